@@ -134,7 +134,7 @@ class Line(evo.Task):
         return evo.Scores(weighted[0], np.stack(weighted[1:], axis=1))
 
 
-@pytest.mark.parametrize("num_points", [1, 1024, 2050])
+@pytest.mark.parametrize("num_points", [1, 1025, pytest.param(2050, marks=pytest.mark.slow)])  # a block has 1,024
 def test_sums_in_the_interpreter_are_those_of_the_cpu_bit_by_bit(lanes, num_points):
     task = Line(num_points)
     language = Language(DEFAULT, tuple(task.inputs.items()), tuple(task.outputs.items()))

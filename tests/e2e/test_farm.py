@@ -195,30 +195,25 @@ def test_cubins_of_a_farm_are_those_of_this_machine(fork_evo, start_evo, start, 
     assert (worker.wait(), worker.stderr) == (0, "")
 
 
+COMPILE = ["compile", "small.yaml", "--output", "out", "--set"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["worker", "--connect", "tcp://192.0.2.1:5711"], "tcp://192.0.2.1:5711 is not on this machine"),
         (["worker", "--connect", "tcp://127.0.0.1:1", "--keys", "none"], "none/secret.key: cannot read the key"),
         (["keys", "new", "keys", "--worker", "run"], "--worker run: write a name"),
+        ([*COMPILE, "evaluation.farm.listen=tcp://0.0.0.0:5711"], "farm.listen: tcp://0.0.0.0:5711 is not on this machine"),
+        (
+            [*COMPILE, "evaluation.local_workers=0"],
+            "local_workers are the processes beside a farm; without one, set",
+        ),
+        ([*COMPILE, "evaluation.farm={listen: 'tcp://127.0.0.1:1', keys: none}"], "none/secret.key: cannot read the key"),
     ],
 )
-def test_mistakes_are_one_line(fork_evo, arguments, message):
-    done = fork_evo(*arguments)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("evo: ") and message in done.stderr and done.stderr.count("\n") == 1
-
-
-@pytest.mark.parametrize(
-    ("overrides", "message"),
-    [
-        (["evaluation.farm.listen=tcp://0.0.0.0:5711"], "evaluation.farm.listen: tcp://0.0.0.0:5711 is not on this machine"),
-        (["evaluation.local_workers=0"], "local_workers are the processes beside a farm; without one, set compile_workers"),
-        (["evaluation.farm={listen: 'tcp://127.0.0.1:5711', keys: nowhere}"], "nowhere/secret.key: cannot read the key"),
-    ],
-)
-def test_mistakes_in_a_config_are_one_line(fork_evo, small_config, tmp_path, overrides, message):
-    sets = [part for override in overrides for part in ("--set", override)]
-    done = fork_evo("compile", small_config(), "--output", "out", *sets, env={"XDG_CACHE_HOME": str(tmp_path / "cache")})
+def test_mistakes_are_one_line(fork_evo, small_config, tmp_path, arguments, message):
+    small_config()
+    done = fork_evo(*arguments, env={"XDG_CACHE_HOME": str(tmp_path / "cache")})
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("evo: ") and message in done.stderr and done.stderr.count("\n") == 1, done.stderr
