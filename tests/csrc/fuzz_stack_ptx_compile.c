@@ -101,6 +101,26 @@ static void check_by_steps(
     free(memory);
 }
 
+/* All but the workspace's size and the output is the same in each call. */
+#define COMPILE(num_bytes, buffer, buffer_size, length) \
+    stack_ptx_compile(                                  \
+        &info,                                          \
+        &stack_ptx_stack_info,                          \
+        words,                                          \
+        registers,                                      \
+        NUM_FUZZ_REGISTERS,                             \
+        routines,                                       \
+        options[13] % 3,                                \
+        requests,                                       \
+        num_requests,                                   \
+        execution_limit,                                \
+        workspace,                                      \
+        num_bytes,                                      \
+        buffer,                                         \
+        buffer_size,                                    \
+        length                                          \
+    )
+
 int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     static const uint8_t no_options[NUM_OPTIONS] = {0};
     const uint8_t* options = size < NUM_OPTIONS ? no_options : data;
@@ -149,23 +169,7 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     workspace = malloc(num_bytes);
     REQUIRE(workspace != NULL);
     memset(workspace, options[12], num_bytes);
-    measured = stack_ptx_compile(
-        &info,
-        &stack_ptx_stack_info,
-        words,
-        registers,
-        NUM_FUZZ_REGISTERS,
-        routines,
-        options[13] % 3,
-        requests,
-        num_requests,
-        execution_limit,
-        workspace,
-        num_bytes,
-        NULL,
-        0,
-        &length
-    );
+    measured = COMPILE(num_bytes, NULL, 0, &length);
     if (measured != STACK_PTX_SUCCESS) {
         REQUIRE(measured < STACK_PTX_RESULT_NUM_ELEMS && measured != STACK_PTX_ERROR_INTERNAL);
         length = 0;
@@ -173,85 +177,19 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     /* Exactly the size, so that a sanitizer sees writes past the end. */
     buffer = (char*)malloc(length + 1);
     REQUIRE(buffer != NULL);
-    result = stack_ptx_compile(
-        &info,
-        &stack_ptx_stack_info,
-        words,
-        registers,
-        NUM_FUZZ_REGISTERS,
-        routines,
-        options[13] % 3,
-        requests,
-        num_requests,
-        execution_limit,
-        workspace,
-        num_bytes,
-        buffer,
-        length + 1,
-        &written
-    );
+    result = COMPILE(num_bytes, buffer, length + 1, &written);
     REQUIRE(result == measured);
     if (result == STACK_PTX_SUCCESS) {
         REQUIRE(written == length && strlen(buffer) == length);
         REQUIRE(info.max_frame_depth == 0 ? length == 0 : buffer[0] == '{' && buffer[length - 1] == '}');
         if (length > 0) {
-            result = stack_ptx_compile(
-                &info,
-                &stack_ptx_stack_info,
-                words,
-                registers,
-                NUM_FUZZ_REGISTERS,
-                routines,
-                options[13] % 3,
-                requests,
-                num_requests,
-                execution_limit,
-                workspace,
-                num_bytes,
-                buffer,
-                length - options[14] % length,
-                &written
-            );
+            result = COMPILE(num_bytes, buffer, length - options[14] % length, &written);
             REQUIRE(result == STACK_PTX_ERROR_INSUFFICIENT_BUFFER && written == length);
         }
-        result = stack_ptx_compile(
-            &info,
-            &stack_ptx_stack_info,
-            words,
-            registers,
-            NUM_FUZZ_REGISTERS,
-            routines,
-            options[13] % 3,
-            requests,
-            num_requests,
-            execution_limit,
-            workspace,
-            num_bytes - 1,
-            NULL,
-            0,
-            &written
-        );
+        result = COMPILE(num_bytes - 1, NULL, 0, &written);
         REQUIRE(result == (info.max_frame_depth == 0 ? STACK_PTX_SUCCESS : STACK_PTX_ERROR_INSUFFICIENT_WORKSPACE));
         if (info.max_frame_depth > 0) {
-            REQUIRE(
-                stack_ptx_compile(
-                    &info,
-                    &stack_ptx_stack_info,
-                    words,
-                    registers,
-                    NUM_FUZZ_REGISTERS,
-                    routines,
-                    options[13] % 3,
-                    requests,
-                    num_requests,
-                    execution_limit,
-                    workspace,
-                    num_bytes,
-                    buffer,
-                    length + 1,
-                    &written
-                ) == STACK_PTX_SUCCESS
-            );
+            REQUIRE(COMPILE(num_bytes, buffer, length + 1, &written) == STACK_PTX_SUCCESS);
             check_by_steps(&info, registers, routines, options[13] % 3, requests, num_requests, execution_limit, words, buffer);
         }
     }

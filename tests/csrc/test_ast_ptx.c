@@ -30,40 +30,31 @@
 static const char* const inputs[] = {"x", "y", "w"};
 static char text[4096];
 
-/* Compiles with the shipped table and inputs x, y, w to z. */
+/* With the shipped table and inputs x, y, w to z. */
+#define COMPILE(routines, num_routines, program, buffer, size, length) \
+    ast_ptx_compile(                                                   \
+        "z",                                                           \
+        inputs,                                                        \
+        3,                                                             \
+        ast_ptx_ptx_instruction_names,                                 \
+        ast_ptx_ptx_instruction_num_args,                              \
+        AST_PTX_PTX_INSTRUCTION_NUM_ENUMS,                             \
+        routines,                                                      \
+        num_routines,                                                  \
+        program,                                                       \
+        buffer,                                                        \
+        size,                                                          \
+        length                                                         \
+    )
+
+/* Compiles to text, in a buffer of exactly the size that the first call tells. */
 static AstPtxResult compile(const AstPtxInstruction* const* routines, size_t num_routines, const AstPtxInstruction* program) {
     size_t measured = 0, written = 0;
-    AstPtxResult result = ast_ptx_compile(
-        "z",
-        inputs,
-        3,
-        ast_ptx_ptx_instruction_names,
-        ast_ptx_ptx_instruction_num_args,
-        AST_PTX_PTX_INSTRUCTION_NUM_ENUMS,
-        routines,
-        num_routines,
-        program,
-        NULL,
-        0,
-        &measured
-    );
+    AstPtxResult result = COMPILE(routines, num_routines, program, NULL, 0, &measured);
     text[0] = '\0';
     if (result == AST_PTX_SUCCESS) {
         CHECK(measured < sizeof text);
-        result = ast_ptx_compile(
-            "z",
-            inputs,
-            3,
-            ast_ptx_ptx_instruction_names,
-            ast_ptx_ptx_instruction_num_args,
-            AST_PTX_PTX_INSTRUCTION_NUM_ENUMS,
-            routines,
-            num_routines,
-            program,
-            text,
-            measured + 1,
-            &written
-        );
+        result = COMPILE(routines, num_routines, program, text, measured + 1, &written);
         CHECK_UINT(written, measured);
         CHECK_UINT(strlen(text), measured);
     }
@@ -259,23 +250,7 @@ TEST(test_temporaries_are_numbered_past_a_thousand) {
     program[0] = input;
     for (i = 0; i < 1100; ++i) program[1 + i] = abs;
     program[1101] = end;
-    CHECK_UINT(
-        ast_ptx_compile(
-            "z",
-            inputs,
-            1,
-            ast_ptx_ptx_instruction_names,
-            ast_ptx_ptx_instruction_num_args,
-            AST_PTX_PTX_INSTRUCTION_NUM_ENUMS,
-            NULL,
-            0,
-            program,
-            large,
-            sizeof large,
-            &length
-        ),
-        AST_PTX_SUCCESS
-    );
+    CHECK_UINT(COMPILE(NULL, 0, program, large, sizeof large, &length), AST_PTX_SUCCESS);
     CHECK(strstr(large, ".reg .f32 %ast<1100>;\nabs.ftz.f32 %ast0, %x;\nabs.ftz.f32 %ast1, %ast0;\n") != NULL);
     CHECK(strstr(large, "abs.ftz.f32 %ast10, %ast9;\n") != NULL);
     CHECK(strstr(large, "abs.ftz.f32 %ast1000, %ast999;\n") != NULL);
@@ -293,20 +268,7 @@ TEST(test_every_buffer_that_is_too_small_is_refused_and_told_the_size) {
         /* Exactly the size, so that a sanitizer sees writes past the end. */
         char* buffer = (char*)malloc(size + (size == 0));
         size_t written = 0;
-        const AstPtxResult result = ast_ptx_compile(
-            "z",
-            inputs,
-            3,
-            ast_ptx_ptx_instruction_names,
-            ast_ptx_ptx_instruction_num_args,
-            AST_PTX_PTX_INSTRUCTION_NUM_ENUMS,
-            NULL,
-            0,
-            program,
-            buffer,
-            size,
-            &written
-        );
+        const AstPtxResult result = COMPILE(NULL, 0, program, buffer, size, &written);
         CHECK_UINT(result, size < needed ? AST_PTX_ERROR_INSUFFICIENT_BUFFER : AST_PTX_SUCCESS);
         CHECK_UINT(written, needed - 1);
         if (result == AST_PTX_SUCCESS) CHECK_TEXT(buffer, text);
@@ -325,21 +287,21 @@ TEST(test_error_invalid_value) {
     static const AstPtxInstruction* const no_routine[] = {NULL};
     size_t length = 7;
     AstPtxPlace place = {5, 5};
-#define COMPILE(output, names, num, table, args, num_table, words, length_out)                       \
+#define COMPILE_WITH(output, names, num, table, args, num_table, words, length_out)                  \
     ast_ptx_compile(output, names, num, table, args, num_table, NULL, 0, words, NULL, 0, length_out)
-    CHECK_UINT(COMPILE("z", inputs, 3, hole, num_args, 1, program, &length), AST_PTX_SUCCESS);
+    CHECK_UINT(COMPILE_WITH("z", inputs, 3, hole, num_args, 1, program, &length), AST_PTX_SUCCESS);
     length = 7;
-    CHECK_UINT(COMPILE(NULL, inputs, 3, hole, num_args, 1, program, &length), AST_PTX_ERROR_INVALID_VALUE);
-    CHECK_UINT(COMPILE("", inputs, 3, hole, num_args, 1, program, &length), AST_PTX_ERROR_INVALID_VALUE);
-    CHECK_UINT(COMPILE("rd7", inputs, 3, hole, num_args, 1, program, &length), AST_PTX_ERROR_INVALID_VALUE);
-    CHECK_UINT(COMPILE("z", NULL, 3, hole, num_args, 1, program, &length), AST_PTX_ERROR_INVALID_VALUE);
-    CHECK_UINT(COMPILE("z", hole, 2, hole, num_args, 1, program, &length), AST_PTX_ERROR_INVALID_VALUE);
-    CHECK_UINT(COMPILE("z", bad, 2, hole, num_args, 1, program, &length), AST_PTX_ERROR_INVALID_VALUE);
-    CHECK_UINT(COMPILE("z", inputs, 3, NULL, num_args, 1, program, &length), AST_PTX_ERROR_INVALID_VALUE);
-    CHECK_UINT(COMPILE("z", inputs, 3, hole, NULL, 1, program, &length), AST_PTX_ERROR_INVALID_VALUE);
-    CHECK_UINT(COMPILE("z", inputs, 3, hole, num_args, 2, program, &length), AST_PTX_ERROR_INVALID_VALUE);
-    CHECK_UINT(COMPILE("z", inputs, 3, hole, num_args, 1, NULL, &length), AST_PTX_ERROR_INVALID_VALUE);
-    CHECK_UINT(COMPILE("z", inputs, 3, hole, num_args, 1, program, NULL), AST_PTX_ERROR_INVALID_VALUE);
+    CHECK_UINT(COMPILE_WITH(NULL, inputs, 3, hole, num_args, 1, program, &length), AST_PTX_ERROR_INVALID_VALUE);
+    CHECK_UINT(COMPILE_WITH("", inputs, 3, hole, num_args, 1, program, &length), AST_PTX_ERROR_INVALID_VALUE);
+    CHECK_UINT(COMPILE_WITH("rd7", inputs, 3, hole, num_args, 1, program, &length), AST_PTX_ERROR_INVALID_VALUE);
+    CHECK_UINT(COMPILE_WITH("z", NULL, 3, hole, num_args, 1, program, &length), AST_PTX_ERROR_INVALID_VALUE);
+    CHECK_UINT(COMPILE_WITH("z", hole, 2, hole, num_args, 1, program, &length), AST_PTX_ERROR_INVALID_VALUE);
+    CHECK_UINT(COMPILE_WITH("z", bad, 2, hole, num_args, 1, program, &length), AST_PTX_ERROR_INVALID_VALUE);
+    CHECK_UINT(COMPILE_WITH("z", inputs, 3, NULL, num_args, 1, program, &length), AST_PTX_ERROR_INVALID_VALUE);
+    CHECK_UINT(COMPILE_WITH("z", inputs, 3, hole, NULL, 1, program, &length), AST_PTX_ERROR_INVALID_VALUE);
+    CHECK_UINT(COMPILE_WITH("z", inputs, 3, hole, num_args, 2, program, &length), AST_PTX_ERROR_INVALID_VALUE);
+    CHECK_UINT(COMPILE_WITH("z", inputs, 3, hole, num_args, 1, NULL, &length), AST_PTX_ERROR_INVALID_VALUE);
+    CHECK_UINT(COMPILE_WITH("z", inputs, 3, hole, num_args, 1, program, NULL), AST_PTX_ERROR_INVALID_VALUE);
     CHECK_UINT(ast_ptx_compile("z", inputs, 3, NULL, NULL, 0, NULL, 1, program, NULL, 0, &length), AST_PTX_ERROR_INVALID_VALUE);
     CHECK_UINT(
         ast_ptx_compile("z", inputs, 3, NULL, NULL, 0, no_routine, 1, calls, NULL, 0, &length), AST_PTX_ERROR_INVALID_VALUE
@@ -353,7 +315,7 @@ TEST(test_error_invalid_value) {
     CHECK_ERROR(
         INVALID_VALUE, INPUT(0), INPUT(1), ast_ptx_encode_ptx_instruction(AST_PTX_PTX_INSTRUCTION_ADD_FTZ_F32, 1), RETURN
     );
-#undef COMPILE
+#undef COMPILE_WITH
 }
 
 TEST(test_error_bad_instruction_maybe_forgot_return) {
@@ -373,23 +335,7 @@ TEST(test_error_bad_instruction_maybe_forgot_return) {
     long_routine[0] = input;
     for (i = 1; i < AST_PTX_MAX_INSTRUCTIONS; ++i) long_routine[i] = abs;
     long_routine[AST_PTX_MAX_INSTRUCTIONS - 1] = end;
-    CHECK_UINT(
-        ast_ptx_compile(
-            "z",
-            inputs,
-            3,
-            ast_ptx_ptx_instruction_names,
-            ast_ptx_ptx_instruction_num_args,
-            AST_PTX_PTX_INSTRUCTION_NUM_ENUMS,
-            NULL,
-            0,
-            long_routine,
-            NULL,
-            0,
-            &length
-        ),
-        AST_PTX_SUCCESS
-    );
+    CHECK_UINT(COMPILE(NULL, 0, long_routine, NULL, 0, &length), AST_PTX_SUCCESS);
     CHECK_UINT(compile(routines, 1, long_program), AST_PTX_ERROR_BAD_INSTRUCTION_MAYBE_FORGOT_RETURN);
 
     /* No RETURN within the length. */
@@ -430,23 +376,7 @@ TEST(test_error_stack_overflow) {
     program[2 * AST_PTX_STACK_DEPTH - 1] = end;
     {
         size_t length = 0;
-        CHECK_UINT(
-            ast_ptx_compile(
-                "z",
-                inputs,
-                3,
-                ast_ptx_ptx_instruction_names,
-                ast_ptx_ptx_instruction_num_args,
-                AST_PTX_PTX_INSTRUCTION_NUM_ENUMS,
-                NULL,
-                0,
-                program,
-                NULL,
-                0,
-                &length
-            ),
-            AST_PTX_SUCCESS
-        );
+        CHECK_UINT(COMPILE(NULL, 0, program, NULL, 0, &length), AST_PTX_SUCCESS);
     }
     program[AST_PTX_STACK_DEPTH] = input;
     CHECK_UINT(compile(NULL, 0, program), AST_PTX_ERROR_STACK_OVERFLOW);

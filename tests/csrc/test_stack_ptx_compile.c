@@ -29,84 +29,33 @@ static const char* compile(
     CHECK(stack_ptx_compile_workspace_size(limits, &stack_info, &num_bytes) == STACK_PTX_SUCCESS);
     workspace = malloc(num_bytes);
     CHECK(workspace != NULL);
-    result = stack_ptx_compile(
-        limits,
-        &stack_info,
-        words,
-        registers,
-        NUM_REGISTERS,
-        called,
-        3,
-        requests,
-        num_requests,
-        execution_limit,
-        workspace,
-        num_bytes,
-        NULL,
-        0,
-        &length
-    );
+#define COMPILE(num_bytes, text, size, length) \
+    stack_ptx_compile(                         \
+        limits,                                \
+        &stack_info,                           \
+        words,                                 \
+        registers,                             \
+        NUM_REGISTERS,                         \
+        called,                                \
+        3,                                     \
+        requests,                              \
+        num_requests,                          \
+        execution_limit,                       \
+        workspace,                             \
+        num_bytes,                             \
+        text,                                  \
+        size,                                  \
+        length                                 \
+    )
+    result = COMPILE(num_bytes, NULL, 0, &length);
     if (result == STACK_PTX_SUCCESS) {
-        CHECK(
-            stack_ptx_compile(
-                limits,
-                &stack_info,
-                words,
-                registers,
-                NUM_REGISTERS,
-                called,
-                3,
-                requests,
-                num_requests,
-                execution_limit,
-                workspace,
-                num_bytes,
-                text,
-                length,
-                &written
-            ) == STACK_PTX_ERROR_INSUFFICIENT_BUFFER
-        );
-        CHECK(
-            stack_ptx_compile(
-                limits,
-                &stack_info,
-                words,
-                registers,
-                NUM_REGISTERS,
-                called,
-                3,
-                requests,
-                num_requests,
-                execution_limit,
-                workspace,
-                num_bytes,
-                text,
-                length + 1,
-                &written
-            ) == STACK_PTX_SUCCESS
-        );
+        CHECK(COMPILE(num_bytes, text, length, &written) == STACK_PTX_ERROR_INSUFFICIENT_BUFFER);
+        CHECK(COMPILE(num_bytes, text, length + 1, &written) == STACK_PTX_SUCCESS);
         CHECK_UINT(written, length);
         CHECK_UINT(strlen(text), length);
-        CHECK(
-            stack_ptx_compile(
-                limits,
-                &stack_info,
-                words,
-                registers,
-                NUM_REGISTERS,
-                called,
-                3,
-                requests,
-                num_requests,
-                execution_limit,
-                workspace,
-                num_bytes - 1,
-                text,
-                length + 1,
-                &written
-            ) == STACK_PTX_ERROR_INSUFFICIENT_WORKSPACE
-        );
+        CHECK(COMPILE(num_bytes - 1, text, length + 1, &written) == STACK_PTX_ERROR_INSUFFICIENT_WORKSPACE);
     }
+#undef COMPILE
     free(workspace);
     return result == STACK_PTX_SUCCESS ? text : stack_ptx_result_to_string(result);
 }

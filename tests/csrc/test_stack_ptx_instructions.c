@@ -86,10 +86,9 @@ TEST(test_operands_of_several_stacks_come_from_each_in_pop_order) {
     static const StackPtxInstruction words[] = {
         INPUT(C), INPUT(A), PTX(SETP), INPUT(A), INPUT(B), PTX(SELP), INPUT(IN_U32), PTX(CVT), PTX(ADD), RETURN
     };
-    Bench bench;
-    open_bench(&bench, &roomy, request_o0, 1);
-    CHECK_TEXT(
-        STUB(&bench, words),
+    CHECK_STUB(
+        request_o0,
+        words,
         "{\n.reg .f32 %_s0_<3>;\n.reg .pred %_s3_<1>;\n"
         "setp.lt.ftz.f32 %_s3_0, %a, %c;\n"
         "selp.f32 %_s0_0, %b, %a, %_s3_0;\n"
@@ -97,16 +96,12 @@ TEST(test_operands_of_several_stacks_come_from_each_in_pop_order) {
         "add.ftz.f32 %_s0_2, %_s0_1, %_s0_0;\n"
         "mov.f32 %o0, %_s0_2;\n}"
     );
-    close_bench(&bench);
 }
 
 TEST(test_operands_of_three_stacks_come_from_each) {
     static const size_t requests[] = {OUT_S32};
     static const StackPtxInstruction words[] = {INPUT(IN_PRED), INPUT(IN_U32), INPUT(A), PTX(PICK), RETURN};
-    Bench bench;
-    open_bench(&bench, &roomy, requests, 1);
-    CHECK_TEXT(STUB(&bench, words), "{\n.reg .s32 %_s2_<1>;\npick.s32 %_s2_0, %a, %iu, %ip;\nmov.s32 %os, %_s2_0;\n}");
-    close_bench(&bench);
+    CHECK_STUB(requests, words, "{\n.reg .s32 %_s2_<1>;\npick.s32 %_s2_0, %a, %iu, %ip;\nmov.s32 %os, %_s2_0;\n}");
 }
 
 TEST(test_vectors_take_elements_in_pop_order_and_first_results_are_on_top) {
@@ -131,16 +126,14 @@ TEST(test_vectors_take_elements_in_pop_order_and_first_results_are_on_top) {
 TEST(test_two_results_are_pushed_so_that_the_first_is_on_top) {
     /* selp takes the predicate on top: p of p|q. */
     static const StackPtxInstruction words[] = {INPUT(A), INPUT(B), PTX(SETP_2), INPUT(A), INPUT(B), PTX(SELP), RETURN};
-    Bench bench;
-    open_bench(&bench, &roomy, request_o0, 1);
-    CHECK_TEXT(
-        STUB(&bench, words),
+    CHECK_STUB(
+        request_o0,
+        words,
         "{\n.reg .f32 %_s0_<1>;\n.reg .pred %_s3_<2>;\n"
         "setp.lt.ftz.f32 %_s3_0|%_s3_1, %b, %a;\n"
         "selp.f32 %_s0_0, %b, %a, %_s3_0;\n"
         "mov.f32 %o0, %_s0_0;\n}"
     );
-    close_bench(&bench);
 }
 
 TEST(test_results_of_one_node_may_lie_on_several_stacks) {
@@ -162,13 +155,11 @@ TEST(test_results_of_one_node_may_lie_on_several_stacks) {
 
 TEST(test_four_operands_and_a_long_name) {
     static const StackPtxInstruction words[] = {INPUT(A), INPUT(B), INPUT(C), INPUT(D), PTX(QUAD), RETURN};
-    Bench bench;
-    open_bench(&bench, &roomy, request_o0, 1);
-    CHECK_TEXT(
-        STUB(&bench, words),
+    CHECK_STUB(
+        request_o0,
+        words,
         "{\n.reg .f32 %_s0_<1>;\nquad.of.a.name.longer.than.half.a.slot.f32 %_s0_0, %d, %c, %b, %a;\nmov.f32 %o0, %_s0_0;\n}"
     );
-    close_bench(&bench);
 }
 
 TEST(test_constants_are_moved_into_registers_for_instructions_that_take_no_others) {
@@ -184,15 +175,13 @@ TEST(test_constants_are_moved_into_registers_for_instructions_that_take_no_other
         PTX(ADD),
         RETURN
     };
-    Bench bench;
-    open_bench(&bench, &roomy, request_o0, 1);
-    CHECK_TEXT(
-        STUB(&bench, words),
+    CHECK_STUB(
+        request_o0,
+        words,
         "{\n.reg .f32 %_s0_<4>;\nmov.f32 %_s0_0, 0f3F800000;\n"
         "quad.of.a.name.longer.than.half.a.slot.f32 %_s0_1, %_s0_0, %b, %_s0_0, %a;\nadd.ftz.f32 %_s0_2, %_s0_0, %_s0_1;\n"
         "add.ftz.f32 %_s0_3, 0f40400000, %_s0_2;\nmov.f32 %o0, %_s0_3;\n}"
     );
-    close_bench(&bench);
 }
 
 TEST(test_instruction_without_results_pops_and_counts_nothing) {
@@ -223,13 +212,11 @@ TEST(test_constants_are_printed_by_their_type) {
     static const StackPtxInstruction words[] = {
         CONSTANT(F32, ONE_F32), CONSTANT(U32, 1), CONSTANT(S32, 0xFFFFFFFEu), CONSTANT(F64, ONE_F32), RETURN
     };
-    Bench bench;
-    open_bench(&bench, &roomy, requests, 4);
-    CHECK_TEXT(
-        STUB(&bench, words),
+    CHECK_STUB(
+        requests,
+        words,
         "{\nmov.f32 %o0, 0f3F800000;\nmov.u32 %ou, 0x00000001U;\nmov.s32 %os, 0xFFFFFFFE;\nmov.f64 %od, 0d3FF0000000000000;\n}"
     );
-    close_bench(&bench);
 }
 
 TEST(test_wide_constants_are_widened_from_32_bits) {

@@ -14,10 +14,7 @@
 TEST(test_requests_pop_their_stacks_in_order) {
     static const size_t requests[] = {OUT_U32, O1, O0};
     static const StackPtxInstruction words[] = {INPUT(A), INPUT(B), INPUT(C), INPUT(IN_U32), RETURN};
-    Bench bench;
-    open_bench(&bench, &roomy, requests, 3);
-    CHECK_TEXT(STUB(&bench, words), "{\nmov.u32 %ou, %iu;\nmov.f32 %o1, %c;\nmov.f32 %o0, %b;\n}");
-    close_bench(&bench);
+    CHECK_STUB(requests, words, "{\nmov.u32 %ou, %iu;\nmov.f32 %o1, %c;\nmov.f32 %o0, %b;\n}");
 }
 
 TEST(test_no_requests_need_nothing) {
