@@ -61,7 +61,7 @@ static const char* const fragments[] = {
     "*/\n",
     "\"",
     "\x80",
-    "\x1f",
+    "\x1f"
 };
 enum { NUM_FRAGMENTS = sizeof fragments / sizeof fragments[0] };
 

@@ -65,7 +65,7 @@ static const char* const fragments[] = {
     "\xc3\xa9",
     "#",
     "#define ",
-    "y\n",
+    "y\n"
 };
 enum { NUM_FRAGMENTS = sizeof fragments / sizeof fragments[0] };
 

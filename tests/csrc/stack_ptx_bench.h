@@ -40,6 +40,8 @@
 #define ONE_F32 0x3F800000u
 #define THREE_F32 0x40400000u
 
+#define CHECK_RESULT(call, result) CHECK_TEXT(stack_ptx_result_to_string(call), "STACK_PTX_" #result)
+
 /* ---- languages ---- */
 
 /* Inputs a b c d and outputs o0 .. o5 are f32; then one input and one output of each other type, and two of b32. */
@@ -92,10 +94,10 @@ static inline void open_language(Bench* bench) {
     free(bench->memory);
     free(bench->workspace);
     bench->workspace = NULL;
-    CHECK(stack_ptx_language_size(&bench->info, &num_bytes) == STACK_PTX_SUCCESS);
+    CHECK_RESULT(stack_ptx_language_size(&bench->info, &num_bytes), SUCCESS);
     bench->memory = malloc(num_bytes);
-    CHECK(stack_ptx_language_init(&bench->info, bench->memory, num_bytes, &bench->language) == STACK_PTX_SUCCESS);
-    CHECK(stack_ptx_workspace_size(bench->language, &bench->workspace_bytes) == STACK_PTX_SUCCESS);
+    CHECK_RESULT(stack_ptx_language_init(&bench->info, bench->memory, num_bytes, &bench->language), SUCCESS);
+    CHECK_RESULT(stack_ptx_workspace_size(bench->language, &bench->workspace_bytes), SUCCESS);
     bench->workspace = malloc(bench->workspace_bytes);
     CHECK(bench->memory != NULL && bench->workspace != NULL);
     /* A workspace may have any contents. */
@@ -136,11 +138,12 @@ static inline StackPtxResult lower(Bench* bench, const StackPtxInstruction* word
 
 static inline const char* stub_of(Bench* bench, const StackPtxInstruction* words, size_t num_words) {
     size_t length = 0;
-    CHECK(lower(bench, words, num_words) == STACK_PTX_SUCCESS);
-    CHECK(
+    CHECK_RESULT(lower(bench, words, num_words), SUCCESS);
+    CHECK_RESULT(
         stack_ptx_emit(
             bench->language, &bench->lowered, bench->workspace, bench->workspace_bytes, bench->text, sizeof bench->text, &length
-        ) == STACK_PTX_SUCCESS
+        ),
+        SUCCESS
     );
     CHECK_UINT(length, strlen(bench->text));
     return bench->text;
@@ -148,8 +151,8 @@ static inline const char* stub_of(Bench* bench, const StackPtxInstruction* words
 
 static inline StackPtxHash hash_of(Bench* bench, const StackPtxInstruction* words, size_t num_words) {
     StackPtxHash hash = {{0, 0}};
-    CHECK(lower(bench, words, num_words) == STACK_PTX_SUCCESS);
-    CHECK(stack_ptx_hash(bench->language, &bench->lowered, bench->workspace, bench->workspace_bytes, &hash) == STACK_PTX_SUCCESS);
+    CHECK_RESULT(lower(bench, words, num_words), SUCCESS);
+    CHECK_RESULT(stack_ptx_hash(bench->language, &bench->lowered, bench->workspace, bench->workspace_bytes, &hash), SUCCESS);
     return hash;
 }
 
@@ -181,7 +184,7 @@ static inline const char* f32_stack_after(const StackPtxLimits* limits, const St
     Bench bench;
     size_t i;
     open_bench(&bench, limits, request_all_f32, 6);
-    CHECK(lower(&bench, words, num_words) == STACK_PTX_SUCCESS);
+    CHECK_RESULT(lower(&bench, words, num_words), SUCCESS);
     for (i = 0; i < 6; ++i) {
         const uint32_t value = bench.lowered.request_values[i];
         const StackPtxNode* node = value == STACK_PTX_NO_VALUE ? NULL : &bench.lowered.nodes[bench.lowered.value_nodes[value]];

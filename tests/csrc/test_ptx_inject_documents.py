@@ -5,19 +5,18 @@ The listings of annotations and of rendered PTX are in test_ptx_inject.c. In CI 
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import re
 import subprocess
-from pathlib import Path
 
 import pytest
+from csrc.test_ptx_inject_builds import CSRC, compile_ptx
 
 from evo.ptx_inject import DEFAULT_TYPES, AnnotationError, DataType, PTXInject, process_cuda
 from evo.ptx_inject.header import render_embedded_text
 from evo.ptx_inject.types import load_types
-
-CSRC = Path(__file__).parent.parent.parent / "csrc"
 
 THREE_ARGUMENTS = """
 #include <ptx_inject.h>
@@ -151,17 +150,7 @@ def nvrtc_ptx(cuda: str) -> str:
     """The PTX that NVRTC makes of CUDA."""
     if not os.environ.get("CI"):
         pytest.importorskip("cuda.bindings.nvrtc", reason="NVRTC is not installed")
-    from cuda.bindings import nvrtc
-
-    options = [b"--gpu-architecture=compute_80", f"--include-path={CSRC}".encode()]
-    _, program = nvrtc.nvrtcCreateProgram(cuda.encode(), b"kernel.cu", 0, [], [])
-    (result,) = nvrtc.nvrtcCompileProgram(program, len(options), options)
-    assert result == nvrtc.nvrtcResult.NVRTC_SUCCESS
-    _, num_bytes = nvrtc.nvrtcGetPTXSize(program)
-    ptx = bytearray(num_bytes)
-    nvrtc.nvrtcGetPTX(program, ptx)
-    nvrtc.nvrtcDestroyProgram(program)
-    return bytes(ptx).rstrip(b"\0").decode()
+    return compile_ptx(importlib.import_module("cuda.bindings.nvrtc"), cuda.encode()).decode()
 
 
 def variables(ptx: str) -> list[tuple[str, str, str]]:
@@ -213,17 +202,6 @@ def test_the_guides_annotations_become_sites(cuda, num_sites, expected):
     ptx = nvrtc_ptx(process_cuda(cuda))
     assert variables(ptx) == expected
     assert PTXInject(ptx)["func"].num_sites == num_sites
-
-
-def test_a_commented_out_annotation_is_left_alone():
-    cuda = "// /* PTX_INJECT\n// in  f32 x\n// out f32 y\n// */\n"
-    assert process_cuda(cuda) == cuda
-
-
-def test_a_commented_out_variable_is_skipped():
-    processed = process_cuda("/* PTX_INJECT func\n    // in  f32 x\n    out f32 y\n*/")
-    assert '"// %0 out f32 y\\n\\t"' in processed
-    assert "x" not in processed
 
 
 @pytest.mark.parametrize("cuda", ["\n/* PTX_INJECT\n    in  u32 x\n*/", "\n/* PTX_INJECT */", "\n/* PTX_INJECT*/"])

@@ -26,7 +26,7 @@ static const char* compile(
     size_t num_bytes = 0, length = 0, written = 0;
     StackPtxResult result;
     void* workspace;
-    CHECK(stack_ptx_compile_workspace_size(limits, &stack_info, &num_bytes) == STACK_PTX_SUCCESS);
+    CHECK_RESULT(stack_ptx_compile_workspace_size(limits, &stack_info, &num_bytes), SUCCESS);
     workspace = malloc(num_bytes);
     CHECK(workspace != NULL);
 #define COMPILE(num_bytes, text, size, length) \
@@ -50,10 +50,10 @@ static const char* compile(
     result = COMPILE(num_bytes, NULL, 0, &length);
     if (result == STACK_PTX_SUCCESS) {
         CHECK(COMPILE(num_bytes, text, length, &written) == STACK_PTX_ERROR_INSUFFICIENT_BUFFER);
-        CHECK(COMPILE(num_bytes, text, length + 1, &written) == STACK_PTX_SUCCESS);
+        CHECK_RESULT(COMPILE(num_bytes, text, length + 1, &written), SUCCESS);
         CHECK_UINT(written, length);
         CHECK_UINT(strlen(text), length);
-        CHECK(COMPILE(num_bytes - 1, text, length + 1, &written) == STACK_PTX_ERROR_INSUFFICIENT_WORKSPACE);
+        CHECK_RESULT(COMPILE(num_bytes - 1, text, length + 1, &written), ERROR_INSUFFICIENT_WORKSPACE);
     }
 #undef COMPILE
     free(workspace);
@@ -109,17 +109,14 @@ TEST(test_compile_without_frames_gives_an_empty_text_and_reads_nothing) {
     char text[2] = {'x', 'x'};
     size_t size = 0, length = 7;
     limits.max_frame_depth = 0;
-    CHECK(stack_ptx_compile_workspace_size(&limits, NULL, &size) == STACK_PTX_SUCCESS);
+    CHECK_RESULT(stack_ptx_compile_workspace_size(&limits, NULL, &size), SUCCESS);
     CHECK(size > 0);
-    CHECK(
-        stack_ptx_compile(&limits, &stack_info, NULL, NULL, 3, NULL, 2, NULL, 1, 9, NULL, 0, text, 1, &length) ==
-        STACK_PTX_SUCCESS
-    );
+    CHECK_RESULT(stack_ptx_compile(&limits, &stack_info, NULL, NULL, 3, NULL, 2, NULL, 1, 9, NULL, 0, text, 1, &length), SUCCESS);
     CHECK_UINT(length, 0);
     CHECK_TEXT(text, "");
     CHECK(text[1] == 'x');
     length = 7;
-    CHECK(stack_ptx_compile(&limits, NULL, NULL, NULL, 0, NULL, 0, NULL, 0, 0, NULL, 0, NULL, 0, &length) == STACK_PTX_SUCCESS);
+    CHECK_RESULT(stack_ptx_compile(&limits, NULL, NULL, NULL, 0, NULL, 0, NULL, 0, 0, NULL, 0, NULL, 0, &length), SUCCESS);
     CHECK_UINT(length, 0);
     CHECK(
         stack_ptx_compile(&limits, NULL, NULL, NULL, 0, NULL, 0, NULL, 0, 0, NULL, 0, text, 0, &length) ==
@@ -137,7 +134,7 @@ TEST(test_compile_takes_the_names_of_a_compilers_registers) {
     StackPtxRegister of_compiler[2] = {{"f1", F32}, {"f2", F32}};
     size_t i, num_bytes = 0, length = 0;
     void* workspace;
-    CHECK(stack_ptx_compile_workspace_size(&compiler_info, &stack_info, &num_bytes) == STACK_PTX_SUCCESS);
+    CHECK_RESULT(stack_ptx_compile_workspace_size(&compiler_info, &stack_info, &num_bytes), SUCCESS);
     workspace = malloc(num_bytes);
     CHECK(workspace != NULL);
     for (i = 0; i < COUNT(right) + COUNT(wrong); ++i) {
@@ -196,13 +193,13 @@ TEST(test_compile_reports_its_errors) {
     limits.max_ast_size = 2;
     CHECK_TEXT(compile(&limits, three, 100, request_o0, 1), "STACK_PTX_ERROR_INSUFFICIENT_AST_SIZE");
     limits.max_ast_size = SIZE_MAX;
-    CHECK(stack_ptx_compile_workspace_size(&limits, &stack_info, &size) == STACK_PTX_ERROR_INVALID_VALUE);
-    CHECK(stack_ptx_compile_workspace_size(NULL, &stack_info, &size) == STACK_PTX_ERROR_INVALID_VALUE);
-    CHECK(stack_ptx_compile_workspace_size(&compiler_info, NULL, &size) == STACK_PTX_ERROR_INVALID_VALUE);
-    CHECK(stack_ptx_compile_workspace_size(&compiler_info, &stack_info, NULL) == STACK_PTX_ERROR_INVALID_VALUE);
+    CHECK_RESULT(stack_ptx_compile_workspace_size(&limits, &stack_info, &size), ERROR_INVALID_VALUE);
+    CHECK_RESULT(stack_ptx_compile_workspace_size(NULL, &stack_info, &size), ERROR_INVALID_VALUE);
+    CHECK_RESULT(stack_ptx_compile_workspace_size(&compiler_info, NULL, &size), ERROR_INVALID_VALUE);
+    CHECK_RESULT(stack_ptx_compile_workspace_size(&compiler_info, &stack_info, NULL), ERROR_INVALID_VALUE);
     set.stack_literal_prefixes = NULL;
-    CHECK(stack_ptx_compile_workspace_size(&compiler_info, &set, &size) == STACK_PTX_ERROR_INVALID_VALUE);
-    CHECK(
+    CHECK_RESULT(stack_ptx_compile_workspace_size(&compiler_info, &set, &size), ERROR_INVALID_VALUE);
+    CHECK_RESULT(
         stack_ptx_compile(
             &compiler_info,
             &stack_info,
@@ -219,11 +216,13 @@ TEST(test_compile_reports_its_errors) {
             text,
             sizeof text,
             &size
-        ) == STACK_PTX_ERROR_INVALID_VALUE
+        ),
+        ERROR_INVALID_VALUE
     );
-    CHECK(
+    CHECK_RESULT(
         stack_ptx_compile(
             &compiler_info, &stack_info, three, registers, NUM_REGISTERS, NULL, 0, NULL, 0, 1, NULL, 0, text, sizeof text, &size
-        ) == STACK_PTX_ERROR_INVALID_VALUE
+        ),
+        ERROR_INVALID_VALUE
     );
 }

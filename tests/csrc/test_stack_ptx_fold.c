@@ -105,10 +105,10 @@ TEST(test_a_computed_constant_merges_what_becomes_equal) {
     };
     Bench bench;
     open_folding_bench(&bench, request_o0, 1);
-    CHECK(LOWER(&bench, before) == STACK_PTX_SUCCESS);
+    CHECK_RESULT(LOWER(&bench, before), SUCCESS);
     CHECK_UINT(bench.lowered.num_instructions, 2);
     CHECK_UINT(bench.lowered.num_nodes, 4);
-    CHECK(LOWER(&bench, after) == STACK_PTX_SUCCESS);
+    CHECK_RESULT(LOWER(&bench, after), SUCCESS);
     CHECK_UINT(bench.lowered.num_instructions, 2);
     CHECK_UINT(bench.lowered.num_nodes, 4);
     CHECK(is_equal(HASH(&bench, before), HASH(&bench, after)));
@@ -139,7 +139,7 @@ TEST(test_a_known_predicate_that_is_asked_for_stays_an_instruction) {
     static const StackPtxInstruction words[] = {CONSTANT(F32, TWO_F32), CONSTANT(F32, ONE_F32), PTX(SETP), RETURN};
     Bench bench;
     open_folding_bench(&bench, requests, 1);
-    CHECK(LOWER(&bench, words) == STACK_PTX_SUCCESS);
+    CHECK_RESULT(LOWER(&bench, words), SUCCESS);
     CHECK_UINT(bench.lowered.num_instructions, 1);
     CHECK_UINT(num_calls, 1);
     close_bench(&bench);
@@ -159,10 +159,10 @@ TEST(test_only_live_instructions_of_constants_are_asked_about) {
     };
     Bench bench;
     open_folding_bench(&bench, request_o0, 1);
-    CHECK(LOWER(&bench, words) == STACK_PTX_SUCCESS);
+    CHECK_RESULT(LOWER(&bench, words), SUCCESS);
     CHECK_UINT(num_calls, 0);
     CHECK_UINT(bench.lowered.num_instructions, 1);
-    CHECK(LOWER(&bench, without_meaning) == STACK_PTX_SUCCESS);
+    CHECK_RESULT(LOWER(&bench, without_meaning), SUCCESS);
     CHECK_UINT(num_calls, 1);
     CHECK_UINT(bench.lowered.num_instructions, 1);
     close_bench(&bench);
@@ -198,13 +198,13 @@ TEST(test_an_instruction_that_is_another_gets_a_constant_of_its_own) {
     StackPtxLimits tight = roomy;
     open_folding_bench(&bench, request_o0, 1);
     CHECK(is_equal(HASH(&bench, words), HASH(&bench, written)));
-    CHECK(LOWER(&bench, words) == STACK_PTX_SUCCESS);
+    CHECK_RESULT(LOWER(&bench, words), SUCCESS);
     CHECK_UINT(bench.lowered.num_nodes, 8); /* a, b, 1, -1 and four sums */
     CHECK_UINT(bench.lowered.num_instructions, 4);
     tight.max_nodes = 9;
     bench.info.limits = tight;
     open_language(&bench);
-    CHECK(LOWER(&bench, words) == STACK_PTX_SUCCESS);
+    CHECK_RESULT(LOWER(&bench, words), SUCCESS);
     CHECK_UINT(bench.lowered.num_instructions, 4);
     close_bench(&bench);
 }
@@ -224,7 +224,7 @@ TEST(test_values_of_several_results_stay_in_order_when_their_node_merges) {
     };
     Bench bench;
     open_folding_bench(&bench, requests, 1);
-    CHECK(LOWER(&bench, words) == STACK_PTX_SUCCESS);
+    CHECK_RESULT(LOWER(&bench, words), SUCCESS);
     CHECK_UINT(bench.lowered.num_instructions, 2);
     CHECK_UINT(bench.lowered.num_nodes, 3);
     CHECK_UINT(bench.lowered.operands[1], 3); /* the third value of split, after the constant's */

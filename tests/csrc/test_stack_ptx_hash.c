@@ -311,11 +311,11 @@ TEST(test_strict_errors_in_a_routine_name_it) {
     bench.info.num_routines = 3;
     open_language(&bench);
     bench.mode = STACK_PTX_MODE_STRICT;
-    CHECK(LOWER(&bench, words) == STACK_PTX_ERROR_INVALID_VALUE);
+    CHECK_RESULT(LOWER(&bench, words), ERROR_INVALID_VALUE);
     CHECK_UINT(bench.place.routine_idx, 2);
     CHECK_UINT(bench.place.word_idx, 1);
     bench.mode = STACK_PTX_MODE_COMPATIBLE;
-    CHECK(LOWER(&bench, words) == STACK_PTX_SUCCESS);
+    CHECK_RESULT(LOWER(&bench, words), SUCCESS);
     close_bench(&bench);
 }
 
@@ -342,7 +342,7 @@ TEST(test_strict_reports_the_limits) {
     CHECK_UINT(bench.place.word_idx, 2);
     CHECK(bench.place.routine_idx == STACK_PTX_MAIN_PROGRAM);
     /* Two words that end without a RETURN fit. */
-    CHECK(lower(&bench, words, 2) == STACK_PTX_SUCCESS);
+    CHECK_RESULT(lower(&bench, words, 2), SUCCESS);
     for (i = 0; i < COUNT(other_modes); ++i) {
         bench.mode = other_modes[i];
         CHECK_TEXT(STUB(&bench, words), "{\nmov.f32 %o0, %b;\n}");

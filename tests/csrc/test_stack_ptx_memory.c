@@ -35,9 +35,8 @@ TEST(test_every_buffer_size_is_respected) {
     size_t length = 0, size, written;
     open_bench(&bench, &roomy, requests, 4);
     (void)memcpy(expected, STUB(&bench, words), sizeof expected);
-    CHECK(
-        stack_ptx_emit(bench.language, &bench.lowered, bench.workspace, bench.workspace_bytes, NULL, 0, &length) ==
-        STACK_PTX_SUCCESS
+    CHECK_RESULT(
+        stack_ptx_emit(bench.language, &bench.lowered, bench.workspace, bench.workspace_bytes, NULL, 0, &length), SUCCESS
     );
     CHECK_UINT(length, strlen(expected));
     for (size = 0; size < sizeof buffer; ++size) {
@@ -95,34 +94,34 @@ TEST(test_memory_may_have_any_alignment_but_not_too_few_bytes) {
         char* workspace;
         const StackPtxLanguage* language = NULL;
         StackPtxHash other;
-        CHECK(stack_ptx_language_size(&bench.info, &language_bytes) == STACK_PTX_SUCCESS);
+        CHECK_RESULT(stack_ptx_language_size(&bench.info, &language_bytes), SUCCESS);
         memory = (char*)malloc(language_bytes + offset);
-        CHECK(
-            stack_ptx_language_init(&bench.info, memory + offset, language_bytes - 1, &language) ==
-            STACK_PTX_ERROR_INSUFFICIENT_WORKSPACE
+        CHECK_RESULT(
+            stack_ptx_language_init(&bench.info, memory + offset, language_bytes - 1, &language), ERROR_INSUFFICIENT_WORKSPACE
         );
-        CHECK(stack_ptx_language_init(&bench.info, memory + offset, language_bytes, &language) == STACK_PTX_SUCCESS);
-        CHECK(stack_ptx_workspace_size(language, &work_bytes) == STACK_PTX_SUCCESS);
+        CHECK_RESULT(stack_ptx_language_init(&bench.info, memory + offset, language_bytes, &language), SUCCESS);
+        CHECK_RESULT(stack_ptx_workspace_size(language, &work_bytes), SUCCESS);
         workspace = (char*)malloc(work_bytes + offset);
-        CHECK(
+        CHECK_RESULT(
             stack_ptx_lower(
                 language, STACK_PTX_MODE_LENIENT, 0, words, COUNT(words), workspace + offset, work_bytes - 1, &bench.lowered, NULL
-            ) == STACK_PTX_ERROR_INSUFFICIENT_WORKSPACE
+            ),
+            ERROR_INSUFFICIENT_WORKSPACE
         );
-        CHECK(
+        CHECK_RESULT(
             stack_ptx_lower(
                 language, STACK_PTX_MODE_LENIENT, 0, words, COUNT(words), workspace + offset, work_bytes, &bench.lowered, NULL
-            ) == STACK_PTX_SUCCESS
+            ),
+            SUCCESS
         );
-        CHECK(
-            stack_ptx_emit(language, &bench.lowered, workspace + offset, work_bytes - 1, NULL, 0, &length) ==
-            STACK_PTX_ERROR_INSUFFICIENT_WORKSPACE
+        CHECK_RESULT(
+            stack_ptx_emit(language, &bench.lowered, workspace + offset, work_bytes - 1, NULL, 0, &length),
+            ERROR_INSUFFICIENT_WORKSPACE
         );
-        CHECK(
-            stack_ptx_hash(language, &bench.lowered, workspace + offset, work_bytes - 1, &other) ==
-            STACK_PTX_ERROR_INSUFFICIENT_WORKSPACE
+        CHECK_RESULT(
+            stack_ptx_hash(language, &bench.lowered, workspace + offset, work_bytes - 1, &other), ERROR_INSUFFICIENT_WORKSPACE
         );
-        CHECK(stack_ptx_hash(language, &bench.lowered, workspace + offset, work_bytes, &other) == STACK_PTX_SUCCESS);
+        CHECK_RESULT(stack_ptx_hash(language, &bench.lowered, workspace + offset, work_bytes, &other), SUCCESS);
         CHECK(is_equal(hash, other));
         free(memory);
         free(workspace);
@@ -137,60 +136,55 @@ TEST(test_null_where_nothing_says_so_is_an_invalid_value) {
     StackPtxHash hash;
     size_t size = 0;
     open_bench(&bench, &roomy, request_o0, 1);
-    CHECK(LOWER(&bench, words) == STACK_PTX_SUCCESS);
-    CHECK(stack_ptx_check_name(NULL) == STACK_PTX_ERROR_INVALID_VALUE);
-    CHECK(stack_ptx_language_size(NULL, &size) == STACK_PTX_ERROR_INVALID_VALUE);
-    CHECK(stack_ptx_language_size(&bench.info, NULL) == STACK_PTX_ERROR_INVALID_VALUE);
-    CHECK(stack_ptx_language_init(NULL, bench.memory, 1u << 20, &language) == STACK_PTX_ERROR_INVALID_VALUE);
-    CHECK(stack_ptx_language_init(&bench.info, NULL, 1u << 20, &language) == STACK_PTX_ERROR_INVALID_VALUE);
-    CHECK(stack_ptx_language_init(&bench.info, bench.memory, 1u << 20, NULL) == STACK_PTX_ERROR_INVALID_VALUE);
-    CHECK(stack_ptx_workspace_size(NULL, &size) == STACK_PTX_ERROR_INVALID_VALUE);
-    CHECK(stack_ptx_workspace_size(bench.language, NULL) == STACK_PTX_ERROR_INVALID_VALUE);
-    CHECK(
-        stack_ptx_lower(
-            NULL, STACK_PTX_MODE_LENIENT, 0, words, 2, bench.workspace, bench.workspace_bytes, &bench.lowered, NULL
-        ) == STACK_PTX_ERROR_INVALID_VALUE
+    CHECK_RESULT(LOWER(&bench, words), SUCCESS);
+    CHECK_RESULT(stack_ptx_check_name(NULL), ERROR_INVALID_VALUE);
+    CHECK_RESULT(stack_ptx_language_size(NULL, &size), ERROR_INVALID_VALUE);
+    CHECK_RESULT(stack_ptx_language_size(&bench.info, NULL), ERROR_INVALID_VALUE);
+    CHECK_RESULT(stack_ptx_language_init(NULL, bench.memory, 1u << 20, &language), ERROR_INVALID_VALUE);
+    CHECK_RESULT(stack_ptx_language_init(&bench.info, NULL, 1u << 20, &language), ERROR_INVALID_VALUE);
+    CHECK_RESULT(stack_ptx_language_init(&bench.info, bench.memory, 1u << 20, NULL), ERROR_INVALID_VALUE);
+    CHECK_RESULT(stack_ptx_workspace_size(NULL, &size), ERROR_INVALID_VALUE);
+    CHECK_RESULT(stack_ptx_workspace_size(bench.language, NULL), ERROR_INVALID_VALUE);
+    CHECK_RESULT(
+        stack_ptx_lower(NULL, STACK_PTX_MODE_LENIENT, 0, words, 2, bench.workspace, bench.workspace_bytes, &bench.lowered, NULL),
+        ERROR_INVALID_VALUE
     );
-    CHECK(
+    CHECK_RESULT(
         stack_ptx_lower(
             bench.language, STACK_PTX_MODE_LENIENT, 0, NULL, 2, bench.workspace, bench.workspace_bytes, &bench.lowered, NULL
-        ) == STACK_PTX_ERROR_INVALID_VALUE
+        ),
+        ERROR_INVALID_VALUE
     );
-    CHECK(
-        stack_ptx_lower(bench.language, STACK_PTX_MODE_LENIENT, 0, words, 2, NULL, bench.workspace_bytes, &bench.lowered, NULL) ==
-        STACK_PTX_ERROR_INVALID_VALUE
+    CHECK_RESULT(
+        stack_ptx_lower(bench.language, STACK_PTX_MODE_LENIENT, 0, words, 2, NULL, bench.workspace_bytes, &bench.lowered, NULL),
+        ERROR_INVALID_VALUE
     );
-    CHECK(
-        stack_ptx_lower(
-            bench.language, STACK_PTX_MODE_LENIENT, 0, words, 2, bench.workspace, bench.workspace_bytes, NULL, NULL
-        ) == STACK_PTX_ERROR_INVALID_VALUE
+    CHECK_RESULT(
+        stack_ptx_lower(bench.language, STACK_PTX_MODE_LENIENT, 0, words, 2, bench.workspace, bench.workspace_bytes, NULL, NULL),
+        ERROR_INVALID_VALUE
     );
-    CHECK(
+    CHECK_RESULT(
         stack_ptx_lower(
             bench.language, STACK_PTX_MODE_LENIENT, 4, words, 2, bench.workspace, bench.workspace_bytes, &bench.lowered, NULL
-        ) == STACK_PTX_ERROR_INVALID_VALUE
+        ),
+        ERROR_INVALID_VALUE
     );
-    CHECK(LOWER(&bench, words) == STACK_PTX_SUCCESS);
-    CHECK(
-        stack_ptx_emit(NULL, &bench.lowered, bench.workspace, bench.workspace_bytes, NULL, 0, &size) ==
-        STACK_PTX_ERROR_INVALID_VALUE
+    CHECK_RESULT(LOWER(&bench, words), SUCCESS);
+    CHECK_RESULT(
+        stack_ptx_emit(NULL, &bench.lowered, bench.workspace, bench.workspace_bytes, NULL, 0, &size), ERROR_INVALID_VALUE
     );
-    CHECK(
-        stack_ptx_emit(bench.language, NULL, bench.workspace, bench.workspace_bytes, NULL, 0, &size) ==
-        STACK_PTX_ERROR_INVALID_VALUE
+    CHECK_RESULT(
+        stack_ptx_emit(bench.language, NULL, bench.workspace, bench.workspace_bytes, NULL, 0, &size), ERROR_INVALID_VALUE
     );
-    CHECK(
-        stack_ptx_emit(bench.language, &bench.lowered, NULL, bench.workspace_bytes, NULL, 0, &size) ==
-        STACK_PTX_ERROR_INVALID_VALUE
+    CHECK_RESULT(
+        stack_ptx_emit(bench.language, &bench.lowered, NULL, bench.workspace_bytes, NULL, 0, &size), ERROR_INVALID_VALUE
     );
-    CHECK(
-        stack_ptx_emit(bench.language, &bench.lowered, bench.workspace, bench.workspace_bytes, NULL, 0, NULL) ==
-        STACK_PTX_ERROR_INVALID_VALUE
+    CHECK_RESULT(
+        stack_ptx_emit(bench.language, &bench.lowered, bench.workspace, bench.workspace_bytes, NULL, 0, NULL), ERROR_INVALID_VALUE
     );
-    CHECK(stack_ptx_hash(bench.language, NULL, bench.workspace, bench.workspace_bytes, &hash) == STACK_PTX_ERROR_INVALID_VALUE);
-    CHECK(
-        stack_ptx_hash(bench.language, &bench.lowered, bench.workspace, bench.workspace_bytes, NULL) ==
-        STACK_PTX_ERROR_INVALID_VALUE
+    CHECK_RESULT(stack_ptx_hash(bench.language, NULL, bench.workspace, bench.workspace_bytes, &hash), ERROR_INVALID_VALUE);
+    CHECK_RESULT(
+        stack_ptx_hash(bench.language, &bench.lowered, bench.workspace, bench.workspace_bytes, NULL), ERROR_INVALID_VALUE
     );
     close_bench(&bench);
 }

@@ -164,7 +164,7 @@ TEST(test_lowered_form_is_in_evaluation_order_with_operands_before_their_use) {
     };
     Bench bench;
     open_bench(&bench, &roomy, requests, 2);
-    CHECK(LOWER(&bench, words) == STACK_PTX_SUCCESS);
+    CHECK_RESULT(LOWER(&bench, words), SUCCESS);
     CHECK_UINT(bench.lowered.num_nodes, 5);
     CHECK_UINT(bench.lowered.num_values, 5);
     CHECK_UINT(bench.lowered.num_operands, 4);
@@ -192,10 +192,10 @@ static void check_merging(const StackPtxInstruction* words, size_t num_words, ui
     static const size_t requests[] = {O0, O1, O2, O3, O4, OUT_U32, OUT_U32};
     Bench bench;
     open_bench(&bench, &roomy, requests, 7);
-    CHECK(lower(&bench, words, num_words) == STACK_PTX_SUCCESS);
+    CHECK_RESULT(lower(&bench, words, num_words), SUCCESS);
     CHECK_UINT(bench.lowered.num_instructions, merged);
     bench.flags = STACK_PTX_FLAG_NO_VALUE_NUMBERING;
-    CHECK(lower(&bench, words, num_words) == STACK_PTX_SUCCESS);
+    CHECK_RESULT(lower(&bench, words, num_words), SUCCESS);
     CHECK_UINT(bench.lowered.num_instructions, apart);
     close_bench(&bench);
 }
@@ -286,7 +286,7 @@ TEST(test_vector_instructions_are_merged_too) {
     check_merging(words, COUNT(words), 1, 2);
     check_merging(different, COUNT(different), 2, 2);
     open_bench(&bench, &roomy, request_all_f32, 5);
-    CHECK(LOWER(&bench, words) == STACK_PTX_SUCCESS);
+    CHECK_RESULT(LOWER(&bench, words), SUCCESS);
     /* Four results of the one node, then the last of the first time: its fourth again. */
     CHECK_UINT(bench.lowered.request_values[4], bench.lowered.request_values[3]);
     close_bench(&bench);
@@ -304,9 +304,9 @@ TEST(test_volatile_reads_are_never_merged) {
         STUB(&bench, clocks),
         "{\n.reg .u32 %_s1_<2>;\nmov.u32 %_s1_0, %clock;\nmov.u32 %_s1_1, %clock;\nmov.u32 %ou, %_s1_1;\nmov.u32 %ou, %_s1_0;\n}"
     );
-    CHECK(LOWER(&bench, one_clock) == STACK_PTX_SUCCESS);
+    CHECK_RESULT(LOWER(&bench, one_clock), SUCCESS);
     CHECK_UINT(bench.lowered.num_nodes, 1);
-    CHECK(LOWER(&bench, tids) == STACK_PTX_SUCCESS);
+    CHECK_RESULT(LOWER(&bench, tids), SUCCESS);
     CHECK_UINT(bench.lowered.num_nodes, 1);
     CHECK_TEXT(
         STUB(&bench, masks),
@@ -338,12 +338,12 @@ TEST(test_many_values_are_numbered_and_named) {
         }
     }
     open_bench(&bench, &limits, requests, 2);
-    CHECK(lower(&bench, words, num_words) == STACK_PTX_SUCCESS);
+    CHECK_RESULT(lower(&bench, words, num_words), SUCCESS);
     CHECK_UINT(bench.lowered.num_nodes, 1 + 2 * NUM_CONSTANTS);
     CHECK_UINT(bench.lowered.request_values[0], bench.lowered.request_values[1]);
-    CHECK(
-        stack_ptx_emit(bench.language, &bench.lowered, bench.workspace, bench.workspace_bytes, text, sizeof text, &length) ==
-        STACK_PTX_SUCCESS
+    CHECK_RESULT(
+        stack_ptx_emit(bench.language, &bench.lowered, bench.workspace, bench.workspace_bytes, text, sizeof text, &length),
+        SUCCESS
     );
     CHECK(strncmp(text, beginning, strlen(beginning)) == 0);
     for (i = 1; i < NUM_CONSTANTS; ++i) {
@@ -352,7 +352,7 @@ TEST(test_many_values_are_numbered_and_named) {
         CHECK(strstr(text, line) != NULL);
     }
     bench.flags = STACK_PTX_FLAG_NO_VALUE_NUMBERING;
-    CHECK(lower(&bench, words, num_words) == STACK_PTX_SUCCESS);
+    CHECK_RESULT(lower(&bench, words, num_words), SUCCESS);
     CHECK_UINT(bench.lowered.num_instructions, 2 * NUM_CONSTANTS);
     close_bench(&bench);
 }
@@ -379,7 +379,7 @@ TEST(test_values_that_differ_in_a_later_operand_are_kept_apart) {
         }
     }
     open_bench(&bench, &limits, request_o0, 1);
-    CHECK(lower(&bench, words, num_words) == STACK_PTX_SUCCESS);
+    CHECK_RESULT(lower(&bench, words, num_words), SUCCESS);
     CHECK_UINT(bench.lowered.num_nodes, 2 + NUM_LINKS);
     close_bench(&bench);
 }
@@ -406,7 +406,7 @@ TEST(test_values_of_a_routine_called_often_are_numbered) {
     bench.info.routine_lengths = lengths;
     bench.info.num_routines = 1;
     open_language(&bench);
-    CHECK(LOWER(&bench, words) == STACK_PTX_SUCCESS);
+    CHECK_RESULT(LOWER(&bench, words), SUCCESS);
     CHECK_UINT(bench.lowered.num_nodes, 1 + 2 * NUM_CONSTANTS);
     CHECK_UINT(bench.lowered.request_values[0], bench.lowered.request_values[1]);
     close_bench(&bench);

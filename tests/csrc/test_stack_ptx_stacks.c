@@ -42,7 +42,7 @@ TEST(test_vector_results_that_find_no_room_are_dropped_one_by_one) {
     static const size_t u32_requests[] = {OUT_U32, OUT_U32};
     Bench bench;
     open_bench(&bench, &limits, requests, 1);
-    CHECK(LOWER(&bench, words) == STACK_PTX_SUCCESS);
+    CHECK_RESULT(LOWER(&bench, words), SUCCESS);
     CHECK_UINT(bench.lowered.request_values[0], bench.lowered.nodes[bench.lowered.num_nodes - 1].first_value + 1);
     close_bench(&bench);
     open_bench(&bench, &limits, u32_requests, 2);
@@ -195,8 +195,8 @@ TEST(test_the_store_is_empty_again_in_the_next_program) {
     static const size_t requests[] = {O0, O1, O2};
     Bench bench;
     open_bench(&bench, &roomy, requests, 3);
-    CHECK(LOWER(&bench, stores) == STACK_PTX_SUCCESS);
-    CHECK(LOWER(&bench, loads) == STACK_PTX_SUCCESS);
+    CHECK_RESULT(LOWER(&bench, stores), SUCCESS);
+    CHECK_RESULT(LOWER(&bench, loads), SUCCESS);
     CHECK(bench.lowered.request_values[1] != STACK_PTX_NO_VALUE);
     CHECK_UINT(bench.lowered.request_values[2], STACK_PTX_NO_VALUE);
     close_bench(&bench);
@@ -218,7 +218,7 @@ static const char* after_routines(uint32_t max_frame_depth, uint32_t execution_l
     bench.info.routine_lengths = lengths;
     bench.info.num_routines = 3;
     open_language(&bench);
-    CHECK(LOWER(&bench, words) == STACK_PTX_SUCCESS);
+    CHECK_RESULT(LOWER(&bench, words), SUCCESS);
     for (i = 0; i < 6; ++i) {
         const uint32_t value = bench.lowered.request_values[i];
         names[i] =
