@@ -85,10 +85,6 @@ static const char* compile_with(
     return result == STACK_PTX_SUCCESS ? text : stack_ptx_result_to_string(result);
 }
 
-static const char* compile(const StackPtxInstruction* words, const size_t* requests, size_t num_requests) {
-    return compile_with(&stack_ptx_stack_info, words, registers, NUM_REGISTERS, requests, num_requests);
-}
-
 static const size_t request_z[] = {Z};
 
 /* PTX has mov for no 8-bit type and for neither f16 type. */
@@ -209,36 +205,6 @@ TEST(test_broken_descriptions_are_found_where_they_are_used) {
     );
     CHECK_TEXT(compile_with(&info, uses, registers, NUM_REGISTERS, NULL, 0), "{\n}");
     CHECK(stack_ptx_compile_workspace_size(&compiler_info, &info, &num_bytes) == STACK_PTX_ERROR_ARG_IDX_OUT_OF_BOUNDS);
-}
-
-/* Each error that compile gives for a word, by name. */
-TEST(test_wrong_words_have_their_codes) {
-#define WRONG(type, aux, payload)                               \
-    {                                                           \
-        STACK_PTX_INSTRUCTION_TYPE_##type, (aux), { (payload) } \
-    }
-    static const struct {
-        StackPtxInstruction word;
-        const char* result;
-    } cases[] = {
-        {WRONG(CONSTANT, STACK_PTX_STACK_TYPE_F16, 0), "STACK_PTX_ERROR_WRONG_TYPE_DISPATCH"},
-        {WRONG(NONE, 0, 0), "STACK_PTX_ERROR_BAD_INSTRUCTION_MAYBE_FORGOT_RETURN"},
-        {WRONG(PTX, 0, STACK_PTX_PTX_INSTRUCTION_NUM_ENUMS), "STACK_PTX_ERROR_PTX_INSTRUCTION_IDX_OUT_OF_BOUNDS"},
-        {WRONG(META, 0, STACK_PTX_META_INSTRUCTION_NUM_ENUMS), "STACK_PTX_ERROR_META_INSTRUCTION_IDX_OUT_OF_BOUNDS"},
-        {WRONG(INPUT, 0, NUM_REGISTERS), "STACK_PTX_ERROR_REGISTER_IDX_OUT_OF_BOUNDS"},
-        {WRONG(SPECIAL, 0, STACK_PTX_SPECIAL_REGISTER_NUM_ENUMS), "STACK_PTX_ERROR_SPECIAL_REGISTER_IDX_OUT_OF_BOUNDS"},
-        {WRONG(META, STACK_PTX_STACK_TYPE_NUM_ENUMS, 0), "STACK_PTX_ERROR_STACK_IDX_OUT_OF_BOUNDS"},
-        {WRONG(ROUTINE, 0, 2), "STACK_PTX_ERROR_ROUTINES_IDX_OUT_OF_BOUNDS"},
-        {WRONG(STORE, 0, 16), "STACK_PTX_ERROR_STORE_IDX_OUT_OF_BOUNDS"},
-        {WRONG(LOAD, 0, 16), "STACK_PTX_ERROR_LOAD_IDX_OUT_OF_BOUNDS"},
-    };
-    size_t i;
-    for (i = 0; i < COUNT(cases); ++i) {
-        StackPtxInstruction words[2] = {stack_ptx_encode_return, stack_ptx_encode_return};
-        words[0] = cases[i].word;
-        CHECK_TEXT(compile(words, request_z, 1), cases[i].result);
-    }
-#undef WRONG
 }
 
 TEST(test_tables_are_in_the_documented_order) {
