@@ -180,6 +180,23 @@ def test_runs_with_one_config_share_an_evaluator_until_the_last_ends(evaluator, 
     assert not dask_worker._held and not list(worker.iterdir())
 
 
+def test_a_call_whose_evaluator_is_closed_before_it_begins_makes_another_one(evaluator, worker, monkeypatch):
+    batch = words_of(evaluator, "%x\n%x %x add_ftz_f32")
+    before = dask_worker.evaluate(evaluator._setup, "key", "run", batch)
+    hold, closed = dask_worker._hold, []
+
+    def close_first(setup: bytes, key: str, run: str):
+        held = hold(setup, key, run)
+        if not closed:
+            closed.append(dask_worker._held.pop(key))
+            held.close()
+        return held
+
+    monkeypatch.setattr(dask_worker, "_hold", close_first)
+    assert dask_worker.evaluate(evaluator._setup, "key", "run", batch).objective.tobytes() == before.objective.tobytes()
+    assert closed and dask_worker._held["key"] is not closed[0]
+
+
 # The same with the file as an option.
 OPTION = SOURCE.replace(
     """\
