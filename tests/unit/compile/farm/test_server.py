@@ -156,6 +156,18 @@ def test_the_requests_of_a_silent_worker_go_to_another_and_its_late_answer_is_dr
     assert future.result(LIMIT_S).cubin == late.content
 
 
+def test_a_worker_without_a_connection_is_sent_nothing_more(open_farm, peer_of, request_of):
+    farm = open_farm()
+    gone, other = peer_of(farm), peer_of(farm)
+    gone.hello(slots=9, name="gone")
+    gone.close()
+    other.hello(name="other")
+    future = farm.submit(compile_request, request_of())
+    other.say(other.answer_to(other.request()))
+    assert isinstance(future.result(LIMIT_S), Compiled)
+    assert farm.num_workers == 1
+
+
 def test_a_worker_that_breaks_says_why(open_farm, peer_of, caplog):
     farm = open_farm()
     peer = peer_of(farm)
@@ -353,7 +365,17 @@ def test_a_farm_that_closes_without_waiting_fulfils_what_it_has_and_takes_no_mor
     farm.shutdown()
 
 
-# ---- packs of programs
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_farm_that_breaks_gives_its_error_to_whoever_waits(open_farm, peer_of, request_of, monkeypatch):
+    farm = open_farm()
+    peer = peer_of(farm)
+    peer.hello()
+    future = farm.submit(compile_request, request_of())
+    monkeypatch.setattr(protocol, "decode", lambda *_: 1 // 0)
+    peer.say(Beat())
+    assert isinstance(future.exception(LIMIT_S), ZeroDivisionError)
+    with pytest.raises(RuntimeError, match="closed"):
+        farm.submit(compile_request, request_of())
 
 
 def test_no_descriptor_is_left_behind(request_of):
