@@ -345,11 +345,8 @@ def test_halves_of_the_hashes_of_many_programs_differ():
 
 def random_rows(count: int, length: int = 40) -> np.ndarray:
     rng = np.random.default_rng(1)
-    kinds = rng.choice(
-        [WordType.INPUT, WordType.PTX, WordType.CONSTANT, WordType.META, WordType.RETURN],
-        (count, length),
-        p=[0.4, 0.4, 0.1, 0.08, 0.02],
-    )
+    types = [WordType.INPUT, WordType.PTX, WordType.CONSTANT, WordType.META, WordType.RETURN]
+    kinds = rng.choice(types, (count, length), p=[0.4, 0.4, 0.1, 0.08, 0.02])
     payloads = np.where(kinds == WordType.INPUT, rng.integers(0, 3, kinds.shape), rng.integers(0, 30, kinds.shape))
     return kinds.astype(np.uint64) | payloads.astype(np.uint64) << np.uint64(32)
 
