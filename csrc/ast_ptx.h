@@ -213,18 +213,10 @@ AST_PTX_API AstPtxResult ast_ptx_check_name(const char* name);
    tables of instructions run parallel and are NULL if there are none; an instruction's name may be any text.
    `input_register_names` and `routines` may be NULL if there are none. */
 AST_PTX_API AstPtxResult ast_ptx_compile(
-    const char* output_register_name,
-    const char* const* input_register_names,
-    size_t num_inputs,
-    const char* const* ptx_instruction_names,
-    const uint16_t* ptx_instruction_num_args,
-    size_t num_ptx_instructions,
-    const AstPtxInstruction* const* routines,
-    size_t num_routines,
-    const AstPtxInstruction* instructions,
-    char* buffer,
-    size_t buffer_size,
-    size_t* bytes_written_out
+    const char* output_register_name, const char* const* input_register_names, size_t num_inputs,
+    const char* const* ptx_instruction_names, const uint16_t* ptx_instruction_num_args, size_t num_ptx_instructions,
+    const AstPtxInstruction* const* routines, size_t num_routines, const AstPtxInstruction* instructions, char* buffer,
+    size_t buffer_size, size_t* bytes_written_out
 );
 
 /* A program of known size: nothing past its end is read. */
@@ -247,17 +239,9 @@ typedef struct AstPtxPlace {
 /* As ast_ptx_compile, for a program of known size. `place_out` may be NULL and is written only when a word is wrong: an
    INVALID_VALUE that is not a word's fault leaves it unchanged. */
 AST_PTX_API AstPtxResult ast_ptx_compile_program(
-    const char* output_register_name,
-    const char* const* input_register_names,
-    size_t num_inputs,
-    const char* const* ptx_instruction_names,
-    const uint16_t* ptx_instruction_num_args,
-    size_t num_ptx_instructions,
-    const AstPtxProgram* program,
-    char* buffer,
-    size_t buffer_size,
-    size_t* bytes_written_out,
-    AstPtxPlace* place_out
+    const char* output_register_name, const char* const* input_register_names, size_t num_inputs,
+    const char* const* ptx_instruction_names, const uint16_t* ptx_instruction_num_args, size_t num_ptx_instructions,
+    const AstPtxProgram* program, char* buffer, size_t buffer_size, size_t* bytes_written_out, AstPtxPlace* place_out
 );
 
 #ifdef __cplusplus
@@ -319,10 +303,7 @@ static void ast_ptx__open_routine(const AstPtxProgram* program, AstPtxInstructio
 
 /* The error of a word alone; RETURN has none. `num_values` is the height of the stack of its own word list. */
 PTX_TEXT__COLD AstPtxResult ast_ptx__check_word(
-    const AstPtxProgram* program,
-    const AstPtx__Rules* rules,
-    const AstPtx__Frame* frame,
-    size_t num_values,
+    const AstPtxProgram* program, const AstPtx__Rules* rules, const AstPtx__Frame* frame, size_t num_values,
     AstPtxInstruction word
 ) {
     const size_t idx = word.payload.idx;
@@ -331,23 +312,14 @@ PTX_TEXT__COLD AstPtxResult ast_ptx__check_word(
         case AST_PTX_INSTRUCTION_TYPE_INPUT:
             return idx < rules->num_inputs ? AST_PTX_SUCCESS : AST_PTX__ERROR(AST_PTX_ERROR_INPUT_IDX_OUT_OF_BOUNDS);
         case AST_PTX_INSTRUCTION_TYPE_PTX_INSTRUCTION:
-            if (idx >= rules->num_ptx_instructions) {
-                return AST_PTX__ERROR(rules->unknown_instruction);
-            }
-            if (word.aux > AST_PTX_MAX_INSTRUCTION_ARGS || rules->ptx_instruction_num_args[idx] > AST_PTX_MAX_INSTRUCTION_ARGS) {
+            if (idx >= rules->num_ptx_instructions) return AST_PTX__ERROR(rules->unknown_instruction);
+            if (word.aux > AST_PTX_MAX_INSTRUCTION_ARGS || rules->ptx_instruction_num_args[idx] > AST_PTX_MAX_INSTRUCTION_ARGS)
                 return AST_PTX__ERROR(AST_PTX_ERROR_TOO_MANY_ARGS);
-            }
-            if (word.aux != rules->ptx_instruction_num_args[idx]) {
-                return AST_PTX__ERROR(AST_PTX_ERROR_INVALID_VALUE);
-            }
+            if (word.aux != rules->ptx_instruction_num_args[idx]) return AST_PTX__ERROR(AST_PTX_ERROR_INVALID_VALUE);
             return num_values >= word.aux ? AST_PTX_SUCCESS : AST_PTX__ERROR(AST_PTX_ERROR_STACK_UNDERFLOW);
         case AST_PTX_INSTRUCTION_TYPE_ROUTINE:
-            if (idx >= program->num_routines) {
-                return AST_PTX__ERROR(AST_PTX_ERROR_ROUTINE_IDX_OUT_OF_BOUNDS);
-            }
-            if (program->routines[idx] == NULL) {
-                return AST_PTX__ERROR(AST_PTX_ERROR_INVALID_VALUE);
-            }
+            if (idx >= program->num_routines) return AST_PTX__ERROR(AST_PTX_ERROR_ROUTINE_IDX_OUT_OF_BOUNDS);
+            if (program->routines[idx] == NULL) return AST_PTX__ERROR(AST_PTX_ERROR_INVALID_VALUE);
             return num_values >= word.aux ? AST_PTX_SUCCESS : AST_PTX__ERROR(AST_PTX_ERROR_STACK_UNDERFLOW);
         case AST_PTX_INSTRUCTION_TYPE_ROUTINE_ARG:
             return idx < frame->num_args ? AST_PTX_SUCCESS : AST_PTX__ERROR(AST_PTX_ERROR_ROUTINE_ARG_IDX_OUT_OF_BOUNDS);
@@ -532,9 +504,7 @@ PTX_TEXT__HOT const PtxText__Name* ast_ptx__find_name(AstPtx__Work* work, uint32
     PtxText__Name* name = &work->names[idx % AST_PTX__NUM_NAMES];
     const char* source = work->ptx_instruction_names[idx];
     if (work->name_sources[idx % AST_PTX__NUM_NAMES] != source) {
-        if (!ptx_text__make_name(source, strlen(source), name)) {
-            return NULL;
-        }
+        if (!ptx_text__make_name(source, strlen(source), name)) return NULL;
         work->name_sources[idx % AST_PTX__NUM_NAMES] = source;
     }
     return name;
@@ -566,15 +536,8 @@ PTX_TEXT__HOT void ast_ptx__write_line(
         return;
     }
     writer->length = ptx_text__write_line(
-        writer->buffer,
-        writer->capacity,
-        writer->length,
-        name,
-        result,
-        word.aux > 0 ? &operands[0] : &missing,
-        word.aux > 1 ? &operands[1] : &missing,
-        word.aux > 2 ? &operands[2] : &missing,
-        word.aux > 3 ? &operands[3] : NULL
+        writer->buffer, writer->capacity, writer->length, name, result, word.aux > 0 ? &operands[0] : &missing,
+        word.aux > 1 ? &operands[1] : &missing, word.aux > 2 ? &operands[2] : &missing, word.aux > 3 ? &operands[3] : NULL
     );
 }
 
@@ -610,9 +573,7 @@ static const PtxText__Value* ast_ptx__write_lines(AstPtx__Work* work, const AstP
                 break;
             case AST_PTX_INSTRUCTION_TYPE_ROUTINE_ARG: *top++ = work->stack[frame->first_arg + idx]; break;
             default: /* RETURN */
-                if (frame == work->frames) {
-                    return top - 1;
-                }
+                if (frame == work->frames) return top - 1;
                 work->stack[frame->first_arg] = top[-1];
                 top = work->stack + frame->first_arg + 1;
                 --frame;
@@ -624,17 +585,9 @@ static const PtxText__Value* ast_ptx__write_lines(AstPtx__Work* work, const AstP
 /* ---- compiling ---- */
 
 AstPtxResult ast_ptx_compile_program(
-    const char* output_register_name,
-    const char* const* input_register_names,
-    size_t num_inputs,
-    const char* const* ptx_instruction_names,
-    const uint16_t* ptx_instruction_num_args,
-    size_t num_ptx_instructions,
-    const AstPtxProgram* program,
-    char* buffer,
-    size_t buffer_size,
-    size_t* bytes_written_out,
-    AstPtxPlace* place_out
+    const char* output_register_name, const char* const* input_register_names, size_t num_inputs,
+    const char* const* ptx_instruction_names, const uint16_t* ptx_instruction_num_args, size_t num_ptx_instructions,
+    const AstPtxProgram* program, char* buffer, size_t buffer_size, size_t* bytes_written_out, AstPtxPlace* place_out
 ) {
     AstPtx__Work work;
     AstPtx__Rules rules;
@@ -651,30 +604,19 @@ AstPtxResult ast_ptx_compile_program(
     work.has_long_texts = false;
     for (i = 0; i < num_inputs; ++i) {
         const size_t length = ast_ptx__name_length(input_register_names[i]);
-        if (length == 0) {
-            return AST_PTX__ERROR(AST_PTX_ERROR_INVALID_VALUE);
-        }
-        if (i < AST_PTX__NUM_INPUTS) {
-            ast_ptx__make_input(&work, input_register_names[i], length, (uint32_t)i, &work.inputs[i]);
-        }
+        if (length == 0) return AST_PTX__ERROR(AST_PTX_ERROR_INVALID_VALUE);
+        if (i < AST_PTX__NUM_INPUTS) ast_ptx__make_input(&work, input_register_names[i], length, (uint32_t)i, &work.inputs[i]);
     }
-    for (i = 0; i < num_ptx_instructions; ++i) {
-        if (ptx_instruction_names[i] == NULL) {
-            return AST_PTX__ERROR(AST_PTX_ERROR_INVALID_VALUE);
-        }
-    }
+    for (i = 0; i < num_ptx_instructions; ++i)
+        if (ptx_instruction_names[i] == NULL) return AST_PTX__ERROR(AST_PTX_ERROR_INVALID_VALUE);
     rules.num_inputs = num_inputs;
     rules.ptx_instruction_num_args = ptx_instruction_num_args;
     rules.num_ptx_instructions = num_ptx_instructions;
     rules.unknown_instruction = AST_PTX_ERROR_PTX_INSTRUCTION_IDX_OUT_OF_BOUNDS;
     result = ast_ptx__check(program, &rules, &num_temporaries, place_out);
-    if (result != AST_PTX_SUCCESS) {
-        return result;
-    }
+    if (result != AST_PTX_SUCCESS) return result;
 
-    for (i = 0; i < AST_PTX__NUM_NAMES; ++i) {
-        work.name_sources[i] = NULL;
-    }
+    for (i = 0; i < AST_PTX__NUM_NAMES; ++i) work.name_sources[i] = NULL;
     work.writer = ptx_text__open(buffer, buffer_size);
     work.input_register_names = input_register_names;
     work.ptx_instruction_names = ptx_instruction_names;
@@ -696,18 +638,10 @@ AstPtxResult ast_ptx_compile_program(
 }
 
 AstPtxResult ast_ptx_compile(
-    const char* output_register_name,
-    const char* const* input_register_names,
-    size_t num_inputs,
-    const char* const* ptx_instruction_names,
-    const uint16_t* ptx_instruction_num_args,
-    size_t num_ptx_instructions,
-    const AstPtxInstruction* const* routines,
-    size_t num_routines,
-    const AstPtxInstruction* instructions,
-    char* buffer,
-    size_t buffer_size,
-    size_t* bytes_written_out
+    const char* output_register_name, const char* const* input_register_names, size_t num_inputs,
+    const char* const* ptx_instruction_names, const uint16_t* ptx_instruction_num_args, size_t num_ptx_instructions,
+    const AstPtxInstruction* const* routines, size_t num_routines, const AstPtxInstruction* instructions, char* buffer,
+    size_t buffer_size, size_t* bytes_written_out
 ) {
     AstPtxProgram program;
     program.instructions = instructions;
@@ -716,17 +650,8 @@ AstPtxResult ast_ptx_compile(
     program.routine_lengths = NULL;
     program.num_routines = num_routines;
     return ast_ptx_compile_program(
-        output_register_name,
-        input_register_names,
-        num_inputs,
-        ptx_instruction_names,
-        ptx_instruction_num_args,
-        num_ptx_instructions,
-        &program,
-        buffer,
-        buffer_size,
-        bytes_written_out,
-        NULL
+        output_register_name, input_register_names, num_inputs, ptx_instruction_names, ptx_instruction_num_args,
+        num_ptx_instructions, &program, buffer, buffer_size, bytes_written_out, NULL
     );
 }
 

@@ -39,23 +39,15 @@
    read. `routines` and `inputs` may be NULL if there are none.
    Errors: those of ast_ptx_compile; UNSUPPORTED_INSTRUCTION for an index past the table's end. */
 static inline AstPtxResult ast_ptx_interpret(
-    const AstPtxInstruction* instructions,
-    const AstPtxInstruction* const* routines,
-    size_t num_routines,
-    const float* inputs,
-    size_t num_inputs,
-    float* value_out
+    const AstPtxInstruction* instructions, const AstPtxInstruction* const* routines, size_t num_routines, const float* inputs,
+    size_t num_inputs, float* value_out
 );
 
 /* The values of a program of known size at many points. `inputs` holds an array of num_points values for each input; one that
    the program does not read may be NULL. values_out has num_points values and may be one of the inputs, but must not partly
    overlap one. `place_out` may be NULL and is written only when a word is wrong; a word that reads a NULL is INVALID_VALUE. */
 static inline AstPtxResult ast_ptx_interpret_program(
-    const AstPtxProgram* program,
-    const float* const* inputs,
-    size_t num_inputs,
-    size_t num_points,
-    float* values_out,
+    const AstPtxProgram* program, const float* const* inputs, size_t num_inputs, size_t num_points, float* values_out,
     AstPtxPlace* place_out
 );
 
@@ -139,11 +131,7 @@ typedef struct AstPtx__Inputs {
 /* Runs a program that passed its check at up to AST_PTX__BLOCK points from first_point on, in the mode of ptx_vm_mode.h; not inlined,
    so that no operation moves out of it. The only error is an input without values, INVALID_VALUE; `place_out` is then written. */
 static __attribute__((noinline)) AstPtxResult ast_ptx__run_block(
-    const AstPtxProgram* program,
-    const AstPtx__Inputs* inputs,
-    size_t first_point,
-    size_t num_points,
-    float* values_out,
+    const AstPtxProgram* program, const AstPtx__Inputs* inputs, size_t first_point, size_t num_points, float* values_out,
     AstPtxPlace* place_out
 ) {
     float stack[AST_PTX_STACK_DEPTH + 2][AST_PTX__BLOCK]; /* instructions look two values past their first operand */
@@ -177,9 +165,7 @@ static __attribute__((noinline)) AstPtxResult ast_ptx__run_block(
                 break;
             }
             case AST_PTX_INSTRUCTION_TYPE_CONSTANT:
-                for (i = 0; i < num_lanes; i += PTX_VM__LANES) {
-                    ptx_vm__store(&stack[height][i], ptx_vm__set_bits(idx));
-                }
+                for (i = 0; i < num_lanes; i += PTX_VM__LANES) ptx_vm__store(&stack[height][i], ptx_vm__set_bits(idx));
                 ++height;
                 break;
             case AST_PTX_INSTRUCTION_TYPE_PTX_INSTRUCTION:
@@ -199,9 +185,7 @@ static __attribute__((noinline)) AstPtxResult ast_ptx__run_block(
                     memcpy(values_out, stack[height - 1], num_points * sizeof(float));
                     return AST_PTX_SUCCESS;
                 }
-                if (height - 1 != frame->first_arg) {
-                    memcpy(stack[frame->first_arg], stack[height - 1], num_lanes * sizeof(float));
-                }
+                if (height - 1 != frame->first_arg) memcpy(stack[frame->first_arg], stack[height - 1], num_lanes * sizeof(float));
                 height = frame->first_arg + 1;
                 --frame;
                 break;
@@ -211,11 +195,7 @@ static __attribute__((noinline)) AstPtxResult ast_ptx__run_block(
 
 /* Checks a program and runs it at all points. */
 static inline AstPtxResult ast_ptx__run(
-    const AstPtxProgram* program,
-    const AstPtx__Inputs* inputs,
-    size_t num_inputs,
-    size_t num_points,
-    float* values_out,
+    const AstPtxProgram* program, const AstPtx__Inputs* inputs, size_t num_inputs, size_t num_points, float* values_out,
     AstPtxPlace* place_out
 ) {
     AstPtx__Rules rules;
@@ -238,18 +218,12 @@ static inline AstPtxResult ast_ptx__run(
 }
 
 static inline AstPtxResult ast_ptx_interpret(
-    const AstPtxInstruction* instructions,
-    const AstPtxInstruction* const* routines,
-    size_t num_routines,
-    const float* inputs,
-    size_t num_inputs,
-    float* value_out
+    const AstPtxInstruction* instructions, const AstPtxInstruction* const* routines, size_t num_routines, const float* inputs,
+    size_t num_inputs, float* value_out
 ) {
     AstPtxProgram program;
     AstPtx__Inputs values;
-    if (value_out == NULL || (inputs == NULL && num_inputs > 0)) {
-        return AST_PTX__ERROR(AST_PTX_ERROR_INVALID_VALUE);
-    }
+    if (value_out == NULL || (inputs == NULL && num_inputs > 0)) return AST_PTX__ERROR(AST_PTX_ERROR_INVALID_VALUE);
     program.instructions = instructions;
     program.num_instructions = SIZE_MAX;
     program.routines = routines;
@@ -261,17 +235,12 @@ static inline AstPtxResult ast_ptx_interpret(
 }
 
 static inline AstPtxResult ast_ptx_interpret_program(
-    const AstPtxProgram* program,
-    const float* const* inputs,
-    size_t num_inputs,
-    size_t num_points,
-    float* values_out,
+    const AstPtxProgram* program, const float* const* inputs, size_t num_inputs, size_t num_points, float* values_out,
     AstPtxPlace* place_out
 ) {
     AstPtx__Inputs values;
-    if (program == NULL || (inputs == NULL && num_inputs > 0) || (values_out == NULL && num_points > 0)) {
+    if (program == NULL || (inputs == NULL && num_inputs > 0) || (values_out == NULL && num_points > 0))
         return AST_PTX__ERROR(AST_PTX_ERROR_INVALID_VALUE);
-    }
     values.arrays = inputs;
     values.values = NULL;
     return ast_ptx__run(program, &values, num_inputs, num_points, values_out, place_out);

@@ -89,14 +89,8 @@ DeriveResult derive_size(const StackPtxLowered* lowered, size_t num_parameters, 
 /* The constants whose derivative is not zero by the rules above, as node indices in evaluation order: the first max_nodes of
    them. num_nodes_out is how many were written. */
 DeriveResult derive_constants(
-    const DeriveSet* set,
-    const StackPtxLowered* lowered,
-    size_t request_idx,
-    void* memory,
-    size_t memory_bytes,
-    uint32_t* nodes_out,
-    size_t max_nodes,
-    size_t* num_nodes_out
+    const DeriveSet* set, const StackPtxLowered* lowered, size_t request_idx, void* memory, size_t memory_bytes,
+    uint32_t* nodes_out, size_t max_nodes, size_t* num_nodes_out
 );
 
 /* As first_register: parameters stay constants. */
@@ -107,15 +101,8 @@ DeriveResult derive_constants(
    each parameter. A derivative that is zero everywhere is STACK_PTX_NO_VALUE, which is zero in lenient mode, the mode of
    the result. */
 DeriveResult derive_program(
-    const DeriveSet* set,
-    const StackPtxLowered* lowered,
-    size_t request_idx,
-    const uint32_t* parameters,
-    size_t num_parameters,
-    uint32_t first_register,
-    void* memory,
-    size_t memory_bytes,
-    StackPtxLowered* derived_out
+    const DeriveSet* set, const StackPtxLowered* lowered, size_t request_idx, const uint32_t* parameters, size_t num_parameters,
+    uint32_t first_register, void* memory, size_t memory_bytes, StackPtxLowered* derived_out
 );
 
 #ifdef __cplusplus
@@ -205,9 +192,8 @@ static DeriveRule derive__find_rule(const StackPtxStackInfo* info, const char* l
     DeriveRule rule = {"", 0, 0};
     if (row < EVO__NUM_ROWS) rule.text = evo__rows[row].derivative;
     while (rule.operation < DERIVE__NUM_OPERATORS && derive__operator_rows[rule.operation] != row) rule.operation++;
-    for (const char* end = rule.text + strcspn(rule.text, "=@"); *end != '\0'; end += 2 + strcspn(end + 2, "=@")) {
+    for (const char* end = rule.text + strcspn(rule.text, "=@"); *end != '\0'; end += 2 + strcspn(end + 2, "=@"))
         rule.passes_to |= (uint8_t)(1u << (end[1] - 'a'));
-    }
     return rule;
 }
 
@@ -347,17 +333,12 @@ DeriveResult derive_size(const StackPtxLowered* lowered, size_t num_parameters, 
 }
 
 static DeriveResult derive__check(
-    const DeriveSet* set,
-    const StackPtxLowered* lowered,
-    size_t request_idx,
-    size_t num_parameters,
-    const void* memory,
+    const DeriveSet* set, const StackPtxLowered* lowered, size_t request_idx, size_t num_parameters, const void* memory,
     size_t memory_bytes
 ) {
     size_t num_bytes;
-    if (set == NULL || lowered == NULL || memory == NULL || request_idx >= lowered->num_requests) {
+    if (set == NULL || lowered == NULL || memory == NULL || request_idx >= lowered->num_requests)
         return DERIVE__ERROR(INVALID_VALUE);
-    }
     derive_size(lowered, num_parameters, &num_bytes);
     return memory_bytes < num_bytes ? DERIVE__ERROR(INSUFFICIENT_MEMORY) : DERIVE_SUCCESS;
 }
@@ -479,13 +460,12 @@ static void derive__add(DeriveBuilder* builder, uint32_t value, DeriveAdjoint te
         return;
     }
     const uint32_t a = derive__magnitude(builder, *sum), b = derive__magnitude(builder, term);
-    if (sum->is_negative == term.is_negative) {
+    if (sum->is_negative == term.is_negative)
         *sum = derive__of_value(derive__binary(builder, DERIVE__ADD, a, b), sum->is_negative);
-    } else if (sum->is_negative) {
+    else if (sum->is_negative)
         *sum = derive__of_value(derive__binary(builder, DERIVE__SUB, b, a), 0);
-    } else {
+    else
         *sum = derive__of_value(derive__binary(builder, DERIVE__SUB, a, b), 0);
-    }
 }
 
 /* Adds the product of an adjoint and a value. */
@@ -504,28 +484,21 @@ static DeriveAdjoint derive__operate(DeriveBuilder* builder, uint8_t operation, 
     const uint32_t count = derive__num_operands[operation];
     uint32_t values[3] = {0, 0, 0};
     uint8_t is_negative = 0;
-    if (operation == DERIVE__MUL && first[0].kind == DERIVE__ONE) {
+    if (operation == DERIVE__MUL && first[0].kind == DERIVE__ONE)
         return derive__of_value(derive__magnitude(builder, first[1]), first[0].is_negative);
-    }
     for (uint32_t k = 0; k < count; k++) { /* a gain of 1 becomes a node before constants do */
         is_negative ^= first[k].is_negative;
         if (first[k].kind == DERIVE__ONE) (void)derive__magnitude(builder, first[k]);
     }
     for (uint32_t k = 0; k < count; k++) values[k] = derive__magnitude(builder, first[k]);
-    if (operation == DERIVE__SELECT) { /* PTX has the condition last */
+    if (operation == DERIVE__SELECT)  /* PTX has the condition last */
         return derive__of_value(derive__apply(builder, operation, values[1], values[2], values[0]), is_negative);
-    }
     return derive__of_value(derive__apply(builder, operation, values[0], values[1], 0), is_negative);
 }
 
 /* Evaluates a formula in postfix form, up to its end. Returns the last of what is on the stack then. */
 static const DeriveAdjoint* derive__evaluate(
-    DeriveBuilder* builder,
-    const char* formula,
-    const char* end,
-    const uint32_t* operands,
-    uint32_t y,
-    DeriveAdjoint w,
+    DeriveBuilder* builder, const char* formula, const char* end, const uint32_t* operands, uint32_t y, DeriveAdjoint w,
     DeriveAdjoint* stack
 ) {
     DeriveAdjoint* top = stack; /* one past it */
@@ -561,11 +534,10 @@ static void derive__pass(DeriveBuilder* builder, const char* rule, const uint32_
         const uint32_t operand = operands[end[1] - 'a'];
         if (builder->is_active[operand]) {
             const DeriveAdjoint* last = derive__evaluate(builder, rule, end, operands, y, w, stack);
-            if (*end == '=') {
+            if (*end == '=')
                 derive__add(builder, operand, *last);
-            } else {
+            else
                 derive__add_product(builder, operand, last[-1], derive__magnitude(builder, *last));
-            }
         }
         rule = end + 2;
     }
@@ -593,14 +565,8 @@ static void derive__mark(
 }
 
 DeriveResult derive_constants(
-    const DeriveSet* set,
-    const StackPtxLowered* lowered,
-    size_t request_idx,
-    void* memory,
-    size_t memory_bytes,
-    uint32_t* nodes_out,
-    size_t max_nodes,
-    size_t* num_nodes_out
+    const DeriveSet* set, const StackPtxLowered* lowered, size_t request_idx, void* memory, size_t memory_bytes,
+    uint32_t* nodes_out, size_t max_nodes, size_t* num_nodes_out
 ) {
     const DeriveResult result = derive__check(set, lowered, request_idx, 0, memory, memory_bytes);
     if (result != DERIVE_SUCCESS) return result;
@@ -666,15 +632,8 @@ static void derive__copy(DeriveBuilder* builder, const StackPtxLowered* lowered,
 }
 
 DeriveResult derive_program(
-    const DeriveSet* set,
-    const StackPtxLowered* lowered,
-    size_t request_idx,
-    const uint32_t* parameters,
-    size_t num_parameters,
-    uint32_t first_register,
-    void* memory,
-    size_t memory_bytes,
-    StackPtxLowered* derived_out
+    const DeriveSet* set, const StackPtxLowered* lowered, size_t request_idx, const uint32_t* parameters, size_t num_parameters,
+    uint32_t first_register, void* memory, size_t memory_bytes, StackPtxLowered* derived_out
 ) {
     DeriveResult result = derive__check(set, lowered, request_idx, num_parameters, memory, memory_bytes);
     if (result != DERIVE_SUCCESS) return result;
@@ -699,19 +658,17 @@ DeriveResult derive_program(
         const StackPtxNode* node = &builder.nodes[i];
         const DeriveRule rule = derive__rule(set, node);
         const uint32_t y = node->first_value;
-        if (rule.passes_to != 0 && builder.adjoints[y].kind != DERIVE__ZERO) {
+        if (rule.passes_to != 0 && builder.adjoints[y].kind != DERIVE__ZERO)
             derive__pass(&builder, rule.text, builder.operands + node->first_operand, y, builder.adjoints[y]);
-        }
     }
     for (size_t k = 0; k < num_parameters; k++) {
         uint32_t value = STACK_PTX_NO_VALUE;
         if (builder.is_live[parameters[k]]) {
             const DeriveAdjoint adjoint = builder.adjoints[builder.new_values[lowered->nodes[parameters[k]].first_value]];
-            if (adjoint.kind == DERIVE__ONE) {
+            if (adjoint.kind == DERIVE__ONE)
                 value = derive__constant(&builder, DERIVE__BITS_OF_1 | (uint32_t)adjoint.is_negative << 31);
-            } else if (adjoint.kind == DERIVE__VALUE) {
+            else if (adjoint.kind == DERIVE__VALUE)
                 value = adjoint.is_negative ? derive__apply(&builder, DERIVE__NEG, adjoint.value, 0, 0) : adjoint.value;
-            }
         }
         builder.request_values[1 + k] = value;
     }

@@ -101,14 +101,8 @@ DeviceCodeResult device_code_workspace_size(const StackPtxLowered* lowered, size
 
 /* Writes a program's steps. Request i goes to vector first_output + i. On an error other than INVALID_VALUE, num_steps_out is 0. */
 DeviceCodeResult device_code_encode(
-    const DeviceCodeKernel* kernel,
-    const StackPtxLowered* lowered,
-    uint32_t first_output,
-    void* workspace,
-    size_t workspace_bytes,
-    uint64_t* steps,
-    size_t max_steps,
-    size_t* num_steps_out
+    const DeviceCodeKernel* kernel, const StackPtxLowered* lowered, uint32_t first_output, void* workspace,
+    size_t workspace_bytes, uint64_t* steps, size_t max_steps, size_t* num_steps_out
 );
 
 #ifdef __cplusplus
@@ -396,17 +390,15 @@ static uint64_t device_code__step(const DeviceCodeBuilder* builder, const Device
 static bool device_code__add_copies(DeviceCodeBuilder* builder, const DeviceCodeValue* value) {
     const uint64_t step = value->kind == DEVICE_CODE__INPUT ? DEVICE_CODE_CASE_LOAD_SLOT | (uint64_t)value->vector << 12
                                                             : device_code__constant_step(value->payload);
-    for (uint32_t i = value->first_request; i != DEVICE_CODE__NONE; i = builder->next_request[i]) {
+    for (uint32_t i = value->first_request; i != DEVICE_CODE__NONE; i = builder->next_request[i])
         if (!device_code__add_step(builder, step, builder->first_output + i)) return false;
-    }
     return true;
 }
 
 /* Stores a value in the vector of its first request. Steps for the others follow its own. */
 static bool device_code__add_kept(DeviceCodeBuilder* builder, uint32_t request) {
-    for (; request != DEVICE_CODE__NONE; request = builder->next_request[request]) {
+    for (; request != DEVICE_CODE__NONE; request = builder->next_request[request])
         if (!device_code__add_step(builder, DEVICE_CODE_CASE_KEEP, builder->first_output + request)) return false;
-    }
     return true;
 }
 
@@ -414,9 +406,8 @@ static DeviceCodeResult device_code__add_steps(DeviceCodeBuilder* builder) {
     const uint32_t first_slot = builder->kernel->first_slot, num_slots = builder->kernel->num_slots;
     DeviceCodeForm forms[2];
     uint32_t num_free = 0, num_used = 0;
-    if (builder->num_ordered > 0) {
+    if (builder->num_ordered > 0)
         device_code__choose_form(builder, &builder->values[builder->order[0]], DEVICE_CODE__NONE, &forms[0]);
-    }
     for (uint32_t i = 0; i < builder->num_ordered; i++) {
         const uint32_t number = builder->order[i];
         DeviceCodeValue* value = &builder->values[number];
@@ -455,20 +446,13 @@ static DeviceCodeResult device_code__add_steps(DeviceCodeBuilder* builder) {
 }
 
 DeviceCodeResult device_code_encode(
-    const DeviceCodeKernel* kernel,
-    const StackPtxLowered* lowered,
-    uint32_t first_output,
-    void* workspace,
-    size_t workspace_bytes,
-    uint64_t* steps,
-    size_t max_steps,
-    size_t* num_steps_out
+    const DeviceCodeKernel* kernel, const StackPtxLowered* lowered, uint32_t first_output, void* workspace,
+    size_t workspace_bytes, uint64_t* steps, size_t max_steps, size_t* num_steps_out
 ) {
     EvoArena arena = evo__arena(workspace, workspace_bytes);
     DeviceCodeBuilder builder;
-    if (kernel == NULL || lowered == NULL || workspace == NULL || steps == NULL || num_steps_out == NULL) {
+    if (kernel == NULL || lowered == NULL || workspace == NULL || steps == NULL || num_steps_out == NULL)
         return DEVICE_CODE__ERROR(INVALID_VALUE);
-    }
     if (first_output + lowered->num_requests > DEVICE_CODE_MAX_VECTORS) return DEVICE_CODE__ERROR(INVALID_VALUE);
     if (kernel->first_slot + kernel->num_slots > DEVICE_CODE_MAX_VECTORS) return DEVICE_CODE__ERROR(INVALID_VALUE);
     *num_steps_out = 0;

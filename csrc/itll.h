@@ -164,12 +164,7 @@ ITLL_API ItllResult itll_workspace_size(const ItllModel* model, size_t* bytes_ou
 /* Predicts targets, and the standard deviation of what a target will be around its prediction. `deviations_out` may be NULL; of PCA it
    must be. A row's prediction does not depend on the others. The rows may be NULL if num_rows is 0. */
 ITLL_API ItllResult itll_predict(
-    const ItllModel* model,
-    const float* rows,
-    size_t num_rows,
-    float* means_out,
-    float* deviations_out,
-    void* workspace,
+    const ItllModel* model, const float* rows, size_t num_rows, float* means_out, float* deviations_out, void* workspace,
     size_t workspace_bytes
 );
 
@@ -439,12 +434,9 @@ static void itll__draw(ItllModel* model) {
     const size_t features = model->options.num_features, units = model->num_units;
     const uint64_t seed = model->options.seed;
     const double scale = 1.0 / ((double)model->options.length_scale * sqrt((double)features) * 6.283185307179586);
-    for (size_t i = 0; i < features * units; i++) {
+    for (size_t i = 0; i < features * units; i++)
         model->frequencies[i] = (float)(itll__normal(seed, ITLL__FREQUENCIES, i) * scale);
-    }
-    for (size_t i = 0; i < units; i++) {
-        model->phases[i] = (float)(itll__uniform(itll__random(seed, ITLL__PHASES, i)) - 0.5);
-    }
+    for (size_t i = 0; i < units; i++) model->phases[i] = (float)(itll__uniform(itll__random(seed, ITLL__PHASES, i)) - 0.5);
 }
 
 ItllResult itll_model_init(
@@ -548,9 +540,8 @@ static void itll__scale(const ItllModel* model, const float* rows, size_t num_ro
 static double itll__dot(const double* a, const double* b, size_t first, size_t size) {
     double parts[8] = {0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0};
     for (; first < size && first % 8 != 0; first++) parts[first % 8] += a[first] * b[first];
-    for (; first < size; first += 8) {
+    for (; first < size; first += 8)
         for (size_t lane = 0; lane < 8; lane++) parts[lane] += a[first + lane] * b[first + lane];
-    }
     return ((parts[0] + parts[4]) + (parts[2] + parts[6])) + ((parts[1] + parts[5]) + (parts[3] + parts[7]));
 }
 
@@ -661,21 +652,18 @@ static void itll__pca_solve(ItllModel* model) {
     double total = 0.0;
     for (size_t i = 0; i < features; i++) total += model->factor[i * units + i];
     itll__pca_rotate(model->factor, features, units);
-    for (size_t i = 0; i < features; i++) {
+    for (size_t i = 0; i < features; i++)
         model->diagonal[i] = sqrt(itll__dot(model->factor + i * units, model->factor + i * units, 0, units));
-    }
     for (size_t t = 0; t < model->options.num_targets; t++) {
         size_t best = 0, greatest = 0;
-        for (size_t i = 1; i < features; i++) {
+        for (size_t i = 1; i < features; i++)
             if (model->diagonal[i] > model->diagonal[best]) best = i;
-        }
         const double* row = model->factor + best * units;
         const double variance = model->diagonal[best];
         model->diagonal[best] = -1.0;
         if (!(variance > 1e-12 * total)) continue; /* rounding alone */
-        for (size_t k = 1; k < features; k++) {
+        for (size_t k = 1; k < features; k++)
             if (row[k] * row[k] > row[greatest] * row[greatest]) greatest = k;
-        }
         const double scale = (row[greatest] < 0.0 ? -1.0 : 1.0) / variance;
         for (size_t k = 0; k < features; k++) model->weights[t * units + k] = (float)(row[k] * scale);
     }
@@ -740,9 +728,8 @@ static void itll__enter_all(ItllModel* model) {
 }
 
 static bool itll__has_targets(const ItllModel* model, const float* targets) {
-    for (size_t t = 0; t < model->options.num_targets; t++) {
+    for (size_t t = 0; t < model->options.num_targets; t++)
         if (!itll__is_finite(targets[t])) return false;
-    }
     return true;
 }
 
@@ -818,11 +805,9 @@ static float itll__finite(double number) {
 static void itll__deviations(const ItllModel* model, const ItllWorkspace* workspace, size_t num_rows, float* deviations_out) {
     const size_t units = model->num_units, targets = model->options.num_targets;
     double squares[ITLL__BLOCK];
-    for (size_t i = 0; i < units; i++) {
-        for (size_t row = 0; row < ITLL__BLOCK; row++) {
+    for (size_t i = 0; i < units; i++)
+        for (size_t row = 0; row < ITLL__BLOCK; row++)
             workspace->lanes[i * ITLL__BLOCK + row] = row < num_rows ? (double)workspace->values[row * units + i] : 0.0;
-        }
-    }
     model->kernels->solve_lanes(model->factor, model->diagonal, units, workspace->lanes);
     for (size_t row = 0; row < ITLL__BLOCK; row++) squares[row] = 0.0;
     for (size_t i = 0; i < units; i++) {
@@ -838,11 +823,7 @@ static void itll__deviations(const ItllModel* model, const ItllWorkspace* worksp
 }
 
 static void itll__predict_targets(
-    const ItllModel* model,
-    const ItllWorkspace* workspace,
-    const float* rows,
-    size_t num_rows,
-    float* means_out,
+    const ItllModel* model, const ItllWorkspace* workspace, const float* rows, size_t num_rows, float* means_out,
     float* deviations_out
 ) {
     const uint32_t features = model->options.num_features, targets = model->options.num_targets;
@@ -850,9 +831,8 @@ static void itll__predict_targets(
     itll__scale(model, rows, num_rows, workspace->scaled);
     model->kernels->waves(workspace->scaled, num_rows, features, model->frequencies, model->phases, units, workspace->values);
     model->kernels->dots(workspace->values, num_rows, model->weights, units, targets, means_out);
-    for (size_t i = 0; i < num_rows * targets; i++) {
+    for (size_t i = 0; i < num_rows * targets; i++)
         means_out[i] = itll__finite(model->y_means[i % targets] + model->y_scales[i % targets] * (double)means_out[i]);
-    }
     if (deviations_out != NULL) itll__deviations(model, workspace, num_rows, deviations_out);
 }
 
@@ -873,18 +853,12 @@ static void itll__predict_components(
 }
 
 ItllResult itll_predict(
-    const ItllModel* model,
-    const float* rows,
-    size_t num_rows,
-    float* means_out,
-    float* deviations_out,
-    void* workspace,
+    const ItllModel* model, const float* rows, size_t num_rows, float* means_out, float* deviations_out, void* workspace,
     size_t workspace_bytes
 ) {
     size_t num_bytes;
-    if (model == NULL || workspace == NULL || (num_rows > 0 && (rows == NULL || means_out == NULL))) {
+    if (model == NULL || workspace == NULL || (num_rows > 0 && (rows == NULL || means_out == NULL)))
         return ITLL__ERROR(INVALID_VALUE);
-    }
     const bool is_pca = model->options.kind == ITLL_MODEL_PCA;
     if (deviations_out != NULL && is_pca) return ITLL__ERROR(INVALID_VALUE);
     (void)itll_workspace_size(model, &num_bytes);
@@ -961,9 +935,8 @@ static void itll__move_arrays(ItllModel* model, ItllStream* stream) {
     if (model->options.kind == ITLL_MODEL_PCA) {
         itll__move(stream, model->shift, features * sizeof(double));
         itll__move(stream, model->totals, features * sizeof(double));
-        for (size_t i = 0; i < features; i++) {
+        for (size_t i = 0; i < features; i++)
             itll__move(stream, model->gram + i * model->num_units + i, (features - i) * sizeof(double));
-        }
         return;
     }
     itll__move(stream, model->means, features * sizeof(float));
@@ -998,9 +971,8 @@ ItllResult itll_save(const ItllModel* model, void* state, size_t state_bytes) {
 static bool itll__read_header(const void* state, size_t state_bytes, ItllHeader* header, ItllOptions* options) {
     if (state_bytes < sizeof *header) return false;
     memcpy(header, state, sizeof *header);
-    if (header->magic != ITLL__MAGIC || header->version != ITLL_STATE_VERSION || header->kind >= ITLL_MODEL_NUM_ENUMS) {
+    if (header->magic != ITLL__MAGIC || header->version != ITLL_STATE_VERSION || header->kind >= ITLL_MODEL_NUM_ENUMS)
         return false;
-    }
     *options = itll_default_options((ItllModelKind)header->kind, header->num_features, header->num_targets);
     options->window = header->window;
     options->num_units = header->num_units;
@@ -1030,13 +1002,11 @@ static bool itll__are_counts_valid(const ItllOptions* options, const ItllHeader*
 
 static bool itll__are_values_valid(const ItllModel* model) {
     const size_t features = model->options.num_features, targets = model->options.num_targets;
-    for (size_t f = 0; f < features; f++) {
+    for (size_t f = 0; f < features; f++)
         if (!itll__is_finite(model->means[f]) || !(model->inverses[f] >= 0.0f) || !itll__is_finite(model->inverses[f]))
             return false;
-    }
-    for (size_t i = 0; i < model->count; i++) {
+    for (size_t i = 0; i < model->count; i++)
         if (!itll__has_targets(model, model->y + (model->first + i) * targets)) return false;
-    }
     return true;
 }
 

@@ -81,11 +81,7 @@ size_t itll_features_count(const ItllFeaturesInfo* info);
    tells how much to come back with; memory may be NULL if memory_bytes is 0. INVALID_VALUE: also an input that the program reads but
    that has no values, or no such SIMD level. */
 ItllResult itll_features_of(
-    const ItllFeaturesInfo* info,
-    const StackPtxLowered* lowered,
-    void* memory,
-    size_t memory_bytes,
-    size_t* bytes_needed_out,
+    const ItllFeaturesInfo* info, const StackPtxLowered* lowered, void* memory, size_t memory_bytes, size_t* bytes_needed_out,
     float* features_out
 );
 
@@ -211,11 +207,7 @@ typedef struct ItllFeaturesNode {
 
 /* `seen` has room for each node. The kinds of nodes are hard to predict, so there are few branches on them. */
 static void itll_features__structure(
-    const ItllFeaturesInfo* info,
-    const StackPtxLowered* lowered,
-    ItllFeaturesNode* seen,
-    float* counts,
-    float* bigrams,
+    const ItllFeaturesInfo* info, const StackPtxLowered* lowered, ItllFeaturesNode* seen, float* counts, float* bigrams,
     float* statistics
 ) {
     const uint32_t num_instructions = (uint32_t)info->stack_info->num_ptx_instructions;
@@ -279,18 +271,13 @@ static ItllResult itll_features__run(
     memory = evo__take(arena, num_bytes, 1);
     if (memory == NULL) return ITLL_ERROR_INSUFFICIENT_MEMORY;
     for (size_t i = 0; i < info->num_requests; i++) pointers[i] = outputs + i * info->num_points;
-    if (ptx_vm_store(program, info->inputs, info->num_inputs, info->num_points, pointers, memory, num_bytes) != PTX_VM_SUCCESS) {
+    if (ptx_vm_store(program, info->inputs, info->num_inputs, info->num_points, pointers, memory, num_bytes) != PTX_VM_SUCCESS)
         return ITLL__ERROR(INVALID_VALUE);
-    }
     return ITLL_SUCCESS;
 }
 
 ItllResult itll_features_of(
-    const ItllFeaturesInfo* info,
-    const StackPtxLowered* lowered,
-    void* memory,
-    size_t memory_bytes,
-    size_t* bytes_needed_out,
+    const ItllFeaturesInfo* info, const StackPtxLowered* lowered, void* memory, size_t memory_bytes, size_t* bytes_needed_out,
     float* features_out
 ) {
     if (info == NULL || lowered == NULL || bytes_needed_out == NULL || features_out == NULL || info->stack_info == NULL ||

@@ -182,8 +182,7 @@
 #define PTX_INJECT__TOO_MANY static_assert(false, "PTX_INJECT: a site has at most 64 operands")
 #define PTX_INJECT__SORT(t, r, name, ...)                                                                                    \
     PTX_INJECT__NUMBER(                                                                                                      \
-        t,                                                                                                                   \
-        r,                                                                                                                   \
+        t, r,                                                                                                                \
         name PTX_INJECT__EACH_T##t(r, PTX_INJECT__MODS, __VA_ARGS__) PTX_INJECT__EACH_T##t(r, PTX_INJECT__OUTS, __VA_ARGS__) \
             PTX_INJECT__EACH_T##t(r, PTX_INJECT__INS, __VA_ARGS__),                                                          \
         PTX_INJECT__LAST                                                                                                     \
@@ -430,11 +429,7 @@ PTX_INJECT_API const PtxInjectDataTypeInfo* ptx_inject_default_types(size_t* num
 // types NULL, with num_types 0, are the default types.
 // Errors: FORMATTING, INSUFFICIENT_BUFFER, INVALID_INPUT.
 PTX_INJECT_API PtxInjectResult ptx_inject_process_cuda(
-    const char* cuda,
-    const PtxInjectDataTypeInfo* types,
-    size_t num_types,
-    char* buffer,
-    size_t buffer_size,
+    const char* cuda, const PtxInjectDataTypeInfo* types, size_t num_types, char* buffer, size_t buffer_size,
     size_t* bytes_written_out
 );
 
@@ -478,26 +473,14 @@ PTX_INJECT_API PtxInjectResult ptx_inject_inject_info_by_index(
 
 /* Errors: INVALID_INPUT, including inject_idx out of range; INJECTION_ARG_NAME_NOT_FOUND. */
 PTX_INJECT_API PtxInjectResult ptx_inject_variable_info_by_name(
-    PtxInjectHandle handle,
-    size_t inject_idx,
-    const char* variable_name,
-    size_t* arg_idx_out,
-    const char** register_name_out,
-    PtxInjectMutType* mut_type_out,
-    const char** register_type_name_out,
-    const char** data_type_name_out
+    PtxInjectHandle handle, size_t inject_idx, const char* variable_name, size_t* arg_idx_out, const char** register_name_out,
+    PtxInjectMutType* mut_type_out, const char** register_type_name_out, const char** data_type_name_out
 );
 
 /* Errors: INVALID_INPUT, including arg_idx out of range; OUT_OF_BOUNDS_IDX for inject_idx. */
 PTX_INJECT_API PtxInjectResult ptx_inject_variable_info_by_index(
-    PtxInjectHandle handle,
-    size_t inject_idx,
-    size_t arg_idx,
-    const char** variable_name_out,
-    const char** register_name_out,
-    PtxInjectMutType* mut_type_out,
-    const char** register_type_name_out,
-    const char** data_type_name_out
+    PtxInjectHandle handle, size_t inject_idx, size_t arg_idx, const char** variable_name_out, const char** register_name_out,
+    PtxInjectMutType* mut_type_out, const char** register_type_name_out, const char** data_type_name_out
 );
 
 /* ---- rendering ---- */
@@ -507,23 +490,14 @@ PTX_INJECT_API PtxInjectResult ptx_inject_variable_info_by_index(
    unchanged, between line breaks; none may be NULL. num_stubs must be the number of injects; if it is 0, `stubs` may be NULL.
    Errors: INVALID_INPUT, WRONG_NUM_STUBS, INSUFFICIENT_BUFFER. */
 PTX_INJECT_API PtxInjectResult ptx_inject_render_ptx(
-    PtxInjectHandle handle,
-    const char* const* stubs,
-    size_t num_stubs,
-    char* buffer,
-    size_t buffer_size,
+    PtxInjectHandle handle, const char* const* stubs, size_t num_stubs, char* buffer, size_t buffer_size,
     size_t* bytes_written_out
 );
 
 /* The same with the stubs' lengths in bytes; the stubs need no NUL. */
 PTX_INJECT_API PtxInjectResult ptx_inject_render_ptx_sized(
-    PtxInjectHandle handle,
-    const char* const* stubs,
-    const size_t* stub_lengths,
-    size_t num_stubs,
-    char* buffer,
-    size_t buffer_size,
-    size_t* bytes_written_out
+    PtxInjectHandle handle, const char* const* stubs, const size_t* stub_lengths, size_t num_stubs, char* buffer,
+    size_t buffer_size, size_t* bytes_written_out
 );
 
 #ifdef __cplusplus
@@ -647,9 +621,7 @@ static PtxInject__Slice ptx_inject__between(const char* begin, const char* end) 
 static PtxInject__Slice ptx_inject__slice(const char* string) { return ptx_inject__between(string, string + strlen(string)); }
 
 static const char* ptx_inject__skip_blanks(const char* at, const char* end) {
-    while (at < end && ptx_inject__is_blank(*at)) {
-        ++at;
-    }
+    while (at < end && ptx_inject__is_blank(*at)) ++at;
     return at;
 }
 
@@ -662,18 +634,14 @@ static const char* ptx_inject__line_end(const char* at, const char* end) {
 static PtxInject__Slice ptx_inject__next_token(const char** at, const char* line_end) {
     const char* begin = ptx_inject__skip_blanks(*at, line_end);
     *at = begin;
-    while (*at < line_end && !ptx_inject__is_blank(**at)) {
-        ++*at;
-    }
+    while (*at < line_end && !ptx_inject__is_blank(**at)) ++*at;
     return ptx_inject__between(begin, *at);
 }
 
 /* The rest of the line, without blanks around it. */
 static PtxInject__Slice ptx_inject__rest(const char* at, const char* line_end) {
     const char* begin = ptx_inject__skip_blanks(at, line_end);
-    while (line_end > begin && ptx_inject__is_blank(line_end[-1])) {
-        --line_end;
-    }
+    while (line_end > begin && ptx_inject__is_blank(line_end[-1])) --line_end;
     return ptx_inject__between(begin, line_end);
 }
 
@@ -683,20 +651,16 @@ static int ptx_inject__same(PtxInject__Slice first, PtxInject__Slice second) {
 
 static int ptx_inject__equal(PtxInject__Slice slice, const char* string) {
     size_t i;
-    for (i = 0; i < slice.length; ++i) {
-        if (slice.begin[i] != string[i]) { /* stops at the string's end too: a slice has no NUL */
+    for (i = 0; i < slice.length; ++i)
+        if (slice.begin[i] != string[i])  /* stops at the string's end too: a slice has no NUL */
             return 0;
-        }
-    }
     return string[slice.length] == '\0';
 }
 
 /* The first character that is not of a kind, or NULL if all are. */
 PTX_INJECT__INLINE const char* ptx_inject__find_other(PtxInject__Slice slice, int (*is_of_kind)(char)) {
     const char* end = slice.begin + slice.length;
-    while (slice.begin < end && is_of_kind(*slice.begin)) {
-        ++slice.begin;
-    }
+    while (slice.begin < end && is_of_kind(*slice.begin)) ++slice.begin;
     return slice.begin < end ? slice.begin : NULL;
 }
 
@@ -743,9 +707,8 @@ static const char* ptx_inject__fault_of_type(const PtxInjectDataTypeInfo* type) 
         !ptx_inject__consists_of(ptx_inject__slice(type->mov_postfix), ptx_inject__is_dotted)) {
         return "a type's register_type and mov_postfix must be PTX types, as in u32";
     }
-    if (!ptx_inject__is_letter(type->register_char)) {
+    if (!ptx_inject__is_letter(type->register_char))
         return "a type's register_char must be a constraint letter of inline assembly";
-    }
     if (type->register_cast_str != NULL &&
         ptx_inject__find_other(ptx_inject__slice(type->register_cast_str), ptx_inject__is_printable) != NULL) {
         return "a type's register_cast_str must be one line of ASCII";
@@ -758,9 +721,8 @@ static const PtxInjectDataTypeInfo* ptx_inject__find_type(
     const PtxInject__Source* source, PtxInject__Slice name, size_t num_types
 ) {
     size_t i;
-    for (i = 0; i < num_types; ++i) {
+    for (i = 0; i < num_types; ++i)
         if (ptx_inject__equal(name, source->types[i].name)) return &source->types[i];
-    }
     return NULL;
 }
 
@@ -772,9 +734,8 @@ static PtxInjectResult ptx_inject__open(
 
     memset(source, 0, sizeof *source);
     source->reason = "";
-    if (text == NULL || (types == NULL && num_types > 0)) {
+    if (text == NULL || (types == NULL && num_types > 0))
         PTX_INJECT__REFUSE_AS(PTX_INJECT_ERROR_INVALID_INPUT, source, NULL, "the text or the types are NULL");
-    }
     source->text = text;
     source->end = text + strlen(text);
     source->scanned = text;
@@ -784,9 +745,8 @@ static PtxInjectResult ptx_inject__open(
     if (types == NULL) source->types = ptx_inject_default_types(&source->num_types);
     for (i = 0; types != NULL && i < num_types; ++i) {
         const char* reason = ptx_inject__fault_of_type(&types[i]);
-        if (reason == NULL && ptx_inject__find_type(source, ptx_inject__slice(types[i].name), i) != NULL) {
+        if (reason == NULL && ptx_inject__find_type(source, ptx_inject__slice(types[i].name), i) != NULL)
             reason = "two types have one name";
-        }
         if (reason != NULL) PTX_INJECT__REFUSE_AS(PTX_INJECT_ERROR_INVALID_INPUT, source, NULL, reason);
     }
     return PTX_INJECT_SUCCESS;
@@ -799,8 +759,7 @@ static PtxInjectResult ptx_inject__read_type(
     *type_out = ptx_inject__find_type(source, name, source->num_types);
     if (*type_out == NULL) {
         PTX_INJECT__REFUSE(
-            source,
-            name.begin,
+            source, name.begin,
             source->types == ptx_inject_default_types(NULL)
                 ? "not a type known here, which are f16 f16X2 s32 u32 f32 b32: further ones have to be given"
                 : "not one of the types that were given"
@@ -913,11 +872,10 @@ static void ptx_inject__write_escaped(PtxInject__Writer* writer, PtxInject__Slic
     size_t i;
     for (i = 0; i < text.length; ++i) {
         const char c = text.begin[i];
-        if (c == '"' || c == '\\') {
+        if (c == '"' || c == '\\')
             ptx_inject__write(writer, "\\", 1);
-        } else if (c == '%') {
+        else if (c == '%')
             ptx_inject__write(writer, "%", 1);
-        }
         ptx_inject__write(writer, &c, 1);
     }
 }
@@ -953,32 +911,26 @@ static const char* ptx_inject__skip_raw_string(const char* at, const char* end) 
     const char* name = at + 1;
     size_t length = 0;
 
-    while (length <= 16 && (size_t)(end - name) > length && strchr("() \\\t\v\f\r\n\"", name[length]) == NULL) {
-        ++length;
-    }
+    while (length <= 16 && (size_t)(end - name) > length && strchr("() \\\t\v\f\r\n\"", name[length]) == NULL) ++length;
     if (length > 16 || (size_t)(end - name) <= length || name[length] != '(') return NULL;
-    for (at = name + length + 1; (at = (const char*)memchr(at, ')', (size_t)(end - at))) != NULL; ++at) {
-        if ((size_t)(end - at) >= length + 2 && memcmp(at + 1, name, length) == 0 && at[length + 1] == '"') {
+    for (at = name + length + 1; (at = (const char*)memchr(at, ')', (size_t)(end - at))) != NULL; ++at)
+        if ((size_t)(end - at) >= length + 2 && memcmp(at + 1, name, length) == 0 && at[length + 1] == '"')
             return at + length + 2;
-        }
-    }
     return end;
 }
 
 /* The end of a comment, or NULL if it has none. */
 static const char* ptx_inject__skip_comment(const char* at, const char* end) {
-    for (at += 2; (at = (const char*)memchr(at, '*', (size_t)(end - at))) != NULL; ++at) {
+    for (at += 2; (at = (const char*)memchr(at, '*', (size_t)(end - at))) != NULL; ++at)
         if (end - at >= 2 && at[1] == '/') return at + 2;
-    }
     return NULL;
 }
 
 /* From a word or number to its end. Quotes between the digits of a number begin no literal. */
 static const char* ptx_inject__skip_word(const char* at, const char* end) {
     const int is_number = ptx_inject__is_digit(*at);
-    while (at < end && (ptx_inject__is_word(*at) || (is_number && *at == '\'' && end - at >= 2 && ptx_inject__is_word(at[1])))) {
+    while (at < end && (ptx_inject__is_word(*at) || (is_number && *at == '\'' && end - at >= 2 && ptx_inject__is_word(at[1]))))
         ++at;
-    }
     return at;
 }
 
@@ -1019,9 +971,7 @@ static int ptx_inject__find_block_comment(PtxInject__Source* source, const char*
         }
         if (*at == '/' && end - at >= 2 && at[1] == '/') {
             at = ptx_inject__line_end(at, end);
-            while (at < end && ptx_inject__goes_on(source->text, at)) {
-                at = ptx_inject__line_end(at + 1, end);
-            }
+            while (at < end && ptx_inject__goes_on(source->text, at)) at = ptx_inject__line_end(at + 1, end);
             continue;
         }
         if (*at == '\n') {
@@ -1093,14 +1043,12 @@ static PtxInjectResult ptx_inject__check_operand(PtxInject__Source* source, PtxI
     const char* at = ptx_inject__find_other(operand, ptx_inject__is_printable_or_tab);
     size_t depth = 0;
 
-    if (at != NULL) {
+    if (at != NULL)
         PTX_INJECT__REFUSE(source, at, "an operand is printable ASCII, as PTX is; PTX_INJECT can give another one a name");
-    }
     for (at = operand.begin; at < end; at = ptx_inject__skip_code(at, end)) {
         if (ptx_inject__is_word(*at)) {
-            if (ptx_inject__introduces_raw_string(at, ptx_inject__skip_word(at, end), end)) {
+            if (ptx_inject__introduces_raw_string(at, ptx_inject__skip_word(at, end), end))
                 PTX_INJECT__REFUSE(source, at, "an operand has no raw strings");
-            }
         } else if (*at == '"' || *at == '\'') {
             if (ptx_inject__literal_end(at, end) >= end) PTX_INJECT__REFUSE(source, at, "a quote is not closed on its line");
         } else if (*at == '(' || *at == '[' || *at == '{') {
@@ -1125,9 +1073,8 @@ static PtxInjectResult ptx_inject__read_operand(
     PtxInject__Source* source, const char* begin, const char* line_end, PtxInject__Slice* operand_out
 ) {
     const char* at = begin;
-    while (at < line_end && !ptx_inject__begins(at, line_end, "//", 2)) {
+    while (at < line_end && !ptx_inject__begins(at, line_end, "//", 2))
         at = ptx_inject__is_word(*at) ? ptx_inject__skip_word(at, line_end) : ptx_inject__skip_code(at, line_end);
-    }
     *operand_out = ptx_inject__rest(begin, at);
     if (operand_out->length == 0) PTX_INJECT__REFUSE(source, begin, "the operand is missing: in|mod|out TYPE operand");
     return ptx_inject__check_operand(source, *operand_out);
@@ -1156,14 +1103,11 @@ static PtxInjectResult ptx_inject__read_variables(PtxInject__Source* source, con
             PTX_INJECT__TRY(ptx_inject__read_mut_type(source, first, &variable.mut_type));
             PTX_INJECT__TRY(ptx_inject__read_type(source, ptx_inject__next_token(&at, line_end), &variable.type));
             PTX_INJECT__TRY(ptx_inject__read_operand(source, at, line_end, &variable.operand));
-            if (annotation->num_variables == PTX_INJECT_MAX_ARGS) {
+            if (annotation->num_variables == PTX_INJECT_MAX_ARGS)
                 PTX_INJECT__REFUSE(source, variable.operand.begin, "a site has at most PTX_INJECT_MAX_ARGS variables");
-            }
-            for (i = 0; i < annotation->num_variables; ++i) {
-                if (ptx_inject__same(annotation->variables[i].operand, variable.operand)) {
+            for (i = 0; i < annotation->num_variables; ++i)
+                if (ptx_inject__same(annotation->variables[i].operand, variable.operand))
                     PTX_INJECT__REFUSE(source, variable.operand.begin, "two variables of one name at one site");
-                }
-            }
             annotation->variables[annotation->num_variables++] = variable;
         }
         at = line_end < annotation->end ? line_end + 1 : line_end;
@@ -1187,13 +1131,10 @@ static PtxInjectResult ptx_inject__read_annotation(
     annotation_out->name = ptx_inject__next_token(&at, line_end);
     PTX_INJECT__TRY(ptx_inject__check_name(source, annotation_out->name, header, "the name is missing: /* PTX_INJECT name"));
     rest = ptx_inject__rest(at, line_end);
-    if (rest.length > 0 && !ptx_inject__begins(rest.begin, line_end, "//", 2)) {
+    if (rest.length > 0 && !ptx_inject__begins(rest.begin, line_end, "//", 2))
         PTX_INJECT__REFUSE(source, rest.begin, "only the name stands on the first line; each variable has one of its own");
-    }
     annotation_out->newline = line_end < annotation_out->end && line_end[-1] == '\r' ? "\r\n" : "\n";
-    while (line > source->text && ptx_inject__is_blank(line[-1])) {
-        --line;
-    }
+    while (line > source->text && ptx_inject__is_blank(line[-1])) --line;
     is_first = line == source->text || line[-1] == '\n';
     annotation_out->is_apart = line < header || is_first;
     annotation_out->indent = ptx_inject__between(line, header);
@@ -1260,9 +1201,7 @@ static void ptx_inject__write_asm(const PtxInject__Annotation* annotation, PtxIn
             const PtxInject__Variable* variable = &annotation->variables[k];
             if (variable->mut_type == order[i]) {
                 const int is_first_input = order[i] == PTX_INJECT_MUT_TYPE_IN && (num_written == 0 || previous != order[i]);
-                if (is_first_input && num_written == 0) {
-                    ptx_inject__write_line(writer, annotation, "    :"); /* no outputs */
-                }
+                if (is_first_input && num_written == 0) ptx_inject__write_line(writer, annotation, "    :"); /* no outputs */
                 ptx_inject__write_line(writer, annotation, "    ");
                 ptx_inject__write_constraint(writer, variable, num_written == 0 || is_first_input);
                 previous = order[i];
@@ -1279,9 +1218,8 @@ static PtxInjectResult ptx_inject__process(PtxInject__Source* source, PtxInject_
     PtxInject__Annotation annotation;
 
     while ((header = ptx_inject__find_annotation(source)) != NULL) {
-        if (source->in_directive) {
+        if (source->in_directive)
             PTX_INJECT__REFUSE(source, header, "an annotation in a directive of the preprocessor: in a macro, use PTX_INJECT");
-        }
         PTX_INJECT__TRY(ptx_inject__read_annotation(source, header, &annotation));
         ptx_inject__write(writer, copied, (size_t)(header - copied));
         ptx_inject__write_asm(&annotation, writer);
@@ -1294,11 +1232,7 @@ static PtxInjectResult ptx_inject__process(PtxInject__Source* source, PtxInject_
 }
 
 PtxInjectResult ptx_inject_process_cuda(
-    const char* cuda,
-    const PtxInjectDataTypeInfo* types,
-    size_t num_types,
-    char* buffer,
-    size_t buffer_size,
+    const char* cuda, const PtxInjectDataTypeInfo* types, size_t num_types, char* buffer, size_t buffer_size,
     size_t* bytes_written_out
 ) {
     PtxInject__Source source;
@@ -1465,9 +1399,8 @@ static PtxInjectResult ptx_inject__grow_table(PtxInject__Reader* reader) {
     size_t i, k;
 
     if (2 * (PTX_INJECT__NUM_INJECTS(handle) + 1) <= handle->num_entries) return PTX_INJECT_SUCCESS;
-    if (num_entries <= SIZE_MAX / 4 / sizeof(PtxInject__Entry)) {
+    if (num_entries <= SIZE_MAX / 4 / sizeof(PtxInject__Entry))
         entries = (PtxInject__Entry*)PTX_INJECT_MALLOC(num_entries * sizeof(PtxInject__Entry));
-    }
     if (entries == NULL) PTX_INJECT__REFUSE_MEMORY(reader->source);
     memset(entries, 0, num_entries * sizeof(PtxInject__Entry));
     for (i = 0; i < handle->num_entries; ++i) {
@@ -1492,9 +1425,8 @@ static int ptx_inject__is_compilers(PtxInject__Slice name) {
 
     if (digits == NULL) return ptx_inject__equal(name, "SP") || ptx_inject__equal(name, "SPL");
     if (ptx_inject__find_other(ptx_inject__between(digits, end), ptx_inject__is_digit) != NULL) return 0;
-    for (i = 0; i < sizeof classes / sizeof classes[0]; ++i) {
+    for (i = 0; i < sizeof classes / sizeof classes[0]; ++i)
         if (ptx_inject__equal(ptx_inject__between(name.begin, digits), classes[i])) return 1;
-    }
     return 0;
 }
 
@@ -1533,16 +1465,14 @@ static PtxInjectResult ptx_inject__read_marker(
         if (!ptx_inject__consists_of(marker->register_name, ptx_inject__is_identifier) ||
             ptx_inject__is_compilers(marker->register_name)) {
             PTX_INJECT__REFUSE(
-                source,
-                marker->register_name.begin,
+                source, marker->register_name.begin,
                 "a register is named with letters, digits, _ and $, and not as compilers do (f1, r2, rd3, p1, SP)"
             );
         }
         marker->type = NULL;
         marker->register_type = ptx_inject__next_token(&at, line_end);
-        if (!ptx_inject__consists_of(marker->register_type, ptx_inject__is_dotted)) {
+        if (!ptx_inject__consists_of(marker->register_type, ptx_inject__is_dotted))
             PTX_INJECT__REFUSE(source, marker->register_type.begin, "not a PTX type, as in f32");
-        }
         marker->data_type = ptx_inject__next_token(&at, line_end);
     } else {
         PtxInject__Writer stable_name = ptx_inject__writer(marker->stable_name, sizeof marker->stable_name);
@@ -1552,8 +1482,7 @@ static PtxInjectResult ptx_inject__read_marker(
         PTX_INJECT__TRY(ptx_inject__read_mut_type(source, mut_type, &marker->mut_type));
         if (!ptx_inject__is_operand(marker->register_name, marker->mut_type)) {
             PTX_INJECT__REFUSE(
-                source,
-                marker->register_name.begin,
+                source, marker->register_name.begin,
                 "not a register (or, to be read, a literal), or one with the name of a site's (%_x0)"
             );
         }
@@ -1584,32 +1513,26 @@ static PtxInjectResult ptx_inject__read_body(
         line_end = ptx_inject__line_end(at + 1, source->end);
         at = ptx_inject__skip_blanks(at + 1, line_end);
         if (at == line_end) continue;
-        if (!ptx_inject__begins(at, line_end, "//", 2)) {
+        if (!ptx_inject__begins(at, line_end, "//", 2))
             PTX_INJECT__REFUSE(source, at, "only // lines stand between PTX_INJECT_START and PTX_INJECT_END");
-        }
         at = ptx_inject__skip_blanks(at + 2, line_end);
         if (PTX_INJECT__IS(PTX_INJECT__END, at, line_end)) {
             *body_end_out = at + sizeof PTX_INJECT__END - 1;
             return PTX_INJECT_SUCCESS;
         }
-        if (PTX_INJECT__IS(PTX_INJECT__START, at, line_end)) {
+        if (PTX_INJECT__IS(PTX_INJECT__START, at, line_end))
             PTX_INJECT__REFUSE(source, at, "a PTX_INJECT_START before the PTX_INJECT_END of the one before");
-        }
-        if (num_markers == PTX_INJECT_MAX_ARGS) {
+        if (num_markers == PTX_INJECT_MAX_ARGS)
             PTX_INJECT__REFUSE(source, at, "a site has at most PTX_INJECT_MAX_ARGS variables");
-        }
         PTX_INJECT__TRY(ptx_inject__add(reader, &reader->markers, NULL, sizeof *marker));
         markers = PTX_INJECT__ITEMS(PtxInject__Marker, reader->markers);
         marker = &markers[num_markers];
         PTX_INJECT__TRY(ptx_inject__read_marker(source, at, line_end, num_markers, marker));
-        for (i = 0; i < num_markers; ++i) {
-            if (ptx_inject__same(markers[i].name, marker->name)) {
+        for (i = 0; i < num_markers; ++i)
+            if (ptx_inject__same(markers[i].name, marker->name))
                 PTX_INJECT__REFUSE(source, marker->name.begin, "two variables of one name at one site");
-            }
-        }
-        if ((marker->type == NULL) != (markers[0].type == NULL)) {
+        if ((marker->type == NULL) != (markers[0].type == NULL))
             PTX_INJECT__REFUSE(source, at, "markers of both forms at one site");
-        }
     }
 }
 
@@ -1713,9 +1636,8 @@ static PtxInjectResult ptx_inject__add_wrapped_site(PtxInject__Reader* reader, P
     }
     PTX_INJECT__TRY(ptx_inject__add_site(reader, inject_idx));
     ptx_inject__write_string(text, "\n");
-    for (i = 0; i < num_markers; ++i) {
+    for (i = 0; i < num_markers; ++i)
         if (markers[i].mut_type != PTX_INJECT_MUT_TYPE_IN) ptx_inject__write_mov(text, indent, &markers[i], 0);
-    }
     ptx_inject__write_slice(text, indent);
     ptx_inject__write_string(text, "}");
     return PTX_INJECT_SUCCESS;
@@ -1757,9 +1679,8 @@ static PtxInjectResult ptx_inject__read_site(
         num_same = ptx_inject__first_difference(reader, &model);
         is_wrapped = num_markers > 0 && PTX_INJECT__MARKERS(reader)[0].type != NULL;
     }
-    if (ptx_inject__rest(body_end, ptx_inject__line_end(body_end, source->end)).length > 0) {
+    if (ptx_inject__rest(body_end, ptx_inject__line_end(body_end, source->end)).length > 0)
         PTX_INJECT__REFUSE(source, body_end, "nothing follows PTX_INJECT_END on its line");
-    }
     *body_end_out = body_end;
     reader->previous = ptx_inject__between(start, is_wrapped ? start : ptx_inject__line_end(body_end, source->end));
 
@@ -1785,18 +1706,16 @@ static PtxInjectResult ptx_inject__read_site(
         entry->index_plus_one = inject_idx + 1;
     } else if (num_same < num_markers || num_same < model.num_args) {
         PTX_INJECT__REFUSE_AS(
-            PTX_INJECT_ERROR_INCONSISTENT_INJECTION,
-            source,
+            PTX_INJECT_ERROR_INCONSISTENT_INJECTION, source,
             num_same < num_markers ? PTX_INJECT__MARKERS(reader)[num_same].register_name.begin : start,
             num_same < num_markers ? "another variable than at the first site of this name"
                                    : "fewer variables than at the first site of this name"
         );
     }
-    if (is_wrapped) {
+    if (is_wrapped)
         PTX_INJECT__TRY(ptx_inject__add_wrapped_site(reader, indent, inject_idx));
-    } else {
+    else
         PTX_INJECT__TRY(ptx_inject__add_site(reader, inject_idx));
-    }
     if (!handle->text.is_growing || !handle->strings.is_growing) PTX_INJECT__REFUSE_MEMORY(source);
     return PTX_INJECT_SUCCESS;
 }
@@ -1807,9 +1726,7 @@ static const char* ptx_inject__comment_begin(const char* text, const char* word,
     const char* comment;
     const char* line;
 
-    while (word > text && ptx_inject__is_blank(word[-1])) {
-        --word;
-    }
+    while (word > text && ptx_inject__is_blank(word[-1])) --word;
     if (word - text < 2 || word[-1] != '/' || word[-2] != '/') return NULL;
     comment = word - 2;
     for (line = comment; line > text && ptx_inject__is_blank(line[-1]); --line) {
@@ -1834,9 +1751,8 @@ static const char* ptx_inject__find_marker(const char* text, const char* at, con
 /* Is there a block comment? Compilers write none. */
 static int ptx_inject__has_block_comment(const char* text, const char* end) {
     const char* at = text;
-    for (; (at = (const char*)memchr(at, '*', (size_t)(end - at))) != NULL; ++at) {
+    for (; (at = (const char*)memchr(at, '*', (size_t)(end - at))) != NULL; ++at)
         if (at > text && at[-1] == '/') return 1;
-    }
     return 0;
 }
 
@@ -1857,9 +1773,8 @@ static PtxInjectResult ptx_inject__read(PtxInject__Reader* reader) {
         const char* behind;
         PtxInject__Slice indent;
 
-        if (is_start || PTX_INJECT__IS(PTX_INJECT__END, at, source->end)) {
+        if (is_start || PTX_INJECT__IS(PTX_INJECT__END, at, source->end))
             comment = ptx_inject__comment_begin(source->text, at, &indent);
-        }
         if (comment == NULL) {
             at += sizeof PTX_INJECT__MARKER - 1;
             continue;
@@ -1985,14 +1900,8 @@ PtxInjectResult ptx_inject_inject_info_by_name(
 }
 
 PtxInjectResult ptx_inject_variable_info_by_index(
-    PtxInjectHandle handle,
-    size_t inject_idx,
-    size_t arg_idx,
-    const char** variable_name_out,
-    const char** register_name_out,
-    PtxInjectMutType* mut_type_out,
-    const char** register_type_name_out,
-    const char** data_type_name_out
+    PtxInjectHandle handle, size_t inject_idx, size_t arg_idx, const char** variable_name_out, const char** register_name_out,
+    PtxInjectMutType* mut_type_out, const char** register_type_name_out, const char** data_type_name_out
 ) {
     const PtxInject__Inject* inject;
     const PtxInject__Arg* arg;
@@ -2011,22 +1920,15 @@ PtxInjectResult ptx_inject_variable_info_by_index(
 }
 
 PtxInjectResult ptx_inject_variable_info_by_name(
-    PtxInjectHandle handle,
-    size_t inject_idx,
-    const char* variable_name,
-    size_t* arg_idx_out,
-    const char** register_name_out,
-    PtxInjectMutType* mut_type_out,
-    const char** register_type_name_out,
-    const char** data_type_name_out
+    PtxInjectHandle handle, size_t inject_idx, const char* variable_name, size_t* arg_idx_out, const char** register_name_out,
+    PtxInjectMutType* mut_type_out, const char** register_type_name_out, const char** data_type_name_out
 ) {
     const PtxInject__Inject* inject;
     const PtxInject__Arg* args;
     size_t arg_idx = 0;
 
-    if (handle == NULL || variable_name == NULL || inject_idx >= PTX_INJECT__NUM_INJECTS(handle)) {
+    if (handle == NULL || variable_name == NULL || inject_idx >= PTX_INJECT__NUM_INJECTS(handle))
         return PTX_INJECT__ERROR(PTX_INJECT_ERROR_INVALID_INPUT);
-    }
     inject = &PTX_INJECT__INJECTS(handle)[inject_idx];
     args = PTX_INJECT__ITEMS(PtxInject__Arg, handle->args);
     while (arg_idx < inject->num_args &&
@@ -2044,12 +1946,7 @@ PtxInjectResult ptx_inject_variable_info_by_name(
 
 /* `lengths` NULL: the stubs are strings. */
 static PtxInjectResult ptx_inject__render(
-    PtxInjectHandle handle,
-    const char* const* stubs,
-    const size_t* lengths,
-    size_t num_stubs,
-    char* buffer,
-    size_t buffer_size,
+    PtxInjectHandle handle, const char* const* stubs, const size_t* lengths, size_t num_stubs, char* buffer, size_t buffer_size,
     size_t* bytes_written_out
 ) {
     PtxInject__Writer writer = ptx_inject__writer(buffer, buffer_size);
@@ -2061,9 +1958,8 @@ static PtxInjectResult ptx_inject__render(
 
     if (handle == NULL || (stubs == NULL && num_stubs > 0)) return PTX_INJECT__ERROR(PTX_INJECT_ERROR_INVALID_INPUT);
     if (num_stubs != PTX_INJECT__NUM_INJECTS(handle)) return PTX_INJECT__ERROR(PTX_INJECT_ERROR_WRONG_NUM_STUBS);
-    for (i = 0; i < num_stubs; ++i) {
+    for (i = 0; i < num_stubs; ++i)
         if (stubs[i] == NULL) return PTX_INJECT__ERROR(PTX_INJECT_ERROR_INVALID_INPUT);
-    }
     sites = PTX_INJECT__ITEMS(PtxInject__Site, handle->sites);
     num_sites = PTX_INJECT__COUNT_ITEMS(PtxInject__Site, handle->sites);
     for (i = 0; i < num_sites; ++i) {
@@ -2080,24 +1976,15 @@ static PtxInjectResult ptx_inject__render(
 }
 
 PtxInjectResult ptx_inject_render_ptx(
-    PtxInjectHandle handle,
-    const char* const* stubs,
-    size_t num_stubs,
-    char* buffer,
-    size_t buffer_size,
+    PtxInjectHandle handle, const char* const* stubs, size_t num_stubs, char* buffer, size_t buffer_size,
     size_t* bytes_written_out
 ) {
     return ptx_inject__render(handle, stubs, NULL, num_stubs, buffer, buffer_size, bytes_written_out);
 }
 
 PtxInjectResult ptx_inject_render_ptx_sized(
-    PtxInjectHandle handle,
-    const char* const* stubs,
-    const size_t* stub_lengths,
-    size_t num_stubs,
-    char* buffer,
-    size_t buffer_size,
-    size_t* bytes_written_out
+    PtxInjectHandle handle, const char* const* stubs, const size_t* stub_lengths, size_t num_stubs, char* buffer,
+    size_t buffer_size, size_t* bytes_written_out
 ) {
     if (stub_lengths == NULL && num_stubs > 0) return PTX_INJECT__ERROR(PTX_INJECT_ERROR_INVALID_INPUT);
     return ptx_inject__render(handle, stubs, stub_lengths, num_stubs, buffer, buffer_size, bytes_written_out);

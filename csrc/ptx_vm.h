@@ -150,14 +150,8 @@ PtxVmResult ptx_vm_program_size(const StackPtxLowered* lowered, size_t* bytes_ou
 /* node_out may be NULL; on NO_CPU_MEANING it is the index of that node.
    Errors: INVALID_VALUE (also REDUCE with a request that is not an f32), INSUFFICIENT_MEMORY, NO_LEVEL, NO_CPU_MEANING. */
 PtxVmResult ptx_vm_program_init(
-    const PtxVmSet* set,
-    PtxVmLevel level,
-    PtxVmRunKind kind,
-    const StackPtxLowered* lowered,
-    void* memory,
-    size_t memory_bytes,
-    const PtxVmProgram** program_out,
-    uint32_t* node_out
+    const PtxVmSet* set, PtxVmLevel level, PtxVmRunKind kind, const StackPtxLowered* lowered, void* memory, size_t memory_bytes,
+    const PtxVmProgram** program_out, uint32_t* node_out
 );
 
 /* Bytes of workspace that a run of this program needs. */
@@ -174,13 +168,8 @@ typedef struct PtxVmInput {
 /* Runs a program prepared for STORE. `inputs` runs parallel to the registers that the program was lowered with; `outputs` to
    its requests, num_points values of 4 bytes each. Outputs must not overlap inputs or each other. */
 PtxVmResult ptx_vm_store(
-    const PtxVmProgram* program,
-    const PtxVmInput* inputs,
-    size_t num_inputs,
-    size_t num_points,
-    void* const* outputs,
-    void* workspace,
-    size_t workspace_bytes
+    const PtxVmProgram* program, const PtxVmInput* inputs, size_t num_inputs, size_t num_points, void* const* outputs,
+    void* workspace, size_t workspace_bytes
 );
 
 /* Sums over the points at which both output y and target t are finite; a subnormal output counts as zero. Each is summed in
@@ -200,14 +189,8 @@ typedef struct PtxVmSums {
 
 /* Runs a program prepared for REDUCE. `targets` and `sums_out` run parallel to the requests. */
 PtxVmResult ptx_vm_reduce(
-    const PtxVmProgram* program,
-    const PtxVmInput* inputs,
-    size_t num_inputs,
-    size_t num_points,
-    const float* const* targets,
-    PtxVmSums* sums_out,
-    void* workspace,
-    size_t workspace_bytes
+    const PtxVmProgram* program, const PtxVmInput* inputs, size_t num_inputs, size_t num_points, const float* const* targets,
+    PtxVmSums* sums_out, void* workspace, size_t workspace_bytes
 );
 
 /* Entries of the lower triangle of all products of 2 + num_requests columns. */
@@ -220,14 +203,8 @@ PtxVmResult ptx_vm_reduce(
    A point counts where target and first request are finite; the first sum is their number. There, another request that is
    not finite counts as zero. Subnormals do too. Products are exact in double and are added in the order of PtxVmSums. */
 PtxVmResult ptx_vm_gram(
-    const PtxVmProgram* program,
-    const PtxVmInput* inputs,
-    size_t num_inputs,
-    size_t num_points,
-    const float* target,
-    double* sums_out,
-    void* workspace,
-    size_t workspace_bytes
+    const PtxVmProgram* program, const PtxVmInput* inputs, size_t num_inputs, size_t num_points, const float* target,
+    double* sums_out, void* workspace, size_t workspace_bytes
 );
 
 /* ---- between this header and the kernels: private ---------------------------------------------------------------- */
@@ -336,9 +313,8 @@ const char* ptx_vm_level_to_string(PtxVmLevel level) {
 static const PtxVmKernels* ptx_vm__kernels(PtxVmLevel level) {
     if (level == PTX_VM_LEVEL_BASELINE) return ptx_vm__kernels_baseline();
 #if defined(PTX_VM_X86_LEVELS) && defined(__x86_64__)
-    if (level == PTX_VM_LEVEL_AVX2 && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
+    if (level == PTX_VM_LEVEL_AVX2 && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
         return ptx_vm__kernels_avx2();
-    }
     if (level == PTX_VM_LEVEL_AVX512 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
         __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("fma")) {
         return ptx_vm__kernels_avx512();
@@ -603,9 +579,8 @@ static uint32_t ptx_vm__add_minimum(PtxVmBuilder* builder, uint8_t operation, ui
         a = b;
         b = constant;
     }
-    if (ptx_vm__is_plain_bound(builder, b, operation)) {
+    if (ptx_vm__is_plain_bound(builder, b, operation))
         operation = operation == PTX_VM__MIN_F32 ? PTX_VM__MIN_RAW_F32 : PTX_VM__MAX_RAW_F32;
-    }
     uint32_t number = ptx_vm__add_value(builder, operation, PTX_VM__LOOSE_NAN);
     ptx_vm__add_operand(builder, number, a);
     ptx_vm__add_operand(builder, number, b);
@@ -663,23 +638,11 @@ static const uint8_t ptx_vm__forms[][8] = {
     /* EXTREME */ {PTX_VM__FORM_NONE, PTX_VM__FORM_FIRST, PTX_VM__FORM_FIRST | PTX_VM__SWAP, PTX_VM__FORM_FIRST},
     /* COMMUTATIVE */ {PTX_VM__FORM_NONE, PTX_VM__FORM_FIRST, PTX_VM__FORM_FIRST | PTX_VM__SWAP, PTX_VM__FORM_BOTH},
     /* SELECT */
-    {PTX_VM__FORM_NONE,
-     PTX_VM__FORM_FIRST,
-     PTX_VM__FORM_SECOND,
-     PTX_VM__FORM_FIRST,
-     PTX_VM__FORM_THIRD,
-     PTX_VM__FORM_FIRST,
-     PTX_VM__FORM_SECOND,
-     PTX_VM__FORM_FIRST},
+    {PTX_VM__FORM_NONE, PTX_VM__FORM_FIRST, PTX_VM__FORM_SECOND, PTX_VM__FORM_FIRST, PTX_VM__FORM_THIRD, PTX_VM__FORM_FIRST,
+     PTX_VM__FORM_SECOND, PTX_VM__FORM_FIRST},
     /* MULTIPLY_ADD */
-    {PTX_VM__FORM_NONE,
-     PTX_VM__FORM_FIRST,
-     PTX_VM__FORM_FIRST | PTX_VM__SWAP,
-     PTX_VM__FORM_BOTH,
-     PTX_VM__FORM_THIRD,
-     PTX_VM__FORM_FIRST,
-     PTX_VM__FORM_FIRST | PTX_VM__SWAP,
-     PTX_VM__FORM_BOTH},
+    {PTX_VM__FORM_NONE, PTX_VM__FORM_FIRST, PTX_VM__FORM_FIRST | PTX_VM__SWAP, PTX_VM__FORM_BOTH, PTX_VM__FORM_THIRD,
+     PTX_VM__FORM_FIRST, PTX_VM__FORM_FIRST | PTX_VM__SWAP, PTX_VM__FORM_BOTH},
 };
 
 /* How an operation can use the value in the accumulator, and its operands in the matching order. Branches are hard to predict in
@@ -796,9 +759,8 @@ static uint32_t ptx_vm__add_nodes(PtxVmBuilder* builder, const PtxVmSet* set, co
         } else if (node->kind == STACK_PTX_NODE_PTX && ptx_vm_set_has_instruction(set, node->payload)) {
             uint8_t operation = set->operations[node->payload];
             uint32_t operands[3] = {0, 0, 0};
-            for (uint32_t k = 0; k < node->num_operands; k++) {
+            for (uint32_t k = 0; k < node->num_operands; k++)
                 operands[k] = builder->numbers[lowered->operands[node->first_operand + k]];
-            }
             *number =
                 operation == PTX_VM__MOV ? operands[0] : ptx_vm__add_operation(builder, operation, operands, node->num_operands);
         } else {
@@ -824,15 +786,14 @@ static bool ptx_vm__add_requests(PtxVmBuilder* builder, const PtxVmSet* set, con
         }
         PtxVmValue* value = &builder->values[number];
         if (builder->program->kind != PTX_VM_RUN_STORE && type != PTX_VM__TYPE_F32) return false;
-        if (builder->program->kind == PTX_VM_RUN_REDUCE) {
+        if (builder->program->kind == PTX_VM_RUN_REDUCE)
             builder->outputs[i] = PTX_VM__SUM_F32;
-        } else if (builder->program->kind == PTX_VM_RUN_GRAM) {
+        else if (builder->program->kind == PTX_VM_RUN_GRAM)
             builder->outputs[i] = PTX_VM__OUTPUT_BITS;
-        } else if (type == PTX_VM__TYPE_PRED) {
+        else if (type == PTX_VM__TYPE_PRED)
             builder->outputs[i] = PTX_VM__OUTPUT_TRUTH;
-        } else {
+        else
             builder->outputs[i] = value->flags & PTX_VM__LOOSE_NAN ? PTX_VM__OUTPUT_F32 : PTX_VM__OUTPUT_BITS;
-        }
         builder->next_request[i] = value->first_request;
         value->first_request = i;
     }
@@ -840,14 +801,8 @@ static bool ptx_vm__add_requests(PtxVmBuilder* builder, const PtxVmSet* set, con
 }
 
 PtxVmResult ptx_vm_program_init(
-    const PtxVmSet* set,
-    PtxVmLevel level,
-    PtxVmRunKind kind,
-    const StackPtxLowered* lowered,
-    void* memory,
-    size_t memory_bytes,
-    const PtxVmProgram** program_out,
-    uint32_t* node_out
+    const PtxVmSet* set, PtxVmLevel level, PtxVmRunKind kind, const StackPtxLowered* lowered, void* memory, size_t memory_bytes,
+    const PtxVmProgram** program_out, uint32_t* node_out
 ) {
     if (set == NULL || lowered == NULL || memory == NULL || program_out == NULL) return PTX_VM__ERROR(INVALID_VALUE);
     EvoArena arena = evo__arena(memory, memory_bytes);
@@ -869,19 +824,17 @@ PtxVmResult ptx_vm_program_init(
         return PTX_VM__ERROR(NO_CPU_MEANING);
     }
     if (!ptx_vm__add_requests(&builder, set, lowered)) return PTX_VM__ERROR(INVALID_VALUE);
-    if (level == PTX_VM_LEVEL_AVX512 && ptx_vm__first_scratch(program) > PTX_VM__MAX_WIDE_VECTORS) {
+    if (level == PTX_VM_LEVEL_AVX512 && ptx_vm__first_scratch(program) > PTX_VM__MAX_WIDE_VECTORS)
         program->kernels = ptx_vm__kernels(PTX_VM_LEVEL_AVX2);
-    }
     uint32_t num_ordered = 0;
     for (uint32_t i = 0; i < builder.num_values; i++) {
         PtxVmValue* value = &builder.values[i];
         if (value->operation == PTX_VM__CONSTANT) value->memory += ptx_vm__first_constant(program);
         if (value->first_request == PTX_VM__NO_INDEX) continue;
-        if (value->operation >= PTX_VM__NUM_OPERATIONS) {
+        if (value->operation >= PTX_VM__NUM_OPERATIONS)
             ptx_vm__add_outputs(&builder, value, PTX_VM__FORM_NONE);
-        } else {
+        else
             num_ordered = ptx_vm__order(&builder, i, num_ordered);
-        }
     }
     ptx_vm__add_steps(&builder, num_ordered);
     *program_out = program;
@@ -950,9 +903,8 @@ static void ptx_vm__run_start(const PtxVmProgram* program, const PtxVmInput* inp
     const uint32_t first_constant = ptx_vm__first_constant(program);
     const uint32_t num_vectors = ptx_vm__first_scratch(program) + program->num_scratch;
     for (uint32_t i = 0; i < num_vectors; i++) run->memory[i] = run->vectors + i * block_bytes;
-    for (uint32_t i = 0; i < program->num_constants; i++) {
+    for (uint32_t i = 0; i < program->num_constants; i++)
         ptx_vm__fill(run->memory[first_constant + i], &program->constants[i], block_bytes);
-    }
     for (uint32_t i = 0; i < program->num_inputs; i++) {
         const PtxVmInput* input = &inputs[program->input_registers[i]];
         if (input->is_uniform) ptx_vm__fill(run->memory[i], input->values, block_bytes);
@@ -1043,40 +995,29 @@ static void ptx_vm__run_blocks(
             }
         }
         const size_t end = point + num_valid;
-        if (reduces && (end % PTX_VM__SUM_BLOCK == 0 || end == num_points)) {
+        if (reduces && (end % PTX_VM__SUM_BLOCK == 0 || end == num_points))
             ptx_vm__end_sum_block(program, run, (end - 1) / PTX_VM__SUM_BLOCK);
-        }
     }
 }
 
 /* Whether every register that the program reads has values. */
 static bool ptx_vm__has_inputs(const PtxVmProgram* program, const PtxVmInput* inputs, size_t num_inputs) {
     if (program->num_registers > num_inputs || (inputs == NULL && program->num_inputs > 0)) return false;
-    for (uint32_t i = 0; i < program->num_inputs; i++) {
+    for (uint32_t i = 0; i < program->num_inputs; i++)
         if (inputs[program->input_registers[i]].values == NULL) return false;
-    }
     return true;
 }
 
 static PtxVmResult ptx_vm__run(
-    const PtxVmProgram* program,
-    PtxVmRunKind kind,
-    const PtxVmInput* inputs,
-    size_t num_inputs,
-    size_t num_points,
-    const void* const* arrays,
-    PtxVmSums* sums_out,
-    void* workspace,
-    size_t workspace_bytes
+    const PtxVmProgram* program, PtxVmRunKind kind, const PtxVmInput* inputs, size_t num_inputs, size_t num_points,
+    const void* const* arrays, PtxVmSums* sums_out, void* workspace, size_t workspace_bytes
 ) {
     if (program == NULL || program->kind != kind || workspace == NULL) return PTX_VM__ERROR(INVALID_VALUE);
-    if (program->num_requests > 0 && (arrays == NULL || (sums_out == NULL && kind == PTX_VM_RUN_REDUCE))) {
+    if (program->num_requests > 0 && (arrays == NULL || (sums_out == NULL && kind == PTX_VM_RUN_REDUCE)))
         return PTX_VM__ERROR(INVALID_VALUE);
-    }
     if (!ptx_vm__has_inputs(program, inputs, num_inputs)) return PTX_VM__ERROR(INVALID_VALUE);
-    for (uint32_t i = 0; i < program->num_requests; i++) {
+    for (uint32_t i = 0; i < program->num_requests; i++)
         if (arrays[i] == NULL) return PTX_VM__ERROR(INVALID_VALUE);
-    }
     EvoArena arena = evo__arena(workspace, workspace_bytes);
     PtxVmRun run;
     ptx_vm__take_run(&arena, program, &run);
@@ -1086,22 +1027,15 @@ static PtxVmResult ptx_vm__run(
     const PtxVmMode mode = ptx_vm__set_mode();
     ptx_vm__run_blocks(program, inputs, num_points, arrays, &run);
     ptx_vm__restore_mode(mode);
-    if (kind == PTX_VM_RUN_REDUCE) {
-        for (uint32_t i = 0; i < program->num_requests; i++) {
+    if (kind == PTX_VM_RUN_REDUCE)
+        for (uint32_t i = 0; i < program->num_requests; i++)
             sums_out[i] = ptx_vm__end_sums(program, &run.sums[i], &run.trees[i], num_points);
-        }
-    }
     return PTX_VM_SUCCESS;
 }
 
 PtxVmResult ptx_vm_store(
-    const PtxVmProgram* program,
-    const PtxVmInput* inputs,
-    size_t num_inputs,
-    size_t num_points,
-    void* const* outputs,
-    void* workspace,
-    size_t workspace_bytes
+    const PtxVmProgram* program, const PtxVmInput* inputs, size_t num_inputs, size_t num_points, void* const* outputs,
+    void* workspace, size_t workspace_bytes
 ) {
     return ptx_vm__run(
         program, PTX_VM_RUN_STORE, inputs, num_inputs, num_points, (const void* const*)outputs, NULL, workspace, workspace_bytes
@@ -1109,24 +1043,11 @@ PtxVmResult ptx_vm_store(
 }
 
 PtxVmResult ptx_vm_reduce(
-    const PtxVmProgram* program,
-    const PtxVmInput* inputs,
-    size_t num_inputs,
-    size_t num_points,
-    const float* const* targets,
-    PtxVmSums* sums_out,
-    void* workspace,
-    size_t workspace_bytes
+    const PtxVmProgram* program, const PtxVmInput* inputs, size_t num_inputs, size_t num_points, const float* const* targets,
+    PtxVmSums* sums_out, void* workspace, size_t workspace_bytes
 ) {
     return ptx_vm__run(
-        program,
-        PTX_VM_RUN_REDUCE,
-        inputs,
-        num_inputs,
-        num_points,
-        (const void* const*)targets,
-        sums_out,
-        workspace,
+        program, PTX_VM_RUN_REDUCE, inputs, num_inputs, num_points, (const void* const*)targets, sums_out, workspace,
         workspace_bytes
     );
 }

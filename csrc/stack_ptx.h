@@ -453,15 +453,8 @@ STACK_PTX_API StackPtxResult stack_ptx_workspace_size(const StackPtxLanguage* la
    INVALID_VALUE and INSUFFICIENT_WORKSPACE, which are the caller's. `words` may be NULL if num_words is 0. `place_out` may be
    NULL and is written only when a word is wrong. */
 STACK_PTX_API StackPtxResult stack_ptx_lower(
-    const StackPtxLanguage* language,
-    StackPtxMode mode,
-    uint32_t flags,
-    const StackPtxInstruction* words,
-    size_t num_words,
-    void* workspace,
-    size_t workspace_bytes,
-    StackPtxLowered* lowered_out,
-    StackPtxPlace* place_out
+    const StackPtxLanguage* language, StackPtxMode mode, uint32_t flags, const StackPtxInstruction* words, size_t num_words,
+    void* workspace, size_t workspace_bytes, StackPtxLowered* lowered_out, StackPtxPlace* place_out
 );
 
 /* Writes the PTX stub and a NUL, which bytes_written_out does not count. The workspace is the one that `lowered` lies in,
@@ -469,13 +462,8 @@ STACK_PTX_API StackPtxResult stack_ptx_lower(
    INSUFFICIENT_BUFFER bytes_written_out is the measured length and the buffer's contents are undefined. A language whose
    max_frame_depth is 0 runs nothing: outside lenient mode its stub is empty. */
 STACK_PTX_API StackPtxResult stack_ptx_emit(
-    const StackPtxLanguage* language,
-    const StackPtxLowered* lowered,
-    void* workspace,
-    size_t workspace_bytes,
-    char* buffer,
-    size_t buffer_size,
-    size_t* bytes_written_out
+    const StackPtxLanguage* language, const StackPtxLowered* lowered, void* workspace, size_t workspace_bytes, char* buffer,
+    size_t buffer_size, size_t* bytes_written_out
 );
 
 /* ---- canonical hash ---------------------------------------------------------------------------------------------- */
@@ -490,10 +478,7 @@ typedef struct StackPtxHash {
    their order. Compare hashes only of programs lowered in one mode: modes differ in what a missing request means. Hashes are the
    same on every machine. The workspace is as for stack_ptx_emit. */
 STACK_PTX_API StackPtxResult stack_ptx_hash(
-    const StackPtxLanguage* language,
-    const StackPtxLowered* lowered,
-    void* workspace,
-    size_t workspace_bytes,
+    const StackPtxLanguage* language, const StackPtxLowered* lowered, void* workspace, size_t workspace_bytes,
     StackPtxHash* hash_out
 );
 
@@ -512,21 +497,10 @@ STACK_PTX_API StackPtxResult stack_ptx_compile_workspace_size(
    and bytes_written_out are read. Buffer and errors as for stack_ptx_emit and stack_ptx_lower. For many programs of one language,
    prepare the language once and call those. */
 STACK_PTX_API StackPtxResult stack_ptx_compile(
-    const StackPtxCompilerInfo* compiler_info,
-    const StackPtxStackInfo* stack_info,
-    const StackPtxInstruction* instructions,
-    const StackPtxRegister* registers,
-    size_t num_registers,
-    const StackPtxInstruction** routines,
-    size_t num_routines,
-    const size_t* requests,
-    size_t num_requests,
-    size_t execution_limit,
-    void* workspace,
-    size_t workspace_bytes,
-    char* buffer,
-    size_t buffer_size,
-    size_t* bytes_written_out
+    const StackPtxCompilerInfo* compiler_info, const StackPtxStackInfo* stack_info, const StackPtxInstruction* instructions,
+    const StackPtxRegister* registers, size_t num_registers, const StackPtxInstruction** routines, size_t num_routines,
+    const size_t* requests, size_t num_requests, size_t execution_limit, void* workspace, size_t workspace_bytes, char* buffer,
+    size_t buffer_size, size_t* bytes_written_out
 );
 
 #ifdef __cplusplus

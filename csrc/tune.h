@@ -101,14 +101,8 @@ typedef struct TuneOutcome {
    no words. The words are rewritten in place. bytes_needed_out is written only on INSUFFICIENT_MEMORY; memory may be NULL if
    memory_bytes is 0. */
 TuneResult tune_program(
-    const TuneProblem* problem,
-    const StackPtxLowered* lowered,
-    StackPtxInstruction* words,
-    size_t num_words,
-    void* memory,
-    size_t memory_bytes,
-    size_t* bytes_needed_out,
-    TuneOutcome* outcome_out
+    const TuneProblem* problem, const StackPtxLowered* lowered, StackPtxInstruction* words, size_t num_words, void* memory,
+    size_t memory_bytes, size_t* bytes_needed_out, TuneOutcome* outcome_out
 );
 
 #ifdef __cplusplus
@@ -191,9 +185,8 @@ static void tune__scaled_model(const double* sums, TuneModel* model) {
             const double product = tune__centred(sums, column, TUNE__FIRST_PARAMETER + j) - along_y[i] * along_y[j] / yy;
             model->matrix[i][j] = model->matrix[j][i] = slope * slope * product;
         }
-        if (!(model->matrix[i][i] > TUNE__LEAST_VARIATION * slope * slope * tune__sum(sums, column, column))) {
+        if (!(model->matrix[i][i] > TUNE__LEAST_VARIATION * slope * slope * tune__sum(sums, column, column)))
             model->matrix[i][i] = 0.0; /* it only scales or shifts y */
-        }
     }
 }
 
@@ -203,9 +196,8 @@ static void tune__plain_model(const double* sums, TuneModel* model) {
     for (uint32_t i = 0; i < model->num_parameters; i++) {
         const uint32_t column = TUNE__FIRST_PARAMETER + i;
         model->gradient[i] = tune__sum(sums, column, TUNE__TARGET) - tune__sum(sums, column, TUNE__Y);
-        for (uint32_t j = 0; j <= i; j++) {
+        for (uint32_t j = 0; j <= i; j++)
             model->matrix[i][j] = model->matrix[j][i] = tune__sum(sums, column, TUNE__FIRST_PARAMETER + j);
-        }
     }
 }
 
@@ -225,9 +217,8 @@ static void tune__solve(const TuneModel* model, double damping, double* step) {
     }
     for (; rank < n; rank++) {
         uint32_t best = rank;
-        for (uint32_t i = rank + 1; i < n; i++) {
+        for (uint32_t i = rank + 1; i < n; i++)
             if (factor[order[i]][order[i]] > factor[order[best]][order[best]]) best = i;
-        }
         const uint32_t pivot = order[best];
         order[best] = order[rank];
         order[rank] = pivot;
@@ -286,14 +277,8 @@ static bool tune__evaluate(const TuneRun* run, const float* constants, TuneModel
     memcpy(run->constants, constants, run->num_parameters * sizeof *constants);
     model->num_parameters = run->num_parameters;
     if (ptx_vm_gram(
-            run->program,
-            run->inputs,
-            problem->num_inputs + run->num_parameters,
-            problem->num_points,
-            problem->target,
-            run->sums,
-            run->workspace,
-            run->workspace_bytes
+            run->program, run->inputs, problem->num_inputs + run->num_parameters, problem->num_points, problem->target, run->sums,
+            run->workspace, run->workspace_bytes
         ) != PTX_VM_SUCCESS) {
         return false;
     }
@@ -375,20 +360,15 @@ static bool tune__choose(
         return false;
     }
     derive_constants(problem->derive_set, lowered, 0, memory, num_bytes, nodes, TUNE_MAX_PARAMETERS, &count);
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i++)
         if (tune__is_finite(lowered->nodes[nodes[i]].payload)) nodes[num_kept++] = nodes[i];
-    }
     *num_nodes = num_kept;
     return true;
 }
 
 /* Gives each word of a constant its new value. */
 static void tune__rewrite(
-    const StackPtxLowered* lowered,
-    const uint32_t* nodes,
-    uint32_t num_nodes,
-    const float* constants,
-    StackPtxInstruction* words,
+    const StackPtxLowered* lowered, const uint32_t* nodes, uint32_t num_nodes, const float* constants, StackPtxInstruction* words,
     size_t num_words
 ) {
     for (size_t i = 0; i < num_words && words[i].instruction_type != STACK_PTX_INSTRUCTION_TYPE_RETURN; i++) {
@@ -447,11 +427,7 @@ static TuneResult tune__prepare(
 }
 
 static TuneResult tune__run(
-    const TuneProblem* problem,
-    const StackPtxLowered* lowered,
-    StackPtxInstruction* words,
-    size_t num_words,
-    EvoArena* arena,
+    const TuneProblem* problem, const StackPtxLowered* lowered, StackPtxInstruction* words, size_t num_words, EvoArena* arena,
     TuneOutcome* outcome
 ) {
     uint32_t nodes[TUNE_MAX_PARAMETERS];
@@ -462,28 +438,20 @@ static TuneResult tune__run(
     if (run.num_parameters == 0) return TUNE_SUCCESS;
     TuneResult result = tune__prepare(problem, lowered, nodes, arena, &run);
     if (result != TUNE_SUCCESS || run.program == NULL) return result;
-    for (uint32_t k = 0; k < run.num_parameters; k++) {
+    for (uint32_t k = 0; k < run.num_parameters; k++)
         memcpy(&constants[k], &lowered->nodes[nodes[k]].payload, sizeof constants[k]);
-    }
     result = tune__iterate(&run, constants, outcome);
     if (result != TUNE_SUCCESS) return result;
     outcome->num_parameters = run.num_parameters;
-    for (uint32_t k = 0; k < run.num_parameters; k++) {
+    for (uint32_t k = 0; k < run.num_parameters; k++)
         outcome->is_changed |= (uint64_t)(memcmp(&constants[k], &lowered->nodes[nodes[k]].payload, sizeof constants[k]) != 0);
-    }
     if (outcome->is_changed) tune__rewrite(lowered, nodes, run.num_parameters, constants, words, num_words);
     return TUNE_SUCCESS;
 }
 
 TuneResult tune_program(
-    const TuneProblem* problem,
-    const StackPtxLowered* lowered,
-    StackPtxInstruction* words,
-    size_t num_words,
-    void* memory,
-    size_t memory_bytes,
-    size_t* bytes_needed_out,
-    TuneOutcome* outcome_out
+    const TuneProblem* problem, const StackPtxLowered* lowered, StackPtxInstruction* words, size_t num_words, void* memory,
+    size_t memory_bytes, size_t* bytes_needed_out, TuneOutcome* outcome_out
 ) {
     if (problem == NULL || lowered == NULL || (words == NULL && num_words > 0) || bytes_needed_out == NULL ||
         outcome_out == NULL || (memory == NULL && memory_bytes > 0) || lowered->num_requests == 0 || problem->target == NULL ||

@@ -249,23 +249,14 @@ VARY_API VaryResult vary_tables_size(size_t num_entries, size_t* num_bytes_out);
 /* Checks everything and builds the tables in `memory`, aligned to 8 and owned by the caller, which must outlive them. Entries and
  * options are copied. There is nothing to release. */
 VARY_API VaryResult vary_init(
-    const VaryEntry* entries,
-    size_t num_entries,
-    const VaryOptions* options,
-    void* memory,
-    size_t memory_bytes,
+    const VaryEntry* entries, size_t num_entries, const VaryOptions* options, void* memory, size_t memory_bytes,
     const VaryTables** tables_out
 );
 
 /* Random programs for the slots first_slot, first_slot + 1, ...: lengths even over the initial lengths, words from
  * the vocabulary. words_out: num_programs rows of max_length words. */
 VARY_API VaryResult vary_random_programs(
-    const VaryTables* tables,
-    uint64_t seed,
-    uint32_t generation,
-    uint32_t first_slot,
-    size_t num_programs,
-    uint32_t max_length,
+    const VaryTables* tables, uint64_t seed, uint32_t generation, uint32_t first_slot, size_t num_programs, uint32_t max_length,
     uint64_t* words_out
 );
 
@@ -870,12 +861,7 @@ static uint32_t vary__umad_once(
  * has_room: `out` has room for two rows and a chunk, a chunk after the parent's words can be read, and there are no phrases. Then
  * nothing is checked or cut while copying, and words written past the row are garbage. */
 VARY__INLINE uint32_t vary__umad(
-    int has_room,
-    const VaryTables* tables,
-    Vary__Numbers* events,
-    Vary__Numbers* words,
-    Vary__Parent parent,
-    uint32_t max_length,
+    int has_room, const VaryTables* tables, Vary__Numbers* events, Vary__Numbers* words, Vary__Parent parent, uint32_t max_length,
     uint64_t* out
 ) {
     const Vary__Column* const columns = tables->columns;
@@ -973,9 +959,7 @@ VARY__INLINE uint32_t vary__crossover(Vary__Numbers* numbers, Vary__Parent first
     for (start = 0; start < num_common; start += 32) {
         const uint32_t choices = vary__next(numbers);
         const uint32_t count = vary__min(num_common - start, 32);
-        for (i = 0; i < count; i++) {
-            out[start + i] = sources[choices >> i & 1u][start + i];
-        }
+        for (i = 0; i < count; i++) out[start + i] = sources[choices >> i & 1u][start + i];
     }
     vary__copy(out + num_common, first.words + num_common, first.length - num_common);
     return first.length;
@@ -1062,9 +1046,8 @@ VARY__INLINE uint32_t vary__subprogram(
 VARY__INLINE uint64_t vary__constants(const VaryTables* tables, const uint64_t* words, uint32_t count) {
     uint64_t stacks = tables->options.float_stacks | tables->options.unsigned_stacks | tables->options.signed_stacks,
              constants = 0;
-    for (; stacks; stacks &= stacks - 1) {
+    for (; stacks; stacks &= stacks - 1)
         constants |= vary__match(words, count, 0xffffffffu, VARY__TYPE_CONSTANT | vary__trailing_zeros(stacks) << 16);
-    }
     return constants;
 }
 
@@ -1245,13 +1228,11 @@ static int vary__are_effects(const VaryOptions* options) {
         const uint32_t num_values = (uint32_t)effect->num_popped + effect->num_pushed;
         if (effect->num_popped == VARY_UNKNOWN_EFFECT) continue;
         if (num_values > VARY_MAX_EFFECT_VALUES) return 0;
-        for (k = 0; k < num_values; k++) {
+        for (k = 0; k < num_values; k++)
             if (effect->stacks[k] >= VARY__NUM_MASKED_STACKS) return 0;
-        }
     }
-    for (i = 0; options->input_stacks && i < options->num_inputs; i++) {
+    for (i = 0; options->input_stacks && i < options->num_inputs; i++)
         if (options->input_stacks[i] >= VARY__NUM_MASKED_STACKS) return 0;
-    }
     return 1;
 }
 
@@ -1270,21 +1251,18 @@ static VaryResult vary__init_options(const VaryOptions* options, VaryTables* tab
     for (rate = 0; rate < VARY_NUM_RATES; rate++) {
         const VaryRateInfo* info = vary_rate_info(rate);
         const double value = options->rates[rate];
-        if (!vary__is_within(value, info->lowest, info->highest) || (info->is_lowest_refused && value <= info->lowest)) {
+        if (!vary__is_within(value, info->lowest, info->highest) || (info->is_lowest_refused && value <= info->lowest))
             VARY__FAIL(VARY_ERROR_INVALID_RATE);
-        }
     }
-    if (options->rates[VARY_RATE_PERTURBATION_RELATIVE] <= 0.0 && options->rates[VARY_RATE_PERTURBATION_ABSOLUTE] <= 0.0) {
+    if (options->rates[VARY_RATE_PERTURBATION_RELATIVE] <= 0.0 && options->rates[VARY_RATE_PERTURBATION_ABSOLUTE] <= 0.0)
         VARY__FAIL(VARY_ERROR_INVALID_SCALE);
-    }
     if ((options->float_stacks & options->unsigned_stacks) || (options->float_stacks & options->signed_stacks) ||
         (options->unsigned_stacks & options->signed_stacks)) {
         VARY__FAIL(VARY_ERROR_INVALID_STACKS);
     }
     if (!vary__are_effects(options)) VARY__FAIL(VARY_ERROR_INVALID_STACKS);
-    if (options->initial_min_length > options->initial_max_length || options->initial_max_length > VARY_MAX_LENGTH) {
+    if (options->initial_min_length > options->initial_max_length || options->initial_max_length > VARY_MAX_LENGTH)
         VARY__FAIL(VARY_ERROR_INVALID_LENGTH);
-    }
 
     for (i = 0; i < VARY_NUM_OPERATORS - 1; i++) {
         below += options->operator_weights[i];
@@ -1311,11 +1289,7 @@ static VaryResult vary__init_options(const VaryOptions* options, VaryTables* tab
 }
 
 VaryResult vary_init(
-    const VaryEntry* entries,
-    size_t num_entries,
-    const VaryOptions* options,
-    void* memory,
-    size_t memory_bytes,
+    const VaryEntry* entries, size_t num_entries, const VaryOptions* options, void* memory, size_t memory_bytes,
     const VaryTables** tables_out
 ) {
     VaryTables* tables = (VaryTables*)memory;
@@ -1348,9 +1322,8 @@ VaryResult vary_init(
         if (!vary__is_within(entries[i].weight, 0.0, VARY__FLOAT_MAX)) VARY__FAIL(VARY_ERROR_INVALID_WEIGHT);
         result = vary__init_entry(entries + i, options, words + i, payloads + i);
         if (result != VARY_SUCCESS) return result;
-        if (entries[i].num_words == 0 || entries[i].num_words > VARY_MAX_PHRASE || entries[i].num_words > num_entries - i) {
+        if (entries[i].num_words == 0 || entries[i].num_words > VARY_MAX_PHRASE || entries[i].num_words > num_entries - i)
             VARY__FAIL(VARY_ERROR_INVALID_ENTRY);
-        }
         is_drawn[i] = entries[i].draw != VARY_DRAW_LITERAL;
         num_words[i] = (uint8_t)entries[i].num_words;
         tables->has_phrases |= num_words[i] > 1;
@@ -1384,19 +1357,13 @@ static void vary__finish_row(uint64_t* row, uint32_t length, uint32_t max_length
 }
 
 VaryResult vary_random_programs(
-    const VaryTables* tables,
-    uint64_t seed,
-    uint32_t generation,
-    uint32_t first_slot,
-    size_t num_programs,
-    uint32_t max_length,
+    const VaryTables* tables, uint64_t seed, uint32_t generation, uint32_t first_slot, size_t num_programs, uint32_t max_length,
     uint64_t* words_out
 ) {
     size_t program;
     if (!tables || (!words_out && num_programs)) VARY__FAIL(VARY_ERROR_INVALID_VALUE);
-    if (max_length == 0 || max_length > VARY_MAX_LENGTH || tables->options.initial_max_length > max_length) {
+    if (max_length == 0 || max_length > VARY_MAX_LENGTH || tables->options.initial_max_length > max_length)
         VARY__FAIL(VARY_ERROR_INVALID_LENGTH);
-    }
     if (!vary__are_slots(first_slot, num_programs)) VARY__FAIL(VARY_ERROR_INVALID_RANGE);
     for (program = 0; program < num_programs; program++) {
         const uint32_t min_length = tables->options.initial_min_length;
@@ -1502,11 +1469,9 @@ static void vary__offspring(const VaryTables* tables, const VaryBatch* batch) {
             const uint32_t first_slot = batch->first_slot + (uint32_t)start + i;
             vary__jobs_draw(tables, batch, first_slot, vary__min(count - i, VARY__LANES), jobs + i);
         }
-        for (i = 0; i < count; i++) {
-            for (line = 0; line < num_lines; line++) {
+        for (i = 0; i < count; i++)
+            for (line = 0; line < num_lines; line++)
                 VARY__PREFETCH(batch->pool + (size_t)jobs[i].rows[0] * max_length + line * WORDS_PER_LINE);
-            }
-        }
         for (i = 0; i < count; i++) {
             const size_t index = start + i;
             uint64_t* out = batch->words_out + index * max_length;

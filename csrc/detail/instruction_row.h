@@ -47,9 +47,8 @@ static inline bool evo__has_signature(
     const size_t num_args = strlen(signature) - 1;
     bool has = evo__has_type(info, letters, descriptor->ret_types[0], signature[0]) &&
         evo__has_type(info, letters, descriptor->ret_types[1], '\0');
-    for (size_t k = 0; k < STACK_PTX_MAX_NUM_ARGS; k++) {
+    for (size_t k = 0; k < STACK_PTX_MAX_NUM_ARGS; k++)
         has = has && evo__has_type(info, letters, descriptor->arg_types[k], k < num_args ? signature[k + 1] : '\0');
-    }
     return has;
 }
 

@@ -141,17 +141,12 @@ static void itll__scale_rows(
 
 /* The waves of a tile of rows and units; constants let the compiler keep it in registers. */
 ITLL__INLINE void itll__wave_tile(
-    const float* const* rows,
-    const float* frequencies,
-    const float* phases,
-    uint32_t num_features,
-    size_t stride,
+    const float* const* rows, const float* frequencies, const float* phases, uint32_t num_features, size_t stride,
     float* const* out
 ) {
     ItllF sums[ITLL__TILE][2];
-    for (uint32_t i = 0; i < ITLL__TILE; i++) {
+    for (uint32_t i = 0; i < ITLL__TILE; i++)
         for (uint32_t k = 0; k < 2; k++) sums[i][k] = itll__load(phases + k * ITLL__LANES);
-    }
     for (uint32_t f = 0; f < num_features; f++) {
         const ItllF w0 = itll__load(frequencies + f * stride), w1 = itll__load(frequencies + f * stride + ITLL__LANES);
         for (uint32_t i = 0; i < ITLL__TILE; i++) {
@@ -169,12 +164,7 @@ ITLL__INLINE void itll__wave_tile(
 
 /* out[row][unit] = the wave of phases[unit] + the sum over f of rows[row][f] frequencies[f][unit], in turns. */
 static void itll__waves(
-    const float* rows,
-    size_t num_rows,
-    uint32_t num_features,
-    const float* frequencies,
-    const float* phases,
-    size_t num_units,
+    const float* rows, size_t num_rows, uint32_t num_features, const float* frequencies, const float* phases, size_t num_units,
     float* out
 ) {
     for (size_t first = 0; first < num_rows; first += ITLL__TILE) {
@@ -254,13 +244,11 @@ static void itll__pack(const int16_t* rows, size_t num_rows, size_t num_units, i
         const int16_t* high = low + num_units;
         for (size_t column = 0; column < num_units; column += 32) {
             int32_t* to = packed + column * ITLL__GRAM_PAIRS + pair * 32;
-            if (2 * pair + 1 < num_rows) {
-                for (size_t k = 0; k < 32; k++) {
+            if (2 * pair + 1 < num_rows)
+                for (size_t k = 0; k < 32; k++)
                     to[k] = (int32_t)((uint32_t)(uint16_t)low[column + k] | (uint32_t)(uint16_t)high[column + k] << 16);
-                }
-            } else {
+            else
                 for (size_t k = 0; k < 32; k++) to[k] = 2 * pair < num_rows ? (uint16_t)low[column + k] : 0;
-            }
         }
     }
 }
@@ -324,9 +312,8 @@ static void itll__factor(double* matrix, size_t size, double* inverses) {
                 memcpy(sums, row + j, sizeof sums);
                 for (size_t r = block; r < k; r++) {
                     const double a = matrix[r * size + k];
-                    for (uint32_t v = 0; v < 16 / ITLL__LANES_F64; v++) {
+                    for (uint32_t v = 0; v < 16 / ITLL__LANES_F64; v++)
                         sums[v] -= itll__load_f64(matrix + r * size + j + v * ITLL__LANES_F64) * a;
-                    }
                 }
                 memcpy(row + j, sums, sizeof sums);
             }
@@ -346,9 +333,8 @@ static void itll__solve_lanes(const double* factor, const double* inverses, size
         ItllD v[4][NUM];
         for (uint32_t k = 0; k < 4; k++) {
             memcpy(v[k], b + (block + k) * 16, sizeof v[k]);
-            for (uint32_t r = 0; r < k; r++) {
+            for (uint32_t r = 0; r < k; r++)
                 for (uint32_t n = 0; n < NUM; n++) v[k][n] -= v[r][n] * factor[(block + r) * size + block + k];
-            }
             for (uint32_t n = 0; n < NUM; n++) v[k][n] *= inverses[block + k];
             memcpy(b + (block + k) * 16, v[k], sizeof v[k]);
         }
@@ -372,15 +358,8 @@ static void itll__solve_lanes(const double* factor, const double* inverses, size
 
 const ItllKernels* ITLL_KERNELS(void) {
     static const ItllKernels kernels = {
-        itll__scale_rows,
-        itll__waves,
-        itll__dots,
-        itll__pack,
-        itll__add_products,
-        itll__cross,
-        itll__subtract_products,
-        itll__factor,
-        itll__solve_lanes,
+        itll__scale_rows,        itll__waves,  itll__dots,        itll__pack, itll__add_products, itll__cross,
+        itll__subtract_products, itll__factor, itll__solve_lanes,
     };
     return &kernels;
 }

@@ -30,9 +30,7 @@
 static inline bool ptx_text__is_numbered(const char* name, const char* prefix) {
     const size_t length = strlen(prefix);
     size_t num_digits;
-    if (strncmp(name, prefix, length) != 0) {
-        return false;
-    }
+    if (strncmp(name, prefix, length) != 0) return false;
     num_digits = strspn(name + length, "0123456789");
     return num_digits > 0 && name[length + num_digits] == '\0';
 }
@@ -43,9 +41,7 @@ static inline size_t ptx_text__identifier_length(const char* name) {
     for (i = 0; name[i] != '\0'; ++i) {
         const char lower = (char)(name[i] | 0x20);
         const bool is_digit = name[i] >= '0' && name[i] <= '9';
-        if (!(lower >= 'a' && lower <= 'z') && !is_digit && name[i] != '_' && name[i] != '$') {
-            return 0;
-        }
+        if (!(lower >= 'a' && lower <= 'z') && !is_digit && name[i] != '_' && name[i] != '$') return 0;
     }
     return i;
 }
@@ -85,26 +81,16 @@ static inline bool ptx_text__is_reserved(const char* name, size_t length) {
         "dynamic_smem_size",
         "current_graph_exec",
     };
-    static const char* const families[] = {
-        "lanemask_", "reserved_smem_", "pm0_", "pm1_", "pm2_", "pm3_", "pm4_", "pm5_", "pm6_", "pm7_"
-    };
+    static const char* const families[] = {"lanemask_", "reserved_smem_", "pm0_", "pm1_", "pm2_",
+                                           "pm3_",      "pm4_",           "pm5_", "pm6_", "pm7_"};
     const bool has_number = name[length - 1] >= '0' && name[length - 1] <= '9';
     size_t i;
-    for (i = 0; i < sizeof numbered / sizeof numbered[0] && has_number; ++i) {
-        if (name[0] == numbered[i][0] && ptx_text__is_numbered(name, numbered[i])) {
-            return true;
-        }
-    }
-    for (i = 0; i < sizeof whole / sizeof whole[0]; ++i) {
-        if (name[0] == whole[i][0] && strcmp(name, whole[i]) == 0) {
-            return true;
-        }
-    }
-    for (i = 0; i < sizeof families / sizeof families[0]; ++i) {
-        if (name[0] == families[i][0] && strncmp(name, families[i], strlen(families[i])) == 0) {
-            return true;
-        }
-    }
+    for (i = 0; i < sizeof numbered / sizeof numbered[0] && has_number; ++i)
+        if (name[0] == numbered[i][0] && ptx_text__is_numbered(name, numbered[i])) return true;
+    for (i = 0; i < sizeof whole / sizeof whole[0]; ++i)
+        if (name[0] == whole[i][0] && strcmp(name, whole[i]) == 0) return true;
+    for (i = 0; i < sizeof families / sizeof families[0]; ++i)
+        if (name[0] == families[i][0] && strncmp(name, families[i], strlen(families[i])) == 0) return true;
     return false;
 }
 
@@ -184,18 +170,15 @@ static inline PtxText__Writer ptx_text__open(char* buffer, size_t buffer_size) {
 static inline bool ptx_text__close(const PtxText__Writer* writer, size_t buffer_size, size_t* bytes_written_out) {
     *bytes_written_out = writer->length;
     if (writer->buffer != NULL) {
-        if (buffer_size == 0 || writer->length > writer->capacity) {
-            return false;
-        }
+        if (buffer_size == 0 || writer->length > writer->capacity) return false;
         writer->buffer[writer->length] = '\0';
     }
     return true;
 }
 
 static inline void ptx_text__write(PtxText__Writer* writer, const char* text, size_t num_bytes) {
-    if (writer->length <= writer->capacity && num_bytes <= writer->capacity - writer->length) {
+    if (writer->length <= writer->capacity && num_bytes <= writer->capacity - writer->length)
         memcpy(writer->buffer + writer->length, text, num_bytes);
-    }
     writer->length += num_bytes;
 }
 
@@ -230,9 +213,7 @@ typedef struct PtxText__Name {
 
 /* False if the name is too long. */
 static inline bool ptx_text__make_name(const char* name, size_t length, PtxText__Name* name_out) {
-    if (length >= sizeof name_out->text) {
-        return false;
-    }
+    if (length >= sizeof name_out->text) return false;
     memcpy(name_out->text, name, length);
     name_out->text[length] = ' ';
     name_out->length = (uint32_t)length + 1;
@@ -271,28 +252,19 @@ PTX_TEXT__HOT char* ptx_text__copy_operand(const PtxText__Value* operand, char* 
 }
 
 PTX_TEXT__HOT char* ptx_text__copy_line(
-    char* cursor,
-    const PtxText__Name* name,
-    const PtxText__Value* result,
-    const PtxText__Value* first,
-    const PtxText__Value* second,
-    const PtxText__Value* third,
-    const PtxText__Value* fourth
+    char* cursor, const PtxText__Name* name, const PtxText__Value* result, const PtxText__Value* first,
+    const PtxText__Value* second, const PtxText__Value* third, const PtxText__Value* fourth
 ) {
     const uint32_t name_length = name->length, result_length = result->length - 2u;
     memcpy(cursor, name->text, 32);
-    if (name_length > 32) {
-        memcpy(cursor + 32, name->text + 32, sizeof name->text - 32);
-    }
+    if (name_length > 32) memcpy(cursor + 32, name->text + 32, sizeof name->text - 32);
     cursor += name_length;
     memcpy(cursor, result->text + 2, 14);
     cursor += result_length;
     cursor = ptx_text__copy_operand(first, cursor);
     cursor = ptx_text__copy_operand(second, cursor);
     cursor = ptx_text__copy_operand(third, cursor);
-    if (fourth != NULL) {
-        cursor = ptx_text__copy_operand(fourth, cursor);
-    }
+    if (fourth != NULL) cursor = ptx_text__copy_operand(fourth, cursor);
     memcpy(cursor, ";\n", 2);
     return cursor + 2;
 }
@@ -300,15 +272,8 @@ PTX_TEXT__HOT char* ptx_text__copy_line(
 /* Writes the line of an instruction at `length` and returns the length after it, also if it does not fit. Nothing is long. A
    missing operand has length 0; the fourth is NULL. */
 PTX_TEXT__HOT size_t ptx_text__write_line(
-    char* buffer,
-    size_t capacity,
-    size_t length,
-    const PtxText__Name* name,
-    const PtxText__Value* result,
-    const PtxText__Value* first,
-    const PtxText__Value* second,
-    const PtxText__Value* third,
-    const PtxText__Value* fourth
+    char* buffer, size_t capacity, size_t length, const PtxText__Name* name, const PtxText__Value* result,
+    const PtxText__Value* first, const PtxText__Value* second, const PtxText__Value* third, const PtxText__Value* fourth
 ) {
     char beside[PTX_TEXT__LINE_BYTES];
     size_t num_bytes;

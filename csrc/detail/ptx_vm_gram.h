@@ -37,28 +37,17 @@ static void ptx_vm__run_gram_blocks(
         }
         program->kernels->enter(program->steps, run->memory);
         program->kernels->gram(
-            target + point,
-            run->memory + first_output,
-            program->num_requests,
-            (uint32_t)num_valid,
-            run->gram.columns,
+            target + point, run->memory + first_output, program->num_requests, (uint32_t)num_valid, run->gram.columns,
             run->gram.lanes
         );
-        if (end % PTX_VM__SUM_BLOCK == 0 || end == num_points) {
+        if (end % PTX_VM__SUM_BLOCK == 0 || end == num_points)
             ptx_vm__end_gram_block(program->num_requests, &run->gram, (end - 1) / PTX_VM__SUM_BLOCK);
-        }
     }
 }
 
 PtxVmResult ptx_vm_gram(
-    const PtxVmProgram* program,
-    const PtxVmInput* inputs,
-    size_t num_inputs,
-    size_t num_points,
-    const float* target,
-    double* sums_out,
-    void* workspace,
-    size_t workspace_bytes
+    const PtxVmProgram* program, const PtxVmInput* inputs, size_t num_inputs, size_t num_points, const float* target,
+    double* sums_out, void* workspace, size_t workspace_bytes
 ) {
     if (program == NULL || program->kind != PTX_VM_RUN_GRAM || workspace == NULL || target == NULL || sums_out == NULL ||
         !ptx_vm__has_inputs(program, inputs, num_inputs)) {

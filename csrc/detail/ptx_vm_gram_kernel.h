@@ -40,9 +40,8 @@ static void ptx_vm__gram_columns(
 /* Adds the products of a column with four others. Point j goes to lane j % 8. */
 PTX_VM__INLINE void ptx_vm__gram_tile(const double* column, const double* others, uint32_t num_groups, double* lanes) {
     PtxVmD sums[4][PTX_VM__GRAM_VECTORS];
-    for (int k = 0; k < 4; k++) {
+    for (int k = 0; k < 4; k++)
         for (int v = 0; v < PTX_VM__GRAM_VECTORS; v++) sums[k][v] = ptx_vm__d_load(lanes + 8 * k + v * PTX_VM__LANES_F64);
-    }
     for (uint32_t i = 0; i < 8 * num_groups; i += 8) {
         for (int v = 0; v < PTX_VM__GRAM_VECTORS; v++) {
             const PtxVmD a = ptx_vm__d_load(column + i + v * PTX_VM__LANES_F64);
@@ -52,9 +51,8 @@ PTX_VM__INLINE void ptx_vm__gram_tile(const double* column, const double* others
             }
         }
     }
-    for (int k = 0; k < 4; k++) {
+    for (int k = 0; k < 4; k++)
         for (int v = 0; v < PTX_VM__GRAM_VECTORS; v++) ptx_vm__d_store(lanes + 8 * k + v * PTX_VM__LANES_F64, sums[k][v]);
-    }
 }
 
 /* `columns` has room for a multiple of four columns; what the last ones hold is not read from `lanes` later. */
@@ -71,11 +69,9 @@ static void ptx_vm__gram(
         target = padded;
     }
     ptx_vm__gram_columns(target, requests, num_requests, num_groups, columns);
-    for (uint32_t i = 0; i < num_columns; i++) {
-        for (uint32_t j = 0; j <= i; j += 4) {
+    for (uint32_t i = 0; i < num_columns; i++)
+        for (uint32_t j = 0; j <= i; j += 4)
             ptx_vm__gram_tile(columns + i * PTX_VM__BLOCK, columns + j * PTX_VM__BLOCK, num_groups, lanes + 8 * (i * stride + j));
-        }
-    }
 }
 
 #endif /* PTX_VM_GRAM_KERNEL_H_INCLUDED */

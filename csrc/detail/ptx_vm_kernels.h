@@ -190,14 +190,12 @@ static void ptx_vm__add_block(PtxVmLaneSums* lanes, const float* y, const float*
     /* Zero times a non-finite number is NaN, otherwise zero. A difference that is finite only in double takes the slow path. */
     const PtxVmV zero = ptx_vm__set(0.0f);
     PtxVmV bits = zero;
-    for (uint32_t i = 0; i < PTX_VM__BLOCK; i += PTX_VM__LANES) {
+    for (uint32_t i = 0; i < PTX_VM__BLOCK; i += PTX_VM__LANES)
         bits = ptx_vm__or(bits, ptx_vm__mul(ptx_vm__sub(ptx_vm__load(y + i), ptx_vm__load(t + i)), zero));
-    }
-    if (ptx_vm__any_bit(ptx_vm__and(bits, ptx_vm__set_bits(0x7fffffffu)))) {
+    if (ptx_vm__any_bit(ptx_vm__and(bits, ptx_vm__set_bits(0x7fffffffu))))
         ptx_vm__add_points(lanes, y, t, 0);
-    } else {
+    else
         ptx_vm__add_points(lanes, y, t, 1);
-    }
 }
 
 /* operands: the value, its target. result: the sums. In the last block both are padded, and zeros change no sum. */
@@ -262,11 +260,8 @@ static void ptx_vm__enter(const PtxVmStep* first, char* const* memory) {
     {PTX_VM__PAIR(name##_none), PTX_VM__PAIR(name##_first), PTX_VM__PAIR(name##_second), PTX_VM__ABSENT, PTX_VM__ABSENT}
 #define PTX_VM__ROW_MULTIPLY_ADD(name) \
     {PTX_VM__PAIR(name##_none), PTX_VM__PAIR(name##_first), PTX_VM__ABSENT, PTX_VM__PAIR(name##_third), PTX_VM__PAIR(name##_both)}
-#define PTX_VM__ROW_SELECT(name)  \
-    {PTX_VM__PAIR(name##_none),   \
-     PTX_VM__PAIR(name##_first),  \
-     PTX_VM__PAIR(name##_second), \
-     PTX_VM__PAIR(name##_third),  \
+#define PTX_VM__ROW_SELECT(name)                                                                                     \
+    {PTX_VM__PAIR(name##_none), PTX_VM__PAIR(name##_first), PTX_VM__PAIR(name##_second), PTX_VM__PAIR(name##_third), \
      PTX_VM__ABSENT}
 #define PTX_VM__ROW_OUTPUT(name)                                                                                        \
     {PTX_VM__STORE_ONLY(name##_none), PTX_VM__STORE_ONLY(name##_first), PTX_VM__ABSENT, PTX_VM__ABSENT, PTX_VM__ABSENT}
@@ -275,11 +270,7 @@ static void ptx_vm__enter(const PtxVmStep* first, char* const* memory) {
 
 const PtxVmKernels* PTX_VM_KERNELS(void) {
     static const PtxVmKernels kernels = {
-        PTX_VM__BLOCK,
-        ptx_vm__enter,
-        (PtxVmKernel)ptx_vm__end,
-        {PTX_VM__OPERATIONS(PTX_VM__ROW)},
-        ptx_vm__gram,
+        PTX_VM__BLOCK, ptx_vm__enter, (PtxVmKernel)ptx_vm__end, {PTX_VM__OPERATIONS(PTX_VM__ROW)}, ptx_vm__gram,
     };
     return &kernels;
 }

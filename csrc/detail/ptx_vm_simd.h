@@ -351,9 +351,7 @@ PTX_VM__INLINE PtxVmV ptx_vm__sqrt(PtxVmV a) {
 }
 PTX_VM__INLINE PtxVmV ptx_vm__fma(PtxVmV a, PtxVmV b, PtxVmV c) {
     PtxVmV v = {
-        __builtin_fmaf(a[0], b[0], c[0]),
-        __builtin_fmaf(a[1], b[1], c[1]),
-        __builtin_fmaf(a[2], b[2], c[2]),
+        __builtin_fmaf(a[0], b[0], c[0]), __builtin_fmaf(a[1], b[1], c[1]), __builtin_fmaf(a[2], b[2], c[2]),
         __builtin_fmaf(a[3], b[3], c[3])
     };
     return v;

@@ -34,9 +34,7 @@ PTX_TEXT__COLD void stack_ptx__mark_moved(
 PTX_TEXT__HOT void stack_ptx__name_temporary(
     const StackPtxLanguage* language, StackPtx__Work* work, uint32_t stack_idx, uint32_t number, PtxText__Value* text
 ) {
-    if (ptx_text__make_temporary(&language->stems[stack_idx], number, text)) {
-        work->has_long_texts = 1;
-    }
+    if (ptx_text__make_temporary(&language->stems[stack_idx], number, text)) work->has_long_texts = 1;
 }
 
 /* Names an input or constant. */
@@ -141,9 +139,8 @@ static bool stack_ptx__open_rows(
     uint32_t* lines = work->sorted_nodes + num_rows;
     uint32_t* leaves = work->sorted_nodes;
     uint32_t are_simple = 1, r;
-    if (num_rows > language->limits.max_nodes) { /* there may be no places for all texts */
+    if (num_rows > language->limits.max_nodes)  /* there may be no places for all texts */
         return false;
-    }
     stack_ptx__mark_requests(work, work->request_values, num_requests);
     for (r = num_rows - 1; r > 0; --r) {
         if (live[r]) {
@@ -163,9 +160,7 @@ static bool stack_ptx__open_rows(
     source_out->leaves = work->sorted_nodes;
     source_out->num_lines = (uint32_t)(work->sorted_nodes + num_rows - lines);
     source_out->num_leaves = (uint32_t)(leaves - work->sorted_nodes);
-    if (are_simple == 0) {
-        return false;
-    }
+    if (are_simple == 0) return false;
     stack_ptx__name_values(language, work, source_out, 1);
     work->texts[0].length = 0; /* of operands that an instruction lacks */
     return !work->has_long_texts;
@@ -193,10 +188,7 @@ static void stack_ptx__write_constant(const StackPtxLanguage* language, PtxText_
 
 /* A value of any length, without the comma before it. */
 static void stack_ptx__write_value(
-    const StackPtxLanguage* language,
-    const StackPtxLowered* lowered,
-    const StackPtx__Work* work,
-    PtxText__Writer* writer,
+    const StackPtxLanguage* language, const StackPtxLowered* lowered, const StackPtx__Work* work, PtxText__Writer* writer,
     uint32_t value
 ) {
     const PtxText__Value* text = &work->texts[value];
@@ -223,40 +215,26 @@ static void stack_ptx__write_value(
 
 /* The values of an operand or result: one, or a vector in braces. */
 static void stack_ptx__write_group(
-    const StackPtxLanguage* language,
-    const StackPtxLowered* lowered,
-    const StackPtx__Work* work,
-    PtxText__Writer* writer,
-    uint32_t arg_type,
-    const uint32_t* values, /* NULL: those from first_value on */
+    const StackPtxLanguage* language, const StackPtxLowered* lowered, const StackPtx__Work* work, PtxText__Writer* writer,
+    uint32_t arg_type, const uint32_t* values, /* NULL: those from first_value on */
     uint32_t first_value
 ) {
     const uint32_t count = stack_ptx__num_elems(&language->stack_info, arg_type);
     const bool is_vector = stack_ptx__is_vector(&language->stack_info, arg_type);
     uint32_t i;
-    if (is_vector) {
-        ptx_text__write(writer, "{", 1);
-    }
+    if (is_vector) ptx_text__write(writer, "{", 1);
     for (i = 0; i < count; ++i) {
-        if (i > 0) {
-            ptx_text__write(writer, ", ", 2);
-        }
+        if (i > 0) ptx_text__write(writer, ", ", 2);
         stack_ptx__write_value(language, lowered, work, writer, values != NULL ? values[i] : first_value + i);
     }
-    if (is_vector) {
-        ptx_text__write(writer, "}", 1);
-    }
+    if (is_vector) ptx_text__write(writer, "}", 1);
 }
 
 /* The instruction that copies a value of a stack, and a space. PTX has no mov for 8-bit registers, which only cvt, ld and st
    take, nor for the f16 types, whose registers are moved as bits. */
 static void stack_ptx__write_move_name(const StackPtxLanguage* language, PtxText__Writer* writer, uint32_t stack_idx) {
     static const char* const others[][2] = {
-        {"u8", "cvt.u8.u8 "},
-        {"s8", "cvt.u8.u8 "},
-        {"b8", "cvt.u8.u8 "},
-        {"f16", "mov.b16 "},
-        {"f16x2", "mov.b32 "},
+        {"u8", "cvt.u8.u8 "}, {"s8", "cvt.u8.u8 "}, {"b8", "cvt.u8.u8 "}, {"f16", "mov.b16 "}, {"f16x2", "mov.b32 "},
     };
     const char* prefix = language->stack_info.stack_literal_prefixes[stack_idx];
     size_t i;
@@ -273,10 +251,7 @@ static void stack_ptx__write_move_name(const StackPtxLanguage* language, PtxText
 
 /* The line of an instruction, special register or moved constant, of any form. */
 PTX_TEXT__COLD void stack_ptx__write_node(
-    const StackPtxLanguage* language,
-    const StackPtxLowered* lowered,
-    const StackPtx__Work* work,
-    PtxText__Writer* writer,
+    const StackPtxLanguage* language, const StackPtxLowered* lowered, const StackPtx__Work* work, PtxText__Writer* writer,
     const StackPtxNode* node
 ) {
     const StackPtxStackInfo* info = &language->stack_info;
@@ -323,10 +298,7 @@ PTX_TEXT__COLD void stack_ptx__write_node(
 
 /* Writes all lines. */
 PTX_TEXT__HOT void stack_ptx__write_lines(
-    const StackPtxLanguage* language,
-    const StackPtx__Work* work,
-    const StackPtx__Source* source,
-    PtxText__Writer* writer,
+    const StackPtxLanguage* language, const StackPtx__Work* work, const StackPtx__Source* source, PtxText__Writer* writer,
     int is_rows
 ) {
     static const PtxText__Value missing = {"", 0};
@@ -347,28 +319,15 @@ PTX_TEXT__HOT void stack_ptx__write_lines(
             /* Copies: what is written might change the row, for all that a compiler knows. */
             const uint64_t operands_0 = rows[idx].operands[0], operands_1 = rows[idx].operands[1];
             length = ptx_text__write_line(
-                buffer,
-                capacity,
-                length,
-                &names[(uint32_t)rows[idx].head],
-                &texts[idx],
-                &texts[(uint32_t)operands_0],
-                &texts[operands_0 >> 32],
-                &texts[(uint32_t)operands_1],
-                operands_1 >> 32 != 0 ? &texts[operands_1 >> 32] : NULL
+                buffer, capacity, length, &names[(uint32_t)rows[idx].head], &texts[idx], &texts[(uint32_t)operands_0],
+                &texts[operands_0 >> 32], &texts[(uint32_t)operands_1], operands_1 >> 32 != 0 ? &texts[operands_1 >> 32] : NULL
             );
         } else if (node->kind == STACK_PTX_NODE_PTX && are_simple && language->op_nodes[node->payload].is_simple_text) {
             const uint32_t* operands = source->lowered->operands + node->first_operand;
             length = ptx_text__write_line(
-                buffer,
-                capacity,
-                length,
-                &names[node->payload],
-                &texts[node->first_value],
-                node->num_operands > 0 ? &texts[operands[0]] : &missing,
-                node->num_operands > 1 ? &texts[operands[1]] : &missing,
-                node->num_operands > 2 ? &texts[operands[2]] : &missing,
-                node->num_operands > 3 ? &texts[operands[3]] : NULL
+                buffer, capacity, length, &names[node->payload], &texts[node->first_value],
+                node->num_operands > 0 ? &texts[operands[0]] : &missing, node->num_operands > 1 ? &texts[operands[1]] : &missing,
+                node->num_operands > 2 ? &texts[operands[2]] : &missing, node->num_operands > 3 ? &texts[operands[3]] : NULL
             );
         } else {
             writer->length = length;
@@ -384,9 +343,7 @@ static void stack_ptx__write_declarations(const StackPtxLanguage* language, cons
     size_t i;
     for (i = 0; i < num_stacks; ++i) {
         const PtxText__Value* stem = &language->stems[i];
-        if (work->num_temporaries[i] == 0) {
-            continue;
-        }
+        if (work->num_temporaries[i] == 0) continue;
         ptx_text__write(writer, ".reg .", 6);
         ptx_text__write_string(writer, language->stack_info.stack_literal_prefixes[i]);
         ptx_text__write(writer, stem->text + 1, stem->length - 1u);
@@ -402,9 +359,7 @@ static void stack_ptx__write_declarations(const StackPtxLanguage* language, cons
 static uint32_t stack_ptx__source_of(const StackPtxLanguage* language, const StackPtxLowered* lowered, uint32_t request) {
     const uint32_t value = lowered->request_values[request];
     const StackPtxNode* node;
-    if (value == STACK_PTX_NO_VALUE) {
-        return UINT32_MAX;
-    }
+    if (value == STACK_PTX_NO_VALUE) return UINT32_MAX;
     node = &lowered->nodes[lowered->value_nodes[value]];
     return node->kind == STACK_PTX_NODE_INPUT ? language->register_infos[node->payload].canonical : UINT32_MAX;
 }
@@ -414,30 +369,22 @@ static uint32_t stack_ptx__target_of(const StackPtxLanguage* language, uint32_t 
 }
 
 static void stack_ptx__add_move(
-    StackPtx__Work* work,
-    uint32_t* num_moves,
-    StackPtx__MoveKind kind,
-    uint32_t request,
-    uint32_t value,
+    StackPtx__Work* work, uint32_t* num_moves, StackPtx__MoveKind kind, uint32_t request, uint32_t value,
     const StackPtx__Temporary* temporary /* NULL: none */
 ) {
     StackPtx__Move* move = &work->moves[(*num_moves)++];
     move->kind = kind;
     move->request = request;
     move->value = value;
-    if (temporary != NULL) {
-        move->temporary = *temporary;
-    }
+    if (temporary != NULL) move->temporary = *temporary;
 }
 
 /* One after the other. */
 static uint32_t stack_ptx__plan_in_order(const StackPtxLowered* lowered, StackPtx__Work* work) {
     uint32_t num_moves = 0, i;
-    for (i = 0; i < lowered->num_requests; ++i) {
-        if (lowered->request_values[i] != STACK_PTX_NO_VALUE || lowered->mode == STACK_PTX_MODE_LENIENT) {
+    for (i = 0; i < lowered->num_requests; ++i)
+        if (lowered->request_values[i] != STACK_PTX_NO_VALUE || lowered->mode == STACK_PTX_MODE_LENIENT)
             stack_ptx__add_move(work, &num_moves, STACK_PTX__MOVE_VALUE, i, lowered->request_values[i], NULL);
-        }
-    }
     return num_moves;
 }
 
@@ -445,11 +392,8 @@ static uint32_t stack_ptx__plan_in_order(const StackPtxLowered* lowered, StackPt
 static bool stack_ptx__is_blocked(const StackPtx__Work* work, uint32_t num_requests, uint32_t request) {
     const uint32_t target = work->pending[request].target;
     uint32_t i;
-    for (i = 0; i < num_requests; ++i) {
-        if (i != request && work->pending[i].is_pending && work->pending[i].source == target) {
-            return true;
-        }
-    }
+    for (i = 0; i < num_requests; ++i)
+        if (i != request && work->pending[i].is_pending && work->pending[i].source == target) return true;
     return false;
 }
 
@@ -467,9 +411,7 @@ static uint32_t stack_ptx__plan_in_parallel(
         pending[i].target = stack_ptx__target_of(language, i);
         pending[i].source = stack_ptx__source_of(language, lowered, i);
         pending[i].is_pending = 1;
-        for (k = i + 1; k < num_requests; ++k) {
-            pending[i].is_pending &= stack_ptx__target_of(language, k) != pending[i].target;
-        }
+        for (k = i + 1; k < num_requests; ++k) pending[i].is_pending &= stack_ptx__target_of(language, k) != pending[i].target;
         num_pending += pending[i].is_pending;
     }
     while (num_pending > 0) {
@@ -477,12 +419,8 @@ static uint32_t stack_ptx__plan_in_parallel(
         for (i = 0; i < num_requests; ++i) {
             if (pending[i].is_pending && !stack_ptx__is_blocked(work, num_requests, i)) {
                 stack_ptx__add_move(
-                    work,
-                    &num_moves,
-                    pending[i].is_saved ? STACK_PTX__MOVE_SAVED : STACK_PTX__MOVE_VALUE,
-                    i,
-                    lowered->request_values[i],
-                    &pending[i].temporary
+                    work, &num_moves, pending[i].is_saved ? STACK_PTX__MOVE_SAVED : STACK_PTX__MOVE_VALUE, i,
+                    lowered->request_values[i], &pending[i].temporary
                 );
                 pending[i].is_pending = 0;
                 --num_pending;
@@ -512,19 +450,15 @@ static uint32_t stack_ptx__plan_moves(const StackPtxLanguage* language, const St
     if (lowered->mode == STACK_PTX_MODE_LENIENT) {
         for (i = 0; i < lowered->num_requests; ++i) {
             const uint32_t source = stack_ptx__source_of(language, lowered, i);
-            if (source != UINT32_MAX && language->register_infos[source].first_request < i) {
+            if (source != UINT32_MAX && language->register_infos[source].first_request < i)
                 return stack_ptx__plan_in_parallel(language, lowered, work);
-            }
         }
     }
     return stack_ptx__plan_in_order(lowered, work);
 }
 
 static void stack_ptx__write_moves(
-    const StackPtxLanguage* language,
-    const StackPtxLowered* lowered,
-    const StackPtx__Work* work,
-    uint32_t num_moves,
+    const StackPtxLanguage* language, const StackPtxLowered* lowered, const StackPtx__Work* work, uint32_t num_moves,
     PtxText__Writer* writer
 ) {
     uint32_t i;
@@ -539,9 +473,7 @@ static void stack_ptx__write_moves(
         }
         ptx_text__write(writer, "%", 1);
         ptx_text__write_string(writer, target->name);
-        if (move->kind != STACK_PTX__MOVE_TO_SAVE) {
-            ptx_text__write(writer, ", ", 2);
-        }
+        if (move->kind != STACK_PTX__MOVE_TO_SAVE) ptx_text__write(writer, ", ", 2);
         if (move->kind == STACK_PTX__MOVE_SAVED) {
             stack_ptx__write_temporary(language, writer, move->temporary);
         } else if (move->kind == STACK_PTX__MOVE_VALUE && move->value == STACK_PTX_NO_VALUE) {
@@ -557,23 +489,17 @@ static void stack_ptx__write_moves(
 
 /* The stub of what is opened, with these moves at its end. */
 static StackPtxResult stack_ptx__emit(
-    const StackPtxLanguage* language,
-    const StackPtx__Work* work,
-    const StackPtx__Source* source,
-    uint32_t num_moves,
-    char* buffer,
-    size_t buffer_size,
-    size_t* bytes_written_out
+    const StackPtxLanguage* language, const StackPtx__Work* work, const StackPtx__Source* source, uint32_t num_moves,
+    char* buffer, size_t buffer_size, size_t* bytes_written_out
 ) {
     PtxText__Writer writer = ptx_text__open(buffer, buffer_size);
     if (language->limits.max_frame_depth > 0 || source->lowered->mode == STACK_PTX_MODE_LENIENT) {
         ptx_text__write(&writer, "{\n", 2);
         stack_ptx__write_declarations(language, work, &writer);
-        if (source->lowered == NULL) {
+        if (source->lowered == NULL)
             stack_ptx__write_lines(language, work, source, &writer, 1);
-        } else {
+        else
             stack_ptx__write_lines(language, work, source, &writer, 0);
-        }
         stack_ptx__write_moves(language, source->lowered, work, num_moves, &writer);
         ptx_text__write(&writer, "}", 1);
     }
@@ -582,23 +508,14 @@ static StackPtxResult stack_ptx__emit(
 }
 
 StackPtxResult stack_ptx_emit(
-    const StackPtxLanguage* language,
-    const StackPtxLowered* lowered,
-    void* workspace,
-    size_t workspace_bytes,
-    char* buffer,
-    size_t buffer_size,
-    size_t* bytes_written_out
+    const StackPtxLanguage* language, const StackPtxLowered* lowered, void* workspace, size_t workspace_bytes, char* buffer,
+    size_t buffer_size, size_t* bytes_written_out
 ) {
     StackPtx__Work work;
     StackPtx__Source source;
     const StackPtxResult result = stack_ptx__check_work(language, workspace, workspace_bytes);
-    if (result != STACK_PTX_SUCCESS) {
-        return result;
-    }
-    if (lowered == NULL || bytes_written_out == NULL) {
-        return STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);
-    }
+    if (result != STACK_PTX_SUCCESS) return result;
+    if (lowered == NULL || bytes_written_out == NULL) return STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);
     stack_ptx__open_work(language, workspace, &work);
     source = stack_ptx__open_lowered(language, lowered, &work);
     return stack_ptx__emit(
@@ -622,10 +539,7 @@ static uint32_t stack_ptx__op_of_node(const StackPtxLanguage* language, const St
 }
 
 StackPtxResult stack_ptx_hash(
-    const StackPtxLanguage* language,
-    const StackPtxLowered* lowered,
-    void* workspace,
-    size_t workspace_bytes,
+    const StackPtxLanguage* language, const StackPtxLowered* lowered, void* workspace, size_t workspace_bytes,
     StackPtxHash* hash_out
 ) {
     StackPtx__Work work;
@@ -634,12 +548,8 @@ StackPtxResult stack_ptx_hash(
     uint64_t num_volatile = 0;
     uint32_t i, k;
     const StackPtxResult result = stack_ptx__check_work(language, workspace, workspace_bytes);
-    if (result != STACK_PTX_SUCCESS) {
-        return result;
-    }
-    if (lowered == NULL || hash_out == NULL) {
-        return STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);
-    }
+    if (result != STACK_PTX_SUCCESS) return result;
+    if (lowered == NULL || hash_out == NULL) return STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);
     stack_ptx__open_work(language, workspace, &work);
     hashes = work.hashes;
 
@@ -651,24 +561,19 @@ StackPtxResult stack_ptx_hash(
 
         if (node->kind == STACK_PTX_NODE_PTX) {
             uint32_t is_exchanged = 0;
-            if (language->ops[op_idx].commutes != 0) {
+            if (language->ops[op_idx].commutes != 0)
                 is_exchanged = (uint32_t)stack_ptx__is_less(&hashes[operands[1]], &hashes[operands[0]]);
-            }
             for (k = 0; k < node->num_operands; ++k) {
                 const StackPtxHash* operand = &hashes[operands[k < 2 ? k ^ is_exchanged : k]];
                 stack_ptx__absorb(&hash, operand->words[0], operand->words[1]);
             }
         } else if (node->kind == STACK_PTX_NODE_SPECIAL) {
             const char* suffix = stack_ptx__element_suffix(language, node->payload);
-            if (suffix[0] != '\0') {
-                hash = stack_ptx__hash_special(language, node->payload & UINT16_MAX, suffix);
-            }
+            if (suffix[0] != '\0') hash = stack_ptx__hash_special(language, node->payload & UINT16_MAX, suffix);
         } else {
             stack_ptx__absorb(&hash, node->payload, STACK_PTX__TAG_NODE);
         }
-        if (language->op_nodes[op_idx].is_volatile) {
-            stack_ptx__absorb(&hash, ++num_volatile, STACK_PTX__TAG_VOLATILE);
-        }
+        if (language->op_nodes[op_idx].is_volatile) stack_ptx__absorb(&hash, ++num_volatile, STACK_PTX__TAG_VOLATILE);
         hashes[node->first_value] = hash;
         for (k = 1; k < node->num_values; ++k) {
             hashes[node->first_value + k] = hash;
@@ -681,11 +586,10 @@ StackPtxResult stack_ptx_hash(
         const uint32_t value = lowered->request_values[i];
         const StackPtxHash* type_hash = &language->stacks[language->registers[language->requests[i]].stack_idx].type_hash;
         stack_ptx__absorb(&total, type_hash->words[0], type_hash->words[1]);
-        if (value == STACK_PTX_NO_VALUE) {
+        if (value == STACK_PTX_NO_VALUE)
             stack_ptx__absorb(&total, i, STACK_PTX__TAG_MISSING);
-        } else {
+        else
             stack_ptx__absorb(&total, hashes[value].words[0], hashes[value].words[1]);
-        }
     }
     stack_ptx__absorb(&total, lowered->num_requests, STACK_PTX__TAG_PROGRAM);
     *hash_out = total;
@@ -699,42 +603,26 @@ static uint32_t stack_ptx__clamp(size_t value) { return value > UINT32_MAX ? UIN
 /* There is no memory for registers, routines and requests, whose numbers are unknown when the size is asked for. No
    more requests find a value than the stacks can hold. */
 static StackPtxResult stack_ptx__place_compile(
-    const StackPtxCompilerInfo* compiler_info,
-    const StackPtxLanguageInfo* info,
-    void* workspace,
-    size_t workspace_bytes,
-    StackPtxLanguage** language_out,
-    StackPtx__Layout* layout,
-    size_t* language_bytes_out
+    const StackPtxCompilerInfo* compiler_info, const StackPtxLanguageInfo* info, void* workspace, size_t workspace_bytes,
+    StackPtxLanguage** language_out, StackPtx__Layout* layout, size_t* language_bytes_out
 ) {
     StackPtxResult result = stack_ptx__check_counts(info);
-    if (result == STACK_PTX_SUCCESS) {
-        result = stack_ptx__check_types(info->stack_info, NULL);
-    }
+    if (result == STACK_PTX_SUCCESS) result = stack_ptx__check_types(info->stack_info, NULL);
     if (result == STACK_PTX_SUCCESS) {
         const size_t max_values = info->stack_info->num_stacks * compiler_info->stack_size;
         stack_ptx__place_work(
-            layout,
-            &info->limits,
-            info->stack_info,
-            1,
-            stack_ptx__bound_operands(info->stack_info),
-            STACK_PTX__MAX_LATE_REGISTERS,
-            max_values,
-            max_values
+            layout, &info->limits, info->stack_info, 1, stack_ptx__bound_operands(info->stack_info),
+            STACK_PTX__MAX_LATE_REGISTERS, max_values, max_values
         );
         *language_bytes_out = stack_ptx__place_language(info, 1, workspace, workspace_bytes, language_out);
-        if (*language_bytes_out > SIZE_MAX / 2 || layout->bytes > SIZE_MAX / 2) {
+        if (*language_bytes_out > SIZE_MAX / 2 || layout->bytes > SIZE_MAX / 2)
             result = STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);
-        }
     }
     return result;
 }
 
 static void stack_ptx__describe_compile(
-    const StackPtxCompilerInfo* compiler_info,
-    const StackPtxStackInfo* stack_info,
-    size_t execution_limit,
+    const StackPtxCompilerInfo* compiler_info, const StackPtxStackInfo* stack_info, size_t execution_limit,
     StackPtxLanguageInfo* info_out
 ) {
     memset(info_out, 0, sizeof *info_out);
@@ -753,46 +641,26 @@ StackPtxResult stack_ptx_compile_workspace_size(
     StackPtx__Layout layout;
     size_t language_bytes = 0;
     StackPtxResult result;
-    if (compiler_info == NULL || bytes_out == NULL) {
-        return STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);
-    }
+    if (compiler_info == NULL || bytes_out == NULL) return STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);
     if (compiler_info->max_frame_depth == 0) {
         *bytes_out = 1; /* malloc(0) may give NULL; nothing is used */
         return STACK_PTX_SUCCESS;
     }
-    if (stack_info == NULL) {
-        return STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);
-    }
+    if (stack_info == NULL) return STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);
     stack_ptx__describe_compile(compiler_info, stack_info, 0, &info);
     result = stack_ptx__check_counts(&info);
-    if (result == STACK_PTX_SUCCESS) {
-        result = stack_ptx__check_stack_info(stack_info, NULL);
-    }
-    if (result == STACK_PTX_SUCCESS) {
+    if (result == STACK_PTX_SUCCESS) result = stack_ptx__check_stack_info(stack_info, NULL);
+    if (result == STACK_PTX_SUCCESS)
         result = stack_ptx__place_compile(compiler_info, &info, NULL, 0, NULL, &layout, &language_bytes);
-    }
-    if (result == STACK_PTX_SUCCESS) {
-        *bytes_out = language_bytes + layout.bytes;
-    }
+    if (result == STACK_PTX_SUCCESS) *bytes_out = language_bytes + layout.bytes;
     return result;
 }
 
 StackPtxResult stack_ptx_compile(
-    const StackPtxCompilerInfo* compiler_info,
-    const StackPtxStackInfo* stack_info,
-    const StackPtxInstruction* instructions,
-    const StackPtxRegister* registers,
-    size_t num_registers,
-    const StackPtxInstruction** routines,
-    size_t num_routines,
-    const size_t* requests,
-    size_t num_requests,
-    size_t execution_limit,
-    void* workspace,
-    size_t workspace_bytes,
-    char* buffer,
-    size_t buffer_size,
-    size_t* bytes_written_out
+    const StackPtxCompilerInfo* compiler_info, const StackPtxStackInfo* stack_info, const StackPtxInstruction* instructions,
+    const StackPtxRegister* registers, size_t num_registers, const StackPtxInstruction** routines, size_t num_routines,
+    const size_t* requests, size_t num_requests, size_t execution_limit, void* workspace, size_t workspace_bytes, char* buffer,
+    size_t buffer_size, size_t* bytes_written_out
 ) {
     StackPtxLanguageInfo info;
     StackPtx__Layout layout;
@@ -804,22 +672,14 @@ StackPtxResult stack_ptx_compile(
     size_t language_bytes = 0, i;
     uint32_t num_moves = 0;
 
-    if (compiler_info == NULL || bytes_written_out == NULL) {
-        return STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);
-    }
+    if (compiler_info == NULL || bytes_written_out == NULL) return STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);
     if (compiler_info->max_frame_depth == 0) {
         *bytes_written_out = 0;
-        if (buffer != NULL && buffer_size == 0) {
-            return STACK_PTX__ERROR(STACK_PTX_ERROR_INSUFFICIENT_BUFFER);
-        }
-        if (buffer != NULL) {
-            buffer[0] = '\0';
-        }
+        if (buffer != NULL && buffer_size == 0) return STACK_PTX__ERROR(STACK_PTX_ERROR_INSUFFICIENT_BUFFER);
+        if (buffer != NULL) buffer[0] = '\0';
         return STACK_PTX_SUCCESS;
     }
-    if (stack_info == NULL || instructions == NULL || workspace == NULL) {
-        return STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);
-    }
+    if (stack_info == NULL || instructions == NULL || workspace == NULL) return STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);
     stack_ptx__describe_compile(compiler_info, stack_info, execution_limit, &info);
     info.registers = registers;
     info.num_registers = num_registers;
@@ -828,25 +688,17 @@ StackPtxResult stack_ptx_compile(
     info.requests = requests;
     info.num_requests = num_requests;
     result = stack_ptx__place_compile(compiler_info, &info, workspace, workspace_bytes, &language, &layout, &language_bytes);
-    if (result != STACK_PTX_SUCCESS) {
-        return result;
-    }
-    if (workspace_bytes < language_bytes + layout.bytes) {
-        return STACK_PTX__ERROR(STACK_PTX_ERROR_INSUFFICIENT_WORKSPACE);
-    }
+    if (result != STACK_PTX_SUCCESS) return result;
+    if (workspace_bytes < language_bytes + layout.bytes) return STACK_PTX__ERROR(STACK_PTX_ERROR_INSUFFICIENT_WORKSPACE);
     result = stack_ptx__check_connections(&info, 1);
-    if (result != STACK_PTX_SUCCESS) {
-        return result;
-    }
+    if (result != STACK_PTX_SUCCESS) return result;
     stack_ptx__open_language(&info, language);
     language->layout = layout;
     stack_ptx__open_work(language, (char*)workspace + language_bytes, &work);
     result = stack_ptx__run(
         language, STACK_PTX_MODE_COMPATIBLE, STACK_PTX_FLAG_NO_VALUE_NUMBERING, instructions, SIZE_MAX, &work, NULL
     );
-    if (result != STACK_PTX_SUCCESS) {
-        return result;
-    }
+    if (result != STACK_PTX_SUCCESS) return result;
     for (i = 0; i < num_requests; ++i) {
         const uint32_t row = stack_ptx__pop(&work.stacks[registers[requests[i]].stack_idx]);
         if (row != 0) {
@@ -858,9 +710,7 @@ StackPtxResult stack_ptx_compile(
         stack_ptx__mark_live(&work, work.request_values, num_moves);
         stack_ptx__collect(language, &work, &lowered);
         lowered.mode = STACK_PTX_MODE_COMPATIBLE;
-        for (i = 0; i < num_moves; ++i) {
-            work.moves[i].value = work.value_ids[work.request_values[i]];
-        }
+        for (i = 0; i < num_moves; ++i) work.moves[i].value = work.value_ids[work.request_values[i]];
         source = stack_ptx__open_lowered(language, &lowered, &work);
     }
     return stack_ptx__emit(language, &work, &source, num_moves, buffer, buffer_size, bytes_written_out);

@@ -66,9 +66,7 @@ static StackPtxFoldKind stack_ptx__fold_row(
             operands[k] = work->operands[operand];
         }
     }
-    if (remembered == 0 && known != (1u << num_operands) - 1u) {
-        return STACK_PTX_FOLD_NONE;
-    }
+    if (remembered == 0 && known != (1u << num_operands) - 1u) return STACK_PTX_FOLD_NONE;
     return language->folding.fold(language->folding.context, op_idx, known, operands, result_out);
 }
 
@@ -98,9 +96,7 @@ static void stack_ptx__merge_row(const StackPtxLanguage* language, StackPtx__Wor
     const StackPtx__Row* row = &work->rows[r];
     const uint32_t op_idx = (uint32_t)row->head;
     uint32_t* entry;
-    if (!work->is_numbering || language->op_nodes[op_idx].is_volatile) {
-        return;
-    }
+    if (!work->is_numbering || language->op_nodes[op_idx].is_volatile) return;
     entry = stack_ptx__find_entry(
         work, row->head, row->operands[0], row->operands[1], stack_ptx__commutes(language, op_idx), UINT32_MAX
     );
@@ -108,27 +104,19 @@ static void stack_ptx__merge_row(const StackPtxLanguage* language, StackPtx__Wor
         places[r] = places[*entry];
         return;
     }
-    if (*entry > r) {
-        places[*entry] = r;
-    }
+    if (*entry > r) places[*entry] = r;
     *entry = r;
 }
 
 /* Folds the live rows from one on. With is_all each counts as changed; the table is then empty. */
 static void stack_ptx__fold_rows(
-    const StackPtxLanguage* language,
-    StackPtx__Work* work,
-    uint32_t first_row,
-    bool is_all,
-    uint32_t* request_rows,
+    const StackPtxLanguage* language, StackPtx__Work* work, uint32_t first_row, bool is_all, uint32_t* request_rows,
     size_t num_requests
 ) {
     uint32_t* places = work->value_ids; /* of each row: the row that takes its place, or itself */
     uint32_t r, k;
     size_t i;
-    for (r = 0; r < work->num_rows; ++r) {
-        places[r] = r;
-    }
+    for (r = 0; r < work->num_rows; ++r) places[r] = r;
     for (r = first_row; r < work->num_rows; ++r) {
         StackPtx__Row* row = &work->rows[r];
         const uint32_t op_idx = (uint32_t)row->head;
@@ -137,9 +125,7 @@ static void stack_ptx__fold_rows(
         StackPtxFoldKind kind = STACK_PTX_FOLD_NONE;
         uint32_t result[3] = {0, 0, 0};
         bool is_changed = is_all;
-        if ((work->live[r] & 1u) == 0 || places[r] != r || is_input) {
-            continue;
-        }
+        if ((work->live[r] & 1u) == 0 || places[r] != r || is_input) continue;
         if (op_idx == language->follower) { /* as far behind the first value of its node as before */
             const uint32_t first = stack_ptx__operand(row, 0);
             places[r] = places[first] + (r - first);
@@ -150,9 +136,8 @@ static void stack_ptx__fold_rows(
             row->operands[k] = stack_ptx__pair(places[(uint32_t)operands], places[operands >> 32]);
             is_changed = is_changed || row->operands[k] != operands;
         }
-        if (op_node->is_ptx && !op_node->is_large && !op_node->is_volatile) {
+        if (op_node->is_ptx && !op_node->is_large && !op_node->is_volatile)
             kind = stack_ptx__fold_row(language, work, row, result);
-        }
         if (kind == STACK_PTX_FOLD_CONSTANT) {
             is_changed = stack_ptx__take_constant(language, work, r, result[0]) || is_changed;
         } else if (
@@ -161,13 +146,9 @@ static void stack_ptx__fold_rows(
             places[r] = stack_ptx__operand(row, result[0]);
             continue;
         }
-        if (is_changed) {
-            stack_ptx__merge_row(language, work, r, places);
-        }
+        if (is_changed) stack_ptx__merge_row(language, work, r, places);
     }
-    for (i = 0; i < num_requests; ++i) {
-        request_rows[i] = places[request_rows[i]];
-    }
+    for (i = 0; i < num_requests; ++i) request_rows[i] = places[request_rows[i]];
     stack_ptx__mark_live(work, request_rows, num_requests);
 }
 
@@ -206,9 +187,7 @@ static bool stack_ptx__rewrite_rows(
         num_new += (uint32_t)(may_be && stack_ptx__is_rewritten(language, work, r, result));
         places[r] = r + num_new;
     }
-    if (num_new == 0 || num_rows + (uint64_t)num_new > max_rows) {
-        return false;
-    }
+    if (num_new == 0 || num_rows + (uint64_t)num_new > max_rows) return false;
     for (r = num_rows; r-- > 1;) { /* from the last on: none is overwritten before it moves */
         const uint32_t to = places[r];
         StackPtx__Row row = work->rows[r];
@@ -230,9 +209,7 @@ static bool stack_ptx__rewrite_rows(
         }
         work->rows[to] = row;
     }
-    for (i = 0; i < num_requests; ++i) {
-        request_rows[i] = places[request_rows[i]];
-    }
+    for (i = 0; i < num_requests; ++i) request_rows[i] = places[request_rows[i]];
     work->num_rows = num_rows + num_new;
     return true;
 }
@@ -240,13 +217,9 @@ static bool stack_ptx__rewrite_rows(
 /* Computes instructions of constants among the live rows, and marks those that are live then. */
 static void stack_ptx__fold(const StackPtxLanguage* language, StackPtx__Work* work, uint32_t* request_rows, size_t num_requests) {
     const uint32_t first_row = stack_ptx__first_of_constants(language, work);
-    if (first_row < work->num_rows) {
-        stack_ptx__fold_rows(language, work, first_row, false, request_rows, num_requests);
-    }
+    if (first_row < work->num_rows) stack_ptx__fold_rows(language, work, first_row, false, request_rows, num_requests);
     if (language->has_rewrites && stack_ptx__rewrite_rows(language, work, request_rows, num_requests)) {
-        if (work->is_numbering) {
-            stack_ptx__open_table(language, work, 4 * (uint64_t)work->num_rows);
-        }
+        if (work->is_numbering) stack_ptx__open_table(language, work, 4 * (uint64_t)work->num_rows);
         stack_ptx__fold_rows(language, work, 1, true, request_rows, num_requests);
     }
 }

@@ -235,18 +235,15 @@ PTX_TEXT__HOT uint64_t stack_ptx__pair(uint32_t low, uint32_t high) {
 /* True for a temporary of a stub: _s<digits>_<digits>. */
 static bool stack_ptx__is_temporary(const char* name) {
     size_t num_digits;
-    if (name[0] != '_' || name[1] != 's') {
-        return false;
-    }
+    if (name[0] != '_' || name[1] != 's') return false;
     num_digits = strspn(name + 2, "0123456789");
     return num_digits > 0 && ptx_text__is_numbered(name + 2 + num_digits, "_");
 }
 
 StackPtxResult stack_ptx_check_name(const char* name) {
     const size_t length = name == NULL ? 0 : ptx_text__identifier_length(name);
-    if (length == 0 || ptx_text__is_reserved(name, length) || stack_ptx__is_temporary(name)) {
+    if (length == 0 || ptx_text__is_reserved(name, length) || stack_ptx__is_temporary(name))
         return STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);
-    }
     return STACK_PTX_SUCCESS;
 }
 
@@ -340,29 +337,22 @@ static bool stack_ptx__is_vector(const StackPtxStackInfo* info, uint32_t arg_typ
 
 static uint32_t stack_ptx__num_args(const StackPtxStackInfo* info, const StackPtxPtxInstructionDescriptor* descriptor) {
     uint32_t n = 0;
-    while (n < STACK_PTX_MAX_NUM_ARGS && descriptor->arg_types[n] < info->num_arg_types) {
-        ++n;
-    }
+    while (n < STACK_PTX_MAX_NUM_ARGS && descriptor->arg_types[n] < info->num_arg_types) ++n;
     return n;
 }
 
 static uint32_t stack_ptx__num_rets(const StackPtxStackInfo* info, const StackPtxPtxInstructionDescriptor* descriptor) {
     uint32_t n = 0;
-    while (n < STACK_PTX_MAX_NUM_RETS && descriptor->ret_types[n] < info->num_arg_types) {
-        ++n;
-    }
+    while (n < STACK_PTX_MAX_NUM_RETS && descriptor->ret_types[n] < info->num_arg_types) ++n;
     return n;
 }
 
 static StackPtxResult stack_ptx__check_arg_types(const uint16_t* arg_types, size_t count, size_t num_arg_types) {
     size_t i;
     for (i = 0; i < count; ++i) {
-        if (arg_types[i] > num_arg_types) {
-            return STACK_PTX__ERROR(STACK_PTX_ERROR_ARG_IDX_OUT_OF_BOUNDS);
-        }
-        if (i > 0 && arg_types[i - 1] == num_arg_types && arg_types[i] != num_arg_types) {
+        if (arg_types[i] > num_arg_types) return STACK_PTX__ERROR(STACK_PTX_ERROR_ARG_IDX_OUT_OF_BOUNDS);
+        if (i > 0 && arg_types[i - 1] == num_arg_types && arg_types[i] != num_arg_types)
             return STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);
-        }
     }
     return STACK_PTX_SUCCESS;
 }
@@ -378,9 +368,7 @@ static StackPtxResult stack_ptx__check_descriptor(
     memcpy(arg_types, descriptor->arg_types, sizeof arg_types);
     memcpy(ret_types, descriptor->ret_types, sizeof ret_types);
     result = stack_ptx__check_arg_types(arg_types, STACK_PTX_MAX_NUM_ARGS, info->num_arg_types);
-    if (result == STACK_PTX_SUCCESS) {
-        result = stack_ptx__check_arg_types(ret_types, STACK_PTX_MAX_NUM_RETS, info->num_arg_types);
-    }
+    if (result == STACK_PTX_SUCCESS) result = stack_ptx__check_arg_types(ret_types, STACK_PTX_MAX_NUM_RETS, info->num_arg_types);
     if (result == STACK_PTX_SUCCESS && traits != NULL && traits->num_commutative != 0) {
         if (traits->num_commutative != 2 || stack_ptx__num_args(info, descriptor) < 2 || arg_types[0] != arg_types[1] ||
             stack_ptx__is_vector(info, arg_types[0])) {
@@ -410,48 +398,37 @@ static StackPtxResult stack_ptx__check_types(const StackPtxStackInfo* info, cons
         }
     }
     for (i = 0; i < info->num_arg_types; ++i) {
-        if (info->arg_type_info[i].stack_idx >= info->num_stacks) {
+        if (info->arg_type_info[i].stack_idx >= info->num_stacks)
             return STACK_PTX__ERROR(STACK_PTX_ERROR_STACK_IDX_OUT_OF_BOUNDS);
-        }
-        if (info->arg_type_info[i].num_vec_elems > STACK_PTX_MAX_NUM_VEC_ELEMS) {
+        if (info->arg_type_info[i].num_vec_elems > STACK_PTX_MAX_NUM_VEC_ELEMS)
             return STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);
-        }
     }
     return STACK_PTX_SUCCESS;
 }
 
 static StackPtxResult stack_ptx__check_instruction(const StackPtxStackInfo* info, size_t idx, const StackPtxTraits* traits) {
-    if (info->ptx_instruction_strings[idx] == NULL) {
-        return STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);
-    }
+    if (info->ptx_instruction_strings[idx] == NULL) return STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);
     return stack_ptx__check_descriptor(
-        info,
-        &info->ptx_instruction_descriptors[idx],
+        info, &info->ptx_instruction_descriptors[idx],
         traits == NULL || traits->instructions == NULL ? NULL : &traits->instructions[idx]
     );
 }
 
 static StackPtxResult stack_ptx__check_special(const StackPtxStackInfo* info, size_t idx) {
     const size_t arg_type = info->special_register_descriptors[idx].arg_type_idx;
-    if (arg_type >= info->num_arg_types) {
-        return STACK_PTX__ERROR(STACK_PTX_ERROR_ARG_IDX_OUT_OF_BOUNDS);
-    }
+    if (arg_type >= info->num_arg_types) return STACK_PTX__ERROR(STACK_PTX_ERROR_ARG_IDX_OUT_OF_BOUNDS);
     /* There are only the elements .x .y .z .w. */
-    if (info->special_register_strings[idx] == NULL || info->arg_type_info[arg_type].num_vec_elems > 4) {
+    if (info->special_register_strings[idx] == NULL || info->arg_type_info[arg_type].num_vec_elems > 4)
         return STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);
-    }
     return STACK_PTX_SUCCESS;
 }
 
 static StackPtxResult stack_ptx__check_stack_info(const StackPtxStackInfo* info, const StackPtxTraits* traits) {
     StackPtxResult result = stack_ptx__check_types(info, traits);
     size_t i;
-    for (i = 0; i < info->num_ptx_instructions && result == STACK_PTX_SUCCESS; ++i) {
+    for (i = 0; i < info->num_ptx_instructions && result == STACK_PTX_SUCCESS; ++i)
         result = stack_ptx__check_instruction(info, i, traits);
-    }
-    for (i = 0; i < info->num_special_registers && result == STACK_PTX_SUCCESS; ++i) {
-        result = stack_ptx__check_special(info, i);
-    }
+    for (i = 0; i < info->num_special_registers && result == STACK_PTX_SUCCESS; ++i) result = stack_ptx__check_special(info, i);
     return result;
 }
 
@@ -461,21 +438,14 @@ static StackPtxResult stack_ptx__check_connections(const StackPtxLanguageInfo* i
     size_t i, k;
     for (i = 0; i < info->num_registers; ++i) {
         const StackPtxRegister* one = &info->registers[i];
-        if (one->name == NULL) {
-            return STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);
-        }
-        if (one->stack_idx >= stack_info->num_stacks) {
-            return STACK_PTX__ERROR(STACK_PTX_ERROR_STACK_IDX_OUT_OF_BOUNDS);
-        }
+        if (one->name == NULL) return STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);
+        if (one->stack_idx >= stack_info->num_stacks) return STACK_PTX__ERROR(STACK_PTX_ERROR_STACK_IDX_OUT_OF_BOUNDS);
         if (is_late) {
-            if (ptx_text__identifier_length(one->name) == 0 || stack_ptx__is_temporary(one->name)) {
+            if (ptx_text__identifier_length(one->name) == 0 || stack_ptx__is_temporary(one->name))
                 return STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);
-            }
             continue;
         }
-        if (stack_ptx_check_name(one->name) != STACK_PTX_SUCCESS) {
-            return STACK_PTX_ERROR_INVALID_VALUE;
-        }
+        if (stack_ptx_check_name(one->name) != STACK_PTX_SUCCESS) return STACK_PTX_ERROR_INVALID_VALUE;
         for (k = 0; k < i; ++k) {
             const StackPtxRegister* other = &info->registers[k];
             if (one->name[0] == other->name[0] && strcmp(one->name, other->name) == 0 &&
@@ -486,16 +456,11 @@ static StackPtxResult stack_ptx__check_connections(const StackPtxLanguageInfo* i
             }
         }
     }
-    for (i = 0; i < info->num_requests; ++i) {
-        if (info->requests[i] >= info->num_registers) {
-            return STACK_PTX__ERROR(STACK_PTX_ERROR_REGISTER_IDX_OUT_OF_BOUNDS);
-        }
-    }
-    for (i = 0; i < info->num_routines; ++i) {
-        if (info->routines[i] == NULL && (info->routine_lengths == NULL || info->routine_lengths[i] > 0)) {
+    for (i = 0; i < info->num_requests; ++i)
+        if (info->requests[i] >= info->num_registers) return STACK_PTX__ERROR(STACK_PTX_ERROR_REGISTER_IDX_OUT_OF_BOUNDS);
+    for (i = 0; i < info->num_routines; ++i)
+        if (info->routines[i] == NULL && (info->routine_lengths == NULL || info->routine_lengths[i] > 0))
             return STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);
-        }
-    }
     return STACK_PTX_SUCCESS;
 }
 
@@ -540,9 +505,7 @@ static size_t stack_ptx__place_language(
     language->op_hashes = (StackPtxHash*)evo__take(&arena, is_late ? 0 : num_ops, sizeof(StackPtxHash));
     language->register_infos =
         (StackPtx__Register*)evo__take(&arena, is_late ? 0 : info->num_registers, sizeof(StackPtx__Register));
-    if (arena.num_bytes <= memory_bytes) {
-        *language_out = language;
-    }
+    if (arena.num_bytes <= memory_bytes) *language_out = language;
     return arena.num_bytes;
 }
 
@@ -554,9 +517,8 @@ static uint32_t stack_ptx__max_operands(const StackPtxStackInfo* info) {
     for (i = 0; i < info->num_ptx_instructions; ++i) {
         const StackPtxPtxInstructionDescriptor* descriptor = &info->ptx_instruction_descriptors[i];
         uint32_t count = 0;
-        for (k = stack_ptx__num_args(info, descriptor); k > 0; --k) {
+        for (k = stack_ptx__num_args(info, descriptor); k > 0; --k)
             count += stack_ptx__num_elems(info, descriptor->arg_types[k - 1]);
-        }
         most = count > most ? count : most;
     }
     return most;
@@ -575,14 +537,8 @@ static uint32_t stack_ptx__bound_operands(const StackPtxStackInfo* info) {
 
 /* The arrays of a workspace for this many registers, requests and lines that write requests. */
 static void stack_ptx__place_work(
-    StackPtx__Layout* layout,
-    const StackPtxLimits* limits,
-    const StackPtxStackInfo* stack_info,
-    int is_late,
-    uint64_t max_operands,
-    size_t num_registers,
-    size_t num_requests,
-    size_t max_moves
+    StackPtx__Layout* layout, const StackPtxLimits* limits, const StackPtxStackInfo* stack_info, int is_late,
+    uint64_t max_operands, size_t num_registers, size_t num_requests, size_t max_moves
 ) {
     const uint64_t num_stacks = stack_info->num_stacks;
     const uint64_t rows_per_node = 1 + (max_operands > 4 ? (max_operands - 2) / 3 : 0);
@@ -592,9 +548,7 @@ static void stack_ptx__place_work(
     uint64_t table_size = 16;
     uint64_t total = 0;
 
-    while (table_size < 2 * max_rows && !is_late) {
-        table_size *= 2;
-    }
+    while (table_size < 2 * max_rows && !is_late) table_size *= 2;
     layout->table_size = (uint32_t)table_size;
 #define STACK_PTX__PLACE(type, name, count) layout->name = stack_ptx__reserve(&total, (count), sizeof(type));
     STACK_PTX__WORK_ARRAYS(STACK_PTX__PLACE)
@@ -618,16 +572,10 @@ static uint64_t stack_ptx__widen_float(uint32_t bits) {
     const uint64_t sign = (uint64_t)(bits >> 31) << 63;
     uint32_t exponent = (bits >> 23) & 255u;
     uint64_t fraction = bits & 0x7FFFFFu;
-    if (exponent == 255u) {
-        return sign | UINT64_C(0x7FF) << 52 | fraction << 29;
-    }
+    if (exponent == 255u) return sign | UINT64_C(0x7FF) << 52 | fraction << 29;
     if (exponent == 0) {
-        if (fraction == 0) {
-            return sign;
-        }
-        for (exponent = 1; (fraction & 0x800000u) == 0; --exponent) {
-            fraction <<= 1;
-        }
+        if (fraction == 0) return sign;
+        for (exponent = 1; (fraction & 0x800000u) == 0; --exponent) fraction <<= 1;
         fraction &= 0x7FFFFFu;
     }
     return sign | (uint64_t)(uint32_t)(exponent + 896u) << 52 | fraction << 29; /* 896 = 1023 - 127 */
@@ -667,9 +615,7 @@ static uint32_t stack_ptx__constant_type_of_prefix(const char* prefix) {
     const bool is_32 = letter != '\0' && prefix[1] == '3' && prefix[2] == '2' && prefix[3] == '\0';
     const bool is_64 = letter != '\0' && prefix[1] == '6' && prefix[2] == '4' && prefix[3] == '\0';
     const uint32_t is_wide = is_64 ? STACK_PTX_CONSTANT_TYPE_F64 - STACK_PTX_CONSTANT_TYPE_F32 : 0;
-    if ((letter != 'f' && letter != 'u' && letter != 's') || (!is_32 && !is_64)) {
-        return STACK_PTX_CONSTANT_TYPE_NONE;
-    }
+    if ((letter != 'f' && letter != 'u' && letter != 's') || (!is_32 && !is_64)) return STACK_PTX_CONSTANT_TYPE_NONE;
     return is_wide +
         (letter == 'f'       ? STACK_PTX_CONSTANT_TYPE_F32
              : letter == 'u' ? STACK_PTX_CONSTANT_TYPE_U32
@@ -802,9 +748,8 @@ static void stack_ptx__prepare_input(const StackPtxLanguage* language, uint32_t 
 /* The ops of inputs of each stack, and of rows that are no values. */
 static void stack_ptx__prepare_leaves(const StackPtxLanguage* language) {
     uint32_t i;
-    for (i = 0; i < (uint32_t)language->stack_info.num_stacks; ++i) {
+    for (i = 0; i < (uint32_t)language->stack_info.num_stacks; ++i)
         stack_ptx__prepare_leaf(language, language->first_input + i, STACK_PTX_NODE_INPUT, i);
-    }
     memset(&language->op_nodes[language->follower], 0, sizeof *language->op_nodes);
     memset(&language->op_nodes[language->continuation], 0, sizeof *language->op_nodes);
 }
@@ -837,17 +782,10 @@ static void stack_ptx__prepare_ops(StackPtxLanguage* language, const StackPtxTra
         stack_ptx__prepare_ptx_op(language, i, traits == NULL || traits->instructions == NULL ? NULL : &traits->instructions[i]);
         language->has_registers_only |= language->op_nodes[i].registers_only;
     }
-    for (i = 0; i < (uint32_t)language->stack_info.num_special_registers; ++i) {
-        stack_ptx__prepare_special(language, i, traits);
-    }
-    for (i = 0; i < (uint32_t)language->stack_info.num_stacks; ++i) {
-        if (language->stacks[i].constant_type != STACK_PTX_CONSTANT_TYPE_NONE) {
-            stack_ptx__prepare_constant(language, i);
-        }
-    }
-    for (i = 0; i < (uint32_t)language->num_input_rows; ++i) {
-        stack_ptx__prepare_input(language, i);
-    }
+    for (i = 0; i < (uint32_t)language->stack_info.num_special_registers; ++i) stack_ptx__prepare_special(language, i, traits);
+    for (i = 0; i < (uint32_t)language->stack_info.num_stacks; ++i)
+        if (language->stacks[i].constant_type != STACK_PTX_CONSTANT_TYPE_NONE) stack_ptx__prepare_constant(language, i);
+    for (i = 0; i < (uint32_t)language->num_input_rows; ++i) stack_ptx__prepare_input(language, i);
 }
 
 /* Asks the folding which instructions become others. */
@@ -894,16 +832,11 @@ static void stack_ptx__prepare_hashes(StackPtxLanguage* language) {
         *hash = stack_ptx__hash_begin(STACK_PTX__TAG_INSTRUCTION);
         stack_ptx__absorb_text(hash, info->ptx_instruction_strings[i], "");
         stack_ptx__absorb(hash, num_args, num_rets);
-        for (k = 0; k < num_args; ++k) {
-            stack_ptx__absorb_type(hash, language, descriptor->arg_types[k]);
-        }
-        for (k = 0; k < num_rets; ++k) {
-            stack_ptx__absorb_type(hash, language, descriptor->ret_types[k]);
-        }
+        for (k = 0; k < num_args; ++k) stack_ptx__absorb_type(hash, language, descriptor->arg_types[k]);
+        for (k = 0; k < num_rets; ++k) stack_ptx__absorb_type(hash, language, descriptor->ret_types[k]);
     }
-    for (i = 0; i < (uint32_t)info->num_special_registers; ++i) {
+    for (i = 0; i < (uint32_t)info->num_special_registers; ++i)
         language->op_hashes[language->first_special + i] = stack_ptx__hash_special(language, i, "");
-    }
     for (i = 0; i < (uint32_t)info->num_stacks; ++i) {
         const StackPtxHash* type_hash = &language->stacks[i].type_hash;
         StackPtxHash* input = &language->op_hashes[language->first_input + i];
@@ -913,9 +846,8 @@ static void stack_ptx__prepare_hashes(StackPtxLanguage* language) {
         *constant = stack_ptx__hash_begin(STACK_PTX__TAG_CONSTANT);
         stack_ptx__absorb(constant, type_hash->words[0], type_hash->words[1]);
         /* The same 32 bits can be widened in three ways, and a prefix such as b64 does not say which. */
-        if (language->stacks[i].constant_type >= STACK_PTX_CONSTANT_TYPE_F64) {
+        if (language->stacks[i].constant_type >= STACK_PTX_CONSTANT_TYPE_F64)
             stack_ptx__absorb(constant, language->stacks[i].constant_type, STACK_PTX__TAG_CONSTANT);
-        }
     }
     language->salt = stack_ptx__hash_begin(STACK_PTX__TAG_PROGRAM);
     stack_ptx__absorb(&language->salt, limits->stack_size, limits->max_nodes);
@@ -928,15 +860,12 @@ static void stack_ptx__prepare_connections(StackPtxLanguage* language) {
     for (i = 0; i < language->num_registers; ++i) {
         StackPtx__Register* info = &language->register_infos[i];
         memset(info, 0, sizeof *info);
-        while (strcmp(language->registers[info->canonical].name, language->registers[i].name) != 0) {
-            ++info->canonical;
-        }
+        while (strcmp(language->registers[info->canonical].name, language->registers[i].name) != 0) ++info->canonical;
         info->first_request = UINT32_MAX;
         ptx_text__make_register(language->registers[i].name, strlen(language->registers[i].name), &info->text);
     }
-    for (i = language->num_requests; i > 0; --i) {
+    for (i = language->num_requests; i > 0; --i)
         language->register_infos[language->register_infos[language->requests[i - 1]].canonical].first_request = (uint32_t)i - 1;
-    }
 }
 
 /* Fills in a language that is placed and whose parts are checked, but for what may be prepared late. */
@@ -967,13 +896,9 @@ static void stack_ptx__open_language(const StackPtxLanguageInfo* info, StackPtxL
 
 StackPtxResult stack_ptx_language_size(const StackPtxLanguageInfo* info, size_t* bytes_out) {
     StackPtxResult result;
-    if (bytes_out == NULL) {
-        return STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);
-    }
+    if (bytes_out == NULL) return STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);
     result = stack_ptx__check_counts(info);
-    if (result != STACK_PTX_SUCCESS) {
-        return result;
-    }
+    if (result != STACK_PTX_SUCCESS) return result;
     *bytes_out = stack_ptx__place_language(info, 0, NULL, 0, NULL);
     return STACK_PTX_SUCCESS;
 }
@@ -983,45 +908,28 @@ StackPtxResult stack_ptx_language_init(
 ) {
     StackPtxLanguage* language = NULL;
     StackPtxResult result;
-    if (memory == NULL || language_out == NULL) {
-        return STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);
-    }
+    if (memory == NULL || language_out == NULL) return STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);
     result = stack_ptx__check_counts(info);
-    if (result == STACK_PTX_SUCCESS) {
-        result = stack_ptx__check_stack_info(info->stack_info, info->traits);
-    }
-    if (result == STACK_PTX_SUCCESS) {
-        result = stack_ptx__check_connections(info, 0);
-    }
-    if (result != STACK_PTX_SUCCESS) {
-        return result;
-    }
-    if (stack_ptx__place_language(info, 0, memory, memory_bytes, &language) > memory_bytes) {
+    if (result == STACK_PTX_SUCCESS) result = stack_ptx__check_stack_info(info->stack_info, info->traits);
+    if (result == STACK_PTX_SUCCESS) result = stack_ptx__check_connections(info, 0);
+    if (result != STACK_PTX_SUCCESS) return result;
+    if (stack_ptx__place_language(info, 0, memory, memory_bytes, &language) > memory_bytes)
         return STACK_PTX__ERROR(STACK_PTX_ERROR_INSUFFICIENT_WORKSPACE);
-    }
     stack_ptx__open_language(info, language);
     stack_ptx__prepare_ops(language, info->traits);
     stack_ptx__prepare_folding(language);
     stack_ptx__prepare_hashes(language);
     stack_ptx__prepare_connections(language);
     stack_ptx__place_work(
-        &language->layout,
-        &language->limits,
-        info->stack_info,
-        0,
-        stack_ptx__max_operands(info->stack_info),
-        info->num_registers,
-        info->num_requests,
-        2 * info->num_requests
+        &language->layout, &language->limits, info->stack_info, 0, stack_ptx__max_operands(info->stack_info), info->num_registers,
+        info->num_requests, 2 * info->num_requests
     );
     *language_out = language;
     return STACK_PTX_SUCCESS;
 }
 
 StackPtxResult stack_ptx_workspace_size(const StackPtxLanguage* language, size_t* bytes_out) {
-    if (language == NULL || bytes_out == NULL) {
-        return STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);
-    }
+    if (language == NULL || bytes_out == NULL) return STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);
     *bytes_out = language->layout.bytes;
     return STACK_PTX_SUCCESS;
 }

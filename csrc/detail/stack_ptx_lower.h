@@ -61,9 +61,7 @@ static void stack_ptx__collect(const StackPtxLanguage* language, StackPtx__Work*
         const StackPtx__Row* row = &rows[r];
         const uint64_t head = row->head, operands_0 = row->operands[0], operands_1 = row->operands[1];
         const StackPtx__OpNode* op_node = &op_nodes[(uint32_t)head];
-        if (!live[r] || op_node->node.num_values == 0) {
-            continue;
-        }
+        if (!live[r] || op_node->node.num_values == 0) continue;
         memcpy(node, &op_node->node, offsetof(StackPtxNode, payload));
         node->payload = op_node->node.payload | (uint32_t)(head >> 32);
         node->first_operand = (uint32_t)(operands - work->operands);
@@ -98,48 +96,31 @@ static void stack_ptx__collect(const StackPtxLanguage* language, StackPtx__Work*
 }
 
 static StackPtxResult stack_ptx__check_work(const StackPtxLanguage* language, const void* workspace, size_t workspace_bytes) {
-    if (language == NULL || workspace == NULL) {
-        return STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);
-    }
-    if (workspace_bytes < language->layout.bytes) {
-        return STACK_PTX__ERROR(STACK_PTX_ERROR_INSUFFICIENT_WORKSPACE);
-    }
+    if (language == NULL || workspace == NULL) return STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);
+    if (workspace_bytes < language->layout.bytes) return STACK_PTX__ERROR(STACK_PTX_ERROR_INSUFFICIENT_WORKSPACE);
     return STACK_PTX_SUCCESS;
 }
 
 StackPtxResult stack_ptx_lower(
-    const StackPtxLanguage* language,
-    StackPtxMode mode,
-    uint32_t flags,
-    const StackPtxInstruction* words,
-    size_t num_words,
-    void* workspace,
-    size_t workspace_bytes,
-    StackPtxLowered* lowered_out,
-    StackPtxPlace* place_out
+    const StackPtxLanguage* language, StackPtxMode mode, uint32_t flags, const StackPtxInstruction* words, size_t num_words,
+    void* workspace, size_t workspace_bytes, StackPtxLowered* lowered_out, StackPtxPlace* place_out
 ) {
     StackPtx__Work work;
     StackPtxResult result = stack_ptx__check_work(language, workspace, workspace_bytes);
     size_t i;
-    if (result != STACK_PTX_SUCCESS) {
-        return result;
-    }
+    if (result != STACK_PTX_SUCCESS) return result;
     if (lowered_out == NULL || (words == NULL && num_words > 0) || (unsigned)mode > STACK_PTX_MODE_COMPATIBLE ||
         (flags & ~(STACK_PTX_FLAG_NO_VALUE_NUMBERING | STACK_PTX_FLAG_NO_FOLDING)) != 0) {
         return STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);
     }
     stack_ptx__open_work(language, workspace, &work);
     result = stack_ptx__run(language, mode, flags, words, num_words, &work, place_out);
-    if (result != STACK_PTX_SUCCESS) {
-        return result;
-    }
-    for (i = 0; i < language->num_requests; ++i) {
+    if (result != STACK_PTX_SUCCESS) return result;
+    for (i = 0; i < language->num_requests; ++i)
         work.request_values[i] = stack_ptx__pop(&work.stacks[language->registers[language->requests[i]].stack_idx]);
-    }
     stack_ptx__mark_live(&work, work.request_values, language->num_requests);
-    if (language->folding.fold != NULL && (flags & STACK_PTX_FLAG_NO_FOLDING) == 0) {
+    if (language->folding.fold != NULL && (flags & STACK_PTX_FLAG_NO_FOLDING) == 0)
         stack_ptx__fold(language, &work, work.request_values, language->num_requests);
-    }
     stack_ptx__collect(language, &work, lowered_out);
     for (i = 0; i < language->num_requests; ++i) {
         const uint32_t row = work.request_values[i];

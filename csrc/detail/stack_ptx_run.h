@@ -62,9 +62,7 @@ PTX_TEXT__COLD void stack_ptx__grow_table(const StackPtxLanguage* language, Stac
         if (!is_input && op_idx != language->follower && !language->op_nodes[op_idx].is_volatile) {
             const uint64_t commutes = stack_ptx__commutes(language, op_idx);
             uint32_t entry = stack_ptx__entry_of(work, row->head, row->operands[0], row->operands[1], commutes);
-            while (work->table[entry] != 0) {
-                entry = (entry + 1) & work->part_mask;
-            }
+            while (work->table[entry] != 0) entry = (entry + 1) & work->part_mask;
             work->table[entry] = i;
         }
     }
@@ -91,24 +89,14 @@ PTX_TEXT__HOT uint32_t* stack_ptx__find_entry(
 
 /* The row of an equal value, or a new one. */
 static uint32_t stack_ptx__find_row(
-    const StackPtxLanguage* language,
-    StackPtx__Work* work,
-    uint64_t head,
-    uint64_t operands_0,
-    uint64_t operands_1,
+    const StackPtxLanguage* language, StackPtx__Work* work, uint64_t head, uint64_t operands_0, uint64_t operands_1,
     uint64_t commutes
 ) {
     uint32_t* entry;
-    if (!work->is_numbering) {
-        return stack_ptx__add_row(work, head, operands_0, operands_1);
-    }
-    if (work->num_rows >= work->grow_at) {
-        stack_ptx__grow_table(language, work);
-    }
+    if (!work->is_numbering) return stack_ptx__add_row(work, head, operands_0, operands_1);
+    if (work->num_rows >= work->grow_at) stack_ptx__grow_table(language, work);
     entry = stack_ptx__find_entry(work, head, operands_0, operands_1, commutes, UINT32_MAX);
-    if (*entry == 0) {
-        *entry = stack_ptx__add_row(work, head, operands_0, operands_1);
-    }
+    if (*entry == 0) *entry = stack_ptx__add_row(work, head, operands_0, operands_1);
     return *entry;
 }
 
@@ -124,9 +112,7 @@ PTX_TEXT__HOT size_t stack_ptx__height(const StackPtx__Values* stack) { return (
 
 /* False if the node limit ends the program. */
 PTX_TEXT__HOT bool stack_ptx__count_values(const StackPtxLanguage* language, StackPtx__Work* work, uint32_t count) {
-    if (count > language->limits.max_nodes - work->num_created) {
-        return false;
-    }
+    if (count > language->limits.max_nodes - work->num_created) return false;
     work->num_created += count;
     return true;
 }
@@ -145,31 +131,20 @@ PTX_TEXT__COLD bool stack_ptx__run_general_ptx(const StackPtxLanguage* language,
     for (i = 0; i < num_args; ++i) {
         const uint32_t stack_idx = info->arg_type_info[descriptor->arg_types[i]].stack_idx;
         uint32_t num_needed = 0;
-        for (k = 0; k <= i; ++k) {
-            if (info->arg_type_info[descriptor->arg_types[k]].stack_idx == stack_idx) {
+        for (k = 0; k <= i; ++k)
+            if (info->arg_type_info[descriptor->arg_types[k]].stack_idx == stack_idx)
                 num_needed += stack_ptx__num_elems(info, descriptor->arg_types[k]);
-            }
-        }
-        if (stack_ptx__height(&work->stacks[stack_idx]) < num_needed) {
-            return true;
-        }
+        if (stack_ptx__height(&work->stacks[stack_idx]) < num_needed) return true;
     }
-    if (!stack_ptx__count_values(language, work, num_values)) {
-        return false;
-    }
+    if (!stack_ptx__count_values(language, work, num_values)) return false;
     for (i = 0; i < num_args; ++i) {
         const uint32_t stack_idx = info->arg_type_info[descriptor->arg_types[i]].stack_idx;
-        for (k = stack_ptx__num_elems(info, descriptor->arg_types[i]); k > 0; --k) {
+        for (k = stack_ptx__num_elems(info, descriptor->arg_types[i]); k > 0; --k)
             operands[num_operands++] = stack_ptx__pop(&work->stacks[stack_idx]);
-        }
     }
-    if (num_values == 0) {
-        return true;
-    }
+    if (num_values == 0) return true;
     /* Operands 3, 4, 5 and a fourth, then 6, 7, 8 and a fourth, ..: the last of these rows is made first. */
-    if (num_operands > 4) {
-        first = (num_operands - 2) / 3 * 3;
-    }
+    if (num_operands > 4) first = (num_operands - 2) / 3 * 3;
     pair_0 = stack_ptx__pair(operands[first], operands[first + 1]);
     pair_1 = stack_ptx__pair(operands[first + 2], operands[first + 3]);
     for (; first > 0; first -= 3) {
@@ -177,22 +152,17 @@ PTX_TEXT__COLD bool stack_ptx__run_general_ptx(const StackPtxLanguage* language,
         pair_0 = stack_ptx__pair(operands[first - 3], operands[first - 2]);
         pair_1 = stack_ptx__pair(operands[first - 1], row);
     }
-    if (op_node->is_volatile) {
+    if (op_node->is_volatile)
         row = stack_ptx__add_row(work, op_idx, pair_0, pair_1);
-    } else {
+    else
         row = stack_ptx__find_row(language, work, op_idx, pair_0, pair_1, language->ops[op_idx].commutes);
-    }
-    if (row + 1 == work->num_rows) {
-        for (i = 1; i < num_values; ++i) {
-            (void)stack_ptx__add_row(work, language->follower, row, 0);
-        }
-    }
+    if (row + 1 == work->num_rows)
+        for (i = 1; i < num_values; ++i) (void)stack_ptx__add_row(work, language->follower, row, 0);
     row += num_values;
     for (i = stack_ptx__num_rets(info, descriptor); i > 0; --i) {
         const uint32_t ret_type = descriptor->ret_types[i - 1];
-        for (k = stack_ptx__num_elems(info, ret_type); k > 0; --k) {
+        for (k = stack_ptx__num_elems(info, ret_type); k > 0; --k)
             stack_ptx__push(&work->stacks[info->arg_type_info[ret_type].stack_idx], --row);
-        }
     }
     return true;
 }
@@ -203,9 +173,7 @@ PTX_TEXT__COLD bool stack_ptx__run_special(const StackPtxLanguage* language, Sta
     const uint32_t num_elems = stack_ptx__num_elems(info, arg_type);
     const uint32_t op_idx = language->first_special + idx;
     uint32_t i;
-    if (!stack_ptx__count_values(language, work, num_elems)) {
-        return false;
-    }
+    if (!stack_ptx__count_values(language, work, num_elems)) return false;
     for (i = 0; i < num_elems; ++i) {
         const uint64_t head = stack_ptx__pair(op_idx, i << 16);
         const uint32_t row = language->op_nodes[op_idx].is_volatile ? stack_ptx__add_row(work, head, 0, 0)
@@ -218,9 +186,7 @@ PTX_TEXT__COLD bool stack_ptx__run_special(const StackPtxLanguage* language, Sta
 /* An input that has no row from the start. */
 PTX_TEXT__COLD bool stack_ptx__run_late_input(const StackPtxLanguage* language, StackPtx__Work* work, uint32_t register_idx) {
     const uint32_t stack_idx = language->registers[register_idx].stack_idx;
-    if (!stack_ptx__count_values(language, work, 1)) {
-        return false;
-    }
+    if (!stack_ptx__count_values(language, work, 1)) return false;
     stack_ptx__push(
         &work->stacks[stack_idx], stack_ptx__add_row(work, stack_ptx__pair(language->first_input + stack_idx, register_idx), 0, 0)
     );
@@ -230,11 +196,7 @@ PTX_TEXT__COLD bool stack_ptx__run_late_input(const StackPtxLanguage* language, 
 /* Runs words up to the first that is not plain, is not prepared, or might exceed the node limit. Returns its index, or `stop`. An
    input makes a row like the others, which is not kept. */
 PTX_TEXT__HOT size_t stack_ptx__run_plain_words(
-    const StackPtxLanguage* language,
-    StackPtx__Work* work,
-    const StackPtxInstruction* words,
-    size_t next,
-    size_t stop,
+    const StackPtxLanguage* language, StackPtx__Work* work, const StackPtxInstruction* words, size_t next, size_t stop,
     int is_numbering /* a constant where this is inlined */
 ) {
     const size_t first = next;
@@ -256,14 +218,10 @@ PTX_TEXT__HOT size_t stack_ptx__run_plain_words(
         uint64_t head, pair_0, pair_1;
         uint32_t idx, row, mask, found = 0;
 
-        if (word.instruction_type >= STACK_PTX_INSTRUCTION_TYPE_NUM_ENUMS) {
-            break;
-        }
+        if (word.instruction_type >= STACK_PTX_INSTRUCTION_TYPE_NUM_ENUMS) break;
         form = &language->word_forms[word.instruction_type];
         idx = (word.payload.u & form->payload_mask) | (word.aux & form->aux_mask);
-        if (idx >= form->num_ops || form->op_kinds[idx] != STACK_PTX__OP_PLAIN) {
-            break;
-        }
+        if (idx >= form->num_ops || form->op_kinds[idx] != STACK_PTX__OP_PLAIN) break;
         op = &form->ops[idx];
         if (op->in_stack != stack_idx) {
             stack->top = top;
@@ -291,11 +249,10 @@ PTX_TEXT__HOT size_t stack_ptx__run_plain_words(
             }
             entry = stack_ptx__find_entry(work, head, pair_0, pair_1, op->commutes, mask);
             found = *entry & mask;
-            if (found != 0) {
+            if (found != 0)
                 row = found;
-            } else {
+            else
                 *entry = (num_rows & mask) | (*entry & ~mask);
-            }
         }
         if (found == 0) {
             StackPtx__Row* new_row = &rows[num_rows];
@@ -327,24 +284,16 @@ static bool stack_ptx__run_meta(StackPtx__Work* work, StackPtx__Values* stack, u
 
     if (operation == STACK_PTX_META_INSTRUCTION_YANK_DUP || operation == STACK_PTX_META_INSTRUCTION_SWAP_WITH ||
         operation == STACK_PTX_META_INSTRUCTION_REPLACE || operation == STACK_PTX_META_INSTRUCTION_DROP) {
-        if (work->num_meta == 0) {
-            return true;
-        }
+        if (work->num_meta == 0) return true;
         number = work->meta[--work->num_meta];
         if (operation == STACK_PTX_META_INSTRUCTION_DROP) {
             stack->top -= height > number ? number : 0;
             return true;
         }
-        if (number >= height) {
-            return false;
-        }
-        if (operation != STACK_PTX_META_INSTRUCTION_YANK_DUP && top == stack->full) {
-            return true;
-        }
+        if (number >= height) return false;
+        if (operation != STACK_PTX_META_INSTRUCTION_YANK_DUP && top == stack->full) return true;
     }
-    if (height == 0) {
-        return true;
-    }
+    if (height == 0) return true;
     value = top[-1];
     switch (operation) {
         case STACK_PTX_META_INSTRUCTION_DUP: stack_ptx__push(stack, value); break;
@@ -419,20 +368,14 @@ static StackPtxResult stack_ptx__run_word(const StackPtxLanguage* language, Stac
     bool is_within_limit;
     switch (word.instruction_type) {
         case STACK_PTX_INSTRUCTION_TYPE_PTX:
-            if (payload >= info->num_ptx_instructions) {
-                return STACK_PTX_ERROR_PTX_INSTRUCTION_IDX_OUT_OF_BOUNDS;
-            }
-            if (language->op_kinds[payload] == STACK_PTX__OP_UNPREPARED) {
-                return stack_ptx__prepare_late(language, payload);
-            }
+            if (payload >= info->num_ptx_instructions) return STACK_PTX_ERROR_PTX_INSTRUCTION_IDX_OUT_OF_BOUNDS;
+            if (language->op_kinds[payload] == STACK_PTX__OP_UNPREPARED) return stack_ptx__prepare_late(language, payload);
             is_within_limit = language->op_kinds[payload] == STACK_PTX__OP_PLAIN
                 ? stack_ptx__run_last_plain(work, &language->ops[payload])
                 : stack_ptx__run_general_ptx(language, work, payload);
             break;
         case STACK_PTX_INSTRUCTION_TYPE_INPUT:
-            if (payload >= language->num_registers) {
-                return STACK_PTX_ERROR_REGISTER_IDX_OUT_OF_BOUNDS;
-            }
+            if (payload >= language->num_registers) return STACK_PTX_ERROR_REGISTER_IDX_OUT_OF_BOUNDS;
             if (payload >= language->num_input_rows) {
                 is_within_limit = stack_ptx__run_late_input(language, work, payload);
             } else if (input->op_kinds[payload] == STACK_PTX__OP_UNPREPARED) {
@@ -443,12 +386,9 @@ static StackPtxResult stack_ptx__run_word(const StackPtxLanguage* language, Stac
             }
             break;
         case STACK_PTX_INSTRUCTION_TYPE_CONSTANT:
-            if (word.aux >= info->num_stacks) {
-                return STACK_PTX_ERROR_STACK_IDX_OUT_OF_BOUNDS;
-            }
-            if (language->stacks[word.aux].constant_type == STACK_PTX_CONSTANT_TYPE_NONE) {
+            if (word.aux >= info->num_stacks) return STACK_PTX_ERROR_STACK_IDX_OUT_OF_BOUNDS;
+            if (language->stacks[word.aux].constant_type == STACK_PTX_CONSTANT_TYPE_NONE)
                 return STACK_PTX_ERROR_WRONG_TYPE_DISPATCH;
-            }
             if (constant->op_kinds[word.aux] == STACK_PTX__OP_UNPREPARED) {
                 stack_ptx__prepare_constant(language, word.aux);
                 return STACK_PTX__PREPARED;
@@ -456,50 +396,33 @@ static StackPtxResult stack_ptx__run_word(const StackPtxLanguage* language, Stac
             is_within_limit = stack_ptx__run_last_plain(work, &constant->ops[word.aux]);
             break;
         case STACK_PTX_INSTRUCTION_TYPE_SPECIAL:
-            if (payload >= info->num_special_registers) {
-                return STACK_PTX_ERROR_SPECIAL_REGISTER_IDX_OUT_OF_BOUNDS;
-            }
+            if (payload >= info->num_special_registers) return STACK_PTX_ERROR_SPECIAL_REGISTER_IDX_OUT_OF_BOUNDS;
             if (language->is_late) {
                 const StackPtxResult result = stack_ptx__check_special(info, payload);
-                if (result != STACK_PTX_SUCCESS) {
-                    return result;
-                }
+                if (result != STACK_PTX_SUCCESS) return result;
                 stack_ptx__prepare_special(language, payload, NULL);
             }
             is_within_limit = stack_ptx__run_special(language, work, payload);
             break;
         case STACK_PTX_INSTRUCTION_TYPE_META:
-            if (word.aux >= info->num_stacks) {
-                return STACK_PTX_ERROR_STACK_IDX_OUT_OF_BOUNDS;
-            }
-            if (payload >= STACK_PTX_META_INSTRUCTION_NUM_ENUMS) {
-                return STACK_PTX_ERROR_META_INSTRUCTION_IDX_OUT_OF_BOUNDS;
-            }
+            if (word.aux >= info->num_stacks) return STACK_PTX_ERROR_STACK_IDX_OUT_OF_BOUNDS;
+            if (payload >= STACK_PTX_META_INSTRUCTION_NUM_ENUMS) return STACK_PTX_ERROR_META_INSTRUCTION_IDX_OUT_OF_BOUNDS;
             return stack_ptx__run_meta(work, &work->stacks[word.aux], payload) ? STACK_PTX_SUCCESS : STACK_PTX__OUT_OF_RANGE;
         case STACK_PTX_INSTRUCTION_TYPE_META_CONSTANT:
-            if (work->num_meta < language->limits.stack_size) {
-                work->meta[work->num_meta++] = payload;
-            }
+            if (work->num_meta < language->limits.stack_size) work->meta[work->num_meta++] = payload;
             return STACK_PTX_SUCCESS;
         case STACK_PTX_INSTRUCTION_TYPE_STORE:
-            if (word.aux >= info->num_stacks) {
-                return STACK_PTX_ERROR_STACK_IDX_OUT_OF_BOUNDS;
-            }
-            if (payload >= language->limits.store_size) {
-                return STACK_PTX_ERROR_STORE_IDX_OUT_OF_BOUNDS;
-            }
+            if (word.aux >= info->num_stacks) return STACK_PTX_ERROR_STACK_IDX_OUT_OF_BOUNDS;
+            if (payload >= language->limits.store_size) return STACK_PTX_ERROR_STORE_IDX_OUT_OF_BOUNDS;
             if (stack_ptx__height(&work->stacks[word.aux]) > 0) {
                 work->store[payload].row = stack_ptx__pop(&work->stacks[word.aux]);
                 work->store[payload].stack_idx = word.aux;
             }
             return STACK_PTX_SUCCESS;
         case STACK_PTX_INSTRUCTION_TYPE_LOAD:
-            if (payload >= language->limits.store_size) {
-                return STACK_PTX_ERROR_LOAD_IDX_OUT_OF_BOUNDS;
-            }
-            if (work->store[payload].row != 0) {
+            if (payload >= language->limits.store_size) return STACK_PTX_ERROR_LOAD_IDX_OUT_OF_BOUNDS;
+            if (work->store[payload].row != 0)
                 stack_ptx__push(&work->stacks[work->store[payload].stack_idx], work->store[payload].row);
-            }
             return STACK_PTX_SUCCESS;
         case STACK_PTX_INSTRUCTION_TYPE_ROUTINE:
         case STACK_PTX_INSTRUCTION_TYPE_RETURN: return STACK_PTX__LEAVE;
@@ -536,12 +459,9 @@ static void stack_ptx__open_run(const StackPtxLanguage* language, StackPtx__Work
 /* How a mode treats a word's error: SUCCESS to continue, or the error, whose place is written. */
 PTX_TEXT__COLD StackPtxResult
 stack_ptx__judge(StackPtxMode mode, StackPtxResult of_word, size_t routine_idx, size_t word_idx, StackPtxPlace* place_out) {
-    if (mode == STACK_PTX_MODE_LENIENT || (mode == STACK_PTX_MODE_COMPATIBLE && of_word == STACK_PTX__OUT_OF_RANGE)) {
+    if (mode == STACK_PTX_MODE_LENIENT || (mode == STACK_PTX_MODE_COMPATIBLE && of_word == STACK_PTX__OUT_OF_RANGE))
         return STACK_PTX_SUCCESS;
-    }
-    if (of_word == STACK_PTX__OUT_OF_RANGE) {
-        of_word = STACK_PTX_ERROR_INVALID_VALUE;
-    }
+    if (of_word == STACK_PTX__OUT_OF_RANGE) of_word = STACK_PTX_ERROR_INVALID_VALUE;
     if (place_out != NULL) {
         place_out->routine_idx = routine_idx;
         place_out->word_idx = word_idx;
@@ -550,22 +470,15 @@ stack_ptx__judge(StackPtxMode mode, StackPtxResult of_word, size_t routine_idx, 
 }
 
 static StackPtxResult stack_ptx__run(
-    const StackPtxLanguage* language,
-    StackPtxMode mode,
-    uint32_t flags,
-    const StackPtxInstruction* words,
-    size_t num_words,
-    StackPtx__Work* work,
-    StackPtxPlace* place_out
+    const StackPtxLanguage* language, StackPtxMode mode, uint32_t flags, const StackPtxInstruction* words, size_t num_words,
+    StackPtx__Work* work, StackPtxPlace* place_out
 ) {
     size_t budget = language->limits.execution_limit;
     size_t num_open = 1; /* word lists */
     size_t next = 0, length = num_words, routine_idx = STACK_PTX_MAIN_PROGRAM;
 
     stack_ptx__open_run(language, work, flags, num_words);
-    if (language->limits.max_frame_depth == 0) {
-        return STACK_PTX_SUCCESS;
-    }
+    if (language->limits.max_frame_depth == 0) return STACK_PTX_SUCCESS;
     for (;;) { /* once for each run of words between calls and returns */
         const size_t begin = next;
         const size_t stop = length - begin < budget ? length : begin + budget;
@@ -575,21 +488,15 @@ static StackPtxResult stack_ptx__run(
         while (next < stop) {
             next = work->is_numbering ? stack_ptx__run_plain_words(language, work, words, next, stop, 1)
                                       : stack_ptx__run_plain_words(language, work, words, next, stop, 0);
-            if (next == stop) {
-                break;
-            }
+            if (next == stop) break;
             word = words[next];
             of_word = stack_ptx__run_word(language, work, word);
             next += of_word != STACK_PTX__PREPARED;
             if (of_word != STACK_PTX_SUCCESS && of_word != STACK_PTX__PREPARED) {
                 StackPtxResult result;
-                if (of_word == STACK_PTX__LEAVE) {
-                    break;
-                }
+                if (of_word == STACK_PTX__LEAVE) break;
                 result = stack_ptx__judge(mode, of_word, routine_idx, next - 1, place_out);
-                if (result != STACK_PTX_SUCCESS || of_word == STACK_PTX_ERROR_INSUFFICIENT_AST_SIZE) {
-                    return result;
-                }
+                if (result != STACK_PTX_SUCCESS || of_word == STACK_PTX_ERROR_INSUFFICIENT_AST_SIZE) return result;
             }
         }
         budget -= next - begin;
@@ -611,14 +518,10 @@ static StackPtxResult stack_ptx__run(
                 continue;
             }
             of_word = stack_ptx__judge(mode, of_word, routine_idx, next - 1, place_out);
-            if (of_word != STACK_PTX_SUCCESS) {
-                return of_word;
-            }
+            if (of_word != STACK_PTX_SUCCESS) return of_word;
         } else if (word.instruction_type == STACK_PTX_INSTRUCTION_TYPE_RETURN || next == length) {
             const StackPtx__Frame* frame;
-            if (--num_open == 0) {
-                return STACK_PTX_SUCCESS;
-            }
+            if (--num_open == 0) return STACK_PTX_SUCCESS;
             frame = &work->frames[num_open - 1];
             words = frame->words;
             next = frame->next;
@@ -637,9 +540,7 @@ static StackPtxResult stack_ptx__run(
 static void stack_ptx__mark_requests(StackPtx__Work* work, const uint32_t* request_rows, size_t num_requests) {
     size_t i;
     memset(work->live, 0, work->num_rows);
-    for (i = 0; i < num_requests; ++i) {
-        work->live[request_rows[i]] = 1;
-    }
+    for (i = 0; i < num_requests; ++i) work->live[request_rows[i]] = 1;
 }
 
 PTX_TEXT__HOT void stack_ptx__mark_operands(uint8_t* live, const StackPtx__Row* row) {
@@ -654,11 +555,8 @@ PTX_TEXT__HOT void stack_ptx__mark_operands(uint8_t* live, const StackPtx__Row* 
 static void stack_ptx__mark_live(StackPtx__Work* work, const uint32_t* request_rows, size_t num_requests) {
     uint32_t r;
     stack_ptx__mark_requests(work, request_rows, num_requests);
-    for (r = work->num_rows - 1; r > 0; --r) {
-        if (work->live[r]) {
-            stack_ptx__mark_operands(work->live, &work->rows[r]);
-        }
-    }
+    for (r = work->num_rows - 1; r > 0; --r)
+        if (work->live[r]) stack_ptx__mark_operands(work->live, &work->rows[r]);
 }
 
 #endif /* STACK_PTX_RUN_H */

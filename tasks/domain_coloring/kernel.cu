@@ -184,9 +184,8 @@ extern "C" __global__ void evaluate(EvoPoints points, const int* num_instruction
         for (int q = 0; q < NUM_BLOCK_SUMS; ++q) scratch.blocks[q][thread] = sums[q];
     }
     __syncthreads();
-    if (thread < NUM_BLOCK_SUMS * SIDE) {
+    if (thread < NUM_BLOCK_SUMS * SIDE)
         lines[thread / SIDE][thread % SIDE] = sum_in_order(&scratch.blocks[thread / SIDE][thread % SIDE], SIDE, SIDE);
-    }
     if (thread < REGIONS * REGIONS) {
         const double* block = scratch.blocks[1] + thread / REGIONS * REGION * SIDE + thread % REGIONS * REGION;
         double energy = 0.0;
@@ -196,9 +195,7 @@ extern "C" __global__ void evaluate(EvoPoints points, const int* num_instruction
         regions[1][thread] = energy;
     }
 #pragma unroll 1
-    for (int k = 0; k < SEGMENT; ++k) {
-        picture[first_pixel + k * SIZE] *= (float)(taper[segment * SEGMENT + k] * taper[column]);
-    }
+    for (int k = 0; k < SEGMENT; ++k) picture[first_pixel + k * SIZE] *= (float)(taper[segment * SEGMENT + k] * taper[column]);
     __syncthreads();
     if (thread < NUM_BLOCK_SUMS) results[SUM_EDGES + thread] = sum_in_order(lines[thread], SIDE);
     if (thread == 0) {

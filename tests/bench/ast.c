@@ -30,18 +30,8 @@ static double now_us(void) {
 static AstPtxResult compile(const AstPtxInstruction* program, char* text, size_t size) {
     size_t length = 0;
     return ast_ptx_compile(
-        "z",
-        names,
-        2,
-        ast_ptx_ptx_instruction_names,
-        ast_ptx_ptx_instruction_num_args,
-        AST_PTX_PTX_INSTRUCTION_NUM_ENUMS,
-        NULL,
-        0,
-        program,
-        text,
-        size,
-        &length
+        "z", names, 2, ast_ptx_ptx_instruction_names, ast_ptx_ptx_instruction_num_args, AST_PTX_PTX_INSTRUCTION_NUM_ENUMS, NULL,
+        0, program, text, size, &length
     );
 }
 
@@ -57,16 +47,13 @@ static AstPtxResult run(int what, const AstPtxInstruction* program) {
 int main(int num_arguments, char** arguments) {
     uint64_t header[3];
     FILE* file = num_arguments == 2 ? fopen(arguments[1], "rb") : NULL;
-    if (file == NULL) {
-        return EXIT_FAILURE;
-    }
+    if (file == NULL) return EXIT_FAILURE;
     while (fread(header, sizeof header, 1, file) == 1) {
         const size_t num_programs = (size_t)header[1], num_words = (size_t)header[2];
         AstPtxInstruction* words = (AstPtxInstruction*)malloc(num_programs * num_words * sizeof *words);
         int what, round;
-        if (words == NULL || fread(words, sizeof *words, num_programs * num_words, file) != num_programs * num_words) {
+        if (words == NULL || fread(words, sizeof *words, num_programs * num_words, file) != num_programs * num_words)
             return EXIT_FAILURE;
-        }
         (void)printf("%u", (unsigned)header[0]);
         for (what = 0; what < 3; ++what) {
             double best = 1e30;
@@ -74,11 +61,8 @@ int main(int num_arguments, char** arguments) {
                 const double start = now_us();
                 double time;
                 size_t i;
-                for (i = 0; i < num_programs; ++i) {
-                    if (run(what, words + i * num_words) != AST_PTX_SUCCESS) {
-                        return EXIT_FAILURE;
-                    }
-                }
+                for (i = 0; i < num_programs; ++i)
+                    if (run(what, words + i * num_words) != AST_PTX_SUCCESS) return EXIT_FAILURE;
                 time = (now_us() - start) / (double)num_programs;
                 best = time < best ? time : best;
             }

@@ -60,13 +60,9 @@ int main(int argc, char** argv) {
     size_t size = 0, i;
     char *ptx, *buffer, *other;
 
-    if (argc < 3 || num_stubs > MAX_STUBS) {
-        return EXIT_FAILURE;
-    }
+    if (argc < 3 || num_stubs > MAX_STUBS) return EXIT_FAILURE;
     ptx = read_text(argv[1]);
-    for (i = 0; i < num_stubs; ++i) {
-        stubs[i] = argv[2 + i];
-    }
+    for (i = 0; i < num_stubs; ++i) stubs[i] = argv[2 + i];
     for (i = 0; i < NUM_ROUNDS; ++i) {
         const double start = now_us();
         double time;
@@ -86,9 +82,8 @@ int main(int argc, char** argv) {
         between = now_us();
         memcpy(other, buffer, size);
         end = now_us();
-        if (other[size / 2] != buffer[size / 2]) { /* so that the copy is made */
+        if (other[size / 2] != buffer[size / 2])  /* so that the copy is made */
             return EXIT_FAILURE;
-        }
         render = between - start < render ? between - start : render;
         copy = end - between < copy ? end - between : copy;
     }

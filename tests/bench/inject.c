@@ -56,9 +56,7 @@ static char* make_stub(unsigned num_instructions) {
     char* out = text + sprintf(text, "\t{\n\t.reg .f32 %%_s0_<%u>;\n", num_instructions);
     unsigned i;
     out += sprintf(out, "\tadd.ftz.f32 %%_s0_0, %%_x1, %%_x2;\n");
-    for (i = 1; i < num_instructions; ++i) {
-        out += sprintf(out, "\tmul.ftz.f32 %%_s0_%u, %%_s0_%u, %%_x1;\n", i, i - 1);
-    }
+    for (i = 1; i < num_instructions; ++i) out += sprintf(out, "\tmul.ftz.f32 %%_s0_%u, %%_s0_%u, %%_x1;\n", i, i - 1);
     (void)sprintf(out, "\tmov.f32 %%_x0, %%_s0_%u;\n\t}", num_instructions - 1);
     return text;
 }
@@ -87,9 +85,7 @@ int main(int argc, char** argv) {
         (void)fprintf(stderr, "usage: %s KIND NUM_SITES STUB_INSTRUCTIONS\n", argv[0]);
         return EXIT_FAILURE;
     }
-    for (i = 0; i < num_stubs; ++i) {
-        stubs[i] = make_stub((unsigned)atoi(argv[3]));
-    }
+    for (i = 0; i < num_stubs; ++i) stubs[i] = make_stub((unsigned)atoi(argv[3]));
     for (i = 0; i < num_rounds; ++i) {
         const double start = now_us();
         double time;
@@ -109,17 +105,14 @@ int main(int argc, char** argv) {
         between = now_us();
         memcpy(other, buffer, written);
         end = now_us();
-        if (other[size / 2] != buffer[size / 2]) { /* so that the copy is made */
+        if (other[size / 2] != buffer[size / 2])  /* so that the copy is made */
             exit(EXIT_FAILURE);
-        }
         render = between - start < render ? between - start : render;
         copy = end - between < copy ? end - between : copy;
     }
     (void)printf("%.2f %.2f %.2f\n", create, render, copy);
     check(ptx_inject_destroy(handle));
-    for (i = 0; i < num_stubs; ++i) {
-        free((void*)stubs[i]);
-    }
+    for (i = 0; i < num_stubs; ++i) free((void*)stubs[i]);
     free(other);
     free(buffer);
     free((void*)stubs);

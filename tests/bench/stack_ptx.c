@@ -47,30 +47,15 @@ int main(int num_arguments, char** arguments) {
         StackPtxInstruction* words = (StackPtxInstruction*)malloc(num_programs * num_words * sizeof *words);
         double best = 1e30;
         int round;
-        if (fread(words, sizeof *words, num_programs * num_words, file) != num_programs * num_words) {
-            return EXIT_FAILURE;
-        }
+        if (fread(words, sizeof *words, num_programs * num_words, file) != num_programs * num_words) return EXIT_FAILURE;
         for (round = 0; round < NUM_ROUNDS; ++round) {
             const double start = now_us();
             double time;
             size_t i;
             for (i = 0; i < num_programs; ++i) {
                 stackPtxCheck(stack_ptx_compile(
-                    &compiler_info,
-                    &stack_ptx_stack_info,
-                    words + i * num_words,
-                    registers,
-                    3,
-                    NULL,
-                    0,
-                    requests,
-                    1,
-                    num_words,
-                    workspace,
-                    workspace_bytes,
-                    buffer,
-                    sizeof buffer,
-                    &length
+                    &compiler_info, &stack_ptx_stack_info, words + i * num_words, registers, 3, NULL, 0, requests, 1, num_words,
+                    workspace, workspace_bytes, buffer, sizeof buffer, &length
                 ));
             }
             time = (now_us() - start) / (double)num_programs;

@@ -35,25 +35,17 @@ int main(void) {
         }                                                                                               \
     } while (0)
 
-#define CHECK_UINT(actual, expected)                                              \
-    do {                                                                          \
-        const unsigned long long check_actual = (unsigned long long)(actual);     \
-        const unsigned long long check_expected = (unsigned long long)(expected); \
-        if (check_actual != check_expected) {                                     \
-            (void)fprintf(                                                        \
-                stderr,                                                           \
-                "%s:%d: %s: %s is %llu (0x%llx), expected %llu (0x%llx)\n",       \
-                __FILE__,                                                         \
-                __LINE__,                                                         \
-                __func__,                                                         \
-                #actual,                                                          \
-                check_actual,                                                     \
-                check_actual,                                                     \
-                check_expected,                                                   \
-                check_expected                                                    \
-            );                                                                    \
-            ++check_num_failures;                                                 \
-        }                                                                         \
+#define CHECK_UINT(actual, expected)                                                                                       \
+    do {                                                                                                                   \
+        const unsigned long long check_actual = (unsigned long long)(actual);                                              \
+        const unsigned long long check_expected = (unsigned long long)(expected);                                          \
+        if (check_actual != check_expected) {                                                                              \
+            (void)fprintf(                                                                                                 \
+                stderr, "%s:%d: %s: %s is %llu (0x%llx), expected %llu (0x%llx)\n", __FILE__, __LINE__, __func__, #actual, \
+                check_actual, check_actual, check_expected, check_expected                                                 \
+            );                                                                                                             \
+            ++check_num_failures;                                                                                          \
+        }                                                                                                                  \
     } while (0)
 
 #define CHECK_TEXT(actual, expected)                                                                                           \

@@ -88,19 +88,10 @@ static void check_text(const AstPtxProgram* program, size_t length, size_t short
     /* Exactly the size, so that a sanitizer sees writes past the end. */
     char* buffer = (char*)malloc(length + 1);
     REQUIRE(buffer != NULL);
-#define COMPILE(size)                      \
-    ast_ptx_compile_program(               \
-        "z",                               \
-        inputs,                            \
-        NUM_INPUTS,                        \
-        ast_ptx_ptx_instruction_names,     \
-        ast_ptx_ptx_instruction_num_args,  \
-        AST_PTX_PTX_INSTRUCTION_NUM_ENUMS, \
-        program,                           \
-        buffer,                            \
-        size,                              \
-        &written,                          \
-        NULL                               \
+#define COMPILE(size)                                                                             \
+    ast_ptx_compile_program(                                                                      \
+        "z", inputs, NUM_INPUTS, ast_ptx_ptx_instruction_names, ast_ptx_ptx_instruction_num_args, \
+        AST_PTX_PTX_INSTRUCTION_NUM_ENUMS, program, buffer, size, &written, NULL                  \
     )
     REQUIRE(COMPILE(length + 1) == AST_PTX_SUCCESS);
     REQUIRE(written == length && strlen(buffer) == length);
@@ -175,17 +166,8 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     program.instructions = words;
 
     result = ast_ptx_compile_program(
-        "z",
-        inputs,
-        NUM_INPUTS,
-        ast_ptx_ptx_instruction_names,
-        ast_ptx_ptx_instruction_num_args,
-        AST_PTX_PTX_INSTRUCTION_NUM_ENUMS,
-        &program,
-        NULL,
-        0,
-        &length,
-        &place
+        "z", inputs, NUM_INPUTS, ast_ptx_ptx_instruction_names, ast_ptx_ptx_instruction_num_args,
+        AST_PTX_PTX_INSTRUCTION_NUM_ENUMS, &program, NULL, 0, &length, &place
     );
     if (result == AST_PTX_SUCCESS) {
         check_text(&program, length, shortage);

@@ -48,15 +48,8 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const size_t num_words = program_of(data, size, words, MAX_WORDS);
     const StackPtxLowered lowered = lower(&tools, words, num_words);
     const ItllFeaturesInfo info = {
-        &stack_ptx_stack_info,
-        tools.vm_set,
-        PTX_VM_LEVEL_BASELINE,
-        inputs,
-        NUM_REGISTERS,
-        NUM_POINTS,
-        1,
-        NUM_BIGRAMS,
-        size % 2 == 0
+        &stack_ptx_stack_info, tools.vm_set, PTX_VM_LEVEL_BASELINE, inputs, NUM_REGISTERS, NUM_POINTS, 1,
+        NUM_BIGRAMS,           size % 2 == 0
     };
     const size_t num_features = itll_features_count(&info), num_instructions = stack_ptx_stack_info.num_ptx_instructions;
     REQUIRE(num_features == NUM_POINTS + num_instructions + NUM_BIGRAMS + ITLL_FEATURES_NUM_STATISTICS);

@@ -44,14 +44,8 @@ static const char* const names[NUM_FUZZ_REGISTERS] = {
 
 /* The stub that stack_ptx_lower and stack_ptx_emit give, by other code, has to be the same. */
 static void check_by_steps(
-    const StackPtxCompilerInfo* limits,
-    const StackPtxRegister* registers,
-    const StackPtxInstruction* const* routines,
-    size_t num_routines,
-    const size_t* requests,
-    size_t num_requests,
-    size_t execution_limit,
-    const StackPtxInstruction* words,
+    const StackPtxCompilerInfo* limits, const StackPtxRegister* registers, const StackPtxInstruction* const* routines,
+    size_t num_routines, const size_t* requests, size_t num_requests, size_t execution_limit, const StackPtxInstruction* words,
     const char* expected
 ) {
     StackPtxLanguageInfo info;
@@ -83,15 +77,8 @@ static void check_by_steps(
     REQUIRE(workspace != NULL && buffer != NULL);
     REQUIRE(
         stack_ptx_lower(
-            language,
-            STACK_PTX_MODE_COMPATIBLE,
-            STACK_PTX_FLAG_NO_VALUE_NUMBERING,
-            words,
-            SIZE_MAX,
-            workspace,
-            workspace_bytes,
-            &lowered,
-            NULL
+            language, STACK_PTX_MODE_COMPATIBLE, STACK_PTX_FLAG_NO_VALUE_NUMBERING, words, SIZE_MAX, workspace, workspace_bytes,
+            &lowered, NULL
         ) == STACK_PTX_SUCCESS
     );
     REQUIRE(stack_ptx_emit(language, &lowered, workspace, workspace_bytes, buffer, buffer_size, &length) == STACK_PTX_SUCCESS);
@@ -102,23 +89,10 @@ static void check_by_steps(
 }
 
 /* All but the workspace's size and the output is the same in each call. */
-#define COMPILE(num_bytes, buffer, buffer_size, length) \
-    stack_ptx_compile(                                  \
-        &info,                                          \
-        &stack_ptx_stack_info,                          \
-        words,                                          \
-        registers,                                      \
-        NUM_FUZZ_REGISTERS,                             \
-        routines,                                       \
-        options[13] % 3,                                \
-        requests,                                       \
-        num_requests,                                   \
-        execution_limit,                                \
-        workspace,                                      \
-        num_bytes,                                      \
-        buffer,                                         \
-        buffer_size,                                    \
-        length                                          \
+#define COMPILE(num_bytes, buffer, buffer_size, length)                                                                        \
+    stack_ptx_compile(                                                                                                         \
+        &info, &stack_ptx_stack_info, words, registers, NUM_FUZZ_REGISTERS, routines, options[13] % 3, requests, num_requests, \
+        execution_limit, workspace, num_bytes, buffer, buffer_size, length                                                     \
     )
 
 int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -18,14 +18,7 @@
 #include "fuzz.h"
 
 static const StackPtxRegister fuzz_registers[] = {
-    {"a", F32},
-    {"b", F32},
-    {"z", F32},
-    {"u", U32},
-    {"p", PRED},
-    {"t", TF32},
-    {"s", S32},
-    {"a", F32},
+    {"a", F32}, {"b", F32}, {"z", F32}, {"u", U32}, {"p", PRED}, {"t", TF32}, {"s", S32}, {"a", F32},
 };
 enum { NUM_FUZZ_REGISTERS = sizeof fuzz_registers / sizeof fuzz_registers[0] };
 
@@ -154,21 +147,8 @@ static void check_compile(
     buffer = (char*)malloc(strlen(expected_text) + 1);
     REQUIRE(workspace != NULL && buffer != NULL);
     result = stack_ptx_compile(
-        &compiler_info,
-        &stack_info,
-        words,
-        info->registers,
-        info->num_registers,
-        routines,
-        info->num_routines,
-        info->requests,
-        info->num_requests,
-        info->limits.execution_limit,
-        workspace,
-        num_bytes,
-        buffer,
-        strlen(expected_text) + 1,
-        &length
+        &compiler_info, &stack_info, words, info->registers, info->num_registers, routines, info->num_routines, info->requests,
+        info->num_requests, info->limits.execution_limit, workspace, num_bytes, buffer, strlen(expected_text) + 1, &length
     );
     REQUIRE(result == expected_result);
     REQUIRE(result != STACK_PTX_SUCCESS || strcmp(buffer, expected_text) == 0);
@@ -237,15 +217,8 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
 
     REQUIRE(
         stack_ptx_lower(
-            language,
-            STACK_PTX_MODE_LENIENT,
-            STACK_PTX_FLAG_NO_VALUE_NUMBERING,
-            words,
-            num_words,
-            workspace,
-            workspace_bytes,
-            &apart,
-            NULL
+            language, STACK_PTX_MODE_LENIENT, STACK_PTX_FLAG_NO_VALUE_NUMBERING, words, num_words, workspace, workspace_bytes,
+            &apart, NULL
         ) == STACK_PTX_SUCCESS
     );
     check_lowered(&info, &apart);
@@ -278,15 +251,8 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
 
     {
         const StackPtxResult result = stack_ptx_lower(
-            language,
-            STACK_PTX_MODE_COMPATIBLE,
-            STACK_PTX_FLAG_NO_VALUE_NUMBERING,
-            words,
-            num_words + 1,
-            workspace,
-            workspace_bytes,
-            &lowered,
-            NULL
+            language, STACK_PTX_MODE_COMPATIBLE, STACK_PTX_FLAG_NO_VALUE_NUMBERING, words, num_words + 1, workspace,
+            workspace_bytes, &lowered, NULL
         );
         size_t length = 0;
         char* text;

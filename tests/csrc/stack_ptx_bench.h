@@ -124,14 +124,7 @@ static inline void close_bench(Bench* bench) {
 
 static inline StackPtxResult lower(Bench* bench, const StackPtxInstruction* words, size_t num_words) {
     return stack_ptx_lower(
-        bench->language,
-        bench->mode,
-        bench->flags,
-        words,
-        num_words,
-        bench->workspace,
-        bench->workspace_bytes,
-        &bench->lowered,
+        bench->language, bench->mode, bench->flags, words, num_words, bench->workspace, bench->workspace_bytes, &bench->lowered,
         &bench->place
     );
 }

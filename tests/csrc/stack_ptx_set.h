@@ -17,14 +17,7 @@ enum { TID, TID_X, TID_W, CLOCK, NUM_SPECIAL };
 static const char* const prefixes[NUM_STACKS] = {"f32", "u32", "s32", "pred", "b32", "f64"};
 
 static const StackPtxArgTypeInfo arg_types[NUM_ARGS] = {
-    {F32, 0},
-    {U32, 0},
-    {S32, 0},
-    {PRED, 0},
-    {TF32, 1},
-    {TF32, 2},
-    {F32, 4},
-    {U32, 4},
+    {F32, 0}, {U32, 0}, {S32, 0}, {PRED, 0}, {TF32, 1}, {TF32, 2}, {F32, 4}, {U32, 4},
 };
 
 static const char* const instruction_strings[NUM_INSTRUCTIONS] = {
@@ -67,21 +60,8 @@ static const StackPtxPtxInstructionDescriptor descriptors[NUM_INSTRUCTIONS] = {
 };
 
 static const StackPtxInstructionTraits instruction_traits[NUM_INSTRUCTIONS] = {
-    {2, 0, 0},
-    {0, 0, 0},
-    {2, 0, 0},
-    {0, 0, 0},
-    {0, 0, 0},
-    {0, 0, 0},
-    {0, 0, 0},
-    {2, 0, 0},
-    {0, 0, 0},
-    {0, 0, 0},
-    {0, 1, 0},
-    {0, 0, 0},
-    {0, 0, 0},
-    {0, 0, 1},
-    {0, 0, 0},
+    {2, 0, 0}, {0, 0, 0}, {2, 0, 0}, {0, 0, 0}, {0, 0, 0}, {0, 0, 0}, {0, 0, 0}, {2, 0, 0},
+    {0, 0, 0}, {0, 0, 0}, {0, 1, 0}, {0, 0, 0}, {0, 0, 0}, {0, 0, 1}, {0, 0, 0},
 };
 
 static const char* const special_strings[NUM_SPECIAL] = {"tid", "tid.x", "tid.w", "clock"};
@@ -93,18 +73,9 @@ static const StackPtxSpecialRegisterDescriptor special_descriptors[NUM_SPECIAL] 
 };
 static const uint8_t volatile_special[NUM_SPECIAL] = {0, 0, 0, 1};
 
-static const StackPtxStackInfo stack_info = {
-    instruction_strings,
-    descriptors,
-    NUM_INSTRUCTIONS,
-    special_strings,
-    special_descriptors,
-    NUM_SPECIAL,
-    prefixes,
-    NUM_STACKS,
-    arg_types,
-    NUM_ARGS
-};
+static const StackPtxStackInfo stack_info = {instruction_strings, descriptors, NUM_INSTRUCTIONS, special_strings,
+                                             special_descriptors, NUM_SPECIAL, prefixes,         NUM_STACKS,
+                                             arg_types,           NUM_ARGS};
 static const StackPtxTraits traits = {instruction_traits, volatile_special, NULL};
 
 #endif /* STACK_PTX_SET_H */

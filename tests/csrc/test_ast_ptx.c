@@ -31,20 +31,10 @@ static const char* const inputs[] = {"x", "y", "w"};
 static char text[4096];
 
 /* With the shipped table and inputs x, y, w to z. */
-#define COMPILE(routines, num_routines, program, buffer, size, length) \
-    ast_ptx_compile(                                                   \
-        "z",                                                           \
-        inputs,                                                        \
-        3,                                                             \
-        ast_ptx_ptx_instruction_names,                                 \
-        ast_ptx_ptx_instruction_num_args,                              \
-        AST_PTX_PTX_INSTRUCTION_NUM_ENUMS,                             \
-        routines,                                                      \
-        num_routines,                                                  \
-        program,                                                       \
-        buffer,                                                        \
-        size,                                                          \
-        length                                                         \
+#define COMPILE(routines, num_routines, program, buffer, size, length)                                                      \
+    ast_ptx_compile(                                                                                                        \
+        "z", inputs, 3, ast_ptx_ptx_instruction_names, ast_ptx_ptx_instruction_num_args, AST_PTX_PTX_INSTRUCTION_NUM_ENUMS, \
+        routines, num_routines, program, buffer, size, length                                                               \
     )
 
 /* Compiles to text, in a buffer of exactly the size that the first call tells. */
@@ -115,45 +105,18 @@ TEST(test_enumerators_have_the_values_of_the_contract) {
 }
 
 TEST(test_the_table_has_the_order_of_the_contract) {
-    static const char* const names[] = {
-        "copysign",
-        "add",
-        "sub",
-        "mul",
-        "fma",
-        "div",
-        "abs",
-        "neg",
-        "min",
-        "max",
-        "rcp",
-        "sqrt",
-        "rsqrt",
-        "sin",
-        "cos",
-        "lg2",
-        "ex2",
-        "tanh"
-    };
+    static const char* const names[] = {"copysign", "add", "sub",  "mul",   "fma", "div", "abs", "neg", "min",
+                                        "max",      "rcp", "sqrt", "rsqrt", "sin", "cos", "lg2", "ex2", "tanh"};
     static const AstPtxInstruction words[] = {
-        ast_ptx_encode_ptx_instruction_copysign_f32,
-        ast_ptx_encode_ptx_instruction_add_ftz_f32,
-        ast_ptx_encode_ptx_instruction_sub_ftz_f32,
-        ast_ptx_encode_ptx_instruction_mul_ftz_f32,
-        ast_ptx_encode_ptx_instruction_fma_rn_ftz_f32,
-        ast_ptx_encode_ptx_instruction_div_approx_ftz_f32,
-        ast_ptx_encode_ptx_instruction_abs_ftz_f32,
-        ast_ptx_encode_ptx_instruction_neg_ftz_f32,
-        ast_ptx_encode_ptx_instruction_min_ftz_f32,
-        ast_ptx_encode_ptx_instruction_max_ftz_f32,
-        ast_ptx_encode_ptx_instruction_rcp_approx_ftz_f32,
-        ast_ptx_encode_ptx_instruction_sqrt_approx_ftz_f32,
-        ast_ptx_encode_ptx_instruction_rsqrt_approx_ftz_f32,
-        ast_ptx_encode_ptx_instruction_sin_approx_ftz_f32,
-        ast_ptx_encode_ptx_instruction_cos_approx_ftz_f32,
-        ast_ptx_encode_ptx_instruction_lg2_approx_ftz_f32,
-        ast_ptx_encode_ptx_instruction_ex2_approx_ftz_f32,
-        ast_ptx_encode_ptx_instruction_tanh_approx_f32
+        ast_ptx_encode_ptx_instruction_copysign_f32,         ast_ptx_encode_ptx_instruction_add_ftz_f32,
+        ast_ptx_encode_ptx_instruction_sub_ftz_f32,          ast_ptx_encode_ptx_instruction_mul_ftz_f32,
+        ast_ptx_encode_ptx_instruction_fma_rn_ftz_f32,       ast_ptx_encode_ptx_instruction_div_approx_ftz_f32,
+        ast_ptx_encode_ptx_instruction_abs_ftz_f32,          ast_ptx_encode_ptx_instruction_neg_ftz_f32,
+        ast_ptx_encode_ptx_instruction_min_ftz_f32,          ast_ptx_encode_ptx_instruction_max_ftz_f32,
+        ast_ptx_encode_ptx_instruction_rcp_approx_ftz_f32,   ast_ptx_encode_ptx_instruction_sqrt_approx_ftz_f32,
+        ast_ptx_encode_ptx_instruction_rsqrt_approx_ftz_f32, ast_ptx_encode_ptx_instruction_sin_approx_ftz_f32,
+        ast_ptx_encode_ptx_instruction_cos_approx_ftz_f32,   ast_ptx_encode_ptx_instruction_lg2_approx_ftz_f32,
+        ast_ptx_encode_ptx_instruction_ex2_approx_ftz_f32,   ast_ptx_encode_ptx_instruction_tanh_approx_f32
     };
     size_t i;
     CHECK_UINT(AST_PTX_PTX_INSTRUCTION_NUM_ENUMS, COUNT(names));

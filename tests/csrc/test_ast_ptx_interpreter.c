@@ -85,9 +85,9 @@ TEST(test_a_run_flushes_subnormals_and_leaves_the_mode_of_its_thread) {
 
 TEST(test_routines_take_arguments_and_leave_a_value) {
     static const AstPtxInstruction square[] = {ARG(0), ARG(0), PTX(mul_ftz_f32), RETURN};
-    static const AstPtxInstruction distance[] = {
-        ARG(0), CALL(0, 1), ARG(1), CALL(0, 1), PTX(add_ftz_f32), PTX(sqrt_approx_ftz_f32), RETURN
-    };
+    static const AstPtxInstruction distance[] = {ARG(0),     CALL(0, 1),       ARG(1),
+                                                 CALL(0, 1), PTX(add_ftz_f32), PTX(sqrt_approx_ftz_f32),
+                                                 RETURN};
     static const AstPtxInstruction* const routines[] = {square, distance};
     static const AstPtxInstruction program[] = {CONSTANT(100.0f), INPUT(0), INPUT(1), CALL(1, 2), PTX(sub_ftz_f32), RETURN};
     static const float inputs[] = {3.0f, 4.0f};

@@ -30,18 +30,8 @@ static float value;
 static AstPtxResult run(const AstPtxInstruction* const* routines, size_t num_routines, const AstPtxInstruction* program) {
     size_t length = 0;
     const AstPtxResult result = ast_ptx_compile(
-        "z",
-        names,
-        1,
-        ast_ptx_ptx_instruction_names,
-        ast_ptx_ptx_instruction_num_args,
-        AST_PTX_PTX_INSTRUCTION_NUM_ENUMS,
-        routines,
-        num_routines,
-        program,
-        text,
-        sizeof text,
-        &length
+        "z", names, 1, ast_ptx_ptx_instruction_names, ast_ptx_ptx_instruction_num_args, AST_PTX_PTX_INSTRUCTION_NUM_ENUMS,
+        routines, num_routines, program, text, sizeof text, &length
     );
     value = 0.0f;
     CHECK_UINT(ast_ptx_interpret(program, routines, num_routines, one, 1, &value), result);

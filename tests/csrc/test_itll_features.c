@@ -45,9 +45,8 @@ static ItllResult describe(
 }
 
 TEST(test_a_small_program_has_its_features) {
-    static const StackPtxInstruction words[] = {
-        INPUT(X), INPUT(X), OPERATION(mul_ftz_f32), NUMBER(3.0f), OPERATION(add_ftz_f32), RETURN
-    };
+    static const StackPtxInstruction words[] = {INPUT(X), INPUT(X), OPERATION(mul_ftz_f32), NUMBER(3.0f), OPERATION(add_ftz_f32),
+                                                RETURN};
     static const float expected[NUM_POINTS] = {7.0f / 8.0f, 4.0f / 5.0f, 3.0f / 4.0f, 4.0f / 5.0f, 12.0f / 13.0f};
     Tools tools = tools_of(1);
     const ItllFeaturesInfo info = info_of(&tools);

@@ -98,9 +98,9 @@ TEST(test_rule_needs_its_instructions) {
 
 /* f = x + y and f = x y, as two requests of one program. */
 TEST(test_gram_sums_products_of_every_two_columns) {
-    static const StackPtxInstruction words[] = {
-        INPUT(X), INPUT(Y), OPERATION(mul_ftz_f32), INPUT(X), INPUT(Y), OPERATION(add_ftz_f32), RETURN
-    };
+    static const StackPtxInstruction words[] = {INPUT(X), INPUT(Y), OPERATION(mul_ftz_f32),
+                                                INPUT(X), INPUT(Y), OPERATION(add_ftz_f32),
+                                                RETURN};
     static const size_t counts[] = {1, 7, 8, 33, 1000, 1024, 1025, 3000};
     Tools tools = tools_of(2);
     const StackPtxLowered lowered = lower(&tools, words, COUNT(words));
@@ -204,14 +204,8 @@ static TuneOutcome tuned(StackPtxInstruction* words, size_t num, uint32_t num_it
 TEST(test_equal_constants_stay_equal) {
     /* f = (c x) + c: one constant in two words, and a third that is dead. The target 2.5 x + 2.5 has c = 2.5. */
     StackPtxInstruction words[] = {
-        NUMBER(1.0f),
-        INPUT(X),
-        NUMBER(1.0f),
-        OPERATION(mul_ftz_f32),
-        NUMBER(1.0f),
-        OPERATION(add_ftz_f32),
-        RETURN,
-        NUMBER(1.0f), /* after the program's end */
+        NUMBER(1.0f),           INPUT(X), NUMBER(1.0f), OPERATION(mul_ftz_f32), NUMBER(1.0f),
+        OPERATION(add_ftz_f32), RETURN,   NUMBER(1.0f), /* after the program's end */
     };
     for (int i = 0; i < 100; i++) target[i] = 2.5f * x[i] + 2.5f;
     const TuneOutcome outcome = tuned(words, COUNT(words), 5, false);
@@ -248,7 +242,8 @@ TEST(test_what_cannot_be_tuned_is_left_alone) {
     StackPtxInstruction none[] = {INPUT(X), INPUT(Y), OPERATION(mul_ftz_f32), RETURN};
     StackPtxInstruction infinite[] = {INPUT(X), NUMBER(0.0f), OPERATION(mul_ftz_f32), RETURN};
     StackPtxInstruction finite_nowhere[] = {
-        INPUT(X), OPERATION(abs_ftz_f32), NUMBER(-200.0f), OPERATION(sub_ftz_f32), OPERATION(lg2_approx_ftz_f32), RETURN
+        INPUT(X), OPERATION(abs_ftz_f32), NUMBER(-200.0f), OPERATION(sub_ftz_f32), OPERATION(lg2_approx_ftz_f32),
+        RETURN
     }; /* -200 - |x| */
     TuneOutcome outcome = tuned(none, COUNT(none), 5, true);
     CHECK_UINT(outcome.num_parameters, 0);
@@ -315,11 +310,7 @@ static DeviceCodeKernel kernel_of(uint32_t num_slots) {
 }
 
 static DeviceCodeResult encode(
-    const DeviceCodeKernel* kernel,
-    const StackPtxLowered* lowered,
-    size_t missing_bytes,
-    uint64_t* steps,
-    size_t room,
+    const DeviceCodeKernel* kernel, const StackPtxLowered* lowered, size_t missing_bytes, uint64_t* steps, size_t room,
     size_t* count
 ) {
     size_t num_bytes = 0;

@@ -140,14 +140,8 @@ TEST(test_sites_of_both_forms_are_rendered_to_the_guides_text_in_lines_of_either
 /* ---- queries ---- */
 
 static void check_variable(
-    PtxInjectHandle handle,
-    size_t inject_idx,
-    size_t arg_idx,
-    const char* name,
-    const char* register_name,
-    PtxInjectMutType mut_type,
-    const char* register_type,
-    const char* data_type
+    PtxInjectHandle handle, size_t inject_idx, size_t arg_idx, const char* name, const char* register_name,
+    PtxInjectMutType mut_type, const char* register_type, const char* data_type
 ) {
     const char* texts[4] = {"", "", "", ""};
     PtxInjectMutType found_mut_type = PTX_INJECT_MUT_TYPE_NUM_ENUMS;
@@ -471,8 +465,7 @@ TEST(test_sites_of_one_name_must_agree_in_everything) {
 
 TEST(test_sites_that_agree_may_differ_in_blanks_and_form) {
     static const char* const others[] = {
-        MACRO_SITE(A_IN, B_OUT),
-        "\t//  PTX_INJECT_START s \r\n\n //_x0\ti  f32 F32   a \n" B_OUT "// PTX_INJECT_END  \n",
+        MACRO_SITE(A_IN, B_OUT), "\t//  PTX_INJECT_START s \r\n\n //_x0\ti  f32 F32   a \n" B_OUT "// PTX_INJECT_END  \n",
         "// PTX_INJECT_START s\n// %f3 in F32 a\n// %r3 out U32 b\n// PTX_INJECT_END"
     };
     static const PtxInjectDataTypeInfo types[] = {{"U32", "u32", "u32", 'r', NULL}, {"F32", "f32", "f32", 'f', NULL}};
@@ -574,8 +567,7 @@ TEST(test_sites_of_the_comment_form_that_are_alike_to_the_letter_all_get_their_m
         "// PTX_INJECT_START a\n// %f1 mod f32 v\n// PTX_INJECT_END\n"
         "// PTX_INJECT_START a\n// %f1 mod f32 v\n// PTX_INJECT_END\n"
         "// PTX_INJECT_START b\n// %f1 mod f32 v\n// PTX_INJECT_END\n",
-        stubs,
-        2,
+        stubs, 2,
         "{\n.reg .f32 %_x0;\nmov.f32 %_x0, %f1;\nA\nmov.f32 %f1, %_x0;\n}\n"
         "{\n.reg .f32 %_x0;\nmov.f32 %_x0, %f1;\nA\nmov.f32 %f1, %_x0;\n}\n"
         "{\n.reg .f32 %_x0;\nmov.f32 %_x0, %f1;\nB\nmov.f32 %f1, %_x0;\n}\n"
@@ -595,11 +587,8 @@ TEST(test_any_number_of_names_is_kept_apart) {
 
     for (i = 0; i < 2 * num_names; ++i) {
         length += (size_t)sprintf(
-            ptx + length,
-            "// PTX_INJECT_START site_%u\n// %%f%u out f32 v%u\n// PTX_INJECT_END\n",
-            (unsigned)(i % num_names),
-            (unsigned)i,
-            (unsigned)(i % num_names)
+            ptx + length, "// PTX_INJECT_START site_%u\n// %%f%u out f32 v%u\n// PTX_INJECT_END\n", (unsigned)(i % num_names),
+            (unsigned)i, (unsigned)(i % num_names)
         );
     }
     CHECK_SUCCESS(ptx_inject_create(&handle, ptx));
@@ -730,23 +719,11 @@ TEST(test_registers_that_compilers_use_and_what_is_no_identifier_are_refused) {
 
 TEST(test_operands_of_the_comment_form_are_registers_or_to_be_read_literals) {
     static const char* const refused[] = {
-        "% in",
-        "f1 in",
-        "%f1; in",
-        "%f-1 in",
-        "{%f1} in",
-        "-f1 in",
-        "- in",
-        "1;2 in",
-        "[%rd1] in",
-        "%_x0 in",
-        "%_x12 out",
-        "1 out",
-        "0f3F800000 mod",
+        "% in",   "f1 in",     "%f1; in", "%f-1 in",   "{%f1} in", "-f1 in",         "- in",
+        "1;2 in", "[%rd1] in", "%_x0 in", "%_x12 out", "1 out",    "0f3F800000 mod",
     };
-    static const char* const accepted[] = {
-        "%f1 in", "%_x in", "%_xa mod", "%SP in", "12 in", "-3 in", "0f3F800000 in", "%r1 out"
-    };
+    static const char* const accepted[] = {"%f1 in", "%_x in", "%_xa mod",      "%SP in",
+                                           "12 in",  "-3 in",  "0f3F800000 in", "%r1 out"};
     char ptx[128];
     size_t i;
     for (i = 0; i < COUNT(refused); ++i) {

@@ -33,14 +33,7 @@
 
 enum { X, Y, U, P, OUT, OUT_2, OUT_U, OUT_P, NUM_REGISTERS };
 static const StackPtxRegister registers[NUM_REGISTERS] = {
-    {"x", F32},
-    {"y", F32},
-    {"u", U32},
-    {"p", PRED},
-    {"out", F32},
-    {"out_2", F32},
-    {"out_u", U32},
-    {"out_p", PRED},
+    {"x", F32}, {"y", F32}, {"u", U32}, {"p", PRED}, {"out", F32}, {"out_2", F32}, {"out_u", U32}, {"out_p", PRED},
 };
 
 enum { MAX_POINTS = 1000, MAX_REQUESTS = 4 };
@@ -91,13 +84,7 @@ static Bench bench_of(
     CHECK_UINT(ptx_vm_program_size(&bench.lowered, &num_bytes), PTX_VM_SUCCESS);
     bench.program_memory = block_of(num_bytes);
     bench.result = ptx_vm_program_init(
-        bench.set,
-        PTX_VM_LEVEL_BASELINE,
-        kind,
-        &bench.lowered,
-        bench.program_memory.memory,
-        num_bytes,
-        &bench.program,
+        bench.set, PTX_VM_LEVEL_BASELINE, kind, &bench.lowered, bench.program_memory.memory, num_bytes, &bench.program,
         &bench.node
     );
     num_bytes = 0;
@@ -139,9 +126,8 @@ static const PtxVmInput* all_inputs(PtxVmInput* inputs) {
 
 TEST(test_outputs_of_every_type_and_any_number_of_points) {
     /* On the f32 stack x, y; sub pops y first: y - x, and x is left for the second request. */
-    static const StackPtxInstruction words[] = {
-        INPUT(X), INPUT(X), INPUT(Y), PTX(SUB), INPUT(U), CONSTANT(U32, 32), PTX(ADD_U32), INPUT(P), RETURN
-    };
+    static const StackPtxInstruction words[] = {INPUT(X),          INPUT(X),     INPUT(Y), PTX(SUB), INPUT(U),
+                                                CONSTANT(U32, 32), PTX(ADD_U32), INPUT(P), RETURN};
     static const size_t requests[] = {OUT, OUT_2, OUT_U, OUT_P};
     static const size_t counts[] = {0, 1, 31, 32, 33, 999, 1000};
     Bench bench = BENCH(words, requests, PTX_VM_RUN_STORE);
@@ -157,12 +143,7 @@ TEST(test_outputs_of_every_type_and_any_number_of_points) {
         }
         CHECK_UINT(
             ptx_vm_store(
-                bench.program,
-                all_inputs(inputs),
-                NUM_REGISTERS,
-                num_points,
-                outputs,
-                bench.workspace.memory,
+                bench.program, all_inputs(inputs), NUM_REGISTERS, num_points, outputs, bench.workspace.memory,
                 bench.workspace.num_bytes
             ),
             PTX_VM_SUCCESS
@@ -205,12 +186,7 @@ TEST(test_long_chain_with_all_intermediate_values_in_use) {
     void* const outputs[] = {out};
     CHECK_UINT(
         ptx_vm_store(
-            bench.program,
-            all_inputs(inputs),
-            NUM_REGISTERS,
-            MAX_POINTS,
-            outputs,
-            bench.workspace.memory,
+            bench.program, all_inputs(inputs), NUM_REGISTERS, MAX_POINTS, outputs, bench.workspace.memory,
             bench.workspace.num_bytes
         ),
         PTX_VM_SUCCESS
@@ -339,14 +315,8 @@ TEST(test_one_byte_too_few_is_insufficient_memory) {
     );
     CHECK_UINT(
         ptx_vm_program_init(
-            bench.set,
-            PTX_VM_LEVEL_BASELINE,
-            PTX_VM_RUN_STORE,
-            &bench.lowered,
-            bench.program_memory.memory,
-            bench.program_memory.num_bytes - 1,
-            &program,
-            NULL
+            bench.set, PTX_VM_LEVEL_BASELINE, PTX_VM_RUN_STORE, &bench.lowered, bench.program_memory.memory,
+            bench.program_memory.num_bytes - 1, &program, NULL
         ),
         PTX_VM_ERROR_INSUFFICIENT_MEMORY
     );
@@ -366,14 +336,8 @@ TEST(test_level_that_is_not_linked_is_no_level) {
     CHECK_TEXT(ptx_vm_result_to_string((PtxVmResult)99), "PTX_VM_RESULT_UNKNOWN");
     CHECK_UINT(
         ptx_vm_program_init(
-            bench.set,
-            PTX_VM_LEVEL_AVX2,
-            PTX_VM_RUN_STORE,
-            &bench.lowered,
-            bench.program_memory.memory,
-            bench.program_memory.num_bytes,
-            &program,
-            NULL
+            bench.set, PTX_VM_LEVEL_AVX2, PTX_VM_RUN_STORE, &bench.lowered, bench.program_memory.memory,
+            bench.program_memory.num_bytes, &program, NULL
         ),
         PTX_VM_ERROR_NO_LEVEL
     );

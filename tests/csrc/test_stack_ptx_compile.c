@@ -15,10 +15,7 @@
 
 /* The stub of one program, or the name of what is wrong. */
 static const char* compile(
-    const StackPtxCompilerInfo* limits,
-    const StackPtxInstruction* words,
-    size_t execution_limit,
-    const size_t* requests,
+    const StackPtxCompilerInfo* limits, const StackPtxInstruction* words, size_t execution_limit, const size_t* requests,
     size_t num_requests
 ) {
     static char text[4096];
@@ -29,23 +26,10 @@ static const char* compile(
     CHECK_RESULT(stack_ptx_compile_workspace_size(limits, &stack_info, &num_bytes), SUCCESS);
     workspace = malloc(num_bytes);
     CHECK(workspace != NULL);
-#define COMPILE(num_bytes, text, size, length) \
-    stack_ptx_compile(                         \
-        limits,                                \
-        &stack_info,                           \
-        words,                                 \
-        registers,                             \
-        NUM_REGISTERS,                         \
-        called,                                \
-        3,                                     \
-        requests,                              \
-        num_requests,                          \
-        execution_limit,                       \
-        workspace,                             \
-        num_bytes,                             \
-        text,                                  \
-        size,                                  \
-        length                                 \
+#define COMPILE(num_bytes, text, size, length)                                                                               \
+    stack_ptx_compile(                                                                                                       \
+        limits, &stack_info, words, registers, NUM_REGISTERS, called, 3, requests, num_requests, execution_limit, workspace, \
+        num_bytes, text, size, length                                                                                        \
     )
     result = COMPILE(num_bytes, NULL, 0, &length);
     if (result == STACK_PTX_SUCCESS) {
@@ -61,9 +45,8 @@ static const char* compile(
 }
 
 TEST(test_compile_gives_the_stub_in_one_call) {
-    static const StackPtxInstruction words[] = {
-        INPUT(A), INPUT(B), PTX(SUB), CONSTANT(F32, ONE_F32), PTX(ADD), INPUT(C), PTX(NEG), META(SWAP, F32), RETURN
-    };
+    static const StackPtxInstruction words[] = {INPUT(A), INPUT(B),        PTX(SUB), CONSTANT(F32, ONE_F32), PTX(ADD), INPUT(C),
+                                                PTX(NEG), META(SWAP, F32), RETURN};
     CHECK_TEXT(
         compile(&compiler_info, words, 100, request_o0, 1),
         "{\n.reg .f32 %_s0_<2>;\nsub.ftz.f32 %_s0_0, %b, %a;\nadd.ftz.f32 %_s0_1, 0f3F800000, %_s0_0;\nmov.f32 %o0, %_s0_1;\n}"
@@ -143,21 +126,8 @@ TEST(test_compile_takes_the_names_of_a_compilers_registers) {
         of_compiler[0].name = name;
         CHECK(
             stack_ptx_compile(
-                &compiler_info,
-                &stack_info,
-                words,
-                of_compiler,
-                2,
-                NULL,
-                0,
-                request,
-                1,
-                100,
-                workspace,
-                num_bytes,
-                text,
-                sizeof text,
-                &length
+                &compiler_info, &stack_info, words, of_compiler, 2, NULL, 0, request, 1, 100, workspace, num_bytes, text,
+                sizeof text, &length
             ) == (is_right ? STACK_PTX_SUCCESS : STACK_PTX_ERROR_INVALID_VALUE)
         );
         if (is_right) {
@@ -201,21 +171,8 @@ TEST(test_compile_reports_its_errors) {
     CHECK_RESULT(stack_ptx_compile_workspace_size(&compiler_info, &set, &size), ERROR_INVALID_VALUE);
     CHECK_RESULT(
         stack_ptx_compile(
-            &compiler_info,
-            &stack_info,
-            NULL,
-            registers,
-            NUM_REGISTERS,
-            NULL,
-            0,
-            NULL,
-            0,
-            1,
-            text,
-            sizeof text,
-            text,
-            sizeof text,
-            &size
+            &compiler_info, &stack_info, NULL, registers, NUM_REGISTERS, NULL, 0, NULL, 0, 1, text, sizeof text, text,
+            sizeof text, &size
         ),
         ERROR_INVALID_VALUE
     );

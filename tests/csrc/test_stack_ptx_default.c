@@ -49,12 +49,8 @@ static const StackPtxInstruction fourth_power[] = {
 static const StackPtxInstruction* routines[] = {square, fourth_power};
 
 static const char* compile_with(
-    const StackPtxStackInfo* info,
-    const StackPtxInstruction* words,
-    const StackPtxRegister* of_registers,
-    size_t num_registers,
-    const size_t* requests,
-    size_t num_requests
+    const StackPtxStackInfo* info, const StackPtxInstruction* words, const StackPtxRegister* of_registers, size_t num_registers,
+    const size_t* requests, size_t num_requests
 ) {
     static char text[4096];
     size_t num_bytes = 0, length = 0;
@@ -64,21 +60,8 @@ static const char* compile_with(
     workspace = malloc(num_bytes);
     CHECK(workspace != NULL);
     result = stack_ptx_compile(
-        &compiler_info,
-        info,
-        words,
-        of_registers,
-        num_registers,
-        routines,
-        2,
-        requests,
-        num_requests,
-        100,
-        workspace,
-        num_bytes,
-        text,
-        sizeof text,
-        &length
+        &compiler_info, info, words, of_registers, num_registers, routines, 2, requests, num_requests, 100, workspace, num_bytes,
+        text, sizeof text, &length
     );
     free(workspace);
     CHECK(result != STACK_PTX_SUCCESS || length == strlen(text));
@@ -90,16 +73,8 @@ static const size_t request_z[] = {Z};
 /* PTX has mov for no 8-bit type and for neither f16 type. */
 TEST(test_moves_are_what_ptx_has_for_the_type) {
     static const char* const types[][2] = {
-        {"u8", "cvt.u8.u8"},
-        {"s8", "cvt.u8.u8"},
-        {"b8", "cvt.u8.u8"},
-        {"f16", "mov.b16"},
-        {"f16x2", "mov.b32"},
-        {"b16", "mov.b16"},
-        {"u16", "mov.u16"},
-        {"pred", "mov.pred"},
-        {"b64", "mov.b64"},
-        {"f64", "mov.f64"},
+        {"u8", "cvt.u8.u8"}, {"s8", "cvt.u8.u8"}, {"b8", "cvt.u8.u8"},  {"f16", "mov.b16"}, {"f16x2", "mov.b32"},
+        {"b16", "mov.b16"},  {"u16", "mov.u16"},  {"pred", "mov.pred"}, {"b64", "mov.b64"}, {"f64", "mov.f64"},
     };
     static const StackPtxInstruction words[] = {stack_ptx_encode_input(B), stack_ptx_encode_return};
     static const size_t request[] = {C};
@@ -120,11 +95,8 @@ TEST(test_immediates_follow_the_operands) {
     const char* strings[STACK_PTX_PTX_INSTRUCTION_NUM_ENUMS];
     StackPtxStackInfo info = stack_ptx_stack_info;
     static const StackPtxInstruction words[] = {
-        stack_ptx_encode_input(U),
-        stack_ptx_encode_constant_u32(7),
-        stack_ptx_encode_input(V),
-        stack_ptx_encode_ptx_instruction_mad_lo_u32,
-        stack_ptx_encode_return
+        stack_ptx_encode_input(U), stack_ptx_encode_constant_u32(7), stack_ptx_encode_input(V),
+        stack_ptx_encode_ptx_instruction_mad_lo_u32, stack_ptx_encode_return
     };
     static const size_t request[] = {V};
     memcpy(strings, stack_ptx_ptx_instruction_strings, sizeof strings);
@@ -151,19 +123,13 @@ TEST(test_any_number_of_registers) {
         char expected[128];
         const size_t last = counts[k] - 1;
         const StackPtxInstruction words[] = {
-            stack_ptx_encode_input(last),
-            stack_ptx_encode_input(0),
-            stack_ptx_encode_input(last),
-            stack_ptx_encode_ptx_instruction_fma_rn_ftz_f32,
-            stack_ptx_encode_return
+            stack_ptx_encode_input(last), stack_ptx_encode_input(0), stack_ptx_encode_input(last),
+            stack_ptx_encode_ptx_instruction_fma_rn_ftz_f32, stack_ptx_encode_return
         };
         (void)snprintf(
-            expected,
-            sizeof expected,
+            expected, sizeof expected,
             "{\n.reg .f32 %%_s0_<1>;\nfma.rn.ftz.f32 %%_s0_0, %%in%u, %%in0, %%in%u;\nmov.f32 %%in%u, %%_s0_0;\n}",
-            (unsigned)last,
-            (unsigned)last,
-            (unsigned)last
+            (unsigned)last, (unsigned)last, (unsigned)last
         );
         CHECK_TEXT(compile_with(&stack_ptx_stack_info, words, many, counts[k], &last, 1), expected);
     }

@@ -212,16 +212,14 @@ TEST(test_an_instruction_that_is_another_gets_a_constant_of_its_own) {
 TEST(test_values_of_several_results_stay_in_order_when_their_node_merges) {
     /* split of 3 and of 1 + 2: one node in the end, whose u32 result both requests share. */
     static const size_t requests[] = {OUT_U32};
-    static const StackPtxInstruction words[] = {
-        CONSTANT(F32, THREE_F32),
-        PTX(SPLIT),
-        CONSTANT(F32, ONE_F32),
-        CONSTANT(F32, TWO_F32),
-        PTX(ADD),
-        PTX(SPLIT),
-        PTX(ADD_U32),
-        RETURN
-    };
+    static const StackPtxInstruction words[] = {CONSTANT(F32, THREE_F32),
+                                                PTX(SPLIT),
+                                                CONSTANT(F32, ONE_F32),
+                                                CONSTANT(F32, TWO_F32),
+                                                PTX(ADD),
+                                                PTX(SPLIT),
+                                                PTX(ADD_U32),
+                                                RETURN};
     Bench bench;
     open_folding_bench(&bench, requests, 1);
     CHECK_RESULT(LOWER(&bench, words), SUCCESS);

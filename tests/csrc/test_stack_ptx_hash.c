@@ -14,23 +14,9 @@
 TEST(test_hash_ignores_dead_code_names_and_value_numbering) {
     static const StackPtxRegister renamed[] = {{"alpha", F32}, {"beta", F32}, {"gamma", F32}, {"delta", F32}, {"omega", F32}};
     static const StackPtxInstruction plain[] = {INPUT(A), INPUT(B), PTX(SUB), META(DUP, F32), PTX(ADD), RETURN};
-    static const StackPtxInstruction with_dead_code[] = {
-        INPUT(C),
-        PTX(NEG),
-        SPECIAL(CLOCK),
-        INPUT(A),
-        INPUT(B),
-        PTX(SUB),
-        NUMBER(5),
-        INPUT(A),
-        INPUT(B),
-        PTX(SUB),
-        PTX(ADD),
-        PTX(99),
-        LOAD(3),
-        RETURN,
-        PTX(NEG)
-    };
+    static const StackPtxInstruction with_dead_code[] = {INPUT(C), PTX(NEG),  SPECIAL(CLOCK), INPUT(A), INPUT(B),
+                                                         PTX(SUB), NUMBER(5), INPUT(A),       INPUT(B), PTX(SUB),
+                                                         PTX(ADD), PTX(99),   LOAD(3),        RETURN,   PTX(NEG)};
     Bench bench;
     StackPtxHash hash;
     open_bench(&bench, &roomy, request_o0, 1);
@@ -64,22 +50,14 @@ TEST(test_hash_orders_commutative_operands_and_only_those) {
 
 TEST(test_hash_tells_different_programs_apart) {
     static const StackPtxInstruction programs[][5] = {
-        {INPUT(A), INPUT(B), PTX(ADD), RETURN, RETURN},
-        {INPUT(A), INPUT(B), PTX(SUB), RETURN, RETURN},
-        {INPUT(A), INPUT(C), PTX(ADD), RETURN, RETURN},
-        {INPUT(A), INPUT(A), PTX(ADD), RETURN, RETURN},
-        {INPUT(A), RETURN, RETURN, RETURN, RETURN},
-        {INPUT(B), RETURN, RETURN, RETURN, RETURN},
-        {CONSTANT(F32, 0), RETURN, RETURN, RETURN, RETURN},
-        {CONSTANT(F32, 0x80000000u), RETURN, RETURN, RETURN, RETURN},
-        {CONSTANT(F32, 1), RETURN, RETURN, RETURN, RETURN},
-        {INPUT(A), PTX(NEG), RETURN, RETURN, RETURN},
-        {INPUT(A), PTX(NEG), PTX(NEG), RETURN, RETURN},
-        {RETURN, RETURN, RETURN, RETURN, RETURN},
-        {SPECIAL(CLOCK), PTX(CVT), RETURN, RETURN, RETURN},
-        {SPECIAL(TID_X), PTX(CVT), RETURN, RETURN, RETURN},
-        {CONSTANT(U32, 1), PTX(CVT), RETURN, RETURN, RETURN},
-        {INPUT(IN_U32), PTX(CVT), RETURN, RETURN, RETURN},
+        {INPUT(A), INPUT(B), PTX(ADD), RETURN, RETURN},       {INPUT(A), INPUT(B), PTX(SUB), RETURN, RETURN},
+        {INPUT(A), INPUT(C), PTX(ADD), RETURN, RETURN},       {INPUT(A), INPUT(A), PTX(ADD), RETURN, RETURN},
+        {INPUT(A), RETURN, RETURN, RETURN, RETURN},           {INPUT(B), RETURN, RETURN, RETURN, RETURN},
+        {CONSTANT(F32, 0), RETURN, RETURN, RETURN, RETURN},   {CONSTANT(F32, 0x80000000u), RETURN, RETURN, RETURN, RETURN},
+        {CONSTANT(F32, 1), RETURN, RETURN, RETURN, RETURN},   {INPUT(A), PTX(NEG), RETURN, RETURN, RETURN},
+        {INPUT(A), PTX(NEG), PTX(NEG), RETURN, RETURN},       {RETURN, RETURN, RETURN, RETURN, RETURN},
+        {SPECIAL(CLOCK), PTX(CVT), RETURN, RETURN, RETURN},   {SPECIAL(TID_X), PTX(CVT), RETURN, RETURN, RETURN},
+        {CONSTANT(U32, 1), PTX(CVT), RETURN, RETURN, RETURN}, {INPUT(IN_U32), PTX(CVT), RETURN, RETURN, RETURN},
     };
     StackPtxHash hashes[COUNT(programs)];
     Bench bench;
@@ -205,9 +183,8 @@ TEST(test_hash_of_special_registers) {
 TEST(test_hash_version_3_is_as_it_was) {
     /* Not derived from the rules: the value that version 3 gave when it was made. If this fails, stored hashes are void: raise
        STACK_PTX_HASH_VERSION. */
-    static const StackPtxInstruction words[] = {
-        INPUT(A), INPUT(B), PTX(SUB), CONSTANT(F32, ONE_F32), PTX(ADD), SPECIAL(TID), PTX(CVT), PTX(ADD), RETURN
-    };
+    static const StackPtxInstruction words[] = {INPUT(A), INPUT(B), PTX(SUB), CONSTANT(F32, ONE_F32), PTX(ADD), SPECIAL(TID),
+                                                PTX(CVT), PTX(ADD), RETURN};
     Bench bench;
     StackPtxHash hash;
     open_bench(&bench, &roomy, request_o0, 1);
@@ -228,34 +205,27 @@ typedef struct WrongWord {
 
 TEST(test_each_wrong_word_is_a_no_op_or_its_error) {
     static const WrongWord cases[] = {
-        {WORD(NONE, 0, 0),
-         STACK_PTX_ERROR_BAD_INSTRUCTION_MAYBE_FORGOT_RETURN,
+        {WORD(NONE, 0, 0), STACK_PTX_ERROR_BAD_INSTRUCTION_MAYBE_FORGOT_RETURN,
          STACK_PTX_ERROR_BAD_INSTRUCTION_MAYBE_FORGOT_RETURN},
-        {WORD(REGISTER, 0, 0),
-         STACK_PTX_ERROR_BAD_INSTRUCTION_MAYBE_FORGOT_RETURN,
+        {WORD(REGISTER, 0, 0), STACK_PTX_ERROR_BAD_INSTRUCTION_MAYBE_FORGOT_RETURN,
          STACK_PTX_ERROR_BAD_INSTRUCTION_MAYBE_FORGOT_RETURN},
-        {WORD(AST_IDX, 0, 0),
-         STACK_PTX_ERROR_BAD_INSTRUCTION_MAYBE_FORGOT_RETURN,
+        {WORD(AST_IDX, 0, 0), STACK_PTX_ERROR_BAD_INSTRUCTION_MAYBE_FORGOT_RETURN,
          STACK_PTX_ERROR_BAD_INSTRUCTION_MAYBE_FORGOT_RETURN},
-        {WORD(NUM_ENUMS, 0, 0),
-         STACK_PTX_ERROR_BAD_INSTRUCTION_MAYBE_FORGOT_RETURN,
+        {WORD(NUM_ENUMS, 0, 0), STACK_PTX_ERROR_BAD_INSTRUCTION_MAYBE_FORGOT_RETURN,
          STACK_PTX_ERROR_BAD_INSTRUCTION_MAYBE_FORGOT_RETURN},
         {{0xFFFF, 0xFFFF, {UINT32_MAX}},
          STACK_PTX_ERROR_BAD_INSTRUCTION_MAYBE_FORGOT_RETURN,
          STACK_PTX_ERROR_BAD_INSTRUCTION_MAYBE_FORGOT_RETURN},
-        {PTX(NUM_INSTRUCTIONS),
-         STACK_PTX_ERROR_PTX_INSTRUCTION_IDX_OUT_OF_BOUNDS,
+        {PTX(NUM_INSTRUCTIONS), STACK_PTX_ERROR_PTX_INSTRUCTION_IDX_OUT_OF_BOUNDS,
          STACK_PTX_ERROR_PTX_INSTRUCTION_IDX_OUT_OF_BOUNDS},
         {PTX(UINT32_MAX), STACK_PTX_ERROR_PTX_INSTRUCTION_IDX_OUT_OF_BOUNDS, STACK_PTX_ERROR_PTX_INSTRUCTION_IDX_OUT_OF_BOUNDS},
         {INPUT(NUM_REGISTERS), STACK_PTX_ERROR_REGISTER_IDX_OUT_OF_BOUNDS, STACK_PTX_ERROR_REGISTER_IDX_OUT_OF_BOUNDS},
-        {SPECIAL(NUM_SPECIAL),
-         STACK_PTX_ERROR_SPECIAL_REGISTER_IDX_OUT_OF_BOUNDS,
+        {SPECIAL(NUM_SPECIAL), STACK_PTX_ERROR_SPECIAL_REGISTER_IDX_OUT_OF_BOUNDS,
          STACK_PTX_ERROR_SPECIAL_REGISTER_IDX_OUT_OF_BOUNDS},
         {CONSTANT(NUM_STACKS, 0), STACK_PTX_ERROR_STACK_IDX_OUT_OF_BOUNDS, STACK_PTX_ERROR_STACK_IDX_OUT_OF_BOUNDS},
         {CONSTANT(PRED, 0), STACK_PTX_ERROR_WRONG_TYPE_DISPATCH, STACK_PTX_ERROR_WRONG_TYPE_DISPATCH},
         {META(DUP, NUM_STACKS), STACK_PTX_ERROR_STACK_IDX_OUT_OF_BOUNDS, STACK_PTX_ERROR_STACK_IDX_OUT_OF_BOUNDS},
-        {META(NUM_ENUMS, F32),
-         STACK_PTX_ERROR_META_INSTRUCTION_IDX_OUT_OF_BOUNDS,
+        {META(NUM_ENUMS, F32), STACK_PTX_ERROR_META_INSTRUCTION_IDX_OUT_OF_BOUNDS,
          STACK_PTX_ERROR_META_INSTRUCTION_IDX_OUT_OF_BOUNDS},
         {META(YANK_DUP, F32), STACK_PTX_ERROR_INVALID_VALUE, STACK_PTX_SUCCESS},
         {META(SWAP_WITH, F32), STACK_PTX_ERROR_INVALID_VALUE, STACK_PTX_SUCCESS},
@@ -370,14 +340,8 @@ TEST(test_strict_reports_the_limits) {
 }
 
 TEST(test_aux_of_words_that_do_not_use_it_is_not_read) {
-    static const StackPtxInstruction words[] = {
-        WORD(INPUT, 77, A),
-        WORD(INPUT, 77, B),
-        WORD(META_CONSTANT, 77, 1),
-        META(YANK_DUP, F32),
-        WORD(PTX, 77, SUB),
-        WORD(RETURN, 77, 77)
-    };
+    static const StackPtxInstruction words[] = {WORD(INPUT, 77, A),  WORD(INPUT, 77, B), WORD(META_CONSTANT, 77, 1),
+                                                META(YANK_DUP, F32), WORD(PTX, 77, SUB), WORD(RETURN, 77, 77)};
     Bench bench;
     open_bench(&bench, &roomy, request_o0, 1);
     bench.mode = STACK_PTX_MODE_STRICT;

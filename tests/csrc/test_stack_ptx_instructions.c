@@ -74,12 +74,10 @@ TEST(test_each_result_has_its_documented_value_and_name) {
 
 TEST(test_operands_of_several_stacks_come_from_each_in_pop_order) {
     /* a < c is setp with c pushed first; then selp pops its two f32 and the predicate. */
-    static const StackPtxInstruction words[] = {
-        INPUT(C), INPUT(A), PTX(SETP), INPUT(A), INPUT(B), PTX(SELP), INPUT(IN_U32), PTX(CVT), PTX(ADD), RETURN
-    };
+    static const StackPtxInstruction words[] = {INPUT(C),  INPUT(A),      PTX(SETP), INPUT(A), INPUT(B),
+                                                PTX(SELP), INPUT(IN_U32), PTX(CVT),  PTX(ADD), RETURN};
     CHECK_STUB(
-        request_o0,
-        words,
+        request_o0, words,
         "{\n.reg .f32 %_s0_<3>;\n.reg .pred %_s3_<1>;\n"
         "setp.lt.ftz.f32 %_s3_0, %a, %c;\n"
         "selp.f32 %_s0_0, %b, %a, %_s3_0;\n"
@@ -98,9 +96,8 @@ TEST(test_operands_of_three_stacks_come_from_each) {
 TEST(test_vectors_take_elements_in_pop_order_and_first_results_are_on_top) {
     /* Pops: {t1, t0} of the two pushed last, {t0}, and {d, c, b, a}. The request takes the first-named result. */
     static const size_t requests[] = {O0, O1, O2, O3};
-    static const StackPtxInstruction words[] = {
-        INPUT(A), INPUT(B), INPUT(C), INPUT(D), INPUT(IN_T0), INPUT(IN_T0), INPUT(IN_T1), PTX(MMA), RETURN
-    };
+    static const StackPtxInstruction words[] = {INPUT(A),     INPUT(B),     INPUT(C), INPUT(D), INPUT(IN_T0),
+                                                INPUT(IN_T0), INPUT(IN_T1), PTX(MMA), RETURN};
     Bench bench;
     open_bench(&bench, &roomy, requests, 4);
     CHECK_TEXT(
@@ -118,8 +115,7 @@ TEST(test_two_results_are_pushed_so_that_the_first_is_on_top) {
     /* selp takes the predicate on top: p of p|q. */
     static const StackPtxInstruction words[] = {INPUT(A), INPUT(B), PTX(SETP_2), INPUT(A), INPUT(B), PTX(SELP), RETURN};
     CHECK_STUB(
-        request_o0,
-        words,
+        request_o0, words,
         "{\n.reg .f32 %_s0_<1>;\n.reg .pred %_s3_<2>;\n"
         "setp.lt.ftz.f32 %_s3_0|%_s3_1, %b, %a;\n"
         "selp.f32 %_s0_0, %b, %a, %_s3_0;\n"
@@ -147,28 +143,19 @@ TEST(test_results_of_one_node_may_lie_on_several_stacks) {
 TEST(test_four_operands_and_a_long_name) {
     static const StackPtxInstruction words[] = {INPUT(A), INPUT(B), INPUT(C), INPUT(D), PTX(QUAD), RETURN};
     CHECK_STUB(
-        request_o0,
-        words,
+        request_o0, words,
         "{\n.reg .f32 %_s0_<1>;\nquad.of.a.name.longer.than.half.a.slot.f32 %_s0_0, %d, %c, %b, %a;\nmov.f32 %o0, %_s0_0;\n}"
     );
 }
 
 TEST(test_constants_are_moved_into_registers_for_instructions_that_take_no_others) {
-    static const StackPtxInstruction words[] = {
-        INPUT(A),
-        CONSTANT(F32, ONE_F32),
-        INPUT(B),
-        CONSTANT(F32, ONE_F32),
-        PTX(QUAD),
-        CONSTANT(F32, ONE_F32),
-        PTX(ADD),
-        CONSTANT(F32, THREE_F32),
-        PTX(ADD),
-        RETURN
-    };
+    static const StackPtxInstruction words[] = {INPUT(A),  CONSTANT(F32, ONE_F32),
+                                                INPUT(B),  CONSTANT(F32, ONE_F32),
+                                                PTX(QUAD), CONSTANT(F32, ONE_F32),
+                                                PTX(ADD),  CONSTANT(F32, THREE_F32),
+                                                PTX(ADD),  RETURN};
     CHECK_STUB(
-        request_o0,
-        words,
+        request_o0, words,
         "{\n.reg .f32 %_s0_<4>;\nmov.f32 %_s0_0, 0f3F800000;\n"
         "quad.of.a.name.longer.than.half.a.slot.f32 %_s0_1, %_s0_0, %b, %_s0_0, %a;\nadd.ftz.f32 %_s0_2, %_s0_0, %_s0_1;\n"
         "add.ftz.f32 %_s0_3, 0f40400000, %_s0_2;\nmov.f32 %o0, %_s0_3;\n}"
@@ -176,9 +163,8 @@ TEST(test_constants_are_moved_into_registers_for_instructions_that_take_no_other
 }
 
 TEST(test_instruction_without_results_pops_and_counts_nothing) {
-    static const StackPtxInstruction words[] = {
-        INPUT(A), INPUT(B), INPUT(C), PTX(DISCARD), PTX(DISCARD), PTX(DISCARD), INPUT(D), PTX(DISCARD), INPUT(B), RETURN
-    };
+    static const StackPtxInstruction words[] = {INPUT(A),     INPUT(B), INPUT(C),     PTX(DISCARD), PTX(DISCARD),
+                                                PTX(DISCARD), INPUT(D), PTX(DISCARD), INPUT(B),     RETURN};
     static StackPtxInstruction many[1000];
     StackPtxLimits limits = roomy;
     Bench bench;
@@ -204,8 +190,7 @@ TEST(test_constants_are_printed_by_their_type) {
         CONSTANT(F32, ONE_F32), CONSTANT(U32, 1), CONSTANT(S32, 0xFFFFFFFEu), CONSTANT(F64, ONE_F32), RETURN
     };
     CHECK_STUB(
-        requests,
-        words,
+        requests, words,
         "{\nmov.f32 %o0, 0f3F800000;\nmov.u32 %ou, 0x00000001U;\nmov.s32 %os, 0xFFFFFFFE;\nmov.f64 %od, 0d3FF0000000000000;\n}"
     );
 }

@@ -13,23 +13,9 @@
 
 TEST(test_every_buffer_size_is_respected) {
     static const size_t requests[] = {O0, OUT_U32, A, B};
-    static const StackPtxInstruction words[] = {
-        INPUT(A),
-        INPUT(B),
-        INPUT(IN_T0),
-        INPUT(IN_T0),
-        INPUT(IN_T1),
-        INPUT(A),
-        INPUT(B),
-        INPUT(C),
-        INPUT(D),
-        PTX(MMA),
-        PTX(ADD),
-        INPUT(A),
-        PTX(FMA),
-        SPECIAL(TID),
-        RETURN
-    };
+    static const StackPtxInstruction words[] = {INPUT(A), INPUT(B), INPUT(IN_T0), INPUT(IN_T0), INPUT(IN_T1),
+                                                INPUT(A), INPUT(B), INPUT(C),     INPUT(D),     PTX(MMA),
+                                                PTX(ADD), INPUT(A), PTX(FMA),     SPECIAL(TID), RETURN};
     static char expected[2048], buffer[2048];
     Bench bench;
     size_t length = 0, size, written;
@@ -288,11 +274,8 @@ TEST(test_wrong_descriptions_are_refused_by_their_code) {
     EXPECT(ERROR_ARG_IDX_OUT_OF_BOUNDS, (set.special_register_descriptors = bad_special, set.num_special_registers = 1));
     EXPECT(
         ERROR_INVALID_VALUE,
-        (set.special_register_descriptors = wide_special,
-         set.num_special_registers = 1,
-         set.num_ptx_instructions = 0,
-         set.arg_type_info = five,
-         set.num_arg_types = 1)
+        (set.special_register_descriptors = wide_special, set.num_special_registers = 1, set.num_ptx_instructions = 0,
+         set.arg_type_info = five, set.num_arg_types = 1)
     );
     EXPECT(ERROR_STACK_IDX_OUT_OF_BOUNDS, (info.registers = bad_register, info.num_registers = 1, info.num_requests = 0));
     EXPECT(ERROR_INVALID_VALUE, (info.registers = bad_name, info.num_registers = 1, info.num_requests = 0));

@@ -109,15 +109,8 @@ TEST(test_many_swaps_at_once) {
     for (i = 0; i < 10; ++i) {
         char expected[96];
         (void)snprintf(
-            expected,
-            sizeof expected,
-            "mov.f32 %%_s0_%u, %%q%02u;\nmov.f32 %%q%02u, %%q%02u;\nmov.f32 %%q%02u, %%_s0_%u;\n",
-            (unsigned)i,
-            (unsigned)(2 * i),
-            (unsigned)(2 * i),
-            (unsigned)(2 * i + 1),
-            (unsigned)(2 * i + 1),
-            (unsigned)i
+            expected, sizeof expected, "mov.f32 %%_s0_%u, %%q%02u;\nmov.f32 %%q%02u, %%q%02u;\nmov.f32 %%q%02u, %%_s0_%u;\n",
+            (unsigned)i, (unsigned)(2 * i), (unsigned)(2 * i), (unsigned)(2 * i + 1), (unsigned)(2 * i + 1), (unsigned)i
         );
         CHECK(strstr(bench.text, expected) != NULL);
     }
@@ -159,9 +152,8 @@ TEST(test_registers_of_one_name_are_one_register) {
 
 TEST(test_lowered_form_is_in_evaluation_order_with_operands_before_their_use) {
     static const size_t requests[] = {O0, O1};
-    static const StackPtxInstruction words[] = {
-        INPUT(A), INPUT(B), PTX(SUB), META(DUP, F32), CONSTANT(F32, ONE_F32), PTX(ADD), RETURN
-    };
+    static const StackPtxInstruction words[] = {INPUT(A), INPUT(B), PTX(SUB), META(DUP, F32), CONSTANT(F32, ONE_F32),
+                                                PTX(ADD), RETURN};
     Bench bench;
     open_bench(&bench, &roomy, requests, 2);
     CHECK_RESULT(LOWER(&bench, words), SUCCESS);
@@ -202,33 +194,18 @@ static void check_merging(const StackPtxInstruction* words, size_t num_words, ui
 
 TEST(test_equal_values_are_merged_unless_switched_off) {
     static const StackPtxInstruction equal[] = {INPUT(A), INPUT(B), PTX(SUB), INPUT(A), INPUT(B), PTX(SUB), RETURN};
-    static const StackPtxInstruction nested[] = {
-        INPUT(A), PTX(NEG), INPUT(B), PTX(SUB), INPUT(A), PTX(NEG), INPUT(B), PTX(SUB), RETURN
-    };
+    static const StackPtxInstruction nested[] = {INPUT(A), PTX(NEG), INPUT(B), PTX(SUB), INPUT(A),
+                                                 PTX(NEG), INPUT(B), PTX(SUB), RETURN};
     static const StackPtxInstruction commuted[] = {INPUT(A), INPUT(B), PTX(ADD), INPUT(B), INPUT(A), PTX(ADD), RETURN};
     static const StackPtxInstruction not_commuted[] = {INPUT(A), INPUT(B), PTX(SUB), INPUT(B), INPUT(A), PTX(SUB), RETURN};
     /* fma commutes in its first two operands, the values popped first: a b c and a c b, but not b a c. */
-    static const StackPtxInstruction fma[] = {
-        INPUT(A),
-        INPUT(B),
-        INPUT(C),
-        PTX(FMA),
-        INPUT(A),
-        INPUT(C),
-        INPUT(B),
-        PTX(FMA),
-        INPUT(B),
-        INPUT(A),
-        INPUT(C),
-        PTX(FMA),
-        RETURN
-    };
+    static const StackPtxInstruction fma[] = {INPUT(A), INPUT(B), INPUT(C), PTX(FMA), INPUT(A), INPUT(C), INPUT(B),
+                                              PTX(FMA), INPUT(B), INPUT(A), INPUT(C), PTX(FMA), RETURN};
     static const StackPtxInstruction zeros[] = {
         CONSTANT(F32, 0), PTX(NEG), CONSTANT(F32, 0x80000000u), PTX(NEG), CONSTANT(F32, 0), PTX(NEG), RETURN
     };
-    static const StackPtxInstruction other_stack[] = {
-        CONSTANT(U32, 1), CONSTANT(U32, 1), PTX(ADD_U32), CONSTANT(U32, 1), CONSTANT(U32, 2), PTX(ADD_U32), RETURN
-    };
+    static const StackPtxInstruction other_stack[] = {CONSTANT(U32, 1), CONSTANT(U32, 1), PTX(ADD_U32), CONSTANT(U32, 1),
+                                                      CONSTANT(U32, 2), PTX(ADD_U32),     RETURN};
     check_merging(equal, COUNT(equal), 1, 2);
     check_merging(nested, COUNT(nested), 2, 4);
     check_merging(commuted, COUNT(commuted), 1, 2);
@@ -239,49 +216,15 @@ TEST(test_equal_values_are_merged_unless_switched_off) {
 }
 
 TEST(test_vector_instructions_are_merged_too) {
-    static const StackPtxInstruction words[] = {
-        INPUT(A),
-        INPUT(B),
-        INPUT(C),
-        INPUT(D),
-        INPUT(IN_T0),
-        INPUT(IN_T0),
-        INPUT(IN_T1),
-        PTX(MMA),
-        NUMBER(3),
-        META(DROP, F32),
-        INPUT(A),
-        INPUT(B),
-        INPUT(C),
-        INPUT(D),
-        INPUT(IN_T0),
-        INPUT(IN_T0),
-        INPUT(IN_T1),
-        PTX(MMA),
-        RETURN
-    };
+    static const StackPtxInstruction words[] = {INPUT(A),     INPUT(B),     INPUT(C), INPUT(D),  INPUT(IN_T0),
+                                                INPUT(IN_T0), INPUT(IN_T1), PTX(MMA), NUMBER(3), META(DROP, F32),
+                                                INPUT(A),     INPUT(B),     INPUT(C), INPUT(D),  INPUT(IN_T0),
+                                                INPUT(IN_T0), INPUT(IN_T1), PTX(MMA), RETURN};
     /* The last of the operands differs. */
-    static const StackPtxInstruction different[] = {
-        INPUT(A),
-        INPUT(B),
-        INPUT(C),
-        INPUT(D),
-        INPUT(IN_T0),
-        INPUT(IN_T0),
-        INPUT(IN_T1),
-        PTX(MMA),
-        NUMBER(3),
-        META(DROP, F32),
-        INPUT(B),
-        INPUT(B),
-        INPUT(C),
-        INPUT(D),
-        INPUT(IN_T0),
-        INPUT(IN_T0),
-        INPUT(IN_T1),
-        PTX(MMA),
-        RETURN
-    };
+    static const StackPtxInstruction different[] = {INPUT(A),     INPUT(B),     INPUT(C), INPUT(D),  INPUT(IN_T0),
+                                                    INPUT(IN_T0), INPUT(IN_T1), PTX(MMA), NUMBER(3), META(DROP, F32),
+                                                    INPUT(B),     INPUT(B),     INPUT(C), INPUT(D),  INPUT(IN_T0),
+                                                    INPUT(IN_T0), INPUT(IN_T1), PTX(MMA), RETURN};
     Bench bench;
     check_merging(words, COUNT(words), 1, 2);
     check_merging(different, COUNT(different), 2, 2);

@@ -21,9 +21,8 @@ TEST(test_push_onto_a_full_stack_is_dropped) {
     /* The result of an instruction finds room where its operands were, but not on another, full stack. */
     static const StackPtxInstruction result[] = {INPUT(A), INPUT(B), INPUT(C), INPUT(IN_U32), PTX(CVT), RETURN};
     static const StackPtxInstruction constant[] = {INPUT(A), INPUT(B), INPUT(C), CONSTANT(F32, 1), RETURN};
-    static const StackPtxInstruction meta_constant[] = {
-        INPUT(A), INPUT(B), INPUT(C), NUMBER(1), NUMBER(1), NUMBER(1), NUMBER(2), META(DROP, F32), RETURN
-    };
+    static const StackPtxInstruction meta_constant[] = {INPUT(A),  INPUT(B),  INPUT(C),        NUMBER(1), NUMBER(1),
+                                                        NUMBER(1), NUMBER(2), META(DROP, F32), RETURN};
     CHECK_TEXT(F32_STACK_AFTER(&three_deep, input), "cba...");
     CHECK_TEXT(F32_STACK_AFTER(&three_deep, dup), "cba...");
     CHECK_TEXT(F32_STACK_AFTER(&three_deep, yank_dup), "cba...");
@@ -113,41 +112,28 @@ TEST(test_meta_operations_on_empty_short_and_exact_stacks) {
 
 TEST(test_meta_operations_on_full_stacks) {
     static const MetaCase cases[] = {
-        {"abc", -1, OP(DUP), "cba..."},
-        {"abc", 1, OP(YANK_DUP), "cba..."},
-        {"abc", -1, OP(SWAP), "bca..."},
-        {"abc", 2, OP(SWAP_WITH), "cba..."},
-        {"abc", 1, OP(REPLACE), "cba..."},
-        {"abc", 1, OP(DROP), "ba...."},
-        {"abc", -1, OP(CLEAR), "......"},
-        {"abc", -1, OP(ROTATE), "bac..."},
-        {"abc", -1, OP(REVERSE), "abc..."},
-        {"ab", 1, OP(SWAP_WITH), "ab...."},
-        {"ab", 1, OP(REPLACE), "b....."},
+        {"abc", -1, OP(DUP), "cba..."},      {"abc", 1, OP(YANK_DUP), "cba..."}, {"abc", -1, OP(SWAP), "bca..."},
+        {"abc", 2, OP(SWAP_WITH), "cba..."}, {"abc", 1, OP(REPLACE), "cba..."},  {"abc", 1, OP(DROP), "ba...."},
+        {"abc", -1, OP(CLEAR), "......"},    {"abc", -1, OP(ROTATE), "bac..."},  {"abc", -1, OP(REVERSE), "abc..."},
+        {"ab", 1, OP(SWAP_WITH), "ab...."},  {"ab", 1, OP(REPLACE), "b....."},
     };
     check_meta_cases(&three_deep, cases, COUNT(cases));
 }
 
 TEST(test_depths_and_counts_are_popped_even_if_nothing_else_happens) {
     /* The first operation takes the 9 and does nothing; the drop then takes the 1. */
-    static const StackPtxInstruction yank_dup[] = {
-        INPUT(A), INPUT(B), NUMBER(1), NUMBER(9), META(YANK_DUP, F32), META(DROP, F32), RETURN
-    };
-    static const StackPtxInstruction swap_with[] = {
-        INPUT(A), INPUT(B), NUMBER(1), NUMBER(9), META(SWAP_WITH, F32), META(DROP, F32), RETURN
-    };
-    static const StackPtxInstruction replace_on_empty[] = {
-        INPUT(A), INPUT(B), NUMBER(1), NUMBER(0), META(REPLACE, U32), META(DROP, F32), RETURN
-    };
-    static const StackPtxInstruction drop[] = {
-        INPUT(A), INPUT(B), NUMBER(1), NUMBER(2), META(DROP, F32), META(DROP, F32), RETURN
-    };
-    static const StackPtxInstruction full[] = {
-        INPUT(A), INPUT(B), INPUT(C), NUMBER(1), NUMBER(1), META(SWAP_WITH, F32), META(DROP, F32), RETURN
-    };
-    static const StackPtxInstruction full_replace[] = {
-        INPUT(A), INPUT(B), INPUT(C), NUMBER(1), NUMBER(1), META(REPLACE, F32), META(DROP, F32), RETURN
-    };
+    static const StackPtxInstruction yank_dup[] = {INPUT(A),        INPUT(B), NUMBER(1), NUMBER(9), META(YANK_DUP, F32),
+                                                   META(DROP, F32), RETURN};
+    static const StackPtxInstruction swap_with[] = {INPUT(A),        INPUT(B), NUMBER(1), NUMBER(9), META(SWAP_WITH, F32),
+                                                    META(DROP, F32), RETURN};
+    static const StackPtxInstruction replace_on_empty[] = {INPUT(A),           INPUT(B),        NUMBER(1), NUMBER(0),
+                                                           META(REPLACE, U32), META(DROP, F32), RETURN};
+    static const StackPtxInstruction drop[] = {INPUT(A),        INPUT(B),        NUMBER(1), NUMBER(2),
+                                               META(DROP, F32), META(DROP, F32), RETURN};
+    static const StackPtxInstruction full[] = {INPUT(A),        INPUT(B), INPUT(C), NUMBER(1), NUMBER(1), META(SWAP_WITH, F32),
+                                               META(DROP, F32), RETURN};
+    static const StackPtxInstruction full_replace[] = {INPUT(A),  INPUT(B),           INPUT(C),        NUMBER(1),
+                                                       NUMBER(1), META(REPLACE, F32), META(DROP, F32), RETURN};
     CHECK_TEXT(F32_STACK_AFTER(&roomy, yank_dup), "a.....");
     CHECK_TEXT(F32_STACK_AFTER(&roomy, swap_with), "a.....");
     CHECK_TEXT(F32_STACK_AFTER(&roomy, replace_on_empty), "a.....");
@@ -158,17 +144,8 @@ TEST(test_depths_and_counts_are_popped_even_if_nothing_else_happens) {
 
 TEST(test_operations_without_a_number_leave_the_meta_stack_alone) {
     static const StackPtxInstruction words[] = {
-        INPUT(A),
-        INPUT(B),
-        INPUT(C),
-        NUMBER(2),
-        META(DUP, F32),
-        META(SWAP, F32),
-        META(ROTATE, F32),
-        META(REVERSE, F32),
-        META(CLEAR, U32),
-        META(DROP, F32),
-        RETURN
+        INPUT(A),          INPUT(B),           INPUT(C),         NUMBER(2),       META(DUP, F32), META(SWAP, F32),
+        META(ROTATE, F32), META(REVERSE, F32), META(CLEAR, U32), META(DROP, F32), RETURN
     };
     /* Top first: c c b a after dup and swap; c b c a rotated; a c b c reversed; two dropped: b c. */
     CHECK_TEXT(F32_STACK_AFTER(&roomy, words), "bc....");
@@ -293,9 +270,8 @@ TEST(test_node_limit_counts_values_before_merging) {
 }
 
 TEST(test_node_limit_counts_dropped_values_and_ends_the_program) {
-    static const StackPtxInstruction dropped[] = {
-        INPUT(A), INPUT(B), INPUT(C), INPUT(D), NUMBER(1), META(DROP, F32), INPUT(D), RETURN
-    };
+    static const StackPtxInstruction dropped[] = {INPUT(A),  INPUT(B),        INPUT(C), INPUT(D),
+                                                  NUMBER(1), META(DROP, F32), INPUT(D), RETURN};
     /* The word that would go past the limit has no effect, and no word after it. */
     static const StackPtxInstruction ends[] = {INPUT(A), INPUT(B), PTX(ADD), META(DUP, F32), RETURN};
     StackPtxLimits limits = three_deep;
@@ -308,9 +284,8 @@ TEST(test_node_limit_counts_dropped_values_and_ends_the_program) {
 }
 
 TEST(test_words_that_do_nothing_do_not_count_towards_the_node_limit) {
-    static const StackPtxInstruction words[] = {
-        PTX(ADD), INPUT(99), INPUT(A), PTX(ADD), META(DUP, F32), LOAD(0), INPUT(B), RETURN
-    };
+    static const StackPtxInstruction words[] = {PTX(ADD),       INPUT(99), INPUT(A), PTX(ADD),
+                                                META(DUP, F32), LOAD(0),   INPUT(B), RETURN};
     StackPtxLimits limits = roomy;
     limits.max_nodes = 2;
     CHECK_TEXT(F32_STACK_AFTER(&limits, words), "baa...");

@@ -384,13 +384,8 @@ TEST(test_first_parent_is_the_high_part_of_the_first_number_of_its_slot) {
 
 /* Offspring of one program by one operator. */
 static void breed(
-    const VaryOptions* options,
-    int operator_code,
-    const uint64_t* program,
-    uint32_t max_length,
-    size_t num_offspring,
-    uint64_t* words,
-    uint8_t* operators
+    const VaryOptions* options, int operator_code, const uint64_t* program, uint32_t max_length, size_t num_offspring,
+    uint64_t* words, uint8_t* operators
 ) {
     VaryBatch batch = make_batch(1, program, 1, max_length, words, num_offspring);
     VaryOptions only = *options;
@@ -490,9 +485,8 @@ static float payload_f32(uint64_t word) {
 TEST(test_perturbed_constants_stay_in_range_and_change) {
     enum { ROW = 8, NUM_OFFSPRING = 200 };
     /* Greatest f32, its negative, subnormal, infinity and NaN (as no operator makes them), u32 and s32 at their ends. */
-    static const uint64_t payloads[ROW] = {
-        0x7f7fffffu, 0xff7fffffu, 0x00000001u, 0x7f800000u, 0x7fc00000u, 0xffffffffu, 0x00000000u, 0x80000000u
-    };
+    static const uint64_t payloads[ROW] = {0x7f7fffffu, 0xff7fffffu, 0x00000001u, 0x7f800000u,
+                                           0x7fc00000u, 0xffffffffu, 0x00000000u, 0x80000000u};
     static const uint64_t stacks[ROW] = {F32, F32, F32, F32, F32, U32, U32, S32};
     int num_f32_at_edge = 0, num_s32_at_edge = 0;
     VaryOptions options = make_options();

@@ -80,14 +80,7 @@ static inline void tools_free(Tools* tools) {
 static StackPtxLowered lower(const Tools* tools, const StackPtxInstruction* words, size_t num_words) {
     StackPtxLowered lowered;
     (void)stack_ptx_lower(
-        tools->language,
-        STACK_PTX_MODE_LENIENT,
-        0,
-        words,
-        num_words,
-        tools->lowering.memory,
-        tools->lowering.num_bytes,
-        &lowered,
+        tools->language, STACK_PTX_MODE_LENIENT, 0, words, num_words, tools->lowering.memory, tools->lowering.num_bytes, &lowered,
         NULL
     );
     return lowered;

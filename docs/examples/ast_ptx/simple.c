@@ -37,33 +37,13 @@ int main(void) {
 
     /* Without a buffer the text is measured; its NUL takes one byte more. */
     astPtxCheck(ast_ptx_compile(
-        output_name,
-        input_names,
-        NUM_INPUTS,
-        ast_ptx_ptx_instruction_names,
-        ast_ptx_ptx_instruction_num_args,
-        AST_PTX_PTX_INSTRUCTION_NUM_ENUMS,
-        NULL,
-        0,
-        program,
-        NULL,
-        0,
-        &length
+        output_name, input_names, NUM_INPUTS, ast_ptx_ptx_instruction_names, ast_ptx_ptx_instruction_num_args,
+        AST_PTX_PTX_INSTRUCTION_NUM_ENUMS, NULL, 0, program, NULL, 0, &length
     ));
     stub = (char*)malloc(length + 1);
     astPtxCheck(ast_ptx_compile(
-        output_name,
-        input_names,
-        NUM_INPUTS,
-        ast_ptx_ptx_instruction_names,
-        ast_ptx_ptx_instruction_num_args,
-        AST_PTX_PTX_INSTRUCTION_NUM_ENUMS,
-        NULL,
-        0,
-        program,
-        stub,
-        length + 1,
-        &length
+        output_name, input_names, NUM_INPUTS, ast_ptx_ptx_instruction_names, ast_ptx_ptx_instruction_num_args,
+        AST_PTX_PTX_INSTRUCTION_NUM_ENUMS, NULL, 0, program, stub, length + 1, &length
     ));
     (void)puts(stub);
     free(stub);

@@ -15,16 +15,11 @@ static const StackPtxRegister registers[] = {
 };
 
 static const StackPtxInstruction program[] = {
-    stack_ptx_encode_input(REG_PACKED),
-    stack_ptx_encode_ptx_instruction_u32_to_v4_u8,
-    stack_ptx_encode_ptx_instruction_cvt_u32_u8,
-    stack_ptx_encode_ptx_instruction_cvt_u32_u8,
-    stack_ptx_encode_ptx_instruction_add_u32,
-    stack_ptx_encode_ptx_instruction_cvt_u32_u8,
-    stack_ptx_encode_ptx_instruction_add_u32,
-    stack_ptx_encode_ptx_instruction_cvt_u32_u8,
-    stack_ptx_encode_ptx_instruction_add_u32,
-    stack_ptx_encode_return,
+    stack_ptx_encode_input(REG_PACKED),          stack_ptx_encode_ptx_instruction_u32_to_v4_u8,
+    stack_ptx_encode_ptx_instruction_cvt_u32_u8, stack_ptx_encode_ptx_instruction_cvt_u32_u8,
+    stack_ptx_encode_ptx_instruction_add_u32,    stack_ptx_encode_ptx_instruction_cvt_u32_u8,
+    stack_ptx_encode_ptx_instruction_add_u32,    stack_ptx_encode_ptx_instruction_cvt_u32_u8,
+    stack_ptx_encode_ptx_instruction_add_u32,    stack_ptx_encode_return,
 };
 
 static const size_t requests[] = {REG_SUM};

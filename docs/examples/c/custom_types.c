@@ -31,9 +31,7 @@ static uint16_t stack_of(const char* data_type) {
         [PTX_INJECT_DATA_TYPE_F32] = STACK_PTX_STACK_TYPE_F32,
     };
     size_t i = 0;
-    while (strcmp(ptx_inject_data_types[i].name, data_type) != 0) {
-        ++i; /* create accepts no others */
-    }
+    while (strcmp(ptx_inject_data_types[i].name, data_type) != 0) ++i; /* create accepts no others */
     return stacks[i];
 }
 
@@ -72,9 +70,7 @@ int main(int argc, char** argv) {
     free(ptx);
 
     ptxInjectCheck(ptx_inject_inject_info_by_index(inject, 0, NULL, &num_registers, NULL));
-    if (num_registers > MAX_NUM_REGISTERS) {
-        return EXIT_FAILURE;
-    }
+    if (num_registers > MAX_NUM_REGISTERS) return EXIT_FAILURE;
     for (i = 0; i < num_registers; ++i) {
         const char* name;
         const char* data_type;

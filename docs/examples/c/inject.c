@@ -63,15 +63,11 @@ int main(int argc, char** argv) {
     /* One stub for each name. Without a buffer the result is measured, its NUL included. */
     ptxInjectCheck(ptx_inject_num_injects(inject, &num_injects));
     stubs = (const char**)calloc(num_injects, sizeof *stubs);
-    if (stubs == NULL) {
-        return EXIT_FAILURE;
-    }
+    if (stubs == NULL) return EXIT_FAILURE;
     stubs[inject_idx] = stub;
     ptxInjectCheck(ptx_inject_render_ptx(inject, stubs, num_injects, NULL, 0, &rendered_size));
     rendered = (char*)malloc(rendered_size);
-    if (rendered == NULL) {
-        return EXIT_FAILURE;
-    }
+    if (rendered == NULL) return EXIT_FAILURE;
     ptxInjectCheck(ptx_inject_render_ptx(inject, stubs, num_injects, rendered, rendered_size, &rendered_size));
 
     file = fopen(argv[1], "w");

@@ -43,9 +43,8 @@ int main(void) {
         /* First predict, then learn: the error is that of rows not yet learned from. */
         check(itll_predict(model, rows, BATCH, means, deviations, workspace, workspace_bytes));
         double error = 0.0;
-        for (int i = 0; i < BATCH; i++) {
+        for (int i = 0; i < BATCH; i++)
             error += means[i] > targets[i] ? (double)(means[i] - targets[i]) : (double)(targets[i] - means[i]);
-        }
         printf("%3zu rows: mean error %.4f\n", itll_model_num_rows(model), error / BATCH);
         check(itll_update(model, rows, targets, BATCH));
     }
@@ -60,11 +59,7 @@ int main(void) {
     check(itll_predict(model, rows, BATCH, means, deviations, workspace, workspace_bytes));
     check(itll_predict(restored, rows, BATCH, again, NULL, workspace, workspace_bytes));
     printf(
-        "%.4f at (%.3f, %.3f): %.4f +- %.4f\n",
-        (double)targets[0],
-        (double)rows[0],
-        (double)rows[1],
-        (double)means[0],
+        "%.4f at (%.3f, %.3f): %.4f +- %.4f\n", (double)targets[0], (double)rows[0], (double)rows[1], (double)means[0],
         (double)deviations[0]
     );
     printf(

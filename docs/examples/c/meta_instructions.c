@@ -30,18 +30,14 @@ static const StackPtxInstruction dup[] = {
     PUSH_FOUR, stack_ptx_encode_meta_dup(STACK_PTX_STACK_TYPE_F32), stack_ptx_encode_return
 };
 static const StackPtxInstruction yank_dup[] = {
-    PUSH_FOUR,
-    stack_ptx_encode_meta_constant(2),
-    stack_ptx_encode_meta_yank_dup(STACK_PTX_STACK_TYPE_F32),
+    PUSH_FOUR, stack_ptx_encode_meta_constant(2), stack_ptx_encode_meta_yank_dup(STACK_PTX_STACK_TYPE_F32),
     stack_ptx_encode_return
 };
 static const StackPtxInstruction swap[] = {
     PUSH_FOUR, stack_ptx_encode_meta_swap(STACK_PTX_STACK_TYPE_F32), stack_ptx_encode_return
 };
 static const StackPtxInstruction swap_with[] = {
-    PUSH_FOUR,
-    stack_ptx_encode_meta_constant(2),
-    stack_ptx_encode_meta_swap_with(STACK_PTX_STACK_TYPE_F32),
+    PUSH_FOUR, stack_ptx_encode_meta_constant(2), stack_ptx_encode_meta_swap_with(STACK_PTX_STACK_TYPE_F32),
     stack_ptx_encode_return
 };
 static const StackPtxInstruction replace[] = {
@@ -65,15 +61,8 @@ int main(void) {
         const char* name;
         const StackPtxInstruction* program;
     } examples[] = {
-        {"dup", dup},
-        {"yank_dup 2", yank_dup},
-        {"swap", swap},
-        {"swap_with 2", swap_with},
-        {"replace 2", replace},
-        {"drop 1", drop},
-        {"clear", clear},
-        {"rotate", rotate},
-        {"reverse", reverse},
+        {"dup", dup},     {"yank_dup 2", yank_dup}, {"swap", swap},     {"swap_with 2", swap_with}, {"replace 2", replace},
+        {"drop 1", drop}, {"clear", clear},         {"rotate", rotate}, {"reverse", reverse},
     };
     size_t i;
 

@@ -13,17 +13,9 @@ enum { REG_A0, REG_A1, REG_B, REG_C0, REG_C1, REG_C2, REG_C3, REG_D0, REG_D1, RE
 #define F32_REGISTER(text) {.name = text, .stack_idx = STACK_PTX_STACK_TYPE_F32}
 
 static const StackPtxRegister registers[] = {
-    [REG_A0] = F32_REGISTER("a0"),
-    [REG_A1] = F32_REGISTER("a1"),
-    [REG_B] = F32_REGISTER("b"),
-    [REG_C0] = F32_REGISTER("c0"),
-    [REG_C1] = F32_REGISTER("c1"),
-    [REG_C2] = F32_REGISTER("c2"),
-    [REG_C3] = F32_REGISTER("c3"),
-    [REG_D0] = F32_REGISTER("d0"),
-    [REG_D1] = F32_REGISTER("d1"),
-    [REG_D2] = F32_REGISTER("d2"),
-    [REG_D3] = F32_REGISTER("d3"),
+    [REG_A0] = F32_REGISTER("a0"), [REG_A1] = F32_REGISTER("a1"), [REG_B] = F32_REGISTER("b"),   [REG_C0] = F32_REGISTER("c0"),
+    [REG_C1] = F32_REGISTER("c1"), [REG_C2] = F32_REGISTER("c2"), [REG_C3] = F32_REGISTER("c3"), [REG_D0] = F32_REGISTER("d0"),
+    [REG_D1] = F32_REGISTER("d1"), [REG_D2] = F32_REGISTER("d2"), [REG_D3] = F32_REGISTER("d3"),
 };
 
 static const StackPtxInstruction program[] = {

@@ -20,13 +20,8 @@
 
 /* The stub of a program, which the caller frees. `routines` may be NULL if there are none. */
 static inline char* make_stub(
-    const StackPtxStackInfo* stack_info,
-    const StackPtxRegister* registers,
-    size_t num_registers,
-    const StackPtxInstruction** routines,
-    size_t num_routines,
-    const StackPtxInstruction* program,
-    const size_t* requests,
+    const StackPtxStackInfo* stack_info, const StackPtxRegister* registers, size_t num_registers,
+    const StackPtxInstruction** routines, size_t num_routines, const StackPtxInstruction* program, const size_t* requests,
     size_t num_requests
 ) {
     size_t workspace_bytes = 0;
@@ -36,46 +31,16 @@ static inline char* make_stub(
 
     stackPtxCheck(stack_ptx_compile_workspace_size(&compiler_info, stack_info, &workspace_bytes));
     workspace = malloc(workspace_bytes);
-    if (workspace == NULL) {
-        exit(EXIT_FAILURE);
-    }
+    if (workspace == NULL) exit(EXIT_FAILURE);
     stackPtxCheck(stack_ptx_compile(
-        &compiler_info,
-        stack_info,
-        program,
-        registers,
-        num_registers,
-        routines,
-        num_routines,
-        requests,
-        num_requests,
-        EXECUTION_LIMIT,
-        workspace,
-        workspace_bytes,
-        NULL,
-        0,
-        &length
+        &compiler_info, stack_info, program, registers, num_registers, routines, num_routines, requests, num_requests,
+        EXECUTION_LIMIT, workspace, workspace_bytes, NULL, 0, &length
     ));
     stub = (char*)malloc(length + 1);
-    if (stub == NULL) {
-        exit(EXIT_FAILURE);
-    }
+    if (stub == NULL) exit(EXIT_FAILURE);
     stackPtxCheck(stack_ptx_compile(
-        &compiler_info,
-        stack_info,
-        program,
-        registers,
-        num_registers,
-        routines,
-        num_routines,
-        requests,
-        num_requests,
-        EXECUTION_LIMIT,
-        workspace,
-        workspace_bytes,
-        stub,
-        length + 1,
-        &length
+        &compiler_info, stack_info, program, registers, num_registers, routines, num_routines, requests, num_requests,
+        EXECUTION_LIMIT, workspace, workspace_bytes, stub, length + 1, &length
     ));
     free(workspace);
     return stub;
@@ -83,13 +48,8 @@ static inline char* make_stub(
 
 /* Prints the stub of a program. */
 static inline void print_stub(
-    const StackPtxStackInfo* stack_info,
-    const StackPtxRegister* registers,
-    size_t num_registers,
-    const StackPtxInstruction** routines,
-    size_t num_routines,
-    const StackPtxInstruction* program,
-    const size_t* requests,
+    const StackPtxStackInfo* stack_info, const StackPtxRegister* registers, size_t num_registers,
+    const StackPtxInstruction** routines, size_t num_routines, const StackPtxInstruction* program, const size_t* requests,
     size_t num_requests
 ) {
     char* stub = make_stub(stack_info, registers, num_registers, routines, num_routines, program, requests, num_requests);

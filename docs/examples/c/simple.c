@@ -49,48 +49,18 @@ int main(void) {
 
     stackPtxCheck(stack_ptx_compile_workspace_size(&compiler_info, &stack_ptx_stack_info, &workspace_bytes));
     workspace = malloc(workspace_bytes);
-    if (workspace == NULL) {
-        return EXIT_FAILURE;
-    }
+    if (workspace == NULL) return EXIT_FAILURE;
 
     /* Without a buffer the text is measured; its NUL takes one byte more. */
     stackPtxCheck(stack_ptx_compile(
-        &compiler_info,
-        &stack_ptx_stack_info,
-        program,
-        registers,
-        NUM_REGISTERS,
-        NULL,
-        0,
-        requests,
-        NUM_REQUESTS,
-        EXECUTION_LIMIT,
-        workspace,
-        workspace_bytes,
-        NULL,
-        0,
-        &length
+        &compiler_info, &stack_ptx_stack_info, program, registers, NUM_REGISTERS, NULL, 0, requests, NUM_REQUESTS,
+        EXECUTION_LIMIT, workspace, workspace_bytes, NULL, 0, &length
     ));
     stub = (char*)malloc(length + 1);
-    if (stub == NULL) {
-        return EXIT_FAILURE;
-    }
+    if (stub == NULL) return EXIT_FAILURE;
     stackPtxCheck(stack_ptx_compile(
-        &compiler_info,
-        &stack_ptx_stack_info,
-        program,
-        registers,
-        NUM_REGISTERS,
-        NULL,
-        0,
-        requests,
-        NUM_REQUESTS,
-        EXECUTION_LIMIT,
-        workspace,
-        workspace_bytes,
-        stub,
-        length + 1,
-        &length
+        &compiler_info, &stack_ptx_stack_info, program, registers, NUM_REGISTERS, NULL, 0, requests, NUM_REQUESTS,
+        EXECUTION_LIMIT, workspace, workspace_bytes, stub, length + 1, &length
     ));
     (void)puts(stub);
 

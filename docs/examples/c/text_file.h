@@ -17,9 +17,7 @@ static inline void fail(const char* path) {
 /* Memory for a text, which the caller frees. */
 static inline char* allocate(size_t size) {
     char* text = (char*)malloc(size);
-    if (text == NULL) {
-        fail("malloc");
-    }
+    if (text == NULL) fail("malloc");
     return text;
 }
 
@@ -30,20 +28,14 @@ static inline char* read_text(const char* path) {
     size_t length = 0;
     size_t num_read;
 
-    if (file == NULL) {
-        fail(path);
-    }
+    if (file == NULL) fail(path);
     do {
         text = (char*)realloc(text, length + BUFSIZ + 1);
-        if (text == NULL) {
-            fail(path);
-        }
+        if (text == NULL) fail(path);
         num_read = fread(text + length, 1, BUFSIZ, file);
         length += num_read;
     } while (num_read > 0);
-    if (ferror(file)) {
-        fail(path);
-    }
+    if (ferror(file)) fail(path);
     (void)fclose(file);
     text[length] = '\0';
     return text;
@@ -52,9 +44,7 @@ static inline char* read_text(const char* path) {
 /* Writes a text. */
 static inline void write_text(const char* path, const char* text) {
     FILE* file = fopen(path, "w");
-    if (file == NULL || fputs(text, file) == EOF || fclose(file) != 0) {
-        fail(path);
-    }
+    if (file == NULL || fputs(text, file) == EOF || fclose(file) != 0) fail(path);
 }
 
 #endif /* TEXT_FILE_H */

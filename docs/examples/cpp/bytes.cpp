@@ -10,16 +10,11 @@ using namespace stack_ptx;
 enum { REG_PACKED, REG_SUM };
 
 constexpr StackPtxInstruction program[] = {
-    encode_input(REG_PACKED),
-    encode_ptx_instruction_u32_to_v4_u8,
-    encode_ptx_instruction_cvt_u32_u8,
-    encode_ptx_instruction_cvt_u32_u8,
-    encode_ptx_instruction_add_u32,
-    encode_ptx_instruction_cvt_u32_u8,
-    encode_ptx_instruction_add_u32,
-    encode_ptx_instruction_cvt_u32_u8,
-    encode_ptx_instruction_add_u32,
-    encode_return,
+    encode_input(REG_PACKED),          encode_ptx_instruction_u32_to_v4_u8,
+    encode_ptx_instruction_cvt_u32_u8, encode_ptx_instruction_cvt_u32_u8,
+    encode_ptx_instruction_add_u32,    encode_ptx_instruction_cvt_u32_u8,
+    encode_ptx_instruction_add_u32,    encode_ptx_instruction_cvt_u32_u8,
+    encode_ptx_instruction_add_u32,    encode_return,
 };
 
 int main() {

@@ -17,9 +17,7 @@
 
 // Throws if a call of the library failed.
 inline void check(PtxInjectResult result) {
-    if (result != PTX_INJECT_SUCCESS) {
-        throw std::runtime_error(ptx_inject_result_to_string(result));
-    }
+    if (result != PTX_INJECT_SUCCESS) throw std::runtime_error(ptx_inject_result_to_string(result));
 }
 
 struct Destroy {
@@ -65,9 +63,7 @@ inline std::string read_text(const char* path) {
     std::ifstream file(path);
     std::ostringstream text;
     text << file.rdbuf();
-    if (!file) {
-        throw std::runtime_error(std::string(path) + ": cannot be read");
-    }
+    if (!file) throw std::runtime_error(std::string(path) + ": cannot be read");
     return text.str();
 }
 
@@ -75,9 +71,7 @@ inline void write_text(const char* path, const std::string& text) {
     std::ofstream file(path);
     file << text;
     file.close();
-    if (!file) {
-        throw std::runtime_error(std::string(path) + ": cannot be written");
-    }
+    if (!file) throw std::runtime_error(std::string(path) + ": cannot be written");
 }
 
 #endif // INJECT_FILE_HPP

@@ -17,9 +17,8 @@ struct Example {
 
 int main() {
     std::vector<StackPtxRegister> registers;
-    for (const char* name : {"a", "b", "c", "d", "first", "second", "third"}) {
+    for (const char* name : {"a", "b", "c", "d", "first", "second", "third"})
         registers.push_back({name, stack_idx(StackType::F32)});
-    }
     // A depth or count comes from the meta stack; 0 is the top.
     const std::vector<Example> examples = {
         {"dup", {encode_meta_dup(StackType::F32)}},

@@ -28,8 +28,7 @@ constexpr StackPtxInstruction program[] = {
 
 int main() {
     std::vector<StackPtxRegister> registers;
-    for (const char* name : {"a0", "a1", "b", "c0", "c1", "c2", "c3", "d0", "d1", "d2", "d3"}) {
+    for (const char* name : {"a0", "a1", "b", "c0", "c1", "c2", "c3", "d0", "d1", "d2", "d3"})
         registers.push_back({name, stack_idx(StackType::F32)});
-    }
     std::cout << make_stub(stack_info, registers, program, {REG_D0, REG_D1, REG_D2, REG_D3}) << "\n";
 }

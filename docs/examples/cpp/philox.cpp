@@ -44,12 +44,9 @@ int main() {
         {"u", stack_idx(StackType::F32)},
     };
     std::vector<StackPtxInstruction> program = {
-        encode_input(REG_STATE),
-        encode_store(StackType::PHILOX, ENTRY_LEFT),
-        encode_constant_philox(0),
-        encode_store(StackType::PHILOX, ENTRY_RIGHT),
-        encode_constant_philox(key),
-        encode_store(StackType::PHILOX, ENTRY_KEY),
+        encode_input(REG_STATE),     encode_store(StackType::PHILOX, ENTRY_LEFT),
+        encode_constant_philox(0),   encode_store(StackType::PHILOX, ENTRY_RIGHT),
+        encode_constant_philox(key), encode_store(StackType::PHILOX, ENTRY_KEY),
     };
     program.insert(program.end(), num_rounds, encode_routine(ROUTINE_ROUND));
     const std::vector<StackPtxInstruction> results = {

@@ -14,16 +14,12 @@
 
 // Throws if a call of the library failed.
 inline void check(StackPtxResult result) {
-    if (result != STACK_PTX_SUCCESS) {
-        throw std::runtime_error(stack_ptx_result_to_string(result));
-    }
+    if (result != STACK_PTX_SUCCESS) throw std::runtime_error(stack_ptx_result_to_string(result));
 }
 
 // The stub of a program, which ends with a RETURN, like each routine. `requests` are indices of registers.
 inline std::string make_stub(
-    const StackPtxStackInfo& stack_info,
-    const std::vector<StackPtxRegister>& registers,
-    const StackPtxInstruction* program,
+    const StackPtxStackInfo& stack_info, const std::vector<StackPtxRegister>& registers, const StackPtxInstruction* program,
     const std::vector<size_t>& requests,
     std::vector<const StackPtxInstruction*> routines = std::vector<const StackPtxInstruction*>()
 ) {
@@ -35,21 +31,8 @@ inline std::string make_stub(
     const auto compile = [&](char* buffer, size_t buffer_size) {
         size_t length = 0;
         check(stack_ptx_compile(
-            &compiler_info,
-            &stack_info,
-            program,
-            registers.data(),
-            registers.size(),
-            routines.data(),
-            routines.size(),
-            requests.data(),
-            requests.size(),
-            execution_limit,
-            workspace.data(),
-            workspace.size(),
-            buffer,
-            buffer_size,
-            &length
+            &compiler_info, &stack_info, program, registers.data(), registers.size(), routines.data(), routines.size(),
+            requests.data(), requests.size(), execution_limit, workspace.data(), workspace.size(), buffer, buffer_size, &length
         ));
         return length;
     };

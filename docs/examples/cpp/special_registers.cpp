@@ -10,15 +10,9 @@ using namespace stack_ptx;
 enum { REG_I, REG_SUM };
 
 constexpr StackPtxInstruction program[] = {
-    encode_special_register_tid,
-    encode_ptx_instruction_add_u32,
-    encode_ptx_instruction_add_u32,
-    encode_ptx_instruction_add_u32,
-    encode_special_register_tid_x,
-    encode_special_register_ntid_x,
-    encode_special_register_ctaid_x,
-    encode_ptx_instruction_mad_lo_u32,
-    encode_return,
+    encode_special_register_tid,     encode_ptx_instruction_add_u32,    encode_ptx_instruction_add_u32,
+    encode_ptx_instruction_add_u32,  encode_special_register_tid_x,     encode_special_register_ntid_x,
+    encode_special_register_ctaid_x, encode_ptx_instruction_mad_lo_u32, encode_return,
 };
 
 int main() {

@@ -23,11 +23,7 @@ constexpr StackPtxInstruction start_program[] = {
 
 // y = y * x + 1
 constexpr StackPtxInstruction step_program[] = {
-    encode_constant_f32(1.0f),
-    encode_input(REG_X),
-    encode_input(REG_Y),
-    encode_ptx_instruction_fma_rn_ftz_f32,
-    encode_return,
+    encode_constant_f32(1.0f), encode_input(REG_X), encode_input(REG_Y), encode_ptx_instruction_fma_rn_ftz_f32, encode_return,
 };
 
 static std::string stub_of(const Inject& inject, const char* name, const StackPtxInstruction* program) {

@@ -11,17 +11,9 @@ extern "C" __global__ void kernel(const float* a, const float* b, const float* c
     float* d_low = d + row * 8 + column * 2;
     float* d_high = d_low + 8 * 8;
     PTX_INJECT(
-        "func",
-        PTX_IN(F32, a0, a[row * 4 + column]),
-        PTX_IN(F32, a1, a[(row + 8) * 4 + column]),
-        PTX_IN(F32, b, b[column * 8 + row]),
-        PTX_IN(F32, c0, c_low[0]),
-        PTX_IN(F32, c1, c_low[1]),
-        PTX_IN(F32, c2, c_high[0]),
-        PTX_IN(F32, c3, c_high[1]),
-        PTX_OUT(F32, d0, d_low[0]),
-        PTX_OUT(F32, d1, d_low[1]),
-        PTX_OUT(F32, d2, d_high[0]),
+        "func", PTX_IN(F32, a0, a[row * 4 + column]), PTX_IN(F32, a1, a[(row + 8) * 4 + column]),
+        PTX_IN(F32, b, b[column * 8 + row]), PTX_IN(F32, c0, c_low[0]), PTX_IN(F32, c1, c_low[1]), PTX_IN(F32, c2, c_high[0]),
+        PTX_IN(F32, c3, c_high[1]), PTX_OUT(F32, d0, d_low[0]), PTX_OUT(F32, d1, d_low[1]), PTX_OUT(F32, d2, d_high[0]),
         PTX_OUT(F32, d3, d_high[1])
     );
 }

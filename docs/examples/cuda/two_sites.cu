@@ -8,8 +8,6 @@ extern "C" __global__ void kernel(const float* in, float* out) {
     float y;
     PTX_INJECT("start", PTX_IN(F32, x), PTX_OUT(F32, y));
     #pragma unroll
-    for (int i = 0; i < 4; ++i) {
-        PTX_INJECT_TOK(step, PTX_IN(F32, x), PTX_MOD(F32, y));
-    }
+    for (int i = 0; i < 4; ++i) PTX_INJECT_TOK(step, PTX_IN(F32, x), PTX_MOD(F32, y));
     out[threadIdx.x] = y;
 }

@@ -87,8 +87,7 @@ CUTE_DEVICE void semiring_gemm(int m_size, int n_size, int k_size, float const* 
 
     // Who computes what.
     auto const mma = make_tiled_mma(
-        SemiringMma{},
-        Layout<Shape<Int<threads_m>, Int<threads_n>, _1>>{},
+        SemiringMma{}, Layout<Shape<Int<threads_m>, Int<threads_n>, _1>>{},
         Tile<Interleaved<threads_m, tile_m>, Interleaved<threads_n, tile_n>, _1>{}
     );
     auto const thread = mma.get_slice(threadIdx.x);

@@ -48,14 +48,10 @@ static const StackPtxLimits limits = {
 
 /* Instructions that programs use. */
 static const StackPtxInstruction operations[] = {
-    stack_ptx_encode_ptx_instruction_add_ftz_f32,
-    stack_ptx_encode_ptx_instruction_sub_ftz_f32,
-    stack_ptx_encode_ptx_instruction_mul_ftz_f32,
-    stack_ptx_encode_ptx_instruction_fma_rn_ftz_f32,
-    stack_ptx_encode_ptx_instruction_min_ftz_f32,
-    stack_ptx_encode_ptx_instruction_max_ftz_f32,
-    stack_ptx_encode_ptx_instruction_rcp_approx_ftz_f32,
-    stack_ptx_encode_ptx_instruction_sin_approx_ftz_f32,
+    stack_ptx_encode_ptx_instruction_add_ftz_f32,        stack_ptx_encode_ptx_instruction_sub_ftz_f32,
+    stack_ptx_encode_ptx_instruction_mul_ftz_f32,        stack_ptx_encode_ptx_instruction_fma_rn_ftz_f32,
+    stack_ptx_encode_ptx_instruction_min_ftz_f32,        stack_ptx_encode_ptx_instruction_max_ftz_f32,
+    stack_ptx_encode_ptx_instruction_rcp_approx_ftz_f32, stack_ptx_encode_ptx_instruction_sin_approx_ftz_f32,
     stack_ptx_encode_ptx_instruction_tanh_approx_f32,
 };
 
@@ -157,12 +153,8 @@ static void compile_ptx(const char* ptx, size_t length, Result* result) {
     static const char* const options[] = {TARGET};
     nvPTXCompilerHandle compiler = NULL;
     nvPTXCompileResult code = nvPTXCompilerCreate(&compiler, length, ptx);
-    if (code == NVPTXCOMPILE_SUCCESS) {
-        code = nvPTXCompilerCompile(compiler, (int)COUNT(options), options);
-    }
-    if (code == NVPTXCOMPILE_SUCCESS) {
-        code = nvPTXCompilerGetCompiledProgramSize(compiler, &result->num_bytes);
-    }
+    if (code == NVPTXCOMPILE_SUCCESS) code = nvPTXCompilerCompile(compiler, (int)COUNT(options), options);
+    if (code == NVPTXCOMPILE_SUCCESS) code = nvPTXCompilerGetCompiledProgramSize(compiler, &result->num_bytes);
     if (code == NVPTXCOMPILE_SUCCESS) {
         result->cubin = (char*)allocate(result->num_bytes);
         code = nvPTXCompilerGetCompiledProgram(compiler, result->cubin);
@@ -172,9 +164,7 @@ static void compile_ptx(const char* ptx, size_t length, Result* result) {
         result->cubin = NULL;
         result->error = error_log(compiler, code);
     }
-    if (compiler != NULL) {
-        (void)nvPTXCompilerDestroy(&compiler);
-    }
+    if (compiler != NULL) (void)nvPTXCompilerDestroy(&compiler);
 }
 
 static void compile_stub(const Template* shared, const char* stub, Result* result) {
@@ -223,9 +213,7 @@ static void write_cubins(const char* folder, const Result* results, size_t num_p
     for (i = 0; i < num_programs; ++i) {
         char path[4096];
         FILE* file;
-        if (results[i].cubin == NULL) {
-            continue;
-        }
+        if (results[i].cubin == NULL) continue;
         (void)snprintf(path, sizeof path, "%s/%05u.cubin", folder, (unsigned)i);
         file = fopen(path, "wb");
         if (file == NULL || fwrite(results[i].cubin, 1, results[i].num_bytes, file) != results[i].num_bytes ||
@@ -256,9 +244,7 @@ int main(int argc, char** argv) {
     }
 
     ptxInjectCheck(ptx_inject_create(&shared.inject, kernel_ptx));
-    for (i = 0; i < NUM_REGISTERS; ++i) {
-        registers[i].stack_idx = STACK_PTX_STACK_TYPE_F32;
-    }
+    for (i = 0; i < NUM_REGISTERS; ++i) registers[i].stack_idx = STACK_PTX_STACK_TYPE_F32;
     registers[REG_X].name = register_of(shared.inject, "x");
     registers[REG_Y].name = register_of(shared.inject, "y");
     registers[REG_RESULT].name = register_of(shared.inject, "result");
@@ -284,9 +270,7 @@ int main(int argc, char** argv) {
         time_of_one_s = num_threads == 1 ? time_s : time_of_one_s;
         (void)printf("%7d  %10.1f  %7.2f\n", num_threads, (double)num_programs / time_s, time_of_one_s / time_s);
         (void)fflush(stdout);
-        if (num_threads == max_threads) {
-            break;
-        }
+        if (num_threads == max_threads) break;
         num_threads = 2 * num_threads < max_threads ? 2 * num_threads : max_threads;
     }
 
@@ -297,12 +281,8 @@ int main(int argc, char** argv) {
         }
     }
     (void)printf("%u of %u programs compiled\n", (unsigned)(num_programs - num_failed), (unsigned)num_programs);
-    if (folder[0] != '\0') {
-        write_cubins(folder, results, num_programs);
-    }
-    for (i = 0; i < num_programs; ++i) {
-        free_result(&results[i]);
-    }
+    if (folder[0] != '\0') write_cubins(folder, results, num_programs);
+    for (i = 0; i < num_programs; ++i) free_result(&results[i]);
     free(results);
     free(memory);
     ptxInjectCheck(ptx_inject_destroy(shared.inject));

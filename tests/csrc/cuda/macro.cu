@@ -31,12 +31,7 @@ extern "C" __global__ void kernel(float* out, const Half* halves, unsigned long 
 
     Half h = halves[0], r;
     PTX_INJECT_TOK(
-        types,
-        PTX_IN(F16, h),
-        PTX_OUT(F16, r),
-        PTX_PHILOX(state),
-        PTX_MOD(PHILOX, seed),
-        PTX_MOD(MASK, mask),
+        types, PTX_IN(F16, h), PTX_OUT(F16, r), PTX_PHILOX(state), PTX_MOD(PHILOX, seed), PTX_MOD(MASK, mask),
         PTX_IN(S32, index, int(threadIdx.x))
     );
     out[4] = float(r.bits) + float(seed) + float(mask);
@@ -45,28 +40,12 @@ extern "C" __global__ void kernel(float* out, const Half* halves, unsigned long 
 
     float v[17];
 #pragma unroll
-    for (int i = 0; i < 17; ++i) {
-        v[i] = out[8 + i];
-    }
+    for (int i = 0; i < 17; ++i) v[i] = out[8 + i];
     PTX_INJECT(
-        "many",
-        PTX_MOD(F32, v0, v[0]),
-        PTX_IN(F32, v1, v[1]),
-        PTX_IN(F32, v2, v[2]),
-        PTX_IN(F32, v3, v[3]),
-        PTX_IN(F32, v4, v[4]),
-        PTX_IN(F32, v5, v[5]),
-        PTX_IN(F32, v6, v[6]),
-        PTX_IN(F32, v7, v[7]),
-        PTX_IN(F32, v8, v[8]),
-        PTX_IN(F32, v9, v[9]),
-        PTX_IN(F32, v10, v[10]),
-        PTX_IN(F32, v11, v[11]),
-        PTX_IN(F32, v12, v[12]),
-        PTX_IN(F32, v13, v[13]),
-        PTX_IN(F32, v14, v[14]),
-        PTX_IN(F32, v15, v[15]),
-        PTX_IN(F32, v[16])
+        "many", PTX_MOD(F32, v0, v[0]), PTX_IN(F32, v1, v[1]), PTX_IN(F32, v2, v[2]), PTX_IN(F32, v3, v[3]),
+        PTX_IN(F32, v4, v[4]), PTX_IN(F32, v5, v[5]), PTX_IN(F32, v6, v[6]), PTX_IN(F32, v7, v[7]), PTX_IN(F32, v8, v[8]),
+        PTX_IN(F32, v9, v[9]), PTX_IN(F32, v10, v[10]), PTX_IN(F32, v11, v[11]), PTX_IN(F32, v12, v[12]), PTX_IN(F32, v13, v[13]),
+        PTX_IN(F32, v14, v[14]), PTX_IN(F32, v15, v[15]), PTX_IN(F32, v[16])
     );
     out[5] = v[0] + y;
 }
