@@ -62,8 +62,8 @@ class SymbolicRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  #
         functions: names out of add, sub, mul, div, rcp, sin, cos, exp2, log2, sqrt, tanh, abs, neg, min and max, or a mapping
             from names to how often they are drawn; None: the first ten.
         max_length: words of a program.
-        max_spread: predictions in a box around the data, far from its rows, may spread by so many standard deviations of the
-            target. With a comparison to the nearest rows it keeps poles away; 0: any finite prediction will do.
+        max_spread: above 0, formulas that leave the straight lines between neighbouring rows by far more than their errors
+            explain, as poles do, are rejected; 0: any that is finite between the rows will do.
         model_selection: which equation predicts. `best`: the greatest `score` among those with a loss of at most 1.5 times the
             least, as in PySR; `accuracy`: the least loss; `score`: the greatest score.
         warm_start: a further `fit` goes on with the programs that the last one ended with.
@@ -333,10 +333,10 @@ class SymbolicRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  #
         lines = lines_of(expression_of(self._language, self._words[row]), INFIX)
         offset, scale = self._scaling[row]
         if scale == 0.0:
-            return f"{offset:.6g}"
+            return f"{offset:.8g}"
         [program] = lines.outputs
         factor = program if re.fullmatch(r"\w+(\([^()]*\))?", program) else f"({program})"
-        formula = f"{offset:.6g} {'-' if scale < 0 else '+'} {abs(scale):.6g}*{factor}"
+        formula = f"{offset:.8g} {'-' if scale < 0 else '+'} {abs(scale):.8g}*{factor}"
         return "; ".join([*(f"{name} = {text}" for name, _, text in lines.locals), formula])
 
 

@@ -24,31 +24,32 @@ Box = Mapping[str, tuple[float, float]]
 
 BEST_DIGITS = 12.0  # an NMSE below 1e-12 is rounding in f32
 MIN_CHECK, MAX_CHECK = 128, 1024  # check points, a power of two
-MARGIN = 0.05  # of the training points' range, by which the check points exceed it on each side
 FLAT = 1e-11  # variance of an output over its mean square, at and below which f32 leaves nothing but rounding
 MAX_INSTRUCTIONS = 48.0
-NUM_DENSE, MAX_DENSE = 1 << 16, 1 << 20  # points in the box at which a report tells whether formulas are finite; their numbers
-NUM_NEIGHBOURS = 4  # training points that a check point is compared with
-MAX_DISTANCES = 1 << 29  # times the number of inputs: of training points to each other
-DOUBT = 2.0  # times the error that is expected of a formula at the check points, for many training points
-DOUBT_POINTS = 200.0  # over the number of training points, is added to that: the truth passes for each shipped set and 60 seeds
+NUM_DENSE, MAX_DENSE = 1 << 16, 1 << 20  # points at which a report tells whether formulas are finite; their numbers
+MAX_NEIGHBOURS = 8  # of a row, two for each input
+MAX_ROWS = 1 << 14  # whose neighbours are looked for
+# Times its own error and the neighbours' by which a formula may leave the lines between rows in the mean square. The truth needs
+# at most half of it on each shipped set (Korns-12; 30 seeds), and a fifth on each law of SRBench's ground truth (3 seeds).
+DOUBT = 3.0
+GOLDEN_RATIO = (math.sqrt(5.0) - 1.0) / 2.0
 
 
 class RegressionTask(Task):
     """Formulas for a target: accuracy against number of instructions and shape.
 
-    The objective is -log10 of the NMSE after linear scaling (Keijzer 2003), at most 12. Check points fill a box around the data
-    evenly (a Sobol sequence). The shape is the absolute correlation there of the output with what the nearest training points
-    say (Shepard 1968). Programs that are not finite at each point and check point are rejected, and so are those that contradict
-    the nearest training points by far more than these are wrong about each other.
+    The objective is -log10 of the NMSE after linear scaling (Keijzer 2003), at most 12. Check points lie between neighbouring
+    rows, since there, and nowhere else, the data say what a formula may do: one that is not finite at each row and check point
+    is rejected, and so is one that leaves the lines between neighbours by far more than their targets vary, as a pole does. The
+    shape is the absolute correlation of the output with these lines, at the check points.
 
     Args:
         train: the inputs by name, `(num_points,)` each.
         target: `(num_points,)`, not the same everywhere.
         test, test_target: further points, of which reports tell the error.
-        box: `(low, high)` of inputs, in place of the range of the training points and a margin.
-        max_spread: the greatest root mean square of the scaled output, in standard deviations of the target around its mean,
-            at check points that are far from the training points; 0: any finite output will do, near them too.
+        box: `(low, high)` of inputs where predictions are asked for. Check points fill it too, as far as it is empty of rows.
+        max_spread: how far, in standard deviations of the target, the scaled output may be from what the nearest row says, as a
+            root mean square over the empty parts of the box; 0: any finite output will do, between rows too.
         weights: `(num_points,)`, above 0: of the squared errors; None: all are equal. With weights NumPy sums them up, and
             constants cannot be tuned.
 
@@ -84,10 +85,9 @@ class RegressionTask(Task):
         self._test = _as_f32(test or {name: np.empty(0) for name in train})
         self._test_target = ((np.empty(0) if test_target is None else test_target) - self._mean) / self._deviation
         self._max_spread = float(max_spread)
-        self._box = {**{name: wider_range(values) for name, values in train.items()}, **(box or {})}
-        self._check = _check_points(self._box, min(max(4 * len(target), MIN_CHECK), MAX_CHECK))
-        self._guess, self._guess_error, self._share_far = _neighbours(self._train, self._target, self._check)
-        self._doubt = DOUBT + DOUBT_POINTS / len(target)
+        self._box = box
+        self._neighbours = _Neighbours(self._train, self._target)
+        self._check, self._guess, self._latitude = self._check_points(min(max(4 * len(target), MIN_CHECK), MAX_CHECK))
         self._weights = weights
         if weights is not None:
             self.reduction = None  # type: ignore[assignment]  # of `score` itself
@@ -117,12 +117,32 @@ class RegressionTask(Task):
         return dict.fromkeys(self.outputs, self._target)
 
     def check_points(self) -> dict[str, NDArray[Any]]:
-        """Points that fill the box."""
+        """Points between neighbouring rows, and in the empty parts of the box."""
         return self._check
 
     def check_targets(self) -> dict[str, NDArray[Any]]:
-        """What the nearest training points say at the check points."""
+        """What lines between neighbouring rows say at the check points; in empty parts of the box, the mean."""
         return dict.fromkeys(self.outputs, self._guess)
+
+    def _check_points(self, count: int) -> tuple[Points, NDArray[np.float32], float]:
+        """At least `count` check points, what the rows say there, and how far from it, squared, the truth may be in the mean."""
+        points, said = self._neighbours.between(count)
+        squares = np.full(count, DOUBT * self._neighbours.error)
+        if self._box:
+            filling, nearest = self._neighbours.far_from_rows(self._fill_box(count))
+            points, said = np.concatenate([points, filling]), np.concatenate([said, nearest])
+            squares = np.concatenate([squares, np.full(len(filling), 1.0 + self._max_spread**2)])
+        columns = dict(zip(self._train, points.T.astype(np.float32), strict=True))
+        return columns, said.astype(np.float32), float(squares.mean())
+
+    def _fill_box(self, count: int) -> NDArray[np.float64]:
+        """`(count, num_inputs)` points that fill the box evenly, ends included (a Sobol sequence). count: a power of two."""
+        from scipy.stats import qmc
+
+        box = self._box or {}
+        low, high = np.array([box.get(name, (values.min(), values.max())) for name, values in self._train.items()]).T
+        places = qmc.Sobol(len(low), scramble=False).random_base2(count.bit_length() - 1) * (count / (count - 1))
+        return np.asarray(low + places * (high - low))
 
     def score(self, outputs: Any, programs: Programs) -> Scores:
         """As `Task.score`."""
@@ -136,15 +156,12 @@ class RegressionTask(Task):
         error = 1.0 - outputs.correlation[:, 0] ** 2
         slope, offset = (each[:, 0] for each in outputs.linear_scaling)
         usable = (outputs.num_nonfinite[:, 0] == 0) & (variance > FLAT * (variance + mean**2))
-        if check is None:
-            shape = np.zeros(len(mean))
-        else:
-            check_mean, check_variance = _moments(check)
+        shape = np.zeros(len(mean))
+        if check is not None:
             usable &= check.num_nonfinite[:, 0] == 0
             if self._max_spread:
-                # Where training points are near, a formula is as far from what they say as it and they are from the target.
-                expected = self._doubt * (error + self._guess_error) + self._share_far * (1.0 + self._max_spread**2)
-                usable &= _squared_difference(check, slope, offset) <= expected
+                usable &= _squared_difference(check, slope, offset) <= DOUBT * error + self._latitude
+            check_mean, check_variance = _moments(check)
             is_flat = ~(check_variance > FLAT * (check_variance + check_mean**2))
             shape = np.where(is_flat, 0.0, np.minimum(np.abs(check.correlation[:, 0]), 1.0))
         digits = np.where(usable, -np.log10(np.clip(error, 10.0**-BEST_DIGITS, 1.0)) + 0.0, np.nan)
@@ -163,8 +180,15 @@ class RegressionTask(Task):
         return found
 
     def report_points(self) -> dict[str, NDArray[Any]]:
-        """The training points, the test points, and points that fill the box densely."""
-        dense = _check_points(self._box, min(NUM_DENSE, max(MAX_DENSE // len(self.inputs), MAX_CHECK)))
+        """The training points, the test points, and many points in the box, or without one between neighbouring rows. Half of
+        these have round numbers, where formulas have poles.
+        """
+        count = 1 << (min(NUM_DENSE, max(MAX_DENSE // len(self.inputs), MAX_CHECK)).bit_length() - 1)
+        places = self._fill_box(count) if self._box else self._neighbours.between(count)[0]
+        low, high = places.min(axis=0), places.max(axis=0)
+        step = 10.0 ** np.floor(np.log10(np.maximum(high - low, np.finfo(np.float32).tiny) / 4.0))
+        places[count // 2 :] = np.clip(np.round(places[count // 2 :] / step) * step, low, high)
+        dense = dict(zip(self._train, places.T.astype(np.float32), strict=True))
         return {name: np.concatenate([self._train[name], self._test[name], dense[name]]) for name in self.inputs}
 
     def report(self, outputs: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
@@ -195,13 +219,6 @@ def output_name(inputs: Collection[str]) -> str:
     while name in inputs:
         name += "_out"
     return name
-
-
-def wider_range(values: NDArray[Any]) -> tuple[float, float]:
-    """The range of an input with a margin. Logarithms, roots and quotients are lost at 0, so inputs of one sign keep it."""
-    low, high = float(values.min()), float(values.max())
-    margin = MARGIN * (high - low)
-    return (low / 2 if 0 <= low <= margin else low - margin), (high / 2 if 0 <= -high <= margin else high + margin)
 
 
 def _fit(
@@ -254,48 +271,52 @@ def _squared_difference(sums: Regression, slope: NDArray[np.float64], offset: ND
     return np.asarray((squares - 2.0 * offset * t + sums.sum_tt[:, 0]) / count + offset**2)
 
 
-def _check_points(box: Box, max_count: int) -> Points:
-    """Points that fill a box evenly. Half of them have round numbers, such as 0, and equal ones, where formulas have poles."""
-    from scipy.stats import qmc
+class _Neighbours:
+    """The rows of a table and which lie next to each other, in standard deviations of the inputs. Rows at one place are one, with
+    their mean target. Of very many rows some are used, spread evenly over their order.
 
-    log_count = max_count.bit_length() - 1
-    count = 1 << log_count
-    places = qmc.Sobol(len(box), scramble=False).random_base2(log_count) * (count / (count - 1))  # from 0 to 1, ends included
-    points = {}
-    for (name, (low, high)), place in zip(box.items(), places.T, strict=True):
-        values = low + place * (high - low)
-        if high > low:
-            step = 10.0 ** math.floor(math.log10((high - low) / 4.0))
-            is_round = (np.arange(count) >= count // 2) & (place < 1.0)  # the first point has the low ends
-            values[is_round] = np.clip(np.round(values[is_round] / step) * step, low, high)
-        points[name] = values.astype(np.float32)
-    return points
-
-
-def _neighbours(train: Points, target: NDArray[np.float32], check: Points) -> tuple[NDArray[np.float32], float, float]:
-    """What the nearest training points say at the check points; its mean squared error at training points, each left out in turn;
-    and the share of the check points that are farther from the training points than these are from each other.
-
-    Of very many training points some are used, spread evenly over the order of the rows.
+    error: mean square by which a row's target differs from what its neighbours say (by inverse squared distance, Shepard 1968).
     """
-    from scipy.spatial import KDTree
 
-    count = min(len(target), math.isqrt(MAX_DISTANCES // len(train)))
-    used = np.arange(count) * len(target) // count
-    deviations = {name: float(values.astype(np.float64).std()) or 1.0 for name, values in train.items()}
-    rows, places = (
-        np.stack([points[name] / deviation for name, deviation in deviations.items()], axis=1) for points in (train, check)
-    )
-    rows, said = rows[used], target[used]
-    tree = KDTree(rows)
+    def __init__(self, train: Points, target: NDArray[np.float32]):
+        from scipy.spatial import KDTree
 
-    def mean(distances: NDArray[np.float64], neighbours: NDArray[np.intp]) -> NDArray[np.float64]:  # by inverse squared distance
-        weights = 1.0 / np.maximum(distances, 1e-9) ** 2
-        return np.asarray((weights * said[neighbours]).sum(axis=1) / weights.sum(axis=1))
+        count = min(len(target), MAX_ROWS)
+        used = np.arange(count) * len(target) // count
+        columns = np.stack([values[used].astype(np.float64) for values in train.values()], axis=1)
+        self._rows, places, times = np.unique(columns, axis=0, return_inverse=True, return_counts=True)
+        self._said = np.bincount(places.ravel(), target[used]) / times
+        if len(self._rows) == 1:
+            self._rows, self._said = self._rows.repeat(2, axis=0), self._said.repeat(2)
+        deviations = self._rows.std(axis=0)
+        self._unit = np.where(deviations > 0, deviations, 1.0)
+        self._tree = KDTree(self._rows / self._unit)
+        num = min(2 * len(train), MAX_NEIGHBOURS, len(self._rows) - 1)
+        distances, nearest = self._tree.query(self._rows / self._unit, num + 1)
+        self._reach = distances[:, 1].max()
+        self._near = nearest[:, 1:]  # a row itself is the first
+        if len(train) == 1:  # the rows are in order, and the next ones lie across a gap too
+            last = len(self._rows) - 1
+            row = np.arange(last + 1)
+            self._near = np.stack([np.where(row > 0, row - 1, 1), np.where(row < last, row + 1, last - 1)], axis=1)
+        squares = (((self._rows[self._near] - self._rows[:, None]) / self._unit) ** 2).sum(axis=2)
+        weights = 1.0 / np.maximum(squares, np.finfo(np.float32).tiny)
+        guesses = (weights * self._said[self._near]).sum(axis=1) / weights.sum(axis=1)
+        self.error = float(np.mean((guesses - self._said) ** 2))
 
-    # The first neighbour is the point itself, or one at the same place.
-    distances, neighbours = tree.query(rows, min(NUM_NEIGHBOURS + 1, count))
-    error = np.mean((mean(distances[:, 1:], neighbours[:, 1:]) - said) ** 2)
-    reach = distances[:, 1].max()
-    distances, neighbours = tree.query(places, min(NUM_NEIGHBOURS, count))
-    return mean(distances, neighbours).astype(np.float32), float(error), float(np.mean(distances[:, 0] > reach))
+    def between(self, count: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """`(count, num_inputs)` points on segments between neighbours, spread evenly over all, and what a straight line between
+        the ends says there.
+        """
+        turn = np.arange(count)
+        first = turn * len(self._rows) // count if count < len(self._rows) else turn % len(self._rows)
+        second = self._near[first, (turn // len(self._rows) + first) % self._near.shape[1]]
+        place = turn * GOLDEN_RATIO % 1.0
+        points = self._rows[first] + place[:, None] * (self._rows[second] - self._rows[first])
+        return points, self._said[first] + place * (self._said[second] - self._said[first])
+
+    def far_from_rows(self, points: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The points that are farther from each row than any row from the next, and the target of the nearest row."""
+        distances, nearest = self._tree.query(points / self._unit)
+        is_far = distances > self._reach
+        return points[is_far], self._said[nearest[is_far]]

