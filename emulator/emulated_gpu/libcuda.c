@@ -57,13 +57,8 @@ typedef struct {
     int (*function)(uint64_t module, const char* name, EvoEmulatedFunction* function_out);
     int (*variable)(uint64_t module, const char* name, uint64_t* address_out, uint64_t* num_bytes_out);
     int (*launch)(
-        uint64_t module,
-        const char* name,
-        const uint32_t* grid,
-        const uint32_t* block,
-        uint32_t shared_bytes,
-        const void* parameters,
-        uint32_t num_bytes
+        uint64_t module, const char* name, const uint32_t* grid, const uint32_t* block, uint32_t shared_bytes,
+        const void* parameters, uint32_t num_bytes
     );
 } EvoEmulatedCallbacks;
 
@@ -359,12 +354,7 @@ static bool run_work(Context* context, Work* work) {
                 context->pending = 719;
             } else if (!is_poisoned) {
                 context->pending = callbacks.launch(
-                    work->object->module->id,
-                    work->object->name,
-                    work->grid,
-                    work->block,
-                    work->shared_bytes,
-                    work->parameters,
+                    work->object->module->id, work->object->name, work->grid, work->block, work->shared_bytes, work->parameters,
                     work->num_parameter_bytes
                 );
             }
@@ -1037,14 +1027,13 @@ static int pack_parameters(const EvoEmulatedFunction* shape, void** parameters, 
         }
         return SUCCESS;
     }
-    for (; extra && *extra; extra += 2) {
+    for (; extra && *extra; extra += 2)
         if (*extra == (void*)1)
             block = extra[1];
         else if (*extra == (void*)2)
             block_bytes = extra[1];
         else
             return INVALID_VALUE;
-    }
     if (shape->num_parameters == 0) return SUCCESS;
     if (!block || !block_bytes || *block_bytes < work->num_parameter_bytes) return INVALID_VALUE;
     memcpy(work->parameters, block, work->num_parameter_bytes);
@@ -1052,17 +1041,8 @@ static int pack_parameters(const EvoEmulatedFunction* shape, void** parameters, 
 }
 
 CUresult cuLaunchKernel(
-    Object* function,
-    unsigned int grid_x,
-    unsigned int grid_y,
-    unsigned int grid_z,
-    unsigned int block_x,
-    unsigned int block_y,
-    unsigned int block_z,
-    unsigned int shared_bytes,
-    void* stream,
-    void** parameters,
-    void** extra
+    Object* function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z, unsigned int block_x, unsigned int block_y,
+    unsigned int block_z, unsigned int shared_bytes, void* stream, void** parameters, void** extra
 ) {
     Work work = {
         .kind = LAUNCH,
