@@ -1,7 +1,7 @@
 """The config of a run: strict models, defaults, overrides, and one clear line for whatever is wrong.
 
 Composes the options that each layer defines for itself. Knows nothing of how the values are used; `evo.run.search` builds a
-search from them.
+search from them. Longer than most modules: each section has its keys, defaults and checks in one place.
 """
 
 from __future__ import annotations

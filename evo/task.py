@@ -2,7 +2,7 @@
 
 Owns the interface between a problem and the search: names and types of a program's inputs and outputs, the points at which
 programs are evaluated, the measures, and the score. Knows nothing of how programs are evaluated or bred.
-`evo.task_folder` loads one.
+`evo.task_folder` loads one. Slightly long, since the class documents each method for those who write tasks.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 """What programs compute, on the CPU: blocks of words and arrays of points in, outputs or sums out.
 
 Owns the memory of runs and the place where C errors become exceptions. Knows nothing of tasks or scores. csrc/ptx_vm.h
-documents arithmetic and levels.
+documents arithmetic and levels. Slightly long: each kind of run fills the same arguments.
 """
 
 import numpy as np

@@ -2,6 +2,7 @@
 
 Owns names and durability: files appear whole, and the last two checkpoints are kept, so a run that is killed at any moment can
 be resumed. Knows nothing of how a run is computed. runs/README.md describes the layout.
+Longer than most modules, so that one file holds all that must survive a kill.
 """
 
 from __future__ import annotations
