@@ -3,7 +3,6 @@
 import multiprocessing
 import multiprocessing.spawn
 import os
-import pickle
 import signal
 import subprocess
 import sys
@@ -14,10 +13,10 @@ from pathlib import Path
 
 import pebble
 import pytest
-from compile_cases import append_and_sleep, break_down
+from compile_cases import append_and_sleep, break_down, size_and_reads
 
 from evo.compile.language import encode_language
-from evo.compile.pool import CompilePool, WorkerDied, _common_of
+from evo.compile.pool import CompilePool, WorkerDied
 from evo.compile.request import CompileRequest
 from evo.errors import UserError
 
@@ -57,16 +56,12 @@ def test_the_requested_number_of_processes_does_the_work(pool):
     assert os.getpid() not in pids
 
 
-def spy(request):
-    return len(pickle.dumps(request)), _common_of.cache_info().misses
-
-
 def test_what_requests_have_in_common_is_sent_to_a_worker_once(language):
     request = CompileRequest(b"", b"", bytes(16), encode_language(language), "sm_90", 64, template=b"t" * 100_000)
     with CompilePool(1) as pool:
-        sizes, reads = zip(*(pool.submit_request(spy, each).result() for each in [request] * 3), strict=True)
+        sizes, reads = zip(*(pool.submit_request(size_and_reads, each).result() for each in [request] * 3), strict=True)
         assert min(sizes) > 100_000 and reads == (1, 1, 1)
-        assert pool.submit_request(spy, replace(request, template=b"other")).result()[1] == 2
+        assert pool.submit_request(size_and_reads, replace(request, template=b"other")).result()[1] == 2
 
 
 def test_ctrl_c_reaches_no_worker_even_while_it_starts():
