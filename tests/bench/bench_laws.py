@@ -1,21 +1,35 @@
-"""Laws whose formulas are known, the ground truth of SRBench: which of them the guard of regression accepts, and which are found.
+"""Laws whose formulas are known, the ground truth of SRBench: which of them the guard of regression accepts, and which are found,
+beside pyoperon where it is installed.
 
-    python tests/bench/bench_laws.py [--seconds 10] [--seeds 1-2] [--laws I.12.2,lv1]     a line of JSON for each search
     python tests/bench/run.py laws                                                        the share that the guard accepts
+    python tests/bench/bench_laws.py [--systems evo,operon,operon-front] [--noise 0] [--seconds 10] [--seeds 1-2] [--laws I.12.2]
+                                     [--runs FILE]                                        a line of JSON for each search
+    python tests/bench/bench_laws.py --table FILE ...                                     their table
 
 Feynman: Udrescu and Tegmark, "AI Feynman", Science Advances 6 (2020): 100 equations, 1,000 rows drawn evenly from their ranges.
 Strogatz: the seven systems of two equations of La Cava et al., "Inference of compact nonlinear dynamic models by epigenetic local
-search" (2016), along four trajectories of 100 rows each; the target is a derivative. A law is found if the R² of the estimator's
-choice on a quarter of the rows, which are left out, is above 1 - 1e-9.
+search" (2016), along four trajectories of 100 rows each; the target is a derivative. Noise is normal, a share of the target's
+deviation, and is in the training rows alone; a quarter of the rows is left out.
+
+A law is found if the R² of what a system predicts by default is above 1 - 1e-9 on the rows that were left out, and equal if SymPy
+says so of its text after La Cava et al., "Contemporary symbolic regression methods" (2021): the difference from the law or the
+ratio to it simplifies to a constant. evo is `SymbolicRegressor`, operon its regressor with five iterations of
+Levenberg-Marquardt for each offspring, `operon-front` with length as its second objective, and the choice by description length,
+which is told the noise. Time is that of a process on one core; pyoperon measures its own by the wall and is stopped once a law is
+found.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import json
+import multiprocessing
+import os
 import time
+from pathlib import Path
 from types import SimpleNamespace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -233,27 +247,203 @@ def rows():
     yield f"truths that the guard accepts, {len(known)} laws, {len(SEEDS)} seeds", f"{accepted / total:.1%}", "98 %", "100 %"
 
 
-def search(law: Law, seed: int, seconds: float) -> dict[str, object]:
-    """What the estimator's default finds."""
+class Rows(NamedTuple):
+    """Training and test rows of a law."""
+
+    x: NDArray[np.float64]
+    y: NDArray[np.float64]
+    x_test: NDArray[np.float64]
+    y_test: NDArray[np.float64]
+    noise: float  # standard deviation
+
+
+def rows_of(law: Law, seed: int, noise: float) -> Rows:
+    """The rows of a run. `noise`: in deviations of the target."""
     columns = law.sample(NUM_ROWS, seed)
     x, y = np.column_stack(list(columns.values())), law.value(columns)
-    order = np.random.default_rng(seed).permutation(len(y))
+    generator = np.random.default_rng(seed)
+    order = generator.permutation(len(y))
     train, test = order[len(y) // 4 :], order[: len(y) // 4]
+    deviation = noise * y[train].std()
+    return Rows(x[train], y[train] + deviation * generator.standard_normal(len(train)), x[test], y[test], deviation)
+
+
+def nmse(predicted: NDArray[np.float64], target: NDArray[np.float64]) -> float:
+    """Mean square of the error over the target's variance; infinite where a prediction is not finite."""
+    with np.errstate(all="ignore"):
+        error = float(np.mean((predicted - target) ** 2) / target.var())
+    return error if np.isfinite(error) else float("inf")
+
+
+def run_evo(law: Law, rows: Rows, seed: int, seconds: float) -> dict[str, Any]:
+    """What the estimator's default finds."""
     start = time.process_time()
-    model = SymbolicRegressor(max_time=seconds, random_state=seed).fit(x[train], y[train])
-    error = float(np.mean((model.predict(x[test]) - y[test]) ** 2) / y[test].var())
-    found = {"law": law.name, "seed": seed, "test_nmse": error, "cpu_s": time.process_time() - start}
-    return {**found, "size": int(model.get_best().complexity), "equation": model.get_best().equation}
+    model = SymbolicRegressor(max_time=seconds, random_state=seed, n_jobs=1).fit(rows.x, rows.y)
+    cpu_s = time.process_time() - start
+    best = model.get_best()
+    found = {"test_nmse": nmse(model.predict(rows.x_test), rows.y_test), "cpu_s": cpu_s, "size": int(best.complexity)}
+    return {**found, "text": str(model.sympy())}
 
 
-if __name__ == "__main__":
+def run_operon(law: Law, rows: Rows, seed: int, seconds: float, options: dict[str, Any]) -> dict[str, Any]:
+    """As `run_evo`, in a process of its own that ends once the law is found."""
+    receiver, sender = multiprocessing.get_context("fork").Pipe(duplex=False)
+    process = multiprocessing.get_context("fork").Process(target=_operon, args=(sender, rows, seed, seconds, options))
+    process.start()
+    found = receiver.recv()
+    process.join()
+    return found
+
+
+def _operon(sender: Any, rows: Rows, seed: int, seconds: float, options: dict[str, Any]) -> None:
+    from pyoperon import sklearn as pyoperon
+
+    op = pyoperon.op
+    train, test = (op.Dataset(np.asfortranarray(x)) for x in (rows.x, rows.x_test))
+    table = op.DispatchTable()
+
+    def tell(tree: Any, scale: float, offset: float, predicted: NDArray[np.float64]) -> None:
+        text = op.InfixFormatter.Format(tree, names, 17)
+        size = tree.Length + 2 * (scale != 1) + 2 * (offset != 0)
+        sender.send(
+            {
+                "test_nmse": nmse(predicted, rows.y_test),
+                "cpu_s": time.process_time() - start,
+                "size": size,
+                "text": f"{scale!r}*({text}) + {offset!r}",
+            }
+        )
+        sender.close()
+        os._exit(0)
+
+    class Watched(op.NSGA2Algorithm if "objectives" in options else op.GeneticProgrammingAlgorithm):  # type: ignore[misc]
+        """Ends with the process once a generation has the law."""
+
+        def Run(self, rng: Any, callback: Any, *rest: Any) -> Any:  # noqa: N802 - pyoperon's name
+            return super().Run(rng, self.look, *rest)
+
+        def look(self) -> None:
+            front = self.BestFront if "objectives" in options else [self.BestModel]
+            for tree in (each.Genotype for each in front if each.GetFitness(0) < 1e-8 - 1.0):  # the objective is -R2
+                fitted, predicted = (op.Evaluate(table, tree, data, op.Range(0, data.Rows)).ravel() for data in (train, test))
+                scale, offset = op.FitLeastSquares(fitted, rows.y)
+                predicted = scale * predicted.astype(np.float64) + offset
+                if nmse(predicted, rows.y_test) < EXACT:
+                    tell(tree, scale, offset, predicted)
+
+    names = {variable.Hash: variable.Name for variable in train.Variables}
+    setattr(op, Watched.__base__.__name__, Watched)
+    model = pyoperon.SymbolicRegressor(
+        allowed_symbols="add,sub,mul,div,sin,cos,exp,log,sqrt,constant,variable",
+        max_time=max(1, round(seconds)),
+        generations=10**6,
+        max_evaluations=10**9,
+        n_threads=1,
+        uncertainty=[max(rows.noise, 1e-6 * rows.y.std())],
+        random_state=seed,
+        **options,
+    )
+    start = time.process_time()
+    model.fit(rows.x, rows.y)
+    tell(model.model_, 1.0, 0.0, model.predict(rows.x_test))
+
+
+SYSTEMS = {
+    "evo": run_evo,
+    "operon": functools.partial(run_operon, options={"optimizer_iterations": 5}),
+    "operon-front": functools.partial(run_operon, options={"optimizer_iterations": 5, "objectives": ["r2", "length"]}),
+}
+EXACT = 1e-9
+
+
+def is_equal(law: Law, text: str, seconds: int = 20) -> bool:
+    """Whether the text is the law but for a constant that is added or multiplied, by SymPy; False where it takes longer."""
+    receiver, sender = multiprocessing.get_context("fork").Pipe(duplex=False)
+    process = multiprocessing.get_context("fork").Process(target=_compare, args=(sender, law, text))
+    process.start()
+    sender.close()
+    try:
+        return bool(receiver.poll(seconds) and receiver.recv())
+    except EOFError:
+        return False
+    finally:
+        process.kill()
+        process.join()
+
+
+def _compare(sender: Any, law: Law, text: str) -> None:
+    import sympy
+
+    symbols = {name: sympy.Symbol(name, positive=low > 0, real=True) for name, (low, _) in law.ranges.items()}
+    columns = {
+        f"{prefix}{i + first}": symbols[name] for i, name in enumerate(law.ranges) for prefix, first in (("x", 0), ("X", 1))
+    }
+    truth = sympy.sympify(law.formula.replace("arcsin", "asin"), locals=symbols)
+    found = sympy.sympify(text.replace("^", "**"), locals=columns)
+    rounded = {number: sympy.Float(round(float(number), 6)) for number in found.atoms(sympy.Float)}
+    found, truth = sympy.nsimplify(found.xreplace(rounded), [sympy.pi], tolerance=1e-6), sympy.nsimplify(truth, rational=True)
+    sender.send(any(sympy.simplify(each).is_constant() for each in (found - truth, found / truth)))
+
+
+def table(runs: list[dict[str, Any]]) -> str:
+    """Counts and medians for each system, family and noise, as a table in markdown."""
+    known = laws()
+    for run in runs:
+        run["equal"] = run["noise"] == 0 and run["test_nmse"] < 1e-5 and is_equal(known[run["law"]], run["text"])
+    lines = [
+        "| noise | laws | system | found | equal | median 1 - R² | median size | median CPU s |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for noise in sorted({run["noise"] for run in runs}):
+        for family in ("Feynman", "Strogatz"):
+            for system in SYSTEMS:
+                group = [
+                    run
+                    for run in runs
+                    if (run["noise"], run["system"], bool(known[run["law"]].other)) == (noise, system, family == "Strogatz")
+                ]
+                if group:
+                    found = sum(run["test_nmse"] < EXACT for run in group)
+                    medians = (np.median([run[key] for run in group]) for key in ("test_nmse", "size", "cpu_s"))
+                    cells = (noise, family, system, f"{found} of {len(group)}", sum(run["equal"] for run in group))
+                    lines.append("| " + " | ".join([*map(str, cells), *(f"{each:.2g}" for each in medians)]) + " |")
+    times = {
+        (run["law"], run["seed"], run["system"]): run["cpu_s"] for run in runs if run["test_nmse"] < EXACT and not run["noise"]
+    }
+    for system in list(SYSTEMS)[1:]:
+        both = [(law, seed) for law, seed, name in times if name == "evo" and (law, seed, system) in times]
+        sooner = sum(times[*each, "evo"] < times[*each, system] for each in both)
+        lines.append(f"\nevo is sooner than {system} in {sooner} of {len(both)} runs that both solve.")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Runs the laws, or prints the table of earlier runs."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--systems", default="evo")
+    parser.add_argument("--noise", type=float, default=0.0)
     parser.add_argument("--seconds", type=float, default=10.0)
     parser.add_argument("--seeds", default="1-2")
     parser.add_argument("--laws", default="")
+    parser.add_argument("--runs", type=Path)
+    parser.add_argument("--table", nargs="+", type=Path)
     options = parser.parse_args()
+    if options.table:
+        print(table([json.loads(line) for path in options.table for line in path.read_text().splitlines()]))
+        return
     first, _, last = options.seeds.partition("-")
-    for name, law in laws().items():
-        if not options.laws or name in options.laws.split(","):
-            for seed in range(int(first), int(last or first) + 1):
-                print(json.dumps(search(law, seed, options.seconds)), flush=True)
+    for seed in range(int(first), int(last or first) + 1):
+        for name, law in laws().items():
+            if options.laws and name not in options.laws.split(","):
+                continue
+            for system in options.systems.split(","):
+                found = SYSTEMS[system](law, rows_of(law, seed, options.noise), seed, options.seconds)
+                line = json.dumps({"law": name, "seed": seed, "noise": options.noise, "system": system, **found})
+                print(line, flush=True)
+                if options.runs:
+                    with options.runs.open("a") as file:
+                        file.write(f"{line}\n")
+
+
+if __name__ == "__main__":
+    main()
