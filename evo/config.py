@@ -286,7 +286,7 @@ class RunConfig(Options):
 def load_config(path: Path, overrides: tuple[str, ...] = ()) -> RunConfig:
     """Reads a config, from a file or one of evo's by its name, and applies `a.b=value` overrides (values are YAML).
 
-    Paths of the task, the instruction set, the farm's keys and TLS files come back absolute: those in the file are relative to
+    Paths of the task, the instruction set, the farm's files and TLS files come back absolute: those in the file are relative to
     it, those in overrides to the working folder. Where there is no such folder, a task's name is that of one of evo's.
 
     Raises:
@@ -348,8 +348,10 @@ def _with_paths(config: RunConfig, change: Callable[[str, str], str]) -> RunConf
         changes["program"] = config.program.model_copy(update={"instruction_set": instruction_set})
     evaluation: dict[str, Any] = {}
     farm = config.evaluation.farm
-    if farm and farm.keys:
-        evaluation["farm"] = farm.model_copy(update={"keys": change("evaluation.farm.keys", farm.keys)})
+    if farm:
+        paths = {"keys": farm.keys, "server_file": farm.server_file}
+        found_paths = {name: change(f"evaluation.farm.{name}", path) for name, path in paths.items() if path}
+        evaluation["farm"] = farm.model_copy(update=found_paths)
     cluster = config.evaluation.cluster
     if cluster and cluster.tls:
         files = {name: change(f"evaluation.cluster.tls.{name}", file) for name, file in cluster.tls.model_dump().items()}

@@ -114,11 +114,20 @@ def evaluate(config: Path, program: Path, output: Path, overrides: tuple[str, ..
 
 
 @verb()
-@click.option("--connect", required=True, metavar="ADDRESS", help="Where the run listens: tcp://HOST:PORT.")
+@click.option("--connect", metavar="ADDRESS", help="Where the run listens: tcp://HOST:PORT.")
+@click.option("--server-file", type=PATH, help="In place of --connect: the file of the run's evaluation.farm.server_file.")
 @click.option("--workers", "num_workers", type=click.IntRange(1), help="Compile processes.  [default: one per core]")
 @click.option("--keys", type=PATH, help="Folder of this worker's keys; see: evo keys new --help")
+@click.option("--idle", "idle_s", type=click.FloatRange(0.0), metavar="SECONDS", help="End after so long without a run.")
 @click.option("--json", "as_json", is_flag=True, help="Print the status as a JSON object each second.")
-def worker(connect: str, num_workers: int | None, keys: Path | None, as_json: bool) -> None:
+def worker(
+    connect: str | None,
+    server_file: Path | None,
+    num_workers: int | None,
+    keys: Path | None,
+    idle_s: float | None,
+    as_json: bool,
+) -> None:
     """Compile for the run at an address, until Ctrl-C.
 
     One run after the other. Needs no GPU.
@@ -128,11 +137,14 @@ def worker(connect: str, num_workers: int | None, keys: Path | None, as_json: bo
 
     if problem := why_no_compiler() or why_no_farm():
         raise UserError(problem)
+    place = connect or server_file
+    if not place or (connect and server_file):
+        raise UserError("worker: give --connect ADDRESS or --server-file FILE")
     from evo.cli.worker_status import StatusLine
     from evo.compile.farm.farm_worker import Worker
 
-    with StatusLine(connect, as_json=as_json) as line:
-        worker = Worker(connect, keys, num_workers, line, line.say)
+    with StatusLine(str(place), as_json=as_json) as line:
+        worker = Worker(place, keys, num_workers, idle_s, line, line.say)
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: worker.stop())
         worker.serve()

@@ -23,11 +23,13 @@ class FarmOptions(Options):
     """Compile workers on other machines (`evo worker`).
 
     `listen` is where they connect, such as tcp://0.0.0.0:5711. `keys` is the folder of the run's keys (`evo keys new`), relative
-    to the config file; an address beyond this machine needs it.
+    to the config file; an address beyond this machine needs it. `server_file`: where the run writes its address for workers, as
+    long as it lasts, relative to the config file.
     """
 
     listen: str
     keys: str | None = None
+    server_file: str | None = None
 
 
 def why_no_farm() -> str | None:
@@ -55,4 +57,5 @@ def open_executor(
         raise UserError(f"evaluation.farm: {reason}")
     from evo.compile.farm.server import CompileFarm
 
-    return CompileFarm(farm.listen, Path(farm.keys) if farm.keys else None, num_workers, time_limit_s)
+    keys, server_file = (Path(path) if path else None for path in (farm.keys, farm.server_file))
+    return CompileFarm(farm.listen, keys, num_workers, time_limit_s, server_file=server_file)

@@ -94,11 +94,14 @@ class CompileRequest:
 
 @dataclass(frozen=True)
 class Compiled:
-    """A module. compiler_s: seconds inside nvPTXCompiler; emission_s: seconds spent on the PTX before."""
+    """A module. compiler_s: seconds inside nvPTXCompiler; emission_s: seconds spent on the PTX before. maker: the key of a farm's
+    worker; empty: this machine, or one that is trusted as much.
+    """
 
     cubin: bytes
     compiler_s: float = field(default=0.0, compare=False)
     emission_s: float = field(default=0.0, compare=False)
+    maker: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True)
@@ -123,6 +126,14 @@ class CompileExecutor(Executor):
     def num_workers(self) -> int:
         """Requests that it fulfils at once, now."""
         raise NotImplementedError
+
+    def trusts(self, maker: str) -> bool:
+        """Whether cubins of this maker (`Compiled.maker`) may be used, and kept for later."""
+        return not maker
+
+    def status(self) -> dict[str, int]:
+        """What a run tells of its workers, if they are elsewhere."""
+        return {}
 
     def submit_request(self, function: Fulfil, request: CompileRequest) -> Future[Outcome]:
         """Has a worker fulfil a request by a function such as `compile_request`."""

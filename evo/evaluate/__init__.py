@@ -48,7 +48,7 @@ class Evaluation:
     status: `(batch_size,)` uint8 of `Status`. objective: `(batch_size,)` float64. measures: `(batch_size, num_measures)` float64.
     Scores are NaN unless the status is OK. failures: the programs that failed, now or earlier, in the batch's order. times_s:
     seconds by stage of the evaluator; names ending in `_threads` or `_workers` are sums over these. lanes: how many programs each
-    lane of a GPU took; empty without a GPU.
+    lane of a GPU took; empty without a GPU. farm: `CompileFarm.status`; empty without a farm.
     """
 
     status: NDArray[np.uint8]
@@ -57,6 +57,7 @@ class Evaluation:
     failures: tuple[Failure, ...] = ()
     times_s: dict[str, float] = field(default_factory=dict)
     lanes: dict[str, int] = field(default_factory=dict)
+    farm: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -111,10 +111,12 @@ class Progress(AbstractContextManager["Progress"]):
         """Two texts: how far the run is, and how good its elites are."""
         counters = generation.counters
         rate = (counters.evaluations - self._first[0]) / max(elapsed_s - self._first[1], 1e-9)
+        farm = "".join(f"  {name} {count:,}" for name, count in generation.farm.items() if count)
         return (
             (
                 f"generation {counters.generations:,}  evaluations {counters.evaluations:,} ({rate:,.0f}/s)  "
                 f"duplicates {counters.duplicates / counters.offspring:.0%}  neutral {counters.neutral / counters.offspring:.0%}"
+                f"{farm}"
             ),
             (
                 f"coverage {generation.coverage:.1%}  QD score {_short(generation.qd_score, ',.2f')}  "

@@ -372,6 +372,7 @@ def metrics_row(search: Search, generation: Generation, save_s: float = 0.0) -> 
         "best_objective": best if np.isfinite(best) else None,
         "elapsed_s": round(search.elapsed_s, 6),
         **({"lanes": generation.lanes} if generation.lanes else {}),
+        **({"farm": generation.farm} if generation.farm else {}),
         "times_s": {name: round(value, 6) for name, value in {**generation.times_s, "previous_save": save_s}.items()},
     }
     if generation.screening:

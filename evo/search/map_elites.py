@@ -44,8 +44,8 @@ class Generation:
     """What one generation did.
 
     num_lineages, largest_lineage: of the elites (`Lineage`). success: of each emitter so far. failures: programs that could not
-    be compiled or run. times_s: seconds by stage, those of the evaluator (`Evaluation.times_s`) included. lanes: as in
-    `Evaluation`. screening: None without a prescreen. fit: None if the model of learned measures stays as it was.
+    be compiled or run. times_s: seconds by stage, those of the evaluator (`Evaluation.times_s`) included. lanes, farm:
+    as in `Evaluation`. screening: None without a prescreen. fit: None if the model of learned measures stays as it was.
     """
 
     counters: Counters
@@ -60,6 +60,7 @@ class Generation:
     failures: tuple[Failure, ...]
     times_s: dict[str, float]
     lanes: dict[str, int] = field(default_factory=dict)
+    farm: dict[str, int] = field(default_factory=dict)
     screening: Screening | None = None
     fit: Fit | None = None
 
@@ -140,6 +141,7 @@ class MapElites:
             failures=evaluation.failures,
             times_s={**self._clock.times_s, **evaluation.times_s},
             lanes=evaluation.lanes,
+            farm=evaluation.farm,
             screening=screening,
             fit=fit,
         )

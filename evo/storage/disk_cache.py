@@ -3,7 +3,8 @@
 Owns the entries' format and the folder's size. Knows nothing of what keys stand for: each is a hash of all that
 decides the content, including its kind.
 
-An entry is a file: a magic line, the SHA-256 of the content, and the content. Corrupt entries are deleted and treated as misses.
+An entry is a file: a magic line, the SHA-256 of all that follows, the length of its maker's name in a byte, the name, and the
+content. Corrupt entries are deleted and treated as misses. Those of makers that the reader does not trust are misses.
 """
 
 from __future__ import annotations
@@ -11,14 +12,14 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from evo.errors import UserError
 from evo.storage.files import PARTIAL_SUFFIX, write_atomically
 
-_MAGIC = b"evo cache 1\n"
+_MAGIC = b"evo cache 2\n"
 _HEADER_BYTES = len(_MAGIC) + hashlib.sha256().digest_size
 _SUFFIX = ".compiled"
 # A file that a killed process left half-written is removed when it is this old; no write takes that long.
@@ -58,27 +59,32 @@ class DiskCache:
         self._max_bytes = max_bytes
         self._written_bytes = max_bytes  # the folder's size is not known yet: check it at the first write
 
-    def get(self, key: str) -> bytes | None:
-        """The content stored under this key, or None."""
+    def get(self, key: str, trusts: Callable[[str], bool] = lambda maker: not maker) -> bytes | None:
+        """The content stored under this key, or None. trusts: whether what a maker has stored may be used."""
         path = self._path(key)
         with self._usable():
             try:
                 entry = path.read_bytes()
             except FileNotFoundError:
                 return None
-            content = entry[_HEADER_BYTES:]
-            if entry[:_HEADER_BYTES] != _header(content):
+            rest = entry[_HEADER_BYTES:]
+            if not rest or entry[:_HEADER_BYTES] != _header(rest):
                 path.unlink(missing_ok=True)
+                return None
+            start = 1 + rest[0]
+            if not trusts(rest[1:start].decode()):
                 return None
             with suppress(FileNotFoundError):  # another process evicted it; the content was read before
                 os.utime(path)  # marks it as used now
-            return content
+            return rest[start:]
 
-    def put(self, key: str, content: bytes) -> None:
-        """Stores content. If several processes write one key, any of them may win."""
+    def put(self, key: str, content: bytes, maker: str = "") -> None:
+        """Stores content. If several processes write one key, any of them may win. maker: empty: this user's own processes."""
+        name = maker.encode()
+        rest = bytes([len(name)]) + name + content
         with self._usable():
-            write_atomically(self._path(key), _header(content) + content)
-            self._written_bytes += _HEADER_BYTES + len(content)
+            write_atomically(self._path(key), _header(rest) + rest)
+            self._written_bytes += _HEADER_BYTES + len(rest)
             if self._written_bytes * 16 >= self._max_bytes:
                 self._evict()
                 self._written_bytes = 0
@@ -112,5 +118,5 @@ class DiskCache:
             total_bytes -= num_bytes
 
 
-def _header(content: bytes) -> bytes:
-    return _MAGIC + hashlib.sha256(content).digest()
+def _header(rest: bytes) -> bytes:
+    return _MAGIC + hashlib.sha256(rest).digest()

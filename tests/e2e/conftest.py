@@ -73,7 +73,7 @@ def state_of(run: Path) -> State:
         archive = {name: file[name] for name in file.files}
     meta, arrays = decode_checkpoint(max((run / "checkpoints").glob("*.ckpt")).read_bytes())
     rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
-    metrics = [{k: v for k, v in row.items() if k not in ("elapsed_s", "times_s", "lanes")} for row in rows]
+    metrics = [{k: v for k, v in row.items() if k not in ("elapsed_s", "times_s", "lanes", "farm")} for row in rows]
     log = (run / "lineage" / meta["lineage"]["file"]).read_bytes()
     assert len(log) == meta["lineage"]["num_bytes"]
     records = decode_log(log)

@@ -99,7 +99,7 @@ def test_a_farm_can_be_added_to_a_config_as_a_run_folder_has_it(minimal, tmp_pat
     whole = tmp_path / "config.yaml"
     whole.write_text(dump_config(load_config(minimal)))
     added = load_config(whole, ("evaluation.farm.listen=tcp://127.0.0.1:1", "evaluation.local_workers=0"))
-    assert added.evaluation.farm.model_dump() == {"listen": "tcp://127.0.0.1:1", "keys": None}
+    assert added.evaluation.farm.model_dump() == {"listen": "tcp://127.0.0.1:1", "keys": None, "server_file": None}
     assert added.identity() == load_config(whole).identity()
 
 

@@ -20,7 +20,7 @@ import zmq
 from zmq.utils.monitor import recv_monitor_message
 
 from evo.compile.farm import protocol
-from evo.compile.farm.keys import WorkerKeys, check_address
+from evo.compile.farm.keys import WorkerKeys, check_address, read_server_file
 from evo.compile.farm.protocol import Answer, Beat, Bye, Cancel, Hello, Message, Refused, Request, Shared, Welcome, Who
 from evo.compile.farm.wake import Wake
 from evo.compile.pool import CompilePool
@@ -52,9 +52,10 @@ class Worker:
     """Fulfils requests of the run at an address, one run after the other, until it is stopped.
 
     Args:
-        connect: the run's address, such as `tcp://192.0.2.1:5711`.
+        connect: the run's address, such as `tcp://192.0.2.1:5711`; or the file in which runs write theirs, which need not exist.
         keys: folder of the worker's keys; None: no authentication, which only an address of this machine allows.
         num_workers: processes; None: one for each core that this process may use.
+        idle_s: it ends when it has had no run for so long; None: never.
         on_status: called about every second.
         say: called with a line that a person should read.
 
@@ -64,15 +65,18 @@ class Worker:
 
     def __init__(
         self,
-        connect: str,
+        connect: str | Path,
         keys: Path | None,
         num_workers: int | None,
+        idle_s: float | None,
         on_status: Callable[[Status], None],
         say: Callable[[str], None],
     ):
-        check_address(connect, "--connect", has_keys=keys is not None)
-        self._address = connect
+        self._server_file = connect if isinstance(connect, Path) else None
+        self._address: str | None = None  # of the run, once it is known
         self._keys = WorkerKeys.read(keys) if keys else None
+        self._idle_s = idle_s
+        self._idle_since_s = time.monotonic()
         self._on_status = on_status
         self._say = say
         self._said: str | None = None
@@ -92,7 +96,8 @@ class Worker:
         self._poller = zmq.Poller()
         for source in (self._socket, self._monitor, self._wake.fileno()):
             self._poller.register(source, zmq.POLLIN)
-        self._connect()
+        self._set_up()
+        self._find_run(None if isinstance(connect, Path) else connect)
         self._pool = CompilePool(num_workers)
 
     def stop(self) -> None:
@@ -130,26 +135,36 @@ class Worker:
             self._pool.shutdown(cancel_futures=True)
             self._wake.close()
 
-    def _connect(self) -> None:
+    def _set_up(self) -> None:
         dealer = self._socket
         dealer.set(zmq.LINGER, LINGER_MS)
         dealer.set(zmq.IMMEDIATE, 1)  # nothing is sent before there is a connection
-        dealer.set(zmq.MAXMSGSIZE, protocol.MAX_FRAME_BYTES)
+        dealer.set(zmq.MAXMSGSIZE, protocol.MAX_FRAME_BYTES + protocol.ENCRYPTION_BYTES)
         dealer.set(zmq.SNDHWM, 2 * protocol.MAX_SLOTS)
         dealer.set(zmq.RECONNECT_IVL, RECONNECT_MS)
         dealer.set(zmq.RECONNECT_IVL_MAX, MAX_RECONNECT_MS)
-        dealer.set(zmq.IPV6, self._address.startswith("tcp://["))
         dealer.set(zmq.HEARTBEAT_IVL, 10_000)
         dealer.set(zmq.HEARTBEAT_TIMEOUT, 30_000)
         if self._keys:
             dealer.set(zmq.CURVE_SECRETKEY, self._keys.secret)
             dealer.set(zmq.CURVE_PUBLICKEY, zmq.curve_public(self._keys.secret))
             dealer.set(zmq.CURVE_SERVERKEY, self._keys.run)
+
+    def _find_run(self, address: str | None = None) -> None:
+        """Connects to an address, or to the one that the server file has now, if it is another one than before."""
         try:
-            dealer.connect(self._address)
+            address = read_server_file(self._server_file) if self._server_file else address
+            if address in (None, self._address):
+                return
+            key = str(self._server_file or "--connect")
+            check_address(address, key, has_keys=self._keys is not None)
+            if self._address:
+                self._socket.disconnect(self._address)
+            self._address = address
+            self._socket.set(zmq.IPV6, address.startswith("tcp://["))
+            self._socket.connect(address)
         except zmq.ZMQError as error:
-            self._context.destroy(linger=0)
-            raise UserError(f"--connect: cannot connect to {self._address}: {os.strerror(error.errno or 0)}") from error
+            raise UserError(f"{key}: cannot connect to {address}: {os.strerror(error.errno or 0)}") from error
 
     def _watch(self) -> None:
         """Looks at a handshake that failed."""
@@ -241,9 +256,14 @@ class Worker:
             self._forget()
         if now_s >= self._next_word_s:
             if self._welcome:
+                self._idle_since_s = now_s
                 self._send(Beat())
                 self._next_word_s = now_s + self._welcome.heartbeat_s
+            elif self._idle_s is not None and now_s - self._idle_since_s > self._idle_s:
+                self._say(f"no run for {self._idle_s:g} s: this worker ends")
+                self._is_stopped = True
             else:
+                self._find_run(self._address)
                 self._send(Hello(protocol.PROTOCOL, protocol.versions(), self._pool.num_workers, _name()))
                 self._next_word_s = now_s + HELLO_S
         if now_s >= self._next_status_s:

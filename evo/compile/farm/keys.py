@@ -1,9 +1,10 @@
-"""The keys of a farm: which addresses need them, and the folders that they lie in.
+"""How run and workers of a farm find and know each other: addresses, which of them need keys, and the folders of keys.
 
-Owns the names and modes of the files:
+Owns the server file, and the names and modes of the keys':
 
     KEYS/run/secret.key            the run's secret key, mode 600
-    KEYS/run/workers/NAME.public   a worker that may work for the run; delete the file, and it may not
+    KEYS/run/workers/NAME.public   a worker that may work for the run; delete the file to cut it off
+    KEYS/run/workers/NAME.banned   a worker that has lied
     KEYS/NAME/secret.key           the worker's secret key, mode 600
     KEYS/NAME/run.public           the run that it works for
 
@@ -12,11 +13,18 @@ A key is 32 bytes, written as 40 characters of Z85. Knows nothing of sockets.
 
 from __future__ import annotations
 
+import grp
 import ipaddress
+import json
+import logging
+import os
+import pwd
 import re
+import socket
 import struct
 import tempfile
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,30 +33,59 @@ from zmq.utils import z85
 
 from evo.errors import UserError
 from evo.storage.files import PARTIAL_SUFFIX, write_atomically
+from evo.storage.json_file import read_json
 
 RUN = "run"
+_log = logging.getLogger(__name__)
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 _ADDRESS = re.compile(r"tcp://(\[[0-9A-Fa-f:.%]+\]|[^\[\]:/\s]+):([0-9]{1,5})")
 
 
 class RunKeys:
-    """A run's secret key, and the workers that it lets in: those with a file when they connect.
+    """A run's secret key, and the workers that it lets in: those with a file now.
 
     Raises:
-        UserError: the secret key is missing, is no key, or is open to others.
+        UserError: the secret key is missing, is no key, or is open to others; or others can write the folders.
     """
 
     def __init__(self, folder: Path):
         self._workers = folder / "workers"
+        self._broken: set[str] = set()
+        self._banned: set[str] = set()
+        self._seen_ns = 0
         self.secret = _read_secret(folder / "secret.key")
+        if self._workers.exists():
+            _check_folder(self._workers)
 
-    def name_of(self, public: bytes) -> str | None:
-        """The name of the worker with this public key, 32 bytes; None if it may not work for the run.
+    def have_changed(self) -> bool:
+        """Whether files of workers have come or gone since `workers`."""
+        return self._changed_ns() != self._seen_ns
 
-        Raises:
-            UserError: a file of a worker is no key.
-        """
-        return next((path.stem for path in sorted(self._workers.glob("*.public")) if z85.decode(_read_key(path)) == public), None)
+    def workers(self) -> dict[str, str]:
+        """Public key (40 characters) -> name of the workers that may work for the run. Files that are no keys are told once."""
+        self._seen_ns = self._changed_ns()
+        found: dict[str, str] = {}
+        for path in sorted(self._workers.glob("*.public")):
+            try:
+                found[_read_key(path).decode()] = path.stem
+            except UserError as error:
+                if path.name not in self._broken:
+                    self._broken.add(path.name)
+                    _log.warning("farm: %s; its worker is not let in", error)
+        return {key: name for key, name in found.items() if key not in self._banned}
+
+    def ban(self, public: str) -> None:
+        """Lets a worker in no more: in this process, and in later ones where its file can be renamed."""
+        name = self.workers().get(public)
+        self._banned.add(public)
+        with suppress(OSError):
+            (self._workers / f"{name}.public").rename(self._workers / f"{name}.banned")
+
+    def _changed_ns(self) -> int:
+        try:
+            return self._workers.stat().st_mtime_ns
+        except OSError:
+            return 0
 
 
 @dataclass(frozen=True)
@@ -82,6 +119,35 @@ def check_address(address: str, key: str, *, has_keys: bool) -> None:
             f"{key}: {address} is not on this machine, so run and workers need keys to know each other; make them with: "
             "evo keys new KEYS; then the run takes evaluation.farm.keys=KEYS/run, and a worker --keys KEYS/worker"
         )
+
+
+def write_server_file(path: Path, address: str) -> None:
+    """Writes where a run listens, as workers of other machines call it.
+
+    Raises:
+        UserError: the file cannot be written.
+    """
+    for anywhere in ("//0.0.0.0:", "//[::]:"):
+        address = address.replace(anywhere, f"//{socket.gethostname()}:")
+    try:
+        write_atomically(path, json.dumps({"address": address}).encode() + b"\n")
+    except OSError as error:
+        raise UserError(f"evaluation.farm.server_file: {path}: cannot write it: {error.strerror}") from error
+
+
+def read_server_file(path: Path) -> str | None:
+    """Where a run listens; None: there is no such file yet.
+
+    Raises:
+        UserError: the file says something else.
+    """
+    if not path.exists():
+        return None
+    content = read_json(path, "server file")
+    address = content.get("address") if isinstance(content, dict) else None
+    if not isinstance(address, str):
+        raise UserError(f"{path}: not a server file, which a run writes: evaluation.farm.server_file")
+    return address
 
 
 def make_keys(folder: Path, name: str) -> list[Path]:
@@ -136,10 +202,35 @@ def _make_folder(path: Path, keys: Mapping[str, bytes]) -> None:
 
 
 def _read_secret(path: Path) -> bytes:
-    key = _read_key(path)
-    if path.stat().st_mode & 0o077:
+    key, status = _read_key(path), path.stat()
+    if status.st_mode & 0o037 or (status.st_mode & 0o040 and not _is_own_group(status.st_gid)):
         raise UserError(f"{path}: others can read this secret key; close it with: chmod 600 {path}")
+    _check_folder(path.parent)
     return key
+
+
+def _check_folder(folder: Path) -> None:
+    """Refuses a folder in which others could put keys of their own."""
+    status = folder.stat()
+    is_open = status.st_mode & 0o002 or (status.st_mode & 0o020 and not _is_own_group(status.st_gid))
+    is_read_only = os.statvfs(folder).f_flag & os.ST_RDONLY  # as a mounted secret of Kubernetes is
+    if (is_open or status.st_uid not in (0, os.geteuid())) and not is_read_only:
+        raise UserError(f"{folder}: others can write this folder of keys; close it with: chmod 700 {folder}")
+
+
+def _is_own_group(group: int) -> bool:
+    """Whether this process is in a group, and no other user but root."""
+    with suppress(KeyError):  # groups of Kubernetes have no entry
+        if {*grp.getgrgid(group).gr_mem} - {_user_name(), "root"}:
+            return False
+    others = (user.pw_uid for user in pwd.getpwall() if user.pw_gid == group)
+    return group in (os.getegid(), *os.getgroups()) and not {*others} - {0, os.geteuid()}
+
+
+def _user_name() -> str | None:
+    with suppress(KeyError):  # nor have its users
+        return pwd.getpwuid(os.geteuid()).pw_name
+    return None
 
 
 def _read_key(path: Path) -> bytes:

@@ -2,7 +2,8 @@
 
 Owns the bounds on whatever a peer may send. Knows nothing of sockets, workers or time; docs/farm.md describes the format.
 
-A message is a header and its data, a frame each. The header is a msgpack array: the kind of the message and its fields.
+A message is a header and its data. The header is a frame, a msgpack array: the kind of the message and its fields. Data are cut
+into frames, since a peer that is not authenticated can send one.
 """
 
 from __future__ import annotations
@@ -24,9 +25,11 @@ from evo.compile.packing import MAX_PROGRAMS
 from evo.compile.request import CompileRequest, toolchain
 from evo.errors import FailureKind
 
-PROTOCOL = 1
+PROTOCOL = 2
+MAX_FRAME_BYTES = 256 << 10
+ENCRYPTION_BYTES = 256  # that CURVE adds to a frame, at most
 # A module of 4,096 programs takes some 5 MB, a task's own kernel a few.
-MAX_FRAME_BYTES = 64 << 20
+MAX_MESSAGE_BYTES = 64 << 20
 MAX_HEADER_BYTES = 16 << 10
 MAX_TEXT = 1024  # characters of a name or a reason
 MAX_LOG_BYTES = 64 << 10
@@ -242,10 +245,13 @@ FROM_RUN: dict[str, type[Message]] = {kind.KIND: kind for kind in (Welcome, Refu
 
 
 def encode(message: Message) -> list[bytes]:
-    """The frames of a message."""
+    """The frames of a message. A full one is continued by the next."""
     names, blobs = _names(message.KIND)
-    header = [message.KIND, *(getattr(message, name) for name in names)]
-    return [msgpack.packb(header), *(getattr(message, name) for name in blobs)]
+    frames = [msgpack.packb([message.KIND, *(getattr(message, name) for name in names)])]
+    for name in blobs:
+        blob: bytes = getattr(message, name)
+        frames += [blob[start : start + MAX_FRAME_BYTES] for start in range(0, len(blob) + 1, MAX_FRAME_BYTES)]
+    return frames
 
 
 def decode(frames: Sequence[bytes], accepted: Mapping[str, type[Message]]) -> Message:
@@ -256,6 +262,7 @@ def decode(frames: Sequence[bytes], accepted: Mapping[str, type[Message]]) -> Me
         ProtocolError: nothing that is accepted.
     """
     _check(len(frames) > 0 and len(frames[0]) <= MAX_HEADER_BYTES, "header")
+    _check(sum(map(len, frames)) <= MAX_MESSAGE_BYTES, "size of a message")
     try:
         values = msgpack.unpackb(frames[0])
     except (ValueError, OverflowError, RecursionError, msgpack.UnpackException) as error:
@@ -266,9 +273,10 @@ def decode(frames: Sequence[bytes], accepted: Mapping[str, type[Message]]) -> Me
         raise OtherProtocolError(f"the worker speaks protocol {values[1]}, the run {PROTOCOL}; install the same evo on both")
     names, blobs = _names(kind.KIND)
     _check(len(values) - 1 == len(names), f"number of fields of '{values[0]}'")
-    _check(len(frames) - 1 == len(blobs), f"number of frames of '{values[0]}'")
+    data = _joined(frames[1:])
+    _check(len(data) == len(blobs), f"number of frames of '{values[0]}'")
     try:
-        return kind(*values[1:], *frames[1:])
+        return kind(*values[1:], *data)
     except ValidationError as error:
         raise ProtocolError(f"wrong {'.'.join(map(str, error.errors()[0]['loc']))}") from error
 
@@ -319,6 +327,17 @@ def _names(kind_name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     kind = (FROM_WORKER | FROM_RUN)[kind_name]
     blobs: tuple[str, ...] = getattr(kind, "BLOBS", ())
     return tuple(field.name for field in fields(kind) if field.name not in blobs), blobs
+
+
+def _joined(frames: Sequence[bytes]) -> list[bytes]:
+    """What was cut into frames. What lacks its last frame is left out."""
+    data, begun = [], []
+    for frame in frames:
+        begun.append(frame)
+        if len(frame) < MAX_FRAME_BYTES:
+            data.append(b"".join(begun) if len(begun) > 1 else frame)
+            begun = []
+    return data
 
 
 _shared = lru_cache(maxsize=MAX_SHARED)(Shared)  # a template may be large; its digest is taken once

@@ -1,7 +1,8 @@
 """The run's socket: what comes in from peers and goes out to them, and who may connect.
 
-Owns the socket, its limits, the authentication of workers, and the lines about peers that are turned away. Knows nothing of
-requests. One thread uses it; only `wake` is for all.
+Owns the socket, its limits, the authentication of workers, and the lines about peers that are turned away. A connection is a
+stranger's until its worker is let in; the oldest ones of too many are shed. Knows nothing of requests. One thread uses it; only
+`wake` and `trusts` are for all.
 """
 
 from __future__ import annotations
@@ -9,10 +10,15 @@ from __future__ import annotations
 import errno
 import logging
 import os
+import resource
+import socket
 from collections.abc import Hashable, Iterator
-from typing import cast
+from contextlib import suppress
+from typing import NamedTuple, cast
 
 import zmq
+from zmq.utils import z85
+from zmq.utils.monitor import recv_monitor_message
 
 from evo.compile.farm import protocol
 from evo.compile.farm.keys import RunKeys
@@ -24,9 +30,21 @@ from evo.errors import UserError
 MAX_MESSAGES = 256
 LINGER_MS = 500  # for the last messages when the farm closes
 MAX_REFUSALS = 100  # lines about peers that are turned away; then there is silence about them
+HANDSHAKE_MS = 5000
+MAX_STRANGERS = 256  # connections without a worker that was let in; each may hold a frame
+MAX_CONNECTIONS = 1 << 15
+OTHER_DESCRIPTORS = 256  # that the rest of this process may need
 
 _ZAP = "inproc://zeromq.zap.01"
+_MONITOR = "inproc://connections"
 _log = logging.getLogger(__name__)
+
+
+class Origin(NamedTuple):
+    """Where a message comes from: its connection's descriptor, and the worker's public key, None if nobody is authenticated."""
+
+    descriptor: int
+    key: str | None
 
 
 class Router:
@@ -47,11 +65,18 @@ class Router:
     def __init__(self, listen: str, keys: RunKeys | None):
         self.unreachable: set[Hashable] = set()
         self._keys = keys
+        self._allowed = keys.workers() if keys else {}
+        self._max_connections = _raise_descriptor_limit() - OTHER_DESCRIPTORS
+        self._connections: dict[int, bool] = {}  # by descriptor, oldest first: whether it is a stranger's
         self._num_refusals = 0
         self._context = zmq.Context()
         self._zap = self._context.socket(zmq.REP)
         self._socket = self._context.socket(zmq.ROUTER)
+        self._monitor = self._context.socket(zmq.PAIR)
+        self._monitor.set(zmq.RCVHWM, 0)
         try:
+            self._socket.monitor(_MONITOR, zmq.EVENT_ACCEPTED | zmq.EVENT_DISCONNECTED)
+            self._monitor.connect(_MONITOR)
             self._bind(listen)
         except zmq.ZMQError as error:
             self._context.destroy(linger=0)
@@ -61,9 +86,10 @@ class Router:
             reason = os.strerror(error.errno or 0)
             raise UserError(f"evaluation.farm.listen: cannot listen at {listen}: {reason}; {hint}") from error
         self.address: str = self._socket.getsockopt_string(zmq.LAST_ENDPOINT)
+        self._port = int(self.address.rpartition(":")[2])
         self._wake = Wake()
         self._poller = zmq.Poller()
-        for source in (self._socket, self._zap, self._wake.fileno()):
+        for source in (self._socket, self._monitor, self._zap, self._wake.fileno()):
             self._poller.register(source, zmq.POLLIN)
 
     def wake(self) -> None:
@@ -74,17 +100,46 @@ class Router:
         """Waits until there is something to receive, or until it is woken. Authenticates those who want to connect."""
         ready = dict(self._poller.poll(timeout_ms))
         self._wake.clear()
+        if self._monitor in ready:
+            self._watch()
         if self._zap in ready:
             self._authenticate()
 
-    def receive(self, at_most: int) -> Iterator[tuple[bytes, list[bytes]]]:
-        """What is there: peer and frames of each message."""
+    def receive(self, at_most: int) -> Iterator[tuple[bytes, list[bytes], Origin]]:
+        """What is there: peer, frames and origin of each message."""
         for _ in range(at_most):
             try:
-                peer, *frames = self._socket.recv_multipart(zmq.NOBLOCK)
+                peer, *frames = self._socket.recv_multipart(zmq.NOBLOCK, copy=False)
             except zmq.Again:
                 return
-            yield peer, frames
+            origin = Origin(cast(int, frames[-1].get(zmq.SRCFD)), cast(str, frames[-1].get("User-Id")) if self._keys else None)
+            yield peer.bytes, [frame.bytes for frame in frames], origin
+
+    def let_in(self, origin: Origin) -> None:
+        """Takes a connection for that of a worker."""
+        if origin.descriptor in self._connections:
+            self._connections[origin.descriptor] = False
+
+    def may_work(self, key: str | None) -> bool:
+        """Whether a worker with this key may work, now; None: nobody is authenticated."""
+        return not self._keys or key in self._allowed
+
+    def trusts(self, key: str) -> bool:
+        """Whether what a worker with this key has made may be used."""
+        return key in self._allowed
+
+    def look_at_keys(self) -> bool:
+        """Looks which workers may work now, if that has changed; whether it has."""
+        if not self._keys or not self._keys.have_changed():
+            return False
+        self._allowed = self._keys.workers()
+        return True
+
+    def ban(self, key: str | None) -> None:
+        """Trusts a worker no longer."""
+        if self._keys and key:
+            self._keys.ban(key)
+            self._allowed = self._keys.workers()
 
     def send(self, peer: Hashable, message: Message) -> bool:
         """Sends without waiting; whether it was sent. If not, the peer is in `unreachable`, or does not read fast enough."""
@@ -106,6 +161,7 @@ class Router:
 
     def close(self) -> None:
         """Sends what is still to be sent, and closes the socket."""
+        self._socket.disable_monitor()
         self._context.destroy(linger=LINGER_MS)
         self._wake.close()
 
@@ -113,7 +169,8 @@ class Router:
         router = self._socket
         router.set(zmq.LINGER, LINGER_MS)
         router.set(zmq.ROUTER_MANDATORY, 1)  # a worker that is gone is an error, not silence
-        router.set(zmq.MAXMSGSIZE, protocol.MAX_FRAME_BYTES)
+        router.set(zmq.MAXMSGSIZE, protocol.MAX_FRAME_BYTES + protocol.ENCRYPTION_BYTES)
+        router.set(zmq.HANDSHAKE_IVL, HANDSHAKE_MS)
         router.set(zmq.RCVHWM, MAX_MESSAGES)
         router.set(zmq.SNDHWM, MAX_MESSAGES)
         router.set(zmq.IPV6, listen.startswith("tcp://["))
@@ -127,22 +184,47 @@ class Router:
             router.set(zmq.CURVE_SECRETKEY, self._keys.secret)
         router.bind(listen)
 
+    def _watch(self) -> None:
+        """Follows connections from their beginning to their end. Ends those of the longest strangers if there are too many."""
+        with suppress(zmq.Again):
+            while True:
+                event = recv_monitor_message(self._monitor, zmq.NOBLOCK)
+                self._connections.pop(event["value"], None)
+                if event["event"] == zmq.EVENT_ACCEPTED:
+                    self._connections[event["value"]] = True
+        strangers = [descriptor for descriptor, is_stranger in self._connections.items() if is_stranger]
+        surplus = max(len(strangers) - MAX_STRANGERS, len(self._connections) - self._max_connections, 0)
+        for descriptor in strangers[:surplus]:
+            del self._connections[descriptor]
+            # ZeroMQ may have closed it, and the number be another file's by now.
+            with suppress(OSError), socket.fromfd(descriptor, socket.AF_INET, socket.SOCK_STREAM) as connection:
+                if connection.getsockname()[1] == self._port:
+                    connection.shutdown(socket.SHUT_RDWR)
+
     def _authenticate(self) -> None:
         """Answers one question of ZeroMQ's own protocol for this (RFC 27): may the owner of this public key connect?"""
         version, number, _, address, _, _, *credentials = self._zap.recv_multipart()
-        assert self._keys, "asked only with CURVE"
-        name, reason = None, "its key is not in the workers/ of this run's keys"
-        try:
-            name = self._keys.name_of(credentials[0])
-        except UserError as error:
-            reason = str(error)
-        if name is None:
-            self._say_refusal(address.decode(), reason)
-        status = (b"200", b"OK") if name else (b"400", b"unknown key")
-        self._zap.send_multipart([version, number, *status, (name or "").encode(), b""])
+        key = z85.encode(credentials[0]).decode()
+        if key not in self._allowed and self._keys:
+            self._allowed = self._keys.workers()
+        is_known = key in self._allowed
+        if not is_known:
+            self._say_refusal(address.decode(), "its key is not in the workers/ of this run's keys")
+        status = (b"200", b"OK") if is_known else (b"400", b"unknown key")
+        self._zap.send_multipart([version, number, *status, key.encode() if is_known else b"", b""])
 
     def _say_refusal(self, name: str, reason: str) -> None:
         self._num_refusals += 1
         if self._num_refusals <= MAX_REFUSALS:
             more = "" if self._num_refusals < MAX_REFUSALS else "; no more is said about peers that are refused"
             _log.warning("farm: a worker at %s is refused: %s%s", name, protocol.printable(reason), more)
+
+
+def _raise_descriptor_limit() -> int:
+    """Lets this process have as many open files as connections need, or as many as it may; returns how many."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = MAX_CONNECTIONS + OTHER_DESCRIPTORS
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    return wanted if soft == resource.RLIM_INFINITY else soft

@@ -1,12 +1,15 @@
-"""Which worker gets which request, and what becomes of it: credits, leases, losses, second opinions.
+"""Which worker gets which request, and what becomes of it: credits, leases, losses, second opinions, copies.
 
 Owns the state of workers and requests. Knows nothing of sockets, threads and clocks: whoever calls it says what time it is. So a
 thousand workers that vanish, hang and answer twice can be tried in a simulation, with the same outcome each time.
 
-- A worker holds as many requests as it fulfils at once, and one more that waits, so that it never waits for the network.
+- A worker holds as many requests as it fulfils at once, and one more that waits, so that it never waits for the network. A new
+  one holds a few, and one more with each that it answers.
 - Each request that it holds is a lease. Whatever the worker sends renews its leases. After a silence it is lost, and its requests
   go to others. So are a worker's requests if it holds one for longer than any can take.
 - Only the holder of a lease can answer it, once: what comes late or twice belongs to no lease.
+- When nothing waits, an idle worker gets a copy of what another one holds for much longer than is usual (as backup tasks: Dean
+  and Ghemawat, MapReduce, 2004). The first answer counts.
 - What fails on a machine is tried on another one, if there is one. What fails there too, or was the end of many workers, is
   handed back to the caller: machines may be to blame for it, so for a single program its word is not the last.
 """
@@ -22,19 +25,24 @@ from typing import Generic, TypeVar
 # A request is handed back when this many workers were lost while they held it: it may be what ends them. If a tenth of all
 # workers vanishes each second, chance alone does that to one request in millions.
 MAX_LOSSES = 8
+FIRST_SLOTS = 8  # requests that a new worker holds, whatever it claims
+# A request is late when it is held for so many times as long as is usual, and so many seconds. Before any answer these are usual.
+LATE_TIMES, LATE_S, FIRST_USUAL_S = 3.0, 1.0, 5.0
 
 T = TypeVar("T")
 
 
 @dataclass(eq=False)
 class Job(Generic[T]):
-    """A request in the farm. losses: workers that were lost with it. failed_on: the machine on which it failed."""
+    """A request in the farm. losses: workers that were lost with it. failed_on: the machine on which it failed. leases: under
+    which it is held. is_over: nobody waits for it any more.
+    """
 
     content: T
     losses: int = 0
     failed_on: str | None = None
-    lease: int | None = None
-    is_cancelled: bool = False
+    leases: list[int] = field(default_factory=list)
+    is_over: bool = False
 
 
 @dataclass
@@ -50,8 +58,11 @@ class Lease(Generic[T]):
 
 @dataclass
 class _Worker:
+    """slots: requests that it fulfils at once. capacity: of these, those that it is given."""
+
     name: str
     slots: int
+    capacity: int
     heard_s: float
     is_local: bool
     is_full: bool = False
@@ -62,7 +73,8 @@ class Schedule(Generic[T]):
     """Requests that wait, workers, and who holds what.
 
     Attributes:
-        num_slots: requests that all workers fulfil at once.
+        num_slots: requests that all workers fulfil at once, as far as they have shown.
+        num_copies: that were handed out so far.
 
     Args:
         lease_s: silence after which a worker is lost.
@@ -71,13 +83,14 @@ class Schedule(Generic[T]):
     """
 
     def __init__(self, lease_s: float, longest_s: float, pause_s: float):
-        self.num_slots = 0
+        self.num_slots = self.num_copies = 0
         self._lease_s = lease_s
         self._longest_s = longest_s
         self._pause_s = pause_s
         self._latest_s = float("-inf")
         self._stood_still_s = 0.0
         self._num_pauses = 0
+        self._usual_s, self._num_answers = FIRST_USUAL_S, 0
         self._numbers = itertools.count(1)
         self._waiting: deque[Job[T]] = deque()
         self._doubtful: dict[str, deque[Job[T]]] = {}  # by the machine on which they failed; they wait for another one
@@ -104,9 +117,10 @@ class Schedule(Generic[T]):
 
     def join(self, peer: Hashable, name: str, slots: int, now_s: float, *, is_local: bool = False) -> None:
         """Takes a worker. A local one is never lost, and what fails there has failed."""
-        self._workers[peer] = _Worker(name, slots, self._time(now_s), is_local)
+        capacity = slots if is_local else min(slots, FIRST_SLOTS)
+        self._workers[peer] = _Worker(name, slots, capacity, self._time(now_s), is_local)
         self._names[name] += 1
-        self.num_slots += slots
+        self.num_slots += capacity
         self._seat(peer)
 
     def leave(self, peer: Hashable, *, is_loss: bool) -> list[Job[T]]:
@@ -115,7 +129,7 @@ class Schedule(Generic[T]):
         Nothing is held against a request whose worker was lost while this process stood still.
         """
         worker = self._workers.pop(peer)
-        self.num_slots -= worker.slots
+        self.num_slots -= worker.capacity
         self._names[worker.name] -= 1
         if not self._names[worker.name]:
             del self._names[worker.name]
@@ -123,13 +137,12 @@ class Schedule(Generic[T]):
         self._spare.pop(peer, None)
         handed_back = []
         for number in reversed(worker.leases):
-            lease = self._leases.pop(number)
-            lease.job.lease = None
+            lease = self._end(number)
             lease.job.losses += is_loss and lease.num_pauses == self._num_pauses
-            if lease.job.losses >= MAX_LOSSES:
-                handed_back.append(lease.job)
-            else:
+            if lease.job.losses < MAX_LOSSES:
                 self._put_back(lease.job)
+            elif not lease.job.leases:
+                handed_back.append(lease.job)
         return handed_back
 
     def heard(self, peer: Hashable, now_s: float) -> bool:
@@ -147,20 +160,23 @@ class Schedule(Generic[T]):
         """Puts a request in line."""
         self._waiting.append(job)
 
-    def cancel(self, job: Job[T]) -> Lease[T] | None:
-        """Gives a request up; its lease if a worker holds it. The lease ends as any other does."""
-        job.is_cancelled = True
-        return self._leases[job.lease] if job.lease is not None else None
+    def give_up(self, job: Job[T]) -> list[Lease[T]]:
+        """Notes that nobody waits for a request any more; its leases, which end as any other does."""
+        job.is_over = True
+        return [self._leases[number] for number in job.leases]
 
-    def answered(self, peer: Hashable, number: int) -> Job[T] | None:
+    def answered(self, peer: Hashable, number: int, now_s: float) -> Job[T] | None:
         """Ends a lease: the request that is answered. None if this worker does not hold it, or no longer does."""
-        lease = self._leases.get(number)
-        if lease is None or lease.peer != peer:
+        if not self.holds(peer, number):
             return None
-        del self._leases[number]
-        del self._workers[peer].leases[number]
+        lease, worker = self._end(number), self._workers[peer]
+        del worker.leases[number]
+        if worker.capacity < worker.slots:
+            worker.capacity += 1
+            self.num_slots += 1
+        self._num_answers += 1
+        self._usual_s += (self._time(now_s) - lease.since_s - self._usual_s) * max(1 / self._num_answers, 0.05)
         self._seat(peer)
-        lease.job.lease = None
         return lease.job
 
     def holds(self, peer: Hashable, number: int) -> Job[T] | None:
@@ -169,9 +185,10 @@ class Schedule(Generic[T]):
         return lease.job if lease and lease.peer == peer else None
 
     def failed(self, job: Job[T], peer: Hashable) -> bool:
-        """Whether a request that failed on a worker is done with. If not, it waits for another machine."""
+        """Whether a request that failed on a worker is done with. If not, it waits for another machine or for its copy."""
         worker = self._workers[peer]
-        if worker.is_local or job.failed_on not in (None, worker.name) or not self._has_other(worker.name):
+        has_other = bool(job.leases) or self._has_other(worker.name)
+        if worker.is_local or job.failed_on not in (None, worker.name) or not has_other:
             return True
         job.failed_on = worker.name
         self._put_back(job)
@@ -191,20 +208,26 @@ class Schedule(Generic[T]):
             yield from self._assign_doubtful(name, now_s)
         while self._waiting:
             job = self._waiting[0]
-            if job.is_cancelled:
+            if job.is_over:
                 self._waiting.popleft()
                 continue
             seats = self._idle or self._spare
             if not seats:
-                break
+                return
             self._waiting.popleft()
             yield self._lend(next(iter(seats)), job, now_s)
+        late_s = self._time(now_s) - max(LATE_TIMES * self._usual_s, LATE_S)
+        for lease in [*self._leases.values()] if self._idle else ():  # the oldest first
+            others = [peer for peer in itertools.islice(self._idle, 2) if peer != lease.peer]
+            if not self._idle or lease.since_s > late_s:
+                return
+            if others and len(lease.job.leases) == 1 and not lease.job.is_over:
+                self.num_copies += 1
+                yield self._lend(others[0], lease.job, now_s)
 
     def unsent(self, peer: Hashable, number: int) -> None:
         """Takes back a request that could not be sent to a worker, which gets no more of this `assign`."""
-        job = self._leases.pop(number).job
-        job.lease = None
-        self._put_back(job)
+        self._put_back(self._end(number).job)
         worker = self._workers[peer]
         del worker.leases[number]
         worker.is_full = True
@@ -231,7 +254,7 @@ class Schedule(Generic[T]):
 
     def _lend(self, peer: Hashable, job: Job[T], now_s: float) -> tuple[Hashable, int, Job[T]]:
         number = next(self._numbers)
-        job.lease = number
+        job.leases.append(number)
         since_s = self._time(now_s)
         self._leases[number] = Lease(number, peer, job, since_s, self._num_pauses)
         self._workers[peer].leases[number] = None
@@ -254,13 +277,20 @@ class Schedule(Generic[T]):
         self._spare.pop(peer, None)
         if worker.is_full:
             return
-        if len(worker.leases) < worker.slots:
+        if len(worker.leases) < worker.capacity:
             self._idle[peer] = None
-        elif len(worker.leases) == worker.slots:
+        elif len(worker.leases) == worker.capacity:
             self._spare[peer] = None
 
+    def _end(self, number: int) -> Lease[T]:
+        lease = self._leases.pop(number)
+        lease.job.leases.remove(number)
+        return lease
+
     def _put_back(self, job: Job[T]) -> None:
-        """Puts a request that was handed out in line again, before all others."""
+        """Puts a request that was handed out in line again, before all others, unless a copy of it is in a worker's hands."""
+        if job.leases:
+            return
         waiting = self._waiting if job.failed_on is None else self._doubtful.setdefault(job.failed_on, deque())
         waiting.appendleft(job)
 
@@ -271,7 +301,7 @@ class Schedule(Generic[T]):
             for peer in [peer for peer in seats if self._workers[peer].name != name or not self._has_other(name)]:
                 while jobs and peer in seats:
                     job = jobs.popleft()
-                    if not job.is_cancelled:
+                    if not job.is_over:
                         yield self._lend(peer, job, now_s)
         if not jobs:
             del self._doubtful[name]

@@ -2,7 +2,8 @@
 
 Owns the thread that serves the socket, and what a message does. `evo.compile.farm.schedule` decides who gets what,
 `evo.compile.farm.protocol` what a message may be. Trusts nothing that comes in before it is checked. Knows nothing of packs, but
-that a request of one program can be halved no further: before workers condemn it, this machine tries it.
+that a request of one program can be halved no further: before workers condemn it, this machine tries it. Of the cubins that come
+in, it compiles some again: a worker that has lied works no more, and nobody uses what it has made.
 """
 
 from __future__ import annotations
@@ -10,25 +11,24 @@ from __future__ import annotations
 import atexit
 import logging
 import math
+import secrets
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Hashable
-from concurrent.futures import Future, InvalidStateError
-from contextlib import suppress
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar, cast
 
 from evo.compile.farm import protocol
-from evo.compile.farm.keys import RunKeys, check_address
+from evo.compile.farm.call import Call, outcome_of, resolve
+from evo.compile.farm.keys import RunKeys, check_address, write_server_file
 from evo.compile.farm.protocol import Answer, Beat, Bye, Cancel, Hello, Message, Request, Welcome, Who
-from evo.compile.farm.router import Router
+from evo.compile.farm.router import Origin, Router
 from evo.compile.farm.schedule import Job, Schedule
 from evo.compile.pool import DEFAULT_TIME_LIMIT_S, CompilePool, WorkerDied
 from evo.compile.request import Compiled, CompileExecutor, CompileFailure, CompileRequest, compile_request
-from evo.errors import FailureKind
-from evo.kernel.pointwise import kernel_name
-from evo.kernel.template import ENTRY, POINTWISE
+from evo.errors import UserError
 
 HEARTBEAT_S = 1.0
 # Beyond the time limits of the request that a worker compiles and of the one that waits: for the network.
@@ -40,7 +40,11 @@ SILENT_HEARTBEATS = 1.25  # after such a silence it is tried whether a worker ca
 MESSAGES_AT_ONCE = 64
 RETRY_MS = 10  # until it is tried again to send to a worker that reads more slowly than is sent
 MAX_REASON = 300  # characters of a failure's log in a line
+CHECK_ONE_IN = 100  # cubins, one at a time; a worker cannot know which
+ANYBODY = "?"  # who makes the cubins of a farm without keys
 ALONE_S = 3.0  # requests wait this long for the first worker before a line says so
+
+NO_LONGER = "its key is not, or no longer, in the workers/ of this run's keys"
 
 _LOCAL = "this machine"
 _log = logging.getLogger(__name__)
@@ -63,9 +67,10 @@ class CompileFarm(CompileExecutor):
         num_local: processes of its own; None: one for each core that this process may use; 0: none.
         time_limit_s: for one request.
         heartbeat_s: what workers are asked for.
+        server_file: where the address is written for workers as long as the farm is open.
 
     Raises:
-        UserError: the address is refused or in use, or the keys cannot be used.
+        UserError: the address is refused or in use, the keys cannot be used, or the file not be written.
     """
 
     def __init__(
@@ -75,18 +80,29 @@ class CompileFarm(CompileExecutor):
         num_local: int | None = None,
         time_limit_s: float = DEFAULT_TIME_LIMIT_S,
         heartbeat_s: float = HEARTBEAT_S,
+        server_file: Path | None = None,
     ):
         check_address(listen, "evaluation.farm.listen", has_keys=keys is not None)
         self._welcome = Welcome(heartbeat_s, time_limit_s)
         lease_s = protocol.HEARTBEATS_OF_LEASE * heartbeat_s
-        self._schedule: Schedule[_Call] = Schedule(lease_s, 2 * time_limit_s + NETWORK_S, heartbeat_s)
+        self._schedule: Schedule[Call] = Schedule(lease_s, 2 * time_limit_s + NETWORK_S, heartbeat_s)
         self._router = Router(listen, RunKeys(keys) if keys else None)
         self.address = self._router.address
+        self._server_file = server_file
+        if server_file:
+            try:
+                write_server_file(server_file, self.address)
+            except UserError:
+                self._router.close()
+                raise
         self._local = CompilePool(num_local, time_limit_s) if num_local != 0 else None
         self._judge = self._local  # has the last word about single programs
         if self._local:
             self._schedule.join(_LOCAL, _LOCAL, self._local.num_workers, time.monotonic(), is_local=True)
         self._shared: dict[Hashable, deque[bytes]] = {}  # digests of what each worker remembers
+        self._keys: dict[Hashable, str | None] = {}  # of each worker
+        self._num_lost = 0
+        self._is_checking = False
         self._next_tick_s = 0.0
         self._alone_since_s: float | None = None
         self._has_disagreed = False
@@ -105,6 +121,14 @@ class CompileFarm(CompileExecutor):
         """Requests that the farm fulfils at once, now. At least one: a worker may be about to connect."""
         return max(1, self._schedule.num_slots)
 
+    def trusts(self, maker: str) -> bool:
+        """Whether this machine has made it, or a worker that may work for the run now."""
+        return not maker or self._router.trusts(maker)
+
+    def status(self) -> dict[str, int]:
+        """Workers that are connected, and those lost and requests late so far."""
+        return {"workers": len(self._shared), "lost": self._num_lost, "late": self._schedule.num_copies}
+
     def submit(self, fn: Callable[_P, _T], /, *args: _P.args, **kwargs: _P.kwargs) -> Future[_T]:
         """Has a worker fulfil a request, or makes another call in a process of this machine.
 
@@ -118,7 +142,7 @@ class CompileFarm(CompileExecutor):
             return self._local.submit(fn, *args, **kwargs)
         (request,) = args
         assert isinstance(request, CompileRequest)
-        call = _Call(request)
+        call = Call(request)
         with self._lock:
             if self._is_closed:
                 raise RuntimeError("the farm is closed")
@@ -138,6 +162,8 @@ class CompileFarm(CompileExecutor):
         if cancel_futures:
             for future in self._unfinished.copy():
                 future.cancel()
+        if self._server_file:
+            self._server_file.unlink(missing_ok=True)
         self._router.wake()
         self._thread.join()  # before the processes that it gives requests to
         for pool in {self._local, self._judge}:
@@ -154,7 +180,7 @@ class CompileFarm(CompileExecutor):
         self._commands.append(command)
         self._router.wake()
 
-    def _note_end(self, call: _Call) -> None:
+    def _note_end(self, call: Call) -> None:
         """Has the farm's thread look at a call that has ended. It may end, too, with the last one."""
         self._commands.append(lambda: self._end_call(call))
         self._unfinished.discard(call.future)
@@ -168,9 +194,9 @@ class CompileFarm(CompileExecutor):
             while not self._is_closed or self._unfinished:
                 self._router.wait(timeout_ms)
                 self._obey()
-                for peer, frames in self._router.receive(MESSAGES_AT_ONCE):
+                for peer, frames, origin in self._router.receive(MESSAGES_AT_ONCE):
                     try:
-                        self._handle(peer, protocol.decode(frames, protocol.FROM_WORKER))
+                        self._handle(peer, protocol.decode(frames, protocol.FROM_WORKER), origin)
                     except protocol.ProtocolError as error:
                         self._refuse(peer, str(error))
                 timeout_ms = idle_ms if self._look_after() else min(RETRY_MS, idle_ms)
@@ -181,7 +207,7 @@ class CompileFarm(CompileExecutor):
             with self._lock:
                 self._is_closed = True
             for future in self._unfinished.copy():  # nobody would ever answer
-                _resolve(future, error)
+                resolve(future, error)
             raise
         finally:
             self._router.close()
@@ -190,10 +216,10 @@ class CompileFarm(CompileExecutor):
         while self._commands:
             self._commands.popleft()()
 
-    def _handle(self, peer: bytes, message: Message) -> None:
+    def _handle(self, peer: bytes, message: Message, origin: Origin) -> None:
         now_s = time.monotonic()
         if isinstance(message, Hello):
-            self._take(peer, message, now_s)
+            self._take(peer, message, origin, now_s)
         elif not self._schedule.heard(peer, now_s):
             self._router.send(peer, Who())
         elif isinstance(message, Beat):
@@ -203,50 +229,88 @@ class CompileFarm(CompileExecutor):
                 _log.warning("farm: the worker at %s failed: %s", self._schedule.name(peer), protocol.printable(message.reason))
             self._forget(peer, is_loss=bool(message.reason))
         elif isinstance(message, Answer):
-            self._take_answer(peer, message)
+            self._take_answer(peer, message, now_s)
 
-    def _take(self, peer: bytes, hello: Hello, now_s: float) -> None:
+    def _take(self, peer: bytes, hello: Hello, origin: Origin, now_s: float) -> None:
         if peer in self._schedule:  # it has lost its requests
             self._forget(peer, is_loss=False)
         reason = protocol.first_difference(hello.versions, protocol.versions())
         if self._schedule.num_workers >= MAX_WORKERS:
             reason = f"the run has {MAX_WORKERS} workers"
+        if not self._router.may_work(origin.key):
+            reason = NO_LONGER
         if reason:
             self._router.refuse(peer, hello.name, reason)
         elif self._router.send(peer, self._welcome):  # otherwise it says hello again
+            self._router.let_in(origin)
             self._schedule.join(peer, hello.name, hello.slots, now_s)
             self._shared[peer] = deque(maxlen=protocol.MAX_SHARED)
+            self._keys[peer] = origin.key
 
-    def _take_answer(self, peer: bytes, answer: Answer) -> None:
+    def _take_answer(self, peer: bytes, answer: Answer, now_s: float) -> None:
         job = self._schedule.holds(peer, answer.lease)
         if job is None:
             return  # it comes too late, or for the second time
-        problem = job.content.problem(answer) if not job.is_cancelled else None
+        problem = job.content.problem(answer) if not job.is_over else None
         if problem:
             self._refuse(peer, f"a wrong answer: {problem}")
             return
-        self._schedule.answered(peer, answer.lease)
-        self._finish(peer, job, _outcome(answer))
+        self._schedule.answered(peer, answer.lease, now_s)
+        self._finish(peer, job, outcome_of(answer, self._keys[peer] or ANYBODY))
 
-    def _finish(self, peer: Hashable, job: Job[_Call], outcome: Compiled | CompileFailure | BaseException) -> None:
-        if job.is_cancelled:
+    def _finish(self, peer: Hashable, job: Job[Call], outcome: Compiled | CompileFailure | BaseException) -> None:
+        if job.is_over:
             return
         if isinstance(outcome, Compiled):
-            _resolve(job.content.future, outcome)
+            self._give_up(job)
+            if peer != _LOCAL and not self._is_checking and not secrets.randbelow(CHECK_ONE_IN):
+                self._check(peer, job.content, outcome)
+            else:
+                resolve(job.content.future, outcome)
         elif self._schedule.failed(job, peer):
+            self._give_up(job)
             self._fail(peer, job, outcome)
 
-    def _fail(self, peer: Hashable, job: Job[_Call], outcome: CompileFailure | BaseException) -> None:
+    def _check(self, peer: Hashable, call: Call, there: Compiled) -> None:
+        """Compiles a request here, too, before the cubin of a worker is used."""
+        name, key, self._is_checking = self._schedule.name(peer), self._keys[peer], True
+
+        def take(done: Future[Compiled | CompileFailure]) -> None:
+            self._is_checking = False
+            here = None if done.cancelled() or done.exception() else done.result()
+            if isinstance(here, Compiled) and here.cubin != there.cubin:
+                self._ban(name, key)
+                resolve(call.future, here)
+            else:
+                resolve(call.future, there)
+
+        self._compile_here(call, take)
+
+    def _ban(self, name: str, key: str | None) -> None:
+        _log.warning(
+            "farm: the worker at %s made a wrong cubin, so it is banned, and what it has made is not used again; elites may have "
+            "wrong scores since it is there: see evo check",
+            protocol.printable(name),
+        )
+        self._router.ban(key)
+        for peer, its_key in [*self._keys.items()]:
+            if its_key == key and (key or self._schedule.name(peer) == name):
+                self._refuse(peer, "it made a wrong cubin")
+
+    def _compile_here(self, call: Call, take: Callable[[Future[Compiled | CompileFailure]], None]) -> None:
+        self._judge = self._judge or CompilePool(1, self._welcome.compile_s)
+        call.local = self._judge.submit_request(compile_request, call.request)
+        call.local.add_done_callback(lambda done: self._command(lambda: take(done)))
+
+    def _fail(self, peer: Hashable, job: Job[Call], outcome: CompileFailure | BaseException) -> None:
         """Ends a request that failed on a worker. What a single program does is found out here: the worker may be to blame."""
         call = job.content
         if peer == _LOCAL or call.request.num_programs > 1:
-            _resolve(call.future, outcome)
-        elif not job.is_cancelled:
-            self._judge = self._judge or CompilePool(1, self._welcome.compile_s)
-            call.local = self._judge.submit_request(compile_request, call.request)
-            call.local.add_done_callback(lambda done: self._command(lambda: self._take_verdict(call, outcome, done)))
+            resolve(call.future, outcome)
+        elif not call.future.cancelled():
+            self._compile_here(call, lambda done: self._take_verdict(call, outcome, done))
 
-    def _take_verdict(self, call: _Call, there: CompileFailure | BaseException, here: Future[Compiled | CompileFailure]) -> None:
+    def _take_verdict(self, call: Call, there: CompileFailure | BaseException, here: Future[Compiled | CompileFailure]) -> None:
         if here.cancelled():
             return
         outcome = here.exception() or here.result()
@@ -255,7 +319,7 @@ class CompileFarm(CompileExecutor):
             reason = there.log if isinstance(there, CompileFailure) else str(there) or type(there).__name__
             reason = protocol.printable(reason[:MAX_REASON])
             _log.warning("farm: workers failed at a program that compiles on this machine: %s", reason)
-        _resolve(call.future, outcome)
+        resolve(call.future, outcome)
 
     def _refuse(self, peer: bytes, reason: str) -> None:
         """Turns a peer away. Its requests go to others."""
@@ -267,7 +331,9 @@ class CompileFarm(CompileExecutor):
 
     def _forget(self, peer: Hashable, *, is_loss: bool) -> None:
         """Forgets a worker. is_loss: it did not take its leave."""
+        self._num_lost += is_loss
         self._shared.pop(peer)
+        del self._keys[peer]
         for job in self._schedule.leave(peer, is_loss=is_loss):
             self._fail(peer, job, WorkerDied(f"{job.losses} workers were lost while they compiled it"))
 
@@ -281,6 +347,9 @@ class CompileFarm(CompileExecutor):
                 self._forget(peer, is_loss=True)
             for peer in self._schedule.silent(now_s, SILENT_HEARTBEATS * self._welcome.heartbeat_s):
                 self._router.send(peer, Beat())  # finds out whether its connection is gone
+            if self._router.look_at_keys():
+                for peer in [peer for peer, key in self._keys.items() if not self._router.may_work(key)]:
+                    self._refuse(peer, NO_LONGER)
         are_all_sent = True
         self._forget_unreachable()
         while True:
@@ -302,7 +371,7 @@ class CompileFarm(CompileExecutor):
             self._forget(peer, is_loss=True)
         return bool(lost)
 
-    def _hand_out(self, peer: Hashable, number: int, job: Job[_Call]) -> bool:
+    def _hand_out(self, peer: Hashable, number: int, job: Job[Call]) -> bool:
         """Whether the request was sent. What it shares with others is sent before it, unless the worker has it."""
         call = job.content
         if self._local and peer == _LOCAL:
@@ -318,21 +387,27 @@ class CompileFarm(CompileExecutor):
         return self._router.send(peer, Request(number, call.shared.digest, request.words, request.lengths, request.hashes))
 
     def _take_local(self, number: int, done: Future[Compiled | CompileFailure]) -> None:
-        job = self._schedule.answered(_LOCAL, number)
+        job = self._schedule.answered(_LOCAL, number, time.monotonic())
         assert job, "only its answer ends a lease of this machine"
         if not done.cancelled():
             self._finish(_LOCAL, job, done.exception() or done.result())
 
-    def _end_call(self, call: _Call) -> None:
+    def _end_call(self, call: Call) -> None:
         """Nobody waits for a call any more. If it was cancelled, it is not made, or ended."""
         if not call.future.cancelled():
             return
         call.future.set_running_or_notify_cancel()  # for those who wait in concurrent.futures.wait
-        lease = self._schedule.cancel(call.job)
-        if lease and lease.peer != _LOCAL:
-            self._router.send(lease.peer, Cancel(lease.number))
-        elif call.local:
+        self._give_up(call.job)
+        if call.local:
             call.local.cancel()
+
+    def _give_up(self, job: Job[Call]) -> None:
+        """Nobody waits for a request any more. Whoever holds it, or a copy, may end it."""
+        for lease in self._schedule.give_up(job):
+            if lease.peer != _LOCAL:
+                self._router.send(lease.peer, Cancel(lease.number))
+            elif job.content.local:
+                job.content.local.cancel()
 
     def _notice_that_it_is_alone(self, now_s: float) -> None:
         if not self._schedule.num_waiting or self._schedule.num_workers:
@@ -342,49 +417,3 @@ class CompileFarm(CompileExecutor):
         elif now_s - self._alone_since_s > ALONE_S:
             _log.warning("farm: no worker is there yet; start some with: evo worker --connect %s", self.address)
             self._alone_since_s = float("inf")
-
-
-class _Call:
-    """A compile request in the farm, and the future that waits for it."""
-
-    def __init__(self, request: CompileRequest):
-        self.request = request
-        self.shared = protocol.shared_of(request)
-        self.future: Future[Compiled | CompileFailure] = Future()
-        self.local: Future[Compiled | CompileFailure] | None = None
-        self.job: Job[_Call] = Job(self)
-
-    def problem(self, answer: Answer) -> str | None:
-        """Why this answer is not one to the request; None if it is."""
-        if answer.seal != protocol.seal(self.shared.digest, self.request.hashes, answer.content):
-            return "it is damaged, or meant for another request"
-        if answer.outcome == protocol.CANCELLED:
-            return "the request was not cancelled"
-        if answer.outcome != protocol.COMPILED:
-            return None
-        problem = protocol.cubin_problem(answer.content, self._kernels())
-        return f"a cubin that is {problem}" if problem else None
-
-    def _kernels(self) -> list[str]:
-        if self.request.template != POINTWISE.content:
-            return [ENTRY]
-        return [kernel_name(index) for index in range(len(self.request.kernel_sizes))]
-
-
-def _outcome(answer: Answer) -> Compiled | CompileFailure | BaseException:
-    if answer.outcome == protocol.COMPILED:
-        return Compiled(answer.content, answer.compiler_s, answer.emission_s)
-    log = answer.content.decode(errors="replace")
-    if answer.outcome == FailureKind.TIMED_OUT:
-        return TimeoutError(log)
-    if answer.outcome == FailureKind.DIED:
-        return WorkerDied(log)
-    return CompileFailure(FailureKind.REJECTED, log)
-
-
-def _resolve(future: Future[Any], outcome: object) -> None:
-    with suppress(InvalidStateError):  # it was cancelled
-        if isinstance(outcome, BaseException):
-            future.set_exception(outcome)
-        else:
-            future.set_result(outcome)

@@ -150,7 +150,8 @@ class CudaEvaluator:
             self._choice.note(lane, time.perf_counter() - start_s, int(batch.num_instructions.sum()))
         times_s |= {"score_threads": sum(score_s), "score_workers": sum(workers_s)}
         lanes = {INTERPRET: len(batch) - len(rows), COMPILE: len(rows)}
-        return Evaluation(status, objective, measures, tuple(failure for _, failure in failures), times_s, lanes)
+        farm = self._executor.status()
+        return Evaluation(status, objective, measures, tuple(failure for _, failure in failures), times_s, lanes, farm)
 
     def outputs(self, words: NDArray[np.uint64], points: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
         """As `Evaluator.outputs`. Outputs of programs that fail, or failed in an earlier batch, are zeros."""

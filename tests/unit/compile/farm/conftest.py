@@ -5,8 +5,10 @@ from __future__ import annotations
 import logging
 import os
 import threading
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
@@ -26,6 +28,13 @@ from evo.compile.language import encode_language
 from evo.compile.request import CompileRequest, compile_request, pack_programs
 
 LIMIT_S = 120.0  # far beyond what anything takes here: it ends a test that hangs
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    end_s = time.monotonic() + LIMIT_S
+    while not condition():
+        assert time.monotonic() < end_s, "waited in vain"
+        time.sleep(0.01)
 
 
 class Socket:
@@ -195,9 +204,9 @@ def start_worker(farms):
     """Starts a worker that connects to an address; it ends with the test, which fails if the worker ended before by an error."""
     started: list[RunningWorker] = []
 
-    def start(address: str, keys=None, num_workers: int = 1) -> RunningWorker:
+    def start(address: str | Path, keys=None, num_workers: int = 1, idle_s: float | None = None) -> RunningWorker:
         lines, statuses = [], []
-        worker = Worker(address, keys, num_workers, lambda status: statuses.append(Status(**vars(status))), lines.append)
+        worker = Worker(address, keys, num_workers, idle_s, lambda status: statuses.append(Status(**vars(status))), lines.append)
         started.append(RunningWorker(worker, Running(worker.serve, farms), lines, statuses))
         return started[-1]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 
 import pytest
 from compile_cases import BAD, break_down, die, hang, programs, reject
@@ -14,7 +13,7 @@ from evo.compile.farm.protocol import Answer, Beat, Bye, Cancel, Hello, Refused,
 from evo.compile.request import CompileRequest, compile_request, pack_programs
 from evo.errors import UserError
 
-from .conftest import LIMIT_S
+from .conftest import LIMIT_S, wait_until
 
 
 @pytest.fixture
@@ -22,13 +21,6 @@ def bad_request(language, request_of):
     """A request of one program, at which the functions of compile_cases fail."""
     batch = programs(language, [BAD])
     return CompileRequest(*pack_programs(batch.words, batch.hashes), request_of().language, "sm_90", 3)
-
-
-def wait_until(condition) -> None:
-    end_s = time.monotonic() + LIMIT_S
-    while not condition():
-        assert time.monotonic() < end_s, "waited in vain"
-        time.sleep(0.01)
 
 
 def test_a_worker_offers_itself_and_answers_with_the_cubin_that_this_process_makes(played_run, start_worker, request_of):
@@ -162,7 +154,7 @@ def test_a_run_that_errs_is_left_with_a_line(played_run, start_worker, request_o
         for _ in range(2):
             played_run.sends(1, bad_request)
     else:
-        played_run.say(Hello(1, {}, 1, "a worker"))
+        played_run.say(Hello(protocol.PROTOCOL, {}, 1, "a worker"))
     error = running.error()
     assert isinstance(error, UserError) and "sent what no run of this version sends: " in str(error)
     assert played_run.hears(Bye)
@@ -216,6 +208,36 @@ def test_a_worker_that_is_not_let_in_ends_with_the_reason(tmp_path, open_farm, s
     farm = open_farm(keys=None if kind == "needless key" else run)
     error = start_worker(farm.address, None if kind == "no key" else stranger).error()
     assert isinstance(error, UserError) and reason in str(error)
+
+
+def test_a_worker_without_a_run_ends_and_one_that_has_had_one_waits_anew(played_run, start_worker):
+    running = start_worker("tcp://127.0.0.1:1", idle_s=0.0)
+    assert running.error() is None
+    assert running.lines == ["no run for 0 s: this worker ends"]
+    busy = start_worker(played_run.address, idle_s=1e6)
+    played_run.takes()
+    busy.end()
+
+
+def test_a_worker_finds_each_run_that_writes_its_address(tmp_path, open_farm, start_worker, request_of):
+    file = tmp_path / "server.json"
+    start_worker(file)
+    for _ in range(2):  # each on another port
+        farm = open_farm(server_file=file)
+        assert farm.submit(compile_request, request_of()).result(LIMIT_S) == compile_request(request_of())
+        farm.shutdown()
+        assert not file.exists()
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [("", "not JSON"), ("[]", "not a server file"), ('{"address": "tcp://192.0.2.1:5"}', "192.0.2.1:5 is not on this machine")],
+)
+def test_a_server_file_of_something_else_is_refused(tmp_path, start_worker, content, message):
+    file = tmp_path / "server.json"
+    file.write_text(content)
+    with pytest.raises(UserError, match=message):
+        start_worker(file)
 
 
 def test_more_processes_than_a_run_gives_work_are_refused(start_worker):

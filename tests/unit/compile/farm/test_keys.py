@@ -3,10 +3,10 @@
 import os
 import re
 import stat
+from types import SimpleNamespace
 
 import pytest
 import zmq
-from zmq.utils import z85
 
 from evo.compile.farm import keys
 from evo.compile.farm.keys import RunKeys, WorkerKeys, check_address, make_keys
@@ -53,7 +53,7 @@ def test_keys_fit_each_other_and_only_their_owner_can_read_them(tmp_path):
     theirs, ours = WorkerKeys.read(worker), RunKeys(run)
     assert theirs.run == zmq.curve_public(ours.secret)
     assert theirs.secret != ours.secret
-    assert ours.name_of(z85.decode(zmq.curve_public(theirs.secret))) == "worker"
+    assert ours.workers() == {zmq.curve_public(theirs.secret).decode(): "worker"}
 
 
 def test_each_worker_has_its_own_key_for_the_same_run(tmp_path):
@@ -63,8 +63,8 @@ def test_each_worker_has_its_own_key_for_the_same_run(tmp_path):
     assert (run / "secret.key").read_bytes() == secret
     one, two = WorkerKeys.read(first), WorkerKeys.read(second)
     assert one.run == two.run and one.secret != two.secret
-    publics = [z85.decode(zmq.curve_public(keys.secret)) for keys in (one, two)]
-    assert [RunKeys(run).name_of(public) for public in publics] == ["worker", "arm-1"]
+    publics = [zmq.curve_public(keys.secret).decode() for keys in (one, two)]
+    assert RunKeys(run).workers() == dict(zip(publics, ["worker", "arm-1"], strict=True))
 
 
 def test_existing_keys_are_kept(tmp_path):
@@ -94,7 +94,7 @@ def test_keys_appear_whole_or_not_at_all(tmp_path, monkeypatch):
         left = iter(range(100))
         run, worker = make_keys(folder, "worker")
         ours, theirs = RunKeys(run), WorkerKeys.read(worker)
-        assert ours.name_of(z85.decode(zmq.curve_public(theirs.secret))) == "worker"
+        assert ours.workers() == {zmq.curve_public(theirs.secret).decode(): "worker"}
         assert theirs.run == zmq.curve_public(ours.secret)
         assert {path.name for path in folder.iterdir()} == {"run", "worker"}
     assert num_steps == 6  # two folders with three keys, and a public one
@@ -118,9 +118,55 @@ def test_a_file_that_is_no_key_is_refused_by_name(tmp_path, content):
 def test_a_secret_key_that_others_can_read_is_refused(tmp_path):
     run, worker = make_keys(tmp_path, "worker")
     for folder, read in ((run, RunKeys), (worker, WorkerKeys.read)):
-        (folder / "secret.key").chmod(0o640)
+        (folder / "secret.key").chmod(0o604)
         with pytest.raises(UserError, match=f"others can read this secret key; close it with: chmod 600 {folder}/secret.key"):
             read(folder)
+
+
+@pytest.mark.parametrize("members", [[], ["root"], ["somebody"]])
+def test_a_group_may_read_a_secret_key_if_nobody_else_is_in_it(tmp_path, monkeypatch, members):
+    """As the files that Kubernetes mounts with `fsGroup`."""
+    run, _ = make_keys(tmp_path, "worker")
+    (run / "secret.key").chmod(0o440)
+    monkeypatch.setattr(keys.grp, "getgrgid", lambda _: SimpleNamespace(gr_mem=members))
+    monkeypatch.setattr(keys.pwd, "getpwall", list)
+    if "somebody" in members:
+        with pytest.raises(UserError, match="others can read this secret key"):
+            RunKeys(run)
+    else:
+        assert RunKeys(run).workers()
+    monkeypatch.setattr(keys.pwd, "getpwall", lambda: [SimpleNamespace(pw_uid=4321, pw_gid=os.getegid())])
+    with pytest.raises(UserError, match="others can read this secret key"):
+        RunKeys(run)
+
+
+@pytest.mark.parametrize("folder", ["run", "run/workers", "worker"])
+def test_a_folder_that_others_may_write_is_refused(tmp_path, folder):
+    run, worker = make_keys(tmp_path, "worker")
+    (tmp_path / folder).chmod(0o702)
+    with pytest.raises(UserError, match=f"{tmp_path / folder}: others can write this folder of keys; close it with: chmod 700"):
+        WorkerKeys.read(worker) if folder == "worker" else RunKeys(run)
+
+
+def test_a_broken_file_keeps_no_other_worker_out_and_is_told_once(tmp_path, caplog):
+    run, _ = make_keys(tmp_path, "worker")
+    (run / "workers" / "a.public").write_text("not a key")
+    ours = RunKeys(run)
+    for _ in range(2):
+        assert list(ours.workers().values()) == ["worker"]
+    assert [record.message for record in caplog.records] == [
+        f"farm: {run}/workers/a.public: not a key of 40 characters; make keys with: evo keys new KEYS; its worker is not let in"
+    ]
+
+
+def test_a_worker_that_is_banned_stays_banned(tmp_path):
+    run, worker = make_keys(tmp_path, "worker")
+    ours, public = RunKeys(run), zmq.curve_public(WorkerKeys.read(worker).secret).decode()
+    assert ours.workers() == {public: "worker"} and not ours.have_changed()
+    ours.ban(public)
+    assert ours.have_changed()
+    assert ours.workers() == RunKeys(run).workers() == {}
+    assert (run / "workers" / "worker.banned").exists()
 
 
 def test_missing_keys_are_refused_with_the_command_that_makes_them(tmp_path):

@@ -44,7 +44,7 @@ from evo.compile.request import compile_request
 DIGEST = bytes(range(16))
 REQUEST = Request(7, DIGEST, bytes(24), struct.pack("<2I", 1, 2), bytes(32))
 MESSAGES = {
-    "worker": [Hello(1, {"evo": "1"}, 4, "host"), Beat(), Bye(""), Answer(7, "compiled", 0.5, 0.25, bytes(32), b"cubin")],
+    "worker": [Hello(2, {"evo": "1"}, 4, "host"), Beat(), Bye(""), Answer(7, "compiled", 0.5, 0.25, bytes(32), b"cubin")],
     "run": [
         Welcome(1.0, 60.0),
         Refused("no"),
@@ -63,6 +63,26 @@ ALL = [(side, message) for side, messages in MESSAGES.items() for message in mes
 @pytest.mark.parametrize(("side", "message"), ALL, ids=lambda value: getattr(value, "KIND", value))
 def test_a_message_arrives_as_it_was_sent(side, message):
     assert decode(encode(message), ACCEPTED[side]) == message
+
+
+@pytest.mark.parametrize("size", [0, -1, 1, protocol.MAX_FRAME_BYTES])
+def test_data_of_any_size_arrive_though_frames_are_small(size):
+    """About one full frame, and two."""
+    blobs = [os.urandom(protocol.MAX_FRAME_BYTES + size) for _ in range(2)]
+    message = Shared("sm_90", 64, (), *blobs)
+    frames = encode(message)
+    assert max(map(len, frames)) == min(protocol.MAX_FRAME_BYTES, len(blobs[0]))
+    assert decode(frames, FROM_RUN) == message
+    for cut in range(1, len(frames)):
+        with pytest.raises(ProtocolError):
+            decode(frames[:cut], FROM_RUN)
+
+
+def test_a_message_beyond_the_bound_is_refused():
+    full = bytes(protocol.MAX_FRAME_BYTES)
+    frames = [header("shared", "sm_90", 64, ()), *[full] * (protocol.MAX_MESSAGE_BYTES // len(full)), b"", b"template"]
+    with pytest.raises(ProtocolError, match="size of a message"):
+        decode(frames, FROM_RUN)
 
 
 def test_the_largest_number_of_a_lease_is_accepted():
@@ -102,16 +122,16 @@ def header(*values) -> bytes:
         [b"\x91" * 10_000],
         [b"\xdd\xff\xff\xff\xff"],
         [header("beat").ljust(protocol.MAX_HEADER_BYTES + 1, b"\0")],
-        [header("hello", 1, {"evo": "1"}, 4)],
-        [header("hello", 1, {"evo": 1}, 4, "host")],
-        [header("hello", 1, {1: "1"}, 4, "host")],
-        [header("hello", 1, ["evo"], 4, "host")],
-        [header("hello", 1, {}, 0, "host")],
-        [header("hello", 1, {}, 10**9, "host")],
-        [header("hello", 1, {}, 1.5, "host")],
-        [header("hello", 1, {}, True, "host")],
-        [header("hello", 1, {}, 4, "two\nlines")],
-        [header("hello", 1, {}, 4, "x" * 2000)],
+        [header("hello", 2, {"evo": "1"}, 4)],
+        [header("hello", 2, {"evo": 1}, 4, "host")],
+        [header("hello", 2, {1: "1"}, 4, "host")],
+        [header("hello", 2, ["evo"], 4, "host")],
+        [header("hello", 2, {}, 0, "host")],
+        [header("hello", 2, {}, 10**9, "host")],
+        [header("hello", 2, {}, 1.5, "host")],
+        [header("hello", 2, {}, True, "host")],
+        [header("hello", 2, {}, 4, "two\nlines")],
+        [header("hello", 2, {}, 4, "x" * 2000)],
         [header("bye", None)],
         [header("answer", 7, "compiled", 0.0, 0.0, bytes(32))],
         [header("answer", -7, "compiled", 0.0, 0.0, bytes(32)), b""],
@@ -176,8 +196,8 @@ def test_whatever_comes_is_a_message_or_refused(kind, fields, blobs, side):
 
 def test_another_version_is_told_apart_from_garbage_however_its_hello_goes_on():
     for more in ([], [{"evo": "9"}, 4, "host"], ["something new", None]):
-        with pytest.raises(OtherProtocolError, match="speaks protocol 2, the run 1"):
-            decode([header("hello", 2, *more)], FROM_WORKER)
+        with pytest.raises(OtherProtocolError, match="speaks protocol 3, the run 2"):
+            decode([header("hello", 3, *more)], FROM_WORKER)
 
 
 def test_a_difference_in_versions_is_named_with_both():
@@ -211,7 +231,7 @@ def test_every_shared_part_changes_the_digest():
 def test_parts_that_unpack_to_too_much_are_refused(language):
     Shared("sm_90", 64, (), encode_language(language), b"pointwise-1").check_size()
     bomb = zlib.compress(bytes(protocol.MAX_UNPACKED_BYTES + 1), 1)
-    assert len(bomb) < protocol.MAX_FRAME_BYTES
+    assert len(bomb) < protocol.MAX_MESSAGE_BYTES
     for parts in ((bomb, b"pointwise-1"), (encode_language(language), b"ptx\0" + bomb)):
         with pytest.raises(ProtocolError, match="256 MiB"):
             Shared("sm_90", 64, (), *parts).check_size()

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import resource
 import socket
 import struct
 
 import pytest
+import zmq
 
 from evo.compile.farm import protocol, router
 from evo.compile.farm.keys import WorkerKeys, make_keys
-from evo.compile.farm.protocol import Hello, Refused
+from evo.compile.farm.protocol import Beat, Hello, Refused, Who
 from evo.compile.farm.server import CompileFarm
 from evo.compile.request import compile_request
 from evo.errors import UserError
 
-from .conftest import LIMIT_S
+from .conftest import LIMIT_S, wait_until
 
 
 def test_an_address_in_use_is_refused(open_farm):
@@ -76,6 +78,30 @@ def test_no_other_worker_gets_a_word_through(open_farm, peer_of, request_of, key
         assert "its key is not in the workers/ of this run's keys" in caplog.records[0].message
 
 
+def test_a_worker_whose_key_is_deleted_is_cut_off_and_its_requests_go_to_others(open_farm, peer_of, request_of, keys, caplog):
+    run, worker, _ = keys
+    farm = open_farm(keys=run, heartbeat_s=1.0)
+    traitor = peer_of(farm, worker)
+    traitor.hello(name="traitor")
+    future = farm.submit(compile_request, request_of())
+    request = traitor.request()
+    (run / "workers" / "worker.public").unlink()
+    while isinstance(refused := traitor.hears((Refused, Beat)), Beat):
+        pass
+    assert refused.reason == "its key is not, or no longer, in the workers/ of this run's keys"
+    traitor.say(traitor.answer_to(request))  # too late
+    traitor.say(Hello(protocol.PROTOCOL, protocol.versions(), 1, "traitor"))
+    while not isinstance(message := traitor.hears((Refused, Beat, Who)), Refused):
+        assert isinstance(message, (Beat, Who))
+    make_keys(run.parent, "good")
+    good = peer_of(farm, WorkerKeys.read(run.parent / "good"))
+    good.hello(name="good")
+    good.say(good.answer_to(good.request()))
+    good_key = zmq.curve_public(WorkerKeys.read(run.parent / "good").secret).decode()
+    compiled = future.result(LIMIT_S)
+    assert compiled.maker == good_key and farm.trusts(good_key)
+
+
 # ---- below the messages
 
 GREETING = b"\xff" + bytes(8) + b"\x7f\x03\x01" + b"NULL".ljust(20, b"\0") + bytes(32)
@@ -97,8 +123,7 @@ def answer_to_frame(farm: CompileFarm, size: int) -> bytes:
     connection, received = connect(farm), b""
     try:
         connection.sendall(b"\x02" + struct.pack(">Q", size))
-        for _ in range(0, size, 1 << 20):
-            connection.sendall(bytes(1 << 20))
+        connection.sendall(bytes(size))
         while b"refused" not in received and (more := connection.recv(4096)):
             received += more
     except ConnectionError:
@@ -116,6 +141,66 @@ def test_a_frame_beyond_the_bound_ends_its_connection_before_it_is_read(open_far
     connection.sendall(b"\x02" + struct.pack(">Q", 1 << 62))
     peer_of(farm).hello()
     connection.close()
+
+
+def has_ended(connection: socket.socket) -> bool:
+    """Whether the farm has ended a connection, whatever it has sent before."""
+    connection.setblocking(False)
+    try:
+        while connection.recv(4096):
+            pass
+    except BlockingIOError:
+        return False
+    except ConnectionError:
+        pass
+    return True
+
+
+def test_a_crowd_of_strangers_is_shed_from_the_oldest_on_and_workers_stay(open_farm, peer_of, monkeypatch):
+    monkeypatch.setattr(router, "MAX_STRANGERS", 20)
+    farm = open_farm()
+    worker = peer_of(farm)
+    worker.hello()
+    strangers = [connect(farm) for _ in range(50)]
+    wait_until(lambda: all(has_ended(stranger) for stranger in strangers[:30]))
+    assert not any(has_ended(stranger) for stranger in strangers[30:])
+    worker.say(Beat())
+    worker.hears(Beat)
+    late = peer_of(farm)
+    late.hello()
+    wait_until(lambda: farm.num_workers == 2)
+    for stranger in strangers:
+        stranger.close()
+
+
+def test_connections_leave_descriptors_for_the_rest_of_the_run(open_farm, peer_of, monkeypatch):
+    """As of a farm whose limit is reached by its own workers."""
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    monkeypatch.setattr(router, "OTHER_DESCRIPTORS", min(router.MAX_CONNECTIONS + router.OTHER_DESCRIPTORS, limits[1]) - 4)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (400, limits[1]))
+    try:
+        farm = open_farm()
+        assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] > 400
+        peers = [peer_of(farm) for _ in range(4)]
+        for peer in peers:
+            peer.hello()
+        strangers = [socket.create_connection(("127.0.0.1", int(farm.address.rpartition(":")[2])), LIMIT_S) for _ in range(20)]
+        wait_until(lambda: all(map(has_ended, strangers)))
+        wait_until(lambda: farm.num_workers == 4)
+        for stranger in strangers:
+            stranger.close()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+
+
+def test_a_handshake_that_does_not_end_is_ended(open_farm, monkeypatch):
+    monkeypatch.setattr(router, "HANDSHAKE_MS", 100)
+    farm = open_farm()
+    silent = socket.create_connection(("127.0.0.1", int(farm.address.rpartition(":")[2])), LIMIT_S)
+    silent.sendall(GREETING[:11])
+    while silent.recv(4096):
+        pass
+    silent.close()
 
 
 @pytest.mark.parametrize("content", [b"GET / HTTP/1.1\r\n\r\n", bytes(range(256)) * 8, b"\xff" * 4096])

@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from evo.compile.farm.schedule import MAX_LOSSES, Job, Schedule
+from evo.compile.farm.schedule import FIRST_SLOTS, MAX_LOSSES, Job, Schedule
 
 LEASE_S, LONGEST_S, PAUSE_S = 3.0, 100.0, 1.0
 
@@ -65,10 +65,10 @@ def test_only_the_holder_of_a_lease_answers_it_and_once(schedule):
     ((peer, number, _),) = schedule.assign(0.0)
     other = "b" if peer == "a" else "a"
     assert schedule.holds(peer, number) is job
-    assert schedule.holds(other, number) is schedule.answered(other, number) is None
-    assert schedule.answered(peer, number + 1) is None
-    assert schedule.answered(peer, number) is job
-    assert schedule.answered(peer, number) is None
+    assert schedule.holds(other, number) is schedule.answered(other, number, 0.0) is None
+    assert schedule.answered(peer, number + 1, 0.0) is None
+    assert schedule.answered(peer, number, 0.0) is job
+    assert schedule.answered(peer, number, 0.0) is None
 
 
 def test_a_silent_worker_is_lost_after_three_heartbeats_and_its_requests_go_to_others(schedule):
@@ -80,7 +80,7 @@ def test_a_silent_worker_is_lost_after_three_heartbeats_and_its_requests_go_to_o
     assert pass_time(schedule, LEASE_S, LEASE_S + 0.5, heard="b") == ["a"]
     assert schedule.leave("a", is_loss=True) == []
     assert assigned(schedule) == [("b", "x"), ("b", "y")]
-    assert schedule.answered("a", number) is None  # too late
+    assert schedule.answered("a", number, 0.0) is None  # too late
     assert not schedule.heard("a", 4.0)
 
 
@@ -143,7 +143,7 @@ def test_what_cannot_be_sent_goes_to_another_and_its_worker_gets_no_more_before_
         given.append((peer, job.content))
         schedule.unsent(peer, number)
     assert given == [("a", 0)]
-    assert schedule.num_waiting == 4 and schedule.cancel(first) is None
+    assert schedule.num_waiting == 4 and schedule.give_up(first) == []
     schedule.join("b", "host b", 1, 0.0)
     numbers = {(peer, job.content): number for peer, number, job in schedule.assign(0.0)}
     assert list(numbers) == [("b", 1), ("a", 2), ("a", 3)]
@@ -166,7 +166,7 @@ def test_what_failed_on_a_machine_and_cannot_be_sent_to_another_still_waits_for_
         schedule.join(name, name, 1, 0.0)
     submit(schedule, "x")
     ((_, number, job),) = schedule.assign(0.0)
-    schedule.answered("a", number)
+    schedule.answered("a", number, 0.0)
     assert not schedule.failed(job, "a")
     for peer, number, _ in schedule.assign(0.0):
         assert peer == "b"
@@ -180,9 +180,9 @@ def test_what_failed_on_many_machines_is_spread_over_idle_cores_of_others_before
         schedule.join(name, name, 3, 0.0)
     jobs = submit(schedule, *range(8))
     for peer, number, job in [*schedule.assign(0.0)]:
-        schedule.answered(peer, number)
+        schedule.answered(peer, number, 0.0)
         assert not schedule.failed(job, peer)
-    jobs[0].is_cancelled = True
+    jobs[0].is_over = True
     given = Counter((peer, job.failed_on) for peer, _, job in schedule.assign(0.0))
     assert given == {("b", "a"): 3, ("a", "b"): 4}
 
@@ -193,11 +193,11 @@ def test_a_failure_is_checked_by_another_machine(schedule):
     submit(schedule, "x")
     ((peer, number, job),) = schedule.assign(0.0)
     assert peer == "a1"
-    assert schedule.answered(peer, number)
+    assert schedule.answered(peer, number, 0.0)
     assert not schedule.failed(job, peer)
     ((peer, number, job),) = schedule.assign(0.0)
     assert peer == "b"
-    assert schedule.answered(peer, number)
+    assert schedule.answered(peer, number, 0.0)
     assert schedule.failed(job, peer)
     assert schedule.num_waiting == 0
 
@@ -207,7 +207,7 @@ def test_a_failure_counts_at_once_if_no_other_machine_is_there_or_it_is_the_runs
     schedule.join("a2", "a", 1, 0.0)
     (job,) = submit(schedule, "x")
     ((peer, number, _),) = schedule.assign(0.0)
-    schedule.answered(peer, number)
+    schedule.answered(peer, number, 0.0)
     assert schedule.failed(job, peer)
     schedule.join("own", "this machine", 1, 0.0, is_local=True)
     assert schedule.failed(Job("y"), "own")
@@ -218,7 +218,7 @@ def test_a_request_that_waits_for_another_machine_goes_back_if_there_is_none_any
     submit(schedule, "x")
     ((_, number, job),) = schedule.assign(0.0)
     schedule.join("b", "b", 1, 0.0)
-    schedule.answered("a", number)
+    schedule.answered("a", number, 0.0)
     assert not schedule.failed(job, "a")
     schedule.leave("b", is_loss=True)
     assert assigned(schedule) == [("a", "x")]
@@ -231,20 +231,99 @@ def test_the_runs_own_workers_are_never_lost(schedule):
     assert pass_time(schedule, 0.0, 10 * LONGEST_S) == []
 
 
-def test_a_request_that_is_cancelled_is_not_handed_out_and_one_that_is_held_ends_with_its_lease(schedule):
+def test_a_request_that_is_over_is_not_handed_out_and_one_that_is_held_ends_with_its_lease(schedule):
     schedule.join("a", "host a", 1, 0.0)
     held, next_one, waiting, _ = submit(schedule, "held", "next", "waiting", "last")
     (_, number, _), _ = schedule.assign(0.0)
-    assert schedule.cancel(waiting) is None
-    lease = schedule.cancel(held)
+    assert schedule.give_up(waiting) == []
+    (lease,) = schedule.give_up(held)
     assert (lease.peer, lease.number) == ("a", number)
     assert assigned(schedule) == []
-    assert schedule.answered("a", number) is held
+    assert schedule.answered("a", number, 0.0) is held
     assert assigned(schedule) == [("a", "last")]
-    assert schedule.cancel(next_one).peer == "a"
+    assert [lease.peer for lease in schedule.give_up(next_one)] == ["a"]
     assert schedule.leave("a", is_loss=True) == []
     schedule.join("b", "host b", 1, 0.0)
     assert assigned(schedule) == [("b", "last")]
+
+
+# ---- copies
+
+
+@pytest.fixture
+def late(schedule):
+    """The lease of `slow`, which holds "x" for 10 s, where answers usually take a second. `fast` is idle."""
+    schedule.join("slow", "a", 1, 0.0)
+    schedule.join("fast", "b", 1, 0.0)
+    submit(schedule, "x", "y")
+    leases = {peer: number for peer, number, _ in schedule.assign(0.0)}
+    assert schedule.answered("fast", leases["fast"], 1.0).content == "y"
+    pass_time(schedule, 0.0, 2.5, heard=("slow", "fast"))
+    assert assigned(schedule, 2.5) == []  # it is not late yet
+    pass_time(schedule, 2.5, 10.0, heard=("slow", "fast"))
+    return leases["slow"]
+
+
+def test_an_idle_worker_gets_a_copy_of_what_is_late_and_the_first_answer_counts(schedule, late):
+    ((peer, number, job),) = schedule.assign(10.0)
+    assert (peer, job.content, schedule.num_copies) == ("fast", "x", 1)
+    assert assigned(schedule, 10.0) == []  # one copy
+    assert schedule.answered("fast", number, 10.5) is job
+    assert [lease.number for lease in schedule.give_up(job)] == [late]
+    assert assigned(schedule, 10.5) == []
+    assert schedule.leave("slow", is_loss=True) == [] and assigned(schedule, 10.5) == []
+
+
+def test_a_request_whose_copy_is_lost_or_fails_is_still_its_first_workers(schedule, late):
+    ((_, number, job),) = schedule.assign(10.0)
+    schedule.answered("fast", number, 10.5)
+    assert not schedule.failed(job, "fast") and schedule.num_waiting == 0
+    assert schedule.answered("slow", late, 11.0) is job
+    assert schedule.failed(job, "slow")  # the second machine
+
+
+def test_a_request_with_a_copy_is_put_back_only_when_both_are_lost(schedule, late):
+    list(schedule.assign(10.0))
+    assert schedule.leave("slow", is_loss=True) == [] and schedule.num_waiting == 0
+    assert schedule.leave("fast", is_loss=True) == [] and schedule.num_waiting == 1
+
+
+def test_what_waits_comes_before_copies(schedule, late):
+    submit(schedule, "z")
+    assert assigned(schedule, 10.0) == [("fast", "z")]
+
+
+def test_a_worker_that_claims_thousands_of_slots_and_answers_nothing_gets_a_few_requests(schedule):
+    schedule.join("hog", "a", 4096, 0.0)
+    schedule.join("good", "b", 4, 0.0)
+    submit(schedule, *range(200))
+    held = [*schedule.assign(0.0)]
+    assert Counter(peer for peer, _, _ in held) == {"hog": FIRST_SLOTS + 1, "good": 5}
+    assert schedule.num_slots == FIRST_SLOTS + 4
+    held = [(peer, number) for peer, number, _ in held if peer == "good"]
+    now_s, done = 0.0, set()
+    while held:
+        peer, number = held.pop(0)
+        now_s += 0.1
+        job = schedule.answered(peer, number, now_s)
+        schedule.give_up(job)
+        done.add(job.content)
+        if not held and len(done) < 200:
+            pass_time(schedule, now_s, now_s + 5.0, heard=("hog", "good"))
+            now_s += 5.0
+        held += [(peer, number) for peer, number, _ in schedule.assign(now_s)]
+    assert done == set(range(200)) and schedule.num_copies == FIRST_SLOTS + 1
+
+
+def test_a_worker_that_answers_soon_holds_as_many_requests_as_it_claims(schedule):
+    schedule.join("a", "host a", 64, 0.0)
+    submit(schedule, *range(1000))
+    held = [*schedule.assign(0.0)]
+    for _ in range(56):
+        peer, number, _ = held.pop(0)
+        schedule.answered(peer, number, 0.1)
+        held += schedule.assign(0.1)
+    assert len(held) == 65 and schedule.num_slots == 64
 
 
 # ---- many workers
@@ -262,7 +341,7 @@ class Mischief:
         act()
         assert self.schedule.num_slots == sum(self.peers.values()) and self.schedule.num_workers == len(self.peers)
         for peer, number, job in self.schedule.assign(self.now_s):
-            assert peer in self.peers and not job.is_cancelled and not self.ends[job.content]
+            assert peer in self.peers and not job.is_over and not self.ends[job.content]
             self.leases.append((peer, number, job))
 
     def join(self):
@@ -285,11 +364,13 @@ class Mischief:
         if not self.leases:
             return
         peer, number, job = self.leases[self.random.randrange(-min(9, len(self.leases)), 0)]  # perhaps again, perhaps too late
-        answered = self.schedule.answered(peer, number)
+        answered = self.schedule.answered(peer, number, self.now_s)
         if answered is None:
             self.counts["dropped"] += 1
             return
         assert answered is job and peer in self.peers
+        if job.is_over:
+            return
         if self.random.random() > 0.1 or self.schedule.failed(job, peer):
             self.end(job)
 
@@ -305,11 +386,11 @@ class Mischief:
         waiting = [job for _, _, job in self.leases[-9:] if not self.ends[job.content]]
         if waiting:
             job = self.random.choice(waiting)
-            self.schedule.cancel(job)
             self.end(job)
 
     def end(self, job):
-        if not job.is_cancelled or not self.ends[job.content]:
+        if not job.is_over:
+            self.schedule.give_up(job)
             self.ends[job.content] += 1
 
 
@@ -324,4 +405,4 @@ def test_whatever_workers_do_each_request_ends_once(schedule, seed):
             break
         mischief.step()
     assert mischief.ends == Counter(range(500))
-    assert mischief.counts["lost"] > 10 and mischief.counts["dropped"] > 50
+    assert schedule.num_copies > 5 and mischief.counts["lost"] > 10 and mischief.counts["dropped"] > 50

@@ -14,6 +14,7 @@ import zmq
 from compile_cases import BAD, hang, programs, reject
 
 from evo.compile.farm import protocol, router, schedule, server
+from evo.compile.farm.keys import WorkerKeys, make_keys
 from evo.compile.farm.protocol import Answer, Beat, Bye, Cancel, Hello, Refused, Request, Shared, Welcome, Who, encode, seal
 from evo.compile.farm.server import CompileFarm
 from evo.compile.pool import WorkerDied
@@ -36,7 +37,8 @@ def test_a_request_is_fulfilled_by_a_worker_that_connects(open_farm, peer_of, re
     assert (compiled.compiler_s, compiled.emission_s) == (0.5, 0.25)
 
 
-def test_shared_parts_are_sent_once_a_worker_and_again_when_it_has_forgotten_them(open_farm, peer_of, request_of):
+def test_shared_parts_are_sent_once_a_worker_and_again_when_it_has_forgotten_them(open_farm, peer_of, request_of, monkeypatch):
+    monkeypatch.setattr(schedule, "FIRST_SLOTS", 100)
     farm = open_farm()
     peer = peer_of(farm)
     peer.hello(slots=100)
@@ -102,6 +104,66 @@ def test_a_wrong_answer_is_dropped_with_its_worker_and_the_request_goes_to_anoth
     good.hello(name="good")
     good.say(good.answer_to(good.request()))
     assert future.result(LIMIT_S).cubin == compile_request(request_of()).cubin
+
+
+@pytest.mark.parametrize("has_keys", [True, False])
+def test_a_wrong_cubin_is_found_its_worker_is_banned_and_what_it_made_is_not_trusted(
+    open_farm, peer_of, request_of, tmp_path, monkeypatch, caplog, has_keys
+):
+    monkeypatch.setattr(server, "CHECK_ONE_IN", 10**9)
+    run, folder = make_keys(tmp_path, "worker")
+    keys = WorkerKeys.read(folder) if has_keys else None
+    public = zmq.curve_public(keys.secret).decode() if keys else server.ANYBODY
+    farm = open_farm(keys=run if has_keys else None)
+    liar = peer_of(farm, keys)
+    liar.hello(name="liar")
+    wrong = compile_request(request_of(2, 5)).cubin  # well formed, and of another pair of programs
+    future = farm.submit(compile_request, request_of())
+    liar.say(liar.answer_to(liar.request(), content=wrong))
+    unchecked = future.result(LIMIT_S)
+    assert (unchecked.cubin, unchecked.maker, farm.trusts(public)) == (wrong, public, has_keys)
+
+    monkeypatch.setattr(server, "CHECK_ONE_IN", 1)
+    future = farm.submit(compile_request, request_of())
+    liar.say(liar.answer_to(liar.request(), content=wrong))
+    assert future.result(LIMIT_S) == compile_request(request_of())
+    assert liar.hears(Refused).reason == "it made a wrong cubin"
+    assert not farm.trusts(public) and farm.trusts("")
+    assert "the worker at liar made a wrong cubin, so it is banned" in caplog.records[0].message
+    liar.say(Beat())
+    liar.hears(Who)
+    if has_keys:
+        liar.say(Hello(protocol.PROTOCOL, protocol.versions(), 1, "another name"))
+        assert liar.hears(Refused).reason == server.NO_LONGER
+
+
+def test_a_right_cubin_that_is_checked_is_its_workers(open_farm, peer_of, request_of, monkeypatch):
+    monkeypatch.setattr(server, "CHECK_ONE_IN", 1)
+    farm = open_farm()
+    peer = peer_of(farm)
+    peer.hello()
+    future = farm.submit(compile_request, request_of())
+    peer.say(peer.answer_to(peer.request()))
+    compiled = future.result(LIMIT_S)
+    assert (compiled.cubin, compiled.maker) == (compile_request(request_of()).cubin, server.ANYBODY)
+    assert farm.status() == {"workers": 1, "lost": 0, "late": 0}
+
+
+def test_the_first_answer_counts_and_the_other_worker_is_told(open_farm, peer_of, request_of, monkeypatch):
+    for name in ("LATE_S", "LATE_TIMES"):
+        monkeypatch.setattr(schedule, name, 0.0)
+    farm = open_farm()
+    slow, fast = peer_of(farm), peer_of(farm)
+    slow.hello(name="slow")
+    future = farm.submit(compile_request, request_of())
+    held = slow.request()
+    fast.hello(name="fast")
+    copy = fast.request()
+    assert copy.words == held.words and copy.lease != held.lease
+    fast.say(fast.answer_to(copy))
+    assert future.result(LIMIT_S) == compile_request(request_of())
+    assert slow.hears(Cancel).lease == held.lease
+    assert farm.status()["late"] == 1
 
 
 GARBAGE = [[b"\xc1\xff"], [b""], [b"x" * 20_000], [b"\x91\xa5hello"], encode(Welcome(1.0, 1.0)), [*encode(Beat()), b"more"]]
@@ -270,6 +332,7 @@ def test_a_worker_that_reads_nothing_holds_up_nobody(open_farm, peer_of, request
 
 def test_a_worker_that_is_sent_more_than_its_buffers_hold_is_not_lost(open_farm, peer_of, request_of, monkeypatch):
     monkeypatch.setattr(router, "MAX_MESSAGES", 4)
+    monkeypatch.setattr(schedule, "FIRST_SLOTS", 4096)
     farm = open_farm()
     futures = [farm.submit(compile_request, request_of(1, i % 8)) for i in range(300)]
     peer = peer_of(farm)
