@@ -9,7 +9,7 @@ import pytest
 
 import evo
 from evo.config import load_config, make_config
-from evo.evaluate import Status
+from evo.evaluate import Evaluation, Status
 from evo.evaluate.cpu import CpuEvaluator
 from evo.instructions import shipped_instruction_set
 from evo.language.batch import Batch
@@ -22,11 +22,14 @@ X, Z = RNG.uniform(0.5, 2.0, (2, 50))
 TARGET = 3.0 * X * Z + RNG.normal(size=50)
 
 
-def status_of(text: str, **options) -> Status:
-    task = evo.RegressionTask({"x": X}, TARGET, **options)
+def evaluate(task: evo.RegressionTask, *texts: str) -> Evaluation:
     language = Language(shipped_instruction_set("default"), tuple(task.inputs.items()), tuple(task.outputs.items()))
-    batch = Batch.analyze(language.lowering, parse_program(language, text, "test", 32)[None])
-    return CpuEvaluator(language, task, 1).evaluate(batch).status[0]
+    words = np.stack([parse_program(language, text, "test", 32) for text in texts])
+    return CpuEvaluator(language, task, 1).evaluate(Batch.analyze(language.lowering, words))
+
+
+def status_of(text: str, **options) -> Status:
+    return evaluate(evo.RegressionTask({"x": X}, TARGET, **options), text).status[0]
 
 
 def test_the_defaults_are_those_of_the_shipped_config():
@@ -40,6 +43,21 @@ def test_a_box_says_where_formulas_must_be_finite():
     text, wide = "%x rcp_approx_ftz_f32", {"x": (0.0, 1000.0)}
     assert status_of(text) == Status.OK and status_of(text, box={"x": (-1.0, 2.0)}) == Status.NONFINITE
     assert status_of("%x", box=wide) == Status.NONFINITE and status_of("%x", box=wide, max_spread=0.0) == Status.OK
+
+
+def test_formulas_without_a_value_at_zero_between_rows_share_one_shape():
+    """sin(x)/x and x0/x1*x1 are accepted, since limits fill their gaps; none of them takes a place of formulas without gaps."""
+    grid = np.arange(-4.9, 5.0, 0.2)
+    sinc = evo.RegressionTask({"x": grid}, np.sin(grid) / grid)
+    found = evaluate(sinc, "%x %x sin_approx_ftz_f32 div_approx_ftz_f32", "%x cos_approx_ftz_f32")
+    assert (found.status == Status.OK).all() and found.objective[0] > 6
+    assert found.measures[0, 1] == 0.0 < found.measures[1, 1]
+    rows = np.random.default_rng(2).uniform(-1.0, 1.0, (5, 200))
+    sums = evo.RegressionTask({f"x{i}": row for i, row in enumerate(rows)}, rows.sum(axis=0))
+    gaps = (f"%x{i} %x0 %x{i} mul_ftz_f32 div_approx_ftz_f32" for i in range(1, 5))
+    found = evaluate(sums, "%x0", *gaps)
+    assert (found.status == Status.OK).all()
+    assert found.measures[0, 1] > 0.0 == found.measures[1:, 1].max()
 
 
 def test_a_target_that_is_the_same_everywhere_is_refused():
