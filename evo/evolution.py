@@ -21,6 +21,7 @@ from evo.config import RunConfig, make_config
 from evo.errors import UserError
 from evo.evaluate.cpu import without_cpu_meaning
 from evo.instructions import SHIPPED, load_instruction_set, shipped_instruction_set
+from evo.language.formula import scaling_notes
 from evo.language.program import Language, format_program
 from evo.report.progress import progress_of
 from evo.report.result import Result
@@ -208,6 +209,8 @@ def make_search(caller: str, data: dict[str, Any], task: Task | None) -> Search:
     problem = problem_of(config, task) if task else load_problem(config)
     search = Search(problem)
     search.choose_backend(_warn)
+    for line in scaling_notes(problem.task.input_scaling()):
+        _warn(line)
     return search
 
 

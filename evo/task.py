@@ -204,8 +204,19 @@ class Task:
         Both are `(batch_size,)` numbers. Exports, predictions and printed formulas apply them. Outputs without a pair stay as
         they are.
 
+        A task that scales predicts by formulas of real numbers: outputs, exports and predictions are computed in float64, by the
+        functions themselves in place of instructions that approximate them, where there are such.
+
         Args:
-            outputs: at `points()`, as `score` gets them without a reduction.
+            outputs: at `points()`, as `score` gets them without a reduction, but in float64.
+        """
+        return {}
+
+    def input_scaling(self) -> dict[str, tuple[float, float]]:
+        """If what a program reads is not an input but `(input - offset) / scale`: input -> (offset, scale).
+
+        `points`, `check_points` and `report_points` are what programs read; predictions, exports and printed formulas take the
+        input itself, and so does `read_points`.
         """
         return {}
 
@@ -226,7 +237,7 @@ class Task:
     # A task that reads data defines this as well.
 
     def read_points(self, path: Path) -> dict[str, NDArray[Any]]:
-        """As `points`, from a user's file without targets, such as the rows of a table that `evo predict` is given.
+        """As `points`, but before `input_scaling`, from a user's file without targets, such as a table for `evo predict`.
 
         Raises:
             UserError: the file cannot be read, or does not have what the inputs need.

@@ -21,6 +21,7 @@ EXPORT_FORMATS = ("ptx", "cuda", "c", "python", "sympy", "latex", "json")
 @terminal.best_option
 @terminal.front_option
 @click.option("--arch", default="sm_90", show_default=True, help="GPU architecture of PTX and CUDA.")
+@terminal.precision_option
 @click.option("--output", type=PATH, help="File, or folder of a front.  [default: standard output]")
 @terminal.set_shown_key
 def export(
@@ -30,6 +31,7 @@ def export(
     best: bool,
     front: bool,
     arch: str,
+    precision: int | None,
     output: Path | None,
     overrides: tuple[str, ...],
 ) -> None:
@@ -40,10 +42,14 @@ def export(
     from evo.report.export.formats import export_elites
 
     terminal.check_one_of({"--cell": cell is not None, "--best": best, "--front": front})
+    if precision is not None and format_name not in ("sympy", "latex"):
+        raise UserError(
+            f"--precision: rounds sympy and latex for display; a {format_name} export computes, so it keeps all digits"
+        )
     if front and output is None and format_name != "json":
         raise UserError("--front: name the folder of its files: --output FOLDER")
     target = output and output.absolute()  # before the task's code runs, which may change the working folder
-    exported = export_elites(view(run_folder, overrides), format_name, cell=cell, front=front, arch=arch)
+    exported = export_elites(view(run_folder, overrides), format_name, cell=cell, front=front, arch=arch, precision=precision)
     for note in exported.notes:
         warn(note)
     if output is None or target is None:

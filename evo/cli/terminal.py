@@ -90,6 +90,9 @@ set_shown_key = set_option("Override a key that changes no result.")
 cell_option = click.option("--cell", metavar="I,J", help="The elite in this cell of the grid (or with this cell number).")
 best_option = click.option("--best", is_flag=True, help="The elite with the highest objective; the default.")
 front_option = click.option("--front", is_flag=True, help="Each elite of the front, as evo show --front lists them.")
+precision_option = click.option(
+    "--precision", type=click.IntRange(1, 17), help="Significant digits of numbers in formulas, for display.  [default: all]"
+)
 quiet_option = click.option(
     "--quiet",
     "-q",

@@ -41,9 +41,17 @@ def list_runs_below(folder: Path, as_json: bool) -> None:
 @click.option(
     "--csv", "csv_file", metavar="[FILE]", is_flag=False, flag_value="-", help="All elites as CSV.  [FILE: standard output]"
 )
+@terminal.precision_option
 @terminal.set_shown_key
 def show(
-    run_folder: Path, cell: str | None, front: bool, lineage: bool, failed: bool, csv_file: str | None, overrides: tuple[str, ...]
+    run_folder: Path,
+    cell: str | None,
+    front: bool,
+    lineage: bool,
+    failed: bool,
+    csv_file: str | None,
+    precision: int | None,
+    overrides: tuple[str, ...],
 ) -> None:
     """Print an elite of the run in folder RUN.
 
@@ -68,9 +76,9 @@ def show(
     elif lineage:
         text = describe_lineage(run, cell)
     elif front:
-        text = describe_front(run, shutil.get_terminal_size().columns if sys.stdout.isatty() else None)
+        text = describe_front(run, shutil.get_terminal_size().columns if sys.stdout.isatty() else None, precision)
     else:
-        text = describe_failed(run) if failed else describe_elite(run, cell)
+        text = describe_failed(run) if failed else describe_elite(run, cell, precision)
     click.echo(text, nl=False)
 
 

@@ -1,7 +1,7 @@
 """A program as expressions: the DAG of its lowered form, and how that DAG becomes lines of text.
 
 Owns names, parentheses and local variables in these lines, and the styles of people and of SymPy. Knows nothing of runs, tasks or
-files; source.py has the styles of programming languages.
+files; source.py has the styles of programming languages, formula.py makes an expression one of real numbers.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import keyword
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
 
@@ -20,17 +20,20 @@ from evo.instructions.description import Semantics
 from evo.language.program import Language
 from evo.native.stack_ptx import NO_VALUE, NodeKind
 
+REAL = "real"  # type of a number that is computed in float64 and has no PTX type
+CAST = "cast"  # name of what makes an f32 a real number, or the other way round
 MAX_DEPTH = 6  # of operations within a line; a deeper one becomes a line of its own
 _ATOM = 9  # precedence of names, calls and numbers
 
 
 @dataclass(frozen=True)
 class Value:
-    """A value of a program. type: a PTX type such as `f32`.
+    """A value of a program. type: a PTX type such as `f32`, or REAL.
 
-    kind: of its node. name: of an input or special register, or an instruction. ptx: of an instruction, in full. operands:
-    indices of values. bits: of a constant. result: which of its node's results it is, of `num_results`. has_vectors: whether the
-    instruction takes or gives vectors. semantics: of an instruction.
+    kind: of its node. name: of an input or special register, or an instruction. ptx: of an instruction, in full; empty: a
+    function of real numbers stands for it. operands: indices of values. bits: of a constant; of a real number, as float64.
+    result: which of its node's results it is, of `num_results`. has_vectors: whether the instruction takes or gives vectors.
+    semantics: of an instruction.
     """
 
     kind: NodeKind
@@ -49,20 +52,18 @@ class Value:
 class Expression:
     """What a program computes.
 
-    inputs, outputs: (name, PTX type), as the task declares them. values: each after its operands. results: for each output the
-    index of its value; None: the program leaves none, and the output is zero. scaling: output -> (offset, scale) of those that
-    stand for `offset + scale * output`, a number of type f64.
+    inputs, outputs: (name, type), as the task declares them, or REAL. values: each after its operands. results: for each output
+    the index of its value; None: the program leaves none, and the output is zero.
     """
 
     inputs: tuple[tuple[str, str], ...]
     outputs: tuple[tuple[str, str], ...]
     values: tuple[Value, ...]
     results: tuple[int | None, ...]
-    scaling: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
     def instructions(self) -> dict[str, str]:
         """Name -> PTX of the instructions, in order of their first use."""
-        return {value.name: value.ptx for value in self.values if value.kind == NodeKind.PTX}
+        return {value.name: value.ptx for value in self.values if value.ptx}
 
     def num_uses(self) -> list[int]:
         """How often each value is an operand or a result."""
@@ -116,15 +117,12 @@ class Style:
     """How values are written.
 
     form: of an instruction, a formula of its operands a, b and c; empty: it is written as a call. call: what stands for an
-    instruction without a form; None: it is refused. constant: of a type and its bits. number: of type f64. widened: template that
-    makes it of an f32.
+    instruction without a form; None: it is refused. constant: of a type and its bits.
     """
 
-    form: Callable[[Semantics], str]
+    form: Callable[[Value], str]
     call: Callable[[Value], str] | None
     constant: Callable[[str, int], str]
-    number: Callable[[float], str]
-    widened: str = "{}"
     reserved: frozenset[str] = frozenset()
 
 
@@ -156,18 +154,17 @@ def lines_of(expression: Expression, style: Style) -> Lines:
     uses = expression.num_uses()
     texts: list[tuple[str, int, int]] = []  # text, precedence, depth
     written: list[tuple[str, str, str]] = []
-    for value, num_uses in zip(expression.values, uses, strict=True):
+    for index, (value, num_uses) in enumerate(zip(expression.values, uses, strict=True)):
         text, precedence, depth = _text(value, texts, names, style)
-        if value.kind == NodeKind.PTX and (num_uses > 1 or depth > MAX_DEPTH):
+        is_deep = depth > MAX_DEPTH and index not in expression.results
+        if value.kind == NodeKind.PTX and (num_uses > 1 or is_deep):
             name = identifier(f"t{len(written)}", taken)
             written.append((name, value.type, text))
             text, precedence, depth = name, _ATOM, 0
         texts.append((text, precedence, depth))
     outputs = []
-    for (name, type_name), result in zip(expression.outputs, expression.results, strict=True):
-        output = (style.constant(type_name, 0), _ATOM, 0) if result is None else texts[result]
-        scaling = expression.scaling.get(name)
-        outputs.append(_scaled(output, *scaling, style) if scaling else output[0])
+    for (_, type_name), result in zip(expression.outputs, expression.results, strict=True):
+        outputs.append(style.constant(type_name, 0) if result is None else texts[result][0])
     return Lines(tuple(names.values()), tuple(written), tuple(outputs))
 
 
@@ -178,7 +175,9 @@ def _text(value: Value, texts: list[tuple[str, int, int]], names: dict[str, str]
         text = style.constant(value.type, value.bits)
         return text, _ATOM if not text.startswith("-") else _NEGATIVE, 0
     depth = 1 + max((texts[operand][2] for operand in value.operands), default=0)
-    form = style.form(value.semantics)
+    form = style.form(value)
+    if form == "a":
+        return texts[value.operands[0]]
     if form:
         template, precedence = _template(form)
         parts = [_operand(texts[operand], template, index, precedence) for index, operand in enumerate(value.operands)]
@@ -202,12 +201,6 @@ def _operand(operand: tuple[str, int, int], template: str, index: int, precedenc
     is_right = index > 0 or not template.startswith("{0}")
     needs = own < precedence or (is_right and own == precedence) or (is_right and own == _NEGATIVE)
     return f"({text})" if needs and precedence < _ATOM else text
-
-
-def _scaled(output: tuple[str, int, int], offset: float, scale: float, style: Style) -> str:
-    sign = "-" if scale < 0 else "+"
-    factor = style.widened.format(_operand(output, "{0}*{1}", 1, _PRODUCT))
-    return f"{style.number(offset)} {sign} {style.number(abs(scale))}*{factor}"
 
 
 _PRODUCT = 4
@@ -247,35 +240,50 @@ SYMPY_NAMES = ("Abs", "Add", "Float", "Lt", "Max", "Min", "Mul", "Piecewise", "P
 
 
 def plain_constant(type_name: str, bits: int) -> str:
-    """A number as people write it: the shortest that gives the same float32."""
+    """A number as people write it: the shortest that gives the same float32 or, of a real number, float64."""
     if type_name == "f32":
         return str(np.uint32(bits).view(np.float32)).removesuffix(".0")
+    if type_name == REAL:
+        return short_number(number_of(bits))
     if type_name == "pred":
         return "true" if bits else "false"
     return str(bits - (1 << 32) if type_name == "s32" and bits >> 31 else bits)
 
 
+def number_of(bits: int) -> float:
+    """The real number with these bits."""
+    return float(np.uint64(bits).view(np.float64))
+
+
+def short_number(number: float) -> str:
+    """The shortest decimal of a float64, such as 1.7e9; 123000 stays as it is."""
+    plain = repr(number).removesuffix(".0")
+    if not np.isfinite(number):
+        return plain
+    mantissa, _, exponent = np.format_float_scientific(number, trim="-").partition("e")
+    scientific = f"{mantissa}e{int(exponent)}"
+    return scientific if "e" in plain or len(scientific) < len(plain) - 3 else plain
+
+
 def _sympy_constant(type_name: str, bits: int) -> str:
     text = plain_constant(type_name, bits)
-    if type_name == "f32":
-        if not np.isfinite(np.uint32(bits).view(np.float32)):
+    if type_name in ("f32", REAL):
+        if not np.isfinite(float(text)):
             raise Unsupported(f"the constant {text}")
         return f"Float('{text}')"
     return text
 
 
 INFIX = Style(
-    lambda semantics: semantics.infix,
+    lambda value: value.semantics.infix,
     lambda value: f"{value.name}_{value.result}" if value.num_results > 1 else value.name,
     plain_constant,
-    lambda number: f"{number:.9g}",
 )
 SYMPY = Style(
-    lambda semantics: semantics.sympy or semantics.infix,
+    lambda value: value.semantics.sympy or value.semantics.infix,
     None,
     _sympy_constant,
-    lambda number: f"Float('{number!r}')",
-    reserved=frozenset({*SYMPY_NAMES, "Symbol", "outputs", "sympy", "true", "false"}),
+    reserved=frozenset({*SYMPY_NAMES, "Symbol", "distribute", "outputs", "sympy", "true", "false"}),
 )
 
 

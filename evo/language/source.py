@@ -4,7 +4,7 @@ Owns these texts. Knows nothing of runs, tasks or files, and runs nothing; defin
 
 A program becomes a function `program`. In Python it takes an array or a number for each input and returns the outputs in order;
 in C and CUDA it takes a value for each input and a pointer for each output, and signed integers are passed as unsigned ones.
-Outputs with a scaling are float64.
+Formulas of real numbers (formula.py) are computed in float64.
 """
 
 from __future__ import annotations
@@ -15,15 +15,16 @@ from collections.abc import Callable, Iterable, Mapping
 import numpy as np
 
 from evo.language.definitions import c_definitions, function_name, python_definitions
-from evo.language.expression import Expression, Lines, Style, Unsupported, Value, lines_of
+from evo.language.expression import CAST, REAL, Expression, Lines, Style, Unsupported, Value, lines_of, number_of
+from evo.language.formula import FUNCTIONS, real_form
 from evo.native.stack_ptx import NodeKind
 
 
 def python_source(expression: Expression, comment: str) -> str:
     """A Python module with the function `program`; it needs NumPy 2. Raises Unsupported."""
     definitions = python_definitions()
-    lines = lines_of(expression, _calls(definitions.texts, _python_constant, "Any", "np.asarray({}, np.float64)"))
-    as_array = {"f32": "np.asarray({}, np.float32)", "u32": "np.asarray({}, np.uint32)"}
+    lines = lines_of(expression, _calls(definitions.texts, _python_constant, "Any", _PYTHON))
+    as_array = {"f32": "np.asarray({}, np.float32)", "u32": "np.asarray({}, np.uint32)", REAL: "np.asarray({}, np.float64)"}
     as_array["s32"] = "np.asarray({}, np.int32).view(np.uint32)"
     body = [
         f"{name} = {as_array[type_name].format(name)}"
@@ -50,11 +51,12 @@ def python_source(expression: Expression, comment: str) -> str:
 def c_source(expression: Expression, comment: str) -> str:
     """A C99 file with the function `program`. Raises Unsupported."""
     definitions = c_definitions()
-    lines = lines_of(expression, _calls(definitions.texts, _c_constant, "", "(double)({})"))
+    lines = lines_of(expression, _calls(definitions.texts, _c_constant, _C_NAMES, _C))
     parts = [
         f"/*\n{_comment_lines(comment)} */",
         "#include <math.h>\n#include <stdbool.h>\n#include <stdint.h>\n#include <string.h>",
         *definitions.closure(_words(lines)),
+        *_chooses(lines, "static inline"),
         _c_function("void", expression, lines, _C_TYPES),
     ]
     return "\n\n".join(parts) + "\n"
@@ -64,14 +66,15 @@ def cuda_source(expression: Expression, comment: str) -> str:
     """CUDA with the device function `program`: each instruction is inline PTX. Raises Unsupported."""
     wrappers: dict[str, str] = {}
     for value in expression.values:
-        if value.kind == NodeKind.PTX:
+        if value.ptx:
             wrappers.setdefault(_wrapper_name(value), _wrapper(value, expression))
-    style = _calls(wrappers, _cuda_constant, "float bool", "(double)({})", _wrapper_name)
-    lines = lines_of(expression, style)
+    lines = lines_of(expression, _calls(wrappers, _cuda_constant, f"float bool {_C_NAMES}", _C, _wrapper_name))
+    inlined = "static __device__ __forceinline__"
     parts = [
         f"/*\n{_comment_lines(comment)} */",
         *wrappers.values(),
-        _c_function("static __device__ __forceinline__ void", expression, lines, _CUDA_TYPES),
+        *_chooses(lines, inlined),
+        _c_function(f"{inlined} void", expression, lines, _CUDA_TYPES),
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -80,22 +83,38 @@ def _words(lines: Lines) -> list[str]:
     return re.findall(r"\w+", " ".join([*(text for _, _, text in lines.locals), *lines.outputs]))
 
 
+_PYTHON, _C = 0, 1
+_CASTS = {"f32": ("np.float32", "(float)"), REAL: ("np.float64", "(double)")}
+_C_NAMES = " ".join(name for _, name in FUNCTIONS.values())
+
+
 def _calls(
     known: Iterable[str],
     constant: Callable[[str, int], str],
     reserved: str,
-    widened: str,
+    language: int,
     name_of: Callable[[Value], str] = lambda value: function_name(value.ptx),
 ) -> Style:
-    """Calls of definitions; what has none is refused."""
+    """Calls of definitions; what has none is refused. What is no instruction is the language's own function of real numbers."""
     names = frozenset(known)
 
+    def form(value: Value) -> str:
+        return "" if value.ptx or value.name == CAST else real_form(value.semantics, language)
+
     def call(value: Value) -> str:
+        if value.name == CAST:
+            return _CASTS[value.type][language]
         if value.kind != NodeKind.PTX or value.has_vectors or name_of(value) not in names:
             raise Unsupported(value.name)
         return name_of(value)
 
-    return Style(lambda _: "", call, constant, repr, widened, names | {*reserved.split()})
+    return Style(form, call, constant, names | {*reserved.split()})
+
+
+def _chooses(lines: Lines, head: str) -> list[str]:
+    """What C has an operator for, as a function."""
+    text = f"{head} double choose(bool condition, double a, double b) {{ return condition ? a : b; }}"
+    return [text] if "choose" in _words(lines) else []
 
 
 def _comment_lines(comment: str) -> str:
@@ -105,12 +124,13 @@ def _comment_lines(comment: str) -> str:
 # ---- C and CUDA ----
 
 
-_C_TYPES = {"f32": "float", "u32": "uint32_t", "s32": "uint32_t", "pred": "bool"}
+_C_TYPES = {"f32": "float", "u32": "uint32_t", "s32": "uint32_t", "pred": "bool", REAL: "double"}
 _CUDA_TYPES = {
     **dict.fromkeys(("u32", "s32", "b32"), "unsigned int"),
     **dict.fromkeys(("u64", "s64", "b64"), "unsigned long long"),
     "f32": "float",
     "f64": "double",
+    REAL: "double",
     "pred": "bool",
 }
 _CONSTRAINTS = {"float": "f", "double": "d", "unsigned int": "r", "unsigned long long": "l"}
@@ -127,7 +147,7 @@ def _c_function(head: str, expression: Expression, lines: Lines, types: Mapping[
             target += "_"
         taken.add(target)
         targets.append(target)
-        parameters.append(f"{'double' if name in expression.scaling else types[type_name]} *{target}")
+        parameters.append(f"{types[type_name]} *{target}")
     body = [f"const {types[type_name]} {name} = {text};" for name, type_name, text in lines.locals]
     body += [f"*{target} = {text};" for target, text in zip(targets, lines.outputs, strict=True)]
     unused = [f"(void){name};" for name in lines.inputs if not any(re.search(rf"\b{name}\b", line) for line in body)]
@@ -177,6 +197,9 @@ def _number(bits: int) -> str | None:
 
 
 def _python_constant(type_name: str, bits: int) -> str:
+    if type_name == REAL:
+        shortest = repr(number_of(bits))
+        return shortest.replace("inf", "np.inf").replace("nan", "np.nan")
     if type_name == "f32":
         number = _number(bits)
         return f"np.float32({number})" if number else f"f32(0x{bits:08x})"
@@ -184,6 +207,9 @@ def _python_constant(type_name: str, bits: int) -> str:
 
 
 def _c_constant(type_name: str, bits: int) -> str:
+    if type_name == REAL:
+        shortest = repr(number_of(bits))
+        return {"inf": "(1.0/0.0)", "-inf": "(-1.0/0.0)", "nan": "(0.0/0.0)"}.get(shortest, shortest)
     if type_name == "f32":
         number = _number(bits)
         return f"{number}f" if number else f"f32(0x{bits:08x}u)"

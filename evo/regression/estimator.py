@@ -6,7 +6,6 @@ those of `evo.regression.task`. Slightly long, since the class documents each pa
 
 from __future__ import annotations
 
-import re
 import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import closing
@@ -27,13 +26,13 @@ from evo.errors import UserError
 from evo.evolution import make_search
 from evo.instructions import shipped_instruction_set
 from evo.language.expression import INFIX, Expression, expression_of, lines_of
+from evo.language.formula import evaluate, formula_of
 from evo.language.program import Language, word
-from evo.native.ptx_vm import VirtualMachine
 from evo.native.stack_ptx import NodeKind
 from evo.native.stack_ptx_words import WordType
 from evo.native.vary import program_lengths
 from evo.regression.defaults import FUNCTIONS, PROGRAM, SEARCH, VOCABULARY
-from evo.regression.task import RegressionTask, output_name
+from evo.regression.task import ROUNDING, RegressionTask, output_name
 
 if TYPE_CHECKING:
     from evo.search.archives.elites import Elites
@@ -42,6 +41,7 @@ MAX_FEATURES = 1024  # the time to set up a language grows with their square
 MAX_REPEATED = 4  # times the rows: integer weights repeat rows up to here, beyond they are factors
 MIN_BATCH, MAX_POINTS = 128, 1 << 27  # programs of a generation, if their number times that of rows exceeds MAX_POINTS
 CHUNK_ROWS = 1 << 16  # that are predicted in one go
+MAX_DIGITS = 17  # of a float64
 MAX_WRITTEN_OUT = 5000  # operations of an expression for SymPy
 WORST_LOSS = 1.5  # times the least: of an equation that may be "best", as in PySR
 LEAST_LOSS = 1e-300  # below which logarithms of losses end
@@ -52,8 +52,9 @@ SELECTIONS = ("best", "accuracy", "score")
 class SymbolicRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """Finds formulas for a target by MAP-Elites, and keeps those than which none is both simpler and more accurate.
 
-    Each formula is `offset + scale * program`, fitted by least squares. Programs run in float32, by the same virtual machine for
-    `fit` and `predict`. The order of rows does not matter.
+    Each formula is `offset + scale * program`, fitted by least squares. The search runs programs in float32; `equations_`,
+    `sympy`, `latex` and `predict` are one formula, in float64. Features that float32 cannot hold, such as time stamps, are moved
+    and scaled for the search alone; a warning names them. The order of rows does not matter.
 
     Args:
         max_time: seconds after which the search ends; None: `max_evaluations` decides.
@@ -105,7 +106,7 @@ class SymbolicRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  #
         """Searches for formulas.
 
         Args:
-            X: `(n_samples, n_features)`, finite in float32.
+            X: `(n_samples, n_features)`.
             y: `(n_samples,)`.
             sample_weight: `(n_samples,)` factors of squared errors, from 0 on. Rows of weight 0 do not count.
 
@@ -113,7 +114,7 @@ class SymbolicRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  #
             ValueError: a parameter or the data is wrong.
         """
         self._check_parameters()
-        columns, target = validate_data(self, X, y, dtype=np.float32, y_numeric=True, ensure_min_samples=2)
+        columns, target = validate_data(self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=2)
         if columns.shape[1] > MAX_FEATURES:
             raise ValueError(
                 f"X has {columns.shape[1]} features, SymbolicRegressor takes at most {MAX_FEATURES}; select some first"
@@ -124,16 +125,22 @@ class SymbolicRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  #
         earlier: NDArray[np.uint64] | None = None
         if self.warm_start and len(getattr(self, "_inputs", ())) == columns.shape[1]:
             earlier = self._elites
+        known_scaling = getattr(self, "_input_scaling", {})
         self._inputs = _identifiers(getattr(self, "feature_names_in_", [f"x{i}" for i in range(columns.shape[1])]))
         self._mean = float(np.average(target, weights=weights))
         self._elites: NDArray[np.uint64] = np.zeros((0, 1), np.uint64)
-        self.n_evaluations_ = 0
-        self.n_generations_: int = self.n_generations_ if earlier is not None else 0
+        self._input_scaling: dict[str, tuple[float, float]] = {}
         task = None
         words = np.array([[word(WordType.CONSTANT), word(WordType.RETURN)]], np.uint64)  # 0
         if np.average((target - self._mean) ** 2, weights=weights) > 0:
             train = dict(zip(self._inputs, columns.T, strict=True))
             task = RegressionTask(train, target, max_spread=self.max_spread, weights=weights)
+            self._input_scaling = task.input_scaling()
+        if self._input_scaling != known_scaling:
+            earlier = None  # programs of other units
+        self.n_evaluations_ = 0
+        self.n_generations_: int = self.n_generations_ if earlier is not None else 0
+        if task:
             elites = self._search(config, task, earlier)
             if len(elites):
                 words = elites.solution[:, : int(program_lengths(elites.solution).max()) + 1]
@@ -155,12 +162,8 @@ class SymbolicRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  #
             `(n_samples,)`, always finite.
         """
         check_is_fitted(self)
-        columns = validate_data(self, X, dtype=np.float32, reset=False)
-        row = self._row(index)
-        values = self._run(self._words[row : row + 1], columns)[0].astype(np.float64)
-        offset, scale = self._scaling[row]
-        with np.errstate(all="ignore"):
-            predicted = offset + scale * values
+        columns = validate_data(self, X, dtype=np.float64, reset=False)
+        predicted = self._run(self._formula(self._row(index)), columns)
         return np.where(np.isfinite(predicted), predicted, self._mean)
 
     def get_best(self) -> pd.Series:
@@ -168,32 +171,33 @@ class SymbolicRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  #
         check_is_fitted(self)
         return self.equations_.loc[self._row(None)]
 
-    def sympy(self, index: int | None = None) -> Any:
-        """An equation as an expression of SymPy (`pip install 'evo-ptx[sympy]'`). It computes in real numbers, without rounding.
+    def sympy(self, index: int | None = None, precision: int | None = None) -> Any:
+        """An equation as an expression of SymPy (`pip install 'evo-ptx[sympy]'`). It computes what `predict` does.
 
         Args:
             index: as in `predict`.
+            precision: significant digits that its numbers are rounded to, for display; None: all.
 
         Raises:
             UserError: SymPy is missing.
-            ValueError: the equation is far too long where it is written out.
+            ValueError: the equation is far too long where it is written out, or the precision is no number of digits.
         """
-        from evo.report.export.sympy_text import sympy_outputs
+        from evo.report.export.sympy_text import shortened, sympy_outputs
 
         check_is_fitted(self)
         row = self._row(index)
-        expression = expression_of(self._language, self._words[row])
-        if (size := _size(expression)) > MAX_WRITTEN_OUT:
+        formula = self._formula(row)
+        if (size := _size(formula)) > MAX_WRITTEN_OUT:
             raise ValueError(f"equation {row} has {size} operations where it is written out; choose a simpler one")
-        [program] = sympy_outputs(expression)
-        offset, scale = self._scaling[row]
-        return offset + scale * program
+        if precision is not None and not (isinstance(precision, Integral) and 1 <= int(precision) <= MAX_DIGITS):
+            raise ValueError(f"precision is {precision!r}, must be an integer from 1 to {MAX_DIGITS}, or None")
+        return shortened(formula, sympy_outputs(formula)[0], precision)
 
-    def latex(self, index: int | None = None) -> str:
+    def latex(self, index: int | None = None, precision: int | None = None) -> str:
         """An equation as LaTeX; arguments and errors are those of `sympy`."""
         from evo.report.export.sympy_text import latex_of
 
-        return latex_of(self.sympy(index))
+        return latex_of(self.sympy(index, precision))
 
     def _check_parameters(self) -> None:
         """Raises ValueError if one is wrong; those that stand in the config as they are, are checked there."""
@@ -274,22 +278,24 @@ class SymbolicRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  #
         self,
         words: NDArray[np.uint64],
         task: RegressionTask | None,
-        columns: NDArray[np.float32],
+        columns: NDArray[np.float64],
         target: NDArray[np.float64],
         weights: NDArray[np.float64] | None,
     ) -> None:
         """Makes `equations_` of programs, the simplest first. task: None if the target is the same everywhere."""
-        scaling, losses = np.zeros((len(words), 2)), np.empty(len(words))
+        scaling, losses = np.array([[self._mean, 0.0]] * len(words)), np.empty(len(words))
+        values = np.zeros(len(target))
         for row in range(len(words)):
-            values = self._run(words[row : row + 1], columns)
-            scaling[row] = self._mean, 0.0
-            if task and (values != values[0, 0]).any():
-                [(offset, scale)] = task.scaling({"": values}).values()
+            if task:
+                program = formula_of(expression_of(self._language, words[row]), self._input_scaling, {})
+                values = self._run(program, columns)
+                [(offset, scale)] = task.scaling({"": values[None]}).values()
                 scaling[row] = offset[0], scale[0]
-            errors = scaling[row, 0] + scaling[row, 1] * values[0].astype(np.float64) - target
-            losses[row] = np.average(errors**2, weights=weights)
-        # The search compared sums; here errors are taken one by one, which may turn the order of two that hardly differ.
-        is_better = losses < np.minimum.accumulate(np.append(np.inf, losses[:-1]))
+            predicted = scaling[row, 0] + (scaling[row, 1] * values if scaling[row, 1] else 0.0)
+            losses[row] = np.average((np.where(np.isfinite(predicted), predicted, self._mean) - target) ** 2, weights=weights)
+        # The search compared sums of float32; errors of formulas may be in another order. Below their rounding there is none.
+        least = np.minimum.accumulate(np.append(np.inf, losses[:-1]))
+        is_better = (losses < least) & (least > (ROUNDING * np.abs(target).max()) ** 2)
         self._words, self._scaling, losses = words[is_better], scaling[is_better], losses[is_better]
         complexity = self._language.lowering.analyze(self._words)[1]
         logs = np.log(np.maximum(losses, LEAST_LOSS))
@@ -305,14 +311,17 @@ class SymbolicRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  #
     def _language(self) -> Language:
         return _language_of(tuple(self._inputs))
 
-    def _run(self, words: NDArray[np.uint64], columns: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Outputs of programs, `(num_programs, num_rows)`."""
-        machine = VirtualMachine(self._language.lowering)
-        parts = []
-        for start in range(0, len(columns), CHUNK_ROWS):
-            inputs = np.ascontiguousarray(columns[start : start + CHUNK_ROWS].T)
-            parts.append(machine.store(words, [*inputs, None])[:, 0])
-        return np.concatenate(parts, axis=1)
+    def _formula(self, row: int) -> Expression:
+        """The formula of a row of `equations_`."""
+        offset, scale = self._scaling[row].tolist()
+        program = expression_of(self._language, self._words[row])
+        return formula_of(program, self._input_scaling, {program.outputs[0][0]: (offset, scale)})
+
+    @staticmethod
+    def _run(formula: Expression, columns: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The output of a formula, `(num_rows,)`."""
+        starts = range(0, len(columns), CHUNK_ROWS)
+        return np.concatenate([evaluate(formula, [*columns[start : start + CHUNK_ROWS].T])[0] for start in starts])
 
     def _row(self, index: int | None) -> int:
         """The row of `equations_` that predicts."""
@@ -330,14 +339,8 @@ class SymbolicRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  #
 
     def _equation(self, row: int) -> str:
         """`offset + scale*program`; values that are used more than once come before it."""
-        lines = lines_of(expression_of(self._language, self._words[row]), INFIX)
-        offset, scale = self._scaling[row]
-        if scale == 0.0:
-            return f"{offset:.8g}"
-        [program] = lines.outputs
-        factor = program if re.fullmatch(r"\w+(\([^()]*\))?", program) else f"({program})"
-        formula = f"{offset:.8g} {'-' if scale < 0 else '+'} {abs(scale):.8g}*{factor}"
-        return "; ".join([*(f"{name} = {text}" for name, _, text in lines.locals), formula])
+        lines = lines_of(self._formula(row), INFIX)
+        return "; ".join([*(f"{name} = {text}" for name, _, text in lines.locals), *lines.outputs])
 
 
 @lru_cache(maxsize=16)
@@ -348,8 +351,8 @@ def _language_of(inputs: tuple[str, ...]) -> Language:
 
 
 def _prepare(
-    columns: NDArray[np.float32], target: NDArray[np.float64], weights: NDArray[np.float64] | None
-) -> tuple[NDArray[np.float32], NDArray[np.float64], NDArray[np.float64] | None]:
+    columns: NDArray[np.float64], target: NDArray[np.float64], weights: NDArray[np.float64] | None
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64] | None]:
     """The rows that count, in an order that depends on them alone; weights: None if all are equal.
 
     Rows with integer weights are repeated, unless that makes too many.

@@ -32,6 +32,10 @@ MAX_ROWS = 1 << 14  # whose neighbours are looked for
 # Times its own error and the neighbours' by which a formula may leave the lines between rows in the mean square. The truth needs
 # at most half of it on each shipped set (Korns-12; 30 seeds), and a fifth on each law of SRBench's ground truth (3 seeds).
 DOUBT = 3.0
+LARGEST_FACTOR = 2.0**30  # of an input; float32 then holds its fourth powers, and their reciprocals
+LEAST_DEVIATION = 1e-3  # of an input over its size; below, float32 does not resolve a ten-thousandth of the deviation
+ROUNDING = 64.0 * np.finfo(np.float64).eps  # of numbers that a formula adds up, over the largest of them
+SURE = 0.01  # standard errors that offset and scale are rounded by
 GOLDEN_RATIO = (math.sqrt(5.0) - 1.0) / 2.0
 
 
@@ -45,8 +49,10 @@ class RegressionTask(Task):
     check points lie at 0 too. A formula that is not finite there, as sin(x)/x and cos(1/x), has shape 0: it takes no place of
     others.
 
+    An input that float32 cannot hold, such as a time stamp or 1e-30, is moved and scaled by round numbers for the search.
+
     Args:
-        train: the inputs by name, `(num_points,)` each.
+        train: the inputs by name, `(num_points,)` each, finite in float64.
         target: `(num_points,)`, not the same everywhere.
         test, test_target: further points, of which reports tell the error.
         box: `(low, high)` of inputs where predictions are asked for. Check points fill it too, as far as it is empty of rows.
@@ -77,18 +83,20 @@ class RegressionTask(Task):
     ):
         self.inputs = dict.fromkeys(train, "f32")
         self.outputs = {output_name(train): "f32"}
-        self._train = _as_f32(train)
+        self._input_scaling = {name: pair for name, values in train.items() if (pair := _scaling_of(values)) != (0.0, 1.0)}
+        self._train = self._moved(train)
         # In these units linear scaling gives the same NMSE, and f32 and sums lose nothing to a large mean.
         self._mean = float(np.average(target, weights=weights))
         self._deviation = math.sqrt(np.average((target - self._mean) ** 2, weights=weights))
         if not self._deviation > 0:
             raise UserError("target: is the same at all points, so there is nothing to find")
-        self._target = ((target - self._mean) / self._deviation).astype(np.float32)
-        self._test = _as_f32(test or {name: np.empty(0) for name in train})
+        self._exact_target = (target - self._mean) / self._deviation
+        self._target = self._exact_target.astype(np.float32)
+        self._test = self._moved(test or {name: np.empty(0) for name in train})
         self._test_target = ((np.empty(0) if test_target is None else test_target) - self._mean) / self._deviation
         self._max_spread = float(max_spread)
-        self._box = box
-        self._neighbours = _Neighbours(self._train, self._target)
+        self._box = self._moved(box) if box else None
+        self._neighbours = _Neighbours(_as_f32(self._train), self._target)
         self._check, self._guess, self._latitude = self._check_points(min(max(4 * len(target), MIN_CHECK), MAX_CHECK))
         self._weights = weights
         if weights is not None:
@@ -107,6 +115,17 @@ class RegressionTask(Task):
         except ValueError:  # such as r1, which PTX uses itself
             plain += "_in"
         return plain
+
+    def input_scaling(self) -> dict[str, tuple[float, float]]:
+        """As `Task.input_scaling`: of inputs that float32 cannot hold."""
+        return self._input_scaling
+
+    def _moved(self, columns: Mapping[str, Any]) -> Columns:
+        """Inputs as programs read them, in float64."""
+        found = {name: np.asarray(values, np.float64) for name, values in columns.items()}
+        return found | {
+            name: (found[name] - offset) / scale for name, (offset, scale) in self._input_scaling.items() if name in found
+        }
 
     def points(self) -> dict[str, NDArray[Any]]:
         """The training points; with weights the check points follow."""
@@ -142,7 +161,7 @@ class RegressionTask(Task):
         from scipy.stats import qmc
 
         box = self._box or {}
-        low, high = np.array([box.get(name, (values.min(), values.max())) for name, values in self._train.items()]).T
+        low, high = np.array([box.get(name, (each.min(), each.max())) for name, each in _as_f32(self._train).items()]).T
         places = qmc.Sobol(len(low), scramble=False).random_base2(count.bit_length() - 1) * (count / (count - 1))
         return np.asarray(low + places * (high - low))
 
@@ -175,11 +194,29 @@ class RegressionTask(Task):
         Args:
             outputs: at `points()`.
         """
-        found = {}
-        for name, values in outputs.items():
-            slope, offset = _fit(values[:, : len(self._target)], self._target, self._weights)
-            found[name] = self._mean + self._deviation * offset, self._deviation * slope
-        return found
+        return {name: self._scaled(values) for name, values in outputs.items()}
+
+    def _scaled(self, values: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Offset and scale for each row of outputs at `points()`."""
+        pairs = [self._fit(row) for row in values[:, : len(self._target)].astype(np.float64)]
+        offset, scale = np.array(pairs).reshape(-1, 2).T
+        return offset, scale
+
+    def _fit(self, outputs: NDArray[np.float64]) -> tuple[float, float]:
+        """Offset and scale that minimise the squared error where the output is finite, in the digits that the data support."""
+        known = np.isfinite(outputs)
+        y, t = outputs[known], self._exact_target[known]
+        if not len(y) or y.min() == y.max():
+            return self._mean, 0.0
+        w = np.ones(len(y)) if self._weights is None else self._weights[known]
+        mean_y, mean_t = np.average([y, t], axis=1, weights=w)
+        variance = np.average((y - mean_y) ** 2, weights=w)
+        slope = np.average((y - mean_y) * (t - mean_t), weights=w) / variance
+        error = np.average((t - mean_t - slope * (y - mean_y)) ** 2, weights=w) * (w**2).sum() / w.sum() ** 2
+        rounding = ROUNDING * max(1.0, abs(self._mean) / self._deviation, abs(slope) * np.abs(y).max())
+        allowed = self._deviation * (SURE * math.sqrt(error) + rounding)
+        scale = _shortest(self._deviation * slope, allowed / math.sqrt(variance))
+        return _shortest(self._mean + self._deviation * mean_t - scale * mean_y, allowed), scale
 
     def report_points(self) -> dict[str, NDArray[Any]]:
         """The training points, the test points, and many points in the box, or without one between neighbouring rows. Half of
@@ -199,13 +236,14 @@ class RegressionTask(Task):
         """
         [values] = outputs.values()
         count, num_test = len(self._target), len(self._test_target)
-        slope, offset = _fit(values[:, :count], self._target, self._weights)
-        facts = {"scale": self._deviation * slope, "offset": self._mean + self._deviation * offset}
+        offset, scale = self._scaled(values)
+        facts = {"scale": scale, "offset": offset}
         facts["undefined"] = 1.0 - np.isfinite(values[:, count + num_test :]).mean(axis=1)
         if num_test:
             # Over the test target's own variance; an infinite prediction makes it infinite.
-            squares = (offset[:, None] + slope[:, None] * values[:, count : count + num_test] - self._test_target) ** 2
-            error = squares.mean(axis=1) / self._test_target.var()
+            predicted = offset[:, None] + scale[:, None] * values[:, count : count + num_test]
+            errors = (predicted - self._mean) / self._deviation - self._test_target
+            error = (errors**2).mean(axis=1) / self._test_target.var()
             facts["test_nmse"] = np.where(np.isnan(error), np.inf, error)
         return facts
 
@@ -223,16 +261,27 @@ def output_name(inputs: Collection[str]) -> str:
     return name
 
 
-def _fit(
-    values: NDArray[Any], target: NDArray[np.float32], weights: NDArray[np.float64] | None
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Slope b and intercept a of each row y of `(num_programs, num_points)` that minimise the squared error of a + b y."""
-    y, t = values.astype(np.float64), target.astype(np.float64)
-    w = np.ones(len(t)) if weights is None else weights
-    mean_y, mean_t = (w * y).sum(axis=1) / w.sum(), (w * t).sum() / w.sum()
-    centred = y - mean_y[:, None]
-    slope = (w * centred * (t - mean_t)).sum(axis=1) / (w * centred**2).sum(axis=1)
-    return slope, mean_t - slope * mean_y
+def _scaling_of(values: NDArray[np.float64]) -> tuple[float, float]:
+    """Offset and scale of an input for float32; (0, 1) where it needs none.
+
+    Powers of 1000 leave columns of one size, and often of one unit, in the same proportion.
+    """
+    largest = float(np.abs(values).max(initial=0.0))
+    offset, deviation = 0.0, largest and float(np.std(values / largest))
+    if 0.0 < deviation < LEAST_DEVIATION:
+        offset = _shortest(float(np.mean(values / largest)) * largest, 2.0 * deviation * largest)
+        largest = float(np.abs(values - offset).max())
+    if not largest or 1.0 / LARGEST_FACTOR <= largest <= LARGEST_FACTOR:
+        return offset, 1.0
+    return offset, float(f"1e{3 * round(min(max(math.log10(largest), -300.0), 300.0) / 3)}")
+
+
+def _shortest(number: float, tolerance: float) -> float:
+    """The number of fewest significant digits that is near enough."""
+    if abs(number) <= tolerance:
+        return 0.0
+    candidates = (float(f"{number:.{digits}e}") for digits in range(17))
+    return next((each for each in candidates if abs(each - number) <= tolerance), number)
 
 
 def _as_f32(columns: Columns) -> dict[str, NDArray[np.float32]]:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from evo.errors import UserError
 from evo.language.expression import infix_line
+from evo.language.formula import display_note, rounded
 from evo.report.elites import cell_names
 from evo.report.recompute import problem_for_facts, report_facts, whole_expressions
 from evo.report.table import aligned
@@ -75,11 +76,12 @@ def front_of(run: Searched) -> Front:
     return Front(rows, complexity, objective, _knee(complexity, objective), shortest)
 
 
-def describe_front(run: Run, width: int | None = None) -> str:
+def describe_front(run: Run, width: int | None = None, precision: int | None = None) -> str:
     """The front as a table, whose last column has the expressions.
 
     Args:
         width: most characters of a line, which expressions are cut to; None: all of them.
+        precision: significant digits of the formulas' numbers; None: all.
 
     Raises:
         UserError: the run has no front, or the task fails.
@@ -88,7 +90,7 @@ def describe_front(run: Run, width: int | None = None) -> str:
     front = front_of(run)
     with problem_for_facts(run) as (local, note):
         facts = report_facts(local, elites.solution[front.rows])
-        expressions = whole_expressions(local, elites.solution[front.rows])
+        expressions = [rounded(each, precision) for each in whole_expressions(local, elites.solution[front.rows])]
     columns = {
         "cell": cell_names(run, front.rows),
         str(task.complexity): [f"{value:g}" for value in front.complexity],
@@ -98,7 +100,7 @@ def describe_front(run: Run, width: int | None = None) -> str:
     }
     begins = aligned([list(columns), *zip(*columns.values(), strict=True)], right=range(len(columns) - 1))
     most = None if width is None else max(MIN_EXPRESSION, width - len(begins[0]) - 2)
-    ends = ["expression", *(infix_line(expression, most) for expression in expressions)]
+    ends = [f"expression{display_note(precision)}", *(infix_line(expression, most) for expression in expressions)]
     text = "".join(f"{begin}  {end}\n" for begin, end in zip(begins, ends, strict=True))
     return text + (f"{', '.join(facts)}: {note}\n" if facts and note else "")
 

@@ -7,10 +7,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
-
 from evo.report.elites import row_of_elite
-from evo.report.recompute import problem_here, scalings_of
+from evo.report.recompute import predicted, problem_here, program_points
 from evo.run.run import Run
 from evo.task import point_arrays, task_errors
 
@@ -32,16 +30,8 @@ def predictions(run: Run, data: Path, cell: str | None = None) -> tuple[str, str
     row, task = row_of_elite(run, cell), run.search.problem.task
     with task_errors(type(task), "read_points"):
         points = task.read_points(data)
-    _, num_points = point_arrays(task, points, "read_points()")
-    words = run.search.elites().solution[row : row + 1]
+    _, num_points = point_arrays(task, program_points(task, points), "read_points()")
+    words = run.search.elites().solution[row]
     with problem_here(run) as (problem, note):
-        outputs = problem.evaluator.outputs(np.ascontiguousarray(words), points)
-        [scaling] = scalings_of(problem, words)
-    columns = {}
-    for name, values in outputs.items():
-        columns[name] = np.broadcast_to(values[0], num_points)
-        if name in scaling:
-            offset, scale = scaling[name]
-            with np.errstate(all="ignore"):
-                columns[name] = offset + scale * columns[name].astype(np.float64)
+        columns = predicted(problem, words, points, num_points)
     return pd.DataFrame(columns).to_csv(index=False, lineterminator="\n", na_rep="nan"), note

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,8 @@ from numpy.typing import NDArray
 from evo.errors import UserError
 from evo.evaluate.backends import BACKENDS, CPU
 from evo.evaluate.options import AUTO
-from evo.language.expression import Expression, expression_of
+from evo.language.expression import REAL, Expression, expression_of
+from evo.language.formula import evaluate, formula_of, has_real_form
 from evo.run.loaded_task import Problem
 from evo.run.run import Run
 from evo.task import Task, method_place, point_arrays, task_errors
@@ -114,14 +114,20 @@ def scalings_of(problem: Problem, words: NDArray[np.uint64]) -> list[dict[str, t
     return found
 
 
-def whole_expression(problem: Problem, words: NDArray[np.uint64]) -> Expression:
-    """The expression of a program of `(max_length,)` words that has a score, with its scaling. Raises as `whole_expressions`."""
-    [expression] = whole_expressions(problem, words[None])
-    return expression
+def whole_expression(problem: Problem, words: NDArray[np.uint64], *, is_scored: bool = True) -> Expression:
+    """The formula of a program of `(max_length,)` words. Raises as `whole_expressions`.
+
+    Args:
+        is_scored: it has a score, and so a scaling of its outputs.
+    """
+    if is_scored:
+        [expression] = whole_expressions(problem, words[None])
+        return expression
+    return _formula(problem, words, {})
 
 
 def whole_expressions(problem: Problem, words: NDArray[np.uint64]) -> list[Expression]:
-    """The expressions of programs, `(num_programs, max_length)`, that have scores, with their scalings.
+    """The formulas of programs, `(num_programs, max_length)`, that have scores, with the scalings of their inputs and outputs.
 
     Raises:
         UserError: as `scalings_of`, or a scaling is not finite.
@@ -132,14 +138,71 @@ def whole_expressions(problem: Problem, words: NDArray[np.uint64]) -> list[Expre
             if not np.isfinite([offset, scale]).all():
                 place = method_place(type(problem.task), "scaling")
                 raise UserError(f"{place}: scaling() gives {name} the offset {offset:g} and the scale {scale:g}, must be finite")
-        found.append(replace(expression_of(problem.language, words[row]), scaling=scaling))
+        found.append(_formula(problem, words[row], scaling))
     return found
+
+
+def _formula(problem: Problem, words: NDArray[np.uint64], scaling: dict[str, tuple[float, float]]) -> Expression:
+    program, inputs = expression_of(problem.language, words), problem.task.input_scaling()
+    return formula_of(program, inputs, scaling) if inputs or problem.task.has_scaling() else program
+
+
+def is_real(formula: Expression) -> bool:
+    """Whether a formula is one of real numbers alone."""
+    return all(value.type in (REAL, "pred") for value in formula.values)
+
+
+def predicted(
+    problem: Problem, words: NDArray[np.uint64], points: dict[str, NDArray[Any]], num_points: int
+) -> dict[str, NDArray[Any]]:
+    """What a program of `(max_length,)` words that has a score predicts, `(num_points,)` for each output.
+
+    Args:
+        points: in the user's units.
+
+    Raises:
+        UserError: as `whole_expressions`.
+    """
+    task = problem.task
+    if task.has_scaling():
+        formula = whole_expression(problem, words)
+        if is_real(formula):
+            values = evaluate(formula, [points[name] for name in task.inputs])
+            return {name: np.broadcast_to(each, num_points) for name, each in zip(task.outputs, values, strict=True)}
+    outputs = problem.evaluator.outputs(np.ascontiguousarray(words[None]), program_points(task, points))
+    [scaling] = scalings_of(problem, words[None])
+    columns: dict[str, NDArray[Any]] = {name: np.broadcast_to(values[0], num_points) for name, values in outputs.items()}
+    for name, (offset, scale) in scaling.items():
+        with np.errstate(all="ignore"):
+            columns[name] = offset + scale * columns[name].astype(np.float64)
+    return columns
+
+
+def program_points(task: Task, points: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """Points in the user's units as programs read them."""
+    scaling = task.input_scaling()
+    return points | {
+        name: (np.asarray(points[name], np.float64) - offset) / scale
+        for name, (offset, scale) in scaling.items()
+        if name in points
+    }
 
 
 def _outputs(
     problem: Problem, words: NDArray[np.uint64], points: dict[str, NDArray[Any]], num_points: int
 ) -> Iterator[dict[str, NDArray[Any]]]:
-    """The outputs of programs at points, some programs at a time."""
-    step = max(1, CHUNK_BYTES // (4 * len(problem.task.outputs) * num_points))
+    """The outputs of programs at points as they read them, some programs at a time."""
+    task = problem.task
+    step = max(1, CHUNK_BYTES // (8 * len(task.outputs) * num_points))
     for start in range(0, len(words), step):
-        yield problem.evaluator.outputs(np.ascontiguousarray(words[start : start + step]), points)
+        chunk = np.ascontiguousarray(words[start : start + step])
+        programs = [expression_of(problem.language, each) for each in chunk]
+        is_formula = np.array([task.has_scaling() and has_real_form(program) for program in programs])
+        outputs = {} if is_formula.all() else problem.evaluator.outputs(chunk[~is_formula], points)
+        if is_formula.any():
+            values = np.empty((len(task.outputs), len(chunk), num_points))
+            values[:, ~is_formula] = np.array([*outputs.values()]) if outputs else 0.0
+            for row in np.flatnonzero(is_formula):
+                values[:, row] = evaluate(formula_of(programs[row], {}, {}), [points[name] for name in task.inputs])
+            outputs = dict(zip(task.outputs, values, strict=True))
+        yield outputs

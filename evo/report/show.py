@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from evo.errors import UserError
 from evo.evaluate import Status
 from evo.language.batch import Batch
-from evo.language.expression import expression_of, infix
+from evo.language.expression import infix
+from evo.language.formula import display_note, rounded
 from evo.language.program import format_program, parse_program, program_length
 from evo.report.elites import batch_of, hash_text, operator_name, row_of_elite
 from evo.report.ptx_text import with_token_values, with_values
@@ -48,11 +49,12 @@ def describe_program(problem: Problem, words: NDArray[np.uint64]) -> str:
     return _sections(problem, batch, [("scores", scores)], is_scored=status is Status.OK)
 
 
-def describe_elite(run: Run, cell: str | None) -> str:
+def describe_elite(run: Run, cell: str | None, precision: int | None = None) -> str:
     """The elite in a cell, with origin and scores.
 
     Args:
         cell: as `row_of_elite`.
+        precision: significant digits of the formula's numbers; None: all.
 
     Raises:
         UserError: as `row_of_elite`, or the task fails.
@@ -68,7 +70,7 @@ def describe_elite(run: Run, cell: str | None) -> str:
     batch = batch_of(run)[row : row + 1]
     with problem_for_facts(run) as (problem, note):
         scores = _scores(problem, elites.objective[row], elites.measures[row], batch, note, elites.latent[row])
-        return _sections(problem, batch, [("origin", origin), ("scores", scores)], is_scored=True)
+        return _sections(problem, batch, [("origin", origin), ("scores", scores)], is_scored=True, precision=precision)
 
 
 def describe_failed(run: Run) -> str:
@@ -96,14 +98,22 @@ def describe_failed(run: Run) -> str:
     return "\n".join(parts) or "no program failed\n"
 
 
-def _sections(problem: Problem, batch: Batch, more: list[tuple[str, list[str]]], *, is_scored: bool = False) -> str:
+def _sections(
+    problem: Problem,
+    batch: Batch,
+    more: list[tuple[str, list[str]]],
+    *,
+    is_scored: bool = False,
+    precision: int | None = None,
+) -> str:
     """The text of a batch's only program, followed by further sections. is_scored: it has a score, and so a scaling."""
     words = batch.words[0]
+    formula = whole_expression(problem, words, is_scored=is_scored)
     stub = problem.language.lowering.emit(batch.words)[0]
     parts = [
         f"# program: {program_length(words)} words, {batch.num_instructions[0]} live PTX instructions\n"
         + with_token_values(format_program(problem.language, words)),
-        "# expression\n" + infix(whole_expression(problem, words) if is_scored else expression_of(problem.language, words)),
+        f"# expression{display_note(precision)}\n{infix(rounded(formula, precision))}",
         "# PTX stub\n" + with_values(stub).rstrip("\n") + "\n",
         *(f"# {title}\n" + "".join(line + "\n" for line in lines) for title, lines in more),
     ]

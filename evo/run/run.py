@@ -23,6 +23,7 @@ from evo.config import RunConfig, dump_config, load_config, with_paths_in
 from evo.errors import DeviceFailure, UserError
 from evo.evaluate import Failure
 from evo.evaluate.backends import BACKENDS, Backend
+from evo.language.formula import scaling_notes
 from evo.language.program import program_length
 from evo.run.loaded_task import Problem, load_problem
 from evo.run.restore import MakeTask, loader, reader, refuse, restore, same_backend
@@ -121,6 +122,8 @@ class LiveRun(Run):
                 search = Search(held)
                 calibration = search.choose_backend(warn)
                 search.try_task()
+            for line in scaling_notes(held.task.input_scaling()):
+                warn(line)
             facts = environment(search.problem)
             if calibration:
                 facts["calibration"] = calibration.record()

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 import evo
 
 MISSING = ("", "na", "n/a", "nan", "null", "none", "?")
-LARGEST = float(np.finfo(np.float32).max)
+LARGEST = 1e150  # squares stay within float64
 
 
 @dataclass(frozen=True)
@@ -62,12 +62,6 @@ def read_table(path: Path, target: str, drop: Sequence[str], min_rows: int) -> T
             advice = "" if name == target else f"; leave it out with task_options.drop=[{name}]"
             what = "there is nothing to find" if name == target else "it cannot explain anything"
             raise evo.UserError(f"{path}: column '{name}' is {values[0]:g} in every row, so {what}{advice}")
-        num_values, num_kept = (len(np.unique(each)) for each in (values, values.astype(np.float32)))
-        if name != target and num_kept <= num_values / 2:
-            raise evo.UserError(
-                f"{path}: column '{name}': programs compute in f32, where its {num_values} different values become {num_kept}; "
-                f"subtract {values.min():.17g} from them{advice}"
-            )
         columns[identifier] = values
     names = dict(zip(identifiers, (name for _, name in kept), strict=True))
     return Table(columns, next(identifier for identifier, name in names.items() if name == target), names)
@@ -138,5 +132,5 @@ def _numbers(path: Path, name: str, cells, advice: str) -> NDArray[np.float64]:
             raise evo.UserError(f"{place}: the value is missing; fill it in or delete the row{advice}")
         if np.isnan(values[wrong[0]]):
             raise evo.UserError(f"{place}: '{cell}' is not a number; write it as one{advice}")
-        raise evo.UserError(f"{place}: {cell} is not finite in f32; correct it or delete the row{advice}")
+        raise evo.UserError(f"{place}: {cell} is beyond 1e150; correct it or delete the row{advice}")
     return values

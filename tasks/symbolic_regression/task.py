@@ -77,7 +77,7 @@ class SymbolicRegression(evo.RegressionTask):
         return [self._data] if self._data else []
 
     def read_points(self, path):
-        return {name: values.astype(np.float32) for name, values in read_inputs(path, self._names).items()}
+        return read_inputs(path, self._names)
 
 
 def _range(values):

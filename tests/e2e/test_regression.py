@@ -2,12 +2,15 @@
 
 import csv
 import io
+import json
 import re
 
 import numpy as np
 import pytest
+import sympy
 
 from evo.evaluate.program_simplifier import TOLERANCE
+from evo.report.export.run_export import run_c, run_json, run_python
 
 from .conftest import run_folders
 
@@ -58,7 +61,7 @@ def exported(fork_evo, run, tmp_path, *options: str) -> list[float]:
     text = fork_evo("export", run, "--format", "python", *options).stdout
     namespace: dict = {}
     exec(text, namespace)
-    u, v = np.array(NEW, np.float32).T
+    u, v = np.array(NEW).T
     return namespace["program"](speed_m_s=u, x2019=v)[0].tolist()
 
 
@@ -75,6 +78,51 @@ def test_predictions_are_those_of_the_exported_formula_digit_for_digit(fork_evo,
     cell = fork_evo("show", regression_run, "--front").stdout.splitlines()[1].split()[0]
     of_cell = fork_evo("predict", regression_run, "--data", data, "--cell", cell)
     assert numbers(of_cell.stdout) == exported(fork_evo, regression_run, tmp_path, "--cell", cell) != numbers(done.stdout)
+
+
+def test_columns_that_f32_cannot_hold_are_read_as_they_are(fork_evo, repository, tmp_path):
+    """Time stamps, and lengths of 1e-30: y = u (5 + 0.25 t), of the seconds t and the units u."""
+    t, u = np.arange(0.0, 400.0, 4.0), np.random.default_rng(1).uniform(1.0, 3.0, 100)
+    target = 1e12 * u * (5.0 + 0.25 * t)
+    rows = "".join(
+        f"{a!r},{b!r},{c!r}\n" for a, b, c in zip((1.7e9 + t).tolist(), (1e-30 * u).tolist(), target.tolist(), strict=True)
+    )
+    (tmp_path / "table.csv").write_text("time,length,y\n" + rows)
+    settings = [
+        f"task_options={{data: {tmp_path}/table.csv, target: y, test_share: 0}}",
+        "stop={generations: 6, seconds: null, objective: null}",
+        "evaluation={backend: cpu, executor: threads}",
+        "output.plots=[]",
+    ]
+    arguments = [argument for setting in settings for argument in ("--set", setting)]
+    done = fork_evo("run", repository / "configs" / "symbolic_regression.yaml", *arguments)
+    assert done.returncode == 0, done.stderr
+    assert "time: float32 cannot hold its values, so programs read (time - 1.7e9); formulas" in done.stderr
+    assert "length: float32 cannot hold its values, so programs read length/1e-30; formulas" in done.stderr
+    (run,) = run_folders(tmp_path / "runs")
+    predictions = np.array(numbers(fork_evo("predict", run, "--data", "table.csv").stdout))
+    deviation = target.std()
+    assert np.sqrt(np.mean((predictions - target) ** 2)) < 1e-6 * deviation
+    columns = {"time": 1.7e9 + t, "length": 1e-30 * u}
+    texts = {name: fork_evo("export", run, "--format", name).stdout for name in ("python", "c", "sympy", "json", "latex", "ptx")}
+    assert all("1.7e9" in text or "1700000000.0" in text for text in texts.values())
+    found = {
+        "python": run_python(texts["python"], [*columns.values()])[0],
+        "c": run_c(texts["c"], [*columns.values()], len(t), [np.float64])[0],
+        "json": run_json(json.dumps(json.loads(texts["json"])["programs"][0]), [*columns.values()])[0],
+    }
+    names: dict = {**columns, "log2": np.log2, "exp2": np.exp2, "sin": np.sin, "cos": np.cos, "sqrt": np.sqrt}
+    exec(fork_evo("show", run).stdout.partition("# expression\n")[2].partition("\n\n")[0], names)
+    found["show"] = names["f"]
+    namespace: dict = {}
+    exec(texts["sympy"], namespace)
+    symbols = [namespace[name] for name in columns]
+    found["sympy"] = sympy.lambdify(symbols, namespace["outputs"]["f"])(*columns.values())
+    for name, values in found.items():
+        np.testing.assert_allclose(values, predictions, rtol=0, atol=1e-6 * deviation, err_msg=name)
+    assert "(time - 1.7e9)" in fork_evo("show", run, "--precision", "3").stdout
+    refused = fork_evo("export", run, "--format", "c", "--precision", "3")
+    assert refused.returncode == 2 and "--precision: rounds sympy and latex for display" in refused.stderr
 
 
 @pytest.mark.parametrize(

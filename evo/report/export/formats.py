@@ -19,7 +19,8 @@ from evo.compile.request import CompileRequest, pack_programs, render
 from evo.errors import UserError
 from evo.evaluate.backends import why_no_compiler
 from evo.kernel import nvrtc
-from evo.language.expression import Expression, Unsupported, infix, plain_constant
+from evo.language.expression import REAL, Expression, Unsupported, infix, number_of, plain_constant
+from evo.language.formula import display_note, rounded
 from evo.language.source import c_source, cuda_source, python_source
 from evo.native.stack_ptx import NodeKind
 from evo.report.check import TOLERANCE
@@ -68,8 +69,12 @@ def _export_ptx(job: Verifier, elite: Elite) -> str:
     job.own_scores(elite)
     lines = job.comment(elite).splitlines()
     lines += [
-        f"The kernel stores the program's own {name}: use {offset!r} + {scale!r} * {name}."
-        for name, (offset, scale) in elite.expression.scaling.items()
+        f"The kernel reads the program's own {name}: give it ({name} - {offset!r}) / {scale!r}."
+        for name, (offset, scale) in job.problem.task.input_scaling().items()
+    ]
+    lines += [
+        f"The kernel stores the program's own {name}, in float32: use {offset!r} + {scale!r} * {name}."
+        for name, (offset, scale) in elite.scaling.items()
     ]
     return "".join(f"// {line}".rstrip() + "\n" for line in lines) + ptx
 
@@ -77,11 +82,9 @@ def _export_ptx(job: Verifier, elite: Elite) -> str:
 def _export_cuda(job: Verifier, elite: Elite) -> str:
     expression = elite.expression
     text = cuda_source(expression, job.comment(elite))
-    types = ["float" if kind == "f32" else "unsigned int" for _, kind in (*expression.inputs, *expression.outputs)]
+    kinds = [kind for _, kind in (*expression.inputs, *expression.outputs)]
+    types = [{"f32": "float", REAL: "double"}.get(kind, "unsigned int") for kind in kinds]
     num_inputs = len(expression.inputs)
-    for i, (name, _) in enumerate(expression.outputs):
-        if name in expression.scaling:
-            types[num_inputs + i] = "double"
     arguments = [f"{'*' if i < num_inputs else ''}({kind} *)a[{i}]" for i, kind in enumerate(types)]
     kernel = f'extern "C" __global__ void use(void **a) {{ program({", ".join(arguments)}); }}\n'
     options = [f"--gpu-architecture={job.arch.replace('sm_', 'compute_')}", "--fmad=false"]
@@ -97,8 +100,9 @@ def _export_cuda(job: Verifier, elite: Elite) -> str:
 
 
 def _run_c(job: Verifier, expression: Expression, text: str) -> list[NDArray[Any]] | None:
-    dtypes = [np.float64 if name in expression.scaling else DTYPES[kind] for name, kind in expression.outputs]
-    outputs = run_export.run_c(text, job.inputs, job.num_points, dtypes)
+    dtypes = {**DTYPES, REAL: np.float64}
+    inputs = [array.astype(dtypes[kind]) for array, (_, kind) in zip(job.inputs, expression.inputs, strict=True)]
+    outputs = run_export.run_c(text, inputs, job.num_points, [dtypes[kind] for _, kind in expression.outputs])
     if outputs is None:
         job.notes["C not compiled: no cc, gcc or clang here; install one to have the export checked"] = None
     return outputs
@@ -114,8 +118,12 @@ def _record(job: Verifier, elite: Elite, expression: Expression) -> dict[str, An
     for value in expression.values:
         if value.kind == NodeKind.INPUT:
             values.append({"input": value.name, "type": value.type})
+        elif value.kind == NodeKind.CONSTANT and value.type == REAL:
+            values.append({"value": number_of(value.bits), "type": REAL})
         elif value.kind == NodeKind.CONSTANT:
             values.append({"bits": value.bits, "value": plain_constant(value.type, value.bits), "type": value.type})
+        elif value.kind == NodeKind.PTX and not value.ptx:
+            values.append({"formula": value.semantics.infix, "operands": value.operands, "type": value.type})
         elif value.kind == NodeKind.PTX and not value.has_vectors:
             values.append({"ptx": value.ptx, "operands": value.operands, "type": value.type})
         else:
@@ -131,12 +139,15 @@ def _record(job: Verifier, elite: Elite, expression: Expression) -> dict[str, An
         "inputs": dict(expression.inputs),
         "values": values,
         "outputs": {name: result for (name, _), result in zip(expression.outputs, expression.results, strict=True)},
-        "scaling": {name: {"offset": offset, "scale": scale} for name, (offset, scale) in expression.scaling.items()},
     }
 
 
-def _latex(_job: Verifier, _elite: Elite, expression: Expression) -> str:
-    return latex_text(expression)
+def _latex(job: Verifier, _elite: Elite, expression: Expression) -> str:
+    return (
+        f"% Numbers{note}\n{latex_text(expression, job.precision)}"
+        if (note := display_note(job.precision))
+        else latex_text(expression)
+    )
 
 
 _Write = Callable[[Verifier, Elite, Expression], str]
@@ -149,7 +160,7 @@ def _checked(name: str, write: _Write, run: _Run, *, is_exact: bool = True) -> C
     def export(job: Verifier, elite: Elite) -> str:
         tolerance = job.exact_tolerance if is_exact else TOLERANCE
         job.verify(elite, lambda each: run(job, each, write(job, elite, each)), tolerance, name)
-        return write(job, elite, elite.expression)
+        return write(job, elite, rounded(elite.expression, job.precision))
 
     return export
 
@@ -188,13 +199,22 @@ FORMATS = {
 }
 
 
-def export_elites(run: Run, format_name: str, *, cell: str | None = None, front: bool = False, arch: str = "sm_90") -> Export:
+def export_elites(
+    run: Run,
+    format_name: str,
+    *,
+    cell: str | None = None,
+    front: bool = False,
+    arch: str = "sm_90",
+    precision: int | None = None,
+) -> Export:
     """The text of an elite, or of each on the front, compared with the archive.
 
     Args:
         cell: of the elite; None: the best.
         front: all elites of the run's front (`evo.report.pareto`).
         arch: GPU architecture of PTX and CUDA.
+        precision: significant digits of a formula's numbers, for display, with `sympy` and `latex`; None: all.
 
     Raises:
         UserError: the archive is empty, the cell is, the run has no front, a program cannot be written in the format, or an
@@ -202,7 +222,7 @@ def export_elites(run: Run, format_name: str, *, cell: str | None = None, front:
     """
     rows = front_of(run).rows.tolist() if front else [row_of_elite(run, cell)]
     with problem_here(run) as (local, note):
-        job = Verifier(run, local, note, arch)
+        job = Verifier(run, local, note, arch, precision)
         elites = [job.elite(row) for row in rows]
         texts = [text for _, text in _export_all(job, elites, format_name)]
     suffix = FORMATS[format_name].suffix

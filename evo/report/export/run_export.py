@@ -19,6 +19,8 @@ from numpy.typing import NDArray
 
 from evo.errors import UserError
 from evo.language.definitions import function_name, python_functions
+from evo.language.expression import REAL
+from evo.language.formula import compiled
 
 _COMPILERS = ("cc", "gcc", "clang")
 # No fused arithmetic: the bits of the archive.
@@ -37,6 +39,7 @@ def run_c(text: str, inputs: list[NDArray[Any]], num_points: int, dtypes: Sequen
     """The outputs of an exported C file; None if there is no compiler.
 
     Args:
+        inputs: each float64, float32 or of integers.
         dtypes: of each output: float64, or any of 4 bytes.
 
     Raises:
@@ -45,7 +48,7 @@ def run_c(text: str, inputs: list[NDArray[Any]], num_points: int, dtypes: Sequen
     compiler = next(filter(None, map(shutil.which, _COMPILERS)), None)
     if compiler is None:
         return None
-    types = ["float" if array.dtype == np.float32 else "uint32_t" for array in inputs]
+    types = [{"float32": "float", "float64": "double"}.get(array.dtype.name, "uint32_t") for array in inputs]
     arguments = [f"(({kind} *)a[{i}])[i]" for i, kind in enumerate(types)]
     outputs = [np.zeros(num_points, dtype) for dtype in dtypes]
     arguments += [f"(void *)((char *)a[{len(inputs) + i}] + {array.itemsize} * i)" for i, array in enumerate(outputs)]
@@ -68,29 +71,28 @@ def run_c(text: str, inputs: list[NDArray[Any]], num_points: int, dtypes: Sequen
 
 
 def run_json(text: str, inputs: list[NDArray[Any]]) -> list[NDArray[Any]]:
-    """The outputs of an exported record: bits, or float64 of scaled ones."""
+    """The outputs of an exported record: bits, or float64 of real numbers."""
     record = json.loads(text)
     given = {
         name: array.view(np.uint32) if array.dtype == np.int32 else array
         for name, array in zip(record["inputs"], inputs, strict=True)
     }
+    dtypes = {REAL: np.float64, "f32": np.float32, "pred": np.bool_}
     values: list[Any] = []
-    outputs = []
     with np.errstate(all="ignore"):
         for value in record["values"]:
+            as_type = dtypes.get(value["type"], np.uint32)
             if "input" in value:
-                values.append(given[value["input"]])
+                values.append(given[value["input"]].astype(as_type))
             elif "bits" in value:
                 bits = np.uint32(value["bits"])
-                as_type = {"f32": bits.view(np.float32), "pred": np.bool_(bits)}
-                values.append(as_type.get(value["type"], bits))
+                values.append(bits.view(np.float32) if value["type"] == "f32" else as_type(bits))
+            elif "value" in value:
+                values.append(np.float64(value["value"]))
             else:
-                function = python_functions()[function_name(value["ptx"])]
-                values.append(function(*(values[operand] for operand in value["operands"])))
-        for name, index in record["outputs"].items():
-            output = np.asarray(np.float32(0) if index is None else values[index])
-            if scaling := record["scaling"].get(name):
-                outputs.append(np.asarray(scaling["offset"] + scaling["scale"] * output.astype(np.float64)))
-            else:
-                outputs.append(output.view(np.float32))
-    return outputs
+                is_real = "formula" in value
+                function = compiled(value["formula"]) if is_real else python_functions()[function_name(value["ptx"])]
+                found = function(*(values[operand] for operand in value["operands"]))
+                values.append(np.asarray(found, as_type) if is_real else found)
+    outputs = [np.asarray(np.float32(0) if index is None else values[index]) for index in record["outputs"].values()]
+    return [output if output.dtype == np.float64 else output.view(np.float32) for output in outputs]

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from evo.errors import UserError
 from evo.language.expression import SYMPY, SYMPY_NAMES, Expression, Lines, lines_of
+from evo.language.formula import moves
 
 INSTALL = "pip install 'evo-ptx[sympy]'"
 
@@ -23,24 +24,35 @@ def sympy_text(expression: Expression, comment: str) -> str:
     """A Python module: `outputs` maps each output's name to its expression."""
     lines = lines_of(expression, SYMPY)
     body = [f'{name} = Symbol("{name}", real=True)' for name in lines.inputs]
-    body += [f"{name} = {text}" for name, _, text in lines.locals]
-    body += ["outputs = {"]
-    body += [f'    "{name}": {text},' for (name, _), text in zip(expression.outputs, lines.outputs, strict=True)]
-    body += ["}"]
+    body += ["with distribute(False):  # written out, 2*(x - 1.7e9) would lose digits"]
+    body += [f"    {name} = {text}" for name, _, text in lines.locals]
+    body += ["    outputs = {"]
+    body += [f'        "{name}": {text},' for (name, _), text in zip(expression.outputs, lines.outputs, strict=True)]
+    body += ["    }"]
     used = set(re.findall(r"\w+", "\n".join(body)))
     names = [name for name in (*SYMPY_NAMES, "Symbol", "true", "false") if name in used]
-    imports = f"from sympy import {', '.join(names)}\n\n" if names else ""
+    imports = (f"from sympy import {', '.join(names)}\n" if names else "") + "from sympy.core.parameters import distribute\n\n"
     return f'"""{comment}"""\n\n{imports}' + "".join(f"{line}\n" for line in body)
 
 
-def latex_text(expression: Expression) -> str:
-    """A LaTeX `aligned` block: local variables, then outputs."""
+def latex_text(expression: Expression, precision: int | None = None) -> str:
+    """A LaTeX `aligned` block: local variables, then outputs. precision: significant digits of numbers; None: all."""
     sympy = _sympy()
     lines = lines_of(expression, SYMPY)
     rows = []
     for name, each in _expressions(lines, [name for name, _ in expression.outputs]):
-        rows.append(f"{latex_of(sympy.Symbol(name))} &= {latex_of(each)}")
+        rows.append(f"{latex_of(sympy.Symbol(name))} &= {latex_of(shortened(expression, each, precision))}")
     return "\\begin{aligned}\n" + " \\\\\n".join(rows) + "\n\\end{aligned}\n"
+
+
+def shortened(formula: Expression, expression: Any, precision: int | None) -> Any:
+    """SymPy's expression of a formula, or of a part, with so many digits; numbers that inputs are moved by keep theirs."""
+    if precision is None:
+        return expression
+    sympy, kept = _sympy(), {abs(number) for number in moves(formula).values()}
+    numbers = {each: sympy.Float(each, precision) for each in expression.atoms(sympy.Float) if abs(float(each)) not in kept}
+    with _as_written():
+        return expression.xreplace(numbers)
 
 
 def latex_of(expression: Any) -> str:
@@ -61,7 +73,8 @@ def sympy_outputs(expression: Expression) -> list[Any]:
     found = []
     lines = lines_of(expression, SYMPY)
     for name, each in _expressions(lines, [""] * len(lines.outputs)):
-        whole = each.xreplace(values)
+        with _as_written():
+            whole = each.xreplace(values)
         if name:
             values[_sympy().Symbol(name, real=True)] = whole
         else:
@@ -104,12 +117,21 @@ def _expressions(lines: Lines, output_names: list[str]) -> list[tuple[str, Any]]
     found = []
     for name, text, is_local in rows:
         try:
-            found.append((name, sympy.sympify(eval(text, namespace))))
+            with _as_written():
+                found.append((name, sympy.sympify(eval(text, namespace))))
         except (TypeError, ValueError, ArithmeticError) as error:
             raise UserError(f"SymPy cannot hold this program: {text}: {error}") from error
         if is_local:
             namespace[name] = sympy.Symbol(name, real=True)
     return found
+
+
+def _as_written() -> Any:
+    """A context in which SymPy leaves `2*(x - 1.7e9)` as it is: written out it would lose digits."""
+    _sympy()
+    from sympy.core.parameters import distribute
+
+    return distribute(False)
 
 
 def _sympy() -> Any:

@@ -1,4 +1,4 @@
-"""What exports are compared with before they are written: the archive's scores.
+"""What exports are compared with before they are written: the archive's scores, and of formulas their predictions.
 
 Owns the tolerances, the places where exports run, and their scores, which the evaluator's own code computes. Knows nothing of
 formats.
@@ -22,11 +22,12 @@ from evo.evaluate.chunks import ChunkScorer, Points
 from evo.evaluate.cpu import without_cpu_meaning
 from evo.language.batch import Batch
 from evo.language.expression import Expression, expression_of, infix
+from evo.language.formula import display_note, evaluate, formula_of, rounded
 from evo.language.program import Language, word
 from evo.native.stack_ptx_words import WordType
 from evo.report.check import TOLERANCE
 from evo.report.elites import batch_of, cell_names
-from evo.report.recompute import report_facts, whole_expression
+from evo.report.recompute import is_real, predicted, report_facts, scalings_of, whole_expression
 from evo.run.loaded_task import Problem
 from evo.run.run import Run
 from evo.task import DTYPES
@@ -34,20 +35,25 @@ from evo.task import DTYPES
 # Relative to max(1, |objective|), or to a measure's range. Exports that compute what the archive was made with may differ in the
 # last bits of the task's own arithmetic, which another machine or version of NumPy changes.
 EXACT_TOLERANCE = 1e-9
+FORMULA_TOLERANCE = 1e-6  # times the deviation of its predictions: of a formula's export
 
 _Execute = Callable[[Expression], list[NDArray[Any]] | None]
 
 
 @dataclass(frozen=True)
 class Elite:
-    """A row of the archive. name: of its cell. expression: with the scaling of its outputs. facts: what the task reports."""
+    """A row of the archive. name: of its cell. program: as it ran; expression: its formula, if the task scales. facts: what the
+    task reports. scaling: of its outputs.
+    """
 
     name: str
     batch: Batch
     objective: float
     measures: NDArray[np.float64]
+    program: Expression
     expression: Expression
     facts: dict[str, float]
+    scaling: dict[str, tuple[float, float]]
 
     @property
     def num_instructions(self) -> int:
@@ -63,15 +69,17 @@ class Verifier:
         local: its problem on this machine, which facts and scalings are computed with.
         note: what the user should know of that, if anything.
         arch: GPU architecture of exports for one.
+        precision: digits that numbers of formulas are rounded to once they are checked; None: all.
 
     Attributes:
         notes: lines for the user.
     """
 
-    def __init__(self, run: Run, local: Problem, note: str | None, arch: str):
+    def __init__(self, run: Run, local: Problem, note: str | None, arch: str, precision: int | None = None):
         self.run = run
         self.local = local
         self.arch = arch
+        self.precision = precision
         self.problem: Problem = run.search.problem
         self.notes: dict[str, None] = {}
         self._note = note
@@ -91,7 +99,17 @@ class Verifier:
 
     @cached_property
     def inputs(self) -> list[NDArray[Any]]:
-        """Each input at all of these places, one after the other."""
+        """Each input at all of these places, one after the other, in the user's units."""
+        scaling = self.problem.task.input_scaling()
+        found = []
+        for name, values in zip(self.problem.task.inputs, self._read, strict=True):
+            offset, scale = scaling.get(name, (0.0, 1.0))
+            found.append(offset + scale * values.astype(np.float64) if name in scaling else values)
+        return found
+
+    @cached_property
+    def _read(self) -> list[NDArray[Any]]:
+        """The same as programs read them."""
         values = [
             [np.broadcast_to(array, place.num_points) for array in place.inputs if array is not None] for place in self.places
         ]
@@ -106,16 +124,19 @@ class Verifier:
         """The elite of a row. Raises UserError if its scaling cannot be computed here."""
         elites, language = self.run.search.elites(), self.problem.language
         batch, [name] = batch_of(self.run)[row : row + 1], cell_names(self.run, [row])
-        expression, facts = expression_of(language, batch.words[0]), {}
-        if self.local.backend is CPU and expression.instructions().keys() & self.unsupported:
+        expression = program = expression_of(language, batch.words[0])
+        facts: dict[str, float] = {}
+        scaling: dict[str, tuple[float, float]] = {}
+        if self.local.backend is CPU and program.instructions().keys() & self.unsupported:
             if self.problem.task.has_scaling():
                 raise UserError(f"cell {name}: the scale of its output needs a GPU, and none can be used here")
         else:
             expression = whole_expression(self.local, batch.words[0])
             facts = {fact: float(values[0]) for fact, values in report_facts(self.local, batch.words).items()}
-        if self._note and (expression.scaling or facts):
+            [scaling] = scalings_of(self.local, batch.words)
+        if self._note and (scaling or facts):
             self.notes[f"{', '.join([*facts] or ['scale and offset'])}: {self._note}"] = None
-        return Elite(name, batch, float(elites.objective[row]), elites.measures[row], expression, facts)
+        return Elite(name, batch, float(elites.objective[row]), elites.measures[row], program, expression, facts, scaling)
 
     def score(self, elite: Elite, outputs: list[NDArray[Any]]) -> Evaluation:
         """What the task gives for an export's outputs at `inputs`: the evaluator's score of a program that copies them."""
@@ -166,24 +187,41 @@ class Verifier:
         return EXACT_TOLERANCE if self.run.backend is CPU else TOLERANCE
 
     def verify(self, elite: Elite, execute: _Execute, tolerance: float, format_name: str) -> bool:
-        """Whether an elite's export could be run here: its program, and then with the scaling of its outputs.
+        """Whether an elite's export could be run here.
 
         Args:
             execute: runs the text of an expression at `inputs`; None: it cannot be run.
 
         Raises:
-            UserError: the program does not score what the archive says, or is not scaled as it should be.
+            UserError: the program does not score what the archive says, or the formula predicts something else than it should.
         """
-        whole, program = elite.expression, replace(elite.expression, scaling={})
-        outputs = execute(program)
+        outputs = execute(elite.expression)
         if outputs is None:
             return False
-        self.compare(elite, self.score(elite, outputs), tolerance, format_name)
-        if not whole.scaling:
+        if elite.expression == elite.program:
+            self.compare(elite, self.score(elite, outputs), tolerance, format_name)
             return True
-        for (name, _), scaled, output in zip(whole.outputs, execute(whole) or (), outputs, strict=True):
-            if name in whole.scaling and not _is_scaled(scaled, *whole.scaling[name], output, tolerance):
-                raise self.disagreement(elite, f"the {format_name} export is not offset + scale * program in {name}")
+        columns = dict(zip(self.problem.task.inputs, self.inputs, strict=True))
+        expected = predicted(self.local, elite.batch.words[0], columns, self.num_points)
+        allowed = FORMULA_TOLERANCE if is_real(elite.expression) else max(tolerance, FORMULA_TOLERANCE)
+        for (name, wanted), found in zip(expected.items(), outputs, strict=True):
+            with np.errstate(all="ignore"):
+                known = np.isfinite(wanted)
+                deviation = float(np.std(wanted[known].astype(np.float64))) if known.any() else 0.0
+                difference = np.abs(np.broadcast_to(found, len(wanted)) - wanted)[known]
+            if not (difference <= allowed * deviation + EXACT_TOLERANCE * np.abs(wanted[known]) * (deviation == 0)).all():
+                raise self.disagreement(
+                    elite,
+                    f"the {format_name} export predicts another {name}, by {difference.max():.3g}; it may differ by "
+                    f"{allowed * deviation:.3g}",
+                )
+        if is_real(elite.expression):
+            real = self.score(elite, [*evaluate(formula_of(elite.program, {}, {}), self._read)])
+            if not real.objective[0] >= elite.objective - TOLERANCE * max(1.0, abs(elite.objective)):
+                self.notes[
+                    f"cell {elite.name}: its formula has objective {real.objective[0]:.6g} in real numbers, its program "
+                    f"{elite.objective:.6g} in float32"
+                ] = None
         return True
 
     def own_scores(self, elite: Elite) -> None:
@@ -191,7 +229,7 @@ class Verifier:
         if CUDA.why_unusable() is None:
             with closing(self.problem.here(CUDA)) as on_gpu:
                 self.compare(elite, on_gpu.evaluator.evaluate(elite.batch), TOLERANCE, "PTX")
-        elif elite.expression.instructions().keys() & self.unsupported:
+        elif elite.program.instructions().keys() & self.unsupported:
             self.notes["not run: this needs a GPU, and none can be used here"] = None
         else:
             self.notes["assembled but not run on a GPU: none can be used here; the CPU ran the program itself"] = None
@@ -203,14 +241,6 @@ class Verifier:
         measures = zip(self.problem.task.measures, elite.measures, strict=True)
         numbers = [("objective", elite.objective), *measures, *elite.facts.items()]
         text = "".join(f"\n{name} {value:.9g}" for name, value in numbers)
-        lines = infix(elite.expression).rstrip("\n")
-        return f"Cell {elite.name} of a run of evo, {elite.num_instructions} instructions.\n{text}\n\n{lines}\n"
-
-
-def _is_scaled(scaled: NDArray[Any], offset: float, scale: float, output: NDArray[Any], tolerance: float) -> bool:
-    """Whether an output was scaled, where it is finite. SymPy may compute in another order."""
-    with np.errstate(all="ignore"):
-        product = scale * np.asarray(output, np.float64)
-        expected = offset + product
-        within = tolerance * (abs(offset) + np.abs(product))
-        return bool((~np.isfinite(expected) | (np.abs(scaled - expected) <= within)).all())
+        lines = infix(rounded(elite.expression, self.precision)).rstrip("\n")
+        head = f"Cell {elite.name} of a run of evo, {elite.num_instructions} instructions.{display_note(self.precision)}"
+        return f"{head}\n{text}\n\n{lines}\n"

@@ -14,7 +14,7 @@ from matplotlib import colormaps
 from matplotlib.colors import Normalize, to_hex
 from numpy.typing import NDArray
 
-from evo.language.expression import infix
+from evo.language.expression import expression_of, infix
 from evo.language.program import format_program, program_length
 from evo.report.elites import hash_text, operator_name
 from evo.report.lineage import origins
@@ -113,7 +113,7 @@ def run_content(run: Run, pictures: Pictures | None = None) -> dict[str, Any]:
                 "num_words": program_length(elites.solution[row]),
                 "num_instructions": int(elites.num_instructions[row]),
                 "program": format_program(search.problem.language, elites.solution[row]),
-                "instructions": list(expressions[place].instructions()),
+                "instructions": list(expression_of(problem.language, words[place]).instructions()),
                 "expression": infix(expressions[place]),
                 "ptx": with_values(stubs[place]),
             }

@@ -54,8 +54,9 @@ def fits(problem: Problem, words: NDArray[np.uint64]) -> Any:
     margin = _MARGIN * (high - low) or 0.5 * max(1.0, abs(low))
     ends = low - margin, high + margin
     if len(varying) == 1:
-        first, last = float(along[shown[0]]), float(along[shown[-1]])
-        places = (along[shown] - first) / (last - first)
+        offset, scale = task.input_scaling().get(list(task.inputs)[varying[0]], (0.0, 1.0))
+        first, last = (offset + scale * float(along[shown[end]]) for end in (0, -1))
+        places = (along[shown] - along[shown[0]]) / (along[shown[-1]] - along[shown[0]])
     else:
         first, last, places = 1.0, float(num_points), np.linspace(0.0, 1.0, len(shown))
     return {

@@ -55,24 +55,84 @@ def test_the_table_is_a_front_and_its_losses_are_those_of_the_predictions(fitted
     assert table.score[0] == 0.0 and table.score[2] == pytest.approx(rise)
 
 
-def test_equations_as_text_and_in_sympy_compute_the_predictions(fitted):
-    """Up to the float32 rounding of terms that a large constant drowns, such as `x0*x1 + -14386.89`."""
+def check_texts(model, columns: np.ndarray, deviation: float) -> None:
+    """Each equation as text and in SymPy gives the predictions, to a millionth of the target's deviation."""
     import sympy
 
-    names = {"exp2": np.exp2, "log2": np.log2, "sin": np.sin, "cos": np.cos, "sqrt": np.sqrt}
-    names |= {f"x{i}": X[:, i].astype(np.float64) for i in range(3)}
-    for row, text in fitted.equations_.equation.items():
+    functions = {"exp2": np.exp2, "log2": np.log2, "sin": np.sin, "cos": np.cos, "sqrt": np.sqrt, "tanh": np.tanh}
+    inputs = {f"x{i}": column.astype(np.float64) for i, column in enumerate(columns.T)}
+    for row, text in model.equations_.equation.items():
         *locals_, formula = text.split("; ")
-        values = dict(names)
+        values = functions | inputs
         for line in locals_:
             name, _, value = line.partition(" = ")
             values[name] = eval(value, values)
-        predicted = fitted.predict(X, row)
-        np.testing.assert_allclose(eval(formula, values), predicted, rtol=1e-3, atol=0.03)
-        expression = fitted.sympy(row)
-        symbols = [sympy.Symbol(f"x{i}", real=True) for i in range(3)]
-        np.testing.assert_allclose(sympy.lambdify(symbols, expression)(*X.T.astype(np.float64)), predicted, rtol=1e-3, atol=0.03)
-        assert fitted.latex(row) == sympy.latex(expression)
+        predicted = model.predict(columns, row)
+        np.testing.assert_allclose(eval(formula, values), predicted, rtol=0, atol=1e-6 * deviation)
+        expression = model.sympy(row)
+        compute = sympy.lambdify([sympy.Symbol(name, real=True) for name in inputs], expression)
+        np.testing.assert_allclose(compute(*inputs.values()), predicted, rtol=0, atol=1e-6 * deviation)
+        assert model.latex(row) == sympy.latex(expression)
+
+
+def test_equations_as_text_and_in_sympy_compute_the_predictions(fitted):
+    check_texts(fitted, X, Y.std())
+
+
+def test_functions_that_instructions_approximate_are_the_real_ones():
+    model = regressor(2000, functions=["tanh", "mul"]).fit(X, np.tanh(X[:, 0].astype(float)) * X[:, 1])
+    assert model.equations_.equation.str.contains("tanh").any()
+    assert model.equations_.loss.min() < 1e-25  # tanh.approx is off by 1e-4
+    check_texts(model, X, 0.5)
+
+
+def test_time_stamps_are_read_as_they_are():
+    seconds = np.arange(0.0, 400.0, 2.0)
+    x, y = 1.7e9 + seconds[:, None], 3.0 + 0.37 * seconds
+    with pytest.warns(UserWarning, match=r"x0: float32 cannot hold its values, so programs read \(x0 - 1\.7e9\)"):
+        model = regressor(500).fit(x, y)
+    assert model.equations_.equation.tolist() == ["3 + 0.37*(x0 - 1.7e9)"]
+    np.testing.assert_allclose(model.predict([[1.7e9 + 1000.5]]), 3.0 + 0.37 * 1000.5, rtol=1e-12)
+    check_texts(model, x, y.std())
+
+
+@pytest.mark.parametrize("size", [1e-30, 1e30, 1e-120, 1e40])
+def test_inputs_and_targets_of_any_size_are_held(size):
+    u = np.random.default_rng(1).uniform(1.0, 3.0, (80, 1))
+    with pytest.warns(UserWarning, match="x0: float32 cannot hold its values"):
+        model = regressor(1000).fit(size * u, u[:, 0] ** 2 / size)
+    np.testing.assert_allclose(model.predict(size * u), u[:, 0] ** 2 / size, rtol=1e-12)
+
+
+def test_ordinary_inputs_are_left_alone():
+    rng = np.random.default_rng(1)
+    columns = {"year": rng.uniform(1950, 2020, 99), "kelvin": rng.normal(290, 3, 99), "mass": 10.0 ** rng.uniform(-8, 8, 99)}
+    task = evo.RegressionTask(columns | {"same": np.full(99, 300.0)}, rng.normal(size=99))
+    assert task.input_scaling() == {}
+
+
+def test_columns_of_one_size_are_scaled_alike():
+    rng = np.random.default_rng(1)
+    day = rng.uniform(0.0, 86400.0, (3, 99))
+    columns = {"begin": 1.7e9 + day[0], "end": 1.7e9 + day[1], "far": 2e15 * day[0] + 1e15, "farther": 9e15 * day[1] + 1e15}
+    scaling = evo.RegressionTask(columns, rng.normal(size=99)).input_scaling()
+    assert scaling == {"begin": (1.7e9, 1.0), "end": (1.7e9, 1.0), "far": (0.0, 1e21), "farther": (0.0, 1e21)}
+
+
+def test_a_precision_rounds_for_display_alone(fitted):
+    import sympy
+
+    row = len(fitted.equations_) - 1
+    before = fitted.predict(X, row)
+    shown = fitted.sympy(row, precision=2)
+    assert all(len(str(number).strip("-.0").replace(".", "").partition("e")[0]) <= 2 for number in shown.atoms(sympy.Float))
+    assert shown != fitted.sympy(row) and len(fitted.latex(row, precision=2)) < len(fitted.latex(row))
+    assert fitted.predict(X, row).tolist() == before.tolist()
+    with pytest.warns(UserWarning, match="x0: float32 cannot hold its values"):
+        moved = regressor(500).fit(1.70000012e9 + X[:, :1].astype(float), X[:, 0])
+    assert float(max(moved.sympy(precision=1).atoms(sympy.Float))) in (1.70000012e9, 1.700000121e9, 1.700000122e9)
+    with pytest.raises(ValueError, match="precision is 0, must be an integer from 1 to 17, or None"):
+        fitted.latex(row, precision=0)
 
 
 @pytest.mark.parametrize(
@@ -117,7 +177,7 @@ def test_other_weights_are_factors_of_squared_errors():
     weights = np.random.default_rng(6).uniform(0.1, 5.0, len(Y))
     model = regressor(400).fit(x, noisy, sample_weight=weights)
     line = np.polyfit(x[:, 0].astype(np.float64), noisy, 1, w=np.sqrt(weights))
-    np.testing.assert_allclose(model.predict(x, 0), np.polyval(line, x[:, 0]), rtol=1e-5)
+    np.testing.assert_allclose(model.predict(x, 0), np.polyval(line, x[:, 0]), rtol=1e-3)
     for row, loss in model.equations_.loss.items():
         assert np.average((model.predict(x, row) - noisy) ** 2, weights=weights) == pytest.approx(loss, rel=1e-9)
 
@@ -138,10 +198,11 @@ def test_the_search_itself_obeys_weights():
     """Half of the rows say x0 * x1, the other half x2; the weights say which half counts."""
     target = np.where(np.arange(len(Y)) % 2, X[:, 0] * X[:, 1], X[:, 2]).astype(np.float64)
     for half, expected in ((0, "x2"), (1, "x0*x1")):
-        weights = np.where(np.arange(len(Y)) % 2 == half, 1.5, 1e-15)
+        weights = np.where(np.arange(len(Y)) % 2 == half, 1.5, 1e-9)
         model = regressor().fit(X, target, sample_weight=weights)
-        assert expected in model.get_best().equation.replace("x1*x0", "x0*x1")
-        assert model.get_best().complexity == half
+        row = (model.equations_.loss < 1e-8).argmax()
+        assert expected in model.equations_.equation[row].replace("x1*x0", "x0*x1")
+        assert model.equations_.complexity[row] == half
 
 
 def test_what_does_not_vary_is_predicted_as_it_is():
@@ -189,9 +250,9 @@ def test_a_warm_start_goes_on_where_the_last_fit_ended():
     assert cold.equations_.loss.min() == before
     model.fit(X, target)
     assert model.n_generations_ > generations
-    # Elites never get worse: nothing that was found is lost.
+    # Elites never get worse: nothing that was found is lost but the digits that the data do not support.
     for row in cold.equations_.itertuples():
-        assert model.equations_.loss[model.equations_.complexity <= row.complexity].min() <= row.loss * (1 + 1e-9)
+        assert model.equations_.loss[model.equations_.complexity <= row.complexity].min() <= row.loss * (1 + 1e-5)
     assert model.equations_.loss.min() < before
     model.fit(X[:, :2], target)  # other features: a new beginning
     assert model.n_generations_ == clone(model).fit(X[:, :2], target).n_generations_
@@ -229,8 +290,6 @@ def test_wrong_parameters_are_told(parameters, message):
 def test_wrong_data_is_told():
     with pytest.raises(ValueError, match="X has 5000 features, SymbolicRegressor takes at most 1024"):
         regressor().fit(np.zeros((3, 5000)), [1, 2, 3])
-    with pytest.raises(ValueError, match="too large for dtype"):
-        regressor().fit([[1e39], [1.0]], [1.0, 2.0])
     with pytest.raises(ValueError, match="exceed float64"):
         regressor().fit(X, 1e200 * Y)
     for weights in (np.zeros(len(Y)), -np.ones(len(Y))):

@@ -2,11 +2,13 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from evo.errors import UserError
 from evo.evaluate.backends import BACKENDS, Backend
 from evo.evaluate.cpu import CpuEvaluator
+from evo.language.formula import evaluate
 from evo.report.pareto import describe_front
 from evo.report.recompute import problem_here, whole_expression
 from evo.report.show import describe_elite
@@ -69,7 +71,8 @@ def test_a_task_whose_report_is_wrong_is_named(make_run, old, new, message):
 def test_a_scaling_is_part_of_the_formula(make_run):
     run = make_run("    def report(", SCALING.format("return {'y': (outputs['y'][:, 0], -2.0 * outputs['y'][:, 1])}"))
     # The points of x0 are 1, 2, 4, 0; the best elite is x0 + 1.
-    assert whole_expression(run.search.problem, run.search.elites().solution[1]).scaling == {"y": (2.0, -6.0)}
+    formula = whole_expression(run.search.problem, run.search.elites().solution[1])
+    assert evaluate(formula, [np.array([1.0, 7.0]), np.zeros(2)])[0].tolist() == [-10.0, -46.0]
     assert "# expression\ny = 2 - 6*(x0 + 1)\n" in describe_elite(run, None).replace("(1 + x0)", "(x0 + 1)")
 
 

@@ -118,13 +118,9 @@ ROWS = "".join(f"{i},{i % 3}\n" for i in range(12))
         ("a,y\n" + ROWS + "7,NaN\n", ":14: column 'y': the value is missing; fill it in or delete the row"),
         ("a,y\n" + ROWS + "\n7,1\n", ":14: column 'a': the value is missing; fill it in or delete the row"),
         ("a,y\n" + ROWS + ",\n7,1\n", ":14: column 'a': the value is missing; fill it in or delete the row"),
-        (
-            "a,y\n" + "".join(f"{1_700_000_000 + i},{i}\n" for i in range(30)),
-            ": column 'a': programs compute in f32, where its 30 different values become 1; subtract 1700000000 from them",
-        ),
         ("a,y\n1,2\nlow,3\n" + ROWS, ":3: column 'a': 'low' is not a number; write it as one, or leave the column out with"),
-        ("a,y\n" + ROWS + "inf,1\n", ":14: column 'a': inf is not finite in f32; correct it or delete the row, or leave"),
-        ("a,y\n" + ROWS + "1e39,1\n", ":14: column 'a': 1e39 is not finite in f32"),
+        ("a,y\n" + ROWS + "inf,1\n", ":14: column 'a': inf is beyond 1e150; correct it or delete the row, or leave"),
+        ("a,y\n" + ROWS + "1e151,1\n", ":14: column 'a': 1e151 is beyond 1e150"),
         ("a,y\n" + ROWS + "1\n", ":14: column 'y': the value is missing; fill it in or delete the row"),
         ("a,y\n1,2\n1,2,3\n", ": not a table of comma-separated values in UTF-8: Expected 2 fields in line 3, saw 3"),
         ("a,y\n" + "5,1\n5,2\n" * 6, ": column 'a' is 5 in every row, so it cannot explain anything; leave it out with"),
@@ -188,7 +184,7 @@ def test_a_copy_that_is_scaled_and_shifted_has_the_score_and_the_cell_of_the_ori
     np.testing.assert_allclose(found.objective, found.objective[0], rtol=1e-4)
     np.testing.assert_allclose(found.measures[:, 1], found.measures[0, 1], rtol=1e-3)
     np.testing.assert_allclose(facts["test_nmse"], facts["test_nmse"][0], rtol=1e-3)
-    assert facts["scale"][0] / facts["scale"][1] == pytest.approx(-37.0, rel=1e-4)
+    assert facts["scale"][0] / facts["scale"][1] == pytest.approx(-37.0, rel=1e-3)
 
 
 def test_the_objective_is_minus_log10_of_the_nmse_of_the_best_linear_function():

@@ -1,0 +1,202 @@
+"""Formulas: what programs predict from numbers in the user's units, in real numbers.
+
+Owns how a program and the scalings of its inputs and outputs become one expression, and how that is computed: in float64. Knows
+nothing of tasks or texts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evo.instructions.description import Semantics
+from evo.language.expression import CAST, REAL, Expression, Value, number_of, short_number
+from evo.native.stack_ptx import NodeKind
+
+# Name -> (offset, scale): a number in the user's units is offset + scale * the program's.
+Scaling = Mapping[str, tuple[float, float]]
+
+# Function of an infix form -> the same in NumPy and in C.
+FUNCTIONS = {
+    "abs": ("np.abs", "fabs"),
+    "copysign": ("np.copysign", "copysign"),
+    "cos": ("np.cos", "cos"),
+    "exp2": ("np.exp2", "exp2"),
+    "log2": ("np.log2", "log2"),
+    "max": ("np.fmax", "fmax"),
+    "min": ("np.fmin", "fmin"),
+    "select": ("np.where", "choose"),
+    "sin": ("np.sin", "sin"),
+    "sqrt": ("np.sqrt", "sqrt"),
+    "tanh": ("np.tanh", "tanh"),
+}
+_CALL = re.compile(r"[a-z]\w+(?=\()")
+_WITHOUT_CALL = {"fma(a, b, c)": "a*b + c"}  # NumPy has no fma
+
+
+def formula_of(program: Expression, inputs: Scaling, outputs: Scaling) -> Expression:
+    """The formula that a program stands for.
+
+    Constants are the shortest decimals that float32 reads as the program's, and functions are those of real numbers. A program
+    with instructions that have no such function stays one of PTX, and casts stand between it and the scalings.
+    """
+    values: list[Value] = []
+    is_real = has_real_form(program)
+
+    def put(value: Value) -> int:
+        values.append(value)
+        return len(values) - 1
+
+    def number(value: float) -> int:
+        return put(Value(NodeKind.CONSTANT, REAL, bits=_bits(value)))
+
+    def apply(infix: str, *operands: int) -> int:
+        return put(Value(NodeKind.PTX, REAL, operands=operands, semantics=Semantics(infix=infix)))
+
+    def cast(value: int, type_name: str) -> int:
+        return put(Value(NodeKind.PTX, type_name, CAST, operands=(value,), semantics=Semantics(infix="a")))
+
+    def scaled(value: int, offset: float, scale: float) -> int:
+        if abs(scale) != 1.0:
+            value = apply("a*b", number(abs(scale) if offset else scale), value)
+        elif scale < 0.0 and not offset:
+            value = apply("-a", value)
+        return apply("a - b" if scale < 0.0 else "a + b", number(offset), value) if offset else value
+
+    places: list[int] = []
+    for value in program.values:
+        operands = tuple(places[operand] for operand in value.operands)
+        if value.kind == NodeKind.INPUT and (is_real or value.name in inputs):
+            offset, scale = inputs.get(value.name, (0.0, 1.0))
+            place = put(replace(value, type=REAL))
+            if offset:
+                place = apply("a - b" if offset > 0 else "a + b", place, number(abs(offset)))
+            if scale != 1.0:
+                place = apply("a/b", place, number(scale))
+            places.append(place if is_real else cast(place, "f32"))
+        elif is_real and value.type == "f32" and value.kind == NodeKind.CONSTANT:
+            places.append(number(float(str(np.uint32(value.bits).view(np.float32)))))
+        elif is_real:
+            places.append(put(replace(value, type=REAL if value.type == "f32" else value.type, ptx="", operands=operands)))
+        else:
+            places.append(put(replace(value, operands=operands)))
+    results: list[int | None] = []
+    for (name, _), result in zip(program.outputs, program.results, strict=True):
+        found = None if result is None else places[result]
+        if name in outputs:
+            offset, scale = outputs[name]
+            found = (
+                number(offset) if found is None or not scale else scaled(found if is_real else cast(found, REAL), offset, scale)
+            )
+        results.append(found)
+
+    def types(pairs: tuple[tuple[str, str], ...], scaled: Scaling) -> tuple[tuple[str, str], ...]:
+        return tuple((name, REAL if is_real or name in scaled else kind) for name, kind in pairs)
+
+    return Expression(types(program.inputs, inputs), types(program.outputs, outputs), tuple(values), tuple(results))
+
+
+def scaling_notes(inputs: Scaling) -> list[str]:
+    """A line for each input that programs do not read as it is."""
+    lines = []
+    for name, (offset, scale) in inputs.items():
+        moved = f"({name} {'-' if offset > 0 else '+'} {short_number(abs(offset))})" if offset else name
+        read = moved if scale == 1.0 else f"{moved}/{short_number(scale)}"
+        lines.append(
+            f"{name}: float32 cannot hold its values, so programs read {read}; formulas and predictions take {name} itself"
+        )
+    return lines
+
+
+def has_real_form(program: Expression) -> bool:
+    """Whether a program is a formula of real numbers: all its instructions are functions of these."""
+    kinds = {kind for _, kind in (*program.inputs, *program.outputs)}
+    return kinds <= {"f32"} and all(
+        value.type in ("f32", "pred")
+        and value.kind != NodeKind.SPECIAL
+        and (
+            value.kind != NodeKind.PTX
+            or (value.semantics.infix and {*_CALL.findall(_plain(value.semantics))} <= FUNCTIONS.keys())
+        )
+        for value in program.values
+    )
+
+
+def real_form(semantics: Semantics, language: int) -> str:
+    """The function of an instruction in NumPy (0) or C (1)."""
+    return _CALL.sub(lambda name: FUNCTIONS[name[0]][language], _plain(semantics))
+
+
+def evaluate(formula: Expression, inputs: Sequence[NDArray[Any]]) -> list[NDArray[np.float64]]:
+    """Each output in float64.
+
+    Args:
+        formula: of real numbers alone.
+        inputs: in the order of `formula.inputs`, of shapes that fit each other.
+    """
+    given = {name: np.asarray(array, np.float64) for (name, _), array in zip(formula.inputs, inputs, strict=True)}
+    shape = np.broadcast_shapes(*(array.shape for array in given.values()))
+    values: list[Any] = []
+    with np.errstate(all="ignore"):
+        for value in formula.values:
+            if value.kind == NodeKind.INPUT:
+                values.append(given[value.name])
+            elif value.kind == NodeKind.CONSTANT:
+                values.append(np.float64(number_of(value.bits)) if value.type == REAL else np.bool_(value.bits))
+            else:
+                values.append(compiled(value.semantics.infix)(*(values[operand] for operand in value.operands)))
+    results = (0.0 if result is None else values[result] for result in formula.results)
+    return [np.broadcast_to(np.asarray(result, np.float64), shape) for result in results]
+
+
+def rounded(formula: Expression, digits: int | None) -> Expression:
+    """The formula for display: its numbers with so many significant digits, but for those that inputs are moved by.
+
+    None: as it is.
+    """
+    if digits is None:
+        return formula
+    kept, values = moves(formula), list(formula.values)
+    for place, value in enumerate(values):
+        if value.kind == NodeKind.CONSTANT and value.type == REAL and place not in kept:
+            values[place] = replace(value, bits=_bits(float(f"{number_of(value.bits):.{digits - 1}e}")))
+        elif value.kind == NodeKind.CONSTANT and value.type == "f32":
+            single = np.uint32(value.bits).view(np.float32)
+            values[place] = replace(value, bits=int(np.float32(f"{single:.{digits - 1}e}").view(np.uint32)))
+    return replace(formula, values=tuple(values))
+
+
+def display_note(digits: int | None) -> str:
+    """What a heading says of a formula that was rounded."""
+    return "" if digits is None else f" (rounded to {digits} digits for display; it predicts with all)"
+
+
+def moves(formula: Expression) -> dict[int, float]:
+    """The numbers that inputs are moved by, by their places among the values."""
+    return {
+        value.operands[1]: number_of(formula.values[value.operands[1]].bits)
+        for value in formula.values
+        if value.type == REAL and not value.name and value.semantics.infix in ("a - b", "a + b")
+        if formula.values[value.operands[0]].kind == NodeKind.INPUT
+    }
+
+
+@cache
+def compiled(infix: str) -> Callable[..., Any]:
+    """The function of an infix form, of up to three operands."""
+    function: Callable[..., Any] = eval(f"lambda a=None, b=None, c=None: {real_form(Semantics(infix=infix), 0)}", {"np": np})
+    return function
+
+
+def _bits(number: float) -> int:
+    return int(np.float64(number).view(np.uint64))
+
+
+def _plain(semantics: Semantics) -> str:
+    return _WITHOUT_CALL.get(semantics.infix, semantics.infix)

@@ -1,0 +1,84 @@
+"""evo.language.formula: programs and scalings as formulas of real numbers, in each language."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from evo.instructions import shipped_instruction_set
+from evo.language.expression import expression_of, infix
+from evo.language.formula import evaluate, formula_of, has_real_form, rounded, scaling_notes
+from evo.language.program import Language, parse_program
+from evo.language.source import c_source, cuda_source, python_source
+from evo.native.ptx_vm import VirtualMachine
+from evo.report.export.run_export import run_c, run_python
+from evo.report.export.sympy_text import latex_text, run_sympy
+
+SET = shipped_instruction_set("wide")
+LANGUAGE = Language(SET, (("x", "f32"), ("y", "f32")), (("f", "f32"),))
+X, Y = 1.7e9 + np.arange(5.0) / 7.0, 1e-30 * np.linspace(1.0, 3.0, 5)
+UNITS = {"x": (1.7e9, 1.0), "y": (0.0, 1e-30)}
+# An instruction of each function of real numbers, with its value for the program's x and y.
+ALL = "%y rsqrt_approx_ftz_f32 %x tanh_approx_f32 add_ftz_f32 %x cos_approx_ftz_f32 %y lg2_approx_ftz_f32 sub_ftz_f32 "
+ALL += "mul_ftz_f32 %y %x ex2_approx_ftz_f32 %x %y fma_rn_ftz_f32 max_ftz_f32 %x %y setp_lt_ftz_f32 %y %x sin_approx_ftz_f32 "
+ALL += "copysign_f32 %y sqrt_approx_ftz_f32 rcp_approx_ftz_f32 abs_ftz_f32 neg_ftz_f32 0.1 %y "
+ALL += "min_ftz_f32 selp_f32 div_approx_ftz_f32"
+
+
+def program(text: str):
+    return expression_of(LANGUAGE, parse_program(LANGUAGE, text, "text"))
+
+
+def test_a_formula_takes_the_users_units_and_reads_well():
+    formula = formula_of(program("%x 0.1 mul_ftz_f32 %y add_ftz_f32"), UNITS, {"f": (2.5, -1e-20)})
+    assert infix(formula) == "f = 2.5 - 1e-20*(y/1e-30 + 0.1*(x - 1.7e9))\n"
+    np.testing.assert_allclose(evaluate(formula, [X, Y])[0], 2.5 - 1e-20 * (Y / 1e-30 + 0.1 * (X - 1.7e9)), rtol=1e-15)
+    assert infix(formula_of(program("%x"), {"x": (-3.0, 1000.0)}, {"f": (0.0, 1.0)})) == "f = (x + 3)/1000\n"
+    for scaling, text in [
+        ((7.0, 0.0), "7"),
+        ((7.0, -1.0), "7 - x"),
+        ((0.0, -1.0), "-x"),
+        ((0.0, -2.0), "-2*x"),
+        ((-1.0, 1.0), "-1 + x"),
+    ]:
+        assert infix(formula_of(program("%x"), {}, {"f": scaling})) == f"f = {text}\n"
+
+
+def test_each_language_computes_every_function_of_real_numbers():
+    x, y = np.linspace(-2.0, 2.0, 9), np.linspace(0.3, 3.0, 9)
+    formula = formula_of(program(ALL), {}, {"f": (1.0, 2.0)})
+    (expected,) = evaluate(formula, [x, y])
+    words, singles = parse_program(LANGUAGE, ALL, "text")[None], [x.astype(np.float32), y.astype(np.float32)]
+    ran = VirtualMachine(LANGUAGE.lowering).store(words, [*singles, None])[0, 0]
+    np.testing.assert_allclose(expected, 1.0 + 2.0 * ran, rtol=2e-3)
+    np.testing.assert_allclose(run_python(python_source(formula, "c"), [x, y])[0], expected, rtol=1e-13)
+    np.testing.assert_allclose(run_c(c_source(formula, "c"), [x, y], 9, [np.float64])[0], expected, rtol=1e-13)
+    np.testing.assert_allclose(run_sympy(formula, [x, y], 9)[0], expected, rtol=1e-12)
+    assert "asm" not in cuda_source(formula, "c") and "f &=" in latex_text(formula)
+
+
+def test_a_program_without_a_real_form_is_cast_between_its_scalings():
+    mixed = Language(SET, (("x", "f32"), ("u", "u32")), (("f", "f32"),))
+    text = "%u cvt_rn_f32_u32 %x add_ftz_f32"
+    single = expression_of(mixed, parse_program(mixed, text, "text"))
+    assert has_real_form(program(ALL)) and not has_real_form(single)
+    formula = formula_of(single, {"x": (1.7e9, 1.0)}, {"f": (0.5, 2.0)})
+    inputs = [X, np.arange(5, dtype=np.uint32)]
+    expected = 0.5 + 2.0 * ((X - 1.7e9).astype(np.float32) + inputs[1].astype(np.float32)).astype(np.float64)
+    np.testing.assert_array_equal(run_python(python_source(formula, "c"), inputs)[0], expected)
+    np.testing.assert_array_equal(run_c(c_source(formula, "c"), inputs, 5, [np.float64])[0], expected)
+    assert "(float)(x - 1700000000.0)" in cuda_source(formula, "c")
+
+
+@pytest.mark.parametrize(("digits", "text"), [(2, "f = 2.3 + 0.33*(x - 1700000001)\n"), (1, "f = 2 + 0.3*(x - 1700000001)\n")])
+def test_rounding_keeps_what_inputs_are_moved_by(digits, text):
+    formula = formula_of(program("%x"), {"x": (1.700000001e9, 1.0)}, {"f": (2.345678, 1.0 / 3.0)})
+    assert infix(rounded(formula, digits)) == text
+    assert "0.3333333333333333*" in infix(rounded(formula, None))
+
+
+def test_a_note_names_the_input_and_what_programs_read():
+    assert [line.partition(";")[0] for line in scaling_notes(UNITS)] == [
+        "x: float32 cannot hold its values, so programs read (x - 1.7e9)",
+        "y: float32 cannot hold its values, so programs read y/1e-30",
+    ]
