@@ -92,7 +92,7 @@ def choose_backend(
     """
     if name != AUTO:
         return Choice(BACKENDS[name])
-    if assignment.settings.cluster:
+    if assignment.settings.evaluating_cluster:
         return Choice(CPU)  # what the workers have cannot be asked before they are chosen
     calibration = None
     for backend in BACKENDS.values():
@@ -216,6 +216,14 @@ def _start_cuda(assignment: Assignment) -> Evaluator:
 def _start_cpu(assignment: Assignment) -> Evaluator:
     from evo.evaluate.cpu import CpuEvaluator, without_cpu_meaning
 
+    settings = assignment.settings
+    compiles = settings.cluster is not None and not settings.evaluating_cluster
+    for name, is_given in (("farm", settings.farm is not None), ("cluster.work", compiles)):
+        if is_given:
+            raise UserError(
+                f"evaluation.{name}: programs run on the CPU, so there is nothing to compile; set evaluation.backend to cuda, "
+                f"or: --set evaluation.{name.partition('.')[0]}=null"
+            )
     if unsupported := without_cpu_meaning(assignment.language, assignment.instructions):
         raise UserError(
             f"program.vocabulary.instructions: no CPU meaning for {', '.join(unsupported)}: remove them, or use a GPU backend"

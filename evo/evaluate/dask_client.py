@@ -9,12 +9,13 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import logging
+import multiprocessing
 import os
 import platform
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -66,6 +67,15 @@ def checked_call(wanted: Facts, function: Callable[..., Any], *arguments: Any) -
     return function(*arguments)
 
 
+def refuse_daemon(address: str) -> None:
+    """Raises UserError if this process cannot start compilers. address: this worker's."""
+    if multiprocessing.current_process().daemon:
+        raise UserError(
+            f"Dask worker {address} is a daemon, which cannot start compilers; start workers with the environment variable "
+            "DASK_DISTRIBUTED__WORKER__DAEMON=False"
+        )
+
+
 @contextmanager
 def connect(
     scheduler: str, tls: TlsFiles | None = None, wait_s: float = WAIT_S, num_local: int | None = None
@@ -91,6 +101,11 @@ def connect(
         for name in ("distributed", "distributed.client", "tornado", "asyncio"):
             opened.enter_context(_silent(logging.getLogger(name)))
         address: Any = scheduler
+        if scheduler.startswith("tls://") and not tls and not Security().get_connection_args("client")["ssl_context"]:
+            raise UserError(
+                f"{scheduler}: TLS needs files: give evaluation.cluster.tls={{ca: FILE, cert: FILE, key: FILE}}, or Dask's own "
+                "config distributed.comm.tls"
+            )
         try:
             if scheduler == LOCAL:
                 own = {
@@ -176,13 +191,43 @@ class Workers:
         Raises:
             UserError: a call raised one; or the scheduler, or all workers for too long, are lost.
         """
-        waiting = list(range(len(arguments)))
+        all_at_once = iter([arguments] if arguments else [])
+        return self.serve(function, lambda _: next(all_at_once, None), SimpleQueue(), on_wait)
+
+    def serve(
+        self,
+        function: Callable[..., Any],
+        take: Callable[[int], Sequence[tuple[Any, ...]] | None],
+        done: SimpleQueue[Any],
+        on_wait: Callable[[], None] = lambda: None,
+    ) -> Iterator[tuple[int, Any]]:
+        """As `map`, with arguments that come while calls are under way.
+
+        Args:
+            take: given the number of calls under way, gives the arguments of more; None: there will be no more.
+            done: what is put into it has `take` called again at once.
+        """
+        arguments: dict[int, tuple[Any, ...]] = {}
+        num_taken = 0
+        waiting: list[int] = []
         active: dict[Future[Any], _Call] = {}
-        done: SimpleQueue[Future[Any]] = SimpleQueue()
-        where = self._restriction(self.usable()) if waiting else None
-        look_s = time.monotonic() + LOOK_S
+        where: list[str] | None = None
+        look_s = 0.0
         try:
-            while waiting or active:
+            while True:
+                more = take(len(active) + len(waiting))
+                if not (more or waiting or active):
+                    if more is None:
+                        return
+                    done.get()
+                    continue
+                if not active and not waiting:
+                    where = self._restriction(self.usable())
+                    look_s = time.monotonic() + LOOK_S
+                fresh = dict(enumerate(more or (), num_taken))
+                num_taken += len(fresh)
+                arguments |= fresh
+                waiting += fresh
                 if waiting:
                     active |= self._submit(function, arguments, waiting, where, done)
                     waiting = []
@@ -205,6 +250,7 @@ class Workers:
                         where = sorted(self.usable())
                         waiting.append(call.number)
                     else:
+                        del arguments[call.number]
                         yield call.number, result
         finally:
             self._cancel(active)
@@ -222,7 +268,7 @@ class Workers:
     def _submit(
         self,
         function: Callable[..., Any],
-        arguments: Sequence[tuple[Any, ...]],
+        arguments: Mapping[int, tuple[Any, ...]],
         numbers: Sequence[int],
         where: list[str] | None,
         done: SimpleQueue[Future[Any]],

@@ -9,7 +9,6 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import io
-import multiprocessing
 import os
 import pickle
 import shutil
@@ -32,6 +31,7 @@ from evo.compile.language import decode_language
 from evo.errors import DeviceFailure, UserError
 from evo.evaluate import Evaluation, Evaluator, Failure, TaskSource
 from evo.evaluate.backends import BACKENDS, CPU, Assignment
+from evo.evaluate.dask_client import refuse_daemon
 from evo.evaluate.options import EvaluationOptions
 from evo.language.batch import Batch
 from evo.task_folder import declared_files, load_task, task_digest
@@ -140,11 +140,8 @@ class _Held:
         if task_digest(folder, declared_files(task, folder)) != setup.task_digest:
             raise UserError(f"{packed.original}: Dask worker {_worker().address} has other files of the task than the run")
         backend = BACKENDS[setup.backend]
-        if backend is not CPU and multiprocessing.current_process().daemon:
-            raise UserError(
-                f"Dask worker {_worker().address} is a daemon, which cannot start compilers; start workers with the environment "
-                "variable DASK_DISTRIBUTED__WORKER__DAEMON=False"
-            )
+        if backend is not CPU:
+            refuse_daemon(_worker().address)
         # A score in Python would keep the worker from talking: processes do it.
         executor = setup.settings.executor
         if executor == "auto":

@@ -43,16 +43,17 @@ def address() -> Iterator[str]:
 def config(small_config):
     """A search by a GPU in small packs; with an address, compiled by a farm alone."""
 
-    def make(address: str | None = None, generations: int = 4) -> Path:
-        farm = {"farm": {"listen": address}, "local_workers": 0} if address else {"compile_workers": 1}
+    def make(address: str | None = None, generations: int = 4, **compilers) -> Path:
+        farm = {"farm": {"listen": address}, "local_workers": 0} if address else {"compile_workers": 1, **compilers}
+        name = "farm" if address else "cluster" if compilers else "local"
         return small_config(
             {
                 "program": {"vocabulary": {"instructions": EXACT}},
                 "evaluation": {"backend": "cuda", "lane": "compile", "packing": PACKING, "cache_megabytes": 0, **farm},
                 "stop": {"generations": generations},
-                "output": {"plots": [], "runs": "farm" if address else "local"},
+                "output": {"plots": [], "runs": name},
             },
-            "farm" if address else "local",
+            name,
         )
 
     return make
@@ -116,6 +117,17 @@ def test_a_run_that_a_farm_compiles_is_that_of_this_machine(start, start_worker,
     for status in statuses:
         assert set(status) == {"address", "run", "requests", "programs", "failures", "queue", "programs_per_s"}
         assert (status["queue"], status["failures"]) == (0, 0)
+
+
+@pytest.mark.slow
+def test_a_run_that_a_dask_cluster_compiles_is_that_of_this_machine(start, config, tmp_path):
+    pytest.importorskip("distributed", reason="evo-ptx[cluster] is not installed")
+    runs = []
+    for given in ({"cluster": {"scheduler": "local", "work": "compile"}}, {}):
+        runs.append(start("run", config(generations=2, **given)))
+        assert runs[-1].wait() == 0, runs[-1].stderr
+    assert complaints(runs[0]) == complaints(runs[1])
+    assert_same_state(*(state_of(run_folders(tmp_path / name)[0]) for name in ("cluster", "local")))
 
 
 NUM_WORKERS = 3
@@ -213,6 +225,23 @@ COMPILE = ["compile", "small.yaml", "--output", "out", "--set"]
             "local_workers are the processes beside a farm; without one, set",
         ),
         ([*COMPILE, "evaluation.farm={listen: 'tcp://127.0.0.1:1', keys: none}"], "none/secret.key: cannot read the key"),
+        (
+            [*COMPILE, "evaluation.farm.listen=tcp://127.0.0.1:1", "--set", "evaluation.cluster.scheduler=local"],
+            "farm and cluster do not go together; with cluster.work=compile the cluster compiles",
+        ),
+        (
+            ["run", "small.yaml", "--set", "evaluation.farm.listen=tcp://127.0.0.1:0", "--set", "evaluation.backend=cpu"],
+            "evaluation.farm: programs run on the CPU, so there is nothing to compile; set evaluation.backend to cuda",
+        ),
+        (
+            ["run", "small.yaml", "--set", "evaluation.cluster={scheduler: local, work: compile}"],
+            "evaluation.cluster.work: programs run on the CPU",
+        ),
+        (
+            ["sweep", "small.yaml", "--seeds", "1,2", "--set", "evaluation.farm.listen=tcp://127.0.0.1:5711"],
+            "evaluation.farm: the runs of a sweep cannot all listen at one address",
+        ),
+        (["worker"], "worker: give --connect ADDRESS or --server-file FILE"),
     ],
 )
 def test_mistakes_are_one_line(fork_evo, small_config, tmp_path, arguments, message):
@@ -220,3 +249,4 @@ def test_mistakes_are_one_line(fork_evo, small_config, tmp_path, arguments, mess
     done = fork_evo(*arguments, env={"XDG_CACHE_HOME": str(tmp_path / "cache")})
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("evo: ") and message in done.stderr and done.stderr.count("\n") == 1, done.stderr
+    assert not run_folders(tmp_path / "runs")

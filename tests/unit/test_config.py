@@ -198,10 +198,10 @@ def test_a_value_out_of_range_or_of_another_type_is_refused_by_key(minimal, over
         ),
         (
             "evaluation.cluster={scheduler: local, bogus: 1}",
-            "unknown key 'evaluation.cluster.bogus', one of: scheduler, tls, wait_seconds",
+            "unknown key 'evaluation.cluster.bogus', one of: scheduler, work, tls, wait_seconds",
         ),
         ("evaluation.cluster={}", "key 'evaluation.cluster.scheduler' is missing"),
-        ("evaluation.cluster=local", 'must be a section with the keys scheduler, tls, wait_seconds, got "local"'),
+        ("evaluation.cluster=local", 'must be a section with the keys scheduler, work, tls, wait_seconds, got "local"'),
         ("search.batch_size=100000;search.learning.prescreen=64", "batch_size times learning.prescreen must be at most 4194304"),
         ("search.learning.descriptors=learned", "key 'search.learning': descriptors 'learned' need 'features'"),
         (

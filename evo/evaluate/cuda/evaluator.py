@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from evo.compile.assembler import assembler_options, choose_opt_level
 from evo.compile.compiler import FailedProgram, Module, PackCompiler
-from evo.compile.executor import open_executor
 from evo.compile.packing import Packing
 from evo.compile.request import CompileFailure
 from evo.errors import DeviceFailure, FailureKind
@@ -31,6 +30,7 @@ from evo.evaluate.cuda.interpret import CodeKernelPlan, CodeRegressionPlan, Code
 from evo.evaluate.cuda.interpreter_kernels import MAX_PROGRAMS, Coding, Kernel, TaskKernel, open_kernel, open_task_kernel
 from evo.evaluate.cuda.lane import Lane, LaneTimes, Pack, PackFailure
 from evo.evaluate.cuda.plans import CheckedPlan, DeviceInputs, KernelPlan, Plan, RegressionPlan, StorePlan
+from evo.evaluate.dask_executor import open_compilers
 from evo.evaluate.options import EvaluationOptions
 from evo.kernel.cuda_header import BLOCK_SIZE as KERNEL_BLOCK_SIZE
 from evo.kernel.cuda_source import template_of
@@ -88,7 +88,7 @@ class CudaEvaluator:
             opened.callback(self._device.close)
             inputs = self._upload(points, "points()")
             opened.callback(inputs.close)
-            self._executor = open_executor(options.num_compilers, options.compile_seconds, options.farm)
+            self._executor = open_compilers(options)
             opened.callback(self._executor.shutdown, cancel_futures=True)
             target = self._device.info.target
             most_blocks = BLOCKS_PER_MULTIPROCESSOR * self._device.num_multiprocessors

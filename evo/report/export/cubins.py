@@ -14,10 +14,11 @@ from typing import Any
 
 from evo.compile.assembler import assembler_options
 from evo.compile.compiler import FailedProgram, Module, PackCompiler
-from evo.compile.executor import open_executor
+from evo.compile.pool import CompilePool
 from evo.config import load_config
 from evo.errors import UserError
 from evo.evaluate.backends import why_no_compiler
+from evo.evaluate.dask_executor import open_compilers
 from evo.evaluate.options import EvaluationOptions
 from evo.kernel.pointwise import TEMPLATE, kernel_name
 from evo.language.batch import Batch
@@ -87,7 +88,8 @@ def write_cubins(
     Args:
         names: each program's name in the index, such as `cell 3,4`.
         arch: GPU architecture such as `sm_90`.
-        evaluation: its cache is looked up before anything is compiled, and its farm used. Without one, each core compiles.
+        evaluation: its cache is looked up before anything is compiled, and its farm or cluster compiles. Without one, each core
+            does.
 
     Raises:
         UserError: cache or farm cannot be used, there is no compiler, the architecture is unknown, or the folder cannot be
@@ -96,13 +98,12 @@ def write_cubins(
     cache = open_cache(evaluation.cache_megabytes)
     if problem := why_no_compiler():
         raise UserError(problem)
-    num_workers = evaluation.num_compilers if evaluation.farm else None
     start = time.perf_counter()
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UserError(f"{folder}: cannot create the folder: {error.strerror}") from error
-    with open_executor(num_workers, farm=evaluation.farm) as executor:
+    with open_compilers(evaluation) if evaluation.farm or evaluation.cluster else CompilePool() as executor:
         compiler = PackCompiler(language, arch, executor, options=assembler_options(_OPT_LEVEL), cache=cache)
         results = list(compiler.compile(batch))
     # Modules come in the order of completion. Sorting them by their first program makes the files' numbers reproducible.

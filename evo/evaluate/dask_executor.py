@@ -1,0 +1,198 @@
+"""Compile requests fulfilled by the workers of a Dask scheduler, in processes of theirs: both sides.
+
+Owns what is sent, and which call ends which future. As with a pool of this machine, a time limit and the death of a process
+belong to one call. Knows nothing of how workers are chosen.
+"""
+
+from __future__ import annotations
+
+import pickle
+import threading
+import uuid
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future
+from contextlib import ExitStack
+from dataclasses import replace
+from queue import SimpleQueue
+from typing import Any, ParamSpec, TypeVar
+
+from evo.compile.executor import open_executor
+from evo.compile.pool import DEFAULT_TIME_LIMIT_S, CompilePool, WorkerDied
+from evo.compile.request import CompileExecutor, CompileRequest, Fulfil, Outcome
+from evo.errors import UserError
+from evo.evaluate.dask_client import WorkersDied, connect, refuse_daemon
+from evo.evaluate.options import ClusterOptions, EvaluationOptions
+
+CALLS_PER_THREAD = 2  # that a worker is given for each of its threads: one that runs and one that waits
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+
+
+def open_compilers(options: EvaluationOptions) -> CompileExecutor:
+    """Where a run's compile requests are fulfilled: on its cluster, in its farm, or in processes of this machine.
+
+    Raises:
+        UserError: cluster or farm cannot be used.
+    """
+    if options.cluster:
+        return DaskExecutor(options.cluster, options.compile_seconds, options.num_compilers)
+    return open_executor(options.num_compilers, options.compile_seconds, options.farm)
+
+
+class DaskExecutor(CompileExecutor):
+    """An executor of concurrent.futures over Dask workers. Futures end as those of `CompilePool`.
+
+    A call that a worker was given can be cancelled no more.
+
+    Args:
+        cluster: where the scheduler is.
+        time_limit_s: for one call.
+        num_local: processes of a local cluster; None: one for each core that this process may use.
+
+    Raises:
+        UserError: there is no connection, or no worker.
+    """
+
+    def __init__(self, cluster: ClusterOptions, time_limit_s: float = DEFAULT_TIME_LIMIT_S, num_local: int | None = None):
+        self._run = uuid.uuid4().hex
+        self._time_limit_s = time_limit_s
+        self._kept: dict[tuple[bytes, bytes], Any] = {}  # languages with templates, left with the scheduler
+        self._waiting: deque[tuple[Future[Any], tuple[Any, ...]]] = deque()
+        self._given: dict[int, Future[Any]] = {}  # by the number of the call among those that workers were given
+        self._num_given = 0
+        self._ended: SimpleQueue[Any] = SimpleQueue()
+        self._lock = threading.Lock()
+        self._error: BaseException | None = None  # why it takes no more calls
+        with ExitStack() as opened:
+            try:
+                self._workers = opened.enter_context(connect(cluster.scheduler, cluster.tls, cluster.wait_seconds, num_local))
+                self._num_threads = sum(self._workers.usable().values())
+            except UserError as error:
+                raise UserError(f"evaluation.cluster: {error}") from error.__cause__
+            self._opened = opened.pop_all()
+        self._opened.callback(self._workers.call_each, end_processes, self._run)
+        self._thread = threading.Thread(target=self._serve, name="dask-executor", daemon=True)
+        self._thread.start()
+
+    @property
+    def num_workers(self) -> int:
+        """Threads of the workers that are there now."""
+        with self._lock:
+            is_open = self._error is None
+        if is_open:
+            self._num_threads = sum(self._workers.usable().values())
+        return self._num_threads
+
+    def submit_request(self, function: Fulfil, request: CompileRequest) -> Future[Outcome]:
+        """As `CompileExecutor.submit_request`. Language and template are sent to each worker once."""
+        common = (request.language, request.template)
+        if common not in self._kept:
+            self._kept[common] = self._workers.keep(pickle.dumps(common))
+        return self._submit(self._kept[common], function, (replace(request, language=b"", template=b""),), {})
+
+    def submit(self, fn: Callable[_P, _T], /, *args: _P.args, **kwargs: _P.kwargs) -> Future[_T]:
+        """Has a process of a worker call the function."""
+        return self._submit(None, fn, args, kwargs)
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """Ends the connection and the workers' processes, after calls that are under way."""
+        with self._lock:
+            self._error = self._error or RuntimeError("the executor was shut down")
+            waiting = [future for future, _ in self._waiting]
+        if cancel_futures:
+            for future in waiting:
+                future.cancel()
+        self._ended.put(None)
+        if wait:
+            self._thread.join()
+            self._opened.close()
+
+    def __exit__(self, exception_type: type[BaseException] | None, *_: object) -> None:
+        # After an exception, such as Ctrl-C, nobody waits for the results.
+        self.shutdown(cancel_futures=exception_type is not None)
+
+    def _submit(self, *call: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        with self._lock:
+            if self._error:
+                raise self._error
+            self._waiting.append((future, (self._run, self._time_limit_s, *call)))
+        self._ended.put(None)
+        return future
+
+    def _serve(self) -> None:
+        try:
+            for number, result in self._workers.serve(call_in_process, self._take, self._ended):
+                future = self._given.pop(number)
+                if isinstance(result, WorkersDied):
+                    future.set_exception(WorkerDied(str(result)))
+                elif isinstance(result, Exception):
+                    future.set_exception(result)
+                else:
+                    future.set_result(result)
+        except BaseException as error:  # noqa: BLE001 - whoever waits gets it
+            with self._lock:
+                self._error = error
+                waiting = [future for future, _ in self._waiting if future.set_running_or_notify_cancel()]
+            for future in [*self._given.values(), *waiting]:
+                future.set_exception(error)
+
+    def _take(self, num_active: int) -> list[tuple[Any, ...]] | None:
+        """Calls for the workers, as many as they should have beside those; None when the last one has been given out."""
+        calls: list[tuple[Any, ...]] = []
+        with self._lock:
+            while self._waiting and num_active + len(calls) < CALLS_PER_THREAD * self._num_threads:
+                future, call = self._waiting.popleft()
+                if future.set_running_or_notify_cancel():
+                    self._given[self._num_given] = future
+                    self._num_given += 1
+                    calls.append(call)
+            return None if self._error and not calls and not self._waiting else calls
+
+
+# ---- on a worker
+
+_pools: dict[str, CompilePool] = {}  # by the run that they work for
+_pools_lock = threading.Lock()
+
+
+def call_in_process(
+    run: str,
+    time_limit_s: float,
+    common: bytes | None,
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> Any:
+    """What the function returns, or the exception that it, its time limit or its process's death leads to.
+
+    Args:
+        run: who asks; its processes last until `end_processes`.
+        common: the language and template of a request, pickled; None: it is another call.
+    """
+    from distributed import get_worker
+
+    refuse_daemon(get_worker().address)
+    with _pools_lock:
+        if run not in _pools:
+            _pools[run] = CompilePool(get_worker().state.nthreads, time_limit_s)
+        pool = _pools[run]
+    if common is None:
+        future = pool.submit(function, *args, **kwargs)
+    else:
+        (request,), (language, template) = args, pickle.loads(common)
+        future = pool.submit_request(function, replace(request, language=language, template=template))
+    try:
+        return future.result()
+    except Exception as error:  # noqa: BLE001 - the future that waits for it raises it
+        return error
+
+
+def end_processes(run: str) -> None:
+    """Ends the processes of a run, soon."""
+    with _pools_lock:
+        pool = _pools.pop(run, None)
+    if pool:  # the caller is the worker's event loop
+        threading.Thread(target=pool.shutdown, kwargs={"cancel_futures": True}, daemon=True).start()

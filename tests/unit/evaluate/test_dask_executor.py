@@ -1,0 +1,101 @@
+"""Compile requests on a cluster: what a worker gives back, and how futures end. tests/contract has the laws of executors."""
+
+from __future__ import annotations
+
+import os
+import time
+from contextlib import contextmanager
+from types import SimpleNamespace
+
+import pytest
+
+if not os.environ.get("CI"):  # in CI what is missing is a failure
+    pytest.importorskip("distributed", reason="evo-ptx[cluster] is not installed")
+    pytest.importorskip("evo.native.nvptxcompiler", reason="built without the wheel nvidia-nvptxcompiler")
+
+from evo.compile.pool import WorkerDied
+from evo.errors import UserError
+from evo.evaluate import dask_executor
+from evo.evaluate.dask_client import WorkersDied, connect
+from evo.evaluate.dask_executor import DaskExecutor, call_in_process, end_processes
+from evo.evaluate.options import ClusterOptions
+
+LIMIT_S = 120.0
+
+
+@pytest.fixture
+def worker(monkeypatch):
+    """This process as a Dask worker of one thread."""
+    found = SimpleNamespace(address="tcp://worker", state=SimpleNamespace(nthreads=1))
+    monkeypatch.setattr("distributed.get_worker", lambda: found)
+    yield
+    for run in ("short", "long"):
+        end_processes(run)
+
+
+def test_a_worker_gives_back_what_a_call_returns_or_leads_to(worker):
+    assert call_in_process("long", LIMIT_S, None, divmod, (7, 3), {}) == (2, 1)
+    assert isinstance(call_in_process("long", LIMIT_S, None, divmod, (7, 0), {}), ZeroDivisionError)
+    assert isinstance(call_in_process("long", LIMIT_S, None, os._exit, (1,), {}), WorkerDied)
+    assert isinstance(call_in_process("short", 0.01, None, time.sleep, (LIMIT_S,), {}), TimeoutError)
+
+
+class Workers:
+    """Plays a cluster of one thread: keeps what it is given until it has `num_wanted` calls, and ends them by these results."""
+
+    def __init__(self, *results):
+        self.results, self.num_wanted = results, len(results)
+
+    def usable(self):
+        return {"tcp://worker": 1}
+
+    def call_each(self, *_):
+        pass
+
+    def serve(self, function, take, done):
+        calls = []
+        while (more := take(len(calls))) is not None and len(calls) + len(more) < self.num_wanted:
+            calls += more
+            done.get()
+        for number, result in enumerate(self.results):
+            if isinstance(result, UserError):
+                raise result
+            yield number, result
+        while take(0) is not None:
+            done.get()
+
+
+@pytest.fixture
+def executor_with(monkeypatch):
+    @contextmanager
+    def opened(*results):
+        @contextmanager
+        def played(*_):
+            yield Workers(*results)
+
+        monkeypatch.setattr(dask_executor, "connect", played)
+        with DaskExecutor(ClusterOptions(scheduler="local")) as executor:
+            yield executor
+
+    return opened
+
+
+def test_futures_end_as_those_of_a_pool(executor_with):
+    with executor_with("result", WorkersDied("4 Dask workers died with the same work")) as executor:
+        first, second = (executor.submit(abs, 1) for _ in range(2))
+        assert first.result(LIMIT_S) == "result"
+        assert isinstance(second.exception(LIMIT_S), WorkerDied)
+
+
+def test_a_scheduler_that_is_lost_is_told_to_whoever_waits_or_submits(executor_with):
+    with executor_with(UserError("the connection is lost")) as executor:
+        future = executor.submit(abs, 1)
+        assert str(future.exception(LIMIT_S)) == "the connection is lost"
+        with pytest.raises(UserError, match="the connection is lost"):
+            executor.submit(abs, 1)
+
+
+def test_an_address_with_tls_needs_files():
+    message = r"^tls://127\.0\.0\.1:1: TLS needs files: give evaluation\.cluster\.tls="
+    with pytest.raises(UserError, match=message), connect("tls://127.0.0.1:1"):
+        pass
