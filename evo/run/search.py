@@ -123,8 +123,8 @@ class Search(SearchView):
 
     @cached_property
     def state(self) -> SearchState:
-        """What changes from generation to generation. To make it may measure what an evaluation costs."""
-        prescreen = make_prescreen(self.problem, self.emitter, self._row_threads, self._saved_prescreen)
+        """What changes from generation to generation."""
+        prescreen = make_prescreen(self.problem, self._row_threads, self._saved_prescreen)
         return SearchState(
             self.archive, self._restarts, self.emitter, self.memory, self.lineage, self.counters, prescreen, self._learned
         )

@@ -6,7 +6,7 @@ Asteroth and Mouret, Data-efficient design exploration through surrogate-assiste
 
 Owns the model, the choice, and the account of whether it pays: now and then a control generation evaluates offspring as they
 come. Elites for each unit of cost are compared, and a prescreen that has not shown to pay ends itself. All of this follows from
-counts and from one cost that its maker gives, so that a search stays exact. Knows nothing of tasks, files or clocks.
+counts and from the cost in its options, so that a search stays exact. Knows nothing of tasks, files or clocks.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 LENGTH_SCALE = 2.0  # of the model: on regression and domain colouring better than 0.5, 1 and 4
 PROBATION = 4  # periods, each with one control generation, before the first judgement
+PROBATION_SHARE = 0.01  # of a run that the probation may cost
+MOST_GAIN = 2.0  # elites for each evaluation that a prescreen finds at best, as a multiple (docs/benchmarks.md)
 MIN_DEVIATIONS = 1.0  # the lead that a prescreen must have by then, in standard deviations
 MAX_ELITES = 2000  # counted before all counts are halved, so that the newest weigh most
 COVERED = 2.0  # standard deviations of a prediction within which `calibration` counts objectives; 0.95 of them if all is well
@@ -50,8 +52,8 @@ class LearningOptions(Options):
     `prescreen`: so many offspring are bred for each one that is evaluated; 1: one, and there is no model. `exploration`: share of
     the evaluated that is chosen without the model. `control`: one generation in so many evaluates offspring as they come, to tell
     what the choice is worth. `model` learns from the newest `window` programs; their outputs at `points` of the task's points are
-    among their features. `evaluation_cost`: of an evaluation, in units of what it costs to look at an offspring; null: measured
-    as the search begins, and part of its state.
+    among their features. `evaluation_cost`: of an evaluation, in units of what it costs to look at an offspring, some 5 us; a
+    prescreen needs it.
     `features`: so many principal components of the elites' outputs at these points are written beside the elites; with the
     `descriptors` `learned` they span the archive in place of the task's measures.
     """
@@ -70,6 +72,14 @@ class LearningOptions(Options):
     def is_spanning(self) -> bool:
         """Whether learned measures span the archive."""
         return self.descriptors == "learned"
+
+    @model_validator(mode="after")
+    def _has_cost(self) -> Self:
+        if self.prescreen > 1 and self.evaluation_cost is None:
+            raise ValueError(
+                "a prescreen needs 'evaluation_cost': microseconds of a core for an evaluation, divided by 5; below 20 it loses"
+            )
+        return self
 
     @model_validator(mode="after")
     def _fits_descriptors(self) -> Self:
@@ -106,7 +116,8 @@ class Prescreen:
         describe: features `(n, num_features)` of `(n, width)` programs.
         num_measures: of the archive.
         seed: of the model.
-        cost: of an evaluation, in units of what it costs to breed, describe and learn from an offspring.
+        batch_size: evaluations of a generation.
+        num_evaluations: of the whole search; None: nobody knows.
         arrays: what `arrays` gave for this prescreen in an earlier process; None: it is new.
 
     Raises:
@@ -120,12 +131,14 @@ class Prescreen:
         *,
         num_measures: int,
         seed: int,
-        cost: float,
+        batch_size: int,
+        num_evaluations: int | None = None,
         arrays: dict[str, NDArray[Any]] | None = None,
     ):
         self._options = options
         self._describe = describe
-        self._cost = cost
+        assert options.evaluation_cost, "the options were checked"
+        self._cost = options.evaluation_cost
         self._num_targets = 1 + num_measures
         num_features = describe(np.zeros((1, 1), np.uint64)).shape[1] + self._num_targets
         self._model_options = {
@@ -137,9 +150,8 @@ class Prescreen:
         }
         self._counts = dict.fromkeys(COUNTS, 0)
         self._model = self._new_model()
-        # Of a batch bred `prescreen` times as large, the best choice finds at most `prescreen` times as many elites.
-        self._is_cheap = cost * (options.prescreen - 1) <= options.prescreen
-        self._counts["has_ended"] = int(self._is_cheap)
+        self._why_not = self._reason_not_to_begin(batch_size, num_evaluations)
+        self._counts["has_ended"] = int(self._why_not is not None)
         if arrays:
             self._counts = dict(zip(COUNTS, arrays["counts"].tolist(), strict=True))
             self._model.load(arrays["model"])
@@ -216,8 +228,7 @@ class Prescreen:
         """
         stage = self._stage
         if stage == "off":
-            cheap = f"an evaluation costs {self._cost:.2g} times what it costs to look at an offspring"
-            return Screening(stage, ended=cheap if self._is_cheap and self._generation == 0 else None)
+            return Screening(stage, ended=self._why_not if self._generation == 0 else None)
         first = len(objective) - len(self._rows)
         objective, measures = objective[first:], measures[first:]
         # Programs without a score are as bad as the worst that matter, and tell nothing about measures.
@@ -245,8 +256,17 @@ class Prescreen:
         return {
             "counts": np.array([self._counts[name] for name in COUNTS], np.int64),
             "model": self._model.save(),
-            "cost": np.array([self._cost]),
         }
+
+    def _reason_not_to_begin(self, batch_size: int, num_evaluations: int | None) -> str | None:
+        """Why it cannot pay, whatever it learns; None if it can."""
+        factor, control = self._options.prescreen, self._options.control
+        if self._cost * (MOST_GAIN - 1.0) <= factor:
+            return f"to look at {factor} offspring costs more than the evaluation that it may save"
+        looks = PROBATION * control * batch_size * factor
+        if num_evaluations is not None and looks > PROBATION_SHARE * num_evaluations * self._cost:
+            return f"the search is too short: its probation would take {looks / (num_evaluations * self._cost):.0%} of it"
+        return None
 
     def _picked(self, predicted: NDArray[np.float32], population: ProgramArchive, num_wanted: int) -> NDArray[np.int64]:
         """The rows to evaluate, sorted: those of greatest expected improvement, and for exploration some of the others, evenly

@@ -1,4 +1,4 @@
-"""The prescreen against a search without: evaluations and wall time to equal QD score, and what it costs where it cannot pay.
+"""The prescreen against a search without: evaluations and wall time to equal QD score.
 
 For each seed a search without prescreen runs for so many evaluations; one with a prescreen then runs until it has the same QD
 score, at most three times as long. Wall times at 1 ms are those of an evaluator that sleeps, on one thread. The number of seeds
@@ -23,14 +23,12 @@ SLEEP_S = 1e-3
 CONFIGS = Path(__file__).parents[2] / "configs"
 ONE_THREAD = ("evaluation.threads=1", "evaluation.executor=threads", "evaluation.backend=cpu", "stop.seconds=null")
 REGRESSION = ("search.tuning.share=0", "stop.objective=null")
-CHEAP_GENERATIONS = 400
-CHEAP_ROUNDS = 5
 # What, config, evaluations without a prescreen, overrides.
 TASKS = (
     ("domain colouring", "domain_coloring", 30_000, ("search.initial.num_programs=2000",)),
     ("regression, Pagie-1", "symbolic_regression", 20_000, REGRESSION),
 )
-DEAR_TASK = ("erf", 10_000, ("search.initial.num_programs=1000",))
+DEAR_TASK = ("erf", 10_000, ("search.initial.num_programs=1000", "search.learning.evaluation_cost=200"))
 
 
 class Sleeping:
@@ -86,21 +84,6 @@ def shown(ratios: list[float]) -> str:
     return f"{median:.2f}x ({low:.2f} to {high:.2f})"
 
 
-def cheap() -> tuple[float, float]:
-    """CPU seconds with a prescreen that may end itself, as a share of those without: the best of rounds in turn; and its cost."""
-    times: dict[int, list[float]] = {1: [], FACTOR: []}
-    for _ in range(CHEAP_ROUNDS):
-        for factor, found in times.items():
-            overrides = (*REGRESSION, f"stop.generations={CHEAP_GENERATIONS}")
-            search = make("symbolic_regression", 1, 10**9, factor, overrides)
-            start_s = time.process_time()
-            for _ in search.generations():
-                pass
-            found.append(time.process_time() - start_s)
-            search.problem.close()
-    return min(times[FACTOR]) / min(times[1]), float(search.state.prescreen.arrays()["cost"][0])
-
-
 def rows():
     """Rows of the table."""
     seeds = f"{NUM_SEEDS} seeds"
@@ -118,5 +101,3 @@ def rows():
     what = f"{name} with 1 ms for an evaluation, {seeds}"
     yield f"the same: {what}", f"{shown(ratios)}, on at the end {num_on} times", "0.7x", "0.3x"
     yield "its wall time", shown(times), "0.75x", "0.35x"
-    ratio, cost = cheap()
-    yield f"CPU time of a search with cheap evaluations (cost {cost:.2f}), self-switch on", f"{ratio:.3f}x", "< 1.02x", ""

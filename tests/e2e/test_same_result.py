@@ -41,7 +41,7 @@ CASES = {
         "search": {
             "batch_size": 100,
             "initial": {"num_programs": 200},
-            "learning": {"prescreen": 4, "control": 3, "window": 300, "points": 16, "evaluation_cost": 500},
+            "learning": {"prescreen": 4, "control": 3, "window": 300, "points": 16, "evaluation_cost": 5000},
         },
         "stop": {"generations": 16},  # five periods of control, one more than the first judgement waits for
     },

@@ -202,10 +202,14 @@ def test_a_value_out_of_range_or_of_another_type_is_refused_by_key(minimal, over
         ),
         ("evaluation.cluster={}", "key 'evaluation.cluster.scheduler' is missing"),
         ("evaluation.cluster=local", 'must be a section with the keys scheduler, work, tls, wait_seconds, got "local"'),
-        ("search.batch_size=100000;search.learning.prescreen=64", "batch_size times learning.prescreen must be at most 4194304"),
+        (
+            "search.batch_size=100000;search.learning={prescreen: 64, evaluation_cost: 9}",
+            "batch_size times learning.prescreen must be at most 4194304",
+        ),
+        ("search.learning.prescreen=4", "key 'search.learning': a prescreen needs 'evaluation_cost'"),
         ("search.learning.descriptors=learned", "key 'search.learning': descriptors 'learned' need 'features'"),
         (
-            "search.learning={descriptors: learned, features: 2, prescreen: 4}",
+            "search.learning={descriptors: learned, features: 2, prescreen: 4, evaluation_cost: 9}",
             "descriptors 'learned' do not go with a prescreen, which predicts the task's; give one of them",
         ),
         (
@@ -382,7 +386,7 @@ def test_what_decides_a_result_is_part_of_the_identity_and_the_difference_is_nam
 # An override of a part that is off, two that turn it on with another value of a key each, and a key that old runs lack.
 LEARNED = "search.learning={descriptors: learned, features: 2}"
 PARTS = [
-    ("learning", "window=99", "search.learning.prescreen=4", ("window", 99, 100), "features"),
+    ("learning", "window=99", "search.learning={prescreen: 4, evaluation_cost: 9}", ("window", 99, 100), "features"),
     ("learning", "window=99", LEARNED, ("points", 32, 33), None),
     ("tuning", "iterations=9", "search.tuning.share=0.5", ("iterations", 5, 6), "points"),
     ("tuning", "iterations=9", "search.tuning.share=0.5", ("points", "null", 99), None),

@@ -112,7 +112,7 @@ class Router:
                 peer, *frames = self._socket.recv_multipart(zmq.NOBLOCK, copy=False)
             except zmq.Again:
                 return
-            origin = Origin(cast(int, frames[-1].get(zmq.SRCFD)), cast(str, frames[-1].get("User-Id")) if self._keys else None)
+            origin = Origin(frames[-1].get(zmq.SRCFD), cast(str, frames[-1].get("User-Id")) if self._keys else None)
             yield peer.bytes, [frame.bytes for frame in frames], origin
 
     def let_in(self, origin: Origin) -> None:
@@ -154,7 +154,7 @@ class Router:
             return False
         return True
 
-    def refuse(self, peer: bytes, name: str, reason: str) -> None:
+    def refuse(self, peer: Hashable, name: str, reason: str) -> None:
         """Turns a peer away. name: its machine's."""
         self._say_refusal(name, reason)
         self.send(peer, Refused(reason[: protocol.MAX_TEXT]))

@@ -321,7 +321,7 @@ class CompileFarm(CompileExecutor):
             _log.warning("farm: workers failed at a program that compiles on this machine: %s", reason)
         resolve(call.future, outcome)
 
-    def _refuse(self, peer: bytes, reason: str) -> None:
+    def _refuse(self, peer: Hashable, reason: str) -> None:
         """Turns a peer away. Its requests go to others."""
         name = "an unknown machine"
         if peer in self._schedule:

@@ -49,18 +49,26 @@ class Drawn:
 class ScreenedSearch(SteppedSearch):
     """A search with a prescreen. Its features are the numbers that the outcome is made of if `salt` is 1."""
 
-    def __init__(self, search, language, *, salt=1, cost=DEAR, options=None, arrays=None, memory=None, counters=None):
+    def __init__(
+        self, search, language, *, salt=1, cost=DEAR, options=None, arrays=None, memory=None, counters=None, num_evaluations=None
+    ):
         self.prescreen = None
         if options:
             self.prescreen = Prescreen(
-                options, lambda words: numbers_of(words, 1).astype(np.float32), num_measures=2, seed=7, cost=cost, arrays=arrays
+                options.model_copy(update={"evaluation_cost": cost}),
+                lambda words: numbers_of(words, 1).astype(np.float32),
+                num_measures=2,
+                seed=7,
+                batch_size=60,
+                num_evaluations=num_evaluations,
+                arrays=arrays,
             )
         super().__init__(search, language, evaluator=Drawn(salt), capacity=100_000, counters=counters, prescreen=self.prescreen)
         if memory:
             self.memory.restore(memory)
 
 
-OPTIONS = LearningOptions(prescreen=4, control=4, window=300)
+OPTIONS = LearningOptions(prescreen=4, control=4, window=300, evaluation_cost=DEAR)
 
 
 @pytest.fixture
@@ -96,12 +104,23 @@ def test_where_features_tell_nothing_it_ends_itself_once_and_says_so(make):
     assert abs(np.mean(correlations)) < 0.2
 
 
-def test_a_prescreen_that_cannot_pay_never_begins(make):
-    """At cost 1.3, four evaluations cost 5.2, and to evaluate the best of four offspring costs 5.3."""
-    search, plain = make(options=OPTIONS, cost=1.3), make()
+SHORT = PROBATION * 4 * 60 * 4 * 100 / DEAR  # evaluations of which a hundredth costs as much as the offspring of the probation
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"cost": 4.0}, "to look at 4 offspring costs more than the evaluation that it may save"),
+        ({"num_evaluations": int(SHORT) - 1}, "the search is too short: its probation would take 1% of it"),
+        ({"num_evaluations": int(SHORT / 5)}, "the search is too short: its probation would take 5% of it"),
+    ],
+)
+def test_a_prescreen_that_cannot_pay_never_begins(make, changes, reason):
+    search, plain = make(options=OPTIONS, **changes), make()
     first, *others = search.run(12)
     plain.run(12)
-    assert "1.3 times" in first.screening.ended
+    assert first.screening.ended == reason
+    assert make(options=OPTIONS, num_evaluations=int(SHORT) + 1).prescreen.is_on
     assert not any(generation.screening.ended for generation in others)
     assert search.counters == plain.counters
     for one, two in zip(vars(search.archive.elites()).values(), vars(plain.archive.elites()).values(), strict=True):
@@ -127,7 +146,7 @@ def test_offspring_are_screened_but_for_the_first_and_the_control_generations(ma
 
 def test_exploration_alone_chooses_evenly_and_without_the_model(make):
     for salt in (1, 2):
-        search = make(salt=salt, options=LearningOptions(prescreen=4, exploration=1.0, control=4))
+        search = make(salt=salt, options=LearningOptions(prescreen=4, exploration=1.0, control=4, evaluation_cost=DEAR))
         search.run(1)
         assert search.prescreen.begin(1, search.archive, is_fresh=False) == 4
         words, parents = search.emitter.random_programs(240, generation=9), np.full((240, 2), -1, np.int32)
