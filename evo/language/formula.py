@@ -7,7 +7,7 @@ nothing of tasks or texts.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -22,6 +22,7 @@ from evo.native.stack_ptx import NodeKind
 # Name -> (offset, scale): a number in the user's units is offset + scale * the program's.
 Scaling = Mapping[str, tuple[float, float]]
 
+CHUNK_POINTS = 1 << 14  # that are computed in one go: a formula's values then stay in a cache
 # Function of an infix form -> the same in NumPy and in C.
 FUNCTIONS = {
     "abs": ("np.abs", "fabs"),
@@ -104,14 +105,16 @@ def formula_of(program: Expression, inputs: Scaling, outputs: Scaling) -> Expres
 
 def scaling_notes(inputs: Scaling) -> list[str]:
     """A line for each input that programs do not read as it is."""
-    lines = []
-    for name, (offset, scale) in inputs.items():
-        moved = f"({name} {'-' if offset > 0 else '+'} {short_number(abs(offset))})" if offset else name
-        read = moved if scale == 1.0 else f"{moved}/{short_number(scale)}"
-        lines.append(
-            f"{name}: float32 cannot hold its values, so programs read {read}; formulas and predictions take {name} itself"
-        )
-    return lines
+    held = "float32 cannot hold its values, so programs read"
+    return [
+        f"{name}: {held} {units_text(name, *pair)}; formulas and predictions take {name} itself" for name, pair in inputs.items()
+    ]
+
+
+def units_text(name: str, offset: float, scale: float) -> str:
+    """What a program reads of an input, as formulas have it."""
+    moved = f"({name} {'-' if offset > 0 else '+'} {short_number(abs(offset))})" if offset else name
+    return moved if scale == 1.0 else f"{moved}/{short_number(scale)}"
 
 
 def has_real_form(program: Expression) -> bool:
@@ -133,15 +136,26 @@ def real_form(semantics: Semantics, language: int) -> str:
     return _CALL.sub(lambda name: FUNCTIONS[name[0]][language], _plain(semantics))
 
 
-def evaluate(formula: Expression, inputs: Sequence[NDArray[Any]]) -> list[NDArray[np.float64]]:
-    """Each output in float64.
+def evaluate(formula: Expression, inputs: Iterable[NDArray[Any]]) -> list[NDArray[np.float64]]:
+    """Each output in float64, `(num_points,)`.
 
     Args:
         formula: of real numbers alone.
-        inputs: in the order of `formula.inputs`, of shapes that fit each other.
+        inputs: in the order of `formula.inputs`: `(num_points,)`, or a scalar if it is the same at all points.
     """
-    given = {name: np.asarray(array, np.float64) for (name, _), array in zip(formula.inputs, inputs, strict=True)}
-    shape = np.broadcast_shapes(*(array.shape for array in given.values()))
+    arrays = [np.asarray(array) for array in inputs]
+    num_points = max((len(array) for array in arrays if array.ndim), default=1)
+    outputs = [np.empty(num_points) for _ in formula.outputs]
+    for start in range(0, num_points, CHUNK_POINTS):
+        chunk = slice(start, start + CHUNK_POINTS)
+        found = _evaluate(formula, [np.asarray(array[chunk] if array.ndim else array, np.float64) for array in arrays])
+        for output, values in zip(outputs, found, strict=True):
+            output[chunk] = values
+    return outputs
+
+
+def _evaluate(formula: Expression, inputs: Iterable[NDArray[np.float64]]) -> list[Any]:
+    given = dict(zip((name for name, _ in formula.inputs), inputs, strict=True))
     values: list[Any] = []
     with np.errstate(all="ignore"):
         for value in formula.values:
@@ -151,8 +165,7 @@ def evaluate(formula: Expression, inputs: Sequence[NDArray[Any]]) -> list[NDArra
                 values.append(np.float64(number_of(value.bits)) if value.type == REAL else np.bool_(value.bits))
             else:
                 values.append(compiled(value.semantics.infix)(*(values[operand] for operand in value.operands)))
-    results = (0.0 if result is None else values[result] for result in formula.results)
-    return [np.broadcast_to(np.asarray(result, np.float64), shape) for result in results]
+    return [0.0 if result is None else values[result] for result in formula.results]
 
 
 def rounded(formula: Expression, digits: int | None) -> Expression:

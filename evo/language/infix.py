@@ -14,6 +14,7 @@ import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import cache
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from numpy.typing import NDArray
 from evo.errors import UserError, did_you_mean
 from evo.instructions import shipped_instruction_set
 from evo.language.expression import identifier
+from evo.language.formula import Scaling, units_text
 from evo.language.graph import Graph, Node
 from evo.language.program import Language
 from evo.native.stack_ptx import NodeKind
@@ -102,12 +104,20 @@ class _Lacking(Exception):
     """A form does not fit: its instructions are not at hand, or its operands have other types. The message says which."""
 
 
-def parse_infix(language: Language, text: str, source: str, max_length: int, instructions: Collection[str]) -> NDArray[np.uint64]:
+def parse_infix(
+    language: Language,
+    text: str,
+    source: str,
+    max_length: int,
+    instructions: Collection[str],
+    units: Scaling = MappingProxyType({}),
+) -> NDArray[np.uint64]:
     """The words of a formula, `(max_length,)` uint64.
 
     Args:
         source: what messages call the text.
         instructions: names of those that may be used.
+        units: offset and scale of inputs that programs read as `(input - offset) / scale`; the formula has the inputs themselves.
 
     Raises:
         UserError: the text is no formula, an operator or function has no instruction, or the program would be longer. The message
@@ -119,7 +129,7 @@ def parse_infix(language: Language, text: str, source: str, max_length: int, ins
         raise UserError(f"{source}:{error.lineno or 1}: not a formula: {error.msg}") from None
     except (ValueError, RecursionError, MemoryError) as error:
         raise UserError(f"{source}: not a formula: {str(error) or 'nested too deeply'}") from None
-    reader = _Reader(language, frozenset(instructions))
+    reader = _Reader(language, frozenset(instructions), units)
     for statement in body:
         try:
             reader.read(statement)
@@ -141,7 +151,7 @@ def parse_infix(language: Language, text: str, source: str, max_length: int, ins
 class _Reader:
     """Makes nodes of statements. Equal values are one node."""
 
-    def __init__(self, language: Language, instructions: frozenset[str]):
+    def __init__(self, language: Language, instructions: frozenset[str], units: Scaling):
         self._language = language
         self._set = language.instruction_set
         self._allowed = instructions
@@ -150,8 +160,15 @@ class _Reader:
         self.results: dict[str, int] = {}
         self._inputs: dict[str, int] = {}  # name -> index among the inputs
         taken: set[str] = set()
+        self._read_as: dict[str, str] = {}  # what a program reads, as formulas have it -> the input
+        self._in_units: dict[str, str] = {}  # an input -> the same, of what a program reads
         for index, (name, _) in enumerate(language.inputs):
-            self._inputs |= {name: index, identifier(name, taken): index}
+            for each in (name, identifier(name, taken)):
+                self._inputs[each] = index
+                if name in units:
+                    offset, scale = units[name]
+                    self._read_as[_plain(_parsed(units_text(each, offset, scale)))] = each
+                    self._in_units[each] = f"{each}*{scale!r}" + (f" + {offset!r}" if offset else "")
         self._locals: dict[str, _Operand] = {}
 
     def read(self, statement: ast.stmt) -> None:
@@ -179,6 +196,8 @@ class _Reader:
 
     def _value(self, formula: ast.expr) -> _Operand:
         """Raises _Wrong."""
+        if self._read_as and (name := self._read_as.get(_plain(formula))):
+            return self._input(name)
         if isinstance(formula, ast.Constant):
             if isinstance(formula.value, bool) or not isinstance(formula.value, (int, float)):
                 raise _Wrong(f"{formula.value!r} is not a number")
@@ -207,13 +226,22 @@ class _Reader:
     def _named(self, name: str) -> _Operand:
         if name in self._locals:
             return self._locals[name]
+        if name in self._in_units:
+            text = self._in_units.pop(name)
+            try:
+                return self._value(_parsed(text))
+            finally:
+                self._in_units[name] = text
         if name in self._inputs:
-            index = self._inputs[name]
-            return self._node(NodeKind.INPUT, index, self._set.stack_index(self._language.inputs[index][1]))
+            return self._input(name)
         if name == "pi":
             return _Number(math.pi)
         known = [*(name for name, _ in self._language.inputs), *self._locals]
         raise _Wrong(f"unknown name '{name}', {did_you_mean(name, known)}")
+
+    def _input(self, name: str) -> int:
+        index = self._inputs[name]
+        return self._node(NodeKind.INPUT, index, self._set.stack_index(self._language.inputs[index][1]))
 
     def _binary(self, formula: ast.BinOp) -> _Operand:
         form = _OPERATORS[type(formula.op)]
@@ -356,6 +384,10 @@ class _Reader:
 
     def _instructions(self) -> list[str]:
         return [instruction.name for instruction in self._set.instructions]
+
+
+def _plain(formula: ast.expr) -> str:
+    return re.sub(r"\.0\b", "", ast.unparse(formula))
 
 
 @cache

@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 MAX_FEATURES = 1024  # the time to set up a language grows with their square
 MAX_REPEATED = 4  # times the rows: integer weights repeat rows up to here, beyond they are factors
 MIN_BATCH, MAX_POINTS = 128, 1 << 27  # programs of a generation, if their number times that of rows exceeds MAX_POINTS
-CHUNK_ROWS = 1 << 16  # that are predicted in one go
 MAX_DIGITS = 17  # of a float64
 MAX_WRITTEN_OUT = 5000  # operations of an expression for SymPy
 WORST_LOSS = 1.5  # times the least: of an equation that may be "best", as in PySR
@@ -163,7 +162,7 @@ class SymbolicRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  #
         """
         check_is_fitted(self)
         columns = validate_data(self, X, dtype=np.float64, reset=False)
-        predicted = self._run(self._formula(self._row(index)), columns)
+        predicted = evaluate(self._formula(self._row(index)), columns.T)[0]
         return np.where(np.isfinite(predicted), predicted, self._mean)
 
     def get_best(self) -> pd.Series:
@@ -288,7 +287,7 @@ class SymbolicRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  #
         for row in range(len(words)):
             if task:
                 program = formula_of(expression_of(self._language, words[row]), self._input_scaling, {})
-                values = self._run(program, columns)
+                values = evaluate(program, columns.T)[0]
                 [(offset, scale)] = task.scaling({"": values[None]}).values()
                 scaling[row] = offset[0], scale[0]
             predicted = scaling[row, 0] + (scaling[row, 1] * values if scaling[row, 1] else 0.0)
@@ -316,12 +315,6 @@ class SymbolicRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  #
         offset, scale = self._scaling[row].tolist()
         program = expression_of(self._language, self._words[row])
         return formula_of(program, self._input_scaling, {program.outputs[0][0]: (offset, scale)})
-
-    @staticmethod
-    def _run(formula: Expression, columns: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The output of a formula, `(num_rows,)`."""
-        starts = range(0, len(columns), CHUNK_ROWS)
-        return np.concatenate([evaluate(formula, [*columns[start : start + CHUNK_ROWS].T])[0] for start in starts])
 
     def _row(self, index: int | None) -> int:
         """The row of `equations_` that predicts."""

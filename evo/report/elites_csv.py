@@ -11,8 +11,9 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from evo.language.expression import expression_of, infix_line
+from evo.language.expression import infix_line
 from evo.report.elites import cell_names, hash_text, program_lines
+from evo.report.recompute import program_expression
 from evo.run.run import Run
 
 
@@ -34,7 +35,7 @@ def elites_csv(run: Run) -> str:
         **{f"measure_{name}": values for name, values in zip(names, measures, strict=True)},
         "num_instructions": elites.num_instructions.tolist(),
         "hash": map(hash_text, elites.hash),
-        "expression": [infix_line(expression_of(problem.language, words)) for words in elites.solution],
+        "expression": [infix_line(program_expression(problem, words)) for words in elites.solution],
         "program": program_lines(problem.language, elites.solution),
     }
     table = io.StringIO()

@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evo.errors import UserError
-from evo.language.expression import expression_of, infix_line
+from evo.language.expression import infix_line
 from evo.report.elites import cell_names, operator_name, row_of_elite
+from evo.report.recompute import program_expression
 from evo.report.table import table
 from evo.run.run import Run
 from evo.search.emitter import GIVEN, RANDOM
@@ -111,7 +112,7 @@ def describe_lineage(run: Run, cell: str | None) -> str:
     rows = [("generation", "slot", "cell", "objective", "operator", "second parent", "expression")]
     for each in line:
         other = f"{each.second_parent[0]} of {each.second_parent[1]}" if each.second_parent else ""
-        text = infix_line(expression_of(run.search.problem.language, each.words), MAX_TEXT)
+        text = infix_line(program_expression(run.search.problem, each.words), MAX_TEXT)
         rows.append((str(each.generation), str(each.slot), each.cell, f"{each.objective:.6g}", each.operator, other, text))
     count = "1 program" if len(line) == 1 else f"{len(line)} programs"
     return f"# lineage of cell {name}: {count}, {begins}\n" + table(rows)

@@ -114,16 +114,16 @@ def scalings_of(problem: Problem, words: NDArray[np.uint64]) -> list[dict[str, t
     return found
 
 
-def whole_expression(problem: Problem, words: NDArray[np.uint64], *, is_scored: bool = True) -> Expression:
-    """The formula of a program of `(max_length,)` words. Raises as `whole_expressions`.
+def program_expression(problem: Problem, words: NDArray[np.uint64]) -> Expression:
+    """A program of `(max_length,)` words, of inputs in the user's units, without the scaling of its outputs."""
+    program, inputs = expression_of(problem.language, words), problem.task.input_scaling()
+    return formula_of(program, inputs, {}) if inputs else program
 
-    Args:
-        is_scored: it has a score, and so a scaling of its outputs.
-    """
-    if is_scored:
-        [expression] = whole_expressions(problem, words[None])
-        return expression
-    return _formula(problem, words, {})
+
+def whole_expression(problem: Problem, words: NDArray[np.uint64]) -> Expression:
+    """The formula of a program of `(max_length,)` words that has a score. Raises as `whole_expressions`."""
+    [expression] = whole_expressions(problem, words[None])
+    return expression
 
 
 def whole_expressions(problem: Problem, words: NDArray[np.uint64]) -> list[Expression]:
@@ -138,13 +138,9 @@ def whole_expressions(problem: Problem, words: NDArray[np.uint64]) -> list[Expre
             if not np.isfinite([offset, scale]).all():
                 place = method_place(type(problem.task), "scaling")
                 raise UserError(f"{place}: scaling() gives {name} the offset {offset:g} and the scale {scale:g}, must be finite")
-        found.append(_formula(problem, words[row], scaling))
+        program, inputs = expression_of(problem.language, words[row]), problem.task.input_scaling()
+        found.append(formula_of(program, inputs, scaling) if inputs or problem.task.has_scaling() else program)
     return found
-
-
-def _formula(problem: Problem, words: NDArray[np.uint64], scaling: dict[str, tuple[float, float]]) -> Expression:
-    program, inputs = expression_of(problem.language, words), problem.task.input_scaling()
-    return formula_of(program, inputs, scaling) if inputs or problem.task.has_scaling() else program
 
 
 def is_real(formula: Expression) -> bool:
@@ -168,7 +164,7 @@ def predicted(
         formula = whole_expression(problem, words)
         if is_real(formula):
             values = evaluate(formula, [points[name] for name in task.inputs])
-            return {name: np.broadcast_to(each, num_points) for name, each in zip(task.outputs, values, strict=True)}
+            return dict(zip(task.outputs, values, strict=True))
     outputs = problem.evaluator.outputs(np.ascontiguousarray(words[None]), program_points(task, points))
     [scaling] = scalings_of(problem, words[None])
     columns: dict[str, NDArray[Any]] = {name: np.broadcast_to(values[0], num_points) for name, values in outputs.items()}

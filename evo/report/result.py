@@ -22,10 +22,12 @@ from evo.errors import UserError
 from evo.evaluate import by_name
 from evo.evaluate.cpu import without_cpu_meaning
 from evo.language.expression import expression_of, infix, infix_line
-from evo.language.program import Language, format_program
+from evo.language.program import format_program
 from evo.native.ptx_vm import VirtualMachine
 from evo.report.elites import program_lines
 from evo.report.pareto import front_of, why_no_front
+from evo.report.recompute import program_expression
+from evo.run.loaded_task import Problem
 from evo.run.run import save_search
 from evo.run.search import Search
 from evo.search.state import Counters
@@ -46,9 +48,9 @@ class ProgramView:
         text: the form that `evo eval --program` reads, a line for each word.
     """
 
-    def __init__(self, language: Language, words: NDArray[np.uint64]):
-        self.expression = infix(expression_of(language, words))
-        self.text = format_program(language, words)
+    def __init__(self, problem: Problem, words: NDArray[np.uint64]):
+        self.expression = infix(program_expression(problem, words))
+        self.text = format_program(problem.language, words)
 
     def __repr__(self) -> str:
         return self.expression.rstrip("\n")
@@ -128,7 +130,7 @@ class Result:
                 **dict(zip(problem.spanning, elites.latent.T, strict=False)),
                 "num_instructions": elites.num_instructions,
                 "generation": elites.generation,
-                "expression": [infix_line(expression_of(problem.language, words)) for words in elites.solution],
+                "expression": [infix_line(program_expression(problem, words)) for words in elites.solution],
                 "program": program_lines(problem.language, elites.solution),
             }
         )
@@ -158,7 +160,7 @@ class Result:
         Raises:
             UserError: the archive is empty, or there is no such row.
         """
-        return ProgramView(self.search.problem.language, self._words("program()", row))
+        return ProgramView(self.search.problem, self._words("program()", row))
 
     def front(self) -> pd.DataFrame:
         """The rows of `archive` than which none is simpler and as good.

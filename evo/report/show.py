@@ -19,7 +19,7 @@ from evo.language.formula import display_note, rounded
 from evo.language.program import format_program, parse_program, program_length
 from evo.report.elites import batch_of, hash_text, operator_name, row_of_elite
 from evo.report.ptx_text import with_token_values, with_values
-from evo.report.recompute import problem_for_facts, report_facts, whole_expression
+from evo.report.recompute import problem_for_facts, program_expression, report_facts, whole_expression
 from evo.run.loaded_task import Problem
 from evo.run.run import Run
 
@@ -108,7 +108,7 @@ def _sections(
 ) -> str:
     """The text of a batch's only program, followed by further sections. is_scored: it has a score, and so a scaling."""
     words = batch.words[0]
-    formula = whole_expression(problem, words, is_scored=is_scored)
+    formula = (whole_expression if is_scored else program_expression)(problem, words)
     stub = problem.language.lowering.emit(batch.words)[0]
     parts = [
         f"# program: {program_length(words)} words, {batch.num_instructions[0]} live PTX instructions\n"

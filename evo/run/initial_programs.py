@@ -95,7 +95,8 @@ def _parse(problem: Problem, text: str, source: str) -> NDArray[np.uint64]:
     """A program in text form, or a formula."""
     language, program = problem.language, problem.config.program
     if not is_text_form(language, text):
-        return parse_infix(language, text, source, program.max_length, program.vocabulary.instructions)[None]
+        allowed, units = program.vocabulary.instructions, problem.task.input_scaling()
+        return parse_infix(language, text, source, program.max_length, allowed, units)[None]
     words = parse_program(language, text, source, program.max_length)[None]
 
     lines = [number for number, line in enumerate(text.splitlines(), 1) for _ in line.partition("#")[0].split()]

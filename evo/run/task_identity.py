@@ -63,7 +63,12 @@ class DeclaredTask(Task):
         self.measures = {name: (low, high) for name, low, high in declared["measures"]}
         self.objective_range = declared["objective_range"] and tuple(declared["objective_range"])
         self.reduction, self.complexity = declared["reduction"], declared["complexity"]
+        self._input_scaling = {name: (offset, scale) for name, (offset, scale) in declared.get("input_scaling", {}).items()}
         self._reason = reason
+
+    def input_scaling(self) -> dict[str, tuple[float, float]]:
+        """As the task itself."""
+        return self._input_scaling
 
     def points(self) -> NoReturn:
         """Raises UserError."""
@@ -87,6 +92,7 @@ def declarations(task: Task) -> dict[str, Any]:
         "objective_range": task.objective_range and [float(bound) for bound in task.objective_range],
         "reduction": task.reduction,
         "complexity": task.complexity,
+        "input_scaling": {name: list(pair) for name, pair in task.input_scaling().items()},
     }
 
 

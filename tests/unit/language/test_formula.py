@@ -8,6 +8,7 @@ import pytest
 from evo.instructions import shipped_instruction_set
 from evo.language.expression import expression_of, infix
 from evo.language.formula import evaluate, formula_of, has_real_form, rounded, scaling_notes
+from evo.language.infix import parse_infix
 from evo.language.program import Language, parse_program
 from evo.language.source import c_source, cuda_source, python_source
 from evo.native.ptx_vm import VirtualMachine
@@ -42,6 +43,21 @@ def test_a_formula_takes_the_users_units_and_reads_well():
         ((-1.0, 1.0), "-1 + x"),
     ]:
         assert infix(formula_of(program("%x"), {}, {"f": scaling})) == f"f = {text}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("2*(x - 1.7e9) + y/1e-30", "2*x + y"),
+        ("t0 = (x - 1700000000)*0.5\nf = t0*t0", "t0 = x*0.5\nf = t0*t0"),
+        ("x - 5", "x*1.0 + 1.7e9 - 5"),
+        ("y*y", "(y*1e-30)*(y*1e-30)"),
+    ],
+)
+def test_a_formula_in_the_users_units_can_be_read_again(text, expected):
+    names = {instruction.name for instruction in shipped_instruction_set("default").instructions}
+    read = parse_infix(LANGUAGE, text, "guess", 40, names, UNITS)
+    assert read.tolist() == parse_infix(LANGUAGE, expected, "guess", 40, names).tolist()
 
 
 def test_each_language_computes_every_function_of_real_numbers():

@@ -260,7 +260,7 @@ def test_a_warm_start_goes_on_where_the_last_fit_ended():
 
 def test_chunks_decide_nothing(fitted, monkeypatch):
     whole = fitted.predict(X)
-    monkeypatch.setattr("evo.regression.estimator.CHUNK_ROWS", 7)
+    monkeypatch.setattr("evo.language.formula.CHUNK_POINTS", 7)
     assert fitted.predict(X).tolist() == whole.tolist()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -68,3 +69,14 @@ def test_a_target_that_is_the_same_everywhere_is_refused():
 def test_the_output_has_a_name_of_its_own():
     assert list(evo.RegressionTask({"x": X}, TARGET).outputs) == ["f"]
     assert list(evo.RegressionTask({"f": X, "f_out": Z}, TARGET).outputs) == ["f_out_out"]
+
+
+def test_what_a_search_shows_is_in_the_users_units():
+    seconds = np.arange(60.0)
+    task = evo.RegressionTask({"t": 1.7e9 + seconds}, np.sin(seconds / 7.0))
+    with pytest.warns(UserWarning, match="programs read \\(t - 1.7e9\\)"):
+        result = evo.evolve(task, guesses=["sin((t - 1.7e9)/7)"], generations=1, search={"initial": {"num_programs": 64}})
+    assert result.archive.objective.max() > 9.0
+    shown = [*result.archive.expression, repr(result.program())]
+    assert any("t - 1.7e9" in text for text in shown)
+    assert not any(re.search(r"\bt\b", text.replace("t - 1.7e9", "")) for text in shown)
