@@ -304,6 +304,9 @@ VARY_API float vary_gaussian(uint32_t bits);
 #define VARY_IMPLEMENTATION_DONE
 
 #include <string.h>
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
 
 #ifdef VARY_DEBUG
 #include <assert.h>
@@ -398,6 +401,37 @@ static void vary__philox_group(
 ) {
     const uint32_t key[2] = {(uint32_t)seed, (uint32_t)(seed >> 32)};
     uint32_t block, word;
+#if defined(__SSE2__)
+    /* A block to each 64 bits, a word in the low half: the multiplier reads only that, so the high halves may hold anything. A
+     * processor multiplies four at a time here, and one at a time below. */
+    const __m128i multiplier_0 = _mm_set1_epi32((int)VARY__PHILOX_MULTIPLIER_0);
+    const __m128i multiplier_1 = _mm_set1_epi32((int)VARY__PHILOX_MULTIPLIER_1);
+    __m128i counter[4][2];
+    uint32_t round;
+    for (block = 0; block < 2; block++) {
+        const __m128i blocks = _mm_set_epi32(0, (int)(2 * block + 1), 0, (int)(2 * block)), none = _mm_setzero_si128();
+        counter[0][block] = _mm_set1_epi32((int)generation);
+        counter[1][block] = _mm_add_epi32(_mm_set1_epi32((int)slot), of_slots ? blocks : none);
+        counter[2][block] = _mm_add_epi32(_mm_set1_epi32((int)draw), of_slots ? none : blocks);
+        counter[3][block] = _mm_set1_epi32((int)stream);
+    }
+    for (round = 0; round < VARY__PHILOX_ROUNDS; round++) {
+        const __m128i key_0 = _mm_set1_epi32((int)(key[0] + round * VARY__PHILOX_WEYL_0));
+        const __m128i key_1 = _mm_set1_epi32((int)(key[1] + round * VARY__PHILOX_WEYL_1));
+        for (block = 0; block < 2; block++) {
+            const __m128i p0 = _mm_mul_epu32(counter[0][block], multiplier_0);
+            const __m128i p1 = _mm_mul_epu32(counter[2][block], multiplier_1);
+            counter[0][block] = _mm_xor_si128(_mm_srli_epi64(p1, 32), _mm_xor_si128(counter[1][block], key_0));
+            counter[2][block] = _mm_xor_si128(_mm_srli_epi64(p0, 32), _mm_xor_si128(counter[3][block], key_1));
+            counter[1][block] = p1;
+            counter[3][block] = p0;
+        }
+    }
+    for (word = 0; word < 4; word++) {
+        const __m128 low = _mm_castsi128_ps(counter[word][0]), high = _mm_castsi128_ps(counter[word][1]);
+        _mm_storeu_si128((__m128i*)(void*)(numbers_out + 4 * word), _mm_castps_si128(_mm_shuffle_ps(low, high, 0x88)));
+    }
+#else
     for (block = 0; block < VARY__LANES; block++) {
         uint32_t counter[4];
         counter[0] = generation;
@@ -407,6 +441,7 @@ static void vary__philox_group(
         vary_philox(key, counter, counter);
         for (word = 0; word < 4; word++) numbers_out[4 * word + block] = counter[word];
     }
+#endif
 }
 
 /* The numbers of one stream of one slot, in order, a group at a time. */
@@ -655,7 +690,7 @@ VARY__INLINE float vary__gaussian(uint32_t bits) {
     for (i = VARY__GAUSSIAN_DEGREE - 1; i >= 0; i--) {
         /* The product, below 2^62, is made positive, since C does not define the shift of negative numbers. */
         const uint64_t product_q59 = (uint64_t)(z_q28 * x_q31) + ((uint64_t)1 << 62);
-        z_q28 = coefficients[i] + (int64_t)(product_q59 >> 31) - ((int64_t)1 << 31);
+        z_q28 = coefficients[i] - ((int64_t)1 << 31) + (int64_t)(product_q59 >> 31);
     }
     return (float)(bits & 1u ? z_q28 : -z_q28) * (1.0f / 268435456.0f);
 }
@@ -773,16 +808,22 @@ static inline uint32_t vary__count_bits(uint64_t bits) {
 /* Bit i: the low half of word i of `count` <= 64, seen through `mask`, is `value`. */
 VARY__INLINE uint64_t vary__match(const uint64_t* words, uint32_t count, uint32_t mask, uint32_t value) {
     uint64_t matches = 0;
-    uint32_t i = 0, k;
-    if (count == 64) { /* in two steps that compilers vectorise: a byte for each word, then a bit for each byte */
-        uint8_t bytes[64];
-        for (; i < 64; i++) bytes[i] = ((uint32_t)words[i] & mask) == value;
-        for (k = 0; k < 8; k++) {
-            uint64_t eight;
-            memcpy(&eight, bytes + 8 * k, sizeof eight);
-            matches |= (eight * UINT64_C(0x0102040810204080) >> 56) << 8 * k;
+    uint32_t i = 0;
+#if defined(__SSE2__)
+    for (; i + 16 <= count; i += 16) {
+        __m128i fours[4];
+        uint32_t k;
+        for (k = 0; k < 4; k++) {
+            const __m128i low = _mm_loadu_si128((const __m128i*)(const void*)(words + i + 4 * k));
+            const __m128i high = _mm_loadu_si128((const __m128i*)(const void*)(words + i + 4 * k + 2));
+            const __m128 halves = _mm_shuffle_ps(_mm_castsi128_ps(low), _mm_castsi128_ps(high), 0x88);
+            const __m128i seen = _mm_and_si128(_mm_castps_si128(halves), _mm_set1_epi32((int)mask));
+            fours[k] = _mm_cmpeq_epi32(seen, _mm_set1_epi32((int)value));
         }
+        fours[0] = _mm_packs_epi16(_mm_packs_epi32(fours[0], fours[1]), _mm_packs_epi32(fours[2], fours[3]));
+        matches |= (uint64_t)(uint32_t)_mm_movemask_epi8(fours[0]) << i;
     }
+#endif
     for (; i < count; i++) matches |= (uint64_t)(((uint32_t)words[i] & mask) == value) << i;
     return matches;
 }
@@ -813,6 +854,13 @@ VARY__INLINE void vary__copy_chunks(uint64_t* to, const uint64_t* from, uint32_t
         memcpy(to + copied, from + copied, VARY__CHUNK * sizeof *to);
         copied += VARY__CHUNK;
     } while (copied < count);
+}
+
+VARY__INLINE void vary__copy_words(int has_room, uint64_t* to, const uint64_t* from, uint32_t count) {
+    if (has_room)
+        vary__copy_chunks(to, from, count);
+    else
+        vary__copy(to, from, count);
 }
 
 /* ---- Operators: each writes a program of at most max_length words to `out`, a row of that many, and returns its length.
@@ -923,7 +971,8 @@ VARY__INLINE uint32_t vary__umad(
 }
 
 VARY__INLINE uint32_t vary__alternation(
-    const VaryTables* tables, Vary__Numbers* numbers, Vary__Parent first, Vary__Parent second, uint32_t max_length, uint64_t* out
+    int has_room, const VaryTables* tables, Vary__Numbers* numbers, Vary__Parent first, Vary__Parent second, uint32_t max_length,
+    uint64_t* out
 ) {
     Vary__Parent reading = first, other = second, swapped;
     uint64_t gap = vary__next_hit(&tables->alternation, numbers, 0, first.length);
@@ -934,7 +983,7 @@ VARY__INLINE uint32_t vary__alternation(
         count = vary__min(reading.length - read, max_length - written);
         /* The limit: at a rate near one it could switch forever and write nothing. */
         if (gap >= count || num_switches == max_length) break;
-        vary__copy(out + written, reading.words + read, (uint32_t)gap);
+        vary__copy_words(has_room, out + written, reading.words + read, (uint32_t)gap);
         written += (uint32_t)gap;
         shifted = (int64_t)read + (int64_t)gap +
             vary__round(
@@ -948,7 +997,7 @@ VARY__INLINE uint32_t vary__alternation(
         read = shifted > 0 ? (uint32_t)shifted : 0;
         gap = vary__next_hit(&tables->alternation, numbers, 0, max_length);
     }
-    vary__copy(out + written, reading.words + read, count);
+    vary__copy_words(has_room, out + written, reading.words + read, count);
     return written + count;
 }
 
@@ -1106,22 +1155,23 @@ VARY__INLINE uint32_t vary__perturbation(const VaryTables* tables, Vary__Numbers
     return parent.length;
 }
 
-VARY__INLINE uint32_t
-vary__replacement(const VaryTables* tables, Vary__Numbers* numbers, Vary__Parent parent, uint32_t max_length, uint64_t* out) {
+VARY__INLINE uint32_t vary__replacement(
+    int has_room, const VaryTables* tables, Vary__Numbers* numbers, Vary__Parent parent, uint32_t max_length, uint64_t* out
+) {
     uint64_t hit = vary__next_hit(&tables->replacement, numbers, 0, parent.length);
     uint32_t read = 0, written = 0, count;
     int is_only_hit = hit >= parent.length;
     if (is_only_hit) hit = vary__scale(vary__next(numbers), parent.length);
     while (hit < parent.length && written < max_length) {
         count = vary__min((uint32_t)hit - read, max_length - written);
-        vary__copy(out + written, parent.words + read, count);
+        vary__copy_words(has_room, out + written, parent.words + read, count);
         written += count;
         read = (uint32_t)hit + 1;
         if (written < max_length) written += vary__draw_words(tables, numbers, out + written, max_length - written);
         hit = is_only_hit ? parent.length : vary__next_hit(&tables->replacement, numbers, hit + 1, parent.length);
     }
     count = vary__min(parent.length - read, max_length - written);
-    vary__copy(out + written, parent.words + read, count);
+    vary__copy_words(has_room, out + written, parent.words + read, count);
     return written + count;
 }
 
@@ -1394,7 +1444,6 @@ static void vary__jobs_draw(
 ) {
     const uint32_t* candidates = batch->candidates;
     const uint32_t num_candidates = (uint32_t)(candidates ? batch->num_candidates : batch->num_rows);
-    const uint32_t num_others = num_candidates > 1 ? num_candidates - 1 : 1;
     uint32_t parents[VARY__GROUP], choices[VARY__GROUP], lane, bound;
     vary__philox_group(batch->seed, batch->generation, first_slot, 0, VARY_STREAM_PARENTS, VARY__OF_SLOTS, parents);
     vary__philox_group(batch->seed, batch->generation, first_slot, 0, VARY_STREAM_OPERATOR, VARY__OF_SLOTS, choices);
@@ -1402,17 +1451,19 @@ static void vary__jobs_draw(
         Vary__Job* job = jobs + lane;
         const uint32_t slot = first_slot + lane;
         const uint32_t first = vary__scale_64(parents[lane], parents[4 + lane], num_candidates);
-        const uint32_t other = vary__scale_64(parents[8 + lane], parents[12 + lane], num_others);
-        const uint32_t second = other + (num_candidates > 1 && other >= first);
-        uint32_t operator_code = 0, stream;
+        const uint32_t other = vary__scale_64(parents[8 + lane], parents[12 + lane], num_candidates - 1);
+        uint32_t operator_code = 0, second = first, stream;
         for (bound = 0; bound < VARY_NUM_OPERATORS - 1; bound++) operator_code += choices[lane] >= tables->operator_bounds[bound];
         if (num_candidates == 1 && vary__has_two_parents(operator_code)) operator_code = VARY_OPERATOR_UMAD;
+        if (vary__has_two_parents(operator_code)) second = other + (other >= first);
         stream = vary__operators[operator_code].stream;
         job->rows[0] = candidates ? candidates[first] : first;
         job->rows[1] = candidates ? candidates[second] : second;
         job->operator_code = operator_code;
         vary__numbers_start(&job->numbers, batch->seed, batch->generation, slot, stream);
         vary__numbers_start(&job->words, batch->seed, batch->generation, slot, VARY_STREAM_UMAD_WORDS);
+        vary__numbers_fill(&job->numbers);
+        if (operator_code == VARY_OPERATOR_UMAD) vary__numbers_fill(&job->words);
     }
 }
 
@@ -1431,11 +1482,13 @@ vary__job_run(int has_room, const VaryTables* tables, Vary__Job* job, const uint
     if (first.length != 0) {
         switch ((VaryOperator)job->operator_code) { /* each case returns UINT32_MAX if it cannot act */
             case VARY_OPERATOR_ALTERNATION:
-                length = vary__alternation(tables, &job->numbers, first, second, max_length, out);
+                length = vary__alternation(has_room, tables, &job->numbers, first, second, max_length, out);
                 break;
             case VARY_OPERATOR_CROSSOVER: length = vary__crossover(&job->numbers, first, second, out); break;
             case VARY_OPERATOR_PERTURBATION: length = vary__perturbation(tables, &job->numbers, first, out); break;
-            case VARY_OPERATOR_REPLACEMENT: length = vary__replacement(tables, &job->numbers, first, max_length, out); break;
+            case VARY_OPERATOR_REPLACEMENT:
+                length = vary__replacement(has_room, tables, &job->numbers, first, max_length, out);
+                break;
             case VARY_OPERATOR_SUBPROGRAM:
                 length = vary__subprogram(tables, &job->numbers, first, second, max_length, out);
                 break;
@@ -1464,20 +1517,22 @@ static void vary__offspring(const VaryTables* tables, const VaryBatch* batch) {
     size_t start;
     for (start = 0; start < num_offspring; start += JOBS) {
         const uint32_t count = num_offspring - start < JOBS ? (uint32_t)(num_offspring - start) : (uint32_t)JOBS;
-        uint32_t i, line;
+        uint32_t i, parent, line;
         for (i = 0; i < count; i += VARY__LANES) {
             const uint32_t first_slot = batch->first_slot + (uint32_t)start + i;
             vary__jobs_draw(tables, batch, first_slot, vary__min(count - i, VARY__LANES), jobs + i);
         }
         for (i = 0; i < count; i++)
-            for (line = 0; line < num_lines; line++)
-                VARY__PREFETCH(batch->pool + (size_t)jobs[i].rows[0] * max_length + line * WORDS_PER_LINE);
+            for (parent = 0; parent < vary__operators[jobs[i].operator_code].num_parents; parent++)
+                for (line = 0; line < num_lines; line++)
+                    VARY__PREFETCH(batch->pool + (size_t)jobs[i].rows[parent] * max_length + line * WORDS_PER_LINE);
         for (i = 0; i < count; i++) {
             const size_t index = start + i;
             uint64_t* out = batch->words_out + index * max_length;
+            const uint32_t last_row = jobs[i].rows[jobs[i].rows[1] > jobs[i].rows[0]];
             const int has_room = !tables->has_phrases &&
                 (num_offspring - index) * max_length >= 2 * (size_t)max_length + VARY__CHUNK + 2 &&
-                (batch->num_rows - jobs[i].rows[0]) * max_length >= (size_t)max_length + VARY__CHUNK;
+                (batch->num_rows - last_row) * max_length >= (size_t)max_length + VARY__CHUNK;
             const uint32_t length = has_room ? vary__job_run(1, tables, jobs + i, batch->pool, max_length, out)
                                              : vary__job_run(0, tables, jobs + i, batch->pool, max_length, out);
             if (batch->lengths_out) {

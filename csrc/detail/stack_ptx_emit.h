@@ -30,33 +30,29 @@ PTX_TEXT__COLD void stack_ptx__mark_moved(
     work->moved = work->live;
 }
 
-/* Names a temporary of a stack. */
-PTX_TEXT__HOT void stack_ptx__name_temporary(
-    const StackPtxLanguage* language, StackPtx__Work* work, uint32_t stack_idx, uint32_t number, PtxText__Value* text
-) {
-    if (ptx_text__make_temporary(&language->stems[stack_idx], number, text)) work->has_long_texts = 1;
-}
-
-/* Names an input or constant. */
-PTX_TEXT__HOT void stack_ptx__name_leaf(
-    const StackPtxLanguage* language, StackPtx__Work* work, const StackPtxNode* node, uint32_t payload, PtxText__Value* text
+/* Names an input or constant. Whether the text is long. */
+PTX_TEXT__HOT bool stack_ptx__name_leaf(
+    const StackPtxLanguage* language, const StackPtxNode* node, uint32_t payload, PtxText__Value* text
 ) {
     const uint32_t constant_type = language->stacks[node->stack_idx].constant_type;
     text->length = PTX_TEXT__LONG;
-    if (node->kind == STACK_PTX_NODE_INPUT) {
+    if (node->kind == STACK_PTX_NODE_INPUT && !language->is_late) {
+        *text = language->register_infos[payload].text;
+    } else if (node->kind == STACK_PTX_NODE_INPUT) {
         const char* name = language->registers[payload].name;
         ptx_text__make_register(name, strlen(name), text);
     } else if (constant_type < STACK_PTX_CONSTANT_TYPE_F64) {
         memcpy(text->text, ", ", 2);
         text->length = (uint8_t)(2 + stack_ptx__format_literal(constant_type, payload, text->text + 2));
     }
-    work->has_long_texts |= text->length == PTX_TEXT__LONG;
+    return text->length == PTX_TEXT__LONG;
 }
 
 /* What is written: a lowered program, or rows. stack_ptx_compile gives no lowered form to anyone, so it has the rows of a simple
-   program written straight, whose texts are at their own indices: is_rows, a constant where it is inlined. Inputs and most
-   constants are written in place; instructions and special registers are lines and have temporaries for results. They are listed
-   apart, so that loops over one kind predict well. */
+   program written straight: is_rows, a constant where it is inlined. The text of a row is at its own index, that of a value one
+   after it; the first is empty, of operands that an instruction lacks. Inputs and most constants are written in place;
+   instructions and special registers are lines and have temporaries for results. They are listed apart, so that loops over one
+   kind predict well. */
 typedef struct StackPtx__Source {
     const StackPtxLowered* lowered; /* NULL: rows */
     const uint32_t* lines;          /* first to last */
@@ -74,25 +70,28 @@ PTX_TEXT__HOT void stack_ptx__name_values(
     const StackPtxNode* nodes = is_rows ? NULL : source->lowered->nodes;
     PtxText__Value* texts = work->texts;
     uint32_t* numbers = work->num_temporaries;
+    const PtxText__Value* stems = language->stems;
     uint32_t i, k;
-    work->has_long_texts = 0;
+    bool has_long_texts = false;
+    texts[0].length = 0;
     for (i = 0; i < source->num_leaves; ++i) {
         const uint32_t idx = source->leaves[i];
         const StackPtxNode* node = is_rows ? &op_nodes[(uint32_t)rows[idx].head].node : &nodes[idx];
         const uint32_t payload = is_rows ? (uint32_t)(rows[idx].head >> 32) : node->payload;
-        stack_ptx__name_leaf(language, work, node, payload, &texts[is_rows ? idx : node->first_value]);
+        has_long_texts |= stack_ptx__name_leaf(language, node, payload, &texts[is_rows ? idx : node->first_value + 1]);
     }
     memset(numbers, 0, language->stack_info.num_stacks * sizeof *numbers);
     for (i = 0; i < source->num_lines; ++i) {
         const uint32_t idx = source->lines[i];
         const StackPtxNode* node = is_rows ? &op_nodes[(uint32_t)rows[idx].head].node : &nodes[idx];
-        const uint32_t first = is_rows ? idx : node->first_value;
-        stack_ptx__name_temporary(language, work, node->stack_idx, numbers[node->stack_idx]++, &texts[first]);
+        const uint32_t first = is_rows ? idx : node->first_value + 1;
+        has_long_texts |= ptx_text__make_temporary(&stems[node->stack_idx], numbers[node->stack_idx]++, &texts[first]);
         for (k = 1; k < node->num_values && !is_rows; ++k) {
-            const uint32_t stack_idx = source->lowered->value_stacks[first + k];
-            stack_ptx__name_temporary(language, work, stack_idx, numbers[stack_idx]++, &texts[first + k]);
+            const uint32_t stack_idx = source->lowered->value_stacks[node->first_value + k];
+            has_long_texts |= ptx_text__make_temporary(&stems[stack_idx], numbers[stack_idx]++, &texts[first + k]);
         }
     }
+    work->has_long_texts = has_long_texts;
 }
 
 /* Lists the lines from the front of an array and the leaves from its back, and names all values. */
@@ -162,7 +161,6 @@ static bool stack_ptx__open_rows(
     source_out->num_leaves = (uint32_t)(leaves - work->sorted_nodes);
     if (are_simple == 0) return false;
     stack_ptx__name_values(language, work, source_out, 1);
-    work->texts[0].length = 0; /* of operands that an instruction lacks */
     return !work->has_long_texts;
 }
 
@@ -191,7 +189,7 @@ static void stack_ptx__write_value(
     const StackPtxLanguage* language, const StackPtxLowered* lowered, const StackPtx__Work* work, PtxText__Writer* writer,
     uint32_t value
 ) {
-    const PtxText__Value* text = &work->texts[value];
+    const PtxText__Value* text = &work->texts[lowered != NULL ? value + 1 : value];
     uint32_t node_idx;
     const StackPtxNode* node;
     if (text->length != PTX_TEXT__LONG) {
@@ -296,12 +294,19 @@ PTX_TEXT__COLD void stack_ptx__write_node(
     ptx_text__write(writer, ";\n", 2);
 }
 
+/* The text of an operand, chosen without a branch: the number of operands cannot be predicted. */
+PTX_TEXT__HOT const PtxText__Value* stack_ptx__operand_text(
+    const PtxText__Value* texts, const uint32_t* operands, const StackPtxNode* node, uint32_t k
+) {
+    const uint32_t is_there = 0u - (uint32_t)(k < node->num_operands);
+    return &texts[(operands[(node->first_operand + k) & is_there] + 1) & is_there];
+}
+
 /* Writes all lines. */
 PTX_TEXT__HOT void stack_ptx__write_lines(
     const StackPtxLanguage* language, const StackPtx__Work* work, const StackPtx__Source* source, PtxText__Writer* writer,
     int is_rows
 ) {
-    static const PtxText__Value missing = {"", 0};
     const PtxText__Name* names = language->op_texts;
     const PtxText__Value* texts = work->texts;
     const StackPtx__Row* rows = work->rows;
@@ -309,7 +314,8 @@ PTX_TEXT__HOT void stack_ptx__write_lines(
     const uint32_t num_lines = source->num_lines;
     char* const buffer = writer->buffer;
     const size_t capacity = writer->capacity;
-    const bool are_simple = !work->has_long_texts;
+    const uint32_t* operands = is_rows ? NULL : source->lowered->operands;
+    const bool are_simple = !work->has_long_texts && (is_rows || source->lowered->num_operands > 0);
     size_t length = writer->length;
     uint32_t i;
     for (i = 0; i < num_lines; ++i) {
@@ -323,11 +329,11 @@ PTX_TEXT__HOT void stack_ptx__write_lines(
                 &texts[operands_0 >> 32], &texts[(uint32_t)operands_1], operands_1 >> 32 != 0 ? &texts[operands_1 >> 32] : NULL
             );
         } else if (node->kind == STACK_PTX_NODE_PTX && are_simple && language->op_nodes[node->payload].is_simple_text) {
-            const uint32_t* operands = source->lowered->operands + node->first_operand;
             length = ptx_text__write_line(
-                buffer, capacity, length, &names[node->payload], &texts[node->first_value],
-                node->num_operands > 0 ? &texts[operands[0]] : &missing, node->num_operands > 1 ? &texts[operands[1]] : &missing,
-                node->num_operands > 2 ? &texts[operands[2]] : &missing, node->num_operands > 3 ? &texts[operands[3]] : NULL
+                buffer, capacity, length, &names[node->payload], &texts[node->first_value + 1],
+                stack_ptx__operand_text(texts, operands, node, 0), stack_ptx__operand_text(texts, operands, node, 1),
+                stack_ptx__operand_text(texts, operands, node, 2),
+                node->num_operands > 3 ? stack_ptx__operand_text(texts, operands, node, 3) : NULL
             );
         } else {
             writer->length = length;

@@ -152,7 +152,7 @@ typedef struct StackPtx__Pending {
     X(uint32_t, request_values, num_requests)                                                                 \
     X(StackPtx__Move, moves, max_moves)                                                                       \
     X(StackPtx__Pending, pending, is_late ? 0 : num_requests)                                                 \
-    X(PtxText__Value, texts, max_values)   /* of each value, for stack_ptx_emit */                            \
+    X(PtxText__Value, texts, max_values + 1) /* of no value, then of each, for stack_ptx_emit */              \
     X(uint32_t, sorted_nodes, max_values)    /* those with temporaries, then the others backwards */          \
     X(uint32_t, num_temporaries, num_stacks) /* of each stack, in all */                                      \
     X(StackPtxHash, hashes, is_late ? 0 : max_values) /* of each value, for stack_ptx_hash */

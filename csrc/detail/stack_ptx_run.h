@@ -553,10 +553,12 @@ PTX_TEXT__HOT void stack_ptx__mark_operands(uint8_t* live, const StackPtx__Row* 
 
 /* Marks the rows that requests need, directly or not. */
 static void stack_ptx__mark_live(StackPtx__Work* work, const uint32_t* request_rows, size_t num_requests) {
+    const StackPtx__Row* rows = work->rows; /* locals: writing a byte might change the struct, for all that a compiler knows */
+    uint8_t* live = work->live;
     uint32_t r;
     stack_ptx__mark_requests(work, request_rows, num_requests);
     for (r = work->num_rows - 1; r > 0; --r)
-        if (work->live[r]) stack_ptx__mark_operands(work->live, &work->rows[r]);
+        if (live[r]) stack_ptx__mark_operands(live, &rows[r]);
 }
 
 #endif /* STACK_PTX_RUN_H */
