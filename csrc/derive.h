@@ -164,11 +164,20 @@ static const uint8_t derive__num_operands[] = {DERIVE__OPERATORS(DERIVE__OPERATO
 #define DERIVE__OPERATOR_ROW(enumerator, character, num_operands, row) EVO__ROW_##row,
 static const uint8_t derive__operator_rows[] = {DERIVE__OPERATORS(DERIVE__OPERATOR_ROW)};
 
+/* What an instruction passes to one operand: text up to, not including, = or @. */
+typedef struct DeriveFormula {
+    const char* text;
+    const char* end;
+    uint32_t operand;
+    uint32_t is_product; /* its last two values are to be multiplied */
+} DeriveFormula;
+
 /* Of an instruction. */
 typedef struct DeriveRule {
-    const char* text;   /* "" if it passes nothing */
-    uint8_t passes_to;  /* bit k: operand k */
-    uint8_t operation;  /* the operator that it is, or NUM_OPERATORS */
+    DeriveFormula formulas[3];
+    uint8_t num_formulas; /* 0: it passes nothing */
+    uint8_t passes_to;    /* bit k: operand k */
+    uint8_t operation;    /* the operator that it is, or NUM_OPERATORS */
 } DeriveRule;
 
 struct DeriveSet {
@@ -176,35 +185,31 @@ struct DeriveSet {
     uint16_t stack_idx; /* of the scalars that have derivatives */
     uint16_t predicate_stack_idx;
     uint32_t instructions[DERIVE__NUM_OPERATORS]; /* index of each operator; UINT32_MAX if there is none */
+    uint8_t operators[128]; /* of each character in a rule, or NUM_OPERATORS */
     DeriveRule* rules; /* of each instruction */
 };
-
-/* The operator of a character in a rule, or NUM_OPERATORS. */
-static uint8_t derive__operator(char character) {
-    uint8_t i = 0;
-    while (i < DERIVE__NUM_OPERATORS && derive__characters[i] != character) i++;
-    return i;
-}
-
-/* The instruction's rule, whether or not the set has what it needs. */
-static DeriveRule derive__find_rule(const StackPtxStackInfo* info, const char* letters, size_t instruction_idx) {
-    const size_t row = evo__find_row(info, letters, instruction_idx);
-    DeriveRule rule = {"", 0, 0};
-    if (row < EVO__NUM_ROWS) rule.text = evo__rows[row].derivative;
-    while (rule.operation < DERIVE__NUM_OPERATORS && derive__operator_rows[rule.operation] != row) rule.operation++;
-    for (const char* end = rule.text + strcspn(rule.text, "=@"); *end != '\0'; end += 2 + strcspn(end + 2, "=@"))
-        rule.passes_to |= (uint8_t)(1u << (end[1] - 'a'));
-    return rule;
-}
 
 /* Whether the set has the operators among the characters of a text. */
 static bool derive__has_operators(const DeriveSet* set, const char* text) {
     bool has = true;
     for (; *text != '\0'; text++) {
-        const uint8_t operation = derive__operator(*text);
+        const uint8_t operation = set->operators[(uint8_t)*text];
         has = has && (operation == DERIVE__NUM_OPERATORS || set->instructions[operation] != UINT32_MAX);
     }
     return has;
+}
+
+/* Takes a rule apart. */
+static void derive__read_rule(const char* text, DeriveRule* rule) {
+    while (*text != '\0') {
+        DeriveFormula* formula = &rule->formulas[rule->num_formulas++];
+        formula->text = text;
+        formula->end = text + strcspn(text, "=@");
+        formula->operand = (uint32_t)(formula->end[1] - 'a');
+        formula->is_product = *formula->end == '@';
+        rule->passes_to |= (uint8_t)(1u << formula->operand);
+        text = formula->end + 2;
+    }
 }
 
 /* The first stack of a type, which gets its letter; one past the last if there is none. */
@@ -242,19 +247,23 @@ DeriveResult derive_set_init(const StackPtxStackInfo* stack_info, void* memory, 
     if (memory_bytes < arena.num_bytes) return DERIVE__ERROR(INSUFFICIENT_MEMORY);
     memset(letters, 0, stack_info->num_stacks);
     memset(set->instructions, 0xff, sizeof set->instructions);
+    memset(set->operators, DERIVE__NUM_OPERATORS, sizeof set->operators);
+    for (uint8_t i = 0; i < DERIVE__NUM_OPERATORS; i++) set->operators[(uint8_t)derive__characters[i]] = i;
     set->num_instructions = stack_info->num_ptx_instructions;
     set->rules = rules;
     set->stack_idx = derive__stack_of(stack_info, 'f', letters);
     set->predicate_stack_idx = derive__stack_of(stack_info, 'p', letters);
+    memset(rules, 0, set->num_instructions * sizeof *rules);
     for (size_t i = set->num_instructions; i-- > 0;) {
-        rules[i] = derive__find_rule(stack_info, letters, i);
+        const size_t row = evo__find_row(stack_info, letters, i);
+        if (row < EVO__NUM_ROWS) derive__read_rule(evo__rows[row].derivative, &rules[i]);
+        while (rules[i].operation < DERIVE__NUM_OPERATORS && derive__operator_rows[rules[i].operation] != row)
+            rules[i].operation++;
         if (rules[i].operation < DERIVE__NUM_OPERATORS) set->instructions[rules[i].operation] = (uint32_t)i;
     }
     for (size_t i = 0; i < set->num_instructions; i++) {
-        if (!derive__has_operators(set, DERIVE__ALWAYS_NEEDED) || !derive__has_operators(set, rules[i].text)) {
-            rules[i].text = "";
-            rules[i].passes_to = 0;
-        }
+        const bool has_rule = rules[i].num_formulas > 0 && derive__has_operators(set, DERIVE__ALWAYS_NEEDED);
+        if (!has_rule || !derive__has_operators(set, rules[i].formulas[0].text)) rules[i].num_formulas = rules[i].passes_to = 0;
     }
     *set_out = set;
     return DERIVE_SUCCESS;
@@ -265,13 +274,10 @@ bool derive_set_has_rule(const DeriveSet* set, size_t instruction_idx) {
 }
 
 /* The rule of a node. */
-static DeriveRule derive__rule(const DeriveSet* set, const StackPtxNode* node) {
-    static const DeriveRule none = {"", 0, DERIVE__NUM_OPERATORS};
-    return node->kind == STACK_PTX_NODE_PTX && node->payload < set->num_instructions ? set->rules[node->payload] : none;
+static const DeriveRule* derive__rule(const DeriveSet* set, const StackPtxNode* node) {
+    static const DeriveRule none = {{{NULL, NULL, 0, 0}, {NULL, NULL, 0, 0}, {NULL, NULL, 0, 0}}, 0, 0, DERIVE__NUM_OPERATORS};
+    return node->kind == STACK_PTX_NODE_PTX && node->payload < set->num_instructions ? &set->rules[node->payload] : &none;
 }
-
-/* Whether a rule passes a derivative to this operand. */
-static bool derive__passes_to(DeriveRule rule, uint32_t operand) { return operand < 8 && (rule.passes_to >> operand & 1) != 0; }
 
 /* ---- programs ---------------------------------------------------------------------------------------------------- */
 
@@ -498,16 +504,16 @@ static DeriveAdjoint derive__operate(DeriveBuilder* builder, uint8_t operation, 
 
 /* Evaluates a formula in postfix form, up to its end. Returns the last of what is on the stack then. */
 static const DeriveAdjoint* derive__evaluate(
-    DeriveBuilder* builder, const char* formula, const char* end, const uint32_t* operands, uint32_t y, DeriveAdjoint w,
+    DeriveBuilder* builder, const DeriveFormula* formula, const uint32_t* operands, uint32_t y, DeriveAdjoint w,
     DeriveAdjoint* stack
 ) {
     DeriveAdjoint* top = stack; /* one past it */
-    for (; formula < end; formula++) {
+    for (const char* at = formula->text; at < formula->end; at++) {
         uint8_t operation;
-        switch (*formula) {
+        switch (*at) {
             case 'a':
             case 'b':
-            case 'c': *top++ = derive__of_value(operands[*formula - 'a'], 0); break;
+            case 'c': *top++ = derive__of_value(operands[*at - 'a'], 0); break;
             case 'w': *top++ = w; break;
             case 'y': *top++ = derive__of_value(y, 0); break;
             case '0': *top++ = derive__adjoint(DERIVE__CONSTANT, 0, 0); break;
@@ -517,7 +523,7 @@ static const DeriveAdjoint* derive__evaluate(
             case 'L': *top++ = derive__adjoint(DERIVE__CONSTANT, DERIVE__BITS_OF_1_OVER_LN_2, 0); break;
             case '~': top[-1].is_negative = !top[-1].is_negative; break;
             default:
-                operation = derive__operator(*formula);
+                operation = builder->set->operators[(uint8_t)*at];
                 top -= derive__num_operands[operation];
                 *top = derive__operate(builder, operation, top);
                 top++;
@@ -526,20 +532,17 @@ static const DeriveAdjoint* derive__evaluate(
     return top - 1;
 }
 
-/* Passes a node's adjoint w on to those of its operands that have one, by the formulas of a rule. */
-static void derive__pass(DeriveBuilder* builder, const char* rule, const uint32_t* operands, uint32_t y, DeriveAdjoint w) {
+/* Passes a node's adjoint w on to those of its operands that have one. */
+static void derive__pass(DeriveBuilder* builder, const DeriveRule* rule, const uint32_t* operands, uint32_t y, DeriveAdjoint w) {
     DeriveAdjoint stack[DERIVE__MAX_RULE_NODES];
-    while (*rule != '\0') {
-        const char* end = rule + strcspn(rule, "=@");
-        const uint32_t operand = operands[end[1] - 'a'];
-        if (builder->is_active[operand]) {
-            const DeriveAdjoint* last = derive__evaluate(builder, rule, end, operands, y, w, stack);
-            if (*end == '=')
-                derive__add(builder, operand, *last);
-            else
-                derive__add_product(builder, operand, last[-1], derive__magnitude(builder, *last));
-        }
-        rule = end + 2;
+    for (const DeriveFormula* formula = rule->formulas; formula < rule->formulas + rule->num_formulas; formula++) {
+        const uint32_t operand = operands[formula->operand];
+        if (!builder->is_active[operand]) continue;
+        const DeriveAdjoint* last = derive__evaluate(builder, formula, operands, y, w, stack);
+        if (formula->is_product)
+            derive__add_product(builder, operand, last[-1], derive__magnitude(builder, *last));
+        else
+            derive__add(builder, operand, *last);
     }
 }
 
@@ -550,17 +553,18 @@ static void derive__mark(
     const DeriveSet* set, const StackPtxLowered* lowered, size_t request_idx, bool through_rules, uint8_t* is_marked
 ) {
     const uint32_t value = lowered->request_values[request_idx];
+    const StackPtxNode* nodes = lowered->nodes; /* locals: marks might change the struct, for all that a compiler knows */
+    const uint32_t* all_operands = lowered->operands;
+    const uint32_t* value_nodes = lowered->value_nodes;
     memset(is_marked, 0, lowered->num_nodes);
     if (value == STACK_PTX_NO_VALUE) return;
-    is_marked[lowered->value_nodes[value]] = 1;
-    for (uint32_t i = lowered->value_nodes[value] + 1; i-- > 0;) {
-        const StackPtxNode* node = &lowered->nodes[i];
-        const DeriveRule rule = derive__rule(set, node);
+    is_marked[value_nodes[value]] = 1;
+    for (uint32_t i = value_nodes[value] + 1; i-- > 0;) {
         if (!is_marked[i]) continue;
-        for (uint32_t k = 0; k < node->num_operands; k++) {
-            const uint32_t operand_node = lowered->value_nodes[lowered->operands[node->first_operand + k]];
-            is_marked[operand_node] |= (uint8_t)(!through_rules || derive__passes_to(rule, k));
-        }
+        const uint32_t num_operands = nodes[i].num_operands;
+        const uint32_t* operands = all_operands + nodes[i].first_operand;
+        const uint64_t passes_to = through_rules ? derive__rule(set, &nodes[i])->passes_to : UINT64_MAX; /* of 32 at most */
+        for (uint32_t k = 0; k < num_operands; k++) is_marked[value_nodes[operands[k]]] |= (uint8_t)(passes_to >> k & 1);
     }
 }
 
@@ -599,30 +603,33 @@ static bool derive__take_parameters(
 
 /* Copies the nodes that the request needs, with what depends on parameters. Parameters are never merged with other constants. */
 static void derive__copy(DeriveBuilder* builder, const StackPtxLowered* lowered, uint32_t first_register) {
+    uint32_t* new_values = builder->new_values;
+    uint8_t* are_active = builder->is_active;
     for (uint32_t i = 0; i < lowered->num_nodes; i++) {
+        if (!builder->is_live[i]) continue;
         StackPtxNode node = lowered->nodes[i];
-        const DeriveRule rule = derive__rule(builder->set, &node);
+        const DeriveRule* rule = derive__rule(builder->set, &node);
         const uint32_t parameter = builder->parameter_of[i];
+        const uint32_t* old_operands = lowered->operands + node.first_operand;
         uint32_t* operands = builder->operands + builder->num_operands;
         uint8_t is_active = parameter != DERIVE__NO_PARAMETER;
-        if (!builder->is_live[i]) continue;
         for (uint32_t k = 0; k < node.num_operands; k++) {
-            operands[k] = builder->new_values[lowered->operands[node.first_operand + k]];
-            is_active |= (uint8_t)(derive__passes_to(rule, k) && builder->is_active[operands[k]]);
+            operands[k] = new_values[old_operands[k]];
+            is_active |= (uint8_t)((uint64_t)rule->passes_to >> k & are_active[operands[k]]);
         }
         for (uint32_t k = 0; k < node.num_values; k++) {
             const uint32_t value = builder->num_values + k;
-            builder->new_values[node.first_value + k] = value;
+            new_values[node.first_value + k] = value;
             builder->value_nodes[value] = builder->num_nodes;
             builder->value_stacks[value] = lowered->value_stacks[node.first_value + k];
-            builder->is_active[value] = is_active;
+            are_active[value] = is_active;
             builder->adjoints[value].kind = DERIVE__ZERO;
         }
         if (parameter != DERIVE__NO_PARAMETER && first_register != DERIVE_KEEP_CONSTANTS) {
             node.kind = STACK_PTX_NODE_INPUT;
             node.payload = first_register + parameter;
         }
-        if (rule.operation != DERIVE__NUM_OPERATORS ||
+        if (rule->operation != DERIVE__NUM_OPERATORS ||
             (node.kind == STACK_PTX_NODE_CONSTANT && parameter == DERIVE__NO_PARAMETER)) {
             uint32_t* entry = derive__find(builder, &node, operands);
             *entry = *entry == 0 ? builder->num_nodes + 1 : *entry;
@@ -656,10 +663,10 @@ DeriveResult derive_program(
     }
     for (uint32_t i = builder.num_nodes; i-- > 0;) {
         const StackPtxNode* node = &builder.nodes[i];
-        const DeriveRule rule = derive__rule(set, node);
+        const DeriveRule* rule = derive__rule(set, node);
         const uint32_t y = node->first_value;
-        if (rule.passes_to != 0 && builder.adjoints[y].kind != DERIVE__ZERO)
-            derive__pass(&builder, rule.text, builder.operands + node->first_operand, y, builder.adjoints[y]);
+        if (rule->passes_to != 0 && builder.adjoints[y].kind != DERIVE__ZERO)
+            derive__pass(&builder, rule, builder.operands + node->first_operand, y, builder.adjoints[y]);
     }
     for (size_t k = 0; k < num_parameters; k++) {
         uint32_t value = STACK_PTX_NO_VALUE;
