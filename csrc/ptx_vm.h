@@ -172,24 +172,43 @@ PtxVmResult ptx_vm_store(
     void* workspace, size_t workspace_bytes
 );
 
-/* Sums over the points at which both output y and target t are finite; a subnormal output counts as zero. Each is summed in
-   double, in an order that depends on num_points alone: point j goes to lane j % 8 of block j / 1024, the lanes of a block
-   are added pairwise, and so are the blocks. */
+/* What a request is compared with. Keep what it points to unchanged while it is used. */
+typedef struct PtxVmTarget {
+    const float* values;  /* at each point */
+    const float* weights; /* of each point, finite and above 0; NULL: all are 1 */
+    const double* sums;   /* of ptx_vm_target_sums */
+} PtxVmTarget;
+
+#define PTX_VM_TARGET_NUM_SUMS(num_points) (((size_t)(num_points) + 1023) / 1024 * 24)
+
+/* What every program that is finite at all points has in common. weights may be NULL. */
+PtxVmResult ptx_vm_target_sums(const float* values, const float* weights, size_t num_points, double* sums_out);
+
+/* Sums over the points at which both output y and target t are finite; a subnormal output counts as zero. `sum_y` to `sum_yt` are
+   those of y less reference_y and t less reference_t, so that they keep their digits where a mean is large: the references are the
+   values at the first point. If t is not finite there, reference_t is 0; if either is not, reference_y is reference_t.
+
+   Each is summed in double, in an order that depends on num_points alone: point j goes to lane j % 8 of block j / 1024, the lanes
+   of a block are added pairwise, and so are the blocks. A block's sums have references of its own, the values at its first point,
+   and change to those of the first block before they are added. */
 typedef struct PtxVmSums {
     uint64_t num_points;    /* all of them */
     uint64_t num_nonfinite; /* those left out */
+    double weight;          /* sum of the weights; as are the sums below, each term times its weight */
+    double reference_y;
+    double reference_t;
     double sum_y;
     double sum_t;
     double sum_yy;
     double sum_tt;
     double sum_yt;
     double sum_squared_error; /* of y - t */
-    double max_abs_error;     /* of y - t */
+    double max_abs_error;     /* of y - t, without weights */
 } PtxVmSums;
 
 /* Runs a program prepared for REDUCE. `targets` and `sums_out` run parallel to the requests. */
 PtxVmResult ptx_vm_reduce(
-    const PtxVmProgram* program, const PtxVmInput* inputs, size_t num_inputs, size_t num_points, const float* const* targets,
+    const PtxVmProgram* program, const PtxVmInput* inputs, size_t num_inputs, size_t num_points, const PtxVmTarget* targets,
     PtxVmSums* sums_out, void* workspace, size_t workspace_bytes
 );
 
@@ -227,11 +246,39 @@ typedef struct PtxVmStep {
     uint32_t result;
 } PtxVmStep;
 
+#define PTX_VM__SUM_LANES 8u
+#define PTX_VM__SUM_BLOCK 1024u /* a multiple of every level's block */
+
+/* The last three follow from the target alone if all points count. */
+enum {
+    PTX_VM__SUM_Y,
+    PTX_VM__SUM_YY,
+    PTX_VM__SUM_YT,
+    PTX_VM__SUM_EE,
+    PTX_VM__SUM_T,
+    PTX_VM__SUM_TT,
+    PTX_VM__SUM_WEIGHT,
+    PTX_VM__NUM_SUMS
+};
+
+/* The running sums of one request in a block of PTX_VM__SUM_BLOCK points. */
+typedef struct PtxVmLaneSums {
+    double sums[PTX_VM__NUM_SUMS][PTX_VM__SUM_LANES]; /* the last three only of lanes with gaps */
+    double max_abs_error[PTX_VM__SUM_LANES];          /* of all blocks, as is num_left_out */
+    double num_left_out[PTX_VM__SUM_LANES];
+    bool has_gaps[PTX_VM__SUM_LANES]; /* points that do not count */
+    double reference_y, reference_t;
+    const float *targets, *weights; /* from the first point on; weights may be NULL */
+    uint32_t num_before;            /* points that come before those of a kernel */
+    uint32_t num_valid;             /* points of a kernel within the arrays */
+} PtxVmLaneSums;
+
 typedef struct PtxVmKernels {
     uint32_t num_points; /* of a block */
     void (*enter)(const PtxVmStep* first, char* const* memory);
     PtxVmKernel end;
     PtxVmKernel operations[PTX_VM__NUM_OPERATIONS][PTX_VM__NUM_FORMS][2];
+    void (*target_block)(const float* target, const float* weights, uint32_t num_points, double (*sums)[PTX_VM__SUM_LANES]);
     void (*gram)(
         const float* target, char* const* requests, uint32_t num_requests, uint32_t num_valid, double* columns, double* lanes
     );
@@ -240,19 +287,6 @@ typedef struct PtxVmKernels {
 const PtxVmKernels* ptx_vm__kernels_baseline(void);
 const PtxVmKernels* ptx_vm__kernels_avx2(void);
 const PtxVmKernels* ptx_vm__kernels_avx512(void);
-
-#define PTX_VM__SUM_LANES 8u
-#define PTX_VM__SUM_BLOCK 1024u /* a multiple of every level's block */
-
-enum { PTX_VM__SUM_Y, PTX_VM__SUM_T, PTX_VM__SUM_YY, PTX_VM__SUM_TT, PTX_VM__SUM_YT, PTX_VM__SUM_EE, PTX_VM__NUM_SUMS };
-
-/* The running sums of one request. */
-typedef struct PtxVmLaneSums {
-    double sums[PTX_VM__NUM_SUMS][PTX_VM__SUM_LANES];
-    double max_abs_error[PTX_VM__SUM_LANES];
-    double num_finite[PTX_VM__SUM_LANES];
-    uint32_t num_valid; /* points of the current block within the arrays */
-} PtxVmLaneSums;
 
 /* From row to row of the lanes of a Gram matrix: its columns, in fours. */
 #define PTX_VM__GRAM_STRIDE(num_requests) (((num_requests) + 5) / 4 * 4)
@@ -848,6 +882,7 @@ PtxVmResult ptx_vm_program_init(
 /* The sums of 2^k blocks at index k, where bit k of the number of blocks is set. */
 typedef struct PtxVmTree {
     double sums[PTX_VM__MAX_TREE_DEPTH][PTX_VM__NUM_SUMS];
+    double reference_y, reference_t;
 } PtxVmTree;
 
 typedef struct PtxVmGramRun {
@@ -911,27 +946,49 @@ static void ptx_vm__run_start(const PtxVmProgram* program, const PtxVmInput* inp
     }
 }
 
+/* Sums about a block's references as sums about those of the first block, which are `dy` and `dt` less. */
+static void ptx_vm__move_references(double* sums, double dy, double dt) {
+    const double weighted_y = sums[PTX_VM__SUM_WEIGHT] * dy, weighted_t = sums[PTX_VM__SUM_WEIGHT] * dt;
+    const double y = sums[PTX_VM__SUM_Y] + weighted_y, t = sums[PTX_VM__SUM_T] + weighted_t;
+    sums[PTX_VM__SUM_YY] += dy * (sums[PTX_VM__SUM_Y] + y);
+    sums[PTX_VM__SUM_TT] += dt * (sums[PTX_VM__SUM_T] + t);
+    sums[PTX_VM__SUM_YT] += dy * sums[PTX_VM__SUM_T] + dt * y;
+    sums[PTX_VM__SUM_Y] = y;
+    sums[PTX_VM__SUM_T] = t;
+}
+
 /* Adds up the lanes of each request's sums and adds the block to its tree, which holds `num_blocks` blocks. */
-static void ptx_vm__end_sum_block(const PtxVmProgram* program, PtxVmRun* run, size_t num_blocks) {
+static void ptx_vm__end_sum_block(const PtxVmProgram* program, const PtxVmTarget* targets, PtxVmRun* run, size_t num_blocks) {
     for (uint32_t i = 0; i < program->num_requests; i++) {
+        PtxVmLaneSums* block = &run->sums[i];
         PtxVmTree* tree = &run->trees[i];
+        const double* known = targets[i].sums + num_blocks * PTX_VM_TARGET_NUM_SUMS(1);
+        double sums[PTX_VM__NUM_SUMS];
         for (uint32_t k = 0; k < PTX_VM__NUM_SUMS; k++) {
-            double* lanes = run->sums[i].sums[k];
-            double sum = ((lanes[0] + lanes[1]) + (lanes[2] + lanes[3])) + ((lanes[4] + lanes[5]) + (lanes[6] + lanes[7]));
-            uint32_t level = 0;
-            for (; num_blocks >> level & 1; level++) sum = tree->sums[level][k] + sum;
-            tree->sums[level][k] = sum;
-            memset(lanes, 0, sizeof run->sums[i].sums[k]);
+            double* lanes = block->sums[k];
+            if (k >= PTX_VM__SUM_T)
+                for (uint32_t lane = 0; lane < PTX_VM__SUM_LANES; lane++)
+                    if (!block->has_gaps[lane]) lanes[lane] = known[(k - PTX_VM__SUM_T) * PTX_VM__SUM_LANES + lane];
+            sums[k] = ((lanes[0] + lanes[1]) + (lanes[2] + lanes[3])) + ((lanes[4] + lanes[5]) + (lanes[6] + lanes[7]));
         }
+        if (num_blocks == 0) {
+            tree->reference_y = block->reference_y;
+            tree->reference_t = block->reference_t;
+        }
+        ptx_vm__move_references(sums, block->reference_y - tree->reference_y, block->reference_t - tree->reference_t);
+        for (uint32_t k = 0; k < PTX_VM__NUM_SUMS; k++) {
+            uint32_t level = 0;
+            for (; num_blocks >> level & 1; level++) sums[k] = tree->sums[level][k] + sums[k];
+            tree->sums[level][k] = sums[k];
+        }
+        memset(block->sums, 0, sizeof block->sums);
+        memset(block->has_gaps, 0, sizeof block->has_gaps);
     }
 }
 
-static PtxVmSums ptx_vm__end_sums(
-    const PtxVmProgram* program, const PtxVmLaneSums* lanes, const PtxVmTree* tree, size_t num_points
-) {
+static PtxVmSums ptx_vm__end_sums(const PtxVmLaneSums* lanes, const PtxVmTree* tree, size_t num_points) {
     const size_t num_sum_blocks = num_points / PTX_VM__SUM_BLOCK + (num_points % PTX_VM__SUM_BLOCK != 0);
-    const size_t block = program->kernels->num_points, num_blocks = num_points / block + (num_points % block != 0);
-    double totals[PTX_VM__NUM_SUMS] = {0.0}, num_finite = 0.0;
+    double totals[PTX_VM__NUM_SUMS] = {0.0}, num_left_out = 0.0;
     PtxVmSums sums;
     for (uint32_t level = 0; level < PTX_VM__MAX_TREE_DEPTH && (uint64_t)num_sum_blocks >> level != 0; level++) {
         if (!((uint64_t)num_sum_blocks >> level & 1)) continue;
@@ -939,11 +996,14 @@ static PtxVmSums ptx_vm__end_sums(
     }
     sums.max_abs_error = 0.0;
     for (uint32_t lane = 0; lane < PTX_VM__SUM_LANES; lane++) {
-        num_finite += lanes->num_finite[lane];
+        num_left_out += lanes->num_left_out[lane];
         if (lanes->max_abs_error[lane] > sums.max_abs_error) sums.max_abs_error = lanes->max_abs_error[lane];
     }
     sums.num_points = num_points;
-    sums.num_nonfinite = (uint64_t)(num_blocks * block) - (uint64_t)num_finite; /* the last block's padding is finite */
+    sums.num_nonfinite = (uint64_t)num_left_out;
+    sums.weight = totals[PTX_VM__SUM_WEIGHT];
+    sums.reference_y = num_points > 0 ? tree->reference_y : 0.0;
+    sums.reference_t = num_points > 0 ? tree->reference_t : 0.0;
     sums.sum_y = totals[PTX_VM__SUM_Y];
     sums.sum_t = totals[PTX_VM__SUM_T];
     sums.sum_yy = totals[PTX_VM__SUM_YY];
@@ -962,12 +1022,12 @@ static char* ptx_vm__block(const void* array, size_t point, size_t num_valid, si
     return copy;
 }
 
-/* `arrays` are the outputs or the targets. */
+/* Either outputs or targets are NULL. */
 static void ptx_vm__run_blocks(
-    const PtxVmProgram* program, const PtxVmInput* inputs, size_t num_points, const void* const* arrays, PtxVmRun* run
+    const PtxVmProgram* program, const PtxVmInput* inputs, size_t num_points, void* const* outputs, const PtxVmTarget* targets,
+    PtxVmRun* run
 ) {
     const size_t block = program->kernels->num_points, block_bytes = ptx_vm__block_bytes(program);
-    const bool reduces = program->kind == PTX_VM_RUN_REDUCE;
     const uint32_t first_output = ptx_vm__first_output(program), first_target = ptx_vm__first_target(program);
     for (size_t point = 0; point < num_points; point += block) {
         const size_t num_valid = num_points - point < block ? num_points - point : block;
@@ -978,25 +1038,25 @@ static void ptx_vm__run_blocks(
         }
         for (uint32_t i = 0; i < program->num_requests; i++) {
             char* copy = run->vectors + (first_output + i) * block_bytes;
-            if (reduces) {
-                run->memory[first_target + i] = ptx_vm__block(arrays[i], point, num_valid, block, copy);
-                run->memory[first_output + i] = (char*)&run->sums[i];
-                run->sums[i].num_valid = (uint32_t)num_valid;
+            if (targets != NULL) {
+                PtxVmLaneSums* sums = &run->sums[i];
+                sums->num_valid = (uint32_t)num_valid;
+                sums->num_before = (uint32_t)(point % PTX_VM__SUM_BLOCK);
+                sums->targets = targets[i].values + (point - sums->num_before);
+                sums->weights = targets[i].weights == NULL ? NULL : targets[i].weights + (point - sums->num_before);
+                run->memory[first_target + i] = ptx_vm__block(targets[i].values, point, num_valid, block, copy);
+                run->memory[first_output + i] = (char*)sums;
             } else {
-                run->memory[first_output + i] = num_valid < block ? copy : (char*)(uintptr_t)arrays[i] + point * sizeof(float);
+                run->memory[first_output + i] = num_valid < block ? copy : (char*)outputs[i] + point * sizeof(float);
             }
         }
         program->kernels->enter(program->steps, run->memory);
-        if (!reduces && num_valid < block) {
-            for (uint32_t i = 0; i < program->num_requests; i++) {
-                memcpy(
-                    (char*)(uintptr_t)arrays[i] + point * sizeof(float), run->memory[first_output + i], num_valid * sizeof(float)
-                );
-            }
-        }
+        if (targets == NULL && num_valid < block)
+            for (uint32_t i = 0; i < program->num_requests; i++)
+                memcpy((char*)outputs[i] + point * sizeof(float), run->memory[first_output + i], num_valid * sizeof(float));
         const size_t end = point + num_valid;
-        if (reduces && (end % PTX_VM__SUM_BLOCK == 0 || end == num_points))
-            ptx_vm__end_sum_block(program, run, (end - 1) / PTX_VM__SUM_BLOCK);
+        if (targets != NULL && (end % PTX_VM__SUM_BLOCK == 0 || end == num_points))
+            ptx_vm__end_sum_block(program, targets, run, (end - 1) / PTX_VM__SUM_BLOCK);
     }
 }
 
@@ -1008,16 +1068,19 @@ static bool ptx_vm__has_inputs(const PtxVmProgram* program, const PtxVmInput* in
     return true;
 }
 
+/* Either outputs or targets and sums_out are NULL. */
 static PtxVmResult ptx_vm__run(
     const PtxVmProgram* program, PtxVmRunKind kind, const PtxVmInput* inputs, size_t num_inputs, size_t num_points,
-    const void* const* arrays, PtxVmSums* sums_out, void* workspace, size_t workspace_bytes
+    void* const* outputs, const PtxVmTarget* targets, PtxVmSums* sums_out, void* workspace, size_t workspace_bytes
 ) {
-    if (program == NULL || program->kind != kind || workspace == NULL) return PTX_VM__ERROR(INVALID_VALUE);
-    if (program->num_requests > 0 && (arrays == NULL || (sums_out == NULL && kind == PTX_VM_RUN_REDUCE)))
+    if (program == NULL || program->kind != kind || workspace == NULL || !ptx_vm__has_inputs(program, inputs, num_inputs))
         return PTX_VM__ERROR(INVALID_VALUE);
-    if (!ptx_vm__has_inputs(program, inputs, num_inputs)) return PTX_VM__ERROR(INVALID_VALUE);
-    for (uint32_t i = 0; i < program->num_requests; i++)
-        if (arrays[i] == NULL) return PTX_VM__ERROR(INVALID_VALUE);
+    for (uint32_t i = 0; i < program->num_requests; i++) {
+        const bool has_place = kind == PTX_VM_RUN_STORE
+            ? outputs != NULL && outputs[i] != NULL
+            : sums_out != NULL && targets != NULL && targets[i].values != NULL && targets[i].sums != NULL;
+        if (!has_place) return PTX_VM__ERROR(INVALID_VALUE);
+    }
     EvoArena arena = evo__arena(workspace, workspace_bytes);
     PtxVmRun run;
     ptx_vm__take_run(&arena, program, &run);
@@ -1025,11 +1088,11 @@ static PtxVmResult ptx_vm__run(
     ptx_vm__run_start(program, inputs, &run);
     if (kind == PTX_VM_RUN_REDUCE) memset(run.sums, 0, program->num_requests * sizeof(PtxVmLaneSums));
     const PtxVmMode mode = ptx_vm__set_mode();
-    ptx_vm__run_blocks(program, inputs, num_points, arrays, &run);
+    ptx_vm__run_blocks(program, inputs, num_points, outputs, targets, &run);
     ptx_vm__restore_mode(mode);
     if (kind == PTX_VM_RUN_REDUCE)
         for (uint32_t i = 0; i < program->num_requests; i++)
-            sums_out[i] = ptx_vm__end_sums(program, &run.sums[i], &run.trees[i], num_points);
+            sums_out[i] = ptx_vm__end_sums(&run.sums[i], &run.trees[i], num_points);
     return PTX_VM_SUCCESS;
 }
 
@@ -1038,18 +1101,33 @@ PtxVmResult ptx_vm_store(
     void* workspace, size_t workspace_bytes
 ) {
     return ptx_vm__run(
-        program, PTX_VM_RUN_STORE, inputs, num_inputs, num_points, (const void* const*)outputs, NULL, workspace, workspace_bytes
+        program, PTX_VM_RUN_STORE, inputs, num_inputs, num_points, outputs, NULL, NULL, workspace, workspace_bytes
     );
 }
 
 PtxVmResult ptx_vm_reduce(
-    const PtxVmProgram* program, const PtxVmInput* inputs, size_t num_inputs, size_t num_points, const float* const* targets,
+    const PtxVmProgram* program, const PtxVmInput* inputs, size_t num_inputs, size_t num_points, const PtxVmTarget* targets,
     PtxVmSums* sums_out, void* workspace, size_t workspace_bytes
 ) {
     return ptx_vm__run(
-        program, PTX_VM_RUN_REDUCE, inputs, num_inputs, num_points, (const void* const*)targets, sums_out, workspace,
-        workspace_bytes
+        program, PTX_VM_RUN_REDUCE, inputs, num_inputs, num_points, NULL, targets, sums_out, workspace, workspace_bytes
     );
+}
+
+PtxVmResult ptx_vm_target_sums(const float* values, const float* weights, size_t num_points, double* sums_out) {
+    if ((values == NULL && num_points > 0) || sums_out == NULL) return PTX_VM__ERROR(INVALID_VALUE);
+    const PtxVmKernels* kernels = ptx_vm__kernels(PTX_VM_LEVEL_BASELINE);
+    const PtxVmMode mode = ptx_vm__set_mode();
+    for (size_t point = 0; point < num_points; point += PTX_VM__SUM_BLOCK) {
+        const size_t left = num_points - point;
+        kernels->target_block(
+            values + point, weights == NULL ? NULL : weights + point,
+            left < PTX_VM__SUM_BLOCK ? (uint32_t)left : PTX_VM__SUM_BLOCK,
+            (double (*)[PTX_VM__SUM_LANES])(sums_out + PTX_VM_TARGET_NUM_SUMS(point))
+        );
+    }
+    ptx_vm__restore_mode(mode);
+    return PTX_VM_SUCCESS;
 }
 
 #include "detail/ptx_vm_gram.h"

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evo.errors import UserError
+from evo.sums import Regression
 
 REDUCTIONS = ("regression",)
 MAX_MEASURE_RANGE = 1e300  # times the number of cells it must not overflow
@@ -61,57 +62,6 @@ class Programs:
 
     num_instructions: NDArray[Any]
     check: Regression | None = None
-
-
-@dataclass(frozen=True)
-class Regression:
-    """The built-in reduction `regression`: each output y against its target t, over the points where y is finite.
-
-    Each array is `(batch_size, num_outputs)` float64. `num_nonfinite` counts the points that are left out.
-    """
-
-    num_points: NDArray[np.float64]
-    num_nonfinite: NDArray[np.float64]
-    sum_y: NDArray[np.float64]
-    sum_t: NDArray[np.float64]
-    sum_yy: NDArray[np.float64]
-    sum_tt: NDArray[np.float64]
-    sum_yt: NDArray[np.float64]
-    sum_squared_error: NDArray[np.float64]
-    max_abs_error: NDArray[np.float64]
-
-    @property
-    def mse(self) -> NDArray[np.float64]:
-        """Mean squared error; NaN where no point is finite."""
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return self.sum_squared_error / (self.num_points - self.num_nonfinite)
-
-    @property
-    def r2(self) -> NDArray[np.float64]:
-        """Coefficient of determination, 1 - SSE / SST; -inf or NaN where the target does not vary."""
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return 1.0 - self.sum_squared_error / self._centred(self.sum_tt, self.sum_t, self.sum_t)
-
-    @property
-    def correlation(self) -> NDArray[np.float64]:
-        """Pearson's correlation of y and t; NaN where either does not vary."""
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return self._centred(self.sum_yt, self.sum_y, self.sum_t) / np.sqrt(
-                self._centred(self.sum_yy, self.sum_y, self.sum_y) * self._centred(self.sum_tt, self.sum_t, self.sum_t)
-            )
-
-    @property
-    def linear_scaling(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Slope b and intercept a that minimise the squared error of a + b y (Keijzer 2003); NaN where y does not vary."""
-        count = self.num_points - self.num_nonfinite
-        with np.errstate(divide="ignore", invalid="ignore"):
-            slope = self._centred(self.sum_yt, self.sum_y, self.sum_t) / self._centred(self.sum_yy, self.sum_y, self.sum_y)
-            return slope, (self.sum_t - slope * self.sum_y) / count
-
-    def _centred(
-        self, sum_ab: NDArray[np.float64], sum_a: NDArray[np.float64], sum_b: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
-        return sum_ab - sum_a * sum_b / (self.num_points - self.num_nonfinite)
 
 
 class Task:

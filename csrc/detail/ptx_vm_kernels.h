@@ -151,64 +151,126 @@ PTX_VM__INLINE PtxVmV ptx_vm__zero_or_one(PtxVmV x) { return ptx_vm__and(x, ptx_
 
 /* ---- sums ---------------------------------------------------------------------------------------------------------*/
 
-/* Adds one block. Point j of a block goes to lane j % 8, whatever the level; lanes meet only in ptx_vm.h. Products of
- * two floats are exact in double, so that they may be fused with the addition or not. Points that are left out add zeros,
- * which change no sum: `is_finite` is a faster path to the same bits. */
-PTX_VM__INLINE void ptx_vm__add_points(PtxVmLaneSums* lanes, const float* y, const float* t, int is_finite) {
-    const PtxVmD largest = ptx_vm__d_set(1.7976931348623157e308);
-    for (uint32_t lane = 0; lane < PTX_VM__SUM_LANES; lane += PTX_VM__LANES_F64) {
-        PtxVmD sums[PTX_VM__NUM_SUMS];
-        PtxVmD max_error = ptx_vm__d_load(lanes->max_abs_error + lane), num_finite = ptx_vm__d_load(lanes->num_finite + lane);
-        for (uint32_t k = 0; k < PTX_VM__NUM_SUMS; k++) sums[k] = ptx_vm__d_load(lanes->sums[k] + lane);
-        for (uint32_t i = lane; i < PTX_VM__BLOCK; i += PTX_VM__SUM_LANES) {
-            PtxVmD yi = ptx_vm__d_from_f32(y + i), ti = ptx_vm__d_from_f32(t + i);
-            PtxVmD error = ptx_vm__d_sub(yi, ti);
-            if (!is_finite) {
+PTX_VM__INLINE bool ptx_vm__is_finite(float value) { return value - value == 0.0f; }
+PTX_VM__INLINE double ptx_vm__target_reference(const float* t) { return ptx_vm__is_finite(t[0]) ? (double)t[0] : 0.0; }
+
+/* Adds points of one group of lanes: point j of a block goes to lane j % 8, whatever the level, and lanes meet only in ptx_vm.h.
+   Points that are left out add zeros, which change no sum. Products are not exact, so none is fused with an addition.
+   has_gaps: points that are not finite are left out. Otherwise the result is false if there is one, and nothing has changed.
+   is_end: num_points is less than 8, and points from there on are left out. */
+PTX_VM__INLINE int ptx_vm__add_points(
+    PtxVmLaneSums* lanes, uint32_t lane, const float* y, const float* t, const float* w, uint32_t num_points, int has_gaps,
+    int is_end
+) {
+    static const uint64_t masks[2 * PTX_VM__SUM_LANES] = {UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX,
+                                                          UINT64_MAX, UINT64_MAX, 0,          0,          0,          0,
+                                                          0,          0,          0,          0};
+    const PtxVmD largest = ptx_vm__d_set(1.7976931348623157e308), one = ptx_vm__d_set(1.0);
+    const PtxVmD reference_y = ptx_vm__d_set(lanes->reference_y), reference_t = ptx_vm__d_set(lanes->reference_t);
+    const PtxVmD is_there = ptx_vm__d_load((const double*)(const void*)(masks + (is_end ? 8 - num_points : 0) + lane));
+    const uint32_t num_sums = has_gaps ? PTX_VM__NUM_SUMS : PTX_VM__SUM_T;
+    PtxVmD sums[PTX_VM__NUM_SUMS];
+    PtxVmD max_error = ptx_vm__d_load(lanes->max_abs_error + lane), num_left_out = ptx_vm__d_load(lanes->num_left_out + lane);
+    for (uint32_t k = 0; k < num_sums; k++) sums[k] = ptx_vm__d_load(lanes->sums[k] + lane);
+    for (uint32_t i = lane; i < (is_end ? 8 : num_points); i += PTX_VM__SUM_LANES) {
+        const PtxVmD yi = ptx_vm__d_from_f32(y + i), ti = ptx_vm__d_from_f32(t + i);
+        PtxVmD error = ptx_vm__d_sub(yi, ti), dy = ptx_vm__d_sub(yi, reference_y), dt = ptx_vm__d_sub(ti, reference_t);
+        PtxVmD weight = w != NULL ? ptx_vm__d_from_f32(w + i) : one;
+        if (has_gaps || is_end) {
+            PtxVmD keep = is_there;
+            if (has_gaps) {
                 /* The difference of two finite floats is finite in double; any other is infinite or NaN. */
-                PtxVmD keep = ptx_vm__d_at_most(ptx_vm__d_abs(error), largest);
-                yi = ptx_vm__d_and(yi, keep);
-                ti = ptx_vm__d_and(ti, keep);
-                error = ptx_vm__d_and(error, keep);
-                num_finite = ptx_vm__d_add(num_finite, ptx_vm__d_and(ptx_vm__d_set(1.0), keep));
+                keep = ptx_vm__d_and(is_there, ptx_vm__d_at_most(ptx_vm__d_abs(error), largest));
+                num_left_out = ptx_vm__d_add(num_left_out, ptx_vm__d_sub(ptx_vm__d_and(one, is_there), ptx_vm__d_and(one, keep)));
             }
-            sums[PTX_VM__SUM_Y] = ptx_vm__d_add(sums[PTX_VM__SUM_Y], yi);
-            sums[PTX_VM__SUM_T] = ptx_vm__d_add(sums[PTX_VM__SUM_T], ti);
-            sums[PTX_VM__SUM_YY] = ptx_vm__d_add_product(sums[PTX_VM__SUM_YY], yi, yi);
-            sums[PTX_VM__SUM_TT] = ptx_vm__d_add_product(sums[PTX_VM__SUM_TT], ti, ti);
-            sums[PTX_VM__SUM_YT] = ptx_vm__d_add_product(sums[PTX_VM__SUM_YT], yi, ti);
-            sums[PTX_VM__SUM_EE] = ptx_vm__d_add(sums[PTX_VM__SUM_EE], ptx_vm__d_mul(error, error));
-            max_error = ptx_vm__d_max(max_error, ptx_vm__d_abs(error));
+            error = ptx_vm__d_and(error, keep);
+            dy = ptx_vm__d_and(dy, keep);
+            dt = ptx_vm__d_and(dt, keep);
+            weight = ptx_vm__d_and(weight, keep);
         }
-        if (is_finite) num_finite = ptx_vm__d_add(num_finite, ptx_vm__d_set((double)(PTX_VM__BLOCK / PTX_VM__SUM_LANES)));
-        ptx_vm__d_store(lanes->max_abs_error + lane, max_error);
-        ptx_vm__d_store(lanes->num_finite + lane, num_finite);
-        for (uint32_t k = 0; k < PTX_VM__NUM_SUMS; k++) ptx_vm__d_store(lanes->sums[k] + lane, sums[k]);
+        max_error = ptx_vm__d_max(max_error, ptx_vm__d_abs(error));
+        const PtxVmD weighted = w != NULL ? ptx_vm__d_mul(weight, dy) : dy;
+        const PtxVmD weighted_error = w != NULL ? ptx_vm__d_mul(weight, error) : error;
+        sums[PTX_VM__SUM_Y] = ptx_vm__d_add(sums[PTX_VM__SUM_Y], weighted);
+        sums[PTX_VM__SUM_YY] = ptx_vm__d_add(sums[PTX_VM__SUM_YY], ptx_vm__d_mul(weighted, dy));
+        sums[PTX_VM__SUM_YT] = ptx_vm__d_add(sums[PTX_VM__SUM_YT], ptx_vm__d_mul(weighted, dt));
+        sums[PTX_VM__SUM_EE] = ptx_vm__d_add(sums[PTX_VM__SUM_EE], ptx_vm__d_mul(weighted_error, error));
+        if (has_gaps) {
+            const PtxVmD weighted_t = ptx_vm__d_mul(weight, dt);
+            sums[PTX_VM__SUM_T] = ptx_vm__d_add(sums[PTX_VM__SUM_T], weighted_t);
+            sums[PTX_VM__SUM_TT] = ptx_vm__d_add(sums[PTX_VM__SUM_TT], ptx_vm__d_mul(weighted_t, dt));
+            sums[PTX_VM__SUM_WEIGHT] = ptx_vm__d_add(sums[PTX_VM__SUM_WEIGHT], weight);
+        }
+    }
+    if (!has_gaps && ptx_vm__d_any_bit(ptx_vm__d_sub(sums[PTX_VM__SUM_EE], sums[PTX_VM__SUM_EE]))) return 0;
+    ptx_vm__d_store(lanes->max_abs_error + lane, max_error);
+    if (has_gaps) ptx_vm__d_store(lanes->num_left_out + lane, num_left_out);
+    for (uint32_t k = 0; k < num_sums; k++) ptx_vm__d_store(lanes->sums[k] + lane, sums[k]);
+    return 1;
+}
+
+/* The sums of the target alone, over points that all count: lanes of PTX_VM__SUM_T and those after it. */
+static void ptx_vm__add_targets(
+    const float* t, const float* w, uint32_t num_points, double reference, uint32_t first_lane, uint32_t num_lanes,
+    double (*sums)[PTX_VM__SUM_LANES]
+) {
+    for (uint32_t i = first_lane; i < num_points; i += PTX_VM__SUM_LANES) {
+        for (uint32_t k = 0; k < num_lanes && i + k < num_points; k++) {
+            const double weight = w != NULL ? (double)w[i + k] : 1.0, dt = (double)t[i + k] - reference;
+            sums[0][first_lane + k] += weight * dt;
+            sums[1][first_lane + k] += weight * dt * dt;
+            sums[2][first_lane + k] += weight;
+        }
     }
 }
 
-static void ptx_vm__add_block(PtxVmLaneSums* lanes, const float* y, const float* t) {
-    /* Zero times a non-finite number is NaN, otherwise zero. A difference that is finite only in double takes the slow path. */
-    const PtxVmV zero = ptx_vm__set(0.0f);
-    PtxVmV bits = zero;
-    for (uint32_t i = 0; i < PTX_VM__BLOCK; i += PTX_VM__LANES)
-        bits = ptx_vm__or(bits, ptx_vm__mul(ptx_vm__sub(ptx_vm__load(y + i), ptx_vm__load(t + i)), zero));
-    if (ptx_vm__any_bit(ptx_vm__and(bits, ptx_vm__set_bits(0x7fffffffu))))
-        ptx_vm__add_points(lanes, y, t, 0);
-    else
-        ptx_vm__add_points(lanes, y, t, 1);
+/* Of all points of one block of 1,024, or fewer at the end. */
+static void ptx_vm__target_block(const float* t, const float* w, uint32_t num_points, double (*sums)[PTX_VM__SUM_LANES]) {
+    memset(sums, 0, (PTX_VM__NUM_SUMS - PTX_VM__SUM_T) * sizeof *sums);
+    ptx_vm__add_targets(t, w, num_points, ptx_vm__target_reference(t), 0, PTX_VM__SUM_LANES, sums);
 }
 
-/* operands: the value, its target. result: the sums. In the last block both are padded, and zeros change no sum. */
+/* Adds points from `first` on, of a kernel's. Sums of the target alone are known if all points count (PtxVmTarget); lanes that leave
+   one out sum for themselves. */
+PTX_VM__INLINE void ptx_vm__add_lanes(
+    PtxVmLaneSums* lanes, const float* y, const float* t, const float* w, uint32_t first, uint32_t num_points, int is_end
+) {
+    for (uint32_t lane = 0; lane < PTX_VM__SUM_LANES; lane += PTX_VM__LANES_F64) {
+        if (!lanes->has_gaps[lane]) {
+            if (ptx_vm__add_points(lanes, lane, y, t, w, num_points, 0, is_end)) continue;
+            for (uint32_t k = lane; k < lane + PTX_VM__LANES_F64; k++) lanes->has_gaps[k] = true;
+            ptx_vm__add_targets(
+                lanes->targets, lanes->weights, lanes->num_before + first, lanes->reference_t, lane, PTX_VM__LANES_F64,
+                lanes->sums + PTX_VM__SUM_T
+            );
+        }
+        (void)ptx_vm__add_points(lanes, lane, y, t, w, num_points, 1, is_end);
+    }
+}
+
+/* A kernel's points. */
+PTX_VM__INLINE void ptx_vm__add_block(PtxVmLaneSums* lanes, const float* y, const float* t, const float* w) {
+    const uint32_t num_left = lanes->num_valid % 8, num_points = lanes->num_valid - num_left;
+    if (num_points > 0) ptx_vm__add_lanes(lanes, y, t, w, 0, num_points, 0);
+    if (num_left > 0) {
+        float last_weights[8] = {0.0f};
+        if (w != NULL) memcpy(last_weights, w + num_points, num_left * sizeof(float));
+        ptx_vm__add_lanes(lanes, y + num_points, t + num_points, w != NULL ? last_weights : NULL, num_points, num_left, 1);
+    }
+}
+
+/* operands: the value, its target. result: the sums. Both operands are padded in the last block. */
 static void ptx_vm__sum_f32(const PtxVmStep* step, char* const* memory, const float* y) {
     PtxVmLaneSums* sums = (PtxVmLaneSums*)(void*)memory[step->result];
     const float* t = (const float*)(const void*)memory[step->operands[1]];
-    if (sums->num_valid < PTX_VM__BLOCK) {
-        float padded[PTX_VM__BLOCK];
-        for (uint32_t i = 0; i < PTX_VM__BLOCK; i++) padded[i] = i < sums->num_valid ? y[i] : 0.0f;
-        ptx_vm__add_block(sums, padded, t);
-    } else {
-        ptx_vm__add_block(sums, y, t);
+    if (sums->num_before == 0) {
+        sums->reference_t = ptx_vm__target_reference(t);
+        sums->reference_y = ptx_vm__is_finite(t[0]) && ptx_vm__is_finite(y[0]) ? (double)y[0] : sums->reference_t;
     }
+    if (sums->weights != NULL)
+        ptx_vm__add_block(sums, y, t, sums->weights + sums->num_before);
+    else
+        ptx_vm__add_block(sums, y, t, NULL);
 }
 static void ptx_vm__sum_f32_none_store(PTX_VM__ARGS) {
     ptx_vm__sum_f32(step, memory, (const float*)(const void*)memory[step->operands[0]]);
@@ -270,7 +332,8 @@ static void ptx_vm__enter(const PtxVmStep* first, char* const* memory) {
 
 const PtxVmKernels* PTX_VM_KERNELS(void) {
     static const PtxVmKernels kernels = {
-        PTX_VM__BLOCK, ptx_vm__enter, (PtxVmKernel)ptx_vm__end, {PTX_VM__OPERATIONS(PTX_VM__ROW)}, ptx_vm__gram,
+        PTX_VM__BLOCK,        ptx_vm__enter, (PtxVmKernel)ptx_vm__end, {PTX_VM__OPERATIONS(PTX_VM__ROW)},
+        ptx_vm__target_block, ptx_vm__gram,
     };
     return &kernels;
 }

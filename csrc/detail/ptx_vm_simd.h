@@ -104,6 +104,9 @@ PTX_VM__INLINE PtxVmD ptx_vm__d_at_most(PtxVmD a, PtxVmD b) {
 }
 PTX_VM__INLINE PtxVmD ptx_vm__d_add_product(PtxVmD a, PtxVmD b, PtxVmD c) { return _mm512_fmadd_pd(b, c, a); }
 PTX_VM__INLINE PtxVmD ptx_vm__d_abs(PtxVmD a) { return _mm512_abs_pd(a); }
+PTX_VM__INLINE int ptx_vm__d_any_bit(PtxVmD a) {
+    return _mm512_test_epi64_mask(_mm512_castpd_si512(a), _mm512_castpd_si512(a)) != 0;
+}
 
 #elif !defined(PTX_VM_PORTABLE) && defined(__AVX2__) && defined(__FMA__)
 #define PTX_VM__AVX2 1
@@ -178,6 +181,7 @@ PTX_VM__INLINE PtxVmD ptx_vm__d_and(PtxVmD a, PtxVmD b) { return _mm256_and_pd(a
 PTX_VM__INLINE PtxVmD ptx_vm__d_at_most(PtxVmD a, PtxVmD b) { return _mm256_cmp_pd(a, b, _CMP_LE_OQ); }
 PTX_VM__INLINE PtxVmD ptx_vm__d_add_product(PtxVmD a, PtxVmD b, PtxVmD c) { return _mm256_fmadd_pd(b, c, a); }
 PTX_VM__INLINE PtxVmD ptx_vm__d_abs(PtxVmD a) { return _mm256_andnot_pd(_mm256_set1_pd(-0.0), a); }
+PTX_VM__INLINE int ptx_vm__d_any_bit(PtxVmD a) { return !_mm256_testz_si256(_mm256_castpd_si256(a), _mm256_castpd_si256(a)); }
 
 #elif !defined(PTX_VM_PORTABLE) && defined(__SSE2__)
 #define PTX_VM__SSE2 1
@@ -306,6 +310,9 @@ PTX_VM__INLINE PtxVmD ptx_vm__d_and(PtxVmD a, PtxVmD b) { return _mm_and_pd(a, b
 PTX_VM__INLINE PtxVmD ptx_vm__d_at_most(PtxVmD a, PtxVmD b) { return _mm_cmple_pd(a, b); }
 PTX_VM__INLINE PtxVmD ptx_vm__d_add_product(PtxVmD a, PtxVmD b, PtxVmD c) { return _mm_add_pd(a, _mm_mul_pd(b, c)); }
 PTX_VM__INLINE PtxVmD ptx_vm__d_abs(PtxVmD a) { return _mm_andnot_pd(_mm_set1_pd(-0.0), a); }
+PTX_VM__INLINE int ptx_vm__d_any_bit(PtxVmD a) {
+    return _mm_movemask_epi8(_mm_cmpeq_epi8(_mm_castpd_si128(a), _mm_setzero_si128())) != 0xffff;
+}
 
 #else
 #define PTX_VM__PORTABLE 1
@@ -427,6 +434,7 @@ PTX_VM__INLINE PtxVmD ptx_vm__d_and(PtxVmD a, PtxVmD b) { return (PtxVmD)((PtxVm
 PTX_VM__INLINE PtxVmD ptx_vm__d_at_most(PtxVmD a, PtxVmD b) { return (PtxVmD)(a <= b); }
 PTX_VM__INLINE PtxVmD ptx_vm__d_add_product(PtxVmD a, PtxVmD b, PtxVmD c) { return a + b * c; }
 PTX_VM__INLINE PtxVmD ptx_vm__d_abs(PtxVmD a) { return (PtxVmD)((PtxVmQ)a & (UINT64_MAX >> 1)); }
+PTX_VM__INLINE int ptx_vm__d_any_bit(PtxVmD a) { return (((PtxVmQ)a)[0] | ((PtxVmQ)a)[1]) != 0; }
 #endif
 
 #ifndef PTX_VM__AVX512

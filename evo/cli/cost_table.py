@@ -18,7 +18,8 @@ from evo.evaluate.calibration import VERBS, Calibration, break_even, duration
 from evo.instructions import shipped_instruction_set
 from evo.run.loaded_task import problem_of
 from evo.run.search import Search
-from evo.task import Programs, Regression, Scores, Task
+from evo.sums import Regression
+from evo.task import Programs, Scores, Task
 
 NUM_POINTS = (1_000, 10_000, 100_000, 1_000_000, 16_000_000)
 # The exact instructions of formulas, and three approximate ones.

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from evo.errors import FailureKind, UserError
 from evo.language.batch import Batch
-from evo.task import DTYPES, Programs, Regression, Scores, Task, method_place, task_errors
+from evo.sums import Regression
+from evo.task import DTYPES, Programs, Scores, Task, method_place, task_errors
 
 
 class Status(IntEnum):

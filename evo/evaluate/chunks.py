@@ -7,7 +7,7 @@ number of threads or processes.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,8 +17,9 @@ from evo.evaluate import Evaluation, by_name, score_batch
 from evo.language.batch import Batch
 from evo.language.program import Language
 from evo.native import ptx_vm
-from evo.native.ptx_vm import VirtualMachine
-from evo.task import Regression, Task, ask, changes_when_asked, point_arrays, target_array
+from evo.native.ptx_vm import Targets, VirtualMachine
+from evo.sums import Regression
+from evo.task import Task, ask, changes_when_asked, point_arrays, target_array
 
 OUTPUT_BYTES = 1 << 20  # of one chunk: fits a core's L2 cache
 MIN_CHUNK, MAX_CHUNK = 8, 256
@@ -42,7 +43,7 @@ class Points:
 
     inputs: list[NDArray[Any] | None]
     num_points: int
-    targets: NDArray[np.float32] | None
+    targets: Targets | None
     check: Points | None = None
     changes_task: bool = False
 
@@ -115,8 +116,8 @@ class ChunkScorer:
         if self.points.targets is None:
             return score_batch(self.task, by_name(self.task, results), num_instructions)
         num_outputs = len(self.task.outputs)
-        check = _regression(results[:, num_outputs:]) if self.points.check else None
-        return score_batch(self.task, _regression(results[:, :num_outputs]), num_instructions, check)
+        check = Regression.of_sums(results[:, num_outputs:]) if self.points.check else None
+        return score_batch(self.task, Regression.of_sums(results[:, :num_outputs]), num_instructions, check)
 
     def outputs(self, words: NDArray[np.uint64], points: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
         """As `Evaluator.outputs`."""
@@ -148,7 +149,7 @@ class ChunkScorer:
         aligned = [_aligned(values) for values in inputs]
         targets = check = None
         if self.task.reduction:
-            targets, check = _aligned(target_array(self.task, num_points)), self._ask_for_check_points()
+            targets, check = Targets(_aligned(target_array(self.task, num_points))), self._ask_for_check_points()
         return Points(aligned, num_points, targets, check, changes_when_asked(self.task))
 
     def _ask_for_check_points(self) -> Points | None:
@@ -156,16 +157,12 @@ class ChunkScorer:
         if not points:
             return None
         inputs, num_points = self._point_arrays(points, "check_points()")
-        targets = target_array(self.task, num_points, "check_targets")
-        return Points([_aligned(values) for values in inputs], num_points, _aligned(targets))
+        targets = Targets(_aligned(target_array(self.task, num_points, "check_targets")))
+        return Points([_aligned(values) for values in inputs], num_points, targets)
 
     def _point_arrays(self, points: dict[str, NDArray[Any]], method: str) -> tuple[list[NDArray[Any] | None], int]:
         arrays, num_points = point_arrays(self.task, points, method)
         return [*arrays, *[None] * (len(self._language.registers) - len(arrays))], num_points
-
-
-def _regression(sums: NDArray[Any]) -> Regression:
-    return Regression(**{field.name: sums[field.name].astype(np.float64) for field in fields(Regression)})
 
 
 def _aligned(array: NDArray[Any] | None) -> NDArray[Any] | None:

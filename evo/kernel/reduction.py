@@ -2,8 +2,9 @@
 
 Owns the two kernels, which have no sites: a cubin of `regression_ptx` serves every program. Their results equal those of
 `VirtualMachine.reduce` (csrc/ptx_vm.h) bit by bit, since they add in the same order: point j goes to lane j % 8 of block
-j / 1024, the lanes of a block are added pairwise, and so are the blocks. Missing values count as zero, which changes no sum, as
-no sum is ever -0.
+j / 1024, the lanes of a block are added pairwise, and so are the blocks. A block's sums are about the values at its first point,
+and change to those at the row's first point before they are added. Missing values count as zero, which changes no sum, as no sum
+is ever -0.
 
 A row is one output of one program. Launch contract, with all addresses u64:
 
@@ -17,14 +18,26 @@ A row is one output of one program. Launch contract, with all addresses u64:
     sums      `(num_rows, NUM_FIELDS)` float64, in the order of FIELDS
 
 In regression_blocks eight threads of a warp, an octet, sum one block, so that each load takes whole sectors of 32 bytes.
-In regression_rows a warp adds up one field of one row.
+In regression_rows a warp adds up one row.
 """
 
 from __future__ import annotations
 
 from evo.kernel.pointwise import PTX_VERSION
 
-FIELDS = ("num_nonfinite", "sum_y", "sum_t", "sum_yy", "sum_tt", "sum_yt", "sum_squared_error", "max_abs_error")
+FIELDS = (
+    "num_nonfinite",
+    "weight",
+    "reference_y",
+    "reference_t",
+    "sum_y",
+    "sum_t",
+    "sum_yy",
+    "sum_tt",
+    "sum_yt",
+    "sum_squared_error",
+    "max_abs_error",
+)
 NUM_FIELDS = len(FIELDS)
 BLOCK_SIZE = 256
 
@@ -51,8 +64,7 @@ def launches(num_rows: int, num_points: int) -> tuple[tuple[str, tuple[int, int]
         ValueError: no row or no point, or too many for one launch. A launch has fewer than 2**32 threads, eight for each 1,024
             points of a row.
     """
-    num_octets, num_warps = num_rows * _num_blocks(num_points), num_rows * NUM_FIELDS
-    threads = {"regression_blocks": num_octets * LANES, "regression_rows": num_warps * _WARP}
+    threads = {"regression_blocks": num_rows * _num_blocks(num_points) * LANES, "regression_rows": num_rows * _WARP}
     if not (num_rows > 0 and 0 < num_points < 2**32 and max(threads.values()) < 2**32 - BLOCK_SIZE):
         raise ValueError(f"{num_rows} rows of {num_points} points do not fit into one launch")
     return tuple((name, (-(-count // BLOCK_SIZE), 1), BLOCK_SIZE) for name, count in threads.items())
@@ -67,25 +79,43 @@ def regression_ptx(target: str) -> str:
     return f".version {PTX_VERSION}\n.target {target}\n.address_size 64\n{_blocks_kernel()}\n{_rows_kernel()}\n"
 
 
+def store_fields(address: str, plane_bytes: str) -> str:
+    """Stores what `join_lanes` leaves, a field a plane, from the lane's own on. Changes `address`."""
+    return f"""
+@%is_octet st.global.f64 [%{address}], %value;
+setp.lt.and.u32 %is_field, %lane, {NUM_FIELDS - LANES}, %is_octet;
+mad.lo.u64 %{address}, %{plane_bytes}, {LANES}, %{address};
+@%is_field st.global.f64 [%{address}], %rest;"""
+
+
 def _num_blocks(num_points: int) -> int:
     return -(-num_points // POINTS_PER_BLOCK)
 
 
-# The sums of a lane, which other kernels use as well. They also need the u32 registers `lane`, 0 to 7, and `index`.
-SUM_REGISTERS = """
+# The sums of a lane, which other kernels use as well. They also need the u32 registers `lane`, 0 to 7, `index`, and `in_block`,
+# the points of the block, and y_0 and t_0 with the values at its first point.
+_SUMS = ("sum_y", "sum_t", "sum_yy", "sum_tt", "sum_yt", "sum_squared_error")
+SUM_REGISTERS = f"""
 .reg .pred %is_finite, %is_field;
-.reg .u32 %nonfinite, %low, %high;
-.reg .f64 %y, %t, %error, %product, %other, %value, %max_error, %sum_y, %sum_t, %sum_yy, %sum_tt, %sum_yt, %sum_ee;"""
+.reg .u32 %num_finite, %in_block, %low, %high;
+.reg .f64 %y, %t, %error, %product, %other, %value, %rest, {", ".join(f"%{name}" for name in FIELDS)};"""
 
-NO_SUMS = """
-mov.u32 %nonfinite, 0;
-mov.f64 %max_error, 0d0000000000000000;
-mov.f64 %sum_y, 0d0000000000000000;
-mov.f64 %sum_t, 0d0000000000000000;
-mov.f64 %sum_yy, 0d0000000000000000;
-mov.f64 %sum_tt, 0d0000000000000000;
-mov.f64 %sum_yt, 0d0000000000000000;
-mov.f64 %sum_ee, 0d0000000000000000;"""
+_LARGEST = "0d7FEFFFFFFFFFFFFF"
+
+# References that are not finite are as in csrc/ptx_vm.h.
+NO_SUMS = (
+    "".join(f"\nmov.f64 %{name}, 0d0000000000000000;" for name in (*_SUMS, "max_abs_error"))
+    + f"""
+mov.u32 %num_finite, 0;
+cvt.ftz.f64.f32 %reference_y, %y_0;
+cvt.ftz.f64.f32 %reference_t, %t_0;
+abs.f64 %other, %reference_t;
+setp.le.f64 %is_finite, %other, {_LARGEST};
+selp.f64 %reference_t, %reference_t, 0d0000000000000000, %is_finite;
+abs.f64 %other, %reference_y;
+setp.le.and.f64 %is_finite, %other, {_LARGEST}, %is_finite;
+selp.f64 %reference_y, %reference_y, %reference_t, %is_finite;"""
+)
 
 # thread: number of this thread in its grid; lane, octet, row, block: what it works on; left: points of the row from this lane's
 # on. Shuffles need whole warps, so threads past the last octet repeat the last one's work and do not store it.
@@ -99,7 +129,7 @@ _BLOCKS_START = f"""
 .reg .pred %is_point, %is_octet, %again;
 .reg .u32 %num_rows, %num_outputs, %num_points, %num_blocks, %thread, %size, %lane, %octet, %last_octet;
 .reg .u32 %row, %block, %output, %point, %left, %trip, %index;
-.reg .u64 %outputs, %targets, %scratch, %y_address, %t_address, %row_bytes, %offset;
+.reg .u64 %outputs, %targets, %scratch, %y_address, %t_address, %row_bytes, %offset, %first, %address;
 .reg .f32 %y_<{_POINTS_AT_ONCE}>, %t_<{_POINTS_AT_ONCE}>;
 ld.param.u64 %outputs, [outputs];
 ld.param.u64 %targets, [targets];
@@ -136,33 +166,46 @@ mad.lo.u64 %y_address, %offset, %row_bytes, %outputs;
 cvt.u64.u32 %offset, %output;
 mad.lo.u64 %t_address, %offset, %row_bytes, %targets;
 mul.wide.u32 %offset, %point, 4;
+mul.lo.u32 %index, %block, {POINTS_PER_BLOCK};
+sub.u32 %in_block, %num_points, %index;
+min.u32 %in_block, %in_block, {POINTS_PER_BLOCK};
+mul.wide.u32 %first, %index, 4;
+add.u64 %address, %y_address, %first;
+ld.global.nc.f32 %y_0, [%address];
+add.u64 %address, %t_address, %first;
+ld.global.nc.f32 %t_0, [%address];
 add.u64 %y_address, %y_address, %offset;
 add.u64 %t_address, %t_address, %offset;
 {NO_SUMS}
 mov.u32 %trip, {POINTS_PER_BLOCK // LANES // _POINTS_AT_ONCE};
 $points:"""
 
-# Subnormal outputs and targets count as zero. In double the difference of two floats is finite only if both are. The product of
-# two floats is exact in double, so fma rounds as the CPU does, whether that fuses or not. The product of two errors is not exact.
-_ADD_POINT = """
-cvt.ftz.f64.f32 %y, %y_{i};
-cvt.ftz.f64.f32 %t, %t_{i};
+# Subnormal outputs and targets count as zero. In double the difference of two floats is finite only if both are. Products are not
+# exact, so none is fused with an addition. The output of a point that is not there is NaN.
+_ADD_POINT = f"""
+cvt.ftz.f64.f32 %y, %y_{{i}};
+cvt.ftz.f64.f32 %t, %t_{{i}};
 sub.rn.f64 %error, %y, %t;
 abs.f64 %other, %error;
-setp.le.f64 %is_finite, %other, 0d7FEFFFFFFFFFFFFF;
+setp.le.f64 %is_finite, %other, {_LARGEST};
+sub.rn.f64 %y, %y, %reference_y;
+sub.rn.f64 %t, %t, %reference_t;
 selp.f64 %y, %y, 0d0000000000000000, %is_finite;
 selp.f64 %t, %t, 0d0000000000000000, %is_finite;
 selp.f64 %error, %error, 0d0000000000000000, %is_finite;
-@!%is_finite add.u32 %nonfinite, %nonfinite, 1;
+@%is_finite add.u32 %num_finite, %num_finite, 1;
 add.rn.f64 %sum_y, %sum_y, %y;
 add.rn.f64 %sum_t, %sum_t, %t;
-fma.rn.f64 %sum_yy, %y, %y, %sum_yy;
-fma.rn.f64 %sum_tt, %t, %t, %sum_tt;
-fma.rn.f64 %sum_yt, %y, %t, %sum_yt;
+mul.rn.f64 %product, %y, %y;
+add.rn.f64 %sum_yy, %sum_yy, %product;
+mul.rn.f64 %product, %t, %t;
+add.rn.f64 %sum_tt, %sum_tt, %product;
+mul.rn.f64 %product, %y, %t;
+add.rn.f64 %sum_yt, %sum_yt, %product;
 mul.rn.f64 %product, %error, %error;
-add.rn.f64 %sum_ee, %sum_ee, %product;
+add.rn.f64 %sum_squared_error, %sum_squared_error, %product;
 abs.f64 %other, %error;
-max.f64 %max_error, %max_error, %other;"""
+max.f64 %max_abs_error, %max_abs_error, %other;"""
 
 _BLOCKS_NEXT = f"""
 max.u32 %left, %left, {_POINTS_AT_ONCE * LANES};
@@ -173,7 +216,7 @@ sub.u32 %trip, %trip, 1;
 setp.ne.u32 %again, %trip, 0;
 @%again bra $points;"""
 
-# Each lane of an octet stores one field: scratch is `(num_rows, NUM_FIELDS, num_blocks)` float64.
+# scratch is `(num_rows, NUM_FIELDS, num_blocks)` float64.
 _BLOCKS_END = f"""
 mad.lo.u32 %row, %row, {NUM_FIELDS}, %lane;
 mul.wide.u32 %row_bytes, %num_blocks, 8;
@@ -181,25 +224,25 @@ cvt.u64.u32 %offset, %row;
 mad.lo.u64 %scratch, %offset, %row_bytes, %scratch;
 mul.wide.u32 %offset, %block, 8;
 add.u64 %scratch, %scratch, %offset;
-@%is_octet st.global.f64 [%scratch], %value;
+{store_fields("scratch", "row_bytes")}
 ret;
 }}"""
 
-# A warp halves its field's values five times in registers and writes the sums of 32 over the first values, which all its threads
-# have read by then. It repeats this until one value is left.
+# A warp takes the sums of 32 blocks, one a lane, changes them to the references of the first block, halves them five times and
+# writes them over the first block's, which all its threads have read by then. It repeats this until one block is left.
 _ROWS_START = f"""
 .visible .entry regression_rows(
     .param .u64 scratch, .param .u64 sums,
     .param .u32 num_rows, .param .u32 num_points
 )
 {{
-.reg .pred %past_end, %is_max, %is_first, %is_there, %is_last, %again;
-.reg .u32 %num_fields, %num_points, %num_values, %num_groups, %thread, %size, %lane, %warp, %field, %group, %index, %low, %high;
-.reg .u64 %scratch, %sums, %address, %offset, %target;
-.reg .f64 %value, %other, %largest;
+.reg .pred %past_end, %is_first, %is_there, %is_last, %again;
+.reg .u32 %num_rows, %num_points, %num_values, %num_groups, %thread, %size, %lane, %row, %group, %index, %low, %high;
+.reg .u64 %scratch, %sums, %address, %at, %offset, %target, %plane_bytes, %target_bytes;
+.reg .f64 %first_y, %first_t, %dy, %dt, %y, %t, %product, %other, {", ".join(f"%{name}" for name in FIELDS)};
 ld.param.u64 %scratch, [scratch];
 ld.param.u64 %sums, [sums];
-ld.param.u32 %num_fields, [num_rows];
+ld.param.u32 %num_rows, [num_rows];
 ld.param.u32 %num_points, [num_points];
 cvta.to.global.u64 %scratch, %scratch;
 cvta.to.global.u64 %sums, %sums;
@@ -208,21 +251,21 @@ mov.u32 %size, %ntid.x;
 mov.u32 %index, %tid.x;
 mad.lo.u32 %thread, %thread, %size, %index;
 rem.u32 %lane, %thread, {_WARP};
-div.u32 %warp, %thread, {_WARP};
-mul.lo.u32 %num_fields, %num_fields, {NUM_FIELDS};
-setp.ge.u32 %past_end, %warp, %num_fields;
+div.u32 %row, %thread, {_WARP};
+setp.ge.u32 %past_end, %row, %num_rows;
 @%past_end ret;
-rem.u32 %field, %warp, {NUM_FIELDS};
-setp.eq.u32 %is_max, %field, {FIELDS.index("max_abs_error")};
 setp.eq.u32 %is_first, %lane, 0;
 sub.u32 %num_values, %num_points, 1;
 div.u32 %num_values, %num_values, {POINTS_PER_BLOCK};
 add.u32 %num_values, %num_values, 1;
-mul.wide.u32 %offset, %num_values, 8;
-cvt.u64.u32 %address, %warp;
-mad.lo.u64 %scratch, %address, %offset, %scratch;
-mul.wide.u32 %offset, %warp, 8;
-add.u64 %sums, %sums, %offset;
+mul.wide.u32 %plane_bytes, %num_values, 8;
+mul.wide.u32 %offset, %row, {NUM_FIELDS};
+mad.lo.u64 %scratch, %offset, %plane_bytes, %scratch;
+mad.lo.u64 %sums, %offset, 8, %sums;
+mad.lo.u64 %at, %plane_bytes, {FIELDS.index("reference_y")}, %scratch;
+ld.global.f64 %first_y, [%at];
+mad.lo.u64 %at, %plane_bytes, {FIELDS.index("reference_t")}, %scratch;
+ld.global.f64 %first_t, [%at];
 $level:
 add.u32 %num_groups, %num_values, {_WARP - 1};
 div.u32 %num_groups, %num_groups, {_WARP};
@@ -232,15 +275,32 @@ $groups:
 mad.lo.u32 %index, %group, {_WARP}, %lane;
 setp.lt.u32 %is_there, %index, %num_values;
 mul.wide.u32 %offset, %index, 8;
-add.u64 %address, %scratch, %offset;
-mov.f64 %value, 0d0000000000000000;
-@%is_there ld.global.f64 %value, [%address];"""
+add.u64 %address, %scratch, %offset;"""
+
+# As csrc/ptx_vm.h moves them.
+_MOVE_REFERENCES = """
+sub.rn.f64 %dy, %reference_y, %first_y;
+sub.rn.f64 %dt, %reference_t, %first_t;
+mul.rn.f64 %y, %weight, %dy;
+add.rn.f64 %y, %sum_y, %y;
+mul.rn.f64 %t, %weight, %dt;
+add.rn.f64 %t, %sum_t, %t;
+add.rn.f64 %product, %sum_y, %y;
+mul.rn.f64 %product, %dy, %product;
+add.rn.f64 %sum_yy, %sum_yy, %product;
+add.rn.f64 %product, %sum_t, %t;
+mul.rn.f64 %product, %dt, %product;
+add.rn.f64 %sum_tt, %sum_tt, %product;
+mul.rn.f64 %product, %dy, %sum_t;
+mul.rn.f64 %other, %dt, %y;
+add.rn.f64 %product, %product, %other;
+add.rn.f64 %sum_yt, %sum_yt, %product;
+mov.f64 %sum_y, %y;
+mov.f64 %sum_t, %t;
+mov.f64 %reference_y, %first_y;
+mov.f64 %reference_t, %first_t;"""
 
 _ROWS_END = """
-mul.wide.u32 %offset, %group, 8;
-add.u64 %target, %scratch, %offset;
-selp.u64 %target, %sums, %target, %is_last;
-@%is_first st.global.f64 [%target], %value;
 add.u32 %group, %group, 1;
 setp.lt.u32 %again, %group, %num_groups;
 @%again bra $groups;
@@ -256,8 +316,8 @@ def _blocks_kernel() -> str:
     parts = [_BLOCKS_START]
     for i in points:
         parts += [f"\nsetp.gt.u32 %is_point, %left, {i * LANES};"]
-        for name in ("y", "t"):
-            parts += [f"\nmov.f32 %{name}_{i}, 0f00000000;"]
+        for name, missing in (("y", "0f7FFFFFFF"), ("t", "0f00000000")):
+            parts += [f"\nmov.f32 %{name}_{i}, {missing};"]
             parts += [f"\n@%is_point ld.global.nc.f32 %{name}_{i}, [%{name}_address+{i * LANES * 4}];"]
     parts += [add_point(i) for i in points]
     return "".join([*parts, _BLOCKS_NEXT, join_lanes(), _BLOCKS_END])
@@ -269,25 +329,40 @@ def add_point(i: int) -> str:
 
 
 def join_lanes() -> str:
-    """Adds up the sums of an octet's lanes, pairwise. The lane's field is then in `value`."""
+    """Adds up the sums of an octet's lanes, pairwise. The lane's field is then in `value`, and that of 8 lanes on in `rest`."""
     parts = []
     for distance in (1, 2, 4):
-        for name in ("sum_y", "sum_t", "sum_yy", "sum_tt", "sum_yt", "sum_ee"):
-            parts += [_from_lane(name, distance), f"\nadd.rn.f64 %{name}, %{name}, %other;"]
-        parts += [_from_lane("max_error", distance), "\nmax.f64 %max_error, %max_error, %other;"]
-        parts += [f"\nshfl.sync.bfly.b32 %index, %nonfinite, {distance}, 0x1f, 0xffffffff;"]
-        parts += ["\nadd.u32 %nonfinite, %nonfinite, %index;"]
-    parts += ["\ncvt.rn.f64.u32 %value, %nonfinite;"]
-    for field, name in enumerate(("sum_y", "sum_t", "sum_yy", "sum_tt", "sum_yt", "sum_ee", "max_error"), 1):
-        parts += [f"\nsetp.eq.u32 %is_field, %lane, {field};\nselp.f64 %value, %{name}, %value, %is_field;"]
+        parts += [f"\nshfl.sync.bfly.b32 %index, %num_finite, {distance}, 0x1f, 0xffffffff;"]
+        parts += ["\nadd.u32 %num_finite, %num_finite, %index;"]
+    parts += ["\nsub.u32 %index, %in_block, %num_finite;\ncvt.rn.f64.u32 %num_nonfinite, %index;"]
+    parts += ["\ncvt.rn.f64.u32 %weight, %num_finite;"]
+    for field, name in enumerate(FIELDS):
+        operation = {"max_abs_error": "max"}.get(name, "add.rn")
+        for distance in (1, 2, 4) if name in (*_SUMS, "max_abs_error") else ():
+            parts += [_from_lane(name, distance), f"\n{operation}.f64 %{name}, %{name}, %other;"]
+        place = "value" if field < LANES else "rest"
+        parts += [f"\nsetp.eq.u32 %is_field, %lane, {field % LANES};"]
+        parts += [f"\nselp.f64 %{place}, %{name}, %{place if field % LANES else name}, %is_field;"]
     return "".join(parts)
 
 
 def _rows_kernel() -> str:
     parts = [_ROWS_START]
-    for distance in (1, 2, 4, 8, 16):
-        parts += [_from_lane("value", distance), "\nmax.f64 %largest, %value, %other;\nadd.rn.f64 %value, %value, %other;"]
-        parts += ["\nselp.f64 %value, %largest, %value, %is_max;"]
+    for field, name in enumerate(FIELDS):
+        missing = {"reference_y": "%first_y", "reference_t": "%first_t"}.get(name, "0d0000000000000000")
+        parts += [f"\nmad.lo.u64 %at, %plane_bytes, {field}, %address;\nmov.f64 %{name}, {missing};"]
+        parts += [f"\n@%is_there ld.global.f64 %{name}, [%at];"]
+    parts += [_MOVE_REFERENCES]
+    for name in FIELDS:
+        operation = "max" if name == "max_abs_error" else "add.rn"
+        for distance in () if name.startswith("reference") else (1, 2, 4, 8, 16):
+            parts += [_from_lane(name, distance), f"\n{operation}.f64 %{name}, %{name}, %other;"]
+    parts += [
+        "\nmul.wide.u32 %offset, %group, 8;\nadd.u64 %target, %scratch, %offset;\nselp.u64 %target, %sums, %target, %is_last;"
+    ]
+    parts += ["\nselp.u64 %target_bytes, 8, %plane_bytes, %is_last;"]
+    for name in FIELDS:
+        parts += [f"\n@%is_first st.global.f64 [%target], %{name};\nadd.u64 %target, %target, %target_bytes;"]
     return "".join([*parts, _ROWS_END])
 
 

@@ -30,6 +30,11 @@ cdef extern from "ptx_vm.h" nogil:
         const void* values
         bint is_uniform
 
+    ctypedef struct PtxVmTarget:
+        const float* values
+        const float* weights
+        const double* sums
+
     ctypedef struct PtxVmSums:
         pass
 
@@ -57,5 +62,7 @@ cdef extern from "ptx_vm.h" nogil:
     )
     PtxVmResult ptx_vm_reduce(
         const PtxVmProgram* program, const PtxVmInput* inputs, size_t num_inputs, size_t num_points,
-        const float** targets, PtxVmSums* sums_out, void* workspace, size_t workspace_bytes
+        const PtxVmTarget* targets, PtxVmSums* sums_out, void* workspace, size_t workspace_bytes
     )
+    size_t PTX_VM_TARGET_NUM_SUMS(size_t num_points)
+    PtxVmResult ptx_vm_target_sums(const float* values, const float* weights, size_t num_points, double* sums_out)

@@ -17,11 +17,15 @@ from evo.native.stack_ptx cimport Lowering, StackPtxTraits, fill_lowered, fill_s
 
 _CACHE_LINE = 64  # bytes
 
-# One row of `reduce`, laid out like PtxVmSums: sums over the points where output y and target t are both finite.
+# One row of `reduce`, laid out like PtxVmSums: sums over the points where output y and target t are both finite, each less its
+# reference.
 SUMS_DTYPE: np.dtype[np.void] = np.dtype(
     [
         ("num_points", np.uint64),
         ("num_nonfinite", np.uint64),
+        ("weight", np.float64),
+        ("reference_y", np.float64),
+        ("reference_t", np.float64),
         ("sum_y", np.float64),
         ("sum_t", np.float64),
         ("sum_yy", np.float64),
@@ -31,6 +35,9 @@ SUMS_DTYPE: np.dtype[np.void] = np.dtype(
         ("max_abs_error", np.float64),
     ]
 )
+
+# Like PtxVmTarget.
+_TARGET_DTYPE = np.dtype([("values", np.uintp), ("weights", np.uintp), ("sums", np.uintp)])
 
 # Like PtxVmInput.
 _INPUT_DTYPE = np.dtype([("values", np.uintp), ("is_uniform", np.bool_)], align=True)
@@ -115,7 +122,7 @@ cdef struct _Batch:
     size_t num_points
     size_t num_requests
     char* outputs            # STORE: (num_programs, num_requests, num_points) of 4 bytes
-    const float* targets     # REDUCE: (num_requests, num_points)
+    const PtxVmTarget* targets  # REDUCE: of each request
     PtxVmSums* sums          # REDUCE: (num_programs, num_requests)
 
 
@@ -159,12 +166,41 @@ cdef int _run_lowered(
         return ptx_vm_store(
             program, batch.inputs, batch.num_inputs, batch.num_points, pointers, memory.run, memory.run_bytes
         )
-    for i in range(batch.num_requests):
-        pointers[i] = <void*>(batch.targets + i * batch.num_points)
     return ptx_vm_reduce(
-        program, batch.inputs, batch.num_inputs, batch.num_points, <const float**>pointers,
-        batch.sums + program_idx * batch.num_requests, memory.run, memory.run_bytes
+        program, batch.inputs, batch.num_inputs, batch.num_points, batch.targets, batch.sums + program_idx * batch.num_requests,
+        memory.run, memory.run_bytes
     )
+
+
+cdef class Targets:
+    """What the outputs of programs are compared with. Immutable.
+
+    Args:
+        values: `(num_requests, num_points)` float32.
+
+    Raises:
+        ValueError: an array has the wrong type or shape.
+    """
+
+    cdef readonly object values  #: NDArray[np.float32]
+    cdef object owned            # what `table` points to, and that array
+    cdef const PtxVmTarget* table
+
+    def __cinit__(self, values: NDArray[np.float32]):
+        self.values = values = np.ascontiguousarray(values)
+        if values.dtype != np.float32 or values.ndim != 2:
+            raise ValueError(f"targets: expected float32 of shape (num_requests, num_points), got {values.dtype} of {values.shape}")
+        num_points = values.shape[1]
+        sums = np.empty((len(values), PTX_VM_TARGET_NUM_SUMS(num_points)))
+        rows = np.zeros(len(values), _TARGET_DTYPE)
+        for row, of_row, of_sums in zip(rows, values, sums, strict=True):
+            row["values"], row["sums"] = of_row.ctypes.data, of_sums.ctypes.data
+            _check(ptx_vm_target_sums(<const float*>_address(of_row), NULL, num_points, <double*>_address(of_sums)))
+        self.owned = rows, sums
+        self.table = <const PtxVmTarget*>_address(rows)
+
+    def __reduce__(self):
+        return Targets, (self.values,)
 
 
 cdef class VirtualMachine:
@@ -235,32 +271,29 @@ cdef class VirtualMachine:
         self._run(words, &batch, inputs)
         return out
 
-    def reduce(self, words: NDArray[np.uint64], inputs: Sequence[NDArray[Any] | None], targets: ArrayLike) -> NDArray[np.void]:
+    def reduce(self, words: NDArray[np.uint64], inputs: Sequence[NDArray[Any] | None], targets: Targets) -> NDArray[np.void]:
         """Sums that compare each request y of each program with its target t, `(num_programs, num_requests)` of SUMS_DTYPE.
 
         The sums skip points at which y or t is not finite; num_nonfinite counts them.
 
         Args:
             words, inputs: as for `store`. Every request must be an f32.
-            targets: `(num_requests, num_points)` float32.
+            targets: of each request.
 
         Raises:
             ValueError: as for `store`.
         """
         cdef _Batch batch
         words = _words(words)
-        targets = np.ascontiguousarray(targets)
         num_requests = len(self.lowering.requests)
-        if targets.dtype != np.float32 or targets.ndim != 2 or len(targets) != num_requests:
-            raise ValueError(
-                f"targets: expected float32 of shape ({num_requests}, num_points), got {targets.dtype} of {targets.shape}"
-            )
+        if len(targets.values) != num_requests:
+            raise ValueError(f"targets: expected those of {num_requests} requests, got {len(targets.values)}")
         if any(self.register_types[request] != "f32" for request in self.lowering.requests):
             raise ValueError("reduce: every request must be an f32; use store for others")
-        table, owned, num_points = self.input_table(inputs, targets.shape[1])
+        table, owned, num_points = self.input_table(inputs, targets.values.shape[1])
         sums = np.empty((len(words), num_requests), SUMS_DTYPE)
         self._fill_batch(&batch, PTX_VM_RUN_REDUCE, table, num_points)
-        batch.targets = <const float*>_address(targets)
+        batch.targets = (<Targets?>targets).table
         batch.sums = <PtxVmSums*>_address(sums)
         self._run(words, &batch, inputs)
         return sums

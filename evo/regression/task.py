@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from evo.errors import UserError
 from evo.native.stack_ptx import check_name
-from evo.task import Programs, Regression, Scores, Task
+from evo.sums import Regression
+from evo.task import Programs, Scores, Task
 
 Columns = dict[str, NDArray[np.float64]]
 Points = dict[str, NDArray[np.float32]]
@@ -24,7 +25,6 @@ Box = Mapping[str, tuple[float, float]]
 
 BEST_DIGITS = 12.0  # an NMSE below 1e-12 is rounding in f32
 MIN_CHECK, MAX_CHECK = 128, 1024  # check points, a power of two
-FLAT = 1e-11  # variance of an output over its mean square, at and below which f32 leaves nothing but rounding
 MAX_INSTRUCTIONS = 48.0
 NUM_DENSE, MAX_DENSE = 1 << 16, 1 << 20  # points at which a report tells whether formulas are finite; their numbers
 MAX_NEIGHBOURS = 8  # of a row, two for each input
@@ -173,18 +173,15 @@ class RegressionTask(Task):
             count = len(self._target)
             outputs = _sums(values[:, :count], self._target, self._weights)
             check = _sums(values[:, count:], self._guess, np.ones(len(self._guess)))
-        mean, variance = _moments(outputs)
-        error = 1.0 - outputs.correlation[:, 0] ** 2
-        slope, offset = (each[:, 0] for each in outputs.linear_scaling)
-        usable = (outputs.num_nonfinite[:, 0] == 0) & (variance > FLAT * (variance + mean**2))
-        shape = np.zeros(len(mean))
+        error = np.maximum(1.0 - outputs.correlation[:, 0] ** 2, outputs.resolution[:, 0])
+        usable = (outputs.num_nonfinite[:, 0] == 0) & (outputs.resolution[:, 0] < 1.0)
+        shape = np.zeros(len(error))
         if check is not None:
             usable &= check.num_nonfinite[:, 0] <= self._num_zeros
             if self._max_spread:
-                usable &= _squared_difference(check, slope, offset) <= DOUBT * error + self._latitude
-            check_mean, check_variance = _moments(check)
-            is_flat = ~(check_variance > FLAT * (check_variance + check_mean**2))
-            shape = np.where(is_flat | (check.num_nonfinite[:, 0] > 0), 0.0, np.minimum(np.abs(check.correlation[:, 0]), 1.0))
+                usable &= _squared_difference(check, *outputs.linear_scaling) <= DOUBT * error + self._latitude
+            is_flat = ~(check.resolution[:, 0] < 1.0) | (check.num_nonfinite[:, 0] > 0)
+            shape = np.where(is_flat, 0.0, np.minimum(np.abs(check.correlation[:, 0]), 1.0))
         digits = np.where(usable, -np.log10(np.clip(error, 10.0**-BEST_DIGITS, 1.0)) + 0.0, np.nan)
         return Scores(digits, np.stack([programs.num_instructions, shape], axis=1))
 
@@ -295,31 +292,31 @@ def _sums(values: NDArray[np.float32], target: NDArray[np.float32], weights: NDA
     def column(sums: Any) -> NDArray[np.float64]:
         return np.broadcast_to(sums, len(y)).reshape(-1, 1)
 
-    weighted = weights * y
-    return Regression(
-        num_points=column(weights.sum()),
-        num_nonfinite=column(np.count_nonzero(~np.isfinite(y), axis=1)),
-        sum_y=column(weighted.sum(axis=1)),
-        sum_t=column((weights * t).sum()),
-        sum_yy=column((weighted * y).sum(axis=1)),
-        sum_tt=column((weights * t * t).sum()),
-        sum_yt=column((weighted * t).sum(axis=1)),
-        sum_squared_error=column((weights * (y - t) ** 2).sum(axis=1)),
-        max_abs_error=column(np.abs(y - t).max(axis=1)),
+    dy, dt = y - y[:, :1], t - t[0]
+    weighted = weights * dy
+    return Regression.of_sums(
+        {
+            "num_points": column(len(t)),
+            "num_nonfinite": column(np.count_nonzero(~np.isfinite(y), axis=1)),
+            "weight": column(weights.sum()),
+            "reference_y": y[:, :1],
+            "reference_t": column(t[0]),
+            "sum_y": column(weighted.sum(axis=1)),
+            "sum_t": column((weights * dt).sum()),
+            "sum_yy": column((weighted * dy).sum(axis=1)),
+            "sum_tt": column((weights * dt * dt).sum()),
+            "sum_yt": column((weighted * dt).sum(axis=1)),
+            "sum_squared_error": column((weights * (y - t) ** 2).sum(axis=1)),
+            "max_abs_error": column(np.abs(y - t).max(axis=1)),
+        }
     )
-
-
-def _moments(sums: Regression) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    count = sums.num_points[:, 0] - sums.num_nonfinite[:, 0]
-    mean = sums.sum_y[:, 0] / count
-    return mean, sums.sum_yy[:, 0] / count - mean**2
 
 
 def _squared_difference(sums: Regression, slope: NDArray[np.float64], offset: NDArray[np.float64]) -> NDArray[np.float64]:
     """The mean square of offset + slope * output - target."""
-    count, y, t = sums.num_points[:, 0] - sums.num_nonfinite[:, 0], sums.sum_y[:, 0], sums.sum_t[:, 0]
-    squares = slope**2 * sums.sum_yy[:, 0] + 2.0 * slope * (offset * y - sums.sum_yt[:, 0])
-    return np.asarray((squares - 2.0 * offset * t + sums.sum_tt[:, 0]) / count + offset**2)
+    of_means = offset + slope * sums.mean_y - sums.mean_t
+    squares = slope**2 * sums.centred_yy - 2.0 * slope * sums.centred_yt + sums.centred_tt
+    return np.asarray((squares / sums.weight + of_means**2)[:, 0])
 
 
 class _Neighbours:

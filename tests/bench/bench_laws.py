@@ -35,7 +35,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evo import RegressionTask, SymbolicRegressor
-from evo.task import Regression
+from evo.sums import Regression
 
 # Name; formula; ranges of its inputs.
 _FEYNMAN = """
@@ -233,8 +233,13 @@ def is_accepted(law: Law, seed: int) -> bool:
     for points, targets in ((task.points(), task.targets()), (task.check_points(), task.check_targets())):
         y = law.value({name: values.astype(np.float64) for name, values in points.items()}).astype(np.float32).astype(np.float64)
         [t] = (values.astype(np.float64) for values in targets.values())
-        totals = (len(y), np.count_nonzero(~np.isfinite(y)), y.sum(), t.sum(), y @ y, t @ t, y @ t, (y - t) @ (y - t))
-        sums.append(Regression(*(np.array([[each]]) for each in (*totals, np.abs(y - t).max()))))
+        mean_y, mean_t, errors = y.mean(), t.mean(), y - t
+        dy, dt = y - mean_y, t - mean_t
+        totals = {"num_points": len(y), "num_nonfinite": np.count_nonzero(~np.isfinite(y)), "weight": len(y)}
+        totals |= {"reference_y": mean_y, "reference_t": mean_t, "sum_y": dy.sum(), "sum_t": dt.sum()}
+        totals |= {"sum_yy": dy @ dy, "sum_tt": dt @ dt, "sum_yt": dy @ dt}
+        totals |= {"sum_squared_error": errors @ errors, "max_abs_error": np.abs(errors).max()}
+        sums.append(Regression.of_sums({name: np.array([[each]], np.float64) for name, each in totals.items()}))
     scores = task.score(sums[0], SimpleNamespace(check=sums[1], num_instructions=np.array([1])))
     return bool(np.isfinite(scores.objective[0]))
 

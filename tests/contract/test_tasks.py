@@ -11,7 +11,8 @@ from evo.evaluate.cpu import CpuEvaluator
 from evo.instructions import shipped_instruction_set
 from evo.language.batch import Batch
 from evo.language.program import Language, parse_program
-from evo.task import Programs, Regression, point_arrays, target_array
+from evo.sums import Regression
+from evo.task import Programs, point_arrays, target_array
 from evo.task_folder import load_task
 
 TESTS = Path(__file__).parents[1]
@@ -46,16 +47,22 @@ def outputs_of(task, values: np.ndarray):
     targets = target_array(task, values.shape[2]).astype(np.float64)
     finite = np.isfinite(values)
     y, t = np.where(finite, values, 0).astype(np.float64), np.where(finite, targets, 0)
-    return Regression(
-        num_points=np.full(values.shape[:2], float(values.shape[2])),
-        num_nonfinite=(~finite).sum(axis=2).astype(np.float64),
-        sum_y=y.sum(axis=2),
-        sum_t=t.sum(axis=2),
-        sum_yy=(y * y).sum(axis=2),
-        sum_tt=(t * t).sum(axis=2),
-        sum_yt=(y * t).sum(axis=2),
-        sum_squared_error=((y - t) ** 2).sum(axis=2),
-        max_abs_error=abs(y - t).max(axis=2),
+    none = np.zeros(values.shape[:2])
+    return Regression.of_sums(
+        {
+            "num_points": none + values.shape[2],
+            "num_nonfinite": (~finite).sum(axis=2),
+            "weight": finite.sum(axis=2).astype(np.float64),
+            "reference_y": none,
+            "reference_t": none,
+            "sum_y": y.sum(axis=2),
+            "sum_t": t.sum(axis=2),
+            "sum_yy": (y * y).sum(axis=2),
+            "sum_tt": (t * t).sum(axis=2),
+            "sum_yt": (y * t).sum(axis=2),
+            "sum_squared_error": ((y - t) ** 2).sum(axis=2),
+            "max_abs_error": abs(y - t).max(axis=2),
+        }
     )
 
 

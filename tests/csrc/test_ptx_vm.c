@@ -203,8 +203,10 @@ TEST(test_sums_worked_out_by_hand) {
     PtxVmInput inputs[NUM_REGISTERS];
     PtxVmSums sums[2];
     float t[10];
-    const float* const targets[] = {t, t};
+    double target_sums[PTX_VM_TARGET_NUM_SUMS(10)];
+    const PtxVmTarget targets[] = {{t, NULL, target_sums}, {t, NULL, target_sums}};
     for (int i = 0; i < 10; i++) t[i] = i == 4 ? INFINITY : (float)i;
+    CHECK_UINT(ptx_vm_target_sums(t, NULL, 10, target_sums), PTX_VM_SUCCESS);
     CHECK_UINT(
         ptx_vm_reduce(
             bench.program, all_inputs(inputs), NUM_REGISTERS, 10, targets, sums, bench.workspace.memory, bench.workspace.num_bytes
@@ -214,10 +216,13 @@ TEST(test_sums_worked_out_by_hand) {
     CHECK_UINT(sums[0].num_points, 10);
     CHECK_UINT(sums[0].num_nonfinite, 1);
     CHECK(sums[0].sum_t == 41.0);
-    CHECK(sums[0].sum_y == 59.0);
+    CHECK(sums[0].weight == 9.0);
+    CHECK(sums[0].reference_t == 0.0);
+    CHECK(sums[0].reference_y == 2.0); /* which is taken off y */
+    CHECK(sums[0].sum_y == 41.0);
     CHECK(sums[0].sum_tt == 269.0);
-    CHECK(sums[0].sum_yy == 269.0 + 4.0 * 41.0 + 36.0);
-    CHECK(sums[0].sum_yt == 269.0 + 2.0 * 41.0);
+    CHECK(sums[0].sum_yy == 269.0);
+    CHECK(sums[0].sum_yt == 269.0);
     CHECK(sums[0].sum_squared_error == 36.0);
     CHECK(sums[0].max_abs_error == 2.0);
     CHECK_UINT(sums[1].num_nonfinite, 1); /* a missing request is zero everywhere */
@@ -258,7 +263,7 @@ TEST(test_wrong_arguments_are_invalid_values) {
     float out[4];
     void* const outputs[] = {out};
     void* const no_output[] = {NULL};
-    const float* const targets[] = {out};
+    const PtxVmTarget targets[] = {{out, NULL, NULL}};
     const PtxVmSet* set;
     PtxVmSums sums[1];
     char* memory = bench.workspace.memory;

@@ -19,7 +19,7 @@ REPOSITORY = Path(__file__).parents[2]
 # and `evo.waiting` are everybody's.
 LAYERS = [
     ("native",),
-    ("options", "storage", "shipped", "instructions", "language", "ast_ptx", "ptx_inject", "stack_ptx", "itll"),
+    ("options", "storage", "shipped", "instructions", "language", "ast_ptx", "ptx_inject", "stack_ptx", "itll", "sums"),
     ("task", "task_folder", "kernel"),
     ("compile",),
     ("evaluate",),

@@ -16,7 +16,8 @@ from evo.evaluate.cpu import CpuEvaluator
 from evo.instructions import shipped_instruction_set
 from evo.language.batch import Batch
 from evo.language.program import Language
-from evo.task import Regression, Task, point_arrays, target_array, task_errors
+from evo.sums import Regression
+from evo.task import Task, point_arrays, target_array, task_errors
 from evo.task_folder import declared_files, load_task, task_digest
 
 GOOD = """\
@@ -355,16 +356,22 @@ def regression(y: np.ndarray, t: np.ndarray) -> Regression:
     """The sums, taken point by point in Python: what an evaluator gives for outputs (batch_size, num_outputs, num_points)."""
     finite = np.isfinite(y)
     y, t = np.where(finite, y, 0.0), np.where(finite, np.broadcast_to(t, y.shape), 0.0)
-    return Regression(
-        num_points=np.full(y.shape[:2], float(y.shape[2])),
-        num_nonfinite=(~finite).sum(axis=2).astype(float),
-        sum_y=y.sum(axis=2),
-        sum_t=t.sum(axis=2),
-        sum_yy=(y * y).sum(axis=2),
-        sum_tt=(t * t).sum(axis=2),
-        sum_yt=(y * t).sum(axis=2),
-        sum_squared_error=((y - t) ** 2).sum(axis=2),
-        max_abs_error=abs(y - t).max(axis=2),
+    none = np.zeros(y.shape[:2])
+    return Regression.of_sums(
+        {
+            "num_points": none + y.shape[2],
+            "num_nonfinite": (~finite).sum(axis=2),
+            "weight": finite.sum(axis=2).astype(float),
+            "reference_y": none,
+            "reference_t": none,
+            "sum_y": y.sum(axis=2),
+            "sum_t": t.sum(axis=2),
+            "sum_yy": (y * y).sum(axis=2),
+            "sum_tt": (t * t).sum(axis=2),
+            "sum_yt": (y * t).sum(axis=2),
+            "sum_squared_error": ((y - t) ** 2).sum(axis=2),
+            "max_abs_error": abs(y - t).max(axis=2),
+        }
     )
 
 
@@ -378,6 +385,8 @@ def test_regression_statistics_agree_with_scipy(data):
     line = scipy.stats.linregress(y, t)
     slope, intercept = found.linear_scaling
     tolerance = {"rtol": 1e-6, "atol": 1e-6}
+    for name, terms in {"sum_y": y, "sum_t": t, "sum_yy": y * y, "sum_tt": t * t, "sum_yt": y * t}.items():
+        np.testing.assert_allclose(getattr(found, name)[0, 0], terms.sum(), **tolerance)
     np.testing.assert_allclose(found.mse[0, 0], np.mean((y - t) ** 2), **tolerance)
     np.testing.assert_allclose(found.r2[0, 0], 1 - np.sum((t - y) ** 2) / np.sum((t - t.mean()) ** 2), **tolerance)
     np.testing.assert_allclose(found.correlation[0, 0], line.rvalue, **tolerance)

@@ -40,7 +40,8 @@ from evo.language.batch import Batch
 from evo.language.program import Language, word
 from evo.native.stack_ptx_words import WordType
 from evo.native.vary import OPERATORS, RATES, Draw, Variation
-from evo.task import Programs, Regression, Scores, Task, point_arrays
+from evo.sums import Regression
+from evo.task import Programs, Scores, Task, point_arrays
 
 T = TypeVar("T")
 

@@ -22,7 +22,8 @@ from evo.evaluate.cuda.scoring import OutputScorer
 from evo.kernel import cuda_header, reduction
 from evo.kernel.pointwise import kernel_name
 from evo.kernel.template import ENTRY
-from evo.task import Regression, Task, num_kernel_results, target_array
+from evo.sums import Regression
+from evo.task import Task, num_kernel_results, target_array
 
 BLOCK_SIZE = 256
 # A multiprocessor holds at most 2,048 threads. Several times as many are launched if there are enough points, because programs
@@ -170,10 +171,10 @@ class RegressionPlan(Plan):
 
     def score(self, host: NDArray[Any], num_instructions: NDArray[Any]) -> Evaluation:
         """Scores the sums with the task's `score`."""
-        return score_batch(self._task, Regression(**self.sums(host, len(num_instructions))), num_instructions)
+        return score_batch(self._task, Regression.of_sums(self.sums(host, len(num_instructions))), num_instructions)
 
     def sums(self, host: NDArray[Any], num_programs: int) -> dict[str, NDArray[Any]]:
-        """The fields of `Regression`, each `(num_programs, num_outputs)`."""
+        """What `Regression.of_sums` takes, each `(num_programs, num_outputs)`."""
         shape = (num_programs, len(self._task.outputs))
         sums = dict(
             zip(reduction.FIELDS, np.moveaxis(host.view(np.float64).reshape(*shape, reduction.NUM_FIELDS), -1, 0), strict=True)
@@ -226,7 +227,7 @@ class CheckedPlan(Plan):
         check = {
             name: np.where(is_finite, values, 0.0) for name, values in self._check.sums(host[num_bytes:], num_programs).items()
         }
-        return score_batch(self._task, Regression(**sums), num_instructions, Regression(**check))
+        return score_batch(self._task, Regression.of_sums(sums), num_instructions, Regression.of_sums(check))
 
     def close(self) -> None:
         """Closes both."""

@@ -7,7 +7,7 @@ flushing or PTX's rules for NaN. Knows nothing of archives.
 from __future__ import annotations
 
 import re
-from functools import reduce
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
@@ -69,17 +69,8 @@ def sympy_outputs(expression: Expression) -> list[Any]:
         UserError: SymPy is missing, or cannot hold the program.
         Unsupported: the program has an instruction that SymPy has no text for.
     """
-    values: dict[Any, Any] = {}
-    found = []
     lines = lines_of(expression, SYMPY)
-    for name, each in _expressions(lines, [""] * len(lines.outputs)):
-        with _as_written():
-            whole = each.xreplace(values)
-        if name:
-            values[_sympy().Symbol(name, real=True)] = whole
-        else:
-            found.append(whole)
-    return found
+    return [each for name, each in _expressions(lines, [""] * len(lines.outputs), is_whole=True) if not name]
 
 
 def run_sympy(expression: Expression, inputs: list[NDArray[Any]], num_points: int) -> list[NDArray[np.float64]]:
@@ -107,11 +98,12 @@ def run_sympy(expression: Expression, inputs: list[NDArray[Any]], num_points: in
     return outputs
 
 
-def _expressions(lines: Lines, output_names: list[str]) -> list[tuple[str, Any]]:
-    """SymPy's expression of each line. Local variables are symbols in the lines after their own."""
+def _expressions(lines: Lines, output_names: list[str], *, is_whole: bool = False) -> list[tuple[str, Any]]:
+    """SymPy's expression of each line. Local variables are symbols in the lines after their own, or written out in full there."""
     sympy = _sympy()
     namespace: dict[str, Any] = {name: getattr(sympy, name) for name in (*SYMPY_NAMES, "true", "false")}
     namespace.update({name: sympy.Symbol(name, real=True) for name in lines.inputs})
+    namespace.update({name: partial(_without_sign, namespace[name]) for name in ("Abs", "cos", "sin", "tanh")})
     rows = [(name, text, True) for name, _, text in lines.locals]
     rows += [(name, text, False) for name, text in zip(output_names, lines.outputs, strict=True)]
     found = []
@@ -122,8 +114,16 @@ def _expressions(lines: Lines, output_names: list[str]) -> list[tuple[str, Any]]
         except (TypeError, ValueError, ArithmeticError) as error:
             raise UserError(f"SymPy cannot hold this program: {text}: {error}") from error
         if is_local:
-            namespace[name] = sympy.Symbol(name, real=True)
+            namespace[name] = found[-1][1] if is_whole else sympy.Symbol(name, real=True)
     return found
+
+
+def _without_sign(function: Any, argument: Any) -> Any:
+    """The function's value. SymPy takes the sign out of `sin(-x - 1)`, which without distribution would never end."""
+    from sympy.core.parameters import distribute
+
+    with distribute(True):
+        return function(argument)
 
 
 def _as_written() -> Any:

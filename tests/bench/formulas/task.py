@@ -62,12 +62,11 @@ class Formulas(evo.Task):
         return {"y": self.y}
 
     def score(self, outputs, programs):
-        sum_y, sum_yy = outputs.sum_y[:, 0], outputs.sum_yy[:, 0]
-        mean = sum_y / outputs.num_points[:, 0]
-        variance = sum_yy / outputs.num_points[:, 0] - mean**2
+        mean, sum_yy = outputs.mean_y[:, 0], outputs.sum_yy[:, 0]
+        variance = outputs.centred_yy[:, 0] / outputs.num_points[:, 0]
         # Of an output that hardly varies, only rounding is left; its correlation would be noise.
         varies = (outputs.num_nonfinite[:, 0] == 0) & (variance > 1e-9 * mean**2) & (sum_yy > 1e-30) & (sum_yy < 1e30)
         unexplained = np.maximum(1 - outputs.correlation[:, 0] ** 2, 1e-16)
-        offset = mean / (abs(mean) + np.sqrt(np.maximum(variance, 0)))
+        offset = mean / (abs(mean) + np.sqrt(variance))
         objective = np.where(varies, -0.5 * np.log10(unexplained), np.nan)
         return evo.Scores(objective, np.stack([programs.num_instructions, np.nan_to_num(offset)], axis=1))

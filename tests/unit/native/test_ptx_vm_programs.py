@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from evo.language.program import word
-from evo.native.ptx_vm import SUMS_DTYPE, VirtualMachine, empty, levels
+from evo.native.ptx_vm import SUMS_DTYPE, Targets, VirtualMachine, empty, levels
 from evo.native.stack_ptx import NO_VALUE, Lowering, NodeKind
 from evo.native.stack_ptx_words import WordType
 
@@ -253,7 +253,7 @@ def test_sums_equal_exactly_rounded_ones_over_finite_points(real_machines, num_p
     outputs = real_machines.store(words, values).view(np.float32)[:, 0]
     seen = set()
     for machine in real_machines.machines.values():
-        sums = machine.reduce(words, real_machines.inputs(values), targets)
+        sums = machine.reduce(words, real_machines.inputs(values), Targets(targets))
         assert sums.shape == (3, 1)
         assert sums.dtype == SUMS_DTYPE
         seen.add(sums.tobytes())
@@ -263,7 +263,11 @@ def test_sums_equal_exactly_rounded_ones_over_finite_points(real_machines, num_p
             assert row["num_points"] == num_points
             assert row["num_nonfinite"] == num_points - keep.sum()
             assert row["max_abs_error"] == np.abs(y - t).max(initial=0)
-            terms = {"sum_y": y, "sum_t": t, "sum_yy": y * y, "sum_tt": t * t, "sum_yt": y * t, "sum_squared_error": (y - t) ** 2}
+            assert row["weight"] == keep.sum()
+            assert row["reference_t"] == (targets[0, 0] if np.isfinite(targets[0, 0]) else 0)
+            assert row["reference_y"] == (output[0] if keep[0] else row["reference_t"])
+            errors, y, t = y - t, y - row["reference_y"], t - row["reference_t"]
+            terms = {"sum_y": y, "sum_t": t, "sum_yy": y * y, "sum_tt": t * t, "sum_yt": y * t, "sum_squared_error": errors**2}
             for name, values_of in terms.items():
                 assert row[name] == pytest.approx(math.fsum(values_of), rel=1e-13, abs=1e-13 * np.abs(values_of).sum())
     assert len(seen) == 1
@@ -318,10 +322,11 @@ def wrong_calls(machines) -> dict:
         "out: overlaps an input; expected memory of its own": store(
             nothing, changed(3, memory[300:600]), memory.reshape(1, 4, NUM_POINTS)
         ),
-        "every request must be an f32": lambda: machine.reduce(nothing, good, np.zeros((4, NUM_POINTS), np.float32)),
-        "targets: expected float32 of shape (4, num_points)": lambda: machine.reduce(
-            nothing, good, np.zeros((3, 300), np.float32)
+        "every request must be an f32": lambda: machine.reduce(nothing, good, Targets(np.zeros((4, NUM_POINTS), np.float32))),
+        "targets: expected those of 4 requests, got 3": lambda: machine.reduce(
+            nothing, good, Targets(np.zeros((3, 300), np.float32))
         ),
+        "targets: expected float32 of shape (num_requests, num_points)": lambda: Targets(np.zeros(300, np.float32)),
     }
 
 

@@ -80,3 +80,51 @@ def test_what_a_search_shows_is_in_the_users_units():
     shown = [*result.archive.expression, repr(result.program())]
     assert any("t - 1.7e9" in text for text in shown)
     assert not any(re.search(r"\bt\b", text.replace("t - 1.7e9", "")) for text in shown)
+
+
+def claimed_digits(columns, target, texts: list[str]) -> tuple[np.ndarray, np.ndarray]:
+    """What the task says of programs, and the same by extended precision from their float32 outputs."""
+    task = evo.RegressionTask(columns, target, max_spread=0.0)
+    language = Language(shipped_instruction_set("default"), tuple(task.inputs.items()), tuple(task.outputs.items()))
+    words = np.stack([parse_program(language, text, "test", 32) for text in texts])
+    evaluator = CpuEvaluator(language, task, 1)
+    try:
+        claimed = evaluator.evaluate(Batch.analyze(language.lowering, words)).objective
+        [outputs] = evaluator.outputs(words, task.points()).values()
+    finally:
+        evaluator.close()
+    y, t = outputs.astype(np.longdouble), task.targets()["f"].astype(np.longdouble)
+    y, t = y - y.mean(axis=1, keepdims=True), t - t.mean()
+    with np.errstate(invalid="ignore"):  # of an output that does not vary
+        slope = (y * t).sum(axis=1) / (y * y).sum(axis=1)
+    residual = t - slope[:, None] * y
+    return claimed, -np.log10(np.clip((residual**2).sum(axis=1) / (t * t).sum(), 1e-12, 1.0)).astype(np.float64)
+
+
+@pytest.mark.parametrize("num_points", [20, 1000, 5000])
+@pytest.mark.parametrize("mean", [0.0, 30.0, 1e3, 1e5, 1e6])
+def test_claimed_digits_are_those_of_the_outputs_however_large_their_mean(num_points, mean):
+    rng = np.random.default_rng([num_points, int(mean)])
+    moved = f"%x {mean + 0.7} add_ftz_f32"
+    texts = [
+        moved,
+        f"3.0 {moved} mul_ftz_f32",
+        f"%z {moved} add_ftz_f32",
+        f"0.7 %z -{mean} fma_rn_ftz_f32",
+        f"{moved} {moved} mul_ftz_f32",
+    ]
+    for noise in (0.0, 1e-4, 0.1):
+        x = rng.normal(size=num_points)
+        x[0] += 5.0  # the first point is the reference of sums
+        target = -4e7 + 1e3 * (x + noise * rng.normal(size=num_points))
+        claimed, true = claimed_digits({"x": x, "z": rng.normal(size=num_points)}, target, texts)
+        np.testing.assert_allclose(claimed, true, rtol=0, atol=0.1)
+        assert true[0] > 2.0 or noise == 0.1
+
+
+def test_digits_that_float32_does_not_resolve_are_not_claimed():
+    x = np.arange(8.0)
+    claimed, true = claimed_digits({"x": x}, x, ["%x", "%x 4194304.0 add_ftz_f32", "2.0"])
+    assert true.tolist()[:2] == [12.0, 12.0]  # the sum is exact, by luck
+    assert claimed[0] == 12.0 and claimed[1] < 5.0  # its mean is 1.8e6 deviations
+    assert np.isnan(claimed[2])
