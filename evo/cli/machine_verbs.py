@@ -12,6 +12,7 @@ from evo.cli import terminal
 from evo.cli.terminal import PATH, verb, view, warn
 from evo.errors import UserError
 from evo.exit_codes import EXIT_CHECK_FAILED
+from evo.storage.files import exists
 
 
 @verb()
@@ -84,13 +85,13 @@ def check(run_folder: Path, overrides: tuple[str, ...]) -> None:
 
 @verb("eval")
 @terminal.config_argument
-@click.option("--program", "program", required=True, type=PATH, help="A program in text form.")
+@click.argument("program")
 @click.option("--output", default=Path(), type=PATH, help="Folder for its pictures.  [default: .]")
 @terminal.set_key
-def evaluate(config: Path, program: Path, output: Path, overrides: tuple[str, ...]) -> None:
+def evaluate(config: Path, program: str, output: Path, overrides: tuple[str, ...]) -> None:
     """Score, and picture, a program for the task of CONFIG.
 
-    The program is a text file, such as one written by hand.
+    PROGRAM is a formula such as 'x*x + 1', or a file with one or with a program's text. After -- it may begin with a minus.
     """
     from evo.config import load_config
 
@@ -99,6 +100,7 @@ def evaluate(config: Path, program: Path, output: Path, overrides: tuple[str, ..
     from evo.run.loaded_task import load_problem
 
     folder = output.absolute()  # before the task's code runs, which may change the working folder
+    name = Path(program).stem if exists(Path(program)) else "program"
     problem = load_problem(loaded).here()
     words = read_program(problem, program)
     click.echo(describe_program(problem, words), nl=False)
@@ -107,7 +109,7 @@ def evaluate(config: Path, program: Path, output: Path, overrides: tuple[str, ..
 
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            for path in picture_program(problem, words, folder / program.stem):
+            for path in picture_program(problem, words, folder / name):
                 click.echo(output / path.name)
         except OSError as error:
             raise UserError(f"{output}: cannot write the pictures: {error.strerror}") from error

@@ -25,7 +25,7 @@ class Status(IntEnum):
     """The outcome of a program. Only OK lets it into the archive."""
 
     OK = 0
-    NONFINITE = 1  # its objective or a measure is NaN or infinite
+    REJECTED = 1  # the task's score gives it an objective or a measure that is not finite
     FAILED = 2  # it did not compile or run; its `Failure` says why
 
 
@@ -167,7 +167,7 @@ def finite_only(objective: NDArray[np.float64], measures: NDArray[np.float64]) -
     """The results of a batch with these scores. Rejects programs with a score that is not finite."""
     finite = np.isfinite(objective) & np.isfinite(measures).all(axis=1)
     return Evaluation(
-        status=np.where(finite, Status.OK, Status.NONFINITE).astype(np.uint8),
+        status=np.where(finite, Status.OK, Status.REJECTED).astype(np.uint8),
         objective=np.where(finite, objective, np.nan),
         measures=np.where(finite[:, None], measures, np.nan),
     )

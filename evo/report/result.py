@@ -45,7 +45,7 @@ class ProgramView:
 
     Attributes:
         expression: the infix form, a line for each output.
-        text: the form that `evo eval --program` reads, a line for each word.
+        text: the form that `evo eval` reads, a line for each word.
     """
 
     def __init__(self, problem: Problem, words: NDArray[np.uint64]):

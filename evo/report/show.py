@@ -16,26 +16,35 @@ from evo.evaluate import Status
 from evo.language.batch import Batch
 from evo.language.expression import infix
 from evo.language.formula import display_note, rounded
+from evo.language.infix import parse_infix
 from evo.language.program import format_program, parse_program, program_length
 from evo.report.elites import batch_of, hash_text, operator_name, row_of_elite
 from evo.report.ptx_text import with_token_values, with_values
 from evo.report.recompute import problem_for_facts, program_expression, report_facts, whole_expression
+from evo.run.initial_programs import LIKE_A_PATH, is_text_form
 from evo.run.loaded_task import Problem
 from evo.run.run import Run
+from evo.storage.files import exists
 
 
-def read_program(problem: Problem, path: Path) -> NDArray[np.uint64]:
-    """The program in a text file, as words.
+def read_program(problem: Problem, given: str) -> NDArray[np.uint64]:
+    """A program as words: a formula, the text form of a program, or the path of a file with either.
 
     Raises:
-        UserError: the file cannot be read, or contains a wrong token.
+        UserError: the file cannot be read, or the text is wrong.
     """
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise UserError(f"{path}: cannot read the program: {reason}") from error
-    return parse_program(problem.language, text, str(path), problem.config.program.max_length)
+    path, text, source = Path(given), given, "the formula"
+    if exists(path) or LIKE_A_PATH.fullmatch(given):
+        try:
+            text, source = path.read_text(encoding="utf-8"), given
+        except (OSError, UnicodeDecodeError) as error:
+            reason = error.strerror if isinstance(error, OSError) else error
+            raise UserError(f"{path}: cannot read the program: {reason}") from error
+    language, max_length = problem.language, problem.config.program.max_length
+    if is_text_form(language, text):
+        return parse_program(language, text, source, max_length)
+    names = [instruction.name for instruction in language.instruction_set.instructions]
+    return parse_infix(language, text, source, max_length, names)
 
 
 def describe_program(problem: Problem, words: NDArray[np.uint64]) -> str:
@@ -46,6 +55,12 @@ def describe_program(problem: Problem, words: NDArray[np.uint64]) -> str:
     scores = [f"status: {status.name.lower()}"]
     if status is Status.OK:
         scores += _scores(problem, evaluation.objective[0], evaluation.measures[0], batch)
+    elif status is Status.REJECTED:
+        scores = ["status: rejected by score, which gives an objective or a measure that is not finite"]
+        outputs = problem.evaluator.outputs(batch.words, problem.task.points())
+        for name, [values] in outputs.items():
+            if num_bad := int((~np.isfinite(values)).sum()):
+                scores.append(f"{name} is not finite at {num_bad:,} of {len(values):,} points")
     return _sections(problem, batch, [("scores", scores)], is_scored=status is Status.OK)
 
 

@@ -27,7 +27,7 @@ from evo.run.run_dir import RunDir
 from evo.storage.files import exists
 
 INITIAL_PROGRAMS = "search.initial.programs"
-_LIKE_A_PATH = re.compile(r"[^\s()*]*(/|\.[A-Za-z]\w*$)[^\s()*]*")
+LIKE_A_PATH = re.compile(r"[^\s()*]*(/|\.[A-Za-z]\w*$)[^\s()*]*")
 
 
 def read_initial(problem: Problem) -> NDArray[np.uint64]:
@@ -75,7 +75,7 @@ def _read(problem: Problem, entry: str, key: str) -> NDArray[np.uint64]:
         try:
             return _parse(problem, entry, key)
         except UserError as error:
-            if _LIKE_A_PATH.fullmatch(entry):
+            if LIKE_A_PATH.fullmatch(entry):
                 mistake = str(error).partition(": ")[2]  # without the key
                 raise UserError(f"{key}: there is no file or folder '{entry}', and it is no formula: {mistake}") from None
             raise

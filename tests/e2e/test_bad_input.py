@@ -139,11 +139,11 @@ def verbs_with(argument: str) -> list[str]:
 
 
 NEEDED = {
-    "eval": ("--program", "none.txt"),
+    "eval": ("none.txt",),
     "export": ("--format", "c"),
     "film": ("--output", "none.png"),
     "predict": ("--data", "none.csv"),
-}  # options without a default
+}  # what has no default
 
 
 @pytest.mark.parametrize("verb", verbs_with("RUN"))
@@ -185,13 +185,13 @@ def test_a_program_that_is_wrong_or_cannot_be_read(refusal, small_config, tmp_pa
         (b"\xff\xfe\x00", ": cannot read the program: "),
     ):
         (tmp_path / "hand.txt").write_bytes(text)
-        assert refusal("eval", config, "--program", "hand.txt").startswith(f"hand.txt{message}")
-    assert refusal("eval", config, "--program", "none.txt") == "none.txt: cannot read the program: No such file or directory"
+        assert refusal("eval", config, "hand.txt").startswith(f"hand.txt{message}")
+    assert refusal("eval", config, "none.txt") == "none.txt: cannot read the program: No such file or directory"
 
 
 def test_a_folder_for_pictures_that_cannot_be_written(fork_evo, small_config, tmp_path):
     (tmp_path / "hand.txt").write_text("%x")
-    completed = fork_evo("eval", small_config(), "--program", "hand.txt", "--output", "hand.txt/pictures")
+    completed = fork_evo("eval", small_config(), "hand.txt", "--output", "hand.txt/pictures")
     assert completed.returncode == 2
     assert completed.stderr == "evo: hand.txt/pictures: cannot write the pictures: Not a directory\n"
 

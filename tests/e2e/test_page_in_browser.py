@@ -165,7 +165,7 @@ def test_a_copied_program_scores_what_the_page_says(visit, archive, fork_evo, ho
         page.locator("#panel-state", has_text="Copied.").wait_for()
         program = tmp_path / "copied.txt"
         program.write_text(page.evaluate("navigator.clipboard.readText()"))
-        told = fork_evo("eval", hostile_run("pictures") / "config.yaml", "--program", program)
+        told = fork_evo("eval", hostile_run("pictures") / "config.yaml", program)
         assert told.returncode == 0, told.stderr
         objective = re.search(r"^objective +(\S+)$", told.stdout, re.M)[1]
         assert objective == f"{elites['objective'][row]:.6g}"

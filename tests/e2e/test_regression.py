@@ -168,7 +168,7 @@ def test_simplify_prints_scores_and_writes_a_program_that_eval_reads(fork_evo, r
     before, after = map(float, table["objective"])
     assert after >= before - TOLERANCE * max(1, before)
     assert re.search(r"^f = 1000\.?\d* \+ 3\.?\d*\*\((speed_m_s\*x2019|x2019\*speed_m_s)\)$", done.stdout, re.M), done.stdout
-    again = fork_evo("eval", regression_run / "config.yaml", "--program", "simple.txt").stdout
+    again = fork_evo("eval", regression_run / "config.yaml", "simple.txt").stdout
     assert f"objective         {after:.6g}\n" in again
     assert fork_evo("simplify", regression_run, "--output", "simple.txt").stdout == done.stdout
 

@@ -76,7 +76,7 @@ def test_plot_draws_the_plots_asked_for_the_same_again_and_prints_their_paths(fo
 
 def test_eval_scores_and_pictures_a_program_written_by_hand(fork_evo, small_config, tmp_path):
     (tmp_path / "saddle.txt").write_text("# t + x y, which is the target itself\n%t %x %y mul_ftz_f32 add_ftz_f32\n")
-    completed = fork_evo("eval", small_config(), "--program", "saddle.txt", "--output", "pictures")
+    completed = fork_evo("eval", small_config(), "saddle.txt", "--output", "pictures")
     assert (completed.returncode, completed.stderr) == (0, "")
     found = sections(completed.stdout.removesuffix("pictures/saddle.png\npictures/saddle.gif\n"))
     assert list(found) == ["# program: 5 words, 2 live PTX instructions", "# expression", "# PTX stub", "# scores"]
@@ -99,9 +99,17 @@ def test_eval_scores_and_pictures_a_program_written_by_hand(fork_evo, small_conf
 
 def test_eval_says_that_a_program_is_worthless_without_failing(fork_evo, small_config, tmp_path):
     (tmp_path / "nan.txt").write_text("0x7fffffff:f32\n")
-    completed = fork_evo("eval", small_config(), "--program", "nan.txt")
+    completed = fork_evo("eval", small_config(), "nan.txt")
     assert completed.returncode == 0
-    assert "status: nonfinite\n" in completed.stdout and "objective" not in completed.stdout
+    assert "status: rejected by score" in completed.stdout and "objective  " not in completed.stdout
+
+
+def test_eval_takes_a_formula(fork_evo):
+    """The line that users of erf write first: 3.598 digits."""
+    completed = fork_evo("eval", "erf", "tanh(x*(0.1*x*x + 1.1283))")
+    assert (completed.returncode, completed.stderr) == (0, "")
+    assert ", 5 live PTX instructions\n" in completed.stdout
+    assert re.search(r"^objective +3\.598", completed.stdout, re.M)
 
 
 @pytest.mark.parametrize(

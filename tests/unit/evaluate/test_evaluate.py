@@ -41,7 +41,7 @@ def test_a_score_that_is_not_finite_rejects_only_its_own_program():
     measures = np.zeros((6, 2))
     measures[4, 1] = np.nan
     evaluation = score(Scores(objective, measures), 6)
-    assert evaluation.status.tolist() == [Status.OK] + [Status.NONFINITE] * 4 + [Status.OK]
+    assert evaluation.status.tolist() == [Status.OK] + [Status.REJECTED] * 4 + [Status.OK]
     assert np.isnan(evaluation.objective[1:5]).all() and np.isnan(evaluation.measures[1:5]).all()
     assert evaluation.objective[[0, 5]].tolist() == [1.0, 1.0] and not evaluation.measures[[0, 5]].any()
 

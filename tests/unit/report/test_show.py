@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from click.testing import CliRunner
 
 from evo.cli import main
 from evo.errors import UserError
+from evo.language.batch import Batch
 from evo.language.program import parse_program
 from evo.report.elites_csv import elites_csv
 from evo.report.show import describe_elite, describe_program, read_program
@@ -87,9 +89,31 @@ def test_a_program_is_described_with_fresh_scores(run):
 def test_a_program_is_read_with_its_comments(run, tmp_path):
     problem = run(GRID, PLACES).search.problem
     (tmp_path / "é.txt").write_text("# größer\n%x # x\n", encoding="utf-8")
-    assert read_program(problem, tmp_path / "é.txt").tolist()[:2] == [3 | 1 << 32, 10]
-    with pytest.raises(UserError, match="cannot read the program: No such file"):
-        read_program(problem, tmp_path / "none.txt")
+    assert read_program(problem, str(tmp_path / "é.txt")).tolist()[:2] == [3 | 1 << 32, 10]
+    for given, reason in (
+        ("none.txt", "none.txt: cannot read the program: No such file"),
+        ("x*", "the formula:1: not a formula: "),
+    ):
+        with pytest.raises(UserError, match=re.escape(reason)):
+            read_program(problem, given)
+
+
+def test_a_formula_may_use_instructions_that_the_config_does_not_breed_with(run, tmp_path):
+    problem = run(GRID, PLACES).search.problem
+    assert "tanh_approx_f32" not in problem.config.program.vocabulary.instructions
+    (tmp_path / "line.txt").write_text("v = tanh(x) + t\n", encoding="utf-8")
+    by_hand = parse_program(problem.language, "%x tanh_approx_f32 %t add_ftz_f32", "text", 24)
+    for given in ("tanh(x) + t", str(tmp_path / "line.txt")):
+        found = Batch.analyze(problem.language.lowering, np.stack([read_program(problem, given), by_hand]))
+        assert found.hashes[0].tolist() == found.hashes[1].tolist()
+
+
+def test_a_program_that_score_rejects_is_said_to_be_and_where_it_is_not_finite(run):
+    problem = run(GRID, PLACES).search.problem
+    text = describe_program(problem, read_program(problem, "1/(x - x)"))
+    assert "status: rejected by score" in text and "objective  " not in text
+    count = len(problem.task.points()["x"])
+    assert f"\nv is not finite at {count:,} of {count:,} points\n" in text
 
 
 def test_elites_are_rows_of_csv_with_their_cells_in_a_grid(run):

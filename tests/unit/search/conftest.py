@@ -39,7 +39,7 @@ class WordEvaluator:
     def evaluate(self, batch: Batch) -> Evaluation:
         self.evaluated += list(full_rows(batch.words, max(MAX_LENGTH, batch.words.shape[1])))
         results = [self.score(row) for row in batch.words]
-        status = np.array([Status.NONFINITE if result is None else Status.OK for result in results], np.uint8)
+        status = np.array([Status.REJECTED if result is None else Status.OK for result in results], np.uint8)
         objective = np.array([np.nan if result is None else result[0] for result in results])
         measures = np.array([(np.nan, np.nan) if result is None else result[1] for result in results]).reshape(-1, 2)
         return Evaluation(status, objective, measures)

@@ -42,7 +42,7 @@ class Drawn:
         numbers = numbers_of(batch.words, self.salt)
         numbers[numbers[:, 0] < 1 / 16] = np.nan
         ok = np.isfinite(numbers[:, 0])
-        status = np.where(ok, Status.OK, Status.NONFINITE).astype(np.uint8)
+        status = np.where(ok, Status.OK, Status.REJECTED).astype(np.uint8)
         return Evaluation(status, numbers[:, 0] ** 2, numbers[:, 1:] * [12.0, 1.0])
 
 

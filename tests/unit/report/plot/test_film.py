@@ -41,7 +41,7 @@ def decoded(path) -> list[np.ndarray]:
 @pytest.fixture(scope="module")
 def glass(repository):
     problem = load_problem(load_config(repository / "configs/domain_coloring_smoke.yaml")).here()
-    yield problem, read_program(problem, repository / "tasks/domain_coloring/programs/glass.txt")
+    yield problem, read_program(problem, str(repository / "tasks/domain_coloring/programs/glass.txt"))
     problem.close()
 
 
