@@ -102,14 +102,14 @@ class TuningConfig(Options):
     """Constants are fitted to the targets, of a task with the reduction `regression` and one output.
 
     The best `share` of the new programs of each generation is tuned, each in at most this many `iterations` of
-    Levenberg-Marquardt; 0: none. `linear_scale`: the error is that of the best linear function of the output, for tasks whose
-    score does not change if an output is scaled or shifted. `points`: so many of the task's points are used, spread evenly over
-    their order; null: all of them.
+    Levenberg-Marquardt; 0: none; null: a quarter if the task is such a one, else none. `linear_scale`: the error is that of the
+    best linear function of the output; null: if the task defines `scaling`. `points`: so many of the task's points are used,
+    spread evenly over their order; null: all of them, up to 65,536.
     """
 
-    share: Probability = 0.0
+    share: Probability | None = None
     iterations: Annotated[Integer, Field(ge=1, le=1000)] = 5
-    linear_scale: bool = True
+    linear_scale: bool | None = None
     points: Annotated[Integer, Field(ge=16)] | None = None
 
 

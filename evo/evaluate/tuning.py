@@ -13,13 +13,14 @@ from concurrent.futures import ThreadPoolExecutor, wait
 import numpy as np
 from numpy.typing import NDArray
 
-from evo.errors import UserError
 from evo.language.program import Language
 from evo.native.ptx_vm import VirtualMachine
 from evo.native.tune import Tuner
 from evo.task import Task, ask, point_arrays, target_array
 from evo.waiting import WAKE_S
 
+DEFAULT_SHARE = 0.25  # of a generation's new programs; docs/regression.md has what other shares find
+DEFAULT_POINTS = 1 << 16  # beyond, more of them would hold up a GPU and hardly move a constant
 CHUNK_POINTS = 1 << 18  # points times programs that a thread tunes in one call, which holds up the end after Ctrl-C
 MAX_CHUNK = 32  # programs
 GOLDEN_RATIO = (math.sqrt(5.0) - 1.0) / 2.0
@@ -33,7 +34,7 @@ class ConstantTuner:
         task: gives points and targets.
         iterations: at most this many for each program.
         linear_scale: the error is that of the best linear function of the output.
-        max_points: use at most so many of the task's points, spread evenly over their order; None: all.
+        max_points: use at most so many of the task's points, spread evenly over their order; None: DEFAULT_POINTS.
         num_threads: None: one for each core that this process may use.
 
     Raises:
@@ -51,7 +52,7 @@ class ConstantTuner:
         num_threads: int | None = None,
     ):
         inputs, num_points = point_arrays(task, ask(task, "points"), "points()")
-        rows = spread(num_points, max_points or num_points)
+        rows = spread(num_points, max_points or DEFAULT_POINTS)
         target = target_array(task, num_points)[0, rows]
         inputs = [values[rows] if values.ndim else values for values in inputs]
         num_points = len(rows)
@@ -98,9 +99,8 @@ def spread(num_points: int, max_points: int) -> NDArray[np.int64]:
     return np.sort(np.argsort(np.arange(num_points) * GOLDEN_RATIO % 1.0, kind="stable")[:max_points])
 
 
-def check_tunable(task: Task, place: str) -> None:
-    """Raises UserError unless the task's constants can be tuned. place: the config's key that asks for it."""
+def why_not_tunable(task: Task) -> str | None:
+    """Why a task's constants cannot be tuned; None: they can."""
     if task.reduction != "regression":
-        raise UserError(f"{place}: needs a task with the reduction 'regression', whose targets the constants are fitted to")
-    if len(task.outputs) != 1:
-        raise UserError(f"{place}: needs a task with one output, {type(task).__name__} has {len(task.outputs)}")
+        return "needs a task with the reduction 'regression', whose targets the constants are fitted to"
+    return None if len(task.outputs) == 1 else f"needs a task with one output, {type(task).__name__} has {len(task.outputs)}"

@@ -22,7 +22,7 @@ from evo.evaluate.backends import BACKENDS, CPU, Assignment, Backend, Quarantine
 from evo.evaluate.cluster import ClusterEvaluator
 from evo.evaluate.options import AUTO
 from evo.evaluate.pickled_task import pickle_task
-from evo.evaluate.tuning import ConstantTuner, check_tunable
+from evo.evaluate.tuning import DEFAULT_SHARE, ConstantTuner, why_not_tunable
 from evo.instructions import check_names, open_instruction_set
 from evo.language.program import Language
 from evo.run.task_identity import DeclaredTask, MadeTask
@@ -81,7 +81,7 @@ class Problem:
             self.language,
             self.task,
             iterations=tuning.iterations,
-            linear_scale=tuning.linear_scale,
+            linear_scale=bool(tuning.linear_scale),
             max_points=tuning.points,
             num_threads=self.config.evaluation.threads,
         )
@@ -205,8 +205,7 @@ def _make_problem(
     backend: Backend | None,
     quarantine: Quarantine,
 ) -> Problem:
-    if config.search.tuning.share:
-        check_tunable(task, "search.tuning")
+    config = _with_tuning(config, task)
     chosen = config.program.instruction_set
     instruction_set = open_instruction_set(chosen)
     instruction_set_digest = None if chosen == "default" else hashlib.sha256(repr(instruction_set).encode()).hexdigest()
@@ -225,3 +224,17 @@ def _make_problem(
     wanted = config.evaluation.backend
     backend = backend or (CPU if wanted == AUTO else BACKENDS[wanted])
     return Problem(config, task, source, digest, language, instruction_set_digest, backend, quarantine)
+
+
+def _with_tuning(config: RunConfig, task: Task | DeclaredTask) -> RunConfig:
+    """The config with what `search.tuning` leaves to the task."""
+    tuning = config.search.tuning
+    reason = why_not_tunable(task)
+    if tuning.share and reason:
+        raise UserError(f"search.tuning: {reason}")
+    changes = {
+        "share": (0.0 if reason else DEFAULT_SHARE) if tuning.share is None else tuning.share,
+        "linear_scale": task.has_scaling() if tuning.linear_scale is None else tuning.linear_scale,
+    }
+    search = config.search.model_copy(update={"tuning": tuning.model_copy(update=changes)})
+    return config.model_copy(update={"search": search})

@@ -3,10 +3,12 @@
 import numpy as np
 import pytest
 
+from evo.config import RunConfig, make_config
 from evo.errors import UserError
-from evo.evaluate.tuning import ConstantTuner, check_tunable
+from evo.evaluate.tuning import ConstantTuner
 from evo.instructions import shipped_instruction_set
 from evo.language.program import Language
+from evo.run.loaded_task import problem_of
 from evo.task import Task
 
 SLOPES = Language(shipped_instruction_set("default"), (("x", "f32"),), (("y", "f32"),))
@@ -25,6 +27,16 @@ class Line(Task):
 
     def targets(self):
         return {"y": 4 * self.points()["x"] - 3}
+
+
+def config_of(**tuning: object) -> RunConfig:
+    data = {
+        "task": "Line",
+        "program": {"vocabulary": {"instructions": ["mul_ftz_f32"]}},
+        "search": {"archive": {"dims": [8]}, "tuning": tuning},
+        "stop": {"generations": 1},
+    }
+    return make_config(data, "here")
 
 
 def words_of(*texts: str) -> np.ndarray:
@@ -97,18 +109,27 @@ def test_no_programs_give_no_programs():
     assert words.shape == (0, 8) and changed.shape == (0,) and num_evaluations == 0
 
 
-def test_task_without_targets_is_refused():
-    class Free(Line):
-        reduction = None
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"reduction": None}, "search.tuning: needs a task with the reduction 'regression'"),
+        ({"outputs": {"y": "f32", "z": "f32"}}, "search.tuning: needs a task with one output, Other has 2"),
+    ],
+)
+def test_a_task_that_cannot_be_tuned_is_refused_if_the_config_asks_and_else_left_alone(changes, reason):
+    task = type("Other", (Line,), changes)()
+    with pytest.raises(UserError, match=f"^{reason}"):
+        problem_of(config_of(share=0.5), task)
+    assert problem_of(config_of(), task).tuner is None
 
-    with pytest.raises(UserError, match=r"^search\.tuning: needs a task with the reduction 'regression'"):
-        check_tunable(Free(), "search.tuning")
 
+def test_a_task_that_can_be_tuned_is_unless_the_config_says_otherwise():
+    class Scaled(Line):
+        def scaling(self, outputs):
+            return {"y": (np.zeros(1), np.ones(1))}
 
-def test_task_with_two_outputs_is_refused():
-    class Two(Line):
-        outputs = {"y": "f32", "z": "f32"}
-
-    with pytest.raises(UserError, match=r"^search\.tuning: needs a task with one output, Two has 2$"):
-        check_tunable(Two(), "search.tuning")
-    check_tunable(Line(), "search.tuning")
+    for task, is_scaled in ((Line(), False), (Scaled(), True)):
+        found = problem_of(config_of(), task).config.search.tuning
+        assert (found.share, found.linear_scale) == (0.25, is_scaled)
+    assert problem_of(config_of(linear_scale=True), Line()).config.search.tuning.linear_scale
+    assert problem_of(config_of(share=0.0), Line()).tuner is None
