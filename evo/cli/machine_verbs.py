@@ -134,7 +134,7 @@ def worker(
 
     One run after the other. Needs no GPU.
     """
-    from evo.compile.executor import why_no_farm
+    from evo.compile.farm import why_no_farm
     from evo.evaluate.backends import why_no_compiler
 
     if problem := why_no_compiler() or why_no_farm():
@@ -165,7 +165,7 @@ def new_keys(folder: Path, name: str) -> None:
 
     Where the run has keys already, those of another worker.
     """
-    from evo.compile.executor import why_no_farm
+    from evo.compile.farm import why_no_farm
 
     if problem := why_no_farm():
         raise UserError(problem)

@@ -1,4 +1,4 @@
-"""Compile requests fulfilled by the workers of a Dask scheduler, in processes of theirs: both sides.
+"""Where a run's compile requests are fulfilled, and how the workers of a Dask scheduler fulfil them: both sides.
 
 Owns what is sent, and which call ends which future. As with a pool of this machine, a time limit and the death of a process
 belong to one call. Knows nothing of how workers are chosen.
@@ -14,10 +14,11 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import ExitStack
 from dataclasses import replace
+from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, ParamSpec, TypeVar
 
-from evo.compile.executor import open_executor
+from evo.compile.farm import why_no_farm
 from evo.compile.pool import DEFAULT_TIME_LIMIT_S, CompilePool, WorkerDied
 from evo.compile.request import CompileExecutor, CompileRequest, Fulfil, Outcome
 from evo.errors import UserError
@@ -38,7 +39,15 @@ def open_compilers(options: EvaluationOptions) -> CompileExecutor:
     """
     if options.cluster:
         return DaskExecutor(options.cluster, options.compile_seconds, options.num_compilers)
-    return open_executor(options.num_compilers, options.compile_seconds, options.farm)
+    farm = options.farm
+    if farm is None:
+        return CompilePool(options.num_compilers, options.compile_seconds)
+    if reason := why_no_farm():
+        raise UserError(f"evaluation.farm: {reason}")
+    from evo.compile.farm.server import CompileFarm
+
+    keys, server_file = (Path(path) if path else None for path in (farm.keys, farm.server_file))
+    return CompileFarm(farm.listen, keys, options.num_compilers, options.compile_seconds, server_file=server_file)
 
 
 class DaskExecutor(CompileExecutor):

@@ -7,7 +7,6 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from evo.compile.executor import FarmOptions
 from evo.compile.packing import Packing
 from evo.options import Integer, Options, Positive, Seconds
 
@@ -45,6 +44,19 @@ class ClusterOptions(Options):
         if self.tls and not self.scheduler.startswith("tls://"):
             raise ValueError(f"scheduler {self.scheduler}: 'tls' needs an address that begins with tls://")
         return self
+
+
+class FarmOptions(Options):
+    """Compile workers on other machines (`evo worker`).
+
+    `listen` is where they connect, such as tcp://0.0.0.0:5711. `keys` is the folder of the run's keys (`evo keys new`), relative
+    to the config file; an address beyond this machine needs it. `server_file`: where the run writes its address for workers, as
+    long as it lasts, relative to the config file.
+    """
+
+    listen: str
+    keys: str | None = None
+    server_file: str | None = None
 
 
 class EvaluationOptions(Options):

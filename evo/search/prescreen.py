@@ -32,7 +32,6 @@ PROBATION_SHARE = 0.01  # of a run that the probation may cost
 MOST_GAIN = 2.0  # elites for each evaluation that a prescreen finds at best, as a multiple (docs/benchmarks.md)
 MIN_DEVIATIONS = 1.0  # the lead that a prescreen must have by then, in standard deviations
 MAX_ELITES = 2000  # counted before all counts are halved, so that the newest weigh most
-COVERED = 2.0  # standard deviations of a prediction within which `calibration` counts objectives; 0.95 of them if all is well
 
 # Int64 state. screened_, control_: programs evaluated and elites that came of them, in generations of either kind.
 COUNTS = (
@@ -94,15 +93,11 @@ class LearningOptions(Options):
 class Screening:
     """What a prescreen did in a generation.
 
-    stage: `initial` (programs without parents), `screened`, `control`, or `off`. rank_correlation: Spearman's, of predicted and
-    true objectives of programs that the model had not learned from; calibration: share of these within two predicted standard
-    deviations, where objectives below the worst elite's count as that; None: nothing to compare. screened_rate, control_rate:
-    elites for each evaluation, so far; None: none yet. ended: why it has ended itself, in the generation in which it does.
+    stage: `initial` (programs without parents), `screened`, `control`, or `off`. screened_rate, control_rate: elites for each
+    evaluation, so far; None: none yet. ended: why it has ended itself, in the generation in which it does.
     """
 
     stage: str
-    rank_correlation: float | None = None
-    calibration: float | None = None
     screened_rate: float | None = None
     control_rate: float | None = None
     ended: str | None = None
@@ -158,7 +153,7 @@ class Prescreen:
         self._generation = 0
         self._stage = "off"
         self._rows = np.zeros((0, num_features), np.float32)  # of the programs that are being evaluated
-        self._predicted = np.zeros((2, 0, self._num_targets), np.float32)  # means and deviations
+        self._predicted = np.zeros((0, self._num_targets), np.float32)  # of them
 
     @property
     def is_on(self) -> bool:
@@ -203,7 +198,7 @@ class Prescreen:
         if self._stage == "screened" and num_wanted < len(slots):
             kept = self._picked(predicted, population, num_wanted)
             slots, rows, predicted = slots[kept], rows[kept], predicted[:, kept]
-        self._rows, self._predicted = rows, predicted
+        self._rows, self._predicted = rows, predicted[0]
         chosen = np.zeros(len(words), bool)
         chosen[slots] = True
         return chosen
@@ -234,10 +229,9 @@ class Prescreen:
         # Programs without a score are as bad as the worst that matter, and tell nothing about measures.
         floor = _floor(population)
         is_ok = np.isfinite(objective)
-        correlation, calibration = self._quality(objective, floor)
         clipped = np.clip(measures, population.lower_bounds, population.upper_bounds)
         targets = np.column_stack([np.maximum(objective, floor), clipped])
-        targets[~is_ok] = self._predicted[0, ~is_ok]
+        targets[~is_ok] = self._predicted[~is_ok]
         targets[~is_ok, 0] = floor
         self._model.update(self._rows, targets)
         counts = self._counts
@@ -246,7 +240,7 @@ class Prescreen:
             counts[f"{stage}_elites"] += num_elites
             counts["screened_offspring"] += num_offspring if stage == "screened" else 0
         rates = [_rate(counts[f"{kind}_elites"], counts[f"{kind}_evaluations"]) for kind in ("screened", "control")]
-        return Screening(stage, correlation, calibration, rates[0], rates[1], self._judge())
+        return Screening(stage, rates[0], rates[1], self._judge())
 
     def _new_model(self) -> Model:
         return Model("ridge", **self._model_options)
@@ -285,15 +279,6 @@ class Prescreen:
         best, others = np.split(order, [num_wanted - num_explored])
         explored = np.sort(others)[np.arange(num_explored) * len(others) // max(num_explored, 1)]
         return np.sort(np.concatenate([best, explored]))
-
-    def _quality(self, objective: NDArray[np.float64], floor: float) -> tuple[float | None, float | None]:
-        """Rank correlation and calibration on programs that the model has not learned from."""
-        is_ok = np.isfinite(objective)
-        if not self._model.num_rows or is_ok.sum() < 2:
-            return None, None
-        means, deviations = self._predicted[:, is_ok, 0].astype(np.float64)
-        is_covered = np.abs(np.maximum(objective[is_ok], floor) - means) < COVERED * deviations
-        return rank_correlation(means, objective[is_ok]), float(is_covered.mean())
 
     def _judge(self) -> str | None:
         """Ends the prescreen at the end of a period unless it pays; says why."""
@@ -344,19 +329,6 @@ def lead(elites: tuple[int, int], costs: tuple[float, float]) -> float:
     """
     total, share = sum(elites), costs[0] / sum(costs)
     return (elites[0] - total * share) / math.sqrt(total * share * (1.0 - share))
-
-
-def rank_correlation(first: NDArray[np.float64], second: NDArray[np.float64]) -> float | None:
-    """Spearman's, of two rows of numbers; equals have their mean rank. None: all of a row are equal."""
-    centred = [ranks - ranks.mean() for ranks in map(_ranks, (first, second))]
-    scale = math.sqrt(float(np.prod([np.sum(each * each) for each in centred])))
-    return float(np.sum(centred[0] * centred[1])) / scale if scale else None
-
-
-def _ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The rank of each value, from 0; equals have the mean of theirs."""
-    _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
-    return (np.cumsum(counts) - (counts + 1) / 2.0)[inverse]
 
 
 def _rate(elites: int, evaluations: int) -> float | None:

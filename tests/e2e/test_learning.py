@@ -43,17 +43,12 @@ def rows_of(folder):
     return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
 
 
-def test_metrics_tell_how_well_a_prescreen_predicts_and_what_that_is_worth(run):
+def test_metrics_tell_what_a_prescreen_is_worth(run):
     folder, completed = run(SCREENED)
     rows = rows_of(folder)
     rates = [f"{rows[-1]['learning'][name]:.3g}" for name in ("screened_rate", "control_rate")]
     assert "prescreen: on; elites for each evaluation: {} with it, {} without\n".format(*rates) in completed.stdout
     assert [row["learning"]["stage"] for row in rows] == ["initial", "control", *["screened"] * 2, "control", "screened"]
-    assert "rank_correlation" not in rows[0]["learning"]
-    for row in rows[1:]:
-        if "rank_correlation" in row["learning"]:
-            assert -1.0 <= row["learning"]["rank_correlation"] <= 1.0
-            assert 0.0 <= row["learning"]["calibration"] <= 1.0
     assert 0.0 < rows[5]["learning"]["control_rate"] <= 1.0
     assert 0.0 < rows[5]["learning"]["screened_rate"] <= 1.0
 

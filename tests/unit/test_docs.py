@@ -16,7 +16,7 @@ import yaml
 from pydantic import BaseModel
 
 from evo.about import DISTRIBUTION
-from evo.compile import executor
+from evo.compile import farm
 from evo.config import RunConfig
 from evo.errors import FailureKind, UserError
 from evo.evaluate import dask_client
@@ -68,7 +68,7 @@ def test_paths_in_a_page_exist(page):
 def test_the_name_and_version_of_pyproject_are_those_that_the_code_and_cmake_say():
     project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
     assert project["name"] == DISTRIBUTION
-    assert all(f"{DISTRIBUTION}[" in text for text in (executor.INSTALL_FARM, dask_client.INSTALL, sympy_text.INSTALL))
+    assert all(f"{DISTRIBUTION}[" in text for text in (farm.INSTALL_FARM, dask_client.INSTALL, sympy_text.INSTALL))
     assert f'set(PACKAGE_VERSION "{project["version"]}")' in (CSRC / "cmake" / "evo-config-version.cmake").read_text()
 
 

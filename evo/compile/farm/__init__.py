@@ -3,3 +3,13 @@
 Owns the wire format (docs/farm.md), the keys, and both ends. Knows nothing of what a request compiles. Needs pyzmq and msgpack:
 `evo-ptx[farm]`.
 """
+
+from importlib.util import find_spec
+
+INSTALL_FARM = "pip install 'evo-ptx[farm]'"
+
+
+def why_no_farm() -> str | None:
+    """Why this installation cannot be part of a farm, or None if it can."""
+    missing = [name for name, module in (("pyzmq", "zmq"), ("msgpack", "msgpack")) if find_spec(module) is None]
+    return f"{' and '.join(missing)} missing: {INSTALL_FARM}" if missing else None

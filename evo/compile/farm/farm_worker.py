@@ -97,7 +97,11 @@ class Worker:
         for source in (self._socket, self._monitor, self._wake.fileno()):
             self._poller.register(source, zmq.POLLIN)
         self._set_up()
-        self._find_run(None if isinstance(connect, Path) else connect)
+        try:
+            self._find_run(None if isinstance(connect, Path) else connect)
+        except UserError:
+            self._context.destroy(linger=0)
+            raise
         self._pool = CompilePool(num_workers)
 
     def stop(self) -> None:

@@ -56,10 +56,6 @@ class ProtocolError(Exception):
     """A peer sent what this side does not accept."""
 
 
-class OtherProtocolError(ProtocolError):
-    """A peer speaks another version of the protocol."""
-
-
 def versions() -> dict[str, str]:
     """What a run and its workers must have in common, so that they make the same cubins."""
     return {"evo": VERSION, **toolchain()}
@@ -258,8 +254,7 @@ def decode(frames: Sequence[bytes], accepted: Mapping[str, type[Message]]) -> Me
     """The message of these frames.
 
     Raises:
-        OtherProtocolError: a hello of another version.
-        ProtocolError: nothing that is accepted.
+        ProtocolError: nothing that is accepted, or a hello of another version.
     """
     _check(len(frames) > 0 and len(frames[0]) <= MAX_HEADER_BYTES, "header")
     _check(sum(map(len, frames)) <= MAX_MESSAGE_BYTES, "size of a message")
@@ -270,7 +265,7 @@ def decode(frames: Sequence[bytes], accepted: Mapping[str, type[Message]]) -> Me
     _check(type(values) is list and len(values) > 0 and type(values[0]) is str and values[0] in accepted, "kind")
     kind = accepted[values[0]]
     if kind is Hello and len(values) > 1 and type(values[1]) is int and values[1] != PROTOCOL:
-        raise OtherProtocolError(f"the worker speaks protocol {values[1]}, the run {PROTOCOL}; install the same evo on both")
+        raise ProtocolError(f"the worker speaks protocol {values[1]}, the run {PROTOCOL}; install the same evo on both")
     names, blobs = _names(kind.KIND)
     _check(len(values) - 1 == len(names), f"number of fields of '{values[0]}'")
     data = _joined(frames[1:])

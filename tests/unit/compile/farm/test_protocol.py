@@ -26,7 +26,6 @@ from evo.compile.farm.protocol import (
     Bye,
     Cancel,
     Hello,
-    OtherProtocolError,
     ProtocolError,
     Refused,
     Request,
@@ -196,7 +195,7 @@ def test_whatever_comes_is_a_message_or_refused(kind, fields, blobs, side):
 
 def test_another_version_is_told_apart_from_garbage_however_its_hello_goes_on():
     for more in ([], [{"evo": "9"}, 4, "host"], ["something new", None]):
-        with pytest.raises(OtherProtocolError, match="speaks protocol 3, the run 2"):
+        with pytest.raises(ProtocolError, match="speaks protocol 3, the run 2"):
             decode([header("hello", 3, *more)], FROM_WORKER)
 
 
