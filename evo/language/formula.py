@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evo.instructions import Instruction, InstructionSet
 from evo.instructions.description import Semantics
 from evo.language.expression import CAST, REAL, Expression, Value, number_of, short_number
 from evo.native.stack_ptx import NodeKind
@@ -37,6 +38,7 @@ FUNCTIONS = {
     "sqrt": ("np.sqrt", "sqrt"),
     "tanh": ("np.tanh", "tanh"),
 }
+_REAL_TYPES = frozenset({"f32", "pred"})
 _CALL = re.compile(r"[a-z]\w+(?=\()")
 _WITHOUT_CALL = {"fma(a, b, c)": "a*b + c"}  # NumPy has no fma
 
@@ -121,14 +123,22 @@ def has_real_form(program: Expression) -> bool:
     """Whether a program is a formula of real numbers: all its instructions are functions of these."""
     kinds = {kind for _, kind in (*program.inputs, *program.outputs)}
     return kinds <= {"f32"} and all(
-        value.type in ("f32", "pred")
+        value.type in _REAL_TYPES
         and value.kind != NodeKind.SPECIAL
-        and (
-            value.kind != NodeKind.PTX
-            or (value.semantics.infix and {*_CALL.findall(_plain(value.semantics))} <= FUNCTIONS.keys())
-        )
+        and (value.kind != NodeKind.PTX or _is_function(value.semantics))
         for value in program.values
     )
+
+
+def is_real_function(instruction_set: InstructionSet, instruction: Instruction) -> bool:
+    """Whether an instruction is a function of real numbers."""
+    arg_types = (instruction_set.arg_types[arg] for arg in (*instruction.args, *instruction.rets))
+    types = {instruction_set.stacks[each.stack_idx].literal_prefix for each in arg_types}
+    return types <= _REAL_TYPES and _is_function(instruction.semantics)
+
+
+def _is_function(semantics: Semantics) -> bool:
+    return bool(semantics.infix) and {*_CALL.findall(_plain(semantics))} <= FUNCTIONS.keys()
 
 
 def real_form(semantics: Semantics, language: int) -> str:

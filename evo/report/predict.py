@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from evo.report.elites import row_of_elite
-from evo.report.recompute import predicted, problem_here, program_points
+from evo.report.recompute import predicted, problem_for_facts, program_points
 from evo.run.run import Run
 from evo.task import point_arrays, task_errors
 
@@ -32,6 +32,6 @@ def predictions(run: Run, data: Path, cell: str | None = None) -> tuple[str, str
         points = task.read_points(data)
     _, num_points = point_arrays(task, program_points(task, points), "read_points()")
     words = run.search.elites().solution[row]
-    with problem_here(run) as (problem, note):
+    with problem_for_facts(run) as (problem, note):
         columns = predicted(problem, words, points, num_points)
     return pd.DataFrame(columns).to_csv(index=False, lineterminator="\n", na_rep="nan"), note

@@ -17,7 +17,7 @@ from evo.errors import UserError
 from evo.evaluate.backends import BACKENDS, CPU
 from evo.evaluate.options import AUTO
 from evo.language.expression import REAL, Expression, expression_of
-from evo.language.formula import evaluate, formula_of, has_real_form
+from evo.language.formula import evaluate, formula_of, has_real_form, is_real_function
 from evo.run.loaded_task import Problem
 from evo.run.run import Run
 from evo.task import Task, method_place, point_arrays, task_errors
@@ -51,13 +51,25 @@ def problem_here(run: Run) -> Iterator[tuple[Problem, str | None]]:
 
 @contextmanager
 def problem_for_facts(run: Run) -> Iterator[tuple[Problem, str | None]]:
-    """As `problem_here`, for `report_facts` and `whole_expression`. A task that has nothing to say needs no backend."""
-    task = run.search.problem.task
-    if task.has_scaling() or type(task).report_points is not Task.report_points:
+    """As `problem_here`, for `report_facts`, `whole_expression` and `predicted`. No backend is needed where a task has nothing to
+    say, or by formulas of real numbers.
+    """
+    problem = run.search.problem
+    has_facts = type(problem.task).report_points is not Task.report_points
+    if _makes_formulas(problem) or not (has_facts or problem.task.has_scaling()):
+        yield problem, None
+    else:
         with problem_here(run) as found:
             yield found
-    else:
-        yield run.search.problem, None
+
+
+def _makes_formulas(problem: Problem) -> bool:
+    """Whether all programs of the vocabulary are formulas of real numbers."""
+    known = problem.language.instruction_set
+    return problem.task.has_scaling() and all(
+        is_real_function(known, known.instructions[known.instruction_index(name)])
+        for name in problem.config.program.vocabulary.instructions
+    )
 
 
 def report_facts(problem: Problem, words: NDArray[np.uint64]) -> dict[str, NDArray[np.float64]]:

@@ -134,7 +134,7 @@ class Verifier:
             expression = whole_expression(self.local, batch.words[0])
             facts = {fact: float(values[0]) for fact, values in report_facts(self.local, batch.words).items()}
             [scaling] = scalings_of(self.local, batch.words)
-        if self._note and (scaling or facts):
+        if self._note and (scaling or facts) and not is_real(expression):
             self.notes[f"{', '.join([*facts] or ['scale and offset'])}: {self._note}"] = None
         return Elite(name, batch, float(elites.objective[row]), elites.measures[row], program, expression, facts, scaling)
 

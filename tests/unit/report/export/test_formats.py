@@ -199,6 +199,14 @@ def test_exports_of_a_run_that_a_gpu_scored_may_differ_as_its_instructions_do(fi
                 export_elites(run, "python")
 
 
+def test_formulas_of_a_run_on_a_gpu_need_none(finished):
+    """They are computed in real numbers everywhere, so nothing has to be said of approximate instructions."""
+    run, _ = Run.view(finished["scaled"], ("evaluation.backend=cuda",))
+    shown = describe_elite(run, None) + describe_front(run)
+    assert "test_nmse" in shown and "approximate instructions" not in shown
+    assert not export_elites(run, "python").notes
+
+
 def test_reports_of_a_run_on_a_cluster_are_computed_here(finished, tmp_path):
     folder = shutil.copytree(finished["scaled"], tmp_path / "run")
     run, _ = Run.view(folder, ("evaluation.cluster={scheduler: 'tcp://127.0.0.1:9', wait_seconds: 1}",))
