@@ -32,7 +32,7 @@ from evo.native.stack_ptx import NodeKind
 from evo.native.stack_ptx_words import WordType
 from evo.native.vary import program_lengths
 from evo.regression.defaults import FUNCTIONS, PROGRAM, SEARCH, VOCABULARY
-from evo.regression.task import ROUNDING, RegressionTask, output_name
+from evo.regression.task import RegressionTask, output_name
 
 if TYPE_CHECKING:
     from evo.search.archives.elites import Elites
@@ -294,7 +294,7 @@ class SymbolicRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  #
             losses[row] = np.average((np.where(np.isfinite(predicted), predicted, self._mean) - target) ** 2, weights=weights)
         # The search compared sums of float32; errors of formulas may be in another order. Below their rounding there is none.
         least = np.minimum.accumulate(np.append(np.inf, losses[:-1]))
-        is_better = (losses < least) & (least > (ROUNDING * np.abs(target).max()) ** 2)
+        is_better = (losses < least) & (least > (4.0 * np.spacing(np.abs(target).max())) ** 2)
         self._words, self._scaling, losses = words[is_better], scaling[is_better], losses[is_better]
         complexity = self._language.lowering.analyze(self._words)[1]
         logs = np.log(np.maximum(losses, LEAST_LOSS))

@@ -34,7 +34,7 @@ MAX_ROWS = 1 << 14  # whose neighbours are looked for
 DOUBT = 3.0
 LARGEST_FACTOR = 2.0**30  # of an input; float32 then holds its fourth powers, and their reciprocals
 LEAST_DEVIATION = 1e-3  # of an input over its size; below, float32 does not resolve a ten-thousandth of the deviation
-ROUNDING = 64.0 * np.finfo(np.float64).eps  # of numbers that a formula adds up, over the largest of them
+ROUNDING = 8.0 * np.finfo(np.float64).eps  # of numbers that a formula adds up, over the largest of them
 SURE = 0.01  # standard errors that offset and scale are rounded by
 GOLDEN_RATIO = (math.sqrt(5.0) - 1.0) / 2.0
 

@@ -56,14 +56,14 @@ def problem_for_facts(run: Run) -> Iterator[tuple[Problem, str | None]]:
     """
     problem = run.search.problem
     has_facts = type(problem.task).report_points is not Task.report_points
-    if _makes_formulas(problem) or not (has_facts or problem.task.has_scaling()):
+    if makes_formulas(problem) or not (has_facts or problem.task.has_scaling()):
         yield problem, None
     else:
         with problem_here(run) as found:
             yield found
 
 
-def _makes_formulas(problem: Problem) -> bool:
+def makes_formulas(problem: Problem) -> bool:
     """Whether all programs of the vocabulary are formulas of real numbers."""
     known = problem.language.instruction_set
     return problem.task.has_scaling() and all(

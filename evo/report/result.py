@@ -21,12 +21,12 @@ from numpy.typing import NDArray
 from evo.errors import UserError
 from evo.evaluate import by_name
 from evo.evaluate.cpu import without_cpu_meaning
-from evo.language.expression import expression_of, infix, infix_line
+from evo.language.expression import Expression, expression_of, infix, infix_line
 from evo.language.program import format_program
 from evo.native.ptx_vm import VirtualMachine
 from evo.report.elites import program_lines
 from evo.report.pareto import front_of, why_no_front
-from evo.report.recompute import program_expression
+from evo.report.recompute import makes_formulas, program_expression, whole_expressions
 from evo.run.loaded_task import Problem
 from evo.run.run import save_search
 from evo.run.search import Search
@@ -49,7 +49,7 @@ class ProgramView:
     """
 
     def __init__(self, problem: Problem, words: NDArray[np.uint64]):
-        self.expression = infix(program_expression(problem, words))
+        self.expression = infix(_expressions(problem, words[None])[0])
         self.text = format_program(problem.language, words)
 
     def __repr__(self) -> str:
@@ -117,7 +117,8 @@ class Result:
     @cached_property
     def archive(self) -> pd.DataFrame:
         """The elites, sorted by cell: `cell`, `objective`, a column for each measure, also learned ones, `num_instructions`,
-        `generation`, `expression` and `program`, the text that `evo.language.program` describes.
+        `generation`, `expression`, which is the whole formula if the task scales, and `program`, the text that
+        `evo.language.program` describes.
         """
         import pandas as pd
 
@@ -130,7 +131,7 @@ class Result:
                 **dict(zip(problem.spanning, elites.latent.T, strict=False)),
                 "num_instructions": elites.num_instructions,
                 "generation": elites.generation,
-                "expression": [infix_line(program_expression(problem, words)) for words in elites.solution],
+                "expression": [*map(infix_line, _expressions(problem, elites.solution))],
                 "program": program_lines(problem.language, elites.solution),
             }
         )
@@ -242,6 +243,13 @@ class Result:
     def _check_not_empty(self) -> None:
         if not len(self._elites):
             raise UserError("the archive is empty: every program was rejected")
+
+
+def _expressions(problem: Problem, words: NDArray[np.uint64]) -> list[Expression]:
+    """The formulas of elites, `(num_elites, max_length)`; programs as they are where a scaling would take a backend."""
+    if makes_formulas(problem):
+        return whole_expressions(problem, words)
+    return [program_expression(problem, each) for each in words]
 
 
 def _history_row(metrics: dict[str, Any]) -> dict[str, Any]:

@@ -79,6 +79,17 @@ def test_what_a_search_shows_is_in_the_users_units():
     assert result.archive.objective.max() > 9.0
     shown = [*result.archive.expression, repr(result.program())]
     assert any("t - 1.7e9" in text for text in shown)
+    names = {
+        "t": 1.7e9 + seconds,
+        "sin": np.sin,
+        "cos": np.cos,
+        "sqrt": np.sqrt,
+        "exp2": np.exp2,
+        "log2": np.log2,
+        "tanh": np.tanh,
+    }
+    exec(result.program().expression, names)
+    np.testing.assert_allclose(names["f"], np.sin(seconds / 7.0), rtol=0, atol=1e-5)
     assert not any(re.search(r"\bt\b", text.replace("t - 1.7e9", "")) for text in shown)
 
 
