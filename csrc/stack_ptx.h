@@ -493,9 +493,9 @@ STACK_PTX_API StackPtxResult stack_ptx_compile_workspace_size(
 /* Compiles one program, in STACK_PTX_MODE_COMPATIBLE and without value numbering, to a stub and a NUL that
    bytes_written_out does not count. `instructions` and each routine end with a RETURN, or with the execution limit.
    `registers`, `routines` and `requests` may be NULL if there are none. Registers may have the names of a compiler's registers,
-   such as f1; the rest is as stack_ptx_check_name says. With a max_frame_depth of 0 the stub is empty, and only compiler_info
-   and bytes_written_out are read. Buffer and errors as for stack_ptx_emit and stack_ptx_lower. For many programs of one language,
-   prepare the language once and call those. */
+   such as f1; the rest is as stack_ptx_check_name says; the name of one that is neither read nor requested may be NULL. With a
+   max_frame_depth of 0 the stub is empty, and only compiler_info and bytes_written_out are read. Buffer and errors as for
+   stack_ptx_emit and stack_ptx_lower. For many programs of one language, prepare the language once and call those. */
 STACK_PTX_API StackPtxResult stack_ptx_compile(
     const StackPtxCompilerInfo* compiler_info, const StackPtxStackInfo* stack_info, const StackPtxInstruction* instructions,
     const StackPtxRegister* registers, size_t num_registers, const StackPtxInstruction** routines, size_t num_routines,

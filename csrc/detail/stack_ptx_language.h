@@ -432,16 +432,16 @@ static StackPtxResult stack_ptx__check_stack_info(const StackPtxStackInfo* info,
     return result;
 }
 
-/* stack_ptx_compile, whose languages are prepared late, takes any names that make PTX and does not compare them. */
+/* stack_ptx_compile, whose languages are prepared late, takes any names that make PTX, does not compare them, and needs none for
+   registers that are neither read nor requested. */
 static StackPtxResult stack_ptx__check_connections(const StackPtxLanguageInfo* info, int is_late) {
     const StackPtxStackInfo* stack_info = info->stack_info;
     size_t i, k;
     for (i = 0; i < info->num_registers; ++i) {
         const StackPtxRegister* one = &info->registers[i];
-        if (one->name == NULL) return STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);
         if (one->stack_idx >= stack_info->num_stacks) return STACK_PTX__ERROR(STACK_PTX_ERROR_STACK_IDX_OUT_OF_BOUNDS);
         if (is_late) {
-            if (ptx_text__identifier_length(one->name) == 0 || stack_ptx__is_temporary(one->name))
+            if (one->name != NULL && (ptx_text__identifier_length(one->name) == 0 || stack_ptx__is_temporary(one->name)))
                 return STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);
             continue;
         }
@@ -456,8 +456,10 @@ static StackPtxResult stack_ptx__check_connections(const StackPtxLanguageInfo* i
             }
         }
     }
-    for (i = 0; i < info->num_requests; ++i)
+    for (i = 0; i < info->num_requests; ++i) {
         if (info->requests[i] >= info->num_registers) return STACK_PTX__ERROR(STACK_PTX_ERROR_REGISTER_IDX_OUT_OF_BOUNDS);
+        if (info->registers[info->requests[i]].name == NULL) return STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);
+    }
     for (i = 0; i < info->num_routines; ++i)
         if (info->routines[i] == NULL && (info->routine_lengths == NULL || info->routine_lengths[i] > 0))
             return STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);

@@ -376,6 +376,7 @@ static StackPtxResult stack_ptx__run_word(const StackPtxLanguage* language, Stac
             break;
         case STACK_PTX_INSTRUCTION_TYPE_INPUT:
             if (payload >= language->num_registers) return STACK_PTX_ERROR_REGISTER_IDX_OUT_OF_BOUNDS;
+            if (language->registers[payload].name == NULL) return STACK_PTX_ERROR_INVALID_VALUE;
             if (payload >= language->num_input_rows) {
                 is_within_limit = stack_ptx__run_late_input(language, work, payload);
             } else if (input->op_kinds[payload] == STACK_PTX__OP_UNPREPARED) {

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass, field, replace
@@ -116,16 +117,16 @@ Outcome: TypeAlias = Compiled | CompileFailure
 Fulfil: TypeAlias = Callable[[CompileRequest], Outcome]
 
 
-class CompileExecutor(Executor):
+class CompileExecutor(Executor, ABC):
     """Where requests are fulfilled: an executor of concurrent.futures.
 
     Its futures raise TimeoutError after a time limit and BrokenExecutor after the death of a process.
     """
 
     @property
+    @abstractmethod
     def num_workers(self) -> int:
         """Requests that it fulfils at once, now."""
-        raise NotImplementedError
 
     def trusts(self, maker: str) -> bool:
         """Whether cubins of this maker (`Compiled.maker`) may be used, and kept for later."""

@@ -138,6 +138,31 @@ TEST(test_compile_takes_the_names_of_a_compilers_registers) {
     free(workspace);
 }
 
+/* Templates of registers are filled stub by stub. */
+TEST(test_compile_needs_names_only_of_registers_that_are_read_or_requested) {
+    static const StackPtxRegister of_template[] = {{NULL, F32}, {"x", F32}, {"y", F32}, {NULL, F32}};
+    static const StackPtxInstruction words[] = {INPUT(1), RETURN};
+    static const StackPtxInstruction reads[] = {INPUT(0), INPUT(1), RETURN};
+    static const size_t named[] = {2}, unnamed[] = {2, 3};
+    char text[64];
+    size_t num_bytes = 0, length = 0;
+    void* workspace;
+    CHECK_RESULT(stack_ptx_compile_workspace_size(&compiler_info, &stack_info, &num_bytes), SUCCESS);
+    workspace = malloc(num_bytes);
+    CHECK(workspace != NULL);
+#define COMPILE(program, requests, count)                                                                                    \
+    stack_ptx_compile(                                                                                                       \
+        &compiler_info, &stack_info, program, of_template, 4, NULL, 0, requests, count, 100, workspace, num_bytes, text, 64, \
+        &length                                                                                                              \
+    )
+    CHECK_RESULT(COMPILE(words, named, 1), SUCCESS);
+    CHECK_TEXT(text, "{\nmov.f32 %y, %x;\n}");
+    CHECK_RESULT(COMPILE(words, unnamed, 2), ERROR_INVALID_VALUE);
+    CHECK_RESULT(COMPILE(reads, named, 1), ERROR_INVALID_VALUE);
+#undef COMPILE
+    free(workspace);
+}
+
 TEST(test_compile_does_not_write_missing_requests_however_many) {
     static size_t requests[5000];
     static const StackPtxInstruction words[] = {INPUT(A), INPUT(IN_U32), RETURN};

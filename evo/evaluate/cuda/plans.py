@@ -6,6 +6,7 @@ kernels.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
@@ -52,7 +53,7 @@ class DeviceInputs:
             self._device.free(buffer)
 
 
-class Plan:
+class Plan(ABC):
     """What a lane's packs compute.
 
     Attributes:
@@ -68,30 +69,30 @@ class Plan:
         self._task = task
         self.inputs = inputs
 
+    @abstractmethod
     def result_bytes(self, num_programs: int) -> int:
         """Bytes of results that come back to this machine."""
-        raise NotImplementedError
 
     def scratch_bytes(self, num_programs: int) -> int:
         """Further bytes that the kernels use on the device."""
         return 0
 
-    def prepare(self, device: Device, module: Any, results: int, scratch: int, stream: Any) -> None:
+    def prepare(self, device: Device, module: Any, results: int, scratch: int, stream: Any) -> None:  # noqa: B027 - may do nothing
         """Queues what comes before the kernels; `results` and `scratch` are addresses."""
 
+    @abstractmethod
     def launch(self, device: Device, loaded: Any, module: Any, results: int, scratch: int, stream: Any) -> None:
         """Starts a loaded module's kernels."""
-        raise NotImplementedError
 
+    @abstractmethod
     def score(self, host: NDArray[np.uint8], num_instructions: NDArray[np.int32]) -> Evaluation:
         """The scores of a module's programs from its results on this machine, `(result_bytes,)`."""
-        raise NotImplementedError
 
     def close(self) -> None:
         """Frees what the plan holds on the device, and ends its processes."""
         self.abandon()
 
-    def abandon(self) -> None:
+    def abandon(self) -> None:  # noqa: B027 - may have none
         """Ends its processes. Leaves a device alone that has failed."""
 
 
