@@ -1,4 +1,4 @@
-"""The instructions that programs may use, as a table: name, types, meaning, backends, cost.
+"""The instructions that programs may use, as a table: name, types, meaning, backends, cost on CPU and GPU.
 
 Owns what `evo instructions` prints. Needs no task and no run.
 """
@@ -13,14 +13,16 @@ from evo.report.table import table
 _HEADING = """\
 # Operands are a, b, c and d; a is on top of its stack.
 # Cost: nanoseconds a point on one core of this CPU, measured now.
+# Slots: of the four in a clock of a multiprocessor of {target}, those that a warp takes.
 """
 
 
-def describe_instructions(instruction_set: InstructionSet, names: list[str], word: str | None) -> str:
+def describe_instructions(instruction_set: InstructionSet, names: list[str], word: str | None, target: str) -> str:
     """A table of instructions in the order of `names`.
 
     Args:
         names: of the set's instructions, those to choose from.
+        target: architecture of the GPU, such as `sm_90`.
         word: only those whose name or meaning contains it, in upper or lower case; None: all.
 
     Raises:
@@ -31,11 +33,13 @@ def describe_instructions(instruction_set: InstructionSet, names: list[str], wor
     if not found:
         raise UserError(f"no instruction has {word!r} in its name or meaning; {did_you_mean(str(word), names)}")
     costs = instruction_costs(instruction_set, [instruction.name for instruction in found])
-    rows = [("name", "operands -> results", "runs on", "cost", "computes")]
+    rows = [("name", "operands -> results", "runs on", "cost", "slots", "computes")]
     for i in found:
         runs_on, cost = ("CPU, GPU", f"{costs[i.name]:.2f}") if i.name in costs else ("GPU", "-")
-        rows.append((i.name, _signature(instruction_set, i), runs_on, cost, i.semantics.meaning))
-    return _HEADING + table(rows)
+        slots = i.semantics.slots_on(target)
+        slots_text = "-" if slots is None else f"{slots:g}"
+        rows.append((i.name, _signature(instruction_set, i), runs_on, cost, slots_text, i.semantics.meaning))
+    return _HEADING.format(target=target) + table(rows)
 
 
 def _signature(instruction_set: InstructionSet, instruction: Instruction) -> str:

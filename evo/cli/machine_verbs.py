@@ -10,6 +10,7 @@ import click
 
 from evo.cli import terminal
 from evo.cli.terminal import PATH, verb, view, warn
+from evo.compile.targets import ASSEMBLED
 from evo.errors import UserError
 from evo.exit_codes import EXIT_CHECK_FAILED
 from evo.storage.files import exists
@@ -39,8 +40,18 @@ def doctor(test: bool, measure: bool) -> None:
 @click.argument("word", required=False)
 @click.option("--config", "config", metavar="CONFIG", type=terminal.CONFIG_PATH, help="Only the vocabulary of this config.")
 @click.option("--instruction-set", metavar="SET", help="default, wide, or a JSON file.  [default: default]")
+@click.option(
+    "--target",
+    type=click.Choice([f"sm_{number}" for number in ASSEMBLED]),
+    metavar="SM",
+    default="sm_90",
+    show_default=True,
+    help="Architecture of the GPU, for slots.",
+)
 @terminal.set_option("Override a key of --config.")
-def instructions(word: str | None, config: Path | None, instruction_set: str | None, overrides: tuple[str, ...]) -> None:
+def instructions(
+    word: str | None, config: Path | None, instruction_set: str | None, target: str, overrides: tuple[str, ...]
+) -> None:
     """List the instructions that programs may use.
 
     With WORD, those that have it in their name or meaning.
@@ -64,7 +75,7 @@ def instructions(word: str | None, config: Path | None, instruction_set: str | N
         chosen = open_instruction_set(program.instruction_set)
         names = list(program.vocabulary.instructions)
         check_names(chosen, names, "program.vocabulary.instructions")
-    click.echo(describe_instructions(chosen, names, word), nl=False)
+    click.echo(describe_instructions(chosen, names, word, target), nl=False)
 
 
 @verb()

@@ -29,6 +29,12 @@ stand in other sets too, but `vm`, `derivative` and `code` are compiled in: only
     code         what exported Python and C compute: see evo.language.definitions; the key `helpers` has functions that it shares
     infix        how people write it; it is also read back from formulas. formula: what is only read
     sympy        how SymPy writes it, if not as people do
+    slots        issue slots that it takes of a warp, of the four in a clock of a multiprocessor: a number, or numbers by the
+                 architecture from which on each holds. The machine instructions are nvPTXCompiler 13's, by disassembly; each
+                 takes 128 / results in a clock, by the CUDA C++ Programming Guide, "Throughput of Native Arithmetic
+                 Instructions": of a multiprocessor f32 add, multiply and fma 128 (64 before 8.6), integers, logic, shifts and
+                 comparisons 64, special functions, bit counts and conversions 16. The guide does not name choices and
+                 permutations, here 64, nor conversions from integers on the unit of integers (from 8.6 on), here 64
     function     its name among the functions of regression, and `weight`: how often it is drawn by default
 
 Owns sets and what refers to what in them; description.py has the keys of the JSON. Knows nothing of programs, tasks or search;

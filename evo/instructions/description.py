@@ -47,6 +47,15 @@ def _power(text: str) -> float:
     return math.pow(float(base), float(exponent or 1))
 
 
+def _by_architecture(slots: Any) -> Any:
+    return {OLDEST: slots} if isinstance(slots, int | float) else slots
+
+
+OLDEST = "sm_75"  # the oldest architecture that programs are compiled for
+
+_Architecture = Annotated[str, StringConstraints(pattern=r"^sm_[1-9][0-9]{1,2}$")]
+
+
 class Semantics(_Strict):
     """What is known of an instruction: the keys of its row, empty where it does not have them. meaning: in one line of words."""
 
@@ -60,6 +69,13 @@ class Semantics(_Strict):
     sympy: str = ""
     function: str = ""
     weight: float = 0.0
+    slots: Annotated[dict[_Architecture, Annotated[float, Field(ge=0.0)]], BeforeValidator(_by_architecture)] = {}
+
+    def slots_on(self, target: str) -> float | None:
+        """Issue slots of a warp on a target such as `sm_89`; None: unknown."""
+        numbers = {int(name.removeprefix("sm_")): slots for name, slots in self.slots.items()}
+        older = [number for number in numbers if number <= int(target.removeprefix("sm_"))]
+        return numbers[max(older)] if older else None
 
     @property
     def is_coarse(self) -> bool:

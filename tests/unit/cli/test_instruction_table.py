@@ -16,10 +16,12 @@ def table(*arguments: str) -> dict[str, list[str]]:
     """Name -> the other columns."""
     result = CliRunner().invoke(main, ["instructions", *map(str, arguments)], catch_exceptions=False)
     assert result.exit_code == 0, result.output
-    operands, cost, columns, *lines = result.stdout.splitlines()
+    operands, cost, slots, columns, *lines = result.stdout.splitlines()
     assert operands == "# Operands are a, b, c and d; a is on top of its stack."
     assert cost == "# Cost: nanoseconds a point on one core of this CPU, measured now."
-    starts = [columns.index(name) for name in ("name", "operands", "runs on", "cost", "computes")]
+    target = arguments[arguments.index("--target") + 1] if "--target" in arguments else "sm_90"
+    assert slots == f"# Slots: of the four in a clock of a multiprocessor of {target}, those that a warp takes."
+    starts = [columns.index(name) for name in ("name", "operands", "runs on", "cost", "slots", "computes")]
     rows = [[line[start:end].strip() for start, end in zip(starts, [*starts[1:], None], strict=True)] for line in lines]
     return {name: rest for name, *rest in rows}
 
@@ -27,9 +29,17 @@ def table(*arguments: str) -> dict[str, list[str]]:
 def test_all_of_the_default_set_is_listed():
     rows = table()
     assert len(rows) == 38
-    types, backends, _, meaning = rows["selp_f32"]
-    assert (types, backends, meaning) == ("f32 f32 pred -> f32", "CPU, GPU", "select: a if c is true, else b")
-    assert rows["cvt_rna_tf32_f32"][:3] == ["f32 -> tf32", "GPU", "-"]
+    types, backends, _, slots, meaning = rows["selp_f32"]
+    assert (types, backends, slots, meaning) == ("f32 f32 pred -> f32", "CPU, GPU", "2", "select: a if c is true, else b")
+    assert rows["cvt_rna_tf32_f32"][:4] == ["f32 -> tf32", "GPU", "-", "6"]
+
+
+def test_slots_are_those_of_the_target():
+    """CUDA C++ Programming Guide: a multiprocessor adds 64 f32 in a clock up to 8.0, 128 from 8.6 on; tf32 begins with 8.0."""
+    shown = {target: {name: row[3] for name, row in table("--target", target, "f32").items()} for target in ("sm_75", "sm_89")}
+    names = ("add_ftz_f32", "min_ftz_f32", "ex2_approx_ftz_f32", "cvt_rna_tf32_f32")
+    assert [shown["sm_75"][name] for name in names] == ["2", "2", "8", "-"]
+    assert [shown["sm_89"][name] for name in names] == ["1", "2", "8", "6"]
 
 
 def test_cost_is_the_time_that_a_point_adds_to_each_copy(monkeypatch):
@@ -58,8 +68,8 @@ def test_a_set_without_floats_has_costs(tmp_path):
     description = {"abi_version": 1, "stack_types": stacks, "arg_types": types, "instructions": [row]}
     path = tmp_path / "integers.json"
     path.write_text(json.dumps(description))
-    [(types, backends, cost, _)] = table("--instruction-set", path).values()
-    assert (types, backends) == ("u32 u32 -> u32", "CPU, GPU")
+    [(types, backends, cost, slots, _)] = table("--instruction-set", path).values()
+    assert (types, backends, slots) == ("u32 u32 -> u32", "CPU, GPU", "2")  # the slots of the library's add.u32
     assert float(cost) >= 0.0
 
 
