@@ -205,10 +205,6 @@ class CompilePool(CompileExecutor):
             for worker in list(pool._pool_manager.worker_manager.workers.values()):  # noqa: SLF001 - there is no public way
                 worker.kill()
 
-    def __exit__(self, exception_type: type[BaseException] | None, *_: object) -> None:
-        # After an exception, such as Ctrl-C, nobody waits for the results.
-        self.shutdown(cancel_futures=exception_type is not None)
-
 
 def _manager_of(pool: pebble.ProcessPool) -> threading.Thread:
     """The thread that replaces a pool's workers. It ends with the pool."""

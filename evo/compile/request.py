@@ -140,6 +140,10 @@ class CompileExecutor(Executor, ABC):
         """Has a worker fulfil a request by a function such as `compile_request`."""
         return self.submit(function, request)
 
+    def __exit__(self, exception_type: type[BaseException] | None, *_: object) -> None:
+        # After an exception, such as Ctrl-C, nobody waits for the results.
+        self.shutdown(cancel_futures=exception_type is not None)
+
 
 class InLine(CompileExecutor):
     """Fulfils a request when it is submitted, on the calling thread."""

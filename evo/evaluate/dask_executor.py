@@ -118,10 +118,6 @@ class DaskExecutor(CompileExecutor):
             self._thread.join()
             self._opened.close()
 
-    def __exit__(self, exception_type: type[BaseException] | None, *_: object) -> None:
-        # After an exception, such as Ctrl-C, nobody waits for the results.
-        self.shutdown(cancel_futures=exception_type is not None)
-
     def _submit(self, *call: Any) -> Future[Any]:
         future: Future[Any] = Future()
         with self._lock:

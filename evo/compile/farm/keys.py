@@ -76,10 +76,11 @@ class RunKeys:
 
     def ban(self, public: str) -> None:
         """Lets a worker in no more: in this process, and in later ones where its file can be renamed."""
-        name = self.workers().get(public)
         self._banned.add(public)
-        with suppress(OSError):
-            (self._workers / f"{name}.public").rename(self._workers / f"{name}.banned")
+        for path in self._workers.glob("*.public"):
+            with suppress(OSError, UserError):
+                if _read_key(path).decode() == public:
+                    path.rename(path.with_suffix(".banned"))
 
     def _changed_ns(self) -> int:
         try:

@@ -171,10 +171,6 @@ class CompileFarm(CompileExecutor):
                 pool.shutdown(cancel_futures=cancel_futures)
         atexit.unregister(self.shutdown)
 
-    def __exit__(self, exception_type: type[BaseException] | None, *_: object) -> None:
-        # After an exception, such as Ctrl-C, nobody waits for the results.
-        self.shutdown(cancel_futures=exception_type is not None)
-
     def _command(self, command: Callable[[], None]) -> None:
         """Has the farm's thread call this."""
         self._commands.append(command)

@@ -162,6 +162,7 @@ def test_a_broken_file_keeps_no_other_worker_out_and_is_told_once(tmp_path, capl
 def test_a_worker_that_is_banned_stays_banned(tmp_path):
     run, worker = make_keys(tmp_path, "worker")
     ours, public = RunKeys(run), zmq.curve_public(WorkerKeys.read(worker).secret).decode()
+    (run / "workers" / "twin.public").write_text(public)
     assert ours.workers() == {public: "worker"} and not ours.have_changed()
     ours.ban(public)
     assert ours.have_changed()
