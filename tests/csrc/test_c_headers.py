@@ -110,7 +110,7 @@ def test_debug_switch_turns_an_error_into_an_assert_at_its_place(tmp_path, place
         *(tmp_path, "gcc", "c99"),
         f"#define {library}_DEBUG\n#define {header.upper()}_IMPLEMENTATION\n#include <{header}.h>\n"
         "#include <ast_ptx.h>\nstatic const AstPtxInstruction program[] = {ast_ptx_encode_input(0), ast_ptx_encode_return};\n"
-        f"int main(void) {{\n    float value = 0.0f;\n    return ({call}) + (int)value + (int)program[0].aux;\n}}\n",
+        f"int main(void) {{\n    float value = 0.0f;\n    return (int)({call}) + (int)value + (int)program[0].aux;\n}}\n",
     )
     done = subprocess.run([program], capture_output=True, text=True, check=False)
     assert done.returncode == -6  # SIGABRT
