@@ -76,7 +76,7 @@ class _Search:
 
     def without_instructions(self, current: Batch) -> Batch:
         while (graph := graph_of(self.language, current.words[0])) is not None:
-            rows = (changed.words(self.language, current.words.shape[1]) for changed in self._without_one(graph))
+            rows = (changed.words(self.language, current.words.shape[1]) for changed in without_one(self.language, graph))
             tried = self._analyze(row for row in rows if row is not None)
             tried = tried[tried.num_instructions < current.num_instructions[0]]
             best = self._best(tried, tried.num_instructions)
@@ -116,21 +116,6 @@ class _Search:
         rewritten = self._analyze([row])
         return rewritten if np.array_equal(rewritten.hashes, current.hashes) else current
 
-    def _without_one(self, graph: Graph) -> Iterator[Graph]:
-        """All graphs in which something simpler stands in the place of an instruction."""
-        stacks = self.language.instruction_set.stacks
-        for index in graph.instructions():
-            stack = graph.nodes[index].stack
-            for other in graph.needed_by(index):
-                if graph.nodes[other].stack == stack:
-                    yield graph.replaced(index, other)
-            inputs = self.language.registers[: len(self.language.inputs)]
-            leaves = [Node(NodeKind.INPUT, number, kind) for number, (_, kind) in enumerate(inputs) if kind == stack]
-            if stacks[stack].constant_type == "f32":
-                leaves += [Node(NodeKind.CONSTANT, int(np.float32(value).view(np.uint32)), stack) for value in _PLAIN]
-            for leaf in leaves:
-                yield graph.replaced(index, leaf)
-
     def _constants(self, words: NDArray[np.uint64]) -> list[np.uint64]:
         """The words of f32 constants, each once, in the order of the program."""
         stacks = self.language.instruction_set.stacks
@@ -155,6 +140,22 @@ class _Search:
             return None
         order = np.lexsort((enough, -scores.objective[enough], cost[rows][enough]))
         return tried[rows[enough[order[:1]]]]
+
+
+def without_one(language: Language, graph: Graph) -> Iterator[Graph]:
+    """All graphs in which something simpler stands in the place of an instruction."""
+    stacks = language.instruction_set.stacks
+    for index in graph.instructions():
+        stack = graph.nodes[index].stack
+        for other in graph.needed_by(index):
+            if graph.nodes[other].stack == stack:
+                yield graph.replaced(index, other)
+        inputs = language.registers[: len(language.inputs)]
+        leaves = [Node(NodeKind.INPUT, number, kind) for number, (_, kind) in enumerate(inputs) if kind == stack]
+        if stacks[stack].constant_type == "f32":
+            leaves += [Node(NodeKind.CONSTANT, int(np.float32(value).view(np.uint32)), stack) for value in _PLAIN]
+        for leaf in leaves:
+            yield graph.replaced(index, leaf)
 
 
 def _num_digits(value: np.float32) -> int:

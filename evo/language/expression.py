@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from evo.instructions.description import Semantics
 from evo.language.program import Language
+from evo.language.simple_numbers import F32_STEP, F64_STEP, exact_text
 from evo.native.stack_ptx import NO_VALUE, NodeKind
 
 REAL = "real"  # type of a number that is computed in float64 and has no PTX type
@@ -236,7 +237,8 @@ _C_WORDS = frozenset(
 
 # ---- people and SymPy ------------------------------------------------------------------------------------------------------
 
-SYMPY_NAMES = ("Abs", "Add", "Float", "Lt", "Max", "Min", "Mul", "Piecewise", "Pow", "cos", "log", "sin", "sqrt", "tanh")
+_SYMPY_NUMBERS = ("E", "Float", "Integer", "Rational", "pi")
+SYMPY_NAMES = (*_SYMPY_NUMBERS, "Abs", "Add", "Lt", "Max", "Min", "Mul", "Piecewise", "Pow", "cos", "log", "sin", "sqrt", "tanh")
 
 
 def plain_constant(type_name: str, bits: int) -> str:
@@ -268,9 +270,10 @@ def short_number(number: float) -> str:
 def _sympy_constant(type_name: str, bits: int) -> str:
     text = plain_constant(type_name, bits)
     if type_name in ("f32", REAL):
-        if not np.isfinite(float(text)):
+        value = float(text)
+        if not np.isfinite(value):
             raise Unsupported(f"the constant {text}")
-        return f"Float('{text}')"
+        return exact_text(value, (F32_STEP if type_name == "f32" else F64_STEP) * abs(value)) or f"Float('{text}')"
     return text
 
 

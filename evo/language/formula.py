@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from evo.instructions import Instruction, InstructionSet
 from evo.instructions.description import Semantics
 from evo.language.expression import CAST, REAL, Expression, Value, number_of, short_number
+from evo.language.simple_numbers import meant_number
 from evo.native.stack_ptx import NodeKind
 
 # Name -> (offset, scale): a number in the user's units is offset + scale * the program's.
@@ -46,8 +47,9 @@ _WITHOUT_CALL = {"fma(a, b, c)": "a*b + c"}  # NumPy has no fma
 def formula_of(program: Expression, inputs: Scaling, outputs: Scaling) -> Expression:
     """The formula that a program stands for.
 
-    Constants are the shortest decimals that float32 reads as the program's, and functions are those of real numbers. A program
-    with instructions that have no such function stays one of PTX, and casts stand between it and the scalings.
+    Constants are simple numbers such as pi/4 or the shortest decimals that float32 reads as the program's, and functions are
+    those of real numbers. A program with instructions that have no such function stays one of PTX, and casts stand between it and
+    the scalings.
     """
     values: list[Value] = []
     is_real = has_real_form(program)
@@ -84,7 +86,7 @@ def formula_of(program: Expression, inputs: Scaling, outputs: Scaling) -> Expres
                 place = apply("a/b", place, number(scale))
             places.append(place if is_real else cast(place, "f32"))
         elif is_real and value.type == "f32" and value.kind == NodeKind.CONSTANT:
-            places.append(number(float(str(np.uint32(value.bits).view(np.float32)))))
+            places.append(number(meant_number(np.uint32(value.bits).view(np.float32))))
         elif is_real:
             places.append(put(replace(value, type=REAL if value.type == "f32" else value.type, ptx="", operands=operands)))
         else:

@@ -52,7 +52,10 @@ class Graph:
         if isinstance(by, Node):
             return Graph((*self.nodes[:index], by, *self.nodes[index + 1 :]), self.results)
         nodes = tuple(
-            replace(node, operands=tuple(by if operand == index else operand for operand in node.operands)) for node in self.nodes
+            replace(node, operands=tuple(by if operand == index else operand for operand in node.operands))
+            if index in node.operands
+            else node
+            for node in self.nodes
         )
         return Graph(nodes, tuple(by if result == index else result for result in self.results))
 

@@ -143,7 +143,6 @@ class SymbolicRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  #
             elites = self._search(config, task, earlier)
             if len(elites):
                 words = elites.solution[:, : int(program_lengths(elites.solution).max()) + 1]
-                self._elites = words if self.warm_start else self._elites
                 words = words[_front(elites)]
             else:
                 warnings.warn("no formula was accepted; the mean of y predicts", ConvergenceWarning, stacklevel=2)
@@ -269,6 +268,11 @@ class SymbolicRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  #
                 search.insert(words, self.n_generations_)
             for _ in search.generations():
                 pass
+            search.tidy()
+            if self.warm_start:
+                found = [search.archived(), search.elites()]
+                _, rows = np.unique(np.concatenate([each.hash for each in found]), axis=0, return_index=True)
+                self._elites = np.concatenate([each.solution for each in found])[np.sort(rows)]
         self.n_evaluations_ = search.counters.evaluations
         self.n_generations_ += search.counters.generations
         return search.elites()

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from evo.errors import UserError
 from evo.native.stack_ptx import check_name
+from evo.regression.simple_scaling import simple_scaling
 from evo.sums import Regression
 from evo.task import Programs, Scores, Task
 
@@ -187,6 +188,7 @@ class RegressionTask(Task):
 
     def scaling(self, outputs: dict[str, NDArray[Any]]) -> dict[str, tuple[NDArray[Any], NDArray[Any]]]:
         """Output -> (offset, scale), `(batch_size,)` each: the formula that fits the target best is `offset + scale * output`.
+        Both have just the digits that the data support.
 
         Args:
             outputs: at `points()`.
@@ -211,8 +213,13 @@ class RegressionTask(Task):
         slope = np.average((y - mean_y) * (t - mean_t), weights=w) / variance
         error = np.average((t - mean_t - slope * (y - mean_y)) ** 2, weights=w) * (w**2).sum() / w.sum() ** 2
         rounding = ROUNDING * max(1.0, abs(self._mean) / self._deviation, abs(slope) * np.abs(y).max())
+        scale = self._deviation * slope
+        offset = self._mean + self._deviation * mean_t - scale * mean_y
+        simple = simple_scaling(y, self._mean + self._deviation * t, w, offset, scale, self._deviation * math.sqrt(error))
+        if simple:
+            return simple
         allowed = self._deviation * (SURE * math.sqrt(error) + rounding)
-        scale = _shortest(self._deviation * slope, allowed / math.sqrt(variance))
+        scale = _shortest(scale, allowed / math.sqrt(variance))
         return _shortest(self._mean + self._deviation * mean_t - scale * mean_y, allowed), scale
 
     def report_points(self) -> dict[str, NDArray[Any]]:

@@ -284,6 +284,8 @@ def carry_out(
             journal.append_metrics(metrics_row(search, generation, save_s))
             is_interrupted = interrupted(generation)
             reason = search.stop_reason or ("interrupted" if is_interrupted else None)
+            if reason:
+                search.tidy()
             save_s = save(bool(reason))
             on_generation(generation, search.elapsed_s)  # saved before: whoever watches may be gone
             if reason:

@@ -24,6 +24,7 @@ from evo.run.loaded_task import Problem
 from evo.search.archives import make_archive, make_layout
 from evo.search.archives.elites import Elites
 from evo.search.archives.layout import Layout
+from evo.search.emitter import TIDY
 from evo.search.lineage_records import NONE
 from evo.search.row_threads import RowThreads
 from evo.search.state import Arrays, Counters, part
@@ -53,11 +54,17 @@ class SearchView(ABC):
 
     @abstractmethod
     def elites(self) -> Elites:
-        """All elites, sorted by cell."""
+        """All elites, sorted by cell: those of the archive, at its end with tidy ones (`evo.run.tidying`)."""
+
+    @abstractmethod
+    def archived(self) -> Elites:
+        """Those of the archive, which the search goes on with."""
 
     @abstractmethod
     def record_numbers(self) -> NDArray[np.int64]:
-        """The numbers of the elites' records (`evo.search.lineage`), in the order of `elites`; NONE of those that have none."""
+        """The numbers of the elites' records (`evo.search.lineage`), in the order of `elites`; NONE of those that have none. That
+        of a tidy one is its parent's.
+        """
 
     @abstractmethod
     def archive_arrays(self) -> Arrays:
@@ -102,7 +109,7 @@ class SearchView(ABC):
     @property
     def is_finished(self) -> bool:
         """Whether a stop is reached already."""
-        return self.stop_reached(max(self.elites().objective, default=float("-inf"))) is not None
+        return self.stop_reached(max(self.archived().objective, default=float("-inf"))) is not None
 
     def stop_reached(self, best_objective: float) -> str | None:
         """The stop of the config that is reached, or None."""
@@ -142,24 +149,34 @@ class SavedSearch(SearchView):
         """As of `SearchView`. Made when first asked for."""
         archive = make_archive_of(self.problem, self.archive_arrays())
         try:
-            archive.restore(self.elites())
+            archive.restore(self.archived())
         except ValueError as error:
             raise UserError(f"search.archive: the checkpoint does not fit: {error}") from error
         return archive
 
     def elites(self) -> Elites:
         """As of `SearchView`."""
+        tidy = self.part("tidy.")
+        return Elites.of(tidy) if tidy else self.archived()
+
+    def archived(self) -> Elites:
+        """As of `SearchView`."""
         return Elites.of(self.part("elites."))
 
     def record_numbers(self) -> NDArray[np.int64]:
         """As of `SearchView`."""
-        cells = self.elites().cell
+        cells = recorded_cells(self.elites())
         known = self.arrays.get("ancestry.archive")
         return np.full(len(cells), NONE, np.int64) if known is None else known[cells]
 
     def archive_arrays(self) -> Arrays:
         """As of `SearchView`."""
         return self.part("archive.")
+
+
+def recorded_cells(elites: Elites) -> NDArray[np.int64]:
+    """The cells of the archive whose records tell how elites came about."""
+    return np.where(elites.operator == TIDY, elites.parents[:, 0], elites.cell)
 
 
 def row_threads_of(problem: Problem) -> RowThreads:

@@ -26,8 +26,9 @@ from evo.native.vary import Variation
 from evo.run.initial_programs import read_initial, with_digest
 from evo.run.learning import make_learned_measures, make_prescreen
 from evo.run.loaded_task import Problem
-from evo.run.saved_search import SavedSearch, SearchView, make_archive_of, row_threads_of, variation_of
+from evo.run.saved_search import SavedSearch, SearchView, make_archive_of, recorded_cells, row_threads_of, variation_of
 from evo.run.task_identity import declarations
+from evo.run.tidying import tidied
 from evo.search.archives.elites import Elites
 from evo.search.emitter import RANDOM, Emitter, ProgramEmitter, no_origin
 from evo.search.lineage import Lineage
@@ -35,7 +36,7 @@ from evo.search.lineage_records import Records, joined
 from evo.search.map_elites import Generation, MapElites, Tuning
 from evo.search.memory import HashMemory
 from evo.search.restarts import Restarts
-from evo.search.state import Arrays, Counters, SearchState
+from evo.search.state import Arrays, Counters, SearchState, with_prefix
 
 if TYPE_CHECKING:
     from evo.evaluate.calibration import Calibration
@@ -75,6 +76,7 @@ class Search(SearchView):
         self.elapsed_s = saved.elapsed_s if saved else 0.0
         self.quarantine: dict[bytes, tuple[FailureKind, str]] = dict(problem.quarantine)
         self.stop_reason: str | None = None
+        self._tidied: Elites | None = None
         self._row_threads = row_threads_of(problem)
         config = problem.config
         self._archive = saved.archive if saved else make_archive_of(problem, {})
@@ -131,11 +133,19 @@ class Search(SearchView):
 
     def elites(self) -> Elites:
         """As of `SearchView`."""
+        return self.archived() if self._tidied is None else self._tidied
+
+    def archived(self) -> Elites:
+        """As of `SearchView`."""
         return self.archive.elites()
 
     def record_numbers(self) -> NDArray[np.int64]:
         """As of `SearchView`."""
-        return self.lineage.numbers(self.archive.elites().cell)
+        return self.lineage.numbers(recorded_cells(self.elites()))
+
+    def tidy(self) -> None:
+        """Has `elites` give tidy ones, until the search goes on."""
+        self._tidied = tidied(self.problem, self.archived(), self.archive.index_of, self.counters)
 
     def archive_arrays(self) -> Arrays:
         """As of `SearchView`."""
@@ -147,6 +157,7 @@ class Search(SearchView):
         Raises:
             DeviceFailure: the device failed. The programs at fault are in quarantine.
         """
+        self._tidied = None
         start_s = time.monotonic() - self.elapsed_s
         self.stop_reason = self.stop_reached(self.archive.best_objective)
         if self.stop_reason:
@@ -246,7 +257,9 @@ class Search(SearchView):
             "quarantine": {key.hex(): {"kind": kind, "log": log} for key, (kind, log) in sorted(self.quarantine.items())},
         }
         is_to_come = len(self._given) and not self.counters.generations
-        return meta, {**({"initial.words": self._given} if is_to_come else {}), **self.state.arrays()}
+        given = {"initial.words": self._given} if is_to_come else {}
+        tidy = {} if self._tidied is None else with_prefix("tidy.", self._tidied.arrays())
+        return meta, {**given, **tidy, **self.state.arrays()}
 
     def _put_in_quarantine(self, failures: Sequence[Failure]) -> None:
         for failure in failures:

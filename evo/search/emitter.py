@@ -21,6 +21,7 @@ from evo.search.row_threads import RowThreads
 
 RANDOM = -1  # operator code of a random program
 GIVEN = -2  # of a program that generation 0 was told of
+TIDY = -3  # of what a search hands over in the place of an elite
 
 INITIAL = "initial"  # stands for an emitter where programs have none: in generation 0, at a start, and while there are no elites
 

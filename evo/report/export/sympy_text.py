@@ -6,6 +6,7 @@ flushing or PTX's rules for NaN. Knows nothing of archives.
 
 from __future__ import annotations
 
+import math
 import re
 from functools import partial, reduce
 from typing import Any
@@ -50,7 +51,9 @@ def shortened(formula: Expression, expression: Any, precision: int | None) -> An
     if precision is None:
         return expression
     sympy, kept = _sympy(), {abs(number) for number in moves(formula).values()}
-    numbers = {each: sympy.Float(each, precision) for each in expression.atoms(sympy.Float) if abs(float(each)) not in kept}
+    floats = {each: abs(float(each)) for each in expression.atoms(sympy.Float)}  # SymPy may have added an offset to one
+    is_kept = {each: any(math.isclose(number, move, rel_tol=1e-3) for move in kept) for each, number in floats.items()}
+    numbers = {each: sympy.Float(each, precision) for each in floats if not is_kept[each]}
     with _as_written():
         return expression.xreplace(numbers)
 

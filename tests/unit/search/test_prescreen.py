@@ -17,6 +17,7 @@ from evo.search.state import Counters
 
 from .conftest import SteppedSearch
 
+NUM_FEATURES = 3
 DEAR = 1000.0
 
 

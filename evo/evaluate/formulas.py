@@ -1,0 +1,160 @@
+"""What a program says in real numbers: its outputs in float64, and how they change with its constants.
+
+Owns the arithmetic. It knows an instruction by its infix form, and refuses those that have none or are far from it in f32.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evo.instructions import Instruction, InstructionSet
+from evo.language.formula import compiled, is_real_function
+from evo.language.graph import Graph, Node
+from evo.language.program import Language
+from evo.native.stack_ptx import NodeKind
+
+STEP = 1e-6  # relative, of differences
+_LEAVES = (NodeKind.INPUT, NodeKind.CONSTANT)
+
+
+class Formulas:
+    """Makes formulas of graphs of a language with one output, at fixed points.
+
+    Args:
+        columns: of each input, `(num_points,)` or a number.
+
+    Attributes:
+        num_runs: how often one was computed.
+    """
+
+    def __init__(self, language: Language, columns: list[NDArray[Any]]):
+        self.columns = [np.asarray(column, np.float64) for column in columns]
+        self.num_points = max((column.size for column in self.columns), default=1)
+        self.num_runs = 0
+        instruction_set = language.instruction_set
+        self._is_f32 = [stack.constant_type == "f32" for stack in instruction_set.stacks]
+        self.functions = [_function_of(instruction_set, instruction) for instruction in instruction_set.instructions]
+
+    def is_known(self, graph: Graph) -> bool:
+        """Whether all of it has a meaning here."""
+        return graph.results[0] is not None and all(self._has_meaning(graph.nodes[index]) for index in needed(graph))
+
+    def _has_meaning(self, node: Node) -> bool:
+        if not self._is_f32[node.stack]:
+            return False
+        return self.functions[node.payload] is not None if node.kind == NodeKind.PTX else node.kind in _LEAVES
+
+    def of(self, graph: Graph, like: Formula | None = None) -> Formula:
+        """The formula of a graph. like: that of a similar one, which values are taken from."""
+        return Formula(self, graph, like)
+
+
+class Formula:
+    """A graph at fixed points.
+
+    Attributes:
+        values: node -> value of each constant, as the graph has it.
+        known: node -> what it gives for these constants.
+        num_instructions: that the output needs.
+    """
+
+    def __init__(self, made_by: Formulas, graph: Graph, like: Formula | None):
+        self.graph = graph
+        self.values: dict[int, float] = {}
+        self._by = made_by
+        self.known: dict[int, Any] = {}
+        self._changing: list[tuple[int, Any, tuple[int, ...]]] = []  # what depends on a constant
+        self.num_instructions = 0
+        depends: set[int] = set()
+        reused: set[int] = set()
+        made_by.num_runs += 1
+        with np.errstate(all="ignore"):
+            for index in needed(graph):
+                node = graph.nodes[index]
+                if node.kind == NodeKind.INPUT:
+                    self.known[index] = made_by.columns[node.payload]
+                elif node.kind == NodeKind.CONSTANT:
+                    self.values[index] = float(np.uint32(node.payload).view(np.float32))
+                    self.known[index] = np.float64(self.values[index])
+                    depends.add(index)
+                else:
+                    self.num_instructions += 1
+                    function: Any = made_by.functions[node.payload]
+                    if not depends.isdisjoint(node.operands):
+                        depends.add(index)
+                        self._changing.append((index, function, node.operands))
+                    is_same = (
+                        like and index in like.known and like.graph.nodes[index] == node and reused.issuperset(node.operands)
+                    )
+                    if like and is_same:
+                        self.known[index] = like.known[index]
+                    else:
+                        self.known[index] = function(*(self.known[operand] for operand in node.operands))
+                        continue
+                if like and index in like.known and like.graph.nodes[index] == node:
+                    reused.add(index)
+
+    def outputs(self, values: dict[int, float] | None = None) -> NDArray[np.float64]:
+        """`(num_points,)`. values: of constants, in the place of their own."""
+        found = self.known
+        if values is not None:
+            self._by.num_runs += 1
+            found = {**found, **{index: np.float64(value) for index, value in values.items()}}
+            with np.errstate(all="ignore"):
+                for index, function, operands in self._changing:
+                    found[index] = function(*(found[operand] for operand in operands))
+        return np.broadcast_to(np.asarray(found[_result(self.graph)], np.float64), (self._by.num_points,))
+
+    def outputs_near(self, step: float) -> NDArray[np.float64]:
+        """The outputs where inputs are rounded, as to a relative step of this size."""
+        self._by.num_runs += 1
+        found: dict[int, Any] = {}
+        with np.errstate(all="ignore"):
+            for index in needed(self.graph):
+                node = self.graph.nodes[index]
+                if node.kind == NodeKind.INPUT:
+                    column = self._by.columns[node.payload]
+                    found[index] = column * (1.0 + step * _noise(node.payload, column.size))
+                elif node.kind == NodeKind.CONSTANT:
+                    found[index] = self.known[index]
+                else:
+                    function: Any = self._by.functions[node.payload]
+                    found[index] = function(*(found[operand] for operand in node.operands))
+        return np.broadcast_to(np.asarray(found[_result(self.graph)], np.float64), (self._by.num_points,))
+
+    def derivatives(self, values: dict[int, float], by: list[int], at: NDArray[np.float64]) -> NDArray[np.float64]:
+        """By each of some constants, `(num_points, len(by))`. at: the outputs for these values."""
+        columns = np.empty((len(by), self._by.num_points))
+        for row, index in enumerate(by):
+            step = STEP * max(abs(values[index]), 1e-3)
+            columns[row] = (self.outputs({**values, index: values[index] + step}) - at) / step
+        return columns.T
+
+
+def needed(graph: Graph) -> list[int]:
+    """The nodes that the output is computed from, and its own."""
+    result = graph.results[0]
+    return [] if result is None else [*graph.needed_by(result), result]
+
+
+def _result(graph: Graph) -> int:
+    result = graph.results[0]
+    assert result is not None
+    return result
+
+
+def _function_of(instruction_set: InstructionSet, instruction: Instruction) -> Callable[..., Any] | None:
+    semantics = instruction.semantics
+    is_known = is_real_function(instruction_set, instruction) and not semantics.is_coarse
+    return compiled(semantics.infix) if is_known else None
+
+
+@cache
+def _noise(number: int, count: int) -> NDArray[np.float64]:
+    """Evenly spread in [-1, 1], another row for each number."""
+    return np.asarray((np.arange(1, count + 1) * np.sqrt(2.0) * (number + np.sqrt(5.0))) % 2.0 - 1.0)

@@ -1,0 +1,326 @@
+"""Formulas made tidy: terms that change nothing go, and constants keep the digits that the data support.
+
+Owns which changes are tried and which are kept. A change is kept if the description gets shorter: the bits of instructions and
+constants, and those of the errors at the resolution of the data. Errors are taken in float64, so that rounding in f32 speaks
+neither for a program nor against it. Knows nothing of archives.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evo.evaluate.formulas import Formula, Formulas
+from evo.evaluate.program_simplifier import without_one
+from evo.evaluate.tuning import spread
+from evo.language.graph import Graph, Node, graph_of
+from evo.language.program import Language
+from evo.language.signs import with_plain_signs
+from evo.language.simple_numbers import F32_STEP, NEAR, f32_number, misfit_bits, simplest
+from evo.native.stack_ptx import NodeKind
+from evo.task import Task, ask, point_arrays, target_array
+
+MAX_POINTS = 2048  # of the task's that errors are taken at
+MAX_CONSTANTS = 16  # of a program that is tidied
+MAX_RUNS = 2000  # of formulas, for terms of one program
+MAX_ROUNDS = 3  # of terms and constants
+MAX_ITERATIONS, MAX_DAMPED = 12, 4  # of Levenberg-Marquardt; of its damping, for a step
+LEAST_DAMPING = 1e-10
+SAFETY = 4.0  # times the least mean square that f32 lets data have
+MOST_LOST = misfit_bits(NEAR, 1.0) + 1.0  # bits, for a constant's simpler number
+MOST_ROUNDED = 0.1  # of a constant's value
+MAX_REFUSED = 3  # simple numbers of a constant that do not fit
+TINY = 1e-300
+SMALLEST = 1e-150  # whose square is no zero
+
+
+@dataclass(frozen=True)
+class _State:
+    """A formula with values of its constants, the sum of squares that is left, and all its bits."""
+
+    formula: Formula
+    values: dict[int, float]
+    squares: float
+    bits: float
+
+
+@dataclass(frozen=True)
+class Tidied:
+    """A tidy program. bits: that its constants take less. is_exact: rounding to f32 accounts for all of its error."""
+
+    words: NDArray[np.uint64]
+    bits: float
+    is_exact: bool
+
+
+class Tidier:
+    """Tidies programs of a task with the reduction `regression` and one output.
+
+    Args:
+        allowed: names of the instructions that may be used.
+
+    Raises:
+        UserError: the task's points or targets are malformed, or raise.
+    """
+
+    def __init__(self, language: Language, task: Task, allowed: Collection[str]):
+        instructions = language.instruction_set.instructions
+        named = {each.semantics.function: index for index, each in enumerate(instructions) if each.name in allowed}
+        self._waves = {named["sin"]: named["cos"], named["cos"]: named["sin"]} if {"sin", "cos"} <= named.keys() else {}
+        self._allowed = frozenset(allowed)
+        inputs, num_points = point_arrays(task, ask(task, "points"), "points()")
+        rows = spread(num_points, MAX_POINTS)
+        self._language = language
+        self._is_scaled = task.has_scaling()
+        self._target = target_array(task, num_points)[0, rows].astype(np.float64)
+        self._formulas = Formulas(language, [values[rows] if values.ndim else values for values in inputs])
+        self._repeats = num_points / len(rows)  # points that stand behind each
+        self._instruction_bits = 2.0 * math.log2(16 + len(inputs))
+        self._floor = 0.0
+        self._last_run = 0
+
+    @property
+    def num_runs(self) -> int:
+        """How often a formula was computed."""
+        return self._formulas.num_runs
+
+    def tidy(self, words: NDArray[np.uint64]) -> Tidied | None:
+        """What stands in the place of a program of `(max_length,)` words, perhaps itself; None: this cannot tell.
+
+        The result depends on the program and the task alone.
+        """
+        graph = graph_of(self._language, words)
+        if graph is None or not self._formulas.is_known(graph):
+            return None
+        self._last_run = self.num_runs + MAX_RUNS
+        self._floor = 0.0
+        state = self._state(self._formulas.of(graph))
+        if len(state.values) > MAX_CONSTANTS or not math.isfinite(state.squares):
+            return None
+        self._floor = self._resolution(state)
+        state = self._state(state.formula)
+        before = _constant_bits(state.values)
+        fitted = self._fitted(state.formula, list(state.values))
+        for _ in range(MAX_ROUNDS):
+            fitted = self._without_terms(fitted)
+            rounded = [self._rewritten(self._with_simple_constants(each), words) for each in (fitted, *self._units(fitted))]
+            best = min((each for each in rounded if each), key=lambda each: each.bits, default=state)
+            if best.bits >= state.bits:
+                break
+            state = fitted = best
+        plain = with_plain_signs(self._language, state.formula.graph, self._allowed)
+        written = None if plain == graph else plain.words(self._language, len(words))
+        is_exact = state.squares <= self._resolution(state) * len(self._target)
+        return Tidied(words if written is None else written, before - _constant_bits(state.values), is_exact)
+
+    # ---- terms ----
+
+    def _without_terms(self, state: _State) -> _State:
+        """Takes one thing away after the other, the one first that leaves the shortest description."""
+        while self.num_runs < self._last_run:
+            now = self._formulas.of(_with_values(state))
+            best = state
+            for changed in without_one(self._language, now.graph):
+                found = self._state(self._formulas.of(changed, now), enough=best.bits)
+                best = found if found.bits < best.bits else best
+            if best is state:
+                for changed in self._without_constant(now):
+                    formula = self._formulas.of(changed, now)
+                    found = self._fitted(formula, list(formula.values), enough=best.bits)
+                    best = found if found.bits < best.bits else best
+            if best is state:
+                break
+            state = best
+        return state
+
+    def _without_constant(self, formula: Formula) -> Iterator[Graph]:
+        """Graphs with the other operand in the place of an instruction on a constant, or a cosine in that of a shifted sine."""
+        graph = formula.graph
+        for index in graph.instructions():
+            operands = graph.nodes[index].operands
+            if any(operand in formula.values for operand in operands):
+                yield from (graph.replaced(index, operand) for operand in operands if operand not in formula.values)
+            if wave := self._waves.get(graph.nodes[index].payload):
+                [angle] = operands
+                shifted = graph.nodes[angle].operands
+                angles = shifted if any(operand in formula.values for operand in shifted) else operands
+                for operand in angles:
+                    yield graph.replaced(index, replace(graph.nodes[index], payload=wave, operands=(operand,)))
+
+    # ---- constants ----
+
+    def _units(self, state: _State) -> Iterator[_State]:
+        """The same with 1 or -1 in the place of a constant, where the others make up for it: `x + 2*y` for `3*x + 6*y`."""
+        for index, value in state.values.items():
+            if abs(value) in (0.0, 1.0):
+                continue
+            node = Node(NodeKind.CONSTANT, _bits_of(math.copysign(1.0, value)), state.formula.graph.nodes[index].stack)
+            formula = self._formulas.of(_with_values(state).replaced(index, node))
+            others = [each for each in state.values if each != index]
+            divided = {**formula.values, **{each: state.values[each] / abs(value) for each in others}}
+            start = min(formula.values, divided, key=lambda values: self._squares(formula, values))
+            found = self._fitted(formula, others, start, enough=self._bits(formula, state.squares) + 1.0)
+            if self._error_bits(found.squares) <= self._error_bits(state.squares) + 1.0:
+                yield found
+
+    def _with_simple_constants(self, state: _State) -> _State:
+        """Constants become simple numbers, the one first whose number costs least; the others are fitted anew each time."""
+        free = list(state.values)
+        refused: dict[int, frozenset[float]] = dict.fromkeys(free, frozenset())
+        while free:
+            deviations = self._deviations(state, free)
+            choices = {index: simplest(state.values[index], deviations[index], refused[index]) for index in free}
+            index = min(free, key=lambda index: choices[index].cost)
+            value = float(np.float32(choices[index].value))
+            rest = [each for each in free if each != index]
+            found = self._fitted(state.formula, rest, {**state.values, index: value})
+            lost = self._error_bits(found.squares) - self._error_bits(state.squares)
+            if lost <= MOST_LOST or value == state.values[index]:
+                state, free = found, rest
+            elif len(refused[index]) < MAX_REFUSED:
+                refused[index] |= {choices[index].value}
+            else:  # it stays as it is
+                free = rest
+        return state
+
+    def _deviations(self, state: _State, free: list[int]) -> dict[int, float]:
+        """Of the constants that are free, as far as the errors tell, the others being fitted with them."""
+        at = state.formula.outputs(state.values)
+        slopes = self._projected(at, state.formula.derivatives(state.values, free, at))
+        variance = (state.squares / len(self._target) + self._floor) / self._repeats
+        lengths = np.sqrt((slopes**2).sum(axis=0))
+        usable = np.isfinite(lengths) & (lengths > 0.0)
+        deviations = np.full(len(free), np.inf)
+        if usable.any():
+            unit = slopes[:, usable] / lengths[usable]
+            inverse = np.linalg.inv(unit.T @ unit + 1e-12 * np.eye(unit.shape[1]))
+            deviations[usable] = np.sqrt(np.maximum(np.diag(inverse), 0.0) * variance) / lengths[usable]
+        # Farther off the slopes say nothing.
+        return {
+            index: min(each, MOST_ROUNDED * abs(state.values[index]))
+            for index, each in zip(free, deviations.tolist(), strict=True)
+        }
+
+    # ---- errors ----
+
+    def _fitted(
+        self, formula: Formula, free: list[int], values: dict[int, float] | None = None, enough: float = math.inf
+    ) -> _State:
+        """With the free constants that leave the least squares, by Levenberg-Marquardt. It gives up where it comes nearer only
+        slowly to bits that are `enough`.
+        """
+        values = dict(values or formula.values)
+        squares, damping = self._squares(formula, values), 1e-4
+        for _ in range(MAX_ITERATIONS if free and math.isfinite(squares) else 0):
+            at = formula.outputs(values)
+            slopes = self._projected(at, formula.derivatives(values, free, at))
+            if not np.isfinite(slopes).all():
+                break
+            toward, normal = slopes.T @ self._left(at), slopes.T @ slopes
+            scale = np.maximum(np.sqrt(np.diag(normal)), SMALLEST)
+            before = squares
+            for _ in range(MAX_DAMPED):
+                system = normal / np.outer(scale, scale) + damping * np.eye(len(free))
+                steps = (np.linalg.solve(system, toward / scale) / scale).tolist()
+                tried = {**values, **{index: values[index] + step for index, step in zip(free, steps, strict=True)}}
+                found = self._squares(formula, tried)
+                if found < squares:
+                    values, squares, damping = tried, found, max(0.1 * damping, LEAST_DAMPING)
+                    break
+                damping *= 10.0
+            left = self._floor * len(self._target)
+            gain = (before + left) / (squares + left)
+            if not gain > 1.001 or (gain < 2.0 and self._bits(formula, squares) > enough):
+                break
+        return self._state(formula, values, squares, enough)
+
+    def _projected(self, at: NDArray[np.float64], slopes: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Derivatives of what is predicted, less what offset and scale make up for."""
+        if not self._is_scaled:
+            return slopes
+        centred, deviation = slopes - slopes.mean(axis=0), at - at.mean()
+        share = deviation @ centred / max(deviation @ deviation, TINY)
+        return np.asarray(self._scaling(at)[1] * (centred - deviation[:, None] * share))
+
+    def _scaling(self, at: NDArray[np.float64]) -> tuple[float, float]:
+        """Offset and scale of outputs."""
+        if not self._is_scaled:
+            return 0.0, 1.0
+        deviation = at - at.mean()
+        scale = float(deviation @ self._target / (deviation @ deviation))
+        return float(self._target.mean() - scale * at.mean()), scale
+
+    def _left(self, at: NDArray[np.float64]) -> NDArray[np.float64]:
+        offset, scale = self._scaling(at)
+        return np.asarray(self._target - offset - scale * at)
+
+    def _squares(self, formula: Formula, values: dict[int, float] | None = None) -> float:
+        with np.errstate(all="ignore"):
+            left = self._left(formula.outputs(values))
+            squares = float(left @ left)
+        return squares if math.isfinite(squares) else math.inf
+
+    def _resolution(self, state: _State) -> float:
+        """The mean square of the error that remains where inputs, constants and targets are rounded to f32."""
+        formula, at = state.formula, state.formula.outputs()
+        scale, seen = self._scaling(at)[1], state.squares / len(self._target)
+        moved = [formula.outputs_near(F32_STEP) - at]
+        steps = {index: value * F32_STEP for index, value in state.values.items()}
+        moved += [formula.outputs({**state.values, index: state.values[index] + step}) - at for index, step in steps.items()]
+        total = sum(float(np.mean((scale * each) ** 2)) for each in moved)
+        least = float(np.mean((F32_STEP * self._target) ** 2))
+        return SAFETY * ((min(total, seen) if math.isfinite(total) else seen) + least)
+
+    # ---- bits ----
+
+    def _state(
+        self,
+        formula: Formula,
+        values: dict[int, float] | None = None,
+        squares: float | None = None,
+        enough: float = math.inf,
+    ) -> _State:
+        """enough: where it takes more bits already, those of constants are left out."""
+        squares = self._squares(formula, values) if squares is None else squares
+        values = formula.values if values is None else values
+        bits = self._bits(formula, squares)
+        if bits < enough:
+            bits += _constant_bits(values)
+        return _State(formula, values, squares, bits)
+
+    def _bits(self, formula: Formula, squares: float) -> float:
+        """Of errors and instructions."""
+        return self._error_bits(squares) + self._instruction_bits * formula.num_instructions
+
+    def _error_bits(self, squares: float) -> float:
+        count = len(self._target)
+        return (
+            0.5 * count * self._repeats * math.log2(squares / count + self._floor + TINY) if math.isfinite(squares) else math.inf
+        )
+
+    def _rewritten(self, state: _State, words: NDArray[np.uint64]) -> _State | None:
+        """As words say it, which merge equal values."""
+        row = _with_values(state).words(self._language, len(words))
+        graph = None if row is None else graph_of(self._language, row)
+        return self._state(self._formulas.of(graph)) if graph is not None and graph.results[0] is not None else None
+
+
+def _constant_bits(values: dict[int, float]) -> float:
+    return sum(f32_number(float(np.float32(each))).bits for each in values.values())
+
+
+def _with_values(state: _State) -> Graph:
+    """The graph with the state's constants."""
+    nodes = list(state.formula.graph.nodes)
+    for index, value in state.values.items():
+        nodes[index] = replace(nodes[index], payload=_bits_of(value))
+    return Graph(tuple(nodes), state.formula.graph.results)
+
+
+def _bits_of(value: float) -> int:
+    with np.errstate(over="ignore"):
+        return int(np.float32(value).view(np.uint32))

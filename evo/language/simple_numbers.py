@@ -1,0 +1,129 @@
+"""Numbers that take few bits to write down: decimals of few digits, fractions, and both times pi, e, a logarithm or a root.
+
+Owns which numbers are simple, and what each costs. Knows nothing of what they are for.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+MAX_DIGITS = 9  # of a decimal: as many as tell all f32 apart
+MAX_DENOMINATOR = 64
+FACTOR_BITS = 8.0  # to say which factor stands beside a fraction
+DECIMAL_BITS = 3.0  # for the point of a decimal
+MOST_BITS = 20.0  # of a number that is surely meant
+F32_BITS = 32.0  # of a number that is not simple
+NEAR = 3.0  # deviations
+F32_STEP, F64_STEP = 2.0**-24, 2.0**-51  # relative, by which rounding changes a number at most; of f64, a few times
+
+# By what SymPy reads behind a fraction.
+_FACTORS = {
+    "*pi": math.pi,
+    "/pi": 1.0 / math.pi,
+    "*pi**2": math.pi**2,
+    "/pi**2": math.pi**-2,
+    "*sqrt(pi)": math.sqrt(math.pi),
+    "/sqrt(pi)": 1.0 / math.sqrt(math.pi),
+    "/sqrt(2*pi)": 1.0 / math.sqrt(2.0 * math.pi),
+    "*E": math.e,
+    "/log(2)": 1.0 / math.log(2.0),
+    "*log(2)": math.log(2.0),
+    "*sqrt(2)": math.sqrt(2.0),
+    "*sqrt(3)": math.sqrt(3.0),
+    "*sqrt(5)": math.sqrt(5.0),
+}
+
+
+@dataclass(frozen=True)
+class Simple:
+    """A number, the bits that it takes, and its text for SymPy; empty: a decimal says it."""
+
+    value: float
+    bits: float
+    text: str
+
+
+def simple_numbers(value: float, radius: float) -> Iterator[Simple]:
+    """The simple numbers within a distance, a few of each kind, none of another sign; 0 if it is as near."""
+    if abs(value) <= radius or value == 0.0:
+        yield Simple(0.0, 1.0, "Integer(0)")
+    size, sign = abs(value), "-" if value < 0 else ""
+    if not (math.isfinite(size) and size > 0.0):
+        return
+    for digits in range(1, MAX_DIGITS + 1):
+        text = f"{size:.{digits - 1}e}"
+        if abs(float(text) - size) <= radius:
+            mantissa, exponent = text.split("e")
+            whole = mantissa.replace(".", "").rstrip("0") or "0"
+            power = int(exponent) - (len(whole) - 1)
+            is_plain = 0 <= power <= 2
+            bits = math.log2(int(whole)) + DECIMAL_BITS + max(0, abs(int(exponent)) - 2)
+            bits = min(bits, _bits(int(float(text))) if is_plain else bits, F32_BITS)
+            yield Simple(math.copysign(float(text), value), bits, f"Integer({sign}{int(float(text))})" if is_plain else "")
+    denominators = np.arange(1, MAX_DENOMINATOR + 1)
+    for name, factor in (("", 1.0), *_FACTORS.items()):
+        numerators = np.rint(size / factor * denominators)
+        near = np.abs(numerators / denominators * factor - size) <= radius
+        near &= (
+            (numerators >= 1)
+            & (numerators <= MAX_DENOMINATOR)
+            & (np.gcd(np.minimum(numerators, 1e9).astype(int), denominators) == 1)
+        )
+        for numerator, denominator in zip(numerators[near].astype(int).tolist(), denominators[near].tolist(), strict=True):
+            if not name and denominator == 1:
+                continue
+            bits = _bits(numerator) + _bits(denominator) + (FACTOR_BITS if name else 0.0)
+            text = f"Rational({sign}{numerator}, {denominator}){name}"
+            yield Simple(math.copysign(numerator / denominator * factor, value), bits, text)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A number in the place of a value. cost: bits of the number and of its distance from the value."""
+
+    value: float
+    cost: float
+
+
+def simplest(value: float, deviation: float, refused: frozenset[float] = frozenset()) -> Choice:
+    """The number that costs least in the place of a value that is known to a deviation."""
+    spread = max(deviation, F32_STEP * abs(value))
+    simple = [each for each in simple_numbers(value, NEAR * spread) if each.value not in refused]
+    choices = [Choice(each.value, each.bits + misfit_bits(each.value - value, spread)) for each in simple]
+    return min([*choices, Choice(value, F32_BITS)], key=lambda choice: choice.cost)
+
+
+def misfit_bits(distance: float, deviation: float) -> float:
+    """What it costs to be this far from what data say."""
+    return 0.5 / math.log(2.0) * (distance / deviation) ** 2 if distance else 0.0
+
+
+def exact_text(value: float, radius: float) -> str:
+    """What SymPy reads as the simplest number so near, if it is none that takes digits; else nothing."""
+    near = simple_numbers(value, radius) if math.isfinite(value) else ()
+    simple = min(near, key=lambda each: each.bits, default=Simple(value, F32_BITS, ""))
+    return simple.text if simple.bits <= MOST_BITS else ""
+
+
+def meant_number(single: np.float32) -> float:
+    """The simple number that a float32 is surely the nearest to, else the shortest decimal that is."""
+    simple = f32_number(float(single))
+    return simple.value if simple.bits <= MOST_BITS else float(str(single))
+
+
+@lru_cache(maxsize=4096)
+def f32_number(value: float) -> Simple:
+    """The simplest number that this is the nearest float32 of."""
+    near = [each for each in simple_numbers(value, F32_STEP * abs(value)) if np.float32(each.value) == np.float32(value)]
+    return min(near, key=lambda each: each.bits, default=Simple(value, F32_BITS, ""))
+
+
+def _bits(number: int) -> float:
+    """Of a number from 1 on, with its length (Elias' delta code, smoothed)."""
+    length = math.log2(max(number, 1))
+    return length + 2.0 * math.log2(length + 1.0) + 1.0

@@ -1,0 +1,113 @@
+"""What a search hands over where elites are formulas for targets: the front's elites, made tidy.
+
+Owns which elites are tidied, and which others a tidy one stands for. `evo.evaluate.tidy` decides how.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evo.evaluate import Status
+from evo.evaluate.tidy import MOST_LOST, Tidied, Tidier
+from evo.language.batch import Batch
+from evo.run.loaded_task import Problem
+from evo.search.archives.elites import Elites
+from evo.search.emitter import TIDY
+from evo.search.state import Counters
+from evo.task import Task, task_errors
+
+SHARE = 0.05  # of a search's evaluations, that as many runs of formulas go to
+MIN_RUNS, MAX_RUNS = 1000, 10000
+
+CellsOf = Callable[[NDArray[np.float64]], NDArray[Any]]  # the cells of measures
+
+
+def tidied(problem: Problem, elites: Elites, cells_of: CellsOf, counters: Counters) -> Elites:
+    """The elites with tidy ones in the place of those on the front, which are the parents of these.
+
+    A tidy program has the scores that the evaluator gives it. It stands also for those that its parent was better than and as
+    simple; and if rounding alone keeps it from the targets, for all that are as complex.
+    """
+    task = problem.task
+    if task.reduction != "regression" or len(task.outputs) != 1 or problem.config.search.learning.is_spanning or not len(elites):
+        return elites
+    complexity = _complexity(task, elites.num_instructions, elites.measures)
+    bits = _description_length(task, elites.objective, complexity)
+    most = min(max(int(SHARE * counters.evaluations), MIN_RUNS), MAX_RUNS)
+    tidier = Tidier(problem.language, task, problem.config.program.vocabulary.instructions)
+    found: dict[int, Tidied] = {}  # by the rows of the parents
+    for row in _front(elites.objective, complexity, bits):
+        if tidier.num_runs < most and (tidy := tidier.tidy(elites.solution[row])):
+            found[row] = tidy
+    if not found:
+        return elites
+    batch = Batch.analyze(problem.language.lowering, np.array([tidy.words for tidy in found.values()]))
+    scores = problem.evaluator.evaluate(batch)
+    cells = cells_of(np.nan_to_num(scores.measures)).astype(np.int64)
+    counts = _complexity(task, batch.num_instructions, scores.measures)
+    new_bits = _description_length(task, scores.objective, counts)
+    is_gone = np.zeros(len(elites), bool)
+    entered: dict[int, int] = {}  # cell -> row of the batch
+    for new, (old, tidy) in enumerate(found.items()):
+        objective, cell = scores.objective[new], int(cells[new])
+        # In f32 too, it must be as good as data can tell.
+        if bits is None or new_bits is None:
+            is_good = objective >= elites.objective[old]
+        else:
+            is_good = tidy.is_exact or new_bits[new] <= bits[old] + tidy.bits + MOST_LOST
+        if scores.status[new] != Status.OK or not is_good:
+            continue
+        is_new = not np.array_equal(tidy.words, elites.solution[old])
+        is_better = elites.objective > objective
+        stands_for = is_better & (complexity >= complexity[old]) & (elites.objective <= elites.objective[old])
+        stands_for[old] = is_new
+        if tidy.is_exact:
+            stands_for |= is_better & (complexity >= counts[new])
+        if is_new and (is_better & (elites.cell == cell) & ~stands_for & ~is_gone).any():
+            continue
+        is_gone |= stands_for
+        if is_new and (cell not in entered or objective > scores.objective[entered[cell]]):
+            entered[cell] = new
+    is_gone |= np.isin(elites.cell, list(entered))
+    chosen = np.array(list(entered.values()), np.int64)
+    parents = elites.cell[np.array(list(found))[chosen]].astype(np.int32)
+    tidy_columns = {
+        "cell": cells[chosen],
+        "solution": batch.words[chosen],
+        "objective": scores.objective[chosen],
+        "measures": scores.measures[chosen],
+        "parents": np.stack([parents, np.full_like(parents, -1)], axis=1),
+        "operator": np.full(len(chosen), TIDY, np.int32),
+        "generation": np.full(len(chosen), counters.generations),
+        "slot": chosen.astype(np.int32),
+        "hash": batch.hashes[chosen],
+        "num_instructions": batch.num_instructions[chosen],
+        "latent": np.zeros((len(chosen), elites.latent.shape[1])),
+    }
+    columns = {name: np.concatenate([column[~is_gone], tidy_columns[name]]) for name, column in vars(elites).items()}
+    by_cell = np.argsort(columns["cell"], kind="stable")
+    return Elites(**{name: column[by_cell] for name, column in columns.items()})
+
+
+def _front(objective: NDArray[np.float64], complexity: NDArray[np.float64], bits: NDArray[Any] | None) -> list[int]:
+    """The rows of elites that no simpler one is as good as: those of the shortest description first, or the best."""
+    order = np.lexsort((-objective, complexity))
+    best = np.maximum.accumulate(objective[order])
+    front = order[np.concatenate([[True], best[1:] > best[:-1]])]
+    by = -objective if bits is None else bits
+    return front[np.argsort(by[front], kind="stable")].tolist()  # type: ignore[no-any-return]
+
+
+def _complexity(task: Task, num_instructions: NDArray[np.int32], measures: NDArray[np.float64]) -> NDArray[np.float64]:
+    if task.complexity is None:
+        return num_instructions.astype(np.float64)
+    return measures[:, list(task.measures).index(task.complexity)]
+
+
+def _description_length(task: Task, objective: NDArray[np.float64], complexity: NDArray[np.float64]) -> NDArray[Any] | None:
+    with task_errors(type(task), "description_length"):
+        return task.description_length(objective, complexity)

@@ -1,0 +1,104 @@
+"""evo.evaluate.tidy: terms and digits that data do not ask for go, others stay."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from evo.evaluate.tidy import Tidier
+from evo.instructions import shipped_instruction_set
+from evo.language.expression import Expression, expression_of, infix_line
+from evo.language.infix import parse_infix
+from evo.language.program import Language
+from evo.regression.defaults import FUNCTIONS
+from evo.regression.task import RegressionTask
+from evo.report.export.sympy_text import sympy_outputs
+
+NAMES = [name for name, _ in FUNCTIONS.values()]
+LANGUAGE = Language(shipped_instruction_set("default"), (("x", "f32"), ("y", "f32")), (("f", "f32"),))
+X, Y = np.random.default_rng(0).uniform(0.5, 2.0, (2, 200)).astype(np.float32).astype(np.float64)
+NOISE = 0.01 * np.random.default_rng(1).normal(size=len(X))
+
+
+def tidied_expression(text: str, target: np.ndarray, allowed: list[str] = NAMES) -> Expression:
+    words = parse_infix(LANGUAGE, text, "text", 48, NAMES)
+    found = Tidier(LANGUAGE, RegressionTask({"x": X, "y": Y}, target), allowed).tidy(words)
+    assert found is not None
+    return expression_of(LANGUAGE, found.words)
+
+
+def tidied(text: str, target: np.ndarray, allowed: list[str] = NAMES) -> str:
+    return infix_line(tidied_expression(text, target, allowed)).removeprefix("f = ")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x - x + x*y + y",
+        "(x*y + y)*1 + (x - x)",
+        "min(x*y + y, x*y + y)",
+        "-(-(x*y + y))",
+        "y + (-y) + (x*y + y) + 0",
+        "x*y + y/(1 + 1e-22*x)",
+        "max(x*y + y, -1e22)",
+        "3.7*(x*y + y) + 2.1",
+        "2.3*x*y + 2.2999997*y",
+    ],
+)
+def test_what_changes_nothing_goes(text):
+    assert tidied(text, X * Y + Y) == "x*y + y"
+
+
+@pytest.mark.parametrize(
+    ("text", "law"),
+    [
+        ("-0.27142*x*(-3 + (2.0000002*y + x))", "3*x - 2*x*y - x*x"),
+        ("x*y/(0.3966734*(-2.999999 + x*y))", "x*y/(1 - x*y/3)"),
+        ("0.9999998*sin(x + 1.5707964)*y", "cos(x)*y"),
+        ("exp2(-0.7213476*x*x)*y", "exp(-x*x/2)*y"),
+    ],
+)
+def test_constants_become_those_of_the_law(text, law):
+    sympy = pytest.importorskip("sympy")
+    names = {name: sympy.Symbol(name, real=True) for name in "xy"}
+    target = eval(law, {"sin": np.sin, "cos": np.cos, "exp": np.exp}, {"x": X, "y": Y})
+    [found] = sympy_outputs(tidied_expression(text, target))
+    assert sympy.simplify(found / sympy.sympify(law, locals=names)).is_constant()
+
+
+def test_a_constant_near_a_multiple_of_pi_becomes_it_if_the_noise_allows():
+    exact = tidied("y*sin(0.7853*x)", Y * np.sin(math.pi / 4 * X))
+    assert exact == f"y*sin({np.float32(math.pi / 4).item():.7g}*x)"
+    assert tidied("y*sin(0.7853*x)", Y * np.sin(0.7853 * X)) == "y*sin(0.7853*x)"  # 1e-4 off, and nothing else to blame
+
+
+def test_a_constant_loses_digits_that_noise_made_up():
+    target = Y * np.sin(2.0 * X) + NOISE
+    assert tidied("y*sin(1.9994578*x)", target) == "y*sin(2*x)"
+    assert tidied("y*sin(1.87*x)", Y * np.sin(1.8712 * X) + NOISE).startswith("y*sin(1.87")
+
+
+def test_a_term_that_the_data_ask_for_stays():
+    assert tidied("x*y + 0.1*y*y", X * Y + 0.1 * Y * Y + NOISE) == "x*y + 0.1*y*y"
+
+
+def test_signs_are_those_that_people_write_if_the_instruction_is_at_hand():
+    target = X - 2.0 * X * Y
+    assert tidied("x + -2*x*y", target) == "x - 2*x*y"
+    without = [name for name in NAMES if name != FUNCTIONS["sub"][0]]
+    assert tidied("x + -2*x*y", target, without) == "x + -2*x*y"
+
+
+def test_the_same_program_gives_the_same_words():
+    task = RegressionTask({"x": X, "y": Y}, X * Y + NOISE)
+    words = parse_infix(LANGUAGE, "1.001*x*y + 0.001*sin(3.1*x) + 0.3", "text", 48, NAMES)
+    first, second = (Tidier(LANGUAGE, task, NAMES).tidy(words) for _ in range(2))
+    assert first is not None and second is not None
+    np.testing.assert_array_equal(first.words, second.words)
+
+
+def test_what_has_no_meaning_in_real_numbers_is_left_alone():
+    words = parse_infix(LANGUAGE, "tanh(x)*y", "text", 48, NAMES)  # 2^-11 off in f32
+    assert Tidier(LANGUAGE, RegressionTask({"x": X, "y": Y}, X * Y), NAMES).tidy(words) is None
