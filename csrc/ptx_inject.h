@@ -563,6 +563,7 @@ typedef struct PtxInject__Source {
     int in_directive;    /* of the preprocessor */
     const PtxInjectDataTypeInfo* types;
     size_t num_types;
+    const PtxInjectDataTypeInfo* latest_type; /* the last that was found, or NULL */
     const char* fault; /* NULL if no place in the text is at fault */
     const char* reason;
 } PtxInject__Source;
@@ -649,7 +650,7 @@ static int ptx_inject__same(PtxInject__Slice first, PtxInject__Slice second) {
     return first.length == second.length && memcmp(first.begin, second.begin, first.length) == 0;
 }
 
-static int ptx_inject__equal(PtxInject__Slice slice, const char* string) {
+PTX_INJECT__INLINE int ptx_inject__equal(PtxInject__Slice slice, const char* string) {
     size_t i;
     for (i = 0; i < slice.length; ++i)
         if (slice.begin[i] != string[i])  /* stops at the string's end too: a slice has no NUL */
@@ -756,7 +757,9 @@ static PtxInjectResult ptx_inject__open(
 static PtxInjectResult ptx_inject__read_type(
     PtxInject__Source* source, PtxInject__Slice name, const PtxInjectDataTypeInfo** type_out
 ) {
-    *type_out = ptx_inject__find_type(source, name, source->num_types);
+    *type_out = source->latest_type; /* variables of one type often follow each other */
+    if (*type_out == NULL || !ptx_inject__equal(name, (*type_out)->name))
+        *type_out = source->latest_type = ptx_inject__find_type(source, name, source->num_types);
     if (*type_out == NULL) {
         PTX_INJECT__REFUSE(
             source, name.begin,
@@ -848,7 +851,7 @@ PTX_INJECT__INLINE void ptx_inject__write(PtxInject__Writer* writer, const void*
     writer->length += length;
 }
 
-static void ptx_inject__write_slice(PtxInject__Writer* writer, PtxInject__Slice slice) {
+PTX_INJECT__INLINE void ptx_inject__write_slice(PtxInject__Writer* writer, PtxInject__Slice slice) {
     ptx_inject__write(writer, slice.begin, slice.length);
 }
 
@@ -1500,15 +1503,14 @@ static PtxInjectResult ptx_inject__read_body(
     PtxInject__Reader* reader, const char* start, const char* at, const char** body_end_out
 ) {
     PtxInject__Source* source = reader->source;
+    const char* line_end;
     reader->markers.length = 0;
-    for (;;) {
+    for (at = ptx_inject__line_end(at, source->end);; at = line_end) {
         const size_t num_markers = PTX_INJECT__NUM_MARKERS(reader);
-        const char* line_end;
         PtxInject__Marker* markers;
         PtxInject__Marker* marker;
         size_t i;
 
-        at = ptx_inject__line_end(at, source->end);
         if (at == source->end) PTX_INJECT__REFUSE(source, start, "no // PTX_INJECT_END follows this PTX_INJECT_START");
         line_end = ptx_inject__line_end(at + 1, source->end);
         at = ptx_inject__skip_blanks(at + 1, line_end);
