@@ -6,12 +6,13 @@ belong to one call. Knows nothing of how workers are chosen.
 
 from __future__ import annotations
 
+import atexit
 import pickle
 import threading
 import uuid
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import CancelledError, Future
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -74,6 +75,7 @@ class DaskExecutor(CompileExecutor):
         self._ended: SimpleQueue[Any] = SimpleQueue()
         self._lock = threading.Lock()
         self._error: BaseException | None = None  # why it takes no more calls
+        self._is_given_up = False
         with ExitStack() as opened:
             try:
                 self._workers = opened.enter_context(connect(cluster.scheduler, cluster.tls, cluster.wait_seconds, num_local))
@@ -84,6 +86,7 @@ class DaskExecutor(CompileExecutor):
         self._opened.callback(self._workers.call_each, end_processes, self._run)
         self._thread = threading.Thread(target=self._serve, name="dask-executor", daemon=True)
         self._thread.start()
+        atexit.register(self.shutdown, cancel_futures=True)
 
     @property
     def num_workers(self) -> int:
@@ -106,17 +109,15 @@ class DaskExecutor(CompileExecutor):
         return self._submit(None, fn, args, kwargs)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Ends the connection and the workers' processes, after calls that are under way."""
+        """Ends the connection and the workers' processes, with `cancel_futures` at once: nobody waits for calls under way."""
         with self._lock:
             self._error = self._error or RuntimeError("the executor was shut down")
-            waiting = [future for future, _ in self._waiting]
-        if cancel_futures:
-            for future in waiting:
-                future.cancel()
+            self._is_given_up |= cancel_futures
         self._ended.put(None)
         if wait:
             self._thread.join()
             self._opened.close()
+            atexit.unregister(self.shutdown)
 
     def _submit(self, *call: Any) -> Future[Any]:
         future: Future[Any] = Future()
@@ -129,7 +130,7 @@ class DaskExecutor(CompileExecutor):
 
     def _serve(self) -> None:
         try:
-            for number, result in self._workers.serve(call_in_process, self._take, self._ended):
+            for number, result in self._workers.serve(call_in_process, self._take, self._ended, self._end_if_given_up):
                 future = self._given.pop(number)
                 if isinstance(result, WorkersDied):
                     future.set_exception(WorkerDied(str(result)))
@@ -139,13 +140,22 @@ class DaskExecutor(CompileExecutor):
                     future.set_result(result)
         except BaseException as error:  # noqa: BLE001 - whoever waits gets it
             with self._lock:
-                self._error = error
-                waiting = [future for future, _ in self._waiting if future.set_running_or_notify_cancel()]
-            for future in [*self._given.values(), *waiting]:
+                self._error = self._error or error
+            for future, _ in self._waiting:
+                if self._is_given_up:
+                    future.cancel()
+                if future.set_running_or_notify_cancel():
+                    future.set_exception(error)
+            for future in self._given.values():
                 future.set_exception(error)
+
+    def _end_if_given_up(self) -> None:
+        if self._is_given_up:
+            raise CancelledError
 
     def _take(self, num_active: int) -> list[tuple[Any, ...]] | None:
         """Calls for the workers, as many as they should have beside those; None when the last one has been given out."""
+        self._end_if_given_up()
         calls: list[tuple[Any, ...]] = []
         with self._lock:
             while self._waiting and num_active + len(calls) < CALLS_PER_THREAD * self._num_threads:

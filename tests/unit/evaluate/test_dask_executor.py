@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from types import SimpleNamespace
 
@@ -52,12 +53,15 @@ class Workers:
     def call_each(self, *_):
         pass
 
-    def serve(self, function, take, done):
+    def serve(self, function, take, done, on_wait):
         calls = []
         while (more := take(len(calls))) is not None and len(calls) + len(more) < self.num_wanted:
             calls += more
             done.get()
         for number, result in enumerate(self.results):
+            while result == "never":
+                on_wait()
+                time.sleep(0.01)
             if isinstance(result, UserError):
                 raise result
             yield number, result
@@ -92,6 +96,18 @@ def test_a_scheduler_that_is_lost_is_told_to_whoever_waits_or_submits(executor_w
         future = executor.submit(abs, 1)
         assert str(future.exception(LIMIT_S)) == "the connection is lost"
         with pytest.raises(UserError, match="the connection is lost"):
+            executor.submit(abs, 1)
+
+
+def test_an_executor_that_is_given_up_waits_for_no_call(executor_with):
+    with executor_with("never") as executor:
+        given = executor.submit(abs, 1)
+        while not given.running():
+            time.sleep(0.01)
+        waiting = executor.submit(abs, 1)
+        executor.shutdown(cancel_futures=True)
+        assert isinstance(given.exception(LIMIT_S), CancelledError) and waiting.cancelled()
+        with pytest.raises(RuntimeError, match="shut down"):
             executor.submit(abs, 1)
 
 
