@@ -76,6 +76,8 @@ def _export_ptx(job: Verifier, elite: Elite) -> str:
         f"The kernel stores the program's own {name}, in float32: use {offset!r} + {scale!r} * {name}."
         for name, (offset, scale) in elite.scaling.items()
     ]
+    if elite.scaling:
+        lines.append(f"At the task's points that is within {job.float32_error(elite):.1e} standard deviations of the formula.")
     return "".join(f"// {line}".rstrip() + "\n" for line in lines) + ptx
 
 

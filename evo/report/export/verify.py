@@ -224,6 +224,19 @@ class Verifier:
                 ] = None
         return True
 
+    def float32_error(self, elite: Elite) -> float:
+        """How far the program, scaled, is from its formula at the worst point, in standard deviations of the formula's values."""
+        points = dict(zip(self.problem.task.inputs, self._read, strict=True))
+        outputs = self.local.evaluator.outputs(np.ascontiguousarray(elite.batch.words), points)
+        columns = dict(zip(self.problem.task.inputs, self.inputs, strict=True))
+        expected = predicted(self.local, elite.batch.words[0], columns, self.num_points)
+        errors = []
+        for name, (offset, scale) in elite.scaling.items():
+            with np.errstate(all="ignore"):
+                difference = np.abs(offset + scale * outputs[name][0].astype(np.float64) - expected[name])
+                errors.append(np.nanmax(difference) / np.nanstd(expected[name]))
+        return float(max(errors))
+
     def own_scores(self, elite: Elite) -> None:
         """Compares the program itself: on a GPU if there is one, otherwise on the CPU if it can run it."""
         if CUDA.why_unusable() is None:

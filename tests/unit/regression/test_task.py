@@ -139,3 +139,10 @@ def test_digits_that_float32_does_not_resolve_are_not_claimed():
     assert true.tolist()[:2] == [12.0, 12.0]  # the sum is exact, by luck
     assert claimed[0] == 12.0 and claimed[1] < 5.0  # its mean is 1.8e6 deviations
     assert np.isnan(claimed[2])
+
+
+def test_a_box_is_in_the_users_units():
+    seconds = np.arange(60.0)
+    task = evo.RegressionTask({"t": 1.7e9 + seconds}, np.sin(seconds / 7.0), box={"t": (1.7e9, 1.7e9 + 500.0)})
+    assert task.points()["t"].tolist() == seconds.tolist()
+    assert 490.0 < task.check_points()["t"].max() <= 500.0

@@ -172,6 +172,7 @@ def test_the_head_of_an_export_has_the_test_error(scaled_run, format_name):
     assert f"test_nmse {error}\n" in text
     if format_name == "ptx":
         assert re.search(r"^// The kernel stores the program's own f, in float32: use \S+ \+ \S+ \* f\.$", text, re.M)
+        assert 1e-9 < float(re.search(r"is within (\S+) standard deviations of the formula\.$", text, re.M)[1]) < 1e-4
 
 
 def test_an_export_that_predicts_something_else_is_an_error(scaled_run, monkeypatch):
