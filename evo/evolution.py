@@ -9,6 +9,8 @@ from __future__ import annotations
 import inspect
 import json
 import re
+import signal
+import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
@@ -63,7 +65,8 @@ def evolve(
 ) -> Result:
     """Searches for programs, as `evo run` does, without config and files.
 
-    Equal arguments give equal archives, unless the search ends by `seconds`.
+    Equal arguments give equal archives, unless the search ends by `seconds`. Ctrl-C, or a notebook's stop button, ends it after
+    the generation in progress with what it has found, and a warning; a second one raises KeyboardInterrupt.
 
     Args:
         task: a task, its class, the folder of its `task.py`, or the name of one of evo's tasks.
@@ -104,8 +107,8 @@ def evolve(
             raise UserError(f"evolve: resume goes on with the run's own {', '.join(surplus)}; do not give them")
         run = _resumed(task, Path(resume), task_options, stop, evaluation or {})
         try:
-            with progress_of(run.search, shown=progress) as show:
-                reason = run.execute(show, ends)
+            with interruptible() as asked, progress_of(run.search, shown=progress) as show:
+                reason = run.execute(show, lambda generation: ends(generation) or asked())
             facts = environment(run.search.problem)
             return Result(run.search, run.run_dir.metrics(), (ended_by or [reason])[0], facts, run.run_dir.quarantine())
         finally:
@@ -142,10 +145,38 @@ def evolve(
     with _naming_guesses(places):
         found = make_search("evolve", data, made if isinstance(made, Task) else None)
     journal = MemoryJournal()
-    with closing(found.problem), progress_of(found, shown=progress) as show:
-        reason = carry_out(found, journal, show, ends)
+    with closing(found.problem), interruptible() as asked, progress_of(found, shown=progress) as show:
+        reason = carry_out(found, journal, show, lambda generation: ends(generation) or asked())
         facts = environment(found.problem)
     return Result(found, journal.metrics, (ended_by or [reason])[0], facts, journal.quarantine)
+
+
+@contextmanager
+def interruptible() -> Iterator[Callable[[], bool]]:
+    """Keeps the first Ctrl-C, or a notebook's stop button, from raising KeyboardInterrupt, and warns of it at the end.
+
+    Nothing changes in other threads than the main one, and where somebody handles SIGINT already.
+
+    Yields:
+        Whether it was pressed: the search is to end.
+    """
+    pressed = threading.Event()
+
+    def press(*_: object) -> None:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        pressed.set()
+
+    is_free = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if not is_free or threading.current_thread() is not threading.main_thread():
+        yield pressed.is_set
+        return
+    signal.signal(signal.SIGINT, press)
+    try:
+        yield pressed.is_set
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    if pressed.is_set():
+        warnings.warn("interrupted: this is what the search has found so far", stacklevel=4)
 
 
 def _made(task: Task | type[Task] | str | Path, options: dict[str, Any]) -> tuple[Task | Path, dict[str, Any]]:

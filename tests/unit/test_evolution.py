@@ -6,8 +6,10 @@ import base64
 import html
 import io
 import re
+import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -130,6 +132,44 @@ def test_callbacks_see_each_generation_and_end_the_search():
     found = evo.evolve(Square, archive=[20], generations=9, on_generation=callbacks)
     assert seen == [1, 2, 3]
     assert found.stop_reason == "on_generation" and len(found.history) == 3
+
+
+def interrupt(generation) -> None:
+    """Presses Ctrl-C in the third generation."""
+    if generation.counters.generations == 3:
+        signal.raise_signal(signal.SIGINT)
+
+
+def test_an_interrupt_ends_a_search_with_what_it_has_found(tmp_path):
+    previous = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.warns(UserWarning, match="interrupted: this is what the search has found so far") as caught:
+            found = evo.evolve(Square, archive=[20], generations=9, on_generation=interrupt)
+        assert caught[0].filename == __file__
+        assert found.stop_reason == "interrupted" and len(found.history) == 3 and len(found.archive)
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        folder = found.save(tmp_path / "run")
+        with pytest.warns(UserWarning, match="interrupted"):
+            again = evo.evolve(Square, resume=folder, on_generation=lambda g: signal.raise_signal(signal.SIGINT))
+        assert again.stop_reason == "interrupted" and len(again.history) == 4
+        with pytest.raises(KeyboardInterrupt):
+            evo.evolve(Square, archive=[20], generations=9, on_generation=[interrupt, interrupt])
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, previous)
+
+
+def test_searches_leave_signals_alone_that_are_not_theirs():
+    own = []
+    previous = signal.signal(signal.SIGINT, lambda *_: own.append(1))
+    try:
+        assert len(evo.evolve(Square, archive=[20], generations=4, on_generation=interrupt).history) == 4 and own == [1]
+        thread = threading.Thread(target=lambda: own.append(evo.evolve(Square, archive=[20], generations=1)))
+        thread.start()
+        thread.join()
+        assert len(own[1].history) == 1
+    finally:
+        signal.signal(signal.SIGINT, previous)
 
 
 class Nothing(Square):
