@@ -13,7 +13,7 @@ import pickle
 import sys
 import types
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -79,6 +79,7 @@ class Task:
             objective against complexity.
         kernel_sums: None, and the task's kernel.cu writes objective and measures; or how many numbers it writes for each program
             instead, of which `score_sums` makes the scores.
+        column_names: output -> what `evo predict` calls its column; else the output's own name.
         needs_kernel: whether a run on a GPU is refused where kernel.cu cannot be compiled, for want of NVRTC. False: `score` does
             its work then.
 
@@ -93,6 +94,7 @@ class Task:
     reduction: str | None = None
     complexity: str | None = None
     kernel_sums: int | None = None
+    column_names: dict[str, str] = {}  # noqa: RUF012
     needs_kernel: bool = True
 
     def points(self) -> dict[str, NDArray[Any]]:
@@ -184,13 +186,24 @@ class Task:
         """Bits to write down a program and what it leaves unexplained; None: the task does not know. With `complexity` only."""
         return None
 
+    def handicap(self, facts: Mapping[str, NDArray[Any]]) -> NDArray[Any] | None:
+        """How much better than all programs without a handicap one must be to stand on the front; None: nobody has one.
+
+        Args:
+            facts: what `report` says of programs, `(num_programs,)` each, such as of formulas with poles.
+        """
+        return None
+
     # A task that reads data defines this as well.
 
-    def read_points(self, path: Path) -> dict[str, NDArray[Any]]:
+    def read_points(self, path: Path, inputs: Sequence[str]) -> dict[str, NDArray[Any]]:
         """As `points`, but before `input_scaling`, from a user's file without targets, such as a table for `evo predict`.
 
+        Args:
+            inputs: those that the program uses; the others may be left out.
+
         Raises:
-            UserError: the file cannot be read, or does not have what the inputs need.
+            UserError: the file cannot be read, or does not have what these inputs need.
         """
         raise self._lacks("reads no files (it has no read_points)")
 

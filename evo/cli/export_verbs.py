@@ -17,8 +17,7 @@ EXPORT_FORMATS = ("ptx", "cuda", "c", "python", "sympy", "latex", "json")
 @verb()
 @terminal.run_argument
 @click.option("--format", "format_name", required=True, type=click.Choice(EXPORT_FORMATS), help="Language of the export.")
-@terminal.cell_option
-@terminal.best_option
+@terminal.elite_options
 @terminal.front_option
 @click.option("--arch", default="sm_90", show_default=True, help="GPU architecture of PTX and CUDA.")
 @terminal.precision_option
@@ -27,8 +26,7 @@ EXPORT_FORMATS = ("ptx", "cuda", "c", "python", "sympy", "latex", "json")
 def export(
     run_folder: Path,
     format_name: str,
-    cell: str | None,
-    best: bool,
+    elite: str | None,
     front: bool,
     arch: str,
     precision: int | None,
@@ -41,7 +39,7 @@ def export(
     """
     from evo.report.export.formats import export_elites
 
-    terminal.check_one_of({"--cell": cell is not None, "--best": best, "--front": front})
+    terminal.check_one_of({"--front": front}, elite)
     if precision is not None and format_name not in ("sympy", "latex"):
         raise UserError(
             f"--precision: rounds sympy and latex for display; a {format_name} export computes, so it keeps all digits"
@@ -49,7 +47,7 @@ def export(
     if front and output is None and format_name != "json":
         raise UserError("--front: name the folder of its files: --output FOLDER")
     target = output and output.absolute()  # before the task's code runs, which may change the working folder
-    exported = export_elites(view(run_folder, overrides), format_name, cell=cell, front=front, arch=arch, precision=precision)
+    exported = export_elites(view(run_folder, overrides), format_name, name=elite, front=front, arch=arch, precision=precision)
     for note in exported.notes:
         warn(note)
     if output is None or target is None:
@@ -62,11 +60,10 @@ def export(
 @verb()
 @terminal.run_argument
 @click.option("--data", required=True, type=PATH, help="What to predict: for tables, a CSV file.")
-@terminal.cell_option
-@click.option("--best", is_flag=True, help="The elite with the highest objective; the default, as of evo show and export.")
+@terminal.elite_options
 @click.option("--output", type=PATH, help="The CSV file to write.  [default: standard output]")
 @terminal.set_shown_key
-def predict(run_folder: Path, data: Path, cell: str | None, best: bool, output: Path | None, overrides: tuple[str, ...]) -> None:
+def predict(run_folder: Path, data: Path, elite: str | None, output: Path | None, overrides: tuple[str, ...]) -> None:
     """Write what an elite of the run predicts for new data.
 
     RUN is the run's folder. The predictions are CSV with a row for each row of the data.
@@ -74,9 +71,8 @@ def predict(run_folder: Path, data: Path, cell: str | None, best: bool, output: 
     from evo.report.predict import predictions
     from evo.storage.files import write_outputs
 
-    terminal.check_one_of({"--cell": cell is not None, "--best": best})
     source, target = data.absolute(), output and output.absolute()  # before the task's code runs
-    text, note = predictions(view(run_folder, overrides), source, cell)
+    text, note = predictions(view(run_folder, overrides), source, elite)
     if note:
         warn(note)
     if target is None:
@@ -88,8 +84,7 @@ def predict(run_folder: Path, data: Path, cell: str | None, best: bool, output: 
 
 @verb()
 @terminal.run_argument
-@terminal.cell_option
-@terminal.best_option
+@terminal.elite_options
 @terminal.front_option
 @click.option(
     "--tolerance",
@@ -101,7 +96,7 @@ def predict(run_folder: Path, data: Path, cell: str | None, best: bool, output: 
 @click.option("--output", type=PATH, help="File for the program in text form, or folder of a front.")
 @terminal.set_shown_key
 def simplify(
-    run_folder: Path, cell: str | None, best: bool, front: bool, tolerance: float, output: Path | None, overrides: tuple[str, ...]
+    run_folder: Path, elite: str | None, front: bool, tolerance: float, output: Path | None, overrides: tuple[str, ...]
 ) -> None:
     """Take from an elite what its objective does not need.
 
@@ -109,9 +104,9 @@ def simplify(
     """
     from evo.report.simplified import simplify_elites
 
-    terminal.check_one_of({"--cell": cell is not None, "--best": best, "--front": front})
+    terminal.check_one_of({"--front": front}, elite)
     target = output and output.absolute()  # before the task's code runs, which may change the working folder
-    found = simplify_elites(view(run_folder, overrides), cell=cell, front=front, tolerance=tolerance)
+    found = simplify_elites(view(run_folder, overrides), name=elite, front=front, tolerance=tolerance)
     for note in found.notes:
         warn(note)
     paths = _write(found.programs, output, target, into_folder=front) if output and target else []

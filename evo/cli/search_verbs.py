@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from evo.run.run import LiveRun
     from evo.run.sweep import Sweep
 
+LINE = 120  # characters of a formula's line where the output is no terminal
+
 
 @verb()
 @click.argument("folder", metavar="[NAME]", required=False, type=PATH)
@@ -177,8 +179,11 @@ def _execute(run: LiveRun, folder: Path) -> None:
         run.close()
         say(f"saved; go on with: evo resume {folder}")
         sys.exit(EXIT_INTERRUPTED)
+    from evo.report.pareto import describe_front, why_no_front
     from evo.report.plots import draw_plots
 
+    if not (terminal.is_quiet() or why_no_front(run)):
+        say(describe_front(run, terminal.width() or LINE) + "(> is what evo show, export, predict and simplify take)")
     for path in draw_plots(run, search.problem.config.output.plots):
         say(folder / path.relative_to(run.run_dir.path))
     _warn_of_losses(run, folder)

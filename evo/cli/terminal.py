@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import glob
 import os
+import shutil
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -87,8 +88,12 @@ run_argument = click.argument("run_folder", metavar="RUN", type=PATH)
 config_argument = click.argument("config", type=CONFIG_PATH)
 set_key = set_option("Override a key of the config: --set search.batch_size=256. May be given many times.")
 set_shown_key = set_option("Override a key that changes no result.")
-cell_option = click.option("--cell", metavar="I,J", help="The elite in this cell of the grid (or with this cell number).")
-best_option = click.option("--best", is_flag=True, help="The elite with the highest objective; the default.")
+_ELITE_OPTIONS = (
+    click.option("--cell", metavar="I,J", help="The elite in this cell of the grid (or with this cell number)."),
+    click.option("--shortest", is_flag=True, help="The elite with the shortest description; the default where a task knows it."),
+    click.option("--knee", is_flag=True, help="The elite beyond which more complexity pays off least."),
+    click.option("--best", is_flag=True, help="The elite with the highest objective; the default of other tasks."),
+)
 front_option = click.option("--front", is_flag=True, help="Each elite of the front, as evo show --front lists them.")
 precision_option = click.option(
     "--precision", type=click.IntRange(1, 17), help="Significant digits of numbers in formulas, for display.  [default: all]"
@@ -103,9 +108,32 @@ quiet_option = click.option(
 )
 
 
-def check_one_of(options: Mapping[str, bool]) -> None:
-    """Raises UserError if more than one of these options is given: name -> whether it is."""
+def elite_options(function: Callable[..., None]) -> Callable[..., None]:
+    """`--cell`, `--shortest`, `--knee` and `--best`, whose value is `elite`: a name as `evo.report.pareto.row_of_elite` knows it.
+
+    Raises UserError where several are given.
+    """
+
+    @functools.wraps(function)
+    def wrapped(cell: str | None, *, shortest: bool, knee: bool, best: bool, **given: Any) -> None:
+        names = {"shortest": shortest, "knee": knee, "best": best}
+        check_one_of({"--cell": cell is not None, **{f"--{name}": is_given for name, is_given in names.items()}})
+        function(elite=next((name for name, is_given in names.items() if is_given), cell), **given)
+
+    for option in reversed(_ELITE_OPTIONS):
+        wrapped = option(wrapped)
+    return wrapped
+
+
+def check_one_of(options: Mapping[str, bool], elite: str | None = None) -> None:
+    """Raises UserError if more than one of these options is given: name -> whether it is.
+
+    Args:
+        elite: the value of `elite_options`, which is one more.
+    """
     given = [name for name, is_given in options.items() if is_given]
+    if elite is not None:
+        given.insert(0, f"--{elite}" if elite in ("shortest", "knee", "best") else "--cell")
     if len(given) > 1:
         raise UserError(f"{' and '.join(given)}: give one of them")
 
@@ -125,6 +153,11 @@ def say(message: object, *, err: bool = False) -> None:
 def warn(message: str) -> None:
     """Prints a warning, unless the user wants errors only."""
     say(f"warning: {message}", err=True)
+
+
+def width() -> int | None:
+    """Characters of a line on the terminal; None: the output goes elsewhere."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
 def say_loading(path: Path) -> None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
 import signal
-import sys
 from pathlib import Path
 
 import click
@@ -12,10 +10,6 @@ import click
 from evo.cli import terminal
 from evo.cli.terminal import PATH, say, verb, view, warn
 from evo.errors import UserError, did_you_mean
-
-_cell_option = click.option(
-    "--cell", metavar="I,J", help="The elite in this cell of the grid (or with this cell number). Default: the best."
-)
 
 
 @verb("list")
@@ -34,7 +28,7 @@ def list_runs_below(folder: Path, as_json: bool) -> None:
 
 @verb()
 @terminal.run_argument
-@_cell_option
+@terminal.elite_options
 @click.option("--front", is_flag=True, help="Instead of an elite, the front of objective against complexity.")
 @click.option("--lineage", is_flag=True, help="Instead, the ancestors of the elite, back to a random program.")
 @click.option("--failed", is_flag=True, help="Instead of an elite, the programs that could not be compiled or run.")
@@ -45,7 +39,7 @@ def list_runs_below(folder: Path, as_json: bool) -> None:
 @terminal.set_shown_key
 def show(
     run_folder: Path,
-    cell: str | None,
+    elite: str | None,
     front: bool,
     lineage: bool,
     failed: bool,
@@ -63,8 +57,8 @@ def show(
     from evo.report.show import describe_elite, describe_failed
     from evo.storage.files import write_outputs
 
-    others = {"--front": front, "--lineage": lineage, "--csv": csv_file is not None}
-    terminal.check_one_of({"--failed": failed, "--cell": cell is not None and not lineage, **others})
+    others = {"--failed": failed, "--front": front, "--lineage": lineage, "--csv": csv_file is not None}
+    terminal.check_one_of(others, None if lineage else elite)
     target = None if csv_file in (None, "-") else Path(str(csv_file)).absolute()  # the task's code may change the working folder
     run = view(run_folder, overrides, with_task=csv_file is None and not failed)
     if target:
@@ -74,11 +68,11 @@ def show(
     if csv_file:
         text = elites_csv(run)
     elif lineage:
-        text = describe_lineage(run, cell)
+        text = describe_lineage(run, elite)
     elif front:
-        text = describe_front(run, shutil.get_terminal_size().columns if sys.stdout.isatty() else None, precision)
+        text = describe_front(run, terminal.width(), precision)
     else:
-        text = describe_failed(run) if failed else describe_elite(run, cell, precision)
+        text = describe_failed(run) if failed else describe_elite(run, elite, precision)
     click.echo(text, nl=False)
 
 
@@ -144,7 +138,7 @@ def watch(run_folder: Path, host: str, port: int, overrides: tuple[str, ...]) ->
 
 @verb()
 @terminal.run_argument
-@_cell_option
+@terminal.elite_options
 @click.option("--archive", is_flag=True, help="Instead of an elite, the archive as it filled up.")
 @click.option("--size", default="1920x1080", show_default=True, metavar="WxH", help="Width and height in pixels.")
 @click.option("--seconds", type=click.FloatRange(0.0, 3600.0, min_open=True), default=20.0, show_default=True, help="Length.")
@@ -155,7 +149,7 @@ def watch(run_folder: Path, host: str, port: int, overrides: tuple[str, ...]) ->
 @terminal.quiet_option
 def film(
     run_folder: Path,
-    cell: str | None,
+    elite: str | None,
     archive: bool,
     size: str,
     seconds: float,
@@ -173,7 +167,7 @@ def film(
     from evo.report.plot.frames import frames_of, parse_size
     from evo.report.progress import counting
 
-    terminal.check_one_of({"--archive": archive, "--cell": cell is not None})
+    terminal.check_one_of({"--archive": archive}, elite)
     width, height = parse_size(size)
     is_still = output.suffix.lower() == STILL
     if archive and is_still:
@@ -188,7 +182,7 @@ def film(
             shown = ArchiveFilm(run, width, height)
             write_film(target, shown.frames(num_frames), lambda: [shown.last()], rate, on_frame)
         else:
-            with frames_of(run, cell, width, height) as frames:
+            with frames_of(run, elite, width, height) as frames:
                 if is_still:
                     write_still(target, frames.draw(at))
                 else:

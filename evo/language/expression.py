@@ -298,7 +298,6 @@ def infix(expression: Expression) -> str:
     return "".join(f"{name} = {text}\n" for name, text in pairs)
 
 
-def infix_line(expression: Expression, most: int | None = None) -> str:
-    """As `infix`, on one line, for tables. most: characters that it is cut to; None: all."""
-    text = "; ".join(infix(expression).splitlines())
-    return text if most is None or len(text) <= most else f"{text[: most - 3]}..."
+def infix_line(expression: Expression) -> str:
+    """As `infix`, on one line, for tables."""
+    return "; ".join(infix(expression).splitlines())

@@ -6,8 +6,9 @@ those of `evo.regression.task`. Slightly long, since the class documents each pa
 
 from __future__ import annotations
 
+import time
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from functools import lru_cache
 from numbers import Integral, Real
@@ -23,29 +24,31 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from evo.errors import UserError
-from evo.evolution import make_search
+from evo.evolution import interruptible, make_search
 from evo.instructions import shipped_instruction_set
 from evo.language.expression import INFIX, Expression, expression_of, lines_of
 from evo.language.formula import evaluate, formula_of
 from evo.language.program import Language, word
 from evo.native.stack_ptx import NodeKind
 from evo.native.stack_ptx_words import WordType
-from evo.native.vary import program_lengths
 from evo.regression.defaults import FUNCTIONS, PROGRAM, SEARCH, VOCABULARY
-from evo.regression.task import RegressionTask, output_name
+from evo.regression.equations import SELECTIONS, chosen_row, front_of_losses, front_programs, scores, table_text
+from evo.regression.task import BEST_DIGITS, RegressionTask, output_name
+from evo.report.pareto import KNEE, SHORTEST, Front
+from evo.report.progress import progress_of
+from evo.report.table import write_csv
 
 if TYPE_CHECKING:
     from evo.search.archives.elites import Elites
 
+MIN_ROWS = 10
 MAX_FEATURES = 1024  # the time to set up a language grows with their square
 MAX_REPEATED = 4  # times the rows: integer weights repeat rows up to here, beyond they are factors
 MIN_BATCH, MAX_POINTS = 128, 1 << 27  # programs of a generation, if their number times that of rows exceeds MAX_POINTS
 MAX_DIGITS = 17  # of a float64
 MAX_WRITTEN_OUT = 5000  # operations of an expression for SymPy
-WORST_LOSS = 1.5  # times the least: of an equation that may be "best", as in PySR
-LEAST_LOSS = 1e-300  # below which logarithms of losses end
-
-SELECTIONS = ("best", "accuracy", "score")
+MORE_EVALUATIONS = 0.2  # of those until a formula is exact: so long the search goes on for a simpler one
+SAVE_SECONDS = 2.0  # between two writes of `output`
 
 
 class SymbolicRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
@@ -54,6 +57,9 @@ class SymbolicRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  #
     Each formula is `offset + scale * program`, fitted by least squares. The search runs programs in float32; `equations_`,
     `sympy`, `latex` and `predict` are one formula, in float64. Features that float32 cannot hold, such as time stamps, are moved
     and scaled for the search alone; a warning names them. The order of rows does not matter.
+
+    Once a formula has all 12 digits, the search goes on for a fifth of its evaluations so far, for a simpler one. Ctrl-C, or a
+    notebook's stop button, ends it with what it has found, and a warning.
 
     Args:
         max_time: seconds after which the search ends; None: `max_evaluations` decides.
@@ -64,16 +70,21 @@ class SymbolicRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  #
         max_length: words of a program.
         max_spread: above 0, formulas that leave the straight lines between neighbouring rows by far more than their errors
             explain, as poles do, are rejected; 0: any that is finite between the rows will do.
-        model_selection: which equation predicts. `best`: the greatest `score` among those with a loss of at most 1.5 times the
-            least, as in PySR; `accuracy`: the least loss; `score`: the greatest score.
+        model_selection: which equation predicts. `shortest`: the fewest bits for equation and errors
+            (`RegressionTask.description_length`); `accuracy`: the least loss; `knee`: the one beyond which more complexity pays
+            off least; `score`: the greatest score; `best`: the greatest score among those with a loss of at most 1.5 times the
+            least, as in PySR.
+        output: a CSV file that `equations_` is written to every few seconds and at the end.
+        verbose: above 0, the search shows its progress.
         warm_start: a further `fit` goes on with the programs that the last one ended with.
         n_jobs: threads; None: 1, or what a joblib context says; -1: all cores.
         random_state: seed of the search.
 
     Attributes:
-        equations_: a DataFrame from the simplest to the most accurate: `complexity`, the number of instructions of the program;
-            `loss`, the mean squared error on the training data; `score`, how much ln(loss) falls for each further instruction;
-            `equation`.
+        equations_: a DataFrame, as `print(model)` shows it, from the simplest to the most accurate: `complexity`, the number of
+            instructions of the program; `loss`, the mean squared error on the training data; `score`, how much ln(loss) falls for
+            each further instruction; `equation`. One that is undefined somewhere between the rows is left out, unless it has a
+            tenth of the loss of all others.
         n_features_in_, feature_names_in_: as everywhere in scikit-learn.
         n_evaluations_, n_generations_: of the search, the latter over all fits of a warm start.
     """
@@ -86,7 +97,9 @@ class SymbolicRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  #
         functions: Sequence[str] | Mapping[str, float] | None = None,
         max_length: int = 48,
         max_spread: float = 3.0,
-        model_selection: str = "best",
+        model_selection: str = SHORTEST,
+        output: str | None = None,
+        verbose: int = 0,
         warm_start: bool = False,
         n_jobs: int | None = None,
         random_state: Any = None,
@@ -97,6 +110,8 @@ class SymbolicRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  #
         self.max_length = max_length
         self.max_spread = max_spread
         self.model_selection = model_selection
+        self.output = output
+        self.verbose = verbose
         self.warm_start = warm_start
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -105,7 +120,7 @@ class SymbolicRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  #
         """Searches for formulas.
 
         Args:
-            X: `(n_samples, n_features)`.
+            X: `(n_samples, n_features)`, at least 10 samples.
             y: `(n_samples,)`.
             sample_weight: `(n_samples,)` factors of squared errors, from 0 on. Rows of weight 0 do not count.
 
@@ -113,7 +128,7 @@ class SymbolicRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  #
             ValueError: a parameter or the data is wrong.
         """
         self._check_parameters()
-        columns, target = validate_data(self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=2)
+        columns, target = validate_data(self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=MIN_ROWS)
         if columns.shape[1] > MAX_FEATURES:
             raise ValueError(
                 f"X has {columns.shape[1]} features, SymbolicRegressor takes at most {MAX_FEATURES}; select some first"
@@ -140,14 +155,24 @@ class SymbolicRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  #
         self.n_evaluations_ = 0
         self.n_generations_: int = self.n_generations_ if earlier is not None else 0
         if task:
-            elites = self._search(config, task, earlier)
+
+            def save(elites: Elites) -> None:
+                if len(elites):
+                    self._tabulate(front_programs(elites, task, self._language), task, columns, target, weights)
+
+            elites = self._search(config, task, earlier, save)
             if len(elites):
-                words = elites.solution[:, : int(program_lengths(elites.solution).max()) + 1]
-                words = words[_front(elites)]
+                words = front_programs(elites, task, self._language)
             else:
                 warnings.warn("no formula was accepted; the mean of y predicts", ConvergenceWarning, stacklevel=2)
         self._tabulate(words, task, columns, target, weights)
         return self
+
+    def __str__(self) -> str:
+        """The equations as a table, `>` before the one that predicts."""
+        if not hasattr(self, "equations_"):
+            return repr(self)
+        return table_text(self.equations_, self._marked, self._row(None))
 
     def predict(self, X: ArrayLike, index: int | None = None) -> NDArray[np.float64]:  # noqa: N803
         """What an equation gives for each row. Where it is not finite, that is the mean of the training targets.
@@ -253,21 +278,31 @@ class SymbolicRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  #
         groups = {name: weight for name, weight in VOCABULARY["groups"].items() if name != "phrases" or phrases}
         return {**VOCABULARY, "instructions": instructions, "phrases": phrases, "groups": groups}
 
-    def _search(self, config: dict[str, Any], task: RegressionTask, earlier: NDArray[np.uint64] | None) -> Elites:
-        """The elites of a search that begins with the programs of an earlier one."""
+    def _search(
+        self, config: dict[str, Any], task: RegressionTask, earlier: NDArray[np.uint64] | None, save: Callable[[Elites], None]
+    ) -> Elites:
+        """The elites of a search that begins with the programs of an earlier one. Calls `save` with those so far."""
         try:
             search = make_search(type(self).__name__, config, task)
         except UserError as error:  # scikit-learn's exception for a wrong parameter
             raise ValueError(str(error)) from error
-        with closing(search.problem):
+        with closing(search.problem), interruptible() as asked, progress_of(search, shown=self.verbose > 0) as show:
             if earlier is not None and len(earlier):
                 # Cut, or filled up with zeros.
                 words = np.zeros((len(earlier), self.max_length), np.uint64)
                 width = min(earlier.shape[1], self.max_length)
                 words[:, :width] = earlier[:, :width]
                 search.insert(words, self.n_generations_)
-            for _ in search.generations():
-                pass
+            most, saved_s = np.inf, time.monotonic()
+            for generation in search.generations():
+                show(generation, search.elapsed_s)
+                if most == np.inf and generation.best_objective >= BEST_DIGITS:
+                    most = (1.0 + MORE_EVALUATIONS) * search.counters.evaluations
+                if asked() or search.counters.evaluations >= most:
+                    break
+                if self.output is not None and time.monotonic() - saved_s >= SAVE_SECONDS:
+                    save(search.elites())
+                    saved_s = time.monotonic()
             search.tidy()
             if self.warm_start:
                 found = [search.archived(), search.elites()]
@@ -301,14 +336,22 @@ class SymbolicRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  #
         is_better = (losses < least) & (least > (4.0 * np.spacing(np.abs(target).max())) ** 2)
         self._words, self._scaling, losses = words[is_better], scaling[is_better], losses[is_better]
         complexity = self._language.lowering.analyze(self._words)[1]
-        logs = np.log(np.maximum(losses, LEAST_LOSS))
         equations = {
             "complexity": complexity,
             "loss": losses,
-            "score": np.append(0.0, -np.diff(logs) / np.diff(complexity)),
+            "score": scores(complexity, losses),
             "equation": [self._equation(row) for row in range(len(losses))],
         }
         self.equations_ = pd.DataFrame(equations)
+        self._marked = Front(np.arange(1), complexity[:1].astype(np.float64), np.zeros(1), {SHORTEST: 0, KNEE: 0})
+        if task:
+            variance = float(np.average((target - self._mean) ** 2, weights=weights))
+            self._marked = front_of_losses(task, complexity, losses, variance)
+        if self.output is not None:
+            try:
+                write_csv(self.output, self.equations_)
+            except UserError as error:
+                raise ValueError(f"output: {error}") from error
 
     @property
     def _language(self) -> Language:
@@ -328,11 +371,7 @@ class SymbolicRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  #
                 raise ValueError(f"index is {index}, but there are {len(table)} equations")
             return int(index)
         self._check_selection()
-        if self.model_selection == "accuracy":
-            return int(table.loss.argmin())
-        if self.model_selection == "score":
-            return int(table.score.argmax())
-        return int(table.score.where(table.loss <= WORST_LOSS * table.loss.min()).argmax())
+        return chosen_row(self.model_selection, table, self._marked)
 
     def _equation(self, row: int) -> str:
         """`offset + scale*program`; values that are used more than once come before it."""
@@ -377,14 +416,6 @@ def _prepare(
     if (np.diff(target[order]) == 0).any():
         order = np.lexsort([*columns.T, target] if weights is None else [weights, *columns.T, target])
     return columns[order], target[order], None if weights is None else weights[order]
-
-
-def _front(elites: Elites) -> NDArray[np.int64]:
-    """The rows of elites than which none is both simpler and as good, the simplest first."""
-    order = np.lexsort((-elites.objective, elites.num_instructions))
-    best = np.maximum.accumulate(elites.objective[order])
-    rows: NDArray[np.int64] = order[np.concatenate([[True], best[1:] > best[:-1]])]
-    return rows
 
 
 def _size(expression: Expression) -> int:

@@ -37,6 +37,7 @@ LARGEST_FACTOR = 2.0**30  # of an input; float32 then holds its fourth powers, a
 LEAST_DEVIATION = 1e-3  # of an input over its size; below, float32 does not resolve a ten-thousandth of the deviation
 ROUNDING = 8.0 * np.finfo(np.float64).eps  # of numbers that a formula adds up, over the largest of them
 SURE = 0.01  # standard errors that offset and scale are rounded by
+GAP_DIGITS = 1.0  # by which a formula with gaps must be better than all without
 GOLDEN_RATIO = (math.sqrt(5.0) - 1.0) / 2.0
 
 
@@ -55,6 +56,7 @@ class RegressionTask(Task):
     Args:
         train: the inputs by name, `(num_points,)` each, finite in float64.
         target: `(num_points,)`, not the same everywhere.
+        target_name: what `evo predict` calls its column; None: as the output.
         test, test_target: further points, of which reports tell the error.
         box: `(low, high)` of inputs where predictions are asked for. Check points fill it too, as far as it is empty of rows.
         max_spread: how far, in standard deviations of the target, the scaled output may be from what the nearest row says, as a
@@ -76,6 +78,7 @@ class RegressionTask(Task):
         train: Columns,
         target: NDArray[np.float64],
         *,
+        target_name: str | None = None,
         test: Columns | None = None,
         test_target: NDArray[np.float64] | None = None,
         box: Box | None = None,
@@ -84,6 +87,7 @@ class RegressionTask(Task):
     ):
         self.inputs = dict.fromkeys(train, "f32")
         self.outputs = {output_name(train): "f32"}
+        self.column_names = {} if target_name is None else {output_name(train): target_name}
         self._input_scaling = {name: pair for name, values in train.items() if (pair := _scaling_of(values)) != (0.0, 1.0)}
         self._train = self._moved(train)
         # In these units linear scaling gives the same NMSE, and f32 and sums lose nothing to a large mean.
@@ -252,9 +256,15 @@ class RegressionTask(Task):
         return facts
 
     def description_length(self, objective: NDArray[Any], complexity: NDArray[Any]) -> NDArray[Any]:
-        """As `Task.description_length`: errors at the resolution of the data; for each instruction its name and an operand."""
-        bits = 2.0 * math.log2(16 + len(self.inputs))
+        """As `Task.description_length`: errors at the resolution of the data; each instruction is one of 16 or an input. Bits for
+        operands and digits too would choose formulas that are too short for noisy laws, since a function has many formulas.
+        """
+        bits = math.log2(16 + len(self.inputs))
         return np.asarray(-0.5 * len(self._target) * np.log2(10.0) * objective + bits * complexity)
+
+    def handicap(self, facts: Mapping[str, NDArray[Any]]) -> NDArray[Any]:
+        """As `Task.handicap`: of formulas that are undefined somewhere."""
+        return np.where(facts["undefined"] > 0.0, GAP_DIGITS, 0.0)
 
 
 def output_name(inputs: Collection[str]) -> str:

@@ -1,6 +1,6 @@
 """The elites of a run as reports name and number them.
 
-Owns how an elite is found, and how its cell, operator and hash are written. Reads runs and never changes them.
+Owns how cells, operators and hashes are written. Reads runs and never changes them.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from evo.errors import UserError
 from evo.language.batch import Batch
 from evo.language.program import Language, format_program
 from evo.native.vary import OPERATORS
@@ -22,31 +21,6 @@ def batch_of(run: Run) -> Batch:
     """All elites, sorted by cell."""
     elites = run.search.elites()
     return Batch(elites.solution, elites.hash, elites.num_instructions)
-
-
-def row_of_elite(run: Run, cell: str | None) -> int:
-    """The row of an elite.
-
-    Args:
-        cell: its name, such as `"i,j"` in a grid, or its number; None: the cell of the best elite.
-
-    Raises:
-        UserError: there is no such cell, or it is empty.
-    """
-    layout, elites = run.search.layout, run.search.elites()
-    if not len(elites):
-        raise UserError(f"{run.run_dir.path}: the archive is empty")
-    if cell is None:
-        return int(np.argmax(elites.objective))
-    try:
-        number = layout.cell_number(cell)
-    except ValueError as error:
-        raise UserError(f"--cell {cell}: {error}") from None
-    rows = np.flatnonzero(elites.cell == number)
-    if not rows.size:
-        nearest = layout.cell_name(layout.nearest(number, elites.cell))
-        raise UserError(f"--cell {cell}: this cell is empty; the nearest elite is in {nearest}")
-    return int(rows[0])
 
 
 def cell_names(run: Run, rows: Sequence[int] | NDArray[np.int64] | slice = slice(None)) -> list[str]:

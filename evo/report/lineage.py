@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 
 from evo.errors import UserError
 from evo.language.expression import infix_line
-from evo.report.elites import cell_names, operator_name, row_of_elite
+from evo.report.elites import cell_names, operator_name
+from evo.report.pareto import row_of_elite
 from evo.report.recompute import program_expression
-from evo.report.table import table
+from evo.report.table import shortened, table
 from evo.run.run import Run
 from evo.search.emitter import GIVEN, RANDOM
 from evo.search.lineage_records import RECORD_DTYPE, joined, line_of
@@ -92,30 +93,30 @@ class LinesOfDescent:
         return self._run.search.layout.cell_name(int(record["cell"])), int(record["generation"])
 
 
-def describe_lineage(run: Run, cell: str | None) -> str:
+def describe_lineage(run: Run, name: str | None) -> str:
     """The line of an elite as a table.
 
     Args:
-        cell: of the elite; None: the best.
+        name: of the elite, as in `row_of_elite`.
 
     Raises:
         UserError: there is no such elite, or the lineage log is damaged.
     """
-    row, lines = row_of_elite(run, cell), LinesOfDescent(run)
-    [name] = cell_names(run, [row])
+    row, lines = row_of_elite(run, name), LinesOfDescent(run)
+    [cell] = cell_names(run, [row])
     line = lines.of(row)
     if not line:
-        return f"# lineage of cell {name}: not known (output.lineage_megabytes, or a run of an earlier version)\n"
+        return f"# lineage of cell {cell}: not known (output.lineage_megabytes, or a run of an earlier version)\n"
     first = int(lines.records.facts["operator"][lines.rows_of(row)[0]])
     forgotten = "its beginning is forgotten (output.lineage_megabytes)"
     begins = {RANDOM: "from a random program on", GIVEN: "from a given program on"}.get(first, forgotten)
     rows = [("generation", "slot", "cell", "objective", "operator", "second parent", "expression")]
     for each in line:
         other = f"{each.second_parent[0]} of {each.second_parent[1]}" if each.second_parent else ""
-        text = infix_line(program_expression(run.search.problem, each.words), MAX_TEXT)
+        text = shortened(infix_line(program_expression(run.search.problem, each.words)), MAX_TEXT)
         rows.append((str(each.generation), str(each.slot), each.cell, f"{each.objective:.6g}", each.operator, other, text))
     count = "1 program" if len(line) == 1 else f"{len(line)} programs"
-    return f"# lineage of cell {name}: {count}, {begins}\n" + table(rows)
+    return f"# lineage of cell {cell}: {count}, {begins}\n" + table(rows)
 
 
 @dataclass(frozen=True)

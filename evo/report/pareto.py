@@ -1,13 +1,13 @@
-"""The front of a run: the elites than which none is simpler and as good.
+"""The front of a run: the elites than which none is simpler and as good, and which elite reports take.
 
-Owns which elites these are, and which of them stand out. Knows nothing of how they are drawn.
+Owns which elites stand on the front, which of them stand out, and how a user names one. Knows nothing of how they are drawn.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,36 +16,33 @@ from evo.errors import UserError
 from evo.language.expression import infix_line
 from evo.language.formula import display_note, rounded
 from evo.report.elites import cell_names
-from evo.report.recompute import problem_for_facts, report_facts, whole_expressions
-from evo.report.table import aligned
+from evo.report.recompute import Searched, problem_for_facts, report_facts, whole_expressions
+from evo.report.table import aligned, shortened
 from evo.run.run import Run
-from evo.run.saved_search import SearchView
-from evo.task import task_errors
+from evo.task import Task, task_errors
 
 MIN_EXPRESSION = 20  # characters of an expression, even where lines are too narrow
-
-
-class Searched(Protocol):
-    """What has a search: a run, or a result of `evo.evolve`."""
-
-    @property
-    def search(self) -> SearchView:
-        """Its search."""
+BEST, SHORTEST, KNEE = "best", "shortest", "knee"  # names of elites, beside those of cells
 
 
 @dataclass(frozen=True)
 class Front:
     """Elites by rising complexity and rising objective.
 
-    rows: of the run's elites. complexity, objective: theirs. knee: the place in `rows` of the elite beyond which more complexity
-    pays off least. shortest: that of the one with the least description length, or None if the task does not know it.
+    rows: of the run's elites. complexity, objective: theirs. places: places in `rows` by name. The best is the last. The knee is
+    the one beyond which more complexity pays off least. The shortest has the least description length; it is missing if the
+    task does not know that.
     """
 
     rows: NDArray[np.int64]
     complexity: NDArray[np.float64]
     objective: NDArray[np.float64]
-    knee: int
-    shortest: int | None
+    places: dict[str, int]
+
+    @property
+    def default(self) -> int:
+        """The place of the elite that reports take unless the user names one."""
+        return self.places.get(SHORTEST, self.places[BEST])
 
 
 def why_no_front(run: Searched) -> str | None:
@@ -59,25 +56,100 @@ def front_of(run: Searched) -> Front:
     """The front of a run.
 
     Raises:
-        UserError: the run has none (`why_no_front`), or the task's description_length() fails.
+        UserError: the run has none (`why_no_front`), or the task fails.
     """
     if reason := why_no_front(run):
         place = f"{run.run_dir.path}: " if isinstance(run, Run) else ""
         raise UserError(f"{place}no front: {reason}")
     task, elites = run.search.problem.task, run.search.elites()
-    complexity = elites.measures[:, list(task.measures).index(str(task.complexity))]
-    order = np.lexsort((-elites.objective, complexity))
-    best = np.maximum.accumulate(elites.objective[order])
-    rows = order[np.concatenate([[True], best[1:] > best[:-1]])]
-    complexity, objective = complexity[rows], elites.objective[rows]
+    complexity, objective = elites.measures[:, list(task.measures).index(str(task.complexity))], elites.objective
+    if type(task).handicap is Task.handicap:
+        return make_front(task, complexity, objective, best_rows(complexity, objective))
+    with problem_for_facts(run) as (local, _):
+
+        def handicap(rows: NDArray[np.int64]) -> NDArray[np.float64]:
+            facts = report_facts(local, elites.solution[rows])
+            with task_errors(type(task), "handicap"):
+                return np.asarray(task.handicap(facts), np.float64)
+
+        return make_front(task, complexity, objective, sound_rows(complexity, objective, handicap))
+
+
+def make_front(task: Task, complexity: NDArray[np.float64], objective: NDArray[np.float64], rows: NDArray[np.int64]) -> Front:
+    """The front of programs of a task with these rows. Raises UserError if the task fails."""
+    complexity, objective = complexity[rows], objective[rows]
+    places = {BEST: len(rows) - 1, KNEE: _knee(complexity, objective)}
     with task_errors(type(task), "description_length"):
-        bits = task.description_length(objective, complexity)
-        shortest = None if bits is None else int(np.argmin(bits))
-    return Front(rows, complexity, objective, _knee(complexity, objective), shortest)
+        if (bits := task.description_length(objective, complexity)) is not None:
+            places[SHORTEST] = int(np.argmin(bits))
+    return Front(rows, complexity, objective, places)
+
+
+def best_rows(complexity: NDArray[np.float64], objective: NDArray[np.float64]) -> NDArray[np.int64]:
+    """The rows than which none is simpler and as good, by rising complexity."""
+    order = np.lexsort((-objective, complexity))
+    best = np.maximum.accumulate(objective[order])
+    rows: NDArray[np.int64] = order[np.concatenate([[True], best[1:] > best[:-1]])]
+    return rows
+
+
+def sound_rows(
+    complexity: NDArray[np.float64],
+    objective: NDArray[np.float64],
+    handicap: Callable[[NDArray[np.int64]], NDArray[np.float64]],
+) -> NDArray[np.int64]:
+    """As `best_rows` of those without a handicap, and of those that are better than all of these by more than their handicap.
+
+    Args:
+        handicap: gives that of some rows. It is asked for those that could be on the front alone.
+    """
+    known: dict[int, float] = {}
+    left = np.arange(len(objective))
+    while len(left):
+        sound = left[best_rows(complexity[left], objective[left])]
+        unknown = np.array([row for row in sound.tolist() if row not in known], np.int64)
+        if not len(unknown):
+            break
+        known |= dict(zip(unknown.tolist(), handicap(unknown).tolist(), strict=True))
+        left = np.array([row for row in left.tolist() if not known.get(row, 0.0) > 0.0], np.int64)
+    best = objective[left].max(initial=-np.inf)
+    rows = np.array([row for row, loss in known.items() if loss <= 0.0 or objective[row] - loss > best], np.int64)
+    return rows[best_rows(complexity[rows], objective[rows])]
+
+
+def row_of_elite(run: Run, name: str | None) -> int:
+    """The row of an elite.
+
+    Args:
+        name: of its cell, such as `"i,j"` in a grid, or the cell's number; `best`, `shortest` or `knee`; None: the shortest, or
+            the best if the task does not know that.
+
+    Raises:
+        UserError: there is no such cell or elite, or the archive or the cell is empty.
+    """
+    layout, elites = run.search.layout, run.search.elites()
+    if not len(elites):
+        raise UserError(f"{run.run_dir.path}: the archive is empty")
+    if name == BEST or (name is None and why_no_front(run)):
+        return int(np.argmax(elites.objective))
+    if name in (None, SHORTEST, KNEE):
+        front = front_of(run)
+        if name == SHORTEST and SHORTEST not in front.places:
+            raise UserError("--shortest: the task does not know description lengths (Task.description_length)")
+        return int(front.rows[front.places[name] if name else front.default])
+    try:
+        number = layout.cell_number(str(name))
+    except ValueError as error:
+        raise UserError(f"--cell {name}: {error}") from None
+    rows = np.flatnonzero(elites.cell == number)
+    if not rows.size:
+        nearest = layout.cell_name(layout.nearest(number, elites.cell))
+        raise UserError(f"--cell {name}: this cell is empty; the nearest elite is in {nearest}")
+    return int(rows[0])
 
 
 def describe_front(run: Run, width: int | None = None, precision: int | None = None) -> str:
-    """The front as a table, whose last column has the expressions.
+    """The front as a table, whose last column has the expressions. The elite that reports take by default is marked by `>`.
 
     Args:
         width: most characters of a line, which expressions are cut to; None: all of them.
@@ -96,13 +168,28 @@ def describe_front(run: Run, width: int | None = None, precision: int | None = N
         str(task.complexity): [f"{value:g}" for value in front.complexity],
         "objective": [f"{value:.6g}" for value in front.objective],
         **{name: [f"{value:.9g}" for value in values] for name, values in facts.items()},
-        "": [", ".join(marks_of(front, place)) for place in range(len(front.rows))],
     }
-    begins = aligned([list(columns), *zip(*columns.values(), strict=True)], right=range(len(columns) - 1))
-    most = None if width is None else max(MIN_EXPRESSION, width - len(begins[0]) - 2)
-    ends = [f"expression{display_note(precision)}", *(infix_line(expression, most) for expression in expressions)]
-    text = "".join(f"{begin}  {end}\n" for begin, end in zip(begins, ends, strict=True))
+    title = f"expression{display_note(precision)}"
+    text = front_text(front, front.default, columns, title, [infix_line(expression) for expression in expressions], width)
     return text + (f"{', '.join(facts)}: {note}\n" if facts and note else "")
+
+
+def front_text(
+    front: Front,
+    chosen: int,
+    columns: Mapping[str, Sequence[str]],
+    title: str,
+    expressions: Iterable[str],
+    width: int | None,
+) -> str:
+    """A front's table: `>` at the chosen place, columns, marks, and expressions below a title, cut to the width of a line."""
+    marks = [", ".join(marks_of(front, place)) for place in range(len(front.rows))]
+    arrows = [">" if place == chosen else "" for place in range(len(front.rows))]
+    columns = {" ": arrows, **columns, "": marks}
+    begins = aligned([list(columns), *zip(*columns.values(), strict=True)], right=range(1, len(columns) - 1))
+    most = None if width is None else max(MIN_EXPRESSION, width - len(begins[0]) - 2)
+    ends = [title, *(shortened(text, most) for text in expressions)]
+    return "".join(f"{begin}  {end}\n" for begin, end in zip(begins, ends, strict=True))
 
 
 def file_names(cells: list[str], suffix: str) -> list[str]:
@@ -112,7 +199,8 @@ def file_names(cells: list[str], suffix: str) -> list[str]:
 
 def marks_of(front: Front, place: int) -> list[str]:
     """What the elite at a place of the front stands out for."""
-    return [name for name, marked in (("knee", front.knee), ("shortest description", front.shortest)) if marked == place]
+    names = {KNEE: "knee", SHORTEST: "shortest description"}
+    return [words for name, words in names.items() if front.places.get(name) == place]
 
 
 def _knee(complexity: NDArray[np.float64], objective: NDArray[np.float64]) -> int:

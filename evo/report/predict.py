@@ -7,31 +7,36 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from evo.report.elites import row_of_elite
+from evo.language.expression import expression_of
+from evo.native.stack_ptx import NodeKind
+from evo.report.pareto import row_of_elite
 from evo.report.recompute import predicted, problem_for_facts, program_points
 from evo.run.run import Run
 from evo.task import point_arrays, task_errors
 
 
-def predictions(run: Run, data: Path, cell: str | None = None) -> tuple[str, str | None]:
+def predictions(run: Run, data: Path, name: str | None = None) -> tuple[str, str | None]:
     """A CSV text with a column for each output and a row for each point of the data, and what the user should know, if anything.
 
     Outputs with a scaling are scaled. Numbers have as many digits as it takes to read the same number back.
 
     Args:
-        data: a file that the task reads.
-        cell: of the elite; None: the best.
+        data: a file that the task reads; it needs what the program uses.
+        name: of the elite, as in `row_of_elite`.
 
     Raises:
         UserError: the task reads no files, the data cannot be used, or there is no such elite.
     """
     import pandas as pd
 
-    row, task = row_of_elite(run, cell), run.search.problem.task
-    with task_errors(type(task), "read_points"):
-        points = task.read_points(data)
-    _, num_points = point_arrays(task, program_points(task, points), "read_points()")
+    row, task = row_of_elite(run, name), run.search.problem.task
     words = run.search.elites().solution[row]
+    values = expression_of(run.search.problem.language, words).values
+    used = [value.name for value in values if value.kind == NodeKind.INPUT] or [*task.inputs]
+    with task_errors(type(task), "read_points"):
+        points = dict.fromkeys(task.inputs, 0.0) | task.read_points(data, used)
+    _, num_points = point_arrays(task, program_points(task, points), "read_points()")
     with problem_for_facts(run) as (problem, note):
-        columns = predicted(problem, words, points, num_points)
+        outputs = predicted(problem, words, points, num_points)
+    columns = {task.column_names.get(output, output): values for output, values in outputs.items()}
     return pd.DataFrame(columns).to_csv(index=False, lineterminator="\n", na_rep="nan"), note

@@ -8,25 +8,37 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evo.errors import UserError
-from evo.evaluate.backends import BACKENDS, CPU
+from evo.evaluate.backends import BACKENDS, CPU, Backend
 from evo.evaluate.options import AUTO
 from evo.language.expression import REAL, Expression, expression_of
 from evo.language.formula import evaluate, formula_of, has_real_form, is_real_function
 from evo.run.loaded_task import Problem
-from evo.run.run import Run
+from evo.run.saved_search import SearchView
 from evo.task import Task, method_place, point_arrays, task_errors
 
 CHUNK_BYTES = 1 << 26  # of outputs
 
 
+class Searched(Protocol):
+    """What has a search: a run, or a result of `evo.evolve`."""
+
+    @property
+    def search(self) -> SearchView:
+        """Its search."""
+
+    @property
+    def backend(self) -> Backend:
+        """That the elites' scores come from."""
+
+
 @contextmanager
-def problem_here(run: Run) -> Iterator[tuple[Problem, str | None]]:
+def problem_here(run: Searched) -> Iterator[tuple[Problem, str | None]]:
     """A run's problem, evaluated on this machine, and what the user should know of that, if anything.
 
     Its backend is the one that the elites' scores come from, or that the config names. Where it cannot be used, the CPU takes its
@@ -50,7 +62,7 @@ def problem_here(run: Run) -> Iterator[tuple[Problem, str | None]]:
 
 
 @contextmanager
-def problem_for_facts(run: Run) -> Iterator[tuple[Problem, str | None]]:
+def problem_for_facts(run: Searched) -> Iterator[tuple[Problem, str | None]]:
     """As `problem_here`, for `report_facts`, `whole_expression` and `predicted`. No backend is needed where a task has nothing to
     say, or by formulas of real numbers.
     """

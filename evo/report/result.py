@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from evo.errors import UserError
 from evo.evaluate import by_name
+from evo.evaluate.backends import Backend
 from evo.evaluate.cpu import without_cpu_meaning
 from evo.language.expression import Expression, expression_of, infix, infix_line
 from evo.language.program import format_program
@@ -109,6 +110,11 @@ class Result:
         table = best.to_html(index=False, escape=True, float_format="{:.6g}".format)
         image = f'<img width="480" src="data:image/png;base64,{base64.b64encode(picture).decode()}">'
         return f"<p>{title}</p>{image}{table}"
+
+    @property
+    def backend(self) -> Backend:
+        """That the elites' scores come from."""
+        return self.search.problem.backend
 
     @cached_property
     def _elites(self) -> Any:

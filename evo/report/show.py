@@ -18,7 +18,8 @@ from evo.language.expression import infix
 from evo.language.formula import display_note, rounded
 from evo.language.infix import parse_infix
 from evo.language.program import format_program, parse_program, program_length
-from evo.report.elites import batch_of, hash_text, operator_name, row_of_elite
+from evo.report.elites import batch_of, hash_text, operator_name
+from evo.report.pareto import row_of_elite
 from evo.report.ptx_text import with_token_values, with_values
 from evo.report.recompute import problem_for_facts, program_expression, report_facts, whole_expression
 from evo.run.initial_programs import LIKE_A_PATH, is_text_form
@@ -64,17 +65,17 @@ def describe_program(problem: Problem, words: NDArray[np.uint64]) -> str:
     return _sections(problem, batch, [("scores", scores)], is_scored=status is Status.OK)
 
 
-def describe_elite(run: Run, cell: str | None, precision: int | None = None) -> str:
-    """The elite in a cell, with origin and scores.
+def describe_elite(run: Run, name: str | None, precision: int | None = None) -> str:
+    """An elite, with origin and scores.
 
     Args:
-        cell: as `row_of_elite`.
+        name: as in `row_of_elite`.
         precision: significant digits of the formula's numbers; None: all.
 
     Raises:
         UserError: as `row_of_elite`, or the task fails.
     """
-    layout, elites, row = run.search.layout, run.search.elites(), row_of_elite(run, cell)
+    layout, elites, row = run.search.layout, run.search.elites(), row_of_elite(run, name)
     origin = [
         f"cell       {layout.cell_name(int(elites.cell[row]))}",
         f"born       generation {elites.generation[row]}, slot {elites.slot[row]}",

@@ -12,8 +12,8 @@ from evo.evaluate.program_simplifier import TOLERANCE, simplify
 from evo.language.batch import Batch
 from evo.language.expression import infix
 from evo.language.program import format_program
-from evo.report.elites import batch_of, cell_names, row_of_elite
-from evo.report.pareto import file_names, front_of
+from evo.report.elites import batch_of, cell_names
+from evo.report.pareto import file_names, front_of, row_of_elite
 from evo.report.recompute import problem_here, report_facts, whole_expression
 from evo.report.table import table
 from evo.run.loaded_task import Problem
@@ -29,26 +29,26 @@ class SimplerElites:
     notes: list[str]
 
 
-def simplify_elites(run: Run, *, cell: str | None = None, front: bool = False, tolerance: float = TOLERANCE) -> SimplerElites:
+def simplify_elites(run: Run, *, name: str | None = None, front: bool = False, tolerance: float = TOLERANCE) -> SimplerElites:
     """An elite, or each on the front, without instructions and digits that its objective does not need.
 
     Args:
-        cell: of the elite; None: the best.
+        name: of the elite, as in `row_of_elite`.
         front: all elites of the run's front.
         tolerance: the objective that each may lose, times max(1, |objective|).
 
     Raises:
         UserError: there is no such elite or front, it has no score here, or the task fails.
     """
-    rows = front_of(run).rows.tolist() if front else [row_of_elite(run, cell)]
+    rows = front_of(run).rows.tolist() if front else [row_of_elite(run, name)]
     elites = run.search.elites()
     names = cell_names(run, rows)
     descriptions, programs = [], []
     with problem_here(run) as (problem, note):
-        for name, row in zip(names, rows, strict=True):
+        for cell, row in zip(names, rows, strict=True):
             found = simplify(problem.language, problem.evaluator.evaluate, elites.solution[row], tolerance)
             count, fewer = int(elites.num_instructions[row]), int(found.program.num_instructions[0])
-            title = f"cell {name}: {count} instructions, simplified {fewer}"
+            title = f"cell {cell}: {count} instructions, simplified {fewer}"
             formula = infix(whole_expression(problem, found.program.words[0]))
             old = batch_of(run)[row : row + 1]
             scores = _changes(_numbers(problem, old, found.before), _numbers(problem, found.program, found.after))

@@ -1,4 +1,4 @@
-"""Text in aligned columns.
+"""Tables as text in aligned columns, and as files.
 
 Owns the padding. Knows nothing of what stands in the columns.
 """
@@ -6,6 +6,13 @@ Owns the padding. Knows nothing of what stands in the columns.
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from evo.storage.files import write_outputs
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 def aligned(rows: Iterable[Sequence[str]], right: Container[int] = ()) -> list[str]:
@@ -18,6 +25,16 @@ def aligned(rows: Iterable[Sequence[str]], right: Container[int] = ()) -> list[s
     return ["  ".join(line) for line in zip(*padded, strict=True)]
 
 
+def shortened(text: str, most: int | None) -> str:
+    """A text that is cut to this many characters; None: all of it."""
+    return text if most is None or len(text) <= most else f"{text[: most - 3]}..."
+
+
 def table(rows: Iterable[Sequence[str]], right: Container[int] = ()) -> str:
     """As `aligned`, as one text without spaces at the ends of lines."""
     return "".join(f"{line.rstrip()}\n" for line in aligned(rows, right))
+
+
+def write_csv(path: str, frame: pd.DataFrame) -> None:
+    """Replaces a CSV file as a whole. Raises UserError if it cannot be written."""
+    write_outputs({Path(path).absolute(): frame.to_csv(index=False, lineterminator="\n").encode()}, [])

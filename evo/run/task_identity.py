@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import inspect
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NoReturn
@@ -78,7 +79,7 @@ class DeclaredTask(Task):
         """Raises UserError."""
         raise UserError(self._reason)
 
-    def read_points(self, path: Path) -> NoReturn:
+    def read_points(self, path: Path, inputs: Sequence[str]) -> NoReturn:
         """Raises UserError."""
         raise UserError(self._reason)
 

@@ -42,7 +42,9 @@ class SymbolicRegression(evo.RegressionTask):
             box = _given_ranges(ranges or {}, train, self._names)
         if not train_target.std() > 0:
             raise evo.UserError(f"{data}: column '{target}' is the same in all training rows, so there is nothing to find")
-        super().__init__(train, train_target, test=test, test_target=test_target, box=box, max_spread=max_spread)
+        super().__init__(
+            train, train_target, target_name=target, test=test, test_target=test_target, box=box, max_spread=max_spread
+        )
 
     def _check_options_of_a_dataset(self, dataset, **options):
         if dataset not in DATASETS:
@@ -76,8 +78,8 @@ class SymbolicRegression(evo.RegressionTask):
     def files(self):
         return [self._data] if self._data else []
 
-    def read_points(self, path):
-        return read_inputs(path, self._names)
+    def read_points(self, path, inputs):
+        return read_inputs(path, {name: self._names[name] for name in inputs})
 
 
 def _range(values):

@@ -52,7 +52,7 @@ def data(tmp_path):
 
 def numbers(text: str) -> list[float]:
     header, *rows = csv.reader(io.StringIO(text))
-    assert header == ["f"] and all(len(row) == 1 for row in rows)
+    assert header == ["y"] and all(len(row) == 1 for row in rows)
     return [float(row[0]) for row in rows]
 
 
@@ -70,12 +70,14 @@ def test_predictions_are_those_of_the_exported_formula_digit_for_digit(fork_evo,
     assert (done.returncode, done.stderr) == (0, "")
     assert numbers(done.stdout) == exported(fork_evo, regression_run, tmp_path)
     np.testing.assert_allclose(numbers(done.stdout), [1000 + 3 * u * v for u, v in NEW], rtol=1e-4)
-    assert fork_evo("predict", regression_run, "--data", data, "--best").stdout == done.stdout
+    assert fork_evo("predict", regression_run, "--data", data, "--shortest").stdout == done.stdout
+    best = fork_evo("predict", regression_run, "--data", data, "--best")
+    assert numbers(best.stdout) == exported(fork_evo, regression_run, tmp_path, "--best")
     written = fork_evo("predict", regression_run, "--data", data, "--output", "out/predictions.csv")
     assert (written.returncode, written.stdout) == (0, "out/predictions.csv\n")
     assert (tmp_path / "out" / "predictions.csv").read_text() == done.stdout
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["predictions.csv"]
-    cell = fork_evo("show", regression_run, "--front").stdout.splitlines()[1].split()[0]
+    cell = fork_evo("show", regression_run, "--front").stdout.splitlines()[1][1:].split()[0]
     of_cell = fork_evo("predict", regression_run, "--data", data, "--cell", cell)
     assert numbers(of_cell.stdout) == exported(fork_evo, regression_run, tmp_path, "--cell", cell) != numbers(done.stdout)
 
@@ -124,6 +126,28 @@ def test_columns_that_f32_cannot_hold_are_read_as_they_are(fork_evo, repository,
     assert "(time - 1.7e9)" in fork_evo("show", run, "--csv").stdout
     refused = fork_evo("export", run, "--format", "c", "--precision", "3")
     assert refused.returncode == 2 and "--precision: rounds sympy and latex for display" in refused.stderr
+
+
+def test_predictions_need_the_columns_that_the_formula_uses(fork_evo, regression_run, tmp_path):
+    _, simplest, *_ = fork_evo("show", regression_run, "--front").stdout.splitlines()
+    cell, used = simplest[1:].split()[0], "2019" if "x2019" in simplest else "speed (m/s)"
+    assert ("x2019" in simplest) != ("speed_m_s" in simplest)
+    (tmp_path / "new.csv").write_text(f"{used}\n1\n2\n")
+    done = fork_evo("predict", regression_run, "--data", "new.csv", "--cell", cell)
+    assert (done.returncode, len(numbers(done.stdout))) == (0, 2)
+    refused = fork_evo("predict", regression_run, "--data", "new.csv")
+    assert refused.returncode == 2 and ":1: no column" in refused.stderr
+
+
+def test_a_run_ends_with_its_front_and_says_which_formula_is_taken(fork_evo, regression_run):
+    told = (regression_run.parents[2] / "stdout.txt").read_text()
+    front = fork_evo("show", regression_run, "--front").stdout.splitlines()
+    begin = front[0].index("expression")
+    assert front[0] in told and all(line[:begin] in told for line in front[1:])
+    [chosen] = [line[1:].split()[0] for line in front if line[0] == ">"]
+    assert "shortest description" in next(line for line in front if line[0] == ">")
+    assert f"cell       {chosen}\n" in fork_evo("show", regression_run).stdout
+    assert "(> is what evo show, export, predict and simplify take)" in told
 
 
 @pytest.mark.parametrize(
@@ -176,7 +200,7 @@ def test_simplify_prints_scores_and_writes_a_program_that_eval_reads(fork_evo, r
 def test_simplify_writes_a_front_into_a_folder(fork_evo, regression_run, tmp_path):
     done = fork_evo("simplify", regression_run, "--front", "--tolerance", "0", "--output", "front")
     assert (done.returncode, done.stderr) == (0, "")
-    cells = [line.split()[0] for line in fork_evo("show", regression_run, "--front").stdout.splitlines()[1:]]
+    cells = [line[1:].split()[0] for line in fork_evo("show", regression_run, "--front").stdout.splitlines()[1:]]
     names = [f"{i:03d}_cell_{cell.replace(',', '_')}.txt" for i, cell in enumerate(cells, 1)]
     assert done.stdout.splitlines()[-len(names) :] == [f"front/{name}" for name in names]
     assert sorted(path.name for path in (tmp_path / "front").iterdir()) == names

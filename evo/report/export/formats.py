@@ -24,11 +24,11 @@ from evo.language.formula import display_note, rounded
 from evo.language.source import c_source, cuda_source, python_source
 from evo.native.stack_ptx import NodeKind
 from evo.report.check import TOLERANCE
-from evo.report.elites import program_lines, row_of_elite
+from evo.report.elites import program_lines
 from evo.report.export import run_export
 from evo.report.export.sympy_text import latex_text, run_sympy, sympy_text
 from evo.report.export.verify import Elite, Verifier
-from evo.report.pareto import file_names, front_of
+from evo.report.pareto import file_names, front_of, row_of_elite
 from evo.report.ptx_text import with_values
 from evo.report.recompute import problem_here
 from evo.run.run import Run
@@ -205,7 +205,7 @@ def export_elites(
     run: Run,
     format_name: str,
     *,
-    cell: str | None = None,
+    name: str | None = None,
     front: bool = False,
     arch: str = "sm_90",
     precision: int | None = None,
@@ -213,7 +213,7 @@ def export_elites(
     """The text of an elite, or of each on the front, compared with the archive.
 
     Args:
-        cell: of the elite; None: the best.
+        name: of the elite, as in `row_of_elite`.
         front: all elites of the run's front (`evo.report.pareto`).
         arch: GPU architecture of PTX and CUDA.
         precision: significant digits of a formula's numbers, for display, with `sympy` and `latex`; None: all.
@@ -222,7 +222,7 @@ def export_elites(
         UserError: the archive is empty, the cell is, the run has no front, a program cannot be written in the format, or an
             export disagrees.
     """
-    rows = front_of(run).rows.tolist() if front else [row_of_elite(run, cell)]
+    rows = front_of(run).rows.tolist() if front else [row_of_elite(run, name)]
     with problem_here(run) as (local, note):
         job = Verifier(run, local, note, arch, precision)
         elites = [job.elite(row) for row in rows]

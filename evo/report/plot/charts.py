@@ -19,7 +19,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 from numpy.typing import NDArray
 
-from evo.report.pareto import Searched, front_of, marks_of
+from evo.report.pareto import front_of, marks_of
+from evo.report.recompute import Searched
 from evo.run.run import Run
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from evo.errors import UserError
 from evo.evaluate.backends import CPU
-from evo.report.elites import row_of_elite
+from evo.report.pareto import row_of_elite
 from evo.report.recompute import problem_here
 from evo.run.loaded_task import Problem
 from evo.run.run import Run
@@ -39,16 +39,16 @@ def parse_size(text: str) -> tuple[int, int]:
 
 
 @contextmanager
-def frames_of(run: Run, cell: str | None, width: int, height: int) -> Iterator[Frames]:
+def frames_of(run: Run, name: str | None, width: int, height: int) -> Iterator[Frames]:
     """Draws an elite on this machine.
 
     Args:
-        cell: of the elite; None: the best.
+        name: of the elite, as in `row_of_elite`.
 
     Raises:
         UserError: there is no such elite, or the task cannot draw it so.
     """
-    words = run.search.elites().solution[row_of_elite(run, cell)]
+    words = run.search.elites().solution[row_of_elite(run, name)]
     with problem_here(run) as (problem, _), Frames(problem, words, width, height) as frames:
         yield frames
 

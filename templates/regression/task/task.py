@@ -20,16 +20,17 @@ class Formula(evo.RegressionTask):
         super().__init__(
             {name: columns[name][~is_test] for name in names},
             columns[target][~is_test],
+            target_name=target,
             test={name: columns[name][is_test] for name in names},
             test_target=columns[target][is_test],
         )
 
-    def read_points(self, path):
-        """For `evo predict`: the inputs in another file."""
+    def read_points(self, path, inputs):
+        """For `evo predict`: the inputs that a formula uses, in another file."""
         columns = read(path)
-        if missing := [name for name in self.inputs if name not in columns]:
-            raise evo.UserError(f"{path}: no column '{missing[0]}'; the formula's inputs are: {', '.join(self.inputs)}")
-        return {name: columns[name].astype(np.float32) for name in self.inputs}
+        if missing := [name for name in inputs if name not in columns]:
+            raise evo.UserError(f"{path}: no column '{missing[0]}'; the formula's inputs are: {', '.join(inputs)}")
+        return {name: columns[name].astype(np.float32) for name in inputs}
 
 
 def header(path):

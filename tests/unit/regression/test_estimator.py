@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import signal
 import warnings
 
 import numpy as np
@@ -13,6 +14,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import evo
+from evo.language.formula import evaluate
+from evo.run.search import Search
 
 RNG = np.random.default_rng(1)
 X = RNG.uniform(0.5, 2.0, (120, 3)).astype(np.float32)
@@ -136,12 +139,20 @@ def test_a_precision_rounds_for_display_alone():
         fitted.latex(row, precision=0)
 
 
+def share(column: pd.Series) -> pd.Series:
+    """A column's place between its ends."""
+    return (column - column.min()) / (column.max() - column.min())
+
+
 @pytest.mark.parametrize(
     ("selection", "expected"),
     [
         ("accuracy", lambda table: table.loss.idxmin()),
         ("score", lambda table: table.score.idxmax()),
         ("best", lambda table: table.score[table.loss <= 1.5 * table.loss.min()].idxmax()),
+        # 120 rows; of 16 functions or 3 inputs.
+        ("shortest", lambda table: (60 * np.log2(table.loss) + np.log2(19) * table.complexity).idxmin()),
+        ("knee", lambda table: (share(table.complexity) + share(np.log(table.loss))).idxmin()),
     ],
 )
 def test_the_selection_says_which_equation_predicts(fitted, selection, expected):
@@ -151,6 +162,78 @@ def test_the_selection_says_which_equation_predicts(fitted, selection, expected)
     row = expected(model.equations_)
     assert model.get_best().equation == model.equations_.equation[row]
     assert model.predict(X).tolist() == fitted.predict(X, row).tolist()
+
+
+def test_a_model_is_printed_as_its_table_with_an_arrow_at_what_predicts(fitted):
+    assert str(regressor()).startswith("SymbolicRegressor(")
+    for selection in ("accuracy", "shortest"):
+        model = pickle.loads(pickle.dumps(fitted)).set_params(model_selection=selection)
+        header, *lines = str(model).splitlines()
+        assert header.split() == ["complexity", "loss", "score", "equation"] and len(lines) == len(model.equations_)
+        [chosen] = [line for line in lines if line[0] == ">"]
+        assert chosen.split()[1:3] == [f"{model.get_best().complexity}", f"{model.get_best().loss:.6g}"]
+
+
+def values_at_zero(model: evo.SymbolicRegressor) -> np.ndarray:
+    """What each equation of one feature gives at 0."""
+    return np.array([evaluate(model._formula(row), [np.zeros(1)])[0][0] for row in model.equations_.index])
+
+
+def test_a_formula_with_a_gap_is_not_handed_over_if_another_is_nearly_as_good(monkeypatch):
+    x = np.arange(-4.9, 5.0, 0.2)[:, None]
+    law = np.log2(x[:, 0] ** 2)
+    noisy = law + 0.3 * np.random.default_rng(1).normal(size=50)
+    options = {"functions": ["add", "mul", "log2"], "max_evaluations": 3000}
+    assert np.isfinite(values_at_zero(regressor(**options).fit(x, noisy))).all()
+    assert np.isinf(values_at_zero(regressor(**options).fit(x, law)))[-1]  # no other is nearly as good
+    monkeypatch.setattr(evo.RegressionTask, "handicap", lambda self, facts: np.zeros(1))
+    model = regressor(**options).fit(x, noisy)
+    assert not np.isfinite(values_at_zero(model)[model._row(None)])
+
+
+def test_a_fit_ends_soon_after_a_formula_is_exact():
+    model = regressor(10**6).fit(X, 3.0 * X[:, 0])
+    assert model.n_evaluations_ < 5000 and model.score(X, 3.0 * X[:, 0]) > 1 - 1e-12
+
+
+@pytest.fixture
+def interrupt(monkeypatch):
+    """Has SIGINT come after two generations."""
+    generations = Search.generations
+
+    def interrupted(self):
+        for generation in generations(self):
+            if generation.counters.generations == 2:
+                signal.raise_signal(signal.SIGINT)
+            yield generation
+
+    monkeypatch.setattr(Search, "generations", interrupted)
+    previous = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, previous)
+
+
+def test_an_interrupt_ends_a_fit_with_what_it_has_found(interrupt):
+    with pytest.warns(UserWarning, match="interrupted: this is what the search has found so far"):
+        model = regressor(10**6).fit(X, np.sin(3.0 * X[:, 2]) + Y)
+    assert model.n_generations_ == 2 and model.score(X, Y) > 0
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_a_fit_shows_its_progress_and_saves_its_front_as_it_goes(monkeypatch, capsys, tmp_path):
+    file = tmp_path / "folder" / "front.csv"
+    texts = []
+    monkeypatch.setattr("evo.regression.estimator.SAVE_SECONDS", 0.0)
+    monkeypatch.setattr("evo.report.table.write_outputs", lambda outputs, _: texts.extend(outputs.values()))
+    regressor(4000, output=file).fit(X, np.sin(3.0 * X[:, 2]) + Y)
+    assert len(texts) > 2 and capsys.readouterr().out == ""
+    monkeypatch.undo()
+    model = regressor(4000, output=file, verbose=1).fit(X, np.sin(3.0 * X[:, 2]) + Y)
+    assert "evaluations 4," in capsys.readouterr().out
+    assert file.read_bytes() == texts[-1] != texts[0]
+    pd.testing.assert_frame_equal(pd.read_csv(file), model.equations_, check_dtype=False)
+    with pytest.raises(ValueError, match=f"^output: {tmp_path}: error: exists and is not a file$"):
+        regressor(400, output=tmp_path).fit(X, Y)
 
 
 def test_the_seed_decides_everything_and_threads_and_the_order_of_rows_nothing():
@@ -278,7 +361,7 @@ def test_chunks_decide_nothing(fitted, monkeypatch):
         ({"functions": "add"}, "functions is 'add', must be a list of names"),
         ({"max_length": 0}, "max_length is 0, must be an integer from 1 on"),
         ({"max_spread": -1.0}, "max_spread is -1.0"),
-        ({"model_selection": "worst"}, "model_selection is 'worst', must be one of: best, accuracy, score"),
+        ({"model_selection": "worst"}, "model_selection is 'worst', must be one of: shortest, accuracy, knee, best, score"),
         ({"random_state": -1}, "seed"),
         ({"random_state": "one"}, "'one' cannot be used to seed"),
     ],
@@ -291,7 +374,9 @@ def test_wrong_parameters_are_told(parameters, message):
 
 def test_wrong_data_is_told():
     with pytest.raises(ValueError, match="X has 5000 features, SymbolicRegressor takes at most 1024"):
-        regressor().fit(np.zeros((3, 5000)), [1, 2, 3])
+        regressor().fit(np.zeros((10, 5000)), np.arange(10.0))
+    with pytest.raises(ValueError, match=r"with 9 sample.* minimum of 10 is required"):
+        regressor().fit(X[:9], Y[:9])
     with pytest.raises(ValueError, match="exceed float64"):
         regressor().fit(X, 1e200 * Y)
     for weights in (np.zeros(len(Y)), -np.ones(len(Y))):

@@ -99,7 +99,7 @@ def _seven_points(task):
 
 def test_a_front_is_exported_as_it_is_shown(finished):
     run, _ = Run.view(finished["scaled"])
-    cells = [line.split()[0] for line in describe_front(run).splitlines()[1:]]
+    cells = [line[1:].split()[0] for line in describe_front(run).splitlines()[1:]]
     assert len(cells) > 3
     [text] = export_elites(run, "json", front=True).texts.values()
     assert [record["cell"] for record in json.loads(text)["programs"]] == cells

@@ -1,0 +1,73 @@
+"""Which equations a fit keeps, and which of them predicts.
+
+Owns the rules that `model_selection` names, and the table that is printed. Knows nothing of how equations are found.
+"""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from evo.language.expression import expression_of
+from evo.language.formula import evaluate, formula_of
+from evo.language.program import Language
+from evo.native.vary import program_lengths
+from evo.regression.task import BEST_DIGITS, RegressionTask
+from evo.report.pareto import KNEE, SHORTEST, Front, front_text, make_front, sound_rows
+
+if TYPE_CHECKING:
+    from evo.search.archives.elites import Elites
+
+WORST_LOSS = 1.5  # times the least: of an equation that may be "best", as in PySR
+LEAST_LOSS = 1e-300  # below which logarithms of losses end
+LINE = 130  # characters of a printed table where there is no terminal
+
+SELECTIONS = (SHORTEST, "accuracy", KNEE, "best", "score")
+
+
+def front_programs(elites: Elites, task: RegressionTask, language: Language) -> NDArray[np.uint64]:
+    """The programs on the front, the simplest first."""
+    words = elites.solution[:, : int(program_lengths(elites.solution).max()) + 1]
+    points = [*task.report_points().values()]
+
+    def handicap(rows: NDArray[np.int64]) -> NDArray[np.float64]:
+        formulas = [formula_of(expression_of(language, words[row]), {}, {}) for row in rows]
+        with np.errstate(all="ignore"):
+            return np.concatenate([task.handicap(task.report({"": evaluate(each, points)[0][None]})) for each in formulas])
+
+    return words[sound_rows(elites.num_instructions.astype(np.float64), elites.objective, handicap)]
+
+
+def scores(complexity: NDArray[np.int32], losses: NDArray[np.float64]) -> NDArray[np.float64]:
+    """How much ln(loss) falls for each further instruction."""
+    logs = np.log(np.maximum(losses, LEAST_LOSS))
+    return np.append(0.0, -np.diff(logs) / np.diff(complexity))
+
+
+def front_of_losses(task: RegressionTask, complexity: NDArray[np.int32], losses: NDArray[np.float64], variance: float) -> Front:
+    """The front of equations, with the places that stand out."""
+    digits = -np.log10(np.clip(losses / variance, 10.0**-BEST_DIGITS, 1.0))
+    return make_front(task, complexity.astype(np.float64), digits, np.arange(len(digits)))
+
+
+def chosen_row(selection: str, table: pd.DataFrame, front: Front) -> int:
+    """The row of a table of equations that predicts."""
+    if selection in (SHORTEST, KNEE):
+        return front.places[selection]
+    if selection == "accuracy":
+        return int(table.loss.argmin())
+    if selection == "score":
+        return int(table.score.argmax())
+    return int(table.score.where(table.loss <= WORST_LOSS * table.loss.min()).argmax())
+
+
+def table_text(table: pd.DataFrame, front: Front, chosen: int) -> str:
+    """A table of equations as text, `>` before the chosen one."""
+    columns = {name: [f"{value:.6g}" for value in table[name]] for name in ("complexity", "loss", "score")}
+    return front_text(front, chosen, columns, "equation", table.equation, shutil.get_terminal_size((LINE, 24)).columns).rstrip(
+        "\n"
+    )
