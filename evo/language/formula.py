@@ -199,7 +199,7 @@ def rounded(formula: Expression, digits: int | None) -> Expression:
 
 def display_note(digits: int | None) -> str:
     """What a heading says of a formula that was rounded."""
-    return "" if digits is None else f" (rounded to {digits} digits for display; it predicts with all)"
+    return "" if digits is None else f" (rounded to {digits} digits for display; predictions use all)"
 
 
 def moves(formula: Expression) -> dict[int, float]:

@@ -145,11 +145,8 @@ def _record(job: Verifier, elite: Elite, expression: Expression) -> dict[str, An
 
 
 def _latex(job: Verifier, _elite: Elite, expression: Expression) -> str:
-    return (
-        f"% Numbers{note}\n{latex_text(expression, job.precision)}"
-        if (note := display_note(job.precision))
-        else latex_text(expression)
-    )
+    note = display_note(job.precision)
+    return (f"%{note}\n" if note else "") + latex_text(expression, job.precision)
 
 
 _Write = Callable[[Verifier, Elite, Expression], str]
