@@ -117,6 +117,7 @@ class Router:
 
     def let_in(self, origin: Origin) -> None:
         """Takes a connection for that of a worker."""
+        self._watch()  # its beginning may have been noted since the last time
         if origin.descriptor in self._connections:
             self._connections[origin.descriptor] = False
 
