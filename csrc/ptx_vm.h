@@ -220,10 +220,17 @@ PtxVmResult ptx_vm_reduce(
    sums_out[i (i + 1) / 2 + j].
 
    A point counts where target and first request are finite; the first sum is their number. There, another request that is
-   not finite counts as zero. Subnormals do too. Products are exact in double and are added in the order of PtxVmSums. */
+   not finite counts as zero. Subnormals do too.
+
+   is_centred: of target and requests the value at the first point is taken off, so that sums keep their digits where a mean is
+   large; 0 if it is not finite. references_out gets what was taken off, 1 + num_requests numbers.
+   root_weights: roots of the points' weights, above 0, by which columns are multiplied, that of ones too; NULL: all are 1.
+
+   Columns are rounded to 26 binary digits, which only differences and weighted values have; so products are exact in double. They are added
+   in the order of PtxVmSums. */
 PtxVmResult ptx_vm_gram(
     const PtxVmProgram* program, const PtxVmInput* inputs, size_t num_inputs, size_t num_points, const float* target,
-    double* sums_out, void* workspace, size_t workspace_bytes
+    const float* root_weights, bool is_centred, double* sums_out, double* references_out, void* workspace, size_t workspace_bytes
 );
 
 /* ---- between this header and the kernels: private ---------------------------------------------------------------- */
@@ -280,7 +287,8 @@ typedef struct PtxVmKernels {
     PtxVmKernel operations[PTX_VM__NUM_OPERATIONS][PTX_VM__NUM_FORMS][2];
     void (*target_block)(const float* target, const float* weights, uint32_t num_points, double (*sums)[PTX_VM__SUM_LANES]);
     void (*gram)(
-        const float* target, char* const* requests, uint32_t num_requests, uint32_t num_valid, double* columns, double* lanes
+        const float* target, const float* roots, char* const* requests, uint32_t num_requests, uint32_t num_valid,
+        const double* references, double* columns, double* lanes
     );
 } PtxVmKernels;
 

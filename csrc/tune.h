@@ -26,7 +26,7 @@
  *                known here: do not tune programs of a language whose routines push constants.
  *   error        The mean squared difference of y and the target over the points where both are finite. If is_scaled, that
  *                of a + b y for the best a and b, which are projected out at each step (variable projection, in Kaufman's
- *                approximation).
+ *                approximation). Points may have weights.
  *   iterations   Levenberg-Marquardt with Marquardt's scaling and Nielsen's damping. A step is taken if the error falls
  *                and no more points are left out. It ends early if a step gains less than a millionth, or moves no constant.
  *   rank         Normal equations are scaled to a unit diagonal and solved by Cholesky decomposition with diagonal pivoting. A
@@ -86,6 +86,7 @@ typedef struct TuneProblem {
     const float* target; /* of the first request */
     uint32_t num_iterations;
     bool is_scaled;
+    const float* root_weights; /* roots of the weights of points, above 0; NULL: all weigh the same */
 } TuneProblem;
 
 /* What happened to a program. Errors are sums of squares over points; NaN if there was nothing to tune. */
@@ -145,7 +146,7 @@ const char* tune_result_to_string(TuneResult result) { EVO__RETURN_NAME(result, 
 /* The error at some constants, and its model: error - 2 step'gradient + step'matrix step. */
 typedef struct TuneModel {
     uint32_t num_parameters;
-    double num_points; /* that count */
+    double weight; /* of the points that count */
     double error;
     double gradient[TUNE_MAX_PARAMETERS];
     double matrix[TUNE_MAX_PARAMETERS][TUNE_MAX_PARAMETERS];
@@ -157,6 +158,12 @@ static double tune__sum(const double* sums, uint32_t i, uint32_t j) {
     return i >= j ? sums[i * (i + 1) / 2 + j] : sums[j * (j + 1) / 2 + i];
 }
 
+/* The sum of a column's squares, with what was taken off. */
+static double tune__squares(const double* sums, const double* references, uint32_t i) {
+    const double reference = references[i - TUNE__TARGET];
+    return tune__sum(sums, i, i) + reference * (2.0 * tune__sum(sums, i, TUNE__ONE) + reference * sums[0]);
+}
+
 /* The sum of products without the means. */
 static double tune__centred(const double* sums, uint32_t i, uint32_t j) {
     return tune__sum(sums, i, j) - tune__sum(sums, i, TUNE__ONE) * tune__sum(sums, j, TUNE__ONE) / sums[0];
@@ -166,10 +173,10 @@ static double tune__positive(double number) { return number > 0.0 ? number : 0.0
 
 /* With r = target - a - b y at the best a and b, and P what projects 1 and y out: error r'r, gradient b J'P r, matrix
    b b J'P J. */
-static void tune__scaled_model(const double* sums, TuneModel* model) {
+static void tune__scaled_model(const double* sums, const double* references, TuneModel* model) {
     const double yy = tune__centred(sums, TUNE__Y, TUNE__Y), yt = tune__centred(sums, TUNE__Y, TUNE__TARGET);
     const double tt = tune__centred(sums, TUNE__TARGET, TUNE__TARGET);
-    if (!(yy > TUNE__LEAST_VARIATION * tune__sum(sums, TUNE__Y, TUNE__Y))) {
+    if (!(yy > TUNE__LEAST_VARIATION * tune__squares(sums, references, TUNE__Y))) {
         model->num_parameters = 0; /* y does not vary: no scale fits */
         model->error = tune__positive(tt);
         return;
@@ -185,7 +192,7 @@ static void tune__scaled_model(const double* sums, TuneModel* model) {
             const double product = tune__centred(sums, column, TUNE__FIRST_PARAMETER + j) - along_y[i] * along_y[j] / yy;
             model->matrix[i][j] = model->matrix[j][i] = slope * slope * product;
         }
-        if (!(model->matrix[i][i] > TUNE__LEAST_VARIATION * slope * slope * tune__sum(sums, column, column)))
+        if (!(model->matrix[i][i] > TUNE__LEAST_VARIATION * slope * slope * tune__squares(sums, references, column)))
             model->matrix[i][i] = 0.0; /* it only scales or shifts y */
     }
 }
@@ -265,7 +272,7 @@ typedef struct TuneRun {
     const PtxVmProgram* program;
     PtxVmInput* inputs; /* those of the problem, then the constants */
     float* constants;
-    double* sums;
+    double *sums, *references;
     void* workspace;
     size_t workspace_bytes;
     uint32_t num_parameters;
@@ -277,17 +284,17 @@ static bool tune__evaluate(const TuneRun* run, const float* constants, TuneModel
     memcpy(run->constants, constants, run->num_parameters * sizeof *constants);
     model->num_parameters = run->num_parameters;
     if (ptx_vm_gram(
-            run->program, run->inputs, problem->num_inputs + run->num_parameters, problem->num_points, problem->target, run->sums,
-            run->workspace, run->workspace_bytes
+            run->program, run->inputs, problem->num_inputs + run->num_parameters, problem->num_points, problem->target,
+            problem->root_weights, problem->is_scaled, run->sums, run->references, run->workspace, run->workspace_bytes
         ) != PTX_VM_SUCCESS) {
         return false;
     }
-    model->num_points = run->sums[0];
-    if (!(model->num_points > 0.0)) {
+    model->weight = run->sums[0];
+    if (!(model->weight > 0.0)) {
         model->num_parameters = 0;
         model->error = 0.0;
     } else if (problem->is_scaled) {
-        tune__scaled_model(run->sums, model);
+        tune__scaled_model(run->sums, run->references, model);
     } else {
         tune__plain_model(run->sums, model);
     }
@@ -295,7 +302,7 @@ static bool tune__evaluate(const TuneRun* run, const float* constants, TuneModel
 }
 
 static bool tune__is_better(const TuneModel* model, const TuneModel* than) {
-    return model->num_points >= than->num_points && model->error / model->num_points < than->error / than->num_points;
+    return model->weight >= than->weight && model->error / model->weight < than->error / than->weight;
 }
 
 /* Writes the constants plus the step. False if none moves or one would not be finite. */
@@ -395,6 +402,7 @@ static TuneResult tune__prepare(
     run->inputs = (PtxVmInput*)evo__take(arena, num_inputs + run->num_parameters, sizeof(PtxVmInput));
     run->constants = (float*)evo__take(arena, run->num_parameters, sizeof(float));
     run->sums = (double*)evo__take(arena, PTX_VM_GRAM_NUM_ENTRIES(1 + run->num_parameters), sizeof(double));
+    run->references = (double*)evo__take(arena, 2 + run->num_parameters, sizeof(double));
     derive_size(lowered, run->num_parameters, &num_bytes);
     void* memory = evo__take(arena, num_bytes, 1);
     if (memory == NULL) return TUNE_ERROR_INSUFFICIENT_MEMORY;

@@ -21,7 +21,8 @@ SUM_ROUNDING, F32_ROUNDING = 2.0**-51, 2.0**-50 / 12.0
 class Regression:
     """The built-in reduction `regression`: each output y against its target t, over the points where both are finite.
 
-    Each array is `(batch_size, num_outputs)` float64. `num_nonfinite` counts the points that are left out, `weight` the others.
+    Each array is `(batch_size, num_outputs)` float64. `num_nonfinite` counts the points that are left out. `weight` is the sum of
+    the others' weights, by default their number; each term of a sum or mean counts as much as its point weighs.
     `centred_yy`, `centred_tt` and `centred_yt` are sums of products of y and t, each less its mean: they keep their digits where
     a mean is large.
 

@@ -105,6 +105,12 @@ class Task:
         """With a reduction: for each output its target, `(num_points,)` float32."""
         raise self._lacks("has a reduction, so it must define targets()")
 
+    def weights(self) -> NDArray[Any] | None:
+        """With a reduction: how much each point counts, `(num_points,)`, above 0, in sums and when constants are tuned; None: all
+        the same. `check_points` have no weights.
+        """
+        return None
+
     def check_points(self) -> dict[str, NDArray[Any]]:
         """With a reduction: as `points`, a second set of points, where programs run too; empty: none.
 
@@ -280,7 +286,7 @@ _changing: weakref.WeakValueDictionary[int, Task] = weakref.WeakValueDictionary(
 
 
 def ask(task: Task, method: str) -> Any:
-    """What the task's method gives: `points`, `targets`, `check_points` or `check_targets`."""
+    """What the task's method gives: `points`, `targets`, `weights`, `check_points` or `check_targets`."""
     before = _state(task)
     with task_errors(type(task), method):
         given = getattr(task, method)()
@@ -362,6 +368,27 @@ def target_array(task: Task, num_points: int, method: str = "targets") -> NDArra
         if array.shape != (num_points,):
             raise UserError(f"{place}: '{name}' has shape {array.shape}, the points have ({num_points},)")
     return np.ascontiguousarray(np.stack(arrays))
+
+
+def weight_array(task: Task, num_points: int) -> NDArray[np.float32] | None:
+    """The weights of a task with a reduction, `(num_points,)` float32; None if all points count the same.
+
+    Raises:
+        UserError: they are not numbers above 0, or not as many as points.
+    """
+    weights = ask(task, "weights")
+    if weights is None:
+        return None
+    place = f"{place_of(type(task))}: weights()"
+    try:
+        array = np.ascontiguousarray(weights, dtype=np.float32)
+    except (TypeError, ValueError) as error:
+        raise UserError(f"{place}: is not an array of f32: {error}") from error
+    if array.shape != (num_points,):
+        raise UserError(f"{place}: has shape {array.shape}, the points have ({num_points},)")
+    if not (np.isfinite(array) & (array >= np.finfo(np.float32).tiny)).all():
+        raise UserError(f"{place}: must be numbers above 0 that a normal float32 can hold")
+    return array
 
 
 def error_place(error: BaseException, folder: Path) -> str | None:

@@ -23,8 +23,15 @@ static void ptx_vm__end_gram_block(uint32_t num_requests, const PtxVmGramRun* gr
     memset(gram->lanes, 0, (size_t)num_columns * stride * 8 * sizeof(double));
 }
 
+static double ptx_vm__first_value(const void* values) {
+    float first;
+    memcpy(&first, values, sizeof first);
+    return first - first == 0.0f ? (double)first : 0.0;
+}
+
 static void ptx_vm__run_gram_blocks(
-    const PtxVmProgram* program, const PtxVmInput* inputs, size_t num_points, const float* target, PtxVmRun* run
+    const PtxVmProgram* program, const PtxVmInput* inputs, size_t num_points, const float* target, const float* roots,
+    bool is_centred, double* references, PtxVmRun* run
 ) {
     const size_t block = program->kernels->num_points, block_bytes = ptx_vm__block_bytes(program);
     const uint32_t first_output = ptx_vm__first_output(program);
@@ -36,9 +43,14 @@ static void ptx_vm__run_gram_blocks(
             run->memory[i] = ptx_vm__block(input->values, point, num_valid, block, run->vectors + i * block_bytes);
         }
         program->kernels->enter(program->steps, run->memory);
+        if (point == 0 && is_centred) {
+            references[0] = ptx_vm__first_value(target);
+            for (uint32_t k = 0; k < program->num_requests; k++)
+                references[1 + k] = ptx_vm__first_value(run->memory[first_output + k]);
+        }
         program->kernels->gram(
-            target + point, run->memory + first_output, program->num_requests, (uint32_t)num_valid, run->gram.columns,
-            run->gram.lanes
+            target + point, roots == NULL ? NULL : roots + point, run->memory + first_output, program->num_requests,
+            (uint32_t)num_valid, references, run->gram.columns, run->gram.lanes
         );
         if (end % PTX_VM__SUM_BLOCK == 0 || end == num_points)
             ptx_vm__end_gram_block(program->num_requests, &run->gram, (end - 1) / PTX_VM__SUM_BLOCK);
@@ -47,10 +59,10 @@ static void ptx_vm__run_gram_blocks(
 
 PtxVmResult ptx_vm_gram(
     const PtxVmProgram* program, const PtxVmInput* inputs, size_t num_inputs, size_t num_points, const float* target,
-    double* sums_out, void* workspace, size_t workspace_bytes
+    const float* root_weights, bool is_centred, double* sums_out, double* references_out, void* workspace, size_t workspace_bytes
 ) {
     if (program == NULL || program->kind != PTX_VM_RUN_GRAM || workspace == NULL || target == NULL || sums_out == NULL ||
-        !ptx_vm__has_inputs(program, inputs, num_inputs)) {
+        references_out == NULL || !ptx_vm__has_inputs(program, inputs, num_inputs)) {
         return PTX_VM__ERROR(INVALID_VALUE);
     }
     EvoArena arena = evo__arena(workspace, workspace_bytes);
@@ -69,7 +81,8 @@ PtxVmResult ptx_vm_gram(
         (size_t)(PTX_VM__GRAM_STRIDE(num_requests) - 2 - num_requests) * program->kernels->num_points * sizeof(double)
     );
     const PtxVmMode mode = ptx_vm__set_mode();
-    ptx_vm__run_gram_blocks(program, inputs, num_points, target, &run);
+    for (uint32_t k = 0; k < 1 + num_requests; k++) references_out[k] = 0.0;
+    ptx_vm__run_gram_blocks(program, inputs, num_points, target, root_weights, is_centred, references_out, &run);
     ptx_vm__restore_mode(mode);
     memset(sums_out, 0, num_entries * sizeof(double));
     for (uint32_t level = 0; level < PTX_VM__MAX_TREE_DEPTH && (uint64_t)num_sum_blocks >> level != 0; level++) {

@@ -1,8 +1,8 @@
 /*
  * ptx_vm_gram_kernel.h - sums of products over one block of points, at the SIMD level of the compiler's flags.
  *
- * Private: included only by ptx_vm_kernels.h. Columns are one, target, and the requests (detail/ptx_vm_gram.h). All are floats,
- * so that their products are exact in double and may be fused with the addition or not.
+ * Private: included only by ptx_vm_kernels.h. Columns are one, target, and the requests (detail/ptx_vm_gram.h). All have 26
+ * digits at most, so that their products are exact in double and may be fused with the addition or not.
  */
 #ifndef PTX_VM_GRAM_KERNEL_H_INCLUDED
 #define PTX_VM_GRAM_KERNEL_H_INCLUDED
@@ -11,28 +11,38 @@
 
 #define PTX_VM__GRAM_VECTORS (8 / PTX_VM__LANES_F64) /* that hold the 8 lanes of a sum */
 
+/* A value less its reference, times a root, rounded to 26 digits (Veltkamp 1968): floats keep all of theirs. */
+PTX_VM__INLINE PtxVmD ptx_vm__gram_value(const float* values, double reference, PtxVmD root) {
+    const PtxVmD moved = ptx_vm__d_sub(ptx_vm__d_from_f32(values), ptx_vm__d_set(reference));
+    const PtxVmD value = ptx_vm__d_mul(root, moved), shifted = ptx_vm__d_mul(value, ptx_vm__d_set(134217729.0)); /* 2^27 + 1 */
+    return ptx_vm__d_sub(shifted, ptx_vm__d_sub(shifted, value));
+}
+
 /* The columns in double. A point counts where target and first request are finite: otherwise all its columns are zero. Elsewhere
    a later request that is not finite counts as zero. */
 static void ptx_vm__gram_columns(
-    const float* target, char* const* requests, uint32_t num_requests, uint32_t num_groups, double* columns
+    const float* target, const float* roots, char* const* requests, uint32_t num_requests, uint32_t num_groups,
+    const double* references, double* columns
 ) {
-    const PtxVmD largest = ptx_vm__d_set(1.7976931348623157e308), one = ptx_vm__d_set(1.0);
+    const PtxVmD largest = ptx_vm__d_set(1.7976931348623157e308), least = ptx_vm__d_set(2.2250738585072014e-308);
+    const PtxVmD one = ptx_vm__d_set(1.0);
     const float* y = (const float*)(const void*)requests[0];
     for (uint32_t i = 0; i < 8 * num_groups; i += PTX_VM__LANES_F64) {
-        PtxVmD yi = ptx_vm__d_from_f32(y + i), ti = ptx_vm__d_from_f32(target + i);
+        const PtxVmD root = roots != NULL ? ptx_vm__d_from_f32(roots + i) : one;
         /* The difference of two finite floats is finite in double; any other is infinite or NaN. */
-        PtxVmD keep = ptx_vm__d_at_most(ptx_vm__d_abs(ptx_vm__d_sub(yi, ti)), largest);
-        ptx_vm__d_store(columns + i, ptx_vm__d_and(one, keep));
-        ptx_vm__d_store(columns + PTX_VM__BLOCK + i, ptx_vm__d_and(ti, keep));
-        ptx_vm__d_store(columns + 2 * PTX_VM__BLOCK + i, ptx_vm__d_and(yi, keep));
+        const PtxVmD error = ptx_vm__d_sub(ptx_vm__d_from_f32(y + i), ptx_vm__d_from_f32(target + i));
+        const PtxVmD keep = ptx_vm__d_at_most(ptx_vm__d_abs(error), largest);
+        ptx_vm__d_store(columns + i, ptx_vm__d_and(root, keep));
+        ptx_vm__d_store(columns + PTX_VM__BLOCK + i, ptx_vm__d_and(ptx_vm__gram_value(target + i, references[0], root), keep));
+        ptx_vm__d_store(columns + 2 * PTX_VM__BLOCK + i, ptx_vm__d_and(ptx_vm__gram_value(y + i, references[1], root), keep));
     }
     for (uint32_t k = 1; k < num_requests; k++) {
         const float* values = (const float*)(const void*)requests[k];
         double* column = columns + (2 + k) * PTX_VM__BLOCK;
         for (uint32_t i = 0; i < 8 * num_groups; i += PTX_VM__LANES_F64) {
-            PtxVmD value = ptx_vm__d_from_f32(values + i), counts = ptx_vm__d_load(columns + i);
-            PtxVmD keep = ptx_vm__d_and(ptx_vm__d_at_most(ptx_vm__d_abs(value), largest), ptx_vm__d_at_most(one, counts));
-            ptx_vm__d_store(column + i, ptx_vm__d_and(value, keep));
+            const PtxVmD root = ptx_vm__d_load(columns + i), value = ptx_vm__d_from_f32(values + i);
+            const PtxVmD keep = ptx_vm__d_and(ptx_vm__d_at_most(ptx_vm__d_abs(value), largest), ptx_vm__d_at_most(least, root));
+            ptx_vm__d_store(column + i, ptx_vm__d_and(ptx_vm__gram_value(values + i, references[1 + k], root), keep));
         }
     }
 }
@@ -57,18 +67,23 @@ PTX_VM__INLINE void ptx_vm__gram_tile(const double* column, const double* others
 
 /* `columns` has room for a multiple of four columns; what the last ones hold is not read from `lanes` later. */
 static void ptx_vm__gram(
-    const float* target, char* const* requests, uint32_t num_requests, uint32_t num_valid, double* columns, double* lanes
+    const float* target, const float* roots, char* const* requests, uint32_t num_requests, uint32_t num_valid,
+    const double* references, double* columns, double* lanes
 ) {
     const uint32_t num_columns = 2 + num_requests, stride = PTX_VM__GRAM_STRIDE(num_requests);
     const uint32_t num_groups = (num_valid + 7) / 8;
-    float padded[PTX_VM__BLOCK];
+    float padded[2][PTX_VM__BLOCK];
     if (num_valid < 8 * num_groups) {
         const uint32_t nan = PTX_VM__NAN_BITS;
-        memcpy(padded, target, num_valid * sizeof(float));
-        for (uint32_t i = num_valid; i < 8 * num_groups; i++) memcpy(padded + i, &nan, sizeof nan);
-        target = padded;
+        memcpy(padded[0], target, num_valid * sizeof(float));
+        for (uint32_t i = num_valid; i < 8 * num_groups; i++) memcpy(padded[0] + i, &nan, sizeof nan);
+        target = padded[0];
+        if (roots != NULL) {
+            memset(padded[1], 0, sizeof padded[1]);
+            roots = (const float*)memcpy(padded[1], roots, num_valid * sizeof(float));
+        }
     }
-    ptx_vm__gram_columns(target, requests, num_requests, num_groups, columns);
+    ptx_vm__gram_columns(target, roots, requests, num_requests, num_groups, references, columns);
     for (uint32_t i = 0; i < num_columns; i++)
         for (uint32_t j = 0; j <= i; j += 4)
             ptx_vm__gram_tile(columns + i * PTX_VM__BLOCK, columns + j * PTX_VM__BLOCK, num_groups, lanes + 8 * (i * stride + j));

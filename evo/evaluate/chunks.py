@@ -19,7 +19,7 @@ from evo.language.program import Language
 from evo.native import ptx_vm
 from evo.native.ptx_vm import Targets, VirtualMachine
 from evo.sums import Regression
-from evo.task import Task, ask, changes_when_asked, point_arrays, target_array
+from evo.task import Task, ask, changes_when_asked, point_arrays, target_array, weight_array
 
 OUTPUT_BYTES = 1 << 20  # of one chunk: fits a core's L2 cache
 MIN_CHUNK, MAX_CHUNK = 8, 256
@@ -149,7 +149,8 @@ class ChunkScorer:
         aligned = [_aligned(values) for values in inputs]
         targets = check = None
         if self.task.reduction:
-            targets, check = Targets(_aligned(target_array(self.task, num_points))), self._ask_for_check_points()
+            weights = _aligned(weight_array(self.task, num_points))
+            targets, check = Targets(_aligned(target_array(self.task, num_points)), weights), self._ask_for_check_points()
         return Points(aligned, num_points, targets, check, changes_when_asked(self.task))
 
     def _ask_for_check_points(self) -> Points | None:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from evo.language.program import Language
 from evo.native.ptx_vm import VirtualMachine
 from evo.native.tune import Tuner
-from evo.task import Task, ask, point_arrays, target_array
+from evo.task import Task, ask, point_arrays, target_array, weight_array
 from evo.waiting import WAKE_S
 
 DEFAULT_SHARE = 0.25  # of a generation's new programs; docs/regression.md has what other shares find
@@ -31,7 +31,7 @@ class ConstantTuner:
 
     Args:
         language: what the programs are written in.
-        task: gives points and targets.
+        task: gives points, targets and weights.
         iterations: at most this many for each program.
         linear_scale: the error is that of the best linear function of the output.
         max_points: use at most so many of the task's points, spread evenly over their order; None: DEFAULT_POINTS.
@@ -54,6 +54,7 @@ class ConstantTuner:
         inputs, num_points = point_arrays(task, ask(task, "points"), "points()")
         rows = spread(num_points, max_points or DEFAULT_POINTS)
         target = target_array(task, num_points)[0, rows]
+        weights = weight_array(task, num_points)
         inputs = [values[rows] if values.ndim else values for values in inputs]
         num_points = len(rows)
         self._tuner = Tuner(
@@ -62,6 +63,7 @@ class ConstantTuner:
             target,
             iterations=iterations,
             is_scaled=linear_scale,
+            weights=None if weights is None else weights[rows],
         )
         self._chunk_size = min(max(CHUNK_POINTS // num_points, 1), MAX_CHUNK)
         self._pool = ThreadPoolExecutor(num_threads or len(os.sched_getaffinity(0)), thread_name_prefix="tune")

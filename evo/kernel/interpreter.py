@@ -18,7 +18,7 @@ in registers, the accumulator. All threads are at the same step, so its operands
              u32: num_programs; u32: num_together, programs that a block runs, a multiple of `Layout.num_buffered`
              u32: num_points, below 2**31
              u64: address of the results, which must not overlap the inputs
-             u64: address of the targets; in a kernel that sums
+             u64: address of the targets, u64: address of the weights, or 0 in a kernel without; in a kernel that sums
 
 Results of a kernel that stores are the outputs, `(num_programs, num_outputs, num_points)` of 4 bytes. A kernel that sums keeps
 the outputs of `num_buffered` programs in shared memory, and then eight threads, an octet, sum each: no output goes to memory. Its
@@ -44,7 +44,7 @@ from evo.language.program import Language
 
 ENTRY = "interpret"
 # Part of the cubin's cache key. Change it with the kernel's text.
-TEMPLATE = "interpreter-2"
+TEMPLATE = "interpreter-3"
 
 BLOCK_SIZE = 256
 # Four let a load or store of a vector move 16 bytes, the most that one instruction can, and share the work of decoding a step.
@@ -126,13 +126,16 @@ class Interpreter:
         return found
 
 
-def interpreter(language: Language, target: str, sums: bool, instructions: Collection[str] | None = None) -> Interpreter | None:
+def interpreter(
+    language: Language, target: str, sums: bool, instructions: Collection[str] | None = None, *, is_weighted: bool = False
+) -> Interpreter | None:
     """The kernel for programs of a language.
 
     Args:
         target: a GPU architecture such as `sm_90`.
         sums: whether outputs are summed against targets instead of stored. All must be f32.
         instructions: names of those that programs may use; None: the whole set.
+        is_weighted: in sums, points have weights.
 
     Returns:
         None if there are too many inputs and outputs.
@@ -141,7 +144,7 @@ def interpreter(language: Language, target: str, sums: bool, instructions: Colle
     if layout is None or layout.shared_bytes > _SHARED_BYTES.get(target, MAX_VECTORS * VECTOR_BYTES):
         return None
     cases = cases_of(language.instruction_set, instructions)
-    lines = [f".version {PTX_VERSION}", f".target {target}", ".address_size 64", *_kernel(layout, cases, sums)]
+    lines = [f".version {PTX_VERSION}", f".target {target}", ".address_size 64", *_kernel(layout, cases, sums, is_weighted)]
     return Interpreter("\n".join(lines) + "\n", layout, cases)
 
 
@@ -150,11 +153,11 @@ def num_tiles(num_points: int) -> int:
     return -(-num_points // POINTS)
 
 
-def _kernel(layout: Layout, cases: Cases, sums: bool) -> list[str]:
+def _kernel(layout: Layout, cases: Cases, sums: bool, is_weighted: bool) -> list[str]:
     inputs = range(layout.num_inputs)
     params = [f".param .u64 input_{i}" for i in inputs] + [f".param .u32 stride_{i}" for i in inputs]
     params += [".param .u64 code", ".param .u64 starts", ".param .u32 num_programs", ".param .u32 num_together"]
-    params += [".param .u32 num_points", ".param .u64 results", *([".param .u64 targets"] if sums else [])]
+    params += [".param .u32 num_points", ".param .u64 results", *([".param .u64 targets", ".param .u64 weights"] if sums else [])]
     lines = [
         ".extern .shared .align 16 .b8 vectors[];",
         f".visible .entry {ENTRY}(",
@@ -177,7 +180,7 @@ def _kernel(layout: Layout, cases: Cases, sums: bool) -> list[str]:
             lines += ["add.u64 %address, %address, %offset;"] if k + 1 < POINTS_PER_THREAD else []
         lines += [f"st.shared.v4.b32 [%mine+{i * VECTOR_BYTES}], {{%a0, %a1, %a2, %a3}};"]
     lines += [_PROGRAM, *cases.text(_THREADS), "$program_end:"]
-    lines += _sum(layout) if sums else _store(layout)
+    lines += _sum(layout, is_weighted) if sums else _store(layout)
     return [*lines, "add.u32 %program, %program, 1;", "bra.uni $program;", "$kernel_end:", "ret;", "}"]
 
 
@@ -257,8 +260,8 @@ _NUM_TRIPS = -(-(reduction.POINTS_PER_BLOCK // reduction.LANES + _NUM_OCTETS - 1
 _SUM_START = """
 .reg .pred %is_waiting, %is_octet, %again;
 .reg .u32 %lane, %octet, %num_rows, %row, %number, %trip, %first, %y_address;
-.reg .u64 %t_address, %plane_bytes;
-.reg .f32 %y_<{at_once}>, %t_<{at_once}>;
+.reg .u64 %t_address, %w_address, %plane_bytes;
+.reg .f32 %y_<{at_once}>, %t_<{at_once}>, %w_<{at_once}>;
 rem.u32 %first, %program, {num_buffered};
 setp.ne.u32 %is_waiting, %first, {last_buffered};
 add.u32 %index, %program, 1;
@@ -291,16 +294,21 @@ rem.u32 %row, %row, {num_outputs};
 cvt.u64.u32 %offset, %row;
 mad.lo.u64 %t_address, %offset, %plane_bytes, %t_address;
 mul.wide.u32 %offset, %index, 4;
+ld.param.u64 %w_address, [weights];
+cvta.to.global.u64 %w_address, %w_address;
+add.u64 %w_address, %w_address, %offset;
 add.u64 %t_address, %t_address, %offset;
 ld.global.nc.f32 %t_0, [%t_address];
 mul.wide.s32 %offset, %number, 4;
 add.u64 %t_address, %t_address, %offset;
+add.u64 %w_address, %w_address, %offset;
 mov.u32 %trip, {num_trips};"""
 
 _SUM_NEXT = """
 add.u32 %number, %number, {step};
 add.u32 %y_address, %y_address, {step_bytes};
 add.u64 %t_address, %t_address, {step_bytes};
+add.u64 %w_address, %w_address, {step_bytes};
 sub.u32 %trip, %trip, 1;
 setp.ne.u32 %again, %trip, 0;
 @%again bra $points;"""
@@ -321,7 +329,7 @@ bar.sync 0;
 $summed:"""
 
 
-def _sum(layout: Layout) -> list[str]:
+def _sum(layout: Layout, is_weighted: bool) -> list[str]:
     """Sums the outputs of the programs since the last sums when their vectors are full, or after the block's last program."""
     max_rows = layout.num_buffered * layout.num_outputs
     first_row, step = layout.first_output * VECTOR_BYTES, reduction.LANES * _POINTS_AT_ONCE
@@ -350,5 +358,10 @@ def _sum(layout: Layout) -> list[str]:
         lines += [f"mov.f32 %y_{i}, 0f7FFFFFFF;", f"mov.f32 %t_{i}, 0f00000000;"]
         lines += [f"@%is_point ld.shared.f32 %y_{i}, [%y_address+{first_row + i * reduction.LANES * 4}];"]
         lines += [f"@%is_point ld.global.nc.f32 %t_{i}, [%t_address+{i * reduction.LANES * 4}];"]
-    lines += [reduction.add_point(i) for i in range(_POINTS_AT_ONCE)]
-    return [*lines, _SUM_NEXT.format(**numbers), reduction.join_lanes(), _SUM_END.format(**numbers)]
+        if is_weighted:
+            lines += [
+                f"mov.f32 %w_{i}, 0f00000000;",
+                f"@%is_point ld.global.nc.f32 %w_{i}, [%w_address+{i * reduction.LANES * 4}];",
+            ]
+    lines += [reduction.add_point(i, is_weighted) for i in range(_POINTS_AT_ONCE)]
+    return [*lines, _SUM_NEXT.format(**numbers), reduction.join_lanes(is_weighted), _SUM_END.format(**numbers)]

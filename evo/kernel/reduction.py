@@ -8,12 +8,13 @@ is ever -0.
 
 A row is one output of one program. Launch contract, with all addresses u64:
 
-    regression_blocks   params: outputs, targets, scratch; u32: num_rows, num_outputs, num_points
+    regression_blocks   params: outputs, targets, weights, scratch; u32: num_rows, num_outputs, num_points
     regression_rows     params: scratch, sums; u32: num_rows, num_points
     grid and block      of `launches`; regression_rows after regression_blocks
 
     outputs   `(num_rows, num_points)` float32, where row i is output i % num_outputs of its program
     targets   `(num_outputs, num_points)` float32
+    weights   `(num_points,)` float32, or 0 in a module without weights
     scratch   `scratch_bytes` bytes, aligned to 8; opaque
     sums      `(num_rows, NUM_FIELDS)` float64, in the order of FIELDS
 
@@ -70,13 +71,14 @@ def launches(num_rows: int, num_points: int) -> tuple[tuple[str, tuple[int, int]
     return tuple((name, (-(-count // BLOCK_SIZE), 1), BLOCK_SIZE) for name, count in threads.items())
 
 
-def regression_ptx(target: str) -> str:
+def regression_ptx(target: str, is_weighted: bool = False) -> str:
     """The module with both kernels.
 
     Args:
         target: a GPU architecture such as `sm_90`.
+        is_weighted: points have weights.
     """
-    return f".version {PTX_VERSION}\n.target {target}\n.address_size 64\n{_blocks_kernel()}\n{_rows_kernel()}\n"
+    return f".version {PTX_VERSION}\n.target {target}\n.address_size 64\n{_blocks_kernel(is_weighted)}\n{_rows_kernel()}\n"
 
 
 def store_fields(address: str, plane_bytes: str) -> str:
@@ -94,11 +96,11 @@ def _num_blocks(num_points: int) -> int:
 
 # The sums of a lane, which other kernels use as well. They also need the u32 registers `lane`, 0 to 7, `index`, and `in_block`,
 # the points of the block, and y_0 and t_0 with the values at its first point.
-_SUMS = ("sum_y", "sum_t", "sum_yy", "sum_tt", "sum_yt", "sum_squared_error")
+_SUMS = ("weight", "sum_y", "sum_t", "sum_yy", "sum_tt", "sum_yt", "sum_squared_error")
 SUM_REGISTERS = f"""
 .reg .pred %is_finite, %is_field;
 .reg .u32 %num_finite, %in_block, %low, %high;
-.reg .f64 %y, %t, %error, %product, %other, %value, %rest, {", ".join(f"%{name}" for name in FIELDS)};"""
+.reg .f64 %y, %t, %error, %w, %product, %other, %value, %rest, {", ".join(f"%{name}" for name in FIELDS)};"""
 
 _LARGEST = "0d7FEFFFFFFFFFFFFF"
 
@@ -121,7 +123,7 @@ selp.f64 %reference_y, %reference_y, %reference_t, %is_finite;"""
 # on. Shuffles need whole warps, so threads past the last octet repeat the last one's work and do not store it.
 _BLOCKS_START = f"""
 .visible .entry regression_blocks(
-    .param .u64 outputs, .param .u64 targets, .param .u64 scratch,
+    .param .u64 outputs, .param .u64 targets, .param .u64 weights, .param .u64 scratch,
     .param .u32 num_rows, .param .u32 num_outputs, .param .u32 num_points
 )
 {{
@@ -129,16 +131,18 @@ _BLOCKS_START = f"""
 .reg .pred %is_point, %is_octet, %again;
 .reg .u32 %num_rows, %num_outputs, %num_points, %num_blocks, %thread, %size, %lane, %octet, %last_octet;
 .reg .u32 %row, %block, %output, %point, %left, %trip, %index;
-.reg .u64 %outputs, %targets, %scratch, %y_address, %t_address, %row_bytes, %offset, %first, %address;
-.reg .f32 %y_<{_POINTS_AT_ONCE}>, %t_<{_POINTS_AT_ONCE}>;
+.reg .u64 %outputs, %targets, %scratch, %y_address, %t_address, %w_address, %row_bytes, %offset, %first, %address;
+.reg .f32 %y_<{_POINTS_AT_ONCE}>, %t_<{_POINTS_AT_ONCE}>, %w_<{_POINTS_AT_ONCE}>;
 ld.param.u64 %outputs, [outputs];
 ld.param.u64 %targets, [targets];
+ld.param.u64 %w_address, [weights];
 ld.param.u64 %scratch, [scratch];
 ld.param.u32 %num_rows, [num_rows];
 ld.param.u32 %num_outputs, [num_outputs];
 ld.param.u32 %num_points, [num_points];
 cvta.to.global.u64 %outputs, %outputs;
 cvta.to.global.u64 %targets, %targets;
+cvta.to.global.u64 %w_address, %w_address;
 cvta.to.global.u64 %scratch, %scratch;
 mov.u32 %thread, %ctaid.x;
 mov.u32 %size, %ntid.x;
@@ -176,6 +180,7 @@ add.u64 %address, %t_address, %first;
 ld.global.nc.f32 %t_0, [%address];
 add.u64 %y_address, %y_address, %offset;
 add.u64 %t_address, %t_address, %offset;
+add.u64 %w_address, %w_address, %offset;
 {NO_SUMS}
 mov.u32 %trip, {POINTS_PER_BLOCK // LANES // _POINTS_AT_ONCE};
 $points:"""
@@ -194,24 +199,42 @@ selp.f64 %y, %y, 0d0000000000000000, %is_finite;
 selp.f64 %t, %t, 0d0000000000000000, %is_finite;
 selp.f64 %error, %error, 0d0000000000000000, %is_finite;
 @%is_finite add.u32 %num_finite, %num_finite, 1;
-add.rn.f64 %sum_y, %sum_y, %y;
-add.rn.f64 %sum_t, %sum_t, %t;
-mul.rn.f64 %product, %y, %y;
-add.rn.f64 %sum_yy, %sum_yy, %product;
-mul.rn.f64 %product, %t, %t;
-add.rn.f64 %sum_tt, %sum_tt, %product;
-mul.rn.f64 %product, %y, %t;
-add.rn.f64 %sum_yt, %sum_yt, %product;
-mul.rn.f64 %product, %error, %error;
-add.rn.f64 %sum_squared_error, %sum_squared_error, %product;
 abs.f64 %other, %error;
 max.f64 %max_abs_error, %max_abs_error, %other;"""
+
+
+def _add(name: str, a: str, b: str = "") -> str:
+    """Adds a, or the product of a and b, to a sum."""
+    product = f"\nmul.rn.f64 %product, %{a}, %{b};" if b else ""
+    return f"{product}\nadd.rn.f64 %{name}, %{name}, %{'product' if b else a};"
+
+
+_PLAIN = "".join(
+    _add(*each)
+    for each in (
+        ("sum_y", "y"),
+        ("sum_t", "t"),
+        ("sum_yy", "y", "y"),
+        ("sum_tt", "t", "t"),
+        ("sum_yt", "y", "t"),
+        ("sum_squared_error", "error", "error"),
+    )
+)
+# `other` is a value times its weight.
+_WEIGHTED = "\ncvt.ftz.f64.f32 %w, %w_{i};\nselp.f64 %w, %w, 0d0000000000000000, %is_finite;" + _add("weight", "w")
+for _factor, _rows in (
+    ("y", (("sum_y",), ("sum_yy", "y"), ("sum_yt", "t"))),
+    ("t", (("sum_t",), ("sum_tt", "t"))),
+    ("error", (("sum_squared_error", "error"),)),
+):
+    _WEIGHTED += f"\nmul.rn.f64 %other, %w, %{_factor};" + "".join(_add(name, "other", *by) for name, *by in _rows)
 
 _BLOCKS_NEXT = f"""
 max.u32 %left, %left, {_POINTS_AT_ONCE * LANES};
 sub.u32 %left, %left, {_POINTS_AT_ONCE * LANES};
 add.u64 %y_address, %y_address, {_POINTS_AT_ONCE * LANES * 4};
 add.u64 %t_address, %t_address, {_POINTS_AT_ONCE * LANES * 4};
+add.u64 %w_address, %w_address, {_POINTS_AT_ONCE * LANES * 4};
 sub.u32 %trip, %trip, 1;
 setp.ne.u32 %again, %trip, 0;
 @%again bra $points;"""
@@ -311,34 +334,37 @@ ret;
 }"""
 
 
-def _blocks_kernel() -> str:
+def _blocks_kernel(is_weighted: bool) -> str:
     points = range(_POINTS_AT_ONCE)
     parts = [_BLOCKS_START]
     for i in points:
         parts += [f"\nsetp.gt.u32 %is_point, %left, {i * LANES};"]
-        for name, missing in (("y", "0f7FFFFFFF"), ("t", "0f00000000")):
+        for name, missing in (("y", "0f7FFFFFFF"), ("t", "0f00000000"), ("w", "0f00000000"))[: 3 if is_weighted else 2]:
             parts += [f"\nmov.f32 %{name}_{i}, {missing};"]
             parts += [f"\n@%is_point ld.global.nc.f32 %{name}_{i}, [%{name}_address+{i * LANES * 4}];"]
-    parts += [add_point(i) for i in points]
-    return "".join([*parts, _BLOCKS_NEXT, join_lanes(), _BLOCKS_END])
+    parts += [add_point(i, is_weighted) for i in points]
+    return "".join([*parts, _BLOCKS_NEXT, join_lanes(is_weighted), _BLOCKS_END])
 
 
-def add_point(i: int) -> str:
-    """Adds the point with output `y_i` and target `t_i`, f32, to the sums."""
-    return _ADD_POINT.format(i=i)
+def add_point(i: int, is_weighted: bool) -> str:
+    """Adds the point with output `y_i`, target `t_i` and weight `w_i`, f32, to the sums."""
+    return (_ADD_POINT + (_WEIGHTED if is_weighted else _PLAIN)).format(i=i)
 
 
-def join_lanes() -> str:
+def join_lanes(is_weighted: bool) -> str:
     """Adds up the sums of an octet's lanes, pairwise. The lane's field is then in `value`, and that of 8 lanes on in `rest`."""
     parts = []
     for distance in (1, 2, 4):
         parts += [f"\nshfl.sync.bfly.b32 %index, %num_finite, {distance}, 0x1f, 0xffffffff;"]
         parts += ["\nadd.u32 %num_finite, %num_finite, %index;"]
     parts += ["\nsub.u32 %index, %in_block, %num_finite;\ncvt.rn.f64.u32 %num_nonfinite, %index;"]
-    parts += ["\ncvt.rn.f64.u32 %weight, %num_finite;"]
+    joined = (*_SUMS, "max_abs_error")
+    if not is_weighted:
+        parts += ["\ncvt.rn.f64.u32 %weight, %num_finite;"]
+        joined = joined[1:]
     for field, name in enumerate(FIELDS):
         operation = {"max_abs_error": "max"}.get(name, "add.rn")
-        for distance in (1, 2, 4) if name in (*_SUMS, "max_abs_error") else ():
+        for distance in (1, 2, 4) if name in joined else ():
             parts += [_from_lane(name, distance), f"\n{operation}.f64 %{name}, %{name}, %other;"]
         place = "value" if field < LANES else "rest"
         parts += [f"\nsetp.eq.u32 %is_field, %lane, {field % LANES};"]

@@ -177,30 +177,38 @@ cdef class Targets:
 
     Args:
         values: `(num_requests, num_points)` float32.
+        weights: `(num_points,)` float32, above 0, factors of what is summed; None: all are 1.
 
     Raises:
         ValueError: an array has the wrong type or shape.
     """
 
-    cdef readonly object values  #: NDArray[np.float32]
-    cdef object owned            # what `table` points to, and that array
+    cdef readonly object values   #: NDArray[np.float32]
+    cdef readonly object weights  #: NDArray[np.float32] | None
+    cdef object owned             # what `table` points to, and that array
     cdef const PtxVmTarget* table
 
-    def __cinit__(self, values: NDArray[np.float32]):
+    def __cinit__(self, values: NDArray[np.float32], weights: NDArray[np.float32] | None = None):
+        cdef const float* factors = NULL
         self.values = values = np.ascontiguousarray(values)
         if values.dtype != np.float32 or values.ndim != 2:
             raise ValueError(f"targets: expected float32 of shape (num_requests, num_points), got {values.dtype} of {values.shape}")
         num_points = values.shape[1]
+        if weights is not None:
+            self.weights = weights = np.ascontiguousarray(weights)
+            if weights.dtype != np.float32 or weights.shape != (num_points,):
+                raise ValueError(f"weights: expected float32 of shape ({num_points},), got {weights.dtype} of {weights.shape}")
+            factors = <const float*>_address(weights)
         sums = np.empty((len(values), PTX_VM_TARGET_NUM_SUMS(num_points)))
         rows = np.zeros(len(values), _TARGET_DTYPE)
         for row, of_row, of_sums in zip(rows, values, sums, strict=True):
-            row["values"], row["sums"] = of_row.ctypes.data, of_sums.ctypes.data
-            _check(ptx_vm_target_sums(<const float*>_address(of_row), NULL, num_points, <double*>_address(of_sums)))
+            row["values"], row["weights"], row["sums"] = of_row.ctypes.data, <uintptr_t>factors, of_sums.ctypes.data
+            _check(ptx_vm_target_sums(<const float*>_address(of_row), factors, num_points, <double*>_address(of_sums)))
         self.owned = rows, sums
         self.table = <const PtxVmTarget*>_address(rows)
 
     def __reduce__(self):
-        return Targets, (self.values,)
+        return Targets, (self.values, self.weights)
 
 
 cdef class VirtualMachine:

@@ -65,6 +65,7 @@ cdef extern from "tune.h" nogil:
         const float* target
         unsigned int num_iterations
         bint is_scaled
+        const float* root_weights
 
     ctypedef struct TuneOutcome:
         pass
@@ -204,6 +205,7 @@ cdef class Tuner:
         target: `(num_points,)` float32, what the first request is fitted to.
         iterations: of Levenberg-Marquardt.
         is_scaled: the error is that of a + b y for the best a and b.
+        weights: `(num_points,)` float32, above 0, factors of squared errors; None: all are 1.
 
     Raises:
         ValueError: an array has the wrong type or shape, or the language has routines, whose words cannot be rewritten.
@@ -217,7 +219,7 @@ cdef class Tuner:
 
     def __cinit__(
         self, machine: VirtualMachine, inputs: Sequence[NDArray[Any] | None], target: NDArray[np.float32], *,
-        unsigned int iterations, bint is_scaled
+        unsigned int iterations, bint is_scaled, weights: NDArray[np.float32] | None = None
     ):
         target = np.ascontiguousarray(target)
         if target.dtype != np.float32 or target.ndim != 1:
@@ -232,7 +234,11 @@ cdef class Tuner:
         self.machine = machine
         self.lowering = machine.lowering
         self.derivation = Derivation(machine.lowering)
-        self.owned = (table, arrays, target)
+        roots = None if weights is None else np.sqrt(weights, dtype=np.float32)
+        if roots is not None and roots.shape != target.shape:
+            raise ValueError(f"weights: expected shape {target.shape}, got {roots.shape}")
+        self.owned = (table, arrays, target, roots)
+        self.problem.root_weights = NULL if roots is None else <const float*>_address(roots)
         self.problem.derive_set = self.derivation.derive_set
         self.problem.vm_set = <const PtxVmSet*><uintptr_t>set_address
         self.problem.level = <PtxVmLevel><int>level

@@ -135,7 +135,7 @@ class SymbolicRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  #
             )
         weights = None if sample_weight is None else _check_sample_weight(sample_weight, columns, dtype=np.float64)
         columns, target, weights = _prepare(columns, target.astype(np.float64), weights)
-        config = self._config(len(target), is_weighted=weights is not None)
+        config = self._config(len(target))
         earlier: NDArray[np.uint64] | None = None
         if self.warm_start and len(getattr(self, "_inputs", ())) == columns.shape[1]:
             earlier = self._elites
@@ -243,7 +243,7 @@ class SymbolicRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  #
         if self.model_selection not in SELECTIONS:
             raise ValueError(f"model_selection is {self.model_selection!r}, must be one of: {', '.join(SELECTIONS)}")
 
-    def _config(self, num_rows: int, *, is_weighted: bool) -> dict[str, Any]:
+    def _config(self, num_rows: int) -> dict[str, Any]:
         """The config of the search."""
         if isinstance(self.random_state, Integral):
             seed = int(self.random_state)
@@ -261,7 +261,6 @@ class SymbolicRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  #
                 **SEARCH,
                 "batch_size": min(SEARCH["batch_size"], most),
                 "initial": {"num_programs": min(initial["num_programs"], most), **lengths},
-                **({"tuning": {"share": 0.0}} if is_weighted else {}),  # it takes all points for equal
             },
             "evaluation": {"backend": "cpu", "executor": "threads", "threads": effective_n_jobs(self.n_jobs)},
             "stop": {"seconds": self.max_time, "evaluations": self.max_evaluations},

@@ -26,6 +26,9 @@ Box = Mapping[str, tuple[float, float]]
 
 BEST_DIGITS = 12.0  # an NMSE below 1e-12 is rounding in f32
 MIN_CHECK, MAX_CHECK = 128, 1024  # check points, a power of two
+FLAT = 1e-4  # resolution of an output from which on rounding in f32 shapes it, and could be taken for an effect
+MAX_LUCK = 0.2  # of an error that rounding may have hidden
+LEAST_WEIGHT = 1e-30  # of a row, as a share of the largest, which float32 holds
 MAX_INSTRUCTIONS = 48.0
 NUM_DENSE, MAX_DENSE = 1 << 16, 1 << 20  # points at which a report tells whether formulas are finite; their numbers
 MAX_NEIGHBOURS = 8  # of a row, two for each input
@@ -61,8 +64,7 @@ class RegressionTask(Task):
         box: `(low, high)` of inputs where predictions are asked for. Check points fill it too, as far as it is empty of rows.
         max_spread: how far, in standard deviations of the target, the scaled output may be from what the nearest row says, as a
             root mean square over the empty parts of the box; 0: any finite output will do, between rows too.
-        weights: `(num_points,)`, above 0: of the squared errors; None: all are equal. With weights NumPy sums them up, and
-            constants cannot be tuned.
+        weights: `(num_points,)`, above 0: of the squared errors; None: all are equal.
 
     Raises:
         UserError: the target is the same everywhere.
@@ -104,8 +106,6 @@ class RegressionTask(Task):
         self._neighbours = _Neighbours(_as_f32(self._train), self._target)
         self._check, self._guess, self._latitude = self._check_points(min(max(4 * len(target), MIN_CHECK), MAX_CHECK))
         self._weights = weights
-        if weights is not None:
-            self.reduction = None  # type: ignore[assignment]  # of `score` itself
 
     @staticmethod
     def input_name(name: str) -> str:
@@ -133,14 +133,16 @@ class RegressionTask(Task):
         }
 
     def points(self) -> dict[str, NDArray[Any]]:
-        """The training points; with weights the check points follow."""
-        if self._weights is None:
-            return self._train
-        return {name: np.concatenate([values, self._check[name]]) for name, values in self._train.items()}
+        """The training points."""
+        return self._train
 
     def targets(self) -> dict[str, NDArray[Any]]:
         """In standard deviations from the mean."""
         return dict.fromkeys(self.outputs, self._target)
+
+    def weights(self) -> NDArray[Any] | None:
+        """As a share of the largest, and at least `LEAST_WEIGHT`: only their ratios count."""
+        return None if self._weights is None else np.maximum(self._weights / self._weights.max(), LEAST_WEIGHT)
 
     def check_points(self) -> dict[str, NDArray[Any]]:
         """Points between neighbouring rows, and in the empty parts of the box."""
@@ -173,19 +175,18 @@ class RegressionTask(Task):
     def score(self, outputs: Any, programs: Programs) -> Scores:
         """As `Task.score`."""
         check = programs.check
-        if self._weights is not None:
-            [values] = outputs.values()
-            count = len(self._target)
-            outputs = _sums(values[:, :count], self._target, self._weights)
-            check = _sums(values[:, count:], self._guess, np.ones(len(self._guess)))
-        error = np.maximum(1.0 - outputs.correlation[:, 0] ** 2, outputs.resolution[:, 0])
-        usable = (outputs.num_nonfinite[:, 0] == 0) & (outputs.resolution[:, 0] < 1.0)
+        resolution = outputs.resolution[:, 0]
+        error = np.maximum(1.0 - outputs.correlation[:, 0] ** 2, resolution)
+        # A search picks the rounding that happens to fit what is left, which gains about the root of their product.
+        with np.errstate(invalid="ignore"):
+            error = error + np.minimum(np.sqrt(resolution * error), MAX_LUCK * error)
+        usable = (outputs.num_nonfinite[:, 0] == 0) & (resolution < FLAT)
         shape = np.zeros(len(error))
         if check is not None:
             usable &= check.num_nonfinite[:, 0] <= self._num_zeros
             if self._max_spread:
                 usable &= _squared_difference(check, *outputs.linear_scaling) <= DOUBT * error + self._latitude
-            is_flat = ~(check.resolution[:, 0] < 1.0) | (check.num_nonfinite[:, 0] > 0)
+            is_flat = ~(check.resolution[:, 0] < FLAT) | (check.num_nonfinite[:, 0] > 0)
             shape = np.where(is_flat, 0.0, np.minimum(np.abs(check.correlation[:, 0]), 1.0))
         digits = np.where(usable, -np.log10(np.clip(error, 10.0**-BEST_DIGITS, 1.0)) + 0.0, np.nan)
         return Scores(digits, np.stack([programs.num_instructions, shape], axis=1))
@@ -300,33 +301,6 @@ def _shortest(number: float, tolerance: float) -> float:
 
 def _as_f32(columns: Columns) -> dict[str, NDArray[np.float32]]:
     return {name: values.astype(np.float32) for name, values in columns.items()}
-
-
-def _sums(values: NDArray[np.float32], target: NDArray[np.float32], weights: NDArray[np.float64]) -> Regression:
-    """What the reduction gives, with weights. Each row's sums depend on that row alone."""
-    y, t = values.astype(np.float64), target.astype(np.float64)
-
-    def column(sums: Any) -> NDArray[np.float64]:
-        return np.broadcast_to(sums, len(y)).reshape(-1, 1)
-
-    dy, dt = y - y[:, :1], t - t[0]
-    weighted = weights * dy
-    return Regression.of_sums(
-        {
-            "num_points": column(len(t)),
-            "num_nonfinite": column(np.count_nonzero(~np.isfinite(y), axis=1)),
-            "weight": column(weights.sum()),
-            "reference_y": y[:, :1],
-            "reference_t": column(t[0]),
-            "sum_y": column(weighted.sum(axis=1)),
-            "sum_t": column((weights * dt).sum()),
-            "sum_yy": column((weighted * dy).sum(axis=1)),
-            "sum_tt": column((weights * dt * dt).sum()),
-            "sum_yt": column((weighted * dt).sum(axis=1)),
-            "sum_squared_error": column((weights * (y - t) ** 2).sum(axis=1)),
-            "max_abs_error": column(np.abs(y - t).max(axis=1)),
-        }
-    )
 
 
 def _squared_difference(sums: Regression, slope: NDArray[np.float64], offset: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -34,22 +34,25 @@ def problem(repository):
     return folder, task, language, Batch.analyze(language.lowering, words)
 
 
-def expected(function) -> tuple[float, float, float]:
+WEIGHTS = np.array([0.9, 1.1, 0.5, 2.0])
+
+
+def expected(function, weights=1.0) -> tuple[float, float, float]:
     """Objective and measures of a program, from the task's definition."""
     with np.errstate(divide="ignore"):
         y = function(np.array([1.0, 2.0, 4.0, 0.0]), np.array([1.0, 2.0, 4.0, 2.0]))
         checked = function(np.linspace(-2.0, 2.0, 5), np.linspace(0.0, 4.0, 5))
     finite, checked_finite = np.isfinite(y), np.isfinite(checked)
-    objective = -((y - [1.0, 2.0, 4.0, 1.0])[finite] ** 2).sum() - 100.0 * (~finite).sum()
+    objective = -((weights * (y - [1.0, 2.0, 4.0, 1.0]) ** 2)[finite]).sum() - 100.0 * (~finite).sum()
     if not finite.all():
         return objective, 0.0, 0.0
     objective -= 0.001 * ((checked - [0.0, 1.0, 0.0, 1.0, 0.0])[checked_finite] ** 2).sum()
     return objective, checked[checked_finite].sum(), (~checked_finite).sum()
 
 
-def assert_expected(evaluation) -> None:
+def assert_expected(evaluation, weights=1.0) -> None:
     found = np.column_stack([evaluation.objective, evaluation.measures])
-    np.testing.assert_allclose(found, [expected(function) for function in PROGRAMS.values()], rtol=1e-6)
+    np.testing.assert_allclose(found, [expected(function, weights) for function in PROGRAMS.values()], rtol=1e-6)
     assert (evaluation.measures[:, 1] > 0).sum() == 1  # one program has its pole at a check point
     assert (evaluation.objective < -100).sum() == 1  # one at a point
 
@@ -64,8 +67,19 @@ def test_sums_at_check_points_are_those_of_numpy(problem, executor):
         evaluator.close()
 
 
+def test_points_have_weights_and_check_points_have_not(problem):
+    _, task, language, batch = problem
+    task.weights = lambda: WEIGHTS
+    evaluator = CpuEvaluator(language, task, 1)
+    try:
+        assert_expected(evaluator.evaluate(batch), WEIGHTS)
+    finally:
+        evaluator.close()
+
+
+@pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["plain", "weighted"])
 @pytest.mark.parametrize("lane", ["interpret", "compile"])
-def test_sums_at_check_points_on_a_gpu_are_those_of_numpy(problem, emulated_gpu, lane):
+def test_sums_at_check_points_on_a_gpu_are_those_of_numpy(problem, emulated_gpu, lane, weights):
     if not os.environ.get("CI"):
         pytest.importorskip("cuda.bindings.driver", reason="cuda-bindings is not installed")
         pytest.importorskip("evo.native.nvptxcompiler", reason="built without the wheel nvidia-nvptxcompiler")
@@ -73,10 +87,11 @@ def test_sums_at_check_points_on_a_gpu_are_those_of_numpy(problem, emulated_gpu,
     from evo.evaluate.options import EvaluationOptions
 
     _, task, language, batch = problem
+    task.weights = lambda: weights
     evaluator = CudaEvaluator(language, task, EvaluationOptions(lane=lane))
     try:
         evaluation = evaluator.evaluate(batch)
         assert evaluation.lanes[lane] == len(batch)
-        assert_expected(evaluation)
+        assert_expected(evaluation, 1.0 if weights is None else weights)
     finally:
         evaluator.close()

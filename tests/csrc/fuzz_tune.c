@@ -36,7 +36,7 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const size_t num_words = program_of(data, size, words, MAX_WORDS);
     memcpy(before, words, num_words * sizeof *words);
     const TuneProblem problem = {
-        tools.derive_set, tools.vm_set, PTX_VM_LEVEL_BASELINE, inputs, NUM_REGISTERS, NUM_POINTS, target, 4, size % 2 == 0
+        tools.derive_set, tools.vm_set, PTX_VM_LEVEL_BASELINE, inputs, NUM_REGISTERS, NUM_POINTS, target, 4, size % 2 == 0, NULL
     };
     const StackPtxLowered lowered = lower(&tools, words, num_words);
     const uint32_t num_instructions = lowered.num_instructions;

@@ -119,12 +119,16 @@ TEST(test_gram_sums_products_of_every_two_columns) {
     Block workspace = block_of(num_bytes);
     Block sums_memory = block_of(PTX_VM_GRAM_NUM_ENTRIES(2) * sizeof(double) + 7);
     double* sums = (double*)(void*)(sums_memory.memory + 7);
+    double references[3];
     target[20] = (float)INFINITY; /* left out */
     x[30] = 3e38f; /* x y is infinite, x + y is not: a point whose other request counts as zero */
     y[30] = 5.0f;
     for (size_t k = 0; k < COUNT(counts); k++) {
         CHECK_UINT(
-            ptx_vm_gram(program, inputs, NUM_REGISTERS, counts[k], target, sums, workspace.memory, num_bytes), PTX_VM_SUCCESS
+            ptx_vm_gram(
+                program, inputs, NUM_REGISTERS, counts[k], target, NULL, false, sums, references, workspace.memory, num_bytes
+            ),
+            PTX_VM_SUCCESS
         );
         for (int i = 0; i < 4; i++) {
             for (int j = 0; j <= i; j++) {
@@ -143,12 +147,16 @@ TEST(test_gram_sums_products_of_every_two_columns) {
         }
     }
     CHECK_UINT(
-        ptx_vm_gram(program, inputs, NUM_REGISTERS, 5, target, sums, workspace.memory, num_bytes - 1),
+        ptx_vm_gram(program, inputs, NUM_REGISTERS, 5, target, NULL, false, sums, references, workspace.memory, num_bytes - 1),
         PTX_VM_ERROR_INSUFFICIENT_MEMORY
     );
-    CHECK_UINT(ptx_vm_gram(program, inputs, 1, 5, target, sums, workspace.memory, num_bytes), PTX_VM_ERROR_INVALID_VALUE);
     CHECK_UINT(
-        ptx_vm_gram(program, inputs, NUM_REGISTERS, 5, NULL, sums, workspace.memory, num_bytes), PTX_VM_ERROR_INVALID_VALUE
+        ptx_vm_gram(program, inputs, 1, 5, target, NULL, false, sums, references, workspace.memory, num_bytes),
+        PTX_VM_ERROR_INVALID_VALUE
+    );
+    CHECK_UINT(
+        ptx_vm_gram(program, inputs, NUM_REGISTERS, 5, NULL, NULL, false, sums, references, workspace.memory, num_bytes),
+        PTX_VM_ERROR_INVALID_VALUE
     );
     fill();
     free(program_memory.base);
@@ -172,6 +180,7 @@ static TuneProblem problem_of(const Tools* tools, uint32_t num_iterations, bool 
     problem.target = target;
     problem.num_iterations = num_iterations;
     problem.is_scaled = is_scaled;
+    problem.root_weights = NULL;
     return problem;
 }
 

@@ -17,7 +17,7 @@ from evo.instructions import shipped_instruction_set
 from evo.language.batch import Batch
 from evo.language.program import Language
 from evo.sums import Regression
-from evo.task import Task, point_arrays, target_array, task_errors
+from evo.task import Task, point_arrays, target_array, task_errors, weight_array
 from evo.task_folder import declared_files, load_task, task_digest
 
 GOOD = """\
@@ -411,3 +411,23 @@ def test_statistics_that_do_not_exist_are_nan_or_infinite_without_a_warning(recw
     flat_target = regression(np.array([[[1.0, 2.0]]]), np.array([2.0, 2.0]))
     assert not np.isfinite(flat_target.r2[0, 0])
     assert not recwarn.list
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        ([1.0, 2.0], r"weights\(\): has shape \(2,\), the points have \(3,\)"),
+        ([1.0, 0.0, 2.0], r"weights\(\): must be numbers above 0"),
+        ([1.0, -1.0, 2.0], "above 0"),
+        ([1.0, np.nan, 2.0], "above 0"),
+        (["a", 1, 2], r"weights\(\): is not an array of f32"),
+    ],
+)
+def test_wrong_weights_are_refused(weights, message):
+    class Weighted(Task):
+        def weights(self):
+            return weights
+
+    with pytest.raises(UserError, match=message):
+        weight_array(Weighted(), 3)
+    assert weight_array(Task(), 3) is None

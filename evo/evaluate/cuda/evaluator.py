@@ -39,7 +39,7 @@ from evo.language.batch import Batch
 from evo.language.program import Language
 from evo.native.stack_ptx_words import WordType
 from evo.storage.disk_cache import DiskCache
-from evo.task import Task, ask, point_arrays
+from evo.task import Task, ask, point_arrays, weight_array
 
 # Of a task's own kernel, which runs a program in each: more programs of a pack would wait for the first ones.
 BLOCKS_PER_MULTIPROCESSOR = 2048 // KERNEL_BLOCK_SIZE
@@ -267,7 +267,8 @@ class CudaEvaluator:
 
     def _open_kernel(self, sums: bool, opened: ExitStack) -> Kernel | None:
         """The interpreter's kernel, if the inputs and outputs leave room for it."""
-        kernel = open_kernel(self._device, self._language, sums, self._instructions, self._cache)
+        is_weighted = sums and ask(self._task, "weights") is not None
+        kernel = open_kernel(self._device, self._language, sums, self._instructions, self._cache, is_weighted=is_weighted)
         if kernel:
             opened.callback(kernel.close)
         return kernel
@@ -341,19 +342,22 @@ class CudaEvaluator:
 
     def _regression_plan(self, inputs: DeviceInputs, opened: ExitStack, kernel: Kernel | None = None) -> Plan:
         """Sums over outputs that packs store, or that the interpreter's kernel sums by itself."""
+        weights = weight_array(self._task, inputs.num_points)
 
-        def plan_at(inputs: DeviceInputs, targets: str) -> RegressionPlan:
+        def plan_at(inputs: DeviceInputs, targets: str, weights: NDArray[np.float32] | None) -> RegressionPlan:
             if kernel:
-                return CodeRegressionPlan(self._task, inputs, self._device, kernel, targets)
-            return RegressionPlan(self._task, inputs, self._device, targets)
+                return CodeRegressionPlan(self._task, inputs, self._device, weights, kernel, targets)
+            return RegressionPlan(self._task, inputs, self._device, weights, targets)
 
-        plan = plan_at(inputs, "targets")
+        plan = plan_at(inputs, "targets", weights)
         points = ask(self._task, "check_points")
         if not points:
             return plan
         check = self._upload(points, "check_points()")
         opened.callback(check.close)
-        return CheckedPlan(self._task, plan, plan_at(check, "check_targets"))
+        # The interpreter's kernel is the same for both.
+        ones = None if weights is None else np.ones(check.num_points, np.float32)
+        return CheckedPlan(self._task, plan, plan_at(check, "check_targets", ones))
 
     def _upload(self, points: dict[str, NDArray[Any]], method: str) -> DeviceInputs:
         return DeviceInputs(self._device, *point_arrays(self._task, points, method))

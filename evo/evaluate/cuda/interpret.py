@@ -174,14 +174,22 @@ class CodeStorePlan(StorePlan):
 
     def launch(self, device: Device, loaded: Any, module: Any, results: int, scratch: int, stream: Any) -> None:
         """Starts the kernel."""
-        self._kernel.launch(self.inputs, scratch, len(module.rows), results, None, stream)
+        self._kernel.launch(self.inputs, scratch, len(module.rows), results, (), stream)
 
 
 class CodeRegressionPlan(RegressionPlan):
     """Sums of outputs against targets, as `RegressionPlan` gives them, by the interpreter: no output goes to memory."""
 
-    def __init__(self, task: Task, inputs: DeviceInputs, device: Device, kernel: Kernel, targets: str = "targets"):
-        super().__init__(task, inputs, device, targets)
+    def __init__(
+        self,
+        task: Task,
+        inputs: DeviceInputs,
+        device: Device,
+        weights: NDArray[np.float32] | None,
+        kernel: Kernel,
+        targets: str = "targets",
+    ):
+        super().__init__(task, inputs, device, weights, targets)
         self._kernel = kernel
 
     def scratch_bytes(self, num_programs: int) -> int:
@@ -198,7 +206,7 @@ class CodeRegressionPlan(RegressionPlan):
         num_programs = len(module.rows)
         num_rows = num_programs * len(self._task.outputs)
         sums = scratch + _aligned(len(module.code))
-        self._kernel.launch(self.inputs, scratch, num_programs, sums, int(self._targets), stream)
+        self._kernel.launch(self.inputs, scratch, num_programs, sums, (int(self._targets), self.weights_address), stream)
         params: list[np.generic] = [np.uint64(sums), np.uint64(results), np.uint32(num_rows), np.uint32(self.inputs.num_points)]
         _, (name, grid, block_size) = reduction.launches(num_rows, self.inputs.num_points)
         device.launch(device.function(self._module, name), grid, block_size, params, stream)

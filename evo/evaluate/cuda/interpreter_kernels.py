@@ -66,13 +66,19 @@ class Kernel(Coding):
         self._function = device.function(self._module, kernels.ENTRY)
         device.allow_shared_bytes(self._function, self.layout.shared_bytes)
 
-    def launch(self, inputs: DeviceInputs, code: int, num_programs: int, results: int, targets: int | None, stream: Any) -> None:
-        """Starts the kernel for the programs whose code lies at the address `code`, as in a `CodePack`."""
+    def launch(
+        self, inputs: DeviceInputs, code: int, num_programs: int, results: int, targets: Sequence[int], stream: Any
+    ) -> None:
+        """Starts the kernel for the programs whose code lies at the address `code`, as in a `CodePack`.
+
+        Args:
+            targets: in a kernel that sums, addresses of targets and weights.
+        """
         tiles = kernels.num_tiles(inputs.num_points)
         together = _num_together(num_programs, tiles, self._device.num_multiprocessors, self.layout.num_buffered)
         params: list[np.generic] = [*inputs.addresses, *inputs.strides]
         params += [np.uint64(code + starts_bytes(num_programs)), np.uint64(code), np.uint32(num_programs), np.uint32(together)]
-        params += [np.uint32(inputs.num_points), np.uint64(results), *([] if targets is None else [np.uint64(targets)])]
+        params += [np.uint32(inputs.num_points), np.uint64(results), *map(np.uint64, targets)]
         grid = (tiles, -(-num_programs // together))
         self._device.launch(self._function, grid, kernels.BLOCK_SIZE, params, stream, self.layout.shared_bytes)
 
@@ -123,7 +129,13 @@ K = TypeVar("K", bound=Coding)
 
 
 def open_kernel(
-    device: Device, language: Language, sums: bool, instructions: Collection[str] | None, cache: DiskCache | None
+    device: Device,
+    language: Language,
+    sums: bool,
+    instructions: Collection[str] | None,
+    cache: DiskCache | None,
+    *,
+    is_weighted: bool = False,
 ) -> Kernel | None:
     """The kernel for programs of a language, or None if there are too many inputs and outputs for it.
 
@@ -131,10 +143,11 @@ def open_kernel(
         sums: whether outputs are summed against targets instead of stored.
         instructions: names of those that programs may use; None: the whole set.
         cache: of cubins; None: nothing is kept.
+        is_weighted: in sums, points have weights.
     """
 
     def make(names: set[str] | None) -> Interpreter | None:
-        return kernels.interpreter(language, architecture(device.info.target), sums, names)
+        return kernels.interpreter(language, architecture(device.info.target), sums, names, is_weighted=is_weighted)
 
     return _opened(Kernel, make, device, language, instructions, cache)
 

@@ -134,16 +134,20 @@ class RegressionPlan(Plan):
     """Sums of outputs against targets (`evo.task.Regression`). The outputs stay on the device.
 
     Args:
+        weights: of the points of `inputs`; None: all are 1.
         targets: the method of the task that gives the targets at the points of `inputs`.
     """
 
-    def __init__(self, task: Task, inputs: DeviceInputs, device: Device, targets: str = "targets"):
+    def __init__(
+        self, task: Task, inputs: DeviceInputs, device: Device, weights: NDArray[np.float32] | None, targets: str = "targets"
+    ):
         super().__init__(task, inputs)
         self._device = device
         self._outputs = StorePlan(task, inputs)
         self._targets = device.upload(target_array(task, inputs.num_points, targets))
         target = device.info.target
-        ptx = reduction.regression_ptx(architecture(target)).encode()
+        self._weights = None if weights is None else device.upload(weights)
+        ptx = reduction.regression_ptx(architecture(target), weights is not None).encode()
         self._module = device.load(assemble(ptx, target, assembler_options(3)))  # compiled once, launched for every pack
 
     def result_bytes(self, num_programs: int) -> int:
@@ -162,9 +166,9 @@ class RegressionPlan(Plan):
         num_rows = len(module.rows) * num_outputs
         self._outputs.launch(device, loaded, module, scratch, 0, stream)
         outputs, sums = np.uint64(scratch), np.uint64(scratch + self._output_bytes(len(module.rows)))
-        rows, points = np.uint32(num_rows), np.uint32(self.inputs.num_points)
+        rows, points, weights = np.uint32(num_rows), np.uint32(self.inputs.num_points), np.uint64(self.weights_address)
         params: dict[str, list[np.generic]] = {
-            "regression_blocks": [outputs, np.uint64(self._targets), sums, rows, np.uint32(num_outputs), points],
+            "regression_blocks": [outputs, np.uint64(self._targets), weights, sums, rows, np.uint32(num_outputs), points],
             "regression_rows": [sums, np.uint64(results), rows, points],
         }
         for name, grid, block_size in reduction.launches(num_rows, self.inputs.num_points):
@@ -183,10 +187,17 @@ class RegressionPlan(Plan):
         sums["num_points"] = np.full(shape, float(self.inputs.num_points))
         return sums
 
+    @property
+    def weights_address(self) -> int:
+        """0 if there are none."""
+        return 0 if self._weights is None else int(self._weights)
+
     def close(self) -> None:
-        """Frees the targets and unloads the kernels."""
+        """Frees targets and weights and unloads the kernels."""
         self._device.unload(self._module)
         self._device.free(self._targets)
+        if self._weights is not None:
+            self._device.free(self._weights)
 
     def _output_bytes(self, num_programs: int) -> int:
         return -(-self._outputs.result_bytes(num_programs) // 256) * 256  # keeps the sums behind them aligned

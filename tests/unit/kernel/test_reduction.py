@@ -18,12 +18,12 @@ from evo.language.program import Language, parse_program
 from evo.native.nvptxcompiler import compile as assemble
 from evo.native.ptx_vm import SUMS_DTYPE, Targets, VirtualMachine
 
-MODULE = Module(regression_ptx("sm_90"))
+MODULES = [Module(regression_ptx("sm_90", is_weighted)) for is_weighted in (False, True)]
 
 
 @pytest.mark.parametrize("target", ["sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_103", "sm_120", "sm_121"])
 def test_both_kernels_assemble_for_every_target(target):
-    cubin = assemble(regression_ptx(target), (f"--gpu-name={target}",))
+    cubin = assemble(regression_ptx(target, is_weighted=True), (f"--gpu-name={target}",))
     names = [name for name, _, _ in launches(1, 1)]
     assert len(names) == 2
     assert all(f".text.{name}\0".encode() in cubin for name in names)
@@ -49,29 +49,32 @@ def test_what_does_not_fit_into_one_launch_is_refused(num_rows, num_points):
         launches(num_rows, num_points)
 
 
-def sums_on_gpu(outputs: np.ndarray, targets: np.ndarray, order: str = "together") -> np.ndarray:
+def sums_on_gpu(
+    outputs: np.ndarray, targets: np.ndarray, order: str = "together", weights: np.ndarray | None = None
+) -> np.ndarray:
     """`(num_programs, num_outputs, NUM_FIELDS)` by the kernels, on an emulated GPU whose memory holds just what they need."""
     num_programs, num_outputs, num_points = outputs.shape
     num_rows = num_programs * num_outputs
     sums, scratch = (np.full(size // 8, np.nan) for size in (result_bytes(num_rows), scratch_bytes(num_rows, num_points)))
-    memory = Memory.of_arrays(outputs, targets, sums, scratch)
+    memory = Memory.of_arrays(outputs, targets, sums, scratch, *([] if weights is None else [weights]))
+    addresses = (outputs.ctypes.data, targets.ctypes.data, 0 if weights is None else weights.ctypes.data, scratch.ctypes.data)
     parameters = [
-        struct.pack("<3Q3I", outputs.ctypes.data, targets.ctypes.data, scratch.ctypes.data, num_rows, num_outputs, num_points),
+        struct.pack("<4Q3I", *addresses, num_rows, num_outputs, num_points),
         struct.pack("<2Q2I", scratch.ctypes.data, sums.ctypes.data, num_rows, num_points),
     ]
     for (name, grid, block_size), block in zip(launches(num_rows, num_points), parameters, strict=True):
-        launch(MODULE, name, grid, (block_size,), block, memory, order=order)
+        launch(MODULES[weights is not None], name, grid, (block_size,), block, memory, order=order)
     return sums.reshape(num_programs, num_outputs, len(FIELDS))
 
 
-def sums_on_cpu(outputs: np.ndarray, targets: np.ndarray) -> np.ndarray:
+def sums_on_cpu(outputs: np.ndarray, targets: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
     """The same by programs that leave their inputs as outputs."""
     num_outputs = outputs.shape[1]
     names = [(f"{kind}{i}", "f32") for kind in "xy" for i in range(num_outputs)]
     language = Language(shipped_instruction_set("default"), tuple(names[:num_outputs]), tuple(names[num_outputs:]))
     copy = parse_program(language, " ".join(f"%x{i}" for i in reversed(range(num_outputs))), "here")[None]
     machine = VirtualMachine(language.lowering)
-    sums = [machine.reduce(copy, [*rows, *[None] * num_outputs], Targets(targets))[0] for rows in outputs]
+    sums = [machine.reduce(copy, [*rows, *[None] * num_outputs], Targets(targets, weights))[0] for rows in outputs]
     return np.array([[[float(row[field]) for field in FIELDS] for row in program] for program in sums])
 
 
@@ -92,6 +95,16 @@ def test_sums_equal_those_of_the_cpu_bit_by_bit(num_points):
 def test_sums_do_not_depend_on_the_order_of_warps(order):
     outputs, targets = some_values((3, 1, 40 * 1024 + 5), 3), some_values((1, 40 * 1024 + 5), 4)
     np.testing.assert_array_equal(sums_on_gpu(outputs, targets, order), sums_on_cpu(outputs, targets))
+
+
+@pytest.mark.parametrize("num_points", [9, 3000])
+def test_weighted_sums_equal_those_of_the_cpu_bit_by_bit(num_points):
+    outputs, targets = some_values((2, 2, num_points), 1), some_values((2, num_points), 2)
+    outputs[1, 0, ::7] = np.nan
+    weights = np.abs(some_values((num_points,), 3))
+    expected = sums_on_cpu(outputs, targets, weights)
+    np.testing.assert_array_equal(sums_on_gpu(outputs, targets, weights=weights).view(np.uint64), expected.view(np.uint64))
+    assert not np.array_equal(expected, sums_on_cpu(outputs, targets))
 
 
 SPECIAL = np.array([np.nan, -np.nan, np.inf, -np.inf, 1e-40, -1e-40, -0.0, 0.0, 3.4028235e38, -3.4028235e38], np.float32)

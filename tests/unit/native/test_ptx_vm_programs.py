@@ -247,13 +247,15 @@ def regression_case(real_machines, num_points: int):
     return words, values, targets
 
 
+@pytest.mark.parametrize("is_weighted", [False, True])
 @pytest.mark.parametrize("num_points", [1, 1024, 12_345])
-def test_sums_equal_exactly_rounded_ones_over_finite_points(real_machines, num_points):
+def test_sums_equal_exactly_rounded_ones_over_finite_points(real_machines, num_points, is_weighted):
     words, values, targets = regression_case(real_machines, num_points)
+    weights = np.random.default_rng(61).uniform(0.1, 3.0, num_points).astype(np.float32) if is_weighted else None
     outputs = real_machines.store(words, values).view(np.float32)[:, 0]
     seen = set()
     for machine in real_machines.machines.values():
-        sums = machine.reduce(words, real_machines.inputs(values), Targets(targets))
+        sums = machine.reduce(words, real_machines.inputs(values), Targets(targets, weights))
         assert sums.shape == (3, 1)
         assert sums.dtype == SUMS_DTYPE
         seen.add(sums.tobytes())
@@ -263,14 +265,25 @@ def test_sums_equal_exactly_rounded_ones_over_finite_points(real_machines, num_p
             assert row["num_points"] == num_points
             assert row["num_nonfinite"] == num_points - keep.sum()
             assert row["max_abs_error"] == np.abs(y - t).max(initial=0)
-            assert row["weight"] == keep.sum()
+            w = np.ones(len(y)) if weights is None else weights[keep].astype(np.float64)
             assert row["reference_t"] == (targets[0, 0] if np.isfinite(targets[0, 0]) else 0)
             assert row["reference_y"] == (output[0] if keep[0] else row["reference_t"])
             errors, y, t = y - t, y - row["reference_y"], t - row["reference_t"]
-            terms = {"sum_y": y, "sum_t": t, "sum_yy": y * y, "sum_tt": t * t, "sum_yt": y * t, "sum_squared_error": errors**2}
-            for name, values_of in terms.items():
+            terms = {"weight": 1.0, "sum_y": y, "sum_t": t, "sum_yy": y * y, "sum_tt": t * t, "sum_yt": y * t}
+            for name, term in (terms | {"sum_squared_error": errors**2}).items():
+                values_of = w * term
                 assert row[name] == pytest.approx(math.fsum(values_of), rel=1e-13, abs=1e-13 * np.abs(values_of).sum())
     assert len(seen) == 1
+
+
+def test_weights_of_one_change_no_bit(real_machines):
+    words, values, targets = regression_case(real_machines, 3000)
+    for machine in real_machines.machines.values():
+        plain, weighted = (
+            machine.reduce(words, real_machines.inputs(values), Targets(targets, weights))
+            for weights in (None, np.ones(3000, np.float32))
+        )
+        assert plain.tobytes() == weighted.tobytes()
 
 
 # ---- errors ----
@@ -326,6 +339,7 @@ def wrong_calls(machines) -> dict:
         "targets: expected those of 4 requests, got 3": lambda: machine.reduce(
             nothing, good, Targets(np.zeros((3, 300), np.float32))
         ),
+        "weights: expected float32 of shape (300,)": lambda: Targets(np.zeros((4, 300), np.float32), np.ones(300)),
         "targets: expected float32 of shape (num_requests, num_points)": lambda: Targets(np.zeros(300, np.float32)),
     }
 

@@ -37,19 +37,21 @@ def encode(*texts: str) -> np.ndarray:
     return words
 
 
-def tuner(target, *, iterations=8, is_scaled=True, level=None, num_points=200, inputs=None) -> Tuner:
+def tuner(target, *, iterations=8, is_scaled=True, level=None, num_points=200, inputs=None, weights=None) -> Tuner:
     machine = VirtualMachine(LANGUAGE.lowering, level)
     inputs = POINTS[:, :num_points] if inputs is None else inputs
-    return Tuner(machine, [*map(np.ascontiguousarray, inputs), None], target, iterations=iterations, is_scaled=is_scaled)
+    inputs = [*map(np.ascontiguousarray, inputs), None]
+    return Tuner(machine, inputs, target, iterations=iterations, is_scaled=is_scaled, weights=weights)
 
 
 def outputs(words: np.ndarray, num_points: int = 200) -> np.ndarray:
     return VirtualMachine(LANGUAGE.lowering).store(words, [*map(np.ascontiguousarray, POINTS[:, :num_points]), None])[0, 0]
 
 
-def scaled_error(y: np.ndarray, target: np.ndarray) -> float:
-    columns = np.stack([np.ones(len(y)), y.astype(np.float64) / np.abs(y).max()], axis=1)
-    coefficients = np.linalg.lstsq(columns, target.astype(np.float64), rcond=None)[0]
+def scaled_error(y: np.ndarray, target: np.ndarray, weights: np.ndarray | float = 1.0) -> float:
+    y, roots = y.astype(np.float64), np.sqrt(weights) * np.ones(len(y))
+    columns, target = np.stack([roots, roots * (y - y.mean()) / np.abs(y - y.mean()).max()], axis=1), roots * target
+    coefficients = np.linalg.lstsq(columns, target, rcond=None)[0]
     return float(((columns @ coefficients - target) ** 2).sum())
 
 
@@ -86,6 +88,25 @@ def test_error_is_that_of_the_best_scale(name):
     assert outcomes["error_after"][0] == pytest.approx(scaled_error(outputs(words), target), rel=1e-9)
     assert outcomes["error_after"] < outcomes["error_before"]
     assert outcomes["is_changed"] == 1
+
+
+def test_error_of_an_output_with_a_large_mean_keeps_its_digits():
+    x = POINTS[0, :200]
+    words, target = encode("%x 1.9 mul_ftz_f32 sin_approx_ftz_f32 1e5 add_ftz_f32"), np.sin(np.float32(1.9) * x)
+    _, outcomes = tuner(target).tune(words)
+    assert outcomes["error_before"][0] == pytest.approx(scaled_error(outputs(words), target), rel=1e-3)
+
+
+@pytest.mark.parametrize("is_scaled", [True, False])
+def test_weights_are_factors_of_squared_errors(is_scaled):
+    formula, start, truth = FORMULAS["bend"]
+    target, weights = outputs(encode(formula.format(*truth))).copy(), np.ones(200, np.float32)
+    target[::2], weights[::2] = 7.0, 1e-9
+    words, outcomes = tuner(target, is_scaled=is_scaled, weights=weights).tune(encode(formula.format(*start)))
+    tuned = outputs(words)
+    np.testing.assert_allclose(tuned[1::2], target[1::2], atol=1e-4)
+    error = scaled_error(tuned, target, weights) if is_scaled else (weights * (tuned - target.astype(np.float64)) ** 2).sum()
+    assert outcomes["error_after"][0] == pytest.approx(error, rel=1e-6)
 
 
 @pytest.mark.parametrize("is_scaled", [True, False])

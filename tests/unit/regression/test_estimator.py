@@ -279,6 +279,12 @@ def test_a_target_whose_squares_vanish_is_refused():
         regressor(400).fit(X, Y * 1e-200)
 
 
+def test_constants_are_tuned_with_weights():
+    x, weights = X[:, :1].astype(np.float64), np.random.default_rng(7).uniform(0.9, 1.1, len(Y))
+    model = regressor(2000, functions=["mul", "add", "sin"]).fit(x, np.sin(1.7342 * x[:, 0] + 0.3), sample_weight=weights)
+    assert model.equations_.loss.min() < 1e-5  # 3e-4 without tuning
+
+
 def test_the_search_itself_obeys_weights():
     """Half of the rows say x0 * x1, the other half x2; the weights say which half counts."""
     target = np.where(np.arange(len(Y)) % 2, X[:, 0] * X[:, 1], X[:, 2]).astype(np.float64)
