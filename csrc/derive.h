@@ -316,7 +316,7 @@ static void derive__take_builder(EvoArena* arena, const StackPtxLowered* lowered
     size_t table_size = 64;
     while (table_size < 2 * num_nodes) table_size *= 2;
     builder->nodes = (StackPtxNode*)evo__take(arena, num_nodes, sizeof(StackPtxNode));
-    builder->operands = (uint32_t*)evo__take(arena, lowered->num_operands + 3 * num_added, sizeof(uint32_t));
+    builder->operands = (uint32_t*)evo__take(arena, lowered->num_operands + 3 * (num_added + 1), sizeof(uint32_t));
     builder->value_nodes = (uint32_t*)evo__take(arena, lowered->num_values + num_added, sizeof(uint32_t));
     builder->value_stacks = (uint16_t*)evo__take(arena, lowered->num_values + num_added, sizeof(uint16_t));
     builder->request_values = (uint32_t*)evo__take(arena, 1 + num_parameters, sizeof(uint32_t));

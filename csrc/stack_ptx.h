@@ -426,7 +426,7 @@ typedef struct StackPtxNode {
    lie in the workspace and are valid until its next use by stack_ptx_lower. */
 typedef struct StackPtxLowered {
     const StackPtxNode* nodes;
-    const uint32_t* operands; /* value ids in PTX operand order, vector elements one by one */
+    const uint32_t* operands; /* value ids in PTX operand order, vector elements one by one; then room for three more */
     const uint32_t* value_nodes; /* node that defines each value */
     const uint16_t* value_stacks; /* stack of each value */
     const uint32_t* request_values; /* value of each request; STACK_PTX_NO_VALUE if the stack was empty */

@@ -296,10 +296,9 @@ PTX_TEXT__COLD void stack_ptx__write_node(
 
 /* The text of an operand, chosen without a branch: the number of operands cannot be predicted. */
 PTX_TEXT__HOT const PtxText__Value* stack_ptx__operand_text(
-    const PtxText__Value* texts, const uint32_t* operands, const StackPtxNode* node, uint32_t k
+    const PtxText__Value* texts, const uint32_t* operands, uint32_t num_operands, uint32_t k
 ) {
-    const uint32_t is_there = 0u - (uint32_t)(k < node->num_operands);
-    return &texts[(operands[(node->first_operand + k) & is_there] + 1) & is_there];
+    return &texts[(operands[k] + 1) & (0u - (uint32_t)(k < num_operands))];
 }
 
 /* Writes all lines. */
@@ -314,8 +313,8 @@ PTX_TEXT__HOT void stack_ptx__write_lines(
     const uint32_t num_lines = source->num_lines;
     char* const buffer = writer->buffer;
     const size_t capacity = writer->capacity;
-    const uint32_t* operands = is_rows ? NULL : source->lowered->operands;
-    const bool are_simple = !work->has_long_texts && (is_rows || source->lowered->num_operands > 0);
+    const uint32_t* all_operands = is_rows ? NULL : source->lowered->operands;
+    const bool are_simple = !work->has_long_texts;
     size_t length = writer->length;
     uint32_t i;
     for (i = 0; i < num_lines; ++i) {
@@ -329,11 +328,12 @@ PTX_TEXT__HOT void stack_ptx__write_lines(
                 &texts[operands_0 >> 32], &texts[(uint32_t)operands_1], operands_1 >> 32 != 0 ? &texts[operands_1 >> 32] : NULL
             );
         } else if (node->kind == STACK_PTX_NODE_PTX && are_simple && language->op_nodes[node->payload].is_simple_text) {
+            const uint32_t* operands = all_operands + node->first_operand;
+            const uint32_t count = node->num_operands;
             length = ptx_text__write_line(
                 buffer, capacity, length, &names[node->payload], &texts[node->first_value + 1],
-                stack_ptx__operand_text(texts, operands, node, 0), stack_ptx__operand_text(texts, operands, node, 1),
-                stack_ptx__operand_text(texts, operands, node, 2),
-                node->num_operands > 3 ? stack_ptx__operand_text(texts, operands, node, 3) : NULL
+                stack_ptx__operand_text(texts, operands, count, 0), stack_ptx__operand_text(texts, operands, count, 1),
+                stack_ptx__operand_text(texts, operands, count, 2), count > 3 ? &texts[operands[3] + 1] : NULL
             );
         } else {
             writer->length = length;
