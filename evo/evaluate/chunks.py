@@ -146,10 +146,10 @@ class ChunkScorer:
 
     def _ask_for_points(self) -> Points:
         inputs, num_points = self._point_arrays(ask(self.task, "points"), "points()")
-        aligned = [_aligned(values) for values in inputs]
+        aligned = [None if values is None else _aligned(values) for values in inputs]
         targets = check = None
         if self.task.reduction:
-            weights = _aligned(weight_array(self.task, num_points))
+            weights = weight_array(self.task, num_points)
             targets, check = Targets(_aligned(target_array(self.task, num_points)), weights), self._ask_for_check_points()
         return Points(aligned, num_points, targets, check, changes_when_asked(self.task))
 
@@ -159,17 +159,15 @@ class ChunkScorer:
             return None
         inputs, num_points = self._point_arrays(points, "check_points()")
         targets = Targets(_aligned(target_array(self.task, num_points, "check_targets")))
-        return Points([_aligned(values) for values in inputs], num_points, targets)
+        return Points([None if values is None else _aligned(values) for values in inputs], num_points, targets)
 
     def _point_arrays(self, points: dict[str, NDArray[Any]], method: str) -> tuple[list[NDArray[Any] | None], int]:
         arrays, num_points = point_arrays(self.task, points, method)
         return [*arrays, *[None] * (len(self._language.registers) - len(arrays))], num_points
 
 
-def _aligned(array: NDArray[Any] | None) -> NDArray[Any] | None:
+def _aligned(array: NDArray[Any]) -> NDArray[Any]:
     """A copy that suits wide vectors."""
-    if array is None:
-        return None
     copy = ptx_vm.empty(array.shape, array.dtype)
     copy[...] = array
     return copy

@@ -358,7 +358,7 @@ def join_lanes(is_weighted: bool) -> str:
         parts += [f"\nshfl.sync.bfly.b32 %index, %num_finite, {distance}, 0x1f, 0xffffffff;"]
         parts += ["\nadd.u32 %num_finite, %num_finite, %index;"]
     parts += ["\nsub.u32 %index, %in_block, %num_finite;\ncvt.rn.f64.u32 %num_nonfinite, %index;"]
-    joined = (*_SUMS, "max_abs_error")
+    joined: tuple[str, ...] = (*_SUMS, "max_abs_error")
     if not is_weighted:
         parts += ["\ncvt.rn.f64.u32 %weight, %num_finite;"]
         joined = joined[1:]
