@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from functools import partial
@@ -38,6 +39,7 @@ NEEDED_IN_CI = (
     "playwright",
     "axe_playwright_python",
 )
+COMMANDS_NEEDED_IN_CI = ("gcc", "g++", "clang", "clang++", "nm", "make", "cmake", "chromium")
 
 PLANE = Path(__file__).parent / "data" / "plane"
 LIMIT_S = 300.0  # far beyond what any command takes, on a busy machine too: it ends one that hangs
@@ -45,7 +47,9 @@ LIMIT_S = 300.0  # far beyond what any command takes, on a busy machine too: it 
 
 def pytest_sessionstart() -> None:
     if os.environ.get("CI"):
+        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
         missing = [name for name in NEEDED_IN_CI if find_spec(name) is None]
+        missing += [name for name in COMMANDS_NEEDED_IN_CI if shutil.which(name, path=path) is None]
         if missing:
             pytest.exit(f"CI lacks {', '.join(missing)}", returncode=1)
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 import numpy as np
 import pytest
 
@@ -80,9 +78,8 @@ def test_points_have_weights_and_check_points_have_not(problem):
 @pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["plain", "weighted"])
 @pytest.mark.parametrize("lane", ["interpret", "compile"])
 def test_sums_at_check_points_on_a_gpu_are_those_of_numpy(problem, emulated_gpu, lane, weights):
-    if not os.environ.get("CI"):
-        pytest.importorskip("cuda.bindings.driver", reason="cuda-bindings is not installed")
-        pytest.importorskip("evo.native.nvptxcompiler", reason="built without the wheel nvidia-nvptxcompiler")
+    pytest.importorskip("cuda.bindings.driver", reason="cuda-bindings is not installed")
+    pytest.importorskip("evo.native.nvptxcompiler", reason="built without the wheel nvidia-nvptxcompiler")
     from evo.evaluate.cuda.evaluator import CudaEvaluator
     from evo.evaluate.options import EvaluationOptions
 

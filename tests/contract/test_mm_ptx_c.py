@@ -12,30 +12,11 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from compilers import CSRC, WARNINGS, build
 
-CSRC = Path(__file__).parents[2] / "csrc"
-WARNINGS = ("-Wall", "-Wextra", "-Wconversion", "-Werror")
-# The oldest and the newest standard: test_c_headers.py and test_single_headers.py compile the headers in all.
+# The oldest and the newest standard, as in test_c_headers.py and test_single_headers.py.
 C = [("gcc", "c99"), ("clang", "c2x")]
 CPP = [("g++", "c++11"), ("clang++", "c++2b")]
-
-
-def build(folder: Path, command: str, standard: str, source: str, *options: str) -> Path:
-    """The program made of a source, without a warning."""
-    if shutil.which(command) is None:
-        if os.environ.get("CI"):
-            pytest.fail(f"{command} is not installed; in CI nothing is skipped for that")
-        pytest.skip(f"{command} is not installed")
-    file, program = folder / ("main.cpp" if "+" in standard else "main.c"), folder / "main"
-    file.write_text(source)
-    done = subprocess.run(
-        [command, f"-std={standard}", *WARNINGS, *options, "-I", CSRC, file, "-o", program, "-lm"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return program
 
 
 def output(program: Path) -> str:
@@ -298,19 +279,8 @@ def test_headers_have_no_warning_for_32_bits(tmp_path, command):
     file = tmp_path / f"main.{suffix}"
     file.write_text("#include <string.h>\n#include <stdint.h>\n")
     # The interpreter flushes subnormals, which takes SSE2; compilers use it for 64 bits without being asked.
-    compile_32 = [
-        command,
-        "-m32",
-        "-msse2",
-        "-mfpmath=sse",
-        "-fsyntax-only",
-        f"-std={standard}",
-        *WARNINGS,
-        "-Wpedantic",
-        "-I",
-        CSRC,
-        file,
-    ]
+    options = ["-m32", "-msse2", "-mfpmath=sse", "-fsyntax-only", f"-std={standard}", *WARNINGS, "-Wpedantic"]
+    compile_32 = [command, *options, "-I", CSRC, file]
     if shutil.which(command) is None or subprocess.run(compile_32, capture_output=True, check=False).returncode != 0:
         assert not os.environ.get("CI"), "CI has gcc-multilib and g++-multilib"
         pytest.skip(f"{command} -m32 finds no C library: install gcc-multilib and g++-multilib")

@@ -149,17 +149,6 @@ static inline StackPtxHash hash_of(Bench* bench, const StackPtxInstruction* word
     return hash;
 }
 
-/* Checks a program's stub in a language of its own with these requests. */
-static inline void check_stub(
-    const size_t* requests, size_t num_requests, const StackPtxInstruction* words, size_t num_words, const char* expected
-) {
-    Bench bench;
-    open_bench(&bench, &roomy, requests, num_requests);
-    CHECK_TEXT(stub_of(&bench, words, num_words), expected);
-    close_bench(&bench);
-}
-
-#define CHECK_STUB(requests, words, expected) check_stub((requests), COUNT(requests), (words), COUNT(words), (expected))
 #define STUB(bench, words) stub_of((bench), (words), COUNT(words))
 #define HASH(bench, words) hash_of((bench), (words), COUNT(words))
 #define LOWER(bench, words) lower((bench), (words), COUNT(words))

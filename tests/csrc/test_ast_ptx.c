@@ -2,7 +2,7 @@
  * Tests of ast_ptx.h against the rules of its contract. Expected texts are worked out by hand from those rules.
  *
  * Codes that no test provokes: AST_PTX_ERROR_INTERNAL, because nothing can (a program that passed its check cannot fail), and
- * here AST_PTX_ERROR_UNSUPPORTED_INSTRUCTION, which only interpreters give (test_ast_ptx_interpreter.c).
+ * here AST_PTX_ERROR_UNSUPPORTED_INSTRUCTION, which only interpreters give (tests/unit/ast_ptx).
  */
 
 #define AST_PTX_IMPLEMENTATION
@@ -19,14 +19,8 @@
 #define CONSTANT(value) ast_ptx_encode_constant(value)
 #define RETURN ast_ptx_encode_return
 #define CALL(idx, num_args) ast_ptx_encode_routine(idx, num_args)
-#define ARG(idx) ast_ptx_encode_routine_arg(idx)
 #define ADD ast_ptx_encode_ptx_instruction_add_ftz_f32
-#define SUB ast_ptx_encode_ptx_instruction_sub_ftz_f32
 #define MUL ast_ptx_encode_ptx_instruction_mul_ftz_f32
-#define FMA ast_ptx_encode_ptx_instruction_fma_rn_ftz_f32
-#define NEG ast_ptx_encode_ptx_instruction_neg_ftz_f32
-#define ABS ast_ptx_encode_ptx_instruction_abs_ftz_f32
-
 static const char* const inputs[] = {"x", "y", "w"};
 static char text[4096];
 
@@ -50,13 +44,6 @@ static AstPtxResult compile(const AstPtxInstruction* const* routines, size_t num
     }
     return result;
 }
-
-#define CHECK_PROGRAM(expected, ...)                             \
-    do {                                                         \
-        const AstPtxInstruction program_[] = {__VA_ARGS__};      \
-        CHECK_UINT(compile(NULL, 0, program_), AST_PTX_SUCCESS); \
-        CHECK_TEXT(text, expected);                              \
-    } while (0)
 
 #define CHECK_ERROR(code, ...)                                        \
     do {                                                              \
@@ -132,15 +119,6 @@ TEST(test_the_table_has_the_order_of_the_contract) {
     CHECK_UINT(ast_ptx_ptx_instruction_num_args[AST_PTX_PTX_INSTRUCTION_TANH_APPROX_F32], 1);
 }
 
-TEST(test_every_result_has_its_name) {
-    CHECK_TEXT(ast_ptx_result_to_string(AST_PTX_SUCCESS), "AST_PTX_SUCCESS");
-    CHECK_TEXT(ast_ptx_result_to_string(AST_PTX_ERROR_INTERNAL), "AST_PTX_ERROR_INTERNAL");
-    CHECK_TEXT(ast_ptx_result_to_string(AST_PTX_ERROR_TOO_MANY_ARGS), "AST_PTX_ERROR_TOO_MANY_ARGS");
-    CHECK_TEXT(ast_ptx_result_to_string(AST_PTX_ERROR_ROUTINE_DEPTH_EXCEEDED), "AST_PTX_ERROR_ROUTINE_DEPTH_EXCEEDED");
-    CHECK_TEXT(ast_ptx_result_to_string(AST_PTX_RESULT_NUM_ELEMS), "AST_PTX_RESULT_UNKNOWN");
-    CHECK_TEXT(ast_ptx_result_to_string((AstPtxResult)99), "AST_PTX_RESULT_UNKNOWN");
-}
-
 /* ---- stubs ---- */
 
 TEST(test_constants_keep_their_bits) {
@@ -205,21 +183,6 @@ TEST(test_names_and_tables_of_any_length_are_written_whole) {
     CHECK_UINT(length, strlen(text));
 }
 
-TEST(test_temporaries_are_numbered_past_a_thousand) {
-    static AstPtxInstruction program[1 + 1100 + 1];
-    static char large[64 * 1024];
-    static const AstPtxInstruction input = INPUT(0), abs = ABS, end = RETURN;
-    size_t i, length = 0;
-    program[0] = input;
-    for (i = 0; i < 1100; ++i) program[1 + i] = abs;
-    program[1101] = end;
-    CHECK_UINT(COMPILE(NULL, 0, program, large, sizeof large, &length), AST_PTX_SUCCESS);
-    CHECK(strstr(large, ".reg .f32 %ast<1100>;\nabs.ftz.f32 %ast0, %x;\nabs.ftz.f32 %ast1, %ast0;\n") != NULL);
-    CHECK(strstr(large, "abs.ftz.f32 %ast10, %ast9;\n") != NULL);
-    CHECK(strstr(large, "abs.ftz.f32 %ast1000, %ast999;\n") != NULL);
-    CHECK(strstr(large, "abs.ftz.f32 %ast1099, %ast1098;\nmov.f32 %z, %ast1099;\n}") != NULL);
-}
-
 /* ---- buffers ---- */
 
 TEST(test_every_buffer_that_is_too_small_is_refused_and_told_the_size) {
@@ -279,123 +242,6 @@ TEST(test_error_invalid_value) {
         INVALID_VALUE, INPUT(0), INPUT(1), ast_ptx_encode_ptx_instruction(AST_PTX_PTX_INSTRUCTION_ADD_FTZ_F32, 1), RETURN
     );
 #undef COMPILE_WITH
-}
-
-TEST(test_error_bad_instruction_maybe_forgot_return) {
-    static const AstPtxInstruction long_program[] = {CALL(0, 0), RETURN};
-    static AstPtxInstruction long_routine[AST_PTX_MAX_INSTRUCTIONS];
-    static const AstPtxInstruction* const routines[] = {long_routine};
-    static const AstPtxInstruction input = INPUT(0), abs = ABS, end = RETURN;
-    AstPtxProgram program;
-    AstPtxPlace place = {0, 0};
-    size_t i, length = 0;
-    CHECK_ERROR(BAD_INSTRUCTION_MAYBE_FORGOT_RETURN, {AST_PTX_INSTRUCTION_TYPE_NONE, 0, {0.0f}});
-    CHECK_ERROR(BAD_INSTRUCTION_MAYBE_FORGOT_RETURN, INPUT(0), {AST_PTX_INSTRUCTION_TYPE_REGISTER, 0, {0.0f}}, RETURN);
-    CHECK_ERROR(BAD_INSTRUCTION_MAYBE_FORGOT_RETURN, INPUT(0), {AST_PTX_INSTRUCTION_TYPE_NUM_ENUMS, 0, {0.0f}}, RETURN);
-    CHECK_ERROR(BAD_INSTRUCTION_MAYBE_FORGOT_RETURN, INPUT(0), {0xffff, 0, {0.0f}}, RETURN);
-
-    /* As many words as may run, RETURNs included, and one more. */
-    long_routine[0] = input;
-    for (i = 1; i < AST_PTX_MAX_INSTRUCTIONS; ++i) long_routine[i] = abs;
-    long_routine[AST_PTX_MAX_INSTRUCTIONS - 1] = end;
-    CHECK_UINT(COMPILE(NULL, 0, long_routine, NULL, 0, &length), AST_PTX_SUCCESS);
-    CHECK_UINT(compile(routines, 1, long_program), AST_PTX_ERROR_BAD_INSTRUCTION_MAYBE_FORGOT_RETURN);
-
-    /* No RETURN within the length. */
-    program.instructions = &input;
-    program.num_instructions = 1;
-    program.routines = NULL;
-    program.routine_lengths = NULL;
-    program.num_routines = 0;
-    CHECK_UINT(
-        ast_ptx_compile_program("z", inputs, 3, NULL, NULL, 0, &program, NULL, 0, &length, &place),
-        AST_PTX_ERROR_BAD_INSTRUCTION_MAYBE_FORGOT_RETURN
-    );
-    CHECK(place.routine_idx == AST_PTX_MAIN_PROGRAM);
-    CHECK_UINT(place.word_idx, 1);
-    program.instructions = NULL;
-    program.num_instructions = 0;
-    CHECK_UINT(
-        ast_ptx_compile_program("z", inputs, 3, NULL, NULL, 0, &program, NULL, 0, &length, &place),
-        AST_PTX_ERROR_BAD_INSTRUCTION_MAYBE_FORGOT_RETURN
-    );
-    CHECK_UINT(place.word_idx, 0);
-}
-
-TEST(test_error_ptx_instruction_idx_out_of_bounds) {
-    CHECK_ERROR(
-        PTX_INSTRUCTION_IDX_OUT_OF_BOUNDS, INPUT(0), ast_ptx_encode_ptx_instruction(AST_PTX_PTX_INSTRUCTION_NUM_ENUMS, 1), RETURN
-    );
-}
-
-TEST(test_error_stack_overflow) {
-    static AstPtxInstruction program[2 * AST_PTX_STACK_DEPTH + 2];
-    static const AstPtxInstruction input = INPUT(0), add = ADD, end = RETURN;
-    size_t i;
-    for (i = 0; i < AST_PTX_STACK_DEPTH; ++i) {
-        program[i] = input;
-        program[AST_PTX_STACK_DEPTH + i] = add;
-    }
-    program[2 * AST_PTX_STACK_DEPTH - 1] = end;
-    {
-        size_t length = 0;
-        CHECK_UINT(COMPILE(NULL, 0, program, NULL, 0, &length), AST_PTX_SUCCESS);
-    }
-    program[AST_PTX_STACK_DEPTH] = input;
-    CHECK_UINT(compile(NULL, 0, program), AST_PTX_ERROR_STACK_OVERFLOW);
-}
-
-TEST(test_error_routine_depth_exceeded) {
-    static const AstPtxInstruction endless[] = {CALL(0, 0), RETURN};
-    static const AstPtxInstruction* const itself[] = {endless};
-    AstPtxInstruction calls[AST_PTX_ROUTINE_DEPTH + 1][2];
-    const AstPtxInstruction* chain[AST_PTX_ROUTINE_DEPTH + 1];
-    static const AstPtxInstruction input = INPUT(0), end = RETURN;
-    size_t i;
-    CHECK_UINT(compile(itself, 1, endless), AST_PTX_ERROR_ROUTINE_DEPTH_EXCEEDED);
-    /* Routine i calls routine i + 1, and the last gives x. */
-    for (i = 0; i <= AST_PTX_ROUTINE_DEPTH; ++i) {
-        const AstPtxInstruction call = CALL(i + 1, 0);
-        calls[i][0] = i == AST_PTX_ROUTINE_DEPTH ? input : call;
-        calls[i][1] = end;
-        chain[i] = calls[i];
-    }
-    {
-        const AstPtxInstruction from_first[] = {CALL(0, 0), RETURN};
-        const AstPtxInstruction from_second[] = {CALL(1, 0), RETURN};
-        CHECK_UINT(compile(chain, AST_PTX_ROUTINE_DEPTH + 1, from_first), AST_PTX_ERROR_ROUTINE_DEPTH_EXCEEDED);
-        CHECK_UINT(compile(chain, AST_PTX_ROUTINE_DEPTH + 1, from_second), AST_PTX_SUCCESS);
-        CHECK_TEXT(text, "{\nmov.f32 %z, %x;\n}");
-    }
-}
-
-TEST(test_errors_tell_the_routine_and_the_word) {
-    static const AstPtxInstruction fine[] = {ARG(0), RETURN};
-    static const AstPtxInstruction wrong[] = {ARG(0), INPUT(9), RETURN};
-    static const AstPtxInstruction* const routines[] = {fine, wrong};
-    static const size_t lengths[] = {2, 3};
-    static const AstPtxInstruction words[] = {INPUT(0), CALL(0, 1), CALL(1, 1), RETURN};
-    AstPtxProgram program;
-    AstPtxPlace place = {0, 0};
-    size_t length = 0;
-    program.instructions = words;
-    program.num_instructions = 4;
-    program.routines = routines;
-    program.routine_lengths = lengths;
-    program.num_routines = 2;
-    CHECK_UINT(
-        ast_ptx_compile_program("z", inputs, 3, NULL, NULL, 0, &program, NULL, 0, &length, &place),
-        AST_PTX_ERROR_INPUT_IDX_OUT_OF_BOUNDS
-    );
-    CHECK_UINT(place.routine_idx, 1);
-    CHECK_UINT(place.word_idx, 1);
-    program.num_routines = 1;
-    CHECK_UINT(
-        ast_ptx_compile_program("z", inputs, 3, NULL, NULL, 0, &program, NULL, 0, &length, &place),
-        AST_PTX_ERROR_ROUTINE_IDX_OUT_OF_BOUNDS
-    );
-    CHECK(place.routine_idx == AST_PTX_MAIN_PROGRAM);
-    CHECK_UINT(place.word_idx, 2);
 }
 
 /* ---- names ---- */

@@ -1,5 +1,6 @@
 /*
- * Tests of ast_ptx.h and ast_ptx_interpreter.h with the user's own limits and register name.
+ * Tests of ast_ptx.h and ast_ptx_interpreter.h with the user's own limits and register name. What instructions compute is
+ * compared with the virtual machine in tests/unit/ast_ptx/test_interpreter.py.
  */
 
 #define AST_PTX_STACK_DEPTH 3
@@ -12,6 +13,8 @@
 #include "ast_ptx_interpreter.h"
 
 #include "check.h"
+
+#include <math.h>
 
 #define INPUT(idx) ast_ptx_encode_input(idx)
 #define RETURN ast_ptx_encode_return
@@ -111,4 +114,28 @@ TEST(test_blocks_join) {
     program.num_routines = 0;
     CHECK_UINT(ast_ptx_interpret_program(&program, arrays, 1, 5, values, NULL), AST_PTX_SUCCESS);
     for (i = 0; i < 5; ++i) CHECK(values[i] == 2.0f * points[i]);
+}
+
+TEST(test_a_run_flushes_subnormals_and_leaves_the_mode_of_its_thread) {
+    static const AstPtxInstruction program[] = {INPUT(0), INPUT(0), ADD, RETURN};
+    static const float subnormal[] = {-1e-40f};
+    volatile float smallest = 1.17549435e-38f, half = 0.5f;
+    CHECK_UINT(ast_ptx_interpret(program, NULL, 0, subnormal, 1, &value), AST_PTX_SUCCESS);
+    CHECK(value == 0.0f && signbit(value));
+    CHECK(smallest * half > 0.0f);
+}
+
+TEST(test_error_invalid_value) {
+    static const AstPtxInstruction program[] = {INPUT(0), RETURN}, calls[] = {CALL(0, 0), RETURN};
+    static const AstPtxInstruction two_values[] = {INPUT(0), INPUT(0), RETURN};
+    static const AstPtxInstruction* const no_routine[] = {NULL};
+    value = 5.0f;
+    CHECK_UINT(ast_ptx_interpret(NULL, NULL, 0, one, 1, &value), AST_PTX_ERROR_INVALID_VALUE);
+    CHECK_UINT(ast_ptx_interpret(program, NULL, 1, one, 1, &value), AST_PTX_ERROR_INVALID_VALUE);
+    CHECK_UINT(ast_ptx_interpret(program, NULL, 0, NULL, 1, &value), AST_PTX_ERROR_INVALID_VALUE);
+    CHECK_UINT(ast_ptx_interpret(program, NULL, 0, one, 1, NULL), AST_PTX_ERROR_INVALID_VALUE);
+    CHECK_UINT(ast_ptx_interpret(calls, no_routine, 1, one, 1, &value), AST_PTX_ERROR_INVALID_VALUE);
+    CHECK_UINT(ast_ptx_interpret(two_values, NULL, 0, one, 1, &value), AST_PTX_ERROR_INVALID_VALUE);
+    CHECK(value == 5.0f);
+    CHECK_UINT(ast_ptx_interpret_program(NULL, NULL, 0, 0, NULL, NULL), AST_PTX_ERROR_INVALID_VALUE);
 }

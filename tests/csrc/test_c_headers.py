@@ -1,21 +1,17 @@
 """The C headers: they compile without warnings as C and C++, and their C tests and fuzz targets pass under sanitizers.
 
-Public headers are those of csrc/ itself; the folders below have parts of them. In CI a missing compiler
-is a failure, elsewhere a skip.
+Public headers are those of csrc/ itself; the folders below have parts of them.
 """
 
 from __future__ import annotations
 
-import os
-import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
+from compilers import CSRC, WARNINGS, build, compiler, run
 
 HERE = Path(__file__).parent
-CSRC = HERE.parent.parent / "csrc"
-WARNINGS = ("-Wall", "-Wextra", "-Wconversion", "-Werror")
 SANITIZERS = ("-g1", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", "-fno-omit-frame-pointer")
 NUM_FUZZ_RUNS = 20_000
 
@@ -34,28 +30,9 @@ def name_of(path: Path) -> str:
     return path.name
 
 
-def compiler(name: str) -> str:
-    """The path of a compiler."""
-    path = shutil.which(name)
-    if path is None:
-        if os.environ.get("CI"):
-            pytest.fail(f"{name} is not installed; CI does not skip for that")
-        pytest.skip(f"{name} is not installed")
-    return path
-
-
-def run(*command: str | Path, **environment: str) -> subprocess.CompletedProcess:
-    """Runs a command to its end; a failure shows what it printed."""
-    done = subprocess.run(
-        [*map(str, command)], capture_output=True, text=True, timeout=600, env={**os.environ, **environment}, check=False
-    )
-    assert done.returncode == 0, f"{' '.join(map(str, command))}\nended with {done.returncode}\n{done.stdout}\n{done.stderr}"
-    return done
-
-
 def test_there_are_headers_tests_and_fuzz_targets():
     assert "stack_ptx.h" in map(name_of, HEADERS)
-    assert "test_stack_ptx_stacks.c" in map(name_of, C_TESTS)
+    assert "test_stack_ptx_memory.c" in map(name_of, C_TESTS)
     assert "fuzz_stack_ptx_lower.c" in map(name_of, FUZZ_TARGETS)
 
 
@@ -114,15 +91,28 @@ def test_fuzz_target_holds_under_libfuzzer(tmp_path, source):
     run(program, f"-runs={NUM_FUZZ_RUNS}", "-seed=1", "-max_len=3000", f"-artifact_prefix={tmp_path}/")
 
 
-def test_debug_switch_turns_an_error_into_an_assert_at_its_place(tmp_path):
-    source = tmp_path / "main.c"
-    source.write_text(
-        "#define STACK_PTX_DEBUG\n#define STACK_PTX_IMPLEMENTATION\n#include <stack_ptx.h>\n"
-        'int main(void) { return stack_ptx_check_name("f1") == STACK_PTX_ERROR_INVALID_VALUE ? 3 : 4; }\n'
+# Where an error arises -> the library, the header that provokes it, a wrong call, and its code.
+WRONG_CALLS = {
+    "stack_ptx_check_name": ("STACK_PTX", "stack_ptx", 'stack_ptx_check_name("f1")', "INVALID_VALUE"),
+    "ast_ptx_check_name": ("AST_PTX", "ast_ptx", 'ast_ptx_check_name("f1")', "INVALID_VALUE"),
+    "ast_ptx__check_word": (
+        *("AST_PTX", "ast_ptx_interpreter", "ast_ptx_interpret(program, NULL, 0, NULL, 0, &value)"),
+        "INPUT_IDX_OUT_OF_BOUNDS",
+    ),
+    "ptx_inject_num_injects": ("PTX_INJECT", "ptx_inject", "ptx_inject_num_injects(NULL, NULL)", "INVALID_INPUT"),
+}
+
+
+@pytest.mark.parametrize("place", WRONG_CALLS)
+def test_debug_switch_turns_an_error_into_an_assert_at_its_place(tmp_path, place):
+    library, header, call, code = WRONG_CALLS[place]
+    program = build(
+        *(tmp_path, "gcc", "c99"),
+        f"#define {library}_DEBUG\n#define {header.upper()}_IMPLEMENTATION\n#include <{header}.h>\n"
+        "#include <ast_ptx.h>\nstatic const AstPtxInstruction program[] = {ast_ptx_encode_input(0), ast_ptx_encode_return};\n"
+        f"int main(void) {{\n    float value = 0.0f;\n    return (int)({call}) + (int)value + (int)program[0].aux;\n}}\n",
     )
-    program = tmp_path / "main"
-    run(compiler("gcc"), "-std=c99", "-I", CSRC, source, "-o", program)
     done = subprocess.run([program], capture_output=True, text=True, check=False)
     assert done.returncode == -6  # SIGABRT
-    assert "stack_ptx_check_name" in done.stderr
-    assert "STACK_PTX_ERROR_INVALID_VALUE" in done.stderr
+    assert place in done.stderr
+    assert f"{library}_ERROR_{code}" in done.stderr

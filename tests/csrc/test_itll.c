@@ -35,32 +35,6 @@ static ItllResult predict(const Bench* bench, const float* rows, size_t num_rows
     return itll_predict(bench->model, rows, num_rows, means, deviations, bench->workspace.memory, bench->workspace.num_bytes);
 }
 
-/* Points on the diagonal of a plane, at -2, -1, 1 and 2 of a unit vector. */
-TEST(test_the_component_of_a_line_is_its_direction) {
-    static const float rows[] = {-2.0f, -2.0f, -1.0f, -1.0f, 1.0f, 1.0f, 2.0f, 2.0f};
-    const ItllOptions options = itll_default_options(ITLL_MODEL_PCA, 2, 2);
-    float coordinates[2];
-    Bench bench = bench_of(&options);
-    CHECK_UINT(itll_update(bench.model, rows, NULL, 3), ITLL_SUCCESS);
-    CHECK_UINT(itll_update(bench.model, rows + 6, NULL, 1), ITLL_SUCCESS);
-    CHECK_UINT(predict(&bench, rows, 1, coordinates, NULL), ITLL_SUCCESS);
-    CHECK(fabsf(coordinates[0] + 2.0f * sqrtf(2.0f)) < 1e-5f && coordinates[1] == 0.0f);
-    CHECK_UINT(itll_model_num_rows(bench.model), 4);
-    bench_free(&bench);
-}
-
-/* One row has nothing to vary with: its target is predicted everywhere, exactly. */
-TEST(test_one_row_predicts_its_target) {
-    static const float row[] = {3.0f, -1.0f}, other[] = {50.0f, 0.0f}, target = 7.0f;
-    const ItllOptions options = itll_default_options(ITLL_MODEL_RIDGE, 2, 1);
-    float mean = 0.0f;
-    Bench bench = bench_of(&options);
-    CHECK_UINT(itll_update(bench.model, row, &target, 1), ITLL_SUCCESS);
-    CHECK_UINT(predict(&bench, other, 1, &mean, NULL), ITLL_SUCCESS);
-    CHECK(mean == 7.0f);
-    bench_free(&bench);
-}
-
 TEST(test_without_rows_nothing_is_known) {
     static const float row[] = {3.0f, -1.0f}, target = NAN;
     for (int kind = 0; kind < ITLL_MODEL_NUM_ENUMS; kind++) {

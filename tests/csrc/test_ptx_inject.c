@@ -287,17 +287,6 @@ TEST(test_a_text_without_sites_has_no_injects_and_renders_to_itself) {
     }
 }
 
-TEST(test_each_site_gets_the_stub_of_its_name) {
-    static const char lines[] = "// PTX_INJECT_START b\n// PTX_INJECT_END\none;\n// PTX_INJECT_START a\n// PTX_INJECT_END\ntwo;\n"
-                                "// PTX_INJECT_START b\n// PTX_INJECT_END\n";
-    const char* stubs[] = {"B", "long stub of a\n"};
-    char ptx[sizeof lines];
-    memcpy(ptx, lines, sizeof ptx);
-    check_rendered(ptx, stubs, 2, "B\none;\nlong stub of a\n\ntwo;\nB\n");
-    ptx[strlen(ptx) - 1] = '\0'; /* a last line without an end */
-    check_rendered(ptx, stubs, 2, "B\none;\nlong stub of a\n\ntwo;\nB");
-}
-
 TEST(test_every_smaller_buffer_is_refused_with_the_size_that_is_needed) {
     const char* stub = "add.f32 %_x1, %_x0, %_x2;";
     const char* ptx = guide_ptx;
@@ -354,22 +343,6 @@ TEST(test_a_size_beyond_all_memory_is_never_taken_for_a_small_one) {
     CHECK_RESULT(
         ptx_inject_render_ptx_sized(handle, &stub, &length, 1, buffer, sizeof buffer, &size), PTX_INJECT_ERROR_INSUFFICIENT_BUFFER
     );
-    CHECK_SUCCESS(ptx_inject_destroy(handle));
-}
-
-TEST(test_as_many_stubs_as_names_are_wanted_and_none_may_be_null) {
-    const char* stubs[] = {"a", NULL, "c"};
-    const char* ptx = two_names_ptx;
-    PtxInjectHandle handle = NULL;
-    size_t size = 0;
-
-    CHECK_SUCCESS(ptx_inject_create(&handle, ptx));
-    CHECK_RESULT(ptx_inject_render_ptx(handle, stubs, 1, NULL, 0, &size), PTX_INJECT_ERROR_WRONG_NUM_STUBS);
-    CHECK_RESULT(ptx_inject_render_ptx(handle, stubs, 3, NULL, 0, &size), PTX_INJECT_ERROR_WRONG_NUM_STUBS);
-    CHECK_RESULT(ptx_inject_render_ptx(handle, NULL, 0, NULL, 0, &size), PTX_INJECT_ERROR_WRONG_NUM_STUBS);
-    CHECK_RESULT(ptx_inject_render_ptx(handle, stubs, 2, NULL, 0, &size), PTX_INJECT_ERROR_INVALID_INPUT);
-    stubs[1] = "b";
-    CHECK_SUCCESS(ptx_inject_render_ptx(handle, stubs, 2, NULL, 0, &size));
     CHECK_SUCCESS(ptx_inject_destroy(handle));
 }
 
@@ -572,53 +545,6 @@ TEST(test_sites_of_the_comment_form_that_are_alike_to_the_letter_all_get_their_m
         "{\n.reg .f32 %_x0;\nmov.f32 %_x0, %f1;\nA\nmov.f32 %f1, %_x0;\n}\n"
         "{\n.reg .f32 %_x0;\nmov.f32 %_x0, %f1;\nB\nmov.f32 %f1, %_x0;\n}\n"
     );
-}
-
-/* 20,000 names, each at two sites, with variables of their own; more than any fixed table holds. */
-TEST(test_any_number_of_names_is_kept_apart) {
-    const size_t num_names = 20000;
-    char* ptx = (char*)malloc(num_names * 2 * 100 + 1);
-    const char** stubs = (const char**)malloc(num_names * sizeof *stubs);
-    char* all_stubs = (char*)malloc(num_names * 8);
-    char* rendered;
-    const char* at;
-    PtxInjectHandle handle = NULL;
-    size_t length = 0, num_injects = 0, num_wrong = 0, i;
-
-    for (i = 0; i < 2 * num_names; ++i) {
-        length += (size_t)sprintf(
-            ptx + length, "// PTX_INJECT_START site_%u\n// %%f%u out f32 v%u\n// PTX_INJECT_END\n", (unsigned)(i % num_names),
-            (unsigned)i, (unsigned)(i % num_names)
-        );
-    }
-    CHECK_SUCCESS(ptx_inject_create(&handle, ptx));
-    CHECK_SUCCESS(ptx_inject_num_injects(handle, &num_injects));
-    CHECK_UINT(num_injects, num_names);
-    for (i = 0; i < num_names; ++i) {
-        char name[32];
-        size_t inject_idx = 0, num_args = 0, num_sites = 0, arg_idx = 9;
-        (void)sprintf(name, "site_%u", (unsigned)i);
-        CHECK_SUCCESS(ptx_inject_inject_info_by_name(handle, name, &inject_idx, &num_args, &num_sites));
-        num_wrong += inject_idx != i || num_args != 1 || num_sites != 2;
-        (void)sprintf(name, "v%u", (unsigned)i);
-        CHECK_SUCCESS(ptx_inject_variable_info_by_name(handle, i, name, &arg_idx, NULL, NULL, NULL, NULL));
-        num_wrong += arg_idx != 0;
-        (void)sprintf(all_stubs + 8 * i, "<%u>", (unsigned)i);
-        stubs[i] = all_stubs + 8 * i;
-    }
-    rendered = render(handle, stubs, num_names);
-    for (i = 0, at = rendered; i < 2 * num_names && at != NULL; ++i) {
-        char expected[64];
-        at = strchr(at, '<');
-        (void)sprintf(expected, "<%u>\nmov.f32 %%f%u, %%_x0;\n}", (unsigned)(i % num_names), (unsigned)i);
-        num_wrong += at == NULL || strncmp(at++, expected, strlen(expected)) != 0;
-    }
-    CHECK_UINT(num_wrong, 0);
-    CHECK_SUCCESS(ptx_inject_destroy(handle));
-    free(rendered);
-    free(all_stubs);
-    free((void*)stubs);
-    free(ptx);
 }
 
 TEST(test_a_site_has_as_many_variables_as_documented) {
@@ -843,41 +769,6 @@ TEST(test_what_a_string_literal_cannot_hold_is_escaped) {
     );
 }
 
-TEST(test_types_of_the_caller_replace_the_default_ones) {
-    static const PtxInjectDataTypeInfo types[] = {
-        {"mask", "u32", "b32", 'r', NULL},
-        {"half", "b16", "b16", 'h', "*(unsigned short*)&"},
-    };
-    char* processed = process_with("/* PTX_INJECT s\n in half h\n in half p->h\n out mask m\n*/", types, 2);
-    PtxInjectHandle handle = NULL;
-    PtxInjectPlace place;
-    const char* stub = "STUB";
-    char* rendered;
-
-    CHECK_TEXT(
-        processed,
-        "asm(\n    \"// PTX_INJECT_START s\\n\\t\"\n    \"// %0 out mask m\\n\\t\"\n    \"// %1 in half h\\n\\t\"\n"
-        "    \"// %2 in half p->h\\n\\t\"\n    \"// PTX_INJECT_END\"\n    : \"=r\"(m)\n"
-        "    : \"h\"(*(unsigned short*)&h)\n    , \"h\"(*(unsigned short*)&(p->h))\n);"
-    );
-    free(processed);
-    CHECK_RESULT(ptx_inject_diagnose_cuda("/* PTX_INJECT s\n in f32 h\n*/", types, 2, &place), PTX_INJECT_ERROR_FORMATTING);
-
-    CHECK_SUCCESS(ptx_inject_create_with_types(
-        &handle, "// PTX_INJECT_START s\n// %r1 out mask m\n// %rs1 in half h\n// PTX_INJECT_END\n", types, 2
-    ));
-    check_variable(handle, 0, 0, "m", "_x0", PTX_INJECT_MUT_TYPE_OUT, "u32", "mask");
-    check_variable(handle, 0, 1, "h", "_x1", PTX_INJECT_MUT_TYPE_IN, "b16", "half");
-    rendered = render(handle, &stub, 1);
-    CHECK_TEXT(rendered, "{\n.reg .u32 %_x0;\n.reg .b16 %_x1;\nmov.b16 %_x1, %rs1;\nSTUB\nmov.b32 %r1, %_x0;\n}\n");
-    free(rendered);
-    CHECK_SUCCESS(ptx_inject_destroy(handle));
-    CHECK_RESULT(
-        ptx_inject_create_with_types(&handle, "// PTX_INJECT_START s\n// %f1 in f32 x\n// PTX_INJECT_END\n", types, 2),
-        PTX_INJECT_ERROR_FORMATTING
-    );
-}
-
 TEST(test_the_default_types_are_those_of_the_guide) {
     check_processed(
         "/* PTX_INJECT s\nin f16 a\nin f16X2 b\nin s32 c\nin u32 d\nin f32 e\nin b32 f\n*/",
@@ -958,18 +849,6 @@ TEST(test_wrong_annotations_are_refused_by_line_and_column) {
         CHECK_UINT(place.line, all[i].line);
         CHECK_UINT(place.column, all[i].column);
         CHECK(place.reason != NULL && place.reason[0] != '\0');
-    }
-}
-
-TEST(test_every_smaller_buffer_for_cuda_is_refused_with_the_size_that_is_needed) {
-    const char* cuda = guide_cuda;
-    size_t size = 0, written = 0, i;
-    CHECK_SUCCESS(ptx_inject_process_cuda(cuda, NULL, 0, NULL, 0, &size));
-    for (i = 0; i < size; ++i) {
-        char* buffer = (char*)malloc(i + 1);
-        CHECK_RESULT(ptx_inject_process_cuda(cuda, NULL, 0, buffer, i, &written), PTX_INJECT_ERROR_INSUFFICIENT_BUFFER);
-        CHECK_UINT(written, size);
-        free(buffer);
     }
 }
 

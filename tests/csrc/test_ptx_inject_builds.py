@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from evo.ptx_inject import DEFAULT_TYPES, PTXInject, process_cuda
+from evo.ptx_inject import PTXInject, process_cuda
 from evo.ptx_inject.types import load_types
 
 REPOSITORY = Path(__file__).parent.parent.parent
@@ -176,9 +176,3 @@ def test_the_templates_ptx_is_that_of_its_cuda(nvrtc):
     assert {name: (sites.num_sites, dict(sites)) for name, sites in made.items()} == {
         name: (sites.num_sites, dict(sites)) for name, sites in kept.items()
     }
-
-
-def test_the_examples_types_hold_default_ones_unchanged():
-    types = {data_type.name: data_type for data_type in load_types(EXAMPLES / "cmake_custom_command" / "types.json")}
-    default = {data_type.name: data_type for data_type in DEFAULT_TYPES}
-    assert {name: types[name] for name in types.keys() & default.keys()} == {name: default[name] for name in ("f32", "u32")}

@@ -6,7 +6,6 @@ The listings of annotations and of rendered PTX are in test_ptx_inject.c. In CI 
 from __future__ import annotations
 
 import importlib
-import json
 import os
 import re
 import subprocess
@@ -14,9 +13,8 @@ import subprocess
 import pytest
 from csrc.test_ptx_inject_builds import CSRC, compile_ptx
 
-from evo.ptx_inject import DEFAULT_TYPES, AnnotationError, DataType, PTXInject, process_cuda
+from evo.ptx_inject import PTXInject, process_cuda
 from evo.ptx_inject.header import render_embedded_text
-from evo.ptx_inject.types import load_types
 
 THREE_ARGUMENTS = """
 #include <ptx_inject.h>
@@ -202,41 +200,3 @@ def test_the_guides_annotations_become_sites(cuda, num_sites, expected):
     ptx = nvrtc_ptx(process_cuda(cuda))
     assert variables(ptx) == expected
     assert PTXInject(ptx)["func"].num_sites == num_sites
-
-
-@pytest.mark.parametrize("cuda", ["\n/* PTX_INJECT\n    in  u32 x\n*/", "\n/* PTX_INJECT */", "\n/* PTX_INJECT*/"])
-def test_an_annotation_without_a_name_is_refused_by_line(cuda):
-    with pytest.raises(AnnotationError, match=r"annotated CUDA, line 2, column 1: the name is missing: /\* PTX_INJECT name"):
-        process_cuda(cuda)
-
-
-def test_the_guides_custom_type_is_told_apart_from_its_base_type():
-    mask = DataType("mask", "u32", "u32", "r")
-    cuda = (
-        'extern "C" __global__ void kernel(float* out) {\n    unsigned int x = 3;\n    unsigned int y = 0xFFFFFFF7;\n'
-        "    float z;\n    /* PTX_INJECT func\n        in  u32 x\n        in  mask y\n        out f32 z\n    */\n"
-        "    *out = z;\n}\n"
-    )
-    types = [*DEFAULT_TYPES, mask]
-    inject = PTXInject(nvrtc_ptx(process_cuda(cuda, types)), types)
-    assert {v.name: (v.data_type, v.register_type) for v in inject["func"].values()} == {
-        "x": ("u32", "u32"),
-        "y": ("mask", "u32"),
-        "z": ("f32", "f32"),
-    }
-
-
-def test_the_guides_json_of_types_is_that_of_the_default_ones(tmp_path):
-    rows = [
-        ("f16", "b16", "b16", "h", "*(unsigned short*)&"),
-        ("f16X2", "b32", "b32", "r", "*(unsigned int*)&"),
-        ("s32", "s32", "s32", "r", ""),
-        ("u32", "u32", "u32", "r", ""),
-        ("f32", "f32", "f32", "f", ""),
-        ("b32", "b32", "b32", "r", ""),
-    ]
-    keys = ("name", "register_type", "mov_postfix", "register_char", "register_cast_str")
-    infos = [dict(zip(keys, row, strict=True)) for row in rows]
-    path = tmp_path / "ptx_inject_default_types.json"
-    path.write_text(json.dumps({"abi_version": 1, "data_type_infos": infos}))
-    assert load_types(path) == DEFAULT_TYPES

@@ -98,16 +98,6 @@ TEST(test_types_are_printable_ascii) {
     }
 }
 
-TEST(test_an_unknown_type_is_told_apart_from_one_that_was_not_given) {
-    static const PtxInjectDataTypeInfo own = {"mask", "u32", "u32", 'r', ""};
-    static const char* const cuda = "/* PTX_INJECT s\n in f64 x\n*/";
-    PtxInjectPlace place;
-    CHECK_RESULT(ptx_inject_diagnose_cuda(cuda, NULL, 0, &place), PTX_INJECT_ERROR_FORMATTING);
-    CHECK(strstr(place.reason, "f16 f16X2 s32 u32 f32 b32") != NULL);
-    CHECK_RESULT(ptx_inject_diagnose_cuda(cuda, &own, 1, &place), PTX_INJECT_ERROR_FORMATTING);
-    CHECK(strstr(place.reason, "f16") == NULL);
-}
-
 TEST(test_variables_of_one_name_are_refused_where_the_second_stands) {
     check_refused_cuda("/* PTX_INJECT s\n in f32 x\n in u32 x\n*/", 3, 9);
     check_refused_cuda("/* PTX_INJECT s\n in f32 x\n out f32  x // again\n*/", 3, 11);
@@ -183,14 +173,4 @@ TEST(test_a_marker_in_a_block_comment_is_none) {
         CHECK_TEXT(buffer, "/*\n" SITE "*/\nSTUB\n");
         CHECK_SUCCESS(ptx_inject_destroy(handle));
     }
-}
-
-TEST(test_a_variable_is_looked_up_where_no_site_has_any) {
-    PtxInjectHandle handle = NULL;
-    CHECK_SUCCESS(ptx_inject_create(&handle, SITE));
-    CHECK_RESULT(
-        ptx_inject_variable_info_by_name(handle, 0, "x", NULL, NULL, NULL, NULL, NULL),
-        PTX_INJECT_ERROR_INJECTION_ARG_NAME_NOT_FOUND
-    );
-    CHECK_SUCCESS(ptx_inject_destroy(handle));
 }

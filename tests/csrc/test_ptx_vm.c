@@ -165,36 +165,6 @@ TEST(test_outputs_of_every_type_and_any_number_of_points) {
     bench_free(&bench);
 }
 
-TEST(test_long_chain_with_all_intermediate_values_in_use) {
-    /* v0 = x, v(k) = v(k-1) + 2 stays on the stack; then all are added up: every value is alive at once. */
-    enum { DEPTH = 60 };
-    static const StackPtxInstruction duplicate = WORD(META, F32, STACK_PTX_META_INSTRUCTION_DUP);
-    static const StackPtxInstruction input_x = INPUT(X), two = CONSTANT(F32, TWO_F32), sum_up = PTX(ADD);
-    static const size_t requests[] = {OUT};
-    static StackPtxInstruction words[4 * DEPTH + 1];
-    size_t num_words = 0;
-    words[num_words++] = input_x;
-    for (int k = 0; k < DEPTH; k++) {
-        words[num_words++] = duplicate;
-        words[num_words++] = two;
-        words[num_words++] = sum_up;
-    }
-    for (int k = 0; k < DEPTH; k++) words[num_words++] = sum_up;
-    Bench bench = bench_of(words, num_words, requests, 1, PTX_VM_RUN_STORE);
-    PtxVmInput inputs[NUM_REGISTERS];
-    static float out[MAX_POINTS];
-    void* const outputs[] = {out};
-    CHECK_UINT(
-        ptx_vm_store(
-            bench.program, all_inputs(inputs), NUM_REGISTERS, MAX_POINTS, outputs, bench.workspace.memory,
-            bench.workspace.num_bytes
-        ),
-        PTX_VM_SUCCESS
-    );
-    for (int i = 0; i < MAX_POINTS; i++) CHECK(out[i] == (float)((DEPTH + 1) * i + DEPTH * (DEPTH + 1)));
-    bench_free(&bench);
-}
-
 TEST(test_sums_worked_out_by_hand) {
     /* y = 2 + x over x = 0 .. 9 against t = x, at x = 4 infinite: sums over the other nine. */
     static const StackPtxInstruction words[] = {CONSTANT(F32, TWO_F32), INPUT(X), PTX(ADD)};

@@ -1,6 +1,5 @@
-"""csrc/single_headers.py: what it writes compiles alone, in every language standard, and means what the headers of csrc/ mean.
-
-A missing compiler is a skip, in CI a failure.
+"""csrc/single_headers.py: what it writes compiles alone, in the oldest and the newest standard, and means what
+the headers of csrc/ mean.
 """
 
 from __future__ import annotations
@@ -11,16 +10,14 @@ import sys
 from pathlib import Path
 
 import pytest
-from csrc.test_c_headers import CSRC, WARNINGS, compiler, run
+from compilers import CSRC, WARNINGS, compiler, run
 
 pytestmark = pytest.mark.slow
 
 SCRIPT = CSRC / "single_headers.py"
 STANDARDS = [
-    *(("gcc", standard) for standard in ("c99", "c11", "c17", "c2x")),
-    *(("g++", standard) for standard in ("c++11", "c++14", "c++17", "c++20", "c++2b")),
-    *(("clang", standard) for standard in ("c99", "c2x")),
-    *(("clang++", standard) for standard in ("c++11", "c++2b")),
+    *((command, standard) for command in ("gcc", "clang") for standard in ("c99", "c2x")),
+    *((command, standard) for command in ("g++", "clang++") for standard in ("c++11", "c++2b")),
 ]
 # Header -> what it implements, before _IMPLEMENTATION and _STATIC, and an expression that is 0.
 HEADERS = {

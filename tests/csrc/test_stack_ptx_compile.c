@@ -44,23 +44,6 @@ static const char* compile(
     return result == STACK_PTX_SUCCESS ? text : stack_ptx_result_to_string(result);
 }
 
-TEST(test_compile_gives_the_stub_in_one_call) {
-    static const StackPtxInstruction words[] = {INPUT(A), INPUT(B),        PTX(SUB), CONSTANT(F32, ONE_F32), PTX(ADD), INPUT(C),
-                                                PTX(NEG), META(SWAP, F32), RETURN};
-    CHECK_TEXT(
-        compile(&compiler_info, words, 100, request_o0, 1),
-        "{\n.reg .f32 %_s0_<2>;\nsub.ftz.f32 %_s0_0, %b, %a;\nadd.ftz.f32 %_s0_1, 0f3F800000, %_s0_0;\nmov.f32 %o0, %_s0_1;\n}"
-    );
-}
-
-TEST(test_default_info_has_the_documented_limits) {
-    CHECK_UINT(compiler_info.max_ast_size, 65536);
-    CHECK_UINT(compiler_info.max_ast_to_visit_stack_depth, 1024);
-    CHECK_UINT(compiler_info.stack_size, 128);
-    CHECK_UINT(compiler_info.max_frame_depth, 4);
-    CHECK_UINT(compiler_info.store_size, 16);
-}
-
 TEST(test_compile_keeps_equal_values_apart_and_shares_copied_ones) {
     static const StackPtxInstruction equal[] = {INPUT(A), PTX(NEG), INPUT(A), PTX(NEG), PTX(ADD), RETURN};
     static const StackPtxInstruction copied[] = {INPUT(A), PTX(NEG), META(DUP, F32), PTX(ADD), RETURN};

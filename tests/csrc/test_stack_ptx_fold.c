@@ -57,64 +57,6 @@ static void open_folding_bench(Bench* bench, const size_t* requests, size_t num_
     num_calls = 0;
 }
 
-TEST(test_an_instruction_of_constants_becomes_a_constant) {
-    static const StackPtxInstruction words[] = {
-        CONSTANT(F32, ONE_F32), CONSTANT(F32, TWO_F32), PTX(ADD), PTX(NEG), INPUT(A), PTX(ADD), RETURN
-    };
-    static const StackPtxInstruction written[] = {CONSTANT(F32, 0xC0400000u), INPUT(A), PTX(ADD), RETURN};
-    Bench bench;
-    StackPtxHash hash;
-    open_folding_bench(&bench, request_o0, 1);
-    CHECK_TEXT(STUB(&bench, words), "{\n.reg .f32 %_s0_<1>;\nadd.ftz.f32 %_s0_0, %a, 0fC0400000;\nmov.f32 %o0, %_s0_0;\n}");
-    CHECK_UINT(bench.lowered.num_instructions, 1);
-    hash = HASH(&bench, words);
-    CHECK(is_equal(hash, HASH(&bench, written)));
-    bench.flags = STACK_PTX_FLAG_NO_FOLDING;
-    CHECK(!is_equal(hash, HASH(&bench, words)));
-    CHECK_UINT(bench.lowered.num_instructions, 3);
-    bench.flags = STACK_PTX_FLAG_NO_VALUE_NUMBERING;
-    CHECK(is_equal(hash, HASH(&bench, words)));
-    close_bench(&bench);
-}
-
-TEST(test_a_computed_constant_merges_what_becomes_equal) {
-    /* a + 3 and a + (1 + 2), whose sum is then one value twice; the 3 comes before or after what gives it. */
-    static const StackPtxInstruction before[] = {
-        CONSTANT(F32, THREE_F32),
-        INPUT(A),
-        PTX(ADD),
-        CONSTANT(F32, ONE_F32),
-        CONSTANT(F32, TWO_F32),
-        PTX(ADD),
-        INPUT(A),
-        PTX(ADD),
-        PTX(ADD),
-        RETURN
-    };
-    static const StackPtxInstruction after[] = {
-        CONSTANT(F32, ONE_F32),
-        CONSTANT(F32, TWO_F32),
-        PTX(ADD),
-        INPUT(A),
-        PTX(ADD),
-        CONSTANT(F32, THREE_F32),
-        INPUT(A),
-        PTX(ADD),
-        PTX(ADD),
-        RETURN
-    };
-    Bench bench;
-    open_folding_bench(&bench, request_o0, 1);
-    CHECK_RESULT(LOWER(&bench, before), SUCCESS);
-    CHECK_UINT(bench.lowered.num_instructions, 2);
-    CHECK_UINT(bench.lowered.num_nodes, 4);
-    CHECK_RESULT(LOWER(&bench, after), SUCCESS);
-    CHECK_UINT(bench.lowered.num_instructions, 2);
-    CHECK_UINT(bench.lowered.num_nodes, 4);
-    CHECK(is_equal(HASH(&bench, before), HASH(&bench, after)));
-    close_bench(&bench);
-}
-
 TEST(test_a_known_predicate_chooses_although_it_has_no_constant) {
     /* The first operand of selp lies deepest: the words push b, then a. */
     static const StackPtxInstruction first[] = {
@@ -131,17 +73,6 @@ TEST(test_a_known_predicate_chooses_although_it_has_no_constant) {
     CHECK_TEXT(STUB(&bench, first), "{\n.reg .f32 %_s0_<1>;\nneg.ftz.f32 %_s0_0, %a;\nmov.f32 %o0, %_s0_0;\n}");
     CHECK_TEXT(STUB(&bench, second), "{\n.reg .f32 %_s0_<1>;\nneg.ftz.f32 %_s0_0, %b;\nmov.f32 %o0, %_s0_0;\n}");
     CHECK_TEXT(STUB(&bench, of_constants), "{\nmov.f32 %o0, 0fBF800000;\n}");
-    close_bench(&bench);
-}
-
-TEST(test_a_known_predicate_that_is_asked_for_stays_an_instruction) {
-    static const size_t requests[] = {OUT_PRED};
-    static const StackPtxInstruction words[] = {CONSTANT(F32, TWO_F32), CONSTANT(F32, ONE_F32), PTX(SETP), RETURN};
-    Bench bench;
-    open_folding_bench(&bench, requests, 1);
-    CHECK_RESULT(LOWER(&bench, words), SUCCESS);
-    CHECK_UINT(bench.lowered.num_instructions, 1);
-    CHECK_UINT(num_calls, 1);
     close_bench(&bench);
 }
 
@@ -165,47 +96,6 @@ TEST(test_only_live_instructions_of_constants_are_asked_about) {
     CHECK_RESULT(LOWER(&bench, without_meaning), SUCCESS);
     CHECK_UINT(num_calls, 1);
     CHECK_UINT(bench.lowered.num_instructions, 1);
-    close_bench(&bench);
-}
-
-TEST(test_an_instruction_that_is_another_gets_a_constant_of_its_own) {
-    /* (a - 1) + (b - 1) + 1 with 1 pushed once, and the same by additions of -1. */
-    static const StackPtxInstruction words[] = {
-        CONSTANT(F32, ONE_F32),
-        CONSTANT(F32, ONE_F32),
-        INPUT(A),
-        PTX(SUB),
-        CONSTANT(F32, ONE_F32),
-        INPUT(B),
-        PTX(SUB),
-        PTX(ADD),
-        PTX(ADD),
-        RETURN
-    };
-    static const StackPtxInstruction written[] = {
-        CONSTANT(F32, ONE_F32),
-        CONSTANT(F32, 0xBF800000u),
-        INPUT(A),
-        PTX(ADD),
-        CONSTANT(F32, 0xBF800000u),
-        INPUT(B),
-        PTX(ADD),
-        PTX(ADD),
-        PTX(ADD),
-        RETURN
-    };
-    Bench bench;
-    StackPtxLimits tight = roomy;
-    open_folding_bench(&bench, request_o0, 1);
-    CHECK(is_equal(HASH(&bench, words), HASH(&bench, written)));
-    CHECK_RESULT(LOWER(&bench, words), SUCCESS);
-    CHECK_UINT(bench.lowered.num_nodes, 8); /* a, b, 1, -1 and four sums */
-    CHECK_UINT(bench.lowered.num_instructions, 4);
-    tight.max_nodes = 9;
-    bench.info.limits = tight;
-    open_language(&bench);
-    CHECK_RESULT(LOWER(&bench, words), SUCCESS);
-    CHECK_UINT(bench.lowered.num_instructions, 4);
     close_bench(&bench);
 }
 

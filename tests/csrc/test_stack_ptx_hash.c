@@ -11,26 +11,6 @@
 
 /* ---- hash ---- */
 
-TEST(test_hash_ignores_dead_code_names_and_value_numbering) {
-    static const StackPtxRegister renamed[] = {{"alpha", F32}, {"beta", F32}, {"gamma", F32}, {"delta", F32}, {"omega", F32}};
-    static const StackPtxInstruction plain[] = {INPUT(A), INPUT(B), PTX(SUB), META(DUP, F32), PTX(ADD), RETURN};
-    static const StackPtxInstruction with_dead_code[] = {INPUT(C), PTX(NEG),  SPECIAL(CLOCK), INPUT(A), INPUT(B),
-                                                         PTX(SUB), NUMBER(5), INPUT(A),       INPUT(B), PTX(SUB),
-                                                         PTX(ADD), PTX(99),   LOAD(3),        RETURN,   PTX(NEG)};
-    Bench bench;
-    StackPtxHash hash;
-    open_bench(&bench, &roomy, request_o0, 1);
-    hash = HASH(&bench, plain);
-    CHECK(is_equal(HASH(&bench, with_dead_code), hash));
-    bench.flags = STACK_PTX_FLAG_NO_VALUE_NUMBERING;
-    CHECK(is_equal(HASH(&bench, with_dead_code), hash));
-    bench.info.registers = renamed;
-    bench.info.num_registers = 5;
-    open_language(&bench);
-    CHECK(is_equal(HASH(&bench, plain), hash));
-    close_bench(&bench);
-}
-
 TEST(test_hash_orders_commutative_operands_and_only_those) {
     static const StackPtxInstruction ab[] = {INPUT(A), INPUT(B), PTX(ADD), RETURN};
     static const StackPtxInstruction ba[] = {INPUT(B), INPUT(A), PTX(ADD), RETURN};
@@ -48,31 +28,6 @@ TEST(test_hash_orders_commutative_operands_and_only_those) {
     CHECK(is_equal(HASH(&bench, fma_abc), HASH(&bench, fma_acb)));
     CHECK(is_equal(HASH(&bench, fma_cab), HASH(&bench, fma_cba)));
     CHECK(!is_equal(HASH(&bench, fma_abc), HASH(&bench, fma_bac)));
-    close_bench(&bench);
-}
-
-TEST(test_hash_tells_different_programs_apart) {
-    static const StackPtxInstruction programs[][5] = {
-        {INPUT(A), INPUT(B), PTX(ADD), RETURN, RETURN},       {INPUT(A), INPUT(B), PTX(SUB), RETURN, RETURN},
-        {INPUT(A), INPUT(C), PTX(ADD), RETURN, RETURN},       {INPUT(A), INPUT(A), PTX(ADD), RETURN, RETURN},
-        {INPUT(A), RETURN, RETURN, RETURN, RETURN},           {INPUT(B), RETURN, RETURN, RETURN, RETURN},
-        {CONSTANT(F32, 0), RETURN, RETURN, RETURN, RETURN},   {CONSTANT(F32, 0x80000000u), RETURN, RETURN, RETURN, RETURN},
-        {CONSTANT(F32, 1), RETURN, RETURN, RETURN, RETURN},   {INPUT(A), PTX(NEG), RETURN, RETURN, RETURN},
-        {INPUT(A), PTX(NEG), PTX(NEG), RETURN, RETURN},       {RETURN, RETURN, RETURN, RETURN, RETURN},
-        {SPECIAL(CLOCK), PTX(CVT), RETURN, RETURN, RETURN},   {SPECIAL(TID_X), PTX(CVT), RETURN, RETURN, RETURN},
-        {CONSTANT(U32, 1), PTX(CVT), RETURN, RETURN, RETURN}, {INPUT(IN_U32), PTX(CVT), RETURN, RETURN, RETURN},
-    };
-    StackPtxHash hashes[COUNT(programs)];
-    Bench bench;
-    size_t i, k;
-    open_bench(&bench, &roomy, request_o0, 1);
-    for (i = 0; i < COUNT(programs); ++i) {
-        hashes[i] = HASH(&bench, programs[i]);
-        for (k = 0; k < i; ++k) {
-            CHECK(hashes[i].words[0] != hashes[k].words[0]);
-            CHECK(hashes[i].words[1] != hashes[k].words[1]);
-        }
-    }
     close_bench(&bench);
 }
 
@@ -199,148 +154,6 @@ TEST(test_hash_version_3_is_as_it_was) {
 }
 
 /* ---- modes ---- */
-
-typedef struct WrongWord {
-    StackPtxInstruction word;
-    StackPtxResult strict;
-    StackPtxResult compatible;
-} WrongWord;
-
-TEST(test_each_wrong_word_is_a_no_op_or_its_error) {
-    static const WrongWord cases[] = {
-        {WORD(NONE, 0, 0), STACK_PTX_ERROR_BAD_INSTRUCTION_MAYBE_FORGOT_RETURN,
-         STACK_PTX_ERROR_BAD_INSTRUCTION_MAYBE_FORGOT_RETURN},
-        {WORD(REGISTER, 0, 0), STACK_PTX_ERROR_BAD_INSTRUCTION_MAYBE_FORGOT_RETURN,
-         STACK_PTX_ERROR_BAD_INSTRUCTION_MAYBE_FORGOT_RETURN},
-        {WORD(AST_IDX, 0, 0), STACK_PTX_ERROR_BAD_INSTRUCTION_MAYBE_FORGOT_RETURN,
-         STACK_PTX_ERROR_BAD_INSTRUCTION_MAYBE_FORGOT_RETURN},
-        {WORD(NUM_ENUMS, 0, 0), STACK_PTX_ERROR_BAD_INSTRUCTION_MAYBE_FORGOT_RETURN,
-         STACK_PTX_ERROR_BAD_INSTRUCTION_MAYBE_FORGOT_RETURN},
-        {{0xFFFF, 0xFFFF, {UINT32_MAX}},
-         STACK_PTX_ERROR_BAD_INSTRUCTION_MAYBE_FORGOT_RETURN,
-         STACK_PTX_ERROR_BAD_INSTRUCTION_MAYBE_FORGOT_RETURN},
-        {PTX(NUM_INSTRUCTIONS), STACK_PTX_ERROR_PTX_INSTRUCTION_IDX_OUT_OF_BOUNDS,
-         STACK_PTX_ERROR_PTX_INSTRUCTION_IDX_OUT_OF_BOUNDS},
-        {PTX(UINT32_MAX), STACK_PTX_ERROR_PTX_INSTRUCTION_IDX_OUT_OF_BOUNDS, STACK_PTX_ERROR_PTX_INSTRUCTION_IDX_OUT_OF_BOUNDS},
-        {INPUT(NUM_REGISTERS), STACK_PTX_ERROR_REGISTER_IDX_OUT_OF_BOUNDS, STACK_PTX_ERROR_REGISTER_IDX_OUT_OF_BOUNDS},
-        {SPECIAL(NUM_SPECIAL), STACK_PTX_ERROR_SPECIAL_REGISTER_IDX_OUT_OF_BOUNDS,
-         STACK_PTX_ERROR_SPECIAL_REGISTER_IDX_OUT_OF_BOUNDS},
-        {CONSTANT(NUM_STACKS, 0), STACK_PTX_ERROR_STACK_IDX_OUT_OF_BOUNDS, STACK_PTX_ERROR_STACK_IDX_OUT_OF_BOUNDS},
-        {CONSTANT(PRED, 0), STACK_PTX_ERROR_WRONG_TYPE_DISPATCH, STACK_PTX_ERROR_WRONG_TYPE_DISPATCH},
-        {META(DUP, NUM_STACKS), STACK_PTX_ERROR_STACK_IDX_OUT_OF_BOUNDS, STACK_PTX_ERROR_STACK_IDX_OUT_OF_BOUNDS},
-        {META(NUM_ENUMS, F32), STACK_PTX_ERROR_META_INSTRUCTION_IDX_OUT_OF_BOUNDS,
-         STACK_PTX_ERROR_META_INSTRUCTION_IDX_OUT_OF_BOUNDS},
-        {META(YANK_DUP, F32), STACK_PTX_ERROR_INVALID_VALUE, STACK_PTX_SUCCESS},
-        {META(SWAP_WITH, F32), STACK_PTX_ERROR_INVALID_VALUE, STACK_PTX_SUCCESS},
-        {META(REPLACE, F32), STACK_PTX_ERROR_INVALID_VALUE, STACK_PTX_SUCCESS},
-        {STORE(NUM_STACKS, 0), STACK_PTX_ERROR_STACK_IDX_OUT_OF_BOUNDS, STACK_PTX_ERROR_STACK_IDX_OUT_OF_BOUNDS},
-        {STORE(F32, 8), STACK_PTX_ERROR_STORE_IDX_OUT_OF_BOUNDS, STACK_PTX_ERROR_STORE_IDX_OUT_OF_BOUNDS},
-        {LOAD(8), STACK_PTX_ERROR_LOAD_IDX_OUT_OF_BOUNDS, STACK_PTX_ERROR_LOAD_IDX_OUT_OF_BOUNDS},
-        {ROUTINE(3), STACK_PTX_ERROR_ROUTINES_IDX_OUT_OF_BOUNDS, STACK_PTX_ERROR_ROUTINES_IDX_OUT_OF_BOUNDS},
-        /* No-ops of every mode: too few values, a count, an empty store entry. */
-        {PTX(FMA), STACK_PTX_SUCCESS, STACK_PTX_SUCCESS},
-        {META(DROP, F32), STACK_PTX_SUCCESS, STACK_PTX_SUCCESS},
-        {META(SWAP, U32), STACK_PTX_SUCCESS, STACK_PTX_SUCCESS},
-        {STORE(U32, 0), STACK_PTX_SUCCESS, STACK_PTX_SUCCESS},
-        {LOAD(0), STACK_PTX_SUCCESS, STACK_PTX_SUCCESS},
-    };
-    Bench bench;
-    size_t i;
-    open_bench(&bench, &roomy, request_o0, 1);
-    bench.info.routines = routines;
-    bench.info.num_routines = 3;
-    open_language(&bench);
-    for (i = 0; i < COUNT(cases); ++i) {
-        /* The meta constant is a depth and a count that no stack here has. */
-        StackPtxInstruction words[] = {INPUT(A), NUMBER(7), RETURN, RETURN};
-        words[2] = cases[i].word;
-        bench.mode = STACK_PTX_MODE_LENIENT;
-        CHECK_TEXT(STUB(&bench, words), "{\nmov.f32 %o0, %a;\n}");
-        bench.mode = STACK_PTX_MODE_COMPATIBLE;
-        CHECK_TEXT(stack_ptx_result_to_string(LOWER(&bench, words)), stack_ptx_result_to_string(cases[i].compatible));
-        bench.mode = STACK_PTX_MODE_STRICT;
-        memset(&bench.place, 0, sizeof bench.place);
-        CHECK_TEXT(stack_ptx_result_to_string(LOWER(&bench, words)), stack_ptx_result_to_string(cases[i].strict));
-        if (cases[i].strict != STACK_PTX_SUCCESS) {
-            CHECK_UINT(bench.place.word_idx, 2);
-            CHECK_UINT(bench.place.routine_idx, STACK_PTX_MAIN_PROGRAM);
-        }
-        CHECK(
-            stack_ptx_lower(
-                bench.language, bench.mode, 0, words, COUNT(words), bench.workspace, bench.workspace_bytes, &bench.lowered, NULL
-            ) == cases[i].strict
-        );
-    }
-    close_bench(&bench);
-}
-
-TEST(test_strict_errors_in_a_routine_name_it) {
-    static const StackPtxInstruction words[] = {INPUT(A), ROUTINE(2), RETURN};
-    StackPtxLimits limits = roomy;
-    Bench bench;
-    limits.max_frame_depth = 2;
-    open_bench(&bench, &limits, request_o0, 1);
-    bench.info.routines = routines;
-    bench.info.num_routines = 3;
-    open_language(&bench);
-    bench.mode = STACK_PTX_MODE_STRICT;
-    CHECK_RESULT(LOWER(&bench, words), ERROR_INVALID_VALUE);
-    CHECK_UINT(bench.place.routine_idx, 2);
-    CHECK_UINT(bench.place.word_idx, 1);
-    bench.mode = STACK_PTX_MODE_COMPATIBLE;
-    CHECK_RESULT(LOWER(&bench, words), SUCCESS);
-    close_bench(&bench);
-}
-
-TEST(test_strict_reports_the_limits) {
-    static const StackPtxInstruction words[] = {INPUT(A), INPUT(B), PTX(ADD), RETURN};
-    static const StackPtxInstruction calls[] = {INPUT(A), ROUTINE(0), RETURN};
-    static const StackPtxMode other_modes[] = {STACK_PTX_MODE_LENIENT, STACK_PTX_MODE_COMPATIBLE};
-    size_t i;
-    StackPtxLimits limits = roomy;
-    Bench bench;
-    limits.max_nodes = 2;
-    open_bench(&bench, &limits, request_o0, 1);
-    bench.mode = STACK_PTX_MODE_STRICT;
-    CHECK(LOWER(&bench, words) == STACK_PTX_ERROR_INSUFFICIENT_AST_SIZE);
-    CHECK_UINT(bench.place.word_idx, 2);
-    bench.mode = STACK_PTX_MODE_COMPATIBLE;
-    CHECK(LOWER(&bench, words) == STACK_PTX_ERROR_INSUFFICIENT_AST_SIZE);
-    close_bench(&bench);
-    limits.max_nodes = 3;
-    limits.execution_limit = 2;
-    open_bench(&bench, &limits, request_o0, 1);
-    bench.mode = STACK_PTX_MODE_STRICT;
-    CHECK(LOWER(&bench, words) == STACK_PTX_ERROR_BAD_INSTRUCTION_MAYBE_FORGOT_RETURN);
-    CHECK_UINT(bench.place.word_idx, 2);
-    CHECK(bench.place.routine_idx == STACK_PTX_MAIN_PROGRAM);
-    /* Two words that end without a RETURN fit. */
-    CHECK_RESULT(lower(&bench, words, 2), SUCCESS);
-    for (i = 0; i < COUNT(other_modes); ++i) {
-        bench.mode = other_modes[i];
-        CHECK_TEXT(STUB(&bench, words), "{\nmov.f32 %o0, %b;\n}");
-    }
-    close_bench(&bench);
-    /* The RETURN counts. */
-    for (i = 3; i <= 4; ++i) {
-        limits.execution_limit = (uint32_t)i;
-        open_bench(&bench, &limits, request_o0, 1);
-        bench.mode = STACK_PTX_MODE_STRICT;
-        CHECK(LOWER(&bench, words) == (i < 4 ? STACK_PTX_ERROR_BAD_INSTRUCTION_MAYBE_FORGOT_RETURN : STACK_PTX_SUCCESS));
-        close_bench(&bench);
-    }
-    /* a, call, b: the next word of the routine is its second. */
-    limits.execution_limit = 3;
-    open_bench(&bench, &limits, request_o0, 1);
-    bench.info.routines = routines;
-    bench.info.num_routines = 3;
-    open_language(&bench);
-    bench.mode = STACK_PTX_MODE_STRICT;
-    CHECK(LOWER(&bench, calls) == STACK_PTX_ERROR_BAD_INSTRUCTION_MAYBE_FORGOT_RETURN);
-    CHECK_UINT(bench.place.routine_idx, 0);
-    CHECK_UINT(bench.place.word_idx, 1);
-    close_bench(&bench);
-}
 
 TEST(test_aux_of_words_that_do_not_use_it_is_not_read) {
     static const StackPtxInstruction words[] = {WORD(INPUT, 77, A),  WORD(INPUT, 77, B), WORD(META_CONSTANT, 77, 1),

@@ -1,4 +1,5 @@
-/* Tests of stack_ptx.h: words, the format of descriptions, and instructions. See stack_ptx_bench.h. */
+/* Tests of stack_ptx.h: words, the format of descriptions, instructions without results, and requests. Stubs are pinned in
+   tests/data/stubs.json, and tests/unit/native/test_stack_ptx.py runs words by a reference. See stack_ptx_bench.h. */
 
 #define STACK_PTX_IMPLEMENTATION
 #include "stack_ptx.h"
@@ -72,96 +73,6 @@ TEST(test_each_result_has_its_documented_value_and_name) {
 
 /* ---- instructions ---- */
 
-TEST(test_operands_of_several_stacks_come_from_each_in_pop_order) {
-    /* a < c is setp with c pushed first; then selp pops its two f32 and the predicate. */
-    static const StackPtxInstruction words[] = {INPUT(C),  INPUT(A),      PTX(SETP), INPUT(A), INPUT(B),
-                                                PTX(SELP), INPUT(IN_U32), PTX(CVT),  PTX(ADD), RETURN};
-    CHECK_STUB(
-        request_o0, words,
-        "{\n.reg .f32 %_s0_<3>;\n.reg .pred %_s3_<1>;\n"
-        "setp.lt.ftz.f32 %_s3_0, %a, %c;\n"
-        "selp.f32 %_s0_0, %b, %a, %_s3_0;\n"
-        "cvt.rn.f32.u32 %_s0_1, %iu;\n"
-        "add.ftz.f32 %_s0_2, %_s0_1, %_s0_0;\n"
-        "mov.f32 %o0, %_s0_2;\n}"
-    );
-}
-
-TEST(test_operands_of_three_stacks_come_from_each) {
-    static const size_t requests[] = {OUT_S32};
-    static const StackPtxInstruction words[] = {INPUT(IN_PRED), INPUT(IN_U32), INPUT(A), PTX(PICK), RETURN};
-    CHECK_STUB(requests, words, "{\n.reg .s32 %_s2_<1>;\npick.s32 %_s2_0, %a, %iu, %ip;\nmov.s32 %os, %_s2_0;\n}");
-}
-
-TEST(test_vectors_take_elements_in_pop_order_and_first_results_are_on_top) {
-    /* Pops: {t1, t0} of the two pushed last, {t0}, and {d, c, b, a}. The request takes the first-named result. */
-    static const size_t requests[] = {O0, O1, O2, O3};
-    static const StackPtxInstruction words[] = {INPUT(A),     INPUT(B),     INPUT(C), INPUT(D), INPUT(IN_T0),
-                                                INPUT(IN_T0), INPUT(IN_T1), PTX(MMA), RETURN};
-    Bench bench;
-    open_bench(&bench, &roomy, requests, 4);
-    CHECK_TEXT(
-        STUB(&bench, words),
-        "{\n.reg .f32 %_s0_<4>;\n"
-        "mma.sync.aligned.m16n8k4.row.col.f32.tf32.tf32.f32 {%_s0_0, %_s0_1, %_s0_2, %_s0_3}, {%it1, %it0}, {%it0}, "
-        "{%d, %c, %b, %a};\n"
-        "mov.f32 %o0, %_s0_0;\nmov.f32 %o1, %_s0_1;\nmov.f32 %o2, %_s0_2;\nmov.f32 %o3, %_s0_3;\n}"
-    );
-    CHECK_UINT(bench.lowered.num_instructions, 1);
-    close_bench(&bench);
-}
-
-TEST(test_two_results_are_pushed_so_that_the_first_is_on_top) {
-    /* selp takes the predicate on top: p of p|q. */
-    static const StackPtxInstruction words[] = {INPUT(A), INPUT(B), PTX(SETP_2), INPUT(A), INPUT(B), PTX(SELP), RETURN};
-    CHECK_STUB(
-        request_o0, words,
-        "{\n.reg .f32 %_s0_<1>;\n.reg .pred %_s3_<2>;\n"
-        "setp.lt.ftz.f32 %_s3_0|%_s3_1, %b, %a;\n"
-        "selp.f32 %_s0_0, %b, %a, %_s3_0;\n"
-        "mov.f32 %o0, %_s0_0;\n}"
-    );
-}
-
-TEST(test_results_of_one_node_may_lie_on_several_stacks) {
-    static const size_t requests[] = {OUT_U32};
-    static const StackPtxInstruction words[] = {INPUT(A), PTX(SPLIT), RETURN};
-    Bench bench;
-    open_bench(&bench, &roomy, requests, 1);
-    CHECK_TEXT(
-        STUB(&bench, words),
-        "{\n.reg .u32 %_s1_<1>;\n.reg .b32 %_s4_<2>;\nsplit.b32 {%_s4_0, %_s4_1}|%_s1_0, %a;\nmov.u32 %ou, %_s1_0;\n}"
-    );
-    CHECK_UINT(bench.lowered.num_values, 4);
-    CHECK_UINT(bench.lowered.value_stacks[1], TF32);
-    CHECK_UINT(bench.lowered.value_stacks[2], TF32);
-    CHECK_UINT(bench.lowered.value_stacks[3], U32);
-    CHECK_UINT(bench.lowered.value_nodes[3], 1);
-    close_bench(&bench);
-}
-
-TEST(test_four_operands_and_a_long_name) {
-    static const StackPtxInstruction words[] = {INPUT(A), INPUT(B), INPUT(C), INPUT(D), PTX(QUAD), RETURN};
-    CHECK_STUB(
-        request_o0, words,
-        "{\n.reg .f32 %_s0_<1>;\nquad.of.a.name.longer.than.half.a.slot.f32 %_s0_0, %d, %c, %b, %a;\nmov.f32 %o0, %_s0_0;\n}"
-    );
-}
-
-TEST(test_constants_are_moved_into_registers_for_instructions_that_take_no_others) {
-    static const StackPtxInstruction words[] = {INPUT(A),  CONSTANT(F32, ONE_F32),
-                                                INPUT(B),  CONSTANT(F32, ONE_F32),
-                                                PTX(QUAD), CONSTANT(F32, ONE_F32),
-                                                PTX(ADD),  CONSTANT(F32, THREE_F32),
-                                                PTX(ADD),  RETURN};
-    CHECK_STUB(
-        request_o0, words,
-        "{\n.reg .f32 %_s0_<4>;\nmov.f32 %_s0_0, 0f3F800000;\n"
-        "quad.of.a.name.longer.than.half.a.slot.f32 %_s0_1, %_s0_0, %b, %_s0_0, %a;\nadd.ftz.f32 %_s0_2, %_s0_0, %_s0_1;\n"
-        "add.ftz.f32 %_s0_3, 0f40400000, %_s0_2;\nmov.f32 %o0, %_s0_3;\n}"
-    );
-}
-
 TEST(test_instruction_without_results_pops_and_counts_nothing) {
     static const StackPtxInstruction words[] = {INPUT(A),     INPUT(B), INPUT(C),     PTX(DISCARD), PTX(DISCARD),
                                                 PTX(DISCARD), INPUT(D), PTX(DISCARD), INPUT(B),     RETURN};
@@ -184,53 +95,71 @@ TEST(test_instruction_without_results_pops_and_counts_nothing) {
     close_bench(&bench);
 }
 
-TEST(test_constants_are_printed_by_their_type) {
-    static const size_t requests[] = {O0, OUT_U32, OUT_S32, OUT_F64};
-    static const StackPtxInstruction words[] = {
-        CONSTANT(F32, ONE_F32), CONSTANT(U32, 1), CONSTANT(S32, 0xFFFFFFFEu), CONSTANT(F64, ONE_F32), RETURN
-    };
-    CHECK_STUB(
-        requests, words,
-        "{\nmov.f32 %o0, 0f3F800000;\nmov.u32 %ou, 0x00000001U;\nmov.s32 %os, 0xFFFFFFFE;\nmov.f64 %od, 0d3FF0000000000000;\n}"
-    );
+/* ---- requests ---- */
+
+/* What a stub's movs leave in registers that began as A B C D and O0 O1, each holding its own letter. */
+static void run_moves(const char* text, char* values /* indexed by register, temporaries above */) {
+    const char* line = text;
+    while ((line = strstr(line, "mov.f32 %")) != NULL) {
+        char target[16], source[16];
+        int t = -1, s = -1, i;
+        char value = '?';
+        line += 9;
+        CHECK_UINT((unsigned)sscanf(line, "%15[^,], %15[^;]", target, source), 2);
+        for (i = 0; i <= O5; ++i) {
+            t = strcmp(target, registers[i].name) == 0 ? i : t;
+            s = source[0] == '%' && strcmp(source + 1, registers[i].name) == 0 ? i : s;
+        }
+        if (strncmp(target, "_s0_", 4) == 0) t = 16 + atoi(target + 4);
+        if (strncmp(source, "%_s0_", 5) == 0) s = 16 + atoi(source + 5);
+        value = s >= 0 ? values[s] : '0';
+        CHECK(t >= 0);
+        if (t >= 0) values[t] = value;
+    }
 }
 
-TEST(test_wide_constants_are_widened_from_32_bits) {
-    static const uint8_t types[NUM_STACKS] = {
-        STACK_PTX_CONSTANT_TYPE_F64, STACK_PTX_CONSTANT_TYPE_U64, STACK_PTX_CONSTANT_TYPE_S64, 0, 0, 0
-    };
-    static const StackPtxTraits wide = {instruction_traits, volatile_special, types};
-    static const size_t requests[] = {OUT_U32, OUT_S32, O0, O1, O2, O3, O4, O5};
-    static const StackPtxInstruction words[] = {
-        CONSTANT(U32, 0x80000000u),
-        CONSTANT(S32, 0x80000000u),
-        CONSTANT(F32, 0xFF800000u), /* -infinity */
-        CONSTANT(F32, 0x7FC00001u), /* NaN: payload kept */
-        CONSTANT(F32, 0x00000001u), /* smallest subnormal, 2^-149 */
-        CONSTANT(F32, 0x807FFFFFu), /* largest subnormal, negative: -(1 - 2^-23) 2^-126 */
-        CONSTANT(F32, 0x80000000u), /* -0 */
-        CONSTANT(F32, 0x7F7FFFFFu), /* largest finite */
-        RETURN,
-    };
+TEST(test_any_assignment_among_four_registers_is_a_parallel_move) {
+    /* All 5^4 ways to give each of a b c d the value of one of them, or zero. */
+    static const size_t requests[] = {A, B, C, D};
+    static const char* const letters = "abcd0";
     Bench bench;
-    open_bench(&bench, &roomy, requests, 8);
-    bench.info.traits = &wide;
-    open_language(&bench);
-    CHECK_TEXT(
-        STUB(&bench, words),
-        "{\nmov.u32 %ou, 0x0000000080000000U;\nmov.s32 %os, 0xFFFFFFFF80000000;\n"
-        "mov.f32 %o0, 0d47EFFFFFE0000000;\nmov.f32 %o1, 0d8000000000000000;\nmov.f32 %o2, 0dB80FFFFFC0000000;\n"
-        "mov.f32 %o3, 0d36A0000000000000;\nmov.f32 %o4, 0d7FF8000020000000;\nmov.f32 %o5, 0dFFF0000000000000;\n}"
-    );
+    unsigned code;
+    open_bench(&bench, &roomy, requests, 4);
+    for (code = 0; code < 625; ++code) {
+        StackPtxInstruction words[5];
+        char values[64] = "abcd";
+        unsigned digits[4], k;
+        memset(words, 0, sizeof words);
+        digits[0] = code % 5;
+        digits[1] = code / 5 % 5;
+        digits[2] = code / 25 % 5;
+        digits[3] = code / 125;
+        for (k = 0; k < 4; ++k) {
+            /* The first request takes the top: push in reverse. */
+            const unsigned digit = digits[3 - k];
+            words[k].instruction_type =
+                (uint16_t)(digit == 4 ? STACK_PTX_INSTRUCTION_TYPE_CONSTANT : STACK_PTX_INSTRUCTION_TYPE_INPUT);
+            words[k].payload.u = digit == 4 ? 0 : digit;
+        }
+        words[4].instruction_type = STACK_PTX_INSTRUCTION_TYPE_RETURN;
+        run_moves(STUB(&bench, words), values);
+        for (k = 0; k < 4; ++k) CHECK_UINT(values[k], letters[digits[k]]);
+    }
     close_bench(&bench);
 }
 
-TEST(test_only_stacks_with_a_constant_type_have_constants) {
-    static const size_t requests[] = {OUT_PRED};
-    static const StackPtxInstruction words[] = {CONSTANT(PRED, 1), RETURN};
+TEST(test_registers_of_one_name_are_one_register) {
+    /* "x" twice: as input 0 and as request 2. */
+    static const StackPtxRegister twice[] = {{"x", F32}, {"y", F32}, {"x", F32}};
+    static const size_t requests[] = {2, 1};
+    static const StackPtxInstruction words[] = {INPUT(0), INPUT(1), RETURN};
     Bench bench;
-    open_bench(&bench, &roomy, requests, 1);
-    CHECK_RESULT(LOWER(&bench, words), SUCCESS);
-    CHECK_UINT(bench.lowered.request_values[0], STACK_PTX_NO_VALUE);
+    open_bench(&bench, &roomy, NULL, 0);
+    bench.info.registers = twice;
+    bench.info.num_registers = 3;
+    bench.info.requests = requests;
+    bench.info.num_requests = 2;
+    open_language(&bench);
+    CHECK_TEXT(STUB(&bench, words), "{\n.reg .f32 %_s0_<1>;\nmov.f32 %_s0_0, %x;\nmov.f32 %x, %y;\nmov.f32 %y, %_s0_0;\n}");
     close_bench(&bench);
 }

@@ -117,61 +117,39 @@ TEST(test_memory_may_have_any_alignment_but_not_too_few_bytes) {
 
 TEST(test_null_where_nothing_says_so_is_an_invalid_value) {
     static const StackPtxInstruction words[] = {INPUT(A), RETURN};
+    const StackPtxMode mode = STACK_PTX_MODE_LENIENT;
     const StackPtxLanguage* language = NULL;
     Bench bench;
     StackPtxHash hash;
-    size_t size = 0;
+    StackPtxLowered* lowered = &bench.lowered;
+    size_t size = 0, num_bytes;
+    void* work;
     open_bench(&bench, &roomy, request_o0, 1);
     CHECK_RESULT(LOWER(&bench, words), SUCCESS);
-    CHECK_RESULT(stack_ptx_check_name(NULL), ERROR_INVALID_VALUE);
-    CHECK_RESULT(stack_ptx_language_size(NULL, &size), ERROR_INVALID_VALUE);
-    CHECK_RESULT(stack_ptx_language_size(&bench.info, NULL), ERROR_INVALID_VALUE);
-    CHECK_RESULT(stack_ptx_language_init(NULL, bench.memory, 1u << 20, &language), ERROR_INVALID_VALUE);
-    CHECK_RESULT(stack_ptx_language_init(&bench.info, NULL, 1u << 20, &language), ERROR_INVALID_VALUE);
-    CHECK_RESULT(stack_ptx_language_init(&bench.info, bench.memory, 1u << 20, NULL), ERROR_INVALID_VALUE);
-    CHECK_RESULT(stack_ptx_workspace_size(NULL, &size), ERROR_INVALID_VALUE);
-    CHECK_RESULT(stack_ptx_workspace_size(bench.language, NULL), ERROR_INVALID_VALUE);
-    CHECK_RESULT(
-        stack_ptx_lower(NULL, STACK_PTX_MODE_LENIENT, 0, words, 2, bench.workspace, bench.workspace_bytes, &bench.lowered, NULL),
-        ERROR_INVALID_VALUE
-    );
-    CHECK_RESULT(
-        stack_ptx_lower(
-            bench.language, STACK_PTX_MODE_LENIENT, 0, NULL, 2, bench.workspace, bench.workspace_bytes, &bench.lowered, NULL
-        ),
-        ERROR_INVALID_VALUE
-    );
-    CHECK_RESULT(
-        stack_ptx_lower(bench.language, STACK_PTX_MODE_LENIENT, 0, words, 2, NULL, bench.workspace_bytes, &bench.lowered, NULL),
-        ERROR_INVALID_VALUE
-    );
-    CHECK_RESULT(
-        stack_ptx_lower(bench.language, STACK_PTX_MODE_LENIENT, 0, words, 2, bench.workspace, bench.workspace_bytes, NULL, NULL),
-        ERROR_INVALID_VALUE
-    );
-    CHECK_RESULT(
-        stack_ptx_lower(
-            bench.language, STACK_PTX_MODE_LENIENT, 4, words, 2, bench.workspace, bench.workspace_bytes, &bench.lowered, NULL
-        ),
-        ERROR_INVALID_VALUE
-    );
+    work = bench.workspace;
+    num_bytes = bench.workspace_bytes;
+#define REFUSED(call) CHECK_RESULT(call, ERROR_INVALID_VALUE)
+    REFUSED(stack_ptx_check_name(NULL));
+    REFUSED(stack_ptx_language_size(NULL, &size));
+    REFUSED(stack_ptx_language_size(&bench.info, NULL));
+    REFUSED(stack_ptx_language_init(NULL, bench.memory, 1u << 20, &language));
+    REFUSED(stack_ptx_language_init(&bench.info, NULL, 1u << 20, &language));
+    REFUSED(stack_ptx_language_init(&bench.info, bench.memory, 1u << 20, NULL));
+    REFUSED(stack_ptx_workspace_size(NULL, &size));
+    REFUSED(stack_ptx_workspace_size(bench.language, NULL));
+    REFUSED(stack_ptx_lower(NULL, mode, 0, words, 2, work, num_bytes, lowered, NULL));
+    REFUSED(stack_ptx_lower(bench.language, mode, 0, NULL, 2, work, num_bytes, lowered, NULL));
+    REFUSED(stack_ptx_lower(bench.language, mode, 0, words, 2, NULL, num_bytes, lowered, NULL));
+    REFUSED(stack_ptx_lower(bench.language, mode, 0, words, 2, work, num_bytes, NULL, NULL));
+    REFUSED(stack_ptx_lower(bench.language, mode, 4, words, 2, work, num_bytes, lowered, NULL));
     CHECK_RESULT(LOWER(&bench, words), SUCCESS);
-    CHECK_RESULT(
-        stack_ptx_emit(NULL, &bench.lowered, bench.workspace, bench.workspace_bytes, NULL, 0, &size), ERROR_INVALID_VALUE
-    );
-    CHECK_RESULT(
-        stack_ptx_emit(bench.language, NULL, bench.workspace, bench.workspace_bytes, NULL, 0, &size), ERROR_INVALID_VALUE
-    );
-    CHECK_RESULT(
-        stack_ptx_emit(bench.language, &bench.lowered, NULL, bench.workspace_bytes, NULL, 0, &size), ERROR_INVALID_VALUE
-    );
-    CHECK_RESULT(
-        stack_ptx_emit(bench.language, &bench.lowered, bench.workspace, bench.workspace_bytes, NULL, 0, NULL), ERROR_INVALID_VALUE
-    );
-    CHECK_RESULT(stack_ptx_hash(bench.language, NULL, bench.workspace, bench.workspace_bytes, &hash), ERROR_INVALID_VALUE);
-    CHECK_RESULT(
-        stack_ptx_hash(bench.language, &bench.lowered, bench.workspace, bench.workspace_bytes, NULL), ERROR_INVALID_VALUE
-    );
+    REFUSED(stack_ptx_emit(NULL, lowered, work, num_bytes, NULL, 0, &size));
+    REFUSED(stack_ptx_emit(bench.language, NULL, work, num_bytes, NULL, 0, &size));
+    REFUSED(stack_ptx_emit(bench.language, lowered, NULL, num_bytes, NULL, 0, &size));
+    REFUSED(stack_ptx_emit(bench.language, lowered, work, num_bytes, NULL, 0, NULL));
+    REFUSED(stack_ptx_hash(bench.language, NULL, work, num_bytes, &hash));
+    REFUSED(stack_ptx_hash(bench.language, lowered, work, num_bytes, NULL));
+#undef REFUSED
     close_bench(&bench);
 }
 

@@ -207,12 +207,14 @@ def start_evo(evo_command, tmp_path):
 
 @pytest.fixture
 def start_fork(fork_server, tmp_path):
-    """As `start_evo`, but without its two seconds of imports, as `fork_evo`."""
+    """As `start_evo`, but without its two seconds of imports, as `fork_evo`; any number of commands."""
     started = []
 
-    def start(*args) -> Process:
-        paths = [tmp_path / f"{name}.txt" for name in ("stdout", "stderr")]
-        number = fork_server.start([str(arg) for arg in args], tmp_path, {}, *paths)
+    def start(*args, env: dict[str, str] | None = None) -> Process:
+        paths = [tmp_path / f"{len(started)}.{name}.txt" for name in ("stdout", "stderr")]
+        for path in paths:
+            path.touch()
+        number = fork_server.start([str(arg) for arg in args], tmp_path, env or {}, *paths)
         started.append(Process(number, lambda: fork_server.poll(number), *paths))
         return started[-1]
 

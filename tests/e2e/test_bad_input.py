@@ -102,18 +102,9 @@ def test_a_simd_level_that_this_machine_does_not_have(refusal, small_config):
 @pytest.mark.parametrize(
     ("old", "new", "place", "message"),
     [
-        ('{"x": "f32"}', '{"f1": "f32"}', "", "inputs and outputs: "),
         ("np.linspace(0, 1, 8)", "np.linspace(0, 1, n)", ":10", "points() raised NameError: name 'n' is not defined"),
-        ('{"x": np', '{"z": np', "", "points(): must return a dict of exactly x; got z"),
-        (
-            "y.mean(axis=1)[:, None]",
-            "y.mean(axis=1)",
-            ":12",
-            "score() must return objective of shape (4,) and measures of shape (4, 1)",
-        ),
         ("abs(y)", "abs(z)", ":14", "score() raised NameError: name 'z' is not defined"),
         ("        y = ", "        raise SystemExit(3)\n        y = ", ":13", "score() raised SystemExit: 3"),
-        ("        y = ", "        raise ValueError('two\\nlines')\n        y = ", ":13", "score() raised ValueError: two lines"),
         ('measures = {"mean": (-1.0, 1.0)}', 'measures = {"mean": (-1.0, 1.0)}\n    reduction = "regression"', "", "targets()"),
     ],
 )
@@ -164,8 +155,6 @@ def test_every_verb_refuses_a_missing_config(refusal, verb):
     [
         ("x", "--cell x: write grid indices such as 3,4, or a cell number"),
         ("6,0", "--cell 6,0: out of range, the grid is 6 x 5, counted from 0"),
-        ("30", "--cell 30: no such cell; the archive has 30 cells"),
-        ("1,2,3", "--cell 1,2,3: no such cell"),
     ],
 )
 def test_a_cell_that_does_not_exist(refusal, finished_run, cell, message):
@@ -199,13 +188,7 @@ def test_a_folder_for_pictures_that_cannot_be_written(fork_evo, small_config, tm
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("rgb = np.stack(", "rgb = no_such_name(", "picture() raised NameError: name 'no_such_name' is not defined"),
         ("return (rgb * 255).astype(np.uint8)", "return rgb", "must return (1, 8, 8, 3) uint8, got (1, 8, 8, 3) bool"),
-        (
-            'return {"t": np.float32(t)',
-            'return {"t": np.float32(t) if t else "zero"',
-            "picture_points(): 't' is not an array of f32",
-        ),
     ],
 )
 def test_a_picture_that_fails_is_found_before_the_search(
@@ -229,19 +212,5 @@ def test_a_traceback_is_printed_on_request(fork_evo):
 NO_GPU = {"CUDA_VISIBLE_DEVICES": ""}
 
 
-def test_the_cuda_backend_without_a_gpu(refusal, small_config):
-    line = refusal("run", small_config(), "--set", "evaluation.backend=cuda", env=NO_GPU)
-    assert line.startswith("evaluation.backend: cuda cannot be used here: ") and line.endswith("; use 'cpu' or 'auto'")
-
-
 def test_a_check_without_a_gpu(refusal, finished_run):
     assert refusal("check", finished_run, env=NO_GPU).startswith("a check needs a GPU, and none can be used here: ")
-
-
-@pytest.mark.parametrize(("sites", "kernels"), [(4096, 2), (0, 1)])
-def test_packs_out_of_range(refusal, small_config, sites, kernels):
-    small_config()
-    line = refusal(
-        "run", "small.yaml", "--set", f"evaluation.packing={{sites_per_kernel: {sites}, kernels_per_module: {kernels}}}"
-    )
-    assert line.startswith("small.yaml: key 'evaluation.packing")

@@ -164,13 +164,6 @@ def test_workers_that_die_join_and_leave_change_nothing(start_fork, cluster, con
     assert_local_run_is_the_same(only_run(tmp_path))
 
 
-def test_a_daemonic_worker_is_told_how_to_start_for_a_gpu(fork_evo, cluster, config):
-    completed = fork_evo("run", config, *on(cluster), "--set", "evaluation.backend=cuda")
-    assert completed.returncode == 2
-    assert "is a daemon, which cannot start compilers; start workers with" in completed.stderr
-    assert "DASK_DISTRIBUTED__WORKER__DAEMON=False" in completed.stderr and completed.stderr.count("\n") == 1
-
-
 def test_a_scheduler_that_is_lost_ends_the_run_in_one_line_and_the_run_resumes(
     start_evo, fork_evo, cluster, config, assert_local_run_is_the_same, tmp_path
 ):

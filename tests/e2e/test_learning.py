@@ -65,19 +65,6 @@ def test_one_that_ends_itself_says_so_then_and_at_the_end_of_each_part_of_the_ru
     assert resumed.stdout.count(f"prescreen: off since generation {ended}: it finds ") == 1
 
 
-def test_a_prescreen_that_cannot_pay_is_off_and_says_so_once(run):
-    folder, completed = run(SCREENED, "search.learning.evaluation_cost=0.1")
-    said = "prescreen off from generation 1: to look at 4 offspring costs more than the evaluation that it may save"
-    assert completed.stderr.count(said) == 1
-    assert "\nprescreen: off since generation 1: to look at 4 offspring" in completed.stdout
-    rows = rows_of(folder)
-    assert [row["learning"]["stage"] for row in rows] == ["off"] * 6
-    assert rows[-1]["screened"] == 0
-    plain, _ = run(SCREENED, "search.learning.prescreen=1")
-    assert state_of(folder).archive["solution"].tobytes() == state_of(plain).archive["solution"].tobytes()
-    assert "learning" not in rows_of(plain)[0]
-
-
 def test_reports_show_learned_measures_beside_the_tasks(run, fork_evo, tmp_path):
     folder, completed = run(LEARNED)
     assert "out of its range" not in completed.stderr

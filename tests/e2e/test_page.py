@@ -14,12 +14,6 @@ import pytest
 from .conftest import num_rows, run_folders
 
 
-def run_with(fork_evo, config, tmp_path):
-    assert fork_evo("run", config).returncode == 0
-    (run,) = run_folders(tmp_path / "runs")
-    return run
-
-
 def test_page_writes_one_file_that_names_the_run(fork_evo, finished_run, tmp_path):
     completed = fork_evo("page", finished_run, "--output", "deep/page.html")
     assert (completed.returncode, completed.stdout, completed.stderr) == (0, "deep/page.html\n", "")

@@ -66,7 +66,7 @@ def test_without_a_terminal_progress_is_plain_lines(finished_run):
     assert not re.search(r"[\x1b\r]", output)
 
 
-@pytest.mark.parametrize("method", ["", "score", "picture_points"])
+@pytest.mark.parametrize("method", ["", "picture_points"])
 def test_a_task_that_changes_the_working_folder_does_not_move_the_run(
     fork_evo, small_config, make_task, plane_folder, tmp_path, method
 ):
@@ -98,25 +98,6 @@ def test_a_shipped_config_that_is_small_runs_to_its_end(fork_evo, repository, tm
     completed = fork_evo("run", config, "--set", f"output.runs={tmp_path}/runs", "--set", "output.plots=[heatmap]")
     assert completed.returncode == 0, completed.stderr
     assert_a_whole_run(*run_folders(tmp_path / "runs"), {"heatmap.png": "PNG"})
-
-
-def test_a_cvt_archive_is_searched_and_drawn(fork_evo, small_config, tmp_path):
-    search = {"archive": {"type": "CVTArchive", "centroids": 20, "dims": None}}
-    completed = fork_evo(
-        "run", small_config({"search": search, "stop": {"generations": 2}, "output": {"plots": ["contact_sheet"]}})
-    )
-    assert completed.returncode == 0, completed.stderr
-    (run,) = run_folders(tmp_path / "runs")
-    assert state_of(run).checkpoint["archive.centroids"].shape == (20, 2)
-    assert (run / "plots" / "contact_sheet.png").stat().st_size > 1000
-    shown = fork_evo("show", run)
-    assert shown.returncode == 0 and re.search(r"^cell       \d+$", shown.stdout, re.M)
-
-
-def test_two_runs_never_share_a_folder(fork_evo, small_config, tmp_path):
-    config = small_config({"stop": {"generations": 1}, "output": {"plots": []}})
-    assert fork_evo("run", config).returncode == fork_evo("run", config).returncode == 0
-    assert len(run_folders(tmp_path / "runs")) == 2
 
 
 def test_a_run_without_a_single_elite_ends_with_a_warning(fork_evo, small_config, tmp_path):

@@ -44,13 +44,6 @@ def results():
     return found
 
 
-def test_programs_of_instructions_give_different_results(results):
-    """Otherwise they would not compute what they are meant to."""
-    columns = {bits.tobytes() for _, bits, _ in results.values()}
-    assert len(results) == len(NAMES) >= 75
-    assert len(columns) > 0.9 * len(NAMES)
-
-
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in BOUNDS])
 def test_an_exact_instruction_has_the_same_bits(results, name):
     assert compare(name, *results[name]).problem is None

@@ -65,10 +65,6 @@ def refusal(path: Path, *overrides: str) -> str:
     return message
 
 
-def test_the_task_is_found_beside_the_config_file(minimal):
-    assert load_config(minimal).task == str(minimal.parent / "a_task")
-
-
 @pytest.fixture
 def elsewhere(tmp_path, monkeypatch) -> Path:
     """Another working folder than the config's."""
@@ -144,16 +140,6 @@ def test_what_is_no_integer_is_not_made_one(minimal, written):
     assert "key 'seed': must be " in refusal(minimal, f"seed={written}")
 
 
-@pytest.mark.parametrize(
-    ("key", "highest"), [("umad.deletion_rate", 1), ("alternation.deviation", 1000), ("perturbation.relative", 100)]
-)
-def test_rates_are_bounded(minimal, key, highest):
-    for accepted in (0, highest):
-        load_config(minimal, (f"search.variation.{key}={accepted}",))
-    message = refusal(minimal, f"search.variation.{key}={highest + 0.5}")
-    assert message == f"{minimal}: key 'search.variation.{key}': must be less than or equal to {highest}, got {highest + 0.5}"
-
-
 # Overrides, each refused by its key.
 OUT_OF_RANGE = """
 seed=-1 seed=18446744073709551616 program.max_length=0 program.limits.stack_size=0 program.limits.store_size=-1
@@ -180,11 +166,8 @@ def test_a_value_out_of_range_or_of_another_type_is_refused_by_key(minimal, over
 @pytest.mark.parametrize(
     ("overrides", "message"),
     [
-        ("program.vocabulary=null", "key 'program.vocabulary'"),
         ("search.variation.operators={bogus: 1.0}", "operators.bogus': must be 'umad', 'alternation', 'crossover', "),
-        ("search.variation.operators={umad: 0.0}", "operator"),
         ("search.archive={type: GridArchive}", "key 'search.archive': GridArchive needs 'dims'"),
-        ("search.archive={type: CVTArchive}", "key 'search.archive': CVTArchive needs 'centroids'"),
         ("search.archive={type: GridArchive, dims: [3], centroids: 9}", "key 'search.archive': GridArchive has no 'centroids'"),
         ("search.initial={min_length: 9, max_length: 8}", "key 'search.initial': min_length 9 is greater than max_length 8"),
         ("stop={}", "key 'stop': needs at least one of: generations, evaluations, seconds, objective"),
@@ -196,12 +179,6 @@ def test_a_value_out_of_range_or_of_another_type_is_refused_by_key(minimal, over
             "evaluation.cluster={scheduler: local, tls: {ca: a, cert: b, key: c}}",
             "scheduler local: 'tls' needs an address that begins with tls://",
         ),
-        (
-            "evaluation.cluster={scheduler: local, bogus: 1}",
-            "unknown key 'evaluation.cluster.bogus', one of: scheduler, work, tls, wait_seconds",
-        ),
-        ("evaluation.cluster={}", "key 'evaluation.cluster.scheduler' is missing"),
-        ("evaluation.cluster=local", 'must be a section with the keys scheduler, work, tls, wait_seconds, got "local"'),
         (
             "search.batch_size=100000;search.learning={prescreen: 64, evaluation_cost: 9}",
             "batch_size times learning.prescreen must be at most 4194304",
@@ -221,12 +198,10 @@ def test_a_value_out_of_range_or_of_another_type_is_refused_by_key(minimal, over
             "key 'search': 'starts' do not go with learning.descriptors 'learned'; give one of them",
         ),
         ("search.emitters={bold: {wait: 1}}", "unknown key 'search.emitters.bold.wait', one of: kind, weight, parents"),
-        ("search.emitters={bold: 1}", "key 'search.emitters.bold': must be a section with the keys kind, weight"),
         ("search.emitters={bold: {weight: -1}}", "key 'search.emitters.bold.weight': must be greater than or equal to 0, got -1"),
         ("search.emitters={bold: {weight: 0}}", "key 'search': at least one of the emitters needs a weight above 0"),
         ("search.emitters={initial: {}}", "no emitter can be called 'initial'"),
         ("search.emitters={bold: {kind: random, parents: [0.5]}}", "an emitter of random programs has no 'parents'"),
-        ("search.emitters={bold: {kind: randon}}", "key 'search.emitters.bold.kind': must be 'variation' or 'random'"),
         *(
             (f"search.{key}={value};search.emitters={{bold: {{}}}}", f"'emitters' stand in place of '{key}'; give one of them")
             for key, value in (("parents", "[0.5]"), ("immigrants", "0.1"), ("variation", "{operators: {umad: 1}}"))
@@ -243,7 +218,6 @@ def test_keys_that_do_not_fit_together_are_refused(minimal, overrides, message):
         ("task: a\nseed: [1\nstop: 2\n", 3),
         ("task: a\n  seed: 1\n", 2),
         ("task: a\nseed: 1\nseed: 2\n", 3),
-        ("task: a\nstop:\n  generations: 1\n  seconds: 1\n  generations: 2\n", 5),
         ("task: a\nseed: !!python/object:os.system 1\n", 2),
         ("task: a\n? [1, 2]\n: 3\n", 2),
         ("task: a\nseed: 2024-13-45\n", 2),
@@ -272,13 +246,6 @@ NESTED = [
 def test_what_nests_too_deeply_is_refused(minimal, text):
     minimal.write_text(MINIMAL + text + "\n")
     assert refusal(minimal) == f"{minimal}: nested too deeply: more than 64 levels"
-
-
-def test_what_nests_as_deeply_as_is_allowed_is_read_and_written(minimal, tmp_path):
-    minimal.write_text(MINIMAL + "task_options: {a: " + "[" * 62 + "]" * 62 + "}\n")
-    config = load_config(minimal)
-    (tmp_path / "again.yaml").write_text(dump_config(config))
-    assert load_config(tmp_path / "again.yaml").task_options == config.task_options
 
 
 @pytest.mark.parametrize("override", ["task_options.a=" + "[" * 5000 + "]" * 5000, "task_options" + ".a" * 64 + "=1"])
@@ -326,16 +293,6 @@ def test_an_override_below_a_value_or_with_broken_yaml_is_refused(minimal):
     assert refusal(minimal, "seed=[1").startswith("--set seed=[1")
 
 
-def test_merged_sections_give_way_to_given_keys(minimal):
-    minimal.write_text(MINIMAL + "task_options:\n  a: &shared {depth: 1, width: 2}\n  b: {<<: *shared, width: 3}\n")
-    assert load_config(minimal).task_options["b"] == {"depth": 1, "width": 3}
-
-
-def test_names_in_a_list_weigh_one_and_in_a_mapping_what_it_says(minimal):
-    config = load_config(minimal, ("program.vocabulary.instructions={add_ftz_f32: 2, sin_approx_ftz_f32: 0.5}",))
-    assert config.program.vocabulary.instructions == {"add_ftz_f32": 2.0, "sin_approx_ftz_f32": 0.5}
-
-
 def test_a_dumped_config_loads_to_the_same(minimal, tmp_path):
     config = load_config(
         minimal, ("seed=18446744073709551615", "stop.objective=-0.1", "task_options.name=ü: 1", "output.plots=[best]")
@@ -344,11 +301,6 @@ def test_a_dumped_config_loads_to_the_same(minimal, tmp_path):
     again.write_text(dump_config(config), encoding="utf-8")
     assert load_config(again) == config
     assert dump_config(load_config(again)) == dump_config(config)
-
-
-def test_a_dumped_config_holds_every_default(minimal):
-    config = load_config(minimal)
-    assert yaml.safe_load(dump_config(config)) == config.model_dump(mode="json")
 
 
 NO_RESULT = """
@@ -366,12 +318,9 @@ def test_what_decides_no_result_is_not_part_of_the_identity(minimal, override):
     ("override", "difference"),
     [
         ("seed=2", "seed is 2 now, was 1"),
-        ("task_options.scale=2", "task_options.scale is 2 now, was null"),
-        ("program.max_length=63", "program.max_length is 63 now, was 64"),
         ("program.limits.stack_size=4", "program.limits.stack_size is 4 now, was 128"),
         ("program.vocabulary.instructions.neg_ftz_f32=1", "program.vocabulary.instructions.neg_ftz_f32 is 1.0 now, was null"),
         ("search.archive.dims=[4, 5]", "search.archive.dims is [4, 5] now, was [4, 4]"),
-        ("search.memory_size=8", "search.memory_size is 8 now, was 262144"),
         ("search.variation.umad.addition_rate=0.1", "search.variation.umad.addition_rate is 0.1 now, was 0.09"),
     ],
 )

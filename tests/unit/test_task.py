@@ -17,7 +17,7 @@ from evo.instructions import shipped_instruction_set
 from evo.language.batch import Batch
 from evo.language.program import Language
 from evo.sums import Regression
-from evo.task import Task, point_arrays, target_array, task_errors, weight_array
+from evo.task import Task, point_arrays, target_array, weight_array
 from evo.task_folder import declared_files, load_task, task_digest
 
 GOOD = """\
@@ -40,13 +40,6 @@ def refusal(folder, options=None) -> str:
     return str(caught.value)
 
 
-def test_a_task_is_made_with_its_options(make_task):
-    task = load_task(make_task(GOOD), {"slope": 2.5})
-    assert isinstance(task, Task)
-    assert (type(task).__name__, task.slope) == ("Line", 2.5)
-    assert not task.has_pictures()
-
-
 def test_a_task_may_import_modules_of_its_folder_that_other_tasks_do_not_see(make_task):
     first, second = (make_task("from .shared import SLOPE\n" + GOOD.replace("1.0):", "SLOPE):"), name) for name in ("one", "two"))
     (first / "shared.py").write_text("SLOPE = 3.0\n")
@@ -66,7 +59,6 @@ def test_a_missing_folder_is_named(tmp_path):
         ("import evo\n\nimport no_such_module\n", 3, "does not import: ModuleNotFoundError: No module named 'no_such_module'"),
         ("from .neighbour import x\n", 1, "does not import: ModuleNotFoundError: "),
         ("import evo\ndef f():\n    return 1 / 0\nf()\n", 3, "does not import: ZeroDivisionError: division by zero"),
-        ("import sys\nsys.exit(7)\n", 2, "does not import: SystemExit: 7"),
     ],
 )
 def test_a_file_that_does_not_import_is_named_with_its_line(make_task, source, line, message):
@@ -100,9 +92,7 @@ NO_OBJECTIVE_RANGE = ", must be None or (low, high) with low < high"
         *((f"{name} = {{}}", name + NO_DICT) for name in ("inputs", "outputs")),
         *((f"{name} = ['x']", name + NO_DICT) for name in ("inputs", "outputs")),
         *((f"{name} = {{'x': 'f64'}}", f"{name}['x'] is 'f64', must be one of: f32, u32, s32") for name in ("inputs", "outputs")),
-        ("inputs = {'x': ['f32']}", "inputs['x'] is ['f32'], must be one of: f32, u32, s32"),
         ("outputs = {1: 'f32'}", "outputs[1]"),
-        ("objective_range = (1.0, 1.0)", f"objective_range is (1.0, 1.0){NO_OBJECTIVE_RANGE}"),
         ("objective_range = [0, 1]", f"objective_range is [0, 1]{NO_OBJECTIVE_RANGE}"),
         ("objective_range = (float('-inf'), 0)", f"objective_range is (-inf, 0){NO_OBJECTIVE_RANGE}"),
         ("objective_range = -1.0", f"objective_range is -1.0{NO_OBJECTIVE_RANGE}"),
@@ -116,7 +106,6 @@ NO_OBJECTIVE_RANGE = ", must be None or (low, high) with low < high"
             "measures['size'] is (-1e+308, 1e+308), low and high must be at most",
         ),
         ("kernel_sums = 0", "kernel_sums is 0, must be None or a whole number from 1"),
-        ("kernel_sums = 2.0", "kernel_sums is 2.0, must be None or a whole number from 1"),
         ("complexity = 'length'", "complexity is 'length', must be None or a measure: size"),
         ("reduction = 'mean'", "reduction is 'mean', must be None or one of: regression"),
         ("outputs, reduction = {'y': 'u32'}, 'regression'", "reduction needs outputs of type f32"),
@@ -179,14 +168,6 @@ def test_what_init_sets_counts_instead_of_the_class_and_for_that_task_alone(make
     assert (list(three.inputs), list(one.inputs)) == (["x0", "x1", "x2"], ["x0"])
     assert list(type(three).inputs) == ["x"]
     assert len(point_arrays(three, {f"x{i}": np.zeros(4) for i in range(3)}, "points()")[0]) == 3
-
-
-def test_what_init_sets_is_checked(make_task):
-    folder = make_task(BY_COUNT)
-    assert refusal(folder, {"count": 0}) == f"{folder}/task.py: Line.inputs must be a dict of name -> type, and not empty"
-    assert refusal(make_task(BY_COUNT + "        self.measures = {'size': (1.0, 0.0)}\n", "other")).endswith(
-        "Line.measures['size'] is (1.0, 0.0), must be (low, high) with low < high"
-    )
 
 
 def test_kernel_sums_without_score_sums_are_the_tasks_error(make_task):
@@ -286,10 +267,8 @@ def test_points_come_in_the_order_and_types_of_the_inputs():
 @pytest.mark.parametrize(
     ("points", "message"),
     [
-        ([1, 2, 3], "must return a dict of exactly t, n, k; got list"),
         ({"t": [0.0], "n": [1]}, "must return a dict of exactly t, n, k; got t, n"),
         ({"t": [0.0, 1.0], "n": [1], "k": 1}, "got t (2,), n (1,), k ()"),
-        ({"t": 0.0, "n": 1, "k": 1}, "got t (), n (), k ()"),
         ({"t": [[0.0]], "n": [1], "k": [1]}, "got t (1, 1), n (1,), k (1,)"),
         ({"t": ["a"], "n": [1], "k": [1]}, "'t' is not an array of f32"),
         ({"t": [[0.0], [1.0, 2.0]], "n": [1], "k": [1]}, "'t' is not an array of f32"),
@@ -306,10 +285,8 @@ def test_malformed_points_are_refused(points, message):
 @pytest.mark.parametrize(
     ("targets", "message"),
     [
-        (None, "must return a dict of exactly y, z"),
         ({"y": [1.0, 2.0]}, "must return a dict of exactly y, z"),
         ({"y": [1.0, 2.0], "z": [1.0]}, "'z' has shape (1,), the points have (2,)"),
-        ({"y": [1.0, 2.0], "z": 1.0}, "'z' has shape (), the points have (2,)"),
         ({"y": ["a", "b"], "z": [1.0, 2.0]}, "a target is not an array of f32"),
         (KeyError("gone"), "targets() raised KeyError: 'gone'"),
     ],
@@ -322,14 +299,6 @@ def test_malformed_targets_are_refused(targets, message):
     assert str(caught.value).startswith(__file__)
 
 
-def test_targets_come_in_the_order_of_the_outputs():
-    task = Points()
-    task.given = {"z": [3.0, 4.0], "y": [1.0, 2.0]}
-    array = target_array(task, 2)
-    assert array.dtype == np.float32 and array.flags.c_contiguous
-    assert array.tolist() == [[1.0, 2.0], [3.0, 4.0]]
-
-
 @pytest.mark.parametrize("method", ["points", "targets", "check_targets", "report", "picture_points", "picture", "score"])
 def test_a_method_that_is_not_defined_is_named_with_the_file(method):
     arguments = {"report": ({},), "picture_points": (8, 0.0), "picture": ({}, 8), "score": (None, None)}.get(method, ())
@@ -339,17 +308,6 @@ def test_a_method_that_is_not_defined_is_named_with_the_file(method):
 
     with pytest.raises(UserError, match=rf"{re.escape(__file__)}: class Empty .*{method}"):
         getattr(Empty(), method)(*arguments)
-
-
-def test_an_error_of_a_task_keeps_the_line_at_which_it_was_raised():
-    class Raising(Task):
-        def points(self):
-            raise RuntimeError("here")
-
-    line = Raising.points.__code__.co_firstlineno + 1
-    with pytest.raises(UserError) as caught, task_errors(Raising, "points"):
-        Raising().points()
-    assert str(caught.value) == f"{__file__}:{line}: points() raised RuntimeError: here"
 
 
 def regression(y: np.ndarray, t: np.ndarray) -> Regression:
@@ -394,15 +352,6 @@ def test_regression_statistics_agree_with_scipy(data):
     np.testing.assert_allclose(intercept[0, 0], line.intercept, **tolerance)
 
 
-def test_points_that_are_not_finite_are_left_out_of_the_statistics():
-    y, t = np.array([1.0, np.nan, 2.0, np.inf, 4.0]), np.array([1.5, 7.0, 1.0, 7.0, 5.0])
-    found, whole = regression(y[None, None], t), regression(y[[0, 2, 4]][None, None], t[[0, 2, 4]])
-    assert found.num_nonfinite[0, 0] == 2
-    for name in ("mse", "r2", "correlation"):
-        np.testing.assert_allclose(getattr(found, name), getattr(whole, name))
-    np.testing.assert_allclose(found.linear_scaling, whole.linear_scaling)
-
-
 def test_statistics_that_do_not_exist_are_nan_or_infinite_without_a_warning(recwarn):
     constant = regression(np.ones((1, 1, 3)), np.array([1.0, 2.0, 3.0]))
     assert np.isnan(constant.correlation[0, 0])
@@ -431,3 +380,20 @@ def test_wrong_weights_are_refused(weights, message):
     with pytest.raises(UserError, match=message):
         weight_array(Weighted(), 3)
     assert weight_array(Task(), 3) is None
+
+
+def test_targets_come_in_the_order_of_the_outputs():
+    task = Points()
+    task.given = {"z": [3.0, 4.0], "y": [1.0, 2.0]}
+    array = target_array(task, 2)
+    assert array.dtype == np.float32 and array.flags.c_contiguous
+    assert array.tolist() == [[1.0, 2.0], [3.0, 4.0]]
+
+
+def test_points_that_are_not_finite_are_left_out_of_the_statistics():
+    y, t = np.array([1.0, np.nan, 2.0, np.inf, 4.0]), np.array([1.5, 7.0, 1.0, 7.0, 5.0])
+    found, whole = regression(y[None, None], t), regression(y[[0, 2, 4]][None, None], t[[0, 2, 4]])
+    assert found.num_nonfinite[0, 0] == 2
+    for name in ("mse", "r2", "correlation"):
+        np.testing.assert_allclose(getattr(found, name), getattr(whole, name))
+    np.testing.assert_allclose(found.linear_scaling, whole.linear_scaling)

@@ -63,15 +63,6 @@ def test_a_gpu_that_fails_is_told_and_left_out(table):
     assert len(lines) == 6
 
 
-def test_a_gpu_that_is_not_trusted_is_told_and_left_out(monkeypatch):
-    untrusted = replace(CUDA, why_unusable=lambda: None, why_untrusted=lambda _: "it computes 2")
-    monkeypatch.setitem(BACKENDS, "cuda", untrusted)
-    warnings: list[str] = []
-    lines = list(cost_table.cost_table(warnings.append, (64, 128)))
-    assert warnings == ["the GPU is not measured at 64 points and beyond: it computes 2"]
-    assert lines[1] == "No GPU can be used here: only the CPU is measured."
-
-
 def test_it_measures_over_the_stand_in(emulated_gpu):
     lines = list(cost_table.cost_table(pytest.fail, (64, 128)))
     assert [line.split()[0] for line in lines[2:4]] == ["64", "128"]

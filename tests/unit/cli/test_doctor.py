@@ -88,12 +88,6 @@ def outcomes(monkeypatch) -> dict[str, Outcome]:
     return found
 
 
-def test_each_gpu_is_listed_with_its_memory_or_its_problem():
-    assert rows()["NVIDIA driver"].startswith("CUDA 13.0")
-    assert rows()["GPU 0"] == "sm_90          NVIDIA H200, 3.0 of 140.0 GiB free"
-    assert rows()["GPU 1"] == "sm_70          Tesla V100, too old, evo needs compute capability 7.5"
-
-
 @pytest.mark.parametrize(
     ("outcome", "row"),
     [
@@ -117,8 +111,3 @@ def test_testing_runs_the_test_of_each_gpu_that_can_be_used(monkeypatch, outcome
     assert tested == [H200]
     monkeypatch.setattr(doctor, "run_self_test", lambda info: Outcome("no memory is free", is_final=False))
     assert doctor.test_gpus() == ["NVIDIA H200 could not be tested: no memory is free"]
-
-
-def test_too_little_free_memory_is_explained(monkeypatch):
-    monkeypatch.setattr(OpenedDevice, "free", 50 << 20)
-    assert rows()["GPU 0"].endswith("0.0 of 140.0 GiB free: low; end other processes on it, or use fewer points or smaller packs")

@@ -13,7 +13,7 @@ import time
 import numpy as np
 
 from evo.compile.pool import _common_of
-from evo.compile.request import Compiled, CompileFailure, compile_request, render
+from evo.compile.request import Compiled, CompileFailure, render
 from evo.errors import FailureKind
 from evo.language.batch import Batch
 from evo.language.program import Language, parse_program
@@ -42,11 +42,6 @@ def die(request):
     if BAD_CONSTANT.encode() in render(request):
         os.kill(os.getpid(), signal.SIGSEGV)
     return Compiled(b"cubin")
-
-
-def die_or_compile(request):
-    die(request)
-    return compile_request(request)
 
 
 def dispute(request):

@@ -12,7 +12,6 @@ from evo.compile.packing import Packing
 from evo.compile.pool import CompilePool, WorkerDied
 from evo.compile.request import Compiled, InLine
 from evo.errors import FailureKind, UserError
-from evo.language.batch import Batch
 from evo.storage.disk_cache import DiskCache
 
 NUM_PROGRAMS = 21
@@ -106,13 +105,6 @@ def test_a_request_whose_worker_died_is_tried_once_more_as_it_was(language, batc
     assert (len(modules), len(failed)) == (1, 0)
 
 
-def test_programs_that_mean_the_same_are_one_site(language, in_process):
-    texts = ["%x %y mul_ftz_f32", "%x %y add_ftz_f32", "%y %x mul_ftz_f32", "%t %x %y mul_ftz_f32", "%x %x %y mul_ftz_f32"]
-    (module,) = PackCompiler(language, "sm_90", in_process).compile(programs(language, texts))
-    # The third is the first with its operands swapped; the fourth and fifth leave something else for the second output.
-    assert sorted(rows.tolist() for rows in module.rows) == [[0, 2], [1], [3], [4]]
-
-
 def test_a_cached_batch_is_compiled_once(language, in_process, batch, tmp_path):
     seen = []
 
@@ -180,10 +172,3 @@ def test_wrong_targets_and_options_are_the_users_mistake(language, in_process, t
     with pytest.raises(UserError, match=f"cannot compile for target '{target}' .*{reason}") as error:
         PackCompiler(language, target, in_process, options=options)
     assert "\n" not in str(error.value)
-
-
-def test_an_empty_batch_gives_nothing(language, in_process):
-    assert (
-        list(PackCompiler(language, "sm_90", in_process).compile(Batch.analyze(language.lowering, np.zeros((0, 4), np.uint64))))
-        == []
-    )

@@ -1,6 +1,5 @@
 """Packs in a task's own kernel: every program live at its site, in packs of any size, by requests that hold all."""
 
-import os
 import pickle
 import re
 import struct
@@ -41,8 +40,7 @@ def task() -> Task:
 @pytest.fixture(scope="module")
 def own_kernel(task) -> tuple[Language, KernelTemplate]:
     """Its language and template."""
-    if not os.environ.get("CI"):
-        pytest.importorskip("cuda.bindings.nvrtc", reason="NVRTC is not installed")
+    pytest.importorskip("cuda.bindings.nvrtc", reason="NVRTC is not installed")
     from evo.kernel.cuda_source import template_of
 
     language = Language(shipped_instruction_set("default"), tuple(task.inputs.items()), tuple(task.outputs.items()))
@@ -55,7 +53,7 @@ def modules(compiler: PackCompiler, batch) -> list[Module]:
     return sorted(found, key=lambda module: module.rows[0][0])
 
 
-@pytest.mark.parametrize("num_programs", [1, 2, 5, NUM_SITES, NUM_SITES + 1])
+@pytest.mark.parametrize("num_programs", [1, NUM_SITES, NUM_SITES + 1])
 def test_every_program_of_a_pack_is_live_and_nothing_else(own_kernel, in_process, disassemble, num_programs):
     language, template = own_kernel
     batch = programs(language, [program_text(i) for i in range(num_programs)])
@@ -90,21 +88,6 @@ def test_a_worker_needs_nothing_but_the_request(own_kernel, in_process):
     with CompilePool(1) as pool:
         there = pool.submit(compile_request, pickle.loads(seen[0])).result()
     assert there.cubin == compile_request(pickle.loads(seen[0])).cubin
-
-
-def test_the_cache_key_depends_on_the_template(own_kernel, in_process):
-    language, template = own_kernel
-    other = task_template(task_ptx(template.content) + b"\n", NUM_SITES)
-    batch = programs(language, [program_text(0)])
-    keys = []
-
-    def keep(request):
-        keys.append(request.cache_key())
-        return Compiled(b"")
-
-    for one in (template, template, other):
-        list(PackCompiler(language, "sm_90", in_process, template=one, compile_function=keep).compile(batch))
-    assert keys[0] == keys[1] != keys[2]
 
 
 def test_a_kernel_that_cannot_be_assembled_is_not_the_programs_fault(own_kernel, in_process):

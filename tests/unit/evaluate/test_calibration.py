@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from evo.evaluate import Evaluation, calibration
-from evo.evaluate.calibration import Calibration, LaneCosts, break_even, duration, measure_cpu, measure_lane
+from evo.evaluate.calibration import Calibration, LaneCosts, break_even, measure_cpu, measure_lane
 from evo.language.batch import Batch
 
 
@@ -80,27 +80,6 @@ def test_a_lane_that_a_gpu_has_not_costs_nothing_that_could_be_told():
     assert measure_lane(Gpu(), "interpret", batch_of(100), num_threads=3) is None
 
 
-class Interpreter(Gpu):
-    """Interprets: each program takes 5 us of the clock, 2 us of them in kernels and 1 us on each of two threads that score."""
-
-    def __init__(self, clock):
-        super().__init__()
-        self.clock = clock
-
-    def evaluate(self, batch):
-        count = len(batch)
-        self.clock.s += 5e-6 * count
-        times_s = {"kernels": 2e-6 * count, "score_threads": 2e-6 * count, "load": 1e-7 * count}
-        return Evaluation(
-            np.zeros(count, np.uint8), np.zeros(count), np.zeros((count, 1)), times_s=times_s, lanes={"interpret": count}
-        )
-
-
-def test_what_is_left_of_the_time_without_compiling_is_the_hosts(clock):
-    costs = measure_lane(Interpreter(clock), "interpret", batch_of(100), num_threads=2)
-    assert costs.host_s == pytest.approx(2e-6) and costs.compile_s == 0.0
-
-
 LANE = LaneCosts(compile_s=1.2e-3, host_s=0.0, kernels_s=2e-6, score_s=1e-5, num_workers=16, num_threads=4)
 
 
@@ -135,11 +114,6 @@ def test_the_costs_are_one_line_and_one_record():
     record = json.loads(json.dumps(both.record()))
     assert record["cpu_s"] == 6e-5
     assert record["lanes"]["compile"] == {**vars(LANE), "total_s": pytest.approx(7.5e-5)}
-
-
-@pytest.mark.parametrize(("seconds", "text"), [(2.5, "2.5 s"), (1e-3, "1 ms"), (1.234e-5, "12.3 us"), (4e-8, "0.04 us")])
-def test_durations_have_three_digits_and_a_unit(seconds, text):
-    assert duration(seconds) == text
 
 
 def test_break_even_lies_where_two_powers_cross():

@@ -8,7 +8,7 @@ import pytest
 
 from evo.errors import UserError
 from evo.evaluate import Status, chunks
-from evo.evaluate.cpu import CpuEvaluator, without_cpu_meaning
+from evo.evaluate.cpu import CpuEvaluator
 from evo.instructions import shipped_instruction_set
 from evo.language.batch import Batch
 from evo.language.program import Language, parse_program
@@ -102,29 +102,6 @@ def test_outputs_have_their_names_types_and_values(evaluator):
     np.testing.assert_array_equal(evaluation.measures, [[0.0], [0.125]])
 
 
-def test_a_reduction_gives_the_sums_of_outputs_against_targets(evaluator):
-    task = Fitted()
-    evaluation = evaluator(task).evaluate(batch_of(rows(task, "%x %x %x mul_ftz_f32", "1.0 %x rcp_approx_ftz_f32")))
-    y = np.stack([X.astype(float) ** 2, 1 / np.where(X == 0, np.nan, X.astype(float))])
-    z = np.stack([X.astype(float), np.ones(33)])
-    found = task.received
-    for output, (computed, target) in enumerate(((y, X.astype(float) ** 2), (z, -X.astype(float)))):
-        good = np.isfinite(computed)
-        assert found.num_points[:, output].tolist() == [33, 33]
-        assert found.num_nonfinite[:, output].tolist() == (~good).sum(axis=1).tolist()
-        values, targets = np.where(good, computed, 0), np.where(good, target, 0)
-        tolerance = {"rtol": 1e-5, "atol": 1e-5}
-        np.testing.assert_allclose(found.sum_y[:, output], values.sum(axis=1), **tolerance)
-        np.testing.assert_allclose(found.sum_t[:, output], targets.sum(axis=1), **tolerance)
-        np.testing.assert_allclose(found.sum_yy[:, output], (values**2).sum(axis=1), **tolerance)
-        np.testing.assert_allclose(found.sum_tt[:, output], (targets**2).sum(axis=1), **tolerance)
-        np.testing.assert_allclose(found.sum_yt[:, output], (values * targets).sum(axis=1), **tolerance)
-        np.testing.assert_allclose(found.sum_squared_error[:, output], ((values - targets) ** 2).sum(axis=1), **tolerance)
-        np.testing.assert_allclose(found.max_abs_error[:, output], abs(values - targets).max(axis=1), **tolerance)
-    assert evaluation.objective[0] == pytest.approx(-np.mean((2 * X.astype(float)) ** 2))
-    assert all(getattr(found, name).dtype == np.float64 for name in vars(found))
-
-
 @pytest.mark.parametrize("num_threads", [1, 3])
 def test_the_sums_of_a_reduction_are_scored_once_a_batch_in_order(evaluator, num_threads):
     task = Fitted()
@@ -165,20 +142,6 @@ def test_outputs_are_computed_at_the_given_points(evaluator):
         evaluator(task).outputs(rows(task, "%x"), {"x": X})
 
 
-@pytest.mark.parametrize("num_threads", [1, 2])
-def test_times_are_summed_over_threads(evaluator, monkeypatch, num_threads):
-    """Each thread's clock shows a second for running a chunk and ten for scoring it."""
-    clock = threading.local()
-
-    def perf_counter() -> float:
-        clock.looks = getattr(clock, "looks", -1) + 1
-        return 20.0 * (clock.looks // 3) + (0.0, 1.0, 11.0)[clock.looks % 3]
-
-    monkeypatch.setattr(chunks, "time", SimpleNamespace(perf_counter=perf_counter))
-    evaluation = evaluator(Mixed(), num_threads).evaluate(batch_of(rows(Mixed(), *["%x"] * (3 * CHUNK_SIZE + 1))))
-    assert evaluation.times_s == {"evaluate_threads": 4.0, "score_threads": 40.0}
-
-
 @pytest.mark.skipif(len(levels()) < 2, reason="this CPU has one SIMD level")
 @pytest.mark.parametrize("faster", levels()[-2:])
 def test_the_faster_of_the_two_widest_simd_levels_on_the_first_programs_is_kept(monkeypatch, faster):
@@ -206,17 +169,3 @@ def test_the_faster_of_the_two_widest_simd_levels_on_the_first_programs_is_kept(
     made.clear()
     assert each.evaluate(batch).objective.tolist() == first.objective.tolist()
     assert made == [faster]
-
-
-def test_nothing_is_computed_after_the_end(evaluator):
-    task = Mixed()
-    each = evaluator(task)
-    each.close()
-    with pytest.raises(RuntimeError, match="the evaluator is closed"):
-        each.evaluate(batch_of(rows(task, "%x")))
-
-
-def test_instructions_without_cpu_meaning_are_named():
-    language = language_of(Mixed())
-    names = ["add_ftz_f32", "f16_to_f32", "mma_sync_aligned_m16n8k4_row_col_f32_tf32_tf32_f32"]
-    assert without_cpu_meaning(language, names) == names[1:]

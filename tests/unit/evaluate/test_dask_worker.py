@@ -160,13 +160,6 @@ def test_another_task_than_the_runs_is_refused(evaluator, worker, source):
     assert not list(worker.iterdir())
 
 
-def test_a_worker_keeps_the_evaluators_of_the_last_few_runs(evaluator, worker):
-    for number in range(dask_worker.MAX_HELD + 1):
-        dask_worker.describe(evaluator._setup, f"key{number}", "run")
-    assert list(dask_worker._held) == [f"key{number}" for number in range(1, dask_worker.MAX_HELD + 1)]
-    assert len(list(worker.iterdir())) == dask_worker.MAX_HELD
-
-
 def test_runs_with_one_config_share_an_evaluator_until_the_last_ends(evaluator, worker):
     other = ClusterEvaluator(evaluator._assignment, CPU, evaluator._task_digest)
     batch = words_of(evaluator, "%x\n%x %x add_ftz_f32")
@@ -232,19 +225,6 @@ def test_an_option_that_names_a_file_of_the_task_names_a_workers_copy(
     monkeypatch.chdir(worker)
     data.unlink()
     assert dask_worker.evaluate(setup, "key", "run", batch).objective.tobytes() == local.objective.tobytes()
-
-
-def test_a_message_about_a_copy_names_the_file_of_the_run(source, make_evaluator, worker, monkeypatch):
-    (source.folder / "task.py").write_text(OPTION.replace('["../../data"]', "[self.data]"))
-    data = source.folder.parents[1] / "data" / "scale.txt"
-    setup = make_evaluator({"data": str(data)})._setup
-    monkeypatch.setattr(dask_worker, "task_digest", raise_about_a_file)
-    with pytest.raises(UserError, match=f"^{data}: cannot be read$"):
-        dask_worker.describe(setup, "key", "run")
-
-
-def raise_about_a_file(folder: Path, others: list[Path]) -> str:
-    raise UserError(f"{others[0]}: cannot be read")
 
 
 def test_a_program_that_failed_before_is_not_sent_again(evaluator, monkeypatch):

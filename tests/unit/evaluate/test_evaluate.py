@@ -29,13 +29,6 @@ def score(result, batch_size: int = 3):
     return score_batch(Given(result), None, np.zeros(batch_size, np.int32))
 
 
-def test_finite_scores_are_ok():
-    evaluation = score(Scores(np.array([1.0, -2.0, 0.0]), np.ones((3, 2))))
-    assert evaluation.status.tolist() == [Status.OK] * 3
-    assert evaluation.objective.tolist() == [1.0, -2.0, 0.0]
-    assert (evaluation.status.dtype, evaluation.objective.dtype, evaluation.measures.dtype) == (np.uint8, np.float64, np.float64)
-
-
 def test_a_score_that_is_not_finite_rejects_only_its_own_program():
     objective = np.array([1.0, np.nan, np.inf, -np.inf, 1.0, 1.0])
     measures = np.zeros((6, 2))
@@ -44,18 +37,6 @@ def test_a_score_that_is_not_finite_rejects_only_its_own_program():
     assert evaluation.status.tolist() == [Status.OK] + [Status.REJECTED] * 4 + [Status.OK]
     assert np.isnan(evaluation.objective[1:5]).all() and np.isnan(evaluation.measures[1:5]).all()
     assert evaluation.objective[[0, 5]].tolist() == [1.0, 1.0] and not evaluation.measures[[0, 5]].any()
-
-
-def test_other_number_types_are_converted():
-    evaluation = score(Scores([1, 2, 3], np.zeros((3, 2), np.float32)))
-    assert evaluation.objective.tolist() == [1.0, 2.0, 3.0]
-    assert (evaluation.objective.dtype, evaluation.measures.dtype) == (np.float64, np.float64)
-
-
-def test_score_receives_the_numbers_of_instructions():
-    num_instructions = np.array([3, 1, 4], np.int32)
-    task = Given(lambda outputs, programs: Scores(programs.num_instructions, np.zeros((3, 2))))
-    assert score_batch(task, None, num_instructions).objective.tolist() == [3.0, 1.0, 4.0]
 
 
 def test_arithmetic_in_a_score_does_not_warn(recwarn):

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from compilers import CSRC, build, run
 
 from evo import stack_ptx
 from evo.instructions import SHIPPED, describe_instruction_set, shipped_instruction_set
@@ -18,14 +17,8 @@ from evo.instructions.__main__ import main
 from evo.instructions.header import render_header
 from evo.native.stack_ptx_words import META_OPERATIONS
 
-CSRC = Path(__file__).parents[3] / "csrc"
-WARNINGS = ("-Wall", "-Wextra", "-Wconversion", "-Werror")
-LANGUAGES = {
-    "gcc": ("c", "c", "c99"),
-    "clang": ("c", "c", "c99"),
-    "g++": ("cpp", "cpp", "c++11"),
-    "clang++": ("cpp", "cpp", "c++11"),
-}
+# Command -> language and standard.
+LANGUAGES = {name: ("cpp", "c++11") if name.endswith("++") else ("c", "c99") for name in ("gcc", "clang", "g++", "clang++")}
 # A set with every kind of entry, and none of the default set's indices.
 SMALL = {
     "abi_version": 1,
@@ -49,31 +42,15 @@ SMALL = {
 }
 
 
-def compiler(name: str) -> str:
-    """The path of a compiler."""
-    path = shutil.which(name)
-    if path is None:
-        if os.environ.get("CI"):
-            pytest.fail(f"{name} is not installed; in CI nothing is skipped for that")
-        pytest.skip(f"{name} is not installed")
-    return path
-
-
 def generate(*arguments: str | Path) -> subprocess.CompletedProcess:
     command = [sys.executable, "-P", "-m", "evo.instructions", "generate", *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
-def build(folder: Path, command: str, header: str, source: str) -> Path:
-    """Compiles a source and its header `set.h` without a warning."""
-    _, suffix, standard = LANGUAGES[command]
+def output(folder: Path, command: str, header: str, source: str) -> str:
+    """What a program prints that is compiled, with its header `set.h`, without a warning."""
     (folder / "set.h").write_text(header)
-    (folder / f"main.{suffix}").write_text(source)
-    program = folder / "main"
-    flags = [f"-std={standard}", *WARNINGS, "-I", CSRC, "-I", folder, folder / f"main.{suffix}", "-o", program]
-    done = subprocess.run([compiler(command), *flags], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return program
+    return run(build(folder, command, LANGUAGES[command][1], source, "-I", folder)).stdout
 
 
 def test_checked_in_headers_are_what_the_generator_writes(tmp_path):
@@ -119,8 +96,7 @@ int main(void) {{
     return 0;
 }}
 """
-    program = build(tmp_path, command, render_header(instruction_set, lang, "set.h"), source)
-    lines = subprocess.run([program], capture_output=True, text=True, check=True).stdout.splitlines()
+    lines = output(tmp_path, command, render_header(instruction_set, lang, "set.h"), source).splitlines()
     kinds = [None, "f32", "u32", "s32", "f64", "u64", "s64"]
     none = len(instruction_set.arg_types)
     expected = [f"{stack.literal_prefix} {kinds.index(stack.constant_type)}" for stack in instruction_set.stacks]
@@ -170,8 +146,7 @@ int main(void) {{
     return 0;
 }}
 """
-    program = build(tmp_path, command, render_header(words.instruction_set, lang, "set.h"), source)
-    found = subprocess.run([program], capture_output=True, text=True, check=True).stdout.split()
+    found = output(tmp_path, command, render_header(words.instruction_set, lang, "set.h"), source).split()
     assert list(map(int, found)) == list(map(int, pairs.values()))
 
 

@@ -130,7 +130,6 @@ def test_the_description_in_the_documentation_is_one():
         ({}, "lop3_b32_0x96"),
         ({"display": "a ^ b ^ c"}, "a_b_c"),
         ({"display": "3-way xor!"}, "_3_way_xor"),
-        ({"display": "^"}, "lop3_b32_0x96"),
         ({"display": "xor", "name": "Xor3"}, "Xor3"),
     ],
 )
@@ -146,7 +145,6 @@ REMOVED = object()
     ("key", "value"),
     [
         ("abi_version", 2),
-        ("abi_version", REMOVED),
         ("stack_types", []),
         ("stack_types.0.name", REMOVED),
         ("stack_types.0.literal_prefix", 3),
@@ -158,25 +156,18 @@ REMOVED = object()
         ("instructions.0.args", ["F32", "F33"]),
         ("instructions.0.args", ["F32"] * 5),
         ("instructions.0.rets", []),
-        ("instructions.0.rets", ["F32"] * 3),
         ("instructions.0.num_commutative", 1),
-        ("instructions.0.num_commutative", 3),
         ("instructions.1.num_commutative", 2),
         ("instructions.1.aligned", 1),
-        ("instructions.1.comutative", 2),
         ("instructions.0.vm", "add_f32"),
         ("instructions.0.derivative", {"a": "w"}),
         ("special_registers.0.arg_type", "U32"),
-        ("special_registers.0.bogus", 1),
         # What cannot be C or PTX.
         ("stack_types.0.name", "two words"),
         ("stack_types.0.literal_prefix", "f32; bad"),
         ("stack_types.0.constant_type", "f99"),
-        ("stack_types.0.encoder_type", "double"),
-        ("arg_types.0.name", "a-b"),
         ("instructions.0.ptx", 'add"'),
         ("instructions.0.ptx", "add.f32;"),
-        ("instructions.0.ptx", "add.f32 %r1"),
         ("instructions.0.name", "int main"),
         ("instructions.1.name", "ADD_F32"),
         ("stack_types.0", 3),
@@ -236,13 +227,6 @@ def test_what_c_structs_and_headers_cannot_hold_is_refused_by_its_key(key):
         describe_instruction_set(WHAT_C_CANNOT_HAVE[key])
 
 
-def test_an_unknown_type_is_refused_with_the_known_ones(tmp_path):
-    description = copy.deepcopy(MINIMAL)
-    description["instructions"][0]["args"][1] = "F33"
-    with pytest.raises(UserError, match=r"key 'instructions\.0\.args': unknown type 'F33', one of: F32, V2$"):
-        load_instruction_set(write(tmp_path, description))
-
-
 def test_two_instructions_of_one_name_are_refused_with_the_remedy(tmp_path):
     description = copy.deepcopy(MINIMAL)
     description["instructions"].append({"ptx": "add.f32", "args": ["F32"], "rets": ["F32"]})
@@ -250,17 +234,3 @@ def test_two_instructions_of_one_name_are_refused_with_the_remedy(tmp_path):
         UserError, match=r"key 'instructions\.2': the name 'add_f32' is used twice; give one entry a 'name' of its own"
     ):
         load_instruction_set(write(tmp_path, description))
-
-
-def test_text_that_is_not_json_is_refused_with_its_line_and_column(tmp_path):
-    source = write(tmp_path, '{\n"abi_version": 1,\n"stack_types": [,]}')
-    with pytest.raises(UserError, match=r"set\.json:3:17: not JSON: "):
-        load_instruction_set(source)
-
-
-def test_a_file_that_cannot_be_read_is_named(tmp_path):
-    with pytest.raises(UserError, match=r"none\.json: cannot read the instruction set: "):
-        load_instruction_set(tmp_path / "none.json")
-    (tmp_path / "latin.json").write_bytes(b'{"\xff": 1}')
-    with pytest.raises(UserError, match=r"latin\.json: cannot read the instruction set: "):
-        load_instruction_set(tmp_path / "latin.json")

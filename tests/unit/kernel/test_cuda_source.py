@@ -15,7 +15,6 @@ from evo.kernel.template import POINTWISE, task_ptx
 from evo.language.program import Language
 from evo.native.ptx_inject import AnnotatedPtx
 from evo.storage.disk_cache import DiskCache
-from evo.task import Task
 from evo.task_folder import load_task
 
 INCLUDE = '#include "evo.cuh"\n'
@@ -30,13 +29,6 @@ def ptx_of(task, language, target="sm_90", num_sites=4, cache=None) -> bytes:
 
 def test_a_task_without_its_own_kernel_uses_the_pointwise_one(plane_folder, language):
     assert template_of(load_task(plane_folder, {}), language, "sm_90", 64) is POINTWISE
-
-
-def test_a_task_without_a_file_uses_the_pointwise_kernel(own_kernel, language, monkeypatch):
-    _, _, folder = own_kernel()
-    monkeypatch.chdir(folder)
-    loose = type("Loose", (Task,), {"__module__": "typed_in"})
-    assert template_of(loose(), language, "sm_90", 64) is POINTWISE
 
 
 def test_every_site_is_in_the_ptx_with_its_variables_however_often_it_is_duplicated(own_kernel):
@@ -91,7 +83,6 @@ def test_defines_keep_their_type(own_kernel, monkeypatch):
         ({"a b": 1}, r"kernel_defines\(\)\['a b'\]: not a macro name"),
         ({"EVO_NUM_SITES": 1}, r"kernel_defines\(\)\['EVO_NUM_SITES'\]: not a macro name .*not beginning with EVO_"),
         ({"A": float("inf")}, r"kernel_defines\(\)\['A'\] is inf, must be a finite number or one line of text"),
-        ({"A": [1]}, r"kernel_defines\(\)\['A'\] is \[1\], must be"),
         ({"A": "1\n#include"}, r"kernel_defines\(\)\['A'\] is '1\\n#include', must be"),
         (["A"], r"kernel_defines\(\) must return a dict of name -> number or text, got list"),
     ],
@@ -112,17 +103,14 @@ def test_defines_that_raise_are_the_tasks_error(own_kernel):
 
 ERRORS = {
     "an unknown name": (KERNEL + "static_assert(nothing);\n", r"kernel.cu:6: identifier \"nothing\" is undefined"),
-    "no such header": (INCLUDE + '#include "other.cuh"\n', r"kernel.cu:2: could not open source file \"other.cuh\""),
     "no evo.cuh": ("void f(EvoPoints p);\n", r"kernel.cu:1: identifier \"EvoPoints\" is undefined"),
     "an error in a header": (INCLUDE + '#include "sub/bad.cuh"\n', r"sub/bad.cuh:2: expected either a definition or a tag name"),
     "the wrong number of operands": (HEAD + "float v; evo_program(blockIdx.y, v);\n}\n", r"kernel.cu:3: too few arguments"),
     "another signature": (INCLUDE + 'extern "C" __global__ void evaluate(EvoPoints points) {}\n', r"kernel.cu:2: .*\"evaluate\""),
-    "the wrong type": (HEAD + RUN.replace("float v", "int v") + "}\n", r"kernel.cu:3: .*\"float &\""),
     "no kernel": (INCLUDE, r"kernel.cu: must define evaluate, which evo.cuh declares"),
     "no program": (HEAD + "scores[0] = 1;\n}\n", r"kernel.cu: evaluate must call evo_program"),
     "outputs unused": (HEAD + RUN + "scores[0] = 1;\n}\n", r"kernel.cu: .* its scores must depend on the outputs"),
     "a NUL": (HEAD + "\0}\n", r"kernel.cu:3: holds a NUL"),
-    "an error directive": ("#error this is wrong\n", r"kernel.cu:1: .*this is wrong"),
 }  # fmt: skip
 
 
@@ -132,13 +120,6 @@ def test_an_error_is_one_line_with_file_and_line(own_kernel, case):
     task, language, folder = own_kernel(kernel, files={"sub/bad.cuh": "\nstruct 7 {};\n"})
     with pytest.raises(UserError, match=f"^{re.escape(str(folder))}/{message}") as error:
         ptx_of(task, language)
-    assert "\n" not in str(error.value)
-
-
-def test_an_unknown_target_is_one_line(own_kernel):
-    task, language, folder = own_kernel(KERNEL)
-    with pytest.raises(UserError, match=f"^{re.escape(str(folder))}/kernel.cu: nvrtc: error: .*--gpu-architecture") as error:
-        ptx_of(task, language, "sm_1")
     assert "\n" not in str(error.value)
 
 

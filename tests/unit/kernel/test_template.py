@@ -8,11 +8,6 @@ from evo.native.ptx_inject import AnnotatedPtx
 SITE = "{{\n.reg .f32 %_x0;\n// PTX_INJECT_START site_{0}\n// _x0 o f32 F32 y\n// PTX_INJECT_END\nst.f32 [{0}], %_x0;\n}}\n"
 
 
-def test_the_pointwise_kernel_is_sent_by_name():
-    assert POINTWISE.content == b"pointwise-1"
-    assert POINTWISE.num_sites is None
-
-
 def test_a_tasks_own_kernel_is_sent_as_ptx():
     ptx = b"".join(SITE.format(i).encode() for i in range(64))
     template = task_template(ptx, 64)
@@ -33,8 +28,3 @@ def test_stubs_are_at_the_sites_of_their_numbers_and_further_sites_are_empty():
     after = {i: f"st.f32 [{i}], %_x0;" for i in range(4)}
     expected = ["third", after[2], "first", after[0], after[3], "second", after[1], "first", after[0]]
     assert [line for line in lines if line and not line.startswith((".reg", "{", "}"))] == expected
-
-
-def test_more_stubs_than_sites_are_refused():
-    with pytest.raises(KeyError, match="site_1"):
-        fill_sites(AnnotatedPtx(SITE.format(0)), ["", ""])

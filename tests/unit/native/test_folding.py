@@ -123,8 +123,9 @@ def test_a_division_by_a_constant_is_the_product_with_its_reciprocal_bit_by_bit(
 
 
 def test_reciprocals_are_values_like_others():
-    # x / 4 + y / 4 + x / (1 + 3): one reciprocal, and one product of it with x.
-    text = "4.0 %x div_approx_ftz_f32 4.0 %y div_approx_ftz_f32 add_ftz_f32 1.0 3.0 add_ftz_f32 %x div_approx_ftz_f32 add_ftz_f32"
+    # x / 4 + y / 4 + y x / (1 + 3): one reciprocal, and one product of it with x.
+    text = "4.0 %x div_approx_ftz_f32 4.0 %y div_approx_ftz_f32 add_ftz_f32 1.0 3.0 add_ftz_f32 %x div_approx_ftz_f32 "
+    text += "%y fma_rn_ftz_f32"
     lowered = LANGUAGE.lowering.lower(encode(text)[0])
     constants = [int(node["payload"]) for node in lowered.nodes if node["kind"] == NodeKind.CONSTANT]
     assert constants == [0x3E800000]
@@ -132,3 +133,10 @@ def test_reciprocals_are_values_like_others():
     written = ("4.0 %x div_approx_ftz_f32", "0.25 %x mul_ftz_f32")
     (divided,), (multiplied,) = (LANGUAGE.lowering.analyze(encode(text))[0] for text in written)
     assert divided.tolist() == multiplied.tolist()
+
+
+@pytest.mark.parametrize(("use", "num_nodes"), [("%x add_ftz_f32", 4), ("%x %y fma_rn_ftz_f32", 5)])
+@pytest.mark.parametrize(("first", "then"), [("3.0", "1.0 2.0 add_ftz_f32"), ("1.0 2.0 add_ftz_f32", "3.0")])
+def test_what_is_equal_to_a_computed_constant_is_one_with_it_wherever_it_stands(first, then, use, num_nodes):
+    lowered = LANGUAGE.lowering.lower(encode(f"{first} {use} {then} {use} add_ftz_f32")[0])
+    assert (lowered.num_instructions, len(lowered.nodes)) == (2, num_nodes)

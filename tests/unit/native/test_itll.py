@@ -155,21 +155,6 @@ def test_rows_that_left_the_window_leave_no_trace(data):
     assert np.array_equal(model.predict(rows), fitted(later, later_targets).predict(rows))
 
 
-def test_rows_may_come_one_by_one(data):
-    rows, targets, later, later_targets = data
-    models = [fitted(rows, targets) for _ in range(2)]
-    models[0].update(later[:130], later_targets[:130])
-    for i in range(130):
-        models[1].update(later[i : i + 1], later_targets[i : i + 1])
-    assert np.array_equal(models[0].predict(later), models[1].predict(later))
-    assert np.array_equal(models[0].save(), models[1].save())
-
-
-def test_the_seed_decides_what_is_drawn(data):
-    first, same, other = (trained("ridge", data, seed=seed).predict(data[2]) for seed in (1, 1, 2))
-    assert np.array_equal(first, same) and not np.array_equal(first, other)
-
-
 # ---- rows of any kind
 
 

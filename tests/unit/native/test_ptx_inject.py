@@ -1,7 +1,6 @@
 """Annotated PTX: what its sites are, what is rendered into them, and what is refused."""
 
 import pickle
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -92,26 +91,11 @@ def test_stubs_that_do_not_fit_are_refused(stubs, message):
         AnnotatedPtx(site("a") + site("b")).render(stubs)
 
 
-@pytest.mark.parametrize(
-    ("data_type", "message"),
-    [
-        (DataType("a b", "u32", "u32", "r"), "a type's name must be a word"),
-        (DataType("a", "u32", "u32", "rr"), "type 'a': register_char is 'rr', expected one letter"),
-        (DataType("a", "u32", "u32", "\u00e9"), "expected one letter"),
-        (DataType("a", "u32\0", "u32", "r"), "register_type: holds a NUL at byte 3"),
-    ],
-)
-def test_types_that_cannot_be_written_are_refused(data_type, message):
-    for call in (process_cuda, AnnotatedPtx):
-        with pytest.raises(ValueError, match=message):
-            call("", [data_type])
-
-
-def test_threads_share_one_handle():
-    inject = AnnotatedPtx("".join(site(f"s{i}") for i in range(200)))
-    with ThreadPoolExecutor(4) as executor:
-        results = list(executor.map(lambda text: inject.render([text] * 200), [str(i) * 50 for i in range(40)]))
-    assert results == [b"".join(text_of(f"s{j}", str(i) * 50) for j in range(200)) for i in range(40)]
+def test_any_number_of_names_is_kept_apart():
+    names = [f"s{i}" for i in range(5000)]
+    inject = AnnotatedPtx("".join(map(site, names * 2)))
+    assert [(one.name, one.index, one.num_sites) for one in inject.injects] == [(name, i, 2) for i, name in enumerate(names)]
+    assert inject.render(names) == b"".join(text_of(name, name) for name in names * 2)
 
 
 ANNOTATED = "f();\n/* PTX_INJECT s\n  out {type} z\n  in {type} x[0]\n*/ g();\n"

@@ -1,7 +1,6 @@
 """Annotated CUDA through a compiler: its sites are found, and what is rendered assembles.
 
-tests/csrc/cuda/*.ptx was made from the .cu beside it by NVRTC 13.0 for compute_75, comment.cu after `process_cuda`. Where NVRTC
-is installed, the same is held for what it makes of the sources now.
+The sources are tests/csrc/cuda/*.cu, comment.cu after `process_cuda`.
 """
 
 from pathlib import Path
@@ -49,18 +48,15 @@ SITES = {
 
 
 def nvrtc_ptx(name: str, option: str, nvrtc) -> bytes:
-    """What NVRTC makes of a source now."""
+    """What NVRTC makes of a source."""
     source = (CUDA / f"{name}.cu").read_text()
     headers = {path.relative_to(CSRC).as_posix(): path.read_bytes() for path in (CSRC / "ptx_inject.h", *CSRC.glob("detail/*.h"))}
     return nvrtc.compile((process_cuda(source) if name == "comment" else source).encode(), f"{name}.cu", headers, [option])
 
 
-@pytest.fixture(params=["kept", "compute_90", "compute_120"])
-def ptx_of(request):
-    """Gives the PTX of a source by its name: the file, or what NVRTC makes of it now."""
-    if request.param == "kept":
-        return lambda name: (CUDA / f"{name}.ptx").read_bytes()
-    nvrtc = request.getfixturevalue("nvrtc")
+@pytest.fixture(params=["compute_75", "compute_120"])
+def ptx_of(request, nvrtc):
+    """Gives the PTX of a source by its name."""
     return lambda name: nvrtc_ptx(name, f"--gpu-architecture={request.param}", nvrtc)
 
 

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import math
 import re
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
 from evo.language.program import word
-from evo.native.ptx_vm import SUMS_DTYPE, Targets, VirtualMachine, empty, levels
+from evo.native.ptx_vm import SUMS_DTYPE, Targets, VirtualMachine, levels
 from evo.native.stack_ptx import NO_VALUE, Lowering, NodeKind
 from evo.native.stack_ptx_words import WordType
 
@@ -202,28 +201,12 @@ def test_programs_with_many_constants_are_computed_at_every_level(real_machines,
     np.testing.assert_array_equal(result, expected.view(np.uint32))
 
 
-@pytest.mark.parametrize("shape", [(3,), (5, 2, 7), (1000, 1)])
-def test_new_arrays_begin_at_a_cache_line(shape):
-    for _ in range(5):
-        array = empty(shape, np.float32)
-        array[:] = 1.0
-        assert (array.shape, array.dtype, array.ctypes.data % 64) == (shape, np.float32, 0)
-
-
 def test_outputs_go_into_the_given_array(machines):
     words, values = random_words(machines, 57, 4, 40), machines.inputs(input_values(57))
     machine = machines.machines["baseline" if "baseline" in machines.machines else "portable"]
     out = np.empty((4, 4, NUM_POINTS), np.uint32)
     assert machine.store(words, values, out) is out
     np.testing.assert_array_equal(out, machine.store(words, values))
-
-
-def test_batches_in_many_threads_equal_one_thread(machines):
-    words, values = random_words(machines, 58, 64, 100), machines.inputs(input_values(58))
-    machine = list(machines.machines.values())[-1]
-    with ThreadPoolExecutor(8) as pool:
-        parts = list(pool.map(lambda i: machine.store(words[i : i + 4], values), range(0, 64, 4)))
-    np.testing.assert_array_equal(np.concatenate(parts), machine.store(words, values))
 
 
 def test_floating_point_mode_of_the_thread_is_restored(machines):
@@ -348,9 +331,3 @@ def test_wrong_calls_are_refused_by_name(machines):
     for message, call in wrong_calls(machines).items():
         with pytest.raises(ValueError, match=re.escape(message)):
             call()
-
-
-def test_instructions_without_cpu_meaning_are_listed(machines):
-    unsupported = list(machines.machines.values())[-1].unsupported
-    assert "u32_to_v4_u8" in unsupported and "add_ftz_f32" not in unsupported
-    assert all("f32" not in name or "tf32" in name or "f16" in name for name in unsupported)

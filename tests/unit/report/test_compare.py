@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import yaml
-from PIL import Image
 from scipy.stats import mannwhitneyu
 
 from evo.errors import UserError
 from evo.report.compare import FinishedRun, Group, compare_text, differences, holm, load_groups, quartiles
-from evo.report.plot.quartiles import draw_quartiles
 
 
 def run_of(seed: int, value: float, *, coverage: float = 0.5) -> FinishedRun:
@@ -75,19 +72,6 @@ def test_an_empty_archive_is_worse_than_any_other():
     assert difference.verdict == "others is better"
     assert quartiles(np.array([-np.inf, -np.inf, 1.0, 2.0, 3.0])).tolist() == [-np.inf, 1.0, 2.0]
     assert "none (none to none)" in compare_text([empty, others])
-
-
-BLUE = (31, 119, 180)  # the first of matplotlib's tab10
-
-
-@pytest.mark.parametrize("num_generations", [1, 2])
-def test_the_picture_shows_runs_of_any_length(tmp_path, num_generations):
-    runs = [run_of(seed, 1.0 + seed) for seed in range(3)]
-    runs = [replace(run, curves={name: curve[:num_generations] for name, curve in run.curves.items()}) for run in runs]
-    draw_quartiles([Group("a", tuple(runs))], tmp_path / "new" / "picture.png")
-    with Image.open(tmp_path / "new" / "picture.png") as image:
-        is_blue = (np.asarray(image.convert("RGB")) == BLUE).all(axis=2)
-    assert is_blue[: len(is_blue) * 4 // 5].any()  # above the legend
 
 
 def write_run(folder: Path, config: dict, *, seed: int, qd_score: float = 1.0, generations: int = 3, task: str = "t") -> Path:

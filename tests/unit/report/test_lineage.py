@@ -10,9 +10,9 @@ from PIL import Image
 from evo.errors import UserError
 from evo.language.batch import Batch
 from evo.report.elites import operator_name
-from evo.report.lineage import LINE_LENGTHS, MAX_ANCESTORS, LinesOfDescent, _steps, describe_lineage, origins
+from evo.report.lineage import LinesOfDescent, describe_lineage, origins
 from evo.report.plot.archive_film import ArchiveFilm, _is_best_so_far
-from evo.report.plot.pictures import GAP, LINE_LENGTH, LINE_TILE_SIZE
+from evo.report.plot.pictures import GAP
 from evo.report.plots import draw_plots
 from evo.run.run import LiveRun, Run
 from evo.search.lineage_records import NONE
@@ -65,26 +65,6 @@ def test_a_line_leads_through_recorded_ancestors_to_the_elite(run):
     assert max(lengths) > 4
     assert {number for each in found.elites for number in each["line"]} >= set(range(len(rows), len(born)))
     assert found.note is None
-
-
-def test_steps_are_even_and_lines_that_begin_alike_show_the_same():
-    for length in range(1, 200):
-        shown = _steps(list(range(length)), 12)
-        assert shown[0] == 0 and shown[-1] == length - 1
-        assert len(shown) <= 12 and len(shown) >= min(length, 6)
-        assert len(set(np.diff(shown)[:-1].tolist())) <= 1
-    one, two = _steps(list(range(100)), 12), _steps([*range(60), *range(1000, 1030)], 12)
-    assert [each for each in one if each < 60] == [each for each in two if each < 60]
-
-
-def test_fewer_ancestors_are_shown_where_they_would_be_too_many(run, monkeypatch):
-    many = origins(run, ranked(run))
-    assert LINE_LENGTHS[0] == 12 and len(many.facts) <= MAX_ANCESTORS
-    monkeypatch.setattr("evo.report.lineage.MAX_ANCESTORS", len(many.facts) - 1)
-    few = origins(run, ranked(run))
-    assert 0 < len(few.facts) < len(many.facts)
-    assert [each["length"] for each in few.elites] == [each["length"] for each in many.elites]
-    assert max(len(each["line"]) for each in few.elites) <= 6
 
 
 def check_lines_of_the_archive(run, told) -> None:
@@ -172,19 +152,6 @@ def num_tiles(frame, run):
     middles = frame[top : top + rows * (tile + GAP) : tile + GAP, left : left + columns * (tile + GAP) : tile + GAP]
     assert middles.shape[:2] == (rows, columns)
     return int((middles != (24, 24, 28)).any(axis=2).sum())
-
-
-def test_pictures_of_a_line_end_with_the_elite(run):
-    [path] = draw_plots(run, ["lineage"])
-    with Image.open(path) as image:
-        sheet = np.asarray(image.convert("RGB"))
-    elites, problem = run.search.elites(), run.search.problem
-    drawn = problem.draw(elites.solution, LINE_TILE_SIZE, 0.0)
-    left = GAP + (LINE_LENGTH - 1) * (LINE_TILE_SIZE + GAP)
-    for number in range(9):
-        top = GAP + number * (LINE_TILE_SIZE + GAP)
-        last = sheet[top : top + LINE_TILE_SIZE, left : left + LINE_TILE_SIZE]
-        assert (drawn == last).all(axis=(1, 2, 3)).any()
 
 
 def test_the_archives_film_begins_with_the_first_elites_and_ends_with_all(run):

@@ -47,20 +47,6 @@ def test_a_line_has_all_numbers_and_the_rate_since_the_resume(search, capsys):
     )
 
 
-@pytest.mark.parametrize(
-    ("best", "qd_score", "shown"),
-    [
-        (1.5e308, -1e308, "QD score -1e+308  best 1.5e+308"),
-        (1e9, 2e9, "QD score 2e+09  best 1e+09"),
-        (123456789.0, 123456789.25, "QD score 123,456,789.25  best 123456789.0000"),
-    ],
-)
-def test_huge_scores_are_short(search, capsys, best, qd_score, shown):
-    with progress.progress_of(search) as show:
-        show(generation(1, 1500, best, qd_score), 12.0)
-    assert capsys.readouterr().out.endswith(f"  {shown}\n")
-
-
 def test_a_line_is_printed_every_few_seconds_and_at_the_end(search, capsys):
     with progress.progress_of(search) as show:
         for number in range(1, 100):
@@ -129,13 +115,6 @@ def test_a_notebook_shows_one_output_that_changes_and_ends_with_the_last_numbers
     assert 'value="0.6000"' in notebook.shown[1] and "generation 2 " in notebook.shown[1]
     assert 'value="0.6500"' in notebook.shown[2] and "evaluations 1,300 (100/s)" in notebook.shown[2]
     assert capsys.readouterr().out == ""
-
-
-def test_without_a_stop_that_counts_a_notebooks_bar_has_no_value(search, notebook):
-    search.problem.config.stop.evaluations = None
-    with progress.progress_of(search) as show:
-        show(generation(1, 1100), 11.0)
-    assert "<progress" in notebook.shown[-1] and "value=" not in notebook.shown[-1]
 
 
 def test_progress_is_shown_to_people_unless_it_is_asked_for(search, capsys):

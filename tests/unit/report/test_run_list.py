@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -154,14 +152,6 @@ def test_a_last_line_that_is_being_written_does_not_count(make_run):
     assert (list_runs(path)[0].state, list_runs(path)[0].evaluations) == ("interrupted", 300)
 
 
-def test_the_last_row_is_found_however_long_the_rows_are(make_run):
-    path = make_run(1, 0)
-    lines = [json.dumps({**row(generation), "note": "x" * 9000}) for generation in (1, 2, 3)]
-    (path / "metrics.jsonl").write_text("\n".join(lines) + "\n")
-    with RunDir(path, writable=False) as run_dir:
-        assert run_dir.last_metrics() == run_dir.metrics()[-1] == json.loads(lines[-1])
-
-
 def test_the_list_as_json_and_as_a_table(make_run, tmp_path):
     path = make_run(1, 4)
     told = CliRunner().invoke(main, ["list", str(tmp_path / "runs"), "--json"])
@@ -177,15 +167,3 @@ def test_the_list_as_json_and_as_a_table(make_run, tmp_path):
     table = CliRunner().invoke(main, ["list", str(tmp_path / "runs")]).stdout.splitlines()
     assert table[0].split() == ["state", "best", "coverage", "evaluations", "age", "size", "run"]
     assert table[1].split()[:4] == ["finished", "-0.5", "25.0%", "400"] and table[1].endswith(f"  {path}")
-
-
-def test_a_folder_that_is_not_there_is_refused(tmp_path):
-    result = CliRunner().invoke(main, ["list", str(tmp_path / "none")])
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert result.stderr.startswith(f"evo: {tmp_path}/none: no such folder")
-
-
-def test_listing_loads_neither_archives_nor_tasks():
-    script = "import sys, evo.report.run_list; print(*[name for name in ('ribs', 'numba', 'matplotlib') if name in sys.modules])"
-    done = subprocess.run([sys.executable, "-P", "-c", script], capture_output=True, text=True, check=True)
-    assert done.stdout == "\n"

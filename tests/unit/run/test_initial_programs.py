@@ -12,7 +12,6 @@ from evo.native.vary import program_lengths
 from evo.run.loaded_task import load_problem
 from evo.run.run import LiveRun, Run
 from evo.run.search import Search
-from evo.run.sweep import plan_sweep
 from evo.search.emitter import GIVEN
 
 SADDLE = "%t %x %y mul_ftz_f32 add_ftz_f32"
@@ -177,26 +176,3 @@ def test_a_missing_file_is_said_to_be_missing(small_config):
     assert refusal(small_config, ["seeds/p.txt"]).startswith(
         "search.initial.programs.0: there is no file or folder 'seeds/p.txt', and it is no formula: unknown name 'seeds'"
     )
-
-
-def test_an_instruction_of_weight_0_may_be_given_and_is_not_drawn(start):
-    run = execute(
-        start(["tanh(x)*y + t"], "program.vocabulary.instructions={tanh_approx_f32: 0, add_ftz_f32: 1, mul_ftz_f32: 1}")
-    )
-    assert run.search.counters.generations == 6
-
-
-def test_a_sweep_knows_its_finished_runs_by_the_content_of_their_programs(small_config, tmp_path):
-    (tmp_path / "p.txt").write_text(SADDLE)
-    config = small_config({"search": {"initial": {"programs": ["p.txt"]}}, "stop": {"generations": 1}})
-    (planned,) = plan_sweep(config, "3", [], (), tmp_path / "sweep").runs
-    run = LiveRun.start(planned.config, planned.variant)
-    execute(run)
-    run.close()
-    (tmp_path / "p.txt").rename(tmp_path / "q.txt")
-    config.write_text(config.read_text().replace("p.txt", "q.txt"))
-    (again,) = plan_sweep(config, "3", [], (), tmp_path / "sweep").runs
-    assert again.is_finished
-    (tmp_path / "q.txt").write_text("%x")
-    with pytest.raises(UserError, match=r"made with another config: search\.initial\.digest"):
-        plan_sweep(config, "3", [], (), tmp_path / "sweep")

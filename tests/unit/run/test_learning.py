@@ -87,10 +87,6 @@ def test_features_change_nothing_but_the_column(start):
     assert plain.search.problem.config.identity() == run.search.problem.config.identity()
 
 
-def test_features_of_an_empty_archive_are_an_empty_column(start):
-    assert start(FEATURES).search.elite_columns()["latent"].shape == (0, 3)
-
-
 @pytest.mark.parametrize(("changes", "count"), [(LEARNED, 2), (FEATURES, 3)], ids=["learned", "features"])
 def test_a_page_tells_of_each_elites_components(start, changes, count):
     names = [f"component_{number}" for number in range(1, count + 1)]

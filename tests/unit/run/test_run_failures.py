@@ -83,13 +83,6 @@ def records(run: Run) -> dict[str, dict]:
     return {path.stem: json.loads(path.read_text()) for path in (run.run_dir.path / "quarantine").glob("*.json")}
 
 
-def test_auto_takes_a_gpu_that_can_be_used_for_a_search_and_the_cpu_for_looking(gpu, small_config):
-    run = start(small_config)
-    execute(run)
-    assert run.search.problem.evaluator.device == "GPU of the tests"
-    assert Run.view(run.run_dir.path)[0].search.problem.evaluator.device == "CPU"
-
-
 def test_programs_that_failed_are_noted_with_what_is_needed_to_see_them_again(gpu, small_config):
     run = start(small_config)
     execute(run)

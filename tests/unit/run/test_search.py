@@ -76,13 +76,6 @@ def test_several_emitters_go_on_from_a_saved_state_and_do_not_depend_on_threads(
     assert last.success == expected
 
 
-def test_the_order_in_which_emitters_are_written_does_not_matter(new_search):
-    one, other = (new_search({"search": {"emitters": dict(items)}}) for items in (EMITTERS.items(), reversed(EMITTERS.items())))
-    list(one.generations())
-    list(other.generations())
-    assert fields_of(one) == fields_of(other)
-
-
 def test_a_rate_that_vary_refuses_is_named_with_its_emitter(new_search):
     rates = {"perturbation": {"relative": 0.0, "absolute": 0.0}}
     with pytest.raises(UserError, match=r"^search\.emitters\.bold\.variation: perturbation_relative"):

@@ -134,18 +134,6 @@ def test_a_run_keeps_its_own_task_when_the_original_is_edited(place, config):
         LiveRun.resume(run.run_dir.path)
 
 
-def test_the_config_of_a_run_folder_starts_another_run(place, config):
-    first = LiveRun.start(config(["data/a.csv"]), "first")
-    first.close()
-    shutil.rmtree(place / "data")
-    second = LiveRun.start(load_config(first.run_dir.path / "config.yaml"), "second")
-    second.close()
-    shutil.rmtree(first.run_dir.path)
-    seen, notes = Run.view(second.run_dir.path)
-    assert notes == [] and seen.search.problem.task.total == 5
-    assert seen.search.problem.config.identity() == second.search.problem.config.identity()
-
-
 def test_a_task_that_is_too_large_stays_where_it_is(place, config):
     (place / "data" / "a.csv").write_text("1" + " " * 1_000_000)
     lines: list[str] = []

@@ -118,20 +118,6 @@ def test_the_same_seed_generation_and_elites_give_the_same_offspring_whatever_ca
     assert_same_origin(search.emitter.origin, fresh.emitter.origin)
 
 
-def test_the_order_in_which_elites_came_does_not_matter(new_search):
-    forwards, backwards = new_search(generation=1), new_search(generation=1)
-    words = forwards.emitter.random_programs(30)
-    evaluation = forwards.evaluator.evaluate(batch_of(words))
-    best = {}  # one program a cell, so that no tie depends on the order
-    for row, cell in enumerate(forwards.archive.index_of(np.nan_to_num(evaluation.measures)).tolist()):
-        if np.isfinite(evaluation.objective[row]):
-            best.setdefault(cell, row)
-    add(forwards.archive, words, evaluation, list(best.values()))
-    for row in reversed(best.values()):
-        add(backwards.archive, words, evaluation, [row])
-    np.testing.assert_array_equal(forwards.emitter.ask(), backwards.emitter.ask())
-
-
 def test_long_rows_lose_only_what_no_program_uses(new_search, variation):
     search = new_search(generation=1, batch_size=100, num_immigrants=30, max_length=4096)
     fill(search)

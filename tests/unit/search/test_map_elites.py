@@ -6,8 +6,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from evo.search.lineage import Lineage
-from evo.search.lineage_records import joined
 from evo.search.state import Counters
 
 from .conftest import SteppedSearch, WordEvaluator
@@ -190,15 +188,6 @@ def test_a_search_rebuilt_from_its_state_goes_on_as_if_nothing_had_happened(new_
         np.testing.assert_array_equal(getattr(second.lineage.records(), name), getattr(whole.lineage.records(), name))
 
 
-def test_elites_of_a_checkpoint_without_lineages_found_their_own(search):
-    search.run(5)
-    elites = search.archive.elites()
-    lineage = Lineage(search.archive.cells, 0)
-    lineage.restore(elites, {}, joined([]))
-    assert lineage.num_founders == len(elites) > search.lineage.num_founders
-    assert lineage.largest_share == 1 / len(elites)
-
-
 def test_a_generation_in_which_every_program_fails_leaves_an_empty_archive(new_search, language, recwarn):
     class Failing(WordEvaluator):
         @staticmethod
@@ -213,15 +202,3 @@ def test_a_generation_in_which_every_program_fails_leaves_an_empty_archive(new_s
     assert generations[-1].qd_score == 0.0 and np.isnan(generations[-1].best_objective)
     assert search.counters.rejected == search.counters.evaluations
     assert not recwarn.list
-
-
-def test_a_generation_without_a_new_program_evaluates_nothing(new_search, language):
-    search = RecordedSearch(new_search(num_initial=30), language)
-    search.run(1)
-    num_evaluated, before = len(search.evaluator.evaluated), found_elites(search)
-    search.emitter.ask = lambda factor: search.asked[0]["words"]
-    (generation,) = search.run(1)
-    assert len(search.evaluator.evaluated) == num_evaluated
-    assert found_elites(search) == before
-    assert generation.num_inserted == 0
-    assert search.counters.duplicates >= 30

@@ -54,11 +54,3 @@ def test_a_restored_memory_behaves_as_the_one_that_was_saved(capacity, before, a
         add_new(restored, batch)
         assert known(restored, *range(31)) == known(memory, *range(31))
     np.testing.assert_array_equal(restored.arrays()["hash"], memory.arrays()["hash"])
-
-
-def test_the_arrays_are_copies():
-    memory = HashMemory(2)
-    memory.add(hashes(1, 2))
-    arrays = memory.arrays()
-    memory.add(hashes(3))
-    assert arrays["hash"][:, 0].tolist() == [1, 2]

@@ -17,7 +17,6 @@ from evo.search.state import Counters
 
 from .conftest import SteppedSearch
 
-NUM_FEATURES = 3
 DEAR = 1000.0
 
 

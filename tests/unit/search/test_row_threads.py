@@ -1,7 +1,5 @@
 """evo.search.row_threads: each row is done once, in as many blocks as there are threads."""
 
-import threading
-
 import pytest
 
 from evo.search.row_threads import MIN_ROWS, RowThreads
@@ -13,16 +11,6 @@ def test_blocks_cover_the_rows_in_order(num_threads, num_rows):
     blocks = RowThreads(num_threads).map(lambda first, end: list(range(first, end)), num_rows)
     assert [row for block in blocks for row in block] == list(range(num_rows))
     assert 1 <= len(blocks) <= num_threads
-
-
-def test_blocks_are_done_at_the_same_time():
-    everyone = threading.Barrier(3, timeout=60)
-    threads = RowThreads(3).map(lambda *_: everyone.wait() >= 0 and threading.get_ident(), 3 * MIN_ROWS)
-    assert len(set(threads)) == 3
-
-
-def test_few_rows_are_done_by_the_caller():
-    assert RowThreads(8).map(lambda *_: threading.get_ident(), 2 * MIN_ROWS - 1) == [threading.get_ident()]
 
 
 def test_an_error_in_a_block_reaches_the_caller():

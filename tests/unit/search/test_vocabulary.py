@@ -95,11 +95,6 @@ def test_store_entries_exist():
         draw(vocabulary, language("f32", limits=Limits(store_size=0)))
 
 
-def test_what_has_no_weight_is_never_drawn():
-    vocabulary = changed(instructions={"add_ftz_f32": 1.0, "sin_approx_ftz_f32": 0.0}, groups={"instructions": 1.0, "meta": 0.0})
-    assert set(shares(draw(vocabulary))) == {"add_ftz_f32"}
-
-
 def test_phrases_are_drawn_as_one_by_their_weight():
     vocabulary = changed(
         phrases={"input constant mul_ftz_f32": 3.0, "%y 1.5 constant.u32 dup.f32": 1.0},
@@ -130,12 +125,6 @@ def test_phrases_are_drawn_as_one_by_their_weight():
         assert abs(counts[name] / total - share) < 5 * np.sqrt(share * (1 - share) / total), name
 
 
-def test_initial_programs_have_the_lengths_of_the_options():
-    words = make_variation(language("f32"), VOCABULARY, OPTIONS, (5, 9)).random_programs(7, 0, 0, 500, 12)
-    lengths = Counter(int((row != 0).sum()) - int((row & np.uint64(0xFFFF) == 10).any()) for row in words)
-    assert sorted(lengths) == [5, 6, 7, 8, 9]
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -156,18 +145,6 @@ def test_initial_programs_have_the_lengths_of_the_options():
 def test_a_vocabulary_that_is_wrong_is_refused(changes, message):
     with pytest.raises(UserError, match=message):
         make_variation(language("f32"), changed(**changes), OPTIONS, (5, 9))
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"umad": {"addition_rate": 0.0}}, "search.variation: umad_addition_rate: 0.0"),
-        ({"perturbation": {"relative": 0.0, "absolute": 0.0}}, "search.variation: perturbation_relative, perturbation_absolute"),
-    ],
-)
-def test_rates_that_vary_h_refuses_are_refused(changes, message):
-    with pytest.raises(UserError, match=message):
-        make_variation(language("f32"), VOCABULARY, VariationOptions(**changes), (5, 9))
 
 
 def test_only_operators_with_a_weight_are_used():

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import pickle
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -83,12 +81,6 @@ def test_unknown_names_are_refused_with_the_known_ones():
         META.dup("f64")
     with pytest.raises(ValueError, match="unknown stack 'f33'"):
         WORDS.registers(x="f33")
-
-
-def test_names_are_listed_copied_and_pickled():
-    assert "add_ftz_f32" in dir(I) and "add_ftz_f32" in I and len(I) == 38 and list(R) == ["x", "y", "z", "u", "p", "byte"]
-    assert list(copy.deepcopy(I)) == list(pickle.loads(pickle.dumps(I))) == list(I)
-    assert repr(R.y) == "Word(0x0000000100000003)"
 
 
 @pytest.mark.parametrize("request_", ["w", I.add_u32, stack_ptx.Word(99 << 32 | 3)])
@@ -180,13 +172,6 @@ def test_a_batch_gives_the_stubs_of_its_programs(seed, mode):
     assert stubs == compiler.compile_batch([[stack_ptx.Word(w) for w in row] for row in rows.tolist()])
 
 
-def test_many_threads_share_a_compiler():
-    compiler = stack_ptx.Compiler(R, list(R))
-    batches = [random_programs(seed, 200) for seed in range(8)]
-    with ThreadPoolExecutor(4) as pool:
-        assert list(pool.map(compiler.compile_batch, batches)) == [compiler.compile_batch(batch) for batch in batches]
-
-
 def test_empty_batches_and_programs():
     compiler = stack_ptx.Compiler(R, ["z"])
     assert compiler.compile_batch([]) == []
@@ -266,23 +251,3 @@ def test_sets_load_by_name_and_mistakes_are_named(tmp_path):
         stack_ptx.load(tmp_path / "none.json")
     with pytest.raises(UserError, match=r"^description: key 'instructions\.0\.args': unknown type 'C9', one of: C, C2$"):
         stack_ptx.load({**DESCRIPTION, "instructions": [{"ptx": "turn.f64", "args": ["C9"], "rets": ["C"]}]})
-
-
-OF_ONE_STACK = {
-    "stack_types": [{"name": "N", "literal_prefix": "f32", "constant_type": "f32"}],
-    "arg_types": [{"name": "N", "stack_type": "N"}],
-    "instructions": [{"ptx": "mul.f32", "args": ["N", "N"], "rets": ["N"]}],
-}
-
-
-def test_objects_survive_a_process_pool():
-    words = stack_ptx.Words(OF_ONE_STACK)
-    registers = words.registers(x="N", z="N")
-    limits = stack_ptx.Limits(stack_size=2)
-    square = [words.meta.dup("n"), words.instructions.mul_f32]
-    compiler = stack_ptx.Compiler(registers, ["z"], routines=[square], limits=limits, mode="strict")
-    arrived = pickle.loads(pickle.dumps(compiler))
-    stub = arrived.compile([arrived.registers.x, arrived.words.routine(0)])
-    assert stub == "{\n.reg .f32 %_s0_<1>;\nmul.f32 %_s0_0, %x, %x;\nmov.f32 %z, %_s0_0;\n}"
-    assert (arrived.mode, arrived.value_numbering, arrived.language.limits) == ("strict", False, limits)
-    assert arrived.words.instruction_set == words.instruction_set

@@ -62,14 +62,6 @@ def test_parts_make_up_the_content_and_a_part_that_fails_keeps_the_old_file_alon
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_a_rename_that_fails_leaves_nothing_behind(tmp_path):
-    path = tmp_path / "folder"
-    path.mkdir()
-    with pytest.raises(IsADirectoryError):
-        write_atomically(path, b"content")
-    assert list(tmp_path.iterdir()) == [path]
-
-
 def test_a_durable_file_is_on_disk_before_its_name_is(tmp_path, monkeypatch):
     path = tmp_path / "file"
     steps = []

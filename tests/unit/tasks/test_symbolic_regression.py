@@ -111,17 +111,13 @@ ROWS = "".join(f"{i},{i % 3}\n" for i in range(12))
     [
         ("", ": the file is empty"),
         ("a,y\n1,2\n3,4\n", ": 2 rows of data, needs at least 10"),
-        ("a,b\n" + ROWS, ":1: no column 'y' (task_options.target); the columns are: a, b"),
         ("a;y\n1;2\n", ":1: no column 'y' (task_options.target); the columns are: a;y; columns must be separated by commas"),
         ("y\n" + "1\n2\n" * 6, ": no column but the target 'y' is left; at least one must be an input"),
         ("a,y\n,3\n" + ROWS, ":2: column 'a': the value is missing; fill it in or delete the row, or leave the column out"),
         ("a,y\n" + ROWS + "7,NaN\n", ":14: column 'y': the value is missing; fill it in or delete the row"),
-        ("a,y\n" + ROWS + "\n7,1\n", ":14: column 'a': the value is missing; fill it in or delete the row"),
         ("a,y\n" + ROWS + ",\n7,1\n", ":14: column 'a': the value is missing; fill it in or delete the row"),
         ("a,y\n1,2\nlow,3\n" + ROWS, ":3: column 'a': 'low' is not a number; write it as one, or leave the column out with"),
         ("a,y\n" + ROWS + "inf,1\n", ":14: column 'a': inf is beyond 1e150; correct it or delete the row, or leave"),
-        ("a,y\n" + ROWS + "1e151,1\n", ":14: column 'a': 1e151 is beyond 1e150"),
-        ("a,y\n" + ROWS + "1\n", ":14: column 'y': the value is missing; fill it in or delete the row"),
         ("a,y\n1,2\n1,2,3\n", ": not a table of comma-separated values in UTF-8: Expected 2 fields in line 3, saw 3"),
         ("a,y\n" + "5,1\n5,2\n" * 6, ": column 'a' is 5 in every row, so it cannot explain anything; leave it out with"),
         ("a,y\n" + "1,7\n2,7\n" * 6, ": column 'y' is 7 in every row, so there is nothing to find"),
@@ -165,7 +161,6 @@ def test_ranges_that_make_no_sense_are_one_line(tmp_path, ranges, message):
         ({"data": "t.csv", "target": "y", "drop": "a"}, "task_options.drop: must be a list of columns, such as [id, date]"),
         ({"data": "t.csv", "target": "y", "test_share": 0.6}, "task_options.test_share: must be between 0 and 0.5, got 0.6"),
         ({"split_seed": True}, "task_options.split_seed: must be an integer from 0 on, got True"),
-        ({"split_seed": -1}, "task_options.split_seed: must be an integer from 0 on, got -1"),
         ({"max_spread": float("inf")}, "task_options.max_spread: must be a number from 0 on, got inf"),
     ],
 )
@@ -246,11 +241,6 @@ def test_a_report_tells_where_in_the_box_a_formula_is_undefined():
     assert facts["undefined"][0] == pytest.approx(0.3 / 6, abs=0.03) and facts["undefined"][1] == 0.0
 
 
-def test_half_of_the_points_of_a_report_have_round_numbers():
-    _, facts = evaluate(task_of(dataset="Keijzer-12"), "%x %y mul_ftz_f32 %y div_approx_ftz_f32")
-    assert facts["undefined"][0] == pytest.approx(11 / 72, abs=0.01)  # y / (x y)
-
-
 def test_check_points_lie_between_rows_unless_a_range_is_given(tmp_path):
     data = write(tmp_path / "t.csv", "a,b,y\n" + "".join(f"{i},{i * i},{i * i * i}\n" for i in range(1, 31)))
     points = task_of(data=data, target="y", test_share=0.0).check_points()
@@ -259,11 +249,6 @@ def test_check_points_lie_between_rows_unless_a_range_is_given(tmp_path):
     assert (np.abs(b - a * a) <= 4.0).all()  # chords between near rows of a parabola: the corners of the box stay empty
     given = task_of(data=data, target="y", ranges={"a": [-100, 300.0]}).check_points()
     assert (given["a"].min(), given["a"].max()) == (-100, 300)
-
-
-def test_the_check_points_of_a_set_reach_to_the_ends_of_the_range_of_its_test_points():
-    points = task_of(dataset="Vladislavleva-4").check_points()
-    assert points["x1"].min() < -0.2 and points["x1"].max() > 6.3
 
 
 # Laws that a guard which looks at the corners of the box refuses: Coulomb's, and a population along its trajectory.
@@ -282,7 +267,7 @@ LAWS = {
 
 
 @pytest.mark.parametrize("name", LAWS)
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(2))
 def test_laws_are_accepted(name, seed, tmp_path):
     draw, law, text = LAWS[name]
     columns = draw(np.random.default_rng(seed))
@@ -291,12 +276,3 @@ def test_laws_are_accepted(name, seed, tmp_path):
     data = write(tmp_path / "law.csv", "\n".join([header, *(",".join(f"{v:.9g}" for v in row) for row in rows)]) + "\n")
     found, _ = evaluate(task_of(data=data, target="y", test_share=0.0), text)
     assert found.status.tolist() == [Status.OK] and found.objective[0] > 10
-
-
-def test_a_prediction_that_is_not_finite_makes_the_test_error_infinite():
-    task = task_of(dataset="Koza-1")
-    [values] = task.report_points().values()
-    outputs = np.stack([values, np.where(np.arange(len(values)) == 500, np.nan, values)])
-    facts = task.report({"f": outputs})
-    assert np.isinf(facts["test_nmse"]).tolist() == [False, True]
-    assert facts["undefined"].tolist() == [0.0, 0.0]

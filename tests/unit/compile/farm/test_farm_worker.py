@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
 from compile_cases import BAD, break_down, die, hang, programs, reject
 
@@ -13,7 +11,7 @@ from evo.compile.farm.protocol import Answer, Beat, Bye, Cancel, Hello, Refused,
 from evo.compile.request import CompileRequest, compile_request, pack_programs
 from evo.errors import UserError
 
-from .conftest import LIMIT_S, wait_until
+from .conftest import LIMIT_S
 
 
 @pytest.fixture
@@ -52,21 +50,6 @@ def test_a_failure_is_told_with_its_log(played_run, start_worker, bad_request, m
     played_run.sends(1, bad_request)
     answer = played_run.hears(Answer)
     assert (answer.outcome, answer.content) == (outcome, log)
-
-
-def test_a_worker_that_has_ended_can_be_stopped_again(played_run, start_worker):
-    """As by a second Ctrl-C. Its descriptor is another file's by now."""
-    running = start_worker(played_run.address)
-    played_run.takes()
-    running.end()
-    reader, writer = os.pipe2(os.O_NONBLOCK)
-    try:
-        running.worker.stop()
-        with pytest.raises(BlockingIOError):
-            os.read(reader, 1)
-    finally:
-        os.close(reader)
-        os.close(writer)
 
 
 def test_work_that_is_cancelled_is_ended_and_told(played_run, start_worker, bad_request, request_of, monkeypatch):
@@ -160,18 +143,6 @@ def test_a_run_that_errs_is_left_with_a_line(played_run, start_worker, request_o
     assert played_run.hears(Bye)
 
 
-def test_shared_parts_beyond_those_that_are_remembered_are_forgotten_in_order(played_run, start_worker, request_of):
-    running = start_worker(played_run.address)
-    played_run.takes()
-    requests = [request_of(sites_per_kernel=3 + i) for i in range(protocol.MAX_SHARED + 1)]
-    for request in requests:
-        played_run.say(protocol.shared_of(request))
-    played_run.sends(1, requests[1], with_shared=False)
-    assert played_run.hears(Answer).outcome == "compiled"
-    played_run.sends(2, requests[0], with_shared=False)
-    assert "shared parts" in str(running.error())
-
-
 def test_an_unexpected_error_of_a_worker_is_told_to_the_run(played_run, start_worker, bad_request, monkeypatch):
     monkeypatch.setattr(farm_worker, "compile_request", break_down)
     running = start_worker(played_run.address)
@@ -179,18 +150,6 @@ def test_an_unexpected_error_of_a_worker_is_told_to_the_run(played_run, start_wo
     played_run.sends(1, bad_request)
     assert played_run.hears(Bye).reason == "ZeroDivisionError: a defect of ours"
     assert isinstance(running.error(), ZeroDivisionError)
-
-
-def test_a_worker_with_the_key_of_another_run_says_so_and_goes_on_trying(tmp_path, open_farm, start_worker):
-    run, _ = make_keys(tmp_path / "keys", "worker")
-    _, stranger = make_keys(tmp_path / "other", "worker")
-    running = start_worker(open_farm(keys=run).address, stranger)
-    wait_until(lambda: running.lines)
-    num_statuses = len(running.statuses)
-    wait_until(lambda: len(running.statuses) > num_statuses + 1)
-    assert not running.statuses[-1].run
-    (line,) = running.lines
-    assert "this worker's run.public is not the run's key" in line
 
 
 @pytest.mark.parametrize(
@@ -238,8 +197,3 @@ def test_a_server_file_of_something_else_is_refused(tmp_path, start_worker, cont
     file.write_text(content)
     with pytest.raises(UserError, match=message):
         start_worker(file)
-
-
-def test_more_processes_than_a_run_gives_work_are_refused(start_worker):
-    with pytest.raises(UserError, match="--workers: at most 4096, got 4097"):
-        start_worker("tcp://127.0.0.1:1", num_workers=4097)

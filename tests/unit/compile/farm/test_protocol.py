@@ -84,10 +84,6 @@ def test_a_message_beyond_the_bound_is_refused():
         decode(frames, FROM_RUN)
 
 
-def test_the_largest_number_of_a_lease_is_accepted():
-    assert decode([header("answer", 2**63 - 1, "compiled", 0.0, 0.0, bytes(32)), b""], FROM_WORKER).lease == 2**63 - 1
-
-
 @pytest.mark.parametrize(("side", "message"), ALL, ids=lambda value: getattr(value, "KIND", value))
 def test_a_side_refuses_what_only_the_other_may_send(side, message):
     (other,) = set(ACCEPTED) - {side}
@@ -208,15 +204,6 @@ def test_a_difference_in_versions_is_named_with_both():
             f"the worker has {name} 0, the run {ours[name]}; install the same evo on both"
         )
     assert "the worker has extra 1, the run none" in protocol.first_difference({**ours, "extra": "1"}, ours)
-
-
-def test_a_request_is_the_same_on_the_other_side(request_of):
-    request = request_of(5)
-    shared = protocol.shared_of(request)
-    sent = Request(3, shared.digest, request.words, request.lengths, request.hashes)
-    arrived = decode(encode(shared), FROM_RUN)
-    assert arrived.digest == shared.digest
-    assert decode(encode(sent), FROM_RUN).of(arrived) == request
 
 
 def test_every_shared_part_changes_the_digest():

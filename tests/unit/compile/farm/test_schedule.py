@@ -104,17 +104,6 @@ def test_no_worker_is_to_blame_for_a_time_in_which_the_run_stood_still(schedule)
     assert pass_time(schedule, 3602.0, 3602.5, heard="a") == ["b"]
 
 
-def test_a_clock_that_goes_back_or_stands_is_no_time(schedule):
-    schedule.join("a", "host a", 1, 100.0)
-    submit(schedule, "x")
-    list(schedule.assign(100.0))
-    for now_s in (50.0, 0.0, 99.0, 100.0):
-        schedule.heard("a", now_s)
-        assert schedule.tick(now_s) == []
-    assert pass_time(schedule, 100.0, 100.0 + LEASE_S) == []
-    assert pass_time(schedule, 100.0 + LEASE_S, 101.0 + LEASE_S)[:1] == ["a"]
-
-
 def test_a_request_that_was_the_end_of_many_workers_is_handed_back(schedule):
     (job,) = submit(schedule, "x")
     for number in range(MAX_LOSSES):

@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
-from concurrent.futures import CancelledError, wait
+from concurrent.futures import CancelledError
 from dataclasses import replace
-from types import SimpleNamespace
 
 import pytest
 import zmq
-from compile_cases import BAD, hang, programs, reject
+from compile_cases import BAD, programs, reject
 
 from evo.compile.farm import protocol, router, schedule, server
 from evo.compile.farm.keys import WorkerKeys, make_keys
@@ -22,19 +21,6 @@ from evo.compile.request import Compiled, CompileFailure, compile_request, pack_
 from evo.errors import FailureKind
 
 from .conftest import LIMIT_S, Peer
-
-BEAT_S = 0.3  # for workers that are to be lost
-
-
-def test_a_request_is_fulfilled_by_a_worker_that_connects(open_farm, peer_of, request_of):
-    farm, request = open_farm(), request_of()
-    future = farm.submit(compile_request, request)
-    peer = peer_of(farm)
-    assert peer.hello() == Welcome(30.0, 60.0)
-    peer.say(peer.answer_to(peer.request()))
-    compiled = future.result(LIMIT_S)
-    assert compiled.cubin == compile_request(request).cubin
-    assert (compiled.compiler_s, compiled.emission_s) == (0.5, 0.25)
 
 
 def test_shared_parts_are_sent_once_a_worker_and_again_when_it_has_forgotten_them(open_farm, peer_of, request_of, monkeypatch):
@@ -218,42 +204,6 @@ def test_the_requests_of_a_silent_worker_go_to_another_and_its_late_answer_is_dr
     assert future.result(LIMIT_S).cubin == late.content
 
 
-def test_a_worker_without_a_connection_is_sent_nothing_more(open_farm, peer_of, request_of):
-    farm = open_farm()
-    gone, other = peer_of(farm), peer_of(farm)
-    gone.hello(slots=9, name="gone")
-    gone.close()
-    other.hello(name="other")
-    future = farm.submit(compile_request, request_of())
-    other.say(other.answer_to(other.request()))
-    assert isinstance(future.result(LIMIT_S), Compiled)
-    assert farm.num_workers == 1
-
-
-def test_a_worker_that_breaks_says_why(open_farm, peer_of, caplog):
-    farm = open_farm()
-    peer = peer_of(farm)
-    peer.hello(name="poor")
-    peer.say(Bye("MemoryError: \x1b[31m\n"))
-    peer.hello()  # one worker's messages are read in order
-    assert [record.message for record in caplog.records] == ["farm: the worker at poor failed: MemoryError: ?[31m?"]
-
-
-def test_a_worker_that_says_hello_again_has_lost_its_requests_and_gets_them_again(open_farm, peer_of, request_of):
-    farm = open_farm()
-    peer = peer_of(farm)
-    peer.hello()
-    future = farm.submit(compile_request, request_of())
-    old = peer.request()
-    peer.hello()
-    peer.hears(Shared)
-    new = peer.request()
-    assert new.lease != old.lease
-    peer.say(peer.answer_to(old))
-    peer.say(peer.answer_to(new))
-    assert isinstance(future.result(LIMIT_S), Compiled)
-
-
 def test_a_request_is_cancelled_in_line_and_in_a_workers_hands(open_farm, peer_of, request_of):
     farm = open_farm()
     peer = peer_of(farm)
@@ -300,21 +250,6 @@ def test_local_processes_and_workers_share_the_work(open_farm, peer_of, request_
         peer.say(peer.answer_to(request))
     assert [future.result(LIMIT_S).cubin for future in futures] == [compile_request(request_of(1, i)).cubin for i in range(5)]
     assert farm.submit(divmod, 7, 3).result(LIMIT_S) == (2, 1)
-
-
-def test_a_run_that_stood_still_for_an_hour_loses_no_worker(open_farm, peer_of, request_of, monkeypatch):
-    jump_s = [0.0]
-    monkeypatch.setattr(server, "time", SimpleNamespace(monotonic=lambda: time.monotonic() + jump_s[0]))
-    farm = open_farm(heartbeat_s=30.0)
-    peer = peer_of(farm)
-    peer.hello()
-    future = farm.submit(compile_request, request_of())
-    request = peer.request()
-    jump_s[0] = 3600.0
-    peer.say(Beat())
-    peer.hears(Beat)  # not Who
-    peer.say(peer.answer_to(request))
-    assert isinstance(future.result(LIMIT_S), Compiled)
 
 
 def test_a_worker_that_reads_nothing_holds_up_nobody(open_farm, peer_of, request_of):
@@ -401,21 +336,6 @@ def test_a_program_that_fails_only_elsewhere_has_not_failed(
         assert future.result(LIMIT_S) == CompileFailure(FailureKind.REJECTED, "no memory")
     else:
         assert str(future.exception(LIMIT_S)) == "2 workers were lost while they compiled it"
-
-
-def test_a_verdict_of_this_machine_can_be_cancelled(open_farm, peer_of, language, request_of, monkeypatch):
-    monkeypatch.setattr(server, "compile_request", hang)
-    batch = programs(language, [BAD])
-    words, lengths, hashes = pack_programs(batch.words, batch.hashes)
-    farm = open_farm(time_limit_s=600.0)
-    future = farm.submit(hang, replace(request_of(), words=words, lengths=lengths, hashes=hashes))
-    peer = peer_of(farm)
-    peer.hello()
-    peer.say(peer.answer_to(peer.request(), "timed out", b""))
-    peer.say(Beat())
-    peer.hears(Beat)
-    assert future.cancel()
-    assert wait([future], LIMIT_S).done == {future}  # and the farm closes, though the process would hang
 
 
 def test_a_farm_that_closes_without_waiting_fulfils_what_it_has_and_takes_no_more(open_farm, request_of):

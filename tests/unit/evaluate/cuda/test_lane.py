@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -153,14 +152,6 @@ def taken(rows: list[int]):
     return lambda module, host: rows.append(int(module.rows[0][0]))
 
 
-def test_every_pack_is_taken_once_and_unloaded(device, lane):
-    rows: list[int] = []
-    times = lane.run((pack(device, row) for row in range(20)), taken(rows))
-    assert sorted(rows) == list(range(20))
-    assert times.kernels == 20.0
-    assert device.loaded.total() == 0
-
-
 def test_few_modules_are_loaded_at_a_time(device, lane, monkeypatch):
     monkeypatch.setattr(cuda_lane, "MAX_ENDED_MODULES", 5)
     lane.run((pack(device, row) for row in range(50)), taken([]))
@@ -237,31 +228,6 @@ def test_a_lane_is_usable_after_a_score_that_raised(device, lane):
     lane.close()
     assert sorted(rows) == list(range(5))
     assert device.loaded.total() == 0
-
-
-def test_results_beyond_page_locked_memory_come_back_in_parts(device, monkeypatch):
-    monkeypatch.setattr(cuda_lane, "MAX_PINNED_BYTES", cuda_lane.NUM_IN_FLIGHT * 8 * 3)
-    copies = []
-    copy_to_host = device.copy_to_host
-
-    def copy(host, address, stream) -> None:
-        copy_to_host(host, address, stream)
-        if host.nbytes > 4:
-            copies.append((address - 1, host.nbytes))
-
-    monkeypatch.setattr(device, "copy_to_host", copy)
-    lane = Lane(device, Plan(), 8, LIMIT_S, 4)
-    assert lane.capacity == 8
-    module = pack(device, 0)
-    rows = [np.array([row]) for row in range(8)]
-    taken_rows = []
-    lane.run(
-        [replace(module, rows=rows, num_instructions=np.arange(8, dtype=np.int32))],
-        lambda part, host: taken_rows.append(([int(row[0]) for row in part.rows], part.num_instructions.tolist(), len(host))),
-    )
-    expected = [[0, 1, 2], [3, 4, 5], [6, 7]]
-    assert taken_rows == [(part, part, 8 * len(part)) for part in expected]
-    assert copies == [(0, 24), (24, 24), (48, 16)]
 
 
 def test_packs_have_streams_of_their_own(device, lane, monkeypatch):

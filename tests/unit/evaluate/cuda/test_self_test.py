@@ -56,15 +56,6 @@ def test_a_failure_is_remembered_with_its_reason(child):
     assert child.count == 1
 
 
-def test_testing_again_replaces_what_is_remembered(child):
-    child("echo failed: once")
-    assert run_self_test(INFO) == Outcome("once")
-    child("echo passed")
-    assert run_self_test(INFO) == Outcome(None)
-    assert why_untrusted(INFO) is None
-    assert child.count == 2
-
-
 def test_another_device_driver_or_version_of_evo_is_tested_anew(child, monkeypatch):
     assert why_untrusted(INFO) is None
     assert why_untrusted(replace(INFO, ordinal=0)) is None  # the same device in another place
@@ -79,11 +70,6 @@ def test_another_device_driver_or_version_of_evo_is_tested_anew(child, monkeypat
     assert child.count == 4
 
 
-def test_names_that_make_the_same_file_name_are_told_apart(child):
-    assert why_untrusted(replace(INFO, name="GPU/A")) is None
-    assert remembered(replace(INFO, name="GPU A")) is None
-
-
 @pytest.mark.parametrize("content", ["", "[]", "{}", "null", '{"problem": null}', "\xff"])
 def test_a_damaged_record_counts_as_none(child, tmp_path, content):
     assert why_untrusted(INFO) is None
@@ -92,12 +78,6 @@ def test_a_damaged_record_counts_as_none(child, tmp_path, content):
     assert remembered(INFO) is None
     assert why_untrusted(INFO) is None
     assert remembered(INFO) == Outcome(None)
-    assert child.count == 2
-
-
-def test_a_cache_folder_that_cannot_be_written_only_means_testing_again(child, tmp_path):
-    (tmp_path / "cache").write_text("a file, not a folder")
-    assert (why_untrusted(INFO), why_untrusted(INFO)) == (None, None)
     assert child.count == 2
 
 

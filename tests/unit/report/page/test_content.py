@@ -144,13 +144,6 @@ def test_curves_lie_along_the_input_that_varies_and_are_scaled(new_run, make_tas
         assert levels(text) / 65534 == pytest.approx((np.array(values) - low) / (high - low), abs=1e-4)
 
 
-def test_curves_without_a_scaling_are_the_outputs(new_run, make_task):
-    task = str(make_task(CURVE.replace("def scaling", "def no_scaling")))
-    found = run_content(new_run([("%x", 1.0, (0.1, 0.1)), ("100.0", 0.5, (0.9, 0.1))], {"task": task}))["fits"]
-    assert levels(found["curves"][0]) / 65534 == pytest.approx((np.array([0, 2, 4]) + 1.5) / 13.0, abs=1e-4)
-    assert (levels(found["curves"][1]) == 65534).all()
-
-
 def test_curves_leave_out_what_is_not_finite_and_stay_within_their_picture(new_run, make_task):
     run = new_run([("%x 4.0 sub_ftz_f32 rcp_approx_ftz_f32", 1.0, (0.1, 0.1))], {"task": str(make_task(CURVE))})
     curve = levels(run_content(run)["fits"]["curves"][0])  # 1 / (4 - x) at 0, 2 and 4, scaled to 0, 5 and 10

@@ -12,7 +12,7 @@ from PIL import Image
 from evo.cli import main
 from evo.config import load_config
 from evo.errors import UserError
-from evo.report.plot.film import FORMATS, check_output, write_film, write_still
+from evo.report.plot.film import FORMATS, check_output, write_film
 from evo.report.plot.frames import Frames, parse_size
 from evo.report.show import read_program
 from evo.run.loaded_task import load_problem
@@ -66,12 +66,6 @@ def test_time_runs_from_0_to_just_below_1():
     assert [*Frames.loop(types.SimpleNamespace(draw=lambda t: t), 5)] == [0.0, 0.2, 0.4, 0.6, 0.8]
 
 
-def test_a_still_has_every_pixel(tmp_path):
-    write_still(tmp_path / "still.png", quarters(0.0))
-    with Image.open(tmp_path / "still.png") as image:
-        np.testing.assert_array_equal(np.asarray(image), quarters(0.0))
-
-
 @pytest.mark.parametrize(("width", "height"), [(300, 300), (333, 150), (150, 333)])
 def test_tiles_make_the_picture_that_is_drawn_whole(glass, width, height):
     problem, words = glass
@@ -83,20 +77,6 @@ def test_tiles_make_the_picture_that_is_drawn_whole(glass, width, height):
     middle = frame[:, before : before + side] if width > height else frame[before : before + side]
     np.testing.assert_array_equal(middle, whole)
     assert len(np.unique(frame.reshape(-1, 3), axis=0)) > 1000, "the picture goes on beside its square"
-
-
-def test_what_lies_beside_the_square_is_the_same_picture_further_out(glass):
-    problem, words = glass
-    with Frames(problem, words, 320, 160) as frames:
-        wide = frames.draw(0.0)
-    # Twice as wide a square of points, at the same distance from each other.
-    options = {"low": -2.25, "high": 3.75}
-    outer = load_problem(problem.config.model_copy(update={"task_options": options})).here()
-    [whole] = outer.draw(words[None], 320, 0.0)
-    outer.close()
-    difference = abs(wide.astype(int) - whole[80:240])
-    assert np.median(difference) == 0
-    assert difference.mean() < 0.5  # points differ in their last bits
 
 
 def test_a_task_without_windows_is_drawn_in_squares(glass):
@@ -140,21 +120,6 @@ def test_a_wrong_output_is_refused_before_anything_is_drawn(tmp_path, monkeypatc
     with pytest.raises(UserError, match=r"films need PyAV: pip install 'evo-ptx\[film\]'"):
         check_output(tmp_path / "film.mp4", 64, 64, 60)
     check_output(tmp_path / "still.png", 65, 64, 60)
-
-
-def test_a_film_that_fails_leaves_the_file_before(tmp_path):
-    path = tmp_path / "film.mp4"
-    path.write_text("before")
-
-    def fails(t: float) -> np.ndarray:
-        if t > 0.5:
-            raise UserError("the task fails")
-        return quarters(t)
-
-    with pytest.raises(UserError, match="the task fails"):
-        write(path, fails)
-    assert path.read_text() == "before"
-    assert [file.name for file in tmp_path.iterdir()] == ["film.mp4"]
 
 
 def test_the_command_draws_the_elite_of_a_cell(new_run, tmp_path, monkeypatch):

@@ -8,7 +8,7 @@ from PIL import Image
 from evo.errors import UserError
 from evo.report.plot import pictures
 from evo.report.plot.palette import Palette
-from evo.report.plot.pictures import BEST_SIZE, GALLERY_TILE_SIZE, GAP, NUM_FRAMES, THUMBNAIL_SIZE, TILE_SIZE
+from evo.report.plot.pictures import BEST_SIZE, GALLERY_TILE_SIZE, GAP, THUMBNAIL_SIZE, TILE_SIZE
 from evo.report.plots import draw_plots, why_not_drawn
 
 from .conftest import BLUE, COLORS, GREEN, RED
@@ -67,47 +67,6 @@ def test_the_contact_sheet_has_each_elites_picture_in_its_cell(new_run):
         assert len(found) > 0.8 * (right - left) / 6 * (bottom - top) / 5, "it fills its cell"
 
 
-SPACE = """
-from pathlib import Path
-
-import numpy as np
-import evo
-from evo.task_folder import load_task
-
-Plane = type(load_task(Path({plane!r}), {{}}))
-
-class Space(Plane):
-    measures = {{"mean": (-1.0, 1.0), "deviation": (0.0, 2.0), "third": (0.0, 1.0)}}
-
-    def score(self, outputs, programs):
-        scores = super().score(outputs, programs)
-        return evo.Scores(scores.objective, np.concatenate([scores.measures, 0.0 * scores.measures[:, :1]], axis=1))
-"""
-
-
-def space(repository, tmp_path):
-    """Changes to the config: the plane task with a third measure."""
-    folder = tmp_path / "space"
-    folder.mkdir()
-    (folder / "task.py").write_text(SPACE.format(plane=str(repository / "tests/data/plane")))
-    return {"task": str(folder), "search": {"archive": {"dims": [6, 5, 3]}}}
-
-
-def test_a_grid_of_three_measures_shows_at_each_place_an_elite_unlike_its_neighbours(new_run, repository, tmp_path, drawn):
-    def at(i, j, k):
-        return *measures_at(i, j), (k + 0.5) / 3
-
-    elites = [(RED, 0.9, at(1, 1, 0)), (RED, 0.5, at(2, 1, 2)), (GREEN, 0.45, at(2, 1, 0)), (BLUE, 0.1, at(5, 4, 1))]
-    pixels = pixels_of(pictures.contact_sheet(new_run(elites, space(repository, tmp_path))))
-    assert "4 elites" in drawn[0].axes[0].get_title(loc="left") and "3 of them shown" in drawn[0].axes[0].get_title(loc="left")
-    assert (drawn[0].axes[0].get_xlabel(), drawn[0].axes[0].get_ylabel()) == ("mean", "deviation")
-    corners = {text: where(pixels, COLORS[text]).min(axis=0) for text in (RED, GREEN, BLUE)}
-    step = THUMBNAIL_SIZE + GAP
-    assert [len(where(pixels, COLORS[text])) for text in (RED, GREEN, BLUE)] == [THUMBNAIL_SIZE**2] * 3
-    assert (corners[GREEN] - corners[RED]).tolist() == [0, step]
-    assert (corners[BLUE] - corners[RED]).tolist() == [-3 * step, 4 * step]
-
-
 def test_without_a_grid_pictures_are_in_cell_order(new_run):
     centroids = {"archive": {"type": "CVTArchive", "dims": None, "centroids": 4}}
     run = new_run([], {"search": centroids})
@@ -147,31 +106,6 @@ def test_a_large_grid_has_a_sheet_of_bounded_size_that_says_what_it_leaves_out(n
         assert ((bottom - found[:, 0] - GAP) // 27 == j).all()
 
 
-def test_a_sheet_without_a_grid_says_what_it_leaves_out(new_run, monkeypatch):
-    monkeypatch.setattr(pictures, "MAX_SHEET_SIDE", 2 + 14)  # room for one picture
-    centroids = {"archive": {"type": "CVTArchive", "dims": None, "centroids": 4}}
-    places = new_run([], {"search": centroids}).search.archive.centroids
-    elites = [(RED, 0.1, tuple(places[0])), (GREEN, 0.9, tuple(places[1]))]
-    pixels = pixels_of(pictures.contact_sheet(new_run(elites, {"search": centroids})))
-    assert not len(where(pixels, COLORS[RED]))
-    assert len(where(pixels, COLORS[GREEN])) == 12 * 12
-    assert len(where(pixels, (0, 0, 0))) > 50, "a title"
-
-
-@pytest.mark.parametrize("dims", [[40, 6], [1, 30]])
-def test_labels_of_a_narrow_sheet_are_whole(new_run, drawn, dims):
-    pixels = pixels_of(pictures.contact_sheet(new_run([(RED, 0.5, (0.0, 1.0))], {"search": {"archive": {"dims": dims}}})))
-    assert len(where(pixels, COLORS[RED])) == THUMBNAIL_SIZE**2, "no pixel is scaled"
-    axes, page = drawn[0].axes[0], drawn[0].bbox
-    tick_boxes = [[text.get_window_extent() for text in axis.get_ticklabels()] for axis in (axes.xaxis, axes.yaxis)]
-    texts = [axes._left_title, axes.xaxis.label, axes.yaxis.label]
-    for box in [*tick_boxes[0], *tick_boxes[1], *(text.get_window_extent() for text in texts)]:
-        assert page.x0 <= box.x0 and box.x1 <= page.x1 and page.y0 <= box.y0 and box.y1 <= page.y1
-    for boxes in tick_boxes:
-        assert len(boxes) >= 2
-        assert not any(one.overlaps(other) for i, one in enumerate(boxes) for other in boxes[:i])
-
-
 def test_the_best_elite_is_drawn_large(new_run):
     run = new_run([(RED, 0.1, measures_at(0, 0)), (BLUE, 0.9, measures_at(1, 1)), (GREEN, 0.5, measures_at(2, 2))])
     pixels = pixels_of(pictures.best(run))
@@ -201,12 +135,6 @@ def test_the_animation_shows_elites_over_time(new_run):
         assert abs(tile(frame, 0, 1, TILE_SIZE) - COLORS[GREEN]).max() < 16
 
 
-def test_an_animation_has_all_its_frames(new_run):
-    rotating = "%x %t add_ftz_f32 0.1 %y %t mul_ftz_f32 sub_ftz_f32 add_ftz_f32 sin_approx_ftz_f32"
-    run = new_run([(rotating, 0.9, measures_at(0, 0))])
-    assert len(frames_of(pictures.animation(run))) == NUM_FRAMES
-
-
 def test_the_animation_shows_the_best_of_each_region_before_others():
     rng = np.random.default_rng(3)
     measures, objective = rng.uniform((-1, 0), (1, 2), (200, 2)), rng.random(200)
@@ -219,13 +147,6 @@ def test_the_animation_shows_the_best_of_each_region_before_others():
     for row in chosen:
         same = (((measures - (-1, 0)) / 2 * 3).astype(int) == ((measures[row] - (-1, 0)) / 2 * 3).astype(int)).all(axis=1)
         assert objective[row] == objective[same].max()
-
-
-def test_the_best_others_fill_up_if_few_regions_have_elites():
-    measures = np.full((12, 2), 0.1)
-    chosen = pictures._best_of_regions(measures, np.arange(12.0), np.array([(0.0, 1.0), (0.0, 1.0)]))
-    assert chosen.tolist() == [11, 10, 9, 8, 7, 6, 5, 4, 3]
-    assert pictures._best_of_regions(measures[:2, :1], np.arange(2.0), np.array([(0.0, 1.0)])).tolist() == [1, 0]
 
 
 def test_the_gallery_shows_the_first_random_programs_of_the_seed(new_run):
@@ -249,23 +170,6 @@ def test_gradients_of_an_animation_show_neither_noise_nor_flicker():
     errors = [image - frame for image, frame in zip(shown, frames, strict=True)]
     assert np.sqrt(np.mean(np.square(errors))) < 10, "with error diffusion and a palette of median cut it is 14"
     assert palette(frames[0]).tobytes() == palette(frames[0]).tobytes()
-
-
-def test_a_single_program_has_a_still_and_an_animation(new_run, tmp_path):
-    run = new_run([])
-    words = np.zeros(24, np.uint64)
-    paths = pictures.picture_program(run.search.problem, words, tmp_path / "by.hand")
-    assert [path.name for path in paths] == ["by.hand.png", "by.hand.gif"]
-    assert (pixels_of(paths[0]) == COLORS[BLUE]).all()
-
-
-def test_a_picture_does_not_depend_on_its_batch(new_run):
-    run = new_run([])
-    words = run.search.emitter.random_programs(20)
-    together = pictures.render(run.search.problem, words, 16, 0.25)
-    assert together.shape == (20, 16, 16, 3) and together.dtype == np.uint8
-    alone = np.concatenate([pictures.render(run.search.problem, words[i : i + 1], 16, 0.25) for i in range(20)])
-    np.testing.assert_array_equal(together, alone)
 
 
 @pytest.mark.parametrize(

@@ -28,12 +28,6 @@ def test_waves_are_strongest_in_the_filter_of_their_scale_and_orientation(scale,
     assert np.unravel_index(np.argmax(energies), energies.shape) == (scale, orientation)
 
 
-def test_waves_are_strongest_in_the_region_where_they_are():
-    rows, columns = np.mgrid[:SIZE, :SIZE] // (SIZE // 4)
-    [energies] = structure([waves(1 / 8, 0, (rows == 1) & (columns == 3))]).mean(axis=(1, 2))
-    assert np.unravel_index(np.argmax(energies), energies.shape) == (1, 3)
-
-
 def test_colours_are_the_means_of_luminance_and_opponent_colours_in_each_region():
     picture = np.zeros((1, 8, 8, 3), np.uint8)
     picture[0, :2, 2:4] = 255, 102, 51  # the second region
@@ -53,22 +47,10 @@ def test_brightness_is_no_structure_and_a_turned_picture_is_farther_than_a_shift
     assert np.linalg.norm(own - turned) > 5 * np.linalg.norm(own - shifted)
 
 
-def test_features_of_a_picture_do_not_depend_on_the_others(monkeypatch):
-    pictures = np.random.default_rng(1).integers(0, 256, (5, 32, 32, 3)).astype(np.uint8)
-    whole = features(pictures)
-    monkeypatch.setattr("evo.report.plot.variety._BATCH_PIXELS", 2 * 32**2)
-    np.testing.assert_array_equal(features(pictures), whole)
-    assert features(pictures[:0]).shape == (0, whole.shape[1])
-
-
 def shown(rows):
     """Rows that are shown, of (column, row, objective, look)."""
     places, objective, looks = np.array([row[:2] for row in rows]), np.array([row[2] for row in rows]), [[row[3]] for row in rows]
     return most_varied(places, objective, np.array(looks, float)).tolist()
-
-
-def test_a_place_alone_shows_its_best():
-    assert shown([(0, 0, 0.1, 3.0), (0, 0, 0.9, 1.0), (0, 0, 0.5, 9.0), (7, 0, 0.2, 0.0), (7, 0, 0.3, 1.0)]) == [1, 4]
 
 
 def test_neighbours_show_what_differs_if_it_is_nearly_as_good():
