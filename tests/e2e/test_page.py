@@ -14,25 +14,19 @@ import pytest
 from .conftest import num_rows, run_folders
 
 
-def test_page_writes_one_file_that_names_the_run(fork_evo, finished_run, tmp_path):
-    completed = fork_evo("page", finished_run, "--output", "deep/page.html")
-    assert (completed.returncode, completed.stdout, completed.stderr) == (0, "deep/page.html\n", "")
-    text = (tmp_path / "deep" / "page.html").read_text()
-    assert text.startswith("<!doctype html>") and finished_run.name in text
-    titles = re.findall(r'<svg [^>]*aria-label="([^"]*) by generation"', text)
-    assert titles == ["QD score", "coverage", "best objective", "duplicates among offspring"]
-    assert not [part for part in re.findall(r"<svg.*?</svg>", text, re.S) if " style=" in part]
-    assert [path.name for path in (tmp_path / "deep").iterdir()] == ["page.html"]
-
-
-def test_the_page_is_a_plot_and_the_same_each_time(fork_evo, finished_run, tmp_path):
+def test_page_writes_one_file_that_names_the_run_and_is_the_plot(fork_evo, finished_run, tmp_path):
     run = Path(shutil.copytree(finished_run, tmp_path / "run"))
     plot = run / "plots" / "page.html"
-    assert fork_evo("page", run).stdout == f"{plot}\n"
-    written = plot.read_bytes()
+    completed = fork_evo("page", run)
+    assert (completed.returncode, completed.stdout, completed.stderr) == (0, f"{plot}\n", "")
+    written = plot.read_text()
+    assert written.startswith("<!doctype html>") and f"{run.name} " in written
+    titles = re.findall(r'<svg [^>]*aria-label="([^"]*) by generation"', written)
+    assert titles == ["QD score", "coverage", "best objective", "duplicates among offspring"]
+    assert not [part for part in re.findall(r"<svg.*?</svg>", written, re.S) if " style=" in part]
     plot.unlink()
     assert fork_evo("plot", run, "--plot", "page").stdout == f"{plot}\n"
-    is_same = plot.read_bytes() == written  # compared here: the difference of two pages would fill the report
+    is_same = plot.read_text() == written  # compared here: the difference of two pages would fill the report
     assert is_same
 
 

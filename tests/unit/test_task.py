@@ -170,6 +170,14 @@ def test_what_init_sets_counts_instead_of_the_class_and_for_that_task_alone(make
     assert len(point_arrays(three, {f"x{i}": np.zeros(4) for i in range(3)}, "points()")[0]) == 3
 
 
+def test_what_init_sets_is_checked(make_task):
+    folder = make_task(BY_COUNT)
+    assert refusal(folder, {"count": 0}) == f"{folder}/task.py: Line.inputs must be a dict of name -> type, and not empty"
+    assert refusal(make_task(BY_COUNT + "        self.measures = {'size': (1.0, 0.0)}\n", "other")).endswith(
+        "Line.measures['size'] is (1.0, 0.0), must be (low, high) with low < high"
+    )
+
+
 def test_kernel_sums_without_score_sums_are_the_tasks_error(make_task):
     folder = make_task(GOOD + "    kernel_sums = 3\n")
     with pytest.raises(UserError) as error:

@@ -80,6 +80,27 @@ def test_a_lane_that_a_gpu_has_not_costs_nothing_that_could_be_told():
     assert measure_lane(Gpu(), "interpret", batch_of(100), num_threads=3) is None
 
 
+class Interpreter(Gpu):
+    """Interprets: each program takes 5 us of the clock, 2 us of them in kernels and 1 us on each of two threads that score."""
+
+    def __init__(self, clock):
+        super().__init__()
+        self.clock = clock
+
+    def evaluate(self, batch):
+        count = len(batch)
+        self.clock.s += 5e-6 * count
+        times_s = {"kernels": 2e-6 * count, "score_threads": 2e-6 * count, "load": 1e-7 * count}
+        return Evaluation(
+            np.zeros(count, np.uint8), np.zeros(count), np.zeros((count, 1)), times_s=times_s, lanes={"interpret": count}
+        )
+
+
+def test_what_is_left_of_the_time_without_compiling_is_the_hosts(clock):
+    costs = measure_lane(Interpreter(clock), "interpret", batch_of(100), num_threads=2)
+    assert costs.host_s == pytest.approx(2e-6) and costs.compile_s == 0.0
+
+
 LANE = LaneCosts(compile_s=1.2e-3, host_s=0.0, kernels_s=2e-6, score_s=1e-5, num_workers=16, num_threads=4)
 
 

@@ -142,6 +142,20 @@ def test_outputs_are_computed_at_the_given_points(evaluator):
         evaluator(task).outputs(rows(task, "%x"), {"x": X})
 
 
+@pytest.mark.parametrize("num_threads", [1, 2])
+def test_times_are_summed_over_threads(evaluator, monkeypatch, num_threads):
+    """Each thread's clock shows a second for running a chunk and ten for scoring it."""
+    clock = threading.local()
+
+    def perf_counter() -> float:
+        clock.looks = getattr(clock, "looks", -1) + 1
+        return 20.0 * (clock.looks // 3) + (0.0, 1.0, 11.0)[clock.looks % 3]
+
+    monkeypatch.setattr(chunks, "time", SimpleNamespace(perf_counter=perf_counter))
+    evaluation = evaluator(Mixed(), num_threads).evaluate(batch_of(rows(Mixed(), *["%x"] * (3 * CHUNK_SIZE + 1))))
+    assert evaluation.times_s == {"evaluate_threads": 4.0, "score_threads": 40.0}
+
+
 @pytest.mark.skipif(len(levels()) < 2, reason="this CPU has one SIMD level")
 @pytest.mark.parametrize("faster", levels()[-2:])
 def test_the_faster_of_the_two_widest_simd_levels_on_the_first_programs_is_kept(monkeypatch, faster):

@@ -160,6 +160,13 @@ def test_another_task_than_the_runs_is_refused(evaluator, worker, source):
     assert not list(worker.iterdir())
 
 
+def test_a_worker_keeps_the_evaluators_of_the_last_few_runs(evaluator, worker):
+    for number in range(dask_worker.MAX_HELD + 1):
+        dask_worker.describe(evaluator._setup, f"key{number}", "run")
+    assert list(dask_worker._held) == [f"key{number}" for number in range(1, dask_worker.MAX_HELD + 1)]
+    assert len(list(worker.iterdir())) == dask_worker.MAX_HELD
+
+
 def test_runs_with_one_config_share_an_evaluator_until_the_last_ends(evaluator, worker):
     other = ClusterEvaluator(evaluator._assignment, CPU, evaluator._task_digest)
     batch = words_of(evaluator, "%x\n%x %x add_ftz_f32")

@@ -168,6 +168,20 @@ def test_metrics_shorter_than_the_checkpoint_knew_are_cut_to_whole_lines(run_dir
         assert [each["generations"] for each in again.metrics()] == [*kept, 4]
 
 
+def test_metrics_written_after_a_loss_are_cut_by_generation_not_by_length(run_dir):
+    """The length that an older checkpoint knew is then too long."""
+    for generation in (1, 2, 3):
+        run_dir.append_metrics(row(generation))
+    num_bytes = (run_dir.path / "metrics.jsonl").stat().st_size
+    run_dir.close()
+    (run_dir.path / "metrics.jsonl").write_text("")
+    with RunDir(run_dir.path, writable=True) as again:
+        again.append_metrics(row(4))
+        again.append_metrics(row(5))
+        assert again.cut_metrics(num_bytes, 4) == 3
+        assert again.metrics() == [row(4)]
+
+
 @pytest.mark.parametrize(
     ("line", "reason"),
     [

@@ -49,6 +49,13 @@ def test_a_plan_has_a_run_for_each_seed_and_each_point_of_the_grid(small_config,
     assert not (tmp_path / "runs").exists()
 
 
+@pytest.mark.parametrize(("told", "threads"), [((), 1), (("evaluation.threads=3",), 3)])
+def test_a_run_has_one_thread_unless_told(small_config, told, threads):
+    (run,) = plan_sweep(small_config(), "1", [], told, None).runs
+    assert run.config.evaluation.threads == threads
+    assert run.config.evaluation.compile_workers == 1
+
+
 @pytest.mark.parametrize(
     ("grid", "message"),
     [

@@ -321,6 +321,24 @@ def test_points_are_one_a_pixel_and_t_is_the_same_for_all(task):
     np.testing.assert_array_equal(row, np.tile(np.arange(SIZE)[:, None], (1, SIZE)))
 
 
+def test_structure_finer_than_the_pixels_is_scored_as_noise(task):
+    def coherence(x, y):
+        f, g = 2 + np.sin(sampling * (1.04 * x + 0.97 * y)), np.ones_like(x)
+        rgb = module("coloring").Coloring().rgb(np.float32(f).reshape(1, -1), np.float32(g).reshape(1, -1))
+        return module("objective").PictureStatistics(SIZE)(rgb).coherence[0]
+
+    sampling = 2 * np.pi * SIZE / (HIGH - LOW)  # one period a pixel
+    points = task.points()
+    regular_x, regular_y = (LOW + (HIGH - LOW) * axis for axis in coordinates())
+    assert coherence(regular_x, regular_y) > 0.9  # a moire pattern
+    assert coherence(points["x"], points["y"]) < 0.4
+
+
+def test_animation_is_a_loop_that_begins_with_the_scored_time(task):
+    times = [task.picture_points(8, t)["t"] for t in (0.0, 0.25, 0.5, 0.75, 1.0)]
+    np.testing.assert_allclose(times, [1.0, 1.4, 1.0, 0.6, 1.0], atol=1e-6)
+
+
 def test_pictures_are_square_and_have_y_upwards():
     task = load_task(FOLDER, {"low": -1.0, "high": 1.0})
     size = 32

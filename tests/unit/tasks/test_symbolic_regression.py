@@ -276,3 +276,12 @@ def test_laws_are_accepted(name, seed, tmp_path):
     data = write(tmp_path / "law.csv", "\n".join([header, *(",".join(f"{v:.9g}" for v in row) for row in rows)]) + "\n")
     found, _ = evaluate(task_of(data=data, target="y", test_share=0.0), text)
     assert found.status.tolist() == [Status.OK] and found.objective[0] > 10
+
+
+def test_a_prediction_that_is_not_finite_makes_the_test_error_infinite():
+    task = task_of(dataset="Koza-1")
+    [values] = task.report_points().values()
+    outputs = np.stack([values, np.where(np.arange(len(values)) == 500, np.nan, values)])
+    facts = task.report({"f": outputs})
+    assert np.isinf(facts["test_nmse"]).tolist() == [False, True]
+    assert facts["undefined"].tolist() == [0.0, 0.0]
