@@ -24,6 +24,7 @@ from evo.errors import UserError, did_you_mean
 from evo.instructions import shipped_instruction_set
 from evo.language.expression import identifier
 from evo.language.formula import Scaling, units_text
+from evo.language.functions import FUNCTIONS
 from evo.language.graph import Graph, Node
 from evo.language.program import Language
 from evo.native.stack_ptx import NodeKind
@@ -37,11 +38,9 @@ _OTHERWISE: dict[str, tuple[str, ...]] = {
     "a / b": ("mul(a, rcp(b))",),
     "1 / a": ("div(1, a)",),
     "-a": ("sub(0, a)", "mul(a, -1)", "sub_u32(0, a)"),
-    "tan(a)": ("div(sin(a), cos(a))", "mul(sin(a), rcp(cos(a)))"),
-    "exp(a)": (f"exp2(mul(a, {1 / math.log(2)!r}))",),
-    "log(a)": (f"mul(log2(a), {math.log(2)!r})",),
     "abs(a)": ("max(a, neg(a))",),
     "fma(a, b, c)": ("add(mul(a, b), c)",),
+    **{form: function.forms for form, function in FUNCTIONS.items()},
 }
 _OPERATORS: dict[type[ast.AST], str] = {
     ast.Add: "a + b",
@@ -210,7 +209,7 @@ class _Reader:
                 return value
             return _number(-value.value) if isinstance(value, _Number) else self._apply("-a", [value], formula)
         if isinstance(formula, ast.BinOp) and isinstance(formula.op, ast.Pow):
-            return self._power(formula)
+            return self._power(self._value(formula.left), self._value(formula.right), formula)
         if isinstance(formula, ast.BinOp) and type(formula.op) in _OPERATORS:
             return self._binary(formula)
         if isinstance(formula, ast.Compare) and len(formula.ops) == 1 and type(formula.ops[0]) in _OPERATORS:
@@ -268,8 +267,7 @@ class _Reader:
         except ArithmeticError as error:
             raise _Wrong(f"'{_text(formula)}': {error}") from None
 
-    def _power(self, formula: ast.BinOp) -> _Operand:
-        base, exponent = self._value(formula.left), self._value(formula.right)
+    def _power(self, base: _Operand, exponent: _Operand, formula: ast.expr) -> _Operand:
         if isinstance(exponent, _Number):
             number = exponent.value
             if isinstance(base, _Number):
@@ -282,10 +280,9 @@ class _Reader:
             if number == int(number) and 1 <= abs(number) <= _LARGEST_POWER:
                 value = self._whole_power(base, abs(int(number)), formula)
                 return self._apply("1 / a", [value], formula) if number < 0 else value
-        raise _Wrong(
-            f"'{_text(formula)}': exponents are whole numbers up to {_LARGEST_POWER}, or 0.5; for others, of a positive base, "
-            "write exp2(exponent*log2(base))"
-        )
+            if number == int(number):
+                raise _Wrong(f"'{_text(formula)}': whole exponents are 1 to {_LARGEST_POWER}, or -1 to -{_LARGEST_POWER}")
+        return self._apply("pow(a, b)", [base, exponent], formula)
 
     def _whole_power(self, base: _Operand, exponent: int, formula: ast.expr) -> _Operand:
         """By repeated squaring."""
@@ -300,7 +297,7 @@ class _Reader:
         if form:
             if len(operands) != form.count(",") + 1:
                 raise _Wrong(f"'{_text(formula)}': {name} takes {form.count(',') + 1} operands, got {len(operands)}")
-            return self._apply(form, operands, formula)
+            return self._power(*operands, formula) if name == "pow" else self._apply(form, operands, formula)
         try:
             return self._instruction(name, operands)
         except _Lacking as error:

@@ -5,16 +5,12 @@ configs/symbolic_regression.yaml says the same; a test holds them together.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from evo.instructions import shipped_instruction_set
+from evo.language.functions import named_functions
 
-# Name of a function: its instruction, and how often it is drawn.
-FUNCTIONS = {
-    instruction.semantics.function: (instruction.name, instruction.semantics.weight)
-    for instruction in shipped_instruction_set("default").instructions
-    if instruction.semantics.function
-}
+FUNCTIONS = named_functions()
 DEFAULT_FUNCTIONS = ("add", "sub", "mul", "div", "rcp", "sin", "cos", "exp2", "log2", "sqrt")
 
 VOCABULARY: dict[str, Any] = {
@@ -45,3 +41,18 @@ SEARCH: dict[str, Any] = {
     },
     "tuning": {"share": 0.25},
 }
+
+
+def vocabulary_of(functions: Sequence[str] | Mapping[str, float] | None) -> dict[str, Any]:
+    """The vocabulary of formulas that consist of these functions, by name or with how often each is drawn; None: the default."""
+    if functions is None:
+        return VOCABULARY
+    weights = functions if isinstance(functions, Mapping) else {name: FUNCTIONS[name][1] for name in functions}
+    drawn = {FUNCTIONS[name][0]: weight for name, weight in weights.items()}
+    instructions = {words: weight for words, weight in drawn.items() if " " not in words}
+    missing = {words for words, _ in FUNCTIONS.values() if " " not in words} - instructions.keys()
+    phrases = {words: weight for words, weight in VOCABULARY["phrases"].items() if not missing & set(words.split())}
+    phrases |= {words: weight for words, weight in drawn.items() if " " in words}
+    parts = missing & {word for words in phrases for word in words.split()}  # never drawn by themselves
+    groups = {name: weight for name, weight in VOCABULARY["groups"].items() if name != "phrases" or phrases}
+    return {**VOCABULARY, "instructions": instructions | dict.fromkeys(sorted(parts), 0.0), "phrases": phrases, "groups": groups}

@@ -31,7 +31,7 @@ from evo.language.formula import evaluate, formula_of
 from evo.language.program import Language, word
 from evo.native.stack_ptx import NodeKind
 from evo.native.stack_ptx_words import WordType
-from evo.regression.defaults import FUNCTIONS, PROGRAM, SEARCH, VOCABULARY
+from evo.regression.defaults import FUNCTIONS, PROGRAM, SEARCH, vocabulary_of
 from evo.regression.equations import SELECTIONS, chosen_row, front_of_losses, front_programs, scores, table_text
 from evo.regression.task import BEST_DIGITS, RegressionTask, output_name
 from evo.report.pareto import KNEE, SHORTEST, Front
@@ -65,8 +65,8 @@ class SymbolicRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  #
         max_time: seconds after which the search ends; None: `max_evaluations` decides.
         max_evaluations: programs after which the search ends. With a `random_state` and without `max_time` results are the same
             each time, whatever `n_jobs` is.
-        functions: names out of add, sub, mul, div, rcp, sin, cos, exp2, log2, sqrt, tanh, abs, neg, min and max, or a mapping
-            from names to how often they are drawn; None: the first ten.
+        functions: names out of add, sub, mul, div, rcp, sin, cos, exp2, log2, sqrt, tanh, abs, neg, min, max, exp, log, log10,
+            pow, square, cube, tan and sigmoid, or a mapping from names to how often they are drawn; None: the first ten.
         max_length: words of a program.
         max_spread: above 0, formulas that leave the straight lines between neighbouring rows by far more than their errors
             explain, as poles do, are rejected; 0: any that is finite between the rows will do.
@@ -256,7 +256,7 @@ class SymbolicRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  #
         return {
             "task": type(self).__name__,
             "seed": seed,
-            "program": {**PROGRAM, "max_length": self.max_length, "vocabulary": self._vocabulary()},
+            "program": {**PROGRAM, "max_length": self.max_length, "vocabulary": vocabulary_of(self.functions)},
             "search": {
                 **SEARCH,
                 "batch_size": min(SEARCH["batch_size"], most),
@@ -265,17 +265,6 @@ class SymbolicRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  #
             "evaluation": {"backend": "cpu", "executor": "threads", "threads": effective_n_jobs(self.n_jobs)},
             "stop": {"seconds": self.max_time, "evaluations": self.max_evaluations},
         }
-
-    def _vocabulary(self) -> dict[str, Any]:
-        if self.functions is None:
-            return VOCABULARY
-        given = self.functions
-        weights = given if isinstance(given, Mapping) else {name: FUNCTIONS[name][1] for name in given}
-        instructions = {FUNCTIONS[name][0]: weight for name, weight in weights.items()}
-        missing = {instruction for instruction, _ in FUNCTIONS.values()} - instructions.keys()
-        phrases = {text: weight for text, weight in VOCABULARY["phrases"].items() if not missing & set(text.split())}
-        groups = {name: weight for name, weight in VOCABULARY["groups"].items() if name != "phrases" or phrases}
-        return {**VOCABULARY, "instructions": instructions, "phrases": phrases, "groups": groups}
 
     def _search(
         self, config: dict[str, Any], task: RegressionTask, earlier: NDArray[np.uint64] | None, save: Callable[[Elites], None]

@@ -8,6 +8,7 @@ import pytest
 from evo.errors import UserError
 from evo.instructions import shipped_instruction_set
 from evo.language.expression import expression_of, infix
+from evo.language.functions import FUNCTIONS
 from evo.language.infix import parse_infix
 from evo.language.program import Language, parse_program, program_length
 from evo.native.ptx_vm import VirtualMachine
@@ -39,6 +40,9 @@ def computed(words: np.ndarray, language=LANGUAGE) -> np.ndarray:
         ("x**-3", X.astype(float) ** -3),
         ("x**0.5 + 2**3/4 + 10*pi", np.sqrt(X) + 2 + 10 * np.pi),
         ("exp(x) + log(x) - tan(in_/3)", np.exp(X) + np.log(X) - np.tan(Z / 3)),
+        ("x**in_ + pow(x, 1.5) - pow(in_, 2)", X.astype(float) ** Z + X**1.5 - Z**2),
+        ("cube(in_) - square(x) + log10(x)", Z**3 - X**2 + np.log10(X)),
+        ("sigmoid(in_*3)", 1 / (1 + np.exp(-3 * Z))),
         ("1/x - 1/sqrt(x) + in_*cos(x)", 1 / X - 1 / np.sqrt(X) + Z * np.cos(X)),
         ("exp2(log2(x)) + abs(in_) + min(x, in_) - max(x, 1)", X + abs(Z) + np.minimum(X, Z) - np.maximum(X, 1)),
         ("x if in_ < 0.5 else -in_", np.where(Z < 0.5, X, -Z)),
@@ -52,6 +56,14 @@ def computed(words: np.ndarray, language=LANGUAGE) -> np.ndarray:
 )
 def test_a_program_computes_its_formula(text, expected):
     np.testing.assert_allclose(computed(read(text)), [expected], rtol=2e-5, atol=2e-6)
+
+
+def test_phrases_compute_the_functions_that_they_stand_for():
+    """As a search draws them: a on top of the stack, and below it b."""
+    for form, function in FUNCTIONS.items():
+        words = parse_program(LANGUAGE, f"%in %x {function.phrase} return", "test", 40)
+        by_name = read(re.sub(r"\bb\b", "in_", re.sub(r"\ba\b", "x", form)))
+        np.testing.assert_allclose(computed(words), computed(by_name), rtol=1e-6, err_msg=form)
 
 
 def test_tanh_is_as_exact_as_ptx_says():
@@ -127,7 +139,7 @@ def test_other_instructions_take_the_place_of_those_that_are_not_in_the_vocabula
         ("x + 1e39", "guess:1: '1e+39' is out of the range of f32"),
         ("1e400", "guess:1: inf is not a finite number"),
         ("1/0 + x", "guess:1: '1 / 0': divide by zero"),
-        ("x**x", "guess:1: 'x ** x': exponents are whole numbers up to 64"),
+        ("x**65", "guess:1: 'x ** 65': whole exponents are 1 to 64, or -1 to -64"),
         ("(-8)**0.5", "guess:1: "),
         ("cvt_rn_f32_u32(n + 1.5)", "guess:1: '1.5' is not an integer constant"),
         ("+".join(["x*in_"] * 30), "guess: takes more than 40 words, which is program.max_length"),

@@ -82,6 +82,13 @@ def test_equations_as_text_and_in_sympy_compute_the_predictions(fitted):
     check_texts(fitted, X, Y.std())
 
 
+def test_functions_without_an_instruction_have_their_usual_names():
+    y = np.exp(X[:, 0].astype(float))
+    model = regressor(2000, functions=["exp"]).fit(X, y)  # exp and its constant alone: no other program is this exact
+    np.testing.assert_allclose(model.predict(X), y, rtol=1e-6)
+    assert regressor(500, functions={"square": 1.0, "add": 2.0}).fit(X, X[:, 0] ** 2 + X[:, 1]).equations_["loss"].min() < 1e-9
+
+
 def test_functions_that_instructions_approximate_are_the_real_ones():
     model = regressor(2000, functions=["tanh", "mul"]).fit(X, np.tanh(X[:, 0].astype(float)) * X[:, 1])
     assert model.equations_.equation.str.contains("tanh").any()
