@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
+
 from evo.language.expression import expression_of
 from evo.native.stack_ptx import NodeKind
 from evo.report.pareto import row_of_elite
@@ -34,7 +36,7 @@ def predictions(run: Run, data: Path, name: str | None = None) -> tuple[str, str
     values = expression_of(run.search.problem.language, words).values
     used = [value.name for value in values if value.kind == NodeKind.INPUT] or [*task.inputs]
     with task_errors(type(task), "read_points"):
-        points = dict.fromkeys(task.inputs, 0.0) | task.read_points(data, used)
+        points = dict.fromkeys(task.inputs, np.zeros(())) | task.read_points(data, used)
     _, num_points = point_arrays(task, program_points(task, points), "read_points()")
     with problem_for_facts(run) as (problem, note):
         outputs = predicted(problem, words, points, num_points)
