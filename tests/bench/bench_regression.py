@@ -10,10 +10,9 @@ A run takes this many CPU seconds on one core, imports and the reading of data n
 line of JSON for each run. Several processes on different cores may share the sets or the seeds, each with a file of its own.
 
 A run is exact if its test NMSE is below 1e-6; the time to exact is that of the first generation whose formula is so. evo
-predicts with the elite of the shortest description, of those that `evo show --front` finds defined throughout the box of the
-inputs, and stops where its config says. pyoperon predicts with its best formula on the training points, tunes constants with
-Levenberg-Marquardt (`operon-untuned` does not) and stops after the seconds given, which it measures itself. gplearn has its
-defaults, and goes on generation by generation.
+predicts with the elite that `evo predict` takes, and stops where its config says. pyoperon predicts with its best formula on the
+training points, tunes constants with Levenberg-Marquardt (`operon-untuned` does not) and stops after the seconds given, which it
+measures itself. gplearn has its defaults, and goes on generation by generation.
 """
 
 from __future__ import annotations
@@ -27,6 +26,7 @@ import time
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -43,7 +43,6 @@ HARD = ("Pagie-1", "Vladislavleva-4", "Poly-10")
 EXACT = 1e-6
 CLOSE = 1e-5  # training NMSE above which no time to exact is looked for
 ABSURD = 10.0
-MAX_TRIED = 50  # elites, for one that is defined throughout the box; without one the first is taken
 OPERON_SYMBOLS = "add,sub,mul,div,sin,cos,exp,log,sqrt,constant,variable"
 GPLEARN_FUNCTIONS = ("add", "sub", "mul", "div", "sin", "cos", "log", "sqrt")  # it has no exp
 OPERON_ITERATIONS = 5  # of Levenberg-Marquardt for each offspring
@@ -69,23 +68,16 @@ class Clock:
 def run_evo(name: str, seed: int, seconds: float, overrides: tuple[str, ...]) -> dict[str, Any]:
     """Test NMSE, time to exact and evaluations of a run."""
     from evo.config import load_config
-    from evo.report.pareto import report_facts
+    from evo.report.pareto import front_of
+    from evo.report.recompute import report_facts
     from evo.run.loaded_task import load_problem
     from evo.run.search import Search
 
     def choose() -> dict[str, float]:
-        """What `report_facts` says of the elite of shortest description that is defined throughout the box."""
-        elites = search.elites()
-        bits = problem.task.description_length(elites.objective, elites.num_instructions)
-        order = np.argsort(bits, kind="stable")[:MAX_TRIED]
-        for row in (*order, order[0]):
-            words = elites.solution[[row]]
-            if words.tobytes() not in known:
-                known[words.tobytes()] = {name: float(values[0]) for name, values in report_facts(problem, words).items()}
-            facts = known[words.tobytes()]
-            if facts["undefined"] == 0.0:
-                break
-        return facts
+        """What `report_facts` says of the elite that reports take."""
+        front = front_of(SimpleNamespace(search=search, backend=problem.backend))
+        words = search.elites().solution[front.rows[[front.default]]]
+        return {name: float(values[0]) for name, values in report_facts(problem, words).items()}
 
     def is_exact() -> bool:
         return choose()["test_nmse"] < EXACT
@@ -94,7 +86,6 @@ def run_evo(name: str, seed: int, seconds: float, overrides: tuple[str, ...]) ->
     problem = load_problem(load_config(CONFIG, (*options, "stop.seconds=1e6", *overrides)))
     clock = Clock()
     search = Search(problem)
-    known: dict[bytes, dict[str, float]] = {}
     exact_s = None
     for generation in search.generations():
         now = clock.seconds()
