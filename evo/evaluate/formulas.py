@@ -1,6 +1,6 @@
 """What a program says in real numbers: its outputs in float64, and how they change with its constants.
 
-Owns the arithmetic. It knows an instruction by its infix form, and refuses those that have none or are far from it in f32.
+Owns the arithmetic. It knows an instruction by its infix form, and refuses those that have none.
 """
 
 from __future__ import annotations
@@ -39,10 +39,15 @@ class Formulas:
         instruction_set = language.instruction_set
         self._is_f32 = [stack.constant_type == "f32" for stack in instruction_set.stacks]
         self.functions = [_function_of(instruction_set, instruction) for instruction in instruction_set.instructions]
+        self._is_coarse = [instruction.semantics.is_coarse for instruction in instruction_set.instructions]
 
     def is_known(self, graph: Graph) -> bool:
         """Whether all of it has a meaning here."""
         return graph.results[0] is not None and all(self._has_meaning(graph.nodes[index]) for index in needed(graph))
+
+    def is_coarse(self, graph: Graph) -> bool:
+        """Whether f32 is far from real numbers in one of its instructions."""
+        return any(node.kind == NodeKind.PTX and self._is_coarse[node.payload] for node in graph.nodes)
 
     def _has_meaning(self, node: Node) -> bool:
         if not self._is_f32[node.stack]:
@@ -149,9 +154,7 @@ def _result(graph: Graph) -> int:
 
 
 def _function_of(instruction_set: InstructionSet, instruction: Instruction) -> Callable[..., Any] | None:
-    semantics = instruction.semantics
-    is_known = is_real_function(instruction_set, instruction) and not semantics.is_coarse
-    return compiled(semantics.infix) if is_known else None
+    return compiled(instruction.semantics.infix) if is_real_function(instruction_set, instruction) else None
 
 
 @cache

@@ -62,12 +62,13 @@ class Tidier:
 
     Args:
         allowed: names of the instructions that may be used.
+        keeps_all: what programs compute must stay as it is, but for rounding. It stays so wherever f32 is far from real numbers.
 
     Raises:
         UserError: the task's points or targets are malformed, or raise.
     """
 
-    def __init__(self, language: Language, task: Task, allowed: Collection[str]):
+    def __init__(self, language: Language, task: Task, allowed: Collection[str], *, keeps_all: bool = False):
         instructions = language.instruction_set.instructions
         named = {each.semantics.function: index for index, each in enumerate(instructions) if each.name in allowed}
         self._waves = {named["sin"]: named["cos"], named["cos"]: named["sin"]} if {"sin", "cos"} <= named.keys() else {}
@@ -76,7 +77,8 @@ class Tidier:
         rows = spread(num_points, MAX_POINTS)
         self._language = language
         self._is_scaled = task.has_scaling()
-        self._target = target_array(task, num_points)[0, rows].astype(np.float64)
+        self._keeps_all = keeps_all
+        self._task_target = self._target = target_array(task, num_points)[0, rows].astype(np.float64)
         self._formulas = Formulas(language, [values[rows] if values.ndim else values for values in inputs])
         self._repeats = num_points / len(rows)  # points that stand behind each
         self._instruction_bits = 2.0 * math.log2(16 + len(inputs))
@@ -97,8 +99,11 @@ class Tidier:
         if graph is None or not self._formulas.is_known(graph):
             return None
         self._last_run = self.num_runs + MAX_RUNS
+        formula = self._formulas.of(graph)
+        keeps_all = self._keeps_all or self._formulas.is_coarse(graph)
+        self._target = formula.outputs() if keeps_all else self._task_target
         self._floor = 0.0
-        state = self._state(self._formulas.of(graph))
+        state = self._state(formula)
         if len(state.values) > MAX_CONSTANTS or not math.isfinite(state.squares):
             return None
         self._floor = self._resolution(state)
@@ -114,7 +119,7 @@ class Tidier:
             state = fitted = best
         plain = with_plain_signs(self._language, state.formula.graph, self._allowed)
         written = None if plain == graph else plain.words(self._language, len(words))
-        is_exact = state.squares <= self._resolution(state) * len(self._target)
+        is_exact = not keeps_all and state.squares <= self._resolution(state) * len(self._target)
         return Tidied(words if written is None else written, before - _constant_bits(state.values), is_exact)
 
     # ---- terms ----
@@ -154,15 +159,17 @@ class Tidier:
     # ---- constants ----
 
     def _units(self, state: _State) -> Iterator[_State]:
-        """The same with 1 or -1 in the place of a constant, where the others make up for it: `x + 2*y` for `3*x + 6*y`."""
+        """The same with 1 in the place of a constant, or -1, where the others make up for it: `x + 2*y` for `3*x + 6*y`."""
         for index, value in state.values.items():
-            if abs(value) in (0.0, 1.0):
+            if value in (0.0, 1.0):
                 continue
-            node = Node(NodeKind.CONSTANT, _bits_of(math.copysign(1.0, value)), state.formula.graph.nodes[index].stack)
+            unit = 1.0 if value == -1.0 else math.copysign(1.0, value)
+            node = Node(NodeKind.CONSTANT, _bits_of(unit), state.formula.graph.nodes[index].stack)
             formula = self._formulas.of(_with_values(state).replaced(index, node))
             others = [each for each in state.values if each != index]
-            divided = {**formula.values, **{each: state.values[each] / abs(value) for each in others}}
-            start = min(formula.values, divided, key=lambda values: self._squares(formula, values))
+            divided = {each: state.values[each] * unit / value for each in others}
+            starts = [{}, divided, *({each: divided[each]} for each in others)]
+            start = min(({**formula.values, **each} for each in starts), key=lambda values: self._squares(formula, values))
             found = self._fitted(formula, others, start, enough=self._bits(formula, state.squares) + 1.0)
             if self._error_bits(found.squares) <= self._error_bits(state.squares) + 1.0:
                 yield found
@@ -310,7 +317,8 @@ class Tidier:
 
 
 def _constant_bits(values: dict[int, float]) -> float:
-    return sum(f32_number(float(np.float32(each))).bits for each in values.values())
+    """A minus sign is one bit."""
+    return sum(f32_number(float(np.float32(each))).bits + (each < 0.0) for each in values.values())
 
 
 def _with_values(state: _State) -> Graph:

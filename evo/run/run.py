@@ -293,6 +293,7 @@ def carry_out(
     except DeviceFailure as failure:
         note(failure.failures, search.counters.generations)
         raise
+    search.tidy()
     return str(search.stop_reason)
 
 

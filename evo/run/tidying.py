@@ -22,6 +22,7 @@ from evo.task import Task, task_errors
 
 SHARE = 0.05  # of a search's evaluations, that as many runs of formulas go to
 MIN_RUNS, MAX_RUNS = 1000, 10000
+ROUNDING = 1e-4  # of an objective, that f32 may take where a formula stays the same
 
 CellsOf = Callable[[NDArray[np.float64]], NDArray[Any]]  # the cells of measures
 
@@ -38,7 +39,7 @@ def tidied(problem: Problem, elites: Elites, cells_of: CellsOf, counters: Counte
     complexity = _complexity(task, elites.num_instructions, elites.measures)
     bits = _description_length(task, elites.objective, complexity)
     most = min(max(int(SHARE * counters.evaluations), MIN_RUNS), MAX_RUNS)
-    tidier = Tidier(problem.language, task, problem.config.program.vocabulary.instructions)
+    tidier = Tidier(problem.language, task, problem.config.program.vocabulary.instructions, keeps_all=bits is None)
     found: dict[int, Tidied] = {}  # by the rows of the parents
     for row in _front(elites.objective, complexity, bits):
         if tidier.num_runs < most and (tidy := tidier.tidy(elites.solution[row])):
@@ -56,7 +57,7 @@ def tidied(problem: Problem, elites: Elites, cells_of: CellsOf, counters: Counte
         objective, cell = scores.objective[new], int(cells[new])
         # In f32 too, it must be as good as data can tell.
         if bits is None or new_bits is None:
-            is_good = objective >= elites.objective[old]
+            is_good = objective >= elites.objective[old] - ROUNDING * max(1.0, abs(elites.objective[old]))
         else:
             is_good = tidy.is_exact or new_bits[new] <= bits[old] + tidy.bits + MOST_LOST
         if scores.status[new] != Status.OK or not is_good:

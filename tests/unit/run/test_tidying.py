@@ -14,6 +14,7 @@ from evo.language.batch import Batch
 from evo.language.expression import expression_of, infix_line
 from evo.regression.defaults import PROGRAM
 from evo.report.pareto import front_of
+from evo.run.run import MemoryJournal, carry_out
 from evo.run.saved_search import SavedSearch
 from evo.run.search import Search
 from evo.search.emitter import TIDY
@@ -73,6 +74,10 @@ def test_a_search_that_goes_on_ends_as_if_it_had_not_paused(result):
     meta, arrays = result.search.saved()
     view = SavedSearch(problem, meta, arrays)
     assert (view.elites().operator == TIDY).any() and not (view.archived().operator == TIDY).any()
+    ended = Search(problem.here(), SavedSearch(problem, meta, arrays))
+    with closing(ended.problem):
+        carry_out(ended, MemoryJournal(), lambda *_: None, lambda _: False)
+    np.testing.assert_array_equal(ended.elites().solution, result.search.elites().solution)
     with closing(longer):
         resumed = Search(longer, SavedSearch(longer, meta, arrays))
         assert len(list(resumed.generations())) == 1
