@@ -124,11 +124,11 @@ def test_columns_that_f32_cannot_hold_are_read_as_they_are(fork_evo, repository,
     for name, values in found.items():
         np.testing.assert_allclose(values, predictions, rtol=0, atol=1e-6 * deviation, err_msg=name)
     shown = fork_evo("show", run, "--precision", "3").stdout
-    assert "# expression (rounded to 3 digits for display; predictions use all)\n" in shown and "(time - 1.7e9)" in shown
+    assert "# expression (rounded to 3 digits for display; predictions use all)\n" in shown and "(time - 1.7e9" in shown
     assert fork_evo("export", run, "--format", "latex", "--precision", "3").stdout.startswith(
         "% (rounded to 3 digits for display;"
     )
-    assert "(time - 1.7e9)" in fork_evo("show", run, "--csv").stdout
+    assert "(time - 1.7e9" in fork_evo("show", run, "--csv").stdout
     refused = fork_evo("export", run, "--format", "c", "--precision", "3")
     assert refused.returncode == 2 and "--precision: rounds sympy and latex for display" in refused.stderr
 
