@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from evo.run.run import LiveRun
     from evo.run.sweep import Sweep
 
-LINE = 120  # characters of a formula's line where the output is no terminal
+LINE = 200  # characters of a formula's line where the output is no terminal
 
 
 @verb()

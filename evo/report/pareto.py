@@ -21,7 +21,7 @@ from evo.report.table import aligned, shortened
 from evo.run.run import Run
 from evo.task import Task, task_errors
 
-MIN_EXPRESSION = 20  # characters of an expression, even where lines are too narrow
+MIN_EXPRESSION = 40  # characters of an expression, even where lines are too narrow
 BEST, SHORTEST, KNEE = "best", "shortest", "knee"  # names of elites, beside those of cells
 
 

@@ -90,10 +90,10 @@ def test_the_front_is_listed_with_marks_and_with_what_the_task_reports(make_run)
 
 def test_expressions_of_the_front_are_cut_to_the_width_of_a_line(make_run):
     run = make_run([(-9.0, -8.0, " ".join(["%x0", *["%x1 add_ftz_f32"] * 11]))])
-    (header, whole), *cut = (describe_front(run, width).splitlines()[:2] for width in (None, 100, 10))
+    (header, whole), *cut = (describe_front(run, width).splitlines()[:2] for width in (None, 120, 10))
     begin = header.index("expression")
     assert whole[begin:].count("x1") == 11
-    assert [line for _, line in cut] == [whole[:97] + "...", whole[: begin + 17] + "..."]
+    assert [line for _, line in cut] == [whole[:117] + "...", whole[: begin + 37] + "..."]
 
 
 def test_an_elite_is_shown_with_what_the_task_reports(make_run):
