@@ -26,5 +26,5 @@ class ErrorFunction(evo.Task):
     def score(self, outputs, programs):
         whole = outputs.num_nonfinite[:, 0] == 0  # a program that fails anywhere is rejected by NaN
         digits = np.where(whole, -0.5 * np.log10(outputs.mse[:, 0] + 1e-16), np.nan)
-        worst_digits = -np.log10(outputs.max_abs_error[:, 0] + 1e-8)
+        worst_digits = -np.log10((outputs.max_abs_error[:, 0] + 1e-8).clip(max=1.0))  # erf itself is at most 1
         return evo.Scores(digits, np.stack([programs.num_instructions, worst_digits], axis=1))
