@@ -297,7 +297,9 @@ class _Reader:
         if form:
             if len(operands) != form.count(",") + 1:
                 raise _Wrong(f"'{_text(formula)}': {name} takes {form.count(',') + 1} operands, got {len(operands)}")
-            return self._power(*operands, formula) if name == "pow" else self._apply(form, operands, formula)
+            if name == "pow":
+                return self._power(operands[0], operands[1], formula)
+            return self._apply(form, operands, formula)
         try:
             return self._instruction(name, operands)
         except _Lacking as error:
