@@ -148,10 +148,15 @@ class _Call:
 
 
 class Workers:
-    """The workers of a scheduler that may be used here."""
+    """The workers of a scheduler that may be used here. One thread uses it; `keep` and `num_threads` are for all.
+
+    Attributes:
+        num_threads: of those that were usable at the last look.
+    """
 
     def __init__(self, client: Client, scheduler: str, wait_s: float):
         self.scheduler = scheduler
+        self.num_threads = 0
         self._client = client
         self._wait_s = wait_s
         self._wanted = facts()
@@ -168,6 +173,7 @@ class Workers:
             if time.monotonic() > end_s:
                 raise UserError(self._why_none())
             time.sleep(WAKE_S)
+        self.num_threads = sum(found.values())
         return found
 
     def keep(self, value: bytes) -> Future[Any]:

@@ -79,7 +79,7 @@ class DaskExecutor(CompileExecutor):
         with ExitStack() as opened:
             try:
                 self._workers = opened.enter_context(connect(cluster.scheduler, cluster.tls, cluster.wait_seconds, num_local))
-                self._num_threads = sum(self._workers.usable().values())
+                self._workers.usable()
             except UserError as error:
                 raise UserError(f"evaluation.cluster: {error}") from error.__cause__
             self._opened = opened.pop_all()
@@ -90,12 +90,8 @@ class DaskExecutor(CompileExecutor):
 
     @property
     def num_workers(self) -> int:
-        """Threads of the workers that are there now."""
-        with self._lock:
-            is_open = self._error is None
-        if is_open:
-            self._num_threads = sum(self._workers.usable().values())
-        return self._num_threads
+        """Threads of the workers, when they were last looked at."""
+        return self._workers.num_threads
 
     def submit_request(self, function: Fulfil, request: CompileRequest) -> Future[Outcome]:
         """As `CompileExecutor.submit_request`. Language and template are sent to each worker once."""
@@ -158,7 +154,7 @@ class DaskExecutor(CompileExecutor):
         self._end_if_given_up()
         calls: list[tuple[Any, ...]] = []
         with self._lock:
-            while self._waiting and num_active + len(calls) < CALLS_PER_THREAD * self._num_threads:
+            while self._waiting and num_active + len(calls) < CALLS_PER_THREAD * self.num_workers:
                 future, call = self._waiting.popleft()
                 if future.set_running_or_notify_cancel():
                     self._given[self._num_given] = future
@@ -169,7 +165,10 @@ class DaskExecutor(CompileExecutor):
 
 # ---- on a worker
 
+MAX_POOLS = 4  # of a worker; those of a run that was killed go when others come
+
 _pools: dict[str, CompilePool] = {}  # by the run that they work for
+_ended: set[str] = set()  # runs; a call of theirs may still come
 _pools_lock = threading.Lock()
 
 
@@ -190,15 +189,18 @@ def call_in_process(
     from distributed import get_worker
 
     refuse_daemon(get_worker().address)
-    with _pools_lock:
+    with _pools_lock:  # until the call is under way: a pool that is ended for another run's takes no more
+        if run in _ended:
+            return CancelledError()
         if run not in _pools:
+            if len(_pools) == MAX_POOLS:
+                _end_soon(_pools.pop(next(iter(_pools))), cancel_futures=False)
             _pools[run] = CompilePool(get_worker().state.nthreads, time_limit_s)
-        pool = _pools[run]
-    if common is None:
-        future = pool.submit(function, *args, **kwargs)
-    else:
-        (request,), (language, template) = args, pickle.loads(common)
-        future = pool.submit_request(function, replace(request, language=language, template=template))
+        if common is None:
+            future = _pools[run].submit(function, *args, **kwargs)
+        else:
+            (request,), (language, template) = args, pickle.loads(common)
+            future = _pools[run].submit_request(function, replace(request, language=language, template=template))
     try:
         return future.result()
     except Exception as error:  # noqa: BLE001 - the future that waits for it raises it
@@ -208,6 +210,10 @@ def call_in_process(
 def end_processes(run: str) -> None:
     """Ends the processes of a run, soon."""
     with _pools_lock:
-        pool = _pools.pop(run, None)
-    if pool:  # the caller is the worker's event loop
-        threading.Thread(target=pool.shutdown, kwargs={"cancel_futures": True}, daemon=True).start()
+        _ended.add(run)
+        if pool := _pools.pop(run, None):
+            _end_soon(pool, cancel_futures=True)
+
+
+def _end_soon(pool: CompilePool, *, cancel_futures: bool) -> None:
+    threading.Thread(target=pool.shutdown, kwargs={"cancel_futures": cancel_futures}, daemon=True).start()

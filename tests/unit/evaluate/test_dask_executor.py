@@ -30,8 +30,9 @@ def worker(monkeypatch):
     found = SimpleNamespace(address="tcp://worker", state=SimpleNamespace(nthreads=1))
     monkeypatch.setattr("distributed.get_worker", lambda: found)
     yield
-    for run in ("short", "long"):
+    for run in [*dask_executor._pools]:
         end_processes(run)
+    dask_executor._ended.clear()
 
 
 def test_a_worker_gives_back_what_a_call_returns_or_leads_to(worker):
@@ -41,8 +42,31 @@ def test_a_worker_gives_back_what_a_call_returns_or_leads_to(worker):
     assert isinstance(call_in_process("short", 0.01, None, time.sleep, (LIMIT_S,), {}), TimeoutError)
 
 
+def test_a_call_that_comes_after_its_runs_end_starts_no_processes(worker):
+    assert call_in_process("long", LIMIT_S, None, abs, (-1,), {}) == 1
+    end_processes("long")
+    assert isinstance(call_in_process("long", LIMIT_S, None, abs, (-1,), {}), CancelledError)
+    assert not dask_executor._pools
+
+
+def test_processes_of_runs_that_never_said_their_end_go_when_others_come(worker, monkeypatch):
+    monkeypatch.setattr(dask_executor, "MAX_POOLS", 1)
+    killed, going_on = (call_in_process(run, LIMIT_S, None, os.getpid, (), {}) for run in ("killed", "going on"))
+    wait_until_gone(killed)
+    assert call_in_process("going on", LIMIT_S, None, os.getpid, (), {}) == going_on
+
+
+def wait_until_gone(pid):
+    end_s = time.monotonic() + LIMIT_S
+    while os.path.exists(f"/proc/{pid}"):
+        assert time.monotonic() < end_s, "the process stays"
+        time.sleep(0.01)
+
+
 class Workers:
     """Plays a cluster of one thread: keeps what it is given until it has `num_wanted` calls, and ends them by these results."""
+
+    num_threads = 1
 
     def __init__(self, *results):
         self.results, self.num_wanted = results, len(results)
