@@ -1,6 +1,6 @@
 """How a command ends: its exit codes, at once after a failure, and in order after Ctrl-C.
 
-Owns signals of the command line. A user's mistake ends with 2, a check that fails with 1, a run whose GPU failed with 3, an
+Owns signals of the command line. A user's mistake ends with 2, a check that fails or a task that ends the process with 1, a run whose GPU failed with 3, an
 interrupted run that was saved with 130. Knows nothing of what is interrupted.
 """
 
@@ -10,7 +10,8 @@ import atexit
 import os
 import signal
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any, NoReturn, Protocol
 
 import click
@@ -19,6 +20,8 @@ EXIT_CHECK_FAILED = 1
 EXIT_USER_ERROR = 2
 EXIT_DEVICE_FAILED = 3
 EXIT_INTERRUPTED = 130
+
+_exit = os._exit
 
 
 class Shown(Protocol):
@@ -37,7 +40,26 @@ def end_at_once(message: str, exit_code: int) -> NoReturn:
     sys.stdout.flush()
     # This part of Python's end stops processes and frees what multiprocessing would otherwise warn about.
     atexit._run_exitfuncs()  # noqa: SLF001 - there is no public way to run exit functions and then end at once
-    os._exit(exit_code)
+    _exit(exit_code)
+
+
+@contextmanager
+def exits_told() -> Iterator[None]:
+    """Has an `os._exit` of a task's code say so and end with `EXIT_CHECK_FAILED`: it must not look like the end of a command."""
+    process = os.getpid()
+
+    def exit_told(code: int) -> NoReturn:
+        if os.getpid() == process:
+            line = f"evo: the task's code ended this process with os._exit({code}); a run goes on from its last checkpoint\n"
+            os.write(2, line.encode())
+            code = EXIT_CHECK_FAILED
+        _exit(code)
+
+    os._exit = exit_told
+    try:
+        yield
+    finally:
+        os._exit = _exit
 
 
 class Interrupt:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+import os
 import pickle
 import sys
 import types
@@ -26,6 +27,7 @@ from evo.errors import UserError
 from evo.sums import Regression
 
 REDUCTIONS = ("regression",)
+MAX_OBJECTIVE = 1e150  # of magnitudes; squares and sums over an archive must not overflow
 MAX_MEASURE_RANGE = 1e300  # times the number of cells it must not overflow
 DTYPES = {"f32": np.float32, "u32": np.uint32, "s32": np.int32}
 
@@ -34,7 +36,8 @@ DTYPES = {"f32": np.float32, "u32": np.uint32, "s32": np.int32}
 class Scores:
     """What `Task.score` returns.
 
-    objective: `(batch_size,)` float64, higher is better; NaN rejects the program: it never enters the archive.
+    objective: `(batch_size,)` float64, higher is better; NaN, or more than
+        1e150 either way, rejects the program: it never enters the archive.
     measures: `(batch_size, num_measures)` float64, in the order of `Task.measures`.
     """
 
@@ -271,10 +274,22 @@ def method_place(task_class: type[Task], method: str) -> str:
 
 
 @contextmanager
+def forks_ended() -> Iterator[None]:
+    """Ends a child that a task's code has forked and that comes back from it: it would go on as a second evo."""
+    process = os.getpid()
+    try:
+        yield
+    finally:
+        if os.getpid() != process:
+            os._exit(0)
+
+
+@contextmanager
 def task_errors(task_class: type[Task], method: str) -> Iterator[None]:
     """Turns whatever a task's code raises into a UserError that names the line in the task's file."""
     try:
-        yield
+        with forks_ended():
+            yield
     except UserError:
         raise
     except (Exception, SystemExit) as error:  # an exit of the task's must not look like one of evo's

@@ -20,7 +20,7 @@ import numpy as np
 
 from evo.errors import UserError, did_you_mean
 from evo.shipped import shipped
-from evo.task import DTYPES, MAX_MEASURE_RANGE, REDUCTIONS, Task, error_place, place_of, task_errors
+from evo.task import DTYPES, MAX_MEASURE_RANGE, REDUCTIONS, Task, error_place, forks_ended, place_of, task_errors
 
 
 def check_options(task_class: type[Task], options: Mapping[str, Any]) -> None:
@@ -87,7 +87,8 @@ def _staying_here() -> Iterator[None]:
     """Goes back to the working folder if the task's code leaves it: relative paths of the command line begin here."""
     folder = os.open(".", os.O_PATH)
     try:
-        yield
+        with forks_ended():
+            yield
     finally:
         os.fchdir(folder)
         os.close(folder)

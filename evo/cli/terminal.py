@@ -18,7 +18,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from evo.errors import DeviceFailure, UserError
-from evo.exit_codes import EXIT_DEVICE_FAILED, EXIT_INTERRUPTED, EXIT_USER_ERROR, end_at_once
+from evo.exit_codes import EXIT_DEVICE_FAILED, EXIT_INTERRUPTED, EXIT_USER_ERROR, end_at_once, exits_told
 from evo.shipped import shipped
 
 if TYPE_CHECKING:
@@ -39,7 +39,8 @@ def verb(name: str | None = None, **settings: Any) -> Callable[[Callable[..., No
         @functools.wraps(function)
         def wrapped(*args: Any, **kwargs: Any) -> None:
             try:
-                function(*args, **kwargs)
+                with exits_told():
+                    function(*args, **kwargs)
             except UserError as error:
                 click.echo(f"evo: {one_line(error)}", err=True)
                 if os.environ.get("EVO_TRACEBACK"):

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from evo.errors import FailureKind, UserError
 from evo.language.batch import Batch
 from evo.sums import Regression
-from evo.task import DTYPES, Programs, Scores, Task, method_place, task_errors
+from evo.task import DTYPES, MAX_OBJECTIVE, Programs, Scores, Task, method_place, task_errors
 
 
 class Status(IntEnum):
@@ -153,6 +153,8 @@ def score_batch(
         scores = getattr(task, method)(outputs, Programs(num_instructions, check))
         if not isinstance(scores, Scores):
             raise UserError(f"{place}: {method}() must return evo.Scores, got {type(scores).__name__}")
+        if np.iscomplexobj(scores.objective) or np.iscomplexobj(scores.measures):
+            raise UserError(f"{place}: {method}() returned complex numbers, must return real ones")
         objective = np.asarray(scores.objective, dtype=np.float64)
         measures = np.asarray(scores.measures, dtype=np.float64)
     if objective.shape != (batch_size,) or measures.shape != (batch_size, len(task.measures)):
@@ -164,8 +166,10 @@ def score_batch(
 
 
 def finite_only(objective: NDArray[np.float64], measures: NDArray[np.float64]) -> Evaluation:
-    """The results of a batch with these scores. Rejects programs with a score that is not finite."""
-    finite = np.isfinite(objective) & np.isfinite(measures).all(axis=1)
+    """The results of a batch with these scores. Rejects programs with a score that is not finite, or with an objective that sums
+    and squares would make infinite.
+    """
+    finite = (np.abs(objective) <= MAX_OBJECTIVE) & np.isfinite(measures).all(axis=1)
     return Evaluation(
         status=np.where(finite, Status.OK, Status.REJECTED).astype(np.uint8),
         objective=np.where(finite, objective, np.nan),

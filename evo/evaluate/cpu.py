@@ -49,7 +49,7 @@ class CpuEvaluator:
             same results.
         executor: `processes` run a `score` in parallel that holds Python's interpreter lock, and a task that crashes does not end
             this process. `auto` begins with processes if there are several threads, tries threads in a long run, and keeps
-            them for minutes if they are clearly faster. With a task that this process has made, it begins with threads: most such
+            them for minutes if they are clearly faster, unless a process died. With a task that this process has made, it begins with threads: most such
             searches take less time than processes take to start.
         source: where processes find the task, or the task itself; None: there are only threads.
         score_seconds: limit for running and scoring a chunk.
@@ -160,6 +160,8 @@ class CpuEvaluator:
             evaluation = self._threads.evaluate(batch)
             self._give_up_processes(processes, error)
             return evaluation
+        if processes.num_deaths:  # on a thread it would be this process
+            self._trials = None
         evaluation = evaluation or self._threads.evaluate(batch)
         if is_parallel or not trials.is_due:
             trials.note(way, time.perf_counter() - start_s, len(batch))

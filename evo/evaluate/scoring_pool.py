@@ -90,6 +90,9 @@ class ScoringPool:
         num_measures: of the task.
         num_workers: processes.
         score_seconds: limit for a chunk.
+
+    Attributes:
+        num_deaths: workers that died while programs were scored.
     """
 
     def __init__(
@@ -102,6 +105,9 @@ class ScoringPool:
         num_workers: int,
         score_seconds: float,
     ):
+        self.num_deaths = 0
+        self._last_end = ""
+        self._told_from = 1  # deaths; twice as many after each line
         self._setup = setup
         self._place = place
         self._chunk_size = chunk_size
@@ -176,6 +182,10 @@ class ScoringPool:
         except BaseException:
             self.close()
             raise
+        if self.num_deaths >= self._told_from:
+            self._told_from = 2 * self.num_deaths
+            told = f"{self.num_deaths} so far died while they scored programs; the last {self._last_end}, another took its place"
+            print(f"evo: worker processes: {told}", file=sys.stderr)
         area = work.area
         return Evaluation(area.status.copy(), area.objective.copy(), area.measures.copy(), (), work.times_s)
 
@@ -277,6 +287,9 @@ class ScoringPool:
                 f"{self._place}: the process that ran and scored programs {how}, twice with the same programs; "
                 "a run goes on from its last checkpoint"
             )
+        elif work:
+            self.num_deaths += 1
+            self._last_end = how
         self.start()
 
 

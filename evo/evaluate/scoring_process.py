@@ -148,7 +148,7 @@ def area_at(memory: mmap.mmap, num_workers: int, num_programs: int, max_length: 
 
 def serve(connection: socket.socket, queue: int, setup: Setup, memory_file: int) -> None:
     """Loads the task and answers requests until the parent closes its end."""
-    process, task = os.getpid(), _task_of(setup)
+    task = _task_of(setup)
     scorer = ChunkScorer(decode_language(setup.language), task, None, setup.points)
     connection.send(REPLY.pack(READY, 0.0, 0.0))
     memory: mmap.mmap | None = None
@@ -165,8 +165,6 @@ def serve(connection: socket.socket, queue: int, setup: Setup, memory_file: int)
             rows = slice(number * chunk_size, (number + 1) * chunk_size)
             score = scorer.score_stored if level == STORED else scorer.score
             part = score(area.words[rows], area.num_instructions[rows])
-            if os.getpid() != process:
-                os._exit(0)  # a child that `score` has forked, and that has come back
             # The status comes last: it says that the rest is there.
             area.objective[rows], area.measures[rows], area.status[rows] = part.objective, part.measures, part.status
             area.progress[worker, 0] = NO_CHUNK
@@ -212,7 +210,6 @@ def main(arguments: list[str]) -> None:
     for file in (connection_file, queue, setup_file, memory_file):
         os.set_inheritable(file, False)
     signal.signal(signal.SIGTTOU, signal.SIG_IGN)  # its group is not the terminal's, which may be set to stop it when it prints
-    process = os.getpid()
     setup = read_setup(setup_file)
     sys.path[:] = setup.python_path
     del os.environ["PYTHONPATH"]
@@ -224,8 +221,6 @@ def main(arguments: list[str]) -> None:
     except ConnectionError:
         return  # the parent has gone
     except BaseException as error:  # noqa: BLE001 - the parent says in one line whatever it is
-        if os.getpid() != process:
-            os._exit(1)  # a child that the task has forked
         text = str(error)
         if not isinstance(error, UserError):
             text = f"{setup.source.place}: the process that scores programs failed: {type(error).__name__}: {error}"

@@ -68,6 +68,12 @@ class VocabularyOptions(Options):
     }
     constants: ConstantOptions = ConstantOptions()
 
+    @model_validator(mode="after")
+    def _some_instruction(self) -> Self:
+        if self.groups.get("instructions") and not sum(self.instructions.values()) > 0:
+            raise ValueError("at least one of the instructions needs a weight above 0, or groups.instructions is 0")
+        return self
+
 
 OPERATOR_WEIGHTS = {"umad": 0.5, "alternation": 0.1, "crossover": 0.1, "perturbation": 0.2, "replacement": 0.1}
 """The default mix; an operator that is not named here has weight 0."""

@@ -77,6 +77,7 @@ def test_wrong_usage(refusal, arguments, message, verb):
             "program.vocabulary.instructions: unknown instruction 'sine'; did you mean sin_approx_ftz_f32",
         ),
         ("program.vocabulary.instructions=[f16_to_f32]", "program.vocabulary.instructions: no CPU meaning for f16_to_f32: "),
+        ("program.vocabulary.instructions={add_ftz_f32: 0}", "at least one of the instructions needs a weight above 0"),
         ("program.vocabulary.groups={meta: 0.0}", "program.vocabulary: no word has a weight above 0"),
         ("program.instruction_set=none.json", "none.json: cannot read the instruction set: "),
         ("search.initial.max_length=25", "search.initial.max_length: 25 is more than program.max_length 24"),

@@ -110,6 +110,19 @@ def test_by_default_a_task_that_ends_its_process_ends_the_run_in_one_line_and_th
     assert_same_state(state_of(resumed), state_of(only_run(tmp_path / "whole")))
 
 
+@pytest.mark.parametrize("executor", ["threads", "processes"])
+def test_a_task_that_exits_with_0_does_not_look_like_the_end_of_a_run(fork_evo, config, tmp_path, executor):
+    path = config("os._exit(0)")
+    (tmp_path / "bad").touch()
+    ended = fork_evo("run", path, "--set", f"evaluation.executor={executor}")
+    *_, line = ended.stderr.splitlines()
+    if executor == "threads":
+        assert ended.returncode == 1 and "task's code ended this process with os._exit(0); a run goes on from its last" in line
+    else:
+        assert ended.returncode == 2 and "ended with exit code 0, twice with the same programs" in line
+    assert not (only_run(tmp_path / "runs") / "archive.npz").exists()
+
+
 def test_libraries_of_a_score_have_one_thread_on_threads_as_in_processes(start_evo, config, monkeypatch, tmp_path):
     """Sums of BLAS depend on its threads."""
     monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)

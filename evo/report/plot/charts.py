@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib import colormaps
+from matplotlib import colormaps, rc_context
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.cm import ScalarMappable
@@ -33,6 +33,7 @@ CURVES = {
     "duplicates": "duplicates among offspring",
 }
 CURVE_COLOR = "#31688e"
+PLAIN_TEXT = {"text.parse_math": False}  # a `$` in a user's names is no formula
 _SIDE = 900  # of the heat map's image, in pixels
 _MAX_PANELS = 20  # of a heat map of three measures: of more levels, neighbours share one
 _PANEL_INCHES, _MAX_INCHES = 3.4, 13.0  # of a panel's side, and of all beside each other
@@ -43,6 +44,7 @@ _FENCE = 3.0  # interquartile ranges between the quartiles and the objectives be
 _PLAIN = (1e-12, 1e15)  # magnitudes that matplotlib's arithmetic and labels can take as they are
 
 
+@rc_context(PLAIN_TEXT)
 def heatmap(run: Searched) -> Figure:
     """The archive's objectives by cell.
 
@@ -220,6 +222,7 @@ def label_axis(axis: Axis, name: str, low: float, high: float, most: int = 8) ->
     axis.set_label_text(name + unit)
 
 
+@rc_context(PLAIN_TEXT)
 def front(run: Searched) -> Figure:
     """The best objective by complexity, over all elites. The knee and the shortest description are marked."""
     found, elites, task = front_of(run), run.search.elites(), run.search.problem.task
@@ -246,6 +249,7 @@ def front(run: Searched) -> Figure:
     return figure
 
 
+@rc_context(PLAIN_TEXT)
 def curves(run: Run) -> Figure:
     """QD score, coverage, best objective and share of duplicates by number of evaluations; of a run with several emitters also
     how often each succeeds, and its share of all successes.

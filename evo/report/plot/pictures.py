@@ -9,12 +9,13 @@ import io
 from pathlib import Path
 
 import numpy as np
+from matplotlib import rc_context
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
 from evo.report.lineage import LinesOfDescent
-from evo.report.plot.charts import label_axis
+from evo.report.plot.charts import PLAIN_TEXT, label_axis
 from evo.report.plot.palette import Palette
 from evo.report.plot.variety import features, most_varied
 from evo.run.loaded_task import Problem
@@ -217,6 +218,7 @@ def _with_title(sheet: NDArray[np.uint8], title: str) -> Image.Image:
     return image
 
 
+@rc_context(PLAIN_TEXT)
 def _with_axes(sheet: NDArray[np.uint8], title: str, run: Run, ends: tuple[float, float]) -> Image.Image:
     """The sheet with a title, and the measures' names and values along its edges; it ends at these fractions of their ranges.
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from matplotlib import colormaps
+from matplotlib import colormaps, rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, PercentFormatter
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from evo.errors import UserError
 from evo.report.compare import METRICS, Group, quartiles
+from evo.report.plot.charts import PLAIN_TEXT
 from evo.storage.files import write_atomically
 
 _NUM_PLACES = 300  # of a curve, along its axis
@@ -25,6 +26,7 @@ _AXES = {"evaluations": "evaluations", "elapsed_s": "seconds"}
 _MAX_PLAIN_COLORS = 10
 
 
+@rc_context(PLAIN_TEXT)
 def draw_quartiles(groups: Sequence[Group], path: Path) -> None:
     """Draws the curves of the groups into a PNG file.
 

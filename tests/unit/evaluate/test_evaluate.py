@@ -39,6 +39,18 @@ def test_a_score_that_is_not_finite_rejects_only_its_own_program():
     assert evaluation.objective[[0, 5]].tolist() == [1.0, 1.0] and not evaluation.measures[[0, 5]].any()
 
 
+def test_an_objective_whose_sums_or_squares_overflow_rejects_its_program():
+    evaluation = score(Scores(np.array([1e308, -1e308, 1e150]), np.zeros((3, 2))))
+    assert evaluation.status.tolist() == [Status.REJECTED, Status.REJECTED, Status.OK]
+    assert np.isfinite(evaluation.objective[2] ** 2)
+
+
+@pytest.mark.parametrize(("objective", "measures"), [(1j, 1.0), (1.0, 1j)])
+def test_complex_scores_are_refused(objective, measures):
+    with pytest.raises(UserError, match=r"score\(\) returned complex numbers, must return real ones"):
+        score(Scores(np.full(3, objective), np.full((3, 2), measures)))
+
+
 def test_arithmetic_in_a_score_does_not_warn(recwarn):
     score(lambda outputs, programs: Scores(np.log(np.array([0.0, -1.0, 1.0])), np.ones((3, 2)) / 0))
     assert not recwarn.list

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import signal
 import time
 from contextlib import closing
 from types import SimpleNamespace
@@ -87,6 +89,16 @@ def test_with_a_task_that_this_process_has_made_auto_begins_with_threads(make_ta
         wait_for_processes(each)
         assert set(places(each, len(TRIALS))) == {"p", "t"}
         assert each.environment()["executor"] == "processes" and places(each, 2) == "pp"
+
+
+def test_auto_keeps_to_processes_once_one_has_died(evaluator, clock):
+    """The crash would have ended this process on a thread."""
+    each = evaluator(executor="auto")
+    clock.seconds[ScoringPool] = 2.0
+    (process, *_) = processes_of(each.evaluate(numbers(3 * MAX_CHUNK)))
+    os.kill(process, signal.SIGKILL)
+    assert places(each, 2 + len(TRIALS)) == "pp" + "p" * len(TRIALS)
+    assert each.environment()["executor"] == "processes"
 
 
 def test_a_batch_of_one_chunk_is_no_trial(evaluator, clock):

@@ -249,6 +249,22 @@ def test_a_child_that_score_has_forked_and_that_comes_back_ends(evaluator):
             wait_for_end(int(child))
 
 
+def test_deaths_of_workers_are_counted_in_lines_that_become_rare(evaluator, capfd):
+    each = evaluator(number=1)
+    for _ in range(5):
+        kill_worker(each)
+    assert each.evaluate(numbers(2)).objective.tolist() == [0.0, 1.0]
+    lines = [line.split(" ", 8) for line in capfd.readouterr().err.splitlines()]
+    assert [int(line[3]) for line in lines] == [1, 2, 4]
+    assert all(line[-1].endswith("the last was killed by SIGKILL, another took its place") for line in lines)
+
+
+def test_a_child_that_a_score_on_threads_has_forked_ends_and_is_no_second_evo(evaluator):
+    body = "child = os.fork(); child and os.waitpid(child, 0)"
+    each = evaluator(body, number=1, executor="threads", score_seconds=20.0)
+    assert each.evaluate(numbers(2)).objective.tolist() == [0.0, 1.0]
+
+
 def test_nothing_that_a_task_prints_in_a_worker_is_lost(evaluator, monkeypatch, capfd):
     monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)
     monkeypatch.setattr(scoring_pool, "FLUSH_S", 300.0)

@@ -60,6 +60,13 @@ def test_archives_of_every_shape_have_a_heat_map(run_of, kind):
         assert labels == list(run.search.problem.task.measures)
 
 
+def test_a_name_that_would_be_a_broken_formula_is_drawn_as_it_is(new_run, make_task, plane_folder):
+    source = (plane_folder / "task.py").read_text().replace('"mean": (', '"$a^{$": (')
+    figure = charts.heatmap(new_run([(RED, 0.5, (0.0, 0.5))], {"task": str(make_task(source))}))
+    figure.draw_without_rendering()
+    assert figure.axes[0].get_xlabel() == "$a^{$"
+
+
 def maps_of(figure, num_panels: int) -> np.ndarray:
     """`(num_panels, rows, columns, 4)`, the colours of the cells; NaN where there is none."""
     figure.draw_without_rendering()
