@@ -192,7 +192,9 @@ class ProgramArchive(ArchiveBase):
         fields = self._store.retrieve(cells, names, "dict")[1]
         if self._is_learned:
             fields["latent"], fields["measures"] = fields["measures"], fields.pop("task_measures")
-        return Elites.of({"cell": cells.astype(np.int64), "solution": self.words[cells], "hash": self.hashes(cells), **fields})
+        words = np.zeros((len(cells), self.words.shape[1]), np.uint64)  # the system gives pages as above
+        words[:, : self._used_width] = self.words[cells, : self._used_width]
+        return Elites.of({"cell": cells.astype(np.int64), "solution": words, "hash": self.hashes(cells), **fields})
 
     def restore(self, elites: Elites) -> None:
         """Puts elites of `elites` back into an empty archive of the same kind.
