@@ -25,7 +25,7 @@ from evo.search.emitter import INITIAL
 from evo.search.prescreen import LearningOptions
 from evo.search.vocabulary import VariationOptions, VocabularyOptions
 from evo.shipped import find_config, find_task, shipped
-from evo.storage.files import exists
+from evo.storage.files import exists, read_text
 from evo.storage.yaml_text import MAX_DEPTH, dump_yaml, parse_yaml
 
 if typing.TYPE_CHECKING:
@@ -294,7 +294,7 @@ def load_config(path: Path, overrides: tuple[str, ...] = ()) -> RunConfig:
     """
     file = find_config(path)
     try:
-        text = file.read_text(encoding="utf-8")
+        text = read_text(file)
     except (OSError, UnicodeDecodeError) as error:
         if isinstance(error, FileNotFoundError):
             raise UserError(_no_config(path, str(error.strerror))) from error
@@ -392,7 +392,7 @@ def read_stop(path: Path) -> StopConfig:
         UserError: it cannot be read, or is wrong.
     """
     try:
-        section = re.search(r"^stop:\n(?:[ ].*\n)+", path.read_text(encoding="utf-8"), re.MULTILINE)
+        section = re.search(r"^stop:\n(?:[ ].*\n)+", read_text(path), re.MULTILINE)
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"{path}: cannot read the config: {error}") from error
     if not section:

@@ -1,7 +1,7 @@
 """How a command ends: its exit codes, at once after a failure, and in order after Ctrl-C.
 
-Owns signals of the command line. A user's mistake ends with 2, a check that fails or a task that ends the process with 1, a run whose GPU failed with 3, an
-interrupted run that was saved with 130. Knows nothing of what is interrupted.
+Owns signals of the command line. A user's mistake ends with 2, a check that fails or a task that ends the process
+with 1, a run whose GPU failed with 3, an interrupted run that was saved with 130. Knows nothing of what is interrupted.
 """
 
 from __future__ import annotations

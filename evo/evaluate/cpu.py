@@ -49,8 +49,8 @@ class CpuEvaluator:
             same results.
         executor: `processes` run a `score` in parallel that holds Python's interpreter lock, and a task that crashes does not end
             this process. `auto` begins with processes if there are several threads, tries threads in a long run, and keeps
-            them for minutes if they are clearly faster, unless a process died. With a task that this process has made, it begins with threads: most such
-            searches take less time than processes take to start.
+            them for minutes if they are clearly faster, unless a process died. With a task that this process has made, it
+            begins with threads: most such searches take less time than processes take to start.
         source: where processes find the task, or the task itself; None: there are only threads.
         score_seconds: limit for running and scoring a chunk.
 

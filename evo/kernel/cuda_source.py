@@ -53,6 +53,7 @@ from evo.language.program import Language
 from evo.native import nvptxcompiler
 from evo.native.ptx_inject import AnnotatedPtx
 from evo.storage.disk_cache import DiskCache
+from evo.storage.files import read_file
 from evo.task import Task, num_kernel_results, task_kernel
 
 # Without --fmad=false the compiler would fuse a kernel's multiplications and additions: other bits than in `score`.
@@ -196,7 +197,7 @@ def _folder_headers(path: Path) -> dict[str, bytes]:
 
 def _read(path: Path) -> bytes:
     try:
-        content = path.read_bytes()
+        content = read_file(path)
     except OSError as error:
         raise UserError(f"{path}: cannot be read: {error.strerror}") from error
     if b"\0" in content:

@@ -22,6 +22,7 @@ from evo.run.run_dir import RunDir
 
 _NAME = re.compile(r"(\d{8}-\d{6})-seed\d+(-\d+)?")
 _PARTS = ("config.yaml", "environment.json", "metrics.jsonl", "checkpoints")
+_NOT_BEGUN = "it starts, or was killed then"
 _TIME_DIGITS = 1e-6  # metrics round seconds to this
 
 
@@ -29,9 +30,9 @@ _TIME_DIGITS = 1e-6  # metrics round seconds to this
 class RunRow:
     """A run.
 
-    state: `finished`, `interrupted`, `running` or `damaged`; reason: what is damaged. best_objective is None also if nothing has
-    a finite score, and all numbers before the first generation is over. age_s: seconds since the run was started. num_bytes: of
-    its files.
+    state: `finished`, `interrupted`, `running`, `unstarted` or `damaged`; reason: of the last two. best_objective is None also if
+    nothing has a finite score, and all numbers before the first generation is over. age_s: seconds since the run was started.
+    num_bytes: of its files.
     """
 
     path: str
@@ -95,6 +96,10 @@ def _row(path: Path, now_s: float) -> RunRow:
     try:
         age_s, num_bytes = now_s - _start_s(path), _num_bytes(path)
         if not (path / "config.yaml").is_file():
+            if not (path / "checkpoints").exists() and not (path / "metrics.jsonl").exists():
+                return RunRow(
+                    str(path), "unstarted", None, None, None, max(0.0, age_s), num_bytes, "it starts, or was killed then"
+                )
             raise UserError("has no config.yaml")
         with RunDir(path, writable=False) as run_dir:
             state = "running" if run_dir.is_running() else "interrupted"

@@ -25,7 +25,7 @@ from evo.report.recompute import problem_for_facts, program_expression, report_f
 from evo.run.initial_programs import LIKE_A_PATH, is_text_form
 from evo.run.loaded_task import Problem
 from evo.run.run import Run
-from evo.storage.files import exists
+from evo.storage.files import exists, read_text
 
 
 def read_program(problem: Problem, given: str) -> NDArray[np.uint64]:
@@ -37,7 +37,7 @@ def read_program(problem: Problem, given: str) -> NDArray[np.uint64]:
     path, text, source = Path(given), given, "the formula"
     if exists(path) or LIKE_A_PATH.fullmatch(given):
         try:
-            text, source = path.read_text(encoding="utf-8"), given
+            text, source = read_text(path), given
         except (OSError, UnicodeDecodeError) as error:
             reason = error.strerror if isinstance(error, OSError) else error
             raise UserError(f"{path}: cannot read the program: {reason}") from error

@@ -24,7 +24,7 @@ from evo.native.stack_ptx_words import WordType
 from evo.native.vary import program_lengths
 from evo.run.loaded_task import Problem
 from evo.run.run_dir import RunDir
-from evo.storage.files import exists
+from evo.storage.files import exists, read_text
 
 INITIAL_PROGRAMS = "search.initial.programs"
 LIKE_A_PATH = re.compile(r"[^\s()*]*(/|\.[A-Za-z]\w*$)[^\s()*]*")
@@ -84,7 +84,7 @@ def _read(problem: Problem, entry: str, key: str) -> NDArray[np.uint64]:
     if path.suffix == ".npz":
         return _elites_of_archive(problem, path)
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_text(path)
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise UserError(f"{path}: cannot read the program: {reason}") from error

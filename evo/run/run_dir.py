@@ -7,7 +7,6 @@ Longer than most modules, so that one file holds all that must survive a kill.
 
 from __future__ import annotations
 
-import fcntl
 import io
 import json
 import os
@@ -26,12 +25,14 @@ from numpy.typing import NDArray
 from evo.errors import UserError
 from evo.run.checkpoint import CheckpointError, OtherVersionError, decode_checkpoint, encode_checkpoint
 from evo.search.lineage_records import MAGIC, LineageLogError, Records, decode_log, encode_block, joined
-from evo.storage.files import PARTIAL_SUFFIX, write_atomically
+from evo.storage.files import PARTIAL_SUFFIX, read_file, try_lock, write_atomically
 from evo.storage.json_file import read_json
 from evo.waiting import WAKE_S
 
 CHECKPOINTS_KEPT = 2
 _TAIL_BYTES = 4096  # read at a time to find the last row of metrics
+_MAX_ROW_BYTES = 1 << 20  # of metrics
+_MAX_BYTES = 1 << 34  # of a checkpoint, and of metrics
 # Of each row of metrics. Only the best objective may be null.
 _NUMBERS = ("generations", "offspring", "evaluations", "duplicates", "coverage", "qd_score", "best_objective", "elapsed_s")
 
@@ -96,11 +97,9 @@ class RunDir:
         if writable:
             with _writing(path / "lock"):
                 self._lock = open(path / "lock", "w")  # noqa: SIM115 - held as long as the object
-            try:
-                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
+            if not try_lock(self._lock):
                 self._lock.close()
-                raise UserError(f"{path}: another process is running this run; wait for it or stop it") from None
+                raise UserError(f"{path}: another process is running this run; wait for it or stop it")
             for partial in path.rglob(f".*{PARTIAL_SUFFIX}"):  # of a process that was killed
                 partial.unlink(missing_ok=True)
 
@@ -205,13 +204,13 @@ class RunDir:
         damaged: list[str] = []
         for path in reversed(self._checkpoints()):
             try:
-                return *decode_checkpoint(path.read_bytes()), damaged
+                return *decode_checkpoint(read_file(path, _MAX_BYTES)), damaged
             except FileNotFoundError:
                 return self.load_checkpoint()  # a run in progress has just replaced it
             except OtherVersionError as error:
                 raise UserError(f"{path}: {error}; use that version of evo for this run, or start a new one") from error
-            except (CheckpointError, OSError) as error:
-                damaged.append(f"{path}: {error}")
+            except (CheckpointError, OSError, MemoryError) as error:
+                damaged.append(f"{path}: {getattr(error, 'strerror', None) or str(error) or 'out of memory'}")
         if damaged:
             raise UserError(f"{'; '.join(damaged)}; no intact checkpoint is left")
         raise UserError(f"{self.path}: has no checkpoint yet; start a new run with: evo run")
@@ -262,7 +261,7 @@ class RunDir:
         records = {}
         for path in sorted((self.path / "quarantine").glob("*.json")):
             try:
-                records[path.stem] = json.loads(path.read_bytes())
+                records[path.stem] = json.loads(read_file(path))
             except (ValueError, OSError) as error:
                 raise UserError(f"{path}: damaged: {error}; delete it, and its program is tried again") from error
         return records
@@ -283,7 +282,11 @@ class RunDir:
         if not path.exists():
             return []
         rows = []
-        for number, line in enumerate(path.read_bytes().splitlines(keepends=True), 1):
+        try:
+            lines = read_file(path, _MAX_BYTES).splitlines(keepends=True)
+        except (OSError, MemoryError) as error:
+            raise UserError(f"{path}: cannot read it: {getattr(error, 'strerror', None) or 'out of memory'}") from error
+        for number, line in enumerate(lines, 1):
             if line.endswith(b"\n"):
                 rows.append(_row_of(line, f"{path}:{number}"))
         return rows
@@ -312,7 +315,7 @@ class RunDir:
         with path.open("rb") as file:
             end = file.seek(0, os.SEEK_END)
             tail = b""
-            while end and tail.count(b"\n") < 2:
+            while end and tail.count(b"\n") < 2 and len(tail) < _MAX_ROW_BYTES:
                 start = max(0, end - _TAIL_BYTES)
                 file.seek(start)
                 tail = file.read(end - start) + tail
@@ -324,12 +327,9 @@ class RunDir:
         """Whether a process has the run open for writing. Asks by a shared lock, which it gives back at once."""
         try:
             with open(self.path / "lock", "rb") as lock:
-                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+                return not try_lock(lock, is_shared=True)
         except FileNotFoundError:
             return False
-        except BlockingIOError:
-            return True
-        return False
 
     def plot_path(self, name: str) -> Path:
         """The path of a picture of this run, in a folder that exists."""

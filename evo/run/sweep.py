@@ -6,7 +6,6 @@ Owns what a sweep consists of, where its runs are, and which of them are finishe
 
 from __future__ import annotations
 
-import fcntl
 import itertools
 import json
 import re
@@ -23,6 +22,7 @@ from evo.run.initial_programs import read_initial, with_digest
 from evo.run.loaded_task import load_problem
 from evo.run.run import Run
 from evo.run.run_dir import RunDir
+from evo.storage.files import try_lock
 
 MAX_RUNS = 10_000
 _MAX_NAME = 120  # bytes of a folder's name; systems allow 255
@@ -164,10 +164,8 @@ def locked(folder: Path) -> Iterator[None]:
     except OSError as error:
         raise UserError(f"{folder}: cannot create the folder of the sweep: {error.strerror}") from error
     with lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise UserError(f"{folder}: another process is running this sweep; wait for it or stop it") from None
+        if not try_lock(lock):
+            raise UserError(f"{folder}: another process is running this sweep; wait for it or stop it")
         yield
 
 

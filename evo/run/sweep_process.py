@@ -8,7 +8,6 @@ nothing of the other runs.
 from __future__ import annotations
 
 import ctypes
-import fcntl
 import json
 import os
 import signal
@@ -27,6 +26,7 @@ from evo.errors import DeviceFailure, UserError, how_it_ended
 from evo.evaluate.scoring_pool import ONE_THREAD
 from evo.run.run import LiveRun
 from evo.run.sweep import SweepRun, find_run, resume_overrides
+from evo.storage.files import try_lock
 
 LOCK_S = 60.0  # for an earlier process of the same run to save and end
 POLL_S = 0.1
@@ -186,13 +186,8 @@ def _wait_until_free(folder: Path) -> None:
     """Waits while another process has the run open. It may have lost its parent and be saving."""
     end_s = time.monotonic() + LOCK_S
     with open(folder / "lock", "w") as lock:
-        while time.monotonic() < end_s:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                time.sleep(POLL_S)
-            else:
-                return
+        while not try_lock(lock) and time.monotonic() < end_s:
+            time.sleep(POLL_S)
 
 
 if __name__ == "__main__":

@@ -1,16 +1,20 @@
 """Files that appear whole or not at all.
 
-Owns atomic writes, and what commands promise of their output files: all of them or none, and never over an input. Knows nothing
-of what is written.
+Owns atomic writes, reads of files that may be anything, locks, and what commands promise of their output files: all of them or
+none, and never over an input. Knows nothing of what is written.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
+import fcntl
 import os
 import secrets
+import stat
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import IO, Any
 
 from evo.errors import UserError
 
@@ -18,10 +22,51 @@ PARTIAL_SUFFIX = ".partial"
 """Of files that are still being written. One whose writer was killed stays behind."""
 
 
-def read_input(path: Path) -> bytes:
-    """The bytes of a file. Raises UserError."""
+MAX_INPUT = 1 << 28
+"""Bytes of a file that a user writes by hand or by a program."""
+
+
+def read_file(path: Path, most: int = MAX_INPUT) -> bytes:
+    """The bytes of a regular file. Raises OSError also for pipes and devices, which may never end, and beyond `most` bytes."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a pipe without a writer would wait
+    with open(descriptor, "rb") as file:
+        found = os.fstat(descriptor)
+        if stat.S_ISDIR(found.st_mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+        if not stat.S_ISREG(found.st_mode):
+            raise OSError(errno.EINVAL, "not a regular file", str(path))
+        if found.st_size > most:
+            raise OSError(errno.EFBIG, f"{found.st_size:,} bytes are more than {most:,}", str(path))
+        return file.read(most)
+
+
+def read_text(path: Path) -> str:
+    """The UTF-8 text of a file, with plain line ends. Raises UnicodeDecodeError, and OSError as `read_file`."""
+    return read_file(path).decode().replace("\r\n", "\n")
+
+
+def try_lock(file: IO[Any], *, is_shared: bool = False) -> bool:
+    """Locks an open file until it is closed; False: another process has. `EVO_NO_LOCK=1` is for file systems without locks.
+
+    Raises:
+        UserError: the system cannot lock it.
+    """
+    if os.environ.get("EVO_NO_LOCK"):
+        return True
     try:
-        return path.read_bytes()
+        fcntl.flock(file, (fcntl.LOCK_SH if is_shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError as error:
+        hint = "if no other process uses this folder, go on without locks: EVO_NO_LOCK=1"
+        raise UserError(f"{file.name}: cannot lock it: {error.strerror}; {hint}") from error
+    return True
+
+
+def read_input(path: Path) -> bytes:
+    """As `read_file`. Raises UserError."""
+    try:
+        return read_file(path)
     except OSError as error:
         raise UserError(f"{path}: error: cannot read it: {error.strerror}") from error
 

@@ -13,6 +13,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from evo.errors import UserError
+from evo.storage.files import read_text
 
 
 def read_json(path: str | Path, what: str) -> Any:
@@ -22,7 +23,7 @@ def read_json(path: str | Path, what: str) -> Any:
         UserError: the file cannot be read, or as for `parse_json`.
     """
     try:
-        text = Path(path).read_text(encoding="utf-8")
+        text = read_text(Path(path))
     except OSError as error:
         raise UserError(f"{path}: cannot read the {what}: {error.strerror}") from error
     except UnicodeDecodeError as error:

@@ -56,9 +56,12 @@ class _UniqueKeyLoader(yaml.SafeLoader):
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
         try:
-            return super().construct_object(node, deep)
+            value = super().construct_object(node, deep)
         except ValueError as error:  # such as a date in month 13
             raise yaml.MarkedYAMLError(problem=str(error), problem_mark=node.start_mark) from error
+        if isinstance(value, str) and "\0" in value:
+            raise yaml.MarkedYAMLError(problem="a text holds a NUL", problem_mark=node.start_mark)
+        return value
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         seen = set()

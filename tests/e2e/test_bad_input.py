@@ -83,7 +83,11 @@ def test_wrong_usage(refusal, arguments, message, verb):
         ("search.initial.max_length=25", "search.initial.max_length: 25 is more than program.max_length 24"),
         ("search.variation.umad.addition_rate=0", "umad_addition_rate: 0.0, expected a number above 0"),
         ("search.archive.dims=[4, 4, 4]", "search.archive: dims: [4, 4, 4] has 3 numbers, but the task has 2 measures"),
-        ("search.archive.dims=[1000000, 1000000]", "search.archive: "),
+        ("search.archive.dims=[3000000000, 1]", "search.archive: 3,000,000,000 cells, at most 134,217,728 fit"),
+        ('output.runs="\\0"', "a text holds a NUL"),
+        ('task="\\0"', "a text holds a NUL"),
+        ("program.instruction_set=/dev/zero", "/dev/zero: cannot read the instruction set: not a regular file"),
+        ("search.initial.programs=[/dev/zero]", "/dev/zero: cannot read the program: not a regular file"),
         ("output.runs=small.yaml/runs", "small.yaml/runs/small: cannot create the run folder: Not a directory"),
     ],
 )

@@ -32,7 +32,7 @@ import zmq
 from zmq.utils import z85
 
 from evo.errors import UserError
-from evo.storage.files import PARTIAL_SUFFIX, write_atomically
+from evo.storage.files import PARTIAL_SUFFIX, read_file, write_atomically
 from evo.storage.json_file import read_json
 
 RUN = "run"
@@ -236,7 +236,7 @@ def _user_name() -> str | None:
 
 def _read_key(path: Path) -> bytes:
     try:
-        key = path.read_bytes().strip()
+        key = read_file(path).strip()
     except OSError as error:
         raise UserError(f"{path}: cannot read the key: {error.strerror}; make keys with: evo keys new KEYS") from error
     try:

@@ -7,10 +7,12 @@ Importing it does not import pyribs, which takes seconds; the class is imported 
 from __future__ import annotations
 
 import importlib
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from evo.search.archives.layout import CentroidLayout, GridLayout, Layout
@@ -37,6 +39,8 @@ ARCHIVES = {
     "CVTArchive": ArchiveType("evo.search.archives.cvt:ProgramCvtArchive", CentroidLayout, options=("centroids",)),
 }
 
+MAX_CELLS = 1 << 27
+
 
 def make_archive(
     name: str,
@@ -49,6 +53,9 @@ def make_archive(
     num_task_measures: int = 0,
 ) -> ProgramArchive:
     """An empty archive of programs by its name in `ARCHIVES`; arguments and errors are those of `ProgramArchive`."""
+    num_cells = math.prod(np.ravel(list(options.values())).tolist())
+    if num_cells > MAX_CELLS:
+        raise ValueError(f"{num_cells:,} cells, at most {MAX_CELLS:,} fit")
     module, _, class_name = ARCHIVES[name].class_path.partition(":")
     archive_class: type[ProgramArchive] = getattr(importlib.import_module(module), class_name)
     return archive_class(max_length, ranges, seed, options, arrays or {}, qd_score_offset, num_task_measures)

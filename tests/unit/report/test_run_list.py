@@ -167,3 +167,9 @@ def test_the_list_as_json_and_as_a_table(make_run, tmp_path):
     table = CliRunner().invoke(main, ["list", str(tmp_path / "runs")]).stdout.splitlines()
     assert table[0].split() == ["state", "best", "coverage", "evaluations", "age", "size", "run"]
     assert table[1].split()[:4] == ["finished", "-0.5", "25.0%", "400"] and table[1].endswith(f"  {path}")
+
+
+def test_a_run_that_was_killed_before_it_began_is_not_damaged(tmp_path):
+    task = tmp_path / "runs" / "small" / "20200101-000000-seed1" / "task"
+    task.mkdir(parents=True)
+    assert [(each.state, each.reason) for each in list_runs(tmp_path)] == [("unstarted", "it starts, or was killed then")]

@@ -1,5 +1,7 @@
 """Atomic writes: a file has its old content or its new one, and nothing else is left in its folder."""
 
+import errno
+import fcntl
 import os
 import resource
 import stat
@@ -7,7 +9,8 @@ import threading
 
 import pytest
 
-from evo.storage.files import write_atomically
+from evo.errors import UserError
+from evo.storage.files import read_file, try_lock, write_atomically
 
 
 @pytest.mark.parametrize("durable", [False, True])
@@ -103,3 +106,27 @@ def test_writers_of_one_file_do_not_disturb_each_other(tmp_path, monkeypatch):
         writer.join()
     assert path.read_bytes() in contents
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_pipes_devices_and_files_beyond_the_bound_are_refused_without_reading(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with open(tmp_path / "large", "wb") as file:
+        file.truncate(20 * 10**9)
+    reasons = {"pipe": "not a regular file", "/dev/zero": "not a regular file", "large": "20,000,000,000 bytes are more than"}
+    for name, reason in {**reasons, ".": "Is a directory"}.items():
+        with pytest.raises(OSError, match=reason):
+            read_file(tmp_path / name)
+
+
+def test_only_a_lock_of_another_process_counts_as_one(tmp_path, monkeypatch):
+    with open(tmp_path / "lock", "w") as first, open(tmp_path / "lock", "w") as second:
+        assert (try_lock(first), try_lock(second)) == (True, False)
+
+        def without_locks(*_):
+            raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+        monkeypatch.setattr(fcntl, "flock", without_locks)
+        with pytest.raises(UserError, match=r"/lock: cannot lock it: No locks available; .* go on without locks: EVO_NO_LOCK=1$"):
+            try_lock(second)
+        monkeypatch.setenv("EVO_NO_LOCK", "1")
+        assert try_lock(second)
