@@ -48,12 +48,12 @@ def exits_told() -> Iterator[None]:
     """Has an `os._exit` of a task's code say so and end with `EXIT_CHECK_FAILED`: it must not look like the end of a command."""
     process = os.getpid()
 
-    def exit_told(code: int) -> NoReturn:
+    def exit_told(status: int) -> NoReturn:
         if os.getpid() == process:
-            line = f"evo: the task's code ended this process with os._exit({code}); a run goes on from its last checkpoint\n"
+            line = f"evo: the task's code ended this process with os._exit({status}); a run goes on from its last checkpoint\n"
             os.write(2, line.encode())
-            code = EXIT_CHECK_FAILED
-        _exit(code)
+            status = EXIT_CHECK_FAILED
+        _exit(status)
 
     os._exit = exit_told
     try:

@@ -2,8 +2,8 @@
  * fuzz.h - a check for fuzz targets, and a driver for use without libFuzzer.
  *
  * With libFuzzer:  clang -DUSE_LIBFUZZER -fsanitize=fuzzer,address,undefined -I csrc tests/csrc/fuzz_NAME.c -lm
- * Without:         the program takes a number of runs and makes that many inputs from a fixed seed. A target defines
- *                  FUZZ_MAX_BYTES, the greatest size of an input, before it includes this file.
+ * Without:         the program takes a number of runs, 10000 if there is none, and a seed, else 1, and makes that many inputs.
+ *                  A target defines FUZZ_MAX_BYTES, the greatest size of an input, before it includes this file.
  */
 
 #ifndef FUZZ_H
@@ -37,7 +37,7 @@ int main(int num_arguments, char** arguments) {
     static uint8_t data[FUZZ_MAX_BYTES];
     const unsigned long num_runs = num_arguments > 1 ? strtoul(arguments[1], NULL, 10) : 10000;
     unsigned long run;
-    uint64_t state = 1;
+    uint64_t state = num_arguments > 2 ? strtoull(arguments[2], NULL, 10) : 1;
     for (run = 0; run < num_runs; ++run) {
         /* Often short: only short inputs are sometimes valid as a whole. */
         const size_t max_size = run % 3 == 0 ? sizeof data / 24 : sizeof data;

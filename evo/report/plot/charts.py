@@ -33,7 +33,7 @@ CURVES = {
     "duplicates": "duplicates among offspring",
 }
 CURVE_COLOR = "#31688e"
-PLAIN_TEXT = {"text.parse_math": False}  # a `$` in a user's names is no formula
+PLAIN_TEXT: Any = {"text.parse_math": False}  # a `$` in a user's names is no formula
 _SIDE = 900  # of the heat map's image, in pixels
 _MAX_PANELS = 20  # of a heat map of three measures: of more levels, neighbours share one
 _PANEL_INCHES, _MAX_INCHES = 3.4, 13.0  # of a panel's side, and of all beside each other
