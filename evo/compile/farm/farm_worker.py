@@ -32,7 +32,7 @@ STATUS_S = 1.0  # between two reports
 RECONNECT_MS, MAX_RECONNECT_MS = 100, 5000
 LINGER_MS = 500  # for the last message
 
-_HANDSHAKE_EVENTS = zmq.EVENT_HANDSHAKE_FAILED_AUTH | zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL | zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL
+_HANDSHAKE_FAILURES = zmq.EVENT_HANDSHAKE_FAILED_AUTH | zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL | zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL
 
 
 @dataclass
@@ -92,7 +92,7 @@ class Worker:
         self._heard_s = self._next_word_s = self._next_status_s = 0.0
         self._is_stopped = False
         self._socket = self._context.socket(zmq.DEALER)
-        self._monitor = self._socket.get_monitor_socket(_HANDSHAKE_EVENTS)
+        self._monitor = self._socket.get_monitor_socket(_HANDSHAKE_FAILURES | zmq.EVENT_HANDSHAKE_SUCCEEDED)
         self._poller = zmq.Poller()
         for source in (self._socket, self._monitor, self._wake.fileno()):
             self._poller.register(source, zmq.POLLIN)
@@ -171,8 +171,11 @@ class Worker:
             raise UserError(f"{key}: cannot connect to {address}: {os.strerror(error.errno or 0)}") from error
 
     def _watch(self) -> None:
-        """Looks at a handshake that failed."""
+        """Looks at a handshake's end."""
         event = recv_monitor_message(self._monitor)["event"]
+        if event == zmq.EVENT_HANDSHAKE_SUCCEEDED:
+            self._next_word_s = 0.0  # says hello before the run sheds it as a stranger
+            return
         if event == zmq.EVENT_HANDSHAKE_FAILED_AUTH:
             raise UserError(
                 f"the run at {self._address} does not know this worker's key; "

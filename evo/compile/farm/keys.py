@@ -23,6 +23,7 @@ import re
 import socket
 import struct
 import tempfile
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -36,57 +37,59 @@ from evo.storage.files import PARTIAL_SUFFIX, read_file, write_atomically
 from evo.storage.json_file import read_json
 
 RUN = "run"
+LOOK_S = 5.0  # after which files are read again: a folder does not tell of all changes
 _log = logging.getLogger(__name__)
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 _ADDRESS = re.compile(r"tcp://(\[[0-9A-Fa-f:.%]+\]|[^\[\]:/\s]+):([0-9]{1,5})")
 
 
 class RunKeys:
-    """A run's secret key, and the workers that it lets in: those with a file now.
+    """A run's secret key, and the workers that it lets in: those with a file.
+
+    Attributes:
+        workers: public key (40 characters) -> name, at the last `look`.
 
     Raises:
         UserError: the secret key is missing, is no key, or is open to others; or others can write the folders.
     """
 
     def __init__(self, folder: Path):
-        self._workers = folder / "workers"
+        self._folder = folder / "workers"
         self._broken: set[str] = set()
         self._banned: set[str] = set()
-        self._seen_ns = 0
+        self._seen = (0, float("-inf"))  # when the folder had changed last, and when it was read
+        self.workers: dict[str, str] = {}
         self.secret = _read_secret(folder / "secret.key")
-        if self._workers.exists():
-            _check_folder(self._workers)
+        if self._folder.exists():
+            _check_folder(self._folder)
+        self.look()
 
-    def have_changed(self) -> bool:
-        """Whether files of workers have come or gone since `workers`."""
-        return self._changed_ns() != self._seen_ns
-
-    def workers(self) -> dict[str, str]:
-        """Public key (40 characters) -> name of the workers that may work for the run. Files that are no keys are told once."""
-        self._seen_ns = self._changed_ns()
+    def look(self) -> None:
+        """Reads the files again if they may have changed. Those that are no keys are told once."""
+        changed_ns, now_s = 0, time.monotonic()
+        with suppress(OSError):
+            changed_ns = self._folder.stat().st_mtime_ns
+        if changed_ns == self._seen[0] and now_s - self._seen[1] < LOOK_S:
+            return
+        self._seen = changed_ns, now_s
         found: dict[str, str] = {}
-        for path in sorted(self._workers.glob("*.public")):
+        for path in sorted(self._folder.glob("*.public")):
             try:
                 found[_read_key(path).decode()] = path.stem
             except UserError as error:
                 if path.name not in self._broken:
                     self._broken.add(path.name)
                     _log.warning("farm: %s; its worker is not let in", error)
-        return {key: name for key, name in found.items() if key not in self._banned}
+        self.workers = {key: name for key, name in found.items() if key not in self._banned}
 
     def ban(self, public: str) -> None:
         """Lets a worker in no more: in this process, and in later ones where its file can be renamed."""
         self._banned.add(public)
-        for path in self._workers.glob("*.public"):
+        self.workers = {key: name for key, name in self.workers.items() if key != public}
+        for path in self._folder.glob("*.public"):
             with suppress(OSError, UserError):
                 if _read_key(path).decode() == public:
                     path.rename(path.with_suffix(".banned"))
-
-    def _changed_ns(self) -> int:
-        try:
-            return self._workers.stat().st_mtime_ns
-        except OSError:
-            return 0
 
 
 @dataclass(frozen=True)
@@ -122,14 +125,19 @@ def check_address(address: str, key: str, *, has_keys: bool) -> None:
         )
 
 
+def address_elsewhere(address: str) -> str:
+    """The address of a run as workers of other machines call it."""
+    for anywhere in ("//0.0.0.0:", "//[::]:"):
+        address = address.replace(anywhere, f"//{socket.gethostname()}:")
+    return address
+
+
 def write_server_file(path: Path, address: str) -> None:
-    """Writes where a run listens, as workers of other machines call it.
+    """Writes where a run listens.
 
     Raises:
         UserError: the file cannot be written.
     """
-    for anywhere in ("//0.0.0.0:", "//[::]:"):
-        address = address.replace(anywhere, f"//{socket.gethostname()}:")
     try:
         write_atomically(path, json.dumps({"address": address}).encode() + b"\n")
     except OSError as error:
@@ -142,13 +150,23 @@ def read_server_file(path: Path) -> str | None:
     Raises:
         UserError: the file says something else.
     """
-    if not path.exists():
-        return None
-    content = read_json(path, "server file")
+    try:
+        content = read_json(path, "server file")
+    except UserError as error:
+        if isinstance(error.__cause__, FileNotFoundError):
+            return None
+        raise
     address = content.get("address") if isinstance(content, dict) else None
     if not isinstance(address, str):
         raise UserError(f"{path}: not a server file, which a run writes: evaluation.farm.server_file")
     return address
+
+
+def remove_server_file(path: Path, address: str) -> None:
+    """Removes the file of a run that ends, unless another one has written its own address since."""
+    with suppress(OSError, UserError):
+        if read_server_file(path) == address:
+            path.unlink()
 
 
 def make_keys(folder: Path, name: str) -> list[Path]:

@@ -65,7 +65,6 @@ class Router:
     def __init__(self, listen: str, keys: RunKeys | None):
         self.unreachable: set[Hashable] = set()
         self._keys = keys
-        self._allowed = keys.workers() if keys else {}
         self._max_connections = _raise_descriptor_limit() - OTHER_DESCRIPTORS
         self._connections: dict[int, bool] = {}  # by descriptor, oldest first: whether it is a stranger's
         self._num_refusals = 0
@@ -123,24 +122,21 @@ class Router:
 
     def may_work(self, key: str | None) -> bool:
         """Whether a worker with this key may work, now; None: nobody is authenticated."""
-        return not self._keys or key in self._allowed
+        return not self._keys or key in self._keys.workers
 
     def trusts(self, key: str) -> bool:
         """Whether what a worker with this key has made may be used."""
-        return key in self._allowed
+        return self._keys is not None and key in self._keys.workers
 
-    def look_at_keys(self) -> bool:
-        """Looks which workers may work now, if that has changed; whether it has."""
-        if not self._keys or not self._keys.have_changed():
-            return False
-        self._allowed = self._keys.workers()
-        return True
+    def look_at_keys(self) -> None:
+        """Looks which workers may work now."""
+        if self._keys:
+            self._keys.look()
 
     def ban(self, key: str | None) -> None:
         """Trusts a worker no longer."""
         if self._keys and key:
             self._keys.ban(key)
-            self._allowed = self._keys.workers()
 
     def send(self, peer: Hashable, message: Message) -> bool:
         """Sends without waiting; whether it was sent. If not, the peer is in `unreachable`, or does not read fast enough."""
@@ -206,9 +202,9 @@ class Router:
         """Answers one question of ZeroMQ's own protocol for this (RFC 27): may the owner of this public key connect?"""
         version, number, _, address, _, _, *credentials = self._zap.recv_multipart()
         key = z85.encode(credentials[0]).decode()
-        if key not in self._allowed and self._keys:
-            self._allowed = self._keys.workers()
-        is_known = key in self._allowed
+        if not self.trusts(key):
+            self.look_at_keys()
+        is_known = self.trusts(key)
         if not is_known:
             self._say_refusal(address.decode(), "its key is not in the workers/ of this run's keys")
         status = (b"200", b"OK") if is_known else (b"400", b"unknown key")

@@ -22,7 +22,7 @@ from typing import Any, ParamSpec, TypeVar, cast
 
 from evo.compile.farm import protocol
 from evo.compile.farm.call import Call, outcome_of, resolve
-from evo.compile.farm.keys import RunKeys, check_address, write_server_file
+from evo.compile.farm.keys import RunKeys, address_elsewhere, check_address, remove_server_file, write_server_file
 from evo.compile.farm.protocol import Answer, Beat, Bye, Cancel, Hello, Message, Request, Welcome, Who
 from evo.compile.farm.router import Origin, Router
 from evo.compile.farm.schedule import Job, Schedule
@@ -91,7 +91,7 @@ class CompileFarm(CompileExecutor):
         self._server_file = server_file
         if server_file:
             try:
-                write_server_file(server_file, self.address)
+                write_server_file(server_file, address_elsewhere(self.address))
             except UserError:
                 self._router.close()
                 raise
@@ -163,7 +163,7 @@ class CompileFarm(CompileExecutor):
             for future in self._unfinished.copy():
                 future.cancel()
         if self._server_file:
-            self._server_file.unlink(missing_ok=True)
+            remove_server_file(self._server_file, address_elsewhere(self.address))
         self._router.wake()
         self._thread.join()  # before the processes that it gives requests to
         for pool in {self._local, self._judge}:
@@ -216,8 +216,8 @@ class CompileFarm(CompileExecutor):
         now_s = time.monotonic()
         if isinstance(message, Hello):
             self._take(peer, message, origin, now_s)
-        elif not self._schedule.heard(peer, now_s):
-            self._router.send(peer, Who())
+        elif self._keys.get(peer) != origin.key or not self._schedule.heard(peer, now_s):
+            self._router.send(peer, Who())  # or another worker has taken this one's name in ZeroMQ
         elif isinstance(message, Beat):
             self._router.send(peer, Beat())
         elif isinstance(message, Bye):
@@ -343,9 +343,9 @@ class CompileFarm(CompileExecutor):
                 self._forget(peer, is_loss=True)
             for peer in self._schedule.silent(now_s, SILENT_HEARTBEATS * self._welcome.heartbeat_s):
                 self._router.send(peer, Beat())  # finds out whether its connection is gone
-            if self._router.look_at_keys():
-                for peer in [peer for peer, key in self._keys.items() if not self._router.may_work(key)]:
-                    self._refuse(peer, NO_LONGER)
+            self._router.look_at_keys()
+            for peer in [peer for peer, key in self._keys.items() if not self._router.may_work(key)]:
+                self._refuse(peer, NO_LONGER)
         are_all_sent = True
         self._forget_unreachable()
         while True:

@@ -169,6 +169,12 @@ def test_a_worker_that_is_not_let_in_ends_with_the_reason(tmp_path, open_farm, s
     assert isinstance(error, UserError) and reason in str(error)
 
 
+def test_a_worker_says_hello_as_soon_as_it_is_connected(played_run, start_worker, monkeypatch):
+    monkeypatch.setattr(farm_worker, "HELLO_S", 1e6)
+    start_worker(played_run.address)
+    played_run.takes()
+
+
 def test_a_worker_without_a_run_ends_and_one_that_has_had_one_waits_anew(played_run, start_worker):
     running = start_worker("tcp://127.0.0.1:1", idle_s=0.0)
     assert running.error() is None

@@ -53,7 +53,7 @@ def test_keys_fit_each_other_and_only_their_owner_can_read_them(tmp_path):
     theirs, ours = WorkerKeys.read(worker), RunKeys(run)
     assert theirs.run == zmq.curve_public(ours.secret)
     assert theirs.secret != ours.secret
-    assert ours.workers() == {zmq.curve_public(theirs.secret).decode(): "worker"}
+    assert ours.workers == {zmq.curve_public(theirs.secret).decode(): "worker"}
 
 
 def test_each_worker_has_its_own_key_for_the_same_run(tmp_path):
@@ -64,7 +64,7 @@ def test_each_worker_has_its_own_key_for_the_same_run(tmp_path):
     one, two = WorkerKeys.read(first), WorkerKeys.read(second)
     assert one.run == two.run and one.secret != two.secret
     publics = [zmq.curve_public(keys.secret).decode() for keys in (one, two)]
-    assert RunKeys(run).workers() == dict(zip(publics, ["worker", "arm-1"], strict=True))
+    assert RunKeys(run).workers == dict(zip(publics, ["worker", "arm-1"], strict=True))
 
 
 def test_existing_keys_are_kept(tmp_path):
@@ -94,7 +94,7 @@ def test_keys_appear_whole_or_not_at_all(tmp_path, monkeypatch):
         left = iter(range(100))
         run, worker = make_keys(folder, "worker")
         ours, theirs = RunKeys(run), WorkerKeys.read(worker)
-        assert ours.workers() == {zmq.curve_public(theirs.secret).decode(): "worker"}
+        assert ours.workers == {zmq.curve_public(theirs.secret).decode(): "worker"}
         assert theirs.run == zmq.curve_public(ours.secret)
         assert {path.name for path in folder.iterdir()} == {"run", "worker"}
     assert num_steps == 6  # two folders with three keys, and a public one
@@ -134,7 +134,7 @@ def test_a_group_may_read_a_secret_key_if_nobody_else_is_in_it(tmp_path, monkeyp
         with pytest.raises(UserError, match="others can read this secret key"):
             RunKeys(run)
     else:
-        assert RunKeys(run).workers()
+        assert RunKeys(run).workers
     monkeypatch.setattr(keys.pwd, "getpwall", lambda: [SimpleNamespace(pw_uid=4321, pw_gid=os.getegid())])
     with pytest.raises(UserError, match="others can read this secret key"):
         RunKeys(run)
@@ -148,12 +148,14 @@ def test_a_folder_that_others_may_write_is_refused(tmp_path, folder):
         WorkerKeys.read(worker) if folder == "worker" else RunKeys(run)
 
 
-def test_a_broken_file_keeps_no_other_worker_out_and_is_told_once(tmp_path, caplog):
+def test_a_broken_file_keeps_no_other_worker_out_and_is_told_once(tmp_path, caplog, monkeypatch):
     run, _ = make_keys(tmp_path, "worker")
     (run / "workers" / "a.public").write_text("not a key")
     ours = RunKeys(run)
     for _ in range(2):
-        assert list(ours.workers().values()) == ["worker"]
+        assert list(ours.workers.values()) == ["worker"]
+        monkeypatch.setattr(keys, "LOOK_S", 0.0)
+        ours.look()
     assert [record.message for record in caplog.records] == [
         f"farm: {run}/workers/a.public: not a key of 40 characters; make keys with: evo keys new KEYS; its worker is not let in"
     ]
@@ -163,11 +165,45 @@ def test_a_worker_that_is_banned_stays_banned(tmp_path):
     run, worker = make_keys(tmp_path, "worker")
     ours, public = RunKeys(run), zmq.curve_public(WorkerKeys.read(worker).secret).decode()
     (run / "workers" / "twin.public").write_text(public)
-    assert ours.workers() == {public: "worker"} and not ours.have_changed()
+    assert ours.workers == {public: "worker"}
     ours.ban(public)
-    assert ours.have_changed()
-    assert ours.workers() == RunKeys(run).workers() == {}
+    assert ours.workers == RunKeys(run).workers == {}
+    ours.look()
+    assert ours.workers == {}
     assert (run / "workers" / "worker.banned").exists()
+
+
+def test_files_are_read_again_if_the_folder_has_changed_or_after_a_while(tmp_path, monkeypatch):
+    """However many strangers ask; and a key whose content came after its file is found, of which the folder does not tell."""
+    run, _ = make_keys(tmp_path, "worker")
+    file = run / "workers" / "worker.public"
+    content = file.read_bytes()
+    file.write_bytes(b"")
+    now_s = 0.0
+    monkeypatch.setattr(keys.time, "monotonic", lambda: now_s)
+    ours = RunKeys(run)
+    file.write_bytes(content)
+    ours.look()
+    assert not ours.workers
+    now_s = keys.LOOK_S
+    ours.look()
+    assert list(ours.workers.values()) == ["worker"]
+    file.unlink()
+    os.utime(file.parent, ns=(1, 1))
+    ours.look()
+    assert not ours.workers
+
+
+def test_a_server_file_goes_with_its_run_and_not_with_another_one(tmp_path):
+    file = tmp_path / "server.json"
+    assert keys.read_server_file(file) is None
+    keys.write_server_file(file, "tcp://127.0.0.1:1")
+    keys.write_server_file(file, "tcp://127.0.0.1:2")
+    keys.remove_server_file(file, "tcp://127.0.0.1:1")
+    assert keys.read_server_file(file) == "tcp://127.0.0.1:2"
+    keys.remove_server_file(file, "tcp://127.0.0.1:2")
+    assert not file.exists()
+    keys.remove_server_file(file, "tcp://127.0.0.1:2")
 
 
 def test_missing_keys_are_refused_with_the_command_that_makes_them(tmp_path):

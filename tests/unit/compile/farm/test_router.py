@@ -86,6 +86,7 @@ def test_a_worker_whose_key_is_deleted_is_cut_off_and_its_requests_go_to_others(
     future = farm.submit(compile_request, request_of())
     request = traitor.request()
     (run / "workers" / "worker.public").unlink()
+    farm._command(farm._router.look_at_keys)  # as when a stranger asks
     while isinstance(refused := traitor.hears((Refused, Beat)), Beat):
         pass
     assert refused.reason == "its key is not, or no longer, in the workers/ of this run's keys"

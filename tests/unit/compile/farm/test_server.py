@@ -123,6 +123,19 @@ def test_a_wrong_cubin_is_found_its_worker_is_banned_and_what_it_made_is_not_tru
         assert liar.hears(Refused).reason == server.NO_LONGER
 
 
+def test_a_worker_cannot_answer_in_the_name_of_another_one(open_farm, peer_of, request_of, tmp_path):
+    run, folder = make_keys(tmp_path, "worker")
+    farm = open_farm(keys=run)
+    worker = peer_of(farm, WorkerKeys.read(folder))
+    worker.hello()
+    future = farm.submit(compile_request, request_of())
+    answer = worker.answer_to(worker.request())
+    (name,) = farm._shared
+    farm._command(lambda: farm._handle(name, answer, router.Origin(0, "another key")))
+    worker.hears(Who)
+    assert not future.done()
+
+
 def test_a_right_cubin_that_is_checked_is_its_workers(open_farm, peer_of, request_of, monkeypatch):
     monkeypatch.setattr(server, "CHECK_ONE_IN", 1)
     farm = open_farm()
