@@ -163,7 +163,7 @@ class Search(SearchView):
         if self.stop_reason:
             return
         problem, tuner = self.problem, self.problem.tuner
-        tuning = Tuning(tuner, problem.config.search.tuning.share) if tuner else None
+        tuning = Tuning(tuner, problem.config.search.tuning.share or 0.0) if tuner else None
         loop = MapElites(self.state, problem.evaluator, problem.language.lowering, self._row_threads, tuning)
         while not self.stop_reason:
             try:
