@@ -14,13 +14,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from evo.evaluate.formulas import Formula, Formulas
+from evo.evaluate.formulas import Formula, Formulas, needed
 from evo.evaluate.program_simplifier import without_one
 from evo.evaluate.tuning import spread
 from evo.language.graph import Graph, Node, graph_of
 from evo.language.program import Language
 from evo.language.signs import with_plain_signs
 from evo.language.simple_numbers import F32_STEP, NEAR, f32_number, misfit_bits, simplest
+from evo.native.ptx_vm import VirtualMachine
 from evo.native.stack_ptx import NodeKind
 from evo.task import Task, ask, point_arrays, target_array
 
@@ -79,7 +80,10 @@ class Tidier:
         self._is_scaled = task.has_scaling()
         self._keeps_all = keeps_all
         self._task_target = self._target = target_array(task, num_points)[0, rows].astype(np.float64)
-        self._formulas = Formulas(language, [values[rows] if values.ndim else values for values in inputs])
+        columns = [values[rows] if values.ndim else values for values in inputs]
+        self._inputs = [np.ascontiguousarray(np.broadcast_to(values, len(rows))) for values in columns]
+        self._machine = VirtualMachine(language.lowering)
+        self._formulas = Formulas(language, columns)
         self._repeats = num_points / len(rows)  # points that stand behind each
         self._instruction_bits = 2.0 * math.log2(16 + len(inputs))
         self._floor = 0.0
@@ -99,7 +103,7 @@ class Tidier:
         if graph is None or not self._formulas.is_known(graph):
             return None
         self._last_run = self.num_runs + MAX_RUNS
-        formula = self._formulas.of(graph)
+        formula = self._formulas.of(self._without_constant_values(graph, len(words)))
         keeps_all = self._keeps_all or self._formulas.is_coarse(graph)
         self._target = formula.outputs() if keeps_all else self._task_target
         self._floor = 0.0
@@ -123,6 +127,19 @@ class Tidier:
         return Tidied(words if written is None else written, before - _constant_bits(state.values), is_exact)
 
     # ---- terms ----
+
+    def _without_constant_values(self, graph: Graph, max_length: int) -> Graph:
+        """Numbers in the place of what is the same at all points in f32, such as the cosine of values near 1e11, which is 1 there
+        and anything in real numbers.
+        """
+        for index in reversed([*graph.instructions()]):
+            words = Graph(graph.nodes, (index,)).words(self._language, max_length)
+            if index not in needed(graph) or words is None:
+                continue
+            values = self._machine.store(words[None], [*self._inputs, None])[0, 0]
+            if np.isfinite(values[0]) and (values == values[0]).all():
+                graph = graph.replaced(index, Node(NodeKind.CONSTANT, _bits_of(values[0]), graph.nodes[index].stack))
+        return graph
 
     def _without_terms(self, state: _State) -> _State:
         """Takes one thing away after the other, the one first that leaves the shortest description."""
@@ -329,6 +346,6 @@ def _with_values(state: _State) -> Graph:
     return Graph(tuple(nodes), state.formula.graph.results)
 
 
-def _bits_of(value: float) -> int:
+def _bits_of(value: float | np.float32) -> int:
     with np.errstate(over="ignore"):
         return int(np.float32(value).view(np.uint32))
