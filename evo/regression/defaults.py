@@ -34,6 +34,7 @@ SEARCH: dict[str, Any] = {
     "archive": {"type": "GridArchive", "dims": [48, 16]},
     "batch_size": 512,
     "initial": {"num_programs": 1024, "min_length": 8, "max_length": 32},
+    "starts": {"count": 6, "generations": 60},  # a search finds a law soon, or stays with what led it elsewhere
     "parents": [1.0, 0.3, 0.1],
     "variation": {
         "operators": {"umad": 0.4, "subprogram": 0.4, "perturbation": 0.05, "replacement": 0.15},
@@ -54,5 +55,6 @@ def vocabulary_of(functions: Sequence[str] | Mapping[str, float] | None) -> dict
     phrases = {words: weight for words, weight in VOCABULARY["phrases"].items() if not missing & set(words.split())}
     phrases |= {words: weight for words, weight in drawn.items() if " " in words}
     parts = missing & {word for words in phrases for word in words.split()}  # never drawn by themselves
-    groups = {name: weight for name, weight in VOCABULARY["groups"].items() if name != "phrases" or phrases}
+    drawn_from = {"phrases": bool(phrases), "instructions": any(instructions.values())}
+    groups = {name: weight for name, weight in VOCABULARY["groups"].items() if drawn_from.get(name, True)}
     return {**VOCABULARY, "instructions": instructions | dict.fromkeys(sorted(parts), 0.0), "phrases": phrases, "groups": groups}

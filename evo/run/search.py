@@ -162,8 +162,8 @@ class Search(SearchView):
         self.stop_reason = self.stop_reached(self.archive.best_objective)
         if self.stop_reason:
             return
-        problem, tuner = self.problem, self.problem.tuner
-        tuning = Tuning(tuner, problem.config.search.tuning.share or 0.0) if tuner else None
+        problem, share = self.problem, self.problem.config.search.tuning.share
+        tuning = Tuning(problem.tuner, share) if problem.tuner and share else None
         loop = MapElites(self.state, problem.evaluator, problem.language.lowering, self._row_threads, tuning)
         while not self.stop_reason:
             try:
