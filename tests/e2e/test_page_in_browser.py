@@ -16,7 +16,7 @@ from evo.report.lineage import LinesOfDescent
 from evo.run.checkpoint import decode_checkpoint
 from evo.run.run import Run
 
-from .browser import CASES, CELL, COLUMNS, FACT, IMAGE, NAME, ROWS, SCRIPT, button, expect_shown, focused
+from .browser import CASES, CELL, COLUMNS, FACT, IMAGE, NAME, PHONE, ROWS, SCRIPT, button, expect_shown, focused
 from .test_verbs import sections
 
 pytestmark = pytest.mark.slow
@@ -64,6 +64,23 @@ def test_cells_of_a_grid_lie_where_their_measures_are(visit, archive):
         box = button(page, cell).bounding_box()
         assert box["x"] + box["width"] / 2 == pytest.approx(stage["x"] + (i + 0.5) / COLUMNS * stage["width"], abs=1)
         assert box["y"] + box["height"] / 2 == pytest.approx(stage["y"] + (1 - (j + 0.5) / ROWS) * stage["height"], abs=1)
+
+
+def test_the_axis_is_as_wide_as_a_map_that_is_wider_than_its_box(visit):
+    page = visit("pictures", viewport=PHONE)
+    page.locator("#size").fill("96")
+    stage, axis = (page.locator(name).bounding_box() for name in ("#stage", "#horizontal"))
+    assert stage["width"] == COLUMNS * 96 > PHONE["width"]
+    assert (axis["x"], axis["width"]) == (stage["x"], stage["width"])
+    middle = page.locator("#horizontal span").filter(has_text=re.compile("^0$")).bounding_box()  # of a range from -1 to 1
+    assert middle["x"] + middle["width"] / 2 == pytest.approx(stage["x"] + stage["width"] / 2, abs=1)
+
+
+def test_a_map_that_is_wider_than_its_box_begins_at_its_left_edge(visit):
+    page = visit("pictures", viewport={"width": 200, "height": 844})
+    assert page.locator("#scroll").evaluate(
+        "({scrollLeft, scrollWidth, clientWidth}) => [scrollLeft, scrollWidth > clientWidth]"
+    ) == [0, True]
 
 
 def test_cells_of_a_cvt_archive_are_the_polygons_around_their_centroids(visit, hostile_run):
@@ -192,10 +209,11 @@ def test_arrow_keys_move_through_the_map_and_enter_opens(visit, archive):
     page.keyboard.press("Escape")
     expect_shown(page)
     assert focused(page) == f"{i},{j}"
+    row = [across for across, up in cells if up == j]
     page.keyboard.press("Home")
-    assert focused(page) == elites["cell"][0]
+    assert focused(page) == f"{min(row)},{j}"
     page.keyboard.press("End")
-    assert focused(page) == elites["cell"][-1]
+    assert focused(page) == f"{max(row)},{j}"
 
 
 def test_views_and_sorting_by_mouse_and_by_keyboard(visit, archive):

@@ -267,11 +267,12 @@ function apply() {
     table();
     return;
   }
+  const size = $("figure").style; // of the stage and of the axis below it
   if (isMap) {
-    stage.style.setProperty("--columns", data.map.columns);
-    stage.style.setProperty("--rows", data.map.rows);
+    size.setProperty("--columns", data.map.columns);
+    size.setProperty("--rows", data.map.rows);
   }
-  stage.style.setProperty("--cell", `${Math.max(isMap ? 0 : 56, Number($("size").value))}px`);
+  size.setProperty("--cell", `${Math.max(isMap ? 0 : 56, Number($("size").value))}px`);
   const shown = visible.map((elite) => {
     const button = buttons.get(elite.cell);
     placed(button, elite, isMap);
@@ -294,10 +295,17 @@ function mark(elite) {
   for (const each of document.querySelectorAll("#stage .ring path")) each.setAttribute("d", d);
 }
 
+// The visible elites beside this one, from left to right.
+function rowOf(elite) {
+  const boxes = new Map(visible.map((each) => [each, buttons.get(each.cell).getBoundingClientRect()]));
+  const middle = (boxes.get(elite).top + boxes.get(elite).bottom) / 2;
+  return visible.filter((each) => boxes.get(each).top < middle && boxes.get(each).bottom > middle)
+    .sort((one, two) => boxes.get(one).left - boxes.get(two).left);
+}
+
 function neighbour(key) {
   const from = byCell.get(state.cell), place = visible.indexOf(from);
-  if (key === "Home") return visible[0];
-  if (key === "End") return visible.at(-1);
+  if (key === "Home" || key === "End") return rowOf(from).at(key === "Home" ? 0 : -1);
   const across = { ArrowRight: 1, ArrowLeft: -1 }[key] ?? 0, up = { ArrowUp: 1, ArrowDown: -1 }[key] ?? 0;
   if (state.view !== "map") {
     const columns = getComputedStyle($("stage")).gridTemplateColumns.split(" ").length;
@@ -673,6 +681,4 @@ $("size").value = fit(given);
 $("filters").open = !matchMedia(NARROW).matches;
 load(given);
 listen();
-const best = buttons.get(state.cell), room = $("scroll").clientWidth;
-if (best && $("scroll").scrollWidth > 1.2 * room) $("scroll").scrollLeft = best.offsetLeft + best.offsetWidth / 2 - room / 2;
 if (location.hash) follow();
