@@ -68,7 +68,7 @@ def read_input(path: Path) -> bytes:
     try:
         return read_file(path)
     except OSError as error:
-        raise UserError(f"{path}: error: cannot read it: {error.strerror}") from error
+        raise UserError(f"{path}: cannot read it: {error.strerror}") from error
 
 
 def write_atomically(path: Path, content: bytes | Iterable[bytes | memoryview], *, durable: bool = False) -> None:
@@ -100,10 +100,10 @@ def write_outputs(outputs: Mapping[Path, bytes], inputs: Iterable[Path]) -> None
     inputs = list(inputs)
     for path in outputs:
         if path.exists() and not path.is_file():
-            raise UserError(f"{path}: error: exists and is not a file")
+            raise UserError(f"{path}: exists and is not a file")
         for other in inputs:
             if path.resolve() == other.resolve() or (path.exists() and path.samefile(other)):
-                raise UserError(f"{path}: error: would overwrite the input {other}")
+                raise UserError(f"{path}: would overwrite the input {other}")
     partials: dict[Path, Path] = {}
     try:
         for path, content in outputs.items():
@@ -149,7 +149,7 @@ def _naming(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise UserError(f"{path}: error: cannot write it: {error.strerror}") from error
+        raise UserError(f"{path}: cannot write it: {error.strerror}") from error
 
 
 def exists(path: Path) -> bool:

@@ -81,6 +81,6 @@ def test_cubins_are_written_all_or_none(compile_evo, finished_run, tmp_path):
     (tmp_path / "out" / "index.json").mkdir(parents=True)
     (tmp_path / "out" / "module_0000.cubin").write_bytes(b"old")
     refused = compile_evo(finished_run, "--output", "out")
-    assert (refused.returncode, refused.stderr) == (2, "evo: out/index.json: error: exists and is not a file\n")
+    assert (refused.returncode, refused.stderr) == (2, "evo: out/index.json: exists and is not a file\n")
     assert {path.name for path in (tmp_path / "out").iterdir()} == {"index.json", "module_0000.cubin"}
     assert (tmp_path / "out" / "module_0000.cubin").read_bytes() == b"old"

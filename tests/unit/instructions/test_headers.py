@@ -160,7 +160,7 @@ def test_generate_writes_the_header_of_a_file(tmp_path):
     assert "#ifndef _2_SETS_H\n" in text
     assert sorted(path.name for path in tmp_path.iterdir()) == ["2 sets.h", "small.json"]
     done = generate("--input", source, "--output", source, "--lang", "c")
-    assert (done.returncode, done.stderr) == (2, f"{source}: error: would overwrite the input {source}\n")
+    assert (done.returncode, done.stderr) == (2, f"{source}: would overwrite the input {source}\n")
     assert json.loads(source.read_text()) == SMALL
 
 

@@ -86,8 +86,8 @@ def test_errors_of_all_files_have_line_and_column_and_nothing_is_written(folder)
     assert len(lines) == 4
     assert re.fullmatch(r"cuda/bad\.cu:3:7: error: not a type .*", lines[0])
     assert re.fullmatch(r"cuda/nul\.cu:2:3: error: a NUL byte.*", lines[1])
-    assert lines[2] == "cuda/none.cu: error: cannot read it: No such file or directory"
-    assert lines[3] == "cuda: error: cannot read it: Is a directory"
+    assert lines[2] == "cuda/none.cu: cannot read it: No such file or directory"
+    assert lines[3] == "cuda: cannot read it: Is a directory"
     assert files() == before
     assert not Path("out").exists()
 
@@ -95,11 +95,11 @@ def test_errors_of_all_files_have_line_and_column_and_nothing_is_written(folder)
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["cuda/a.cu", "-o", "cuda"], "cuda/a.cu: error: would overwrite the input cuda/a.cu"),
-        (["cuda/a.cu", "-o", "hard.cu"], "hard.cu: error: would overwrite the input cuda/a.cu"),
+        (["cuda/a.cu", "-o", "cuda"], "cuda/a.cu: would overwrite the input cuda/a.cu"),
+        (["cuda/a.cu", "-o", "hard.cu"], "hard.cu: would overwrite the input cuda/a.cu"),
         (
             ["cuda/b.cu", "--types", "types.json", "-o", "types.json"],
-            "types.json: error: would overwrite the input types.json",
+            "types.json: would overwrite the input types.json",
         ),
         (
             ["cuda/a.cu", "cuda/../cuda/a.cu", "-o", "out"],
@@ -107,8 +107,8 @@ def test_errors_of_all_files_have_line_and_column_and_nothing_is_written(folder)
         ),
         (["cuda/a.cu", "cuda/b.cu", "-o", "file"], "file: error: is a file, must be a folder for 2 inputs"),
         (["cuda/a.cu", "-o", "file/"], "file: error: is a file, must be a folder for 1 input"),
-        (["cuda/a.cu", "-o", "file/x.cu"], "file/x.cu: error: cannot write it: Not a directory"),
-        (["cuda/a.cu", "-o", "/dev/null"], "/dev/null: error: exists and is not a file"),
+        (["cuda/a.cu", "-o", "file/x.cu"], "file/x.cu: cannot write it: Not a directory"),
+        (["cuda/a.cu", "-o", "/dev/null"], "/dev/null: exists and is not a file"),
         (["cuda/a.cu", "--types", "none.json", "-o", "x.cu"], "none.json: cannot read the types: No such file or directory"),
     ],
 )
@@ -132,7 +132,7 @@ def test_when_one_output_cannot_be_written_none_is(folder):
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert code == 2
-    assert lines == ["out/b.cu: error: cannot write it: File too large"]
+    assert lines == ["out/b.cu: cannot write it: File too large"]
     assert files() == {"cuda/a.cu", "cuda/b.cu", "out/a.cu"}
     assert Path("out/a.cu").read_text() == "old"
 

@@ -139,9 +139,9 @@ def test_commands_write_headers_or_say_in_one_line_why_not(tmp_path):
     assert header.read_text() == render_types_header(TYPES[:1], "types.h")
     (tmp_path / "nul.ptx").write_bytes(b"a\nb\0")
     for command, expected in [
-        (["generate", "--input", types, "--output", types], "types.json: error: would overwrite the input"),
+        (["generate", "--input", types, "--output", types], "types.json: would overwrite the input"),
         (["generate", "--input", tmp_path / "nul.ptx", "--output", header], "nul.ptx:1:1: not JSON"),
-        (["embed", "--input", tmp_path / "none", "--output", header, "--name", "a"], "none: error: cannot read it: No such file"),
+        (["embed", "--input", tmp_path / "none", "--output", header, "--name", "a"], "none: cannot read it: No such file"),
         (["embed", "--input", tmp_path / "nul.ptx", "--output", header, "--name", "a"], "nul.ptx:2: a NUL byte"),
         (["embed", "--input", types, "--output", header, "--name", "for"], "--name 'for' cannot name an array"),
     ]:

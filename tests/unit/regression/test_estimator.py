@@ -239,7 +239,7 @@ def test_a_fit_shows_its_progress_and_saves_its_front_as_it_goes(monkeypatch, ca
     assert "evaluations 4," in capsys.readouterr().out
     assert file.read_bytes() == texts[-1] != texts[0]
     pd.testing.assert_frame_equal(pd.read_csv(file), model.equations_, check_dtype=False)
-    with pytest.raises(ValueError, match=f"^output: {tmp_path}: error: exists and is not a file$"):
+    with pytest.raises(ValueError, match=f"^output: {tmp_path}: exists and is not a file$"):
         regressor(400, output=tmp_path).fit(X, Y)
 
 

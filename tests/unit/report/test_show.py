@@ -154,7 +154,7 @@ def test_csv_goes_to_standard_output_or_whole_to_a_file(run, tmp_path):
     assert (written.exit_code, written.stdout) == (0, f"{path}\n")
     assert path.read_text() == printed.stdout and [each.name for each in path.parent.iterdir()] == ["elites.csv"]
     refused = CliRunner().invoke(main, ["show", folder, "--csv", str(tmp_path)])
-    assert refused.exit_code == 2 and refused.stderr.startswith(f"evo: {tmp_path}: error: exists and is not a file")
+    assert refused.exit_code == 2 and refused.stderr.startswith(f"evo: {tmp_path}: exists and is not a file")
 
 
 @pytest.mark.parametrize(
