@@ -1,6 +1,6 @@
 """Films and stills of a program, at any size.
 
-Owns file formats: MP4, WebM and GIF by PyAV, which is optional and brings its encoders along, and PNG. Knows nothing of how a
+Owns file formats: MP4 and WebM by PyAV, which is optional and brings its encoders along, GIF and PNG. Knows nothing of how a
 frame is drawn.
 """
 
@@ -13,8 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-from PIL import Image
+from PIL import GifImagePlugin, Image
 
 from evo.errors import UserError
 from evo.report.plot.frames import Frame
@@ -27,21 +26,20 @@ NUM_SAMPLED = 8  # frames of a loop from which a GIF's palette is taken
 
 
 class _Format(NamedTuple):
-    """container and codec: FFmpeg's names. options: of the codec. is_even: width and height must be."""
+    """container and codec: FFmpeg's names. options: of the codec."""
 
     container: str
     codec: str
     pixels: str
     options: dict[str, str]
-    is_even: bool = False
 
 
 # Quality: constant rate factors at which gradients show no steps.
 FORMATS = {
-    ".mp4": _Format("mp4", "libx264", "yuv420p", {"crf": "16", "preset": "medium"}, is_even=True),
-    ".webm": _Format("webm", "libvpx-vp9", "yuv420p", {"crf": "24", "b": "0", "row-mt": "1", "cpu-used": "4"}, is_even=True),
-    ".gif": _Format("gif", "gif", "pal8", {}),
+    ".mp4": _Format("mp4", "libx264", "yuv420p", {"crf": "16", "preset": "medium"}),
+    ".webm": _Format("webm", "libvpx-vp9", "yuv420p", {"crf": "24", "b": "0", "row-mt": "1", "cpu-used": "4"}),
 }
+GIF = ".gif"
 
 
 def check_output(path: Path, width: int, height: int, fps: int) -> None:
@@ -51,18 +49,20 @@ def check_output(path: Path, width: int, height: int, fps: int) -> None:
         UserError: the suffix is unknown, the folder is missing, sides or rate do not suit the format, or PyAV is missing.
     """
     suffix = path.suffix.lower()
-    if suffix != STILL and suffix not in FORMATS:
-        raise UserError(f"{path}: unknown kind of file '{suffix}', one of: {', '.join([*FORMATS, STILL])}")
+    if suffix not in (STILL, GIF, *FORMATS):
+        raise UserError(f"{path}: unknown kind of file '{suffix}', one of: {', '.join([*FORMATS, GIF, STILL])}")
     if not path.absolute().parent.is_dir():
         raise UserError(f"{path}: no such folder: {path.parent}")
     if path.exists() and not path.is_file():
         raise UserError(f"{path}: exists and is not a file")
     if suffix == STILL:
         return
-    if FORMATS[suffix].is_even and (width % 2 or height % 2):
+    if suffix == GIF:
+        if 100 % fps:
+            raise UserError(f"--fps {fps}: a GIF counts hundredths of a second; one of: 10, 20, 25, 50")
+        return
+    if width % 2 or height % 2:
         raise UserError(f"{width}x{height}: {suffix} films need even sides, such as {width + width % 2}x{height + height % 2}")
-    if suffix == ".gif" and 100 % fps:
-        raise UserError(f"--fps {fps}: a GIF counts hundredths of a second; one of: 10, 20, 25, 50")
     _av()
 
 
@@ -84,9 +84,13 @@ def write_film(
     Raises:
         UserError: the file cannot be written, or the encoder fails.
     """
+    if path.suffix.lower() == GIF:
+        with _replacing(path) as partial:
+            _write_gif(partial, frames, Palette(sampled()), fps, on_frame)
+        return
     av = _av()
     made = FORMATS[path.suffix.lower()]
-    encode = _IndexedFrames(av, sampled()) if made.pixels == "pal8" else _RgbFrames(av, made.pixels)
+    encode = _RgbFrames(av, made.pixels)
     with _replacing(path) as partial:
         try:
             with av.open(str(partial), "w", format=made.container) as container:
@@ -123,25 +127,23 @@ class _RgbFrames:
         return given.reformat(format=self._pixels, dst_colorspace="ITU709", dst_color_range="MPEG")
 
 
-class _IndexedFrames:
-    """Frames in 256 colours, the same in all."""
-
-    def __init__(self, av: Any, sampled: list[Frame]):
-        self._av, self._palette = av, Palette(sampled)
-
-    def describe(self, stream: Any) -> None:
-        pass
-
-    def __call__(self, frame: Frame) -> Any:
-        indices = np.asarray(self._palette(frame))
-        return self._av.VideoFrame.from_ndarray((indices, self._palette.argb()), format="pal8")
+def _write_gif(path: Path, frames: Iterable[Frame], palette: Palette, fps: int, on_frame: Callable[[], Any]) -> None:
+    """Frame by frame: Pillow's `save_all` holds all of them in memory."""
+    with path.open("wb") as file:
+        for number, frame in enumerate(frames):
+            picture = palette(frame)
+            if number == 0:
+                file.writelines(GifImagePlugin.getheader(picture.copy(), info={"loop": 0})[0])
+            file.writelines(GifImagePlugin.getdata(picture, duration=1000 // fps))
+            on_frame()
+        file.write(b";")
 
 
 def _av() -> Any:
     try:
         import av
     except ImportError as error:
-        raise UserError(f"films need PyAV: {INSTALL} ({error}); a still, {STILL}, does not") from error
+        raise UserError(f"such films need PyAV: {INSTALL} ({error}); {GIF} and {STILL} do not") from error
     return av
 
 

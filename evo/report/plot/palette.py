@@ -38,11 +38,3 @@ class Palette:
         """The frame with a palette."""
         dithered = Image.fromarray(np.clip(frame + self._pattern, 0, 255).astype(np.uint8))
         return dithered.quantize(palette=self._palette, dither=Image.Dither.NONE)
-
-    def argb(self) -> NDArray[np.uint8]:
-        """`(256, 4)` opaque colours; those that no frame needs are black."""
-        colors = np.zeros((256, 4), np.uint8)
-        colors[:, 0] = 255
-        given = np.array(self._palette.getpalette("RGB"), np.uint8).reshape(-1, 3)
-        colors[: len(given), 1:] = given
-        return colors

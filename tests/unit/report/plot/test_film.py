@@ -12,7 +12,7 @@ from PIL import Image
 from evo.cli import main
 from evo.config import load_config
 from evo.errors import UserError
-from evo.report.plot.film import FORMATS, check_output, write_film
+from evo.report.plot.film import FORMATS, GIF, check_output, write_film
 from evo.report.plot.frames import Frames, parse_size
 from evo.report.show import read_program
 from evo.run.loaded_task import load_problem
@@ -45,7 +45,7 @@ def glass(repository):
     problem.close()
 
 
-@pytest.mark.parametrize("suffix", FORMATS)
+@pytest.mark.parametrize("suffix", [*FORMATS, GIF])
 def test_a_film_has_the_frames_in_their_colours(tmp_path, suffix):
     path = tmp_path / f"film{suffix}"
     write(path, quarters)
@@ -117,9 +117,13 @@ def test_a_wrong_output_is_refused_before_anything_is_drawn(tmp_path, monkeypatc
             check_output(tmp_path / name, *size, fps)
     check_output(tmp_path / "film.gif", 65, 64, 25)
     monkeypatch.setitem(sys.modules, "av", None)
-    with pytest.raises(UserError, match=r"films need PyAV: pip install 'evo-ptx\[film\]'"):
+    with pytest.raises(UserError, match=r"such films need PyAV: pip install 'evo-ptx\[film\]'"):
         check_output(tmp_path / "film.mp4", 64, 64, 60)
     check_output(tmp_path / "still.png", 65, 64, 60)
+    check_output(tmp_path / "film.gif", 65, 64, 25)
+    write(tmp_path / "film.gif", quarters)
+    with Image.open(tmp_path / "film.gif") as film:
+        assert (film.n_frames, film.info["duration"], film.info["loop"]) == (NUM_FRAMES, 1000 // FPS, 0)
 
 
 def test_the_command_draws_the_elite_of_a_cell(new_run, tmp_path, monkeypatch):
