@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import base64
 import html
-import io
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
@@ -36,7 +35,8 @@ from evo.task import point_arrays
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.figure import Figure
+
+    from evo.report.plot.charts import NotebookFigure
 
 NUM_SHOWN = 5  # of the best programs, in a notebook
 
@@ -95,9 +95,7 @@ class Result:
     def _picture(self) -> bytes | None:
         if not len(self._elites):
             return None
-        picture = io.BytesIO()
-        self.plot().savefig(picture, format="png")
-        return picture.getvalue()
+        return self.plot()._repr_png_()
 
     def _repr_png_(self) -> bytes | None:
         return self._picture
@@ -106,7 +104,9 @@ class Result:
         title, picture = html.escape(repr(self)), self._picture
         if picture is None:
             return f"<p>{title}</p>"
-        best = self.archive.drop(columns=["generation", "program"]).nlargest(NUM_SHOWN, "objective")
+        ranked = self.archive.drop(columns=["generation", "program"]).sort_values("objective", ascending=False, kind="stable")
+        different = ~ranked.objective.map("{:.6g}".format).duplicated()  # the same to all digits shown: the same function, longer
+        best = ranked[different].head(NUM_SHOWN)
         table = best.to_html(index=False, escape=True, float_format="{:.6g}".format)
         image = f'<img width="480" src="data:image/png;base64,{base64.b64encode(picture).decode()}">'
         return f"<p>{title}</p>{image}{table}"
@@ -179,8 +179,8 @@ class Result:
             raise UserError(f"front(): {reason}")
         return self.archive.loc[front_of(self).rows]
 
-    def plot(self, kind: Literal["heatmap", "front"] = "heatmap") -> Figure:
-        """The archive's heat map, or the front of objective against complexity.
+    def plot(self, kind: Literal["heatmap", "front"] = "heatmap") -> NotebookFigure:
+        """The archive's heat map, or the front of objective against complexity: a matplotlib `Figure` that a notebook shows.
 
         Raises:
             UserError: there is nothing to show.

@@ -100,8 +100,15 @@ def test_a_notebook_shows_the_heat_map_and_the_best_programs(result):
     [picture] = re.findall('<img width="480" src="data:image/png;base64,([^"]*)">', shown)
     assert base64.b64decode(picture) == result._repr_png_()
     assert html.escape(repr(result)) in shown and "<evo.Result" not in shown
-    best = result.archive.nlargest(5, "objective")
-    assert shown.count("<tr") == 6 and all(html.escape(text, quote=False) in shown for text in best.expression)
+    objectives = [float(row) for row in re.findall(r"<tr>\s*<td>[^<]*</td>\s*<td>([^<]*)</td>", shown)]
+    different = sorted({float(f"{value:.6g}") for value in result.archive.objective}, reverse=True)
+    assert objectives == different[:5] and len(result.archive) > len(different)
+    assert html.escape(result.best.expression, quote=False) in shown
+
+
+def test_a_notebook_shows_a_plot_that_was_drawn_without_pyplot(result):
+    with Image.open(io.BytesIO(result.plot()._repr_png_())) as image:  # which IPython asks a result for
+        assert np.asarray(image.convert("RGB")).std() > 1
 
 
 def test_without_a_vocabulary_instructions_fit_the_types_of_the_task():

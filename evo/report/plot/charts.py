@@ -5,6 +5,7 @@ Owns their looks. Asks an archive only which cell measures fall into, so it draw
 
 from __future__ import annotations
 
+import io
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -44,8 +45,17 @@ _FENCE = 3.0  # interquartile ranges between the quartiles and the objectives be
 _PLAIN = (1e-12, 1e15)  # magnitudes that matplotlib's arithmetic and labels can take as they are
 
 
+class NotebookFigure(Figure):
+    """A figure that a notebook shows as a picture without pyplot, which is not loaded."""
+
+    def _repr_png_(self) -> bytes:
+        file = io.BytesIO()
+        self.savefig(file, format="png")
+        return file.getvalue()
+
+
 @rc_context(PLAIN_TEXT)
-def heatmap(run: Searched) -> Figure:
+def heatmap(run: Searched) -> NotebookFigure:
     """The archive's objectives by cell.
 
     Of a grid of more than two measures, a panel for each level of the third, with the best over all further ones; of other
@@ -68,7 +78,7 @@ def heatmap(run: Searched) -> Figure:
         others = f" · the best over {', '.join(names[3:])}" if len(names) > 3 else ""
         figure.suptitle(title + others)
     else:
-        figure = Figure(figsize=(8, 3.2 if len(names) == 1 else 6.5), layout="constrained")
+        figure = NotebookFigure(figsize=(8, 3.2 if len(names) == 1 else 6.5), layout="constrained")
         axes = figure.subplots()
         if len(names) > 2:
             rgba = colors.to_rgba(objective, alpha=float(np.clip(200.0 / len(objective), 0.1, 0.8)))
@@ -129,13 +139,13 @@ def _best_by_level(dims: tuple[int, ...], elites: Elites, objective: NDArray[np.
 
 def _panels(
     best: NDArray[np.float64], levels: int, colors: ScalarMappable, names: Sequence[str], ranges: NDArray[np.float64]
-) -> tuple[Figure, NDArray[Any]]:
+) -> tuple[NotebookFigure, NDArray[Any]]:
     """A figure with a map of the first two measures for each level of the third, or for neighbouring levels; and its axes."""
     num_panels, rows, columns = best.shape
     across = num_panels if num_panels <= 3 else int(np.ceil(np.sqrt(num_panels)))
     down = -(-num_panels // across)
     side = min(_PANEL_INCHES, _MAX_INCHES / across)
-    figure = Figure(figsize=(side * across + 1.3, (side + 0.3) * down + 0.7), layout="constrained")
+    figure = NotebookFigure(figsize=(side * across + 1.3, (side + 0.3) * down + 0.7), layout="constrained")
     grid = figure.subplots(down, across, sharex=True, sharey=True, squeeze=False)
     (low, high), edges = ranges[2], -(-np.arange(num_panels + 1) * levels // num_panels) / levels
     bounds, unit = _in_units(low * (1.0 - edges) + high * edges)
@@ -223,14 +233,14 @@ def label_axis(axis: Axis, name: str, low: float, high: float, most: int = 8) ->
 
 
 @rc_context(PLAIN_TEXT)
-def front(run: Searched) -> Figure:
+def front(run: Searched) -> NotebookFigure:
     """The best objective by complexity, over all elites. The knee and the shortest description are marked."""
     found, elites, task = front_of(run), run.search.elites(), run.search.problem.task
     name = str(task.complexity)
     complexity = elites.measures[:, list(task.measures).index(name)]
     objective, unit = _in_units(elites.objective)
     best = objective[found.rows]
-    figure = Figure(figsize=(8, 5), layout="constrained")
+    figure = NotebookFigure(figsize=(8, 5), layout="constrained")
     axes = figure.subplots()
     axes.scatter(complexity, objective, s=9, color="0.75", label="elites")
     axes.plot(found.complexity, best, "o-", drawstyle="steps-post", markersize=4.5, color="#31688e", label="front")
@@ -250,14 +260,14 @@ def front(run: Searched) -> Figure:
 
 
 @rc_context(PLAIN_TEXT)
-def curves(run: Run) -> Figure:
+def curves(run: Run) -> NotebookFigure:
     """QD score, coverage, best objective and share of duplicates by number of evaluations; of a run with several emitters also
     how often each succeeds, and its share of all successes.
     """
     rows = run.run_dir.metrics()
     evaluations = [row["evaluations"] for row in rows]
     has_emitters = bool(rows) and all("emitters" in row for row in rows)
-    figure = Figure(figsize=(10, 9.5 if has_emitters else 6.5), layout="constrained")
+    figure = NotebookFigure(figsize=(10, 9.5 if has_emitters else 6.5), layout="constrained")
     grid = figure.subplots(3 if has_emitters else 2, 2, sharex=True)
     if has_emitters:
         _draw_emitters(grid[2], evaluations, [row["emitters"] for row in rows])
