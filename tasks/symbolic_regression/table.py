@@ -5,7 +5,6 @@ Owns what a table must look like, and the names of inputs. Knows nothing of trai
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,8 +41,7 @@ def read_table(path: Path, target: str, drop: Sequence[str], min_rows: int) -> T
             raise evo.UserError(f"{path}:1: two columns are named '{name}'")
     listed = ", ".join(header)
     if target not in header:
-        hint = "; columns must be separated by commas" if len(header) == 1 and re.search("[;\t]", header[0]) else ""
-        raise evo.UserError(f"{path}:1: no column '{target}' (task_options.target); the columns are: {listed}{hint}")
+        raise evo.UserError(f"{path}:1: no column '{target}' (task_options.target); the columns are: {listed}")
     for name in drop:
         if name not in header or name == target:
             what = "is the target" if name == target else f"is no column; the columns are: {listed}"
@@ -88,6 +86,11 @@ def _read_cells(path: Path):
     import pandas as pd
 
     try:
+        with path.open(encoding="utf-8-sig") as file:
+            header = file.readline()
+        for sign, name in ((";", "semicolons"), ("\t", "tabs")):
+            if sign in header and "," not in header:
+                raise evo.UserError(f"{path}:1: columns are separated by {name}; save it with commas, and numbers with points")
         lines = pd.read_csv(
             path, header=None, dtype=str, keep_default_na=False, skip_blank_lines=False, encoding="utf-8-sig"
         ).fillna("")

@@ -111,7 +111,7 @@ ROWS = "".join(f"{i},{i % 3}\n" for i in range(12))
     [
         ("", ": the file is empty"),
         ("a,y\n1,2\n3,4\n", ": 2 rows of data, needs at least 10"),
-        ("a;y\n1;2\n", ":1: no column 'y' (task_options.target); the columns are: a;y; columns must be separated by commas"),
+        ("a;y\n1,5;2,5\n", ":1: columns are separated by semicolons; save it with commas, and numbers with points"),
         ("y\n" + "1\n2\n" * 6, ": no column but the target 'y' is left; at least one must be an input"),
         ("a,y\n,3\n" + ROWS, ":2: column 'a': the value is missing; fill it in or delete the row, or leave the column out"),
         ("a,y\n" + ROWS + "7,NaN\n", ":14: column 'y': the value is missing; fill it in or delete the row"),
