@@ -51,6 +51,12 @@ class _Main(click.Group):
             ctx.fail(f"No such command '{name}', {did_you_mean(name, self.list_commands(ctx))}")
         return super().resolve_command(ctx, args)
 
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Verbs with all of their first sentences, which click would cut at 45 characters."""
+        with formatter.section("Commands"):
+            commands = ((name, self.get_command(ctx, name)) for name in self.list_commands(ctx))
+            formatter.write_dl([(name, command.get_short_help_str(limit=1000)) for name, command in commands if command])
+
     def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
         with _usage_in_one_line():
             return super().make_context(*args, **kwargs)

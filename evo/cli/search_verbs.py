@@ -170,7 +170,7 @@ def _execute(run: LiveRun, folder: Path) -> None:
         )
         resume_line = f"the last checkpoint stands, go on with: evo resume {folder}"
         end_at_once(f"the GPU failed: {failure}{culprits}; {resume_line}", EXIT_DEVICE_FAILED)
-    say(f"stopped by {reason}")
+    say(reason if reason == "interrupted" else f"stopped by {reason}")
     if search.problem.config.search.emitters:
         say(success_text(search.emitter.success()))
     if search.state.prescreen and (text := prescreen_text(run.run_dir.metrics())):
@@ -188,6 +188,8 @@ def _execute(run: LiveRun, folder: Path) -> None:
         say(folder / path.relative_to(run.run_dir.path))
     _warn_of_losses(run, folder)
     run.close()
+    if not search.archive.empty:
+        say(f"look at it with: evo page {folder}")
 
 
 def _warn_of_losses(run: LiveRun, folder: Path) -> None:
@@ -203,7 +205,7 @@ def _warn_of_losses(run: LiveRun, folder: Path) -> None:
     if counters.out_of_range and not search.problem.config.search.learning.is_spanning:  # where ranges leave some out by design
         warn(
             f"{counters.out_of_range:,} of {counters.evaluations:,} evaluations had a measure out of its range; "
-            "they count to the cells at the edge"
+            "they count to the cells at the edge; widen the ranges in the task's measures to tell them apart"
         )
 
 

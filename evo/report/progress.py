@@ -241,5 +241,5 @@ def prescreen_text(rows: Iterable[Mapping[str, Any]]) -> str | None:
 
 
 def _short(number: float, form: str) -> str:
-    """A number in this form; in scientific notation where that would have too many digits."""
-    return format(number, form if abs(number) < HUGE else ".6g")
+    """A number in this form, without the sign of a zero; in scientific notation where that would have too many digits."""
+    return format(number, f"z{form}" if abs(number) < HUGE else ".6g")

@@ -62,7 +62,8 @@ def test_without_a_terminal_progress_is_plain_lines(finished_run):
         rf"coverage {number}  QD score {number}  best {number}"
     )
     assert any(progress.fullmatch(line) for line in lines)
-    assert lines[-1].endswith("gallery.gif")
+    assert lines[-2].endswith("gallery.gif")
+    assert lines[-1] == f"look at it with: evo page runs/small/{finished_run.name}"
     assert not re.search(r"[\x1b\r]", output)
 
 

@@ -177,7 +177,7 @@ def test_a_run_that_is_asked_to_end_is_saved_and_goes_on_to_the_same_end(
     hint = "; Ctrl-C again aborts" if number == signal.SIGINT else ""
     assert process.stderr == f"evo: finishing this generation and saving{hint}\n"
     assert not (run / "plots").exists()
-    assert process.stdout.splitlines()[-2:] == ["stopped by interrupted", f"saved; go on with: evo resume {run}"]
+    assert process.stdout.splitlines()[-2:] == ["interrupted", f"saved; go on with: evo resume {run}"]
     assert_saved(run)
     completed = fork_evo("resume", run, "--set", f"stop.generations={num_rows(run) + 5}")
     assert completed.returncode == 0, completed.stderr
