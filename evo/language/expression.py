@@ -78,22 +78,25 @@ class Expression:
         return uses
 
 
+_NO_SEMANTICS = Semantics()  # of what is no instruction
+
+
 def expression_of(language: Language, words: NDArray[np.uint64]) -> Expression:
     """The expression of a program of `(max_length,)` words."""
     lowered = language.lowering.lower(words)
     instruction_set = language.instruction_set
     types = [stack.literal_prefix for stack in instruction_set.stacks]
     places = dict.fromkeys(range(len(lowered.value_nodes)), 0)
+    all_operands, value_stacks = lowered.operands.tolist(), lowered.value_stacks.tolist()
     values: list[Value] = []
-    for node in lowered.nodes:
-        kind, payload = NodeKind(int(node["kind"])), int(node["payload"])
-        start, count = int(node["first_operand"]), int(node["num_values"])
-        operands = tuple(places[int(value)] for value in lowered.operands[start : start + int(node["num_operands"])])
+    for number, _, num_operands, count, payload, start, first_value in lowered.nodes.tolist():
+        kind = NodeKind(number)
+        operands = tuple(places[value] for value in all_operands[start : start + num_operands])
         for result in range(count):
-            value = int(node["first_value"]) + result
+            value = first_value + result
             places[value] = len(values)
-            type_name = types[int(lowered.value_stacks[value])]
-            name, ptx, has_vectors, semantics = "", "", False, Semantics()
+            type_name = types[value_stacks[value]]
+            name, ptx, has_vectors, semantics = "", "", False, _NO_SEMANTICS
             if kind == NodeKind.INPUT:
                 name = language.registers[payload][0]
             elif kind == NodeKind.SPECIAL:
