@@ -67,6 +67,14 @@ CURVES = """
 """
 COLUMNS, ROWS = 9, 6
 GRID = {"dims": [COLUMNS, ROWS]}
+THIRD = """
+    measures = {**measures, "third": (0.0, 1.0)}
+    of_two = score
+
+    def score(self, outputs, programs):
+        found = self.of_two(outputs, programs)
+        return evo.Scores(found.objective, np.column_stack([found.measures, found.measures[:, 0] > 0.0]))
+"""
 # By what cells show or are: what the task has beside its scores, and the archive.
 CASES = {
     "pictures": (PICTURES, GRID),
@@ -74,6 +82,7 @@ CASES = {
     "curves": (CURVES, GRID),
     "swatches": ("", GRID),
 }
+LEVELS = "levels"  # the case of three measures
 INSTRUCTIONS = ["add_ftz_f32", "sub_ftz_f32", "mul_ftz_f32", "rcp_approx_ftz_f32", "sin_approx_ftz_f32"]
 CELL = "#stage .cell"
 DESKTOP = {"width": 1440, "height": 1200}
@@ -88,7 +97,7 @@ def hostile_run(fork_server, tmp_path_factory):
     def run(case: str) -> Path:
         if case not in made:
             folder = tmp_path_factory.mktemp(case)
-            more, archive = CASES[case]
+            more, archive = {**CASES, LEVELS: (CURVES + THIRD, {"dims": [COLUMNS, ROWS, 2]})}[case]
             (folder / "task").mkdir()
             (folder / "task" / "task.py").write_text(TASK + more)
             config = {

@@ -16,7 +16,8 @@ from evo.report.lineage import LinesOfDescent
 from evo.run.checkpoint import decode_checkpoint
 from evo.run.run import Run
 
-from .browser import CASES, CELL, COLUMNS, FACT, IMAGE, NAME, PHONE, ROWS, SCRIPT, button, expect_shown, focused
+from .browser import CASES, CELL, COLUMNS, FACT, IMAGE, LEVELS, NAME, PHONE, ROWS, SCRIPT, button, expect_shown, focused
+from .conftest import state_of
 from .test_verbs import sections
 
 pytestmark = pytest.mark.slow
@@ -169,6 +170,40 @@ def test_a_thumbnail_is_its_own_elites_picture(visit, archive):
         page.locator("#close").click()
         inner = np.s_[1:-1, 1:-1]  # the focus has a ring, the large picture round corners
         assert abs(small - large)[inner].mean() < 12
+
+
+def test_the_map_shows_each_level_of_a_third_measure(visit, hostile_run):
+    page, found = visit(LEVELS), state_of(hostile_run(LEVELS)).archive
+    places = [(*divmod(number // 2, ROWS), number % 2) for number in found["cell"].tolist()]
+    assert len({place[:2] for place in places}) < len(places)  # some levels share a place
+    for level, name in enumerate(("third 0 to 0.5", "third 0.5 to 1")):
+        page.locator("#level").select_option(label=name)
+        assert sorted(order_shown(page)) == sorted(f"{i},{j},{k}" for i, j, k in places if k == level)
+    page.locator("#level").select_option(label="best of all")
+    assert len(order_shown(page)) == len({place[:2] for place in places})
+
+
+def test_a_scale_says_what_colours_mean(visit, archive):
+    page, objective = visit("curves"), archive("curves")["objective"]
+    low, high = page.locator("#scale span").all_inner_texts()
+    assert float(high) == pytest.approx(objective.max(), rel=1e-5) and low.startswith("objective ")
+    assert "rgb(68, 1, 84)" in page.locator("#scale i").evaluate("each => each.style.background")  # viridis begins so
+    assert not visit("pictures").locator("#scale").is_visible()
+
+
+def test_an_open_panel_covers_no_filter_and_upscales_no_picture(visit, archive):
+    page = visit("pictures", viewport={"width": 1280, "height": 900})
+    button(page, archive()["cell"][0]).click()
+    panel = page.locator("#panel").bounding_box()
+    for name in ("#controls", "#stage"):
+        box = page.locator(name).bounding_box()
+        assert box["x"] + box["width"] <= panel["x"]
+    page.locator("#cards .play").click()
+    assert page.locator("#cards img").evaluate("each => each.decode().then(() => each.width <= each.naturalWidth)")
+    with page.expect_download() as download:
+        page.get_by_role("link", name="Save picture").click()
+    with Image.open(download.value.path()) as saved:
+        assert saved.format == "WEBP" and download.value.suggested_filename.endswith(".webp")
 
 
 # ---- what is done

@@ -7,6 +7,7 @@ have it; document.py escapes it.
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -68,6 +69,7 @@ def run_content(run: Run, pictures: Pictures | None = None) -> dict[str, Any]:
         "ancestors": [],
         "pictures": None,
         "fits": None,
+        "scale": None,
         "note": None,
         "lineage_note": None,
     }
@@ -87,7 +89,8 @@ def run_content(run: Run, pictures: Pictures | None = None) -> dict[str, Any]:
         else:
             found["fits"] = fits(problem, np.concatenate([words, born.words]))
     outlines, on_map = search.layout.outlines(), _on_map(run, rows)
-    colors = _colors(elites.objective, np.concatenate([elites.objective, born.facts["objective"]]))
+    has_levels = bool(found["map"] and found["map"]["levels"])
+    colors, found["scale"] = _colors(elites.objective, np.concatenate([elites.objective, born.facts["objective"]]))
     found["ancestors"] = [
         {
             "cell": search.layout.cell_name(int(record["cell"])),
@@ -104,7 +107,9 @@ def run_content(run: Run, pictures: Pictures | None = None) -> dict[str, Any]:
         found["elites"].append(
             {
                 "cell": search.layout.cell_name(int(elites.cell[row])),
-                "outline": outlines[int(elites.cell[row])].round(5).ravel().tolist() if outlines and row in on_map else None,
+                "outline": outlines[int(elites.cell[row])].round(5).ravel().tolist() if outlines else None,
+                "on_map": row in on_map,
+                "level": int(search.layout.places(elites.cell[[row]])[0, 2]) if has_levels else None,
                 "color": colors[row],
                 "values": _numbers([elites.objective[row], *elites.measures[row], *latent[row], *length, elites.generation[row]]),
                 "facts": [[name, f"{values[place]:.9g}"] for name, values in facts.items()],
@@ -151,9 +156,17 @@ def _map(run: Run) -> dict[str, Any] | None:
     return {
         "columns": columns,
         "rows": rows,
+        "levels": _levels(problem, layout.dims[2]) if layout.dims and len(layout.dims) > 2 else [],
         "axes": [_axis(problem, axis) for axis in range(min(2, len(names)))],
         "outlines": "".join(dict.fromkeys(map(_path, outlines))) if len(outlines) <= MAX_OUTLINES else "",
     }
+
+
+def _levels(problem: Problem, count: int) -> list[str]:
+    """The names of the third measure's levels."""
+    low, high = problem.ranges[2].tolist()
+    edges = np.linspace(low, high, count + 1)
+    return [f"{list(problem.spanning)[2]} {low:g} to {high:g}" for low, high in pairwise(edges.tolist())]
 
 
 def _axis(problem: Problem, axis: int) -> dict[str, Any]:
@@ -168,9 +181,11 @@ def _path(corners: NDArray[np.float64]) -> str:
     return "M" + "L".join(f"{a:g} {b:g}" for a, b in zip(x, y, strict=True)) + "Z"
 
 
-def _colors(of_elites: NDArray[np.float64], objective: NDArray[np.float64]) -> list[str]:
-    norm = Normalize(*color_range(of_elites), clip=True)
-    return [to_hex(color) for color in colormaps["viridis"](norm(objective))]
+def _colors(of_elites: NDArray[np.float64], objective: NDArray[np.float64]) -> tuple[list[str], dict[str, Any]]:
+    """The colours of objectives, and their scale: the objectives at its ends, and colours between."""
+    ends, colors = color_range(of_elites), colormaps["viridis"]
+    found = colors(Normalize(*ends, clip=True)(objective))
+    return [to_hex(color) for color in found], {"ends": ends, "colors": [to_hex(color) for color in colors(np.linspace(0, 1, 9))]}
 
 
 def _numbers(values: list[Any]) -> list[float | None]:

@@ -14,7 +14,8 @@ const TOP = 65534; // in curves: the upper edge
 
 const $ = (id) => document.getElementById(id);
 const state = {
-  view: null, face: null, sort: 0, descending: true, cell: null, // that the arrow keys start from
+  view: null, face: null, level: "", // of the third measure, "": the best of all
+  sort: 0, descending: true, cell: null, // that the arrow keys start from
   ranges: new Map(), // number of a quantity -> [least, greatest], null: no bound
   shown: [], held: null, playing: !matchMedia("(prefers-reduced-motion: reduce)").matches, paused: false,
 };
@@ -125,6 +126,9 @@ function menus() {
   const faces = [...(data.pictures ? ["pictures"] : []), ...(data.fits ? ["curves"] : []), "objective"];
   if (!faces.includes(state.face)) state.face = faces[0];
   options($("face"), faces.map((name) => [name, name]), state.face);
+  const levels = data.map?.levels ?? [];
+  $("level").parentElement.hidden = !levels.length;
+  options($("level"), [["", "best of all"], ...levels.map((name, i) => [String(i), name])], state.level);
   options($("sort"), [...data.quantities.map((name, i) => [String(i), name]), ["cell", "cell"]], String(state.sort));
   const used = new Map();
   for (const elite of elites) for (const name of elite.instructions) used.set(name, (used.get(name) ?? 0) + 1);
@@ -249,11 +253,34 @@ function placed(button, elite, isMap) {
   if (tile) tile.style.width = share(side);
 }
 
+// Of the elites that share a place, the one that the map shows.
+function onMap(found) {
+  if (state.level === "") return found.filter((elite) => elite.on_map);
+  const places = new Map();
+  for (const elite of found) {
+    const place = `${elite.left} ${elite.bottom}`;
+    if (elite.level === Number(state.level) && !places.has(place)) places.set(place, elite);
+  }
+  return [...places.values()];
+}
+
+// What the colours of objectives mean, where they are shown.
+function scale() {
+  $("scale").hidden = !data.scale || state.face === "pictures" || state.view === "table";
+  if ($("scale").hidden) return;
+  const { ends, colors } = data.scale, [low, bar, high] = $("scale").children;
+  [low.textContent, high.textContent] = [`objective ${number(ends[0])}`, number(ends[1])];
+  bar.style.background = `linear-gradient(to right, ${colors.join(", ")})`;
+  $("scale").setAttribute("aria-label", `Colours: objective from ${number(ends[0])} to ${number(ends[1])}`);
+}
+
 function apply() {
   const hadFocus = document.activeElement?.classList.contains("cell") && $("stage").contains(document.activeElement);
   const isMap = state.view === "map", isTable = state.view === "table", stage = $("stage");
   // With more than two measures, several elites share a place of the map, which shows one of them.
-  visible = elites.filter((elite) => matches(elite) && (!isMap || elite.corners)).sort(order);
+  const found = elites.filter(matches);
+  visible = (isMap ? onMap(found) : found).sort(order);
+  scale();
   stage.className = $("figure").className = isMap ? "map" : "gallery";
   stage.setAttribute("aria-label", isMap ? "Map of elites" : "Gallery of elites");
   for (const id of ["vertical", "horizontal"]) $(id).hidden = !isMap || (id === "vertical" && data.map.axes.length < 2);
@@ -453,7 +480,8 @@ function looks(elite) {
       turn();
     });
     turn();
-    return [el("div", { class: "picture" }, image, ...(film ? [toggle] : []))];
+    const save = el("a", { href: webp(still), download: `cell_${elite.cell.replace(/\D+/g, "_")}.webp`, text: "Save picture" });
+    return [el("div", { class: "picture" }, image, ...(film ? [toggle] : [])), save];
   }
   if (data.fits) {
     const { input, output, scaled, x, y } = data.fits;
@@ -609,6 +637,7 @@ function listen() {
     buttons = new Map(elites.map((elite) => [elite.cell, cellButton(elite)]));
     apply();
   });
+  $("level").addEventListener("change", () => { state.level = $("level").value; apply(); });
   $("sort").addEventListener("change", () => { state.sort = $("sort").value === "cell" ? "cell" : Number($("sort").value); apply(); });
   $("direction").addEventListener("click", () => { state.descending = !state.descending; apply(); });
   $("size").addEventListener("input", apply);

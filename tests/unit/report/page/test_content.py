@@ -157,8 +157,9 @@ def test_of_elites_that_differ_in_a_third_measure_the_map_shows_the_best(new_run
     elites = [("%x", 1.0, (0.1, 0.1, 0.9)), ("1.0", 2.0, (0.1, 0.1, 0.1)), ("2.0", 0.5, (0.9, 0.1, 0.1))]
     found = run_content(new_run(elites, changes))
     assert (found["map"]["columns"], found["map"]["rows"], len(found["map"]["axes"])) == (3, 3, 2)
-    assert [(each["cell"], each["outline"] is None) for each in found["elites"]] == [
-        ("1,0,0", False),
-        ("1,0,1", True),
-        ("2,0,0", False),
+    assert [(each["cell"], each["on_map"], each["level"]) for each in found["elites"]] == [
+        ("1,0,0", True, 0),
+        ("1,0,1", False, 1),
+        ("2,0,0", True, 0),
     ]
+    assert found["map"]["levels"] == ["third 0 to 0.5", "third 0.5 to 1"]
