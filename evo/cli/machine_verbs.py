@@ -96,11 +96,10 @@ def check(run_folder: Path, overrides: tuple[str, ...]) -> None:
 
 @verb("eval")
 @terminal.config_argument
-@click.argument("program", required=False)
-@click.option("--program", "file", type=PATH, help="In place of PROGRAM: the file that the program is in.")
+@click.argument("program")
 @click.option("--output", default=Path(), type=PATH, help="Folder for its pictures.  [default: .]")
 @terminal.set_key
-def evaluate(config: Path, program: str | None, file: Path | None, output: Path, overrides: tuple[str, ...]) -> None:
+def evaluate(config: Path, program: str, output: Path, overrides: tuple[str, ...]) -> None:
     """Score, and picture, a program for the task of CONFIG.
 
     PROGRAM is a formula such as 'x*x + 1', or a file with one or with a program's text. After -- it may begin with a minus.
@@ -112,9 +111,6 @@ def evaluate(config: Path, program: str | None, file: Path | None, output: Path,
     from evo.run.loaded_task import load_problem
 
     folder = output.absolute()  # before the task's code runs, which may change the working folder
-    if (program is None) == (file is None):
-        raise UserError("evo eval: give either PROGRAM or --program FILE")
-    program = program or str(file)
     name = Path(program).stem if exists(Path(program)) else "program"
     problem = load_problem(loaded).here()
     words = read_program(problem, program)

@@ -256,6 +256,8 @@ class Tidier:
                     values, squares, damping = tried, found, max(0.1 * damping, LEAST_DAMPING)
                     break
                 damping *= 10.0
+            if not squares:
+                break
             left = self._floor * len(self._target)
             gain = (before + left) / (squares + left)
             if not gain > 1.001 or (gain < 2.0 and self._bits(formula, squares) > enough):

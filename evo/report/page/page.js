@@ -457,7 +457,7 @@ function card(elite) {
     ...section("Expression", el("pre", { tabindex: 0, text: elite.expression, "aria-label": "Expression" })),
     ...section(`Program: ${elite.num_words} words, ${elite.num_instructions} live instructions`,
       el("pre", { class: "program", tabindex: 0, text: elite.program.trim(), "aria-label": "Program" }),
-      el("p", { class: "note" }, "Score it again with ", el("code", { text: "evo eval RUN/config.yaml --program FILE" }))),
+      el("p", { class: "note" }, "Score it again with ", el("code", { text: "evo eval RUN/config.yaml FILE" }))),
     ...section("Origin", el("div", { class: "origin" }, ...origin(elite))),
     ...section("PTX", el("pre", { tabindex: 0, text: elite.ptx.trim(), "aria-label": "PTX" })));
 }
