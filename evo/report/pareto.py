@@ -204,9 +204,9 @@ def marks_of(front: Front, place: int) -> list[str]:
 
 
 def _knee(complexity: NDArray[np.float64], objective: NDArray[np.float64]) -> int:
-    """The place farthest above the line from the first to the last (as in Kneedle, Satopaa et al. 2011)."""
+    """The place farthest above the line from the first to the last (as in Kneedle, Satopaa et al. 2011); the last if none is."""
     if len(complexity) < 3:
         return 0
     x = (complexity - complexity[0]) / (complexity[-1] - complexity[0])
     y = (objective - objective[0]) / (objective[-1] - objective[0])
-    return int(np.argmax(y - x))
+    return len(x) - 1 - int(np.argmax((y - x)[::-1]))
