@@ -205,7 +205,7 @@ class Tidier:
             lost = self._error_bits(found.squares) - self._error_bits(state.squares)
             if lost <= MOST_LOST or value == state.values[index]:
                 state, free = found, rest
-            elif len(refused[index]) < MAX_REFUSED:
+            elif len(refused[index]) < MAX_REFUSED and choices[index].value not in refused[index]:
                 refused[index] |= {choices[index].value}
             else:  # it stays as it is
                 free = rest
