@@ -175,7 +175,8 @@ def assert_files_are_as_documented(run: Path) -> None:
         columns = set(archive.files)
     _, arrays = decode_checkpoint(max((run / "checkpoints").iterdir()).read_bytes())
     assert {name.removeprefix("elites.") for name in arrays if name.startswith("elites.")} == columns
-    others = {name for name in arrays if not name.startswith("elites.")}
+    assert {name.removeprefix("tidy.") for name in arrays if name.startswith("tidy.")} <= columns
+    others = {name for name in arrays if not name.startswith(("elites.", "tidy."))}
     assert others == set(re.findall(r"`((?:memory|lineages|ancestry|emitters)\.\w+)`", sections["Checkpoints"]))
     index = json.loads((run / "cubins" / "index.json").read_text())
     for key in (*index, *index["programs"][0]):
