@@ -29,13 +29,13 @@ class Formulas:
         columns: of each input, `(num_points,)` or a number.
 
     Attributes:
-        num_runs: how often one was computed.
+        num_operations: how many instructions were computed or looked at, each at all points.
     """
 
     def __init__(self, language: Language, columns: list[NDArray[Any]]):
         self.columns = [np.asarray(column, np.float64) for column in columns]
         self.num_points = max((column.size for column in self.columns), default=1)
-        self.num_runs = 0
+        self.num_operations = 0
         instruction_set = language.instruction_set
         self._is_f32 = [stack.constant_type == "f32" for stack in instruction_set.stacks]
         self.functions = [_function_of(instruction_set, instruction) for instruction in instruction_set.instructions]
@@ -77,9 +77,10 @@ class Formula:
         self.num_instructions = 0
         depends: set[int] = set()
         reused: set[int] = set()
-        made_by.num_runs += 1
+        order = needed(graph)
+        made_by.num_operations += len(order)
         with np.errstate(all="ignore"):
-            for index in needed(graph):
+            for index in order:
                 node = graph.nodes[index]
                 if node.kind == NodeKind.INPUT:
                     self.known[index] = made_by.columns[node.payload]
@@ -108,7 +109,7 @@ class Formula:
         """`(num_points,)`. values: of constants, in the place of their own."""
         found = self.known
         if values is not None:
-            self._by.num_runs += 1
+            self._by.num_operations += 1 + len(self._changing)
             found = {**found, **{index: np.float64(value) for index, value in values.items()}}
             with np.errstate(all="ignore"):
                 for index, function, operands in self._changing:
@@ -117,7 +118,7 @@ class Formula:
 
     def outputs_near(self, step: float) -> NDArray[np.float64]:
         """The outputs where inputs are rounded, as to a relative step of this size."""
-        self._by.num_runs += 1
+        self._by.num_operations += len(self.known)
         found: dict[int, Any] = {}
         with np.errstate(all="ignore"):
             for index in needed(self.graph):

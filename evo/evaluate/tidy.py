@@ -10,6 +10,8 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
+from itertools import takewhile
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,11 +25,11 @@ from evo.language.signs import with_plain_signs
 from evo.language.simple_numbers import F32_STEP, NEAR, f32_number, misfit_bits, simplest
 from evo.native.ptx_vm import VirtualMachine
 from evo.native.stack_ptx import NodeKind
-from evo.task import Task, ask, point_arrays, target_array
+from evo.task import Task, ask, point_arrays, target_array, weight_array
 
 MAX_POINTS = 2048  # of the task's that errors are taken at
-MAX_CONSTANTS = 16  # of a program that is tidied
-MAX_RUNS = 2000  # of formulas, for terms of one program
+MAX_CONSTANTS, MAX_INSTRUCTIONS = 16, 128  # of a program that is tidied
+MAX_OPERATIONS = 50_000  # for one program: instructions, each at all points that errors are taken at
 MAX_ROUNDS = 3  # of terms and constants
 MAX_ITERATIONS, MAX_DAMPED = 12, 4  # of Levenberg-Marquardt; of its damping, for a step
 LEAST_DAMPING = 1e-10
@@ -37,6 +39,7 @@ MOST_ROUNDED = 0.1  # of a constant's value
 MAX_REFUSED = 3  # simple numbers of a constant that do not fit
 TINY = 1e-300
 SMALLEST = 1e-150  # whose square is no zero
+LARGEST = float(np.finfo(np.float32).max)  # of constants
 
 
 @dataclass(frozen=True)
@@ -61,6 +64,8 @@ class Tidied:
 class Tidier:
     """Tidies programs of a task with the reduction `regression` and one output.
 
+    A program costs at most `MAX_OPERATIONS`, and what one step more takes; then the shortest description so far stands.
+
     Args:
         allowed: names of the instructions that may be used.
         keeps_all: what programs compute must stay as it is, but for rounding. It stays so wherever f32 is far from real numbers.
@@ -80,6 +85,10 @@ class Tidier:
         self._is_scaled = task.has_scaling()
         self._keeps_all = keeps_all
         self._task_target = self._target = target_array(task, num_points)[0, rows].astype(np.float64)
+        given = weight_array(task, num_points)
+        weights = np.ones(len(rows)) if given is None else given[rows].astype(np.float64)
+        self._weights = weights / weights.mean()
+        self._roots = np.sqrt(self._weights)
         columns = [values[rows] if values.ndim else values for values in inputs]
         self._inputs = [np.ascontiguousarray(np.broadcast_to(values, len(rows))) for values in columns]
         self._machine = VirtualMachine(language.lowering)
@@ -87,22 +96,27 @@ class Tidier:
         self._repeats = num_points / len(rows)  # points that stand behind each
         self._instruction_bits = 2.0 * math.log2(16 + len(inputs))
         self._floor = 0.0
-        self._last_run = 0
+        self._end = 0  # of the program's operations
 
     @property
-    def num_runs(self) -> int:
-        """How often a formula was computed."""
-        return self._formulas.num_runs
+    def num_operations(self) -> int:
+        """Instructions that were computed, each at all points."""
+        return self._formulas.num_operations
 
+    @property
+    def _is_spent(self) -> bool:
+        return self.num_operations >= self._end
+
+    @np.errstate(all="ignore")  # formulas may be anything
     def tidy(self, words: NDArray[np.uint64]) -> Tidied | None:
         """What stands in the place of a program of `(max_length,)` words, perhaps itself; None: this cannot tell.
 
         The result depends on the program and the task alone.
         """
         graph = graph_of(self._language, words)
-        if graph is None or not self._formulas.is_known(graph):
+        if graph is None or not self._formulas.is_known(graph) or len([*graph.instructions()]) > MAX_INSTRUCTIONS:
             return None
-        self._last_run = self.num_runs + MAX_RUNS
+        self._end = self.num_operations + MAX_OPERATIONS
         formula = self._formulas.of(self._without_constant_values(graph, len(words)))
         keeps_all = self._keeps_all or self._formulas.is_coarse(graph)
         self._target = formula.outputs() if keeps_all else self._task_target
@@ -132,25 +146,27 @@ class Tidier:
         """Numbers in the place of what is the same at all points in f32, such as the cosine of values near 1e11, which is 1 there
         and anything in real numbers.
         """
+        left = needed(graph)
         for index in reversed([*graph.instructions()]):
-            words = Graph(graph.nodes, (index,)).words(self._language, max_length)
-            if index not in needed(graph) or words is None:
+            words = Graph(graph.nodes, (index,)).words(self._language, max_length) if index in left else None
+            if words is None:
                 continue
             values = self._machine.store(words[None], [*self._inputs, None])[0, 0]
             if np.isfinite(values[0]) and (values == values[0]).all():
                 graph = graph.replaced(index, Node(NodeKind.CONSTANT, _bits_of(values[0]), graph.nodes[index].stack))
+                left = needed(graph)
         return graph
 
     def _without_terms(self, state: _State) -> _State:
         """Takes one thing away after the other, the one first that leaves the shortest description."""
-        while self.num_runs < self._last_run:
+        while not self._is_spent:
             now = self._formulas.of(_with_values(state))
             best = state
-            for changed in without_one(self._language, now.graph):
+            for changed in takewhile(lambda _: not self._is_spent, without_one(self._language, now.graph)):
                 found = self._state(self._formulas.of(changed, now), enough=best.bits)
                 best = found if found.bits < best.bits else best
             if best is state:
-                for changed in self._without_constant(now):
+                for changed in takewhile(lambda _: not self._is_spent, self._without_constant(now)):
                     formula = self._formulas.of(changed, now)
                     found = self._fitted(formula, list(formula.values), enough=best.bits)
                     best = found if found.bits < best.bits else best
@@ -178,7 +194,7 @@ class Tidier:
     def _units(self, state: _State) -> Iterator[_State]:
         """The same with 1 in the place of a constant, or -1, where the others make up for it: `x + 2*y` for `3*x + 6*y`."""
         for index, value in state.values.items():
-            if value in (0.0, 1.0):
+            if value in (0.0, 1.0) or not math.isfinite(value) or self._is_spent:
                 continue
             unit = 1.0 if value == -1.0 else math.copysign(1.0, value)
             node = Node(NodeKind.CONSTANT, _bits_of(unit), state.formula.graph.nodes[index].stack)
@@ -186,18 +202,19 @@ class Tidier:
             others = [each for each in state.values if each != index]
             divided = {each: state.values[each] * unit / value for each in others}
             starts = [{}, divided, *({each: divided[each]} for each in others)]
-            start = min(({**formula.values, **each} for each in starts), key=lambda values: self._squares(formula, values))
+            held = [start for start in starts if all(abs(each) <= LARGEST for each in start.values())]
+            start = min(({**formula.values, **each} for each in held), key=lambda values: self._squares(formula, values))
             found = self._fitted(formula, others, start, enough=self._bits(formula, state.squares) + 1.0)
             if self._error_bits(found.squares) <= self._error_bits(state.squares) + 1.0:
                 yield found
 
     def _with_simple_constants(self, state: _State) -> _State:
         """Constants become simple numbers, the one first whose number costs least; the others are fitted anew each time."""
-        free = list(state.values)
+        free = [index for index, value in state.values.items() if math.isfinite(value)]
         refused: dict[int, frozenset[float]] = dict.fromkeys(free, frozenset())
-        while free:
+        while free and not self._is_spent:
             deviations = self._deviations(state, free)
-            choices = {index: simplest(state.values[index], deviations[index], refused[index]) for index in free}
+            choices = {index: simplest(state.values[index], deviations[index], refused[index], LARGEST) for index in free}
             index = min(free, key=lambda index: choices[index].cost)
             value = float(np.float32(choices[index].value))
             rest = [each for each in free if each != index]
@@ -213,8 +230,7 @@ class Tidier:
 
     def _deviations(self, state: _State, free: list[int]) -> dict[int, float]:
         """Of the constants that are free, as far as the errors tell, the others being fitted with them."""
-        at = state.formula.outputs(state.values)
-        slopes = self._projected(at, state.formula.derivatives(state.values, free, at))
+        _, slopes = self._linear(state.formula, state.values, free)
         variance = (state.squares / len(self._target) + self._floor) / self._repeats
         lengths = np.sqrt((slopes**2).sum(axis=0))
         usable = np.isfinite(lengths) & (lengths > 0.0)
@@ -238,19 +254,20 @@ class Tidier:
         slowly to bits that are `enough`.
         """
         values = dict(values or formula.values)
+        free = [index for index in free if math.isfinite(values[index])]
         squares, damping = self._squares(formula, values), 1e-4
         for _ in range(MAX_ITERATIONS if free and math.isfinite(squares) else 0):
-            at = formula.outputs(values)
-            slopes = self._projected(at, formula.derivatives(values, free, at))
-            if not np.isfinite(slopes).all():
+            left, slopes = self._linear(formula, values, free)
+            toward, normal = slopes.T @ left, slopes.T @ slopes
+            if self._is_spent or not (np.isfinite(normal).all() and np.isfinite(toward).all()):
                 break
-            toward, normal = slopes.T @ self._left(at), slopes.T @ slopes
             scale = np.maximum(np.sqrt(np.diag(normal)), SMALLEST)
             before = squares
             for _ in range(MAX_DAMPED):
                 system = normal / np.outer(scale, scale) + damping * np.eye(len(free))
-                steps = (np.linalg.solve(system, toward / scale) / scale).tolist()
-                tried = {**values, **{index: values[index] + step for index, step in zip(free, steps, strict=True)}}
+                steps = np.linalg.solve(system, toward / scale) / scale
+                moved = np.clip([values[index] for index in free] + steps, -LARGEST, LARGEST).tolist()
+                tried = {**values, **dict(zip(free, moved, strict=True))}
                 found = self._squares(formula, tried)
                 if found < squares:
                     values, squares, damping = tried, found, max(0.1 * damping, LEAST_DAMPING)
@@ -258,36 +275,46 @@ class Tidier:
                 damping *= 10.0
             if not squares:
                 break
-            left = self._floor * len(self._target)
-            gain = (before + left) / (squares + left)
+            least = self._floor * len(self._target)
+            gain = (before + least) / (squares + least)
             if not gain > 1.001 or (gain < 2.0 and self._bits(formula, squares) > enough):
                 break
         return self._state(formula, values, squares, enough)
 
-    def _projected(self, at: NDArray[np.float64], slopes: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Derivatives of what is predicted, less what offset and scale make up for."""
-        if not self._is_scaled:
-            return slopes
-        centred, deviation = slopes - slopes.mean(axis=0), at - at.mean()
-        share = deviation @ centred / max(deviation @ deviation, TINY)
-        return np.asarray(self._scaling(at)[1] * (centred - deviation[:, None] * share))
+    def _linear(
+        self, formula: Formula, values: dict[int, float], free: list[int]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """What is left, and its derivatives by free constants, less what offset and scale make up for: both times the roots of
+        the weights.
+        """
+        at = formula.outputs(values)
+        slopes, scale = formula.derivatives(values, free, at), 1.0
+        if self._is_scaled:
+            scale, deviation = self._scaling(at)[1], at - self._mean(at)
+            slopes = slopes - self._mean(slopes)
+            weighted = self._weights * deviation
+            slopes = slopes - deviation[:, None] * (weighted @ slopes / max(weighted @ deviation, TINY))
+        return self._left(at), np.asarray(self._roots[:, None] * scale * slopes)
+
+    def _mean(self, values: NDArray[np.float64]) -> Any:
+        return self._weights @ values / len(self._weights)
 
     def _scaling(self, at: NDArray[np.float64]) -> tuple[float, float]:
         """Offset and scale of outputs."""
         if not self._is_scaled:
             return 0.0, 1.0
-        deviation = at - at.mean()
-        scale = float(deviation @ self._target / (deviation @ deviation))
-        return float(self._target.mean() - scale * at.mean()), scale
+        mean = self._mean(at)
+        weighted = self._weights * (at - mean)
+        scale = float(weighted @ self._target / (weighted @ (at - mean)))
+        return float(self._mean(self._target) - scale * mean), scale
 
     def _left(self, at: NDArray[np.float64]) -> NDArray[np.float64]:
         offset, scale = self._scaling(at)
-        return np.asarray(self._target - offset - scale * at)
+        return np.asarray(self._roots * (self._target - offset - scale * at))
 
     def _squares(self, formula: Formula, values: dict[int, float] | None = None) -> float:
-        with np.errstate(all="ignore"):
-            left = self._left(formula.outputs(values))
-            squares = float(left @ left)
+        left = self._left(formula.outputs(values))
+        squares = float(left @ left)
         return squares if math.isfinite(squares) else math.inf
 
     def _resolution(self, state: _State) -> float:
@@ -297,8 +324,8 @@ class Tidier:
         moved = [formula.outputs_near(F32_STEP) - at]
         steps = {index: value * F32_STEP for index, value in state.values.items()}
         moved += [formula.outputs({**state.values, index: state.values[index] + step}) - at for index, step in steps.items()]
-        total = sum(float(np.mean((scale * each) ** 2)) for each in moved)
-        least = float(np.mean((F32_STEP * self._target) ** 2))
+        total = sum(float(self._mean((scale * each) ** 2)) for each in moved)
+        least = float(self._mean((F32_STEP * self._target) ** 2))
         return SAFETY * ((min(total, seen) if math.isfinite(total) else seen) + least)
 
     # ---- bits ----
@@ -349,5 +376,4 @@ def _with_values(state: _State) -> Graph:
 
 
 def _bits_of(value: float | np.float32) -> int:
-    with np.errstate(over="ignore"):
-        return int(np.float32(value).view(np.uint32))
+    return int(np.float32(value).view(np.uint32))

@@ -90,10 +90,11 @@ class Choice:
     cost: float
 
 
-def simplest(value: float, deviation: float, refused: frozenset[float] = frozenset()) -> Choice:
+def simplest(value: float, deviation: float, refused: frozenset[float] = frozenset(), largest: float = math.inf) -> Choice:
     """The number that costs least in the place of a value that is known to a deviation."""
     spread = max(deviation, F32_STEP * abs(value))
-    simple = [each for each in simple_numbers(value, NEAR * spread) if each.value not in refused]
+    near = simple_numbers(value, NEAR * spread)
+    simple = [each for each in near if each.value not in refused and abs(each.value) <= largest]
     choices = [Choice(each.value, each.bits + misfit_bits(each.value - value, spread)) for each in simple]
     return min([*choices, Choice(value, F32_BITS)], key=lambda choice: choice.cost)
 

@@ -20,8 +20,7 @@ from evo.search.emitter import TIDY
 from evo.search.state import Counters
 from evo.task import Task, task_errors
 
-SHARE = 0.05  # of a search's evaluations, that as many runs of formulas go to
-MIN_RUNS, MAX_RUNS = 1000, 10000
+MIN_OPERATIONS, MAX_OPERATIONS = 50_000, 300_000  # of the tidier for a front: as many as the search had evaluations, but
 ROUNDING = 1e-4  # of an objective, that f32 may take where a formula stays the same
 
 CellsOf = Callable[[NDArray[np.float64]], NDArray[Any]]  # the cells of measures
@@ -38,11 +37,11 @@ def tidied(problem: Problem, elites: Elites, cells_of: CellsOf, counters: Counte
         return elites
     complexity = _complexity(task, elites.num_instructions, elites.measures)
     bits = _description_length(task, elites.objective, complexity)
-    most = min(max(int(SHARE * counters.evaluations), MIN_RUNS), MAX_RUNS)
+    most = min(max(counters.evaluations, MIN_OPERATIONS), MAX_OPERATIONS)
     tidier = Tidier(problem.language, task, problem.config.program.vocabulary.instructions, keeps_all=bits is None)
     found: dict[int, Tidied] = {}  # by the rows of the parents
     for row in _front(elites.objective, complexity, bits):
-        if tidier.num_runs < most and (tidy := tidier.tidy(elites.solution[row])):
+        if tidier.num_operations < most and (tidy := tidier.tidy(elites.solution[row])):
             found[row] = tidy
     if not found:
         return elites

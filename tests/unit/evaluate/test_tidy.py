@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from evo.evaluate.tidy import Tidier
+from evo.evaluate.tidy import MAX_INSTRUCTIONS, MAX_OPERATIONS, Tidier
 from evo.instructions import shipped_instruction_set
 from evo.language.expression import Expression, expression_of, infix_line
 from evo.language.infix import parse_infix
@@ -15,6 +15,7 @@ from evo.language.program import Language
 from evo.regression.defaults import FUNCTIONS
 from evo.regression.task import RegressionTask
 from evo.report.export.sympy_text import sympy_outputs
+from evo.task import Task
 
 NAMES = [name for name, _ in FUNCTIONS.values()]
 LANGUAGE = Language(shipped_instruction_set("default"), (("x", "f32"), ("y", "f32")), (("f", "f32"),))
@@ -22,15 +23,38 @@ X, Y = np.random.default_rng(0).uniform(0.5, 2.0, (2, 200)).astype(np.float32).a
 NOISE = 0.01 * np.random.default_rng(1).normal(size=len(X))
 
 
-def tidied_expression(text: str, target: np.ndarray, allowed: list[str] = NAMES) -> Expression:
+def tidied_expression(
+    text: str, target: np.ndarray, allowed: list[str] = NAMES, *, x: np.ndarray = X, weights: np.ndarray | None = None
+) -> Expression:
     words = parse_infix(LANGUAGE, text, "text", 48, NAMES)
-    found = Tidier(LANGUAGE, RegressionTask({"x": X, "y": Y}, target), allowed).tidy(words)
+    found = Tidier(LANGUAGE, RegressionTask({"x": x, "y": Y}, target, weights=weights), allowed).tidy(words)
     assert found is not None
     return expression_of(LANGUAGE, found.words)
 
 
-def tidied(text: str, target: np.ndarray, allowed: list[str] = NAMES) -> str:
-    return infix_line(tidied_expression(text, target, allowed)).removeprefix("f = ")
+def tidied(text: str, target: np.ndarray, allowed: list[str] = NAMES, **data: np.ndarray) -> str:
+    return infix_line(tidied_expression(text, target, allowed, **data)).removeprefix("f = ")
+
+
+class Unscaled(Task):
+    """A target without offset and scale, of inputs as they are."""
+
+    inputs = {"x": "f32", "y": "f32"}
+    outputs = {"f": "f32"}
+    measures = {"size": (0.0, 8.0)}
+    reduction = "regression"
+
+    def __init__(self, x, y, target, weights=None):
+        self._points, self._target, self._weights = {"x": x, "y": y}, target, weights
+
+    def points(self):
+        return self._points
+
+    def targets(self):
+        return {"f": self._target}
+
+    def weights(self):
+        return self._weights
 
 
 @pytest.mark.parametrize(
@@ -102,3 +126,48 @@ def test_the_same_program_gives_the_same_words():
 def test_where_f32_is_coarse_only_what_changes_nothing_goes():
     target = np.tanh(X) + 0.01 * Y  # tanh is 2^-11 off in f32
     assert tidied("abs(tanh(-min(x, x))) + 0.0101*y + (y - y)", target) == "tanh(x) + 0.0101*y"
+
+
+@pytest.mark.filterwarnings("error")
+def test_no_constant_leaves_float32():
+    x = (X * 1e-37).astype(np.float32)  # the target asks for 4e38, float32 ends at 3.4028e38
+    task = Unscaled(x, Y, Y + 4e38 * x.astype(np.float64))
+    found = Tidier(LANGUAGE, task, NAMES).tidy(parse_infix(LANGUAGE, "y + 3e38*x", "text", 48, NAMES))
+    assert found is not None
+    [constant] = [np.uint32(value.bits).view(np.float32) for value in expression_of(LANGUAGE, found.words).values if value.bits]
+    assert 3.3e38 < constant <= np.finfo(np.float32).max
+
+
+def test_points_with_more_weight_decide_on_digits():
+    weights = np.where(np.arange(len(X)) % 2, 1e6, 1e-3)
+    target = np.where(np.arange(len(X)) % 2, np.sin(2.0 * X), np.sin(1.7 * X)) * Y
+    assert tidied("y*sin(1.93*x)", target, weights=weights) == "y*sin(2*x)"
+    assert tidied("y*sin(1.73*x)", target, weights=1.0 / weights) == "y*sin(1.7*x)"
+
+
+def test_a_weighted_fit_is_that_of_least_squares():
+    generator = np.random.default_rng(5)
+    weights = 10.0 ** generator.uniform(-3, 3, len(X))
+    target = np.where(weights < 0.1, 1.5, 0.73912) * X + Y + generator.normal(size=len(X)) / np.sqrt(weights)
+    root = np.sqrt(weights / weights.mean())
+    [expected], _, _, _ = np.linalg.lstsq((root * X)[:, None], root * (target - Y), rcond=None)
+    deviation = 1.0 / math.sqrt(weights @ X**2)
+    task = Unscaled(X, Y, target, weights)
+    found = Tidier(LANGUAGE, task, NAMES).tidy(parse_infix(LANGUAGE, "y + 1.2*x", "text", 48, NAMES))
+    assert found is not None
+    [constant] = [np.uint32(value.bits).view(np.float32) for value in expression_of(LANGUAGE, found.words).values if value.bits]
+    unweighted = float(X @ (target - Y) / (X @ X))
+    assert abs(constant - expected) < 3.0 * deviation < 0.2 * abs(unweighted - expected)
+
+
+def test_the_cost_of_a_program_is_bounded():
+    def chain(num_instructions: int) -> np.ndarray:
+        text = "x"
+        for _ in range(num_instructions // 2):
+            text = f"sin(y + {text})"
+        return parse_infix(LANGUAGE, text, "text", 4000, NAMES)
+
+    tidier = Tidier(LANGUAGE, RegressionTask({"x": X, "y": Y}, X * Y), NAMES)
+    assert tidier.tidy(chain(MAX_INSTRUCTIONS)) is not None
+    assert MAX_OPERATIONS < tidier.num_operations < 1.1 * MAX_OPERATIONS
+    assert tidier.tidy(chain(MAX_INSTRUCTIONS + 2)) is None
