@@ -1,5 +1,5 @@
 """What can fail: the exceptions that end a command, and the kinds of failures of a program, which end nothing. And how a message
-about an unknown name, or about the end of a process, ends.
+about an unknown name, about the end of a process, or about what the machine lacks, ends.
 
 Owns the promise that each exception ends in one clear line, a user's mistake with exit code 2 and a GPU's failure with 3; the
 command line keeps it.
@@ -7,6 +7,7 @@ command line keeps it.
 
 from __future__ import annotations
 
+import errno
 import signal
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
@@ -91,3 +92,20 @@ def how_it_ended(exit_code: int) -> str:
         return f"was killed by {signal.Signals(-exit_code).name}"
     except ValueError:
         return f"was killed by signal {-exit_code}"
+
+
+_LACKING = {errno.EAGAIN, errno.ENOMEM, errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EMFILE, errno.ENFILE}
+
+
+def shortage(error: BaseException) -> str | None:
+    """What the machine lacks, or which of its limits is reached, if an error or its cause says so; else None."""
+    cause: BaseException | None = error
+    while cause:
+        if isinstance(cause, MemoryError) or "failed to map segment" in str(cause):
+            return f"out of memory, or beyond its limit (ulimit -v): {cause}".removesuffix(": ")
+        if isinstance(cause, RuntimeError) and str(cause) == "can't start new thread":
+            return "the system starts no more threads: too many run (ulimit -u), or memory is short (ulimit -v)"
+        if isinstance(cause, OSError) and cause.errno in _LACKING:
+            return f"{cause.filename or 'the system refuses'}: {cause.strerror}"
+        cause = cause.__cause__ or cause.__context__
+    return None

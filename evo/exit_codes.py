@@ -34,9 +34,10 @@ class Shown(Protocol):
         """Gives the terminal back."""
 
 
-def end_at_once(message: str, exit_code: int) -> NoReturn:
-    """Ends the process with a line. Python's own end would wait for threads that wait for a device that may never answer."""
-    click.echo(f"evo: {message}", err=True)
+def end_at_once(exit_code: int, message: str = "") -> NoReturn:
+    """Ends the process, with a line. Python's own end would wait for threads that wait for a device that may never answer."""
+    if message:
+        click.echo(f"evo: {message}", err=True)
     sys.stdout.flush()
     # This part of Python's end stops processes and frees what multiprocessing would otherwise warn about.
     atexit._run_exitfuncs()  # noqa: SLF001 - there is no public way to run exit functions and then end at once
@@ -93,7 +94,7 @@ class Interrupt:
             if number == signal.SIGINT:
                 with suppress(OSError):
                     self._progress.end()
-                end_at_once("aborted; the last checkpoint stands", EXIT_INTERRUPTED)
+                end_at_once(EXIT_INTERRUPTED, "aborted; the last checkpoint stands")
             return
         self._asked = True
         with suppress(OSError):

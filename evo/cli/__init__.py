@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -87,6 +88,8 @@ def main() -> None:
     # Before NumPy is loaded. Sums of a library depend on its threads, and worker processes have one.
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS"):
         os.environ.setdefault(name, "1")
+    # joblib, which pyribs imports, says this where it cannot make a semaphore. Nothing of evo's depends on it.
+    warnings.filterwarnings("ignore", ".*joblib will operate in serial mode")
 
 
 for _module in (search_verbs, view_verbs, export_verbs, machine_verbs):

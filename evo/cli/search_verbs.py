@@ -169,7 +169,7 @@ def _execute(run: LiveRun, folder: Path) -> None:
             else ""
         )
         resume_line = f"the last checkpoint stands, go on with: evo resume {folder}"
-        end_at_once(f"the GPU failed: {failure}{culprits}; {resume_line}", EXIT_DEVICE_FAILED)
+        end_at_once(EXIT_DEVICE_FAILED, f"the GPU failed: {failure}{culprits}; {resume_line}")
     say(reason if reason == "interrupted" else f"stopped by {reason}")
     if search.problem.config.search.emitters:
         say(success_text(search.emitter.success()))

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.shell_completion import CompletionItem
 
-from evo.errors import DeviceFailure, UserError
+from evo.errors import DeviceFailure, UserError, shortage
 from evo.exit_codes import EXIT_DEVICE_FAILED, EXIT_INTERRUPTED, EXIT_USER_ERROR, end_at_once, exits_told
 from evo.shipped import shipped
 
@@ -28,7 +28,8 @@ _QUIET = "evo.quiet"  # in click's `Context.meta`
 
 
 def verb(name: str | None = None, **settings: Any) -> Callable[[Callable[..., None]], click.Command]:
-    """Makes a command of a function. A UserError becomes its line and exit code 2, a DeviceFailure its line and 3.
+    """Makes a command of a function. A UserError, or what the machine lacks, becomes its line and exit code 2; a DeviceFailure
+    becomes its line and 3.
 
     Args:
         name: of the verb; None: the function's.
@@ -41,13 +42,18 @@ def verb(name: str | None = None, **settings: Any) -> Callable[[Callable[..., No
             try:
                 with exits_told():
                     function(*args, **kwargs)
-            except UserError as error:
-                click.echo(f"evo: {one_line(error)}", err=True)
+            except (UserError, MemoryError, RuntimeError, OSError, ImportError) as error:
+                lacking = shortage(error)
+                if not (lacking or isinstance(error, UserError)):
+                    raise
+                click.echo(f"evo: {one_line(error if isinstance(error, UserError) else lacking)}", err=True)
                 if os.environ.get("EVO_TRACEBACK"):
                     raise
+                if lacking:  # Python's own end may hang then
+                    end_at_once(EXIT_USER_ERROR)
                 sys.exit(EXIT_USER_ERROR)
             except DeviceFailure as failure:
-                end_at_once(f"the GPU failed: {failure}", EXIT_DEVICE_FAILED)
+                end_at_once(EXIT_DEVICE_FAILED, f"the GPU failed: {failure}")
             except KeyboardInterrupt:
                 click.echo("evo: interrupted", err=True)
                 sys.exit(EXIT_INTERRUPTED)
@@ -167,7 +173,7 @@ def say_loading(path: Path) -> None:
         say(f"loading {path}")
 
 
-def one_line(error: UserError) -> str:
+def one_line(error: object) -> str:
     """An error's message without line breaks."""
     return " ".join(str(error).splitlines())
 

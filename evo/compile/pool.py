@@ -24,7 +24,7 @@ from typing import IO, Any, ParamSpec, TypeVar
 import pebble
 
 from evo.compile.request import CompileExecutor, CompileRequest, Fulfil, Outcome
-from evo.errors import UserError, how_it_ended
+from evo.errors import UserError, how_it_ended, shortage
 
 DEFAULT_TIME_LIMIT_S = 60.0
 _MAX_BROKEN = 3
@@ -129,16 +129,17 @@ class CompilePool(CompileExecutor):
     def _open_pool(self) -> pebble.ProcessPool:
         # A fork of a process that holds a CUDA context or threads is not safe: workers start afresh.
         context = multiprocessing.get_context("spawn")
-        pool = pebble.ProcessPool(self._num_workers, initializer=_start_worker, context=context)
         # Processes inherit the blocked signal: Ctrl-C before Pebble ignores it would end one with a traceback.
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
+            pool = pebble.ProcessPool(self._num_workers, initializer=_start_worker, context=context)
             pool.schedule(os.getpid)  # starts processes, and the threads that replace them
-        except BrokenExecutor as error:
-            raise UserError(f"the processes that compile cannot be started: {error.__cause__ or error}") from error
+            threading.Thread(target=self._watch, args=(pool,), daemon=True).start()
+        except (RuntimeError, OSError) as error:  # the system refuses semaphores, processes or threads
+            cause = shortage(error) or error.__cause__ or error
+            raise UserError(f"the processes that compile cannot be started: {cause}") from error
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-        threading.Thread(target=self._watch, args=(pool,), daemon=True).start()
         return pool
 
     def _watch(self, pool: pebble.ProcessPool) -> None:
@@ -151,7 +152,8 @@ class CompilePool(CompileExecutor):
             self._num_broken = self._num_broken + 1 if self._calls else 0
             try:
                 if self._num_broken > _MAX_BROKEN:
-                    raise UserError(f"the processes that compile ended {self._num_broken} times before they began")
+                    limits = "look at the limits of threads and memory (ulimit -u and -v)"
+                    raise UserError(f"the processes that compile ended {self._num_broken} times before they began; {limits}")
                 self._pool = self._open_pool()
             except UserError as error:
                 self._is_ended = True
@@ -228,7 +230,10 @@ def _start_worker() -> None:
     # Pebble's handler would not run before the compiler returns, and the process would be killed seconds later.
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     # An idle worker notices the end of its parent; a busy one does not.
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    try:
+        threading.Thread(target=_end_with_parent, daemon=True).start()
+    except RuntimeError:
+        os._exit(1)  # Pebble would print a traceback
 
 
 def _end_with_parent() -> None:

@@ -137,10 +137,10 @@ class ScoringPool:
             for number in range(self._num_workers):
                 if number not in self._workers:
                     self._add_worker(number, self._files)
-        except OSError as error:
+        except (OSError, RuntimeError) as error:  # it refuses files, processes or threads
             self.close()
-            file = f": {error.filename}" if error.filename else ""
-            raise WorkerError(f"cannot start a process that scores programs: {error.strerror}{file}") from error
+            reason = f"{error.strerror}: {error.filename or ''}".removesuffix(": ") if isinstance(error, OSError) else error
+            raise WorkerError(f"cannot start a process that scores programs: {reason}") from error
 
     def are_ready(self) -> bool:
         """Whether all workers have loaded the task. Waits for nothing.

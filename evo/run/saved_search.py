@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evo.config import RunConfig
-from evo.errors import UserError
+from evo.errors import UserError, shortage
 from evo.language.program import Language
 from evo.native.vary import Variation
 from evo.run.learning import make_learned_measures
@@ -216,4 +216,4 @@ def make_archive_of(problem: Problem, arrays: Arrays) -> ProgramArchive:
             archive.type, config.program.max_length, ranges, config.seed, archive.options(), arrays, lowest, num_kept
         )
     except (TypeError, ValueError, MemoryError) as error:
-        raise UserError(f"search.archive: {error}") from error
+        raise UserError(f"search.archive: {shortage(error) or error}") from error

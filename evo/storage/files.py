@@ -37,7 +37,7 @@ def read_file(path: Path, most: int = MAX_INPUT) -> bytes:
             raise OSError(errno.EINVAL, "not a regular file", str(path))
         if found.st_size > most:
             raise OSError(errno.EFBIG, f"{found.st_size:,} bytes are more than {most:,}", str(path))
-        return file.read(most)
+        return file.read(found.st_size)  # of `most` bytes, it would ask for the memory first
 
 
 def read_text(path: Path) -> str:

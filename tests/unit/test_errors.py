@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 import evo
@@ -35,9 +37,33 @@ def test_a_user_error_ends_a_command_with_one_line_and_exit_code_2(end_of, capsy
     assert tuple(capsys.readouterr()) == ("", "evo: config.yaml:3: not YAML:   a mapping was   expected\n")
 
 
-@pytest.mark.parametrize("error", [ValueError("a defect"), OSError(28, "no space"), RuntimeError("a defect")], ids=repr)
+@pytest.mark.parametrize("error", [ValueError("a defect"), OSError(2, "not there"), RuntimeError("a defect")], ids=repr)
 def test_no_other_exception_is_taken_for_a_users_mistake(end_of, error):
     assert end_of(error) is error
+
+
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [
+        (MemoryError("18 MiB for an array"), "out of memory, or beyond its limit (ulimit -v): 18 MiB for an array"),
+        (
+            RuntimeError("can't start new thread"),
+            "the system starts no more threads: too many run (ulimit -u), or memory is short",
+        ),
+        (OSError(28, "No space left on device"), "the system refuses: No space left on device"),
+        (ImportError("a.so: failed to map segment from shared object"), "out of memory, or beyond its limit (ulimit -v): a.so"),
+    ],
+)
+def test_what_the_machine_lacks_ends_a_command_with_one_line_and_without_pythons_own_end(
+    end_of, capsys, monkeypatch, error, line
+):
+    monkeypatch.delenv("EVO_TRACEBACK", raising=False)
+    monkeypatch.setattr("atexit._run_exitfuncs", lambda: None)
+    for name in ("evo.exit_codes._exit", "os._exit"):
+        monkeypatch.setattr(name, lambda code: sys.exit(f"at once {code}"))
+    assert end_of(error).code == "at once 2"
+    told = capsys.readouterr().err
+    assert told.startswith(f"evo: {line}") and told.count("\n") == 1
 
 
 def test_code_that_expects_a_narrower_exception_does_not_catch_a_user_error():

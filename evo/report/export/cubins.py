@@ -99,11 +99,11 @@ def write_cubins(
     if problem := why_no_compiler():
         raise UserError(problem)
     start = time.perf_counter()
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UserError(f"{folder}: cannot create the folder: {error.strerror}") from error
     with open_compilers(evaluation) if evaluation.farm or evaluation.cluster else CompilePool() as executor:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UserError(f"{folder}: cannot create the folder: {error.strerror}") from error
         compiler = PackCompiler(language, arch, executor, options=assembler_options(_OPT_LEVEL), cache=cache)
         results = list(compiler.compile(batch))
     # Modules come in the order of completion. Sorting them by their first program makes the files' numbers reproducible.

@@ -1,5 +1,6 @@
 """The pool: results, exceptions, time limits that end the work, and workers that are replaced."""
 
+import errno
 import multiprocessing
 import multiprocessing.spawn
 import os
@@ -98,6 +99,29 @@ def test_a_worker_that_dies_is_reported_and_replaced(function, argument, how):
         with pytest.raises(WorkerDied, match=how):
             dead.result()
         assert [future.result() for future in futures] == [0, 1, 2, 0, 1, 2]
+
+
+def test_a_machine_without_room_for_semaphores_or_threads_is_told_in_one_line_and_nobody_waits(monkeypatch):
+    def full(*_, **__):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    def limited(thread, started=threading.Thread.start):
+        if thread.name.endswith("(pool_manager_loop)"):
+            raise RuntimeError("can't start new thread")
+        started(thread)
+
+    message = "^the processes that compile cannot be started: the system "
+    with monkeypatch.context() as machine:
+        machine.setattr(multiprocessing.synchronize.SemLock, "__init__", full)
+        with pytest.raises(UserError, match=f"{message}refuses: No space left on device$"):
+            CompilePool(1)
+    others = children()
+    with CompilePool(1) as pool:
+        pool.submit(os.getpid).result()
+        monkeypatch.setattr(threading.Thread, "start", limited)
+        kill_idle_workers(others, 1)
+        with pytest.raises(UserError, match=f"{message}starts no more threads"):
+            pool.submit(time.sleep, 0).result()
 
 
 def test_two_threads_may_end_it_at_once(monkeypatch):
