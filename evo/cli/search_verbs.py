@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from evo.run.sweep import Sweep
 
 LINE = 200  # characters of a formula's line where the output is no terminal
+MAX_OUT_OF_RANGE = 0.05  # of all evaluations; fewer are outliers, for which nobody should widen a range
 
 
 @verb()
@@ -202,7 +203,9 @@ def _warn_of_losses(run: LiveRun, folder: Path) -> None:
             f"{counters.failed:,} of {counters.evaluations:,} programs could not be compiled or run; see them with: "
             f"evo show {folder} --failed"
         )
-    if counters.out_of_range and not search.problem.config.search.learning.is_spanning:  # where ranges leave some out by design
+    if (
+        counters.out_of_range > MAX_OUT_OF_RANGE * counters.evaluations and not search.problem.config.search.learning.is_spanning
+    ):  # where ranges leave some out by design
         warn(
             f"{counters.out_of_range:,} of {counters.evaluations:,} evaluations had a measure out of its range; "
             "they count to the cells at the edge; widen the ranges in the task's measures to tell them apart"

@@ -1,8 +1,8 @@
 """Formulas as people write them, such as `sin(x0)*2 + 1`, as programs.
 
 Owns which instructions a formula's operators and functions stand for. Reads what `evo.language.expression.infix` writes: a line
-`name = formula` for each local variable and output; a task with one output may have the formula alone. Knows nothing of tasks or
-searches.
+`name = formula` for each local variable and output; a task with one output may have the formula alone. Beside Python's signs it
+takes `x^2` and signs of print, such as `x²` and `2·x`. Knows nothing of tasks or searches.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evo.errors import UserError, did_you_mean
+from evo.errors import UserError, did_you_mean, suggestion
 from evo.instructions import shipped_instruction_set
 from evo.language.expression import identifier
 from evo.language.formula import Scaling, units_text
@@ -31,6 +31,8 @@ from evo.native.stack_ptx import NodeKind
 
 _LARGEST_POWER = 64
 _OPERAND = r"\b[abc]\b"
+_IN_PRINT = str.maketrans({"^": "**", "²": "**2", "³": "**3", "·": "*", "\u00d7": "*", "÷": "/", "\u2212": "-", "π": "pi"})
+_CONSTANTS = {"pi": math.pi, "e": math.e}
 
 # What else stands for an operator or function where its instruction is not at hand: calls of functions of the table.
 _OTHERWISE: dict[str, tuple[str, ...]] = {
@@ -123,9 +125,10 @@ def parse_infix(
             names source and line.
     """
     try:
-        body = ast.parse(text).body
+        body = ast.parse(text.translate(_IN_PRINT)).body
     except SyntaxError as error:
-        raise UserError(f"{source}:{error.lineno or 1}: not a formula: {error.msg}") from None
+        hint = "; products have a sign: 2*x" if error.msg == "invalid decimal literal" else ""
+        raise UserError(f"{source}:{error.lineno or 1}: not a formula: {error.msg}{hint}") from None
     except (ValueError, RecursionError, MemoryError) as error:
         raise UserError(f"{source}: not a formula: {str(error) or 'nested too deeply'}") from None
     reader = _Reader(language, frozenset(instructions), units)
@@ -233,8 +236,8 @@ class _Reader:
                 self._in_units[name] = text
         if name in self._inputs:
             return self._input(name)
-        if name == "pi":
-            return _Number(math.pi)
+        if name in _CONSTANTS:
+            return _Number(_CONSTANTS[name])
         known = [*(name for name, _ in self._language.inputs), *self._locals]
         raise _Wrong(f"unknown name '{name}', {did_you_mean(name, known)}")
 
@@ -305,8 +308,8 @@ class _Reader:
         except _Lacking as error:
             if name in self._instructions():
                 raise _Wrong(f"'{_text(formula)}': {error}") from None
-            known = [*_functions(), *self._instructions()]
-            raise _Wrong(f"unknown function '{name}', {did_you_mean(name, known)}") from None
+            near = suggestion(name, [*_functions(), *self._instructions()])
+            raise _Wrong(f"unknown function '{name}', {near or 'one of: ' + ', '.join(sorted(_functions()))}") from None
 
     def _apply(self, form: str, operands: list[_Operand], formula: ast.expr) -> _Operand:
         found = self._first(form, operands)

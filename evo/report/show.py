@@ -22,7 +22,7 @@ from evo.report.elites import batch_of, hash_text, operator_name
 from evo.report.pareto import row_of_elite
 from evo.report.ptx_text import with_token_values, with_values
 from evo.report.recompute import problem_for_facts, program_expression, report_facts, whole_expression
-from evo.run.initial_programs import LIKE_A_PATH, is_text_form
+from evo.run.initial_programs import is_text_form, no_file_nor_formula
 from evo.run.loaded_task import Problem
 from evo.run.run import Run
 from evo.storage.files import exists, read_text
@@ -35,7 +35,7 @@ def read_program(problem: Problem, given: str) -> NDArray[np.uint64]:
         UserError: the file cannot be read, or the text is wrong.
     """
     path, text, source = Path(given), given, "the formula"
-    if exists(path) or LIKE_A_PATH.fullmatch(given):
+    if given and exists(path):
         try:
             text, source = read_text(path), given
         except (OSError, UnicodeDecodeError) as error:
@@ -45,7 +45,10 @@ def read_program(problem: Problem, given: str) -> NDArray[np.uint64]:
     if is_text_form(language, text):
         return parse_program(language, text, source, max_length)
     names = [instruction.name for instruction in language.instruction_set.instructions]
-    return parse_infix(language, text, source, max_length, names)
+    try:
+        return parse_infix(language, text, source, max_length, names, problem.task.input_scaling())
+    except UserError as error:
+        raise (no_file_nor_formula(source, given, error) if text is given else error) from None
 
 
 def describe_program(problem: Problem, words: NDArray[np.uint64]) -> str:

@@ -27,7 +27,7 @@ from evo.run.run_dir import RunDir
 from evo.storage.files import exists, read_text
 
 INITIAL_PROGRAMS = "search.initial.programs"
-LIKE_A_PATH = re.compile(r"[^\s()*]*(/|\.[A-Za-z]\w*$)[^\s()*]*")
+_LIKE_A_PATH = re.compile(r"[^\s()*]*(/|\.[A-Za-z]\w*$)[^\s()*]*")
 
 
 def read_initial(problem: Problem) -> NDArray[np.uint64]:
@@ -75,10 +75,7 @@ def _read(problem: Problem, entry: str, key: str) -> NDArray[np.uint64]:
         try:
             return _parse(problem, entry, key)
         except UserError as error:
-            if LIKE_A_PATH.fullmatch(entry):
-                mistake = str(error).partition(": ")[2]  # without the key
-                raise UserError(f"{key}: there is no file or folder '{entry}', and it is no formula: {mistake}") from None
-            raise
+            raise no_file_nor_formula(key, entry, error) from None
     if path.is_dir():
         return _elites_of_run(problem, path)
     if path.suffix == ".npz":
@@ -89,6 +86,14 @@ def _read(problem: Problem, entry: str, key: str) -> NDArray[np.uint64]:
         reason = error.strerror if isinstance(error, OSError) else error
         raise UserError(f"{path}: cannot read the program: {reason}") from error
     return _parse(problem, text, str(path))
+
+
+def no_file_nor_formula(source: str, text: str, error: UserError) -> UserError:
+    """Why a text, which is no formula by an error, cannot be read: it may have been meant as a path."""
+    if not _LIKE_A_PATH.fullmatch(text):
+        return error
+    mistake = str(error).partition(": ")[2]  # without source and line
+    return UserError(f"{source}: there is no file or folder '{text}', and it is no formula: {mistake}")
 
 
 def _parse(problem: Problem, text: str, source: str) -> NDArray[np.uint64]:

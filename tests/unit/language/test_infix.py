@@ -52,6 +52,8 @@ def computed(words: np.ndarray, language=LANGUAGE) -> np.ndarray:
         ("select(n == 4, x, 0) + select(n != 4, 5, 0)", np.where(N == 4, X, 5)),
         ("a = x*x\nb = a + 1; y = a*b - a", X**2 * (X**2 + 1) - X**2),
         ("# a comment\ny = 1.5e-3\n", np.full(41, 1.5e-3)),
+        ("2*x^2 + e**in_", 2 * X**2 + np.exp(Z)),
+        ("\u2212x² + π·x ÷ 2", -(X**2) + np.pi * X / 2),
     ],
 )
 def test_a_program_computes_its_formula(text, expected):
@@ -130,6 +132,8 @@ def test_other_instructions_take_the_place_of_those_that_are_not_in_the_vocabula
         ("x = 3", "guess:1: 'x' is an input"),
         ("", "guess: no formula for the output 'y'; write a line such as: y = x"),
         ("sine(x)", "guess:1: unknown function 'sine', did you mean sin"),
+        ("ln(x)", "guess:1: unknown function 'ln', one of: abs, copysign, cos, cube, exp, exp2, fma, log, log10, log2, max, "),
+        ("2x", "guess:1: not a formula: invalid decimal literal; products have a sign: 2*x"),
         ("sin(x, x)", "guess:1: 'sin(x, x)': sin takes 1 operands, got 2"),
         ("x % 2", "guess:1: 'x % 2' cannot be a program"),
         ("import os", "guess:1: 'import os' is not a formula"),

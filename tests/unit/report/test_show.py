@@ -91,11 +91,19 @@ def test_a_program_is_read_with_its_comments(run, tmp_path):
     (tmp_path / "é.txt").write_text("# größer\n%x # x\n", encoding="utf-8")
     assert read_program(problem, str(tmp_path / "é.txt")).tolist()[:2] == [3 | 1 << 32, 10]
     for given, reason in (
-        ("none.txt", "none.txt: cannot read the program: No such file"),
+        ("none.txt", "the formula: there is no file or folder 'none.txt', and it is no formula: "),
+        (str(tmp_path), f"{tmp_path}: cannot read the program: Is a directory"),
         ("x*", "the formula:1: not a formula: "),
+        ("", "the formula: no formula for the output 'v'"),
     ):
         with pytest.raises(UserError, match=re.escape(reason)):
             read_program(problem, given)
+
+
+@pytest.mark.parametrize("formula", ["1/x", "x/y"])
+def test_a_quotient_is_a_formula_and_no_path(run, formula):
+    problem = run(GRID, PLACES).search.problem
+    assert read_program(problem, formula).tolist() == read_program(problem, f"({formula})").tolist()
 
 
 def test_a_formula_may_use_instructions_that_the_config_does_not_breed_with(run, tmp_path):
