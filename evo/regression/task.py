@@ -32,7 +32,8 @@ LEAST_WEIGHT = 1e-30  # of a row, as a share of the largest, which float32 holds
 MAX_INSTRUCTIONS = 48.0
 NUM_DENSE, MAX_DENSE = 1 << 16, 1 << 20  # points at which a report tells whether formulas are finite; their numbers
 MAX_NEIGHBOURS = 8  # of a row, two for each input
-MAX_ROWS = 1 << 14  # whose neighbours are looked for
+MAX_ROWS, MAX_WIDE_ROWS = 1 << 14, 1 << 12  # whose neighbours are looked for; with more inputs than WIDE, where that takes longer
+WIDE = 8
 # Times its own error and the neighbours' by which a formula may leave the lines between rows in the mean square. The truth needs
 # at most half of it on each shipped set (Korns-12; 30 seeds), and a fifth on each law of SRBench's ground truth (3 seeds).
 DOUBT = 3.0
@@ -320,7 +321,7 @@ class _Neighbours:
     def __init__(self, train: Points, target: NDArray[np.float32]):
         from scipy.spatial import KDTree
 
-        count = min(len(target), MAX_ROWS)
+        count = min(len(target), MAX_WIDE_ROWS if len(train) > WIDE else MAX_ROWS)
         used = np.arange(count) * len(target) // count
         columns = np.stack([values[used].astype(np.float64) for values in train.values()], axis=1)
         self._rows, places, times = np.unique(columns, axis=0, return_inverse=True, return_counts=True)

@@ -30,7 +30,7 @@ extern "C" __global__ void evaluate(EvoPoints points, const int* num_instruction
         float v;
         evo_program(site, points.x(i), points.y(i), v);
         const double x = points.x(i), y = points.y(i);
-        const double error = fabs((double)v - 1.0 / (1.0 + 25.0 * (x * x + y * y)));
+        const double error = fabs((double)v - 1.0 / (1.0 + (x * x + y * y)));
         loss += sqrt(1.0 + (error / WIDTH) * (error / WIDTH)) - 1.0;
         worst = fmax(worst, error);
     }

@@ -1,4 +1,4 @@
-"""Runge's function 1 / (1 + 25 (x² + y²)) without a division, scored on the GPU by the kernel beside this file."""
+"""Runge's function 1 / (1 + x² + y²) without a division, scored on the GPU by the kernel beside this file."""
 
 import numpy as np
 
@@ -16,11 +16,11 @@ class Runge(evo.Task):
         self.size, self.width = size, width
         points = self.points()
         x, y = (points[name].astype(np.float64) for name in ("x", "y"))
-        self.target = 1.0 / (1.0 + 25.0 * (x * x + y * y))
+        self.target = 1.0 / (1.0 + (x * x + y * y))
 
     def points(self):
-        """A grid of size x size points."""
-        axis = np.linspace(-1.0, 1.0, self.size, dtype=np.float32)
+        """A grid of size x size points from -5 to 5."""
+        axis = np.linspace(-5.0, 5.0, self.size, dtype=np.float32)
         return {"x": np.tile(axis, self.size), "y": np.repeat(axis, self.size)}
 
     def kernel_defines(self):

@@ -37,9 +37,15 @@ def header(path):
     """The names of the columns, as names of inputs: `speed (m/s)` becomes `speed_m_s`."""
     try:
         with open(path, encoding="utf-8-sig") as file:
-            return [evo.RegressionTask.input_name(name.strip()) for name in file.readline().split(",")]
-    except OSError as error:
-        raise evo.UserError(f"{path}: cannot read the data: {error.strerror}") from error
+            line = file.readline().strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise evo.UserError(f"{path}: cannot read the data: {error}") from error
+    if "," not in line:
+        raise evo.UserError(f"{path}:1: needs at least two columns, separated by commas; write decimals with points")
+    names = [evo.RegressionTask.input_name(name.strip()) for name in line.split(",")]
+    if "" in names or len(set(names)) < len(names):
+        raise evo.UserError(f"{path}:1: columns need different names of letters a to z, digits and _, got: {line}")
+    return names
 
 
 def read(path):
@@ -51,4 +57,6 @@ def read(path):
         raise evo.UserError(f"{path}: not a table of numbers: {error}") from error
     if rows.shape[1] != len(names):
         raise evo.UserError(f"{path}: {len(names)} names but {rows.shape[1]} columns")
+    if not np.isfinite(rows).all():
+        raise evo.UserError(f"{path}: not a table of numbers: row {np.isfinite(rows).all(axis=1).argmin()} has nan or inf")
     return dict(zip(names, rows.T, strict=True))

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.spatial import KDTree
 
 import evo
 from evo.config import load_config, make_config
@@ -64,6 +65,16 @@ def test_formulas_without_a_value_at_zero_between_rows_share_one_shape():
 def test_a_target_that_is_the_same_everywhere_is_refused():
     with pytest.raises(evo.UserError, match="target: is the same at all points"):
         evo.RegressionTask({"x": X}, np.full(50, 2.5))
+
+
+def test_of_many_rows_with_many_inputs_a_part_is_searched_for_neighbours(monkeypatch):
+    """A tree of 15 inputs has to be searched row by row: ten seconds for 20,000 rows."""
+    asked, query = [], KDTree.query
+    monkeypatch.setattr(KDTree, "query", lambda tree, points, *rest: asked.append(len(points)) or query(tree, points, *rest))
+    columns = np.random.default_rng(0).normal(size=(15, 5000))
+    evo.RegressionTask({f"x{i}": column for i, column in enumerate(columns)}, columns[0] * columns[1])
+    evo.RegressionTask({f"x{i}": column for i, column in enumerate(columns[:2])}, columns[0] * columns[1])
+    assert asked == [4096, 5000]
 
 
 def test_the_output_has_a_name_of_its_own():
