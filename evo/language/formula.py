@@ -148,35 +148,42 @@ def real_form(semantics: Semantics, language: int) -> str:
     return _CALL.sub(lambda name: FUNCTIONS[name[0]][language], _plain(semantics))
 
 
-def evaluate(formula: Expression, inputs: Iterable[NDArray[Any]]) -> list[NDArray[np.float64]]:
+def evaluate(
+    formula: Expression, inputs: Iterable[NDArray[Any]], changed: Callable[[Value, Any, list[Any]], Any] | None = None
+) -> list[NDArray[np.float64]]:
     """Each output in float64, `(num_points,)`.
 
     Args:
         formula: of real numbers alone.
         inputs: in the order of `formula.inputs`: `(num_points,)`, or a scalar if it is the same at all points.
+        changed: takes each value, what it is and its operands; gives what stands in its place.
     """
     arrays = [np.asarray(array) for array in inputs]
     num_points = max((len(array) for array in arrays if array.ndim), default=1)
     outputs = [np.empty(num_points) for _ in formula.outputs]
     for start in range(0, num_points, CHUNK_POINTS):
         chunk = slice(start, start + CHUNK_POINTS)
-        found = _evaluate(formula, [np.asarray(array[chunk] if array.ndim else array, np.float64) for array in arrays])
+        found = _evaluate(formula, [np.asarray(array[chunk] if array.ndim else array, np.float64) for array in arrays], changed)
         for output, values in zip(outputs, found, strict=True):
             output[chunk] = values
     return outputs
 
 
-def _evaluate(formula: Expression, inputs: Iterable[NDArray[np.float64]]) -> list[Any]:
+def _evaluate(
+    formula: Expression, inputs: Iterable[NDArray[np.float64]], changed: Callable[[Value, Any, list[Any]], Any] | None
+) -> list[Any]:
     given = dict(zip((name for name, _ in formula.inputs), inputs, strict=True))
     values: list[Any] = []
     with np.errstate(all="ignore"):
         for value in formula.values:
+            operands = [values[operand] for operand in value.operands]
             if value.kind == NodeKind.INPUT:
-                values.append(given[value.name])
+                found: Any = given[value.name]
             elif value.kind == NodeKind.CONSTANT:
-                values.append(np.float64(number_of(value.bits)) if value.type == REAL else np.bool_(value.bits))
+                found = np.float64(number_of(value.bits)) if value.type == REAL else np.bool_(value.bits)
             else:
-                values.append(compiled(value.semantics.infix)(*(values[operand] for operand in value.operands)))
+                found = compiled(value.semantics.infix)(*operands)
+            values.append(changed(value, found, operands) if changed else found)
     return [0.0 if result is None else values[result] for result in formula.results]
 
 

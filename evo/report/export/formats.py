@@ -23,18 +23,18 @@ from evo.language.expression import REAL, Expression, Unsupported, infix, number
 from evo.language.formula import display_note, rounded
 from evo.language.source import c_source, cuda_source, python_source
 from evo.native.stack_ptx import NodeKind
-from evo.report.check import TOLERANCE
 from evo.report.elites import program_lines
 from evo.report.export import run_export
 from evo.report.export.sympy_text import latex_text, run_sympy, sympy_text
 from evo.report.export.verify import Elite, Verifier
 from evo.report.pareto import file_names, front_of, row_of_elite
 from evo.report.ptx_text import with_values
-from evo.report.recompute import problem_here
+from evo.report.recompute import is_real, problem_here
 from evo.run.run import Run
 from evo.task import DTYPES
 
 _OPT_LEVEL = 3
+_C_HEAD = "#include <math.h>\n#include <stdbool.h>\n#include <stdint.h>\n"  # with which CUDA without instructions is C
 
 
 @dataclass(frozen=True)
@@ -84,6 +84,9 @@ def _export_ptx(job: Verifier, elite: Elite) -> str:
 def _export_cuda(job: Verifier, elite: Elite) -> str:
     expression = elite.expression
     text = cuda_source(expression, job.comment(elite))
+    if is_real(expression):
+        c_text = _C_HEAD + text.replace("__device__ __forceinline__", "inline")
+        job.verify(elite, lambda each: _run_c(job, each, c_text), "cuda")
     kinds = [kind for _, kind in (*expression.inputs, *expression.outputs)]
     types = [{"f32": "float", REAL: "double"}.get(kind, "unsigned int") for kind in kinds]
     num_inputs = len(expression.inputs)
@@ -110,8 +113,12 @@ def _run_c(job: Verifier, expression: Expression, text: str) -> list[NDArray[Any
     return outputs
 
 
-def _run_sympy(job: Verifier, expression: Expression, _: str) -> list[NDArray[Any]]:
-    return [*run_sympy(expression, job.inputs, job.num_points)]
+def _run_sympy(job: Verifier, _: Expression, text: str) -> list[NDArray[Any]]:
+    return [*run_sympy(text, job.inputs, job.num_points)]
+
+
+def _run_latex(job: Verifier, expression: Expression, _: str) -> list[NDArray[Any]]:
+    return _run_sympy(job, expression, sympy_text(expression, ""))  # which is what is set as LaTeX
 
 
 # A program's record; several are joined by `export_elites`.
@@ -157,8 +164,7 @@ def _checked(name: str, write: _Write, run: _Run, *, is_exact: bool = True) -> C
     """An export that is checked by running what is written here."""
 
     def export(job: Verifier, elite: Elite) -> str:
-        tolerance = job.exact_tolerance if is_exact else TOLERANCE
-        job.verify(elite, lambda each: run(job, each, write(job, elite, each)), tolerance, name)
+        job.verify(elite, lambda each: run(job, each, write(job, elite, each)), name, is_exact=is_exact)
         return write(job, elite, rounded(elite.expression, job.precision))
 
     return export
@@ -186,7 +192,7 @@ FORMATS = {
     "sympy": _Format(
         ".py", _checked("SymPy", lambda job, elite, each: sympy_text(each, job.comment(elite)), _run_sympy, is_exact=False)
     ),
-    "latex": _Format(".tex", _checked("SymPy", _latex, _run_sympy, is_exact=False)),
+    "latex": _Format(".tex", _checked("LaTeX", _latex, _run_latex, is_exact=False)),
     "json": _Format(
         ".json",
         _checked(

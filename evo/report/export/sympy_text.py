@@ -6,16 +6,17 @@ flushing or PTX's rules for NaN. Knows nothing of archives.
 
 from __future__ import annotations
 
+import ast
 import math
 import re
-from functools import partial, reduce
+from functools import reduce
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evo.errors import UserError
-from evo.language.expression import SYMPY, SYMPY_NAMES, Expression, Lines, lines_of
+from evo.language.expression import SYMPY, SYMPY_NAMES, Expression, lines_of
 from evo.language.formula import moves
 
 INSTALL = "pip install 'evo-ptx[sympy]'"
@@ -39,9 +40,9 @@ def sympy_text(expression: Expression, comment: str) -> str:
 def latex_text(expression: Expression, precision: int | None = None) -> str:
     """A LaTeX `aligned` block: local variables, then outputs. precision: significant digits of numbers; None: all."""
     sympy = _sympy()
-    lines = lines_of(expression, SYMPY)
+    _, variables, outputs = _read(sympy_text(expression, ""))
     rows = []
-    for name, each in _expressions(lines, [name for name, _ in expression.outputs]):
+    for name, each in (variables | outputs).items():
         rows.append(f"{latex_of(sympy.Symbol(name))} &= {latex_of(shortened(expression, each, precision))}")
     return "\\begin{aligned}\n" + " \\\\\n".join(rows) + "\n\\end{aligned}\n"
 
@@ -72,61 +73,57 @@ def sympy_outputs(expression: Expression) -> list[Any]:
         UserError: SymPy is missing, or cannot hold the program.
         Unsupported: the program has an instruction that SymPy has no text for.
     """
-    lines = lines_of(expression, SYMPY)
-    return [each for name, each in _expressions(lines, [""] * len(lines.outputs), is_whole=True) if not name]
+    return [*_read(sympy_text(expression, ""), is_whole=True)[2].values()]
 
 
-def run_sympy(expression: Expression, inputs: list[NDArray[Any]], num_points: int) -> list[NDArray[np.float64]]:
-    """The outputs in float64. Local variables are computed one by one: a formula without them can be far too long."""
+def run_sympy(text: str, inputs: list[NDArray[Any]], num_points: int) -> list[NDArray[np.float64]]:
+    """The outputs of a module of `sympy_text` in float64. Local variables are computed one by one: a formula without them can be
+    far too long.
+    """
     sympy = _sympy()
-    lines = lines_of(expression, SYMPY)
-    values: dict[str, NDArray[Any]] = dict(zip(lines.inputs, (array.astype(np.float64) for array in inputs), strict=True))
-    outputs = []
+    names, variables, outputs = _read(text)
+    values: dict[str, NDArray[Any]] = dict(zip(names, (array.astype(np.float64) for array in inputs), strict=True))
     # A number beats NaN, as in PTX. Which functions are called depends on SymPy's version.
     functions = {"maximum": np.fmax, "amax": lambda items, **_: reduce(np.fmax, items)}
     functions |= {"minimum": np.fmin, "amin": lambda items, **_: reduce(np.fmin, items)}
-    pairs = _expressions(lines, [""] * len(lines.outputs))
+
+    def computed(each: Any) -> NDArray[np.float64]:
+        symbols = sorted(each.free_symbols, key=str)
+        found = np.asarray(
+            sympy.lambdify(symbols, each, modules=[functions, "numpy"])(*(values[str(symbol)] for symbol in symbols))
+        )
+        if np.iscomplexobj(found):
+            found = np.where(found.imag == 0, found.real, np.nan)
+        return np.broadcast_to(found.astype(np.float64), num_points)  # conditions of different shapes cannot be combined
+
     with np.errstate(all="ignore"):
-        for name, each in pairs:
-            symbols = sorted(each.free_symbols, key=str)
-            compute = sympy.lambdify(symbols, each, modules=[functions, "numpy"])
-            found = np.asarray(compute(*(values[str(symbol)] for symbol in symbols)))
-            if np.iscomplexobj(found):
-                found = np.where(found.imag == 0, found.real, np.nan)
-            found = np.broadcast_to(found.astype(np.float64), num_points)  # conditions of different shapes cannot be combined
-            if name:
-                values[name] = found
-            else:
-                outputs.append(found)
-    return outputs
+        for name, each in variables.items():
+            values[name] = computed(each)
+        return [computed(each) for each in outputs.values()]
 
 
-def _expressions(lines: Lines, output_names: list[str], *, is_whole: bool = False) -> list[tuple[str, Any]]:
-    """SymPy's expression of each line. Local variables are symbols in the lines after their own, or written out in full there."""
+def _read(text: str, *, is_whole: bool = False) -> tuple[list[str], dict[str, Any], dict[str, Any]]:
+    """Names of the inputs, local variables and outputs of a module of `sympy_text`.
+
+    is_whole: the outputs are written out in full; otherwise, local variables are symbols in the lines after their own.
+    """
     sympy = _sympy()
-    namespace: dict[str, Any] = {name: getattr(sympy, name) for name in (*SYMPY_NAMES, "true", "false")}
-    namespace.update({name: sympy.Symbol(name, real=True) for name in lines.inputs})
-    namespace.update({name: partial(_without_sign, namespace[name]) for name in ("Abs", "cos", "sin", "tanh")})
-    rows = [(name, text, True) for name, _, text in lines.locals]
-    rows += [(name, text, False) for name, text in zip(output_names, lines.outputs, strict=True)]
-    found = []
-    for name, text, is_local in rows:
-        try:
-            with _as_written():
-                found.append((name, sympy.sympify(eval(text, namespace))))
-        except (TypeError, ValueError, ArithmeticError) as error:
-            raise UserError(f"SymPy cannot hold this program: {text}: {error}") from error
-        if is_local:
-            namespace[name] = found[-1][1] if is_whole else sympy.Symbol(name, real=True)
-    return found
-
-
-def _without_sign(function: Any, argument: Any) -> Any:
-    """The function's value. SymPy takes the sign out of `sin(-x - 1)`, which without distribution would never end."""
-    from sympy.core.parameters import distribute
-
-    with distribute(True):
-        return function(argument)
+    namespace: dict[str, Any] = {}
+    inputs, variables = [], {}
+    for statement in ast.parse(text).body:
+        for line in statement.body if isinstance(statement, ast.With) else [statement]:
+            try:
+                with _as_written():
+                    exec(compile(ast.Module([line], []), "<export>", "exec"), namespace)
+            except (TypeError, ValueError, ArithmeticError) as error:
+                raise UserError(f"SymPy cannot hold this program: {ast.unparse(line)}: {error}") from error
+            name = line.targets[0].id if isinstance(line, ast.Assign) and isinstance(line.targets[0], ast.Name) else "outputs"
+            if line is statement and name != "outputs":
+                inputs.append(name)
+            elif name != "outputs":
+                variables[name] = sympy.sympify(namespace[name])
+                namespace[name] = namespace[name] if is_whole else sympy.Symbol(name, real=True)
+    return inputs, variables, {name: sympy.sympify(each) for name, each in namespace["outputs"].items()}
 
 
 def _as_written() -> Any:

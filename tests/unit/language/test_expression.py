@@ -154,7 +154,7 @@ def test_sympy_computes_the_formula_in_real_numbers():
     text = "%y %x max_ftz_f32 0.5 max_ftz_f32 ex2_approx_ftz_f32 %y %x setp_lt_ftz_f32 3.0 %y selp_f32 add_ftz_f32"
     language = Language(SET, (("x", "f32"), ("y", "f32")), (("f", "f32"),))
     expected = np.where(x < y, y, 3.0) + 2.0 ** np.maximum(np.maximum(x, y), 0.5)
-    (found,) = run_sympy(expression(text, language), [x, y], 3)
+    (found,) = run_sympy(sympy_text(expression(text, language), "c"), [x, y], 3)
     np.testing.assert_allclose(found, expected, rtol=1e-14)
     namespace: dict = {}
     exec(sympy_text(expression(text, language), "c"), namespace)
@@ -166,7 +166,7 @@ def test_conditions_on_constants_and_on_points_can_be_combined():
     language = Language(SET, (("x", "f32"),), (("f", "f32"),))
     text = "2.0 0.5 rcp_approx_ftz_f32 max_ftz_f32 %x sin_approx_ftz_f32 copysign_f32 %x copysign_f32 %x copysign_f32"
     x = np.linspace(-2, 2, 9, dtype=np.float32)
-    (found,) = run_sympy(expression(text, language), [x], 9)
+    (found,) = run_sympy(sympy_text(expression(text, language), "c"), [x], 9)
     (exact,) = run_python(python_source(expression(text, language), "c"), [x])
     np.testing.assert_allclose(found, exact, rtol=1e-6)
 

@@ -13,7 +13,7 @@ from evo.language.program import Language, parse_program
 from evo.language.source import c_source, cuda_source, python_source
 from evo.native.ptx_vm import VirtualMachine
 from evo.report.export.run_export import run_c, run_python
-from evo.report.export.sympy_text import latex_text, run_sympy
+from evo.report.export.sympy_text import latex_text, run_sympy, sympy_text
 
 SET = shipped_instruction_set("wide")
 LANGUAGE = Language(SET, (("x", "f32"), ("y", "f32")), (("f", "f32"),))
@@ -69,7 +69,7 @@ def test_each_language_computes_every_function_of_real_numbers():
     np.testing.assert_allclose(expected, 1.0 + 2.0 * ran, rtol=2e-3)
     np.testing.assert_allclose(run_python(python_source(formula, "c"), [x, y])[0], expected, rtol=1e-13)
     np.testing.assert_allclose(run_c(c_source(formula, "c"), [x, y], 9, [np.float64])[0], expected, rtol=1e-13)
-    np.testing.assert_allclose(run_sympy(formula, [x, y], 9)[0], expected, rtol=1e-12)
+    np.testing.assert_allclose(run_sympy(sympy_text(formula, "c"), [x, y], 9)[0], expected, rtol=1e-12)
     assert "asm" not in cuda_source(formula, "c") and "f &=" in latex_text(formula)
 
 

@@ -15,7 +15,9 @@ import pytest
 from evo.cli.export_verbs import EXPORT_FORMATS
 from evo.config import load_config
 from evo.errors import UserError
+from evo.language import source
 from evo.language.formula import evaluate
+from evo.report.export import formats, sympy_text
 from evo.report.export.formats import FORMATS, export_elites
 from evo.report.export.run_export import run_c, run_json, run_python
 from evo.report.pareto import describe_front
@@ -175,10 +177,65 @@ def test_the_head_of_an_export_has_the_test_error(scaled_run, format_name):
         assert 1e-9 < float(re.search(r"is within (\S+) standard deviations of the formula\.$", text, re.M)[1]) < 1e-4
 
 
-def test_an_export_that_predicts_something_else_is_an_error(scaled_run, monkeypatch):
-    monkeypatch.setattr("evo.report.export.run_export.run_python", lambda *given: [1.00001 * run_python(*given)[0]])
-    with pytest.raises(UserError, match=r"the python export predicts another f, by .*; nothing was written"):
-        export_elites(scaled_run, "python")
+WRONG_SUM = {"c": "_out = ", "cuda": "_out = ", "python": "return (", "sympy": '"f": '}
+
+
+@pytest.mark.parametrize("format_name", WRONG_SUM)
+def test_an_export_that_predicts_something_else_is_an_error(scaled_run, monkeypatch, format_name):
+    module = sympy_text if format_name == "sympy" else source
+    write, right = (
+        getattr(module, writer := f"{format_name}_{'text' if format_name == 'sympy' else 'source'}"),
+        WRONG_SUM[format_name],
+    )
+    monkeypatch.setattr(formats, writer, lambda *given: write(*given).replace(right, f"{right}1e-9 + "))
+    with pytest.raises(UserError, match=r"the \w+ export gives another f, by 1e-09; .*; nothing was written"):
+        export_elites(scaled_run, format_name)
+
+
+def test_a_formula_that_is_not_what_its_program_computes_is_an_error(scaled_run, monkeypatch):
+    words = best_words(scaled_run)
+    wrong = whole_expression(scaled_run.search.problem, words)  # scaled, where the program's own outputs are not
+    monkeypatch.setattr("evo.report.export.verify.formula_of", lambda *_: wrong)
+    with pytest.raises(UserError, match=r"the formula in real numbers gives another f, by .*; nothing was written"):
+        export_elites(scaled_run, "sympy")
+
+
+# ---- exports with one thing wrong
+
+RIGHT = "%x 0.4375187 mul_ftz_f32 %y 0.1875094 add_ftz_f32 sub_ftz_f32"
+MISTAKES = {
+    "c": [("c_source", "= sub_ftz_f32(", "= add_ftz_f32("), ("c_source", "0.1875094f", "0.1875095f")],
+    "python": [("python_source", "(sub_ftz_f32(", "(add_ftz_f32("), ("python_source", "(0.4375187)", "(0.4375188)")],
+    "json": [("_record", '"ptx": "sub.ftz.f32"', '"ptx": "add.ftz.f32"'), ("_record", "1054868083", "1054868084")],
+    "sympy": [("sympy_text", "+ y - ", "+ y + "), ("sympy_text", "0.1875094'", "0.1875095'")],
+    "latex": [("sympy_text", "+ y - ", "+ y + "), ("sympy_text", "0.4375187'", "0.4375188'")],
+}
+
+
+def right_run(new_run):
+    """A run with one elite, whose scores NumPy computes."""
+    x, y = (each.ravel().astype(np.float32) for each in np.meshgrid(np.linspace(-1, 1, 8), np.linspace(-1, 1, 8)))
+    v = ((y + np.float32(0.1875094)) - x * np.float32(0.4375187)).astype(np.float64)
+    objective = 1.0 / (1.0 + ((v - (np.float32(0.5) + x * y)) ** 2).mean())
+    return new_run([(RIGHT, objective, (v.mean(), v.std()))])
+
+
+@pytest.mark.parametrize(("format_name", "mistake"), [(name, each) for name, pair in MISTAKES.items() for each in pair])
+def test_an_export_with_one_wrong_operator_or_digit_is_an_error(new_run, monkeypatch, format_name, mistake):
+    run, (writer, right, wrong) = right_run(new_run), mistake
+    assert export_elites(run, format_name).texts
+    for module in (formats, sympy_text):
+        if write := getattr(module, writer, None):
+
+            def mistaken(*given, write=write):
+                text = write(*given)
+                whole = text if isinstance(text, str) else json.dumps(text)
+                assert right in whole
+                return whole.replace(right, wrong) if isinstance(text, str) else json.loads(whole.replace(right, wrong))
+
+            monkeypatch.setattr(module, writer, mistaken)
+    with pytest.raises(UserError, match=r"cell \S+: the \w+ export gives another v, by .*; nothing was written"):
+        export_elites(run, format_name)
 
 
 # ---- the run's backend
@@ -219,9 +276,7 @@ def test_reports_of_a_run_on_a_cluster_are_computed_here(finished, tmp_path):
 @pytest.mark.parametrize("format_name", EXPORT_FORMATS)
 def test_an_export_that_disagrees_with_its_archive_is_an_error(new_run, format_name):
     false_run = new_run([("%x %x mul_ftz_f32", 0.9, (0.3809524, 0.31))])
-    with pytest.raises(
-        UserError, match=r"cell 4,0: the \w+ export has objective 0\.\d+, the archive 0\.9; .*nothing was written"
-    ):
+    with pytest.raises(UserError, match=r"cell 4,0: the program has objective 0\.\d+, the archive 0\.9; .*nothing was written"):
         export_elites(false_run, format_name)
 
 

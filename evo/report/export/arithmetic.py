@@ -1,0 +1,70 @@
+"""How far rounding and approximate instructions can move what a formula gives.
+
+Owns the model: each operation's result gets errors of the size that its arithmetic allows, as in Monte Carlo arithmetic
+(Parker 1997). Knows nothing of archives or formats.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import count
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evo.language.expression import Expression, Value
+from evo.language.formula import evaluate
+from evo.native.stack_ptx import NodeKind
+
+NUM_SAMPLES = 16
+SPREAD = 3.0  # times the largest error of an operation: of its errors in samples
+MARGIN = 3.0  # times the largest error of a sample
+F32_STEP, F64_STEP = 2.0**-24, 2.0**-51  # relative, by which rounding changes a number at most; of f64, a few times
+F32_SMALLEST = 2.0**-126  # what is smaller is 0
+
+
+def samples(formula: Expression, inputs: list[NDArray[Any]], *, is_f32: bool) -> list[list[NDArray[np.float64]]]:
+    """Outputs of a formula of real numbers, as `evaluate` gives them, if computed with errors.
+
+    Args:
+        is_f32: as a program's instructions compute them; otherwise in float64.
+    """
+    numbers = count()
+
+    def disturbed(value: Value, found: Any, operands: Sequence[Any]) -> Any:
+        found = np.asarray(found)
+        if found.dtype == np.bool_ or value.kind == NodeKind.INPUT:
+            return found
+        largest = _largest_error(value, np.abs(found), operands) if is_f32 else F64_STEP * np.abs(found)
+        found = found + SPREAD * largest * _noise(next(numbers), found.shape)
+        return np.where(np.abs(found) < F32_SMALLEST, 0.0, found.astype(np.float32)).astype(np.float64) if is_f32 else found
+
+    return [evaluate(formula, inputs, disturbed) for _ in range(NUM_SAMPLES)]
+
+
+def values_of(
+    formula: Expression, inputs: list[NDArray[Any]], *, is_f32: bool
+) -> tuple[list[NDArray[np.float64]], list[NDArray[np.float64]]]:
+    """Outputs of a formula, and how far what computes it in f32 or float64 may be from them; no number: anywhere."""
+    exact, found = evaluate(formula, inputs), samples(formula, inputs, is_f32=is_f32)
+    with np.errstate(all="ignore"):
+        distances = (np.abs(np.array(each) - exact[i]) for i, each in enumerate(zip(*found, strict=True)))
+        return exact, [MARGIN * np.max(each, axis=0) for each in distances]
+
+
+def _largest_error(value: Value, size: NDArray[np.float64], operands: Sequence[Any]) -> NDArray[np.float64]:
+    """Of an operation that gives numbers of this size."""
+    error = value.semantics.error
+    if error is None:
+        return F32_STEP * size
+    beyond = np.fmax(1.0, np.abs(operands["abcd".index(error.operand)]) / error.limit)  # sin(a) reads a as turns, in f32
+    of_kind = {"ulp": 2.0**-23 * size, "relative": size, "absolute": np.ones_like(size), "either": np.fmax(size, 1.0)}
+    found: NDArray[np.float64] = error.bound * beyond * of_kind[error.kind] + F32_STEP * size
+    return found
+
+
+def _noise(number: int, shape: tuple[int, ...]) -> NDArray[np.float64]:
+    """Evenly spread in [-1, 1]; other numbers for each number."""
+    places = np.arange(1, np.prod(shape, dtype=int) + 1).reshape(shape)
+    return np.asarray(1e4 * np.sin(1e4 * (np.sqrt(2.0) * places + np.sqrt(3.0) * number)) % 2.0 - 1.0)
