@@ -34,8 +34,6 @@ else:  # whatever is registered
     ArchiveName = Literal[*ARCHIVES]
 
 PlotName = Literal["heatmap", "front", "contact_sheet", "curves", "best", "animation", "gallery", "lineage", "page"]
-
-
 EmitterName = Annotated[str, Field(pattern=r"^[A-Za-z_][\w-]*$", max_length=64)]
 MAX_BATCH_SIZE = 1 << 22  # programs held in memory at once
 BatchSize = Annotated[Integer, Field(ge=1, le=MAX_BATCH_SIZE)]
@@ -129,20 +127,19 @@ ParentShares = Annotated[list[Annotated[float, Field(gt=0.0, le=1.0)]], Field(mi
 class EmitterConfig(Options):
     """One of several emitters: it has a share of each batch by `weight`.
 
-    `kind`: `variation` breeds with operators and rates of its own, from parents as `search.parents` says; `random` makes random
-    programs.
+    `kind`: `variation` breeds with operators and rates of its own, `combination` joins elites; `random` makes random programs.
     """
 
-    kind: Literal["variation", "random"] = "variation"
+    kind: Literal["variation", "combination", "random"] = "variation"
     weight: Weight = 1.0
     parents: ParentShares = [1.0]
     variation: VariationOptions = VariationOptions()
 
     @model_validator(mode="after")
     def _fits_kind(self) -> Self:
-        for name in ("parents", "variation"):
-            if self.kind == "random" and getattr(self, name) != type(self).model_fields[name].default:
-                raise ValueError(f"an emitter of random programs has no '{name}'")
+        for name in {"random": ("parents", "variation"), "combination": ("variation",)}.get(self.kind, ()):
+            if getattr(self, name) != type(self).model_fields[name].default:
+                raise ValueError(f"an emitter of kind '{self.kind}' has no '{name}'")
         return self
 
 
@@ -150,13 +147,15 @@ class SearchConfig(Options):
     """MAP-Elites: archive, sizes and operators.
 
     `parents`: each generation in turn draws its parents from one of these shares of the elites, the best; 1: from all of them.
-    `immigrants` is the share of random programs in each batch. `emitters`, by name, stand in place of `parents`, `immigrants` and
-    `variation`. `memory_size` hashes of evaluated programs are remembered, and no such program is evaluated again.
+    `combination` and `immigrants` are the shares of each batch that join two elites by least squares, in tasks that can be tuned
+    and define `scaling`, and that are random programs. `emitters`, by name, stand in place of all these and `variation`.
+    `memory_size` hashes of evaluated programs are remembered, and no such program is evaluated again.
     """
 
     archive: ArchiveConfig
     batch_size: BatchSize = 512
     parents: ParentShares = [1.0]
+    combination: Probability = 0.0
     immigrants: Probability = 0.0
     initial: InitialConfig = InitialConfig()
     starts: StartsConfig = StartsConfig()
@@ -185,7 +184,7 @@ class SearchConfig(Options):
     def _emitters_alone(self) -> Self:
         if not self.emitters:
             return self
-        for name in ("parents", "immigrants", "variation"):
+        for name in ("parents", "combination", "immigrants", "variation"):
             if getattr(self, name) != type(self).model_fields[name].default:
                 raise ValueError(f"'emitters' stand in place of '{name}'; give one of them")
         if not any(emitter.weight for emitter in self.emitters.values()):

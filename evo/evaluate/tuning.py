@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 import os
 from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,21 +53,16 @@ class ConstantTuner:
         max_points: int | None = None,
         num_threads: int | None = None,
     ):
-        inputs, num_points = point_arrays(task, ask(task, "points"), "points()")
-        rows = spread(num_points, max_points or DEFAULT_POINTS)
-        target = target_array(task, num_points)[0, rows]
-        weights = weight_array(task, num_points)
-        inputs = [values[rows] if values.ndim else values for values in inputs]
-        num_points = len(rows)
+        points = sampled(language, task, max_points or DEFAULT_POINTS)
         self._tuner = Tuner(
             VirtualMachine(language.lowering),
-            [*inputs, *[None] * (len(language.registers) - len(inputs))],
-            target,
+            points.inputs,
+            points.target,
             iterations=iterations,
             is_scaled=linear_scale,
-            weights=None if weights is None else weights[rows],
+            weights=points.weights,
         )
-        self._chunk_size = min(max(CHUNK_POINTS // num_points, 1), MAX_CHUNK)
+        self._chunk_size = min(max(CHUNK_POINTS // len(points.target), 1), MAX_CHUNK)
         self._pool = ThreadPoolExecutor(num_threads or len(os.sched_getaffinity(0)), thread_name_prefix="tune")
 
     def tune(self, words: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], NDArray[np.bool_], int]:
@@ -90,6 +87,34 @@ class ConstantTuner:
     def close(self) -> None:
         """Ends the threads."""
         self._pool.shutdown()
+
+
+@dataclass(frozen=True)
+class Points:
+    """Some of a task's points. inputs: of each register, `(num_points,)`, `()` or None. target: `(num_points,)` float32. weights:
+    the same; None: all are 1.
+    """
+
+    inputs: list[NDArray[Any] | None]
+    target: NDArray[np.float32]
+    weights: NDArray[np.float32] | None
+
+
+def sampled(language: Language, task: Task, max_points: int) -> Points:
+    """The points of a task with one target, or `max_points` of them (`spread`).
+
+    Raises:
+        UserError: the task's points, targets or weights are malformed, or raise.
+    """
+    inputs, num_points = point_arrays(task, ask(task, "points"), "points()")
+    rows = spread(num_points, max_points)
+    columns = [values[rows] if values.ndim else values for values in inputs]
+    weights = weight_array(task, num_points)
+    return Points(
+        [*columns, *[None] * (len(language.registers) - len(columns))],
+        target_array(task, num_points)[0, rows],
+        None if weights is None else weights[rows],
+    )
 
 
 def spread(num_points: int, max_points: int) -> NDArray[np.int64]:

@@ -306,6 +306,29 @@ cdef class Tuner:
         return result
 
 
+def sums_of_products(left: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The sums over points of `left[i] * right[j]`, `(len(left), len(right))`.
+
+    Points are added one after the other, so every machine gives the same bits, as a library for matrices does not.
+
+    Args:
+        left, right: `(n, num_points)`.
+    """
+    right = right.T
+    sums = np.zeros((len(left), right.shape[1]))
+    cdef const double[:, ::1] a = np.ascontiguousarray(left), b = np.ascontiguousarray(right)
+    cdef double[:, ::1] total = sums
+    cdef Py_ssize_t point, i, j
+    cdef double factor
+    with nogil:
+        for point in range(b.shape[0]):
+            for i in range(a.shape[0]):
+                factor = a[i, point]
+                for j in range(b.shape[1]):
+                    total[i, j] += factor * b[point, j]
+    return sums
+
+
 cdef void* _address(array):
     """The address of an array's data."""
     return <void*><uintptr_t>array.ctypes.data

@@ -36,6 +36,7 @@ SEARCH: dict[str, Any] = {
     "initial": {"num_programs": 1024, "min_length": 8, "max_length": 32},
     "starts": {"count": 6, "generations": 60},  # a search finds a law soon, or stays with what led it elsewhere
     "parents": [1.0, 0.3, 0.1],
+    "combination": 0.05,
     "variation": {
         "operators": {"umad": 0.4, "subprogram": 0.4, "perturbation": 0.05, "replacement": 0.15},
         "umad": {"addition_rate": 0.025, "deletion_rate": 0.0244},

@@ -14,7 +14,7 @@ from evo.language.batch import Batch
 from evo.language.program import Language, format_program
 from evo.native.vary import OPERATORS
 from evo.run.run import Run
-from evo.search.emitter import GIVEN, RANDOM, TIDY
+from evo.search.emitter import COMBINED, GIVEN, RANDOM, TIDY
 
 
 def batch_of(run: Run) -> Batch:
@@ -35,7 +35,9 @@ def hash_text(words: NDArray[np.uint64]) -> str:
 
 def operator_name(code: int) -> str:
     """The operator that made a program."""
-    return {RANDOM: "none (random program)", GIVEN: "none (given to generation 0)", TIDY: "tidy"}.get(code) or OPERATORS[code]
+    return {RANDOM: "none (random program)", GIVEN: "none (given to generation 0)", TIDY: "tidy", COMBINED: "combination"}.get(
+        code
+    ) or OPERATORS[code]
 
 
 def program_lines(language: Language, programs: NDArray[np.uint64]) -> list[str]:

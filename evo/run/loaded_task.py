@@ -20,6 +20,7 @@ from evo.errors import UserError
 from evo.evaluate import Evaluator, PickledTask, TaskSource
 from evo.evaluate.backends import BACKENDS, CPU, Assignment, Backend, Quarantine
 from evo.evaluate.cluster import ClusterEvaluator
+from evo.evaluate.combining import Combiner
 from evo.evaluate.options import AUTO
 from evo.evaluate.pickled_task import pickle_task
 from evo.evaluate.tuning import DEFAULT_SHARE, ConstantTuner, why_not_tunable
@@ -87,6 +88,16 @@ class Problem:
         )
         self._started.callback(tuner.close)
         return tuner
+
+    @cached_property
+    def combiner(self) -> Combiner:
+        """Raises UserError if the task does not allow it, or its points or targets are wrong."""
+        reason = why_not_tunable(self.task)
+        if not reason and not self.task.has_scaling():
+            reason = "needs a task that defines `scaling`: constants are those of outputs that are scaled linearly"
+        if reason:
+            raise UserError(f"search.combination: {reason}")
+        return Combiner(self.language, self.task, self.config.program.vocabulary.instructions)
 
     @property
     def assignment(self) -> Assignment:

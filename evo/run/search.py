@@ -15,12 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evo.about import VERSION
-from evo.config import RunConfig
-from evo.errors import DeviceFailure, FailureKind
+from evo.errors import DeviceFailure, FailureKind, UserError
 from evo.evaluate import Failure
 from evo.evaluate.backends import choose_backend
 from evo.language.batch import Batch
-from evo.language.program import Language
 from evo.native.stack_ptx import HASH_VERSION
 from evo.native.vary import Variation
 from evo.run.initial_programs import read_initial, with_digest
@@ -30,7 +28,7 @@ from evo.run.saved_search import SavedSearch, SearchView, make_archive_of, recor
 from evo.run.task_identity import declarations
 from evo.run.tidying import tidied
 from evo.search.archives.elites import Elites
-from evo.search.emitter import RANDOM, Emitter, ProgramEmitter, no_origin
+from evo.search.emitter import RANDOM, Combiner, Emitter, ProgramEmitter, no_origin
 from evo.search.lineage import Lineage
 from evo.search.lineage_records import Records, joined
 from evo.search.map_elites import Generation, MapElites, Tuning
@@ -94,7 +92,7 @@ class Search(SearchView):
             max_length=config.program.max_length,
             num_initial=config.search.initial.num_programs,
             batch_size=config.search.batch_size,
-            emitters=_emitters(config, problem.language, variation),
+            emitters=_emitters(problem, variation),
             given=self._given,
             generation=self.counters.generations,
             row_threads=self._row_threads,
@@ -266,21 +264,29 @@ class Search(SearchView):
             self.quarantine.setdefault(failure.hash, (failure.kind, failure.log))
 
 
-def _emitters(config: RunConfig, language: Language, variation: Variation) -> list[Emitter]:
+def _emitters(problem: Problem, variation: Variation) -> list[Emitter]:
     """The emitters that `search.emitters` names, by name, those of random programs last; without any, what `search.parents`,
-    `search.variation` and `search.immigrants` stand for.
+    `search.variation`, `search.combination` and `search.immigrants` stand for.
     """
-    search = config.search
+    search = problem.config.search
     if not search.emitters:
-        num_random = round(search.immigrants * search.batch_size)
+        num_random, num_combined = (round(share * search.batch_size) for share in (search.immigrants, search.combination))
+        combiner = problem.combiner if num_combined else None
+        if not combiner or not combiner.kinds:  # without addition, say, nothing can be joined
+            num_combined = 0
         return [
-            Emitter("variation", search.batch_size - num_random, variation, search.parents),
+            Emitter("variation", search.batch_size - num_random - num_combined, variation, search.parents),
+            Emitter("combination", num_combined, combiner, search.parents),
             Emitter("immigrants", num_random, None),
         ]
     emitters = []
     for name, emitter in sorted(search.emitters.items(), key=lambda pair: (pair[1].kind == "random", pair[0])):
-        own = None
-        if emitter.kind != "random":
-            own = variation_of(config, language, emitter.variation, f"search.emitters.{name}.variation")
-        emitters.append(Emitter(name, emitter.weight, own, emitter.parents))
+        source: Variation | Combiner | None = None
+        if emitter.kind == "variation":
+            source = variation_of(problem.config, problem.language, emitter.variation, f"search.emitters.{name}.variation")
+        elif emitter.kind == "combination":
+            source = problem.combiner
+            if not source.kinds:
+                raise UserError(f"search.emitters.{name}: needs add, and mul or div, among program.vocabulary.instructions")
+        emitters.append(Emitter(name, emitter.weight, source, emitter.parents))
     return emitters

@@ -10,11 +10,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from itertools import accumulate, pairwise
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evo.native.stack_ptx_words import WordType
 from evo.native.vary import Variation
 from evo.search.restarts import Restarts
 from evo.search.row_threads import RowThreads
@@ -22,20 +23,36 @@ from evo.search.row_threads import RowThreads
 RANDOM = -1  # operator code of a random program
 GIVEN = -2  # of a program that generation 0 was told of
 TIDY = -3  # of what a search hands over in the place of an elite
+COMBINED = -4  # of a program that joins two elites
+
+NUM_PARTNERS = 256  # that one is chosen from
+MOST_DRAWN = 1024  # elites that are looked at for it
+GOLDEN_GAMMA = 0x9E3779B97F4A7C15
 
 INITIAL = "initial"  # stands for an emitter where programs have none: in generation 0, at a start, and while there are no elites
 
 
+class Combiner(Protocol):
+    """Joins programs in pairs. What it makes depends on the programs alone."""
+
+    kinds: Sequence[str]
+
+    def combine(
+        self, programs: NDArray[np.uint64], partners: NDArray[np.uint64], max_length: int
+    ) -> list[tuple[list[int], int] | None]:
+        """For each program and each of `kinds`, its words with the best partner and the row of that, or None."""
+
+
 @dataclass(frozen=True)
 class Emitter:
-    """One source of programs. weight: its share of the slots, relative to the others. variation: its operators; None: it makes
-    random programs. parent_shares: generation g draws its parents from this share of the elites, the best; entry g modulo their
-    number.
+    """One source of programs. weight: its share of the slots, relative to the others. source: its operators, or what joins
+    elites; None: it makes random programs. parent_shares: generation g draws its parents from this share of the elites, the best;
+    entry g modulo their number.
     """
 
     name: str
     weight: float
-    variation: Variation | None
+    source: Variation | Combiner | None
     parent_shares: Sequence[float] = (1.0,)
 
 
@@ -172,15 +189,17 @@ class ProgramEmitter:
         self, emitter: Emitter, index: int, generation: int, first_slot: int, num_programs: int
     ) -> list[tuple[NDArray[np.uint64], Origin]]:
         """An emitter's programs for the slots from `first_slot` on."""
-        variation = emitter.variation
-        if variation is None:
+        source = emitter.source
+        if source is None:
             return [(self._short_random_programs(num_programs, generation, first_slot), no_origin(num_programs, index))]
         population = self._restarts.population
         candidates = population.best_cells(emitter.parent_shares[generation % len(emitter.parent_shares)])
+        if not isinstance(source, Variation):
+            return [self._combined(source, candidates, index, generation, num_programs)]
 
         def breed(first: int, end: int) -> tuple[NDArray[Any], ...]:
             slot = first_slot + first
-            return variation.offspring(self._seed, generation, slot, end - first, population.words, candidates, trim=True)
+            return source.offspring(self._seed, generation, slot, end - first, population.words, candidates, trim=True)
 
         parts = []
         for words, parents, operators in self._row_threads.map(breed, num_programs):
@@ -189,6 +208,42 @@ class ProgramEmitter:
             emitters = np.full(len(words), index, np.int32)
             parts.append((words, Origin(parents.astype(np.int32), hashes, operators.astype(np.int32), emitters)))
         return parts
+
+    def _combined(
+        self, combiner: Combiner, candidates: NDArray[np.uint32], index: int, generation: int, num_programs: int
+    ) -> tuple[NDArray[np.uint64], Origin]:
+        """Candidates joined with short elites. Where nothing goes with one it is emitted as it is, which costs nothing."""
+        population, num_kinds = self._restarts.population, len(combiner.kinds)
+        turn = self._seed + (generation << 8 | index) * GOLDEN_GAMMA
+        first = self._drawn(candidates, turn, self._max_length // 2)[: -(-num_programs // num_kinds)]
+        second = self._drawn(population.occupied_cells, ~turn, self._max_length // 3)[:NUM_PARTNERS]
+        pairs = combiner.combine(population.words[first], population.words[second], self._max_length)[:num_programs]
+        rows = np.resize(np.repeat(first, num_kinds), num_programs)
+        words = population.words[rows]
+        parents = np.stack([rows, np.full(num_programs, -1)], axis=1).astype(np.int32)
+        for row, pair in enumerate(pairs):
+            if pair:
+                words[row] = 0
+                words[row, : len(pair[0])] = pair[0]
+                words[row, len(pair[0])] = WordType.RETURN
+                parents[row, 1] = second[pair[1]]
+        exists = parents >= 0
+        hashes = np.where(exists[:, :, None], population.hashes(np.where(exists, parents, 0)), np.uint64(0))
+        operators, emitters = np.full((2, num_programs), [[COMBINED], [index]], np.int32)
+        return words, Origin(parents, hashes, operators, emitters)
+
+    def _drawn(self, cells: NDArray[np.uint32], turn: int, max_length: int) -> NDArray[np.uint32]:
+        """Cells in an order of their own for each turn: some with programs of at most so many words, if there are any.
+
+        The order is that of the elites' hashes, mixed with the turn (SplitMix64: Steele et al., 2014).
+        """
+        keys = self._restarts.population.hashes(cells)[:, 0] + np.array([turn % 2**64], np.uint64)
+        for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+            keys = (keys ^ keys >> np.uint64(shift)) * np.uint64(factor)
+        drawn = cells[np.argsort(keys ^ keys >> np.uint64(31), kind="stable")[:MOST_DRAWN]]
+        lengths = (self._restarts.population.words[drawn] != 0).sum(axis=1)
+        short = drawn[lengths <= max_length]
+        return short if len(short) else drawn[:1]
 
     def _short_random_programs(self, num_programs: int, generation: int, first_slot: int) -> NDArray[np.uint64]:
         """As `random_programs`, in rows no wider than the longest initial program and its RETURN."""

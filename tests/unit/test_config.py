@@ -32,7 +32,8 @@ SECTIONS = {
     "program.limits.": "stack_size, max_nodes, max_frame_depth, store_size, execution_limit",
     "program.vocabulary.": "instructions, meta, phrases, groups, constants",
     "program.vocabulary.constants.": "f32_sigma, u32_max, meta_max",
-    "search.": "archive, batch_size, parents, immigrants, initial, starts, variation, emitters, memory_size, tuning, learning",
+    "search.": "archive, batch_size, parents, combination, immigrants, initial, starts, variation, emitters, memory_size, "
+    "tuning, learning",
     "search.starts.": "count, generations",
     "search.tuning.": "share, iterations, linear_scale, points",
     "search.learning.": "prescreen, exploration, control, model, window, points, evaluation_cost, descriptors, features",
@@ -201,10 +202,15 @@ def test_a_value_out_of_range_or_of_another_type_is_refused_by_key(minimal, over
         ("search.emitters={bold: {weight: -1}}", "key 'search.emitters.bold.weight': must be greater than or equal to 0, got -1"),
         ("search.emitters={bold: {weight: 0}}", "key 'search': at least one of the emitters needs a weight above 0"),
         ("search.emitters={initial: {}}", "no emitter can be called 'initial'"),
-        ("search.emitters={bold: {kind: random, parents: [0.5]}}", "an emitter of random programs has no 'parents'"),
+        ("search.emitters={bold: {kind: random, parents: [0.5]}}", "an emitter of kind 'random' has no 'parents'"),
         *(
             (f"search.{key}={value};search.emitters={{bold: {{}}}}", f"'emitters' stand in place of '{key}'; give one of them")
-            for key, value in (("parents", "[0.5]"), ("immigrants", "0.1"), ("variation", "{operators: {umad: 1}}"))
+            for key, value in (
+                ("parents", "[0.5]"),
+                ("combination", "0.1"),
+                ("immigrants", "0.1"),
+                ("variation", "{operators: {umad: 1}}"),
+            )
         ),
     ],
 )

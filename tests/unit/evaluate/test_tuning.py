@@ -151,3 +151,11 @@ def test_a_task_that_can_be_tuned_is_unless_the_config_says_otherwise():
         assert (found.share, found.linear_scale) == (0.25, is_scaled)
     assert problem_of(config_of(linear_scale=True), Line()).config.search.tuning.linear_scale
     assert problem_of(config_of(share=0.0), Line()).tuner is None
+
+
+def test_elites_are_combined_only_where_outputs_are_scaled():
+    with pytest.raises(UserError, match=r"^search\.combination: needs a task that defines `scaling`"):
+        problem_of(config_of(), Line()).combiner  # noqa: B018
+    other = type("Other", (Line,), {"reduction": None})()
+    with pytest.raises(UserError, match=r"^search\.combination: needs a task with the reduction 'regression'"):
+        problem_of(config_of(), other).combiner  # noqa: B018

@@ -5,7 +5,7 @@ import pytest
 
 from evo.language.batch import Batch
 from evo.native.vary import OPERATORS, program_lengths
-from evo.search.emitter import GIVEN, RANDOM, Emitter, slots_of
+from evo.search.emitter import COMBINED, GIVEN, RANDOM, Emitter, slots_of
 from evo.search.row_threads import MIN_ROWS, RowThreads
 
 from .conftest import full_rows
@@ -166,3 +166,41 @@ def test_given_programs_come_first_in_generation_0_and_never_again(new_search, v
     assert search.emitter.origin.operator.tolist() == [GIVEN] * 3 + [RANDOM] * 40
     for _ in range(3):  # the second start is generation 2
         assert (search.emitter.ask() is not None) and GIVEN not in search.emitter.origin.operator
+
+
+class LongestOf:
+    """Joins a program with the longest partner, in two kinds of which the second never fits."""
+
+    kinds = ("joined", "never")
+
+    def combine(self, programs, partners, max_length):
+        lengths = (partners != 0).sum(axis=1)
+        longest = int(lengths.argmax())
+        joined = [[*row[row != 0][:-1].tolist(), *partners[longest][: lengths[longest] - 1].tolist()] for row in programs]
+        return [pair for words in joined for pair in (((words, longest) if len(words) < max_length else None), None)]
+
+
+def test_pairs_of_elites_are_emitted_with_both_parents(new_search, variation):
+    emitters = [Emitter("variation", 30, variation), Emitter("pairs", 10, LongestOf())]
+    search = new_search(generation=1, batch_size=40, emitters=emitters)
+    fill(search, 600)
+    words, origin = search.emitter.ask(), search.emitter.origin
+    pairs = origin.operator == COMBINED
+    assert pairs.sum() == 10 and (origin.emitter[pairs] == 2).all()
+    archive = search.archive
+    for row, (first, second) in zip(words[pairs], origin.parents[pairs], strict=True):
+        own = archive.words[first]
+        if second < 0:
+            np.testing.assert_array_equal(full_rows(row[None])[0], own)
+        else:
+            other = archive.words[second]
+            expected = [*own[own != 0][:-1], *other[other != 0]]
+            assert row[row != 0].tolist() == expected
+            np.testing.assert_array_equal(
+                archive.hashes(np.array([second])), archive.elites().hash[archive.elites().cell == second]
+            )
+    assert (origin.parents[pairs][1::2, 1] == -1).all() and (origin.parents[pairs][::2, 1] >= 0).any()
+    again = new_search(generation=1, batch_size=40, emitters=emitters)
+    fill(again, 600)
+    np.testing.assert_array_equal(again.emitter.ask(), words)
+    assert_same_origin(again.emitter.origin, origin)

@@ -1,0 +1,185 @@
+"""Programs of two: an elite and the one that explains best what it leaves of the targets.
+
+Owns which programs go together and their constants, by least squares. Knows nothing of archives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evo.evaluate.tuning import sampled
+from evo.language.graph import graph_of
+from evo.language.program import Language, program_length, word
+from evo.native.ptx_vm import VirtualMachine
+from evo.native.stack_ptx_words import WordType
+from evo.native.tune import sums_of_products
+from evo.task import Task
+
+MAX_POINTS = 128  # that pairs are chosen by
+NUM_TRIED = 4  # quotients of each program, those that linear least squares say are best
+LEAST_VARIATION = 1e-9  # of a column beside others, relative to its square: below, nothing is left of it
+MAX_KNOWN = 1 << 13  # programs whose plain words are remembered
+
+_NEEDED = {"sum": {"mul", "add"}, "product": {"add", "mul"}, "quotient": {"add", "div"}}  # functions, by kind of pair
+
+
+class _Fits(NamedTuple):
+    """Of each program p and partner q: a + b p + c column is nearest to the target, and c lowers the squared error by `gain`."""
+
+    gain: NDArray[np.float64]
+    a: NDArray[np.float64]
+    b: NDArray[np.float64]
+    c: NDArray[np.float64]
+
+
+class Combiner:
+    """Joins two programs p and q as p + k q, p (q + k) or (p + k) / (q + l).
+
+    Linear least squares of the target t say which q goes with p, and the constants: those of a + b p + c q, a + b p + c p q and
+    a + b p + c t q. This is a step of orthogonal matching pursuit (Pati et al., 1993) among programs, a semantic crossover.
+
+    Args:
+        language: what the programs are written in; it has one output.
+        task: gives points, targets and weights.
+        allowed: names of the instructions that may be used.
+
+    Raises:
+        UserError: the task's points, targets or weights are malformed, or raise.
+    """
+
+    def __init__(self, language: Language, task: Task, allowed: Collection[str]):
+        points = sampled(language, task, MAX_POINTS)
+        self._language = language
+        self._machine = VirtualMachine(language.lowering)
+        self._inputs = points.inputs
+        self._target = points.target.astype(np.float64)
+        self._weights = np.ones(len(self._target)) if points.weights is None else points.weights.astype(np.float64)
+        functions = {each.semantics.function: each.name for each in language.instruction_set.instructions if each.name in allowed}
+        self._words = {function: language.encode(name) for function, name in functions.items() if function}
+        self._f32 = next(i for i, stack in enumerate(language.instruction_set.stacks) if stack.constant_type == "f32")
+        self._plain: dict[bytes, list[int] | None] = {}
+        self.kinds: Sequence[str] = [kind for kind, needed in _NEEDED.items() if needed <= self._words.keys()]
+
+    def combine(
+        self, programs: NDArray[np.uint64], partners: NDArray[np.uint64], max_length: int
+    ) -> list[tuple[list[int], int] | None]:
+        """Each program with its best partner, once for each of `kinds`: the words, at most `max_length`, and the partner's row;
+        None where no partner makes it better.
+
+        Args:
+            programs, partners: `(n, width)` words.
+        """
+        p, q = self._outputs(programs), self._outputs(partners)
+        with np.errstate(all="ignore"):
+            found = [self._best(kind, p, q) for kind in self.kinds]
+        pairs = []
+        for row in range(len(programs)):
+            for kind, (best, fits) in zip(self.kinds, found, strict=True):
+                partner = int(best[row])
+                at = row, partner
+                joined = None
+                if fits.gain[at] > 0.0:
+                    joined = self._joined(kind, programs[row], partners[partner], [float(x[at]) for x in fits[1:]], max_length)
+                pairs.append((joined, partner) if joined else None)
+        return pairs
+
+    def _outputs(self, words: NDArray[np.uint64]) -> NDArray[np.float64]:
+        """Of each program, `(n, num_points)`; NaN if one is not finite."""
+        values = self._machine.store(np.ascontiguousarray(words), self._inputs)[:, 0].astype(np.float64)
+        values[~np.isfinite(values).all(axis=1)] = np.nan
+        return values
+
+    def _best(self, kind: str, p: NDArray[np.float64], q: NDArray[np.float64]) -> tuple[NDArray[np.intp], _Fits]:
+        """The best partner of each program, and the fits of all."""
+        t, weights = self._target, self._weights
+        one = np.ones((1, len(t)))
+        by = {"sum": one, "product": p, "quotient": t[None]}[kind]  # times q: the column
+        fits = self._fits(
+            p,
+            sums_of_products(weights * by, q),
+            sums_of_products(weights * by * t, q),
+            sums_of_products(weights * by * p, q),
+            sums_of_products(weights * by * by, q * q),
+        )
+        if kind != "quotient":
+            return fits.gain.argmax(axis=1), fits
+        # Least squares of t (1 - c q) may be best where the divisor is next to 0.
+        tried = np.argsort(-fits.gain, axis=1, kind="stable")[:, :NUM_TRIED]
+        a, b, c = (np.take_along_axis(x, tried, axis=1)[:, :, None] for x in fits[1:])
+        quotients = (p[:, None] + a / b) / (q[tried] - 1.0 / c)
+        explained = self._explained(quotients.reshape(-1, len(t))).reshape(tried.shape)
+        best = np.take_along_axis(tried, explained.argmax(axis=1)[:, None], axis=1)[:, 0]
+        fits.gain[np.arange(len(p)), best] = explained.max(axis=1) - self._explained(p)
+        return best, fits
+
+    def _fits(
+        self,
+        p: NDArray[np.float64],
+        ones: NDArray[np.float64],
+        targets: NDArray[np.float64],
+        programs: NDArray[np.float64],
+        squares: NDArray[np.float64],
+    ) -> _Fits:
+        """Least squares of the target by 1, p and a column, of whose products with 1, target, p and itself these are the sums."""
+        total, mean_t, mean_p, pp, pt = self._moments(p)
+        pp, pt, mean_p = pp[:, None], pt[:, None], mean_p[:, None]
+        along, mean = programs - ones * mean_p, ones / total
+        left = squares - ones * mean - along * along / pp
+        rest = targets - ones * mean_t - along * pt / pp
+        c = rest / left
+        b = (pt - c * along) / pp
+        gain = np.where(left > LEAST_VARIATION * squares, rest * c, -np.inf)
+        return _Fits(gain, mean_t - b * mean_p - c * mean, b, c)
+
+    def _moments(
+        self, p: NDArray[np.float64]
+    ) -> tuple[float, float, NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+        """The sum of the weights, the means of the target and of each program, and the sums of p p and p t without the means."""
+        t, weights = self._target, self._weights
+        of_one, of_t = sums_of_products(np.stack([weights, weights * t]), np.concatenate([np.stack([np.ones(len(t)), t]), p]))
+        squares = sums_of_products(weights[None], p * p)[0]
+        total, mean_t, mean_p = of_one[0], of_one[1] / of_one[0], of_one[2:] / of_one[0]
+        return total, mean_t, mean_p, squares - of_one[2:] * mean_p, of_t[2:] - of_one[2:] * mean_t
+
+    def _explained(self, p: NDArray[np.float64]) -> NDArray[np.float64]:
+        """What linear least squares by each program explain of the target's sum of squares; -inf where it is not finite."""
+        *_, squares, products = self._moments(p)
+        explained = products * products / squares
+        return np.where(np.isfinite(explained), explained, -np.inf)
+
+    def _joined(
+        self, kind: str, program: NDArray[np.uint64], partner: NDArray[np.uint64], fit: Sequence[float], max_length: int
+    ) -> list[int] | None:
+        """The words of both and what joins them; None if they are too many or a constant is no f32."""
+        a, b, c = fit
+        p, q = self._plain_words(program), self._plain_words(partner)
+        if p is None or q is None:
+            return None
+        add, mul, div = (self._words.get(function, 0) for function in ("add", "mul", "div"))
+        numbers, parts = {
+            "sum": ([c / b], [[*p, *q], [mul, add]]),
+            "product": ([b / c], [[*p, *q], [add, mul]]),
+            "quotient": ([-1.0 / c, a / b], [q, [add, *p], [add, div]]),
+        }[kind]
+        constants = np.array(numbers, np.float32)
+        if not np.isfinite(constants).all() or sum(map(len, parts)) + len(numbers) >= max_length:
+            return None
+        words = parts[0]
+        for bits, part in zip(constants.view(np.uint32).tolist(), parts[1:], strict=True):
+            words = [*words, word(WordType.CONSTANT, self._f32, bits), *part]
+        return words
+
+    def _plain_words(self, words: NDArray[np.uint64]) -> list[int] | None:
+        """Words that compute the same and leave nothing else, so that others may follow; None: there are none."""
+        key = words.tobytes()
+        if key not in self._plain:
+            if len(self._plain) >= MAX_KNOWN:
+                self._plain.clear()
+            graph = graph_of(self._language, words)
+            plain = None if graph is None or graph.results[0] is None else graph.words(self._language, len(words))
+            self._plain[key] = None if plain is None else plain[: program_length(plain)].tolist()
+        return self._plain[key]

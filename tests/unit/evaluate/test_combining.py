@@ -1,0 +1,144 @@
+"""evo.evaluate.combining: which programs go together, and with which constants. NumPy's own least squares are the reference."""
+
+import numpy as np
+import pytest
+
+from evo.evaluate.combining import Combiner
+from evo.instructions import shipped_instruction_set
+from evo.language.program import Language, format_program, program_length
+from evo.native.ptx_vm import VirtualMachine
+from evo.native.tune import sums_of_products
+from evo.task import Task
+
+NAMES = ("a", "b", "c", "d")
+LANGUAGE = Language(shipped_instruction_set("default"), tuple((name, "f32") for name in NAMES), (("y", "f32"),))
+FUNCTIONS = ("add_ftz_f32", "mul_ftz_f32", "div_approx_ftz_f32")
+COLUMNS = dict(zip(NAMES, np.random.default_rng(7).uniform(1, 3, (4, 100)).astype(np.float32), strict=True))
+A, B, C, D = (column.astype(np.float64) for column in COLUMNS.values())
+
+
+class Law(Task):
+    inputs = dict.fromkeys(NAMES, "f32")
+    outputs = {"y": "f32"}
+    measures = {"size": (0.0, 8.0)}
+    reduction = "regression"
+
+    def __init__(self, target, weights=None):
+        self._target, self._weights = np.asarray(target, np.float32), weights
+
+    def points(self):
+        return COLUMNS
+
+    def targets(self):
+        return {"y": self._target}
+
+    def weights(self):
+        return self._weights
+
+
+def words_of(*texts: str) -> np.ndarray:
+    table = np.zeros((len(texts), 8), np.uint64)
+    for row, text in zip(table, texts, strict=True):
+        words = [LANGUAGE.encode(token) for token in [*text.split(), "return"]]
+        row[: len(words)] = words
+    return table
+
+
+def outputs(words: list[int]) -> np.ndarray:
+    machine = VirtualMachine(LANGUAGE.lowering)
+    row = np.array([*words, LANGUAGE.encode("return")], np.uint64)
+    return machine.store(row[None], [*COLUMNS.values(), None])[0, 0].astype(np.float64)
+
+
+def left(y: np.ndarray, target: np.ndarray, weights: np.ndarray | float = 1.0) -> float:
+    """The share of the target's variance that is left by the best linear function of y."""
+    roots = np.sqrt(weights) * np.ones(len(y))
+    columns = roots[:, None] * np.stack([np.ones(len(y)), y], axis=1)
+    errors = [roots * target - x @ np.linalg.lstsq(x, roots * target)[0] for x in (columns, columns[:, :1])]
+    return float(errors[0] @ errors[0] / (errors[1] @ errors[1]))
+
+
+def by_kind(target, programs, partners, *, allowed=FUNCTIONS, weights=None, max_length=48):
+    combiner = Combiner(LANGUAGE, Law(target, weights), allowed)
+    pairs = combiner.combine(words_of(*programs), words_of(*partners), max_length)
+    return {kind: pairs[row :: len(combiner.kinds)] for row, kind in enumerate(combiner.kinds)}
+
+
+@pytest.mark.parametrize(
+    ("kind", "target"),
+    [
+        ("sum", 3 * A * B - 5 * D + 2),
+        ("product", 7 * A * B * (D - 0.3) + 1),
+        ("quotient", (2 * A * B - 1) / (D + 4)),
+    ],
+)
+def test_a_law_of_two_parts_is_found_in_one_step(kind, target):
+    partners = ["%a", "%b", "%c", "%d", "%c %d mul_ftz_f32"]
+    [pair] = by_kind(target, ["%a %b mul_ftz_f32"], partners)[kind]
+    words, partner = pair
+    assert partners[partner] == "%d"
+    assert left(outputs(words), target) < 1e-11
+
+
+def test_the_partner_and_the_constant_are_those_of_least_squares():
+    noise = np.random.default_rng(1).normal(size=100)
+    target = A + 0.5 * C * C + 0.1 * noise
+    partners = {"%b": B, "%c": C, "%d": D, "%c %c mul_ftz_f32": C * C}
+    errors = [
+        np.linalg.lstsq(np.stack([np.ones(100), A, column], axis=1), np.float32(target))[1][0] for column in partners.values()
+    ]
+    [(words, partner)] = by_kind(target, ["%a"], list(partners))["sum"]
+    assert partner == np.argmin(errors) == 3
+    variance = ((target - target.mean()) ** 2).sum()
+    assert left(outputs(words), target) * variance == pytest.approx(min(errors), rel=1e-6)
+
+
+def test_points_count_by_their_weights():
+    weights = np.where(np.arange(100) < 50, 1.0, 1e-6).astype(np.float32)
+    target = np.where(weights == 1, A - 2 * B, A + 40 * C)
+    [(words, partner)] = by_kind(target, ["%a"], ["%b", "%c", "%d"], weights=weights)["sum"]
+    assert partner == 0
+    assert left(outputs(words), target, weights) < 0.01
+    [(_, partner)] = by_kind(target, ["%a"], ["%b", "%c", "%d"])["sum"]
+    assert partner == 1
+
+
+def test_programs_join_whatever_they_leave_on_the_stacks():
+    target = A * B + 3 * D
+    junk = "%c %a %b mul_ftz_f32"  # c stays below, and the partner's first word finds nothing to add
+    [(words, _)] = by_kind(target, [junk], ["add_ftz_f32 %d"])["sum"]
+    assert left(outputs(words), target) < 1e-11
+    text = format_program(LANGUAGE, np.array(words, np.uint64)).split()
+    assert text[:4] == ["%a", "%b", "mul_ftz_f32", "%d"] and text[5:] == ["mul_ftz_f32", "add_ftz_f32"]
+
+
+def test_only_allowed_functions_are_used_and_programs_fit():
+    target = (A + 1) * (D + 2)
+    assert by_kind(target, ["%a"], ["%d"], allowed=["add_ftz_f32", "mul_ftz_f32"]).keys() == {"sum", "product"}
+    assert by_kind(target, ["%a"], ["%d"], allowed=["add_ftz_f32", "div_approx_ftz_f32"]).keys() == {"quotient"}
+    assert by_kind(target, ["%a"], ["%d"], allowed=["mul_ftz_f32"]) == {}
+    [(words, _)] = by_kind(target, ["%a"], ["%d"], max_length=6)["product"]
+    assert len(words) == 5
+    assert program_length(np.array(words, np.uint64)) == 5
+    assert by_kind(target, ["%a"], ["%d"], max_length=5)["product"] == [None]
+
+
+@pytest.mark.filterwarnings("error")
+def test_what_explains_nothing_is_no_partner():
+    """Constants, the program itself, what is not finite, and programs without an output."""
+    nothing = ["2.0", "%a", "0.0 rcp_approx_ftz_f32", "swap.f32"]
+    pairs = by_kind(A + B, ["%a", "0.0 rcp_approx_ftz_f32", "1.5"], nothing)
+    assert pairs["sum"][:2] == [None, None]
+    assert [each[1] for each in pairs["sum"][2:] if each] in ([], [1])  # a constant and a: a
+    for pair in [*pairs["product"], *pairs["quotient"]]:
+        assert pair is None or left(outputs(pair[0]), A + B) < left(A, A + B)
+
+
+def test_sums_of_products_are_added_point_by_point():
+    random = np.random.default_rng(3)
+    x, y = random.normal(size=(3, 50)) * 1e8, random.normal(size=(4, 50))
+    expected = np.zeros((3, 4))
+    for point in range(50):
+        expected += np.outer(x[:, point], y[:, point])
+    np.testing.assert_array_equal(sums_of_products(x, y), expected)
+    np.testing.assert_allclose(expected, x @ y.T, rtol=1e-9, atol=1e-3)
