@@ -52,7 +52,7 @@ SAVE_SECONDS = 2.0  # between two writes of `output`
 
 
 class SymbolicRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
-    """Finds formulas for a target by MAP-Elites, and keeps those than which none is both simpler and more accurate.
+    """Finds formulas for a target by MAP-Elites, and keeps the Pareto front of simplicity and accuracy.
 
     Each formula is `offset + scale * program`, fitted by least squares. The search runs programs in float32; `equations_`,
     `sympy`, `latex` and `predict` are one formula, in float64. Features that float32 cannot hold, such as time stamps, are moved

@@ -1,4 +1,4 @@
-"""The front of a run: the elites than which none is simpler and as good, and which elite reports take.
+"""The Pareto front of a run: no simpler elite is as good as one on it. Which elite reports take.
 
 Owns which elites stand on the front, which of them stand out, and how a user names one. Knows nothing of how they are drawn.
 """
@@ -41,7 +41,7 @@ class Front:
 
     @property
     def default(self) -> int:
-        """The place of the elite that reports take unless the user names one."""
+        """The place of the elite of `default_row`."""
         return self.places.get(SHORTEST, self.places[BEST])
 
 
@@ -86,7 +86,7 @@ def make_front(task: Task, complexity: NDArray[np.float64], objective: NDArray[n
 
 
 def best_rows(complexity: NDArray[np.float64], objective: NDArray[np.float64]) -> NDArray[np.int64]:
-    """The rows than which none is simpler and as good, by rising complexity."""
+    """The rows of the Pareto front, by rising complexity: no simpler row is as good."""
     order = np.lexsort((-objective, complexity))
     best = np.maximum.accumulate(objective[order])
     rows: NDArray[np.int64] = order[np.concatenate([[True], best[1:] > best[:-1]])]
@@ -117,12 +117,24 @@ def sound_rows(
     return rows[best_rows(complexity[rows], objective[rows])]
 
 
+def default_row(run: Searched) -> int:
+    """The row of the elite that reports take unless the user names one: the shortest description if the task knows description
+    lengths, otherwise the greatest objective. The archive has an elite.
+
+    Raises:
+        UserError: the task fails.
+    """
+    if why_no_front(run):
+        return int(np.argmax(run.search.elites().objective))
+    front = front_of(run)
+    return int(front.rows[front.default])
+
+
 def row_of_elite(run: Run, name: str | None) -> int:
     """The row of an elite.
 
     Args:
-        name: of its cell, such as `"i,j"` in a grid, or the cell's number; `best`, `shortest` or `knee`; None: the shortest, or
-            the best if the task does not know that.
+        name: of its cell, such as `"i,j"` in a grid, or the cell's number; `best`, `shortest` or `knee`; None: `default_row`.
 
     Raises:
         UserError: there is no such cell or elite, or the archive or the cell is empty.
@@ -130,15 +142,17 @@ def row_of_elite(run: Run, name: str | None) -> int:
     layout, elites = run.search.layout, run.search.elites()
     if not len(elites):
         raise UserError(f"{run.run_dir.path}: the archive is empty")
-    if name == BEST or (name is None and why_no_front(run)):
+    if name is None:
+        return default_row(run)
+    if name == BEST:
         return int(np.argmax(elites.objective))
-    if name in (None, SHORTEST, KNEE):
+    if name in (SHORTEST, KNEE):
         front = front_of(run)
-        if name == SHORTEST and SHORTEST not in front.places:
+        if name not in front.places:
             raise UserError("--shortest: the task does not know description lengths (Task.description_length)")
-        return int(front.rows[front.places[name] if name else front.default])
+        return int(front.rows[front.places[name]])
     try:
-        number = layout.cell_number(str(name))
+        number = layout.cell_number(name)
     except ValueError as error:
         raise UserError(f"--cell {name}: {error}") from None
     rows = np.flatnonzero(elites.cell == number)

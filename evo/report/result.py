@@ -25,7 +25,7 @@ from evo.language.expression import Expression, expression_of, infix, infix_line
 from evo.language.program import format_program
 from evo.native.ptx_vm import VirtualMachine
 from evo.report.elites import program_lines
-from evo.report.pareto import front_of, why_no_front
+from evo.report.pareto import default_row, front_of, why_no_front
 from evo.report.recompute import makes_formulas, program_expression, whole_expressions
 from evo.run.loaded_task import Problem
 from evo.run.run import save_search
@@ -153,16 +153,17 @@ class Result:
 
     @property
     def best(self) -> pd.Series:
-        """The row of `archive` with the greatest objective.
+        """The row of `archive` that `evo show` takes by default: the shortest description if the task knows description lengths,
+        otherwise the greatest objective.
 
         Raises:
             UserError: the archive is empty.
         """
         self._check_not_empty()
-        return self.archive.loc[self._elites.objective.argmax()]
+        return self.archive.loc[default_row(self)]
 
     def program(self, row: int | None = None) -> ProgramView:
-        """The program in a row of `archive`, shown as an infix expression; None: the best.
+        """The program in a row of `archive`, shown as an infix expression; None: that of `best`.
 
         Raises:
             UserError: the archive is empty, or there is no such row.
@@ -170,7 +171,7 @@ class Result:
         return ProgramView(self.search.problem, self._words("program()", row))
 
     def front(self) -> pd.DataFrame:
-        """The rows of `archive` than which none is simpler and as good.
+        """The rows of `archive` on the Pareto front: no simpler elite is as good.
 
         Raises:
             UserError: the archive is empty, or the task has no `complexity`.
@@ -200,7 +201,7 @@ class Result:
 
         Args:
             points: the value of each input at each point, as `Task.points` gives them.
-            row: of `archive`; None: the best.
+            row: of `archive`; None: that of `best`.
 
         Raises:
             UserError: the archive is empty, there is no such row, the points do not fit the task's inputs, or only a GPU can run
@@ -240,7 +241,7 @@ class Result:
     def _words(self, caller: str, row: int | None) -> NDArray[np.uint64]:
         """The words of a row, `(max_length,)`."""
         self._check_not_empty()
-        row = int(self._elites.objective.argmax()) if row is None else row
+        row = default_row(self) if row is None else row
         if not 0 <= row < len(self._elites):
             raise UserError(f"{caller}: no row {row}; the archive has {len(self._elites)}")
         words: NDArray[np.uint64] = self._elites.solution[row]

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
 from evo.report.lineage import LinesOfDescent
+from evo.report.pareto import default_row
 from evo.report.plot.charts import PLAIN_TEXT, label_axis
 from evo.report.plot.palette import Palette
 from evo.report.plot.variety import features, most_varied
@@ -123,9 +124,8 @@ def best_of_places(places: NDArray[np.int64], objective: NDArray[np.float64]) ->
 
 
 def best(run: Run) -> Path:
-    """The elite with the highest objective, large."""
-    elites = run.search.elites()
-    words = elites.solution[[np.argmax(elites.objective)]]
+    """The elite that reports take by default, large."""
+    words = run.search.elites().solution[[default_row(run)]]
     path = run.run_dir.plot_path("best.png")
     Image.fromarray(render(run.search.problem, words, BEST_SIZE, STILL_T)[0]).save(path)
     return path

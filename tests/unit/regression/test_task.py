@@ -17,6 +17,7 @@ from evo.instructions import shipped_instruction_set
 from evo.language.batch import Batch
 from evo.language.program import Language, parse_program
 from evo.regression.defaults import PROGRAM, SEARCH
+from evo.report.pareto import row_of_elite
 
 REPOSITORY = Path(__file__).parents[3]
 RNG = np.random.default_rng(1)
@@ -102,6 +103,16 @@ def test_what_a_search_shows_is_in_the_users_units():
     exec(result.program().expression, names)
     np.testing.assert_allclose(names["f"], np.sin(seconds / 7.0), rtol=0, atol=1e-5)
     assert not any(re.search(r"\bt\b", text.replace("t - 1.7e9", "")) for text in shown)
+
+
+def test_a_result_and_the_reports_take_the_shortest_description():
+    noise = np.random.default_rng(0).normal(0.0, 0.2, 60)
+    x = np.linspace(-2.0, 2.0, 60)
+    result = evo.evolve(evo.RegressionTask({"x": x}, x**2 + noise), guesses=["x*x"], generations=8, seed=1)
+    assert result.best.num_instructions == 1 and result.best.objective < result.archive.objective.max()
+    assert result.program().expression == result.best.expression.replace("; ", "\n") + "\n"
+    assert row_of_elite(result, None) == row_of_elite(result, "shortest") == result.best.name
+    assert row_of_elite(result, "best") == result.archive.objective.argmax()
 
 
 def claimed_digits(columns, target, texts: list[str]) -> tuple[np.ndarray, np.ndarray]:
