@@ -165,49 +165,46 @@ PTX_VM__INLINE PtxVmV ptx_vm__mad_lo_u32(PtxVmV x, PtxVmV y, PtxVmV z) { return 
 
 /* Written once for all levels in GNU C vectors, as integer results are the same at every level. Shifts by more than 31 are
    undefined in C and are masked first. */
-typedef uint32_t PtxVmWords __attribute__((vector_size(4 * PTX_VM__LANES)));
-typedef int32_t PtxVmSigned __attribute__((vector_size(4 * PTX_VM__LANES)));
-
-#define PTX_VM__WORDS(v) ((PtxVmWords)(v))
-#define PTX_VM__SIGNED(v) ((PtxVmSigned)(v))
+#define PTX_VM__WORDS(v) ((PtxVmU)(v))
+#define PTX_VM__SIGNED(v) ((PtxVmS)(v))
 #define PTX_VM__UNARY_BITS(name, expression)         \
     PTX_VM__INLINE PtxVmV ptx_vm__##name(PtxVmV a) { \
-        const PtxVmWords x = PTX_VM__WORDS(a);       \
+        const PtxVmU x = PTX_VM__WORDS(a);           \
         return (PtxVmV)(expression);                 \
     }
-#define PTX_VM__BINARY_BITS(name, expression)                        \
-    PTX_VM__INLINE PtxVmV ptx_vm__##name(PtxVmV a, PtxVmV b) {       \
-        const PtxVmWords x = PTX_VM__WORDS(a), y = PTX_VM__WORDS(b); \
-        return (PtxVmV)(expression);                                 \
+#define PTX_VM__BINARY_BITS(name, expression)                    \
+    PTX_VM__INLINE PtxVmV ptx_vm__##name(PtxVmV a, PtxVmV b) {   \
+        const PtxVmU x = PTX_VM__WORDS(a), y = PTX_VM__WORDS(b); \
+        return (PtxVmV)(expression);                             \
     }
-#define PTX_VM__TERNARY_BITS(name, expression)                                             \
-    PTX_VM__INLINE PtxVmV ptx_vm__##name(PtxVmV a, PtxVmV b, PtxVmV c) {                   \
-        const PtxVmWords x = PTX_VM__WORDS(a), y = PTX_VM__WORDS(b), z = PTX_VM__WORDS(c); \
-        return (PtxVmV)(expression);                                                       \
+#define PTX_VM__TERNARY_BITS(name, expression)                                         \
+    PTX_VM__INLINE PtxVmV ptx_vm__##name(PtxVmV a, PtxVmV b, PtxVmV c) {               \
+        const PtxVmU x = PTX_VM__WORDS(a), y = PTX_VM__WORDS(b), z = PTX_VM__WORDS(c); \
+        return (PtxVmV)(expression);                                                   \
     }
 
 /* All ones where true. */
-#define PTX_VM__TRUE(comparison) ((PtxVmWords)(comparison))
+#define PTX_VM__TRUE(comparison) ((PtxVmU)(comparison))
 
-PTX_VM__INLINE PtxVmWords ptx_vm__choose(PtxVmWords mask, PtxVmWords yes, PtxVmWords no) { return (mask & yes) | (~mask & no); }
-PTX_VM__INLINE PtxVmWords ptx_vm__least(PtxVmWords x, PtxVmWords y) { return ptx_vm__choose(PTX_VM__TRUE(x < y), x, y); }
+PTX_VM__INLINE PtxVmU ptx_vm__choose(PtxVmU mask, PtxVmU yes, PtxVmU no) { return (mask & yes) | (~mask & no); }
+PTX_VM__INLINE PtxVmU ptx_vm__least(PtxVmU x, PtxVmU y) { return ptx_vm__choose(PTX_VM__TRUE(x < y), x, y); }
 
 /* Zero from 32 on; the signed one the sign. */
-PTX_VM__INLINE PtxVmWords ptx_vm__left(PtxVmWords x, PtxVmWords n) { return (x << (n & 31u)) & PTX_VM__TRUE(n < 32u); }
-PTX_VM__INLINE PtxVmWords ptx_vm__right(PtxVmWords x, PtxVmWords n) { return (x >> (n & 31u)) & PTX_VM__TRUE(n < 32u); }
-PTX_VM__INLINE PtxVmWords ptx_vm__right_signed(PtxVmWords x, PtxVmWords n) {
-    const PtxVmWords most = PTX_VM__WORDS(ptx_vm__set_bits(31));
-    return (PtxVmWords)(PTX_VM__SIGNED(x) >> PTX_VM__SIGNED(ptx_vm__least(n, most)));
+PTX_VM__INLINE PtxVmU ptx_vm__left(PtxVmU x, PtxVmU n) { return (x << (n & 31u)) & PTX_VM__TRUE(n < 32u); }
+PTX_VM__INLINE PtxVmU ptx_vm__right(PtxVmU x, PtxVmU n) { return (x >> (n & 31u)) & PTX_VM__TRUE(n < 32u); }
+PTX_VM__INLINE PtxVmU ptx_vm__right_signed(PtxVmU x, PtxVmU n) {
+    const PtxVmU most = PTX_VM__WORDS(ptx_vm__set_bits(31));
+    return (PtxVmU)(PTX_VM__SIGNED(x) >> PTX_VM__SIGNED(ptx_vm__least(n, most)));
 }
 
-PTX_VM__INLINE PtxVmWords ptx_vm__count_ones(PtxVmWords x) {
+PTX_VM__INLINE PtxVmU ptx_vm__count_ones(PtxVmU x) {
     x = x - ((x >> 1) & 0x55555555u);
     x = (x & 0x33333333u) + ((x >> 2) & 0x33333333u);
     x = (x + (x >> 4)) & 0x0f0f0f0fu;
     return (x * 0x01010101u) >> 24;
 }
 
-PTX_VM__INLINE PtxVmWords ptx_vm__count_leading_zeros(PtxVmWords x) {
+PTX_VM__INLINE PtxVmU ptx_vm__count_leading_zeros(PtxVmU x) {
     x |= x >> 1;
     x |= x >> 2;
     x |= x >> 4;
@@ -216,7 +213,7 @@ PTX_VM__INLINE PtxVmWords ptx_vm__count_leading_zeros(PtxVmWords x) {
     return ptx_vm__count_ones(~x);
 }
 
-PTX_VM__INLINE PtxVmWords ptx_vm__reverse(PtxVmWords x) {
+PTX_VM__INLINE PtxVmU ptx_vm__reverse(PtxVmU x) {
     x = ((x >> 1) & 0x55555555u) | ((x & 0x55555555u) << 1);
     x = ((x >> 2) & 0x33333333u) | ((x & 0x33333333u) << 2);
     x = ((x >> 4) & 0x0f0f0f0fu) | ((x & 0x0f0f0f0fu) << 4);
@@ -225,28 +222,28 @@ PTX_VM__INLINE PtxVmWords ptx_vm__reverse(PtxVmWords x) {
 }
 
 /* Inverts negative numbers, so that the highest set bit is the highest that differs from the sign. */
-PTX_VM__INLINE PtxVmWords ptx_vm__magnitude_bits(PtxVmWords x) { return x ^ (PtxVmWords)(PTX_VM__SIGNED(x) >> 31); }
+PTX_VM__INLINE PtxVmU ptx_vm__magnitude_bits(PtxVmU x) { return x ^ (PtxVmU)(PTX_VM__SIGNED(x) >> 31); }
 
-PTX_VM__INLINE PtxVmWords ptx_vm__find(PtxVmWords x) { return 31u - ptx_vm__count_leading_zeros(x); }
-PTX_VM__INLINE PtxVmWords ptx_vm__find_shift(PtxVmWords x) { return ptx_vm__count_leading_zeros(x) | PTX_VM__TRUE(x == 0u); }
+PTX_VM__INLINE PtxVmU ptx_vm__find(PtxVmU x) { return 31u - ptx_vm__count_leading_zeros(x); }
+PTX_VM__INLINE PtxVmU ptx_vm__find_shift(PtxVmU x) { return ptx_vm__count_leading_zeros(x) | PTX_VM__TRUE(x == 0u); }
 
 /* x:y shifted, its upper or lower word; n is at most 32. */
-PTX_VM__INLINE PtxVmWords ptx_vm__funnel_left(PtxVmWords low, PtxVmWords high, PtxVmWords n) {
+PTX_VM__INLINE PtxVmU ptx_vm__funnel_left(PtxVmU low, PtxVmU high, PtxVmU n) {
     return ptx_vm__left(high, n) | ptx_vm__right(low, 32u - n);
 }
-PTX_VM__INLINE PtxVmWords ptx_vm__funnel_right(PtxVmWords low, PtxVmWords high, PtxVmWords n) {
+PTX_VM__INLINE PtxVmU ptx_vm__funnel_right(PtxVmU low, PtxVmU high, PtxVmU n) {
     return ptx_vm__right(low, n) | ptx_vm__left(high, 32u - n);
 }
-PTX_VM__INLINE PtxVmWords ptx_vm__up_to_32(PtxVmWords n) { return ptx_vm__least(n, PTX_VM__WORDS(ptx_vm__set_bits(32))); }
+PTX_VM__INLINE PtxVmU ptx_vm__up_to_32(PtxVmU n) { return ptx_vm__least(n, PTX_VM__WORDS(ptx_vm__set_bits(32))); }
 
 /* A field of at most 32 bits, moved to the bottom with the bits above it: those are then shifted out. Positions and lengths are
    bytes. What lies beyond bit 31 is the sign, or zero. */
-PTX_VM__INLINE PtxVmWords ptx_vm__field_u32(PtxVmWords x, PtxVmWords position, PtxVmWords length) {
-    const PtxVmWords rest = 32u - ptx_vm__up_to_32(length & 255u);
+PTX_VM__INLINE PtxVmU ptx_vm__field_u32(PtxVmU x, PtxVmU position, PtxVmU length) {
+    const PtxVmU rest = 32u - ptx_vm__up_to_32(length & 255u);
     return ptx_vm__right(ptx_vm__left(ptx_vm__right(x, position & 255u), rest), rest);
 }
-PTX_VM__INLINE PtxVmWords ptx_vm__field_s32(PtxVmWords x, PtxVmWords position, PtxVmWords length) {
-    const PtxVmWords rest = 32u - ptx_vm__up_to_32(length & 255u);
+PTX_VM__INLINE PtxVmU ptx_vm__field_s32(PtxVmU x, PtxVmU position, PtxVmU length) {
+    const PtxVmU rest = 32u - ptx_vm__up_to_32(length & 255u);
     return ptx_vm__right_signed(ptx_vm__left(ptx_vm__right_signed(x, position & 255u), rest), rest);
 }
 
@@ -279,8 +276,7 @@ PTX_VM__BINARY_BITS(setp_ge_s32, PTX_VM__SIGNED(x) >= PTX_VM__SIGNED(y))
 /* As unsigned, less the other operand for each negative one. */
 PTX_VM__BINARY_BITS(
     mul_hi_s32,
-    PTX_VM__WORDS(ptx_vm__mul_hi_u32(a, b)) - (y & (PtxVmWords)(PTX_VM__SIGNED(x) >> 31)) -
-        (x & (PtxVmWords)(PTX_VM__SIGNED(y) >> 31))
+    PTX_VM__WORDS(ptx_vm__mul_hi_u32(a, b)) - (y & (PtxVmU)(PTX_VM__SIGNED(x) >> 31)) - (x & (PtxVmU)(PTX_VM__SIGNED(y) >> 31))
 )
 PTX_VM__TERNARY_BITS(shf_l_wrap_b32, ptx_vm__funnel_left(x, y, z & 31u))
 PTX_VM__TERNARY_BITS(shf_l_clamp_b32, ptx_vm__funnel_left(x, y, ptx_vm__up_to_32(z)))

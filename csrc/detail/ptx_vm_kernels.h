@@ -37,11 +37,18 @@ typedef void (*PtxVmBody)(PTX_VM__ARGS);
 #define PTX_VM__A(o, i) a##i
 #define PTX_VM__M(o, i) ptx_vm__load((const float*)(const void*)memory[step->operands[o]] + (i) * PTX_VM__LANES)
 
-#define PTX_VM__EACH(DO) DO(0) DO(1) DO(2) DO(3) DO(4) DO(5) DO(6) DO(7)
-#define PTX_VM__STORE_ONE(i) ptx_vm__store(result + (i) * PTX_VM__LANES, a##i);
-#define PTX_VM__STORE                                    \
+PTX_VM__INLINE PtxVmV ptx_vm__same(PtxVmV x) { return x; }
+PTX_VM__INLINE PtxVmV ptx_vm__zero_or_one(PtxVmV x) { return ptx_vm__and(x, ptx_vm__set_bits(1)); }
+
+/* For each vector. */
+#define PTX_VM__EACH(DO, ...)                                                                                         \
+    DO(0, __VA_ARGS__)                                                                                                \
+    DO(1, __VA_ARGS__) DO(2, __VA_ARGS__) DO(3, __VA_ARGS__) DO(4, __VA_ARGS__) DO(5, __VA_ARGS__) DO(6, __VA_ARGS__) \
+        DO(7, __VA_ARGS__)
+#define PTX_VM__STORE_ONE(i, F) ptx_vm__store(result + (i) * PTX_VM__LANES, F(a##i));
+#define PTX_VM__STORE(F)                                 \
     float* result = (float*)(void*)memory[step->result]; \
-    PTX_VM__EACH(PTX_VM__STORE_ONE)
+    PTX_VM__EACH(PTX_VM__STORE_ONE, F)
 
 #define PTX_VM__KERNEL(name, ...)                      \
     static void ptx_vm__##name(PTX_VM__ARGS) {         \
@@ -50,37 +57,16 @@ typedef void (*PtxVmBody)(PTX_VM__ARGS);
     }                                                  \
     static void ptx_vm__##name##_store(PTX_VM__ARGS) { \
         __VA_ARGS__                                    \
-        PTX_VM__STORE                                  \
+        PTX_VM__STORE(ptx_vm__same)                    \
         PTX_VM__NEXT;                                  \
     }
 
-#define PTX_VM__ALL1(F, X) \
-    a0 = F(X(0, 0));       \
-    a1 = F(X(0, 1));       \
-    a2 = F(X(0, 2));       \
-    a3 = F(X(0, 3));       \
-    a4 = F(X(0, 4));       \
-    a5 = F(X(0, 5));       \
-    a6 = F(X(0, 6));       \
-    a7 = F(X(0, 7));
-#define PTX_VM__ALL2(F, X, Y) \
-    a0 = F(X(0, 0), Y(1, 0)); \
-    a1 = F(X(0, 1), Y(1, 1)); \
-    a2 = F(X(0, 2), Y(1, 2)); \
-    a3 = F(X(0, 3), Y(1, 3)); \
-    a4 = F(X(0, 4), Y(1, 4)); \
-    a5 = F(X(0, 5), Y(1, 5)); \
-    a6 = F(X(0, 6), Y(1, 6)); \
-    a7 = F(X(0, 7), Y(1, 7));
-#define PTX_VM__ALL3(F, X, Y, Z)       \
-    a0 = F(X(0, 0), Y(1, 0), Z(2, 0)); \
-    a1 = F(X(0, 1), Y(1, 1), Z(2, 1)); \
-    a2 = F(X(0, 2), Y(1, 2), Z(2, 2)); \
-    a3 = F(X(0, 3), Y(1, 3), Z(2, 3)); \
-    a4 = F(X(0, 4), Y(1, 4), Z(2, 4)); \
-    a5 = F(X(0, 5), Y(1, 5), Z(2, 5)); \
-    a6 = F(X(0, 6), Y(1, 6), Z(2, 6)); \
-    a7 = F(X(0, 7), Y(1, 7), Z(2, 7));
+#define PTX_VM__ONE1(i, F, X) a##i = F(X(0, i));
+#define PTX_VM__ONE2(i, F, X, Y) a##i = F(X(0, i), Y(1, i));
+#define PTX_VM__ONE3(i, F, X, Y, Z) a##i = F(X(0, i), Y(1, i), Z(2, i));
+#define PTX_VM__ALL1(F, X) PTX_VM__EACH(PTX_VM__ONE1, F, X)
+#define PTX_VM__ALL2(F, X, Y) PTX_VM__EACH(PTX_VM__ONE2, F, X, Y)
+#define PTX_VM__ALL3(F, X, Y, Z) PTX_VM__EACH(PTX_VM__ONE3, F, X, Y, Z)
 
 /* Minimum and maximum. x86's instruction returns its second operand for a NaN and for two zeros. Only then do the two operand
  * orders give different bits. That is rare, and is tested for two vectors at a time. */
@@ -137,17 +123,9 @@ typedef void (*PtxVmBody)(PTX_VM__ARGS);
         PTX_VM__NEXT;                                                                                             \
     }                                                                                                             \
     static void ptx_vm__##name##_first_store(PTX_VM__ARGS) {                                                      \
-        float* result = (float*)(void*)memory[step->result];                                                      \
-        PTX_VM__EACH(PTX_VM__OUTPUT_##name)                                                                       \
+        PTX_VM__STORE(F)                                                                                          \
         PTX_VM__NEXT;                                                                                             \
     }
-#define PTX_VM__OUTPUT_ONE(F, i) ptx_vm__store(result + (i) * PTX_VM__LANES, F(a##i));
-#define PTX_VM__OUTPUT_output_bits(i) PTX_VM__OUTPUT_ONE(ptx_vm__same, i)
-#define PTX_VM__OUTPUT_output_f32(i) PTX_VM__OUTPUT_ONE(ptx_vm__fix_nan_f32, i)
-#define PTX_VM__OUTPUT_output_truth(i) PTX_VM__OUTPUT_ONE(ptx_vm__zero_or_one, i)
-
-PTX_VM__INLINE PtxVmV ptx_vm__same(PtxVmV x) { return x; }
-PTX_VM__INLINE PtxVmV ptx_vm__zero_or_one(PtxVmV x) { return ptx_vm__and(x, ptx_vm__set_bits(1)); }
 
 /* ---- sums ---------------------------------------------------------------------------------------------------------*/
 
@@ -278,7 +256,7 @@ static void ptx_vm__sum_f32_none_store(PTX_VM__ARGS) {
 }
 static void ptx_vm__sum_f32_first_store(PTX_VM__ARGS) {
     float result[PTX_VM__BLOCK];
-    PTX_VM__EACH(PTX_VM__STORE_ONE)
+    PTX_VM__EACH(PTX_VM__STORE_ONE, ptx_vm__same)
     ptx_vm__sum_f32(step, memory, result);
     PTX_VM__NEXT;
 }
@@ -291,17 +269,11 @@ static void ptx_vm__sum_f32_first_store(PTX_VM__ARGS) {
 #define PTX_VM__DEFINE(enumerator, name, kind, nan, F) PTX_VM__DEFINE_##kind(name, F)
 PTX_VM__OPERATIONS(PTX_VM__DEFINE)
 
+#define PTX_VM__IGNORE(i, unused) (void)a##i;
 static void ptx_vm__end(PTX_VM__ARGS) {
     (void)step;
     (void)memory;
-    (void)a0;
-    (void)a1;
-    (void)a2;
-    (void)a3;
-    (void)a4;
-    (void)a5;
-    (void)a6;
-    (void)a7;
+    PTX_VM__EACH(PTX_VM__IGNORE, unused)
 }
 
 static void ptx_vm__enter(const PtxVmStep* first, char* const* memory) {

@@ -18,6 +18,7 @@
 #define PTX_VM_SIMD_H_INCLUDED
 
 #include <stdint.h>
+#include <string.h>
 
 #define PTX_VM__INLINE static inline __attribute__((always_inline, unused))
 
@@ -28,26 +29,89 @@
 #define PTX_VM__REGISTER(v) "+w"(v)
 #endif
 
-#if !defined(PTX_VM_PORTABLE) && defined(__AVX512F__) && defined(__AVX512DQ__) && defined(__AVX512BW__) && defined(__AVX512VL__)
-#define PTX_VM__AVX512 1
+#if defined(PTX_VM_PORTABLE)
+#define PTX_VM__LANES 4
+#elif defined(__AVX512F__) && defined(__AVX512DQ__) && defined(__AVX512BW__) && defined(__AVX512VL__)
 #include <immintrin.h>
-
+#define PTX_VM__AVX512 1
 #define PTX_VM__LANES 16
-typedef __m512 PtxVmV;
-typedef __mmask16 PtxVmM;
+#elif defined(__AVX2__) && defined(__FMA__)
+#include <immintrin.h>
+#define PTX_VM__AVX2 1
+#define PTX_VM__LANES 8
+#elif defined(__SSE2__)
+#include <emmintrin.h>
+#define PTX_VM__SSE2 1
+#define PTX_VM__LANES 4
+#else
+#define PTX_VM__LANES 4
+#if defined(__aarch64__)
+#include <arm_neon.h>
+#endif
+#endif
 
+/* ---- every layer: what GNU C vectors can do ---------------------------------------------------------------------- */
+
+#define PTX_VM__LANES_F64 (PTX_VM__LANES / 2)
+typedef float PtxVmV __attribute__((vector_size(4 * PTX_VM__LANES)));
+typedef uint32_t PtxVmU __attribute__((vector_size(4 * PTX_VM__LANES)));
+typedef int32_t PtxVmS __attribute__((vector_size(4 * PTX_VM__LANES)));
+typedef double PtxVmD __attribute__((vector_size(4 * PTX_VM__LANES)));
+typedef uint64_t PtxVmQ __attribute__((vector_size(4 * PTX_VM__LANES)));
+
+PTX_VM__INLINE PtxVmV ptx_vm__load(const float* p) {
+    PtxVmV v;
+    memcpy(&v, p, sizeof v);
+    return v;
+}
+PTX_VM__INLINE void ptx_vm__store(float* p, PtxVmV v) { memcpy(p, &v, sizeof v); }
+PTX_VM__INLINE PtxVmV ptx_vm__set(float f) {
+    const PtxVmV zero = {0};
+    return f - zero;
+}
+PTX_VM__INLINE PtxVmV ptx_vm__set_bits(uint32_t u) {
+    const PtxVmU zero = {0};
+    return (PtxVmV)(u - zero);
+}
+
+PTX_VM__INLINE PtxVmV ptx_vm__add(PtxVmV a, PtxVmV b) { return a + b; }
+PTX_VM__INLINE PtxVmV ptx_vm__sub(PtxVmV a, PtxVmV b) { return a - b; }
+PTX_VM__INLINE PtxVmV ptx_vm__mul(PtxVmV a, PtxVmV b) { return a * b; }
+PTX_VM__INLINE PtxVmV ptx_vm__div(PtxVmV a, PtxVmV b) { return a / b; }
+PTX_VM__INLINE PtxVmV ptx_vm__and(PtxVmV a, PtxVmV b) { return (PtxVmV)((PtxVmU)a & (PtxVmU)b); }
+PTX_VM__INLINE PtxVmV ptx_vm__or(PtxVmV a, PtxVmV b) { return (PtxVmV)((PtxVmU)a | (PtxVmU)b); }
+PTX_VM__INLINE PtxVmV ptx_vm__xor(PtxVmV a, PtxVmV b) { return (PtxVmV)((PtxVmU)a ^ (PtxVmU)b); }
+PTX_VM__INLINE PtxVmV ptx_vm__add_u32(PtxVmV a, PtxVmV b) { return (PtxVmV)((PtxVmU)a + (PtxVmU)b); }
+PTX_VM__INLINE PtxVmV ptx_vm__sub_u32(PtxVmV a, PtxVmV b) { return (PtxVmV)((PtxVmU)a - (PtxVmU)b); }
+PTX_VM__INLINE PtxVmV ptx_vm__mul_lo_u32(PtxVmV a, PtxVmV b) { return (PtxVmV)((PtxVmU)a * (PtxVmU)b); }
+PTX_VM__INLINE PtxVmV ptx_vm__shift_left(PtxVmV a, unsigned n) { return (PtxVmV)((PtxVmU)a << n); }
+PTX_VM__INLINE PtxVmV ptx_vm__shift_right_signed(PtxVmV a, unsigned n) { return (PtxVmV)((PtxVmS)a >> (int)n); }
+PTX_VM__INLINE PtxVmV ptx_vm__f32_from_s32(PtxVmV a) { return __builtin_convertvector((PtxVmS)a, PtxVmV); }
+
+PTX_VM__INLINE PtxVmD ptx_vm__d_load(const double* p) {
+    PtxVmD v;
+    memcpy(&v, p, sizeof v);
+    return v;
+}
+PTX_VM__INLINE void ptx_vm__d_store(double* p, PtxVmD v) { memcpy(p, &v, sizeof v); }
+PTX_VM__INLINE PtxVmD ptx_vm__d_set(double d) {
+    const PtxVmD zero = {0};
+    return d - zero;
+}
+PTX_VM__INLINE PtxVmD ptx_vm__d_add(PtxVmD a, PtxVmD b) { return a + b; }
+PTX_VM__INLINE PtxVmD ptx_vm__d_sub(PtxVmD a, PtxVmD b) { return a - b; }
+PTX_VM__INLINE PtxVmD ptx_vm__d_mul(PtxVmD a, PtxVmD b) { return a * b; }
+PTX_VM__INLINE PtxVmD ptx_vm__d_and(PtxVmD a, PtxVmD b) { return (PtxVmD)((PtxVmQ)a & (PtxVmQ)b); }
+PTX_VM__INLINE PtxVmD ptx_vm__d_abs(PtxVmD a) { return (PtxVmD)((PtxVmQ)a & (UINT64_MAX >> 1)); }
+PTX_VM__INLINE PtxVmD ptx_vm__d_at_most(PtxVmD a, PtxVmD b) { return (PtxVmD)(a <= b); }
+
+/* ---- one layer each: what is faster, or only there, as the processor's instructions ------------------------------- */
+
+#ifdef PTX_VM__AVX512
+typedef __mmask16 PtxVmM;
 #define PTX_VM__I(v) _mm512_castps_si512(v)
 #define PTX_VM__F(v) _mm512_castsi512_ps(v)
 
-PTX_VM__INLINE PtxVmV ptx_vm__load(const float* p) { return _mm512_loadu_ps(p); }
-PTX_VM__INLINE void ptx_vm__store(float* p, PtxVmV v) { _mm512_storeu_ps(p, v); }
-PTX_VM__INLINE PtxVmV ptx_vm__set(float f) { return _mm512_set1_ps(f); }
-PTX_VM__INLINE PtxVmV ptx_vm__set_bits(uint32_t u) { return PTX_VM__F(_mm512_set1_epi32((int)u)); }
-
-PTX_VM__INLINE PtxVmV ptx_vm__add(PtxVmV a, PtxVmV b) { return _mm512_add_ps(a, b); }
-PTX_VM__INLINE PtxVmV ptx_vm__sub(PtxVmV a, PtxVmV b) { return _mm512_sub_ps(a, b); }
-PTX_VM__INLINE PtxVmV ptx_vm__mul(PtxVmV a, PtxVmV b) { return _mm512_mul_ps(a, b); }
-PTX_VM__INLINE PtxVmV ptx_vm__div(PtxVmV a, PtxVmV b) { return _mm512_div_ps(a, b); }
 PTX_VM__INLINE PtxVmV ptx_vm__sqrt(PtxVmV a) { return _mm512_sqrt_ps(a); }
 PTX_VM__INLINE PtxVmV ptx_vm__fma(PtxVmV a, PtxVmV b, PtxVmV c) { return _mm512_fmadd_ps(a, b, c); }
 PTX_VM__INLINE PtxVmV ptx_vm__min_raw(PtxVmV a, PtxVmV b) { return _mm512_min_ps(a, b); }
@@ -58,20 +122,11 @@ PTX_VM__INLINE PtxVmV ptx_vm__toward_zero(PtxVmV product, PtxVmV a, PtxVmV b) {
     return _mm512_mul_round_ps(a, b, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
 }
 
-PTX_VM__INLINE PtxVmV ptx_vm__and(PtxVmV a, PtxVmV b) { return _mm512_and_ps(a, b); }
-PTX_VM__INLINE PtxVmV ptx_vm__or(PtxVmV a, PtxVmV b) { return _mm512_or_ps(a, b); }
-PTX_VM__INLINE PtxVmV ptx_vm__xor(PtxVmV a, PtxVmV b) { return _mm512_xor_ps(a, b); }
-PTX_VM__INLINE PtxVmV ptx_vm__add_u32(PtxVmV a, PtxVmV b) { return PTX_VM__F(_mm512_add_epi32(PTX_VM__I(a), PTX_VM__I(b))); }
-PTX_VM__INLINE PtxVmV ptx_vm__sub_u32(PtxVmV a, PtxVmV b) { return PTX_VM__F(_mm512_sub_epi32(PTX_VM__I(a), PTX_VM__I(b))); }
-PTX_VM__INLINE PtxVmV ptx_vm__mul_lo_u32(PtxVmV a, PtxVmV b) { return PTX_VM__F(_mm512_mullo_epi32(PTX_VM__I(a), PTX_VM__I(b))); }
 PTX_VM__INLINE PtxVmV ptx_vm__mul_hi_u32(PtxVmV a, PtxVmV b) {
     __m512i even = _mm512_srli_epi64(_mm512_mul_epu32(PTX_VM__I(a), PTX_VM__I(b)), 32);
     __m512i odd = _mm512_mul_epu32(_mm512_srli_epi64(PTX_VM__I(a), 32), _mm512_srli_epi64(PTX_VM__I(b), 32));
     return PTX_VM__F(_mm512_mask_blend_epi32((__mmask16)0xaaaa, even, odd));
 }
-PTX_VM__INLINE PtxVmV ptx_vm__shift_left(PtxVmV a, unsigned n) { return PTX_VM__F(_mm512_slli_epi32(PTX_VM__I(a), n)); }
-PTX_VM__INLINE PtxVmV ptx_vm__shift_right_signed(PtxVmV a, unsigned n) { return PTX_VM__F(_mm512_srai_epi32(PTX_VM__I(a), n)); }
-PTX_VM__INLINE PtxVmV ptx_vm__f32_from_s32(PtxVmV a) { return _mm512_cvtepi32_ps(PTX_VM__I(a)); }
 PTX_VM__INLINE PtxVmV ptx_vm__f32_from_u32(PtxVmV a) { return _mm512_cvtepu32_ps(PTX_VM__I(a)); }
 
 PTX_VM__INLINE PtxVmM ptx_vm__less(PtxVmV a, PtxVmV b) { return _mm512_cmp_ps_mask(a, b, _CMP_LT_OQ); }
@@ -88,170 +143,83 @@ PTX_VM__INLINE int ptx_vm__any_bit(PtxVmV v) { return _mm512_test_epi32_mask(PTX
 PTX_VM__INLINE PtxVmV ptx_vm__min_f32(PtxVmV a, PtxVmV b) { return _mm512_range_ps(a, b, 4); }
 PTX_VM__INLINE PtxVmV ptx_vm__max_f32(PtxVmV a, PtxVmV b) { return _mm512_range_ps(a, b, 5); }
 
-#define PTX_VM__LANES_F64 8
-typedef __m512d PtxVmD;
-PTX_VM__INLINE PtxVmD ptx_vm__d_load(const double* p) { return _mm512_loadu_pd(p); }
-PTX_VM__INLINE void ptx_vm__d_store(double* p, PtxVmD v) { _mm512_storeu_pd(p, v); }
 PTX_VM__INLINE PtxVmD ptx_vm__d_from_f32(const float* p) { return _mm512_cvtps_pd(_mm256_loadu_ps(p)); }
-PTX_VM__INLINE PtxVmD ptx_vm__d_add(PtxVmD a, PtxVmD b) { return _mm512_add_pd(a, b); }
-PTX_VM__INLINE PtxVmD ptx_vm__d_sub(PtxVmD a, PtxVmD b) { return _mm512_sub_pd(a, b); }
-PTX_VM__INLINE PtxVmD ptx_vm__d_mul(PtxVmD a, PtxVmD b) { return _mm512_mul_pd(a, b); }
 PTX_VM__INLINE PtxVmD ptx_vm__d_max(PtxVmD a, PtxVmD b) { return _mm512_max_pd(a, b); }
-PTX_VM__INLINE PtxVmD ptx_vm__d_set(double d) { return _mm512_set1_pd(d); }
-PTX_VM__INLINE PtxVmD ptx_vm__d_and(PtxVmD a, PtxVmD b) { return _mm512_and_pd(a, b); }
-PTX_VM__INLINE PtxVmD ptx_vm__d_at_most(PtxVmD a, PtxVmD b) {
-    return _mm512_castsi512_pd(_mm512_movm_epi64(_mm512_cmp_pd_mask(a, b, _CMP_LE_OQ)));
-}
 PTX_VM__INLINE PtxVmD ptx_vm__d_add_product(PtxVmD a, PtxVmD b, PtxVmD c) { return _mm512_fmadd_pd(b, c, a); }
-PTX_VM__INLINE PtxVmD ptx_vm__d_abs(PtxVmD a) { return _mm512_abs_pd(a); }
 PTX_VM__INLINE int ptx_vm__d_any_bit(PtxVmD a) {
     return _mm512_test_epi64_mask(_mm512_castpd_si512(a), _mm512_castpd_si512(a)) != 0;
 }
 
-#elif !defined(PTX_VM_PORTABLE) && defined(__AVX2__) && defined(__FMA__)
-#define PTX_VM__AVX2 1
-#include <immintrin.h>
+#else
+/* ---- the other layers: truth values as vectors -------------------------------------------------------------------- */
 
-#define PTX_VM__LANES 8
-typedef __m256 PtxVmV;
-typedef __m256 PtxVmM;
+typedef PtxVmV PtxVmM;
 
+PTX_VM__INLINE PtxVmM ptx_vm__less(PtxVmV a, PtxVmV b) { return (PtxVmM)(a < b); }
+PTX_VM__INLINE PtxVmM ptx_vm__equal(PtxVmV a, PtxVmV b) { return (PtxVmM)(a == b); }
+PTX_VM__INLINE PtxVmM ptx_vm__is_nan(PtxVmV a) { return (PtxVmM)(a != a); }
+PTX_VM__INLINE PtxVmM ptx_vm__equal_u32(PtxVmV a, PtxVmV b) { return (PtxVmM)((PtxVmU)a == (PtxVmU)b); }
+PTX_VM__INLINE PtxVmV ptx_vm__from_mask(PtxVmM m) { return m; }
+PTX_VM__INLINE PtxVmM ptx_vm__to_mask(PtxVmV v) { return v; }
+PTX_VM__INLINE PtxVmV ptx_vm__f32_from_u32(PtxVmV a) {
+    /* Both halves and the product are exact in f32, so the one rounding is that of the addition. */
+    const PtxVmV high = __builtin_convertvector((PtxVmS)((PtxVmU)a >> 16), PtxVmV);
+    const PtxVmV low = __builtin_convertvector((PtxVmS)((PtxVmU)a & 0xffffu), PtxVmV);
+    return high * 65536.0f + low;
+}
+
+#ifdef PTX_VM__AVX2
 #define PTX_VM__I(v) _mm256_castps_si256(v)
 #define PTX_VM__F(v) _mm256_castsi256_ps(v)
 
-PTX_VM__INLINE PtxVmV ptx_vm__load(const float* p) { return _mm256_loadu_ps(p); }
-PTX_VM__INLINE void ptx_vm__store(float* p, PtxVmV v) { _mm256_storeu_ps(p, v); }
-PTX_VM__INLINE PtxVmV ptx_vm__set(float f) { return _mm256_set1_ps(f); }
-PTX_VM__INLINE PtxVmV ptx_vm__set_bits(uint32_t u) { return PTX_VM__F(_mm256_set1_epi32((int)u)); }
-
-PTX_VM__INLINE PtxVmV ptx_vm__add(PtxVmV a, PtxVmV b) { return _mm256_add_ps(a, b); }
-PTX_VM__INLINE PtxVmV ptx_vm__sub(PtxVmV a, PtxVmV b) { return _mm256_sub_ps(a, b); }
-PTX_VM__INLINE PtxVmV ptx_vm__mul(PtxVmV a, PtxVmV b) { return _mm256_mul_ps(a, b); }
-PTX_VM__INLINE PtxVmV ptx_vm__div(PtxVmV a, PtxVmV b) { return _mm256_div_ps(a, b); }
 PTX_VM__INLINE PtxVmV ptx_vm__sqrt(PtxVmV a) { return _mm256_sqrt_ps(a); }
 PTX_VM__INLINE PtxVmV ptx_vm__fma(PtxVmV a, PtxVmV b, PtxVmV c) { return _mm256_fmadd_ps(a, b, c); }
-PTX_VM__INLINE PtxVmV ptx_vm__multiply_subtract(PtxVmV a, PtxVmV b, PtxVmV c) { return _mm256_fmsub_ps(a, b, c); }
 PTX_VM__INLINE PtxVmV ptx_vm__min_raw(PtxVmV a, PtxVmV b) { return _mm256_min_ps(a, b); }
 PTX_VM__INLINE PtxVmV ptx_vm__max_raw(PtxVmV a, PtxVmV b) { return _mm256_max_ps(a, b); }
 PTX_VM__INLINE PtxVmV ptx_vm__round(PtxVmV a) { return _mm256_round_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
 
-PTX_VM__INLINE PtxVmV ptx_vm__and(PtxVmV a, PtxVmV b) { return _mm256_and_ps(a, b); }
-PTX_VM__INLINE PtxVmV ptx_vm__or(PtxVmV a, PtxVmV b) { return _mm256_or_ps(a, b); }
-PTX_VM__INLINE PtxVmV ptx_vm__xor(PtxVmV a, PtxVmV b) { return _mm256_xor_ps(a, b); }
-PTX_VM__INLINE PtxVmV ptx_vm__add_u32(PtxVmV a, PtxVmV b) { return PTX_VM__F(_mm256_add_epi32(PTX_VM__I(a), PTX_VM__I(b))); }
-PTX_VM__INLINE PtxVmV ptx_vm__sub_u32(PtxVmV a, PtxVmV b) { return PTX_VM__F(_mm256_sub_epi32(PTX_VM__I(a), PTX_VM__I(b))); }
-PTX_VM__INLINE PtxVmV ptx_vm__mul_lo_u32(PtxVmV a, PtxVmV b) { return PTX_VM__F(_mm256_mullo_epi32(PTX_VM__I(a), PTX_VM__I(b))); }
 PTX_VM__INLINE PtxVmV ptx_vm__mul_hi_u32(PtxVmV a, PtxVmV b) {
     __m256i even = _mm256_srli_epi64(_mm256_mul_epu32(PTX_VM__I(a), PTX_VM__I(b)), 32);
     __m256i odd = _mm256_mul_epu32(_mm256_srli_epi64(PTX_VM__I(a), 32), _mm256_srli_epi64(PTX_VM__I(b), 32));
     return PTX_VM__F(_mm256_blend_epi32(even, odd, 0xaa));
 }
-PTX_VM__INLINE PtxVmV ptx_vm__shift_left(PtxVmV a, unsigned n) { return PTX_VM__F(_mm256_slli_epi32(PTX_VM__I(a), (int)n)); }
-PTX_VM__INLINE PtxVmV ptx_vm__shift_right_signed(PtxVmV a, unsigned n) {
-    return PTX_VM__F(_mm256_srai_epi32(PTX_VM__I(a), (int)n));
-}
-PTX_VM__INLINE PtxVmV ptx_vm__f32_from_s32(PtxVmV a) { return _mm256_cvtepi32_ps(PTX_VM__I(a)); }
-PTX_VM__INLINE PtxVmV ptx_vm__f32_from_u32(PtxVmV a) {
-    /* Both halves are exact in f32, so the one rounding is that of the addition. */
-    PtxVmV high = _mm256_cvtepi32_ps(_mm256_srli_epi32(PTX_VM__I(a), 16));
-    PtxVmV low = _mm256_cvtepi32_ps(_mm256_and_si256(PTX_VM__I(a), _mm256_set1_epi32(0xffff)));
-    return _mm256_fmadd_ps(high, _mm256_set1_ps(65536.0f), low);
-}
 
-PTX_VM__INLINE PtxVmM ptx_vm__less(PtxVmV a, PtxVmV b) { return _mm256_cmp_ps(a, b, _CMP_LT_OQ); }
-PTX_VM__INLINE PtxVmM ptx_vm__equal(PtxVmV a, PtxVmV b) { return _mm256_cmp_ps(a, b, _CMP_EQ_OQ); }
-PTX_VM__INLINE PtxVmM ptx_vm__is_nan(PtxVmV a) { return _mm256_cmp_ps(a, a, _CMP_UNORD_Q); }
-PTX_VM__INLINE PtxVmM ptx_vm__equal_u32(PtxVmV a, PtxVmV b) { return PTX_VM__F(_mm256_cmpeq_epi32(PTX_VM__I(a), PTX_VM__I(b))); }
 PTX_VM__INLINE PtxVmV ptx_vm__select(PtxVmM m, PtxVmV yes, PtxVmV no) { return _mm256_blendv_ps(no, yes, m); }
-PTX_VM__INLINE PtxVmV ptx_vm__from_mask(PtxVmM m) { return m; }
-PTX_VM__INLINE PtxVmM ptx_vm__to_mask(PtxVmV v) { return v; }
 PTX_VM__INLINE int ptx_vm__any_bit(PtxVmV v) { return !_mm256_testz_si256(PTX_VM__I(v), PTX_VM__I(v)); }
 
-#define PTX_VM__LANES_F64 4
-typedef __m256d PtxVmD;
-PTX_VM__INLINE PtxVmD ptx_vm__d_load(const double* p) { return _mm256_loadu_pd(p); }
-PTX_VM__INLINE void ptx_vm__d_store(double* p, PtxVmD v) { _mm256_storeu_pd(p, v); }
 PTX_VM__INLINE PtxVmD ptx_vm__d_from_f32(const float* p) { return _mm256_cvtps_pd(_mm_loadu_ps(p)); }
-PTX_VM__INLINE PtxVmD ptx_vm__d_add(PtxVmD a, PtxVmD b) { return _mm256_add_pd(a, b); }
-PTX_VM__INLINE PtxVmD ptx_vm__d_sub(PtxVmD a, PtxVmD b) { return _mm256_sub_pd(a, b); }
-PTX_VM__INLINE PtxVmD ptx_vm__d_mul(PtxVmD a, PtxVmD b) { return _mm256_mul_pd(a, b); }
 PTX_VM__INLINE PtxVmD ptx_vm__d_max(PtxVmD a, PtxVmD b) { return _mm256_max_pd(a, b); }
-PTX_VM__INLINE PtxVmD ptx_vm__d_set(double d) { return _mm256_set1_pd(d); }
-PTX_VM__INLINE PtxVmD ptx_vm__d_and(PtxVmD a, PtxVmD b) { return _mm256_and_pd(a, b); }
-PTX_VM__INLINE PtxVmD ptx_vm__d_at_most(PtxVmD a, PtxVmD b) { return _mm256_cmp_pd(a, b, _CMP_LE_OQ); }
 PTX_VM__INLINE PtxVmD ptx_vm__d_add_product(PtxVmD a, PtxVmD b, PtxVmD c) { return _mm256_fmadd_pd(b, c, a); }
-PTX_VM__INLINE PtxVmD ptx_vm__d_abs(PtxVmD a) { return _mm256_andnot_pd(_mm256_set1_pd(-0.0), a); }
 PTX_VM__INLINE int ptx_vm__d_any_bit(PtxVmD a) { return !_mm256_testz_si256(_mm256_castpd_si256(a), _mm256_castpd_si256(a)); }
 
-#elif !defined(PTX_VM_PORTABLE) && defined(__SSE2__)
-#define PTX_VM__SSE2 1
-#include <emmintrin.h>
+#else
+PTX_VM__INLINE PtxVmV ptx_vm__select(PtxVmM m, PtxVmV yes, PtxVmV no) {
+    return (PtxVmV)(((PtxVmU)m & (PtxVmU)yes) | (~(PtxVmU)m & (PtxVmU)no));
+}
+PTX_VM__INLINE PtxVmV ptx_vm__round(PtxVmV a) {
+    /* Past 2^23 every float is an integer; below, adding 2^23 rounds to one. The sign of a zero result is kept. */
+    const PtxVmV sign_bit = ptx_vm__set(-0.0f), limit = ptx_vm__set(8388608.0f);
+    PtxVmV magnitude = (PtxVmV)((PtxVmU)a & ~(PtxVmU)sign_bit);
+    PtxVmV rounded = ptx_vm__or((magnitude + limit) - limit, ptx_vm__and(sign_bit, a));
+    return ptx_vm__select(ptx_vm__less(magnitude, limit), rounded, a);
+}
 
-#define PTX_VM__LANES 4
-typedef __m128 PtxVmV;
-typedef __m128 PtxVmM;
-
+#ifdef PTX_VM__SSE2
 #define PTX_VM__I(v) _mm_castps_si128(v)
 #define PTX_VM__F(v) _mm_castsi128_ps(v)
 
-PTX_VM__INLINE PtxVmV ptx_vm__load(const float* p) { return _mm_loadu_ps(p); }
-PTX_VM__INLINE void ptx_vm__store(float* p, PtxVmV v) { _mm_storeu_ps(p, v); }
-PTX_VM__INLINE PtxVmV ptx_vm__set(float f) { return _mm_set1_ps(f); }
-PTX_VM__INLINE PtxVmV ptx_vm__set_bits(uint32_t u) { return PTX_VM__F(_mm_set1_epi32((int)u)); }
-
-PTX_VM__INLINE PtxVmV ptx_vm__add(PtxVmV a, PtxVmV b) { return _mm_add_ps(a, b); }
-PTX_VM__INLINE PtxVmV ptx_vm__sub(PtxVmV a, PtxVmV b) { return _mm_sub_ps(a, b); }
-PTX_VM__INLINE PtxVmV ptx_vm__mul(PtxVmV a, PtxVmV b) { return _mm_mul_ps(a, b); }
-PTX_VM__INLINE PtxVmV ptx_vm__div(PtxVmV a, PtxVmV b) { return _mm_div_ps(a, b); }
 PTX_VM__INLINE PtxVmV ptx_vm__sqrt(PtxVmV a) { return _mm_sqrt_ps(a); }
 PTX_VM__INLINE PtxVmV ptx_vm__min_raw(PtxVmV a, PtxVmV b) { return _mm_min_ps(a, b); }
 PTX_VM__INLINE PtxVmV ptx_vm__max_raw(PtxVmV a, PtxVmV b) { return _mm_max_ps(a, b); }
 
-PTX_VM__INLINE PtxVmV ptx_vm__and(PtxVmV a, PtxVmV b) { return _mm_and_ps(a, b); }
-PTX_VM__INLINE PtxVmV ptx_vm__or(PtxVmV a, PtxVmV b) { return _mm_or_ps(a, b); }
-PTX_VM__INLINE PtxVmV ptx_vm__xor(PtxVmV a, PtxVmV b) { return _mm_xor_ps(a, b); }
-PTX_VM__INLINE PtxVmV ptx_vm__add_u32(PtxVmV a, PtxVmV b) { return PTX_VM__F(_mm_add_epi32(PTX_VM__I(a), PTX_VM__I(b))); }
-PTX_VM__INLINE PtxVmV ptx_vm__sub_u32(PtxVmV a, PtxVmV b) { return PTX_VM__F(_mm_sub_epi32(PTX_VM__I(a), PTX_VM__I(b))); }
-PTX_VM__INLINE PtxVmV ptx_vm__mul_lo_u32(PtxVmV a, PtxVmV b) {
-    __m128i even = _mm_mul_epu32(PTX_VM__I(a), PTX_VM__I(b));
-    __m128i odd = _mm_mul_epu32(_mm_srli_epi64(PTX_VM__I(a), 32), _mm_srli_epi64(PTX_VM__I(b), 32));
-    return PTX_VM__F(_mm_unpacklo_epi32(_mm_shuffle_epi32(even, 0x08), _mm_shuffle_epi32(odd, 0x08)));
-}
 PTX_VM__INLINE PtxVmV ptx_vm__mul_hi_u32(PtxVmV a, PtxVmV b) {
     __m128i even = _mm_mul_epu32(PTX_VM__I(a), PTX_VM__I(b));
     __m128i odd = _mm_mul_epu32(_mm_srli_epi64(PTX_VM__I(a), 32), _mm_srli_epi64(PTX_VM__I(b), 32));
     return PTX_VM__F(_mm_unpacklo_epi32(_mm_shuffle_epi32(even, 0x0d), _mm_shuffle_epi32(odd, 0x0d)));
 }
-PTX_VM__INLINE PtxVmV ptx_vm__shift_left(PtxVmV a, unsigned n) { return PTX_VM__F(_mm_slli_epi32(PTX_VM__I(a), (int)n)); }
-PTX_VM__INLINE PtxVmV ptx_vm__shift_right_signed(PtxVmV a, unsigned n) { return PTX_VM__F(_mm_srai_epi32(PTX_VM__I(a), (int)n)); }
-PTX_VM__INLINE PtxVmV ptx_vm__f32_from_s32(PtxVmV a) { return _mm_cvtepi32_ps(PTX_VM__I(a)); }
-PTX_VM__INLINE PtxVmV ptx_vm__f32_from_u32(PtxVmV a) {
-    /* Both halves and the product are exact in f32, so the one rounding is that of the addition. */
-    PtxVmV high = _mm_cvtepi32_ps(_mm_srli_epi32(PTX_VM__I(a), 16));
-    PtxVmV low = _mm_cvtepi32_ps(_mm_and_si128(PTX_VM__I(a), _mm_set1_epi32(0xffff)));
-    return _mm_add_ps(_mm_mul_ps(high, _mm_set1_ps(65536.0f)), low);
-}
 
-PTX_VM__INLINE PtxVmM ptx_vm__less(PtxVmV a, PtxVmV b) { return _mm_cmplt_ps(a, b); }
-PTX_VM__INLINE PtxVmM ptx_vm__equal(PtxVmV a, PtxVmV b) { return _mm_cmpeq_ps(a, b); }
-PTX_VM__INLINE PtxVmM ptx_vm__is_nan(PtxVmV a) { return _mm_cmpunord_ps(a, a); }
-PTX_VM__INLINE PtxVmM ptx_vm__equal_u32(PtxVmV a, PtxVmV b) { return PTX_VM__F(_mm_cmpeq_epi32(PTX_VM__I(a), PTX_VM__I(b))); }
-PTX_VM__INLINE PtxVmV ptx_vm__select(PtxVmM m, PtxVmV yes, PtxVmV no) {
-    return _mm_or_ps(_mm_and_ps(m, yes), _mm_andnot_ps(m, no));
-}
-PTX_VM__INLINE PtxVmV ptx_vm__from_mask(PtxVmM m) { return m; }
-PTX_VM__INLINE PtxVmM ptx_vm__to_mask(PtxVmV v) { return v; }
 PTX_VM__INLINE int ptx_vm__any_bit(PtxVmV v) {
     return _mm_movemask_epi8(_mm_cmpeq_epi8(PTX_VM__I(v), _mm_setzero_si128())) != 0xffff;
-}
-
-PTX_VM__INLINE PtxVmV ptx_vm__round(PtxVmV a) {
-    /* Past 2^23 every float is an integer; below, adding 2^23 rounds to one. The sign of a zero result is kept. */
-    const PtxVmV sign_bit = _mm_set1_ps(-0.0f), limit = _mm_set1_ps(8388608.0f);
-    PtxVmV magnitude = _mm_andnot_ps(sign_bit, a);
-    PtxVmV rounded = _mm_sub_ps(_mm_add_ps(magnitude, limit), limit);
-    rounded = _mm_or_ps(rounded, _mm_and_ps(sign_bit, a));
-    return ptx_vm__select(_mm_cmplt_ps(magnitude, limit), rounded, a);
 }
 
 /* Two lanes of a * b + c in double. The product of two floats is exact there; the sum is rounded to odd, by the exact error
@@ -290,62 +258,16 @@ PTX_VM__INLINE PtxVmV ptx_vm__fma(PtxVmV a, PtxVmV b, PtxVmV c) {
     }
     return _mm_movelh_ps(_mm_cvtpd_ps(sum0), _mm_cvtpd_ps(sum1));
 }
-PTX_VM__INLINE PtxVmV ptx_vm__multiply_subtract(PtxVmV a, PtxVmV b, PtxVmV c) {
-    return ptx_vm__fma(a, b, ptx_vm__xor(c, _mm_set1_ps(-0.0f)));
-}
-
-#define PTX_VM__LANES_F64 2
-typedef __m128d PtxVmD;
-PTX_VM__INLINE PtxVmD ptx_vm__d_load(const double* p) { return _mm_loadu_pd(p); }
-PTX_VM__INLINE void ptx_vm__d_store(double* p, PtxVmD v) { _mm_storeu_pd(p, v); }
 PTX_VM__INLINE PtxVmD ptx_vm__d_from_f32(const float* p) {
     return _mm_cvtps_pd(_mm_castsi128_ps(_mm_loadl_epi64((const __m128i*)(const void*)p)));
 }
-PTX_VM__INLINE PtxVmD ptx_vm__d_add(PtxVmD a, PtxVmD b) { return _mm_add_pd(a, b); }
-PTX_VM__INLINE PtxVmD ptx_vm__d_sub(PtxVmD a, PtxVmD b) { return _mm_sub_pd(a, b); }
-PTX_VM__INLINE PtxVmD ptx_vm__d_mul(PtxVmD a, PtxVmD b) { return _mm_mul_pd(a, b); }
 PTX_VM__INLINE PtxVmD ptx_vm__d_max(PtxVmD a, PtxVmD b) { return _mm_max_pd(a, b); }
-PTX_VM__INLINE PtxVmD ptx_vm__d_set(double d) { return _mm_set1_pd(d); }
-PTX_VM__INLINE PtxVmD ptx_vm__d_and(PtxVmD a, PtxVmD b) { return _mm_and_pd(a, b); }
-PTX_VM__INLINE PtxVmD ptx_vm__d_at_most(PtxVmD a, PtxVmD b) { return _mm_cmple_pd(a, b); }
 PTX_VM__INLINE PtxVmD ptx_vm__d_add_product(PtxVmD a, PtxVmD b, PtxVmD c) { return _mm_add_pd(a, _mm_mul_pd(b, c)); }
-PTX_VM__INLINE PtxVmD ptx_vm__d_abs(PtxVmD a) { return _mm_andnot_pd(_mm_set1_pd(-0.0), a); }
 PTX_VM__INLINE int ptx_vm__d_any_bit(PtxVmD a) {
     return _mm_movemask_epi8(_mm_cmpeq_epi8(_mm_castpd_si128(a), _mm_setzero_si128())) != 0xffff;
 }
 
 #else
-#define PTX_VM__PORTABLE 1
-#include <string.h>
-#if defined(__aarch64__)
-#include <arm_neon.h>
-#endif
-
-#define PTX_VM__LANES 4
-typedef float PtxVmV __attribute__((vector_size(16)));
-typedef uint32_t PtxVmU __attribute__((vector_size(16)));
-typedef int32_t PtxVmS __attribute__((vector_size(16)));
-typedef PtxVmV PtxVmM;
-
-PTX_VM__INLINE PtxVmV ptx_vm__load(const float* p) {
-    PtxVmV v;
-    memcpy(&v, p, sizeof v);
-    return v;
-}
-PTX_VM__INLINE void ptx_vm__store(float* p, PtxVmV v) { memcpy(p, &v, sizeof v); }
-PTX_VM__INLINE PtxVmV ptx_vm__set(float f) {
-    PtxVmV v = {f, f, f, f};
-    return v;
-}
-PTX_VM__INLINE PtxVmV ptx_vm__set_bits(uint32_t u) {
-    PtxVmU v = {u, u, u, u};
-    return (PtxVmV)v;
-}
-
-PTX_VM__INLINE PtxVmV ptx_vm__add(PtxVmV a, PtxVmV b) { return a + b; }
-PTX_VM__INLINE PtxVmV ptx_vm__sub(PtxVmV a, PtxVmV b) { return a - b; }
-PTX_VM__INLINE PtxVmV ptx_vm__mul(PtxVmV a, PtxVmV b) { return a * b; }
-PTX_VM__INLINE PtxVmV ptx_vm__div(PtxVmV a, PtxVmV b) { return a / b; }
 #if defined(__aarch64__)
 PTX_VM__INLINE PtxVmV ptx_vm__sqrt(PtxVmV a) { return (PtxVmV)vsqrtq_f32((float32x4_t)a); }
 PTX_VM__INLINE PtxVmV ptx_vm__fma(PtxVmV a, PtxVmV b, PtxVmV c) {
@@ -365,79 +287,31 @@ PTX_VM__INLINE PtxVmV ptx_vm__fma(PtxVmV a, PtxVmV b, PtxVmV c) {
 }
 
 #endif
-PTX_VM__INLINE PtxVmV ptx_vm__multiply_subtract(PtxVmV a, PtxVmV b, PtxVmV c) { return ptx_vm__fma(a, b, -c); }
-
-PTX_VM__INLINE PtxVmV ptx_vm__and(PtxVmV a, PtxVmV b) { return (PtxVmV)((PtxVmU)a & (PtxVmU)b); }
-PTX_VM__INLINE PtxVmV ptx_vm__or(PtxVmV a, PtxVmV b) { return (PtxVmV)((PtxVmU)a | (PtxVmU)b); }
-PTX_VM__INLINE PtxVmV ptx_vm__xor(PtxVmV a, PtxVmV b) { return (PtxVmV)((PtxVmU)a ^ (PtxVmU)b); }
-PTX_VM__INLINE PtxVmV ptx_vm__add_u32(PtxVmV a, PtxVmV b) { return (PtxVmV)((PtxVmU)a + (PtxVmU)b); }
-PTX_VM__INLINE PtxVmV ptx_vm__sub_u32(PtxVmV a, PtxVmV b) { return (PtxVmV)((PtxVmU)a - (PtxVmU)b); }
-PTX_VM__INLINE PtxVmV ptx_vm__mul_lo_u32(PtxVmV a, PtxVmV b) { return (PtxVmV)((PtxVmU)a * (PtxVmU)b); }
 PTX_VM__INLINE PtxVmV ptx_vm__mul_hi_u32(PtxVmV a, PtxVmV b) {
     PtxVmU x = (PtxVmU)a, y = (PtxVmU)b, z;
     for (int i = 0; i < 4; i++) z[i] = (uint32_t)(((uint64_t)x[i] * y[i]) >> 32);
     return (PtxVmV)z;
 }
-PTX_VM__INLINE PtxVmV ptx_vm__shift_left(PtxVmV a, unsigned n) { return (PtxVmV)((PtxVmU)a << n); }
-PTX_VM__INLINE PtxVmV ptx_vm__shift_right_signed(PtxVmV a, unsigned n) { return (PtxVmV)((PtxVmS)a >> (int)n); }
-PTX_VM__INLINE PtxVmV ptx_vm__f32_from_s32(PtxVmV a) { return __builtin_convertvector((PtxVmS)a, PtxVmV); }
-PTX_VM__INLINE PtxVmV ptx_vm__f32_from_u32(PtxVmV a) { return __builtin_convertvector((PtxVmU)a, PtxVmV); }
 
-PTX_VM__INLINE PtxVmM ptx_vm__less(PtxVmV a, PtxVmV b) { return (PtxVmM)(a < b); }
-PTX_VM__INLINE PtxVmM ptx_vm__equal(PtxVmV a, PtxVmV b) { return (PtxVmM)(a == b); }
-PTX_VM__INLINE PtxVmM ptx_vm__is_nan(PtxVmV a) { return (PtxVmM)(a != a); }
-PTX_VM__INLINE PtxVmM ptx_vm__equal_u32(PtxVmV a, PtxVmV b) { return (PtxVmM)((PtxVmU)a == (PtxVmU)b); }
-PTX_VM__INLINE PtxVmV ptx_vm__select(PtxVmM m, PtxVmV yes, PtxVmV no) {
-    return (PtxVmV)(((PtxVmU)m & (PtxVmU)yes) | (~(PtxVmU)m & (PtxVmU)no));
-}
-PTX_VM__INLINE PtxVmV ptx_vm__from_mask(PtxVmM m) { return m; }
-PTX_VM__INLINE PtxVmM ptx_vm__to_mask(PtxVmV v) { return v; }
 PTX_VM__INLINE int ptx_vm__any_bit(PtxVmV v) {
     PtxVmU u = (PtxVmU)v;
     return (u[0] | u[1] | u[2] | u[3]) != 0;
 }
 PTX_VM__INLINE PtxVmV ptx_vm__min_raw(PtxVmV a, PtxVmV b) { return ptx_vm__select(ptx_vm__less(a, b), a, b); }
 PTX_VM__INLINE PtxVmV ptx_vm__max_raw(PtxVmV a, PtxVmV b) { return ptx_vm__select(ptx_vm__less(b, a), a, b); }
-PTX_VM__INLINE PtxVmV ptx_vm__round(PtxVmV a) {
-    /* Past 2^23 every float is an integer; below, adding 2^23 rounds to one. The sign of a zero result is kept. */
-    const PtxVmV sign_bit = ptx_vm__set(-0.0f), limit = ptx_vm__set(8388608.0f);
-    PtxVmV magnitude = (PtxVmV)((PtxVmU)a & ~(PtxVmU)sign_bit);
-    PtxVmV rounded = ptx_vm__or((magnitude + limit) - limit, ptx_vm__and(sign_bit, a));
-    return ptx_vm__select(ptx_vm__less(magnitude, limit), rounded, a);
-}
-
-#define PTX_VM__LANES_F64 2
-typedef double PtxVmD __attribute__((vector_size(16)));
-typedef uint64_t PtxVmQ __attribute__((vector_size(16)));
-PTX_VM__INLINE PtxVmD ptx_vm__d_load(const double* p) {
-    PtxVmD v;
-    memcpy(&v, p, sizeof v);
-    return v;
-}
-PTX_VM__INLINE void ptx_vm__d_store(double* p, PtxVmD v) { memcpy(p, &v, sizeof v); }
 PTX_VM__INLINE PtxVmD ptx_vm__d_from_f32(const float* p) {
     PtxVmD v = {(double)p[0], (double)p[1]};
     return v;
 }
-PTX_VM__INLINE PtxVmD ptx_vm__d_add(PtxVmD a, PtxVmD b) { return a + b; }
-PTX_VM__INLINE PtxVmD ptx_vm__d_sub(PtxVmD a, PtxVmD b) { return a - b; }
-PTX_VM__INLINE PtxVmD ptx_vm__d_mul(PtxVmD a, PtxVmD b) { return a * b; }
 PTX_VM__INLINE PtxVmD ptx_vm__d_max(PtxVmD a, PtxVmD b) {
     PtxVmQ m = (PtxVmQ)(a > b);
     return (PtxVmD)(((PtxVmQ)a & m) | ((PtxVmQ)b & ~m));
 }
-PTX_VM__INLINE PtxVmD ptx_vm__d_set(double d) {
-    PtxVmD v = {d, d};
-    return v;
-}
-PTX_VM__INLINE PtxVmD ptx_vm__d_and(PtxVmD a, PtxVmD b) { return (PtxVmD)((PtxVmQ)a & (PtxVmQ)b); }
-PTX_VM__INLINE PtxVmD ptx_vm__d_at_most(PtxVmD a, PtxVmD b) { return (PtxVmD)(a <= b); }
 PTX_VM__INLINE PtxVmD ptx_vm__d_add_product(PtxVmD a, PtxVmD b, PtxVmD c) { return a + b * c; }
-PTX_VM__INLINE PtxVmD ptx_vm__d_abs(PtxVmD a) { return (PtxVmD)((PtxVmQ)a & (UINT64_MAX >> 1)); }
 PTX_VM__INLINE int ptx_vm__d_any_bit(PtxVmD a) { return (((PtxVmQ)a)[0] | ((PtxVmQ)a)[1]) != 0; }
 #endif
+#endif
 
-#ifndef PTX_VM__AVX512
 /* PTX's minimum and maximum of quiet values: a number beats a NaN, -0 is less than +0. The x86 instruction returns its
  * second operand for a NaN and for two zeros, so the two orders differ exactly when it needs care. */
 PTX_VM__INLINE PtxVmV ptx_vm__min_f32(PtxVmV a, PtxVmV b) {
@@ -454,7 +328,7 @@ PTX_VM__INLINE PtxVmV ptx_vm__max_f32(PtxVmV a, PtxVmV b) {
 /* The product of a and b rounded toward zero instead of to nearest, for a >= 0 or NaN and finite b >= 0. Its exact error
  * tells whether it was rounded up, by the sign bit: a flush to zero keeps that. For infinite a it is the largest float. */
 PTX_VM__INLINE PtxVmV ptx_vm__toward_zero(PtxVmV product, PtxVmV a, PtxVmV b) {
-    return ptx_vm__add_u32(product, ptx_vm__shift_right_signed(ptx_vm__multiply_subtract(a, b, product), 31));
+    return ptx_vm__add_u32(product, ptx_vm__shift_right_signed(ptx_vm__fma(a, b, -product), 31));
 }
 #endif
 

@@ -138,117 +138,117 @@ typedef enum {
 #define stack_ptx_encode_meta_clear(stack) STACK_PTX__WORD(META, stack, u, STACK_PTX_META_INSTRUCTION_CLEAR)
 #define stack_ptx_encode_meta_rotate(stack) STACK_PTX__WORD(META, stack, u, STACK_PTX_META_INSTRUCTION_ROTATE)
 #define stack_ptx_encode_meta_reverse(stack) STACK_PTX__WORD(META, stack, u, STACK_PTX_META_INSTRUCTION_REVERSE)
-#define stack_ptx_encode_ptx_instruction_add_u32 STACK_PTX__WORD(PTX, 0, u, STACK_PTX_PTX_INSTRUCTION_ADD_U32)
-#define stack_ptx_encode_ptx_instruction_sub_u32 STACK_PTX__WORD(PTX, 0, u, STACK_PTX_PTX_INSTRUCTION_SUB_U32)
-#define stack_ptx_encode_ptx_instruction_mul_lo_u32 STACK_PTX__WORD(PTX, 0, u, STACK_PTX_PTX_INSTRUCTION_MUL_LO_U32)
-#define stack_ptx_encode_ptx_instruction_mad_lo_u32 STACK_PTX__WORD(PTX, 0, u, STACK_PTX_PTX_INSTRUCTION_MAD_LO_U32)
-#define stack_ptx_encode_ptx_instruction_copysign_f32 STACK_PTX__WORD(PTX, 0, u, STACK_PTX_PTX_INSTRUCTION_COPYSIGN_F32)
-#define stack_ptx_encode_ptx_instruction_add_ftz_f32 STACK_PTX__WORD(PTX, 0, u, STACK_PTX_PTX_INSTRUCTION_ADD_FTZ_F32)
-#define stack_ptx_encode_ptx_instruction_sub_ftz_f32 STACK_PTX__WORD(PTX, 0, u, STACK_PTX_PTX_INSTRUCTION_SUB_FTZ_F32)
-#define stack_ptx_encode_ptx_instruction_mul_ftz_f32 STACK_PTX__WORD(PTX, 0, u, STACK_PTX_PTX_INSTRUCTION_MUL_FTZ_F32)
-#define stack_ptx_encode_ptx_instruction_fma_rn_ftz_f32 STACK_PTX__WORD(PTX, 0, u, STACK_PTX_PTX_INSTRUCTION_FMA_RN_FTZ_F32)
-#define stack_ptx_encode_ptx_instruction_div_approx_ftz_f32 STACK_PTX__WORD(PTX, 0, u, STACK_PTX_PTX_INSTRUCTION_DIV_APPROX_FTZ_F32)
-#define stack_ptx_encode_ptx_instruction_abs_ftz_f32 STACK_PTX__WORD(PTX, 0, u, STACK_PTX_PTX_INSTRUCTION_ABS_FTZ_F32)
-#define stack_ptx_encode_ptx_instruction_neg_ftz_f32 STACK_PTX__WORD(PTX, 0, u, STACK_PTX_PTX_INSTRUCTION_NEG_FTZ_F32)
-#define stack_ptx_encode_ptx_instruction_min_ftz_f32 STACK_PTX__WORD(PTX, 0, u, STACK_PTX_PTX_INSTRUCTION_MIN_FTZ_F32)
-#define stack_ptx_encode_ptx_instruction_max_ftz_f32 STACK_PTX__WORD(PTX, 0, u, STACK_PTX_PTX_INSTRUCTION_MAX_FTZ_F32)
-#define stack_ptx_encode_ptx_instruction_rcp_approx_ftz_f32 STACK_PTX__WORD(PTX, 0, u, STACK_PTX_PTX_INSTRUCTION_RCP_APPROX_FTZ_F32)
-#define stack_ptx_encode_ptx_instruction_sqrt_approx_ftz_f32 STACK_PTX__WORD(PTX, 0, u, STACK_PTX_PTX_INSTRUCTION_SQRT_APPROX_FTZ_F32)
-#define stack_ptx_encode_ptx_instruction_rsqrt_approx_ftz_f32 STACK_PTX__WORD(PTX, 0, u, STACK_PTX_PTX_INSTRUCTION_RSQRT_APPROX_FTZ_F32)
-#define stack_ptx_encode_ptx_instruction_sin_approx_ftz_f32 STACK_PTX__WORD(PTX, 0, u, STACK_PTX_PTX_INSTRUCTION_SIN_APPROX_FTZ_F32)
-#define stack_ptx_encode_ptx_instruction_cos_approx_ftz_f32 STACK_PTX__WORD(PTX, 0, u, STACK_PTX_PTX_INSTRUCTION_COS_APPROX_FTZ_F32)
-#define stack_ptx_encode_ptx_instruction_lg2_approx_ftz_f32 STACK_PTX__WORD(PTX, 0, u, STACK_PTX_PTX_INSTRUCTION_LG2_APPROX_FTZ_F32)
-#define stack_ptx_encode_ptx_instruction_ex2_approx_ftz_f32 STACK_PTX__WORD(PTX, 0, u, STACK_PTX_PTX_INSTRUCTION_EX2_APPROX_FTZ_F32)
-#define stack_ptx_encode_ptx_instruction_tanh_approx_f32 STACK_PTX__WORD(PTX, 0, u, STACK_PTX_PTX_INSTRUCTION_TANH_APPROX_F32)
-#define stack_ptx_encode_ptx_instruction_setp_lt_ftz_f32 STACK_PTX__WORD(PTX, 0, u, STACK_PTX_PTX_INSTRUCTION_SETP_LT_FTZ_F32)
-#define stack_ptx_encode_ptx_instruction_setp_eq_u32 STACK_PTX__WORD(PTX, 0, u, STACK_PTX_PTX_INSTRUCTION_SETP_EQ_U32)
-#define stack_ptx_encode_ptx_instruction_setp_ne_u32 STACK_PTX__WORD(PTX, 0, u, STACK_PTX_PTX_INSTRUCTION_SETP_NE_U32)
-#define stack_ptx_encode_ptx_instruction_selp_f32 STACK_PTX__WORD(PTX, 0, u, STACK_PTX_PTX_INSTRUCTION_SELP_F32)
-#define stack_ptx_encode_ptx_instruction_cvt_rna_tf32_f32 STACK_PTX__WORD(PTX, 0, u, STACK_PTX_PTX_INSTRUCTION_CVT_RNA_TF32_F32)
-#define stack_ptx_encode_ptx_instruction_cvt_rn_f32_u32 STACK_PTX__WORD(PTX, 0, u, STACK_PTX_PTX_INSTRUCTION_CVT_RN_F32_U32)
-#define stack_ptx_encode_ptx_instruction_mma_sync_aligned_m16n8k4_row_col_f32_tf32_tf32_f32 STACK_PTX__WORD(PTX, 0, u, STACK_PTX_PTX_INSTRUCTION_MMA_SYNC_ALIGNED_M16N8K4_ROW_COL_F32_TF32_TF32_F32)
-#define stack_ptx_encode_ptx_instruction_f16x2_to_v2_f16 STACK_PTX__WORD(PTX, 0, u, STACK_PTX_PTX_INSTRUCTION_F16X2_TO_V2_F16)
-#define stack_ptx_encode_ptx_instruction_f16_to_f32 STACK_PTX__WORD(PTX, 0, u, STACK_PTX_PTX_INSTRUCTION_F16_TO_F32)
-#define stack_ptx_encode_ptx_instruction_u32_to_v4_u8 STACK_PTX__WORD(PTX, 0, u, STACK_PTX_PTX_INSTRUCTION_U32_TO_V4_U8)
-#define stack_ptx_encode_ptx_instruction_cvt_u32_u8 STACK_PTX__WORD(PTX, 0, u, STACK_PTX_PTX_INSTRUCTION_CVT_U32_U8)
-#define stack_ptx_encode_ptx_instruction_add_philox STACK_PTX__WORD(PTX, 0, u, STACK_PTX_PTX_INSTRUCTION_ADD_PHILOX)
-#define stack_ptx_encode_ptx_instruction_xor_philox STACK_PTX__WORD(PTX, 0, u, STACK_PTX_PTX_INSTRUCTION_XOR_PHILOX)
-#define stack_ptx_encode_ptx_instruction_philox_to_u32 STACK_PTX__WORD(PTX, 0, u, STACK_PTX_PTX_INSTRUCTION_PHILOX_TO_U32)
-#define stack_ptx_encode_ptx_instruction_mul_lo_philox STACK_PTX__WORD(PTX, 0, u, STACK_PTX_PTX_INSTRUCTION_MUL_LO_PHILOX)
-#define stack_ptx_encode_ptx_instruction_mul_hi_philox STACK_PTX__WORD(PTX, 0, u, STACK_PTX_PTX_INSTRUCTION_MUL_HI_PHILOX)
-#define stack_ptx_encode_special_register_tid STACK_PTX__WORD(SPECIAL, 0, u, STACK_PTX_SPECIAL_REGISTER_TID)
-#define stack_ptx_encode_special_register_tid_x STACK_PTX__WORD(SPECIAL, 0, u, STACK_PTX_SPECIAL_REGISTER_TID_X)
-#define stack_ptx_encode_special_register_tid_y STACK_PTX__WORD(SPECIAL, 0, u, STACK_PTX_SPECIAL_REGISTER_TID_Y)
-#define stack_ptx_encode_special_register_tid_z STACK_PTX__WORD(SPECIAL, 0, u, STACK_PTX_SPECIAL_REGISTER_TID_Z)
-#define stack_ptx_encode_special_register_ntid STACK_PTX__WORD(SPECIAL, 0, u, STACK_PTX_SPECIAL_REGISTER_NTID)
-#define stack_ptx_encode_special_register_ntid_x STACK_PTX__WORD(SPECIAL, 0, u, STACK_PTX_SPECIAL_REGISTER_NTID_X)
-#define stack_ptx_encode_special_register_ntid_y STACK_PTX__WORD(SPECIAL, 0, u, STACK_PTX_SPECIAL_REGISTER_NTID_Y)
-#define stack_ptx_encode_special_register_ntid_z STACK_PTX__WORD(SPECIAL, 0, u, STACK_PTX_SPECIAL_REGISTER_NTID_Z)
-#define stack_ptx_encode_special_register_laneid STACK_PTX__WORD(SPECIAL, 0, u, STACK_PTX_SPECIAL_REGISTER_LANEID)
-#define stack_ptx_encode_special_register_warpid STACK_PTX__WORD(SPECIAL, 0, u, STACK_PTX_SPECIAL_REGISTER_WARPID)
-#define stack_ptx_encode_special_register_nwarpid STACK_PTX__WORD(SPECIAL, 0, u, STACK_PTX_SPECIAL_REGISTER_NWARPID)
-#define stack_ptx_encode_special_register_ctaid STACK_PTX__WORD(SPECIAL, 0, u, STACK_PTX_SPECIAL_REGISTER_CTAID)
-#define stack_ptx_encode_special_register_ctaid_x STACK_PTX__WORD(SPECIAL, 0, u, STACK_PTX_SPECIAL_REGISTER_CTAID_X)
-#define stack_ptx_encode_special_register_ctaid_y STACK_PTX__WORD(SPECIAL, 0, u, STACK_PTX_SPECIAL_REGISTER_CTAID_Y)
-#define stack_ptx_encode_special_register_ctaid_z STACK_PTX__WORD(SPECIAL, 0, u, STACK_PTX_SPECIAL_REGISTER_CTAID_Z)
-#define stack_ptx_encode_special_register_nctaid STACK_PTX__WORD(SPECIAL, 0, u, STACK_PTX_SPECIAL_REGISTER_NCTAID)
-#define stack_ptx_encode_special_register_nctaid_x STACK_PTX__WORD(SPECIAL, 0, u, STACK_PTX_SPECIAL_REGISTER_NCTAID_X)
-#define stack_ptx_encode_special_register_nctaid_y STACK_PTX__WORD(SPECIAL, 0, u, STACK_PTX_SPECIAL_REGISTER_NCTAID_Y)
-#define stack_ptx_encode_special_register_nctaid_z STACK_PTX__WORD(SPECIAL, 0, u, STACK_PTX_SPECIAL_REGISTER_NCTAID_Z)
-#define stack_ptx_encode_special_register_smid STACK_PTX__WORD(SPECIAL, 0, u, STACK_PTX_SPECIAL_REGISTER_SMID)
-#define stack_ptx_encode_special_register_nsmid STACK_PTX__WORD(SPECIAL, 0, u, STACK_PTX_SPECIAL_REGISTER_NSMID)
-#define stack_ptx_encode_special_register_gridid STACK_PTX__WORD(SPECIAL, 0, u, STACK_PTX_SPECIAL_REGISTER_GRIDID)
-#define stack_ptx_encode_special_register_lanemask_eq STACK_PTX__WORD(SPECIAL, 0, u, STACK_PTX_SPECIAL_REGISTER_LANEMASK_EQ)
-#define stack_ptx_encode_special_register_lanemask_le STACK_PTX__WORD(SPECIAL, 0, u, STACK_PTX_SPECIAL_REGISTER_LANEMASK_LE)
-#define stack_ptx_encode_special_register_lanemask_lt STACK_PTX__WORD(SPECIAL, 0, u, STACK_PTX_SPECIAL_REGISTER_LANEMASK_LT)
-#define stack_ptx_encode_special_register_lanemask_ge STACK_PTX__WORD(SPECIAL, 0, u, STACK_PTX_SPECIAL_REGISTER_LANEMASK_GE)
-#define stack_ptx_encode_special_register_lanemask_gt STACK_PTX__WORD(SPECIAL, 0, u, STACK_PTX_SPECIAL_REGISTER_LANEMASK_GT)
-#define stack_ptx_encode_special_register_clock STACK_PTX__WORD(SPECIAL, 0, u, STACK_PTX_SPECIAL_REGISTER_CLOCK)
-#define stack_ptx_encode_special_register_clock_hi STACK_PTX__WORD(SPECIAL, 0, u, STACK_PTX_SPECIAL_REGISTER_CLOCK_HI)
-#define stack_ptx_encode_special_register_total_smem_size STACK_PTX__WORD(SPECIAL, 0, u, STACK_PTX_SPECIAL_REGISTER_TOTAL_SMEM_SIZE)
-#define stack_ptx_encode_special_register_aggr_smem_size STACK_PTX__WORD(SPECIAL, 0, u, STACK_PTX_SPECIAL_REGISTER_AGGR_SMEM_SIZE)
-#define stack_ptx_encode_special_register_dynamic_smem_size STACK_PTX__WORD(SPECIAL, 0, u, STACK_PTX_SPECIAL_REGISTER_DYNAMIC_SMEM_SIZE)
+#define stack_ptx_encode_ptx_instruction_add_u32 STACK_PTX__WORD(PTX, 0, u, (uint32_t)STACK_PTX_PTX_INSTRUCTION_ADD_U32)
+#define stack_ptx_encode_ptx_instruction_sub_u32 STACK_PTX__WORD(PTX, 0, u, (uint32_t)STACK_PTX_PTX_INSTRUCTION_SUB_U32)
+#define stack_ptx_encode_ptx_instruction_mul_lo_u32 STACK_PTX__WORD(PTX, 0, u, (uint32_t)STACK_PTX_PTX_INSTRUCTION_MUL_LO_U32)
+#define stack_ptx_encode_ptx_instruction_mad_lo_u32 STACK_PTX__WORD(PTX, 0, u, (uint32_t)STACK_PTX_PTX_INSTRUCTION_MAD_LO_U32)
+#define stack_ptx_encode_ptx_instruction_copysign_f32 STACK_PTX__WORD(PTX, 0, u, (uint32_t)STACK_PTX_PTX_INSTRUCTION_COPYSIGN_F32)
+#define stack_ptx_encode_ptx_instruction_add_ftz_f32 STACK_PTX__WORD(PTX, 0, u, (uint32_t)STACK_PTX_PTX_INSTRUCTION_ADD_FTZ_F32)
+#define stack_ptx_encode_ptx_instruction_sub_ftz_f32 STACK_PTX__WORD(PTX, 0, u, (uint32_t)STACK_PTX_PTX_INSTRUCTION_SUB_FTZ_F32)
+#define stack_ptx_encode_ptx_instruction_mul_ftz_f32 STACK_PTX__WORD(PTX, 0, u, (uint32_t)STACK_PTX_PTX_INSTRUCTION_MUL_FTZ_F32)
+#define stack_ptx_encode_ptx_instruction_fma_rn_ftz_f32 STACK_PTX__WORD(PTX, 0, u, (uint32_t)STACK_PTX_PTX_INSTRUCTION_FMA_RN_FTZ_F32)
+#define stack_ptx_encode_ptx_instruction_div_approx_ftz_f32 STACK_PTX__WORD(PTX, 0, u, (uint32_t)STACK_PTX_PTX_INSTRUCTION_DIV_APPROX_FTZ_F32)
+#define stack_ptx_encode_ptx_instruction_abs_ftz_f32 STACK_PTX__WORD(PTX, 0, u, (uint32_t)STACK_PTX_PTX_INSTRUCTION_ABS_FTZ_F32)
+#define stack_ptx_encode_ptx_instruction_neg_ftz_f32 STACK_PTX__WORD(PTX, 0, u, (uint32_t)STACK_PTX_PTX_INSTRUCTION_NEG_FTZ_F32)
+#define stack_ptx_encode_ptx_instruction_min_ftz_f32 STACK_PTX__WORD(PTX, 0, u, (uint32_t)STACK_PTX_PTX_INSTRUCTION_MIN_FTZ_F32)
+#define stack_ptx_encode_ptx_instruction_max_ftz_f32 STACK_PTX__WORD(PTX, 0, u, (uint32_t)STACK_PTX_PTX_INSTRUCTION_MAX_FTZ_F32)
+#define stack_ptx_encode_ptx_instruction_rcp_approx_ftz_f32 STACK_PTX__WORD(PTX, 0, u, (uint32_t)STACK_PTX_PTX_INSTRUCTION_RCP_APPROX_FTZ_F32)
+#define stack_ptx_encode_ptx_instruction_sqrt_approx_ftz_f32 STACK_PTX__WORD(PTX, 0, u, (uint32_t)STACK_PTX_PTX_INSTRUCTION_SQRT_APPROX_FTZ_F32)
+#define stack_ptx_encode_ptx_instruction_rsqrt_approx_ftz_f32 STACK_PTX__WORD(PTX, 0, u, (uint32_t)STACK_PTX_PTX_INSTRUCTION_RSQRT_APPROX_FTZ_F32)
+#define stack_ptx_encode_ptx_instruction_sin_approx_ftz_f32 STACK_PTX__WORD(PTX, 0, u, (uint32_t)STACK_PTX_PTX_INSTRUCTION_SIN_APPROX_FTZ_F32)
+#define stack_ptx_encode_ptx_instruction_cos_approx_ftz_f32 STACK_PTX__WORD(PTX, 0, u, (uint32_t)STACK_PTX_PTX_INSTRUCTION_COS_APPROX_FTZ_F32)
+#define stack_ptx_encode_ptx_instruction_lg2_approx_ftz_f32 STACK_PTX__WORD(PTX, 0, u, (uint32_t)STACK_PTX_PTX_INSTRUCTION_LG2_APPROX_FTZ_F32)
+#define stack_ptx_encode_ptx_instruction_ex2_approx_ftz_f32 STACK_PTX__WORD(PTX, 0, u, (uint32_t)STACK_PTX_PTX_INSTRUCTION_EX2_APPROX_FTZ_F32)
+#define stack_ptx_encode_ptx_instruction_tanh_approx_f32 STACK_PTX__WORD(PTX, 0, u, (uint32_t)STACK_PTX_PTX_INSTRUCTION_TANH_APPROX_F32)
+#define stack_ptx_encode_ptx_instruction_setp_lt_ftz_f32 STACK_PTX__WORD(PTX, 0, u, (uint32_t)STACK_PTX_PTX_INSTRUCTION_SETP_LT_FTZ_F32)
+#define stack_ptx_encode_ptx_instruction_setp_eq_u32 STACK_PTX__WORD(PTX, 0, u, (uint32_t)STACK_PTX_PTX_INSTRUCTION_SETP_EQ_U32)
+#define stack_ptx_encode_ptx_instruction_setp_ne_u32 STACK_PTX__WORD(PTX, 0, u, (uint32_t)STACK_PTX_PTX_INSTRUCTION_SETP_NE_U32)
+#define stack_ptx_encode_ptx_instruction_selp_f32 STACK_PTX__WORD(PTX, 0, u, (uint32_t)STACK_PTX_PTX_INSTRUCTION_SELP_F32)
+#define stack_ptx_encode_ptx_instruction_cvt_rna_tf32_f32 STACK_PTX__WORD(PTX, 0, u, (uint32_t)STACK_PTX_PTX_INSTRUCTION_CVT_RNA_TF32_F32)
+#define stack_ptx_encode_ptx_instruction_cvt_rn_f32_u32 STACK_PTX__WORD(PTX, 0, u, (uint32_t)STACK_PTX_PTX_INSTRUCTION_CVT_RN_F32_U32)
+#define stack_ptx_encode_ptx_instruction_mma_sync_aligned_m16n8k4_row_col_f32_tf32_tf32_f32 STACK_PTX__WORD(PTX, 0, u, (uint32_t)STACK_PTX_PTX_INSTRUCTION_MMA_SYNC_ALIGNED_M16N8K4_ROW_COL_F32_TF32_TF32_F32)
+#define stack_ptx_encode_ptx_instruction_f16x2_to_v2_f16 STACK_PTX__WORD(PTX, 0, u, (uint32_t)STACK_PTX_PTX_INSTRUCTION_F16X2_TO_V2_F16)
+#define stack_ptx_encode_ptx_instruction_f16_to_f32 STACK_PTX__WORD(PTX, 0, u, (uint32_t)STACK_PTX_PTX_INSTRUCTION_F16_TO_F32)
+#define stack_ptx_encode_ptx_instruction_u32_to_v4_u8 STACK_PTX__WORD(PTX, 0, u, (uint32_t)STACK_PTX_PTX_INSTRUCTION_U32_TO_V4_U8)
+#define stack_ptx_encode_ptx_instruction_cvt_u32_u8 STACK_PTX__WORD(PTX, 0, u, (uint32_t)STACK_PTX_PTX_INSTRUCTION_CVT_U32_U8)
+#define stack_ptx_encode_ptx_instruction_add_philox STACK_PTX__WORD(PTX, 0, u, (uint32_t)STACK_PTX_PTX_INSTRUCTION_ADD_PHILOX)
+#define stack_ptx_encode_ptx_instruction_xor_philox STACK_PTX__WORD(PTX, 0, u, (uint32_t)STACK_PTX_PTX_INSTRUCTION_XOR_PHILOX)
+#define stack_ptx_encode_ptx_instruction_philox_to_u32 STACK_PTX__WORD(PTX, 0, u, (uint32_t)STACK_PTX_PTX_INSTRUCTION_PHILOX_TO_U32)
+#define stack_ptx_encode_ptx_instruction_mul_lo_philox STACK_PTX__WORD(PTX, 0, u, (uint32_t)STACK_PTX_PTX_INSTRUCTION_MUL_LO_PHILOX)
+#define stack_ptx_encode_ptx_instruction_mul_hi_philox STACK_PTX__WORD(PTX, 0, u, (uint32_t)STACK_PTX_PTX_INSTRUCTION_MUL_HI_PHILOX)
+#define stack_ptx_encode_special_register_tid STACK_PTX__WORD(SPECIAL, 0, u, (uint32_t)STACK_PTX_SPECIAL_REGISTER_TID)
+#define stack_ptx_encode_special_register_tid_x STACK_PTX__WORD(SPECIAL, 0, u, (uint32_t)STACK_PTX_SPECIAL_REGISTER_TID_X)
+#define stack_ptx_encode_special_register_tid_y STACK_PTX__WORD(SPECIAL, 0, u, (uint32_t)STACK_PTX_SPECIAL_REGISTER_TID_Y)
+#define stack_ptx_encode_special_register_tid_z STACK_PTX__WORD(SPECIAL, 0, u, (uint32_t)STACK_PTX_SPECIAL_REGISTER_TID_Z)
+#define stack_ptx_encode_special_register_ntid STACK_PTX__WORD(SPECIAL, 0, u, (uint32_t)STACK_PTX_SPECIAL_REGISTER_NTID)
+#define stack_ptx_encode_special_register_ntid_x STACK_PTX__WORD(SPECIAL, 0, u, (uint32_t)STACK_PTX_SPECIAL_REGISTER_NTID_X)
+#define stack_ptx_encode_special_register_ntid_y STACK_PTX__WORD(SPECIAL, 0, u, (uint32_t)STACK_PTX_SPECIAL_REGISTER_NTID_Y)
+#define stack_ptx_encode_special_register_ntid_z STACK_PTX__WORD(SPECIAL, 0, u, (uint32_t)STACK_PTX_SPECIAL_REGISTER_NTID_Z)
+#define stack_ptx_encode_special_register_laneid STACK_PTX__WORD(SPECIAL, 0, u, (uint32_t)STACK_PTX_SPECIAL_REGISTER_LANEID)
+#define stack_ptx_encode_special_register_warpid STACK_PTX__WORD(SPECIAL, 0, u, (uint32_t)STACK_PTX_SPECIAL_REGISTER_WARPID)
+#define stack_ptx_encode_special_register_nwarpid STACK_PTX__WORD(SPECIAL, 0, u, (uint32_t)STACK_PTX_SPECIAL_REGISTER_NWARPID)
+#define stack_ptx_encode_special_register_ctaid STACK_PTX__WORD(SPECIAL, 0, u, (uint32_t)STACK_PTX_SPECIAL_REGISTER_CTAID)
+#define stack_ptx_encode_special_register_ctaid_x STACK_PTX__WORD(SPECIAL, 0, u, (uint32_t)STACK_PTX_SPECIAL_REGISTER_CTAID_X)
+#define stack_ptx_encode_special_register_ctaid_y STACK_PTX__WORD(SPECIAL, 0, u, (uint32_t)STACK_PTX_SPECIAL_REGISTER_CTAID_Y)
+#define stack_ptx_encode_special_register_ctaid_z STACK_PTX__WORD(SPECIAL, 0, u, (uint32_t)STACK_PTX_SPECIAL_REGISTER_CTAID_Z)
+#define stack_ptx_encode_special_register_nctaid STACK_PTX__WORD(SPECIAL, 0, u, (uint32_t)STACK_PTX_SPECIAL_REGISTER_NCTAID)
+#define stack_ptx_encode_special_register_nctaid_x STACK_PTX__WORD(SPECIAL, 0, u, (uint32_t)STACK_PTX_SPECIAL_REGISTER_NCTAID_X)
+#define stack_ptx_encode_special_register_nctaid_y STACK_PTX__WORD(SPECIAL, 0, u, (uint32_t)STACK_PTX_SPECIAL_REGISTER_NCTAID_Y)
+#define stack_ptx_encode_special_register_nctaid_z STACK_PTX__WORD(SPECIAL, 0, u, (uint32_t)STACK_PTX_SPECIAL_REGISTER_NCTAID_Z)
+#define stack_ptx_encode_special_register_smid STACK_PTX__WORD(SPECIAL, 0, u, (uint32_t)STACK_PTX_SPECIAL_REGISTER_SMID)
+#define stack_ptx_encode_special_register_nsmid STACK_PTX__WORD(SPECIAL, 0, u, (uint32_t)STACK_PTX_SPECIAL_REGISTER_NSMID)
+#define stack_ptx_encode_special_register_gridid STACK_PTX__WORD(SPECIAL, 0, u, (uint32_t)STACK_PTX_SPECIAL_REGISTER_GRIDID)
+#define stack_ptx_encode_special_register_lanemask_eq STACK_PTX__WORD(SPECIAL, 0, u, (uint32_t)STACK_PTX_SPECIAL_REGISTER_LANEMASK_EQ)
+#define stack_ptx_encode_special_register_lanemask_le STACK_PTX__WORD(SPECIAL, 0, u, (uint32_t)STACK_PTX_SPECIAL_REGISTER_LANEMASK_LE)
+#define stack_ptx_encode_special_register_lanemask_lt STACK_PTX__WORD(SPECIAL, 0, u, (uint32_t)STACK_PTX_SPECIAL_REGISTER_LANEMASK_LT)
+#define stack_ptx_encode_special_register_lanemask_ge STACK_PTX__WORD(SPECIAL, 0, u, (uint32_t)STACK_PTX_SPECIAL_REGISTER_LANEMASK_GE)
+#define stack_ptx_encode_special_register_lanemask_gt STACK_PTX__WORD(SPECIAL, 0, u, (uint32_t)STACK_PTX_SPECIAL_REGISTER_LANEMASK_GT)
+#define stack_ptx_encode_special_register_clock STACK_PTX__WORD(SPECIAL, 0, u, (uint32_t)STACK_PTX_SPECIAL_REGISTER_CLOCK)
+#define stack_ptx_encode_special_register_clock_hi STACK_PTX__WORD(SPECIAL, 0, u, (uint32_t)STACK_PTX_SPECIAL_REGISTER_CLOCK_HI)
+#define stack_ptx_encode_special_register_total_smem_size STACK_PTX__WORD(SPECIAL, 0, u, (uint32_t)STACK_PTX_SPECIAL_REGISTER_TOTAL_SMEM_SIZE)
+#define stack_ptx_encode_special_register_aggr_smem_size STACK_PTX__WORD(SPECIAL, 0, u, (uint32_t)STACK_PTX_SPECIAL_REGISTER_AGGR_SMEM_SIZE)
+#define stack_ptx_encode_special_register_dynamic_smem_size STACK_PTX__WORD(SPECIAL, 0, u, (uint32_t)STACK_PTX_SPECIAL_REGISTER_DYNAMIC_SMEM_SIZE)
 
 /* The word of each PTX instruction, by its index. */
 static const StackPtxInstruction stack_ptx_ptx_instructions[] = {
-    {STACK_PTX_INSTRUCTION_TYPE_PTX, 0, {STACK_PTX_PTX_INSTRUCTION_ADD_U32}},
-    {STACK_PTX_INSTRUCTION_TYPE_PTX, 0, {STACK_PTX_PTX_INSTRUCTION_SUB_U32}},
-    {STACK_PTX_INSTRUCTION_TYPE_PTX, 0, {STACK_PTX_PTX_INSTRUCTION_MUL_LO_U32}},
-    {STACK_PTX_INSTRUCTION_TYPE_PTX, 0, {STACK_PTX_PTX_INSTRUCTION_MAD_LO_U32}},
-    {STACK_PTX_INSTRUCTION_TYPE_PTX, 0, {STACK_PTX_PTX_INSTRUCTION_COPYSIGN_F32}},
-    {STACK_PTX_INSTRUCTION_TYPE_PTX, 0, {STACK_PTX_PTX_INSTRUCTION_ADD_FTZ_F32}},
-    {STACK_PTX_INSTRUCTION_TYPE_PTX, 0, {STACK_PTX_PTX_INSTRUCTION_SUB_FTZ_F32}},
-    {STACK_PTX_INSTRUCTION_TYPE_PTX, 0, {STACK_PTX_PTX_INSTRUCTION_MUL_FTZ_F32}},
-    {STACK_PTX_INSTRUCTION_TYPE_PTX, 0, {STACK_PTX_PTX_INSTRUCTION_FMA_RN_FTZ_F32}},
-    {STACK_PTX_INSTRUCTION_TYPE_PTX, 0, {STACK_PTX_PTX_INSTRUCTION_DIV_APPROX_FTZ_F32}},
-    {STACK_PTX_INSTRUCTION_TYPE_PTX, 0, {STACK_PTX_PTX_INSTRUCTION_ABS_FTZ_F32}},
-    {STACK_PTX_INSTRUCTION_TYPE_PTX, 0, {STACK_PTX_PTX_INSTRUCTION_NEG_FTZ_F32}},
-    {STACK_PTX_INSTRUCTION_TYPE_PTX, 0, {STACK_PTX_PTX_INSTRUCTION_MIN_FTZ_F32}},
-    {STACK_PTX_INSTRUCTION_TYPE_PTX, 0, {STACK_PTX_PTX_INSTRUCTION_MAX_FTZ_F32}},
-    {STACK_PTX_INSTRUCTION_TYPE_PTX, 0, {STACK_PTX_PTX_INSTRUCTION_RCP_APPROX_FTZ_F32}},
-    {STACK_PTX_INSTRUCTION_TYPE_PTX, 0, {STACK_PTX_PTX_INSTRUCTION_SQRT_APPROX_FTZ_F32}},
-    {STACK_PTX_INSTRUCTION_TYPE_PTX, 0, {STACK_PTX_PTX_INSTRUCTION_RSQRT_APPROX_FTZ_F32}},
-    {STACK_PTX_INSTRUCTION_TYPE_PTX, 0, {STACK_PTX_PTX_INSTRUCTION_SIN_APPROX_FTZ_F32}},
-    {STACK_PTX_INSTRUCTION_TYPE_PTX, 0, {STACK_PTX_PTX_INSTRUCTION_COS_APPROX_FTZ_F32}},
-    {STACK_PTX_INSTRUCTION_TYPE_PTX, 0, {STACK_PTX_PTX_INSTRUCTION_LG2_APPROX_FTZ_F32}},
-    {STACK_PTX_INSTRUCTION_TYPE_PTX, 0, {STACK_PTX_PTX_INSTRUCTION_EX2_APPROX_FTZ_F32}},
-    {STACK_PTX_INSTRUCTION_TYPE_PTX, 0, {STACK_PTX_PTX_INSTRUCTION_TANH_APPROX_F32}},
-    {STACK_PTX_INSTRUCTION_TYPE_PTX, 0, {STACK_PTX_PTX_INSTRUCTION_SETP_LT_FTZ_F32}},
-    {STACK_PTX_INSTRUCTION_TYPE_PTX, 0, {STACK_PTX_PTX_INSTRUCTION_SETP_EQ_U32}},
-    {STACK_PTX_INSTRUCTION_TYPE_PTX, 0, {STACK_PTX_PTX_INSTRUCTION_SETP_NE_U32}},
-    {STACK_PTX_INSTRUCTION_TYPE_PTX, 0, {STACK_PTX_PTX_INSTRUCTION_SELP_F32}},
-    {STACK_PTX_INSTRUCTION_TYPE_PTX, 0, {STACK_PTX_PTX_INSTRUCTION_CVT_RNA_TF32_F32}},
-    {STACK_PTX_INSTRUCTION_TYPE_PTX, 0, {STACK_PTX_PTX_INSTRUCTION_CVT_RN_F32_U32}},
-    {STACK_PTX_INSTRUCTION_TYPE_PTX, 0, {STACK_PTX_PTX_INSTRUCTION_MMA_SYNC_ALIGNED_M16N8K4_ROW_COL_F32_TF32_TF32_F32}},
-    {STACK_PTX_INSTRUCTION_TYPE_PTX, 0, {STACK_PTX_PTX_INSTRUCTION_F16X2_TO_V2_F16}},
-    {STACK_PTX_INSTRUCTION_TYPE_PTX, 0, {STACK_PTX_PTX_INSTRUCTION_F16_TO_F32}},
-    {STACK_PTX_INSTRUCTION_TYPE_PTX, 0, {STACK_PTX_PTX_INSTRUCTION_U32_TO_V4_U8}},
-    {STACK_PTX_INSTRUCTION_TYPE_PTX, 0, {STACK_PTX_PTX_INSTRUCTION_CVT_U32_U8}},
-    {STACK_PTX_INSTRUCTION_TYPE_PTX, 0, {STACK_PTX_PTX_INSTRUCTION_ADD_PHILOX}},
-    {STACK_PTX_INSTRUCTION_TYPE_PTX, 0, {STACK_PTX_PTX_INSTRUCTION_XOR_PHILOX}},
-    {STACK_PTX_INSTRUCTION_TYPE_PTX, 0, {STACK_PTX_PTX_INSTRUCTION_PHILOX_TO_U32}},
-    {STACK_PTX_INSTRUCTION_TYPE_PTX, 0, {STACK_PTX_PTX_INSTRUCTION_MUL_LO_PHILOX}},
-    {STACK_PTX_INSTRUCTION_TYPE_PTX, 0, {STACK_PTX_PTX_INSTRUCTION_MUL_HI_PHILOX}},
+    {STACK_PTX_INSTRUCTION_TYPE_PTX, 0, {0}},
+    {STACK_PTX_INSTRUCTION_TYPE_PTX, 0, {1}},
+    {STACK_PTX_INSTRUCTION_TYPE_PTX, 0, {2}},
+    {STACK_PTX_INSTRUCTION_TYPE_PTX, 0, {3}},
+    {STACK_PTX_INSTRUCTION_TYPE_PTX, 0, {4}},
+    {STACK_PTX_INSTRUCTION_TYPE_PTX, 0, {5}},
+    {STACK_PTX_INSTRUCTION_TYPE_PTX, 0, {6}},
+    {STACK_PTX_INSTRUCTION_TYPE_PTX, 0, {7}},
+    {STACK_PTX_INSTRUCTION_TYPE_PTX, 0, {8}},
+    {STACK_PTX_INSTRUCTION_TYPE_PTX, 0, {9}},
+    {STACK_PTX_INSTRUCTION_TYPE_PTX, 0, {10}},
+    {STACK_PTX_INSTRUCTION_TYPE_PTX, 0, {11}},
+    {STACK_PTX_INSTRUCTION_TYPE_PTX, 0, {12}},
+    {STACK_PTX_INSTRUCTION_TYPE_PTX, 0, {13}},
+    {STACK_PTX_INSTRUCTION_TYPE_PTX, 0, {14}},
+    {STACK_PTX_INSTRUCTION_TYPE_PTX, 0, {15}},
+    {STACK_PTX_INSTRUCTION_TYPE_PTX, 0, {16}},
+    {STACK_PTX_INSTRUCTION_TYPE_PTX, 0, {17}},
+    {STACK_PTX_INSTRUCTION_TYPE_PTX, 0, {18}},
+    {STACK_PTX_INSTRUCTION_TYPE_PTX, 0, {19}},
+    {STACK_PTX_INSTRUCTION_TYPE_PTX, 0, {20}},
+    {STACK_PTX_INSTRUCTION_TYPE_PTX, 0, {21}},
+    {STACK_PTX_INSTRUCTION_TYPE_PTX, 0, {22}},
+    {STACK_PTX_INSTRUCTION_TYPE_PTX, 0, {23}},
+    {STACK_PTX_INSTRUCTION_TYPE_PTX, 0, {24}},
+    {STACK_PTX_INSTRUCTION_TYPE_PTX, 0, {25}},
+    {STACK_PTX_INSTRUCTION_TYPE_PTX, 0, {26}},
+    {STACK_PTX_INSTRUCTION_TYPE_PTX, 0, {27}},
+    {STACK_PTX_INSTRUCTION_TYPE_PTX, 0, {28}},
+    {STACK_PTX_INSTRUCTION_TYPE_PTX, 0, {29}},
+    {STACK_PTX_INSTRUCTION_TYPE_PTX, 0, {30}},
+    {STACK_PTX_INSTRUCTION_TYPE_PTX, 0, {31}},
+    {STACK_PTX_INSTRUCTION_TYPE_PTX, 0, {32}},
+    {STACK_PTX_INSTRUCTION_TYPE_PTX, 0, {33}},
+    {STACK_PTX_INSTRUCTION_TYPE_PTX, 0, {34}},
+    {STACK_PTX_INSTRUCTION_TYPE_PTX, 0, {35}},
+    {STACK_PTX_INSTRUCTION_TYPE_PTX, 0, {36}},
+    {STACK_PTX_INSTRUCTION_TYPE_PTX, 0, {37}},
 };
 
 static const char* const stack_ptx_literal_prefixes[] = {
@@ -364,44 +364,44 @@ static const char* const stack_ptx_ptx_instruction_display_names[] = {
 };
 
 static const StackPtxPtxInstructionDescriptor stack_ptx_ptx_instruction_descriptors[] = {
-    {{STACK_PTX_ARG_TYPE_U32, STACK_PTX_ARG_TYPE_U32, STACK_PTX_ARG_TYPE_NUM_ENUMS, STACK_PTX_ARG_TYPE_NUM_ENUMS}, {STACK_PTX_ARG_TYPE_U32, STACK_PTX_ARG_TYPE_NUM_ENUMS}, 1, false, {{1, 2}, {0, 0}, {0, 0}, {0, 0}}},
-    {{STACK_PTX_ARG_TYPE_U32, STACK_PTX_ARG_TYPE_U32, STACK_PTX_ARG_TYPE_NUM_ENUMS, STACK_PTX_ARG_TYPE_NUM_ENUMS}, {STACK_PTX_ARG_TYPE_U32, STACK_PTX_ARG_TYPE_NUM_ENUMS}, 1, false, {{1, 2}, {0, 0}, {0, 0}, {0, 0}}},
-    {{STACK_PTX_ARG_TYPE_U32, STACK_PTX_ARG_TYPE_U32, STACK_PTX_ARG_TYPE_NUM_ENUMS, STACK_PTX_ARG_TYPE_NUM_ENUMS}, {STACK_PTX_ARG_TYPE_U32, STACK_PTX_ARG_TYPE_NUM_ENUMS}, 1, false, {{1, 2}, {0, 0}, {0, 0}, {0, 0}}},
-    {{STACK_PTX_ARG_TYPE_U32, STACK_PTX_ARG_TYPE_U32, STACK_PTX_ARG_TYPE_U32, STACK_PTX_ARG_TYPE_NUM_ENUMS}, {STACK_PTX_ARG_TYPE_U32, STACK_PTX_ARG_TYPE_NUM_ENUMS}, 1, false, {{1, 3}, {0, 0}, {0, 0}, {0, 0}}},
-    {{STACK_PTX_ARG_TYPE_F32, STACK_PTX_ARG_TYPE_F32, STACK_PTX_ARG_TYPE_NUM_ENUMS, STACK_PTX_ARG_TYPE_NUM_ENUMS}, {STACK_PTX_ARG_TYPE_F32, STACK_PTX_ARG_TYPE_NUM_ENUMS}, 1, false, {{0, 2}, {0, 0}, {0, 0}, {0, 0}}},
-    {{STACK_PTX_ARG_TYPE_F32, STACK_PTX_ARG_TYPE_F32, STACK_PTX_ARG_TYPE_NUM_ENUMS, STACK_PTX_ARG_TYPE_NUM_ENUMS}, {STACK_PTX_ARG_TYPE_F32, STACK_PTX_ARG_TYPE_NUM_ENUMS}, 1, false, {{0, 2}, {0, 0}, {0, 0}, {0, 0}}},
-    {{STACK_PTX_ARG_TYPE_F32, STACK_PTX_ARG_TYPE_F32, STACK_PTX_ARG_TYPE_NUM_ENUMS, STACK_PTX_ARG_TYPE_NUM_ENUMS}, {STACK_PTX_ARG_TYPE_F32, STACK_PTX_ARG_TYPE_NUM_ENUMS}, 1, false, {{0, 2}, {0, 0}, {0, 0}, {0, 0}}},
-    {{STACK_PTX_ARG_TYPE_F32, STACK_PTX_ARG_TYPE_F32, STACK_PTX_ARG_TYPE_NUM_ENUMS, STACK_PTX_ARG_TYPE_NUM_ENUMS}, {STACK_PTX_ARG_TYPE_F32, STACK_PTX_ARG_TYPE_NUM_ENUMS}, 1, false, {{0, 2}, {0, 0}, {0, 0}, {0, 0}}},
-    {{STACK_PTX_ARG_TYPE_F32, STACK_PTX_ARG_TYPE_F32, STACK_PTX_ARG_TYPE_F32, STACK_PTX_ARG_TYPE_NUM_ENUMS}, {STACK_PTX_ARG_TYPE_F32, STACK_PTX_ARG_TYPE_NUM_ENUMS}, 1, false, {{0, 3}, {0, 0}, {0, 0}, {0, 0}}},
-    {{STACK_PTX_ARG_TYPE_F32, STACK_PTX_ARG_TYPE_F32, STACK_PTX_ARG_TYPE_NUM_ENUMS, STACK_PTX_ARG_TYPE_NUM_ENUMS}, {STACK_PTX_ARG_TYPE_F32, STACK_PTX_ARG_TYPE_NUM_ENUMS}, 1, false, {{0, 2}, {0, 0}, {0, 0}, {0, 0}}},
-    {{STACK_PTX_ARG_TYPE_F32, STACK_PTX_ARG_TYPE_NUM_ENUMS, STACK_PTX_ARG_TYPE_NUM_ENUMS, STACK_PTX_ARG_TYPE_NUM_ENUMS}, {STACK_PTX_ARG_TYPE_F32, STACK_PTX_ARG_TYPE_NUM_ENUMS}, 1, false, {{0, 1}, {0, 0}, {0, 0}, {0, 0}}},
-    {{STACK_PTX_ARG_TYPE_F32, STACK_PTX_ARG_TYPE_NUM_ENUMS, STACK_PTX_ARG_TYPE_NUM_ENUMS, STACK_PTX_ARG_TYPE_NUM_ENUMS}, {STACK_PTX_ARG_TYPE_F32, STACK_PTX_ARG_TYPE_NUM_ENUMS}, 1, false, {{0, 1}, {0, 0}, {0, 0}, {0, 0}}},
-    {{STACK_PTX_ARG_TYPE_F32, STACK_PTX_ARG_TYPE_F32, STACK_PTX_ARG_TYPE_NUM_ENUMS, STACK_PTX_ARG_TYPE_NUM_ENUMS}, {STACK_PTX_ARG_TYPE_F32, STACK_PTX_ARG_TYPE_NUM_ENUMS}, 1, false, {{0, 2}, {0, 0}, {0, 0}, {0, 0}}},
-    {{STACK_PTX_ARG_TYPE_F32, STACK_PTX_ARG_TYPE_F32, STACK_PTX_ARG_TYPE_NUM_ENUMS, STACK_PTX_ARG_TYPE_NUM_ENUMS}, {STACK_PTX_ARG_TYPE_F32, STACK_PTX_ARG_TYPE_NUM_ENUMS}, 1, false, {{0, 2}, {0, 0}, {0, 0}, {0, 0}}},
-    {{STACK_PTX_ARG_TYPE_F32, STACK_PTX_ARG_TYPE_NUM_ENUMS, STACK_PTX_ARG_TYPE_NUM_ENUMS, STACK_PTX_ARG_TYPE_NUM_ENUMS}, {STACK_PTX_ARG_TYPE_F32, STACK_PTX_ARG_TYPE_NUM_ENUMS}, 1, false, {{0, 1}, {0, 0}, {0, 0}, {0, 0}}},
-    {{STACK_PTX_ARG_TYPE_F32, STACK_PTX_ARG_TYPE_NUM_ENUMS, STACK_PTX_ARG_TYPE_NUM_ENUMS, STACK_PTX_ARG_TYPE_NUM_ENUMS}, {STACK_PTX_ARG_TYPE_F32, STACK_PTX_ARG_TYPE_NUM_ENUMS}, 1, false, {{0, 1}, {0, 0}, {0, 0}, {0, 0}}},
-    {{STACK_PTX_ARG_TYPE_F32, STACK_PTX_ARG_TYPE_NUM_ENUMS, STACK_PTX_ARG_TYPE_NUM_ENUMS, STACK_PTX_ARG_TYPE_NUM_ENUMS}, {STACK_PTX_ARG_TYPE_F32, STACK_PTX_ARG_TYPE_NUM_ENUMS}, 1, false, {{0, 1}, {0, 0}, {0, 0}, {0, 0}}},
-    {{STACK_PTX_ARG_TYPE_F32, STACK_PTX_ARG_TYPE_NUM_ENUMS, STACK_PTX_ARG_TYPE_NUM_ENUMS, STACK_PTX_ARG_TYPE_NUM_ENUMS}, {STACK_PTX_ARG_TYPE_F32, STACK_PTX_ARG_TYPE_NUM_ENUMS}, 1, false, {{0, 1}, {0, 0}, {0, 0}, {0, 0}}},
-    {{STACK_PTX_ARG_TYPE_F32, STACK_PTX_ARG_TYPE_NUM_ENUMS, STACK_PTX_ARG_TYPE_NUM_ENUMS, STACK_PTX_ARG_TYPE_NUM_ENUMS}, {STACK_PTX_ARG_TYPE_F32, STACK_PTX_ARG_TYPE_NUM_ENUMS}, 1, false, {{0, 1}, {0, 0}, {0, 0}, {0, 0}}},
-    {{STACK_PTX_ARG_TYPE_F32, STACK_PTX_ARG_TYPE_NUM_ENUMS, STACK_PTX_ARG_TYPE_NUM_ENUMS, STACK_PTX_ARG_TYPE_NUM_ENUMS}, {STACK_PTX_ARG_TYPE_F32, STACK_PTX_ARG_TYPE_NUM_ENUMS}, 1, false, {{0, 1}, {0, 0}, {0, 0}, {0, 0}}},
-    {{STACK_PTX_ARG_TYPE_F32, STACK_PTX_ARG_TYPE_NUM_ENUMS, STACK_PTX_ARG_TYPE_NUM_ENUMS, STACK_PTX_ARG_TYPE_NUM_ENUMS}, {STACK_PTX_ARG_TYPE_F32, STACK_PTX_ARG_TYPE_NUM_ENUMS}, 1, false, {{0, 1}, {0, 0}, {0, 0}, {0, 0}}},
-    {{STACK_PTX_ARG_TYPE_F32, STACK_PTX_ARG_TYPE_NUM_ENUMS, STACK_PTX_ARG_TYPE_NUM_ENUMS, STACK_PTX_ARG_TYPE_NUM_ENUMS}, {STACK_PTX_ARG_TYPE_F32, STACK_PTX_ARG_TYPE_NUM_ENUMS}, 1, false, {{0, 1}, {0, 0}, {0, 0}, {0, 0}}},
-    {{STACK_PTX_ARG_TYPE_F32, STACK_PTX_ARG_TYPE_F32, STACK_PTX_ARG_TYPE_NUM_ENUMS, STACK_PTX_ARG_TYPE_NUM_ENUMS}, {STACK_PTX_ARG_TYPE_PRED, STACK_PTX_ARG_TYPE_NUM_ENUMS}, 1, false, {{0, 2}, {0, 0}, {0, 0}, {0, 0}}},
-    {{STACK_PTX_ARG_TYPE_U32, STACK_PTX_ARG_TYPE_U32, STACK_PTX_ARG_TYPE_NUM_ENUMS, STACK_PTX_ARG_TYPE_NUM_ENUMS}, {STACK_PTX_ARG_TYPE_PRED, STACK_PTX_ARG_TYPE_NUM_ENUMS}, 1, false, {{1, 2}, {0, 0}, {0, 0}, {0, 0}}},
-    {{STACK_PTX_ARG_TYPE_U32, STACK_PTX_ARG_TYPE_U32, STACK_PTX_ARG_TYPE_NUM_ENUMS, STACK_PTX_ARG_TYPE_NUM_ENUMS}, {STACK_PTX_ARG_TYPE_PRED, STACK_PTX_ARG_TYPE_NUM_ENUMS}, 1, false, {{1, 2}, {0, 0}, {0, 0}, {0, 0}}},
-    {{STACK_PTX_ARG_TYPE_F32, STACK_PTX_ARG_TYPE_F32, STACK_PTX_ARG_TYPE_PRED, STACK_PTX_ARG_TYPE_NUM_ENUMS}, {STACK_PTX_ARG_TYPE_F32, STACK_PTX_ARG_TYPE_NUM_ENUMS}, 2, false, {{0, 2}, {3, 1}, {0, 0}, {0, 0}}},
-    {{STACK_PTX_ARG_TYPE_F32, STACK_PTX_ARG_TYPE_NUM_ENUMS, STACK_PTX_ARG_TYPE_NUM_ENUMS, STACK_PTX_ARG_TYPE_NUM_ENUMS}, {STACK_PTX_ARG_TYPE_TF32, STACK_PTX_ARG_TYPE_NUM_ENUMS}, 1, false, {{0, 1}, {0, 0}, {0, 0}, {0, 0}}},
-    {{STACK_PTX_ARG_TYPE_U32, STACK_PTX_ARG_TYPE_NUM_ENUMS, STACK_PTX_ARG_TYPE_NUM_ENUMS, STACK_PTX_ARG_TYPE_NUM_ENUMS}, {STACK_PTX_ARG_TYPE_F32, STACK_PTX_ARG_TYPE_NUM_ENUMS}, 1, false, {{1, 1}, {0, 0}, {0, 0}, {0, 0}}},
-    {{STACK_PTX_ARG_TYPE_V2_TF32, STACK_PTX_ARG_TYPE_V1_TF32, STACK_PTX_ARG_TYPE_V4_F32, STACK_PTX_ARG_TYPE_NUM_ENUMS}, {STACK_PTX_ARG_TYPE_V4_F32, STACK_PTX_ARG_TYPE_NUM_ENUMS}, 2, true, {{4, 3}, {0, 4}, {0, 0}, {0, 0}}},
-    {{STACK_PTX_ARG_TYPE_F16X2, STACK_PTX_ARG_TYPE_NUM_ENUMS, STACK_PTX_ARG_TYPE_NUM_ENUMS, STACK_PTX_ARG_TYPE_NUM_ENUMS}, {STACK_PTX_ARG_TYPE_V2_F16, STACK_PTX_ARG_TYPE_NUM_ENUMS}, 1, false, {{6, 1}, {0, 0}, {0, 0}, {0, 0}}},
-    {{STACK_PTX_ARG_TYPE_F16, STACK_PTX_ARG_TYPE_NUM_ENUMS, STACK_PTX_ARG_TYPE_NUM_ENUMS, STACK_PTX_ARG_TYPE_NUM_ENUMS}, {STACK_PTX_ARG_TYPE_F32, STACK_PTX_ARG_TYPE_NUM_ENUMS}, 1, false, {{5, 1}, {0, 0}, {0, 0}, {0, 0}}},
-    {{STACK_PTX_ARG_TYPE_U32, STACK_PTX_ARG_TYPE_NUM_ENUMS, STACK_PTX_ARG_TYPE_NUM_ENUMS, STACK_PTX_ARG_TYPE_NUM_ENUMS}, {STACK_PTX_ARG_TYPE_V4_U8, STACK_PTX_ARG_TYPE_NUM_ENUMS}, 1, false, {{1, 1}, {0, 0}, {0, 0}, {0, 0}}},
-    {{STACK_PTX_ARG_TYPE_U8, STACK_PTX_ARG_TYPE_NUM_ENUMS, STACK_PTX_ARG_TYPE_NUM_ENUMS, STACK_PTX_ARG_TYPE_NUM_ENUMS}, {STACK_PTX_ARG_TYPE_U32, STACK_PTX_ARG_TYPE_NUM_ENUMS}, 1, false, {{7, 1}, {0, 0}, {0, 0}, {0, 0}}},
-    {{STACK_PTX_ARG_TYPE_PHILOX, STACK_PTX_ARG_TYPE_PHILOX, STACK_PTX_ARG_TYPE_NUM_ENUMS, STACK_PTX_ARG_TYPE_NUM_ENUMS}, {STACK_PTX_ARG_TYPE_PHILOX, STACK_PTX_ARG_TYPE_NUM_ENUMS}, 1, false, {{8, 2}, {0, 0}, {0, 0}, {0, 0}}},
-    {{STACK_PTX_ARG_TYPE_PHILOX, STACK_PTX_ARG_TYPE_PHILOX, STACK_PTX_ARG_TYPE_NUM_ENUMS, STACK_PTX_ARG_TYPE_NUM_ENUMS}, {STACK_PTX_ARG_TYPE_PHILOX, STACK_PTX_ARG_TYPE_NUM_ENUMS}, 1, false, {{8, 2}, {0, 0}, {0, 0}, {0, 0}}},
-    {{STACK_PTX_ARG_TYPE_PHILOX, STACK_PTX_ARG_TYPE_NUM_ENUMS, STACK_PTX_ARG_TYPE_NUM_ENUMS, STACK_PTX_ARG_TYPE_NUM_ENUMS}, {STACK_PTX_ARG_TYPE_U32, STACK_PTX_ARG_TYPE_NUM_ENUMS}, 1, false, {{8, 1}, {0, 0}, {0, 0}, {0, 0}}},
-    {{STACK_PTX_ARG_TYPE_PHILOX, STACK_PTX_ARG_TYPE_PHILOX, STACK_PTX_ARG_TYPE_NUM_ENUMS, STACK_PTX_ARG_TYPE_NUM_ENUMS}, {STACK_PTX_ARG_TYPE_PHILOX, STACK_PTX_ARG_TYPE_NUM_ENUMS}, 1, false, {{8, 2}, {0, 0}, {0, 0}, {0, 0}}},
-    {{STACK_PTX_ARG_TYPE_PHILOX, STACK_PTX_ARG_TYPE_PHILOX, STACK_PTX_ARG_TYPE_NUM_ENUMS, STACK_PTX_ARG_TYPE_NUM_ENUMS}, {STACK_PTX_ARG_TYPE_PHILOX, STACK_PTX_ARG_TYPE_NUM_ENUMS}, 1, false, {{8, 2}, {0, 0}, {0, 0}, {0, 0}}},
+    {{6, 6, 15, 15}, {6, 15}, 1, false, {{1, 2}, {0, 0}, {0, 0}, {0, 0}}},
+    {{6, 6, 15, 15}, {6, 15}, 1, false, {{1, 2}, {0, 0}, {0, 0}, {0, 0}}},
+    {{6, 6, 15, 15}, {6, 15}, 1, false, {{1, 2}, {0, 0}, {0, 0}, {0, 0}}},
+    {{6, 6, 6, 15}, {6, 15}, 1, false, {{1, 3}, {0, 0}, {0, 0}, {0, 0}}},
+    {{0, 0, 15, 15}, {0, 15}, 1, false, {{0, 2}, {0, 0}, {0, 0}, {0, 0}}},
+    {{0, 0, 15, 15}, {0, 15}, 1, false, {{0, 2}, {0, 0}, {0, 0}, {0, 0}}},
+    {{0, 0, 15, 15}, {0, 15}, 1, false, {{0, 2}, {0, 0}, {0, 0}, {0, 0}}},
+    {{0, 0, 15, 15}, {0, 15}, 1, false, {{0, 2}, {0, 0}, {0, 0}, {0, 0}}},
+    {{0, 0, 0, 15}, {0, 15}, 1, false, {{0, 3}, {0, 0}, {0, 0}, {0, 0}}},
+    {{0, 0, 15, 15}, {0, 15}, 1, false, {{0, 2}, {0, 0}, {0, 0}, {0, 0}}},
+    {{0, 15, 15, 15}, {0, 15}, 1, false, {{0, 1}, {0, 0}, {0, 0}, {0, 0}}},
+    {{0, 15, 15, 15}, {0, 15}, 1, false, {{0, 1}, {0, 0}, {0, 0}, {0, 0}}},
+    {{0, 0, 15, 15}, {0, 15}, 1, false, {{0, 2}, {0, 0}, {0, 0}, {0, 0}}},
+    {{0, 0, 15, 15}, {0, 15}, 1, false, {{0, 2}, {0, 0}, {0, 0}, {0, 0}}},
+    {{0, 15, 15, 15}, {0, 15}, 1, false, {{0, 1}, {0, 0}, {0, 0}, {0, 0}}},
+    {{0, 15, 15, 15}, {0, 15}, 1, false, {{0, 1}, {0, 0}, {0, 0}, {0, 0}}},
+    {{0, 15, 15, 15}, {0, 15}, 1, false, {{0, 1}, {0, 0}, {0, 0}, {0, 0}}},
+    {{0, 15, 15, 15}, {0, 15}, 1, false, {{0, 1}, {0, 0}, {0, 0}, {0, 0}}},
+    {{0, 15, 15, 15}, {0, 15}, 1, false, {{0, 1}, {0, 0}, {0, 0}, {0, 0}}},
+    {{0, 15, 15, 15}, {0, 15}, 1, false, {{0, 1}, {0, 0}, {0, 0}, {0, 0}}},
+    {{0, 15, 15, 15}, {0, 15}, 1, false, {{0, 1}, {0, 0}, {0, 0}, {0, 0}}},
+    {{0, 15, 15, 15}, {0, 15}, 1, false, {{0, 1}, {0, 0}, {0, 0}, {0, 0}}},
+    {{0, 0, 15, 15}, {8, 15}, 1, false, {{0, 2}, {0, 0}, {0, 0}, {0, 0}}},
+    {{6, 6, 15, 15}, {8, 15}, 1, false, {{1, 2}, {0, 0}, {0, 0}, {0, 0}}},
+    {{6, 6, 15, 15}, {8, 15}, 1, false, {{1, 2}, {0, 0}, {0, 0}, {0, 0}}},
+    {{0, 0, 8, 15}, {0, 15}, 2, false, {{0, 2}, {3, 1}, {0, 0}, {0, 0}}},
+    {{0, 15, 15, 15}, {1, 15}, 1, false, {{0, 1}, {0, 0}, {0, 0}, {0, 0}}},
+    {{6, 15, 15, 15}, {0, 15}, 1, false, {{1, 1}, {0, 0}, {0, 0}, {0, 0}}},
+    {{3, 2, 4, 15}, {4, 15}, 2, true, {{4, 3}, {0, 4}, {0, 0}, {0, 0}}},
+    {{10, 15, 15, 15}, {11, 15}, 1, false, {{6, 1}, {0, 0}, {0, 0}, {0, 0}}},
+    {{9, 15, 15, 15}, {0, 15}, 1, false, {{5, 1}, {0, 0}, {0, 0}, {0, 0}}},
+    {{6, 15, 15, 15}, {13, 15}, 1, false, {{1, 1}, {0, 0}, {0, 0}, {0, 0}}},
+    {{12, 15, 15, 15}, {6, 15}, 1, false, {{7, 1}, {0, 0}, {0, 0}, {0, 0}}},
+    {{14, 14, 15, 15}, {14, 15}, 1, false, {{8, 2}, {0, 0}, {0, 0}, {0, 0}}},
+    {{14, 14, 15, 15}, {14, 15}, 1, false, {{8, 2}, {0, 0}, {0, 0}, {0, 0}}},
+    {{14, 15, 15, 15}, {6, 15}, 1, false, {{8, 1}, {0, 0}, {0, 0}, {0, 0}}},
+    {{14, 14, 15, 15}, {14, 15}, 1, false, {{8, 2}, {0, 0}, {0, 0}, {0, 0}}},
+    {{14, 14, 15, 15}, {14, 15}, 1, false, {{8, 2}, {0, 0}, {0, 0}, {0, 0}}},
 };
 
 static const char* const stack_ptx_special_register_strings[] = {
@@ -475,38 +475,38 @@ static const char* const stack_ptx_special_register_display_names[] = {
 };
 
 static const StackPtxSpecialRegisterDescriptor stack_ptx_special_register_descriptors[] = {
-    {STACK_PTX_ARG_TYPE_V4_U32},
-    {STACK_PTX_ARG_TYPE_U32},
-    {STACK_PTX_ARG_TYPE_U32},
-    {STACK_PTX_ARG_TYPE_U32},
-    {STACK_PTX_ARG_TYPE_V4_U32},
-    {STACK_PTX_ARG_TYPE_U32},
-    {STACK_PTX_ARG_TYPE_U32},
-    {STACK_PTX_ARG_TYPE_U32},
-    {STACK_PTX_ARG_TYPE_U32},
-    {STACK_PTX_ARG_TYPE_U32},
-    {STACK_PTX_ARG_TYPE_U32},
-    {STACK_PTX_ARG_TYPE_V4_U32},
-    {STACK_PTX_ARG_TYPE_U32},
-    {STACK_PTX_ARG_TYPE_U32},
-    {STACK_PTX_ARG_TYPE_U32},
-    {STACK_PTX_ARG_TYPE_V4_U32},
-    {STACK_PTX_ARG_TYPE_U32},
-    {STACK_PTX_ARG_TYPE_U32},
-    {STACK_PTX_ARG_TYPE_U32},
-    {STACK_PTX_ARG_TYPE_U32},
-    {STACK_PTX_ARG_TYPE_U32},
-    {STACK_PTX_ARG_TYPE_U32},
-    {STACK_PTX_ARG_TYPE_U32},
-    {STACK_PTX_ARG_TYPE_U32},
-    {STACK_PTX_ARG_TYPE_U32},
-    {STACK_PTX_ARG_TYPE_U32},
-    {STACK_PTX_ARG_TYPE_U32},
-    {STACK_PTX_ARG_TYPE_U32},
-    {STACK_PTX_ARG_TYPE_U32},
-    {STACK_PTX_ARG_TYPE_U32},
-    {STACK_PTX_ARG_TYPE_U32},
-    {STACK_PTX_ARG_TYPE_U32},
+    {7},
+    {6},
+    {6},
+    {6},
+    {7},
+    {6},
+    {6},
+    {6},
+    {6},
+    {6},
+    {6},
+    {7},
+    {6},
+    {6},
+    {6},
+    {7},
+    {6},
+    {6},
+    {6},
+    {6},
+    {6},
+    {6},
+    {6},
+    {6},
+    {6},
+    {6},
+    {6},
+    {6},
+    {6},
+    {6},
+    {6},
+    {6},
 };
 
 static const StackPtxInstructionTraits stack_ptx_ptx_instruction_traits[] = {
@@ -598,10 +598,10 @@ static const uint8_t stack_ptx_constant_types[] = {
 };
 
 static const StackPtxStackInfo stack_ptx_stack_info = {
-    stack_ptx_ptx_instruction_strings, stack_ptx_ptx_instruction_descriptors, STACK_PTX_PTX_INSTRUCTION_NUM_ENUMS,
-    stack_ptx_special_register_strings, stack_ptx_special_register_descriptors, STACK_PTX_SPECIAL_REGISTER_NUM_ENUMS,
-    stack_ptx_literal_prefixes, STACK_PTX_STACK_TYPE_NUM_ENUMS,
-    stack_ptx_arg_type_info, STACK_PTX_ARG_TYPE_NUM_ENUMS
+    stack_ptx_ptx_instruction_strings, stack_ptx_ptx_instruction_descriptors, (size_t)STACK_PTX_PTX_INSTRUCTION_NUM_ENUMS,
+    stack_ptx_special_register_strings, stack_ptx_special_register_descriptors, (size_t)STACK_PTX_SPECIAL_REGISTER_NUM_ENUMS,
+    stack_ptx_literal_prefixes, (size_t)STACK_PTX_STACK_TYPE_NUM_ENUMS,
+    stack_ptx_arg_type_info, (size_t)STACK_PTX_ARG_TYPE_NUM_ENUMS
 };
 
 /* For StackPtxLanguageInfo. */

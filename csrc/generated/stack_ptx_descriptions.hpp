@@ -124,141 +124,141 @@ enum class SpecialRegister : uint16_t {
 /* For StackPtxRegister. */
 constexpr uint16_t stack_idx(StackType stack) { return static_cast<uint16_t>(stack); }
 
-constexpr StackPtxInstruction encode_input(uint32_t idx) { return StackPtxInstruction{STACK_PTX_INSTRUCTION_TYPE_INPUT, 0, {idx}}; }
-constexpr StackPtxInstruction encode_constant_f32(float value) { return StackPtxInstruction{STACK_PTX_INSTRUCTION_TYPE_CONSTANT, stack_idx(StackType::F32), __extension__ StackPtxPayload{.f = value}}; }
-constexpr StackPtxInstruction encode_constant_u32(uint32_t value) { return StackPtxInstruction{STACK_PTX_INSTRUCTION_TYPE_CONSTANT, stack_idx(StackType::U32), __extension__ StackPtxPayload{.u = value}}; }
-constexpr StackPtxInstruction encode_constant_philox(uint32_t value) { return StackPtxInstruction{STACK_PTX_INSTRUCTION_TYPE_CONSTANT, stack_idx(StackType::PHILOX), __extension__ StackPtxPayload{.u = value}}; }
-constexpr StackPtxInstruction encode_store(StackType stack, uint32_t idx) { return StackPtxInstruction{STACK_PTX_INSTRUCTION_TYPE_STORE, stack_idx(stack), {idx}}; }
-constexpr StackPtxInstruction encode_load(uint32_t idx) { return StackPtxInstruction{STACK_PTX_INSTRUCTION_TYPE_LOAD, 0, {idx}}; }
-constexpr StackPtxInstruction encode_routine(uint32_t idx) { return StackPtxInstruction{STACK_PTX_INSTRUCTION_TYPE_ROUTINE, 0, {idx}}; }
-constexpr StackPtxInstruction encode_meta_constant(uint32_t value) { return StackPtxInstruction{STACK_PTX_INSTRUCTION_TYPE_META_CONSTANT, 0, {value}}; }
-constexpr StackPtxInstruction encode_meta_dup(StackType stack) { return StackPtxInstruction{STACK_PTX_INSTRUCTION_TYPE_META, stack_idx(stack), {STACK_PTX_META_INSTRUCTION_DUP}}; }
-constexpr StackPtxInstruction encode_meta_yank_dup(StackType stack) { return StackPtxInstruction{STACK_PTX_INSTRUCTION_TYPE_META, stack_idx(stack), {STACK_PTX_META_INSTRUCTION_YANK_DUP}}; }
-constexpr StackPtxInstruction encode_meta_swap(StackType stack) { return StackPtxInstruction{STACK_PTX_INSTRUCTION_TYPE_META, stack_idx(stack), {STACK_PTX_META_INSTRUCTION_SWAP}}; }
-constexpr StackPtxInstruction encode_meta_swap_with(StackType stack) { return StackPtxInstruction{STACK_PTX_INSTRUCTION_TYPE_META, stack_idx(stack), {STACK_PTX_META_INSTRUCTION_SWAP_WITH}}; }
-constexpr StackPtxInstruction encode_meta_replace(StackType stack) { return StackPtxInstruction{STACK_PTX_INSTRUCTION_TYPE_META, stack_idx(stack), {STACK_PTX_META_INSTRUCTION_REPLACE}}; }
-constexpr StackPtxInstruction encode_meta_drop(StackType stack) { return StackPtxInstruction{STACK_PTX_INSTRUCTION_TYPE_META, stack_idx(stack), {STACK_PTX_META_INSTRUCTION_DROP}}; }
-constexpr StackPtxInstruction encode_meta_clear(StackType stack) { return StackPtxInstruction{STACK_PTX_INSTRUCTION_TYPE_META, stack_idx(stack), {STACK_PTX_META_INSTRUCTION_CLEAR}}; }
-constexpr StackPtxInstruction encode_meta_rotate(StackType stack) { return StackPtxInstruction{STACK_PTX_INSTRUCTION_TYPE_META, stack_idx(stack), {STACK_PTX_META_INSTRUCTION_ROTATE}}; }
-constexpr StackPtxInstruction encode_meta_reverse(StackType stack) { return StackPtxInstruction{STACK_PTX_INSTRUCTION_TYPE_META, stack_idx(stack), {STACK_PTX_META_INSTRUCTION_REVERSE}}; }
-constexpr StackPtxInstruction encode_ptx_instruction(PtxInstruction idx) { return StackPtxInstruction{STACK_PTX_INSTRUCTION_TYPE_PTX, 0, {static_cast<uint32_t>(idx)}}; }
-constexpr StackPtxInstruction encode_special_register(SpecialRegister idx) { return StackPtxInstruction{STACK_PTX_INSTRUCTION_TYPE_SPECIAL, 0, {static_cast<uint32_t>(idx)}}; }
-
-constexpr StackPtxInstruction encode_return = StackPtxInstruction{STACK_PTX_INSTRUCTION_TYPE_RETURN, 0, {0u}};
-constexpr StackPtxInstruction encode_ptx_instruction_add_u32 = encode_ptx_instruction(PtxInstruction::ADD_U32);
-constexpr StackPtxInstruction encode_ptx_instruction_sub_u32 = encode_ptx_instruction(PtxInstruction::SUB_U32);
-constexpr StackPtxInstruction encode_ptx_instruction_mul_lo_u32 = encode_ptx_instruction(PtxInstruction::MUL_LO_U32);
-constexpr StackPtxInstruction encode_ptx_instruction_mad_lo_u32 = encode_ptx_instruction(PtxInstruction::MAD_LO_U32);
-constexpr StackPtxInstruction encode_ptx_instruction_copysign_f32 = encode_ptx_instruction(PtxInstruction::COPYSIGN_F32);
-constexpr StackPtxInstruction encode_ptx_instruction_add_ftz_f32 = encode_ptx_instruction(PtxInstruction::ADD_FTZ_F32);
-constexpr StackPtxInstruction encode_ptx_instruction_sub_ftz_f32 = encode_ptx_instruction(PtxInstruction::SUB_FTZ_F32);
-constexpr StackPtxInstruction encode_ptx_instruction_mul_ftz_f32 = encode_ptx_instruction(PtxInstruction::MUL_FTZ_F32);
-constexpr StackPtxInstruction encode_ptx_instruction_fma_rn_ftz_f32 = encode_ptx_instruction(PtxInstruction::FMA_RN_FTZ_F32);
-constexpr StackPtxInstruction encode_ptx_instruction_div_approx_ftz_f32 = encode_ptx_instruction(PtxInstruction::DIV_APPROX_FTZ_F32);
-constexpr StackPtxInstruction encode_ptx_instruction_abs_ftz_f32 = encode_ptx_instruction(PtxInstruction::ABS_FTZ_F32);
-constexpr StackPtxInstruction encode_ptx_instruction_neg_ftz_f32 = encode_ptx_instruction(PtxInstruction::NEG_FTZ_F32);
-constexpr StackPtxInstruction encode_ptx_instruction_min_ftz_f32 = encode_ptx_instruction(PtxInstruction::MIN_FTZ_F32);
-constexpr StackPtxInstruction encode_ptx_instruction_max_ftz_f32 = encode_ptx_instruction(PtxInstruction::MAX_FTZ_F32);
-constexpr StackPtxInstruction encode_ptx_instruction_rcp_approx_ftz_f32 = encode_ptx_instruction(PtxInstruction::RCP_APPROX_FTZ_F32);
-constexpr StackPtxInstruction encode_ptx_instruction_sqrt_approx_ftz_f32 = encode_ptx_instruction(PtxInstruction::SQRT_APPROX_FTZ_F32);
-constexpr StackPtxInstruction encode_ptx_instruction_rsqrt_approx_ftz_f32 = encode_ptx_instruction(PtxInstruction::RSQRT_APPROX_FTZ_F32);
-constexpr StackPtxInstruction encode_ptx_instruction_sin_approx_ftz_f32 = encode_ptx_instruction(PtxInstruction::SIN_APPROX_FTZ_F32);
-constexpr StackPtxInstruction encode_ptx_instruction_cos_approx_ftz_f32 = encode_ptx_instruction(PtxInstruction::COS_APPROX_FTZ_F32);
-constexpr StackPtxInstruction encode_ptx_instruction_lg2_approx_ftz_f32 = encode_ptx_instruction(PtxInstruction::LG2_APPROX_FTZ_F32);
-constexpr StackPtxInstruction encode_ptx_instruction_ex2_approx_ftz_f32 = encode_ptx_instruction(PtxInstruction::EX2_APPROX_FTZ_F32);
-constexpr StackPtxInstruction encode_ptx_instruction_tanh_approx_f32 = encode_ptx_instruction(PtxInstruction::TANH_APPROX_F32);
-constexpr StackPtxInstruction encode_ptx_instruction_setp_lt_ftz_f32 = encode_ptx_instruction(PtxInstruction::SETP_LT_FTZ_F32);
-constexpr StackPtxInstruction encode_ptx_instruction_setp_eq_u32 = encode_ptx_instruction(PtxInstruction::SETP_EQ_U32);
-constexpr StackPtxInstruction encode_ptx_instruction_setp_ne_u32 = encode_ptx_instruction(PtxInstruction::SETP_NE_U32);
-constexpr StackPtxInstruction encode_ptx_instruction_selp_f32 = encode_ptx_instruction(PtxInstruction::SELP_F32);
-constexpr StackPtxInstruction encode_ptx_instruction_cvt_rna_tf32_f32 = encode_ptx_instruction(PtxInstruction::CVT_RNA_TF32_F32);
-constexpr StackPtxInstruction encode_ptx_instruction_cvt_rn_f32_u32 = encode_ptx_instruction(PtxInstruction::CVT_RN_F32_U32);
-constexpr StackPtxInstruction encode_ptx_instruction_mma_sync_aligned_m16n8k4_row_col_f32_tf32_tf32_f32 = encode_ptx_instruction(PtxInstruction::MMA_SYNC_ALIGNED_M16N8K4_ROW_COL_F32_TF32_TF32_F32);
-constexpr StackPtxInstruction encode_ptx_instruction_f16x2_to_v2_f16 = encode_ptx_instruction(PtxInstruction::F16X2_TO_V2_F16);
-constexpr StackPtxInstruction encode_ptx_instruction_f16_to_f32 = encode_ptx_instruction(PtxInstruction::F16_TO_F32);
-constexpr StackPtxInstruction encode_ptx_instruction_u32_to_v4_u8 = encode_ptx_instruction(PtxInstruction::U32_TO_V4_U8);
-constexpr StackPtxInstruction encode_ptx_instruction_cvt_u32_u8 = encode_ptx_instruction(PtxInstruction::CVT_U32_U8);
-constexpr StackPtxInstruction encode_ptx_instruction_add_philox = encode_ptx_instruction(PtxInstruction::ADD_PHILOX);
-constexpr StackPtxInstruction encode_ptx_instruction_xor_philox = encode_ptx_instruction(PtxInstruction::XOR_PHILOX);
-constexpr StackPtxInstruction encode_ptx_instruction_philox_to_u32 = encode_ptx_instruction(PtxInstruction::PHILOX_TO_U32);
-constexpr StackPtxInstruction encode_ptx_instruction_mul_lo_philox = encode_ptx_instruction(PtxInstruction::MUL_LO_PHILOX);
-constexpr StackPtxInstruction encode_ptx_instruction_mul_hi_philox = encode_ptx_instruction(PtxInstruction::MUL_HI_PHILOX);
-constexpr StackPtxInstruction encode_special_register_tid = encode_special_register(SpecialRegister::TID);
-constexpr StackPtxInstruction encode_special_register_tid_x = encode_special_register(SpecialRegister::TID_X);
-constexpr StackPtxInstruction encode_special_register_tid_y = encode_special_register(SpecialRegister::TID_Y);
-constexpr StackPtxInstruction encode_special_register_tid_z = encode_special_register(SpecialRegister::TID_Z);
-constexpr StackPtxInstruction encode_special_register_ntid = encode_special_register(SpecialRegister::NTID);
-constexpr StackPtxInstruction encode_special_register_ntid_x = encode_special_register(SpecialRegister::NTID_X);
-constexpr StackPtxInstruction encode_special_register_ntid_y = encode_special_register(SpecialRegister::NTID_Y);
-constexpr StackPtxInstruction encode_special_register_ntid_z = encode_special_register(SpecialRegister::NTID_Z);
-constexpr StackPtxInstruction encode_special_register_laneid = encode_special_register(SpecialRegister::LANEID);
-constexpr StackPtxInstruction encode_special_register_warpid = encode_special_register(SpecialRegister::WARPID);
-constexpr StackPtxInstruction encode_special_register_nwarpid = encode_special_register(SpecialRegister::NWARPID);
-constexpr StackPtxInstruction encode_special_register_ctaid = encode_special_register(SpecialRegister::CTAID);
-constexpr StackPtxInstruction encode_special_register_ctaid_x = encode_special_register(SpecialRegister::CTAID_X);
-constexpr StackPtxInstruction encode_special_register_ctaid_y = encode_special_register(SpecialRegister::CTAID_Y);
-constexpr StackPtxInstruction encode_special_register_ctaid_z = encode_special_register(SpecialRegister::CTAID_Z);
-constexpr StackPtxInstruction encode_special_register_nctaid = encode_special_register(SpecialRegister::NCTAID);
-constexpr StackPtxInstruction encode_special_register_nctaid_x = encode_special_register(SpecialRegister::NCTAID_X);
-constexpr StackPtxInstruction encode_special_register_nctaid_y = encode_special_register(SpecialRegister::NCTAID_Y);
-constexpr StackPtxInstruction encode_special_register_nctaid_z = encode_special_register(SpecialRegister::NCTAID_Z);
-constexpr StackPtxInstruction encode_special_register_smid = encode_special_register(SpecialRegister::SMID);
-constexpr StackPtxInstruction encode_special_register_nsmid = encode_special_register(SpecialRegister::NSMID);
-constexpr StackPtxInstruction encode_special_register_gridid = encode_special_register(SpecialRegister::GRIDID);
-constexpr StackPtxInstruction encode_special_register_lanemask_eq = encode_special_register(SpecialRegister::LANEMASK_EQ);
-constexpr StackPtxInstruction encode_special_register_lanemask_le = encode_special_register(SpecialRegister::LANEMASK_LE);
-constexpr StackPtxInstruction encode_special_register_lanemask_lt = encode_special_register(SpecialRegister::LANEMASK_LT);
-constexpr StackPtxInstruction encode_special_register_lanemask_ge = encode_special_register(SpecialRegister::LANEMASK_GE);
-constexpr StackPtxInstruction encode_special_register_lanemask_gt = encode_special_register(SpecialRegister::LANEMASK_GT);
-constexpr StackPtxInstruction encode_special_register_clock = encode_special_register(SpecialRegister::CLOCK);
-constexpr StackPtxInstruction encode_special_register_clock_hi = encode_special_register(SpecialRegister::CLOCK_HI);
-constexpr StackPtxInstruction encode_special_register_total_smem_size = encode_special_register(SpecialRegister::TOTAL_SMEM_SIZE);
-constexpr StackPtxInstruction encode_special_register_aggr_smem_size = encode_special_register(SpecialRegister::AGGR_SMEM_SIZE);
-constexpr StackPtxInstruction encode_special_register_dynamic_smem_size = encode_special_register(SpecialRegister::DYNAMIC_SMEM_SIZE);
+/* Words, as expressions: for initialisers, static ones too, and for assignments. */
+constexpr StackPtxInstruction encode_input(uint32_t idx) { return STACK_PTX__WORD(INPUT, 0, u, (uint32_t)(idx)); }
+constexpr StackPtxInstruction encode_constant_f32(float value) { return STACK_PTX__WORD(CONSTANT, StackType::F32, f, (float)(value)); }
+constexpr StackPtxInstruction encode_constant_u32(uint32_t value) { return STACK_PTX__WORD(CONSTANT, StackType::U32, u, (uint32_t)(value)); }
+constexpr StackPtxInstruction encode_constant_philox(uint32_t value) { return STACK_PTX__WORD(CONSTANT, StackType::PHILOX, u, (uint32_t)(value)); }
+constexpr StackPtxInstruction encode_store(StackType stack, uint32_t idx) { return STACK_PTX__WORD(STORE, stack, u, (uint32_t)(idx)); }
+constexpr StackPtxInstruction encode_load(uint32_t idx) { return STACK_PTX__WORD(LOAD, 0, u, (uint32_t)(idx)); }
+constexpr StackPtxInstruction encode_routine(uint32_t idx) { return STACK_PTX__WORD(ROUTINE, 0, u, (uint32_t)(idx)); }
+constexpr StackPtxInstruction encode_return = STACK_PTX__WORD(RETURN, 0, u, 0);
+constexpr StackPtxInstruction encode_meta_constant(uint32_t value) { return STACK_PTX__WORD(META_CONSTANT, 0, u, (uint32_t)(value)); }
+constexpr StackPtxInstruction encode_meta_dup(StackType stack) { return STACK_PTX__WORD(META, stack, u, STACK_PTX_META_INSTRUCTION_DUP); }
+constexpr StackPtxInstruction encode_meta_yank_dup(StackType stack) { return STACK_PTX__WORD(META, stack, u, STACK_PTX_META_INSTRUCTION_YANK_DUP); }
+constexpr StackPtxInstruction encode_meta_swap(StackType stack) { return STACK_PTX__WORD(META, stack, u, STACK_PTX_META_INSTRUCTION_SWAP); }
+constexpr StackPtxInstruction encode_meta_swap_with(StackType stack) { return STACK_PTX__WORD(META, stack, u, STACK_PTX_META_INSTRUCTION_SWAP_WITH); }
+constexpr StackPtxInstruction encode_meta_replace(StackType stack) { return STACK_PTX__WORD(META, stack, u, STACK_PTX_META_INSTRUCTION_REPLACE); }
+constexpr StackPtxInstruction encode_meta_drop(StackType stack) { return STACK_PTX__WORD(META, stack, u, STACK_PTX_META_INSTRUCTION_DROP); }
+constexpr StackPtxInstruction encode_meta_clear(StackType stack) { return STACK_PTX__WORD(META, stack, u, STACK_PTX_META_INSTRUCTION_CLEAR); }
+constexpr StackPtxInstruction encode_meta_rotate(StackType stack) { return STACK_PTX__WORD(META, stack, u, STACK_PTX_META_INSTRUCTION_ROTATE); }
+constexpr StackPtxInstruction encode_meta_reverse(StackType stack) { return STACK_PTX__WORD(META, stack, u, STACK_PTX_META_INSTRUCTION_REVERSE); }
+constexpr StackPtxInstruction encode_ptx_instruction(PtxInstruction idx) { return STACK_PTX__WORD(PTX, 0, u, static_cast<uint32_t>(idx)); }
+constexpr StackPtxInstruction encode_ptx_instruction_add_u32 = STACK_PTX__WORD(PTX, 0, u, (uint32_t)PtxInstruction::ADD_U32);
+constexpr StackPtxInstruction encode_ptx_instruction_sub_u32 = STACK_PTX__WORD(PTX, 0, u, (uint32_t)PtxInstruction::SUB_U32);
+constexpr StackPtxInstruction encode_ptx_instruction_mul_lo_u32 = STACK_PTX__WORD(PTX, 0, u, (uint32_t)PtxInstruction::MUL_LO_U32);
+constexpr StackPtxInstruction encode_ptx_instruction_mad_lo_u32 = STACK_PTX__WORD(PTX, 0, u, (uint32_t)PtxInstruction::MAD_LO_U32);
+constexpr StackPtxInstruction encode_ptx_instruction_copysign_f32 = STACK_PTX__WORD(PTX, 0, u, (uint32_t)PtxInstruction::COPYSIGN_F32);
+constexpr StackPtxInstruction encode_ptx_instruction_add_ftz_f32 = STACK_PTX__WORD(PTX, 0, u, (uint32_t)PtxInstruction::ADD_FTZ_F32);
+constexpr StackPtxInstruction encode_ptx_instruction_sub_ftz_f32 = STACK_PTX__WORD(PTX, 0, u, (uint32_t)PtxInstruction::SUB_FTZ_F32);
+constexpr StackPtxInstruction encode_ptx_instruction_mul_ftz_f32 = STACK_PTX__WORD(PTX, 0, u, (uint32_t)PtxInstruction::MUL_FTZ_F32);
+constexpr StackPtxInstruction encode_ptx_instruction_fma_rn_ftz_f32 = STACK_PTX__WORD(PTX, 0, u, (uint32_t)PtxInstruction::FMA_RN_FTZ_F32);
+constexpr StackPtxInstruction encode_ptx_instruction_div_approx_ftz_f32 = STACK_PTX__WORD(PTX, 0, u, (uint32_t)PtxInstruction::DIV_APPROX_FTZ_F32);
+constexpr StackPtxInstruction encode_ptx_instruction_abs_ftz_f32 = STACK_PTX__WORD(PTX, 0, u, (uint32_t)PtxInstruction::ABS_FTZ_F32);
+constexpr StackPtxInstruction encode_ptx_instruction_neg_ftz_f32 = STACK_PTX__WORD(PTX, 0, u, (uint32_t)PtxInstruction::NEG_FTZ_F32);
+constexpr StackPtxInstruction encode_ptx_instruction_min_ftz_f32 = STACK_PTX__WORD(PTX, 0, u, (uint32_t)PtxInstruction::MIN_FTZ_F32);
+constexpr StackPtxInstruction encode_ptx_instruction_max_ftz_f32 = STACK_PTX__WORD(PTX, 0, u, (uint32_t)PtxInstruction::MAX_FTZ_F32);
+constexpr StackPtxInstruction encode_ptx_instruction_rcp_approx_ftz_f32 = STACK_PTX__WORD(PTX, 0, u, (uint32_t)PtxInstruction::RCP_APPROX_FTZ_F32);
+constexpr StackPtxInstruction encode_ptx_instruction_sqrt_approx_ftz_f32 = STACK_PTX__WORD(PTX, 0, u, (uint32_t)PtxInstruction::SQRT_APPROX_FTZ_F32);
+constexpr StackPtxInstruction encode_ptx_instruction_rsqrt_approx_ftz_f32 = STACK_PTX__WORD(PTX, 0, u, (uint32_t)PtxInstruction::RSQRT_APPROX_FTZ_F32);
+constexpr StackPtxInstruction encode_ptx_instruction_sin_approx_ftz_f32 = STACK_PTX__WORD(PTX, 0, u, (uint32_t)PtxInstruction::SIN_APPROX_FTZ_F32);
+constexpr StackPtxInstruction encode_ptx_instruction_cos_approx_ftz_f32 = STACK_PTX__WORD(PTX, 0, u, (uint32_t)PtxInstruction::COS_APPROX_FTZ_F32);
+constexpr StackPtxInstruction encode_ptx_instruction_lg2_approx_ftz_f32 = STACK_PTX__WORD(PTX, 0, u, (uint32_t)PtxInstruction::LG2_APPROX_FTZ_F32);
+constexpr StackPtxInstruction encode_ptx_instruction_ex2_approx_ftz_f32 = STACK_PTX__WORD(PTX, 0, u, (uint32_t)PtxInstruction::EX2_APPROX_FTZ_F32);
+constexpr StackPtxInstruction encode_ptx_instruction_tanh_approx_f32 = STACK_PTX__WORD(PTX, 0, u, (uint32_t)PtxInstruction::TANH_APPROX_F32);
+constexpr StackPtxInstruction encode_ptx_instruction_setp_lt_ftz_f32 = STACK_PTX__WORD(PTX, 0, u, (uint32_t)PtxInstruction::SETP_LT_FTZ_F32);
+constexpr StackPtxInstruction encode_ptx_instruction_setp_eq_u32 = STACK_PTX__WORD(PTX, 0, u, (uint32_t)PtxInstruction::SETP_EQ_U32);
+constexpr StackPtxInstruction encode_ptx_instruction_setp_ne_u32 = STACK_PTX__WORD(PTX, 0, u, (uint32_t)PtxInstruction::SETP_NE_U32);
+constexpr StackPtxInstruction encode_ptx_instruction_selp_f32 = STACK_PTX__WORD(PTX, 0, u, (uint32_t)PtxInstruction::SELP_F32);
+constexpr StackPtxInstruction encode_ptx_instruction_cvt_rna_tf32_f32 = STACK_PTX__WORD(PTX, 0, u, (uint32_t)PtxInstruction::CVT_RNA_TF32_F32);
+constexpr StackPtxInstruction encode_ptx_instruction_cvt_rn_f32_u32 = STACK_PTX__WORD(PTX, 0, u, (uint32_t)PtxInstruction::CVT_RN_F32_U32);
+constexpr StackPtxInstruction encode_ptx_instruction_mma_sync_aligned_m16n8k4_row_col_f32_tf32_tf32_f32 = STACK_PTX__WORD(PTX, 0, u, (uint32_t)PtxInstruction::MMA_SYNC_ALIGNED_M16N8K4_ROW_COL_F32_TF32_TF32_F32);
+constexpr StackPtxInstruction encode_ptx_instruction_f16x2_to_v2_f16 = STACK_PTX__WORD(PTX, 0, u, (uint32_t)PtxInstruction::F16X2_TO_V2_F16);
+constexpr StackPtxInstruction encode_ptx_instruction_f16_to_f32 = STACK_PTX__WORD(PTX, 0, u, (uint32_t)PtxInstruction::F16_TO_F32);
+constexpr StackPtxInstruction encode_ptx_instruction_u32_to_v4_u8 = STACK_PTX__WORD(PTX, 0, u, (uint32_t)PtxInstruction::U32_TO_V4_U8);
+constexpr StackPtxInstruction encode_ptx_instruction_cvt_u32_u8 = STACK_PTX__WORD(PTX, 0, u, (uint32_t)PtxInstruction::CVT_U32_U8);
+constexpr StackPtxInstruction encode_ptx_instruction_add_philox = STACK_PTX__WORD(PTX, 0, u, (uint32_t)PtxInstruction::ADD_PHILOX);
+constexpr StackPtxInstruction encode_ptx_instruction_xor_philox = STACK_PTX__WORD(PTX, 0, u, (uint32_t)PtxInstruction::XOR_PHILOX);
+constexpr StackPtxInstruction encode_ptx_instruction_philox_to_u32 = STACK_PTX__WORD(PTX, 0, u, (uint32_t)PtxInstruction::PHILOX_TO_U32);
+constexpr StackPtxInstruction encode_ptx_instruction_mul_lo_philox = STACK_PTX__WORD(PTX, 0, u, (uint32_t)PtxInstruction::MUL_LO_PHILOX);
+constexpr StackPtxInstruction encode_ptx_instruction_mul_hi_philox = STACK_PTX__WORD(PTX, 0, u, (uint32_t)PtxInstruction::MUL_HI_PHILOX);
+constexpr StackPtxInstruction encode_special_register(SpecialRegister idx) { return STACK_PTX__WORD(SPECIAL, 0, u, static_cast<uint32_t>(idx)); }
+constexpr StackPtxInstruction encode_special_register_tid = STACK_PTX__WORD(SPECIAL, 0, u, (uint32_t)SpecialRegister::TID);
+constexpr StackPtxInstruction encode_special_register_tid_x = STACK_PTX__WORD(SPECIAL, 0, u, (uint32_t)SpecialRegister::TID_X);
+constexpr StackPtxInstruction encode_special_register_tid_y = STACK_PTX__WORD(SPECIAL, 0, u, (uint32_t)SpecialRegister::TID_Y);
+constexpr StackPtxInstruction encode_special_register_tid_z = STACK_PTX__WORD(SPECIAL, 0, u, (uint32_t)SpecialRegister::TID_Z);
+constexpr StackPtxInstruction encode_special_register_ntid = STACK_PTX__WORD(SPECIAL, 0, u, (uint32_t)SpecialRegister::NTID);
+constexpr StackPtxInstruction encode_special_register_ntid_x = STACK_PTX__WORD(SPECIAL, 0, u, (uint32_t)SpecialRegister::NTID_X);
+constexpr StackPtxInstruction encode_special_register_ntid_y = STACK_PTX__WORD(SPECIAL, 0, u, (uint32_t)SpecialRegister::NTID_Y);
+constexpr StackPtxInstruction encode_special_register_ntid_z = STACK_PTX__WORD(SPECIAL, 0, u, (uint32_t)SpecialRegister::NTID_Z);
+constexpr StackPtxInstruction encode_special_register_laneid = STACK_PTX__WORD(SPECIAL, 0, u, (uint32_t)SpecialRegister::LANEID);
+constexpr StackPtxInstruction encode_special_register_warpid = STACK_PTX__WORD(SPECIAL, 0, u, (uint32_t)SpecialRegister::WARPID);
+constexpr StackPtxInstruction encode_special_register_nwarpid = STACK_PTX__WORD(SPECIAL, 0, u, (uint32_t)SpecialRegister::NWARPID);
+constexpr StackPtxInstruction encode_special_register_ctaid = STACK_PTX__WORD(SPECIAL, 0, u, (uint32_t)SpecialRegister::CTAID);
+constexpr StackPtxInstruction encode_special_register_ctaid_x = STACK_PTX__WORD(SPECIAL, 0, u, (uint32_t)SpecialRegister::CTAID_X);
+constexpr StackPtxInstruction encode_special_register_ctaid_y = STACK_PTX__WORD(SPECIAL, 0, u, (uint32_t)SpecialRegister::CTAID_Y);
+constexpr StackPtxInstruction encode_special_register_ctaid_z = STACK_PTX__WORD(SPECIAL, 0, u, (uint32_t)SpecialRegister::CTAID_Z);
+constexpr StackPtxInstruction encode_special_register_nctaid = STACK_PTX__WORD(SPECIAL, 0, u, (uint32_t)SpecialRegister::NCTAID);
+constexpr StackPtxInstruction encode_special_register_nctaid_x = STACK_PTX__WORD(SPECIAL, 0, u, (uint32_t)SpecialRegister::NCTAID_X);
+constexpr StackPtxInstruction encode_special_register_nctaid_y = STACK_PTX__WORD(SPECIAL, 0, u, (uint32_t)SpecialRegister::NCTAID_Y);
+constexpr StackPtxInstruction encode_special_register_nctaid_z = STACK_PTX__WORD(SPECIAL, 0, u, (uint32_t)SpecialRegister::NCTAID_Z);
+constexpr StackPtxInstruction encode_special_register_smid = STACK_PTX__WORD(SPECIAL, 0, u, (uint32_t)SpecialRegister::SMID);
+constexpr StackPtxInstruction encode_special_register_nsmid = STACK_PTX__WORD(SPECIAL, 0, u, (uint32_t)SpecialRegister::NSMID);
+constexpr StackPtxInstruction encode_special_register_gridid = STACK_PTX__WORD(SPECIAL, 0, u, (uint32_t)SpecialRegister::GRIDID);
+constexpr StackPtxInstruction encode_special_register_lanemask_eq = STACK_PTX__WORD(SPECIAL, 0, u, (uint32_t)SpecialRegister::LANEMASK_EQ);
+constexpr StackPtxInstruction encode_special_register_lanemask_le = STACK_PTX__WORD(SPECIAL, 0, u, (uint32_t)SpecialRegister::LANEMASK_LE);
+constexpr StackPtxInstruction encode_special_register_lanemask_lt = STACK_PTX__WORD(SPECIAL, 0, u, (uint32_t)SpecialRegister::LANEMASK_LT);
+constexpr StackPtxInstruction encode_special_register_lanemask_ge = STACK_PTX__WORD(SPECIAL, 0, u, (uint32_t)SpecialRegister::LANEMASK_GE);
+constexpr StackPtxInstruction encode_special_register_lanemask_gt = STACK_PTX__WORD(SPECIAL, 0, u, (uint32_t)SpecialRegister::LANEMASK_GT);
+constexpr StackPtxInstruction encode_special_register_clock = STACK_PTX__WORD(SPECIAL, 0, u, (uint32_t)SpecialRegister::CLOCK);
+constexpr StackPtxInstruction encode_special_register_clock_hi = STACK_PTX__WORD(SPECIAL, 0, u, (uint32_t)SpecialRegister::CLOCK_HI);
+constexpr StackPtxInstruction encode_special_register_total_smem_size = STACK_PTX__WORD(SPECIAL, 0, u, (uint32_t)SpecialRegister::TOTAL_SMEM_SIZE);
+constexpr StackPtxInstruction encode_special_register_aggr_smem_size = STACK_PTX__WORD(SPECIAL, 0, u, (uint32_t)SpecialRegister::AGGR_SMEM_SIZE);
+constexpr StackPtxInstruction encode_special_register_dynamic_smem_size = STACK_PTX__WORD(SPECIAL, 0, u, (uint32_t)SpecialRegister::DYNAMIC_SMEM_SIZE);
 
 /* The word of each PTX instruction, by its index. */
-constexpr StackPtxInstruction ptx_instructions[] = {
-    encode_ptx_instruction_add_u32,
-    encode_ptx_instruction_sub_u32,
-    encode_ptx_instruction_mul_lo_u32,
-    encode_ptx_instruction_mad_lo_u32,
-    encode_ptx_instruction_copysign_f32,
-    encode_ptx_instruction_add_ftz_f32,
-    encode_ptx_instruction_sub_ftz_f32,
-    encode_ptx_instruction_mul_ftz_f32,
-    encode_ptx_instruction_fma_rn_ftz_f32,
-    encode_ptx_instruction_div_approx_ftz_f32,
-    encode_ptx_instruction_abs_ftz_f32,
-    encode_ptx_instruction_neg_ftz_f32,
-    encode_ptx_instruction_min_ftz_f32,
-    encode_ptx_instruction_max_ftz_f32,
-    encode_ptx_instruction_rcp_approx_ftz_f32,
-    encode_ptx_instruction_sqrt_approx_ftz_f32,
-    encode_ptx_instruction_rsqrt_approx_ftz_f32,
-    encode_ptx_instruction_sin_approx_ftz_f32,
-    encode_ptx_instruction_cos_approx_ftz_f32,
-    encode_ptx_instruction_lg2_approx_ftz_f32,
-    encode_ptx_instruction_ex2_approx_ftz_f32,
-    encode_ptx_instruction_tanh_approx_f32,
-    encode_ptx_instruction_setp_lt_ftz_f32,
-    encode_ptx_instruction_setp_eq_u32,
-    encode_ptx_instruction_setp_ne_u32,
-    encode_ptx_instruction_selp_f32,
-    encode_ptx_instruction_cvt_rna_tf32_f32,
-    encode_ptx_instruction_cvt_rn_f32_u32,
-    encode_ptx_instruction_mma_sync_aligned_m16n8k4_row_col_f32_tf32_tf32_f32,
-    encode_ptx_instruction_f16x2_to_v2_f16,
-    encode_ptx_instruction_f16_to_f32,
-    encode_ptx_instruction_u32_to_v4_u8,
-    encode_ptx_instruction_cvt_u32_u8,
-    encode_ptx_instruction_add_philox,
-    encode_ptx_instruction_xor_philox,
-    encode_ptx_instruction_philox_to_u32,
-    encode_ptx_instruction_mul_lo_philox,
-    encode_ptx_instruction_mul_hi_philox,
+static constexpr const StackPtxInstruction ptx_instructions[] = {
+    {STACK_PTX_INSTRUCTION_TYPE_PTX, 0, {0}},
+    {STACK_PTX_INSTRUCTION_TYPE_PTX, 0, {1}},
+    {STACK_PTX_INSTRUCTION_TYPE_PTX, 0, {2}},
+    {STACK_PTX_INSTRUCTION_TYPE_PTX, 0, {3}},
+    {STACK_PTX_INSTRUCTION_TYPE_PTX, 0, {4}},
+    {STACK_PTX_INSTRUCTION_TYPE_PTX, 0, {5}},
+    {STACK_PTX_INSTRUCTION_TYPE_PTX, 0, {6}},
+    {STACK_PTX_INSTRUCTION_TYPE_PTX, 0, {7}},
+    {STACK_PTX_INSTRUCTION_TYPE_PTX, 0, {8}},
+    {STACK_PTX_INSTRUCTION_TYPE_PTX, 0, {9}},
+    {STACK_PTX_INSTRUCTION_TYPE_PTX, 0, {10}},
+    {STACK_PTX_INSTRUCTION_TYPE_PTX, 0, {11}},
+    {STACK_PTX_INSTRUCTION_TYPE_PTX, 0, {12}},
+    {STACK_PTX_INSTRUCTION_TYPE_PTX, 0, {13}},
+    {STACK_PTX_INSTRUCTION_TYPE_PTX, 0, {14}},
+    {STACK_PTX_INSTRUCTION_TYPE_PTX, 0, {15}},
+    {STACK_PTX_INSTRUCTION_TYPE_PTX, 0, {16}},
+    {STACK_PTX_INSTRUCTION_TYPE_PTX, 0, {17}},
+    {STACK_PTX_INSTRUCTION_TYPE_PTX, 0, {18}},
+    {STACK_PTX_INSTRUCTION_TYPE_PTX, 0, {19}},
+    {STACK_PTX_INSTRUCTION_TYPE_PTX, 0, {20}},
+    {STACK_PTX_INSTRUCTION_TYPE_PTX, 0, {21}},
+    {STACK_PTX_INSTRUCTION_TYPE_PTX, 0, {22}},
+    {STACK_PTX_INSTRUCTION_TYPE_PTX, 0, {23}},
+    {STACK_PTX_INSTRUCTION_TYPE_PTX, 0, {24}},
+    {STACK_PTX_INSTRUCTION_TYPE_PTX, 0, {25}},
+    {STACK_PTX_INSTRUCTION_TYPE_PTX, 0, {26}},
+    {STACK_PTX_INSTRUCTION_TYPE_PTX, 0, {27}},
+    {STACK_PTX_INSTRUCTION_TYPE_PTX, 0, {28}},
+    {STACK_PTX_INSTRUCTION_TYPE_PTX, 0, {29}},
+    {STACK_PTX_INSTRUCTION_TYPE_PTX, 0, {30}},
+    {STACK_PTX_INSTRUCTION_TYPE_PTX, 0, {31}},
+    {STACK_PTX_INSTRUCTION_TYPE_PTX, 0, {32}},
+    {STACK_PTX_INSTRUCTION_TYPE_PTX, 0, {33}},
+    {STACK_PTX_INSTRUCTION_TYPE_PTX, 0, {34}},
+    {STACK_PTX_INSTRUCTION_TYPE_PTX, 0, {35}},
+    {STACK_PTX_INSTRUCTION_TYPE_PTX, 0, {36}},
+    {STACK_PTX_INSTRUCTION_TYPE_PTX, 0, {37}},
 };
 
-static const char* const literal_prefixes[] = {
+static constexpr const char* const literal_prefixes[] = {
     "f32",
     "u32",
     "s32",
@@ -270,7 +270,7 @@ static const char* const literal_prefixes[] = {
     "u32",
 };
 
-static const StackPtxArgTypeInfo arg_type_info[] = {
+static constexpr const StackPtxArgTypeInfo arg_type_info[] = {
     {0, 0},
     {4, 0},
     {4, 1},
@@ -288,7 +288,7 @@ static const StackPtxArgTypeInfo arg_type_info[] = {
     {8, 0},
 };
 
-static const char* const ptx_instruction_strings[] = {
+static constexpr const char* const ptx_instruction_strings[] = {
     "add.u32",
     "sub.u32",
     "mul.lo.u32",
@@ -329,7 +329,7 @@ static const char* const ptx_instruction_strings[] = {
     "mul.hi.u32",
 };
 
-static const char* const ptx_instruction_display_names[] = {
+static constexpr const char* const ptx_instruction_display_names[] = {
     "add.u32",
     "sub.u32",
     "mul.lo.u32",
@@ -370,7 +370,7 @@ static const char* const ptx_instruction_display_names[] = {
     "mul.hi.u32",
 };
 
-static const StackPtxPtxInstructionDescriptor ptx_instruction_descriptors[] = {
+static constexpr const StackPtxPtxInstructionDescriptor ptx_instruction_descriptors[] = {
     {{6, 6, 15, 15}, {6, 15}, 1, false, {{1, 2}, {0, 0}, {0, 0}, {0, 0}}},
     {{6, 6, 15, 15}, {6, 15}, 1, false, {{1, 2}, {0, 0}, {0, 0}, {0, 0}}},
     {{6, 6, 15, 15}, {6, 15}, 1, false, {{1, 2}, {0, 0}, {0, 0}, {0, 0}}},
@@ -411,7 +411,7 @@ static const StackPtxPtxInstructionDescriptor ptx_instruction_descriptors[] = {
     {{14, 14, 15, 15}, {14, 15}, 1, false, {{8, 2}, {0, 0}, {0, 0}, {0, 0}}},
 };
 
-static const char* const special_register_strings[] = {
+static constexpr const char* const special_register_strings[] = {
     "tid",
     "tid.x",
     "tid.y",
@@ -446,7 +446,7 @@ static const char* const special_register_strings[] = {
     "dynamic_smem_size",
 };
 
-static const char* const special_register_display_names[] = {
+static constexpr const char* const special_register_display_names[] = {
     "tid",
     "tid.x",
     "tid.y",
@@ -481,7 +481,7 @@ static const char* const special_register_display_names[] = {
     "dynamic_smem_size",
 };
 
-static const StackPtxSpecialRegisterDescriptor special_register_descriptors[] = {
+static constexpr const StackPtxSpecialRegisterDescriptor special_register_descriptors[] = {
     {7},
     {6},
     {6},
@@ -516,7 +516,7 @@ static const StackPtxSpecialRegisterDescriptor special_register_descriptors[] = 
     {6},
 };
 
-static const StackPtxInstructionTraits ptx_instruction_traits[] = {
+static constexpr const StackPtxInstructionTraits ptx_instruction_traits[] = {
     {2, 0, 0},
     {0, 0, 0},
     {2, 0, 0},
@@ -557,7 +557,7 @@ static const StackPtxInstructionTraits ptx_instruction_traits[] = {
     {2, 0, 0},
 };
 
-static const uint8_t volatile_special_registers[] = {
+static constexpr const uint8_t volatile_special_registers[] = {
     0,
     0,
     0,
@@ -592,7 +592,7 @@ static const uint8_t volatile_special_registers[] = {
     0,
 };
 
-static const uint8_t constant_types[] = {
+static constexpr const uint8_t constant_types[] = {
     STACK_PTX_CONSTANT_TYPE_F32,
     STACK_PTX_CONSTANT_TYPE_U32,
     STACK_PTX_CONSTANT_TYPE_NONE,
@@ -604,15 +604,15 @@ static const uint8_t constant_types[] = {
     STACK_PTX_CONSTANT_TYPE_U32,
 };
 
-static const StackPtxStackInfo stack_info = {
-    ptx_instruction_strings, ptx_instruction_descriptors, static_cast<size_t>(PtxInstruction::NUM_ENUMS),
-    special_register_strings, special_register_descriptors, static_cast<size_t>(SpecialRegister::NUM_ENUMS),
-    literal_prefixes, static_cast<size_t>(StackType::NUM_ENUMS),
-    arg_type_info, static_cast<size_t>(ArgType::NUM_ENUMS)
+static constexpr const StackPtxStackInfo stack_info = {
+    ptx_instruction_strings, ptx_instruction_descriptors, (size_t)PtxInstruction::NUM_ENUMS,
+    special_register_strings, special_register_descriptors, (size_t)SpecialRegister::NUM_ENUMS,
+    literal_prefixes, (size_t)StackType::NUM_ENUMS,
+    arg_type_info, (size_t)ArgType::NUM_ENUMS
 };
 
 /* For StackPtxLanguageInfo. */
-static const StackPtxTraits traits = {
+static constexpr const StackPtxTraits traits = {
     ptx_instruction_traits, volatile_special_registers, constant_types
 };
 

@@ -9,11 +9,15 @@ from enum import IntEnum
 
 import numpy as np
 
+from evo.native.stack_ptx_tables import word_rows
+
 from cpython.bytes cimport PyBytes_AS_STRING
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from cpython.unicode cimport PyUnicode_DecodeUTF8
-from libc.stdint cimport uint16_t, uint64_t, uintptr_t
+from libc.stdint cimport uint16_t, uint64_t
 from libc.stdlib cimport free, realloc
+
+from evo.native.arrays cimport address
 
 
 STACK_DEPTH: int = AST_PTX_STACK_DEPTH
@@ -84,14 +88,14 @@ cdef class _Routines:
 
     def __cinit__(self, routines):
         cdef size_t i
-        self.arrays = [_words(words, 1, "routine") for words in routines]
+        self.arrays = [word_rows(words, 1, "routine") for words in routines]
         self.count = len(self.arrays)
         self.pointers = <const AstPtxInstruction**>PyMem_Malloc((self.count + 1) * sizeof(void*))
         self.lengths = <size_t*>PyMem_Malloc((self.count + 1) * sizeof(size_t))
         if self.pointers == NULL or self.lengths == NULL:
             raise MemoryError
         for i in range(self.count):
-            self.pointers[i] = <const AstPtxInstruction*>_address(self.arrays[i])
+            self.pointers[i] = <const AstPtxInstruction*>address(self.arrays[i])
             self.lengths[i] = len(self.arrays[i])
 
     def __dealloc__(self):
@@ -168,13 +172,13 @@ cdef class AstCompiler:
             ProgramError: a word is wrong.
             ValueError: `words` has another type or shape.
         """
-        words = _words(words, 2, "words")
+        words = word_rows(words)
         cdef size_t num_programs = words.shape[0], num_words = words.shape[1]
-        cdef const uint64_t* rows = <const uint64_t*>_address(words)
+        cdef const uint64_t* rows = <const uint64_t*>address(words)
         ends = np.zeros(num_programs + 1, np.uintp)
-        cdef size_t* offsets = <size_t*>_address(ends)
+        cdef size_t* offsets = <size_t*>address(ends)
         cdef const char** registers = self.registers.pointers
-        cdef const uint16_t* num_args = <const uint16_t*>_address(self.num_args)
+        cdef const uint16_t* num_args = <const uint16_t*>address(self.num_args)
         cdef AstPtxProgram program
         cdef AstPtxPlace place
         cdef AstPtxResult result = AST_PTX_SUCCESS
@@ -233,16 +237,16 @@ def interpret(
         ProgramError: a word is wrong; INVALID_VALUE at an INPUT means an input without values.
         ValueError: an array has the wrong type or shape.
     """
-    words = _words(words, 2, "words")
+    words = word_rows(words)
     owned = _points(inputs, num_points)
     cdef _Routines native = _Routines(routines)
     cdef size_t num_programs = words.shape[0], num_words = words.shape[1], num_inputs = len(owned), i = 0
     cdef size_t num_values = num_points
-    cdef const uint64_t* rows = <const uint64_t*>_address(words)
+    cdef const uint64_t* rows = <const uint64_t*>address(words)
     table = np.array([0 if values is None else values.ctypes.data for values in owned], np.uintp)
     out = np.empty((num_programs, num_points), np.float32)
-    cdef const float** arrays = <const float**>_address(table)
-    cdef float* values_out = <float*>_address(out)
+    cdef const float** arrays = <const float**>address(table)
+    cdef float* values_out = <float*>address(out)
     cdef AstPtxProgram program
     cdef AstPtxPlace place
     cdef AstPtxResult result = AST_PTX_SUCCESS
@@ -269,23 +273,10 @@ cdef int _check(AstPtxResult result, size_t program_idx, const AstPtxPlace* plac
     return 0
 
 
-cdef void* _address(array):
-    """The address of an array's data."""
-    return <void*><uintptr_t>array.ctypes.data
-
-
-def _words(words, num_dimensions, what):
-    words = np.ascontiguousarray(words)
-    if words.dtype != np.uint64 or not words.dtype.isnative or words.ndim != num_dimensions:
-        shape = "(length,)" if num_dimensions == 1 else "(num_programs, max_length)"
-        raise ValueError(f"{what}: expected uint64 of shape {shape}, got {words.dtype} of {words.shape}")
-    return words
-
-
 def _points(inputs, num_points):
     owned = [None if values is None else np.ascontiguousarray(values) for values in inputs]
     for number, values in enumerate(owned):
-        if values is not None and (values.dtype != np.float32 or not values.dtype.isnative or values.shape != (num_points,)):
+        if values is not None and (values.dtype != np.float32 or values.shape != (num_points,)):
             raise ValueError(f"input {number}: expected float32 of shape ({num_points},), got {values.dtype} of {values.shape}")
     return owned
 

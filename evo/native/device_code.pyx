@@ -8,9 +8,11 @@ from enum import IntEnum
 
 import numpy as np
 
-from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t, uintptr_t
-from libc.stdlib cimport free, malloc
+from evo.native.stack_ptx_tables import word_rows
 
+from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+
+from evo.native.arrays cimport address
 from evo.native.stack_ptx cimport Lowering, StackPtxLowered
 
 
@@ -30,6 +32,41 @@ NUM_EXTRA_STEPS: int = 1
 def max_steps(num_instructions: Any, num_requests: int) -> Any:
     """The most steps of programs with so many live instructions, an array or a number."""
     return 3 * num_instructions + 2 * num_requests + 1  # as DEVICE_CODE_MAX_STEPS
+
+
+cdef struct _Batch:
+    # One call, and how far it is.
+    const DeviceCodeKernel* kernel
+    uint64_t* steps
+    size_t room
+    size_t used
+    uint32_t* starts
+    size_t num_taken
+    uint8_t* results
+    uint32_t first_output
+    uint32_t num_requests
+    uint32_t num_buffered
+
+
+cdef int _encode(
+    void* context, const StackPtxLowered* lowered, size_t program_idx, void* memory, size_t num_bytes, size_t* needed_out
+) noexcept nogil:
+    """A visitor; always gives 0."""
+    cdef _Batch* batch = <_Batch*>context
+    cdef uint32_t output = batch.first_output + <uint32_t>(batch.num_taken % batch.num_buffered) * batch.num_requests
+    cdef size_t needed = 0, num_steps = 0
+    device_code_workspace_size(lowered, &needed)
+    if needed > num_bytes:
+        needed_out[0] = 2 * needed
+        return 0
+    batch.results[program_idx] = <uint8_t>device_code_encode(
+        batch.kernel, lowered, output, memory, num_bytes, batch.steps + batch.used, batch.room - batch.used, &num_steps
+    )
+    if batch.results[program_idx] == DEVICE_CODE_SUCCESS:
+        batch.starts[batch.num_taken] = <uint32_t>batch.used
+        batch.num_taken += 1
+        batch.used += num_steps
+    return 0
 
 
 cdef class DeviceEncoder:
@@ -65,10 +102,10 @@ cdef class DeviceEncoder:
             raise ValueError(f"a step can name {DEVICE_CODE_MAX_VECTORS} vectors, not {first_slot + num_slots}")
         self.lowering = lowering
         self.owned = [cases, commutative, vectors]
-        self.kernel.cases = <const uint16_t*>_address(cases)
-        self.kernel.num_commutative = <const uint8_t*>_address(commutative)
+        self.kernel.cases = <const uint16_t*>address(cases)
+        self.kernel.num_commutative = <const uint8_t*>address(commutative)
         self.kernel.num_instructions = len(instructions)
-        self.kernel.register_vectors = <const uint8_t*>_address(vectors)
+        self.kernel.register_vectors = <const uint8_t*>address(vectors)
         self.kernel.num_registers = len(vectors)
         self.kernel.first_slot = first_slot
         self.kernel.num_slots = num_slots
@@ -93,60 +130,29 @@ cdef class DeviceEncoder:
         Raises:
             ValueError: an array has the wrong type or shape.
         """
-        cdef const uint64_t[:, ::1] word_rows = np.ascontiguousarray(words)
-        cdef const int64_t[::1] row_view = rows
+        cdef _Batch batch
+        cdef const int64_t[::1] order = rows
         cdef uint64_t[::1] step_view = steps
         cdef uint32_t[::1] start_view = starts
-        cdef Py_ssize_t count = row_view.shape[0], length = word_rows.shape[1], i, num_taken = 0
-        results = np.empty(count, np.uint8)
-        cdef uint8_t[::1] result_view = results
-        cdef size_t room = step_view.shape[0], used = 0, needed = 0, num_bytes = 0, num_steps = 0
-        cdef uint32_t num_requests = len(self.lowering.requests)
-        cdef const uint64_t* first = &word_rows[0, 0] if word_rows.shape[0] and length else NULL
-        cdef StackPtxLowered lowered
-        cdef void* lowering_memory
-        cdef void* memory = NULL
-        cdef int result = DEVICE_CODE_SUCCESS
-        cdef bint has_memory = True
+        cdef size_t count = len(rows), room = step_view.shape[0], num_requests = len(self.lowering.requests)
+        words = word_rows(words)
         if start_view.shape[0] < count or room < NUM_EXTRA_STEPS or num_buffered == 0:
             raise ValueError(f"expected {count} starts and at least {NUM_EXTRA_STEPS} steps, got {start_view.shape[0]} and {room}")
         if first_output + num_buffered * num_requests > DEVICE_CODE_MAX_VECTORS:
             raise ValueError(f"a step can name {DEVICE_CODE_MAX_VECTORS} vectors")
-        if count and not 0 <= rows.min() <= rows.max() < word_rows.shape[0]:
-            raise ValueError(f"rows: expected numbers below {word_rows.shape[0]}")
-        room -= 1
-        with nogil:
-            lowering_memory = malloc(self.lowering.workspace_bytes)
-            has_memory = lowering_memory != NULL
-            for i in range(count):
-                if not has_memory:
-                    break
-                self.lowering.lower_program(first + row_view[i] * length, length, lowering_memory, &lowered)
-                device_code_workspace_size(&lowered, &needed)
-                if needed > num_bytes:
-                    free(memory)
-                    num_bytes = 2 * needed
-                    memory = malloc(num_bytes)
-                    has_memory = memory != NULL
-                    if not has_memory:
-                        break
-                result = device_code_encode(
-                    &self.kernel, &lowered, first_output + <uint32_t>(num_taken % num_buffered) * num_requests, memory, num_bytes,
-                    &step_view[used], room - used, &num_steps
-                )
-                result_view[i] = <uint8_t>result
-                if result == DEVICE_CODE_SUCCESS:
-                    start_view[num_taken] = <uint32_t>used
-                    num_taken += 1
-                    used += num_steps
-            free(memory)
-            free(lowering_memory)
-        if not has_memory:
-            raise MemoryError("no memory to encode a program")
-        step_view[used] = DEVICE_CODE_CASE_END
-        return results, used + 1
-
-
-cdef void* _address(array):
-    """The address of an array's data."""
-    return <void*><uintptr_t>array.ctypes.data
+        if count and not 0 <= rows.min() <= rows.max() < len(words):
+            raise ValueError(f"rows: expected numbers below {len(words)}")
+        results = np.empty(count, np.uint8)
+        batch.kernel = &self.kernel
+        batch.steps = &step_view[0]
+        batch.room = room - NUM_EXTRA_STEPS
+        batch.starts = <uint32_t*>address(starts)
+        batch.results = <uint8_t*>address(results)
+        batch.used = batch.num_taken = 0
+        batch.first_output = first_output
+        batch.num_requests = num_requests
+        batch.num_buffered = num_buffered
+        if count:
+            self.lowering.visit(words, _encode, &batch, 0, &order[0], count)
+        step_view[batch.used] = DEVICE_CODE_CASE_END
+        return results, batch.used + 1

@@ -6,8 +6,10 @@ Owns the memory of a model and of its predictions. Knows nothing of programs and
 
 import numpy as np
 
-from libc.stdint cimport uint32_t, uint64_t, uintptr_t
+from libc.stdint cimport uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
+
+from evo.native.arrays cimport address
 
 
 cdef extern from "itll.h" nogil:
@@ -68,13 +70,12 @@ MAX_PCA_FEATURES: int = ITLL_MAX_PCA_FEATURES
 
 _KINDS = {"ridge": ITLL_MODEL_RIDGE, "pca": ITLL_MODEL_PCA}  # in the order of their codes
 KINDS: tuple[str, ...] = tuple(_KINDS)
-_INTEGERS = ("num_features", "num_targets", "window", "num_units", "seed")
-_NUMBERS = ("length_scale", "noise")
+_LEVELS = [itll_level_to_string(<ItllLevel>code).decode() for code in range(ITLL_LEVEL_NUM_ENUMS)]
 
 
 def levels() -> list[str]:
     """Names of the SIMD levels that this build and this CPU have, the slowest first. Results do not depend on them."""
-    return [_level_name(code) for code in range(ITLL_LEVEL_NUM_ENUMS) if itll_level_is_available(<ItllLevel>code)]
+    return [level for code, level in enumerate(_LEVELS) if itll_level_is_available(<ItllLevel><int>code)]
 
 
 cdef class Model:
@@ -99,12 +100,10 @@ cdef class Model:
     cdef readonly object level  #: str
 
     def __cinit__(self, kind: str, num_features: int, num_targets: int = 1, *, level: str | None = None, **options):
-        cdef ItllOptions c_options
         cdef size_t num_bytes = 0
         if kind not in _KINDS:
             raise ValueError(f"no model '{kind}', one of: {', '.join(KINDS)}")
-        c_options = itll_default_options(_KINDS[kind], 1, 1)
-        _set_options(&c_options, {"num_features": num_features, "num_targets": num_targets, **options})
+        cdef ItllOptions c_options = _options(kind, {"num_features": num_features, "num_targets": num_targets, **options})
         if itll_model_size(&c_options, &num_bytes) != ITLL_SUCCESS:
             given = ", ".join(f"{name} {value}" for name, value in _options_of(&c_options).items())
             raise ValueError(f"{kind}: an option is out of the range that csrc/itll.h states: {given}")
@@ -112,9 +111,9 @@ cdef class Model:
         if level is not None:
             if level not in levels():
                 raise ValueError(f"SIMD level '{level}' is not available here, one of: {', '.join(levels())}")
-            code = <ItllLevel><int>_level_code(level)
+            code = <ItllLevel><int>_LEVELS.index(level)
         self.kind = kind
-        self.level = _level_name(code)
+        self.level = _LEVELS[code]
         self.memory = malloc(num_bytes)
         if self.memory == NULL:
             raise MemoryError(f"no memory for a model of {num_bytes} bytes")
@@ -132,7 +131,7 @@ cdef class Model:
         """
         cdef ItllOptions options
         state = _bytes(state)
-        if itll_state_options(_address(state), len(state), &options) != ITLL_SUCCESS:
+        if itll_state_options(address(state), len(state), &options) != ITLL_SUCCESS:
             raise ValueError(f"the bytes are no state of a model in version {STATE_VERSION}")
         model = Model(KINDS[<int>options.kind], level=level, **_options_of(&options))
         model.load(state)
@@ -177,8 +176,8 @@ cdef class Model:
                 targets = targets[:, None]
             if targets.shape != (len(rows), wanted):
                 raise ValueError(f"targets: expected shape ({len(rows)}, {wanted}), got {targets.shape}")
-            c_targets = <const float*>_address(targets)
-        c_rows = <const float*>_address(rows)
+            c_targets = <const float*>address(targets)
+        c_rows = <const float*>address(rows)
         num_rows = len(rows)
         with nogil:
             result = itll_update(self.model, c_rows, c_targets, num_rows)
@@ -204,9 +203,9 @@ cdef class Model:
         means = np.empty(shape, np.float32)
         std = np.empty(shape, np.float32) if return_std else None
         if return_std:
-            deviations = <float*>_address(std)
-        cdef const float* c_rows = <const float*>_address(rows)
-        cdef float* c_means = <float*>_address(means)
+            deviations = <float*>address(std)
+        cdef const float* c_rows = <const float*>address(rows)
+        cdef float* c_means = <float*>address(means)
         num_rows = len(rows)
         _check(itll_workspace_size(self.model, &workspace_bytes))
         cdef void* workspace = malloc(workspace_bytes)
@@ -223,7 +222,7 @@ cdef class Model:
         cdef size_t num_bytes = 0
         _check(itll_state_size(self.model, &num_bytes))
         state = np.empty(num_bytes, np.uint8)
-        _check(itll_save(self.model, _address(state), num_bytes))
+        _check(itll_save(self.model, address(state), num_bytes))
         return state
 
     def load(self, state: bytes | NDArray[np.uint8]) -> None:
@@ -237,7 +236,7 @@ cdef class Model:
         """
         cdef ItllResult result
         state = _bytes(state)
-        result = itll_load(self.model, _address(state), len(state))
+        result = itll_load(self.model, address(state), len(state))
         if result == ITLL_ERROR_INVALID_STATE:
             raise ValueError(f"the bytes are no state of a model in version {STATE_VERSION}")
         if result != ITLL_SUCCESS:
@@ -254,47 +253,23 @@ cdef class Model:
         return rows
 
 
-def _level_code(level):
-    return next(code for code in range(ITLL_LEVEL_NUM_ENUMS) if _level_name(code) == level)
-
-
-def _level_name(int level):
-    return itll_level_to_string(<ItllLevel>level).decode()
-
-
-cdef int _set_options(ItllOptions* options, dict given) except -1:
+cdef ItllOptions _options(kind, dict given) except *:
+    """The default options with those that are given."""
+    cdef ItllOptions options = itll_default_options(_KINDS[kind], 1, 1)
+    cdef dict known = _options_of(&options)
     for name, value in given.items():
-        if name not in _INTEGERS and name not in _NUMBERS:
-            raise ValueError(f"no option '{name}', one of: {', '.join((*_INTEGERS, *_NUMBERS))}")
+        if name not in known:
+            raise ValueError(f"no option '{name}', one of: {', '.join(known)}")
         most = 2**64 if name == "seed" else 2**32
-        if name in _INTEGERS and not (isinstance(value, (int, np.integer)) and 0 <= value < most):
+        if isinstance(known[name], int) and not (isinstance(value, (int, np.integer)) and 0 <= value < most):
             raise ValueError(f"{name}: expected a whole number from 0 to {most - 1}, got {value!r}")
-    cdef dict values = {**_options_of(options), **given}
-    options.num_features = values["num_features"]
-    options.num_targets = values["num_targets"]
-    options.window = values["window"]
-    options.num_units = values["num_units"]
-    options.length_scale = values["length_scale"]
-    options.noise = values["noise"]
-    options.seed = values["seed"]
-    return 0
+    return {**known, **given, "kind": _KINDS[kind]}
 
 
 cdef dict _options_of(const ItllOptions* options):
-    return {
-        "num_features": options.num_features,
-        "num_targets": options.num_targets,
-        "window": options.window,
-        "num_units": options.num_units,
-        "length_scale": options.length_scale,
-        "noise": options.noise,
-        "seed": options.seed,
-    }
-
-
-cdef void* _address(array):
-    """The address of an array's data."""
-    return <void*><uintptr_t>array.ctypes.data
+    cdef dict found = options[0]
+    del found["kind"]
+    return found
 
 
 def _bytes(state):

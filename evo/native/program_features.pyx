@@ -6,12 +6,12 @@ Owns the memory of a call. Knows nothing of tasks, scores or models. csrc/itll_f
 
 import numpy as np
 
-from libc.stdint cimport uint64_t, uintptr_t
-from libc.stdlib cimport free, malloc
+from libc.stdint cimport uintptr_t
 
+from evo.native.arrays cimport address
 from evo.native.ptx_vm cimport PtxVmInput, PtxVmLevel, PtxVmSet
 from evo.native.stack_ptx cimport Lowering, StackPtxLowered, StackPtxStackInfo, StackPtxTraits, fill_stack_info
-from evo.native.stack_ptx_tables import instruction_set_tables
+from evo.native.stack_ptx_tables import instruction_set_tables, word_rows
 
 
 cdef extern from "itll_features.h" nogil:
@@ -45,8 +45,21 @@ STATISTICS: tuple[str, ...] = (
     "constants_greatest", "uses", "nonfinite",
 )  # fmt: skip
 
-cdef enum:
-    _OUT_OF_MEMORY = -1
+cdef struct _Batch:
+    # One call.
+    const ItllFeaturesInfo* info
+    float* features
+    size_t num_features
+
+
+cdef int _describe(
+    void* context, const StackPtxLowered* lowered, size_t program_idx, void* memory, size_t num_bytes, size_t* needed_out
+) noexcept nogil:
+    """A visitor; gives an ItllResult."""
+    cdef _Batch* batch = <_Batch*>context
+    cdef float* features = batch.features + program_idx * batch.num_features
+    cdef ItllResult result = itll_features_of(batch.info, lowered, memory, num_bytes, needed_out, features)
+    return ITLL_SUCCESS if result == ITLL_ERROR_INSUFFICIENT_MEMORY else result
 
 
 cdef class ProgramFeatures:
@@ -84,7 +97,7 @@ cdef class ProgramFeatures:
         self.info.stack_info = &self.stack_info
         self.info.vm_set = <const PtxVmSet*><uintptr_t>set_address
         self.info.level = <PtxVmLevel><int>level
-        self.info.inputs = <const PtxVmInput*>_address(table)
+        self.info.inputs = <const PtxVmInput*>address(table)
         self.info.num_inputs = len(table)
         self.info.num_points = num_points
         self.info.num_requests = len(lowering.requests)
@@ -112,46 +125,12 @@ cdef class ProgramFeatures:
         Raises:
             ValueError: the array has the wrong type or shape, or a program reads a register without values.
         """
-        words = np.ascontiguousarray(words)
-        if words.dtype != np.uint64 or words.ndim != 2:
-            raise ValueError(f"words: expected uint64 of shape (num_programs, max_length), got {words.dtype} of {words.shape}")
-        cdef size_t num_programs = words.shape[0], num_words = words.shape[1], num_features = self.num_features, i
-        features = np.empty((num_programs, num_features), np.float32)
-        cdef const uint64_t* rows = <const uint64_t*>_address(words)
-        cdef float* out = <float*>_address(features)
-        cdef StackPtxLowered lowered
-        cdef int result = ITLL_SUCCESS
-        cdef void* memory = NULL
-        cdef void* lowering_memory = NULL
-        cdef size_t memory_bytes = 0, needed = 0
-        with nogil:
-            lowering_memory = malloc(self.lowering.workspace_bytes)
-            if lowering_memory == NULL:
-                result = _OUT_OF_MEMORY
-            for i in range(num_programs):
-                if result != ITLL_SUCCESS:
-                    break
-                self.lowering.lower_program(rows + i * num_words, num_words, lowering_memory, &lowered)
-                result = ITLL_ERROR_INSUFFICIENT_MEMORY
-                while result == ITLL_ERROR_INSUFFICIENT_MEMORY:
-                    result = itll_features_of(&self.info, &lowered, memory, memory_bytes, &needed, out + i * num_features)
-                    if result == ITLL_ERROR_INSUFFICIENT_MEMORY:
-                        free(memory)
-                        memory_bytes = 0
-                        memory = malloc(needed)
-                        if memory == NULL:
-                            result = _OUT_OF_MEMORY
-                        else:
-                            memory_bytes = needed
-            free(lowering_memory)
-            free(memory)
-        if result == _OUT_OF_MEMORY:
-            raise MemoryError("no memory to describe programs")
-        if result != ITLL_SUCCESS:
+        cdef _Batch batch
+        words = word_rows(words)
+        features = np.empty((len(words), self.num_features), np.float32)
+        batch.info = &self.info
+        batch.features = <float*>address(features)
+        batch.num_features = self.num_features
+        if self.lowering.visit(words, _describe, &batch) != ITLL_SUCCESS:
             raise ValueError("describe: a program reads a register that has no values")
         return features
-
-
-cdef void* _address(array):
-    """The address of an array's data."""
-    return <void*><uintptr_t>array.ctypes.data

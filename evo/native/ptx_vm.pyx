@@ -7,13 +7,13 @@ documents arithmetic and levels. Slightly long: each kind of run fills the same 
 
 import numpy as np
 
-from evo.native.stack_ptx import NO_VALUE, NodeKind
-from evo.native.stack_ptx_tables import instruction_set_tables
+from evo.native.stack_ptx import NodeKind
+from evo.native.stack_ptx_tables import instruction_set_tables, word_rows
 
 from libc.stdint cimport uintptr_t
-from libc.stdlib cimport free, malloc
 
-from evo.native.stack_ptx cimport Lowering, StackPtxTraits, fill_lowered, fill_stack_info
+from evo.native.arrays cimport address
+from evo.native.stack_ptx cimport Lowering, StackPtxTraits, fill_stack_info
 
 _CACHE_LINE = 64  # bytes
 
@@ -46,14 +46,12 @@ _INPUT_DTYPE = np.dtype([("values", np.uintp), ("is_uniform", np.bool_)], align=
 _INPUT_TYPES = {"f32": ("float32", "uint32"), "s32": ("int32", "uint32"), "u32": ("uint32",), "pred": ("uint32",)}
 
 
+_LEVELS = [ptx_vm_level_to_string(<PtxVmLevel>code).decode() for code in range(PTX_VM_LEVEL_NUM_ENUMS)]
+
+
 def levels() -> list[str]:
     """Names of the SIMD levels that this build has and this CPU can run, slowest first."""
-    cdef int code
-    names = []
-    for code in range(PTX_VM_LEVEL_NUM_ENUMS):
-        if ptx_vm_level_is_available(<PtxVmLevel>code):
-            names.append(_level_name(<PtxVmLevel>code))
-    return names
+    return [level for code, level in enumerate(_LEVELS) if ptx_vm_level_is_available(<PtxVmLevel><int>code)]
 
 
 def empty(shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
@@ -87,88 +85,54 @@ cdef object _fill_set(instruction_set, const PtxVmSet** vm_set):
     fill_stack_info(tables, &stack_info, &traits)
     _check(ptx_vm_set_size(&stack_info, &num_bytes))
     memory = np.empty(num_bytes, np.uint8)
-    _check(ptx_vm_set_init(&stack_info, _address(memory), num_bytes, vm_set))
+    _check(ptx_vm_set_init(&stack_info, address(memory), num_bytes, vm_set))
     return memory
 
 
-cdef str _level_name(PtxVmLevel level):
-    return ptx_vm_level_to_string(level).decode()
-
-
-cdef PtxVmLevel _level_code(level) except *:
-    cdef int code
-    if level not in levels():
-        raise ValueError(f"SIMD level '{level}' is not available here, one of: {', '.join(levels())}")
-    for code in range(PTX_VM_LEVEL_NUM_ENUMS):
-        if _level_name(<PtxVmLevel>code) == level:
-            break
-    return <PtxVmLevel>code
-
-
-cdef struct _Memory:
-    # Memory of a thread that runs one program after another; it grows on demand.
-    void* lowering
-    void* program
-    size_t program_bytes
-    void* run
-    size_t run_bytes
-
-
 cdef struct _Batch:
-    # One call: the inputs of its programs, and where results go.
+    # One call: what runs its programs, their inputs, and where results go.
+    const PtxVmSet* vm_set
+    PtxVmLevel level
     PtxVmRunKind kind
     const PtxVmInput* inputs
     size_t num_inputs
     size_t num_points
     size_t num_requests
-    char* outputs            # STORE: (num_programs, num_requests, num_points) of 4 bytes
+    void** pointers             # STORE: room for one to each request
+    char* outputs               # STORE: (num_programs, num_requests, num_points) of 4 bytes
     const PtxVmTarget* targets  # REDUCE: of each request
-    PtxVmSums* sums          # REDUCE: (num_programs, num_requests)
+    PtxVmSums* sums             # REDUCE: (num_programs, num_requests)
+    size_t program_idx          # the latest
 
 
-cdef enum:
-    _OUT_OF_MEMORY = -1
-
-
-cdef int _grow(void** memory, size_t* num_bytes, size_t needed) noexcept nogil:
-    if needed <= num_bytes[0]:
-        return PTX_VM_SUCCESS
-    free(memory[0])
-    num_bytes[0] = 0
-    memory[0] = malloc(2 * needed)
-    if memory[0] == NULL:
-        return _OUT_OF_MEMORY
-    num_bytes[0] = 2 * needed
-    return PTX_VM_SUCCESS
-
-
-cdef int _run_lowered(
-    VirtualMachine self, const StackPtxLowered* lowered, const _Batch* batch, size_t program_idx, void** pointers, _Memory* memory
+cdef int _run_program(
+    void* context, const StackPtxLowered* lowered, size_t program_idx, void* memory, size_t num_bytes, size_t* needed_out
 ) noexcept nogil:
-    """A PtxVmResult or _OUT_OF_MEMORY. `pointers` has room for num_requests."""
-    cdef size_t needed = 0
-    cdef size_t i
+    """A visitor; gives a PtxVmResult. The memory's first half is the program's, the second the run's."""
+    cdef _Batch* batch = <_Batch*>context
     cdef const PtxVmProgram* program = NULL
-    ptx_vm_program_size(lowered, &needed)
-    cdef int result = _grow(&memory.program, &memory.program_bytes, needed)
-    if result == PTX_VM_SUCCESS:
-        result = ptx_vm_program_init(
-            self.vm_set, self.level_code, batch.kind, lowered, memory.program, memory.program_bytes, &program, NULL
-        )
-    if result == PTX_VM_SUCCESS:
-        ptx_vm_workspace_size(program, &needed)
-        result = _grow(&memory.run, &memory.run_bytes, needed)
+    cdef size_t half = num_bytes // 2, program_bytes = 0, run_bytes = 0, i
+    cdef int result
+    batch.program_idx = program_idx
+    ptx_vm_program_size(lowered, &program_bytes)
+    if program_bytes > half:
+        needed_out[0] = 4 * program_bytes
+        return PTX_VM_SUCCESS
+    result = ptx_vm_program_init(batch.vm_set, batch.level, batch.kind, lowered, memory, half, &program, NULL)
     if result != PTX_VM_SUCCESS:
         return result
+    ptx_vm_workspace_size(program, &run_bytes)
+    if run_bytes > half:
+        needed_out[0] = 4 * run_bytes
+        return PTX_VM_SUCCESS
+    memory = <char*>memory + half
     if batch.kind == PTX_VM_RUN_STORE:
         for i in range(batch.num_requests):
-            pointers[i] = batch.outputs + (program_idx * batch.num_requests + i) * batch.num_points * 4
-        return ptx_vm_store(
-            program, batch.inputs, batch.num_inputs, batch.num_points, pointers, memory.run, memory.run_bytes
-        )
+            batch.pointers[i] = batch.outputs + (program_idx * batch.num_requests + i) * batch.num_points * 4
+        return ptx_vm_store(program, batch.inputs, batch.num_inputs, batch.num_points, batch.pointers, memory, half)
     return ptx_vm_reduce(
         program, batch.inputs, batch.num_inputs, batch.num_points, batch.targets, batch.sums + program_idx * batch.num_requests,
-        memory.run, memory.run_bytes
+        memory, half
     )
 
 
@@ -198,14 +162,14 @@ cdef class Targets:
             self.weights = weights = np.ascontiguousarray(weights)
             if weights.dtype != np.float32 or weights.shape != (num_points,):
                 raise ValueError(f"weights: expected float32 of shape ({num_points},), got {weights.dtype} of {weights.shape}")
-            factors = <const float*>_address(weights)
+            factors = <const float*>address(weights)
         sums = np.empty((len(values), PTX_VM_TARGET_NUM_SUMS(num_points)))
         rows = np.zeros(len(values), _TARGET_DTYPE)
         for row, of_row, of_sums in zip(rows, values, sums, strict=True):
             row["values"], row["weights"], row["sums"] = of_row.ctypes.data, <uintptr_t>factors, of_sums.ctypes.data
-            _check(ptx_vm_target_sums(<const float*>_address(of_row), factors, num_points, <double*>_address(of_sums)))
+            _check(ptx_vm_target_sums(<const float*>address(of_row), factors, num_points, <double*>address(of_sums)))
         self.owned = rows, sums
-        self.table = <const PtxVmTarget*>_address(rows)
+        self.table = <const PtxVmTarget*>address(rows)
 
     def __reduce__(self):
         return Targets, (self.values, self.weights)
@@ -231,7 +195,9 @@ cdef class VirtualMachine:
 
     def __cinit__(self, Lowering lowering, level: str | None = None):
         self.lowering = lowering
-        self.level_code = ptx_vm_best_level() if level is None else _level_code(level)
+        if level is not None and level not in levels():
+            raise ValueError(f"SIMD level '{level}' is not available here, one of: {', '.join(levels())}")
+        self.level_code = ptx_vm_best_level() if level is None else <PtxVmLevel><int>_LEVELS.index(level)
         instruction_set = lowering.instruction_set
         self.set_memory = _fill_set(instruction_set, &self.vm_set)
         self.unsupported = frozenset(
@@ -244,7 +210,7 @@ cdef class VirtualMachine:
     @property
     def level(self) -> str:
         """Name of the SIMD level."""
-        return _level_name(self.level_code)
+        return _LEVELS[self.level_code]
 
     def handle(self) -> tuple[int, int]:
         """For other native modules: the address of the PtxVmSet, valid while the machine lives, and the PtxVmLevel."""
@@ -269,14 +235,13 @@ cdef class VirtualMachine:
                 instruction without CPU meaning.
         """
         cdef _Batch batch
-        words = _words(words)
+        words = word_rows(words)
         table, owned, num_points = self.input_table(inputs, None if out is None else out.shape[out.ndim - 1])
         if out is not None and any(np.may_share_memory(out, values) for values in owned):
             raise ValueError("out: overlaps an input; expected memory of its own")
         out = self._output_array(out, (len(words), len(self.lowering.requests), num_points))
-        self._fill_batch(&batch, PTX_VM_RUN_STORE, table, num_points)
-        batch.outputs = <char*>_address(out)
-        self._run(words, &batch, inputs)
+        batch.outputs = <char*>address(out)
+        self._run(words, &batch, PTX_VM_RUN_STORE, table, num_points, inputs)
         return out
 
     def reduce(self, words: NDArray[np.uint64], inputs: Sequence[NDArray[Any] | None], targets: Targets) -> NDArray[np.void]:
@@ -292,7 +257,7 @@ cdef class VirtualMachine:
             ValueError: as for `store`.
         """
         cdef _Batch batch
-        words = _words(words)
+        words = word_rows(words)
         num_requests = len(self.lowering.requests)
         if len(targets.values) != num_requests:
             raise ValueError(f"targets: expected those of {num_requests} requests, got {len(targets.values)}")
@@ -300,75 +265,25 @@ cdef class VirtualMachine:
             raise ValueError("reduce: every request must be an f32; use store for others")
         table, owned, num_points = self.input_table(inputs, targets.values.shape[1])
         sums = np.empty((len(words), num_requests), SUMS_DTYPE)
-        self._fill_batch(&batch, PTX_VM_RUN_REDUCE, table, num_points)
         batch.targets = (<Targets?>targets).table
-        batch.sums = <PtxVmSums*>_address(sums)
-        self._run(words, &batch, inputs)
+        batch.sums = <PtxVmSums*>address(sums)
+        self._run(words, &batch, PTX_VM_RUN_REDUCE, table, num_points, inputs)
         return sums
 
-    def store_lowered(
-        self, lowered: Lowered | Derived, inputs: Sequence[NDArray[Any] | None]
-    ) -> NDArray[np.float32] | NDArray[np.uint32]:
-        """As `store`, for one program lowered before (`Lowering.lower`): `(num_requests, num_points)`."""
-        cdef _Batch batch
-        cdef _Memory memory
-        cdef StackPtxLowered c_lowered
-        arrays = fill_lowered(lowered, &c_lowered)
-        nodes, request_values = arrays[0], arrays[4]
-        is_read = nodes["kind"] == NodeKind.INPUT
-        num_registers = len(self.lowering.registers)
-        if len(request_values) != len(self.lowering.requests) or np.any(nodes["payload"][is_read] >= num_registers):
-            raise ValueError("lowered: was lowered with other registers or requests than this machine's")
-        table, owned, num_points = self.input_table(inputs, None)
-        out = self._output_array(None, (1, len(request_values), num_points))
-        pointers = np.empty(len(request_values), np.uintp)
-        self._fill_batch(&batch, PTX_VM_RUN_STORE, table, num_points)
-        batch.outputs = <char*>_address(out)
-        memory.program = memory.run = NULL
-        memory.program_bytes = memory.run_bytes = 0
-        result = _run_lowered(self, &c_lowered, &batch, 0, <void**>_address(pointers), &memory)
-        free(memory.program)
-        free(memory.run)
-        if result != PTX_VM_SUCCESS:
-            self._raise(result, lowered, inputs, "")
-        return out[0]
-
-    cdef int _fill_batch(self, _Batch* batch, PtxVmRunKind kind, table, size_t num_points) except -1:
+    cdef int _run(self, words, _Batch* batch, PtxVmRunKind kind, table, size_t num_points, inputs) except -1:
+        """Fills in the rest of a batch, and runs it."""
+        pointers = np.empty(len(self.lowering.requests), np.uintp)
+        batch.vm_set = self.vm_set
+        batch.level = self.level_code
         batch.kind = kind
-        batch.inputs = <const PtxVmInput*>_address(table)
+        batch.inputs = <const PtxVmInput*>address(table)
         batch.num_inputs = len(table)
         batch.num_points = num_points
-        batch.num_requests = len(self.lowering.requests)
-        batch.outputs = NULL
-        batch.targets = NULL
-        batch.sums = NULL
-        return 0
-
-    cdef int _run(self, words, const _Batch* batch, inputs) except -1:
-        cdef const uint64_t* word_rows = <const uint64_t*>_address(words)
-        cdef size_t num_programs = words.shape[0]
-        cdef size_t num_words = words.shape[1]
-        cdef size_t i = 0
-        cdef int result = PTX_VM_SUCCESS
-        cdef _Memory memory
-        cdef StackPtxLowered lowered
-        pointers = np.empty(batch.num_requests, np.uintp)
-        cdef void** pointer_table = <void**>_address(pointers)
-        memory.program = memory.run = NULL
-        memory.program_bytes = memory.run_bytes = 0
-        with nogil:
-            memory.lowering = malloc(self.lowering.workspace_bytes)
-            if memory.lowering == NULL:
-                result = _OUT_OF_MEMORY
-            while result == PTX_VM_SUCCESS and i < num_programs:
-                self.lowering.lower_program(word_rows + i * num_words, num_words, memory.lowering, &lowered)
-                result = _run_lowered(self, &lowered, batch, i, pointer_table, &memory)
-                i += 1
-            free(memory.lowering)
-            free(memory.program)
-            free(memory.run)
+        batch.num_requests = len(pointers)
+        batch.pointers = <void**>address(pointers)
+        cdef int result = self.lowering.visit(words, _run_program, batch)
         if result != PTX_VM_SUCCESS:
-            self._raise(result, self.lowering.lower(words[i - 1]) if i else None, inputs, f"program {i - 1}: ")
+            self._raise(result, words, batch.program_idx, inputs)
         return 0
 
     def input_table(
@@ -408,12 +323,11 @@ cdef class VirtualMachine:
             raise ValueError(f"out: expected writable contiguous {dtype} of shape {shape}, got {out.dtype} of {out.shape}")
         return out
 
-    def _raise(self, int result, lowered, inputs, place):
+    def _raise(self, int result, words, size_t program_idx, inputs):
         """Raises for a failed run."""
-        if result == _OUT_OF_MEMORY:
-            raise MemoryError(f"{place}no memory to run it")
         instruction_set, registers = self.lowering.instruction_set, self.lowering.registers
-        for node in lowered.nodes:
+        place = f"program {program_idx}: "
+        for node in self.lowering.lower(words[program_idx]).nodes:
             kind, payload = NodeKind(node["kind"]), int(node["payload"])
             type_name = instruction_set.stacks[node["stack_idx"]].literal_prefix
             if kind == NodeKind.PTX and not ptx_vm_set_has_instruction(self.vm_set, payload):
@@ -426,18 +340,6 @@ cdef class VirtualMachine:
             if kind != NodeKind.PTX and type_name not in _INPUT_TYPES:
                 raise ValueError(f"{place}type {type_name} has no CPU meaning")
         raise RuntimeError(f"{place}{ptx_vm_result_to_string(<PtxVmResult>result).decode()}")
-
-
-cdef void* _address(array):
-    """The address of an array's data."""
-    return <void*><uintptr_t>array.ctypes.data
-
-
-def _words(words):
-    words = np.ascontiguousarray(words)
-    if words.dtype != np.uint64 or words.ndim != 2:
-        raise ValueError(f"words: expected uint64 of shape (num_programs, max_length), got {words.dtype} of {words.shape}")
-    return words
 
 
 cdef int _check(PtxVmResult result) except -1:

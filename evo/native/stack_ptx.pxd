@@ -4,7 +4,7 @@ The C implementation is compiled into evo.native.stack_ptx alone; other modules 
 """
 
 from libc.stddef cimport size_t
-from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
 
 cdef extern from "stack_ptx.h":
@@ -150,7 +150,13 @@ cdef extern from "stack_ptx.h":
 
 # `tables` is what `instruction_set_tables` gives; it must live as long as what is filled in is used.
 cdef int fill_stack_info(object tables, StackPtxStackInfo* info, StackPtxTraits* traits) except -1
-cdef object fill_lowered(object lowered, StackPtxLowered* c_lowered)
+
+
+# What is done with a lowered program. 0: the visit goes on; other numbers, none of them negative, end it. A visitor that needs more
+# memory than it is given, which may have any contents, says how much and is called again.
+ctypedef int (*Visitor)(
+    void* context, const StackPtxLowered* lowered, size_t program_idx, void* memory, size_t num_bytes, size_t* needed_out
+) noexcept nogil
 
 
 cdef class Lowering:
@@ -165,13 +171,8 @@ cdef class Lowering:
     cdef list owned                    # keeps alive what `language` points to
     cdef list idle_workspaces
 
-    # Lowers one program in lenient mode, with value numbering and folding; cannot fail. The workspace has workspace_bytes, any
-    # contents, and one user at a time. The arrays of `lowered_out` lie in it.
-    cdef void lower_program(
-        self, const uint64_t* words, size_t num_words, void* workspace, StackPtxLowered* lowered_out
-    ) noexcept nogil
-
-    # The same without folding: each constant is one of the words'.
-    cdef void lower_unfolded(
-        self, const uint64_t* words, size_t num_words, void* workspace, StackPtxLowered* lowered_out
-    ) noexcept nogil
+    # Lowers programs in lenient mode and visits one after the other; the GIL is released. `words` is what `word_rows` gives. Visits
+    # `count` rows in an order, or all if it is NULL; program_idx counts visits. Returns the last visitor's number.
+    cdef int visit(
+        self, words, Visitor visitor, void* context, uint32_t flags=*, const int64_t* order=*, size_t count=*
+    ) except -1

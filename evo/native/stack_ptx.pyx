@@ -10,12 +10,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evo.native.stack_ptx_tables import check_connections, connection_tables, instruction_set_tables
+from evo.native.stack_ptx_tables import check_connections, connection_tables, instruction_set_tables, word_rows
 from evo.native.stack_ptx_words import ProgramError, explain
 
 from libc.stdint cimport int32_t, uint8_t, uintptr_t
 from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memcpy
+
+from evo.native.arrays cimport address
 
 
 cdef extern from "Python.h":
@@ -109,11 +111,6 @@ cdef class _Workspace:
         free(self.text)
 
 
-cdef const void* _address(array):
-    """The address of an array's data; NULL if it is empty."""
-    return <const void*><uintptr_t>array.ctypes.data if array.size else NULL
-
-
 cdef int _check(StackPtxResult result) except -1:
     """Checks every C result that is not about a program's word."""
     if result != STACK_PTX_SUCCESS:
@@ -165,24 +162,42 @@ cdef class Lowering:
         _check(stack_ptx_language_size(&info, &num_bytes))
         memory = np.empty(num_bytes, np.uint8)
         self.owned = [tables, connections, memory]
-        _check(stack_ptx_language_init(&info, <void*>_address(memory), num_bytes, &self.language))
+        _check(stack_ptx_language_init(&info, address(memory), num_bytes, &self.language))
         _check(stack_ptx_workspace_size(self.language, &self.workspace_bytes))
 
-    cdef void lower_program(
-        self, const uint64_t* words, size_t num_words, void* workspace, StackPtxLowered* lowered_out
-    ) noexcept nogil:
-        stack_ptx_lower(
-            self.language, STACK_PTX_MODE_LENIENT, 0, <const StackPtxInstruction*>words, num_words,
-            workspace, self.workspace_bytes, lowered_out, NULL
-        )
-
-    cdef void lower_unfolded(
-        self, const uint64_t* words, size_t num_words, void* workspace, StackPtxLowered* lowered_out
-    ) noexcept nogil:
-        stack_ptx_lower(
-            self.language, STACK_PTX_MODE_LENIENT, STACK_PTX_FLAG_NO_FOLDING, <const StackPtxInstruction*>words, num_words,
-            workspace, self.workspace_bytes, lowered_out, NULL
-        )
+    cdef int visit(
+        self, words, Visitor visitor, void* context, uint32_t flags=0, const int64_t* order=NULL, size_t count=0
+    ) except -1:
+        cdef const uint64_t* rows = <const uint64_t*>address(words)
+        cdef size_t num_visits = count if order != NULL else words.shape[0], length = words.shape[1], num_bytes = 0, needed, row, i
+        cdef _Workspace workspace = _take_workspace(self)
+        cdef StackPtxLowered lowered
+        cdef void* memory = NULL
+        cdef bint has_memory = True
+        cdef int result = 0
+        with nogil:
+            for i in range(num_visits):
+                row = order[i] if order != NULL else i
+                stack_ptx_lower(
+                    self.language, STACK_PTX_MODE_LENIENT, flags, <const StackPtxInstruction*>(rows + row * length), length,
+                    workspace.memory, self.workspace_bytes, &lowered, NULL
+                )
+                while has_memory:
+                    needed = 0
+                    result = visitor(context, &lowered, i, memory, num_bytes, &needed)
+                    if needed <= num_bytes:
+                        break
+                    free(memory)
+                    memory = malloc(needed)
+                    num_bytes = needed
+                    has_memory = memory != NULL
+                if result != 0 or not has_memory:
+                    break
+            free(memory)
+        self.idle_workspaces.append(workspace)
+        if not has_memory:
+            raise MemoryError(f"no {needed} bytes for a program")
+        return result
 
     def analyze(self, words: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], NDArray[np.int32]]:
         """Hashes and sizes of programs, in lenient mode.
@@ -194,7 +209,7 @@ cdef class Lowering:
             hashes `(num_programs, 2)` uint64, equal for programs that compute the same by the rules of stack_ptx_hash, and
             the numbers of live PTX instructions `(num_programs,)` int32.
         """
-        cdef const uint64_t[:, ::1] rows = _as_rows(words)
+        cdef const uint64_t[:, ::1] rows = word_rows(words)
         cdef Py_ssize_t num_programs = rows.shape[0], length = rows.shape[1], i
         hashes = np.empty((num_programs, 2), np.uint64)
         num_instructions = np.empty(num_programs, np.int32)
@@ -205,7 +220,10 @@ cdef class Lowering:
         cdef StackPtxLowered lowered
         with nogil:
             for i in range(num_programs):
-                self.lower_program(first + i * length, length, workspace.memory, &lowered)
+                stack_ptx_lower(
+                    self.language, STACK_PTX_MODE_LENIENT, 0, <const StackPtxInstruction*>(first + i * length), length,
+                    workspace.memory, self.workspace_bytes, &lowered, NULL
+                )
                 stack_ptx_hash(
                     self.language, &lowered, workspace.memory, self.workspace_bytes, <StackPtxHash*>&hashes_view[i, 0]
                 )
@@ -227,7 +245,7 @@ cdef class Lowering:
         Raises:
             ProgramError: a word is wrong; the first one is reported. Not in lenient mode.
         """
-        cdef const uint64_t[:, ::1] rows = _as_rows(words)
+        cdef const uint64_t[:, ::1] rows = word_rows(words)
         cdef StackPtxMode c_mode = _mode(mode)
         cdef uint32_t flags = 0 if value_numbering else STACK_PTX_FLAG_NO_VALUE_NUMBERING
         cdef StackPtxResult result = STACK_PTX_SUCCESS
@@ -278,7 +296,7 @@ cdef class Lowering:
         Raises:
             ProgramError: a word is wrong; not in lenient mode.
         """
-        cdef const uint64_t[:, ::1] rows = _as_rows(np.asarray(words)[None])
+        cdef const uint64_t[:, ::1] rows = word_rows(np.asarray(words)[None])
         cdef size_t length = rows.shape[1], used = 0
         cdef _Workspace workspace = _take_workspace(self)
         cdef StackPtxLowered lowered
@@ -318,38 +336,20 @@ cdef _Workspace _take_workspace(Lowering lowering):
 
 
 cdef int fill_stack_info(tables, StackPtxStackInfo* info, StackPtxTraits* traits) except -1:
-    info.ptx_instruction_strings = <const char**>_address(tables.instruction_strings.addresses)
-    info.ptx_instruction_descriptors = <const StackPtxPtxInstructionDescriptor*>_address(tables.descriptors)
+    info.ptx_instruction_strings = <const char**>address(tables.instruction_strings.addresses)
+    info.ptx_instruction_descriptors = <const StackPtxPtxInstructionDescriptor*>address(tables.descriptors)
     info.num_ptx_instructions = len(tables.descriptors)
-    info.special_register_strings = <const char**>_address(tables.special_strings.addresses)
-    info.special_register_descriptors = <const StackPtxSpecialRegisterDescriptor*>_address(tables.special_arg_types)
+    info.special_register_strings = <const char**>address(tables.special_strings.addresses)
+    info.special_register_descriptors = <const StackPtxSpecialRegisterDescriptor*>address(tables.special_arg_types)
     info.num_special_registers = len(tables.special_arg_types)
-    info.stack_literal_prefixes = <const char**>_address(tables.literal_prefixes.addresses)
+    info.stack_literal_prefixes = <const char**>address(tables.literal_prefixes.addresses)
     info.num_stacks = len(tables.constant_types)
-    info.arg_type_info = <const StackPtxArgTypeInfo*>_address(tables.arg_types)
+    info.arg_type_info = <const StackPtxArgTypeInfo*>address(tables.arg_types)
     info.num_arg_types = len(tables.arg_types)
-    traits.instructions = <const StackPtxInstructionTraits*>_address(tables.instruction_traits)
-    traits.volatile_special_registers = <const uint8_t*>_address(tables.volatile_specials)
-    traits.constant_types = <const uint8_t*>_address(tables.constant_types)
+    traits.instructions = <const StackPtxInstructionTraits*>address(tables.instruction_traits)
+    traits.volatile_special_registers = <const uint8_t*>address(tables.volatile_specials)
+    traits.constant_types = <const uint8_t*>address(tables.constant_types)
     return 0
-
-
-cdef object fill_lowered(lowered, StackPtxLowered* c_lowered):
-    """Fills the C form of a program in lenient mode; returns the arrays that it points to."""
-    arrays = [np.ascontiguousarray(array) for array in lowered[:5]]
-    nodes, operands, value_nodes, value_stacks, request_values = arrays
-    c_lowered.nodes = <const StackPtxNode*>_address(nodes)
-    c_lowered.operands = <const uint32_t*>_address(operands)
-    c_lowered.value_nodes = <const uint32_t*>_address(value_nodes)
-    c_lowered.value_stacks = <const uint16_t*>_address(value_stacks)
-    c_lowered.request_values = <const uint32_t*>_address(request_values)
-    c_lowered.num_nodes = len(nodes)
-    c_lowered.num_operands = len(operands)
-    c_lowered.num_values = len(value_nodes)
-    c_lowered.num_requests = len(request_values)
-    c_lowered.num_instructions = lowered.num_instructions
-    c_lowered.mode = STACK_PTX_MODE_LENIENT
-    return arrays
 
 
 cdef int _fill_connections(tables, limits, StackPtxLanguageInfo* info) except -1:
@@ -358,12 +358,12 @@ cdef int _fill_connections(tables, limits, StackPtxLanguageInfo* info) except -1
     info.limits.max_frame_depth = limits.max_frame_depth
     info.limits.store_size = limits.store_size
     info.limits.execution_limit = limits.execution_limit
-    info.registers = <const StackPtxRegister*>_address(tables.registers)
+    info.registers = <const StackPtxRegister*>address(tables.registers)
     info.num_registers = len(tables.registers)
-    info.requests = <const size_t*>_address(tables.requests)
+    info.requests = <const size_t*>address(tables.requests)
     info.num_requests = len(tables.requests)
-    info.routines = <const StackPtxInstruction**>_address(tables.routines)
-    info.routine_lengths = <const size_t*>_address(tables.routine_lengths)
+    info.routines = <const StackPtxInstruction**>address(tables.routines)
+    info.routine_lengths = <const size_t*>address(tables.routine_lengths)
     info.num_routines = len(tables.routines)
     return 0
 
@@ -396,17 +396,10 @@ cdef object _program_error(
     return ProgramError(explain(lowering, name, word, where), name, place.word_idx, routine_idx, program_idx)
 
 
-def _as_rows(words):
-    words = np.ascontiguousarray(words)
-    if words.dtype != np.uint64 or words.ndim != 2:
-        raise ValueError(f"words: expected a 2-D array of uint64, got {words.ndim}-D of {words.dtype}")
-    return words
-
-
 cdef object _copy(const void* source, size_t count, dtype):
     copy = np.empty(count, dtype)
     if count:
-        memcpy(<void*><uintptr_t>copy.ctypes.data, source, copy.nbytes)
+        memcpy(address(copy), source, copy.nbytes)
     copy.flags.writeable = False
     return copy
 

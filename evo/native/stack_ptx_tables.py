@@ -127,6 +127,15 @@ def connection_tables(
     )
 
 
+def word_rows(words: Any, num_dimensions: int = 2, what: str = "words") -> np.ndarray:
+    """Words of programs for C: `(num_programs, max_length)` uint64, contiguous; or of one word list. Raises ValueError."""
+    rows = np.ascontiguousarray(words)
+    if rows.dtype != np.uint64 or rows.ndim != num_dimensions:
+        shape = "(length,)" if num_dimensions == 1 else "(num_programs, max_length)"
+        raise ValueError(f"{what}: expected uint64 of shape {shape}, got {rows.dtype} of {rows.shape}")
+    return rows
+
+
 def _strings(texts: list[str], what: str) -> Strings:
     for text in texts:
         if not (text and text.isascii() and text.isprintable()):

@@ -13,8 +13,9 @@ from typing import NamedTuple
 import numpy as np
 
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
-from libc.stdint cimport uintptr_t
 from libc.string cimport memcpy, memset
+
+from evo.native.arrays cimport address
 
 
 class Draw(IntEnum):
@@ -310,9 +311,9 @@ cdef _fill_options(options, VaryOptions* native):
     native.signed_stacks = _integer("signed_stacks", options.signed_stacks, 0, 2**64 - 1)
     effects = _effects(getattr(options, "effects", ()))
     input_stacks = np.array(_stacks("input_stacks", getattr(options, "input_stacks", ())), np.uint8)
-    native.effects = <const VaryEffect*><uintptr_t>effects.ctypes.data
+    native.effects = <const VaryEffect*>address(effects)
     native.num_effects = len(effects)
-    native.input_stacks = <const uint8_t*><uintptr_t>input_stacks.ctypes.data
+    native.input_stacks = <const uint8_t*>address(input_stacks)
     native.num_inputs = len(input_stacks)
     return effects, input_stacks
 

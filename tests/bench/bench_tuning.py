@@ -1,28 +1,26 @@
-"""Tuning constants: Levenberg-Marquardt by batch call, and a program with its derivatives against the program, on one core.
+"""Tuning constants: Levenberg-Marquardt by batch call, on one core.
 
 The programs are random trees of 32 operations over two inputs and 5 different constants, three quarters of them add sub mul
 and one quarter div sin cos ex2 lg2 sqrt tanh; each has 32 live instructions, and its output depends on all 5 constants. The
-target is noise. A program that is tuned in fewer iterations is not measured. Programs with derivatives are those of bench_vm.py.
+target is noise. A program that is tuned in fewer iterations is not measured.
 """
 
 import os
 
 import numpy as np
-from bench_vm import SHAPES, best_s, draw_program
+from bench_vm import best_s
 
 from evo.instructions import shipped_instruction_set
 from evo.language.program import Language, word
 from evo.native.ptx_vm import VirtualMachine, levels
 from evo.native.stack_ptx_words import WordType
-from evo.native.tune import Derivation, Tuner
+from evo.native.tune import Tuner
 
 NUM_PROGRAMS = 64
 NUM_OPERATIONS = 32
 NUM_CONSTANTS = 5
 NUM_ITERATIONS = 5
 NUM_ROUNDS = 20
-NUM_DERIVED = 24  # programs of each shape
-FEW_POINTS = 64
 SIMPLE = ("add_ftz_f32", "sub_ftz_f32", "mul_ftz_f32")
 OTHERS = (
     *(f"{name}_approx_ftz_f32" for name in ("div", "sin", "cos", "ex2", "lg2", "sqrt")),
@@ -53,16 +51,15 @@ def draw_words(language: Language, rng: np.random.Generator) -> list[int]:
 def draw_programs(language: Language, inputs: list, targets: np.ndarray) -> np.ndarray:
     """`(NUM_PROGRAMS, length)` words."""
     rng = np.random.default_rng(30)
-    derivation = Derivation(language.lowering)
     machine = VirtualMachine(language.lowering)
     tuner = Tuner(machine, inputs, targets, iterations=NUM_ITERATIONS, is_scaled=True)
     rows = []
     while len(rows) < NUM_PROGRAMS:
         words = draw_words(language, rng)
         lowered = language.lowering.lower(np.array(words, np.uint64))
-        if lowered.num_instructions != NUM_OPERATIONS or len(derivation.constants(lowered)) != NUM_CONSTANTS:
-            continue
         _, outcomes = tuner.tune(np.array([words], np.uint64))
+        if lowered.num_instructions != NUM_OPERATIONS or outcomes["num_parameters"] != NUM_CONSTANTS:
+            continue
         if (
             np.isfinite(machine.store(np.array([words], np.uint64), inputs)).all()
             and outcomes["num_evaluations"] > NUM_ITERATIONS
@@ -100,39 +97,3 @@ def rows():
         shown = ", ".join(f"{level} {each / NUM_PROGRAMS * 1e6:.1f}" for level, each in seconds.items())
         what = f"Levenberg-Marquardt, {NUM_ITERATIONS} iterations, {NUM_OPERATIONS} instructions, {NUM_CONSTANTS} constants"
         yield f"{what}, {num_points:,} points ({share:.0%} run to the end)", f"{shown} us", at_least, aim
-    yield from gradient_rows()
-
-
-def gradient_rows():
-    """Rows that compare programs with their derivatives. What a call costs beside its points is left out."""
-    inputs = (("x", "f32"), ("y", "f32"), ("z", "f32"))
-    instruction_set = shipped_instruction_set("default")
-    language = Language(instruction_set, inputs, (("f", "f32"),))
-    outputs = [("f", "f32"), *((f"d{k}", "f32") for k in range(NUM_CONSTANTS))]
-    gradients = Language(instruction_set, inputs, tuple(outputs))
-    derivation = Derivation(language.lowering)
-    machine, wide = VirtualMachine(language.lowering), VirtualMachine(gradients.lowering)
-    rng = np.random.default_rng(32)
-    points = list(rng.uniform(-2, 2, (3, 10_000)).astype(np.float32))
-
-    def seconds(machine: VirtualMachine, program, num_outputs: int) -> float:
-        unused = [None] * num_outputs
-        few, all_points = [[*(row[:count] for row in points), *unused] for count in (FEW_POINTS, None)]
-        return best_s(lambda: machine.store_lowered(program, all_points)) - best_s(lambda: machine.store_lowered(program, few))
-
-    for mix in ("A", "M"):
-        for shape in SHAPES:
-            ratios, counts = [], []
-            while len(ratios) < NUM_DERIVED:
-                words = draw_program(language, rng, shape, mix, NUM_OPERATIONS)
-                lowered = language.lowering.lower(np.array(words, np.uint64))
-                constants = derivation.constants(lowered)[:NUM_CONSTANTS]
-                if len(constants) < NUM_CONSTANTS:
-                    continue
-                derived = derivation.derive(lowered, constants)
-                ratios.append(seconds(wide, derived, len(outputs)) / seconds(machine, lowered, 1))
-                counts.append(derived.num_instructions / lowered.num_instructions)
-            what = f"Program with {NUM_CONSTANTS} derivatives against the program, 10,000 points, mix {mix}, {shape}"
-            most, instructions = np.quantile(ratios, 0.9), np.median(counts)
-            shown = f"{np.median(ratios):.2f}x in the median, 90 % below {most:.2f}x; instructions {instructions:.2f}x"
-            yield f"{what}, {machine.level}", shown, "4x", "2.5x"

@@ -1,23 +1,41 @@
-"""Derivatives of lowered programs: against central differences in float64, rule by rule and on random programs."""
+"""Derivatives of lowered programs: against central differences in float64, rule by rule and on random programs.
+
+Python calls csrc/derive.h here alone, as a library of its own.
+"""
 
 from __future__ import annotations
 
+import ctypes
+import tempfile
+from functools import cache
+from pathlib import Path
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
+from compilers import CSRC, compiler, run
 from float64_programs import run_float64
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evo.instructions import shipped_instruction_set
 from evo.language.program import Language
-from evo.native.ptx_vm import VirtualMachine, levels
-from evo.native.stack_ptx import NO_VALUE, NodeKind
-from evo.native.tune import Derivation
+from evo.native.stack_ptx import NO_VALUE, NODE_DTYPE, NodeKind
+from evo.native.stack_ptx_tables import instruction_set_tables
 
 SET = shipped_instruction_set("default")
 INPUTS = (("x", "f32"), ("y", "f32"), ("n", "u32"))
 LANGUAGE = Language(SET, INPUTS, (("f", "f32"),))
-DERIVATION = Derivation(LANGUAGE.lowering)
+KEEP_CONSTANTS = 2**32 - 1
+# The arrays of StackPtxLowered: type and number.
+ARRAYS = {
+    "nodes": (NODE_DTYPE, "num_nodes"),
+    "operands": (np.uint32, "num_operands"),
+    "value_nodes": (np.uint32, "num_values"),
+    "value_stacks": (np.uint16, "num_values"),
+    "request_values": (np.uint32, "num_requests"),
+}
+NUMBERS = ("num_nodes", "num_operands", "num_values", "num_requests", "num_instructions", "mode")
 # Differentiable instructions by number of operands. selp takes a predicate besides.
 UNARY = ("abs", "neg", "rcp_approx", "sqrt_approx", "rsqrt_approx", "sin_approx", "cos_approx", "lg2_approx", "ex2_approx")
 BINARY = ("add", "sub", "mul", "div_approx", "min", "max")
@@ -26,6 +44,80 @@ NAMES = {
     2: (*(f"{name}_ftz_f32" for name in BINARY), "copysign_f32"),
     3: ("fma_rn_ftz_f32",),
 }
+
+
+class LoweredStruct(ctypes.Structure):
+    _fields_ = [*((name, ctypes.c_void_p) for name in ARRAYS), *((name, ctypes.c_uint32) for name in NUMBERS)]
+
+
+def struct_of(lowered) -> LoweredStruct:
+    arrays = {name: getattr(lowered, name) for name in ARRAYS}
+    numbers = {number: len(arrays[name]) for name, (_, number) in ARRAYS.items()}
+    addresses = {name: array.ctypes.data for name, array in arrays.items()}
+    return LoweredStruct(**addresses, **numbers, num_instructions=lowered.num_instructions, mode=0)
+
+
+@cache
+def library() -> SimpleNamespace:
+    """derive.h, and the rules of SET."""
+    with tempfile.TemporaryDirectory() as folder:
+        source, target = Path(folder, "derive.c"), Path(folder, "derive.so")
+        source.write_text('#define DERIVE_IMPLEMENTATION\n#include "derive.h"\n')
+        run(compiler("gcc"), "-std=c99", "-O1", "-shared", "-fPIC", "-I", CSRC, source, "-o", target)
+        calls = ctypes.CDLL(str(target))
+    tables = instruction_set_tables(SET)
+    info = np.array(
+        [
+            *(tables.instruction_strings.addresses.ctypes.data, tables.descriptors.ctypes.data, len(tables.descriptors)),
+            *(tables.special_strings.addresses.ctypes.data, tables.special_arg_types.ctypes.data, len(tables.special_arg_types)),
+            *(tables.literal_prefixes.addresses.ctypes.data, len(tables.constant_types)),
+            *(tables.arg_types.ctypes.data, len(tables.arg_types)),
+        ],
+        np.uintp,
+    )
+    size, rules = ctypes.c_size_t(), ctypes.c_void_p()
+    assert calls.derive_set_size(ctypes.c_void_p(info.ctypes.data), ctypes.byref(size)) == 0
+    memory = np.empty(size.value, np.uint8)
+    result = calls.derive_set_init(ctypes.c_void_p(info.ctypes.data), ctypes.c_void_p(memory.ctypes.data), size, ctypes.byref(rules))
+    assert result == 0
+    return SimpleNamespace(calls=calls, rules=rules, memory=memory)
+
+
+def workspace(lowered: LoweredStruct, num_parameters: int) -> tuple[np.ndarray, tuple]:
+    """Memory, and the two arguments that it is."""
+    size = ctypes.c_size_t()
+    assert library().calls.derive_size(ctypes.byref(lowered), ctypes.c_size_t(num_parameters), ctypes.byref(size)) == 0
+    memory = np.empty(size.value, np.uint8)
+    return memory, (ctypes.c_void_p(memory.ctypes.data), size)
+
+
+def constants_of(lowered, request: int = 0) -> np.ndarray:
+    """The nodes of the constants that matter."""
+    struct, found, count = struct_of(lowered), np.empty(len(lowered.nodes), np.uint32), ctypes.c_size_t()
+    memory, arguments = workspace(struct, 0)
+    result = library().calls.derive_constants(
+        *(library().rules, ctypes.byref(struct), ctypes.c_size_t(request), *arguments),
+        *(ctypes.c_void_p(found.ctypes.data), ctypes.c_size_t(len(found)), ctypes.byref(count)),
+    )
+    assert result == 0
+    return found[: count.value].copy()
+
+
+def derive(lowered, parameters, request: int = 0, first_register: int = KEEP_CONSTANTS) -> SimpleNamespace:
+    """The derived program, with the fields of a `Lowered`."""
+    struct, derived, chosen = struct_of(lowered), LoweredStruct(), np.array(parameters, np.uint32)
+    memory, arguments = workspace(struct, len(chosen))
+    result = library().calls.derive_program(
+        *(library().rules, ctypes.byref(struct), ctypes.c_size_t(request), ctypes.c_void_p(chosen.ctypes.data)),
+        *(ctypes.c_size_t(len(chosen)), ctypes.c_uint32(first_register), *arguments, ctypes.byref(derived)),
+    )
+    assert result == 0
+
+    def array(name: str) -> np.ndarray:
+        dtype, number = np.dtype(ARRAYS[name][0]), getattr(derived, ARRAYS[name][1])
+        return np.frombuffer(ctypes.string_at(getattr(derived, name), number * dtype.itemsize), dtype)
+
+    return SimpleNamespace(**{name: array(name) for name in ARRAYS}, num_instructions=derived.num_instructions)
 
 
 def lower(text: str):
@@ -50,7 +142,7 @@ def difference(lowered, inputs, node: int, step: float) -> np.ndarray:
 
 
 def derivatives(lowered, nodes, inputs) -> list[np.ndarray]:
-    return run_float64(SET, DERIVATION.derive(lowered, nodes), inputs, {})[1:]
+    return run_float64(SET, derive(lowered, nodes), inputs, {})[1:]
 
 
 # ---- rules ----
@@ -95,14 +187,16 @@ def test_subgradient_is_the_documented_one(text, expected):
 
 def test_other_instructions_pass_none():
     listed = {name for names in NAMES.values() for name in names} | {"selp_f32"}
-    assert DERIVATION.differentiable == listed
-    assert "fma_rn_ftz_f32" in DERIVATION.differentiable
+    has_rule = library().calls.derive_set_has_rule
+    has_rule.restype = ctypes.c_bool
+    found = {each.name for i, each in enumerate(SET.instructions) if has_rule(library().rules, ctypes.c_size_t(i))}
+    assert found == listed
     # x where x < c, otherwise 1: flat in c.
     lowered = lower("1.0 %x 0.5 %x setp_lt_ftz_f32 selp_f32")
     half = next(node for node, value in own_values(lowered, constant_nodes(lowered)).items() if value == 0.5)
-    derived = DERIVATION.derive(lowered, [half])
+    derived = derive(lowered, [half])
     assert derived.request_values[1] == NO_VALUE
-    assert half not in DERIVATION.constants(lowered)
+    assert half not in constants_of(lowered)
 
 
 # ---- the form of derived programs ----
@@ -110,25 +204,20 @@ def test_other_instructions_pass_none():
 
 def test_constants_are_those_that_matter_in_evaluation_order():
     lowered = lower("1.5 %x mul_ftz_f32 2.5 sin_approx_ftz_f32 add_ftz_f32 3:u32 cvt_rn_f32_u32 add_ftz_f32 9.0 swap.f32")
-    values = own_values(lowered, DERIVATION.constants(lowered))
+    values = own_values(lowered, constants_of(lowered))
     assert list(values.values()) == [1.5, 2.5]
 
 
-def test_a_program_without_an_output_has_no_derivative_and_a_wrong_parameter_is_refused():
-    assert list(DERIVATION.derive(lower(""), []).request_values) == [NO_VALUE]
-    lowered = lower("%x 1.5 mul_ftz_f32")  # nodes: input, constant, instruction
-    for nodes, request in (([2], 0), ([1], 1)):
-        with pytest.raises(ValueError, match="derive"):
-            DERIVATION.derive(lowered, nodes, request)
+def test_a_program_without_an_output_has_no_derivative():
+    assert list(derive(lower(""), []).request_values) == [NO_VALUE]
 
 
 def test_second_request_is_derived_alone():
     language = Language(SET, (("x", "f32"),), (("f", "f32"), ("g", "f32")))
-    derivation = Derivation(language.lowering)
     words = [language.encode(token) for token in "%x 3.0 mul_ftz_f32 %x 5.0 add_ftz_f32".split()]  # f = x + 5, g = 3 x
     lowered = language.lowering.lower(np.array(words, np.uint64), folding=False)
-    (node,) = derivation.constants(lowered, 1)
-    derived = derivation.derive(lowered, [node], 1)
+    (node,) = constants_of(lowered, 1)
+    derived = derive(lowered, [node], 1)
     y, slope = run_float64(SET, derived, {0: 2.0}, {})
     assert (y, slope) == (6.0, 2.0)
     assert derived.num_instructions == 1  # nothing of f
@@ -151,7 +240,7 @@ POINTS = {0: np.linspace(0.31, 2.17, 7), 1: np.linspace(1.93, -1.41, 7)}
 @settings(max_examples=300)
 def test_gradient_equals_central_differences_where_these_are_reliable(text):
     lowered = lower(text)
-    nodes = DERIVATION.constants(lowered)
+    nodes = constants_of(lowered)
     for node, computed in zip(nodes, derivatives(lowered, nodes, POINTS), strict=True):
         coarse = difference(lowered, POINTS, int(node), 2e-6)
         fine = difference(lowered, POINTS, int(node), 1e-6)
@@ -164,34 +253,23 @@ def test_gradient_equals_central_differences_where_these_are_reliable(text):
 
 @given(PROGRAMS)
 @settings(max_examples=200)
-def test_parameters_as_inputs_give_the_bits_of_constants_at_every_level(text):
+def test_parameters_as_inputs_give_what_constants_give(text):
     lowered = lower(text)
-    nodes = DERIVATION.constants(lowered)
-    outputs = (("f", "f32"), *((f"d{k}", "f32") for k in range(len(nodes))))
-    inputs = [POINTS[0].astype(np.float32), POINTS[1].astype(np.float32), None]
-    kept = Language(SET, INPUTS, outputs)
-    moved = Language(SET, (*INPUTS, *((f"c{k}", "f32") for k in range(len(nodes)))), outputs)
-    numbers = [np.array(value, np.float32) for value in own_values(lowered, nodes).values()]
-    results = []
-    for level in levels():
-        program = DERIVATION.derive(lowered, nodes)
-        machine = VirtualMachine(kept.lowering, level)
-        results.append(machine.store_lowered(program, [*inputs, *[None] * len(outputs)]))
-        program = DERIVATION.derive(lowered, nodes, first_register=len(INPUTS))
-        machine = VirtualMachine(moved.lowering, level)
-        results.append(machine.store_lowered(program, [*inputs, *numbers, *[None] * len(outputs)]))
-        primal = VirtualMachine(LANGUAGE.lowering, level).store_lowered(lowered, [*inputs, None])
-        np.testing.assert_array_equal(results[-1][:1].view(np.uint32), primal.view(np.uint32))
-    for result in results:
-        np.testing.assert_array_equal(result.view(np.uint32), results[0].view(np.uint32))
+    nodes = constants_of(lowered)
+    numbers = dict(enumerate(own_values(lowered, nodes).values(), len(INPUTS)))
+    kept = run_float64(SET, derive(lowered, nodes), POINTS, {})
+    moved = run_float64(SET, derive(lowered, nodes, first_register=len(INPUTS)), POINTS | numbers, {})
+    for one, other in zip(kept, moved, strict=True):
+        np.testing.assert_array_equal(one, other)
+    np.testing.assert_array_equal(kept[0], run_float64(SET, lowered, POINTS, {})[0])
 
 
 @given(PROGRAMS)
 @settings(max_examples=200)
 def test_derived_program_has_neither_dead_nor_equal_nodes(text):
     lowered = lower(text)
-    nodes = DERIVATION.constants(lowered)
-    derived = DERIVATION.derive(lowered, nodes, first_register=len(INPUTS))
+    nodes = constants_of(lowered)
+    derived = derive(lowered, nodes, first_register=len(INPUTS))
     needed = {int(value) for value in derived.request_values if value != NO_VALUE}
     seen = set()
     for node in reversed(derived.nodes):

@@ -114,18 +114,6 @@ def test_all_levels_agree_on_long_random_programs(machines):
     assert len({row.tobytes() for row in results}) > 30
 
 
-def test_value_numbering_changes_no_bit(machines):
-    words, values = random_words(machines, seed=51, num_programs=40, length=120), input_values(51)
-    num_merged = 0
-    for machine in machines.machines.values():
-        for row in words:
-            merged, separate = (machines.lowering.lower(row, value_numbering=on) for on in (True, False))
-            num_merged += separate.num_instructions - merged.num_instructions
-            inputs = machines.inputs(values)
-            np.testing.assert_array_equal(machine.store_lowered(merged, inputs), machine.store_lowered(separate, inputs))
-    assert num_merged > 0
-
-
 @pytest.mark.parametrize("num_points", [0, 1, 7, 31, 32, 33, 63, 64, 65, 127, 128, 129, 1000, 1024, 1025])
 def test_number_of_points_does_not_matter(machines, num_points):
     words, values = random_words(machines, seed=52, num_programs=10, length=60), input_values(52, 1025)
@@ -270,17 +258,6 @@ def test_weights_of_one_change_no_bit(real_machines):
 
 
 # ---- errors ----
-
-
-@pytest.mark.parametrize(("num_registers", "requests"), [(12, [0]), (12, [7, 8, 9, 11]), (5, [0, 1, 2, 3, 4])])
-def test_program_lowered_for_other_registers_or_requests_is_refused(machines, num_registers, requests):
-    other = Lowering(
-        machines.instruction_set, [(f"reg_{i}", 0) for i in range(num_registers)], requests, machines.lowering.limits
-    )
-    lowered = other.lower(np.array([word(WordType.INPUT, payload=num_registers - 1), RETURN], np.uint64))
-    for machine in machines.machines.values():
-        with pytest.raises(ValueError, match="lowered: was lowered with other registers or requests"):
-            machine.store_lowered(lowered, machines.inputs(input_values(64)))
 
 
 def wrong_calls(machines) -> dict:

@@ -184,7 +184,7 @@ def test_empty_batches_and_programs():
 def test_arrays_of_another_form_are_refused(words):
     with pytest.raises(ValueError, match=r"^program: expected a 1-D array of uint64, got "):
         compile_one(words)
-    with pytest.raises(ValueError, match=r"^words: expected a 2-D array of uint64, got "):
+    with pytest.raises(ValueError, match=r"^words: expected uint64 of shape \(num_programs, max_length\), got "):
         stack_ptx.Compiler(R, []).compile_batch(np.zeros(3, np.uint64))
 
 
