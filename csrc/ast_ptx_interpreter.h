@@ -56,7 +56,6 @@ static inline AstPtxResult ast_ptx_interpret_program(
 #include "detail/ptx_vm_functions.h"
 #include "detail/ptx_vm_mode.h"
 #include "detail/ptx_vm_operations.h"
-#include "generated/instruction_table.h"
 
 #ifndef AST_PTX_INTERPRETER_BLOCK
 #define AST_PTX_INTERPRETER_BLOCK 32
@@ -71,22 +70,22 @@ enum { AST_PTX__BLOCK = AST_PTX__ROUNDED_UP(AST_PTX_INTERPRETER_BLOCK) };
 
 /* A function of three vectors for each operation, by its kind. A NaN that arithmetic gives has PTX's bits at once; minimum and
    maximum want their operands flushed and quiet. */
-#define AST_PTX__UNARY(name, F) F(x)
-#define AST_PTX__BINARY(name, F) F(x, y)
-#define AST_PTX__COMMUTATIVE(name, F) F(x, y)
-#define AST_PTX__EXTREME(name, F) ptx_vm__##name(ptx_vm__quiet_f32(x), ptx_vm__quiet_f32(y))
-#define AST_PTX__MULTIPLY_ADD(name, F) F(x, y, z)
-#define AST_PTX__SELECT(name, F) F(x, y, z)
-#define AST_PTX__OUTPUT(name, F) x
-#define AST_PTX__SUM(name, F) x
+#define AST_PTX__UNARY(F) F(x)
+#define AST_PTX__BINARY(F) F(x, y)
+#define AST_PTX__COMMUTATIVE(F) F(x, y)
+#define AST_PTX__EXTREME(F) F(ptx_vm__quiet_f32(x), ptx_vm__quiet_f32(y))
+#define AST_PTX__MULTIPLY_ADD(F) F(x, y, z)
+#define AST_PTX__SELECT(F) F(x, y, z)
+#define AST_PTX__OUTPUT(F) x
+#define AST_PTX__SUM(F) x
 #define AST_PTX__NAN_LOOSE_NAN(value) ptx_vm__fix_nan_f32(value)
 #define AST_PTX__NAN_PASSES_NAN(value) ptx_vm__fix_nan_f32(value)
 #define AST_PTX__NAN_EXACT(value) (value)
-#define AST_PTX__DEFINE(enumerator, name, kind, nan, F)                                   \
+#define AST_PTX__DEFINE(enumerator, name, kind, nan)                                      \
     PTX_VM__INLINE PtxVmV ast_ptx__operation_##enumerator(PtxVmV x, PtxVmV y, PtxVmV z) { \
         (void)y;                                                                          \
         (void)z;                                                                          \
-        return AST_PTX__NAN_##nan(AST_PTX__##kind(name, F));                              \
+        return AST_PTX__NAN_##nan(AST_PTX__##kind(ptx_vm__##name));                       \
     }
 PTX_VM__OPERATIONS(AST_PTX__DEFINE)
 #undef AST_PTX__DEFINE

@@ -463,7 +463,7 @@ enum {
 
 /* PASSES_NAN also passes a subnormal, as tanh does. */
 enum { PTX_VM__EXACT = 0, PTX_VM__PASSES_NAN = PTX_VM__LOOSE_NAN | PTX_VM__RAW };
-#define PTX_VM__NAN(enumerator, name, kind, nan, F) PTX_VM__##nan,
+#define PTX_VM__NAN(enumerator, name, kind, nan) PTX_VM__##nan,
 static const uint8_t ptx_vm__nans[] = {PTX_VM__OPERATIONS(PTX_VM__NAN)};
 
 enum { PTX_VM__INPUT = PTX_VM__NUM_OPERATIONS, PTX_VM__CONSTANT };
@@ -669,7 +669,7 @@ enum {
     PTX_VM__SUM
 };
 
-#define PTX_VM__KIND(enumerator, name, kind, nan, F) PTX_VM__##kind,
+#define PTX_VM__KIND(enumerator, name, kind, nan) PTX_VM__##kind,
 static const uint8_t ptx_vm__kinds[] = {PTX_VM__OPERATIONS(PTX_VM__KIND)};
 
 /* The form for each kind and each set of operands (bit k: operand k) that are the value in the accumulator. */

@@ -28,12 +28,12 @@ PTX_VM__INLINE PtxVmV ptx_vm__opaque(float f) {
 }
 
 PTX_VM__INLINE PtxVmV ptx_vm__abs_f32(PtxVmV x) {
-    return ptx_vm__add(ptx_vm__and(x, ptx_vm__set_bits(0x7fffffffu)), ptx_vm__opaque(-0.0f));
+    return ptx_vm__add_f32(ptx_vm__and_b32(x, ptx_vm__set_bits(0x7fffffffu)), ptx_vm__opaque(-0.0f));
 }
 
-PTX_VM__INLINE PtxVmV ptx_vm__neg_f32(PtxVmV x) { return ptx_vm__sub(ptx_vm__opaque(-0.0f), x); }
+PTX_VM__INLINE PtxVmV ptx_vm__neg_f32(PtxVmV x) { return ptx_vm__sub_f32(ptx_vm__opaque(-0.0f), x); }
 
-PTX_VM__INLINE PtxVmV ptx_vm__quiet_f32(PtxVmV x) { return ptx_vm__mul(x, ptx_vm__opaque(1.0f)); }
+PTX_VM__INLINE PtxVmV ptx_vm__quiet_f32(PtxVmV x) { return ptx_vm__mul_f32(x, ptx_vm__opaque(1.0f)); }
 
 PTX_VM__INLINE PtxVmV ptx_vm__fix_nan_f32(PtxVmV x) {
     return ptx_vm__select(ptx_vm__is_nan(x), ptx_vm__set_bits(PTX_VM__NAN_BITS), x);
@@ -43,72 +43,72 @@ PTX_VM__INLINE PtxVmV ptx_vm__fix_nan_f32(PtxVmV x) {
 PTX_VM__INLINE PtxVmV ptx_vm__rcp_f32(PtxVmV x) { return ptx_vm__div(ptx_vm__set(1.0f), x); }
 
 /* Two roundings: 1.5 ulp [2 ulp]. */
-PTX_VM__INLINE PtxVmV ptx_vm__div_f32(PtxVmV x, PtxVmV y) { return ptx_vm__mul(x, ptx_vm__rcp_f32(y)); }
+PTX_VM__INLINE PtxVmV ptx_vm__div_f32(PtxVmV x, PtxVmV y) { return ptx_vm__mul_f32(x, ptx_vm__rcp_f32(y)); }
 
 /* Relative error 2^-23.4 [2^-22.9]. */
-PTX_VM__INLINE PtxVmV ptx_vm__rsqrt_f32(PtxVmV x) { return ptx_vm__rcp_f32(ptx_vm__sqrt(x)); }
+PTX_VM__INLINE PtxVmV ptx_vm__rsqrt_f32(PtxVmV x) { return ptx_vm__rcp_f32(ptx_vm__sqrt_f32(x)); }
 
 /* sin(2 pi r) for r in [-1/4, 1/4]: error 2^-22.6, never above 1, which it is at 1/4. With the reduction, sin and cos are within
  * 2^-20.6 in [-2 pi, 2 pi] [2^-20.5] and 2^-14.73 in [-100 pi, 100 pi] [2^-14.7]. */
 PTX_VM__INLINE PtxVmV ptx_vm__sin_turns(PtxVmV r) {
-    PtxVmV r2 = ptx_vm__mul(r, r);
-    PtxVmV p = ptx_vm__fma(r2, ptx_vm__set(40.87591f), ptx_vm__set(-76.727905f));
-    p = ptx_vm__fma(r2, p, ptx_vm__set(81.60862f));
-    p = ptx_vm__fma(r2, p, ptx_vm__set(-41.341766f));
-    p = ptx_vm__fma(r2, p, ptx_vm__set(6.2831855f));
-    return ptx_vm__mul(r, p);
+    PtxVmV r2 = ptx_vm__mul_f32(r, r);
+    PtxVmV p = ptx_vm__fma_f32(r2, ptx_vm__set(40.87591f), ptx_vm__set(-76.727905f));
+    p = ptx_vm__fma_f32(r2, p, ptx_vm__set(81.60862f));
+    p = ptx_vm__fma_f32(r2, p, ptx_vm__set(-41.341766f));
+    p = ptx_vm__fma_f32(r2, p, ptx_vm__set(6.2831855f));
+    return ptx_vm__mul_f32(r, p);
 }
 
 /* A magnitude in turns as the GPU reduces it: times 1/2pi in f32, rounded toward zero, less the nearest integer. The result,
  * in [-1/2, 1/2], is exact except for that one product. Infinity may give any number. */
 PTX_VM__INLINE PtxVmV ptx_vm__turns(PtxVmV magnitude) {
     const PtxVmV turns_per_radian = ptx_vm__set(0.15915494f);
-    PtxVmV product = ptx_vm__mul(magnitude, turns_per_radian);
+    PtxVmV product = ptx_vm__mul_f32(magnitude, turns_per_radian);
     product = ptx_vm__toward_zero(product, magnitude, turns_per_radian);
-    return ptx_vm__sub(product, ptx_vm__round(product));
+    return ptx_vm__sub_f32(product, ptx_vm__round(product));
 }
 
 /* The constant, or NaN if the magnitude is infinite. */
 PTX_VM__INLINE PtxVmV ptx_vm__if_finite(PtxVmV magnitude, PtxVmV constant) {
-    return ptx_vm__fma(magnitude, ptx_vm__set(0.0f), constant);
+    return ptx_vm__fma_f32(magnitude, ptx_vm__set(0.0f), constant);
 }
 
 PTX_VM__INLINE PtxVmV ptx_vm__sin_f32(PtxVmV x) {
     /* 6291456 = 1.5 * 2^22: its last bit stands for 1/2, so adding it rounds to half turns and shows their parity there. */
     const PtxVmV magic = ptx_vm__set(6291456.0f);
-    PtxVmV magnitude = ptx_vm__and(x, ptx_vm__set_bits(0x7fffffffu));
+    PtxVmV magnitude = ptx_vm__and_b32(x, ptx_vm__set_bits(0x7fffffffu));
     PtxVmV turns = ptx_vm__turns(magnitude);
-    PtxVmV halves = ptx_vm__add(turns, ptx_vm__if_finite(magnitude, magic));
-    PtxVmV r = ptx_vm__sub(turns, ptx_vm__sub(halves, magic));
-    PtxVmV sign = ptx_vm__xor(ptx_vm__shift_left(halves, 31), ptx_vm__and(x, ptx_vm__set(-0.0f)));
-    return ptx_vm__xor(ptx_vm__sin_turns(r), sign);
+    PtxVmV halves = ptx_vm__add_f32(turns, ptx_vm__if_finite(magnitude, magic));
+    PtxVmV r = ptx_vm__sub_f32(turns, ptx_vm__sub_f32(halves, magic));
+    PtxVmV sign = ptx_vm__xor_b32(ptx_vm__shift_left(halves, 31), ptx_vm__and_b32(x, ptx_vm__set(-0.0f)));
+    return ptx_vm__xor_b32(ptx_vm__sin_turns(r), sign);
 }
 
 PTX_VM__INLINE PtxVmV ptx_vm__cos_f32(PtxVmV x) {
     /* cos(2 pi t) = sin(2 pi (1/4 - |t|)) */
     const PtxVmV magnitude_bits = ptx_vm__set_bits(0x7fffffffu);
-    PtxVmV magnitude = ptx_vm__and(x, magnitude_bits);
-    PtxVmV turns = ptx_vm__and(ptx_vm__turns(magnitude), magnitude_bits);
-    return ptx_vm__sin_turns(ptx_vm__sub(ptx_vm__if_finite(magnitude, ptx_vm__set(0.25f)), turns));
+    PtxVmV magnitude = ptx_vm__and_b32(x, magnitude_bits);
+    PtxVmV turns = ptx_vm__and_b32(ptx_vm__turns(magnitude), magnitude_bits);
+    return ptx_vm__sin_turns(ptx_vm__sub_f32(ptx_vm__if_finite(magnitude, ptx_vm__set(0.25f)), turns));
 }
 
 /* x = 2^e m with m in [sqrt(1/2), sqrt(2)); log2(1 + f) = f P(f). Absolute error 2^-23.9 in (0.5, 2) [2^-22], elsewhere relative
  * error 2^-23.9 [2^-22]. */
 PTX_VM__INLINE PtxVmV ptx_vm__lg2_f32(PtxVmV x) {
     PtxVmV exponent = ptx_vm__shift_right_signed(ptx_vm__sub_u32(x, ptx_vm__set_bits(0x3f3504f3u)), 23);
-    PtxVmV f = ptx_vm__sub(ptx_vm__sub_u32(x, ptx_vm__shift_left(exponent, 23)), ptx_vm__set(1.0f));
-    PtxVmV p = ptx_vm__fma(f, ptx_vm__set(0.12585415f), ptx_vm__set(-0.21009192f));
-    p = ptx_vm__fma(f, p, ptx_vm__set(0.2170651f));
-    p = ptx_vm__fma(f, p, ptx_vm__set(-0.2385357f));
-    p = ptx_vm__fma(f, p, ptx_vm__set(0.2877022f));
-    p = ptx_vm__fma(f, p, ptx_vm__set(-0.3607217f));
-    p = ptx_vm__fma(f, p, ptx_vm__set(0.48092026f));
-    p = ptx_vm__fma(f, p, ptx_vm__set(-0.7213471f));
-    p = ptx_vm__fma(f, p, ptx_vm__set(1.4426949f));
-    p = ptx_vm__fma(f, p, ptx_vm__f32_from_s32(exponent));
+    PtxVmV f = ptx_vm__sub_f32(ptx_vm__sub_u32(x, ptx_vm__shift_left(exponent, 23)), ptx_vm__set(1.0f));
+    PtxVmV p = ptx_vm__fma_f32(f, ptx_vm__set(0.12585415f), ptx_vm__set(-0.21009192f));
+    p = ptx_vm__fma_f32(f, p, ptx_vm__set(0.2170651f));
+    p = ptx_vm__fma_f32(f, p, ptx_vm__set(-0.2385357f));
+    p = ptx_vm__fma_f32(f, p, ptx_vm__set(0.2877022f));
+    p = ptx_vm__fma_f32(f, p, ptx_vm__set(-0.3607217f));
+    p = ptx_vm__fma_f32(f, p, ptx_vm__set(0.48092026f));
+    p = ptx_vm__fma_f32(f, p, ptx_vm__set(-0.7213471f));
+    p = ptx_vm__fma_f32(f, p, ptx_vm__set(1.4426949f));
+    p = ptx_vm__fma_f32(f, p, ptx_vm__f32_from_s32(exponent));
     /* What is not a normal positive number: zeros, flushed ones among them, -infinity; negative ones NaN; infinity and NaN
      * themselves. */
-    p = ptx_vm__or(p, ptx_vm__from_mask(ptx_vm__less(x, ptx_vm__set(0.0f))));
+    p = ptx_vm__or_b32(p, ptx_vm__from_mask(ptx_vm__less(x, ptx_vm__set(0.0f))));
     p = ptx_vm__select(ptx_vm__equal(x, ptx_vm__set(0.0f)), ptx_vm__set_bits(0xff800000u), p);
     return ptx_vm__select(ptx_vm__less(x, ptx_vm__set_bits(0x7f800000u)), p, x);
 }
@@ -118,44 +118,44 @@ PTX_VM__INLINE PtxVmV ptx_vm__ex2_f32(PtxVmV x) {
     /* 12582912 = 1.5 * 2^23: adding it rounds to an integer, which is then in the low bits. From 128 on the result is
      * infinity, which is 2^128 in the arithmetic on bits below. */
     const PtxVmV magic = ptx_vm__set(12582912.0f);
-    PtxVmV clamped = ptx_vm__min_raw(x, ptx_vm__set(128.0f));
-    PtxVmV integer = ptx_vm__add(clamped, magic);
-    PtxVmV f = ptx_vm__sub(clamped, ptx_vm__sub(integer, magic));
-    PtxVmV p = ptx_vm__fma(f, ptx_vm__set(0.00015326471f), ptx_vm__set(0.0013390806f));
-    p = ptx_vm__fma(f, p, ptx_vm__set(0.009618506f));
-    p = ptx_vm__fma(f, p, ptx_vm__set(0.0555036f));
-    p = ptx_vm__fma(f, p, ptx_vm__set(0.24022648f));
-    p = ptx_vm__fma(f, p, ptx_vm__set(0.6931472f));
-    p = ptx_vm__fma(f, p, ptx_vm__set(1.0f));
+    PtxVmV clamped = ptx_vm__min_raw_f32(x, ptx_vm__set(128.0f));
+    PtxVmV integer = ptx_vm__add_f32(clamped, magic);
+    PtxVmV f = ptx_vm__sub_f32(clamped, ptx_vm__sub_f32(integer, magic));
+    PtxVmV p = ptx_vm__fma_f32(f, ptx_vm__set(0.00015326471f), ptx_vm__set(0.0013390806f));
+    p = ptx_vm__fma_f32(f, p, ptx_vm__set(0.009618506f));
+    p = ptx_vm__fma_f32(f, p, ptx_vm__set(0.0555036f));
+    p = ptx_vm__fma_f32(f, p, ptx_vm__set(0.24022648f));
+    p = ptx_vm__fma_f32(f, p, ptx_vm__set(0.6931472f));
+    p = ptx_vm__fma_f32(f, p, ptx_vm__set(1.0f));
     p = ptx_vm__add_u32(p, ptx_vm__shift_left(integer, 23));
     /* Below -126 the result is zero, which is what the maximum gives; where x is NaN, it gives x. */
     PtxVmM is_normal = ptx_vm__less(ptx_vm__set(-126.00001f), x);
-    return ptx_vm__select(is_normal, p, ptx_vm__max_raw(ptx_vm__set(0.0f), x));
+    return ptx_vm__select(is_normal, p, ptx_vm__max_raw_f32(ptx_vm__set(0.0f), x));
 }
 
 /* x P(x^2) / Q(x^2) on |x| < 5.194, then 1: relative error 2^-13.9 [2^-11]. Small x, subnormals included,
  * are their own result. */
 PTX_VM__INLINE PtxVmV ptx_vm__tanh_f32(PtxVmV x) {
     const PtxVmV limit = ptx_vm__set(5.1939778f), minus_limit = ptx_vm__set(-5.1939778f), one = ptx_vm__set(1.0f);
-    PtxVmV clamped = ptx_vm__max_raw(minus_limit, ptx_vm__min_raw(limit, x)); /* in this order NaN stays NaN */
-    PtxVmV x2 = ptx_vm__mul(clamped, clamped);
-    PtxVmV p = ptx_vm__fma(x2, ptx_vm__set(0.00065158348f), ptx_vm__set(0.10179524f));
-    PtxVmV q = ptx_vm__fma(x2, ptx_vm__set(0.012630122f), ptx_vm__set(0.4347445f));
-    p = ptx_vm__fma(x2, p, ptx_vm__set(0.9999354f));
-    q = ptx_vm__fma(x2, q, one);
-    PtxVmV r = ptx_vm__div(ptx_vm__mul(clamped, p), q);
-    PtxVmM small = ptx_vm__less(ptx_vm__and(x, ptx_vm__set_bits(0x7fffffffu)), ptx_vm__set(0.0078125f));
+    PtxVmV clamped = ptx_vm__max_raw_f32(minus_limit, ptx_vm__min_raw_f32(limit, x)); /* in this order NaN stays NaN */
+    PtxVmV x2 = ptx_vm__mul_f32(clamped, clamped);
+    PtxVmV p = ptx_vm__fma_f32(x2, ptx_vm__set(0.00065158348f), ptx_vm__set(0.10179524f));
+    PtxVmV q = ptx_vm__fma_f32(x2, ptx_vm__set(0.012630122f), ptx_vm__set(0.4347445f));
+    p = ptx_vm__fma_f32(x2, p, ptx_vm__set(0.9999354f));
+    q = ptx_vm__fma_f32(x2, q, one);
+    PtxVmV r = ptx_vm__div(ptx_vm__mul_f32(clamped, p), q);
+    PtxVmM small = ptx_vm__less(ptx_vm__and_b32(x, ptx_vm__set_bits(0x7fffffffu)), ptx_vm__set(0.0078125f));
     return ptx_vm__select(small, x, r);
 }
 
 PTX_VM__INLINE PtxVmV ptx_vm__copysign_f32(PtxVmV x, PtxVmV y) {
-    return ptx_vm__or(ptx_vm__and(x, ptx_vm__set(-0.0f)), ptx_vm__and(y, ptx_vm__set_bits(0x7fffffffu)));
+    return ptx_vm__or_b32(ptx_vm__and_b32(x, ptx_vm__set(-0.0f)), ptx_vm__and_b32(y, ptx_vm__set_bits(0x7fffffffu)));
 }
 
 PTX_VM__INLINE PtxVmV ptx_vm__setp_lt_f32(PtxVmV x, PtxVmV y) { return ptx_vm__from_mask(ptx_vm__less(x, y)); }
 PTX_VM__INLINE PtxVmV ptx_vm__setp_eq_u32(PtxVmV x, PtxVmV y) { return ptx_vm__from_mask(ptx_vm__equal_u32(x, y)); }
 PTX_VM__INLINE PtxVmV ptx_vm__setp_ne_u32(PtxVmV x, PtxVmV y) {
-    return ptx_vm__xor(ptx_vm__from_mask(ptx_vm__equal_u32(x, y)), ptx_vm__set_bits(0xffffffffu));
+    return ptx_vm__xor_b32(ptx_vm__from_mask(ptx_vm__equal_u32(x, y)), ptx_vm__set_bits(0xffffffffu));
 }
 PTX_VM__INLINE PtxVmV ptx_vm__truth(PtxVmV x) { return ptx_vm__setp_ne_u32(x, ptx_vm__set(0.0f)); }
 PTX_VM__INLINE PtxVmV ptx_vm__selp_b32(PtxVmV x, PtxVmV y, PtxVmV p) { return ptx_vm__select(ptx_vm__to_mask(p), x, y); }

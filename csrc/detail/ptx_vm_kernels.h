@@ -37,14 +37,15 @@ typedef void (*PtxVmBody)(PTX_VM__ARGS);
 #define PTX_VM__A(o, i) a##i
 #define PTX_VM__M(o, i) ptx_vm__load((const float*)(const void*)memory[step->operands[o]] + (i) * PTX_VM__LANES)
 
-PTX_VM__INLINE PtxVmV ptx_vm__same(PtxVmV x) { return x; }
-PTX_VM__INLINE PtxVmV ptx_vm__zero_or_one(PtxVmV x) { return ptx_vm__and(x, ptx_vm__set_bits(1)); }
+PTX_VM__INLINE PtxVmV ptx_vm__output_bits(PtxVmV x) { return x; }
+PTX_VM__INLINE PtxVmV ptx_vm__output_f32(PtxVmV x) { return ptx_vm__fix_nan_f32(x); }
+PTX_VM__INLINE PtxVmV ptx_vm__output_truth(PtxVmV x) { return ptx_vm__and_b32(x, ptx_vm__set_bits(1)); }
 
 /* For each vector. */
 #define PTX_VM__EACH(DO, ...)                                                                                         \
     DO(0, __VA_ARGS__)                                                                                                \
-    DO(1, __VA_ARGS__) DO(2, __VA_ARGS__) DO(3, __VA_ARGS__) DO(4, __VA_ARGS__) DO(5, __VA_ARGS__) DO(6, __VA_ARGS__) \
-        DO(7, __VA_ARGS__)
+    DO(1, __VA_ARGS__)                                                                                                \
+    DO(2, __VA_ARGS__) DO(3, __VA_ARGS__) DO(4, __VA_ARGS__) DO(5, __VA_ARGS__) DO(6, __VA_ARGS__) DO(7, __VA_ARGS__)
 #define PTX_VM__STORE_ONE(i, F) ptx_vm__store(result + (i) * PTX_VM__LANES, F(a##i));
 #define PTX_VM__STORE(F)                                 \
     float* result = (float*)(void*)memory[step->result]; \
@@ -57,7 +58,7 @@ PTX_VM__INLINE PtxVmV ptx_vm__zero_or_one(PtxVmV x) { return ptx_vm__and(x, ptx_
     }                                                  \
     static void ptx_vm__##name##_store(PTX_VM__ARGS) { \
         __VA_ARGS__                                    \
-        PTX_VM__STORE(ptx_vm__same)                    \
+        PTX_VM__STORE(ptx_vm__output_bits)             \
         PTX_VM__NEXT;                                  \
     }
 
@@ -76,16 +77,16 @@ PTX_VM__INLINE PtxVmV ptx_vm__zero_or_one(PtxVmV x) { return ptx_vm__and(x, ptx_
 #define PTX_VM__ALL_EXTREME(RAW, F, X, Y)                                                                                   \
     PTX_VM__TWO_EXTREME(RAW, F, X, Y, 0, 1)                                                                                 \
     PTX_VM__TWO_EXTREME(RAW, F, X, Y, 2, 3) PTX_VM__TWO_EXTREME(RAW, F, X, Y, 4, 5) PTX_VM__TWO_EXTREME(RAW, F, X, Y, 6, 7)
-#define PTX_VM__TWO_EXTREME(RAW, F, X, Y, i, j)                                                                    \
-    {                                                                                                              \
-        PtxVmV ri = RAW(X(0, i), Y(1, i)), rj = RAW(X(0, j), Y(1, j));                                             \
-        PtxVmV doubt_i = ptx_vm__xor(ri, RAW(Y(1, i), X(0, i))), doubt_j = ptx_vm__xor(rj, RAW(Y(1, j), X(0, j))); \
-        if (__builtin_expect(ptx_vm__any_bit(ptx_vm__or(doubt_i, doubt_j)), 0)) {                                  \
-            ri = F(X(0, i), Y(1, i));                                                                              \
-            rj = F(X(0, j), Y(1, j));                                                                              \
-        }                                                                                                          \
-        a##i = ri;                                                                                                 \
-        a##j = rj;                                                                                                 \
+#define PTX_VM__TWO_EXTREME(RAW, F, X, Y, i, j)                                                                            \
+    {                                                                                                                      \
+        PtxVmV ri = RAW(X(0, i), Y(1, i)), rj = RAW(X(0, j), Y(1, j));                                                     \
+        PtxVmV doubt_i = ptx_vm__xor_b32(ri, RAW(Y(1, i), X(0, i))), doubt_j = ptx_vm__xor_b32(rj, RAW(Y(1, j), X(0, j))); \
+        if (__builtin_expect(ptx_vm__any_bit(ptx_vm__or_b32(doubt_i, doubt_j)), 0)) {                                      \
+            ri = F(X(0, i), Y(1, i));                                                                                      \
+            rj = F(X(0, j), Y(1, j));                                                                                      \
+        }                                                                                                                  \
+        a##i = ri;                                                                                                         \
+        a##j = rj;                                                                                                         \
     }
 #endif
 
@@ -96,9 +97,11 @@ PTX_VM__INLINE PtxVmV ptx_vm__zero_or_one(PtxVmV x) { return ptx_vm__and(x, ptx_
     PTX_VM__KERNEL(name##_none, PTX_VM__ALL2(F, PTX_VM__M, PTX_VM__M))  \
     PTX_VM__KERNEL(name##_first, PTX_VM__ALL2(F, PTX_VM__A, PTX_VM__M)) \
     PTX_VM__KERNEL(name##_both, PTX_VM__ALL2(F, PTX_VM__A, PTX_VM__A))
-#define PTX_VM__DEFINE_EXTREME(name, RAW)                                                        \
-    PTX_VM__KERNEL(name##_none, PTX_VM__ALL_EXTREME(RAW, ptx_vm__##name, PTX_VM__M, PTX_VM__M))  \
-    PTX_VM__KERNEL(name##_first, PTX_VM__ALL_EXTREME(RAW, ptx_vm__##name, PTX_VM__A, PTX_VM__M))
+#define PTX_VM__RAW_min_f32 ptx_vm__min_raw_f32
+#define PTX_VM__RAW_max_f32 ptx_vm__max_raw_f32
+#define PTX_VM__DEFINE_EXTREME(name, F)                                                            \
+    PTX_VM__KERNEL(name##_none, PTX_VM__ALL_EXTREME(PTX_VM__RAW_##name, F, PTX_VM__M, PTX_VM__M))  \
+    PTX_VM__KERNEL(name##_first, PTX_VM__ALL_EXTREME(PTX_VM__RAW_##name, F, PTX_VM__A, PTX_VM__M))
 #define PTX_VM__DEFINE_BINARY(name, F)                                   \
     PTX_VM__KERNEL(name##_none, PTX_VM__ALL2(F, PTX_VM__M, PTX_VM__M))   \
     PTX_VM__KERNEL(name##_first, PTX_VM__ALL2(F, PTX_VM__A, PTX_VM__M))  \
@@ -256,7 +259,7 @@ static void ptx_vm__sum_f32_none_store(PTX_VM__ARGS) {
 }
 static void ptx_vm__sum_f32_first_store(PTX_VM__ARGS) {
     float result[PTX_VM__BLOCK];
-    PTX_VM__EACH(PTX_VM__STORE_ONE, ptx_vm__same)
+    PTX_VM__EACH(PTX_VM__STORE_ONE, ptx_vm__output_bits)
     ptx_vm__sum_f32(step, memory, result);
     PTX_VM__NEXT;
 }
@@ -266,7 +269,7 @@ static void ptx_vm__sum_f32_first_store(PTX_VM__ARGS) {
 /* ---- tables ------------------------------------------------------------------------------------------------------ */
 
 #define PTX_VM__DEFINE_SUM(name, F)
-#define PTX_VM__DEFINE(enumerator, name, kind, nan, F) PTX_VM__DEFINE_##kind(name, F)
+#define PTX_VM__DEFINE(enumerator, name, kind, nan) PTX_VM__DEFINE_##kind(name, ptx_vm__##name)
 PTX_VM__OPERATIONS(PTX_VM__DEFINE)
 
 #define PTX_VM__IGNORE(i, unused) (void)a##i;
@@ -300,7 +303,7 @@ static void ptx_vm__enter(const PtxVmStep* first, char* const* memory) {
 #define PTX_VM__ROW_OUTPUT(name)                                                                                        \
     {PTX_VM__STORE_ONLY(name##_none), PTX_VM__STORE_ONLY(name##_first), PTX_VM__ABSENT, PTX_VM__ABSENT, PTX_VM__ABSENT}
 #define PTX_VM__ROW_SUM(name) PTX_VM__ROW_OUTPUT(name)
-#define PTX_VM__ROW(enumerator, name, kind, nan, F) PTX_VM__ROW_##kind(name),
+#define PTX_VM__ROW(enumerator, name, kind, nan) PTX_VM__ROW_##kind(name),
 
 const PtxVmKernels* PTX_VM_KERNELS(void) {
     static const PtxVmKernels kernels = {

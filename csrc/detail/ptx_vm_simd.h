@@ -74,13 +74,13 @@ PTX_VM__INLINE PtxVmV ptx_vm__set_bits(uint32_t u) {
     return (PtxVmV)(u - zero);
 }
 
-PTX_VM__INLINE PtxVmV ptx_vm__add(PtxVmV a, PtxVmV b) { return a + b; }
-PTX_VM__INLINE PtxVmV ptx_vm__sub(PtxVmV a, PtxVmV b) { return a - b; }
-PTX_VM__INLINE PtxVmV ptx_vm__mul(PtxVmV a, PtxVmV b) { return a * b; }
+PTX_VM__INLINE PtxVmV ptx_vm__add_f32(PtxVmV a, PtxVmV b) { return a + b; }
+PTX_VM__INLINE PtxVmV ptx_vm__sub_f32(PtxVmV a, PtxVmV b) { return a - b; }
+PTX_VM__INLINE PtxVmV ptx_vm__mul_f32(PtxVmV a, PtxVmV b) { return a * b; }
 PTX_VM__INLINE PtxVmV ptx_vm__div(PtxVmV a, PtxVmV b) { return a / b; }
-PTX_VM__INLINE PtxVmV ptx_vm__and(PtxVmV a, PtxVmV b) { return (PtxVmV)((PtxVmU)a & (PtxVmU)b); }
-PTX_VM__INLINE PtxVmV ptx_vm__or(PtxVmV a, PtxVmV b) { return (PtxVmV)((PtxVmU)a | (PtxVmU)b); }
-PTX_VM__INLINE PtxVmV ptx_vm__xor(PtxVmV a, PtxVmV b) { return (PtxVmV)((PtxVmU)a ^ (PtxVmU)b); }
+PTX_VM__INLINE PtxVmV ptx_vm__and_b32(PtxVmV a, PtxVmV b) { return (PtxVmV)((PtxVmU)a & (PtxVmU)b); }
+PTX_VM__INLINE PtxVmV ptx_vm__or_b32(PtxVmV a, PtxVmV b) { return (PtxVmV)((PtxVmU)a | (PtxVmU)b); }
+PTX_VM__INLINE PtxVmV ptx_vm__xor_b32(PtxVmV a, PtxVmV b) { return (PtxVmV)((PtxVmU)a ^ (PtxVmU)b); }
 PTX_VM__INLINE PtxVmV ptx_vm__add_u32(PtxVmV a, PtxVmV b) { return (PtxVmV)((PtxVmU)a + (PtxVmU)b); }
 PTX_VM__INLINE PtxVmV ptx_vm__sub_u32(PtxVmV a, PtxVmV b) { return (PtxVmV)((PtxVmU)a - (PtxVmU)b); }
 PTX_VM__INLINE PtxVmV ptx_vm__mul_lo_u32(PtxVmV a, PtxVmV b) { return (PtxVmV)((PtxVmU)a * (PtxVmU)b); }
@@ -112,10 +112,10 @@ typedef __mmask16 PtxVmM;
 #define PTX_VM__I(v) _mm512_castps_si512(v)
 #define PTX_VM__F(v) _mm512_castsi512_ps(v)
 
-PTX_VM__INLINE PtxVmV ptx_vm__sqrt(PtxVmV a) { return _mm512_sqrt_ps(a); }
-PTX_VM__INLINE PtxVmV ptx_vm__fma(PtxVmV a, PtxVmV b, PtxVmV c) { return _mm512_fmadd_ps(a, b, c); }
-PTX_VM__INLINE PtxVmV ptx_vm__min_raw(PtxVmV a, PtxVmV b) { return _mm512_min_ps(a, b); }
-PTX_VM__INLINE PtxVmV ptx_vm__max_raw(PtxVmV a, PtxVmV b) { return _mm512_max_ps(a, b); }
+PTX_VM__INLINE PtxVmV ptx_vm__sqrt_f32(PtxVmV a) { return _mm512_sqrt_ps(a); }
+PTX_VM__INLINE PtxVmV ptx_vm__fma_f32(PtxVmV a, PtxVmV b, PtxVmV c) { return _mm512_fmadd_ps(a, b, c); }
+PTX_VM__INLINE PtxVmV ptx_vm__min_raw_f32(PtxVmV a, PtxVmV b) { return _mm512_min_ps(a, b); }
+PTX_VM__INLINE PtxVmV ptx_vm__max_raw_f32(PtxVmV a, PtxVmV b) { return _mm512_max_ps(a, b); }
 PTX_VM__INLINE PtxVmV ptx_vm__round(PtxVmV a) { return _mm512_roundscale_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
 PTX_VM__INLINE PtxVmV ptx_vm__toward_zero(PtxVmV product, PtxVmV a, PtxVmV b) {
     (void)product;
@@ -172,10 +172,10 @@ PTX_VM__INLINE PtxVmV ptx_vm__f32_from_u32(PtxVmV a) {
 #define PTX_VM__I(v) _mm256_castps_si256(v)
 #define PTX_VM__F(v) _mm256_castsi256_ps(v)
 
-PTX_VM__INLINE PtxVmV ptx_vm__sqrt(PtxVmV a) { return _mm256_sqrt_ps(a); }
-PTX_VM__INLINE PtxVmV ptx_vm__fma(PtxVmV a, PtxVmV b, PtxVmV c) { return _mm256_fmadd_ps(a, b, c); }
-PTX_VM__INLINE PtxVmV ptx_vm__min_raw(PtxVmV a, PtxVmV b) { return _mm256_min_ps(a, b); }
-PTX_VM__INLINE PtxVmV ptx_vm__max_raw(PtxVmV a, PtxVmV b) { return _mm256_max_ps(a, b); }
+PTX_VM__INLINE PtxVmV ptx_vm__sqrt_f32(PtxVmV a) { return _mm256_sqrt_ps(a); }
+PTX_VM__INLINE PtxVmV ptx_vm__fma_f32(PtxVmV a, PtxVmV b, PtxVmV c) { return _mm256_fmadd_ps(a, b, c); }
+PTX_VM__INLINE PtxVmV ptx_vm__min_raw_f32(PtxVmV a, PtxVmV b) { return _mm256_min_ps(a, b); }
+PTX_VM__INLINE PtxVmV ptx_vm__max_raw_f32(PtxVmV a, PtxVmV b) { return _mm256_max_ps(a, b); }
 PTX_VM__INLINE PtxVmV ptx_vm__round(PtxVmV a) { return _mm256_round_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
 
 PTX_VM__INLINE PtxVmV ptx_vm__mul_hi_u32(PtxVmV a, PtxVmV b) {
@@ -200,7 +200,7 @@ PTX_VM__INLINE PtxVmV ptx_vm__round(PtxVmV a) {
     /* Past 2^23 every float is an integer; below, adding 2^23 rounds to one. The sign of a zero result is kept. */
     const PtxVmV sign_bit = ptx_vm__set(-0.0f), limit = ptx_vm__set(8388608.0f);
     PtxVmV magnitude = (PtxVmV)((PtxVmU)a & ~(PtxVmU)sign_bit);
-    PtxVmV rounded = ptx_vm__or((magnitude + limit) - limit, ptx_vm__and(sign_bit, a));
+    PtxVmV rounded = ptx_vm__or_b32((magnitude + limit) - limit, ptx_vm__and_b32(sign_bit, a));
     return ptx_vm__select(ptx_vm__less(magnitude, limit), rounded, a);
 }
 
@@ -208,9 +208,9 @@ PTX_VM__INLINE PtxVmV ptx_vm__round(PtxVmV a) {
 #define PTX_VM__I(v) _mm_castps_si128(v)
 #define PTX_VM__F(v) _mm_castsi128_ps(v)
 
-PTX_VM__INLINE PtxVmV ptx_vm__sqrt(PtxVmV a) { return _mm_sqrt_ps(a); }
-PTX_VM__INLINE PtxVmV ptx_vm__min_raw(PtxVmV a, PtxVmV b) { return _mm_min_ps(a, b); }
-PTX_VM__INLINE PtxVmV ptx_vm__max_raw(PtxVmV a, PtxVmV b) { return _mm_max_ps(a, b); }
+PTX_VM__INLINE PtxVmV ptx_vm__sqrt_f32(PtxVmV a) { return _mm_sqrt_ps(a); }
+PTX_VM__INLINE PtxVmV ptx_vm__min_raw_f32(PtxVmV a, PtxVmV b) { return _mm_min_ps(a, b); }
+PTX_VM__INLINE PtxVmV ptx_vm__max_raw_f32(PtxVmV a, PtxVmV b) { return _mm_max_ps(a, b); }
 
 PTX_VM__INLINE PtxVmV ptx_vm__mul_hi_u32(PtxVmV a, PtxVmV b) {
     __m128i even = _mm_mul_epu32(PTX_VM__I(a), PTX_VM__I(b));
@@ -242,7 +242,7 @@ static __attribute__((noinline, unused)) __m128d ptx_vm__fma_to_odd(__m128d prod
 
 /* Rounding the sum twice, to double and then to float, goes wrong only if the first result lies halfway between two
  * floats: its low 29 bits are a one and zeros. That is rare enough for a branch. */
-PTX_VM__INLINE PtxVmV ptx_vm__fma(PtxVmV a, PtxVmV b, PtxVmV c) {
+PTX_VM__INLINE PtxVmV ptx_vm__fma_f32(PtxVmV a, PtxVmV b, PtxVmV c) {
     const __m128i low_bits = _mm_set_epi32(0, 0x1fffffff, 0, 0x1fffffff), halfway = _mm_set_epi32(1, 0x10000000, 1, 0x10000000);
     __m128d product0 = _mm_mul_pd(_mm_cvtps_pd(a), _mm_cvtps_pd(b)), c0 = _mm_cvtps_pd(c);
     __m128d product1 = _mm_mul_pd(_mm_cvtps_pd(_mm_movehl_ps(a, a)), _mm_cvtps_pd(_mm_movehl_ps(b, b)));
@@ -269,16 +269,16 @@ PTX_VM__INLINE int ptx_vm__d_any_bit(PtxVmD a) {
 
 #else
 #if defined(__aarch64__)
-PTX_VM__INLINE PtxVmV ptx_vm__sqrt(PtxVmV a) { return (PtxVmV)vsqrtq_f32((float32x4_t)a); }
-PTX_VM__INLINE PtxVmV ptx_vm__fma(PtxVmV a, PtxVmV b, PtxVmV c) {
+PTX_VM__INLINE PtxVmV ptx_vm__sqrt_f32(PtxVmV a) { return (PtxVmV)vsqrtq_f32((float32x4_t)a); }
+PTX_VM__INLINE PtxVmV ptx_vm__fma_f32(PtxVmV a, PtxVmV b, PtxVmV c) {
     return (PtxVmV)vfmaq_f32((float32x4_t)c, (float32x4_t)a, (float32x4_t)b);
 }
 #else
-PTX_VM__INLINE PtxVmV ptx_vm__sqrt(PtxVmV a) {
+PTX_VM__INLINE PtxVmV ptx_vm__sqrt_f32(PtxVmV a) {
     PtxVmV v = {__builtin_sqrtf(a[0]), __builtin_sqrtf(a[1]), __builtin_sqrtf(a[2]), __builtin_sqrtf(a[3])};
     return v;
 }
-PTX_VM__INLINE PtxVmV ptx_vm__fma(PtxVmV a, PtxVmV b, PtxVmV c) {
+PTX_VM__INLINE PtxVmV ptx_vm__fma_f32(PtxVmV a, PtxVmV b, PtxVmV c) {
     PtxVmV v = {
         __builtin_fmaf(a[0], b[0], c[0]), __builtin_fmaf(a[1], b[1], c[1]), __builtin_fmaf(a[2], b[2], c[2]),
         __builtin_fmaf(a[3], b[3], c[3])
@@ -297,8 +297,8 @@ PTX_VM__INLINE int ptx_vm__any_bit(PtxVmV v) {
     PtxVmU u = (PtxVmU)v;
     return (u[0] | u[1] | u[2] | u[3]) != 0;
 }
-PTX_VM__INLINE PtxVmV ptx_vm__min_raw(PtxVmV a, PtxVmV b) { return ptx_vm__select(ptx_vm__less(a, b), a, b); }
-PTX_VM__INLINE PtxVmV ptx_vm__max_raw(PtxVmV a, PtxVmV b) { return ptx_vm__select(ptx_vm__less(b, a), a, b); }
+PTX_VM__INLINE PtxVmV ptx_vm__min_raw_f32(PtxVmV a, PtxVmV b) { return ptx_vm__select(ptx_vm__less(a, b), a, b); }
+PTX_VM__INLINE PtxVmV ptx_vm__max_raw_f32(PtxVmV a, PtxVmV b) { return ptx_vm__select(ptx_vm__less(b, a), a, b); }
 PTX_VM__INLINE PtxVmD ptx_vm__d_from_f32(const float* p) {
     PtxVmD v = {(double)p[0], (double)p[1]};
     return v;
@@ -315,12 +315,12 @@ PTX_VM__INLINE int ptx_vm__d_any_bit(PtxVmD a) { return (((PtxVmQ)a)[0] | ((PtxV
 /* PTX's minimum and maximum of quiet values: a number beats a NaN, -0 is less than +0. The x86 instruction returns its
  * second operand for a NaN and for two zeros, so the two orders differ exactly when it needs care. */
 PTX_VM__INLINE PtxVmV ptx_vm__min_f32(PtxVmV a, PtxVmV b) {
-    PtxVmV r = ptx_vm__or(ptx_vm__min_raw(a, b), ptx_vm__min_raw(b, a));
+    PtxVmV r = ptx_vm__or_b32(ptx_vm__min_raw_f32(a, b), ptx_vm__min_raw_f32(b, a));
     r = ptx_vm__select(ptx_vm__is_nan(a), b, r);
     return ptx_vm__select(ptx_vm__is_nan(b), a, r);
 }
 PTX_VM__INLINE PtxVmV ptx_vm__max_f32(PtxVmV a, PtxVmV b) {
-    PtxVmV r = ptx_vm__and(ptx_vm__max_raw(a, b), ptx_vm__max_raw(b, a));
+    PtxVmV r = ptx_vm__and_b32(ptx_vm__max_raw_f32(a, b), ptx_vm__max_raw_f32(b, a));
     r = ptx_vm__select(ptx_vm__is_nan(a), b, r);
     return ptx_vm__select(ptx_vm__is_nan(b), a, r);
 }
@@ -328,7 +328,7 @@ PTX_VM__INLINE PtxVmV ptx_vm__max_f32(PtxVmV a, PtxVmV b) {
 /* The product of a and b rounded toward zero instead of to nearest, for a >= 0 or NaN and finite b >= 0. Its exact error
  * tells whether it was rounded up, by the sign bit: a flush to zero keeps that. For infinite a it is the largest float. */
 PTX_VM__INLINE PtxVmV ptx_vm__toward_zero(PtxVmV product, PtxVmV a, PtxVmV b) {
-    return ptx_vm__add_u32(product, ptx_vm__shift_right_signed(ptx_vm__fma(a, b, -product), 31));
+    return ptx_vm__add_u32(product, ptx_vm__shift_right_signed(ptx_vm__fma_f32(a, b, -product), 31));
 }
 #endif
 

@@ -8,7 +8,7 @@
 #define GENERATED_INSTRUCTION_TABLE_H
 
 /* X(enumerator, PTX, signature, operation, derivative). Signature: the types of result and operands, f, i or p.
-   Operation: of ptx_vm.h. Derivative: in postfix form, see evo/instructions/tables.py; empty without one. */
+   Derivative: in postfix form, see evo/instructions/tables.py; empty without one. */
 #define INSTRUCTION_TABLE(X)                                                                                  \
     X(ADD_U32, "add.u32", "iii", ADD_U32, "")                                                                 \
     X(SUB_U32, "sub.u32", "iii", SUB_U32, "")                                                                 \
@@ -88,5 +88,73 @@
     X(SELP_U32, "selp.u32", "iiip", SELP_B32, "")                                                             \
     X(SELP_S32, "selp.s32", "iiip", SELP_B32, "")                                                             \
     X(CVT_RN_F32_S32, "cvt.rn.f32.s32", "fi", F32_FROM_S32, "")
+
+/* X(operation, name, kind, NaN), as detail/ptx_vm_operations.h has them. */
+#define INSTRUCTION_OPERATIONS(X)                                                                             \
+    X(ADD_U32, add_u32, COMMUTATIVE, EXACT)                                                                   \
+    X(SUB_U32, sub_u32, BINARY, EXACT)                                                                        \
+    X(MUL_LO_U32, mul_lo_u32, COMMUTATIVE, EXACT)                                                             \
+    X(MAD_LO_U32, mad_lo_u32, MULTIPLY_ADD, EXACT)                                                            \
+    X(COPYSIGN_F32, copysign_f32, BINARY, EXACT)                                                              \
+    X(ADD_F32, add_f32, COMMUTATIVE, LOOSE_NAN)                                                               \
+    X(SUB_F32, sub_f32, BINARY, LOOSE_NAN)                                                                    \
+    X(MUL_F32, mul_f32, COMMUTATIVE, LOOSE_NAN)                                                               \
+    X(FMA_F32, fma_f32, MULTIPLY_ADD, LOOSE_NAN)                                                              \
+    X(DIV_F32, div_f32, BINARY, LOOSE_NAN)                                                                    \
+    X(ABS_F32, abs_f32, UNARY, LOOSE_NAN)                                                                     \
+    X(NEG_F32, neg_f32, UNARY, LOOSE_NAN)                                                                     \
+    X(MIN_F32, min_f32, EXTREME, LOOSE_NAN)                                                                   \
+    X(MAX_F32, max_f32, EXTREME, LOOSE_NAN)                                                                   \
+    X(RCP_F32, rcp_f32, UNARY, LOOSE_NAN)                                                                     \
+    X(SQRT_F32, sqrt_f32, UNARY, LOOSE_NAN)                                                                   \
+    X(RSQRT_F32, rsqrt_f32, UNARY, LOOSE_NAN)                                                                 \
+    X(SIN_F32, sin_f32, UNARY, LOOSE_NAN)                                                                     \
+    X(COS_F32, cos_f32, UNARY, LOOSE_NAN)                                                                     \
+    X(LG2_F32, lg2_f32, UNARY, PASSES_NAN)                                                                    \
+    X(EX2_F32, ex2_f32, UNARY, PASSES_NAN)                                                                    \
+    X(TANH_F32, tanh_f32, UNARY, PASSES_NAN)                                                                  \
+    X(SETP_LT_F32, setp_lt_f32, BINARY, EXACT)                                                                \
+    X(SETP_EQ_U32, setp_eq_u32, COMMUTATIVE, EXACT)                                                           \
+    X(SETP_NE_U32, setp_ne_u32, COMMUTATIVE, EXACT)                                                           \
+    X(SELP_B32, selp_b32, SELECT, EXACT)                                                                      \
+    X(F32_FROM_U32, f32_from_u32, UNARY, EXACT)                                                               \
+    X(XOR_B32, xor_b32, COMMUTATIVE, EXACT)                                                                   \
+    X(MUL_HI_U32, mul_hi_u32, COMMUTATIVE, EXACT)                                                             \
+    X(MIN_U32, min_u32, COMMUTATIVE, EXACT)                                                                   \
+    X(MAX_U32, max_u32, COMMUTATIVE, EXACT)                                                                   \
+    X(MUL_HI_S32, mul_hi_s32, COMMUTATIVE, EXACT)                                                             \
+    X(ABS_S32, abs_s32, UNARY, EXACT)                                                                         \
+    X(NEG_S32, neg_s32, UNARY, EXACT)                                                                         \
+    X(MIN_S32, min_s32, COMMUTATIVE, EXACT)                                                                   \
+    X(MAX_S32, max_s32, COMMUTATIVE, EXACT)                                                                   \
+    X(AND_B32, and_b32, COMMUTATIVE, EXACT)                                                                   \
+    X(OR_B32, or_b32, COMMUTATIVE, EXACT)                                                                     \
+    X(NOT_B32, not_b32, UNARY, EXACT)                                                                         \
+    X(CNOT_B32, cnot_b32, UNARY, EXACT)                                                                       \
+    X(SHL_B32, shl_b32, BINARY, EXACT)                                                                        \
+    X(SHR_U32, shr_u32, BINARY, EXACT)                                                                        \
+    X(SHR_S32, shr_s32, BINARY, EXACT)                                                                        \
+    X(BFE_U32, bfe_u32, SELECT, EXACT)                                                                        \
+    X(BFE_S32, bfe_s32, SELECT, EXACT)                                                                        \
+    X(BFIND_U32, bfind_u32, UNARY, EXACT)                                                                     \
+    X(BFIND_S32, bfind_s32, UNARY, EXACT)                                                                     \
+    X(BFIND_SHIFTAMT_U32, bfind_shiftamt_u32, UNARY, EXACT)                                                   \
+    X(BFIND_SHIFTAMT_S32, bfind_shiftamt_s32, UNARY, EXACT)                                                   \
+    X(BREV_B32, brev_b32, UNARY, EXACT)                                                                       \
+    X(CLZ_B32, clz_b32, UNARY, EXACT)                                                                         \
+    X(POPC_B32, popc_b32, UNARY, EXACT)                                                                       \
+    X(SHF_L_CLAMP_B32, shf_l_clamp_b32, SELECT, EXACT)                                                        \
+    X(SHF_L_WRAP_B32, shf_l_wrap_b32, SELECT, EXACT)                                                          \
+    X(SHF_R_CLAMP_B32, shf_r_clamp_b32, SELECT, EXACT)                                                        \
+    X(SHF_R_WRAP_B32, shf_r_wrap_b32, SELECT, EXACT)                                                          \
+    X(SETP_LT_U32, setp_lt_u32, BINARY, EXACT)                                                                \
+    X(SETP_LE_U32, setp_le_u32, BINARY, EXACT)                                                                \
+    X(SETP_GT_U32, setp_gt_u32, BINARY, EXACT)                                                                \
+    X(SETP_GE_U32, setp_ge_u32, BINARY, EXACT)                                                                \
+    X(SETP_LT_S32, setp_lt_s32, BINARY, EXACT)                                                                \
+    X(SETP_LE_S32, setp_le_s32, BINARY, EXACT)                                                                \
+    X(SETP_GT_S32, setp_gt_s32, BINARY, EXACT)                                                                \
+    X(SETP_GE_S32, setp_ge_s32, BINARY, EXACT)                                                                \
+    X(F32_FROM_S32, f32_from_s32, UNARY, EXACT)
 
 #endif /* GENERATED_INSTRUCTION_TABLE_H */

@@ -19,7 +19,9 @@ convert instructions of f32, f64, f16, f16x2, u32, s32, u64, s64, b32, b64 and p
 beginning of it; the key `default` has its counts. Some rows have more keys, in which operands are called a, b, c and d. They may
 stand in other sets too, but `vm`, `derivative` and `code` are compiled in: only the library's own are taken.
 
-    vm           the operation of csrc/ptx_vm.h that computes it on a CPU; without it the CPU cannot
+    vm           the operation of csrc/ptx_vm.h that computes it on a CPU; without it the CPU cannot. A second word: `extreme`
+                 (minimum or maximum of floats), `exact` (of floats, but any NaN keeps its bits) or `passes_nan` (an operand's
+                 NaN may keep its bits)
     error        the largest error that the PTX ISA 9.1 allows, section 9.7.3, and where: in units `ulp`, `relative`,
                  `absolute`, or `either`: absolute for a in (0.5, 2), else relative. Without it the result is exact (for rcp and
                  rsqrt of f64, the ISA says nothing)

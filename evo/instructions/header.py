@@ -1,7 +1,7 @@
 """An instruction set as a C or C++ header, to be included beside stack_ptx.h.
 
-Owns the text of these headers. Knows nothing of files or command lines. One header has all that is needed: enumerators, encoders of
-words, the tables of `stack_ptx_stack_info`, and `stack_ptx_traits` for functions that need more than PTX text.
+Owns the text of these headers. Knows nothing of files or command lines. One header has all that is needed: enumerators, encoders
+of words, the tables of `stack_ptx_stack_info`, and `stack_ptx_traits` for functions that need more than PTX text.
 """
 
 from __future__ import annotations

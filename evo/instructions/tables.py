@@ -25,6 +25,8 @@ _LETTERS = {"f32": "f", "u32": "i", "s32": "i", "pred": "p"}
 _CONSTANTS = {"half": "h", "ln2": "l", "log2e": "L"}
 _FUNCTIONS = {"sin": "S", "cos": "C", "copysign": "|", "select": "?"}
 _OPERATORS: dict[type[ast.AST], str] = {ast.Mult: "*", ast.Div: "/", ast.Sub: "-", ast.Lt: "<"}
+# Of operations by their operands, of which the first two commute if there are more than 0.
+_KINDS = {-1: "UNARY", -2: "BINARY", 2: "COMMUTATIVE", -3: "SELECT", 3: "MULTIPLY_ADD"}
 _WIDTH = 110  # column of the backslashes
 
 
@@ -65,17 +67,28 @@ def _postfix(formula: ast.expr) -> str:
 
 def _instruction_table(instruction_set: InstructionSet) -> str:
     rows: dict[str, str] = {}
+    operations: dict[str, str] = {}
     for i in instruction_set.instructions:
         if i.semantics.vm:
-            columns = f'"{i.ptx}", "{_signature(instruction_set, i)}", {i.semantics.vm.upper()}, "{postfix(i)}"'
+            signature = _signature(instruction_set, i)
+            operation, *words = i.semantics.vm.split()
+            columns = f'"{i.ptx}", "{signature}", {operation.upper()}, "{postfix(i)}"'
             rows.setdefault(i.ptx, f"X({_enumerator(i)}, {columns})")
+            kind = _KINDS[len(i.args) if i.num_commutative else -len(i.args)]
+            nan = "LOOSE_NAN" if set(signature) == {"f"} else "EXACT"
+            kind, nan = ("EXTREME", nan) if words == ["extreme"] else (kind, "".join(words).upper() or nan)
+            operations.setdefault(operation, f"X({operation.upper()}, {operation}, {kind}, {nan})")
+    del operations["mov"]  # the result is the operand
     return _header(
         "instruction_table.h",
         "the PTX instructions that a CPU can compute.",
         [
             "/* X(enumerator, PTX, signature, operation, derivative). Signature: the types of result and operands, f, i or p.",
-            "   Operation: of ptx_vm.h. Derivative: in postfix form, see evo/instructions/tables.py; empty without one. */",
+            "   Derivative: in postfix form, see evo/instructions/tables.py; empty without one. */",
             *_macro("INSTRUCTION_TABLE", list(rows.values())),
+            "",
+            "/* X(operation, name, kind, NaN), as detail/ptx_vm_operations.h has them. */",
+            *_macro("INSTRUCTION_OPERATIONS", list(operations.values())),
         ],
     )
 

@@ -42,52 +42,6 @@ static const char* const names[NUM_FUZZ_REGISTERS] = {
     "same"
 };
 
-/* The stub that stack_ptx_lower and stack_ptx_emit give, by other code, has to be the same. */
-static void check_by_steps(
-    const StackPtxCompilerInfo* limits, const StackPtxRegister* registers, const StackPtxInstruction* const* routines,
-    size_t num_routines, const size_t* requests, size_t num_requests, size_t execution_limit, const StackPtxInstruction* words,
-    const char* expected
-) {
-    StackPtxLanguageInfo info;
-    const StackPtxLanguage* language = NULL;
-    StackPtxLowered lowered;
-    size_t language_bytes = 0, workspace_bytes = 0, length = 0;
-    const size_t buffer_size = strlen(expected) + 1;
-    void *memory, *workspace;
-    char* buffer;
-    memset(&info, 0, sizeof info);
-    info.stack_info = &stack_ptx_stack_info;
-    info.limits.stack_size = (uint32_t)limits->stack_size;
-    info.limits.max_nodes = (uint32_t)limits->max_ast_size;
-    info.limits.max_frame_depth = (uint32_t)limits->max_frame_depth;
-    info.limits.store_size = (uint32_t)limits->store_size;
-    info.limits.execution_limit = (uint32_t)execution_limit;
-    info.registers = registers;
-    info.num_registers = NUM_FUZZ_REGISTERS;
-    info.requests = requests;
-    info.num_requests = num_requests;
-    info.routines = routines;
-    info.num_routines = num_routines;
-    REQUIRE(stack_ptx_language_size(&info, &language_bytes) == STACK_PTX_SUCCESS);
-    memory = malloc(language_bytes);
-    REQUIRE(stack_ptx_language_init(&info, memory, language_bytes, &language) == STACK_PTX_SUCCESS);
-    REQUIRE(stack_ptx_workspace_size(language, &workspace_bytes) == STACK_PTX_SUCCESS);
-    workspace = malloc(workspace_bytes);
-    buffer = (char*)malloc(buffer_size);
-    REQUIRE(workspace != NULL && buffer != NULL);
-    REQUIRE(
-        stack_ptx_lower(
-            language, STACK_PTX_MODE_COMPATIBLE, STACK_PTX_FLAG_NO_VALUE_NUMBERING, words, SIZE_MAX, workspace, workspace_bytes,
-            &lowered, NULL
-        ) == STACK_PTX_SUCCESS
-    );
-    REQUIRE(stack_ptx_emit(language, &lowered, workspace, workspace_bytes, buffer, buffer_size, &length) == STACK_PTX_SUCCESS);
-    REQUIRE(length + 1 == buffer_size && memcmp(buffer, expected, buffer_size) == 0);
-    free(buffer);
-    free(workspace);
-    free(memory);
-}
-
 /* All but the workspace's size and the output is the same in each call. */
 #define COMPILE(num_bytes, buffer, buffer_size, length)                                                                        \
     stack_ptx_compile(                                                                                                         \
@@ -162,10 +116,6 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
         }
         result = COMPILE(num_bytes - 1, NULL, 0, &written);
         REQUIRE(result == (info.max_frame_depth == 0 ? STACK_PTX_SUCCESS : STACK_PTX_ERROR_INSUFFICIENT_WORKSPACE));
-        if (info.max_frame_depth > 0) {
-            REQUIRE(COMPILE(num_bytes, buffer, length + 1, &written) == STACK_PTX_SUCCESS);
-            check_by_steps(&info, registers, routines, options[13] % 3, requests, num_requests, execution_limit, words, buffer);
-        }
     }
     free(buffer);
     free(workspace);

@@ -165,43 +165,6 @@ TEST(test_outputs_of_every_type_and_any_number_of_points) {
     bench_free(&bench);
 }
 
-TEST(test_sums_worked_out_by_hand) {
-    /* y = 2 + x over x = 0 .. 9 against t = x, at x = 4 infinite: sums over the other nine. */
-    static const StackPtxInstruction words[] = {CONSTANT(F32, TWO_F32), INPUT(X), PTX(ADD)};
-    static const size_t requests[] = {OUT, OUT_2};
-    Bench bench = BENCH(words, requests, PTX_VM_RUN_REDUCE);
-    PtxVmInput inputs[NUM_REGISTERS];
-    PtxVmSums sums[2];
-    float t[10];
-    double target_sums[PTX_VM_TARGET_NUM_SUMS(10)];
-    const PtxVmTarget targets[] = {{t, NULL, target_sums}, {t, NULL, target_sums}};
-    for (int i = 0; i < 10; i++) t[i] = i == 4 ? INFINITY : (float)i;
-    CHECK_UINT(ptx_vm_target_sums(t, NULL, 10, target_sums), PTX_VM_SUCCESS);
-    CHECK_UINT(
-        ptx_vm_reduce(
-            bench.program, all_inputs(inputs), NUM_REGISTERS, 10, targets, sums, bench.workspace.memory, bench.workspace.num_bytes
-        ),
-        PTX_VM_SUCCESS
-    );
-    CHECK_UINT(sums[0].num_points, 10);
-    CHECK_UINT(sums[0].num_nonfinite, 1);
-    CHECK(sums[0].sum_t == 41.0);
-    CHECK(sums[0].weight == 9.0);
-    CHECK(sums[0].reference_t == 0.0);
-    CHECK(sums[0].reference_y == 2.0); /* which is taken off y */
-    CHECK(sums[0].sum_y == 41.0);
-    CHECK(sums[0].sum_tt == 269.0);
-    CHECK(sums[0].sum_yy == 269.0);
-    CHECK(sums[0].sum_yt == 269.0);
-    CHECK(sums[0].sum_squared_error == 36.0);
-    CHECK(sums[0].max_abs_error == 2.0);
-    CHECK_UINT(sums[1].num_nonfinite, 1); /* a missing request is zero everywhere */
-    CHECK(sums[1].sum_y == 0.0);
-    CHECK(sums[1].sum_squared_error == 269.0);
-    CHECK(sums[1].max_abs_error == 9.0);
-    bench_free(&bench);
-}
-
 TEST(test_what_has_no_cpu_meaning_is_refused_with_its_node) {
     static const StackPtxInstruction volatile_words[] = {INPUT(U), PTX(ACTIVEMASK), PTX(ADD_U32)};
     static const StackPtxInstruction special_words[] = {SPECIAL(TID_X)};

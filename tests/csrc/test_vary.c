@@ -160,23 +160,6 @@ TEST(test_philox_gives_the_published_answers) {
     }
 }
 
-TEST(test_numbers_of_a_stream_are_blocks_taken_four_at_a_time_and_transposed) {
-    const uint64_t seed = UINT64_C(0x0123456789abcdef);
-    const uint32_t key[2] = {0x89abcdefu, 0x01234567u};
-    Vary__Numbers numbers;
-    uint32_t k;
-    vary__numbers_start(&numbers, seed, 7, 11, VARY_STREAM_REPLACEMENT);
-    for (k = 0; k < 100; k++) {
-        uint32_t block[4];
-        block[0] = 7;
-        block[1] = 11;
-        block[2] = 4 * (k / 16) + k % 4;
-        block[3] = VARY_STREAM_REPLACEMENT;
-        vary_philox(key, block, block);
-        CHECK_UINT(vary__next(&numbers), block[k / 4 % 4]);
-    }
-}
-
 /* The tail probability of the result, by libm, is the one asked for: P(Z > z + e) = P(Z > z) - e p(z). */
 TEST(test_gaussian_is_the_quantile_to_one_part_in_a_million) {
     uint32_t u, octave;
@@ -193,81 +176,6 @@ TEST(test_gaussian_is_the_quantile_to_one_part_in_a_million) {
 
 /* ---- tables ---- */
 
-TEST(test_alias_table_gives_each_outcome_exactly_its_weight) {
-    uint32_t log2_columns, round, i;
-    for (log2_columns = 1; log2_columns <= 10; log2_columns++) {
-        const uint32_t num_columns = 1u << log2_columns;
-        const uint64_t capacity = ((uint64_t)1 << 32) >> log2_columns;
-        uint64_t* weights = (uint64_t*)allocate(num_columns * sizeof *weights);
-        uint64_t* wanted = (uint64_t*)allocate(num_columns * sizeof *wanted);
-        uint64_t* given = (uint64_t*)allocate(num_columns * sizeof *given);
-        Vary__Column* columns = (Vary__Column*)allocate(num_columns * sizeof *columns);
-        for (round = 0; round < 20; round++) {
-            uint64_t left = (uint64_t)1 << 32;
-            for (i = 0; i < num_columns; i++) {
-                /* Round 0: all on the last; round 1: even; then parts of what is left, some of them zero. */
-                const uint64_t part = round == 0 ? 0
-                    : round == 1                 ? capacity
-                                                 : (left >> (i * 7 + round) % 11) * ((i + round) % 3 != 0);
-                weights[i] = i + 1 == num_columns ? left : part < left ? part : left;
-                left -= weights[i];
-                wanted[i] = weights[i];
-                given[i] = 0;
-            }
-            vary__alias_build(weights, log2_columns, columns);
-            for (i = 0; i < num_columns; i++) {
-                const uint64_t own = columns[i].threshold >> log2_columns;
-                given[columns[i].outcomes[0]] += own;
-                given[columns[i].outcomes[1]] += capacity - own;
-            }
-            for (i = 0; i < num_columns; i++) CHECK_UINT(given[i], wanted[i]);
-        }
-        free(weights);
-        free(wanted);
-        free(given);
-        free(columns);
-    }
-}
-
-/* P(gap g, kind k) = (1 - p)^g p_k, and P(no hit among the n words that the table reaches) = (1 - p)^n. */
-TEST(test_events_have_the_geometric_law) {
-    static const double rates[] = {1.0, 0.9, 0.5, 0.15, 0.01, 1e-4, 1e-7};
-    static const uint8_t kinds[4] = {VARY__ADD_BEFORE, VARY__ADD_AFTER, VARY__DELETE, VARY__REPLACE};
-    static const double shares[4] = {0.25, 0.25, 0.375, 0.125};
-    Vary__Events* events = (Vary__Events*)allocate(sizeof *events);
-    size_t r;
-    uint32_t num_kinds, k, gap, i;
-    for (r = 0; r < COUNT(rates); r++) {
-        for (num_kinds = 1; num_kinds <= 4; num_kinds += 3) {
-            const uint32_t num_gaps = 255 / num_kinds;
-            const double hit = (double)vary__rate_q31(rates[r]) / 2147483648.0;
-            uint64_t rates_q31[4], given[256 << VARY__KIND_BITS], total = 0;
-            memset(given, 0, sizeof given);
-            for (k = 0; k < num_kinds; k++)
-                rates_q31[k] = num_kinds == 1 ? vary__rate_q31(rates[r]) : (uint64_t)(hit * shares[k] * 2147483648.0);
-            vary__events_build(rates_q31, kinds, num_kinds, events);
-            for (i = 0; i < 256; i++) {
-                const uint64_t own = events->columns[i].threshold >> 8;
-                given[events->columns[i].outcomes[0]] += own;
-                given[events->columns[i].outcomes[1]] += ((uint64_t)1 << 24) - own;
-            }
-            for (i = 0; i < 256u << VARY__KIND_BITS; i++) total += given[i];
-            CHECK_UINT(total, (uint64_t)1 << 32);
-            for (gap = 0; gap < num_gaps; gap++) {
-                for (k = 0; k < num_kinds; k++) {
-                    const double wanted = pow(1.0 - hit, gap) * hit * (num_kinds == 1 ? 1.0 : shares[k]);
-                    CHECK(fabs((double)given[gap << VARY__KIND_BITS | kinds[k]] / 4294967296.0 - wanted) < 2e-9);
-                }
-            }
-            CHECK(
-                fabs((double)given[(num_gaps - 1) << VARY__KIND_BITS | VARY__NONE] / 4294967296.0 - pow(1.0 - hit, num_gaps)) <
-                3e-7
-            );
-        }
-    }
-    free(events);
-}
-
 /* ---- rows ---- */
 
 TEST(test_length_is_the_first_return_or_the_row) {
@@ -281,19 +189,6 @@ TEST(test_length_is_the_first_return_or_the_row) {
             CHECK_UINT(vary_program_length(row, max_length), place);
         }
         free(row);
-    }
-}
-
-TEST(test_matches_are_bits_by_word) {
-    uint64_t words[64], pattern;
-    uint32_t count, i;
-    for (pattern = 1; pattern; pattern = pattern * 3 + 7, pattern = pattern % 5 == 4 ? 0 : pattern) {
-        const uint64_t constant = make_word(TYPE_CONSTANT, 5, 0);
-        for (i = 0; i < 64; i++) words[i] = pattern >> i & 1u ? constant | (uint64_t)i << 32 : make_word(TYPE_CONSTANT, 4, i);
-        for (count = 0; count <= 64; count++) {
-            const uint64_t wanted = count == 64 ? pattern : pattern & (((uint64_t)1 << count) - 1);
-            CHECK_UINT(vary__match(words, count, 0xffffffffu, (uint32_t)constant), wanted);
-        }
     }
 }
 
@@ -356,30 +251,6 @@ TEST(test_every_row_is_valid_and_does_not_depend_on_its_batch) {
     }
 }
 
-/* Parents are drawn four slots at a time; here one by one, by the public generator. */
-TEST(test_first_parent_is_the_high_part_of_the_first_number_of_its_slot) {
-    enum { NUM_PROGRAMS = 23, NUM_OFFSPRING = 100 };
-    const VaryOptions options = make_options();
-    const VaryTables* tables = make_default_tables(&options);
-    uint64_t *pool = make_rows(NUM_PROGRAMS, 40), *words = make_rows(NUM_OFFSPRING, 40);
-    int64_t parents[2 * NUM_OFFSPRING];
-    VaryBatch batch = make_batch(9, pool, NUM_PROGRAMS, 40, words, NUM_OFFSPRING);
-    uint32_t i;
-    CHECK_UINT(vary_random_programs(tables, 1, 0, 0, NUM_PROGRAMS, 40, pool), VARY_SUCCESS);
-    batch.first_slot = 50;
-    batch.parents_out = parents;
-    CHECK_UINT(vary_offspring(tables, &batch), VARY_SUCCESS);
-    for (i = 0; i < NUM_OFFSPRING; i++) {
-        const uint32_t key[2] = {1, 0}, counter[4] = {9, 50 + i, 0, VARY_STREAM_PARENTS};
-        uint32_t block[4];
-        vary_philox(key, counter, block);
-        CHECK_UINT(parents[2 * i], (uint64_t)block[0] * NUM_PROGRAMS >> 32);
-    }
-    free_tables(tables);
-    free(pool);
-    free(words);
-}
-
 /* ---- operators at the ends of their ranges ---- */
 
 /* Offspring of one program by one operator. */
@@ -396,33 +267,6 @@ static void breed(
     batch.operators_out = operators;
     CHECK_UINT(vary_offspring(tables, &batch), VARY_SUCCESS);
     free_tables(tables);
-}
-
-TEST(test_umad_at_rate_one_adds_to_or_deletes_every_word_and_is_cut_at_the_end_of_the_row) {
-    enum { LENGTH = 10, NUM_OFFSPRING = 20 };
-    static const uint32_t rows[] = {24, LENGTH};
-    VaryOptions options = make_options();
-    size_t r, i, j;
-    for (r = 0; r < 2; r++) {
-        uint64_t *program = make_rows(1, rows[r]), *words = make_rows(NUM_OFFSPRING, rows[r]);
-        const uint32_t length = rows[r] < 2 * LENGTH ? rows[r] : 2 * LENGTH;
-        for (i = 0; i < LENGTH; i++) program[i] = make_word(TYPE_PTX, 0, 1000u + i);
-        if (rows[r] > LENGTH) program[LENGTH] = TYPE_RETURN;
-        options.rates[VARY_RATE_UMAD_ADDITION_RATE] = 1.0;
-        options.rates[VARY_RATE_UMAD_DELETION_RATE] = 0.0;
-        breed(&options, VARY_OPERATOR_UMAD, program, rows[r], NUM_OFFSPRING, words, NULL);
-        for (i = 0; i < NUM_OFFSPRING; i++) {
-            const uint64_t* row = words + i * rows[r];
-            CHECK_UINT(vary_program_length(row, rows[r]), length);
-            /* Each old word keeps its place in its pair. */
-            for (j = 0; j < length / 2; j++) CHECK((row[2 * j] == program[j]) != (row[2 * j + 1] == program[j]));
-        }
-        options.rates[VARY_RATE_UMAD_DELETION_RATE] = 1.0;
-        breed(&options, VARY_OPERATOR_UMAD, program, rows[r], NUM_OFFSPRING, words, NULL);
-        for (i = 0; i < NUM_OFFSPRING; i++) CHECK_UINT(vary_program_length(words + i * rows[r], rows[r]), 0);
-        free(program);
-        free(words);
-    }
 }
 
 TEST(test_an_operator_with_nothing_to_act_on_gives_way_to_umad) {
@@ -451,27 +295,6 @@ TEST(test_an_operator_with_nothing_to_act_on_gives_way_to_umad) {
     breed(&options, VARY_OPERATOR_REPLACEMENT, program, ROW, NUM_OFFSPRING, words, operators);
     for (i = 0; i < NUM_OFFSPRING; i++) CHECK_UINT(operators[i], VARY_OPERATOR_REPLACEMENT);
     free(program);
-    free(words);
-}
-
-TEST(test_alternation_at_rate_one_ends) {
-    enum { ROW = 30, NUM_OFFSPRING = 50 };
-    VaryOptions options = make_options();
-    const VaryTables* tables;
-    VaryBatch batch;
-    uint64_t *pool = make_rows(3, ROW), *words = make_rows(NUM_OFFSPRING, ROW);
-    int i;
-    for (i = 0; i < VARY_NUM_OPERATORS; i++) options.operator_weights[i] = i == VARY_OPERATOR_ALTERNATION;
-    options.rates[VARY_RATE_ALTERNATION_RATE] = 1.0;
-    options.rates[VARY_RATE_ALTERNATION_DEVIATION] = 0.0;
-    options.initial_max_length = ROW;
-    tables = make_default_tables(&options);
-    CHECK_UINT(vary_random_programs(tables, 1, 0, 0, 3, ROW, pool), VARY_SUCCESS);
-    batch = make_batch(1, pool, 3, ROW, words, NUM_OFFSPRING);
-    CHECK_UINT(vary_offspring(tables, &batch), VARY_SUCCESS);
-    for (i = 0; i < NUM_OFFSPRING; i++) CHECK(is_valid_row(words + (size_t)i * ROW, ROW));
-    free_tables(tables);
-    free(pool);
     free(words);
 }
 
@@ -520,23 +343,6 @@ TEST(test_perturbed_constants_stay_in_range_and_change) {
     }
     CHECK(num_f32_at_edge > NUM_OFFSPRING / 3);
     CHECK(num_s32_at_edge > NUM_OFFSPRING * 9 / 10);
-    free(program);
-    free(words);
-}
-
-TEST(test_a_single_constant_is_always_perturbed_and_nothing_else) {
-    enum { ROW = 70, NUM_OFFSPRING = 100 };
-    VaryOptions options = make_options();
-    uint64_t *program = make_rows(1, ROW), *words = make_rows(NUM_OFFSPRING, ROW);
-    int place, i, j;
-    options.rates[VARY_RATE_PERTURBATION_RATE] = 1e-6;
-    for (place = 0; place < ROW; place += 23) {
-        for (j = 0; j < ROW; j++) program[j] = make_word(TYPE_PTX, 0, 1000u + (unsigned)j);
-        program[place] = make_word(TYPE_CONSTANT, F32, 0x3f800000u);
-        breed(&options, VARY_OPERATOR_PERTURBATION, program, ROW, NUM_OFFSPRING, words, NULL);
-        for (i = 0; i < NUM_OFFSPRING; i++)
-            for (j = 0; j < ROW; j++) CHECK((words[i * ROW + j] == program[j]) == (j != place));
-    }
     free(program);
     free(words);
 }

@@ -75,11 +75,10 @@ def library() -> SimpleNamespace:
         ],
         np.uintp,
     )
-    size, rules = ctypes.c_size_t(), ctypes.c_void_p()
-    assert calls.derive_set_size(ctypes.c_void_p(info.ctypes.data), ctypes.byref(size)) == 0
+    size, rules, address = ctypes.c_size_t(), ctypes.c_void_p(), ctypes.c_void_p(info.ctypes.data)
+    assert calls.derive_set_size(address, ctypes.byref(size)) == 0
     memory = np.empty(size.value, np.uint8)
-    result = calls.derive_set_init(ctypes.c_void_p(info.ctypes.data), ctypes.c_void_p(memory.ctypes.data), size, ctypes.byref(rules))
-    assert result == 0
+    assert calls.derive_set_init(address, ctypes.c_void_p(memory.ctypes.data), size, ctypes.byref(rules)) == 0
     return SimpleNamespace(calls=calls, rules=rules, memory=memory)
 
 
@@ -94,7 +93,7 @@ def workspace(lowered: LoweredStruct, num_parameters: int) -> tuple[np.ndarray, 
 def constants_of(lowered, request: int = 0) -> np.ndarray:
     """The nodes of the constants that matter."""
     struct, found, count = struct_of(lowered), np.empty(len(lowered.nodes), np.uint32), ctypes.c_size_t()
-    memory, arguments = workspace(struct, 0)
+    _memory, arguments = workspace(struct, 0)
     result = library().calls.derive_constants(
         *(library().rules, ctypes.byref(struct), ctypes.c_size_t(request), *arguments),
         *(ctypes.c_void_p(found.ctypes.data), ctypes.c_size_t(len(found)), ctypes.byref(count)),
@@ -106,7 +105,7 @@ def constants_of(lowered, request: int = 0) -> np.ndarray:
 def derive(lowered, parameters, request: int = 0, first_register: int = KEEP_CONSTANTS) -> SimpleNamespace:
     """The derived program, with the fields of a `Lowered`."""
     struct, derived, chosen = struct_of(lowered), LoweredStruct(), np.array(parameters, np.uint32)
-    memory, arguments = workspace(struct, len(chosen))
+    _memory, arguments = workspace(struct, len(chosen))
     result = library().calls.derive_program(
         *(library().rules, ctypes.byref(struct), ctypes.c_size_t(request), ctypes.c_void_p(chosen.ctypes.data)),
         *(ctypes.c_size_t(len(chosen)), ctypes.c_uint32(first_register), *arguments, ctypes.byref(derived)),
