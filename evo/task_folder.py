@@ -20,6 +20,7 @@ import numpy as np
 
 from evo.errors import UserError, did_you_mean
 from evo.shipped import shipped
+from evo.storage.files import open_file
 from evo.task import DTYPES, MAX_MEASURE_RANGE, REDUCTIONS, Task, error_place, forks_ended, place_of, task_errors
 
 
@@ -116,7 +117,7 @@ def task_digest(folder: Path, others: Sequence[Path] = ()) -> str:
     try:
         for number, top in enumerate([folder, *others]):
             for path in task_files(top):
-                with path.open("rb") as file:
+                with open_file(path) as file:
                     content = hashlib.file_digest(file, "sha256").hexdigest()
                 digest.update(f"{number}\0{path.relative_to(top).as_posix()}\0{content}\0".encode())
     except OSError as error:

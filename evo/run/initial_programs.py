@@ -23,8 +23,9 @@ from evo.language.program import Language, parse_program
 from evo.native.stack_ptx_words import WordType
 from evo.native.vary import program_lengths
 from evo.run.loaded_task import Problem
+from evo.run.restore import load
 from evo.run.run_dir import RunDir
-from evo.storage.files import exists, read_text
+from evo.storage.files import exists, open_file, read_text
 
 INITIAL_PROGRAMS = "search.initial.programs"
 _LIKE_A_PATH = re.compile(r"[^\s()*]*(/|\.[A-Za-z]\w*$)[^\s()*]*")
@@ -124,16 +125,16 @@ def is_text_form(language: Language, text: str) -> bool:
 
 
 def _elites_of_run(problem: Problem, path: Path) -> NDArray[np.uint64]:
-    meta, arrays, _ = RunDir(path, writable=False).load_checkpoint()
+    meta, arrays, _ = load(RunDir(path, writable=False))
     _check_instruction_set(problem, path, meta)
     return _elites(problem, path, arrays["elites.solution"], arrays["elites.cell"])
 
 
 def _elites_of_archive(problem: Problem, path: Path) -> NDArray[np.uint64]:
     if (path.parent / "config.yaml").is_file():  # of a run, which knows its instruction set
-        _check_instruction_set(problem, path, RunDir(path.parent, writable=False).load_checkpoint()[0])
+        _check_instruction_set(problem, path, load(RunDir(path.parent, writable=False))[0])
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        with open_file(path) as file, np.load(file, allow_pickle=False) as archive:
             solution, cell = archive["solution"], archive["cell"]
     except (OSError, ValueError, TypeError, KeyError, EOFError, zipfile.BadZipFile) as error:
         raise UserError(f"{path}: not the archive of a run: {error}") from error

@@ -14,6 +14,8 @@ from evo.errors import FailureKind, UserError
 from evo.evaluate.backends import BACKENDS, Backend, Quarantine
 from evo.evaluate.options import AUTO
 from evo.native.stack_ptx import HASH_VERSION
+from evo.run.checkpoint import CheckpointError
+from evo.run.checkpoint_contents import check_arrays, check_meta
 from evo.run.loaded_task import Problem, load_problem, problem_of, unloaded_problem
 from evo.run.run_dir import RunDir
 from evo.run.saved_search import SavedSearch
@@ -28,6 +30,23 @@ Load: TypeAlias = Callable[[RunConfig, dict[str, Any], Backend | None, Quarantin
 def refuse(message: str) -> None:
     """For `restore` of a run that is to go on: every difference ends it. Raises UserError."""
     raise UserError(message)
+
+
+def load(run_dir: RunDir) -> tuple[dict[str, Any], Arrays, list[str]]:
+    """As `RunDir.load_checkpoint`, of a search. Raises UserError."""
+    meta, arrays, notes = run_dir.load_checkpoint()
+    try:
+        check_meta(meta)
+    except CheckpointError as error:
+        raise damaged(run_dir.path, error) from error
+    return meta, arrays, notes
+
+
+def damaged(path: Path, error: CheckpointError) -> UserError:
+    """What a run's checkpoint without sense ends with."""
+    return UserError(
+        f"{path}/checkpoints: the newest is damaged, although its checksum fits: {error}; delete it to go on before it"
+    )
 
 
 def restore(
@@ -63,6 +82,10 @@ def restore(
         differs(f"{config.task}: the task's files have changed since the checkpoint; a run goes on with the same only")
     if problem.instruction_set_digest != meta["instruction_set_digest"]:
         raise UserError(f"{config.program.instruction_set}: the instruction set has changed since the checkpoint")
+    try:
+        check_arrays(arrays, problem, meta)
+    except CheckpointError as error:
+        raise damaged(path, error) from error
     num_measures = arrays["elites.measures"].shape[1]
     if num_measures != len(problem.task.measures):
         raise UserError(f"{config.task}: the task has {len(problem.task.measures)} measures, this run's elites {num_measures}")

@@ -25,13 +25,14 @@ from evo.evaluate import Failure
 from evo.evaluate.backends import BACKENDS, Backend
 from evo.language.formula import scaling_notes
 from evo.language.program import program_length
+from evo.run.checkpoint_contents import check_records
 from evo.run.loaded_task import Problem, load_problem
-from evo.run.restore import MakeTask, loader, reader, refuse, restore, same_backend
+from evo.run.restore import MakeTask, load, loader, reader, refuse, restore, same_backend
 from evo.run.run_dir import RunDir, new_folder, new_run_folder
 from evo.run.saved_search import SearchView
 from evo.run.search import Search
 from evo.run.task_copy import hold_task
-from evo.search.lineage_records import Records, joined
+from evo.search.lineage_records import LineageLogError, Records, joined
 from evo.search.map_elites import Generation
 
 if TYPE_CHECKING:
@@ -68,11 +69,10 @@ class Run:
             UserError: no run, no intact checkpoint, or its elites cannot be read with this config and task.
         """
         run_dir = RunDir(path.absolute(), writable=False)
-        meta, arrays, damaged = run_dir.load_checkpoint()
+        meta, arrays, damaged = load(run_dir)
         config = load_config(run_dir.path / "config.yaml", overrides)
         notes = [f"{line}; this is the checkpoint before" for line in damaged]
-        load = reader(path, with_task, notes.append)
-        search = restore(run_dir, config, meta, arrays, None, notes.append, load)
+        search = restore(run_dir, config, meta, arrays, None, notes.append, reader(path, with_task, notes.append))
         search.problem = search.problem.here()
         return cls(search, run_dir, BACKENDS[meta["backend"]], meta), notes
 
@@ -82,7 +82,12 @@ class Run:
         Raises:
             UserError: the lineage log is damaged.
         """
-        return self.run_dir.records(self._meta)
+        records = self.run_dir.records(self._meta)
+        try:
+            check_records(records, self.search.problem)
+        except LineageLogError as error:
+            raise UserError(f"{self.run_dir.path}/lineage: {error}") from error
+        return records
 
     def close(self) -> None:
         """Ends the evaluator and unlocks the folder."""
@@ -155,7 +160,7 @@ class LiveRun(Run):
     def _resume(
         cls, path: Path, run_dir: RunDir, overrides: tuple[str, ...], make_task: MakeTask | None
     ) -> tuple[LiveRun, list[str]]:
-        meta, arrays, damaged = run_dir.load_checkpoint()
+        meta, arrays, damaged = load(run_dir)
         config = load_config(run_dir.path / "config.yaml", overrides)
         notes = [f"{line}; going back to the checkpoint before" for line in damaged]
         try:

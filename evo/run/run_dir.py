@@ -24,8 +24,9 @@ from numpy.typing import NDArray
 
 from evo.errors import UserError
 from evo.run.checkpoint import CheckpointError, OtherVersionError, decode_checkpoint, encode_checkpoint
+from evo.run.metrics_rows import is_row_until, row_of
 from evo.search.lineage_records import MAGIC, LineageLogError, Records, decode_log, encode_block, joined
-from evo.storage.files import PARTIAL_SUFFIX, read_file, try_lock, write_atomically
+from evo.storage.files import PARTIAL_SUFFIX, open_file, read_file, try_lock, write_atomically
 from evo.storage.json_file import read_json
 from evo.waiting import WAKE_S
 
@@ -33,8 +34,6 @@ CHECKPOINTS_KEPT = 2
 _TAIL_BYTES = 4096  # read at a time to find the last row of metrics
 _MAX_ROW_BYTES = 1 << 20  # of metrics
 _MAX_BYTES = 1 << 34  # of a checkpoint, and of metrics
-# Of each row of metrics. Only the best objective may be null.
-_NUMBERS = ("generations", "offspring", "evaluations", "duplicates", "coverage", "qd_score", "best_objective", "elapsed_s")
 
 
 @contextmanager
@@ -96,7 +95,8 @@ class RunDir:
         self._saving: Future[None] | None = None
         if writable:
             with _writing(path / "lock"):
-                self._lock = open(path / "lock", "w")  # noqa: SIM115 - held as long as the object
+                # Held as long as the object. A pipe in its place would wait.
+                self._lock = open(path / "lock", "w", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK))  # noqa: SIM115
             if not try_lock(self._lock):
                 self._lock.close()
                 raise UserError(f"{path}: another process is running this run; wait for it or stop it")
@@ -140,10 +140,10 @@ class RunDir:
         if not path.exists():
             return generations
         with _writing(path):
-            with path.open("rb") as file:
-                known = file.read(num_bytes)
+            with open_file(path) as file:
+                known = file.read(min(num_bytes, path.stat().st_size))
             end = known.rfind(b"\n") + 1
-            while end and not _is_row_until(known[known.rfind(b"\n", 0, end - 1) + 1 : end], generations):
+            while end and not is_row_until(known[known.rfind(b"\n", 0, end - 1) + 1 : end], generations):
                 end = known.rfind(b"\n", 0, end - 1) + 1
             if path.stat().st_size > end:
                 os.truncate(path, end)
@@ -225,8 +225,7 @@ class RunDir:
             return joined([])
         path = self.path / "lineage" / meta["lineage"]["file"]
         try:
-            with path.open("rb") as file:
-                data = file.read(meta["lineage"]["num_bytes"])
+            data = read_file(path, _MAX_BYTES)[: meta["lineage"]["num_bytes"]]
             if len(data) < meta["lineage"]["num_bytes"]:
                 raise LineageLogError(f"cut short at {len(data)} bytes")
             return decode_log(data)
@@ -288,7 +287,7 @@ class RunDir:
             raise UserError(f"{path}: cannot read it: {getattr(error, 'strerror', None) or 'out of memory'}") from error
         for number, line in enumerate(lines, 1):
             if line.endswith(b"\n"):
-                rows.append(_row_of(line, f"{path}:{number}"))
+                rows.append(row_of(line, f"{path}:{number}"))
         return rows
 
     def task_digest(self) -> str:
@@ -312,7 +311,7 @@ class RunDir:
         path = self.path / "metrics.jsonl"
         if not path.exists():
             return None
-        with path.open("rb") as file:
+        with _reading(path), open_file(path) as file:
             end = file.seek(0, os.SEEK_END)
             tail = b""
             while end and tail.count(b"\n") < 2 and len(tail) < _MAX_ROW_BYTES:
@@ -321,15 +320,15 @@ class RunDir:
                 tail = file.read(end - start) + tail
                 end = start
         lines = tail[: tail.rfind(b"\n") + 1].splitlines()
-        return _row_of(lines[-1], f"{path}: last line") if lines else None
+        return row_of(lines[-1], f"{path}: last line") if lines else None
 
     def is_running(self) -> bool:
         """Whether a process has the run open for writing. Asks by a shared lock, which it gives back at once."""
-        try:
-            with open(self.path / "lock", "rb") as lock:
-                return not try_lock(lock, is_shared=True)
-        except FileNotFoundError:
+        path = self.path / "lock"
+        if not path.exists():
             return False
+        with _reading(path), open_file(path) as lock:
+            return not try_lock(lock, is_shared=True)
 
     def plot_path(self, name: str) -> Path:
         """The path of a picture of this run, in a folder that exists."""
@@ -409,36 +408,17 @@ class RunDir:
         return sorted((self.path / "lineage").glob("*.log"))
 
 
-def _row_of(line: bytes, place: str) -> dict[str, Any]:
-    """A row of metrics. Raises UserError, which names the place, if it is damaged."""
-    try:
-        row: dict[str, Any] = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise UserError(f"{place}: damaged: {error}; delete this line") from error
-    if lacking := [name for name in _NUMBERS if not _is_number(row, name)]:
-        raise UserError(f"{place}: damaged: no number '{lacking[0]}'; delete this line")
-    return row
-
-
-def _is_row_until(line: bytes, generations: int) -> bool:
-    """Whether a line of metrics is intact and of one of the first generations."""
-    try:
-        row = json.loads(line)
-    except (ValueError, RecursionError):
-        return False
-    return _is_number(row, "generations") and row["generations"] <= generations
-
-
-def _is_number(row: Any, name: str) -> bool:
-    if not isinstance(row, dict) or name not in row:
-        return False
-    value = row[name]
-    return (isinstance(value, (int, float)) and not isinstance(value, bool)) or (value is None and name == "best_objective")
-
-
 def _write(path: Path, content: bytes | Iterable[bytes | memoryview]) -> None:
     with _writing(path):
         write_atomically(path, content, durable=True)
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise UserError(f"{path}: cannot read: {error.strerror}") from error
 
 
 @contextmanager

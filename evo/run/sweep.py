@@ -22,7 +22,7 @@ from evo.run.initial_programs import read_initial, with_digest
 from evo.run.loaded_task import load_problem
 from evo.run.run import Run
 from evo.run.run_dir import RunDir
-from evo.storage.files import try_lock
+from evo.storage.files import open_file, try_lock
 
 MAX_RUNS = 10_000
 _MAX_NAME = 120  # bytes of a folder's name; systems allow 255
@@ -229,7 +229,7 @@ def _is_finished(folder: Path, config: RunConfig, task_digest: str) -> bool | No
 def _has_archive(run: Run, path: Path) -> bool:
     """Whether archive.npz holds the elites of the last checkpoint."""
     try:
-        with np.load(path / "archive.npz") as archive:
+        with open_file(path / "archive.npz") as file, np.load(file) as archive:
             elites = run.search.elite_columns()
             return set(archive.files) == set(elites) and all(np.array_equal(archive[name], elites[name]) for name in elites)
     except (OSError, ValueError):

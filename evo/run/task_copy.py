@@ -18,7 +18,7 @@ from evo.errors import UserError
 from evo.evaluate import TaskSource
 from evo.instructions import SHIPPED
 from evo.run.loaded_task import Problem, located_options
-from evo.storage.files import write_atomically
+from evo.storage.files import open_file, write_atomically
 from evo.task import Task
 from evo.task_folder import declared_files, task_digest, task_files
 
@@ -123,7 +123,7 @@ def _strings(value: Any) -> Iterator[str]:
 def _copy(path: Path, to: Path) -> None:
     try:
         to.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("rb") as file:
+        with open_file(path) as file:
             write_atomically(to, iter(lambda: file.read(1 << 20), b""), durable=True)
         shutil.copymode(path, to)  # a task may bring a program that it runs
     except OSError as error:

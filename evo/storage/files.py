@@ -14,7 +14,7 @@ import secrets
 import stat
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, BinaryIO
 
 from evo.errors import UserError
 
@@ -26,18 +26,25 @@ MAX_INPUT = 1 << 28
 """Bytes of a file that a user writes by hand or by a program."""
 
 
-def read_file(path: Path, most: int = MAX_INPUT) -> bytes:
-    """The bytes of a regular file. Raises OSError also for pipes and devices, which may never end, and beyond `most` bytes."""
+def open_file(path: Path) -> BinaryIO:
+    """A regular file to read. Raises OSError also for pipes and devices, which may never end."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a pipe without a writer would wait
-    with open(descriptor, "rb") as file:
-        found = os.fstat(descriptor)
-        if stat.S_ISDIR(found.st_mode):
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-        if not stat.S_ISREG(found.st_mode):
-            raise OSError(errno.EINVAL, "not a regular file", str(path))
-        if found.st_size > most:
-            raise OSError(errno.EFBIG, f"{found.st_size:,} bytes are more than {most:,}", str(path))
-        return file.read(found.st_size)  # of `most` bytes, it would ask for the memory first
+    mode = os.fstat(descriptor).st_mode
+    if stat.S_ISREG(mode):
+        return open(path, "rb", opener=lambda *_: descriptor)  # whose name is the path
+    os.close(descriptor)
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    raise OSError(errno.EINVAL, "not a regular file", str(path))
+
+
+def read_file(path: Path, most: int = MAX_INPUT) -> bytes:
+    """The bytes of a file. Raises OSError as `open_file`, and beyond `most` bytes."""
+    with open_file(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        if size > most:
+            raise OSError(errno.EFBIG, f"{size:,} bytes are more than {most:,}", str(path))
+        return file.read(size)  # of `most` bytes, it would ask for the memory first
 
 
 def read_text(path: Path) -> str:

@@ -86,6 +86,8 @@ def _read_cells(path: Path):
     import pandas as pd
 
     try:
+        if path.is_fifo() or path.is_char_device():  # which may never end
+            raise OSError("not a regular file")
         with path.open(encoding="utf-8-sig") as file:
             header = file.readline()
         for sign, name in ((";", "semicolons"), ("\t", "tabs")):

@@ -1,5 +1,6 @@
 """evo.task: every fault of a task's folder is one line with file and place; statistics agree with scipy."""
 
+import os
 import re
 from pathlib import Path
 
@@ -213,6 +214,13 @@ def test_the_digest_changes_with_every_file(make_task):
         seen.append(task_digest(folder))
     (folder / "sub" / "deep.py").rename(folder / "sub" / "moved.py")
     assert len({*seen, task_digest(folder)}) == len(seen) + 1
+
+
+def test_a_pipe_among_a_tasks_files_is_refused_and_nobody_waits(make_task):
+    folder = make_task(GOOD)
+    os.mkfifo(folder / "data.csv")
+    with pytest.raises(UserError, match=r"data\.csv: cannot read this file of the task: not a regular file$"):
+        task_digest(folder)
 
 
 def test_the_digest_sees_through_links_even_if_they_lead_upwards(make_task, tmp_path):

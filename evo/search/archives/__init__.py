@@ -42,6 +42,11 @@ ARCHIVES = {
 MAX_CELLS = 1 << 27
 
 
+def num_cells(options: dict[str, Any]) -> int:
+    """The cells of an archive with these options."""
+    return math.prod(np.ravel(list(options.values())).tolist())
+
+
 def make_archive(
     name: str,
     max_length: int,
@@ -53,9 +58,8 @@ def make_archive(
     num_task_measures: int = 0,
 ) -> ProgramArchive:
     """An empty archive of programs by its name in `ARCHIVES`; arguments and errors are those of `ProgramArchive`."""
-    num_cells = math.prod(np.ravel(list(options.values())).tolist())
-    if num_cells > MAX_CELLS:
-        raise ValueError(f"{num_cells:,} cells, at most {MAX_CELLS:,} fit")
+    if (cells := num_cells(options)) > MAX_CELLS:
+        raise ValueError(f"{cells:,} cells, at most {MAX_CELLS:,} fit")
     module, _, class_name = ARCHIVES[name].class_path.partition(":")
     archive_class: type[ProgramArchive] = getattr(importlib.import_module(module), class_name)
     return archive_class(max_length, ranges, seed, options, arrays or {}, qd_score_offset, num_task_measures)

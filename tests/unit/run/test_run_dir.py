@@ -201,3 +201,18 @@ def test_a_line_of_metrics_without_what_plots_need_is_named(run_dir, line, reaso
         file.write(f"{line}\n")
     with pytest.raises(UserError, match=rf"metrics\.jsonl:2: damaged: {reason}.*; delete this line$"):
         run_dir.metrics()
+
+
+@pytest.mark.parametrize("name", ["metrics.jsonl", "lock", "lineage/00000000.log"])
+def test_a_pipe_in_the_place_of_a_file_is_refused_and_nobody_waits(run_dir, name):
+    run_dir.close()
+    (run_dir.path / "lineage").mkdir()
+    (run_dir.path / name).unlink(missing_ok=True)
+    os.mkfifo(run_dir.path / name)
+    look = RunDir(run_dir.path, writable=False)
+    ask = {"metrics.jsonl": look.last_metrics, "lock": look.is_running}
+    with pytest.raises(UserError, match=rf"{name}: cannot read.*: not a regular file$"):
+        ask.get(name, lambda: look.records({"lineage": {"file": "00000000.log", "num_bytes": 3}}))()
+    if name == "lock":
+        with pytest.raises(UserError, match=f"{name}: cannot write: "):
+            RunDir(run_dir.path, writable=True)

@@ -118,6 +118,11 @@ def test_pipes_devices_and_files_beyond_the_bound_are_refused_without_reading(tm
             read_file(tmp_path / name)
 
 
+def test_a_file_takes_its_own_size_of_memory_whatever_may_be_read(tmp_path):
+    (tmp_path / "small").write_bytes(b"123")
+    assert read_file(tmp_path / "small", 1 << 62) == b"123"
+
+
 def test_only_a_lock_of_another_process_counts_as_one(tmp_path, monkeypatch):
     with open(tmp_path / "lock", "w") as first, open(tmp_path / "lock", "w") as second:
         assert (try_lock(first), try_lock(second)) == (True, False)

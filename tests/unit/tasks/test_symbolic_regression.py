@@ -158,6 +158,7 @@ def test_ranges_that_make_no_sense_are_one_line(tmp_path, ranges, message):
         ({"target": "y"}, "task_options.target needs task_options.data"),
         ({"data": "none.csv"}, "task_options.data needs task_options.target"),
         ({"data": "/none/t.csv", "target": "y"}, "/none/t.csv: cannot read the data: No such file or directory"),
+        ({"data": "/dev/zero", "target": "y"}, "/dev/zero: cannot read the data: not a regular file"),
         ({"data": "t.csv", "target": "y", "drop": "a"}, "task_options.drop: must be a list of columns, such as [id, date]"),
         ({"data": "t.csv", "target": "y", "test_share": 0.6}, "task_options.test_share: must be between 0 and 0.5, got 0.6"),
         ({"split_seed": True}, "task_options.split_seed: must be an integer from 0 on, got True"),
