@@ -105,7 +105,7 @@ class Task:
         raise self._lacks("must define points()")
 
     def targets(self) -> dict[str, NDArray[Any]]:
-        """With a reduction: for each output its target, `(num_points,)` float32."""
+        """With a reduction: for each output its target, `(num_points,)`. Searches read the nearest float32."""
         raise self._lacks("has a reduction, so it must define targets()")
 
     def weights(self) -> NDArray[Any] | None:
@@ -362,11 +362,12 @@ def point_arrays(task: Task, points: dict[str, NDArray[Any]], method: str) -> tu
     return arrays, lengths.pop()
 
 
-def target_array(task: Task, num_points: int, method: str = "targets") -> NDArray[Any]:
-    """The targets of a task with a reduction, `(num_outputs, num_points)` float32.
+def target_array(task: Task, num_points: int, method: str = "targets", dtype: type = np.float32) -> NDArray[Any]:
+    """The targets of a task with a reduction, `(num_outputs, num_points)`.
 
     Args:
         method: `targets`, or `check_targets` for those at the check points.
+        dtype: float32, as programs are scored by, or float64.
 
     Raises:
         UserError: an output is missing, unknown or not a number, or its length is not the number of points.
@@ -376,7 +377,7 @@ def target_array(task: Task, num_points: int, method: str = "targets") -> NDArra
     if not isinstance(targets, dict) or set(targets) != set(task.outputs):
         raise UserError(f"{place}: must return a dict of exactly {', '.join(task.outputs)}")
     try:
-        arrays = [np.asarray(targets[name], dtype=np.float32) for name in task.outputs]
+        arrays = [np.asarray(targets[name], dtype=dtype) for name in task.outputs]
     except (TypeError, ValueError) as error:
         raise UserError(f"{place}: a target is not an array of f32: {error}") from error
     for name, array in zip(task.outputs, arrays, strict=True):

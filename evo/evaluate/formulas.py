@@ -16,6 +16,7 @@ from evo.instructions import Instruction, InstructionSet
 from evo.language.formula import compiled, is_real_function
 from evo.language.graph import Graph, Node
 from evo.language.program import Language
+from evo.language.simple_numbers import meant_number
 from evo.native.stack_ptx import NodeKind
 
 STEP = 1e-6  # relative, of differences
@@ -85,7 +86,7 @@ class Formula:
                 if node.kind == NodeKind.INPUT:
                     self.known[index] = made_by.columns[node.payload]
                 elif node.kind == NodeKind.CONSTANT:
-                    self.values[index] = float(np.uint32(node.payload).view(np.float32))
+                    self.values[index] = meant_number(np.uint32(node.payload).view(np.float32))
                     self.known[index] = np.float64(self.values[index])
                     depends.add(index)
                 else:

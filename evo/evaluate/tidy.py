@@ -22,14 +22,15 @@ from evo.evaluate.tuning import spread
 from evo.language.graph import Graph, Node, graph_of
 from evo.language.program import Language
 from evo.language.signs import with_plain_signs
-from evo.language.simple_numbers import F32_STEP, NEAR, f32_number, misfit_bits, simplest
+from evo.language.simple_numbers import F32_STEP, MOST_BITS, NEAR, f32_number, meant_number, misfit_bits, simplest
 from evo.native.ptx_vm import VirtualMachine
 from evo.native.stack_ptx import NodeKind
 from evo.task import Task, ask, point_arrays, target_array, weight_array
 
 MAX_POINTS = 2048  # of the task's that errors are taken at
 MAX_CONSTANTS, MAX_INSTRUCTIONS = 16, 128  # of a program that is tidied
-MAX_OPERATIONS = 50_000  # for one program: instructions, each at all points that errors are taken at
+MAX_OPERATIONS = 100_000  # for one program: instructions, each at all points that errors are taken at
+TERMS, CONSTANTS, LEAST = 0.4, 0.7, 0.05  # shares of these after which terms, then constants, end; and of any step
 MAX_ROUNDS = 3  # of terms and constants
 MAX_ITERATIONS, MAX_DAMPED = 12, 4  # of Levenberg-Marquardt; of its damping, for a step
 LEAST_DAMPING = 1e-10
@@ -39,6 +40,7 @@ MOST_ROUNDED = 0.1  # of a constant's value
 MAX_REFUSED = 3  # simple numbers of a constant that do not fit
 TINY = 1e-300
 SMALLEST = 1e-150  # whose square is no zero
+EXACT_STEP = 2.0**-40  # relative, far above what float64 rounds
 LARGEST = float(np.finfo(np.float32).max)  # of constants
 
 
@@ -64,7 +66,7 @@ class Tidied:
 class Tidier:
     """Tidies programs of a task with the reduction `regression` and one output.
 
-    A program costs at most `MAX_OPERATIONS`, and what one step more takes; then the shortest description so far stands.
+    A program costs about `MAX_OPERATIONS` at most; then the shortest description so far stands.
 
     Args:
         allowed: names of the instructions that may be used.
@@ -78,30 +80,36 @@ class Tidier:
         instructions = language.instruction_set.instructions
         named = {each.semantics.function: index for index, each in enumerate(instructions) if each.name in allowed}
         self._waves = {named["sin"]: named["cos"], named["cos"]: named["sin"]} if {"sin", "cos"} <= named.keys() else {}
+        self._sums = {index for name, index in named.items() if name in ("add", "sub")}
         self._allowed = frozenset(allowed)
-        inputs, num_points = point_arrays(task, ask(task, "points"), "points()")
+        points = ask(task, "points")
+        inputs, num_points = point_arrays(task, points, "points()")
         rows = spread(num_points, MAX_POINTS)
         self._language = language
         self._is_scaled = task.has_scaling()
         self._keeps_all = keeps_all
-        self._task_target = self._target = target_array(task, num_points)[0, rows].astype(np.float64)
+        self._task_target = self._target = target_array(task, num_points, dtype=np.float64)[0, rows]
         given = weight_array(task, num_points)
         weights = np.ones(len(rows)) if given is None else given[rows].astype(np.float64)
         self._weights = weights / weights.mean()
         self._roots = np.sqrt(self._weights)
-        columns = [values[rows] if values.ndim else values for values in inputs]
-        self._inputs = [np.ascontiguousarray(np.broadcast_to(values, len(rows))) for values in columns]
+        self._inputs = [np.ascontiguousarray(np.broadcast_to(each, num_points)[rows]) for each in inputs]
         self._machine = VirtualMachine(language.lowering)
-        self._formulas = Formulas(language, columns)
+        exact = [np.asarray(points[name], np.float64) for name in task.inputs]
+        self._formulas = Formulas(language, [each[rows] if each.ndim else each for each in exact])
         self._repeats = num_points / len(rows)  # points that stand behind each
         self._instruction_bits = 2.0 * math.log2(16 + len(inputs))
         self._floor = 0.0
-        self._end = 0  # of the program's operations
+        self._begin, self._end = 0, 0.0  # of the operations of what is being done
 
     @property
     def num_operations(self) -> int:
         """Instructions that were computed, each at all points."""
         return self._formulas.num_operations
+
+    def _spend(self, share: float) -> None:
+        """Lets the next step go on until a share of a program's operations is spent."""
+        self._end = max(self._begin + share * MAX_OPERATIONS, self.num_operations + LEAST * MAX_OPERATIONS)
 
     @property
     def _is_spent(self) -> bool:
@@ -116,28 +124,35 @@ class Tidier:
         graph = graph_of(self._language, words)
         if graph is None or not self._formulas.is_known(graph) or len([*graph.instructions()]) > MAX_INSTRUCTIONS:
             return None
-        self._end = self.num_operations + MAX_OPERATIONS
+        self._begin = self.num_operations
+        self._spend(1.0)
         formula = self._formulas.of(self._without_constant_values(graph, len(words)))
         keeps_all = self._keeps_all or self._formulas.is_coarse(graph)
+        self._step = F32_STEP if keeps_all else EXACT_STEP
         self._target = formula.outputs() if keeps_all else self._task_target
         self._floor = 0.0
         state = self._state(formula)
         if len(state.values) > MAX_CONSTANTS or not math.isfinite(state.squares):
             return None
-        self._floor = self._resolution(state)
+        self._floor = self._resolution(state, self._step)
         state = self._state(state.formula)
         before = _constant_bits(state.values)
         fitted = self._fitted(state.formula, list(state.values))
         for _ in range(MAX_ROUNDS):
+            self._spend(TERMS)
             fitted = self._without_terms(fitted)
-            rounded = [self._rewritten(self._with_simple_constants(each), words) for each in (fitted, *self._units(fitted))]
+            self._spend(CONSTANTS)
+            rounded = [self._rewritten(self._with_simple_constants(fitted), words)]
+            self._spend(1.0)
+            rounded += [self._rewritten(self._with_simple_constants(each), words) for each in self._units(fitted)]
             best = min((each for each in rounded if each), key=lambda each: each.bits, default=state)
             if best.bits >= state.bits:
                 break
-            state = fitted = best
+            self._floor = min(self._floor, self._resolution(best, self._step))
+            state = fitted = self._state(best.formula)
         plain = with_plain_signs(self._language, state.formula.graph, self._allowed)
         written = None if plain == graph else plain.words(self._language, len(words))
-        is_exact = not keeps_all and state.squares <= self._resolution(state) * len(self._target)
+        is_exact = not keeps_all and state.squares <= self._resolution(state, F32_STEP) * len(self._target)
         return Tidied(words if written is None else written, before - _constant_bits(state.values), is_exact)
 
     # ---- terms ----
@@ -166,28 +181,33 @@ class Tidier:
                 found = self._state(self._formulas.of(changed, now), enough=best.bits)
                 best = found if found.bits < best.bits else best
             if best is state:
-                for changed in takewhile(lambda _: not self._is_spent, self._without_constant(now)):
+                for changed, *gone in takewhile(lambda _: not self._is_spent, self._without_constant(now)):
                     formula = self._formulas.of(changed, now)
-                    found = self._fitted(formula, list(formula.values), enough=best.bits)
+                    found = self._fitted(formula, list(formula.values), self._start(formula, *gone), best.bits)
                     best = found if found.bits < best.bits else best
             if best is state:
                 break
             state = best
         return state
 
-    def _without_constant(self, formula: Formula) -> Iterator[Graph]:
-        """Graphs with the other operand in the place of an instruction on a constant, or a cosine in that of a shifted sine."""
+    def _without_constant(self, formula: Formula) -> Iterator[tuple[Graph, float, bool]]:
+        """Graphs with the other operand in the place of an instruction on a constant, or a cosine in that of a shifted sine; the
+        constant; whether it was added.
+        """
         graph = formula.graph
         for index in graph.instructions():
             operands = graph.nodes[index].operands
-            if any(operand in formula.values for operand in operands):
-                yield from (graph.replaced(index, operand) for operand in operands if operand not in formula.values)
+            for constant in formula.values.keys() & set(operands):
+                value, is_sum = formula.values[constant], graph.nodes[index].payload in self._sums
+                for operand in operands:
+                    if operand not in formula.values:
+                        yield graph.replaced(index, operand), value, is_sum
             if wave := self._waves.get(graph.nodes[index].payload):
                 [angle] = operands
                 shifted = graph.nodes[angle].operands
                 angles = shifted if any(operand in formula.values for operand in shifted) else operands
                 for operand in angles:
-                    yield graph.replaced(index, replace(graph.nodes[index], payload=wave, operands=(operand,)))
+                    yield graph.replaced(index, replace(graph.nodes[index], payload=wave, operands=(operand,))), 0.0, True
 
     # ---- constants ----
 
@@ -200,10 +220,7 @@ class Tidier:
             node = Node(NodeKind.CONSTANT, _bits_of(unit), state.formula.graph.nodes[index].stack)
             formula = self._formulas.of(_with_values(state).replaced(index, node))
             others = [each for each in state.values if each != index]
-            divided = {each: state.values[each] * unit / value for each in others}
-            starts = [{}, divided, *({each: divided[each]} for each in others)]
-            held = [start for start in starts if all(abs(each) <= LARGEST for each in start.values())]
-            start = min(({**formula.values, **each} for each in held), key=lambda values: self._squares(formula, values))
+            start = self._start(formula, value / unit, False, others)
             found = self._fitted(formula, others, start, enough=self._bits(formula, state.squares) + 1.0)
             if self._error_bits(found.squares) <= self._error_bits(state.squares) + 1.0:
                 yield found
@@ -216,7 +233,7 @@ class Tidier:
             deviations = self._deviations(state, free)
             choices = {index: simplest(state.values[index], deviations[index], refused[index], LARGEST) for index in free}
             index = min(free, key=lambda index: choices[index].cost)
-            value = float(np.float32(choices[index].value))
+            value = meant_number(np.float32(choices[index].value))
             rest = [each for each in free if each != index]
             found = self._fitted(state.formula, rest, {**state.values, index: value})
             lost = self._error_bits(found.squares) - self._error_bits(state.squares)
@@ -241,9 +258,22 @@ class Tidier:
             deviations[usable] = np.sqrt(np.maximum(np.diag(inverse), 0.0) * variance) / lengths[usable]
         # Farther off the slopes say nothing.
         return {
-            index: min(each, MOST_ROUNDED * abs(state.values[index]))
+            index: max(min(each, MOST_ROUNDED * abs(state.values[index])), F32_STEP * abs(state.values[index]))
             for index, each in zip(free, deviations.tolist(), strict=True)
         }
+
+    def _start(self, formula: Formula, gone: float, is_sum: bool, others: list[int] | None = None) -> dict[int, float]:
+        """Values of constants for a fit where a term or factor has gone: one of the others, or all, make up for it."""
+        values, starts = formula.values, [dict[int, float]()]
+        others = [*values] if others is None else others
+        if gone and not is_sum:
+            starts.append({index: values[index] / gone for index in others})
+        for index in others if gone else ():
+            value = values[index]
+            moved = (value + gone, value - gone, gone - value) if is_sum else (value * gone, value / gone)
+            starts += [{index: each} for each in moved]
+        held = [{**values, **each} for each in starts if all(abs(value) <= LARGEST for value in each.values())]
+        return min(held, key=lambda each: self._squares(formula, each))
 
     # ---- errors ----
 
@@ -317,15 +347,17 @@ class Tidier:
         squares = float(left @ left)
         return squares if math.isfinite(squares) else math.inf
 
-    def _resolution(self, state: _State) -> float:
-        """The mean square of the error that remains where inputs, constants and targets are rounded to f32."""
+    def _resolution(self, state: _State, step: float) -> float:
+        """The mean square of the error that remains where inputs and targets are rounded by a relative step, and constants to f32
+        if they are no simple numbers.
+        """
         formula, at = state.formula, state.formula.outputs()
         scale, seen = self._scaling(at)[1], state.squares / len(self._target)
-        moved = [formula.outputs_near(F32_STEP) - at]
-        steps = {index: value * F32_STEP for index, value in state.values.items()}
+        moved = [formula.outputs_near(step) - at]
+        steps = {index: value * max(step, _rounding(value)) for index, value in state.values.items()}
         moved += [formula.outputs({**state.values, index: state.values[index] + step}) - at for index, step in steps.items()]
         total = sum(float(self._mean((scale * each) ** 2)) for each in moved)
-        least = float(self._mean((F32_STEP * self._target) ** 2))
+        least = float(self._mean((step * self._target) ** 2))
         return SAFETY * ((min(total, seen) if math.isfinite(total) else seen) + least)
 
     # ---- bits ----
@@ -365,6 +397,11 @@ class Tidier:
 def _constant_bits(values: dict[int, float]) -> float:
     """A minus sign is one bit."""
     return sum(f32_number(float(np.float32(each))).bits + (each < 0.0) for each in values.values())
+
+
+def _rounding(value: float) -> float:
+    """The relative step of f32 that a constant is rounded by; of a simple number none, since that is meant."""
+    return 0.0 if f32_number(float(np.float32(value))).bits <= MOST_BITS else F32_STEP
 
 
 def _with_values(state: _State) -> Graph:

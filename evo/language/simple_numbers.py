@@ -16,7 +16,8 @@ MAX_DIGITS = 9  # of a decimal: as many as tell all f32 apart
 MAX_DENOMINATOR = 64
 FACTOR_BITS = 8.0  # to say which factor stands beside a fraction
 DECIMAL_BITS = 3.0  # for the point of a decimal
-MOST_BITS = 20.0  # of a number that is surely meant
+SURE_BITS = 4.0  # fewer than a value has, in a number that is surely meant
+MOST_BITS = 24.0 - SURE_BITS  # of such a number for a value in f32
 F32_BITS = 32.0  # of a number that is not simple
 NEAR = 3.0  # deviations
 F32_STEP, F64_STEP = 2.0**-24, 2.0**-51  # relative, by which rounding changes a number at most; of f64, a few times
@@ -92,11 +93,15 @@ class Choice:
 
 def simplest(value: float, deviation: float, refused: frozenset[float] = frozenset(), largest: float = math.inf) -> Choice:
     """The number that costs least in the place of a value that is known to a deviation."""
-    spread = max(deviation, F32_STEP * abs(value))
-    near = simple_numbers(value, NEAR * spread)
+    near = simple_numbers(value, NEAR * deviation)
     simple = [each for each in near if each.value not in refused and abs(each.value) <= largest]
-    choices = [Choice(each.value, each.bits + misfit_bits(each.value - value, spread)) for each in simple]
+    choices = [Choice(each.value, each.bits + misfit_bits(each.value - value, deviation)) for each in simple]
     return min([*choices, Choice(value, F32_BITS)], key=lambda choice: choice.cost)
+
+
+def most_bits(value: float, deviation: float) -> float:
+    """Of a number that is surely meant by a value that is known to a deviation."""
+    return math.log2(abs(value) / deviation) - SURE_BITS
 
 
 def misfit_bits(distance: float, deviation: float) -> float:
@@ -108,7 +113,7 @@ def exact_text(value: float, radius: float) -> str:
     """What SymPy reads as the simplest number so near, if it is none that takes digits; else nothing."""
     near = simple_numbers(value, radius) if math.isfinite(value) else ()
     simple = min(near, key=lambda each: each.bits, default=Simple(value, F32_BITS, ""))
-    return simple.text if simple.bits <= MOST_BITS else ""
+    return simple.text if not value or simple.bits <= most_bits(value, radius) else ""
 
 
 def meant_number(single: np.float32) -> float:

@@ -10,9 +10,10 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from evo.language.simple_numbers import F32_STEP, MOST_BITS, Choice, simplest
+from evo.language.simple_numbers import F32_STEP, MOST_BITS, most_bits, simplest
 
 MOST_ROUNDED = 0.1  # of a scale
+EXACT_STEP = 2.0**-44  # of a scale, above what float64 rounds
 
 
 def simple_scaling(
@@ -40,13 +41,13 @@ def simple_scaling(
     if not (np.isfinite([error, rounding]).all() and variance > 0.0 and scale):
         return None
     first = simplest(offset, max(error * math.sqrt(square / variance), rounding))
-    if not _is_simple(first):
+    if first.cost > MOST_BITS:
         return None
     scale = float(weights @ (values * (target - first.value)) / (total * square))
-    known = max(error / math.sqrt(variance if first.value else square), 2.0 * F32_STEP * abs(scale))
-    second = simplest(scale, min(known, MOST_ROUNDED * abs(scale)))
-    return (first.value, second.value) if _is_simple(second) else None
-
-
-def _is_simple(choice: Choice) -> bool:
-    return choice.cost <= MOST_BITS
+    error /= math.sqrt(variance if first.value else square)
+    for step in (2.0 * F32_STEP, EXACT_STEP):  # a number of more bits must be nearer
+        known = min(max(error, step * abs(scale)), MOST_ROUNDED * abs(scale))
+        second = simplest(scale, known)
+        if second.cost <= max(MOST_BITS, most_bits(scale, known)):
+            return first.value, second.value
+    return None

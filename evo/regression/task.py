@@ -98,13 +98,12 @@ class RegressionTask(Task):
         self._deviation = math.sqrt(np.average((target - self._mean) ** 2, weights=weights))
         if not self._deviation > 0:
             raise UserError("target: is the same at all points, so there is nothing to find")
-        self._exact_target = (target - self._mean) / self._deviation
-        self._target = self._exact_target.astype(np.float32)
+        self._target = (target - self._mean) / self._deviation
         self._test = self._moved(test or {name: np.empty(0) for name in train})
         self._test_target = ((np.empty(0) if test_target is None else test_target) - self._mean) / self._deviation
         self._max_spread = float(max_spread)
         self._box = self._moved(box) if box else None
-        self._neighbours = _Neighbours(_as_f32(self._train), self._target)
+        self._neighbours = _Neighbours(_as_f32(self._train), self._target.astype(np.float32))
         self._check, self._guess, self._latitude = self._check_points(min(max(4 * len(target), MIN_CHECK), MAX_CHECK))
         self._weights = weights
 
@@ -138,7 +137,7 @@ class RegressionTask(Task):
         return self._train
 
     def targets(self) -> dict[str, NDArray[Any]]:
-        """In standard deviations from the mean."""
+        """In standard deviations from the mean, in float64, of which searches read the nearest float32."""
         return dict.fromkeys(self.outputs, self._target)
 
     def weights(self) -> NDArray[Any] | None:
@@ -210,7 +209,7 @@ class RegressionTask(Task):
     def _fit(self, outputs: NDArray[np.float64]) -> tuple[float, float]:
         """Offset and scale that minimise the squared error where the output is finite, in the digits that the data support."""
         known = np.isfinite(outputs)
-        y, t = outputs[known], self._exact_target[known]
+        y, t = outputs[known], self._target[known]
         if not len(y) or y.min() == y.max():
             return self._mean, 0.0
         w = np.ones(len(y)) if self._weights is None else self._weights[known]

@@ -168,3 +168,11 @@ def test_a_box_is_in_the_users_units():
     task = evo.RegressionTask({"t": 1.7e9 + seconds}, np.sin(seconds / 7.0), box={"t": (1.7e9, 1.7e9 + 500.0)})
     assert task.points()["t"].tolist() == seconds.tolist()
     assert 490.0 < task.check_points()["t"].max() <= 500.0
+
+
+def test_a_scale_of_many_bits_is_meant_if_the_data_are_that_exact():
+    x, meant = np.linspace(0.1, 2.0, 50), 3.0 / (20.0 * np.pi)
+    for error, is_meant in ((0.0, True), (1e-7, False)):
+        task = evo.RegressionTask({"x": x}, (meant + error) * x)
+        [(offset, scale)] = task.scaling({"f": x[None]}).values()
+        assert offset[0] == 0.0 and (scale[0] == pytest.approx(meant, rel=1e-15, abs=0.0)) == is_meant
