@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
-from itertools import takewhile
+from itertools import combinations, takewhile
 from typing import Any
 
 import numpy as np
@@ -31,6 +31,7 @@ MAX_POINTS = 2048  # of the task's that errors are taken at
 MAX_CONSTANTS, MAX_INSTRUCTIONS = 16, 128  # of a program that is tidied
 MAX_OPERATIONS = 100_000  # for one program: instructions, each at all points that errors are taken at
 TERMS, CONSTANTS, LEAST = 0.4, 0.7, 0.05  # shares of these after which terms, then constants, end; and of any step
+MAX_PAIRED = 32  # operands of a program that is tried without two instructions at once
 MAX_ROUNDS = 3  # of terms and constants
 MAX_ITERATIONS, MAX_DAMPED = 12, 4  # of Levenberg-Marquardt; of its damping, for a step
 LEAST_DAMPING = 1e-10
@@ -177,9 +178,10 @@ class Tidier:
         while not self._is_spent:
             now = self._formulas.of(_with_values(state))
             best = state
-            for changed in takewhile(lambda _: not self._is_spent, without_one(self._language, now.graph)):
-                found = self._state(self._formulas.of(changed, now), enough=best.bits)
-                best = found if found.bits < best.bits else best
+            for changes in (without_one(self._language, now.graph), _without_two(now.graph)):
+                for changed in takewhile(lambda _: not self._is_spent, changes if best is state else ()):
+                    found = self._state(self._formulas.of(changed, now), enough=best.bits)
+                    best = found if found.bits < best.bits else best
             if best is state:
                 for changed, *gone in takewhile(lambda _: not self._is_spent, self._without_constant(now)):
                     formula = self._formulas.of(changed, now)
@@ -402,6 +404,14 @@ def _constant_bits(values: dict[int, float]) -> float:
 def _rounding(value: float) -> float:
     """The relative step of f32 that a constant is rounded by; of a simple number none, since that is meant."""
     return 0.0 if f32_number(float(np.float32(value))).bits <= MOST_BITS else F32_STEP
+
+
+def _without_two(graph: Graph) -> Iterator[Graph]:
+    """Graphs with operands in the place of two instructions, such as y*z for `x*y*z/x`."""
+    pairs = [(index, operand) for index in graph.instructions() for operand in graph.nodes[index].operands]
+    for (index, operand), (later, other) in combinations(pairs if len(pairs) <= MAX_PAIRED else (), 2):
+        if index != later:
+            yield graph.replaced(index, operand).replaced(later, operand if other == index else other)
 
 
 def _with_values(state: _State) -> Graph:

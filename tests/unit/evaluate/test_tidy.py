@@ -70,6 +70,9 @@ class Unscaled(Task):
         "max(x*y + y, -1e22)",
         "3.7*(x*y + y) + 2.1",
         "2.3*x*y + 2.2999997*y",
+        "(x + sin(y))*y - sin(y)*y + y",
+        "sin(x)*(x*y + y)/sin(x)",
+        "x*y*sin(x)/sin(x) + y",
     ],
 )
 def test_what_changes_nothing_goes(text):
