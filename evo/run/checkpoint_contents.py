@@ -21,7 +21,7 @@ from evo.native.vary import OPERATORS
 from evo.run.checkpoint import CheckpointError
 from evo.run.loaded_task import Problem
 from evo.search.archives import num_cells
-from evo.search.emitter import TIDY
+from evo.search.emitter import COMBINED, TIDY
 from evo.search.lineage_records import NONE, LineageLogError, Records
 from evo.search.prescreen import COUNTS
 from evo.search.state import Arrays, Counters, part
@@ -153,7 +153,7 @@ def check_arrays(arrays: Arrays, problem: Problem, meta: dict[str, Any]) -> None
 
 def check_records(records: Records, problem: Problem) -> None:
     """Raises LineageLogError unless records can be those of a search for a problem."""
-    laws = {"cell": (0, num_cells(problem.config.search.archive.options()) - 1), "operator": (TIDY, len(OPERATORS) - 1)}
+    laws = {"cell": (0, num_cells(problem.config.search.archive.options()) - 1), "operator": (COMBINED, len(OPERATORS) - 1)}
     for name, (low, high) in laws.items():
         values = records.facts[name]
         if len(values) and not (low <= values.min() and values.max() <= high):
@@ -173,7 +173,7 @@ def _laws(arrays: Arrays, problem: Problem, meta: dict[str, Any]) -> Iterator[tu
         yield prefix + "objective", _Law("<f8", (rows,))
         yield prefix + "measures", _Law("<f8", (rows, None))
         yield prefix + "parents", _Law("<i4", (rows, 2), NONE, cells - 1)
-        yield prefix + "operator", _Law("<i4", (rows,), TIDY, len(OPERATORS) - 1)
+        yield prefix + "operator", _Law("<i4", (rows,), COMBINED, len(OPERATORS) - 1)
         yield prefix + "generation", _Law("<i8", (rows,), high=meta["counters"]["generations"])
         yield prefix + "slot", _Law("<i4", (rows,))
         yield prefix + "hash", _Law("<u8", (rows, 2))
@@ -186,8 +186,8 @@ def _laws(arrays: Arrays, problem: Problem, meta: dict[str, Any]) -> Iterator[tu
     for name in ("ancestry.archive", "ancestry.population"):
         yield name, _Law("<i8", (cells,), NONE)
     yield "ancestry.next", _Law("<i8", (1,))
-    emitters = meta["identity"]["search"].get("emitters")  # without: one that varies, and one of random programs
-    yield "emitters.success", _Law("<i8", (1 + (len(emitters) if emitters else 2), 4))
+    emitters = meta["identity"]["search"].get("emitters")  # without: those that vary, join, and draw programs
+    yield "emitters.success", _Law("<i8", (1 + (len(emitters) if emitters else 3), 4))
     if archive.type == "CVTArchive":
         yield "archive.centroids", _Law("<f8", (cells, num_spanning))
     yield "prescreen.counts", _Law("<i8", (len(COUNTS),))
