@@ -1357,7 +1357,7 @@ typedef struct PtxInject__Marker {
     PtxInject__Slice data_type;
     PtxInject__Slice name;
     const PtxInjectDataTypeInfo* type; /* NULL in the macro form */
-    char stable_name[8]; /* in the comment form: the register around the stub, _x and the number of the variable */
+    char stable[12]; /* in the comment form: the register around the stub, " %_x" and the number of the variable */
     size_t stable_length;
 } PtxInject__Marker;
 
@@ -1373,8 +1373,12 @@ typedef struct PtxInject__Reader {
 
 #define PTX_INJECT__REFUSE_MEMORY(source) PTX_INJECT__REFUSE_AS(PTX_INJECT_ERROR_OUT_OF_MEMORY, source, NULL, "out of memory")
 
+static PtxInject__Slice ptx_inject__stable(const PtxInject__Marker* marker) {
+    return ptx_inject__between(marker->stable, marker->stable + marker->stable_length);
+}
+
 static PtxInject__Slice ptx_inject__stable_name(const PtxInject__Marker* marker) {
-    return ptx_inject__between(marker->stable_name, marker->stable_name + marker->stable_length);
+    return ptx_inject__between(marker->stable + 2, marker->stable + marker->stable_length);
 }
 
 /* Adds an item, or room for one if it is NULL, to an array of the handle or reader. */
@@ -1478,10 +1482,10 @@ static PtxInjectResult ptx_inject__read_marker(
             PTX_INJECT__REFUSE(source, marker->register_type.begin, "not a PTX type, as in f32");
         marker->data_type = ptx_inject__next_token(&at, line_end);
     } else {
-        PtxInject__Writer stable_name = ptx_inject__writer(marker->stable_name, sizeof marker->stable_name);
-        ptx_inject__write(&stable_name, "_x", 2);
-        ptx_inject__write_number(&stable_name, arg_idx);
-        marker->stable_length = stable_name.length;
+        PtxInject__Writer stable = ptx_inject__writer(marker->stable, sizeof marker->stable);
+        ptx_inject__write(&stable, " %_x", 4);
+        ptx_inject__write_number(&stable, arg_idx);
+        marker->stable_length = stable.length;
         PTX_INJECT__TRY(ptx_inject__read_mut_type(source, mut_type, &marker->mut_type));
         if (!ptx_inject__is_operand(marker->register_name, marker->mut_type)) {
             PTX_INJECT__REFUSE(
@@ -1605,16 +1609,15 @@ static void ptx_inject__write_mov(
     ptx_inject__write_slice(text, indent);
     ptx_inject__write_string(text, "mov.");
     ptx_inject__write_string(text, marker->type->mov_postfix);
-    ptx_inject__write_string(text, " ");
-    if (!is_into_stub) {
-        ptx_inject__write_slice(text, marker->register_name);
-        ptx_inject__write_string(text, ", ");
-    }
-    ptx_inject__write_string(text, "%");
-    ptx_inject__write_slice(text, ptx_inject__stable_name(marker));
     if (is_into_stub) {
+        ptx_inject__write_slice(text, ptx_inject__stable(marker));
         ptx_inject__write_string(text, ", ");
         ptx_inject__write_slice(text, marker->register_name);
+    } else {
+        ptx_inject__write_string(text, " ");
+        ptx_inject__write_slice(text, marker->register_name);
+        ptx_inject__write_string(text, ",");
+        ptx_inject__write_slice(text, ptx_inject__stable(marker));
     }
     ptx_inject__write_string(text, ";\n");
 }
@@ -1631,8 +1634,7 @@ static PtxInjectResult ptx_inject__add_wrapped_site(PtxInject__Reader* reader, P
         ptx_inject__write_slice(text, indent);
         ptx_inject__write_string(text, ".reg .");
         ptx_inject__write_slice(text, markers[i].register_type);
-        ptx_inject__write_string(text, " %");
-        ptx_inject__write_slice(text, ptx_inject__stable_name(&markers[i]));
+        ptx_inject__write_slice(text, ptx_inject__stable(&markers[i]));
         ptx_inject__write_string(text, ";\n");
         if (markers[i].mut_type != PTX_INJECT_MUT_TYPE_OUT) ptx_inject__write_mov(text, indent, &markers[i], 1);
     }

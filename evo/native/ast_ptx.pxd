@@ -40,14 +40,10 @@ cdef extern from "ast_ptx_interpreter.h" nogil:
     const char* const* ast_ptx_ptx_instruction_names
     const uint16_t* ast_ptx_ptx_instruction_num_args
 
-    const char* ast_ptx_result_to_string(AstPtxResult result)
-    AstPtxResult ast_ptx_check_name(const char* name)
+    const char* ast_ptx_result_to_string(AstPtxResult)
+    AstPtxResult ast_ptx_check_name(const char*)
     AstPtxResult ast_ptx_compile_program(
-        const char* output_register_name, const char** input_register_names, size_t num_inputs,
-        const char** ptx_instruction_names, const uint16_t* ptx_instruction_num_args, size_t num_ptx_instructions,
-        const AstPtxProgram* program, char* buffer, size_t buffer_size, size_t* bytes_written_out, AstPtxPlace* place_out
+        const char*, const char**, size_t, const char**, const uint16_t*, size_t, const AstPtxProgram*, char*, size_t, size_t*,
+        AstPtxPlace*
     )
-    AstPtxResult ast_ptx_interpret_program(
-        const AstPtxProgram* program, const float** inputs, size_t num_inputs, size_t num_points, float* values_out,
-        AstPtxPlace* place_out
-    )
+    AstPtxResult ast_ptx_interpret_program(const AstPtxProgram*, const float**, size_t, size_t, float*, AstPtxPlace*)

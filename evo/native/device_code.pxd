@@ -12,7 +12,6 @@ cdef extern from "device_code.h" nogil:
         DEVICE_CODE_ERROR_INSUFFICIENT_BUFFER
         DEVICE_CODE_ERROR_NO_CASE
         DEVICE_CODE_ERROR_TOO_MANY_SLOTS
-        DEVICE_CODE_RESULT_NUM_ENUMS
 
     enum:
         DEVICE_CODE_CASE_END
@@ -28,9 +27,7 @@ cdef extern from "device_code.h" nogil:
         uint32_t first_slot
         uint32_t num_slots
 
-    const char* device_code_result_to_string(DeviceCodeResult result)
-    DeviceCodeResult device_code_workspace_size(const StackPtxLowered* lowered, size_t* bytes_out)
+    DeviceCodeResult device_code_workspace_size(const StackPtxLowered*, size_t*)
     DeviceCodeResult device_code_encode(
-        const DeviceCodeKernel* kernel, const StackPtxLowered* lowered, uint32_t first_output, void* workspace,
-        size_t workspace_bytes, uint64_t* steps, size_t max_steps, size_t* num_steps_out
+        const DeviceCodeKernel*, const StackPtxLowered*, uint32_t, void*, size_t, uint64_t*, size_t, size_t*
     )

@@ -40,28 +40,23 @@ cdef extern from "itll.h" nogil:
     const int ITLL_STATE_VERSION
     const int ITLL_MAX_PCA_FEATURES
 
-    const char* itll_result_to_string(ItllResult result)
-    const char* itll_level_to_string(ItllLevel level)
-    bint itll_level_is_available(ItllLevel level)
+    const char* itll_result_to_string(ItllResult)
+    const char* itll_level_to_string(ItllLevel)
+    bint itll_level_is_available(ItllLevel)
     ItllLevel itll_best_level()
-    ItllOptions itll_default_options(ItllModelKind kind, uint32_t num_features, uint32_t num_targets)
-    ItllResult itll_model_size(const ItllOptions* options, size_t* bytes_out)
-    ItllResult itll_model_init(
-        const ItllOptions* options, ItllLevel level, void* memory, size_t memory_bytes, ItllModel** model_out
-    )
-    const ItllOptions* itll_model_options(const ItllModel* model)
-    size_t itll_model_num_rows(const ItllModel* model)
-    ItllResult itll_reset(ItllModel* model)
-    ItllResult itll_update(ItllModel* model, const float* rows, const float* targets, size_t num_rows)
-    ItllResult itll_workspace_size(const ItllModel* model, size_t* bytes_out)
-    ItllResult itll_predict(
-        const ItllModel* model, const float* rows, size_t num_rows, float* means_out, float* deviations_out, void* workspace,
-        size_t workspace_bytes
-    )
-    ItllResult itll_state_size(const ItllModel* model, size_t* bytes_out)
-    ItllResult itll_save(const ItllModel* model, void* state, size_t state_bytes)
-    ItllResult itll_state_options(const void* state, size_t state_bytes, ItllOptions* options_out)
-    ItllResult itll_load(ItllModel* model, const void* state, size_t state_bytes)
+    ItllOptions itll_default_options(ItllModelKind, uint32_t, uint32_t)
+    ItllResult itll_model_size(const ItllOptions*, size_t*)
+    ItllResult itll_model_init(const ItllOptions*, ItllLevel, void*, size_t, ItllModel**)
+    const ItllOptions* itll_model_options(const ItllModel*)
+    size_t itll_model_num_rows(const ItllModel*)
+    ItllResult itll_reset(ItllModel*)
+    ItllResult itll_update(ItllModel*, const float*, const float*, size_t)
+    ItllResult itll_workspace_size(const ItllModel*, size_t*)
+    ItllResult itll_predict(const ItllModel*, const float*, size_t, float*, float*, void*, size_t)
+    ItllResult itll_state_size(const ItllModel*, size_t*)
+    ItllResult itll_save(const ItllModel*, void*, size_t)
+    ItllResult itll_state_options(const void*, size_t, ItllOptions*)
+    ItllResult itll_load(ItllModel*, const void*, size_t)
 
 
 # Changes whenever a state means something else, or the same rows give other bits.

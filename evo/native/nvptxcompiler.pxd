@@ -14,11 +14,11 @@ cdef extern from "nvPTXCompiler.h" nogil:
         NVPTXCOMPILE_ERROR_UNSUPPORTED_DEVSIDE_SYNC
         NVPTXCOMPILE_ERROR_CANCELLED
 
-    nvPTXCompileResult nvPTXCompilerGetVersion(unsigned int* major, unsigned int* minor)
-    nvPTXCompileResult nvPTXCompilerCreate(nvPTXCompilerHandle* compiler, size_t ptx_length, const char* ptx)
-    nvPTXCompileResult nvPTXCompilerDestroy(nvPTXCompilerHandle* compiler)
-    nvPTXCompileResult nvPTXCompilerCompile(nvPTXCompilerHandle compiler, int num_options, const char* const* options)
-    nvPTXCompileResult nvPTXCompilerGetCompiledProgramSize(nvPTXCompilerHandle compiler, size_t* num_bytes)
-    nvPTXCompileResult nvPTXCompilerGetCompiledProgram(nvPTXCompilerHandle compiler, void* program)
-    nvPTXCompileResult nvPTXCompilerGetErrorLogSize(nvPTXCompilerHandle compiler, size_t* num_bytes)
-    nvPTXCompileResult nvPTXCompilerGetErrorLog(nvPTXCompilerHandle compiler, char* log)
+    nvPTXCompileResult nvPTXCompilerGetVersion(unsigned int*, unsigned int*)
+    nvPTXCompileResult nvPTXCompilerCreate(nvPTXCompilerHandle*, size_t, const char*)
+    nvPTXCompileResult nvPTXCompilerDestroy(nvPTXCompilerHandle*)
+    nvPTXCompileResult nvPTXCompilerCompile(nvPTXCompilerHandle, int, const char* const*)
+    nvPTXCompileResult nvPTXCompilerGetCompiledProgramSize(nvPTXCompilerHandle, size_t*)
+    nvPTXCompileResult nvPTXCompilerGetCompiledProgram(nvPTXCompilerHandle, void*)
+    nvPTXCompileResult nvPTXCompilerGetErrorLogSize(nvPTXCompilerHandle, size_t*)
+    nvPTXCompileResult nvPTXCompilerGetErrorLog(nvPTXCompilerHandle, char*)

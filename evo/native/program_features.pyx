@@ -32,11 +32,8 @@ cdef extern from "itll_features.h" nogil:
 
     const int ITLL_FEATURES_NUM_STATISTICS
 
-    size_t itll_features_count(const ItllFeaturesInfo* info)
-    ItllResult itll_features_of(
-        const ItllFeaturesInfo* info, const StackPtxLowered* lowered, void* memory, size_t memory_bytes, size_t* bytes_needed_out,
-        float* features_out
-    )
+    size_t itll_features_count(const ItllFeaturesInfo*)
+    ItllResult itll_features_of(const ItllFeaturesInfo*, const StackPtxLowered*, void*, size_t, size_t*, float*)
 
 
 # The last features, in their order.

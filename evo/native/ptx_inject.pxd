@@ -25,35 +25,19 @@ cdef extern from "ptx_inject.h" nogil:
         char register_char
         const char* register_cast_str
 
-    const char* ptx_inject_result_to_string(PtxInjectResult result)
-    const PtxInjectDataTypeInfo* ptx_inject_default_types(size_t* num_types_out)
-    PtxInjectResult ptx_inject_process_cuda(
-        const char* cuda, const PtxInjectDataTypeInfo* types, size_t num_types, char* buffer, size_t buffer_size,
-        size_t* bytes_written_out
-    )
-    PtxInjectResult ptx_inject_diagnose_cuda(
-        const char* cuda, const PtxInjectDataTypeInfo* types, size_t num_types, PtxInjectPlace* place_out
-    )
-    PtxInjectResult ptx_inject_create_with_types(
-        PtxInjectHandle* handle_out, const char* ptx, const PtxInjectDataTypeInfo* types, size_t num_types
-    )
-    PtxInjectResult ptx_inject_diagnose_ptx(
-        const char* ptx, const PtxInjectDataTypeInfo* types, size_t num_types, PtxInjectPlace* place_out
-    )
-    PtxInjectResult ptx_inject_destroy(PtxInjectHandle handle)
-    PtxInjectResult ptx_inject_num_injects(PtxInjectHandle handle, size_t* num_injects_out)
-    PtxInjectResult ptx_inject_inject_info_by_name(
-        PtxInjectHandle handle, const char* name, size_t* inject_idx_out, size_t* num_args_out, size_t* num_sites_out
-    )
-    PtxInjectResult ptx_inject_inject_info_by_index(
-        PtxInjectHandle handle, size_t inject_idx, const char** name_out, size_t* num_args_out, size_t* num_sites_out
-    )
+    const char* ptx_inject_result_to_string(PtxInjectResult)
+    const PtxInjectDataTypeInfo* ptx_inject_default_types(size_t*)
+    PtxInjectResult ptx_inject_process_cuda(const char*, const PtxInjectDataTypeInfo*, size_t, char*, size_t, size_t*)
+    PtxInjectResult ptx_inject_diagnose_cuda(const char*, const PtxInjectDataTypeInfo*, size_t, PtxInjectPlace*)
+    PtxInjectResult ptx_inject_create_with_types(PtxInjectHandle*, const char*, const PtxInjectDataTypeInfo*, size_t)
+    PtxInjectResult ptx_inject_diagnose_ptx(const char*, const PtxInjectDataTypeInfo*, size_t, PtxInjectPlace*)
+    PtxInjectResult ptx_inject_destroy(PtxInjectHandle)
+    PtxInjectResult ptx_inject_num_injects(PtxInjectHandle, size_t*)
+    PtxInjectResult ptx_inject_inject_info_by_name(PtxInjectHandle, const char*, size_t*, size_t*, size_t*)
+    PtxInjectResult ptx_inject_inject_info_by_index(PtxInjectHandle, size_t, const char**, size_t*, size_t*)
     PtxInjectResult ptx_inject_variable_info_by_index(
-        PtxInjectHandle handle, size_t inject_idx, size_t arg_idx, const char** variable_name_out,
-        const char** register_name_out, PtxInjectMutType* mut_type_out, const char** register_type_name_out,
-        const char** data_type_name_out
+        PtxInjectHandle, size_t, size_t, const char**, const char**, PtxInjectMutType*, const char**, const char**
     )
     PtxInjectResult ptx_inject_render_ptx_sized(
-        PtxInjectHandle handle, const char* const* stubs, const size_t* stub_lengths, size_t num_stubs, char* buffer,
-        size_t buffer_size, size_t* bytes_written_out
+        PtxInjectHandle, const char* const*, const size_t*, size_t, char*, size_t, size_t*
     )

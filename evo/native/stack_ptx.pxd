@@ -16,7 +16,6 @@ cdef extern from "stack_ptx.h":
 
     ctypedef enum StackPtxMode:
         STACK_PTX_MODE_LENIENT
-        STACK_PTX_MODE_STRICT
 
     ctypedef enum StackPtxFoldKind:
         pass
@@ -36,13 +35,7 @@ cdef extern from "stack_ptx.h":
         STACK_PTX_NODE_PTX
 
     ctypedef struct StackPtxNode:
-        uint16_t kind
-        uint16_t stack_idx
-        uint16_t num_operands
-        uint16_t num_values
-        uint32_t payload
-        uint32_t first_operand
-        uint32_t first_value
+        pass
 
     const uint32_t STACK_PTX_NO_VALUE
 
@@ -57,7 +50,6 @@ cdef extern from "stack_ptx.h":
         uint32_t num_values
         uint32_t num_requests
         uint32_t num_instructions
-        StackPtxMode mode
 
     ctypedef struct StackPtxLanguage:
         pass
@@ -89,8 +81,7 @@ cdef extern from "stack_ptx.h":
         size_t num_arg_types
 
     ctypedef struct StackPtxRegister:
-        const char* name
-        uint16_t stack_idx
+        pass
 
     ctypedef struct StackPtxInstructionTraits:
         pass
@@ -125,27 +116,19 @@ cdef extern from "stack_ptx.h":
         size_t word_idx
 
     ctypedef struct StackPtxHash:
-        uint64_t words[2]
+        pass
 
-    const char* stack_ptx_result_to_string(StackPtxResult result) nogil
-    StackPtxResult stack_ptx_check_name(const char* name) nogil
-    StackPtxResult stack_ptx_language_size(const StackPtxLanguageInfo* info, size_t* bytes_out) nogil
-    StackPtxResult stack_ptx_language_init(
-        const StackPtxLanguageInfo* info, void* memory, size_t memory_bytes, const StackPtxLanguage** language_out
-    ) nogil
-    StackPtxResult stack_ptx_workspace_size(const StackPtxLanguage* language, size_t* bytes_out) nogil
+    const char* stack_ptx_result_to_string(StackPtxResult) nogil
+    StackPtxResult stack_ptx_check_name(const char*) nogil
+    StackPtxResult stack_ptx_language_size(const StackPtxLanguageInfo*, size_t*) nogil
+    StackPtxResult stack_ptx_language_init(const StackPtxLanguageInfo*, void*, size_t, const StackPtxLanguage**) nogil
+    StackPtxResult stack_ptx_workspace_size(const StackPtxLanguage*, size_t*) nogil
     StackPtxResult stack_ptx_lower(
-        const StackPtxLanguage* language, StackPtxMode mode, uint32_t flags, const StackPtxInstruction* words,
-        size_t num_words, void* workspace, size_t workspace_bytes, StackPtxLowered* lowered_out, StackPtxPlace* place_out
+        const StackPtxLanguage*, StackPtxMode, uint32_t, const StackPtxInstruction*, size_t, void*, size_t, StackPtxLowered*,
+        StackPtxPlace*
     ) nogil
-    StackPtxResult stack_ptx_emit(
-        const StackPtxLanguage* language, const StackPtxLowered* lowered, void* workspace, size_t workspace_bytes,
-        char* buffer, size_t buffer_size, size_t* bytes_written_out
-    ) nogil
-    StackPtxResult stack_ptx_hash(
-        const StackPtxLanguage* language, const StackPtxLowered* lowered, void* workspace, size_t workspace_bytes,
-        StackPtxHash* hash_out
-    ) nogil
+    StackPtxResult stack_ptx_emit(const StackPtxLanguage*, const StackPtxLowered*, void*, size_t, char*, size_t, size_t*) nogil
+    StackPtxResult stack_ptx_hash(const StackPtxLanguage*, const StackPtxLowered*, void*, size_t, StackPtxHash*) nogil
 
 
 # `tables` is what `instruction_set_tables` gives; it must live as long as what is filled in is used.

@@ -21,8 +21,8 @@ from evo.native.arrays cimport address
 
 
 cdef extern from "Python.h":
-    object PyUnicode_New(Py_ssize_t size, Py_UCS4 max_character)
-    void* PyUnicode_1BYTE_DATA(object text)
+    object PyUnicode_New(Py_ssize_t, Py_UCS4)
+    void* PyUnicode_1BYTE_DATA(object)
 
 
 # Programs whose stubs are emitted at once; then the GIL is taken to copy them into str.

@@ -21,8 +21,8 @@ cdef extern from "derive.h" nogil:
     ctypedef struct DeriveSet:
         pass
 
-    int derive_set_size(const StackPtxStackInfo* stack_info, size_t* bytes_out)
-    int derive_set_init(const StackPtxStackInfo* stack_info, void* memory, size_t memory_bytes, const DeriveSet** set_out)
+    int derive_set_size(const StackPtxStackInfo*, size_t*)
+    int derive_set_init(const StackPtxStackInfo*, void*, size_t, const DeriveSet**)
 
 
 cdef extern from "tune.h" nogil:
@@ -48,8 +48,7 @@ cdef extern from "tune.h" nogil:
     const int TUNE_MAX_PARAMETERS
 
     TuneResult tune_program(
-        const TuneProblem* problem, const StackPtxLowered* lowered, StackPtxInstruction* words, size_t num_words, void* memory,
-        size_t memory_bytes, size_t* bytes_needed_out, TuneOutcome* outcome_out
+        const TuneProblem*, const StackPtxLowered*, StackPtxInstruction*, size_t, void*, size_t, size_t*, TuneOutcome*
     )
 
 

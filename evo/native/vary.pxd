@@ -73,17 +73,11 @@ cdef extern from "vary.h" nogil:
         double highest
         bint is_lowest_refused
 
-    const char* vary_result_to_string(VaryResult result)
-    const char* vary_operator_to_string(uint32_t operator_code)
-    const VaryRateInfo* vary_rate_info(uint32_t rate)
-    VaryResult vary_tables_size(size_t num_entries, size_t* num_bytes_out)
-    VaryResult vary_init(
-        const VaryEntry* entries, size_t num_entries, const VaryOptions* options, void* memory, size_t memory_bytes,
-        const VaryTables** tables_out,
-    )
-    VaryResult vary_random_programs(
-        const VaryTables* tables, uint64_t seed, uint32_t generation, uint32_t first_slot, size_t num_programs,
-        uint32_t max_length, uint64_t* words_out,
-    )
-    VaryResult vary_offspring(const VaryTables* tables, const VaryBatch* batch)
-    uint32_t vary_program_length(const uint64_t* words, uint32_t max_length)
+    const char* vary_result_to_string(VaryResult)
+    const char* vary_operator_to_string(uint32_t)
+    const VaryRateInfo* vary_rate_info(uint32_t)
+    VaryResult vary_tables_size(size_t, size_t*)
+    VaryResult vary_init(const VaryEntry*, size_t, const VaryOptions*, void*, size_t, const VaryTables**)
+    VaryResult vary_random_programs(const VaryTables*, uint64_t, uint32_t, uint32_t, size_t, uint32_t, uint64_t*)
+    VaryResult vary_offspring(const VaryTables*, const VaryBatch*)
+    uint32_t vary_program_length(const uint64_t*, uint32_t)
