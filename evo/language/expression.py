@@ -1,7 +1,7 @@
 """A program as expressions: the DAG of its lowered form, and how that DAG becomes lines of text.
 
-Owns names, parentheses and local variables in these lines, and the styles of people and of SymPy. Knows nothing of runs, tasks or
-files; source.py has the styles of programming languages, formula.py makes an expression one of real numbers.
+Owns names, parentheses and local variables in these lines. Knows nothing of runs, tasks or files; formula_text.py and source.py
+have the styles, formula.py makes an expression one of real numbers.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from evo.instructions.description import Semantics
 from evo.language.program import Language
-from evo.language.simple_numbers import F32_STEP, F64_STEP, exact_text
 from evo.native.stack_ptx import NO_VALUE, NodeKind
 
 REAL = "real"  # type of a number that is computed in float64 and has no PTX type
@@ -238,23 +237,6 @@ _C_WORDS = frozenset(
 )
 
 
-# ---- people and SymPy ------------------------------------------------------------------------------------------------------
-
-_SYMPY_NUMBERS = ("E", "Float", "Integer", "Rational", "pi")
-SYMPY_NAMES = (*_SYMPY_NUMBERS, "Abs", "Add", "Lt", "Max", "Min", "Mul", "Piecewise", "Pow", "cos", "log", "sin", "sqrt", "tanh")
-
-
-def plain_constant(type_name: str, bits: int) -> str:
-    """A number as people write it: the shortest that gives the same float32 or, of a real number, float64."""
-    if type_name == "f32":
-        return str(np.uint32(bits).view(np.float32)).removesuffix(".0")
-    if type_name == REAL:
-        return short_number(number_of(bits))
-    if type_name == "pred":
-        return "true" if bits else "false"
-    return str(bits - (1 << 32) if type_name == "s32" and bits >> 31 else bits)
-
-
 def number_of(bits: int) -> float:
     """The real number with these bits."""
     return float(np.uint64(bits).view(np.float64))
@@ -268,39 +250,3 @@ def short_number(number: float) -> str:
     mantissa, _, exponent = np.format_float_scientific(number, trim="-").partition("e")
     scientific = f"{mantissa}e{int(exponent)}"
     return scientific if "e" in plain or len(scientific) < len(plain) - 3 else plain
-
-
-def _sympy_constant(type_name: str, bits: int) -> str:
-    text = plain_constant(type_name, bits)
-    if type_name in ("f32", REAL):
-        value = float(text)
-        if not np.isfinite(value):
-            raise Unsupported(f"the constant {text}")
-        return exact_text(value, (F32_STEP if type_name == "f32" else F64_STEP) * abs(value)) or f"Float('{text}')"
-    return text
-
-
-INFIX = Style(
-    lambda value: value.semantics.infix,
-    lambda value: f"{value.name}_{value.result}" if value.num_results > 1 else value.name,
-    plain_constant,
-)
-SYMPY = Style(
-    lambda value: value.semantics.sympy or value.semantics.infix,
-    None,
-    _sympy_constant,
-    reserved=frozenset({*SYMPY_NAMES, "Symbol", "distribute", "outputs", "sympy", "true", "false"}),
-)
-
-
-def infix(expression: Expression) -> str:
-    """A program as lines that people read: local variables, then outputs."""
-    lines = lines_of(expression, INFIX)
-    pairs = [(name, text) for name, _, text in lines.locals]
-    pairs += [(name, text) for (name, _), text in zip(expression.outputs, lines.outputs, strict=True)]
-    return "".join(f"{name} = {text}\n" for name, text in pairs)
-
-
-def infix_line(expression: Expression) -> str:
-    """As `infix`, on one line, for tables."""
-    return "; ".join(infix(expression).splitlines())

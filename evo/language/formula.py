@@ -19,6 +19,7 @@ from evo.instructions import Instruction, InstructionSet
 from evo.instructions.description import Semantics
 from evo.language.expression import CAST, REAL, Expression, Value, number_of, short_number
 from evo.language.simple_numbers import meant_number
+from evo.language.usual_names import with_usual_names
 from evo.native.stack_ptx import NodeKind
 
 # Name -> (offset, scale): a number in the user's units is offset + scale * the program's.
@@ -30,10 +31,14 @@ FUNCTIONS = {
     "abs": ("np.abs", "fabs"),
     "copysign": ("np.copysign", "copysign"),
     "cos": ("np.cos", "cos"),
+    "exp": ("np.exp", "exp"),
     "exp2": ("np.exp2", "exp2"),
+    "log": ("np.log", "log"),
+    "log10": ("np.log10", "log10"),
     "log2": ("np.log2", "log2"),
     "max": ("np.fmax", "fmax"),
     "min": ("np.fmin", "fmin"),
+    "pow": ("np.power", "pow"),
     "select": ("np.where", "choose"),
     "sin": ("np.sin", "sin"),
     "sqrt": ("np.sqrt", "sqrt"),
@@ -44,7 +49,7 @@ _CALL = re.compile(r"[a-z]\w+(?=\()")
 _WITHOUT_CALL = {"fma(a, b, c)": "a*b + c"}  # NumPy has no fma
 
 
-def formula_of(program: Expression, inputs: Scaling, outputs: Scaling) -> Expression:
+def formula_of(program: Expression, inputs: Scaling, outputs: Scaling, *, usual_names: bool = True) -> Expression:
     """The formula that a program stands for.
 
     Constants are simple numbers such as pi/4 or the shortest decimals that float32 reads as the program's, and functions are
@@ -53,6 +58,9 @@ def formula_of(program: Expression, inputs: Scaling, outputs: Scaling) -> Expres
     """
     values: list[Value] = []
     is_real = has_real_form(program)
+    usual_names = usual_names and is_real
+    if usual_names:
+        program = with_usual_names(program)
 
     def put(value: Value) -> int:
         values.append(value)
@@ -104,7 +112,8 @@ def formula_of(program: Expression, inputs: Scaling, outputs: Scaling) -> Expres
     def types(pairs: tuple[tuple[str, str], ...], scaled: Scaling) -> tuple[tuple[str, str], ...]:
         return tuple((name, REAL if is_real or name in scaled else kind) for name, kind in pairs)
 
-    return Expression(types(program.inputs, inputs), types(program.outputs, outputs), tuple(values), tuple(results))
+    found_of = Expression(types(program.inputs, inputs), types(program.outputs, outputs), tuple(values), tuple(results))
+    return with_usual_names(found_of) if usual_names else found_of
 
 
 def scaling_notes(inputs: Scaling) -> list[str]:
@@ -194,6 +203,7 @@ def rounded(formula: Expression, digits: int | None) -> Expression:
     """
     if digits is None:
         return formula
+    formula = with_usual_names(formula)
     kept, values = moves(formula), list(formula.values)
     for place, value in enumerate(values):
         if value.kind == NodeKind.CONSTANT and value.type == REAL and place not in kept:

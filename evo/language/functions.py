@@ -1,4 +1,4 @@
-"""Functions by their usual names that no PTX instruction computes.
+"""Operators, and functions by their usual names.
 
 Owns what stands for them: calls of instructions, for formulas, and a phrase, for searches. The table of instructions has
 the names of those that are one instruction.
@@ -6,8 +6,11 @@ the names of those that are one instruction.
 
 from __future__ import annotations
 
+import ast
 import math
+import re
 from dataclasses import dataclass
+from functools import cache
 
 from evo.instructions import shipped_instruction_set
 
@@ -53,3 +56,41 @@ def named_functions() -> dict[str, tuple[str, float]]:
         if instruction.semantics.function
     }
     return of_table | {form.partition("(")[0]: (function.phrase, PHRASE_WEIGHT) for form, function in FUNCTIONS.items()}
+
+
+_OPERAND = r"\b[abc]\b"
+# What else stands for an operator or function where its instruction is not at hand: calls of functions of the table.
+_OTHERWISE: dict[str, tuple[str, ...]] = {
+    "a - b": ("add(a, neg(b))",),
+    "a / b": ("mul(a, rcp(b))",),
+    "1 / a": ("div(1, a)",),
+    "-a": ("sub(0, a)", "mul(a, -1)", "sub_u32(0, a)"),
+    "abs(a)": ("max(a, neg(a))",),
+    "fma(a, b, c)": ("add(mul(a, b), c)",),
+    **{form: function.forms for form, function in FUNCTIONS.items()},
+}
+
+
+@cache
+def forms() -> dict[str, list[str]]:
+    """What stands for each operator and function, in the order of preference: calls of instructions, by their names in programs.
+    The first whose instructions are at hand, and whose operands have the right types, is taken.
+    """
+    instructions = shipped_instruction_set("wide").instructions
+    written = [(i.name, i.semantics.infix) for i in instructions] + [(i.name, i.semantics.formula) for i in instructions]
+    found: dict[str, list[str]] = {}
+    for name, text in written:
+        letters = re.findall(_OPERAND, text)  # of the instruction's operands, in the order of the text
+        form = re.sub(_OPERAND, lambda letter, letters=letters: "abc"[letters.index(letter[0])], text)  # type: ignore[misc]
+        operands = ["abc"[letters.index(letter)] for letter in sorted(letters)]
+        found.setdefault(ast.unparse(ast.parse(form)), []).append(f"{name}({', '.join(operands)})")
+    names = {i.semantics.function: i.name for i in instructions}
+    for form, others in _OTHERWISE.items():
+        found.setdefault(form, []).extend(re.sub(r"\w+(?=\()", lambda name: names.get(name[0], name[0]), each) for each in others)
+    return found
+
+
+@cache
+def functions() -> dict[str, str]:
+    """Name of a function -> its form."""
+    return {form.partition("(")[0]: form for form in forms() if re.match(r"[a-z]\w+\(", form)}

@@ -1,6 +1,6 @@
 """Formulas as people write them, such as `sin(x0)*2 + 1`, as programs.
 
-Owns which instructions a formula's operators and functions stand for. Reads what `evo.language.expression.infix` writes: a line
+Owns which instructions a formula's operators and functions stand for. Reads what `evo.language.formula_text.infix` writes: a line
 `name = formula` for each local variable and output; a task with one output may have the formula alone. Beside Python's signs it
 takes `x^2` and signs of print, such as `x²` and `2·x`. Knows nothing of tasks or searches.
 """
@@ -21,29 +21,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evo.errors import UserError, did_you_mean, suggestion
-from evo.instructions import shipped_instruction_set
 from evo.language.expression import identifier
 from evo.language.formula import Scaling, units_text
-from evo.language.functions import FUNCTIONS
+from evo.language.functions import forms, functions
 from evo.language.graph import Graph, Node
 from evo.language.program import Language
+from evo.language.usual_names import LN_2
 from evo.native.stack_ptx import NodeKind
 
 _LARGEST_POWER = 64
-_OPERAND = r"\b[abc]\b"
 _IN_PRINT = str.maketrans({"^": "**", "²": "**2", "³": "**3", "·": "*", "\u00d7": "*", "÷": "/", "\u2212": "-", "π": "pi"})
 _CONSTANTS = {"pi": math.pi, "e": math.e}
 
-# What else stands for an operator or function where its instruction is not at hand: calls of functions of the table.
-_OTHERWISE: dict[str, tuple[str, ...]] = {
-    "a - b": ("add(a, neg(b))",),
-    "a / b": ("mul(a, rcp(b))",),
-    "1 / a": ("div(1, a)",),
-    "-a": ("sub(0, a)", "mul(a, -1)", "sub_u32(0, a)"),
-    "abs(a)": ("max(a, neg(a))",),
-    "fma(a, b, c)": ("add(mul(a, b), c)",),
-    **{form: function.forms for form, function in FUNCTIONS.items()},
-}
 _OPERATORS: dict[type[ast.AST], str] = {
     ast.Add: "a + b",
     ast.Sub: "a - b",
@@ -67,31 +56,6 @@ class _Number:
     """A number whose type its use decides."""
 
     value: int | float
-
-
-@cache
-def _forms() -> dict[str, list[str]]:
-    """What stands for each operator and function, in the order of preference: calls of instructions, by their names in programs.
-    The first whose instructions are at hand, and whose operands have the right types, is taken.
-    """
-    instructions = shipped_instruction_set("wide").instructions
-    written = [(i.name, i.semantics.infix) for i in instructions] + [(i.name, i.semantics.formula) for i in instructions]
-    forms: dict[str, list[str]] = {}
-    for name, text in written:
-        letters = re.findall(_OPERAND, text)  # of the instruction's operands, in the order of the text
-        form = re.sub(_OPERAND, lambda letter, letters=letters: "abc"[letters.index(letter[0])], text)  # type: ignore[misc]
-        operands = ["abc"[letters.index(letter)] for letter in sorted(letters)]
-        forms.setdefault(ast.unparse(ast.parse(form)), []).append(f"{name}({', '.join(operands)})")
-    names = {i.semantics.function: i.name for i in instructions}
-    for form, others in _OTHERWISE.items():
-        forms.setdefault(form, []).extend(re.sub(r"\w+(?=\()", lambda name: names.get(name[0], name[0]), each) for each in others)
-    return forms
-
-
-@cache
-def _functions() -> dict[str, str]:
-    """Name of a function -> its form."""
-    return {form.partition("(")[0]: form for form in _forms() if re.match(r"[a-z]\w+\(", form)}
 
 
 _Operand = int | _Number  # the index of a node, or a number
@@ -150,6 +114,9 @@ def parse_infix(
     return words
 
 
+_text = ast.unparse
+
+
 class _Reader:
     """Makes nodes of statements. Equal values are one node."""
 
@@ -172,6 +139,8 @@ class _Reader:
                     self._read_as[_plain(_parsed(units_text(each, offset, scale)))] = each
                     self._in_units[each] = f"{each}*{scale!r}" + (f" + {offset!r}" if offset else "")
         self._locals: dict[str, _Operand] = {}
+        self._numbers: dict[int, float] = {}  # node of a constant -> the number that was written
+        self._base_2: dict[int, int] = {}  # node of a natural logarithm -> that of the logarithm to base 2
 
     def read(self, statement: ast.stmt) -> None:
         """Takes a line. Raises _Wrong."""
@@ -296,36 +265,57 @@ class _Reader:
         return self._apply("a * b", [value, base], formula) if exponent % 2 else value
 
     def _call(self, name: str, operands: list[_Operand], formula: ast.expr) -> _Operand:
-        form = _functions().get(name)
+        form = functions().get(name)
         if form:
             if len(operands) != form.count(",") + 1:
                 raise _Wrong(f"'{_text(formula)}': {name} takes {form.count(',') + 1} operands, got {len(operands)}")
             if name == "pow":
                 return self._power(operands[0], operands[1], formula)
-            return self._apply(form, operands, formula)
+            if name == "exp" and (exponent := self._scaled(operands[0], 1.0 / LN_2)) is not None:
+                return self._apply("exp2(a)", [exponent], formula)
+            found = self._apply(form, operands, formula)
+            if name == "log" and not isinstance(found, _Number):
+                self._base_2[found] = self.nodes[found].operands[0]
+            return found
         try:
             return self._instruction(name, operands)
         except _Lacking as error:
             if name in self._instructions():
                 raise _Wrong(f"'{_text(formula)}': {error}") from None
-            near = suggestion(name, [*_functions(), *self._instructions()])
-            raise _Wrong(f"unknown function '{name}', {near or 'one of: ' + ', '.join(sorted(_functions()))}") from None
+            near = suggestion(name, [*functions(), *self._instructions()])
+            raise _Wrong(f"unknown function '{name}', {near or 'one of: ' + ', '.join(sorted(functions()))}") from None
+
+    def _scaled(self, value: _Operand, factor: float) -> _Operand | None:
+        """A product times a factor, which its number takes; None: it has no number."""
+        if isinstance(value, _Number) or self.nodes[value].kind == NodeKind.CONSTANT:
+            number = value.value if isinstance(value, _Number) else self._numbers[value]
+            return _Number(number * factor)
+        node = self.nodes[value]
+        instruction = self._set.instructions[node.payload] if node.kind == NodeKind.PTX else None
+        if instruction and instruction.semantics.function in ("mul", "div", "neg"):
+            for k, operand in enumerate(node.operands[:1] if instruction.semantics.function == "div" else node.operands):
+                if (scaled := self._scaled(operand, factor)) is not None:
+                    return self._instruction(instruction.name, [*node.operands[:k], scaled, *node.operands[k + 1 :]])
+            if instruction.semantics.function == "neg":
+                return self._first("a * b", [node.operands[0], _Number(-factor)])
+        return None
 
     def _apply(self, form: str, operands: list[_Operand], formula: ast.expr) -> _Operand:
-        found = self._first(form, operands)
-        if found is not None:
-            return found
+        pair = operands if form == "a * b" else [_Number(-1), *operands] if form == "-a" else []
+        for number, logarithm in (pair, pair[::-1]) if pair else ():
+            if isinstance(number, _Number) and not isinstance(logarithm, _Number) and logarithm in self._base_2:
+                form, operands = "a * b", [self._base_2[logarithm], _Number(number.value * LN_2)]
         reasons = []
-        for each in _forms()[form]:
+        for each in forms()[form]:
             try:
-                self._built(_parsed(each), dict(zip("abc", operands, strict=False)))
+                return self._built(_parsed(each), dict(zip("abc", operands, strict=False)))
             except _Lacking as error:
                 reasons.append(str(error))
         raise _Wrong(f"'{_text(formula)}': {'; or '.join(dict.fromkeys(reasons))}")
 
     def _first(self, form: str, operands: list[_Operand]) -> _Operand | None:
         """By the first way in which a form can be written; None: there is none."""
-        for each in _forms()[form]:
+        for each in forms()[form]:
             try:
                 return self._built(_parsed(each), dict(zip("abc", operands, strict=False)))
             except _Lacking:
@@ -371,7 +361,9 @@ class _Reader:
                 word = self._language.encode(f"{literal}:{stacks[stack].name.lower()}")
             except ValueError as error:
                 raise _Wrong(str(error)) from None
-            return self._node(NodeKind.CONSTANT, word >> 32, stack)
+            node = self._node(NodeKind.CONSTANT, word >> 32, stack)
+            self._numbers.setdefault(node, float(number))
+            return node
         if self.nodes[value].stack != stack:
             given, wanted = (stacks[each].name.lower() for each in (self.nodes[value].stack, stack))
             raise _Lacking(f"{place} takes {wanted}, got {given}")
@@ -404,7 +396,3 @@ def _number(value: Any) -> _Number:
     except OverflowError:
         raise _Wrong(f"a number of {len(str(value))} digits is out of range") from None
     raise _Wrong(f"{value} is not a finite number")
-
-
-def _text(node: ast.AST) -> str:
-    return ast.unparse(node)

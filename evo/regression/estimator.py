@@ -26,8 +26,9 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from evo.errors import UserError
 from evo.evolution import interruptible, make_search
 from evo.instructions import shipped_instruction_set
-from evo.language.expression import INFIX, Expression, expression_of, lines_of
+from evo.language.expression import Expression, expression_of, lines_of
 from evo.language.formula import evaluate, formula_of
+from evo.language.formula_text import INFIX
 from evo.language.program import Language, word
 from evo.native.stack_ptx import NodeKind
 from evo.native.stack_ptx_words import WordType

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from evo.language.expression import infix_line
+from evo.language.formula_text import infix_line
 from evo.report.elites import cell_names, hash_text, program_lines
 from evo.report.recompute import program_expression
 from evo.run.run import Run

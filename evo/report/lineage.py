@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evo.errors import UserError
-from evo.language.expression import infix_line
+from evo.language.formula_text import infix_line
 from evo.report.elites import cell_names, operator_name
 from evo.report.pareto import row_of_elite
 from evo.report.recompute import program_expression

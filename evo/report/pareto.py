@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evo.errors import UserError
-from evo.language.expression import infix_line
 from evo.language.formula import display_note, rounded
+from evo.language.formula_text import infix_line
 from evo.report.elites import cell_names
 from evo.report.recompute import Searched, problem_for_facts, report_facts, whole_expressions
 from evo.report.table import aligned, shortened

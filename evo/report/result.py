@@ -21,7 +21,8 @@ from evo.errors import UserError
 from evo.evaluate import by_name
 from evo.evaluate.backends import Backend
 from evo.evaluate.cpu import without_cpu_meaning
-from evo.language.expression import Expression, expression_of, infix, infix_line
+from evo.language.expression import Expression, expression_of
+from evo.language.formula_text import infix, infix_line
 from evo.language.program import format_program
 from evo.native.ptx_vm import VirtualMachine
 from evo.report.elites import program_lines

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from evo.evaluate import Evaluation
 from evo.evaluate.program_simplifier import TOLERANCE, simplify
 from evo.language.batch import Batch
-from evo.language.expression import infix
+from evo.language.formula_text import infix
 from evo.language.program import format_program
 from evo.report.elites import batch_of, cell_names
 from evo.report.pareto import file_names, front_of, row_of_elite

@@ -114,7 +114,16 @@ def test_columns_that_f32_cannot_hold_are_read_as_they_are(fork_evo, repository,
         "c": run_c(texts["c"], [*columns.values()], len(t), [np.float64])[0],
         "json": run_json(json.dumps(json.loads(texts["json"])["programs"][0]), [*columns.values()])[0],
     }
-    names: dict = {**columns, "log2": np.log2, "exp2": np.exp2, "sin": np.sin, "cos": np.cos, "sqrt": np.sqrt}
+    names: dict = {
+        **columns,
+        "exp": np.exp,
+        "log": np.log,
+        "log2": np.log2,
+        "exp2": np.exp2,
+        "sin": np.sin,
+        "cos": np.cos,
+        "sqrt": np.sqrt,
+    }
     exec(fork_evo("show", run).stdout.partition("# expression\n")[2].partition("\n\n")[0], names)
     found["show"] = names["f"]
     namespace: dict = {}

@@ -19,8 +19,9 @@ from evo.compile.request import CompileRequest, pack_programs, render
 from evo.errors import UserError
 from evo.evaluate.backends import why_no_compiler
 from evo.kernel import nvrtc
-from evo.language.expression import REAL, Expression, Unsupported, infix, number_of, plain_constant
+from evo.language.expression import REAL, Expression, Unsupported, number_of
 from evo.language.formula import display_note, rounded
+from evo.language.formula_text import infix, plain_constant
 from evo.language.source import c_source, cuda_source, python_source
 from evo.native.stack_ptx import NodeKind
 from evo.report.elites import program_lines

@@ -16,15 +16,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evo.errors import UserError
-from evo.language.expression import SYMPY, SYMPY_NAMES, Expression, lines_of
+from evo.language.expression import Expression, lines_of
 from evo.language.formula import moves
+from evo.language.formula_text import SYMPY, SYMPY_NAMES
+from evo.language.usual_names import with_usual_names
 
 INSTALL = "pip install 'evo-ptx[sympy]'"
 
 
 def sympy_text(expression: Expression, comment: str) -> str:
     """A Python module: `outputs` maps each output's name to its expression."""
-    lines = lines_of(expression, SYMPY)
+    lines = lines_of(with_usual_names(expression), SYMPY)
     body = [f'{name} = Symbol("{name}", real=True)' for name in lines.inputs]
     body += ["with distribute(False):  # written out, 2*(x - 1.7e9) would lose digits"]
     body += [f"    {name} = {text}" for name, _, text in lines.locals]

@@ -21,8 +21,9 @@ from evo.evaluate.backends import CPU, CUDA
 from evo.evaluate.chunks import ChunkScorer, Points
 from evo.evaluate.cpu import without_cpu_meaning
 from evo.language.batch import Batch
-from evo.language.expression import Expression, expression_of, infix
+from evo.language.expression import Expression, expression_of
 from evo.language.formula import display_note, formula_of, has_real_form, rounded
+from evo.language.formula_text import infix
 from evo.language.program import Language, word
 from evo.native.stack_ptx_words import WordType
 from evo.report.check import SHARE, TOLERANCE
@@ -213,7 +214,7 @@ class Verifier:
         """
         nearby = [scores]
         if tolerance == TOLERANCE and has_real_form(elite.program):
-            formula = formula_of(elite.program, {}, {})
+            formula = formula_of(elite.program, {}, {}, usual_names=False)
             nearby += [self.score(elite, outputs) for outputs in samples(formula, self._read, is_f32=True)]
         numbers = [("objective", elite.objective, max(1.0, abs(elite.objective)), [each.objective[0] for each in nearby])]
         for i, (name, (low, high)) in enumerate(self.problem.task.measures.items()):
@@ -239,7 +240,7 @@ class Verifier:
 
     def _compare_formula(self, elite: Elite) -> None:
         """Compares the program with the formula of real numbers that it stands for. Near poles nothing bounds their distance."""
-        own, formula = replace(elite, scaling={}), formula_of(elite.program, {}, {})
+        own, formula = replace(elite, scaling={}), formula_of(elite.program, {}, {}, usual_names=False)
         values, allowed = values_of(formula, self._read, is_f32=True)
         self._compare_values(own, "the formula in real numbers", [*values], self._program_values(own)[0], allowed, SHARE)
         real = float(self.score(elite, [*values]).objective[0])

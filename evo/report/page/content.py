@@ -15,7 +15,8 @@ from matplotlib import colormaps
 from matplotlib.colors import Normalize, to_hex
 from numpy.typing import NDArray
 
-from evo.language.expression import expression_of, infix
+from evo.language.expression import expression_of
+from evo.language.formula_text import infix
 from evo.language.program import format_program, program_length
 from evo.report.elites import hash_text, operator_name
 from evo.report.lineage import origins

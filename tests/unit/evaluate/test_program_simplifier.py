@@ -9,7 +9,8 @@ from evo.evaluate import Status
 from evo.evaluate.chunks import ChunkScorer
 from evo.evaluate.program_simplifier import simplify
 from evo.instructions import shipped_instruction_set
-from evo.language.expression import expression_of, infix
+from evo.language.expression import expression_of
+from evo.language.formula_text import infix
 from evo.language.program import Language, format_program, parse_program
 
 

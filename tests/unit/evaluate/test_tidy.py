@@ -10,7 +10,8 @@ import pytest
 from evo.errors import UserError
 from evo.evaluate.tidy import MAX_INSTRUCTIONS, MAX_OPERATIONS, Tidier
 from evo.instructions import shipped_instruction_set
-from evo.language.expression import Expression, expression_of, infix_line
+from evo.language.expression import Expression, expression_of
+from evo.language.formula_text import infix_line
 from evo.language.infix import parse_infix
 from evo.language.program import Language
 from evo.regression.defaults import FUNCTIONS

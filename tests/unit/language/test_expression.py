@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evo.instructions import shipped_instruction_set
-from evo.language.expression import INFIX, SYMPY, Unsupported, expression_of, infix, lines_of
+from evo.language.expression import Unsupported, expression_of, lines_of
+from evo.language.formula_text import INFIX, SYMPY, infix
 from evo.language.program import Language, parse_program, word
 from evo.language.source import c_source, cuda_source, python_source
 from evo.native.ptx_vm import VirtualMachine

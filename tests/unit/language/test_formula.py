@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from evo.instructions import shipped_instruction_set
-from evo.language.expression import expression_of, infix
+from evo.language.expression import expression_of
 from evo.language.formula import evaluate, formula_of, has_real_form, rounded, scaling_notes
+from evo.language.formula_text import infix
 from evo.language.infix import parse_infix
 from evo.language.program import Language, parse_program
 from evo.language.source import c_source, cuda_source, python_source
@@ -23,7 +24,12 @@ UNITS = {"x": (1.7e9, 1.0), "y": (0.0, 1e-30)}
 ALL = "%y rsqrt_approx_ftz_f32 %x tanh_approx_f32 add_ftz_f32 %x cos_approx_ftz_f32 %y lg2_approx_ftz_f32 sub_ftz_f32 "
 ALL += "mul_ftz_f32 %y %x ex2_approx_ftz_f32 %x %y fma_rn_ftz_f32 max_ftz_f32 %x %y setp_lt_ftz_f32 %y %x sin_approx_ftz_f32 "
 ALL += "copysign_f32 %y sqrt_approx_ftz_f32 rcp_approx_ftz_f32 abs_ftz_f32 neg_ftz_f32 0.1 %y "
-ALL += "min_ftz_f32 selp_f32 div_approx_ftz_f32"
+ALL += "min_ftz_f32 selp_f32 div_approx_ftz_f32 "
+# exp, log, log10 and pow
+ALL += "%x 1.442695 mul_ftz_f32 ex2_approx_ftz_f32 add_ftz_f32 %y lg2_approx_ftz_f32 2.0794415 mul_ftz_f32 sub_ftz_f32 "
+ALL += (
+    "%y lg2_approx_ftz_f32 0.30103 mul_ftz_f32 add_ftz_f32 %y lg2_approx_ftz_f32 1.7 mul_ftz_f32 ex2_approx_ftz_f32 add_ftz_f32"
+)
 
 
 def program(text: str):
@@ -63,6 +69,7 @@ def test_a_formula_in_the_users_units_can_be_read_again(text, expected):
 def test_each_language_computes_every_function_of_real_numbers():
     x, y = np.linspace(-2.0, 2.0, 9), np.linspace(0.3, 3.0, 9)
     formula = formula_of(program(ALL), {}, {"f": (1.0, 2.0)})
+    assert {"exp(a)", "log(a)", "log10(a)", "pow(a, b)"} < {value.semantics.infix for value in formula.values}
     (expected,) = evaluate(formula, [x, y])
     words, singles = parse_program(LANGUAGE, ALL, "text")[None], [x.astype(np.float32), y.astype(np.float32)]
     ran = VirtualMachine(LANGUAGE.lowering).store(words, [*singles, None])[0, 0]

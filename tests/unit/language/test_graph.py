@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evo.instructions import shipped_instruction_set
-from evo.language.expression import expression_of, infix
+from evo.language.expression import expression_of
+from evo.language.formula_text import infix
 from evo.language.graph import Graph, Node, graph_of
 from evo.language.program import Language, Limits, format_program, parse_program, word
 from evo.native.stack_ptx import NodeKind

@@ -96,6 +96,8 @@ def test_what_a_search_shows_is_in_the_users_units():
         "sin": np.sin,
         "cos": np.cos,
         "sqrt": np.sqrt,
+        "exp": np.exp,
+        "log": np.log,
         "exp2": np.exp2,
         "log2": np.log2,
         "tanh": np.tanh,

@@ -11,7 +11,8 @@ import pytest
 import evo
 from evo.config import StopConfig
 from evo.language.batch import Batch
-from evo.language.expression import expression_of, infix_line
+from evo.language.expression import expression_of
+from evo.language.formula_text import infix_line
 from evo.regression.defaults import PROGRAM
 from evo.report.pareto import front_of
 from evo.run.run import MemoryJournal, carry_out

@@ -121,7 +121,16 @@ def test_without_a_complexity_there_is_no_front_to_export(finished):
 def predicted(run) -> tuple[np.ndarray, np.ndarray]:
     """Three new points, and what the best elite predicts there: its text, as Python reads it."""
     x = np.array([2.5, 17.0, 119.0])
-    names = {"x": x, "sqrt": np.sqrt, "log2": np.log2, "exp2": np.exp2, "sin": np.sin, "cos": np.cos}
+    names = {
+        "x": x,
+        "sqrt": np.sqrt,
+        "log2": np.log2,
+        "exp2": np.exp2,
+        "sin": np.sin,
+        "cos": np.cos,
+        "exp": np.exp,
+        "log": np.log,
+    }
     for line in describe_elite(run, None).partition("# expression\n")[2].partition("\n\n")[0].splitlines():
         exec(line, names)
     return x, names["f"]
@@ -195,7 +204,7 @@ def test_an_export_that_predicts_something_else_is_an_error(scaled_run, monkeypa
 def test_a_formula_that_is_not_what_its_program_computes_is_an_error(scaled_run, monkeypatch):
     words = best_words(scaled_run)
     wrong = whole_expression(scaled_run.search.problem, words)  # scaled, where the program's own outputs are not
-    monkeypatch.setattr("evo.report.export.verify.formula_of", lambda *_: wrong)
+    monkeypatch.setattr("evo.report.export.verify.formula_of", lambda *_, **__: wrong)
     with pytest.raises(UserError, match=r"the formula in real numbers gives another f, by .*; nothing was written"):
         export_elites(scaled_run, "sympy")
 

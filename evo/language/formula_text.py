@@ -1,0 +1,78 @@
+"""Programs as formulas that people type and read, and for SymPy.
+
+Owns these two styles of text. Knows nothing of runs, tasks or files.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from evo.language.expression import REAL, Expression, Style, Unsupported, lines_of, number_of, short_number
+from evo.language.simple_numbers import F32_STEP, F64_STEP, exact_text
+from evo.language.usual_names import with_usual_names
+
+_SYMPY_NUMBERS = ("E", "Float", "Integer", "Rational", "pi")
+SYMPY_NAMES = (
+    *_SYMPY_NUMBERS,
+    "Abs",
+    "Add",
+    "Lt",
+    "Max",
+    "Min",
+    "Mul",
+    "Piecewise",
+    "Pow",
+    "cos",
+    "exp",
+    "log",
+    "sin",
+    "sqrt",
+    "tanh",
+)
+
+
+def plain_constant(type_name: str, bits: int) -> str:
+    """A number as people write it: the shortest that gives the same float32 or, of a real number, float64."""
+    if type_name == "f32":
+        return str(np.uint32(bits).view(np.float32)).removesuffix(".0")
+    if type_name == REAL:
+        return short_number(number_of(bits))
+    if type_name == "pred":
+        return "true" if bits else "false"
+    return str(bits - (1 << 32) if type_name == "s32" and bits >> 31 else bits)
+
+
+def _sympy_constant(type_name: str, bits: int) -> str:
+    text = plain_constant(type_name, bits)
+    if type_name in ("f32", REAL):
+        value = float(text)
+        if not np.isfinite(value):
+            raise Unsupported(f"the constant {text}")
+        return exact_text(value, (F32_STEP if type_name == "f32" else F64_STEP) * abs(value)) or f"Float('{text}')"
+    return text
+
+
+INFIX = Style(
+    lambda value: value.semantics.infix,
+    lambda value: f"{value.name}_{value.result}" if value.num_results > 1 else value.name,
+    plain_constant,
+)
+SYMPY = Style(
+    lambda value: value.semantics.sympy or value.semantics.infix,
+    None,
+    _sympy_constant,
+    reserved=frozenset({*SYMPY_NAMES, "Symbol", "distribute", "outputs", "sympy", "true", "false"}),
+)
+
+
+def infix(expression: Expression) -> str:
+    """A program as lines that people read: local variables, then outputs."""
+    lines = lines_of(with_usual_names(expression), INFIX)
+    pairs = [(name, text) for name, _, text in lines.locals]
+    pairs += [(name, text) for (name, _), text in zip(expression.outputs, lines.outputs, strict=True)]
+    return "".join(f"{name} = {text}\n" for name, text in pairs)
+
+
+def infix_line(expression: Expression) -> str:
+    """As `infix`, on one line, for tables."""
+    return "; ".join(infix(expression).splitlines())
