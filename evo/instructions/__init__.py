@@ -146,6 +146,12 @@ class InstructionSet:
         return self._stack_indices[name.lower()]
 
     @cached_property
+    def with_vectors(self) -> frozenset[int]:
+        """The indices of the instructions that take or give vectors."""
+        instructions = enumerate(self.instructions)
+        return frozenset(i for i, each in instructions if any(self.arg_types[a].num_vec_elems for a in (*each.args, *each.rets)))
+
+    @cached_property
     def _instruction_indices(self) -> dict[str, int]:
         return {instruction.name: index for index, instruction in enumerate(self.instructions)}
 

@@ -103,7 +103,7 @@ def expression_of(language: Language, words: NDArray[np.uint64]) -> Expression:
             elif kind == NodeKind.PTX:
                 instruction = instruction_set.instructions[payload]
                 name, ptx, semantics = instruction.name, instruction.ptx, instruction.semantics
-                has_vectors = any(instruction_set.arg_types[arg].num_vec_elems for arg in (*instruction.args, *instruction.rets))
+                has_vectors = payload in instruction_set.with_vectors
             bits = payload if kind == NodeKind.CONSTANT else 0
             values.append(Value(kind, type_name, name, ptx, operands, bits, result, count, has_vectors, semantics))
     by_type = tuple((name, types[instruction_set.stack_index(kind)]) for name, kind in language.inputs)

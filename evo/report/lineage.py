@@ -20,8 +20,9 @@ from evo.report.pareto import row_of_elite
 from evo.report.recompute import program_expression
 from evo.report.table import shortened, table
 from evo.run.run import Run
+from evo.search.archives.elites import Elites
 from evo.search.emitter import GIVEN, RANDOM
-from evo.search.lineage_records import RECORD_DTYPE, joined, line_of
+from evo.search.lineage_records import RECORD_DTYPE, joined, lines_of
 
 MAX_TEXT = 100  # characters of an expression
 LINE_LENGTHS = (12, 6, 3, 2)  # programs of a line that are shown, itself among them; the first that leaves few enough ancestors
@@ -65,13 +66,13 @@ class LinesOfDescent:
     def _rows(self) -> dict[int, int]:
         return {number: row for row, number in enumerate(self.records.facts["number"].tolist())}
 
-    def rows_of(self, row: int) -> NDArray[np.int64]:
-        """The rows of `records` that `of` tells of."""
-        return line_of(self.records.facts, int(self.numbers[row]))
+    def rows_of(self, rows: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+        """For each of these rows of elites the rows of `records` that `of` tells of."""
+        return lines_of(self.records.facts, self.numbers[rows])
 
     def of(self, row: int) -> list[Ancestor]:
         """The line of the elite in a row of the archive's elites, oldest first, itself last; empty if it is not known."""
-        facts, layout, rows = self.records.facts, self._run.search.layout, self.rows_of(row)
+        facts, layout, [rows] = self.records.facts, self._run.search.layout, self.rows_of(np.array([row]))
         programs = self.records.programs(rows, self._run.search.problem.config.program.max_length)
         return [
             Ancestor(
@@ -107,7 +108,7 @@ def describe_lineage(run: Run, name: str | None) -> str:
     line = lines.of(row)
     if not line:
         return f"# lineage of cell {cell}: not known (output.lineage_megabytes, or a run of an earlier version)\n"
-    first = int(lines.records.facts["operator"][lines.rows_of(row)[0]])
+    first = int(lines.records.facts["operator"][lines.rows_of(np.array([row]))[0][0]])
     forgotten = "its beginning is forgotten (output.lineage_megabytes)"
     begins = {RANDOM: "from a random program on", GIVEN: "from a given program on"}.get(first, forgotten)
     rows = [("generation", "slot", "cell", "objective", "operator", "second parent", "expression")]
@@ -146,15 +147,15 @@ def origins(run: Run, rows: NDArray[np.int64]) -> Origins:
         records = lines.records
     except UserError as error:
         note = " ".join(str(error).splitlines())
-    parents = [_parents(run, int(row), places) for row in rows]
+    parents = [_parents(run, elites, int(row), places) for row in rows]
     place_of_number = {}
     if lines:
         place_of_number = {number: place for place, number in enumerate(lines.numbers[rows].tolist())}
     # A line's programs: places of elites, or -1 - the row of a record.
+    of_lines = lines.rows_of(rows) if lines else [np.zeros(0, np.int64)] * len(rows)
     found: list[list[int]] = []
     ends: list[str] = []
-    for place, row in enumerate(rows.tolist()):
-        of_line = lines.rows_of(row) if lines else np.zeros(0, np.int64)
+    for place, of_line in enumerate(of_lines):
         numbers = records.facts["number"][of_line].tolist()
         line = [place_of_number.get(number, -1 - record) for number, record in zip(numbers, of_line.tolist(), strict=True)]
         found.append(line or _still_there(place, parents))
@@ -185,13 +186,13 @@ def origins(run: Run, rows: NDArray[np.int64]) -> Origins:
     )
 
 
-def _parents(run: Run, child: int, places: dict[int, int]) -> list[tuple[str, int | None]]:
+def _parents(run: Run, elites: Elites, child: int, places: dict[int, int]) -> list[tuple[str, int | None]]:
     """An elite's parents: the names of their cells, and their places.
 
     An archive knows parents by their cells. A parent is still there if the elite of its cell is older than the child, since an
     elite's generation is that in which it took the cell. While a search has starts, parents are of another population.
     """
-    layout, elites, starts = run.search.layout, run.search.elites(), run.search.problem.config.search.starts
+    layout, starts = run.search.layout, run.search.problem.config.search.starts
     born = int(elites.generation[child])
     is_of_archive = born >= starts.count * starts.generations
     found = []

@@ -79,16 +79,18 @@ def joined(parts: list[Records]) -> Records:
     )
 
 
-def line_of(facts: NDArray[Any], number: int) -> NDArray[np.int64]:
-    """The rows of a record and of its line of first parents, oldest first, as far back as it is remembered."""
-    rows = []
-    while number != NONE:
-        row = int(np.searchsorted(facts["number"], number))
-        if row == len(facts) or facts["number"][row] != number:
-            break
-        rows.append(row)
-        number = int(facts["parents"][row, 0])
-    return np.array(rows[::-1], np.int64)
+def lines_of(facts: NDArray[Any], numbers: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+    """For each number the rows of its record and of its line of first parents, oldest first, as far back as it is remembered."""
+    row_of = {number: row for row, number in enumerate(facts["number"].tolist())}
+    parents = facts["parents"][:, 0].tolist()
+    lines = []
+    for number in numbers.tolist():
+        rows, row = [], row_of.get(number)
+        while row is not None:
+            rows.append(row)
+            row = row_of.get(parents[row])
+        lines.append(np.array(rows[::-1], np.int64))
+    return lines
 
 
 class LineageLogError(ValueError):

@@ -107,10 +107,10 @@ class DomainColoring(evo.Task):
     def picture(self, outputs, size):
         pictures = np.empty((len(outputs["f"]), size, size, 3), np.uint8)
         for picture, f, g in zip(pictures, outputs["f"], outputs["g"], strict=True):
-            samples = self._coloring.rgb(f, g).reshape(3, size, 2, size, 2)
-            columns = samples[..., 0] + samples[..., 1]
-            pixels = (columns[:, :, 0] + columns[:, :, 1]) * np.float32(0.25)  # `mean` of two axes takes ten times as long
-            picture[:] = np.moveaxis(pixels, 0, -1) * np.float32(255.0) + np.float32(0.5)
+            samples = self._coloring.rgb(f, g).reshape(3, size, 2, 2 * size)
+            rows = samples[:, :, 0] + samples[:, :, 1]  # whole rows first: a `mean` of both axes takes thirty times as long
+            pixels = rows[..., ::2] + rows[..., 1::2]
+            picture[:] = np.moveaxis(pixels * np.float32(0.25 * 255.0) + np.float32(0.5), 0, -1)
         return pictures
 
     def _grid(

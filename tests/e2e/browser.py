@@ -62,6 +62,8 @@ PICTURES = """
         return (127.5 * (1.0 + np.tanh(np.stack([v, -v, 3.0 * v], axis=-1)))).astype(np.uint8)
 """
 CURVES = """
+    complexity = next(iter(measures))
+
     def targets(self):
         return {"v": self.saddle()}
 """
@@ -150,6 +152,7 @@ def visit(browser, hostile_run):
         page.on("console", lambda message: said.append(message.text))
         page.on("pageerror", lambda error: said.append(str(error)))
         page.goto(address)
+        page.evaluate("Promise.all(sheets)")  # thumbnails are drawn when their sheet is decoded
         return page
 
     yield open_page

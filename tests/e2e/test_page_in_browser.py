@@ -7,6 +7,7 @@ import csv
 import io
 import re
 from pathlib import Path
+from xml.etree import ElementTree as ET
 
 import numpy as np
 import pytest
@@ -204,6 +205,45 @@ def test_an_open_panel_covers_no_filter_and_upscales_no_picture(visit, archive):
         page.get_by_role("link", name="Save picture").click()
     with Image.open(download.value.path()) as saved:
         assert saved.format == "WEBP" and download.value.suggested_filename.endswith(".webp")
+
+
+def test_the_front_leads_to_its_elites_which_can_be_copied_as_formulas(visit, fork_evo, hostile_run):
+    page = visit("curves", permissions=["clipboard-read", "clipboard-write"])
+    front = fork_evo("show", hostile_run("curves"), "--front").stdout.splitlines()[1:]
+    points = page.locator("#graphs .point")
+    assert points.count() == len(front) > 1
+    assert page.locator("#graphs h3").first.inner_text() == f"front: objective by {SCRIPT}"
+    [chosen] = [line.split()[1] for line in front if line.startswith(">")]
+    page.locator("#graphs .point", has_text="chosen").press("Enter")
+    expect_shown(page, chosen)
+    assert "on the front: " in page.locator("#cards .rank").inner_text()
+    for name, begins in (("Python", '"""Cell'), ("LaTeX", "\\begin{aligned}")):
+        page.get_by_role("button", name=f"Copy as {name}").click()
+        page.locator("#panel-state", has_text="Copied.").wait_for()
+        exported = fork_evo("export", hostile_run("curves"), "--cell", chosen, "--format", name.lower()).stdout
+        assert page.evaluate("navigator.clipboard.readText()").strip() == exported.strip()
+        assert exported.startswith(begins)
+    off = next(cell for cell in order_shown(page) if cell not in {line.removeprefix(">").split()[0] for line in front})
+    button(page, off).click()
+    expect_shown(page, off)
+    assert page.get_by_role("button", name="Copy as").count() == 0
+
+
+def test_curves_have_names_and_are_saved_with_them(visit):
+    page = visit("curves")
+    names = page.locator("#legend span").all_inner_texts()
+    assert names[:2] == ["v", "target"]
+    page.locator("#face").select_option("objective")
+    assert page.locator("#legend span").count() == 0
+    page.locator(CELL).first.click()
+    with page.expect_download() as download:
+        page.get_by_role("link", name="Save picture").click()
+    assert download.value.suggested_filename.endswith(".svg")
+    root = ET.parse(download.value.path()).getroot()
+    namespace = "{http://www.w3.org/2000/svg}"
+    assert [each.text for each in root.iter(f"{namespace}text")] == names
+    lines = [(each.get("stroke"), each.get("d")) for each in root.iter(f"{namespace}path")]
+    assert len({color for color, _ in lines if color}) == 2 and all(d.startswith("M") for _, d in lines)
 
 
 # ---- what is done

@@ -6,7 +6,8 @@ Owns the formats and how each one is run here. Knows nothing of how programs bec
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -238,6 +239,15 @@ def export_elites(
         return Export({f"programs{suffix}": text}, list(job.notes), is_list=True)
     names = file_names([elite.name for elite in elites], suffix)
     return Export(dict(zip(names, texts, strict=True)), list(job.notes))
+
+
+def export_if_sound(job: Verifier, row: int, formats: Iterable[str]) -> dict[str, str]:
+    """The texts of the elite of a row by format, without those that cannot hold it or disagree with the archive."""
+    elite, found = job.elite(row), {}
+    for name in formats:
+        with suppress(UserError):
+            [(_, found[name])] = _export_all(job, [elite], name)
+    return found
 
 
 def _export_all(job: Verifier, elites: list[Elite], format_name: str) -> Iterator[tuple[Elite, str]]:

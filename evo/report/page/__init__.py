@@ -8,14 +8,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from matplotlib.figure import Figure
-
 from evo.errors import UserError
 from evo.report.page.content import run_content
 from evo.report.page.document import html_of
 from evo.report.page.pictures import Pictures
-from evo.report.page.svg import inline_svg
-from evo.report.plot.charts import CURVE_COLOR, CURVES, draw_curve
 from evo.run.run import Run
 from evo.storage.files import write_atomically, write_outputs
 
@@ -53,19 +49,4 @@ def page_of(run: Run, pictures: Pictures | None = None, *, live: str | None = No
     Raises:
         UserError: the task fails, or the metrics are damaged.
     """
-    return html_of(run_content(run, pictures), _curves(run), live=live)
-
-
-def _curves(run: Run) -> list[str]:
-    """The curves of the run's metrics over generations."""
-    rows = run.run_dir.metrics()
-    found = []
-    for name, title in CURVES.items() if rows else ():
-        figure = Figure(figsize=(4.4, 2.7), layout="constrained")
-        axes = figure.subplots()
-        draw_curve(axes, rows, name, "generations")
-        axes.set_title(title, loc="left", fontsize=11)
-        axes.set_xlabel("generation")
-        axes.spines[["top", "right"]].set_visible(False)
-        found.append(inline_svg(figure, f"{title} by generation", {CURVE_COLOR: "var(--accent)"}))
-    return found
+    return html_of(run_content(run, pictures), live=live)

@@ -15,14 +15,15 @@ from matplotlib import colormaps
 from matplotlib.colors import Normalize, to_hex
 from numpy.typing import NDArray
 
-from evo.language.expression import expression_of
 from evo.language.formula_text import infix
-from evo.language.program import format_program, program_length
+from evo.language.program import Language, program_length
+from evo.native.stack_ptx import NodeKind
 from evo.report.elites import hash_text, operator_name
 from evo.report.lineage import origins
 from evo.report.page.fits import fits
-from evo.report.page.pictures import Pictures
-from evo.report.plot.charts import color_range, ticks
+from evo.report.page.graphs import axis_of, curves, front
+from evo.report.page.pictures import NUM_STILLS, Pictures
+from evo.report.plot.charts import color_range
 from evo.report.plot.pictures import best_of_places, varied
 from evo.report.ptx_text import with_values
 from evo.report.recompute import problem_for_facts, report_facts, whole_expressions
@@ -32,18 +33,20 @@ from evo.run.task_identity import DeclaredTask
 from evo.search.learned_measures import component_names
 
 MAX_ELITES = 4096  # shown, the best: a browser takes no more in a second
+NUM_TEXTS = 1024  # the best elites: of these and the front there are formulas and PTX
 MAX_OUTLINES = 4096  # of empty cells
 LENGTH = "num_instructions"
+EXPORTS = {"Python": "python", "LaTeX": "latex"}  # of elites on the front
 
 
 def run_content(run: Run, pictures: Pictures | None = None) -> dict[str, Any]:
-    """All that the page of a run shows, but for its curves over generations. Elites are in order of rank.
+    """All that the page of a run shows. Elites are in order of rank.
 
     Args:
         pictures: that have been drawn already.
 
     Raises:
-        UserError: the task fails.
+        UserError: the task fails, or the metrics are damaged.
     """
     search, elites = run.search, run.search.elites()
     rows = np.argsort(-elites.objective, kind="stable")[:MAX_ELITES]
@@ -66,7 +69,9 @@ def run_content(run: Run, pictures: Pictures | None = None) -> dict[str, Any]:
         ],
         "num_measures": len(names),
         "map": _map(run),
+        "graphs": curves(run.run_dir.metrics()),
         "elites": [],
+        "tokens": [],
         "ancestors": [],
         "pictures": None,
         "fits": None,
@@ -76,11 +81,16 @@ def run_content(run: Run, pictures: Pictures | None = None) -> dict[str, Any]:
     }
     if not len(rows):
         return found
+    if on_front := front(run, rows):
+        found["graphs"].insert(0, on_front)
+    marks = {place: text for place, *_, text in on_front["points"]} if on_front else {}
     born = origins(run, rows)
     found["lineage_note"] = born.note
     with problem_for_facts(run) as (problem, found["note"]):
-        expressions = whole_expressions(problem, words)
+        told = sorted({*range(min(NUM_TEXTS, len(rows))), *marks})
+        texts = dict(zip(told, map(infix, whole_expressions(problem, words[told])), strict=True))
         facts = report_facts(problem, words)
+        exports = _exports(run, problem, found["note"], rows, list(marks))
         if problem.task.has_pictures():
             drawn = pictures or Pictures(len(rows))
             found["pictures"] = {
@@ -91,6 +101,7 @@ def run_content(run: Run, pictures: Pictures | None = None) -> dict[str, Any]:
             found["fits"] = fits(problem, np.concatenate([words, born.words]))
     outlines, on_map = search.layout.outlines(), _on_map(run, rows)
     has_levels = bool(found["map"] and found["map"]["levels"])
+    levels = search.layout.places(elites.cell[rows])[:, 2].astype(int).tolist() if has_levels else [None] * len(rows)
     colors, found["scale"] = _colors(elites.objective, np.concatenate([elites.objective, born.facts["objective"]]))
     found["ancestors"] = [
         {
@@ -102,7 +113,8 @@ def run_content(run: Run, pictures: Pictures | None = None) -> dict[str, Any]:
         }
         for record, color in zip(born.facts, colors[len(elites) :], strict=True)
     ]
-    stubs = search.problem.language.lowering.emit(words)
+    stubs = dict(zip(told, search.problem.language.lowering.emit(words[told]), strict=True))
+    found["tokens"], programs = _programs(search.problem.language, words)
     for place, row in enumerate(rows.tolist()):
         length = [] if LENGTH in names else [int(elites.num_instructions[row])]
         found["elites"].append(
@@ -110,21 +122,52 @@ def run_content(run: Run, pictures: Pictures | None = None) -> dict[str, Any]:
                 "cell": search.layout.cell_name(int(elites.cell[row])),
                 "outline": outlines[int(elites.cell[row])].round(5).ravel().tolist() if outlines else None,
                 "on_map": row in on_map,
-                "level": int(search.layout.places(elites.cell[[row]])[0, 2]) if has_levels else None,
+                "level": levels[place],
                 "color": colors[row],
                 "values": _numbers([elites.objective[row], *elites.measures[row], *latent[row], *length, elites.generation[row]]),
                 "facts": [[name, f"{values[place]:.9g}"] for name, values in facts.items()],
                 "origin": born.elites[place],
                 "hash": hash_text(elites.hash[row]),
-                "num_words": program_length(elites.solution[row]),
                 "num_instructions": int(elites.num_instructions[row]),
-                "program": format_program(search.problem.language, elites.solution[row]),
-                "instructions": list(expression_of(problem.language, words[place]).instructions()),
-                "expression": infix(expressions[place]),
-                "ptx": with_values(stubs[place]),
+                "program": programs[place],
+                "front": marks.get(place),
+                "exports": exports.get(place, {}),
+                "instructions": _instructions(problem.language, words[place]),
+                "expression": texts.get(place, ""),
+                "ptx": with_values(stubs.get(place, "")),
             }
         )
     return found
+
+
+def _exports(run: Run, local: Problem, note: str | None, rows: NDArray[np.int64], places: list[int]) -> dict[int, dict[str, str]]:
+    """The texts of the elites at some places by the name that the page has for their format."""
+    if not places:
+        return {}
+    from evo.report.export.formats import Verifier, export_if_sound  # late: only fronts need them
+
+    job = Verifier(run, local, note, "")
+    found = {}
+    for place in places:
+        texts = export_if_sound(job, int(rows[place]), EXPORTS.values())
+        found[place] = {name: texts[each] for name, each in EXPORTS.items() if each in texts}
+    return found
+
+
+def _programs(language: Language, words: NDArray[np.uint64]) -> tuple[list[str], list[list[int]]]:
+    """The tokens of programs, and each program as their places: most programs have most tokens in common."""
+    lengths = [program_length(row) for row in words]
+    distinct, places = np.unique(words, return_inverse=True)
+    rows = places.reshape(words.shape).tolist()
+    return [language.decode(word) for word in distinct.tolist()], [
+        row[:length] for row, length in zip(rows, lengths, strict=True)
+    ]
+
+
+def _instructions(language: Language, words: NDArray[np.uint64]) -> list[str]:
+    """The names of a program's live instructions, in order of their first use."""
+    nodes, known = language.lowering.lower(words).nodes, language.instruction_set.instructions
+    return [known[i].name for i in dict.fromkeys(nodes["payload"][nodes["kind"] == NodeKind.PTX].tolist())]
 
 
 def _latent(run: Run) -> NDArray[np.float64]:
@@ -140,7 +183,8 @@ def _on_map(run: Run, rows: NDArray[np.int64]) -> set[int]:
         return set(rows.tolist())
     some = replace(elites, **{name: getattr(elites, name)[rows] for name in vars(elites)})
     places = np.asarray(run.search.layout.places(some.cell), int)[:, :2]
-    shown = varied(run, some, places) if task.has_pictures() else best_of_places(places, some.objective)
+    is_varied = task.has_pictures() and len(rows) <= NUM_STILLS  # of more it takes as long as all else
+    shown = varied(run, some, places) if is_varied else best_of_places(places, some.objective)
     return set(rows[shown].tolist())
 
 
@@ -171,9 +215,7 @@ def _levels(problem: Problem, count: int) -> list[str]:
 
 
 def _axis(problem: Problem, axis: int) -> dict[str, Any]:
-    low, high = problem.ranges[axis].tolist()
-    places, labels, unit = ticks(low, high, 6)
-    return {"name": list(problem.spanning)[axis] + unit, "ticks": list(zip(places.round(5).tolist(), labels, strict=True))}
+    return axis_of(list(problem.spanning)[axis], *problem.ranges[axis].tolist(), 6)
 
 
 def _path(corners: NDArray[np.float64]) -> str:

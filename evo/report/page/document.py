@@ -18,12 +18,11 @@ _FOLDER = Path(__file__).parent
 _MARK = re.compile(r"\{\{(\w+)\}\}")
 
 
-def html_of(data: dict[str, Any], curves: list[str], *, live: str | None = None) -> bytes:
+def html_of(data: dict[str, Any], *, live: str | None = None) -> bytes:
     """The HTML of a page.
 
     Args:
         data: `content.run_content`.
-        curves: SVG elements.
         live: the version of this page, if a server has it and renews it; the script then asks that server, and nobody else, for
             the next one.
     """
@@ -42,7 +41,6 @@ def html_of(data: dict[str, Any], curves: list[str], *, live: str | None = None)
         "title": html.escape(f"{data['name']} · evo"),
         "style": style,
         "script": script,
-        "curves": "\n".join(f"<li>{curve}</li>" for curve in curves),
         "data": script_json({**data, "live": live}),
     }
     return _MARK.sub(lambda mark: parts[mark[1]], _part("page.html")).encode(errors="replace")  # a folder's name may be no text

@@ -7,6 +7,7 @@ const SVG = "http://www.w3.org/2000/svg";
 const POLL_MS = 2000;
 const NARROW = "(max-width: 64rem)"; // as in page.css: one column
 const PHONE = "(max-width: 48rem)"; // the panel takes the whole window
+const MANY = 1000; // elites
 const LONG = 100; // characters of an expression in the table
 const STEPS = 200; // of the sliders of filters
 const GAP = 65535; // in curves: not finite
@@ -60,27 +61,20 @@ function load(found) {
   data = found;
   elites = data.elites.map((elite, row) => ({ ...elite, row, ...geometry(elite.outline) }));
   byCell = new Map(elites.map((elite) => [elite.cell, elite]));
-  for (const sheet of sheets) URL.revokeObjectURL(sheet);
-  sheets = [background("--atlas", data.pictures), background("--ancestors", data.pictures?.ancestors)].filter(Boolean);
+  sheets = [data.pictures, data.pictures?.ancestors].map((sheet) => sheet && createImageBitmap(new Blob([bytes(sheet.atlas)], { type: "image/webp" })));
   target = data.fits && curve(data.fits.target);
   if (!byCell.has(state.cell)) state.cell = elites.length ? elites[0].cell : null;
   if (!data.map && (state.view === null || state.view === "map")) state.view = "gallery";
   state.view ??= "map";
   header();
   menus();
-  axes();
+  axis($("horizontal"), data.map?.axes[0], "left");
+  axis($("vertical"), data.map?.axes[1], "bottom");
+  $("graphs").replaceChildren(...data.graphs.map(graph));
   buttons = new Map(elites.map((elite) => [elite.cell, cellButton(elite)]));
   if (before) for (const elite of elites) buttons.get(elite.cell).classList.toggle("changed", before.get(elite.cell)?.hash !== elite.hash);
   ranges();
   apply();
-}
-
-// A sheet of thumbnails is one background that all of them share.
-function background(name, sheet) {
-  if (!sheet) return null;
-  const url = URL.createObjectURL(new Blob([bytes(sheet.atlas)], { type: "image/webp" }));
-  document.documentElement.style.setProperty(name, `url("${url}")`);
-  return url;
 }
 
 function geometry(outline) {
@@ -141,15 +135,30 @@ function options(select, pairs, value) {
   select.value = value;
 }
 
-function axes() {
-  const [across, up] = data.map ? data.map.axes : [];
-  const places = (axis, side) => (axis ? axis.ticks : []).map(([place, text]) => {
+function axis(element, found, side) {
+  const ticks = (found?.ticks ?? []).map(([place, text]) => {
     const tick = el("span", { text });
     tick.style[side] = `${100 * place}%`;
     return tick;
   });
-  $("horizontal").replaceChildren(...places(across, "left"), el("b", { text: across ? `${across.name} →` : "" }));
-  $("vertical").replaceChildren(...places(up, "bottom"), el("b", { text: up ? `${up.name} →` : "" }));
+  element.replaceChildren(...ticks, el("b", { text: found?.name ? `${found.name} →` : "" }));
+  return element;
+}
+
+// A graph over generations, or the front: its points lead to their elites.
+function graph({ title, x, y, line, dots, points }) {
+  const paths = [svg("path", { class: "dots", d: dots ?? "" }), svg("path", { d: line })];
+  const drawn = svg("svg", { viewBox: "0 0 1000 1000", preserveAspectRatio: "none", role: "img", "aria-label": `${title}, by ${x.name}` }, ...paths);
+  const links = (points ?? []).map(([row, across, up, marks]) => {
+    const told = `cell ${elites[row].cell}: ${label(elites[row]).join(", ")}`;
+    const point = el("a", { href: link(elites[row].cell), class: marks ? "point marked" : "point", title: told, "aria-label": marks ? `${marks}, ${told}` : told });
+    Object.assign(point.style, { left: `${100 * across}%`, bottom: `${100 * up}%` });
+    if (marks) point.append(el("span", { class: across > 0.5 ? "before" : "", text: marks }));
+    return point;
+  });
+  const area = el("div", { class: "area" }, drawn, ...links);
+  const [across, up] = ["horizontal", "vertical"].map((name) => el("div", { class: name, "aria-hidden": "true" }));
+  return el("li", {}, el("h3", { text: title }), el("div", { class: "graph" }, axis(up, y, "bottom"), area, axis(across, x, "left")));
 }
 
 // ---- filters
@@ -213,19 +222,20 @@ function order(one, two) {
 // ---- cells
 
 // A program has a number: an elite its row; an ancestor, which is none any more, its place behind all elites.
-function face(program) {
-  if (state.face === "curves") return plot(program);
+function face(program, shown = state.face) {
+  if (shown === "curves") return plot(program);
   const isElite = program < elites.length, place = isElite ? program : program - elites.length;
-  const tile = el("span", { class: isElite ? "tile" : "tile past" });
-  if (state.face === "pictures") {
-    const { columns } = isElite ? data.pictures : data.pictures.ancestors;
-    const rows = Math.ceil((isElite ? elites : data.ancestors).length / columns);
-    const at = (place, places) => `${places > 1 ? (100 * place) / (places - 1) : 0}%`;
-    tile.style.backgroundSize = `${100 * columns}% ${100 * rows}%`;
-    tile.style.backgroundPosition = `${at(place % columns, columns)} ${at(Math.floor(place / columns), rows)}`;
-  } else {
-    tile.style.background = (isElite ? elites : data.ancestors)[place].color;
+  const kind = isElite ? "tile" : "tile past";
+  if (shown === "pictures") {
+    const { columns, side } = isElite ? data.pictures : data.pictures.ancestors;
+    const tile = el("canvas", { class: kind, width: side, height: side });
+    // A copy: to draw a part of an image that large costs a browser as much as all of it.
+    const draw = (sheet) => tile.getContext("2d").drawImage(sheet, -side * (place % columns), -side * Math.floor(place / columns));
+    sheets[isElite ? 0 : 1].then(draw);
+    return tile;
   }
+  const tile = el("span", { class: kind });
+  tile.style.background = (isElite ? elites : data.ancestors)[place].color;
   return tile;
 }
 
@@ -267,6 +277,7 @@ function onMap(found) {
 // What the colours of objectives mean, where they are shown.
 function scale() {
   $("scale").hidden = !data.scale || state.face === "pictures" || state.view === "table";
+  $("legend").replaceChildren(...(state.face === "curves" && state.view !== "table" ? legend() : []));
   if ($("scale").hidden) return;
   const { ends, colors } = data.scale, [low, bar, high] = $("scale").children;
   [low.textContent, high.textContent] = [`objective ${number(ends[0])}`, number(ends[1])];
@@ -454,20 +465,25 @@ function card(elite) {
   const title = el("h2", { id, tabindex: -1, text: `Cell ${elite.cell}` });
   const place = el("p", { class: "rank", text: rank(elite) });
   return el("article", { "aria-labelledby": id, "data-hash": elite.hash }, title, place, ...looks(elite), actions(elite), scores(elite),
-    ...section("Expression", el("pre", { tabindex: 0, text: elite.expression, "aria-label": "Expression" })),
-    ...section(`Program: ${elite.num_words} words, ${elite.num_instructions} live instructions`,
-      el("pre", { class: "program", tabindex: 0, text: elite.program.trim(), "aria-label": "Program" }),
-      el("p", { class: "note" }, "Score it again with ", el("code", { text: "evo eval RUN/config.yaml FILE" }))),
+    ...texts(elite, "Expression", elite.expression),
+    ...section(`Program: ${elite.program.length} words, ${elite.num_instructions} live instructions`,
+      el("pre", { class: "program", tabindex: 0, text: programText(elite), "aria-label": "Program" }),
+      el("p", { class: "note" }, "Score it again with ", el("code", { text: "evo eval RUN/config.yaml FILE" }),
+        "; as Python, C or CUDA: ", el("code", { text: `evo export RUN --cell ${elite.cell} --format python` }))),
     ...section("Origin", el("div", { class: "origin" }, ...origin(elite))),
-    ...section("PTX", el("pre", { tabindex: 0, text: elite.ptx.trim(), "aria-label": "PTX" })));
+    ...texts(elite, "PTX", elite.ptx.trim()));
 }
 
-const rank = (elite) => `Rank ${elite.row + 1} of ${count(data.counts.elites)} by objective`;
+const texts = (elite, name, text) => section(name, text ? el("pre", { tabindex: 0, text, "aria-label": name })
+  : el("p", { class: "note" }, "See ", el("code", { text: `evo show RUN --cell ${elite.cell}` })));
+
+const rank = (elite) => `Rank ${elite.row + 1} of ${count(data.counts.elites)} by objective` + (elite.front === null ? "" : `; on the front${elite.front && `: ${elite.front}`}`);
 const section = (title, ...content) => [el("h3", { text: title }), ...content];
 
 function looks(elite) {
   if (data.pictures) {
     const film = data.pictures.films[elite.row], still = data.pictures.stills[elite.row];
+    if (!still) return [el("div", { class: "picture small", role: "img", "aria-label": `Picture of cell ${elite.cell}` }, face(elite.row, "pictures"))];
     const image = el("img", { alt: `Picture of cell ${elite.cell}` });
     const toggle = el("button", { type: "button", class: "play" });
     const turn = () => {
@@ -480,30 +496,50 @@ function looks(elite) {
       turn();
     });
     turn();
-    const save = el("a", { href: webp(still), download: `cell_${elite.cell.replace(/\D+/g, "_")}.webp`, text: "Save picture" });
-    return [el("div", { class: "picture" }, image, ...(film ? [toggle] : [])), save];
+    return [el("div", { class: "picture" }, image, ...(film ? [toggle] : [])), saving(elite, "picture", webp(still), "webp")];
   }
   if (data.fits) {
-    const { input, output, scaled, x, y } = data.fits;
-    const text = input ? `${input} from ${number(x[0])} to ${number(x[1])}` : `${count(x[1])} points, sorted by target`;
-    const legend = [el("span", { class: "line", text: output + (scaled ? ", scaled" : "") }), el("span", { class: "line target", text: "target" }),
-      el("span", { text }), el("span", { text: `${output} from ${number(y[0])} to ${number(y[1])}` })];
-    return [el("figure", { class: "chart" }, plot(elite.row), el("figcaption", {}, ...legend))];
+    const figure = el("figure", { class: "chart" }, plot(elite.row), el("figcaption", {}, ...legend()));
+    return [figure, saving(elite, "picture", drawing(figure), "svg")];
   }
   const swatch = el("div", { class: "swatch" });
   swatch.style.background = elite.color;
   return [swatch];
 }
 
+// What a picture of curves shows: its lines, and the ranges of both axes.
+function legend() {
+  const { input, output, scaled, x, y } = data.fits;
+  const across = input ? `${input} from ${number(x[0])} to ${number(x[1])}` : `${count(x[1])} points, sorted by target`;
+  return [el("span", { class: "line", text: output + (scaled ? ", scaled" : "") }), el("span", { class: "line target", text: "target" }),
+    el("span", { text: across }), el("span", { text: `${output} from ${number(y[0])} to ${number(y[1])}` })];
+}
+
+// A figure of curves as a file of its own, with the colours that it has here and its legend below.
+function drawing(figure) {
+  const style = getComputedStyle(document.documentElement), colors = ["--target", "--accent"].map((name) => style.getPropertyValue(name));
+  const curves = figure.querySelector("svg").cloneNode(true);
+  filled(curves, { x: 10, y: 10, width: 780, height: 400 }, []);
+  [...curves.children].forEach((each, i) => filled(each, { fill: "none", stroke: colors[i], "stroke-width": 2, "vector-effect": "non-scaling-stroke" }, []));
+  const texts = [...figure.querySelectorAll("span")].map((each, i) => svg("text", { x: 10 + 390 * (i % 2), y: 435 + 22 * (i >> 1), fill: [colors[1], colors[0]][i] ?? "gray", text: each.textContent }));
+  const whole = svg("svg", { width: 800, height: 470, "font-family": "sans-serif", "font-size": 14 }, curves, ...texts);
+  return `data:image/svg+xml,${encodeURIComponent(new XMLSerializer().serializeToString(whole))}`;
+}
+
+const saving = (elite, what, href, suffix) => el("a", { href, download: `cell_${elite.cell.replace(/\D+/g, "_")}.${suffix}`, text: `Save ${what}` });
+
+// Lines as long as `evo show` has them.
+const programText = (elite) => elite.program.map((i) => data.tokens[i]).join(" ").replace(/(.{1,100})( |$)/g, "$1\n").trim();
+
 function actions(elite) {
-  const text = `# cell ${elite.cell}, objective ${elite.values[0]}\n${elite.program.trim()}\n`;
+  const text = `# cell ${elite.cell}, objective ${elite.values[0]}\n${programText(elite)}\n`;
   const copy = el("button", { type: "button", text: "Copy program", onclick: () => copied(text) });
-  const save = el("a", { href: URL.createObjectURL(new Blob([text], { type: "text/plain" })), download: `cell_${elite.cell.replace(/\D+/g, "_")}.txt`, text: "Save program" });
+  const exports = Object.entries(elite.exports ?? {}).map(([name, text]) => el("button", { type: "button", text: `Copy as ${name}`, onclick: () => copied(text) }));
   const paired = state.shown.length > 1;
   const compare = paired
     ? el("button", { type: "button", text: "Take away", "aria-label": `Take cell ${elite.cell} away`, onclick: () => show(...state.shown.filter((cell) => cell !== elite.cell)) })
     : el("button", { type: "button", text: "Compare with …", onclick: () => { hold(elite.cell); $("panel").close(); } });
-  return el("div", { class: "actions" }, copy, compare, save);
+  return el("div", { class: "actions" }, copy, ...exports, compare, saving(elite, "program", `data:text/plain,${encodeURIComponent(text)}`, "txt"));
 }
 
 async function copied(text) {
@@ -599,7 +635,6 @@ function renew(text) {
   const within = document.activeElement && $("panel").contains(document.activeElement) ? document.activeElement.id : null;
   tip(null);
   load(JSON.parse(next.getElementById("data").textContent));
-  $("curves").replaceChildren(...[...next.getElementById("curves").children].map((each) => document.importNode(each, true)));
   state.shown = state.shown.filter((cell) => byCell.has(cell));
   if ($("panel").open) {
     const kept = [...$("cards").children].map((each) => each.dataset.hash).join();
@@ -698,11 +733,11 @@ function listen() {
   }
 }
 
-// Cells are as large as the window allows, but never too small to touch.
+// Cells are as large as the window allows, but never too small to touch; those of a very large archive only to be seen.
 function fit(found) {
   if (!found.map) return 96;
   const room = $("explore").clientWidth - 72;
-  return Math.max(24, Math.min(Math.floor(room / found.map.columns), Math.floor((innerHeight - 230) / found.map.rows), 120));
+  return Math.max(found.elites.length > MANY ? 8 : 24, Math.min(Math.floor(room / found.map.columns), Math.floor((innerHeight - 230) / found.map.rows), 120));
 }
 
 const given = JSON.parse($("data").textContent);

@@ -33,7 +33,8 @@ CURVES = {
     "best_objective": "best objective",
     "duplicates": "duplicates among offspring",
 }
-CURVE_COLOR = "#31688e"
+SHARES = ("coverage", "duplicates")  # of these, in per cent
+_CURVE_COLOR = "#31688e"
 PLAIN_TEXT: Any = {"text.parse_math": False}  # a `$` in a user's names is no formula
 _SIDE = 900  # of the heat map's image, in pixels
 _MAX_PANELS = 20  # of a heat map of three measures: of more levels, neighbours share one
@@ -177,7 +178,7 @@ def _draw_lines(
     axes: Axes, measures: NDArray[Any], order: NDArray[Any], rgba: NDArray[Any], names: Sequence[str], ranges: NDArray[np.float64]
 ) -> None:
     """More measures: one axis for each, one line for each elite, the last in `order` on top."""
-    heights = np.clip(_fraction(measures, *ranges.T), 0.0, 1.0)
+    heights = np.clip(fraction(measures, *ranges.T), 0.0, 1.0)
     across = np.broadcast_to(np.arange(len(names), dtype=float), heights.shape)
     lines = np.stack([across, heights], axis=-1)[order]
     axes.add_collection(LineCollection(list(lines), colors=rgba[order], linewidths=1.2))
@@ -200,7 +201,7 @@ def _draw_lines(
         spine.set_visible(False)
 
 
-def _fraction(values: Any, low: Any, high: Any) -> Any:
+def fraction(values: Any, low: Any, high: Any) -> Any:
     """Where values lie between `low` (0) and `high` (1); by halves, because `high - low` may overflow."""
     with np.errstate(over="ignore"):
         return (values * 0.5 - low * 0.5) / (high * 0.5 - low * 0.5)
@@ -219,7 +220,7 @@ def ticks(low: float, high: float, most: int = 8) -> tuple[NDArray[np.float64], 
     """At `most` about this many ticks for a range: their places, from 0 to 1, their labels, and what to append to the name."""
     (low, high), unit = _in_units(np.array([low, high]))
     values = np.asarray(MaxNLocator(most, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high))
-    places = _fraction(values, low, high)
+    places = fraction(values, low, high)
     inside = (places >= -1e-9) & (places <= 1.0 + 1e-9)
     values = np.where(abs(values) < 1e-9 * (high - low), 0.0, values)
     return places[inside], [f"{value:.6g}" for value in values[inside]], unit
@@ -272,23 +273,26 @@ def curves(run: Run) -> NotebookFigure:
     if has_emitters:
         _draw_emitters(grid[2], evaluations, [row["emitters"] for row in rows])
     for axes, name in zip(grid[:2].flat, CURVES, strict=True):
-        draw_curve(axes, rows, name, "evaluations")
+        _draw_curve(axes, rows, name)
         axes.set_title(CURVES[name], loc="left")
     for axes in grid[-1]:
         axes.set_xlabel("evaluations")
     return figure
 
 
-def draw_curve(axes: Axes, rows: Sequence[Mapping[str, Any]], name: str, along: str) -> None:
-    """One of `CURVES` over the column `along` of a run's metrics."""
-    if name == "duplicates":
-        values = [row["duplicates"] / row["offspring"] for row in rows]
-    else:
-        values = [row[name] if row[name] is not None else float("nan") for row in rows]
-    axes.plot([row[along] for row in rows], values, color=CURVE_COLOR)
+def _draw_curve(axes: Axes, rows: Sequence[Mapping[str, Any]], name: str) -> None:
+    """One of `CURVES` by evaluations."""
+    axes.plot([row["evaluations"] for row in rows], curve_values(rows, name), color=_CURVE_COLOR)
     axes.grid(alpha=0.3)
-    if name in ("coverage", "duplicates"):
+    if name in SHARES:
         axes.yaxis.set_major_formatter(PercentFormatter(1.0))
+
+
+def curve_values(rows: Sequence[Mapping[str, Any]], name: str) -> list[float]:
+    """One of `CURVES`, by generation."""
+    if name == "duplicates":
+        return [row["duplicates"] / row["offspring"] for row in rows]
+    return [row[name] if row[name] is not None else float("nan") for row in rows]
 
 
 def _draw_emitters(grid: Sequence[Axes], evaluations: list[int], rows: list[dict[str, dict[str, int]]]) -> None:

@@ -19,7 +19,7 @@ _NUM_SWEEPS = 8  # at most; three or four usually change nothing more
 _BATCH_PIXELS = 1 << 18  # at once
 
 
-def features(pictures: NDArray[np.uint8]) -> NDArray[np.float64]:
+def features(pictures: NDArray[np.uint8]) -> NDArray[np.float32]:
     """What pictures look like, `(n, 336)`: structure and colours of 4 x 4 regions. Distances are Euclidean.
 
     Structure is the gist of Oliva & Torralba (2001, Modeling the shape of the scene): the mean amplitude, in each region, of
@@ -32,14 +32,14 @@ def features(pictures: NDArray[np.uint8]) -> NDArray[np.float64]:
     size = pictures.shape[1]
     step = max(1, _BATCH_PIXELS // size**2)
     filters = _filters(size)
-    parts = [_features(pictures[i : i + step].astype(np.float64) / 255.0, filters) for i in range(0, len(pictures), step)]
-    return np.concatenate([np.zeros((0, NUM_STRUCTURE + 3 * NUM_REGIONS**2)), *parts])
+    parts = [_features(pictures[i : i + step].astype(np.float32) / 255.0, filters) for i in range(0, len(pictures), step)]
+    return np.concatenate([np.zeros((0, NUM_STRUCTURE + 3 * NUM_REGIONS**2), np.float32), *parts])
 
 
-def _features(rgb: NDArray[np.float64], filters: NDArray[np.float64]) -> NDArray[np.float64]:
+def _features(rgb: NDArray[np.float32], filters: NDArray[np.float32]) -> NDArray[np.float32]:
     from scipy import fft  # late: only pictures need it
 
-    luminance = rgb @ [0.299, 0.587, 0.114]  # ITU-R BT.601
+    luminance = rgb @ np.array([0.299, 0.587, 0.114], np.float32)  # ITU-R BT.601
     spectrum = fft.fft2(luminance)
     structure = [np.sqrt(_regions(np.abs(fft.ifft2(spectrum * each)))) for each in filters]
     red, green, blue = np.moveaxis(rgb, -1, 0)
@@ -47,14 +47,14 @@ def _features(rgb: NDArray[np.float64], filters: NDArray[np.float64]) -> NDArray
     return np.concatenate(structure + colours, axis=1)
 
 
-def _regions(planes: NDArray[np.float64]) -> NDArray[np.float64]:
+def _regions(planes: NDArray[np.float32]) -> NDArray[np.float32]:
     """Means of regions, `(n, NUM_REGIONS**2)`."""
     size = planes.shape[1] // NUM_REGIONS
-    means: NDArray[np.float64] = planes.reshape(-1, NUM_REGIONS, size, NUM_REGIONS, size).mean(axis=(2, 4))
+    means: NDArray[np.float32] = planes.reshape(-1, NUM_REGIONS, size, NUM_REGIONS, size).mean(axis=(2, 4))
     return means.reshape(len(planes), -1)
 
 
-def _filters(size: int) -> NDArray[np.float64]:
+def _filters(size: int) -> NDArray[np.float32]:
     """Their transfer functions, `(n, size, size)`: on one side of the spectrum, so that what passes is the analytic signal."""
     across, down = np.meshgrid(np.fft.fftfreq(size), np.fft.fftfreq(size))
     frequency, angle = np.hypot(across, down), np.arctan2(down, across)
@@ -65,10 +65,10 @@ def _filters(size: int) -> NDArray[np.float64]:
             turn = np.angle(np.exp(1j * (angle - np.pi * index / NUM_ORIENTATIONS)))
             ratio = np.log(frequency / centre)
             filters.append(np.exp(-0.5 * ((ratio / LOG_WIDTH) ** 2 + (turn / ANGLE_WIDTH) ** 2)))
-    return np.stack(filters)
+    return np.stack(filters).astype(np.float32)
 
 
-def most_varied(places: NDArray[np.int64], objective: NDArray[np.float64], looks: NDArray[np.float64]) -> NDArray[np.int64]:
+def most_varied(places: NDArray[np.int64], objective: NDArray[np.float64], looks: NDArray[np.float32]) -> NDArray[np.int64]:
     """The rows to show, one for each place, sorted: good ones that differ from what is shown around them.
 
     At first each place shows its best. Then the places in turn show the candidate with the greatest product of its distance from

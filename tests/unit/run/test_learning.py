@@ -12,7 +12,7 @@ from evo.report.page.content import run_content
 from evo.run.learning import make_learned_measures
 from evo.run.loaded_task import load_problem
 from evo.run.run import Run
-from evo.search.lineage_records import line_of
+from evo.search.lineage_records import lines_of
 from evo.search.row_threads import RowThreads
 
 LEARNED = {"search": {"learning": {"descriptors": "learned", "features": 2}}}
@@ -119,7 +119,7 @@ def test_each_part_of_a_search_moves_along_when_measures_are_learned_anew(start,
     records, numbers = search.lineage.records(), search.lineage.numbers(elites.cell)
     facts = records.facts
     np.testing.assert_array_equal(records.programs(numbers, 24), elites.solution)
-    first = facts[[line_of(facts, number)[0] for number in numbers.tolist()]]
+    first = facts[[line[0] for line in lines_of(facts, numbers)]]
     assert (first["parents"][:, 0] == -1).all()
     founders = search.lineage.arrays()["lineages.founders"]
     np.testing.assert_array_equal(founders[elites.cell], first["generation"] << 32 | first["slot"])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from evo.search.lineage import Lineage
-from evo.search.lineage_records import NONE, RECORD_DTYPE, line_of
+from evo.search.lineage_records import NONE, RECORD_DTYPE, lines_of
 
 from .test_map_elites import RecordedSearch
 
@@ -50,14 +50,28 @@ def test_a_line_leads_back_to_a_random_program(make_search):
     search.run(15)
     facts = search.lineage.records().facts
     lengths = []
-    for number in search.lineage.numbers(search.archive.elites().cell).tolist():
-        line = line_of(facts, number)
+    numbers = search.lineage.numbers(search.archive.elites().cell)
+    for number, line in zip(numbers.tolist(), lines_of(facts, numbers), strict=True):
         assert line[-1] == number
         assert facts["parents"][line[0]].tolist() == [NONE, NONE]
         for parent, child in itertools.pairwise(line):
             assert facts["parents"][child, 0] == parent
         lengths.append(len(line))
     assert max(lengths) > 3
+
+
+def test_lines_of_many_programs_read_the_records_once(make_search):
+    search = make_search()
+    search.run(5)
+    facts, read = search.lineage.records().facts, []
+
+    class Facts:
+        def __getitem__(self, name):
+            read.append(name)
+            return facts[name]
+
+    assert len(lines_of(Facts(), facts["number"])) == len(facts) > 100
+    assert sorted(read) == ["number", "parents"]
 
 
 def test_saved_parts_together_are_all_records(make_search):

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image, ImageSequence
 
+from evo.report.page import content, pictures
 from evo.report.page.content import run_content
 from evo.report.page.document import script_json
 from evo.report.page.pictures import FRAME_MS, NUM_FILMS, NUM_FRAMES, Pictures
@@ -61,7 +62,7 @@ def test_elites_come_by_rank_with_their_cells_scores_and_texts(new_run):
         [0.5, 0.9, 1.9, 0.0, 0.0],
         [0.25, -0.9, 0.1, 0.0, 0.0],
     ]
-    assert [each["program"].split() for each in found["elites"]] == [[GREEN], [BLUE], [RED]]
+    assert [[found["tokens"][i] for i in each["program"]] for each in found["elites"]] == [[GREEN], [BLUE], [RED]]
     assert found["elites"][0]["expression"].strip() == "v = -1"
     assert found["elites"][2]["outline"] == pytest.approx([0, 0, 1 / 6, 0, 1 / 6, 0.2, 0, 0.2], abs=1e-5)
     assert found["counts"]["elites"] == 3 and found["counts"]["cells"] == 30
@@ -128,10 +129,31 @@ def test_what_was_drawn_is_not_drawn_again(new_run, monkeypatch):
 
     monkeypatch.setattr(Problem, "draw", count)
     run = new_run(ELITES[:2])
-    pictures = Pictures(30)
-    first = run_content(run, pictures)["pictures"]
+    remembered = Pictures(30)
+    first = run_content(run, remembered)["pictures"]
     drawn.clear()
-    assert run_content(run, pictures)["pictures"] == first and not drawn
+    assert run_content(run, remembered)["pictures"] == first and not drawn
+
+
+def test_of_a_large_archive_the_best_have_texts_and_larger_pictures_and_each_is_drawn_once(new_run, monkeypatch):
+    drawn = []
+    draw = Problem.draw
+
+    def record(self, words, size, t):
+        drawn.extend([size] * len(words))
+        return draw(self, words, size, t)
+
+    run = new_run(ELITES)
+    monkeypatch.setattr(pictures, "NUM_STILLS", 1)
+    monkeypatch.setattr(content, "NUM_TEXTS", 1)
+    monkeypatch.setattr(pictures.Pictures, "_choose", lambda *_: (128, 96))
+    monkeypatch.setattr(Problem, "draw", record)
+    found = run_content(run)
+    assert [len(found["pictures"]["stills"]), *decoded(found["pictures"]["atlas"]).size] == [1, 128, 128]
+    assert {size: drawn.count(size) for size in drawn} == {128: 1, 64: 2, 96: 3 * NUM_FRAMES}
+    assert [each["expression"].strip() for each in found["elites"]] == ["v = -1", "", ""]
+    assert [bool(each["ptx"]) for each in found["elites"]] == [True, False, False]
+    assert [len(each["program"]) for each in found["elites"]] == [1, 1, 1]
 
 
 def test_curves_lie_along_the_input_that_varies_and_are_scaled(new_run, make_task):

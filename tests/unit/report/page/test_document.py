@@ -43,7 +43,7 @@ class Elements(HTMLParser):
 
 
 def page(name: str = "run", **options) -> Elements:
-    return Elements(html_of({"name": name, "elites": [name]}, ["<svg></svg>"], **options).decode())
+    return Elements(html_of({"name": name, "elites": [name]}, **options).decode())
 
 
 def policy_of(elements: Elements) -> dict[str, list[str]]:
@@ -76,7 +76,7 @@ def test_only_the_pages_own_script_and_style_may_run_and_nobody_is_asked():
 
 
 def test_the_page_names_no_other_place():
-    text = html_of({"name": "run"}, []).decode()
+    text = html_of({"name": "run"}).decode()
     places = re.findall(r"""(?:src|href|action)=["']?([^"'\s>]*)""", text.partition("<script>")[0])
     assert places == ["data:,"]
     assert set(re.findall(r"https?://[\w./]+", text)) <= {"http://www.w3.org/2000/svg"}

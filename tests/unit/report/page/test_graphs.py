@@ -1,0 +1,74 @@
+"""evo.report.page.graphs: which points graphs have, and where they lie; and what the page offers of elites on the front."""
+
+import numpy as np
+import pytest
+
+from evo.report.page.content import run_content
+from evo.report.page.graphs import curves, front
+
+LINE = """\
+import numpy as np
+
+import evo
+
+
+class Line(evo.Task):
+    inputs = {"x": "f32"}
+    outputs = {"y": "f32"}
+    measures = {"length": (-0.5, 5.5), "shape": (0.0, 1.0)}
+    complexity = "length"
+
+    def points(self):
+        return {"x": np.array([1.0, 2.0], np.float32)}
+
+    def score(self, outputs, programs):
+        return evo.Scores(outputs["y"].sum(axis=1), np.column_stack([programs.num_instructions, np.zeros(len(outputs["y"]))]))
+"""
+TWICE, SQUARE = "%x %x add_ftz_f32", "%x %x mul_ftz_f32 %x mul_ftz_f32"
+ELITES = [(TWICE, 6.0, (1.0, 0.0)), (SQUARE, 9.0, (2.0, 0.0)), ("%x", 3.0, (3.0, 0.0)), ("1.0", 2.0, (0.0, 0.0))]
+
+
+def row(generation: int, best: float | None) -> dict:
+    return {"generations": generation, "qd_score": 1.0, "coverage": 0.5, "best_objective": best, "duplicates": 1, "offspring": 4}
+
+
+def test_curves_leave_out_what_is_not_known_and_fill_their_graph():
+    graphs = {graph["title"]: graph for graph in curves([row(0, None), row(5, 2.0), row(10, 4.0)])}
+    assert list(graphs) == ["QD score", "coverage, %", "best objective", "duplicates among offspring, %"]
+    assert graphs["best objective"]["line"] == "M500 954.5L1000 45.5"  # a twentieth of the range is free at both ends
+    assert graphs["best objective"]["x"]["ticks"][-1] == (1.0, "10")
+    assert (0.5, "25") in graphs["duplicates among offspring, %"]["y"]["ticks"]
+    assert curves([]) == []
+
+
+def test_long_runs_have_as_few_points_as_others():
+    [graph, *_] = curves([row(generation, 1.0) for generation in range(5000)])
+    assert graph["line"].count("L") == 399
+    assert (graph["line"].split("L")[0], graph["line"].split("L")[-1].split()[0]) == ("M0 500", "1000")
+
+
+def test_a_front_has_its_elites_the_marked_one_and_those_below(new_run, make_task):
+    run = new_run(ELITES, {"task": str(make_task(LINE))})
+    order = np.argsort(-run.search.elites().objective, kind="stable")
+    found = front(run, order)
+    low, high = -0.1, 2.1  # of 0 to 2, with a twentieth at each end
+    assert [(place, marks) for place, _, _, marks in found["points"]] == [(3, ""), (1, "knee"), (0, "chosen")]
+    assert [x for _, x, _, _ in found["points"]] == pytest.approx([(n - low) / (high - low) for n in (0, 1, 2)], abs=1e-4)
+    assert [y for _, _, y, _ in found["points"]] == pytest.approx([0.4 / 7.7 - 0.05 / 7.7, 4.35 / 7.7, 7.35 / 7.7], abs=1e-4)
+    assert found["dots"].count("M") == 3  # the fourth lies beyond the front's end
+    assert found["line"].count("L") == 4  # stairs
+
+
+def test_elites_on_the_front_can_be_copied_as_what_computes_the_same(new_run, make_task):
+    found = run_content(new_run(ELITES, {"task": str(make_task(LINE))}))
+    assert [(each["front"], list(each["exports"])) for each in found["elites"]] == [
+        ("chosen", ["Python", "LaTeX"]),
+        ("knee", ["Python", "LaTeX"]),
+        (None, []),
+        ("", ["Python", "LaTeX"]),
+    ]
+    namespace: dict = {}
+    exec(found["elites"][0]["exports"]["Python"], namespace)
+    np.testing.assert_array_equal(namespace["program"](np.float32([1.0, 2.0, 3.0]))[0], [1.0, 8.0, 27.0])
+    assert "y &= 2 x" in found["elites"][1]["exports"]["LaTeX"]
+    assert not any("front" in graph["title"] for graph in run_content(new_run([]))["graphs"])
