@@ -26,8 +26,8 @@ from evo.compile.farm.protocol import Message, Refused
 from evo.compile.farm.wake import Wake
 from evo.errors import UserError
 
-# Messages of one peer that are held until they are read, and as many to it until they are sent.
-MAX_MESSAGES = 256
+MAX_MESSAGES = 256  # of one peer that are held until they are read
+MAX_UNSENT = 4 * protocol.MAX_SLOTS  # to one peer: more than a worker that reads can let pile up
 LINGER_MS = 500  # for the last messages when the farm closes
 MAX_REFUSALS = 100  # lines about peers that are turned away; then there is silence about them
 HANDSHAKE_MS = 5000
@@ -139,7 +139,7 @@ class Router:
             self._keys.ban(key)
 
     def send(self, peer: Hashable, message: Message) -> bool:
-        """Sends without waiting; whether it was sent. If not, the peer is in `unreachable`, or does not read fast enough."""
+        """Sends without waiting; whether it was sent. If not, the peer is in `unreachable`, or does not read."""
         try:
             self._socket.send_multipart([cast(bytes, peer), *protocol.encode(message)], zmq.NOBLOCK)
         except zmq.Again:
@@ -169,7 +169,7 @@ class Router:
         router.set(zmq.MAXMSGSIZE, protocol.MAX_FRAME_BYTES + protocol.ENCRYPTION_BYTES)
         router.set(zmq.HANDSHAKE_IVL, HANDSHAKE_MS)
         router.set(zmq.RCVHWM, MAX_MESSAGES)
-        router.set(zmq.SNDHWM, MAX_MESSAGES)
+        router.set(zmq.SNDHWM, MAX_UNSENT)
         router.set(zmq.IPV6, listen.startswith("tcp://["))
         router.set(zmq.BACKLOG, 4096)
         # Connections of machines that lost power are closed.

@@ -1,4 +1,4 @@
-"""Which worker gets which request, and what becomes of it: credits, leases, losses, second opinions, copies.
+"""Which worker gets which request, and what becomes of it: credits, leases, losses, copies.
 
 Owns the state of workers and requests. Knows nothing of sockets, threads and clocks: whoever calls it says what time it is. So a
 thousand workers that vanish, hang and answer twice can be tried in a simulation, with the same outcome each time.
@@ -10,14 +10,13 @@ thousand workers that vanish, hang and answer twice can be tried in a simulation
 - Only the holder of a lease can answer it, once: what comes late or twice belongs to no lease.
 - When nothing waits, an idle worker gets a copy of what another one holds for much longer than is usual (as backup tasks: Dean
   and Ghemawat, MapReduce, 2004). The first answer counts.
-- What fails on a machine is tried on another one, if there is one. What fails there too, or was the end of many workers, is
-  handed back to the caller: machines may be to blame for it, so for a single program its word is not the last.
+- What was the end of many workers is handed back to the caller.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
@@ -34,26 +33,24 @@ T = TypeVar("T")
 
 @dataclass(eq=False)
 class Job(Generic[T]):
-    """A request in the farm. losses: workers that were lost with it. failed_on: the machine on which it failed. leases: under
-    which it is held. is_over: nobody waits for it any more.
+    """A request in the farm. losses: workers that were lost with it. leases: under which it is held. is_over: nobody waits for it
+    any more.
     """
 
     content: T
     losses: int = 0
-    failed_on: str | None = None
     leases: list[int] = field(default_factory=list)
     is_over: bool = False
 
 
 @dataclass
 class Lease(Generic[T]):
-    """A request in a worker's hands. num_pauses: how often this process had stood still before."""
+    """A request in a worker's hands."""
 
     number: int
     peer: Hashable
     job: Job[T]
     since_s: float
-    num_pauses: int
 
 
 @dataclass
@@ -65,7 +62,6 @@ class _Worker:
     capacity: int
     heard_s: float
     is_local: bool
-    is_full: bool = False
     leases: dict[int, None] = field(default_factory=dict)
 
 
@@ -79,28 +75,20 @@ class Schedule(Generic[T]):
     Args:
         lease_s: silence after which a worker is lost.
         longest_s: a worker is lost, too, if it holds a request for longer than this.
-        pause_s: `tick` is called more often than this. If it is not, this process stands still, and no worker is to blame.
     """
 
-    def __init__(self, lease_s: float, longest_s: float, pause_s: float):
+    def __init__(self, lease_s: float, longest_s: float):
         self.num_slots = self.num_copies = 0
         self._lease_s = lease_s
         self._longest_s = longest_s
-        self._pause_s = pause_s
-        self._latest_s = float("-inf")
-        self._stood_still_s = 0.0
-        self._num_pauses = 0
         self._usual_s, self._num_answers = FIRST_USUAL_S, 0
         self._numbers = itertools.count(1)
         self._waiting: deque[Job[T]] = deque()
-        self._doubtful: dict[str, deque[Job[T]]] = {}  # by the machine on which they failed; they wait for another one
         self._leases: dict[int, Lease[T]] = {}
         self._workers: dict[Hashable, _Worker] = {}
-        self._names: Counter[str] = Counter()
         # Workers with an idle core, and workers that only lack a request in waiting. In both, who waits longest comes first.
         self._idle: dict[Hashable, None] = {}
         self._spare: dict[Hashable, None] = {}
-        self._full: list[Hashable] = []  # workers that could not be sent a request; they may have left
 
     @property
     def num_workers(self) -> int:
@@ -110,7 +98,7 @@ class Schedule(Generic[T]):
     @property
     def num_waiting(self) -> int:
         """Requests that no worker holds."""
-        return len(self._waiting) + sum(map(len, self._doubtful.values()))
+        return len(self._waiting)
 
     def __contains__(self, peer: Hashable) -> bool:
         return peer in self._workers
@@ -118,27 +106,20 @@ class Schedule(Generic[T]):
     def join(self, peer: Hashable, name: str, slots: int, now_s: float, *, is_local: bool = False) -> None:
         """Takes a worker. A local one is never lost, and what fails there has failed."""
         capacity = slots if is_local else min(slots, FIRST_SLOTS)
-        self._workers[peer] = _Worker(name, slots, capacity, self._time(now_s), is_local)
-        self._names[name] += 1
+        self._workers[peer] = _Worker(name, slots, capacity, now_s, is_local)
         self.num_slots += capacity
         self._seat(peer)
 
     def leave(self, peer: Hashable, *, is_loss: bool) -> list[Job[T]]:
-        """Forgets a worker. Its requests go to others, but for those that were the end of many workers: they are returned.
-
-        Nothing is held against a request whose worker was lost while this process stood still.
-        """
+        """Forgets a worker. Its requests go to others, but for those that were the end of many workers: they are returned."""
         worker = self._workers.pop(peer)
         self.num_slots -= worker.capacity
-        self._names[worker.name] -= 1
-        if not self._names[worker.name]:
-            del self._names[worker.name]
         self._idle.pop(peer, None)
         self._spare.pop(peer, None)
         handed_back = []
         for number in reversed(worker.leases):
             lease = self._end(number)
-            lease.job.losses += is_loss and lease.num_pauses == self._num_pauses
+            lease.job.losses += is_loss
             if lease.job.losses < MAX_LOSSES:
                 self._put_back(lease.job)
             elif not lease.job.leases:
@@ -149,7 +130,7 @@ class Schedule(Generic[T]):
         """Renews a worker's leases; false if there is no such worker."""
         worker = self._workers.get(peer)
         if worker:
-            worker.heard_s = self._time(now_s)
+            worker.heard_s = now_s
         return worker is not None
 
     def name(self, peer: Hashable) -> str:
@@ -175,7 +156,7 @@ class Schedule(Generic[T]):
             worker.capacity += 1
             self.num_slots += 1
         self._num_answers += 1
-        self._usual_s += (self._time(now_s) - lease.since_s - self._usual_s) * max(1 / self._num_answers, 0.05)
+        self._usual_s += (now_s - lease.since_s - self._usual_s) * max(1 / self._num_answers, 0.05)
         self._seat(peer)
         return lease.job
 
@@ -184,28 +165,8 @@ class Schedule(Generic[T]):
         lease = self._leases.get(number)
         return lease.job if lease and lease.peer == peer else None
 
-    def failed(self, job: Job[T], peer: Hashable) -> bool:
-        """Whether a request that failed on a worker is done with. If not, it waits for another machine or for its copy."""
-        worker = self._workers[peer]
-        has_other = bool(job.leases) or self._has_other(worker.name)
-        if worker.is_local or job.failed_on not in (None, worker.name) or not has_other:
-            return True
-        job.failed_on = worker.name
-        self._put_back(job)
-        return False
-
     def assign(self, now_s: float) -> Iterator[tuple[Hashable, int, Job[T]]]:
-        """Gives requests to workers, as far as both go: worker, number of the lease and request of each.
-
-        Whoever cannot send a request to its worker calls `unsent` before the next one.
-        """
-        full, self._full = self._full, []
-        for peer in full:
-            if worker := self._workers.get(peer):
-                worker.is_full = False
-                self._seat(peer)
-        for name in [*self._doubtful]:
-            yield from self._assign_doubtful(name, now_s)
+        """Gives requests to workers, as far as both go: worker, number of the lease and request of each."""
         while self._waiting:
             job = self._waiting[0]
             if job.is_over:
@@ -216,7 +177,7 @@ class Schedule(Generic[T]):
                 return
             self._waiting.popleft()
             yield self._lend(next(iter(seats)), job, now_s)
-        late_s = self._time(now_s) - max(LATE_TIMES * self._usual_s, LATE_S)
+        late_s = now_s - max(LATE_TIMES * self._usual_s, LATE_S)
         for lease in [*self._leases.values()] if self._idle else ():  # the oldest first
             others = [peer for peer in itertools.islice(self._idle, 2) if peer != lease.peer]
             if not self._idle or lease.since_s > late_s:
@@ -225,18 +186,8 @@ class Schedule(Generic[T]):
                 self.num_copies += 1
                 yield self._lend(others[0], lease.job, now_s)
 
-    def unsent(self, peer: Hashable, number: int) -> None:
-        """Takes back a request that could not be sent to a worker, which gets no more of this `assign`."""
-        self._put_back(self._end(number).job)
-        worker = self._workers[peer]
-        del worker.leases[number]
-        worker.is_full = True
-        self._full.append(peer)
-        self._seat(peer)
-
     def tick(self, now_s: float) -> list[tuple[Hashable, str]]:
         """Workers that are lost, and why. They are still there: `leave` forgets them."""
-        now_s = self._time(now_s)
         lost = []
         for peer, worker in self._workers.items():
             if worker.is_local:
@@ -249,34 +200,21 @@ class Schedule(Generic[T]):
 
     def silent(self, now_s: float, seconds: float) -> list[Hashable]:
         """Workers that have said nothing for this long."""
-        now_s = self._time(now_s)
         return [peer for peer, worker in self._workers.items() if not worker.is_local and now_s - worker.heard_s > seconds]
 
     def _lend(self, peer: Hashable, job: Job[T], now_s: float) -> tuple[Hashable, int, Job[T]]:
         number = next(self._numbers)
         job.leases.append(number)
-        since_s = self._time(now_s)
-        self._leases[number] = Lease(number, peer, job, since_s, self._num_pauses)
+        self._leases[number] = Lease(number, peer, job, now_s)
         self._workers[peer].leases[number] = None
         self._seat(peer)
         return peer, number, job
-
-    def _time(self, now_s: float) -> float:
-        """The time without that in which this process stood still. It never goes back."""
-        if now_s > self._latest_s:
-            if now_s - self._latest_s > self._pause_s and self._latest_s > float("-inf"):
-                self._stood_still_s += now_s - self._latest_s - self._pause_s
-                self._num_pauses += 1
-            self._latest_s = now_s
-        return self._latest_s - self._stood_still_s
 
     def _seat(self, peer: Hashable) -> None:
         """Puts a worker where its number of leases says."""
         worker = self._workers[peer]
         self._idle.pop(peer, None)
         self._spare.pop(peer, None)
-        if worker.is_full:
-            return
         if len(worker.leases) < worker.capacity:
             self._idle[peer] = None
         elif len(worker.leases) == worker.capacity:
@@ -289,23 +227,5 @@ class Schedule(Generic[T]):
 
     def _put_back(self, job: Job[T]) -> None:
         """Puts a request that was handed out in line again, before all others, unless a copy of it is in a worker's hands."""
-        if job.leases:
-            return
-        waiting = self._waiting if job.failed_on is None else self._doubtful.setdefault(job.failed_on, deque())
-        waiting.appendleft(job)
-
-    def _assign_doubtful(self, name: str, now_s: float) -> Iterator[tuple[Hashable, int, Job[T]]]:
-        """Gives what failed on a machine to workers of others, or to any if there is no other."""
-        jobs = self._doubtful[name]
-        for seats in (self._idle, self._spare):
-            for peer in [peer for peer in seats if self._workers[peer].name != name or not self._has_other(name)]:
-                while jobs and peer in seats:
-                    job = jobs.popleft()
-                    if not job.is_over:
-                        yield self._lend(peer, job, now_s)
-        if not jobs:
-            del self._doubtful[name]
-
-    def _has_other(self, name: str) -> bool:
-        """Whether there is a worker of another machine."""
-        return len(self._names) > (name in self._names)
+        if not job.leases:
+            self._waiting.appendleft(job)

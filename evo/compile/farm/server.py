@@ -1,9 +1,9 @@
 """The run's side of the farm: an executor whose requests are fulfilled by whichever workers connect, and by processes of its own.
 
 Owns the thread that serves the socket, and what a message does. `evo.compile.farm.schedule` decides who gets what,
-`evo.compile.farm.protocol` what a message may be. Trusts nothing that comes in before it is checked. Knows nothing of packs, but
-that a request of one program can be halved no further: before workers condemn it, this machine tries it. Of the cubins that come
-in, it compiles some again: a worker that has lied works no more, and nobody uses what it has made.
+`evo.compile.farm.protocol` what a message may be. Trusts nothing that comes in before it is checked. What fails on a worker has
+failed only if it fails on this machine, too. Of the cubins that come in, it compiles some again: a worker that has lied works no
+more, and nobody uses what it has made. Knows nothing of packs.
 """
 
 from __future__ import annotations
@@ -38,7 +38,6 @@ TICKS_PER_HEARTBEAT = 4  # how often time limits are checked
 SILENT_HEARTBEATS = 1.25  # after such a silence it is tried whether a worker can still be reached
 # Messages that are taken before time limits are checked and requests handed out.
 MESSAGES_AT_ONCE = 64
-RETRY_MS = 10  # until it is tried again to send to a worker that reads more slowly than is sent
 MAX_REASON = 300  # characters of a failure's log in a line
 CHECK_ONE_IN = 100  # cubins, one at a time; a worker cannot know which
 ANYBODY = "?"  # who makes the cubins of a farm without keys
@@ -58,8 +57,7 @@ class CompileFarm(CompileExecutor):
 
     Other calls than of `compile_request` are made by its own processes. As with `CompilePool`, a future's exception is
     TimeoutError if a request exceeded the time limit, and WorkerDied if it ended the process that worked on it; `running()` is
-    never true. A request of a single program fails only if it fails on this machine, if need be in a process that is started
-    for that.
+    never true. A request fails only if it fails on this machine, if need be in a process that is started for that.
 
     Args:
         listen: where workers connect, such as `tcp://0.0.0.0:5711`. Port 0 takes any that is free; see `address`.
@@ -85,7 +83,7 @@ class CompileFarm(CompileExecutor):
         check_address(listen, "evaluation.farm.listen", has_keys=keys is not None)
         self._welcome = Welcome(heartbeat_s, time_limit_s)
         lease_s = protocol.HEARTBEATS_OF_LEASE * heartbeat_s
-        self._schedule: Schedule[Call] = Schedule(lease_s, 2 * time_limit_s + NETWORK_S, heartbeat_s)
+        self._schedule: Schedule[Call] = Schedule(lease_s, 2 * time_limit_s + NETWORK_S)
         self._router = Router(listen, RunKeys(keys) if keys else None)
         self.address = self._router.address
         self._server_file = server_file
@@ -96,9 +94,11 @@ class CompileFarm(CompileExecutor):
                 self._router.close()
                 raise
         self._local = CompilePool(num_local, time_limit_s) if num_local != 0 else None
-        self._judge = self._local  # has the last word about single programs
+        self._judge = self._local  # has the last word about what fails
+        # Stands still while this process does: then no worker is to blame for its silence.
+        self._now_s, self._looked_s = 0.0, time.monotonic()
         if self._local:
-            self._schedule.join(_LOCAL, _LOCAL, self._local.num_workers, time.monotonic(), is_local=True)
+            self._schedule.join(_LOCAL, _LOCAL, self._local.num_workers, self._now_s, is_local=True)
         self._shared: dict[Hashable, deque[bytes]] = {}  # digests of what each worker remembers
         self._keys: dict[Hashable, str | None] = {}  # of each worker
         self._num_lost = 0
@@ -185,17 +185,19 @@ class CompileFarm(CompileExecutor):
     # ---- all below runs in the farm's thread
 
     def _serve(self) -> None:
-        timeout_ms = idle_ms = math.ceil(self._welcome.heartbeat_s * 1000 / TICKS_PER_HEARTBEAT)
+        timeout_ms = math.ceil(self._welcome.heartbeat_s * 1000 / TICKS_PER_HEARTBEAT)
         try:
             while not self._is_closed or self._unfinished:
                 self._router.wait(timeout_ms)
+                looked_s, self._looked_s = self._looked_s, time.monotonic()
+                self._now_s += min(self._looked_s - looked_s, self._welcome.heartbeat_s)
                 self._obey()
                 for peer, frames, origin in self._router.receive(MESSAGES_AT_ONCE):
                     try:
                         self._handle(peer, protocol.decode(frames, protocol.FROM_WORKER), origin)
                     except protocol.ProtocolError as error:
                         self._refuse(peer, str(error))
-                timeout_ms = idle_ms if self._look_after() else min(RETRY_MS, idle_ms)
+                self._look_after()
             self._obey()
             for worker in self._shared:
                 self._router.send(worker, Bye())
@@ -213,10 +215,9 @@ class CompileFarm(CompileExecutor):
             self._commands.popleft()()
 
     def _handle(self, peer: bytes, message: Message, origin: Origin) -> None:
-        now_s = time.monotonic()
         if isinstance(message, Hello):
-            self._take(peer, message, origin, now_s)
-        elif self._keys.get(peer) != origin.key or not self._schedule.heard(peer, now_s):
+            self._take(peer, message, origin)
+        elif self._keys.get(peer) != origin.key or not self._schedule.heard(peer, self._now_s):
             self._router.send(peer, Who())  # or another worker has taken this one's name in ZeroMQ
         elif isinstance(message, Beat):
             self._router.send(peer, Beat())
@@ -225,9 +226,9 @@ class CompileFarm(CompileExecutor):
                 _log.warning("farm: the worker at %s failed: %s", self._schedule.name(peer), protocol.printable(message.reason))
             self._forget(peer, is_loss=bool(message.reason))
         elif isinstance(message, Answer):
-            self._take_answer(peer, message, now_s)
+            self._take_answer(peer, message)
 
-    def _take(self, peer: bytes, hello: Hello, origin: Origin, now_s: float) -> None:
+    def _take(self, peer: bytes, hello: Hello, origin: Origin) -> None:
         if peer in self._schedule:  # it has lost its requests
             self._forget(peer, is_loss=False)
         reason = protocol.first_difference(hello.versions, protocol.versions())
@@ -239,11 +240,11 @@ class CompileFarm(CompileExecutor):
             self._router.refuse(peer, hello.name, reason)
         elif self._router.send(peer, self._welcome):  # otherwise it says hello again
             self._router.let_in(origin)
-            self._schedule.join(peer, hello.name, hello.slots, now_s)
+            self._schedule.join(peer, hello.name, hello.slots, self._now_s)
             self._shared[peer] = deque(maxlen=protocol.MAX_SHARED)
             self._keys[peer] = origin.key
 
-    def _take_answer(self, peer: bytes, answer: Answer, now_s: float) -> None:
+    def _take_answer(self, peer: bytes, answer: Answer) -> None:
         job = self._schedule.holds(peer, answer.lease)
         if job is None:
             return  # it comes too late, or for the second time
@@ -251,21 +252,20 @@ class CompileFarm(CompileExecutor):
         if problem:
             self._refuse(peer, f"a wrong answer: {problem}")
             return
-        self._schedule.answered(peer, answer.lease, now_s)
+        self._schedule.answered(peer, answer.lease, self._now_s)
         self._finish(peer, job, outcome_of(answer, self._keys[peer] or ANYBODY))
 
     def _finish(self, peer: Hashable, job: Job[Call], outcome: Compiled | CompileFailure | BaseException) -> None:
         if job.is_over:
             return
+        self._give_up(job)
         if isinstance(outcome, Compiled):
-            self._give_up(job)
             if peer != _LOCAL and not self._is_checking and not secrets.randbelow(CHECK_ONE_IN):
                 self._check(peer, job.content, outcome)
             else:
                 resolve(job.content.future, outcome)
-        elif self._schedule.failed(job, peer):
-            self._give_up(job)
-            self._fail(peer, job, outcome)
+        else:
+            self._fail(peer, job.content, outcome)
 
     def _check(self, peer: Hashable, call: Call, there: Compiled) -> None:
         """Compiles a request here, too, before the cubin of a worker is used."""
@@ -298,10 +298,9 @@ class CompileFarm(CompileExecutor):
         call.local = self._judge.submit_request(compile_request, call.request)
         call.local.add_done_callback(lambda done: self._command(lambda: take(done)))
 
-    def _fail(self, peer: Hashable, job: Job[Call], outcome: CompileFailure | BaseException) -> None:
-        """Ends a request that failed on a worker. What a single program does is found out here: the worker may be to blame."""
-        call = job.content
-        if peer == _LOCAL or call.request.num_programs > 1:
+    def _fail(self, peer: Hashable, call: Call, outcome: CompileFailure | BaseException) -> None:
+        """Ends a request that failed. If that was on a worker, it is tried here: the worker may be to blame."""
+        if peer == _LOCAL:
             resolve(call.future, outcome)
         elif not call.future.cancelled():
             self._compile_here(call, lambda done: self._take_verdict(call, outcome, done))
@@ -331,32 +330,28 @@ class CompileFarm(CompileExecutor):
         self._shared.pop(peer)
         del self._keys[peer]
         for job in self._schedule.leave(peer, is_loss=is_loss):
-            self._fail(peer, job, WorkerDied(f"{job.losses} workers were lost while they compiled it"))
+            self._give_up(job)
+            self._fail(peer, job.content, WorkerDied(f"{job.losses} workers were lost while they compiled it"))
 
-    def _look_after(self) -> bool:
-        """Gives up workers that are lost, and hands out what waits; false if a worker reads more slowly than is sent."""
-        now_s = time.monotonic()
-        if now_s >= self._next_tick_s:
-            self._next_tick_s = now_s + self._welcome.heartbeat_s / TICKS_PER_HEARTBEAT
-            for peer, reason in self._schedule.tick(now_s):
+    def _look_after(self) -> None:
+        """Gives up workers that are lost, and hands out what waits."""
+        if self._now_s >= self._next_tick_s:
+            self._next_tick_s = self._now_s + self._welcome.heartbeat_s / TICKS_PER_HEARTBEAT
+            for peer, reason in self._schedule.tick(self._now_s):
                 _log.info("farm: the worker at %s %s", self._schedule.name(peer), reason)
                 self._forget(peer, is_loss=True)
-            for peer in self._schedule.silent(now_s, SILENT_HEARTBEATS * self._welcome.heartbeat_s):
+            for peer in self._schedule.silent(self._now_s, SILENT_HEARTBEATS * self._welcome.heartbeat_s):
                 self._router.send(peer, Beat())  # finds out whether its connection is gone
             self._router.look_at_keys()
             for peer in [peer for peer, key in self._keys.items() if not self._router.may_work(key)]:
                 self._refuse(peer, NO_LONGER)
-        are_all_sent = True
         self._forget_unreachable()
         while True:
-            for peer, number, job in self._schedule.assign(now_s):
-                if not self._hand_out(peer, number, job):
-                    self._schedule.unsent(peer, number)
-                    are_all_sent = False
+            for peer, number, job in self._schedule.assign(self._now_s):
+                self._hand_out(peer, number, job)
             if not self._forget_unreachable():
                 break
-        self._notice_that_it_is_alone(now_s)
-        return are_all_sent
+        self._notice_that_it_is_alone()
 
     def _forget_unreachable(self) -> bool:
         """Gives up workers whose connections are gone; false if there are none."""
@@ -367,23 +362,23 @@ class CompileFarm(CompileExecutor):
             self._forget(peer, is_loss=True)
         return bool(lost)
 
-    def _hand_out(self, peer: Hashable, number: int, job: Job[Call]) -> bool:
-        """Whether the request was sent. What it shares with others is sent before it, unless the worker has it."""
-        call = job.content
+    def _hand_out(self, peer: Hashable, number: int, job: Job[Call]) -> None:
+        """Sends a request. What it shares with others is sent before it, unless the worker has it."""
+        call, request = job.content, job.content.request
         if self._local and peer == _LOCAL:
-            call.local = self._local.submit_request(compile_request, call.request)
+            call.local = self._local.submit_request(compile_request, request)
             call.local.add_done_callback(lambda done: self._command(lambda: self._take_local(number, done)))
-            return True
+            return
         known = self._shared[peer]
+        messages: list[Message] = [Request(number, call.shared.digest, request.words, request.lengths, request.hashes)]
         if call.shared.digest not in known:
-            if not self._router.send(peer, call.shared):
-                return False
+            messages.insert(0, call.shared)
             known.append(call.shared.digest)
-        request = call.request
-        return self._router.send(peer, Request(number, call.shared.digest, request.words, request.lengths, request.hashes))
+        if not all(self._router.send(peer, message) for message in messages):
+            self._router.unreachable.add(peer)
 
     def _take_local(self, number: int, done: Future[Compiled | CompileFailure]) -> None:
-        job = self._schedule.answered(_LOCAL, number, time.monotonic())
+        job = self._schedule.answered(_LOCAL, number, self._now_s)
         assert job, "only its answer ends a lease of this machine"
         if not done.cancelled():
             self._finish(_LOCAL, job, done.exception() or done.result())
@@ -405,11 +400,11 @@ class CompileFarm(CompileExecutor):
             elif job.content.local:
                 job.content.local.cancel()
 
-    def _notice_that_it_is_alone(self, now_s: float) -> None:
+    def _notice_that_it_is_alone(self) -> None:
         if not self._schedule.num_waiting or self._schedule.num_workers:
             self._alone_since_s = None
         elif self._alone_since_s is None:
-            self._alone_since_s = now_s
-        elif now_s - self._alone_since_s > ALONE_S:
+            self._alone_since_s = self._now_s
+        elif self._now_s - self._alone_since_s > ALONE_S:
             _log.warning("farm: no worker is there yet; start some with: evo worker --connect %s", self.address)
             self._alone_since_s = float("inf")

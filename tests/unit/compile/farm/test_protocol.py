@@ -245,7 +245,6 @@ def test_a_cubin_passes_whole_and_in_no_other_state(request_of):
         assert cubin_problem(cubin[:end], kernels), end
     assert cubin_problem(cubin[: len(cubin) - 1], kernels) == "truncated"
     assert cubin_problem(b"MZ" + cubin[2:], kernels) == "not an ELF file"
-    assert cubin_problem(cubin[:18] + struct.pack("<H", 62) + cubin[20:], kernels) == "for machine 62, not CUDA"
 
 
 def test_a_damaged_cubin_never_breaks_its_check(request_of):
