@@ -26,10 +26,10 @@ from evo.evaluate.cuda.blame import Kernel as BlamedKernel
 from evo.evaluate.cuda.blame import try_alone
 from evo.evaluate.cuda.choice import COMPILE, INTERPRET, choose_lane, lane_trials
 from evo.evaluate.cuda.device import Device
-from evo.evaluate.cuda.interpret import CodeKernelPlan, CodeRegressionPlan, CodeStorePlan, InterpretLane
+from evo.evaluate.cuda.interpret import InterpretLane
 from evo.evaluate.cuda.interpreter_kernels import MAX_PROGRAMS, Coding, Kernel, TaskKernel, open_kernel, open_task_kernel
 from evo.evaluate.cuda.lane import Lane, LaneTimes, Pack, PackFailure
-from evo.evaluate.cuda.plans import CheckedPlan, DeviceInputs, KernelPlan, Plan, RegressionPlan, StorePlan
+from evo.evaluate.cuda.plans import DeviceInputs, KernelPlan, Plan, RegressionPlan, StorePlan
 from evo.evaluate.dask_executor import open_compilers
 from evo.evaluate.options import EvaluationOptions
 from evo.kernel.cuda_header import BLOCK_SIZE as KERNEL_BLOCK_SIZE
@@ -39,7 +39,7 @@ from evo.language.batch import Batch
 from evo.language.program import Language
 from evo.native.stack_ptx_words import WordType
 from evo.storage.disk_cache import DiskCache
-from evo.task import Task, ask, point_arrays, weight_array
+from evo.task import Task, ask, point_arrays
 
 # Of a task's own kernel, which runs a program in each: more programs of a pack would wait for the first ones.
 BLOCKS_PER_MULTIPROCESSOR = 2048 // KERNEL_BLOCK_SIZE
@@ -171,7 +171,7 @@ class CudaEvaluator:
             is_interpreted = choose_lane(self._options.lane, inputs.num_points) == INTERPRET
             kernel = self._open_kernel(False, opened) if is_interpreted else None
             if kernel:
-                code_plan = CodeStorePlan(self._task, inputs, kernel)
+                code_plan = StorePlan(self._task, inputs, kernel)
                 rows = self._interpret(batch, self._make_interpreter(code_plan, kernel, len(words), opened), take, {})
             if len(rows):
                 lane = self._make_lane(plan, len(words))
@@ -282,13 +282,13 @@ class CudaEvaluator:
             if kernel is None:
                 return None
             opened.callback(kernel.close)
-            plan: Plan = CodeKernelPlan(self._task, inputs, kernel)
+            plan: Plan = KernelPlan(self._task, inputs, kernel)
         else:
             kernel = self._open_kernel(self._task.reduction is not None, opened)
             if kernel is None:
                 return None
             is_reduced = self._task.reduction is not None
-            plan = self._regression_plan(inputs, opened, kernel) if is_reduced else CodeStorePlan(self._task, inputs, kernel)
+            plan = self._regression_plan(inputs, opened, kernel) if is_reduced else StorePlan(self._task, inputs, kernel)
         opened.callback(plan.close)
         return self._make_interpreter(plan, kernel, MAX_PROGRAMS, opened)
 
@@ -342,22 +342,11 @@ class CudaEvaluator:
 
     def _regression_plan(self, inputs: DeviceInputs, opened: ExitStack, kernel: Kernel | None = None) -> Plan:
         """Sums over outputs that packs store, or that the interpreter's kernel sums by itself."""
-        weights = weight_array(self._task, inputs.num_points)
-
-        def plan_at(inputs: DeviceInputs, targets: str, weights: NDArray[np.float32] | None) -> RegressionPlan:
-            if kernel:
-                return CodeRegressionPlan(self._task, inputs, self._device, weights, kernel, targets)
-            return RegressionPlan(self._task, inputs, self._device, weights, targets)
-
-        plan = plan_at(inputs, "targets", weights)
         points = ask(self._task, "check_points")
-        if not points:
-            return plan
-        check = self._upload(points, "check_points()")
-        opened.callback(check.close)
-        # The interpreter's kernel is the same for both.
-        ones = None if weights is None else np.ones(check.num_points, np.float32)
-        return CheckedPlan(self._task, plan, plan_at(check, "check_targets", ones))
+        check = self._upload(points, "check_points()") if points else None
+        if check:
+            opened.callback(check.close)
+        return RegressionPlan(self._task, inputs, self._device, kernel, check)
 
     def _upload(self, points: dict[str, NDArray[Any]], method: str) -> DeviceInputs:
         return DeviceInputs(self._device, *point_arrays(self._task, points, method))

@@ -1,8 +1,7 @@
 """The interpreter's lane of a GPU: encodes batches ahead of it, and launches them.
 
-Owns device code on its way to the GPU, and the plans whose programs come as code instead of cubins.
-`evo.evaluate.cuda.interpreter_kernels` has the kernels, `evo.evaluate.cuda.lane` runs the packs. Knows nothing of which lane is
-better.
+Owns device code on its way to the GPU. `evo.evaluate.cuda.interpreter_kernels` has the kernels, `evo.evaluate.cuda.lane` runs the
+packs. Knows nothing of which lane is better.
 """
 
 from __future__ import annotations
@@ -19,16 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evo.evaluate.cuda.device import Device
-from evo.evaluate.cuda.interpreter_kernels import MAX_PROGRAMS, Coding, Kernel, TaskKernel, starts_bytes
+from evo.evaluate.cuda.interpreter_kernels import MAX_PROGRAMS, Coding, code_bytes, most_steps, starts_bytes
 from evo.evaluate.cuda.lane import NUM_IN_FLIGHT, Lane, LaneTimes
-from evo.evaluate.cuda.plans import DeviceInputs, KernelPlan, Plan, RegressionPlan, StorePlan
-from evo.kernel import reduction
+from evo.evaluate.cuda.plans import Plan
 from evo.language.batch import Batch
 from evo.native.device_code import NUM_EXTRA_STEPS, Encoded, max_steps
-from evo.task import Task
 
-_STEPS_PER_PROGRAM = 128  # of a pack
-_MIN_STEPS = 4096  # of a pack of few programs
 # A batch is cut into this many packs, unless they get too small.
 _NUM_PACKS = 4
 _MIN_PROGRAMS = 256
@@ -46,15 +41,6 @@ class CodePack:
     num_instructions: NDArray[np.int32]
     code: NDArray[np.uint8]
     cubin: None = None
-
-
-def code_bytes(max_programs: int) -> int:
-    """Bytes of the code of a pack of at most so many programs."""
-    return starts_bytes(max_programs) + 8 * _most_steps(max_programs)
-
-
-def _most_steps(max_programs: int) -> int:
-    return _MIN_STEPS + _STEPS_PER_PROGRAM * max_programs
 
 
 class InterpretLane:
@@ -75,7 +61,7 @@ class InterpretLane:
         self.plan = plan
         self._lane = Lane(device, plan, max(1, min(max_programs, MAX_PROGRAMS)), time_limit_s, num_threads)
         self._num_requests = len(kernel.encoder.lowering.requests)
-        self._most_steps = _most_steps(self._lane.capacity)
+        self._most_steps = most_steps(self._lane.capacity)
         self._num_ahead = min(num_threads, NUM_IN_FLIGHT)
         # Of the lane's packs some are in flight and one waits for a place, while others are encoded.
         num_slots = NUM_IN_FLIGHT + 1 + self._num_ahead
@@ -155,84 +141,3 @@ def _taken(future: Future[tuple[CodePack, NDArray[np.int64]]], left: list[NDArra
     left.append(others)
     if pack.rows:
         yield pack
-
-
-class CodeStorePlan(StorePlan):
-    """Outputs at all points, as `StorePlan` gives them, by the interpreter."""
-
-    def __init__(self, task: Task, inputs: DeviceInputs, kernel: Kernel):
-        super().__init__(task, inputs)
-        self._kernel = kernel
-
-    def scratch_bytes(self, num_programs: int) -> int:
-        """The code."""
-        return code_bytes(num_programs)
-
-    def prepare(self, device: Device, module: Any, results: int, scratch: int, stream: Any) -> None:
-        """Sends the pack's code."""
-        device.copy_to_device(scratch, module.code, stream)
-
-    def launch(self, device: Device, loaded: Any, module: Any, results: int, scratch: int, stream: Any) -> None:
-        """Starts the kernel."""
-        self._kernel.launch(self.inputs, scratch, len(module.rows), results, (), stream)
-
-
-class CodeRegressionPlan(RegressionPlan):
-    """Sums of outputs against targets, as `RegressionPlan` gives them, by the interpreter: no output goes to memory."""
-
-    def __init__(
-        self,
-        task: Task,
-        inputs: DeviceInputs,
-        device: Device,
-        weights: NDArray[np.float32] | None,
-        kernel: Kernel,
-        targets: str = "targets",
-    ):
-        super().__init__(task, inputs, device, weights, targets)
-        self._kernel = kernel
-
-    def scratch_bytes(self, num_programs: int) -> int:
-        """The code, and partial sums."""
-        num_rows = num_programs * len(self._task.outputs)
-        return _aligned(code_bytes(num_programs)) + reduction.scratch_bytes(num_rows, self.inputs.num_points)
-
-    def prepare(self, device: Device, module: Any, results: int, scratch: int, stream: Any) -> None:
-        """Sends the pack's code."""
-        device.copy_to_device(scratch, module.code, stream)
-
-    def launch(self, device: Device, loaded: Any, module: Any, results: int, scratch: int, stream: Any) -> None:
-        """Starts the kernel, then adds up its partial sums."""
-        num_programs = len(module.rows)
-        num_rows = num_programs * len(self._task.outputs)
-        sums = scratch + _aligned(len(module.code))
-        self._kernel.launch(self.inputs, scratch, num_programs, sums, (int(self._targets), self.weights_address), stream)
-        params: list[np.generic] = [np.uint64(sums), np.uint64(results), np.uint32(num_rows), np.uint32(self.inputs.num_points)]
-        _, (name, grid, block_size) = reduction.launches(num_rows, self.inputs.num_points)
-        device.launch(device.function(self._module, name), grid, block_size, params, stream)
-
-
-class CodeKernelPlan(KernelPlan):
-    """Scores, or sums, by a task's own kernel, as `KernelPlan` gives them, whose `evo_program` interprets."""
-
-    def __init__(self, task: Task, inputs: DeviceInputs, kernel: TaskKernel):
-        super().__init__(task, inputs)
-        self._kernel = kernel
-
-    def scratch_bytes(self, num_programs: int) -> int:
-        """The code, and the number of instructions of each program."""
-        return _aligned(code_bytes(num_programs)) + super().scratch_bytes(num_programs)
-
-    def prepare(self, device: Device, module: Any, results: int, scratch: int, stream: Any) -> None:
-        """Sends the pack's code and the numbers of instructions."""
-        device.copy_to_device(scratch, module.code, stream)
-        super().prepare(device, module, results, scratch + _aligned(len(module.code)), stream)
-
-    def launch(self, device: Device, loaded: Any, module: Any, results: int, scratch: int, stream: Any) -> None:
-        """Starts the task's kernel."""
-        params = self.parameters(results, scratch + _aligned(len(module.code)))
-        self._kernel.launch(scratch, len(module.rows), params, stream)
-
-
-def _aligned(num_bytes: int) -> int:
-    return -(-num_bytes // 256) * 256

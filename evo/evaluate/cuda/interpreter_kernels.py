@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Collection, Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,6 @@ from evo.compile.assembler import assembler_options
 from evo.compile.request import assemble
 from evo.compile.targets import architecture
 from evo.evaluate.cuda.device import INVALID_VALUE, CudaError, Device
-from evo.evaluate.cuda.plans import DeviceInputs
 from evo.kernel import cuda_header
 from evo.kernel import interpreter as kernels
 from evo.kernel.cuda_source import interpreting
@@ -31,6 +30,9 @@ from evo.native.device_code import DeviceEncoder
 from evo.storage.disk_cache import DiskCache
 from evo.task import Task
 
+if TYPE_CHECKING:
+    from evo.evaluate.cuda.plans import DeviceInputs
+
 # Most programs of a launch, which is a pack: large enough that starting it costs a program next to nothing, and small enough that
 # a batch of a few thousand programs keeps encoding, kernels and scoring busy at once.
 MAX_PROGRAMS = 1024
@@ -38,6 +40,9 @@ MAX_PROGRAMS = 1024
 MAX_TOGETHER = 32
 # Blocks that a multiprocessor should get. Two to four run at once; programs differ in length. An estimate, not a measurement.
 BLOCKS_PER_MULTIPROCESSOR = 16
+
+_STEPS_PER_PROGRAM = 128  # of a pack
+_MIN_STEPS = 4096  # of a pack of few programs
 
 _OPTIONS = assembler_options(3)  # assembled once, launched for every pack
 _LINE = re.compile(r"line (\d+); error")
@@ -206,6 +211,16 @@ def _assemble(ptx: str, target: str, cache: DiskCache | None) -> bytes:
         if cache:
             cache.put(key, cubin)
     return cubin
+
+
+def most_steps(max_programs: int) -> int:
+    """Steps of the code of a pack of at most so many programs."""
+    return _MIN_STEPS + _STEPS_PER_PROGRAM * max_programs
+
+
+def code_bytes(max_programs: int) -> int:
+    """Bytes of that code."""
+    return starts_bytes(max_programs) + 8 * most_steps(max_programs)
 
 
 def starts_bytes(num_programs: int) -> int:

@@ -8,23 +8,24 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evo.compile.assembler import assembler_options
-from evo.compile.compiler import Module
 from evo.compile.request import assemble
 from evo.compile.targets import architecture
 from evo.evaluate import Evaluation, finite_only, score_batch
 from evo.evaluate.cuda.device import Device
+from evo.evaluate.cuda.interpreter_kernels import Kernel, TaskKernel, code_bytes
 from evo.evaluate.cuda.scoring import OutputScorer
 from evo.kernel import cuda_header, reduction
 from evo.kernel.pointwise import kernel_name
 from evo.kernel.template import ENTRY
 from evo.sums import Regression
-from evo.task import Task, num_kernel_results, target_array
+from evo.task import Task, num_kernel_results, target_array, weight_array
 
 BLOCK_SIZE = 256
 # A multiprocessor holds at most 2,048 threads. Several times as many are launched if there are enough points, because programs
@@ -56,6 +57,9 @@ class DeviceInputs:
 class Plan(ABC):
     """What a lane's packs compute.
 
+    Args:
+        kernel: interprets the packs, which are code; None: they are modules.
+
     Attributes:
         inputs: at which points.
         is_divisible: whether the results of any consecutive programs of a pack are consecutive bytes.
@@ -65,20 +69,26 @@ class Plan(ABC):
     is_divisible = True
     num_results: int | None = None
 
-    def __init__(self, task: Task, inputs: DeviceInputs):
+    def __init__(self, task: Task, inputs: DeviceInputs, kernel: Kernel | TaskKernel | None = None):
         self._task = task
         self.inputs = inputs
+        self._kernel = kernel
 
     @abstractmethod
     def result_bytes(self, num_programs: int) -> int:
         """Bytes of results that come back to this machine."""
 
     def scratch_bytes(self, num_programs: int) -> int:
-        """Further bytes that the kernels use on the device."""
-        return 0
+        """Further bytes that the kernels use on the device. A pack's code comes first."""
+        return _aligned(code_bytes(num_programs)) if self._kernel else 0
 
-    def prepare(self, device: Device, module: Any, results: int, scratch: int, stream: Any) -> None:  # noqa: B027 - may do nothing
-        """Queues what comes before the kernels; `results` and `scratch` are addresses."""
+    def prepare(self, device: Device, module: Any, results: int, scratch: int, stream: Any) -> None:
+        """Queues what comes before the kernels, such as the code; `results` and `scratch` are addresses."""
+        if self._kernel:
+            device.copy_to_device(scratch, module.code, stream)
+
+    def _after_code(self, module: Any, scratch: int) -> int:
+        return scratch + _aligned(len(module.code)) if self._kernel else scratch
 
     @abstractmethod
     def launch(self, device: Device, loaded: Any, module: Any, results: int, scratch: int, stream: Any) -> None:
@@ -99,17 +109,22 @@ class Plan(ABC):
 class StorePlan(Plan):
     """Outputs at all points by the pointwise kernel: 4 bytes each, `(num_programs, num_outputs, num_points)`."""
 
-    def __init__(self, task: Task, inputs: DeviceInputs):
-        super().__init__(task, inputs)
+    _kernel: Kernel | None
+
+    def __init__(self, task: Task, inputs: DeviceInputs, kernel: Kernel | None = None):
+        super().__init__(task, inputs, kernel)
         self.scorer = OutputScorer(task)
 
     def result_bytes(self, num_programs: int) -> int:
         """4 bytes for each output at each point."""
         return num_programs * len(self._task.outputs) * self.inputs.num_points * 4
 
-    def launch(self, device: Device, loaded: Any, module: Module, results: int, scratch: int, stream: Any) -> None:
-        """Starts the module's kernels, each on its sites' part of the results."""
+    def launch(self, device: Device, loaded: Any, module: Any, results: int, scratch: int, stream: Any) -> None:
+        """Starts the module's kernels, each on its sites' part of the results, or the interpreter."""
         inputs = self.inputs
+        if self._kernel:
+            self._kernel.launch(inputs, scratch, len(module.rows), results, (), stream)
+            return
         for kernel, num_sites in enumerate(module.kernel_sizes):
             rows = -(-BLOCKS_PER_MULTIPROCESSOR * device.num_multiprocessors // num_sites)
             grid = (max(1, min(rows, -(-inputs.num_points // BLOCK_SIZE))), num_sites)
@@ -130,130 +145,113 @@ class StorePlan(Plan):
         self.scorer.close()
 
 
+@dataclass(frozen=True)
+class _Place:
+    """Points that sums are taken at. targets, weights: on the device; None: all weights are 1."""
+
+    stores: StorePlan
+    targets: Any
+    weights: Any
+
+    @property
+    def num_points(self) -> int:
+        return self.stores.inputs.num_points
+
+
 class RegressionPlan(Plan):
-    """Sums of outputs against targets (`evo.task.Regression`). The outputs stay on the device.
+    """Sums of outputs against targets (`evo.task.Regression`). The outputs stay on the device; an interpreter stores none.
 
     Args:
-        weights: of the points of `inputs`; None: all are 1.
-        targets: the method of the task that gives the targets at the points of `inputs`.
+        check: the task's check points, if it has any. Their sums follow all those at the other points.
     """
 
+    _kernel: Kernel | None
+
     def __init__(
-        self, task: Task, inputs: DeviceInputs, device: Device, weights: NDArray[np.float32] | None, targets: str = "targets"
+        self, task: Task, inputs: DeviceInputs, device: Device, kernel: Kernel | None = None, check: DeviceInputs | None = None
     ):
-        super().__init__(task, inputs)
+        super().__init__(task, inputs, kernel)
         self._device = device
-        self._outputs = StorePlan(task, inputs)
-        self._targets = device.upload(target_array(task, inputs.num_points, targets))
+        self.is_divisible = check is None
+        weights = weight_array(task, inputs.num_points)
+        self._places = [self._place(inputs, "targets", weights)]
+        if check:
+            ones = None if weights is None else np.ones(check.num_points, np.float32)  # the kernels are the same for both
+            self._places.append(self._place(check, "check_targets", ones))
         target = device.info.target
-        self._weights = None if weights is None else device.upload(weights)
         ptx = reduction.regression_ptx(architecture(target), weights is not None).encode()
         self._module = device.load(assemble(ptx, target, assembler_options(3)))  # compiled once, launched for every pack
 
     def result_bytes(self, num_programs: int) -> int:
         """The sums of each output."""
-        return reduction.result_bytes(num_programs * len(self._task.outputs))
+        return len(self._places) * reduction.result_bytes(num_programs * len(self._task.outputs))
 
     def scratch_bytes(self, num_programs: int) -> int:
-        """All outputs, and partial sums."""
-        return self._output_bytes(num_programs) + reduction.scratch_bytes(
-            num_programs * len(self._task.outputs), self.inputs.num_points
+        """The code or all outputs, and partial sums. The places are done one after the other."""
+        num_rows = num_programs * len(self._task.outputs)
+        return max(
+            (super(RegressionPlan, self).scratch_bytes(num_programs) if self._kernel else _output_bytes(place, num_programs))
+            + reduction.scratch_bytes(num_rows, place.num_points)
+            for place in self._places
         )
 
-    def launch(self, device: Device, loaded: Any, module: Module, results: int, scratch: int, stream: Any) -> None:
-        """Starts the module's kernels, then the reduction of their outputs."""
-        num_outputs = len(self._task.outputs)
-        num_rows = len(module.rows) * num_outputs
-        self._outputs.launch(device, loaded, module, scratch, 0, stream)
-        outputs, sums = np.uint64(scratch), np.uint64(scratch + self._output_bytes(len(module.rows)))
-        rows, points, weights = np.uint32(num_rows), np.uint32(self.inputs.num_points), np.uint64(self.weights_address)
-        params: dict[str, list[np.generic]] = {
-            "regression_blocks": [outputs, np.uint64(self._targets), weights, sums, rows, np.uint32(num_outputs), points],
-            "regression_rows": [sums, np.uint64(results), rows, points],
-        }
-        for name, grid, block_size in reduction.launches(num_rows, self.inputs.num_points):
-            device.launch(device.function(self._module, name), grid, block_size, params[name], stream)
+    def launch(self, device: Device, loaded: Any, module: Any, results: int, scratch: int, stream: Any) -> None:
+        """Starts the module's kernels and the reduction of their outputs, or the interpreter; then adds up the partial sums."""
+        num_programs, num_outputs = len(module.rows), len(self._task.outputs)
+        rows = np.uint32(num_programs * num_outputs)
+
+        def start(launch: tuple[str, tuple[int, int], int], *params: np.generic) -> None:
+            name, grid, block_size = launch
+            device.launch(device.function(self._module, name), grid, block_size, params, stream)
+
+        for place in self._places:
+            inputs, points = place.stores.inputs, np.uint32(place.num_points)
+            blocks, whole = reduction.launches(int(rows), place.num_points)
+            targets, weights = np.uint64(int(place.targets)), np.uint64(0 if place.weights is None else int(place.weights))
+            if self._kernel:
+                sums = self._after_code(module, scratch)
+                self._kernel.launch(inputs, scratch, num_programs, sums, (int(targets), int(weights)), stream)
+            else:
+                sums = scratch + _output_bytes(place, num_programs)
+                place.stores.launch(device, loaded, module, scratch, 0, stream)
+                start(blocks, np.uint64(scratch), targets, weights, np.uint64(sums), rows, np.uint32(num_outputs), points)
+            start(whole, np.uint64(sums), np.uint64(results), rows, points)
+            results += reduction.result_bytes(int(rows))
 
     def score(self, host: NDArray[Any], num_instructions: NDArray[Any]) -> Evaluation:
         """Scores the sums with the task's `score`."""
-        return score_batch(self._task, Regression.of_sums(self.sums(host, len(num_instructions))), num_instructions)
-
-    def sums(self, host: NDArray[Any], num_programs: int) -> dict[str, NDArray[Any]]:
-        """What `Regression.of_sums` takes, each `(num_programs, num_outputs)`."""
-        shape = (num_programs, len(self._task.outputs))
-        sums = dict(
-            zip(reduction.FIELDS, np.moveaxis(host.view(np.float64).reshape(*shape, reduction.NUM_FIELDS), -1, 0), strict=True)
-        )
-        sums["num_points"] = np.full(shape, float(self.inputs.num_points))
-        return sums
-
-    @property
-    def weights_address(self) -> int:
-        """0 if there are none."""
-        return 0 if self._weights is None else int(self._weights)
+        shape = (len(num_instructions), len(self._task.outputs), reduction.NUM_FIELDS)
+        found = []
+        for place, part in zip(self._places, np.split(host.view(np.float64), len(self._places)), strict=True):
+            sums = dict(zip(reduction.FIELDS, np.moveaxis(part.reshape(shape), -1, 0), strict=True))
+            sums["num_points"] = np.full(shape[:2], float(place.num_points))
+            if found:  # programs that are not finite at the points have no sums at the check points
+                is_finite = (found[0]["num_nonfinite"] == 0).all(axis=1, keepdims=True)
+                sums = {name: np.where(is_finite, values, 0.0) for name, values in sums.items()}
+            found.append(sums)
+        return score_batch(self._task, Regression.of_sums(found[0]), num_instructions, *map(Regression.of_sums, found[1:]))
 
     def close(self) -> None:
         """Frees targets and weights and unloads the kernels."""
         self._device.unload(self._module)
-        self._device.free(self._targets)
-        if self._weights is not None:
-            self._device.free(self._weights)
+        for place in self._places:
+            self._device.free(place.targets)
+            if place.weights is not None:
+                self._device.free(place.weights)
 
-    def _output_bytes(self, num_programs: int) -> int:
-        return -(-self._outputs.result_bytes(num_programs) // 256) * 256  # keeps the sums behind them aligned
-
-
-class CheckedPlan(Plan):
-    """Sums at the points, and then at the check points of the task."""
-
-    is_divisible = False  # the sums of one kind follow all those of the other
-
-    def __init__(self, task: Task, plan: RegressionPlan, check: RegressionPlan):
-        super().__init__(task, plan.inputs)
-        self._plan = plan
-        self._check = check
-
-    def result_bytes(self, num_programs: int) -> int:
-        """The sums of both."""
-        return self._plan.result_bytes(num_programs) + self._check.result_bytes(num_programs)
-
-    def scratch_bytes(self, num_programs: int) -> int:
-        """What the larger of the two needs: they run one after the other."""
-        return max(self._plan.scratch_bytes(num_programs), self._check.scratch_bytes(num_programs))
-
-    def prepare(self, device: Device, module: Module, results: int, scratch: int, stream: Any) -> None:
-        """What the first of the two needs. The second one needs the same."""
-        self._plan.prepare(device, module, results, scratch, stream)
-
-    def launch(self, device: Device, loaded: Any, module: Module, results: int, scratch: int, stream: Any) -> None:
-        """Starts both."""
-        self._plan.launch(device, loaded, module, results, scratch, stream)
-        self._check.launch(device, loaded, module, results + self._plan.result_bytes(len(module.rows)), scratch, stream)
-
-    def score(self, host: NDArray[Any], num_instructions: NDArray[Any]) -> Evaluation:
-        """Scores the sums with the task's `score`."""
-        num_programs = len(num_instructions)
-        num_bytes = self._plan.result_bytes(num_programs)
-        sums = self._plan.sums(host[:num_bytes], num_programs)
-        is_finite = (sums["num_nonfinite"] == 0).all(axis=1, keepdims=True)
-        check = {
-            name: np.where(is_finite, values, 0.0) for name, values in self._check.sums(host[num_bytes:], num_programs).items()
-        }
-        return score_batch(self._task, Regression.of_sums(sums), num_instructions, Regression.of_sums(check))
-
-    def close(self) -> None:
-        """Closes both."""
-        self._plan.close()
-        self._check.close()
+    def _place(self, inputs: DeviceInputs, method: str, weights: NDArray[np.float32] | None) -> _Place:
+        targets = self._device.upload(target_array(self._task, inputs.num_points, method))
+        return _Place(StorePlan(self._task, inputs), targets, None if weights is None else self._device.upload(weights))
 
 
 class KernelPlan(Plan):
     """Scores, or sums, by a task's own kernel (`evo.kernel.cuda_source`): `(num_programs, num_results)` float64."""
 
     num_results: int
+    _kernel: TaskKernel | None
 
-    def __init__(self, task: Task, inputs: DeviceInputs):
-        super().__init__(task, inputs)
+    def __init__(self, task: Task, inputs: DeviceInputs, kernel: TaskKernel | None = None):
+        super().__init__(task, inputs, kernel)
         self.num_results = num_kernel_results(task)
         self._points = cuda_header.points_argument(inputs.addresses, inputs.strides, inputs.num_points)
 
@@ -262,23 +260,25 @@ class KernelPlan(Plan):
         return num_programs * self.num_results * 8
 
     def scratch_bytes(self, num_programs: int) -> int:
-        """The number of instructions of each program."""
-        return num_programs * 4
+        """The code, and the number of instructions of each program."""
+        return super().scratch_bytes(num_programs) + num_programs * 4
 
-    def prepare(self, device: Device, module: Module, results: int, scratch: int, stream: Any) -> None:
-        """Uploads the numbers of instructions."""
-        device.copy_to_device(scratch, module.num_instructions.astype(np.int32), stream)
+    def prepare(self, device: Device, module: Any, results: int, scratch: int, stream: Any) -> None:
+        """Uploads the code and the numbers of instructions."""
+        super().prepare(device, module, results, scratch, stream)
+        device.copy_to_device(self._after_code(module, scratch), module.num_instructions.astype(np.int32), stream)
         # What the kernel does not write must be NaN, which rejects the program, instead of another pack's result.
         device.fill(results, 0xFF, self.result_bytes(len(module.rows)), stream)
 
-    def launch(self, device: Device, loaded: Any, module: Module, results: int, scratch: int, stream: Any) -> None:
+    def launch(self, device: Device, loaded: Any, module: Any, results: int, scratch: int, stream: Any) -> None:
         """Starts the task's kernel, one row of blocks for each program."""
-        params = self.parameters(results, scratch)
-        device.launch(device.function(loaded, ENTRY), (1, len(module.rows)), cuda_header.BLOCK_SIZE, params, stream)
-
-    def parameters(self, results: int, num_instructions: int) -> list[NDArray[Any] | np.generic]:
-        """The kernel's, given the addresses of results and of the numbers of instructions."""
-        return [self._points, np.uint64(num_instructions), np.uint64(results)]
+        num_programs = len(module.rows)
+        numbers = self._after_code(module, scratch)
+        params: list[NDArray[Any] | np.generic] = [self._points, np.uint64(numbers), np.uint64(results)]
+        if self._kernel:
+            self._kernel.launch(scratch, num_programs, params, stream)
+        else:
+            device.launch(device.function(loaded, ENTRY), (1, num_programs), cuda_header.BLOCK_SIZE, params, stream)
 
     def score(self, host: NDArray[Any], num_instructions: NDArray[Any]) -> Evaluation:
         """Takes the kernel's scores, or those that the task makes of its sums, except those that are not finite."""
@@ -286,3 +286,12 @@ class KernelPlan(Plan):
         if self._task.kernel_sums:
             return score_batch(self._task, results, num_instructions, method="score_sums")
         return finite_only(results[:, 0].copy(), results[:, 1:].copy())
+
+
+def _output_bytes(place: _Place, num_programs: int) -> int:
+    return _aligned(place.stores.result_bytes(num_programs))
+
+
+def _aligned(num_bytes: int) -> int:
+    """Room whose end is aligned for whatever follows."""
+    return -(-num_bytes // 256) * 256
