@@ -5,9 +5,9 @@ Owns these types and the table of the library's instructions. Knows nothing of w
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,61 +84,59 @@ Program: TypeAlias = Sequence[Element] | Words
 """A program: a list of elements, or words that end with a return."""
 
 
-class Instructions:
+class _Named:
+    """Elements by name. Iteration gives them in the order of their indices."""
+
+    _what: str
+
+    def __init__(self, elements: Iterable[Instruction | Register]):
+        self._by_name: dict[str, Any] = {element.name: element for element in elements}
+
+    def __getattr__(self, name: str) -> Any:
+        by_name: dict[str, Any] = self.__dict__.get("_by_name", {})
+        try:
+            return by_name[name]
+        except KeyError:
+            raise AttributeError(f"no {self._what} '{name}', {did_you_mean(name, by_name)}") from None
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._by_name.values())
+
+    def __len__(self) -> int:
+        return len(self._by_name)
+
+    def __dir__(self) -> list[str]:
+        return sorted(self._by_name)
+
+
+class Instructions(_Named):
     """Instructions by name: `I.mul_ftz_f32`. Iteration gives them in the order of their indices.
 
     Raises:
         AttributeError: there is no instruction of this name.
     """
 
+    _what = "instruction"
+
     def __init__(self, instructions: Sequence[Instruction]):
-        self._by_name = {instruction.name: instruction for instruction in instructions}
-
-    def __getattr__(self, name: str) -> Instruction:
-        by_name: dict[str, Instruction] = self.__dict__.get("_by_name", {})
-        try:
-            return by_name[name]
-        except KeyError:
-            raise AttributeError(f"no instruction '{name}', {did_you_mean(name, by_name)}") from None
-
-    def __iter__(self) -> Iterator[Instruction]:
-        return iter(self._by_name.values())
-
-    def __len__(self) -> int:
-        return len(self._by_name)
-
-    def __dir__(self) -> list[str]:
-        return sorted(self._by_name)
+        super().__init__(instructions)
 
 
-class Registers:
+class Registers(_Named):
     """Input registers by name: `r.x`, or `r["x"]` for names that are not possible in Python. Iteration gives them in order.
 
     Raises:
         AttributeError: there is no register of this name; with brackets a KeyError.
     """
 
-    def __init__(self, names: Sequence[str]):
-        self._by_name = {name: Register(name) for name in names}
+    _what = "input register"
 
-    def __getattr__(self, name: str) -> Register:
-        by_name: dict[str, Register] = self.__dict__.get("_by_name", {})
-        try:
-            return by_name[name]
-        except KeyError:
-            raise AttributeError(f"no input register '{name}', {did_you_mean(name, by_name)}") from None
+    def __init__(self, names: Sequence[str]):
+        super().__init__(map(Register, names))
 
     def __getitem__(self, name: str) -> Register:
-        return self._by_name[name]
-
-    def __iter__(self) -> Iterator[Register]:
-        return iter(self._by_name.values())
-
-    def __len__(self) -> int:
-        return len(self._by_name)
-
-    def __dir__(self) -> list[str]:
-        return sorted(self._by_name)
+        register: Register = self._by_name[name]
+        return register
 
 
 INSTRUCTIONS: tuple[Instruction, ...] = tuple(Instruction(ptx, num_args) for ptx, num_args in _NATIVE_INSTRUCTIONS)

@@ -61,6 +61,9 @@ class ProgramArchive(ArchiveBase):
         qd_score_offset: float = 0.0,
         num_task_measures: int = 0,
     ):
+        dims = options.get("dims", ranges)
+        if len(dims) != len(ranges):
+            raise ValueError(f"dims: {dims} has {len(dims)} numbers, but the task has {len(ranges)} measures")
         self._is_learned = num_task_measures > 0
         arguments: dict[str, Any] = {
             "solution_dim": 2,

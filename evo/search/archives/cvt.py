@@ -25,8 +25,7 @@ class ProgramCvtArchive(ProgramArchive, CVTArchive):
         seed: int,
         options: dict[str, Any],
         arrays: dict[str, NDArray[Any]],
-        qd_score_offset: float = 0.0,
-        num_task_measures: int = 0,
+        *more: Any,
     ):
         self._low, self._high = np.array(ranges, np.float64).T
         places = (options | arrays)["centroids"]
@@ -36,7 +35,7 @@ class ProgramCvtArchive(ProgramArchive, CVTArchive):
         self._places: NDArray[np.float64] = places
         # Also if they have just been found: an archive made from `arrays` must have the same bits.
         units = self._in_units(self._places)
-        super().__init__(max_length, ranges, seed, options, {"centroids": units}, qd_score_offset, num_task_measures)
+        super().__init__(max_length, ranges, seed, options, {"centroids": units}, *more)
 
     @property
     def centroids(self) -> NDArray[np.float64]:
