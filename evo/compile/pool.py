@@ -1,33 +1,28 @@
 """Worker processes that fulfil compile requests, each within a time limit that really ends the work.
 
-Owns the processes. A worker that hangs is killed, and a worker that dies is replaced; the futures tell which happened. No worker
-outlives this process, however it ends. Only this process handles Ctrl-C; workers ignore it. Retries nothing.
+Owns the threads that wait for them, one each. A worker that hangs is killed, and a worker that dies is replaced; the futures tell
+which happened. Retries nothing.
 """
 
 from __future__ import annotations
 
-import atexit
-import concurrent.futures
-import multiprocessing
-import multiprocessing.connection
 import os
 import pickle
-import signal
 import threading
 from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, Future
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
+from queue import SimpleQueue
 from typing import IO, Any, ParamSpec, TypeVar
 
-import pebble
-
 from evo.compile.request import CompileExecutor, CompileRequest, Fulfil, Outcome
-from evo.errors import UserError, how_it_ended, shortage
+from evo.errors import UserError, shortage
+from evo.worker_process import ProcessDied, WorkerProcess
 
 DEFAULT_TIME_LIMIT_S = 60.0
-_MAX_BROKEN = 3
+_MAX_DEATHS = 3  # of a worker at its start, in a row
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -39,13 +34,13 @@ class WorkerDied(BrokenExecutor):
 
 @dataclass(eq=False)
 class _Call:
-    """A call without an outcome. scheduled: its future in Pebble's pool."""
+    """A call, and the process that makes it."""
 
     function: Callable[..., Any]
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
     future: Future[Any]
-    scheduled: Future[Any] | None = None
+    process: WorkerProcess | None = None
 
 
 class CompilePool(CompileExecutor):
@@ -54,28 +49,33 @@ class CompilePool(CompileExecutor):
     A future's exception is TimeoutError if the call exceeded the time limit, WorkerDied if its process died, and otherwise what
     the function raised. `running()` is never true: a call can be cancelled at any time. Function and arguments must be picklable.
 
-    Pebble's pool breaks if a process dies while all are idle. Another pool replaces it then, and does what is left.
-
     Args:
         num_workers: processes; None: one for each core that this process may use.
         time_limit_s: for one call, counted from its start in a worker.
 
     Raises:
-        UserError: the processes cannot be started. Futures raise it, too, if the processes always die before they begin.
+        UserError: the processes cannot be started. Futures raise it, too, if a process always dies before it begins.
     """
 
     def __init__(self, num_workers: int | None = None, time_limit_s: float = DEFAULT_TIME_LIMIT_S):
         self._num_workers = num_workers or len(os.sched_getaffinity(0))
         self.time_limit_s = time_limit_s
         self._lock = threading.RLock()
-        self._calls: dict[_Call, None] = {}  # in the order of their submission
-        self._num_broken = 0  # pools in a row that had calls and finished none
+        self._calls: SimpleQueue[_Call | None] = SimpleQueue()
+        self._unfinished: dict[Future[Any], None] = {}
         self._is_ended = False
-        self._broken: list[pebble.ProcessPool] = []
-        self._ending = threading.Lock()  # Pebble's join may not be called twice at once
         self._common: dict[tuple[bytes, bytes], IO[bytes]] = {}  # languages with templates, in memory files for the workers
-        self._pool = self._open_pool()
-        atexit.register(self._kill_workers)
+        processes: list[WorkerProcess] = []
+        try:
+            processes += (WorkerProcess(_begin) for _ in range(self._num_workers))
+            self._threads = [threading.Thread(target=self._serve, args=(process,), daemon=True) for process in processes]
+            for thread in self._threads:
+                thread.start()
+        except (OSError, RuntimeError) as error:
+            for process in processes:
+                self._calls.put(None)
+                process.close()
+            raise _not_started(error) from error
 
     @property
     def num_workers(self) -> int:
@@ -98,121 +98,83 @@ class CompilePool(CompileExecutor):
         with self._lock:
             if self._is_ended:
                 raise RuntimeError("the pool was shut down")
-            self._calls[call] = None
-            self._schedule(call)
-        call.future.add_done_callback(lambda _: self._forget(call))
+            self._unfinished[call.future] = None
+            self._calls.put(call)
+        call.future.add_done_callback(lambda _: self._note_end(call))
         return call.future
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """Ends the processes, with `cancel_futures` at once: calls that are running are cancelled too."""
-        unfinished = [call.future for call in list(self._calls)]
+        with self._lock:
+            if not self._is_ended:
+                self._is_ended = True
+                for _ in self._threads:
+                    self._calls.put(None)
         if cancel_futures:
-            for future in unfinished:
+            for future in list(self._unfinished):
                 future.cancel()
-        elif wait:
-            concurrent.futures.wait(unfinished)
         if wait:
-            self._kill_workers()
-            with self._ending:
-                self._pool.join()
+            for thread in self._threads:
+                thread.join()
             for file in self._common.values():
                 file.close()
-            atexit.unregister(self._kill_workers)
-            return
-        with self._lock:
-            self._is_ended = True
-            if cancel_futures:
-                self._pool.stop()
-            else:
-                self._pool.close()
 
-    def _open_pool(self) -> pebble.ProcessPool:
-        # A fork of a process that holds a CUDA context or threads is not safe: workers start afresh.
-        context = multiprocessing.get_context("spawn")
-        # Processes inherit the blocked signal: Ctrl-C before Pebble ignores it would end one with a traceback.
-        mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-        try:
-            pool = pebble.ProcessPool(self._num_workers, initializer=_start_worker, context=context)
-            pool.schedule(os.getpid)  # starts processes, and the threads that replace them
-            threading.Thread(target=self._watch, args=(pool,), daemon=True).start()
-        except (RuntimeError, OSError) as error:  # the system refuses semaphores, processes or threads
-            cause = shortage(error) or error.__cause__ or error
-            raise UserError(f"the processes that compile cannot be started: {cause}") from error
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-        return pool
-
-    def _watch(self, pool: pebble.ProcessPool) -> None:
-        """Waits for the end of a pool. Unless it was shut down, it broke, and another goes on."""
-        _manager_of(pool).join()
+    def _note_end(self, call: _Call) -> None:
         with self._lock:
-            if self._is_ended:
-                return
-            self._broken.append(pool)
-            self._num_broken = self._num_broken + 1 if self._calls else 0
+            self._unfinished.pop(call.future, None)
+            if call.process and call.future.cancelled():
+                call.process.kill()
+
+    def _serve(self, process: WorkerProcess) -> None:
+        """Makes calls, one after the other, in a process or those that take its place."""
+        while call := self._calls.get():
+            result: Any = None
+            error: Exception | None = None
             try:
-                if self._num_broken > _MAX_BROKEN:
-                    limits = "look at the limits of threads and memory (ulimit -u and -v)"
-                    raise UserError(f"the processes that compile ended {self._num_broken} times before they began; {limits}")
-                self._pool = self._open_pool()
-            except UserError as error:
-                self._is_ended = True
-                for call in list(self._calls):
+                if not call.future.cancelled():
+                    call.process = process = _ready(process)
+                if not call.future.cancelled():  # else nobody kills the process from now on
+                    result = process.call(call.function, self.time_limit_s, *call.args, **call.kwargs)
+            except (ProcessDied, TimeoutError) as ended:
+                process.kill()
+                error = WorkerDied(f"the compile process {ended}") if isinstance(ended, ProcessDied) else ended
+            except Exception as raised:  # noqa: BLE001 - whoever waits gets it
+                error = raised
+            with self._lock:
+                call.process = None
+            if call.future.set_running_or_notify_cancel():
+                if error:
                     call.future.set_exception(error)
-                return
-            for call in self._calls:
-                self._schedule(call)
-        pool.join()
+                else:
+                    call.future.set_result(result)
+        process.close()
 
-    def _schedule(self, call: _Call) -> None:
-        """Gives a call to the pool. The lock is held."""
+
+def _not_started(error: OSError | RuntimeError) -> UserError:
+    return UserError(f"the processes that compile cannot be started: {shortage(error) or error}")
+
+
+def _ready(process: WorkerProcess) -> WorkerProcess:
+    """This process, or another one if it has died, when it has started."""
+    for _ in range(_MAX_DEATHS):
+        if not process.is_alive:
+            process.close()
+            try:
+                process = WorkerProcess(_begin)
+            except (OSError, RuntimeError) as error:
+                raise _not_started(error) from error
         try:
-            call.scheduled = self._pool.schedule(call.function, args=call.args, kwargs=call.kwargs, timeout=self.time_limit_s)
-        except RuntimeError:
-            return  # it has just broken: the next one gets the call
-        call.scheduled.add_done_callback(lambda done: self._pass_on(done, call))
-
-    def _pass_on(self, done: Future[Any], call: _Call) -> None:
-        with self._lock:
-            is_current = call in self._calls and call.scheduled is done and not done.cancelled()
-            if not is_current or isinstance(done.exception(), BrokenExecutor):
-                return  # what a broken pool leaves undone, the next one does
-            self._num_broken = 0
-            del self._calls[call]
-        if not call.future.set_running_or_notify_cancel():
-            return
-        error = done.exception()
-        if error is None:
-            call.future.set_result(done.result())
-        elif isinstance(error, pebble.ProcessExpired):
-            call.future.set_exception(WorkerDied(f"the compile process {how_it_ended(error.exitcode or 0)}"))
+            process.wait_until_ready()
+        except ProcessDied:
+            process.kill()
         else:
-            call.future.set_exception(error)
-
-    def _forget(self, call: _Call) -> None:
-        with self._lock:
-            self._calls.pop(call, None)
-            scheduled = call.scheduled
-        if call.future.cancelled() and scheduled:
-            scheduled.cancel()  # also ends a call that a worker has begun
-
-    def _kill_workers(self) -> None:
-        with self._lock:
-            self._is_ended = True
-        # Pebble frees the semaphores of its workers before it ends them, and so does Python at its end. A worker that is still
-        # starting would not find them, and would end with a traceback.
-        self._pool.stop()
-        _manager_of(self._pool).join()
-        for pool in (*self._broken, self._pool):  # one that breaks may have started a worker that nobody ends
-            for worker in list(pool._pool_manager.worker_manager.workers.values()):  # noqa: SLF001 - there is no public way
-                worker.kill()
+            return process
+    limits = "look at the limits of threads and memory (ulimit -u and -v)"
+    raise UserError(f"the processes that compile ended {_MAX_DEATHS} times before they began; {limits}")
 
 
-def _manager_of(pool: pebble.ProcessPool) -> threading.Thread:
-    """The thread that replaces a pool's workers. It ends with the pool."""
-    manager = pool._pool_manager_loop  # noqa: SLF001 - there is no public way
-    assert manager, "the pool was started when it was made"
-    return manager
+def _begin() -> None:
+    """Has a process import this module."""
 
 
 def _fulfil(function: Fulfil, request: CompileRequest, common: str) -> Outcome:
@@ -224,20 +186,3 @@ def _fulfil(function: Fulfil, request: CompileRequest, common: str) -> Outcome:
 def _common_of(path: str) -> tuple[bytes, bytes]:
     common: tuple[bytes, bytes] = pickle.loads(Path(path).read_bytes())
     return common
-
-
-def _start_worker() -> None:
-    # Pebble's handler would not run before the compiler returns, and the process would be killed seconds later.
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    # An idle worker notices the end of its parent; a busy one does not.
-    try:
-        threading.Thread(target=_end_with_parent, daemon=True).start()
-    except RuntimeError:
-        os._exit(1)  # Pebble would print a traceback
-
-
-def _end_with_parent() -> None:
-    parent = multiprocessing.parent_process()
-    assert parent is not None, "only workers call this"
-    multiprocessing.connection.wait([parent.sentinel])
-    os._exit(1)

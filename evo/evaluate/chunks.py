@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evo.evaluate import Evaluation, by_name, score_batch
+from evo.evaluate import Evaluation, by_name, join, score_batch
 from evo.language.batch import Batch
 from evo.language.program import Language
 from evo.native import ptx_vm
@@ -31,6 +31,17 @@ NUM_MEASURED = 16  # programs
 def chunk_size(num_points: int, num_outputs: int) -> int:
     """Programs of a chunk: as many as have `OUTPUT_BYTES` of 4-byte outputs, within bounds."""
     return min(max(OUTPUT_BYTES // (4 * num_points * num_outputs), MIN_CHUNK), MAX_CHUNK)
+
+
+def slices(num_programs: int, size: int) -> list[slice]:
+    """The rows of each chunk of this size."""
+    return [slice(first, first + size) for first in range(0, num_programs, size)]
+
+
+def whole(parts: list[Evaluation], num_measures: int, who: str) -> Evaluation:
+    """The results of consecutive parts of a batch. times_s: sums over `threads` or `workers`."""
+    joined = join(parts, num_measures)
+    return replace(joined, times_s={f"{name}_{who}": joined.times_s.get(name, 0.0) for name in ("evaluate", "score")})
 
 
 @dataclass(frozen=True)
@@ -84,13 +95,11 @@ class ChunkScorer:
         scored = time.perf_counter()
         return replace(part, times_s={"evaluate": evaluated - start, "score": scored - evaluated})
 
-    def score_stored(self, words: NDArray[np.uint64], num_instructions: NDArray[np.int32]) -> Evaluation:
-        """As `score`, of programs that ran elsewhere: their outputs at all points, padded to whole words."""
+    def score_stored(self, outputs: NDArray[np.float32], num_instructions: NDArray[np.int32]) -> Evaluation:
+        """As `score`, of the outputs of programs that ran elsewhere, `(num_programs, num_outputs, num_points)`."""
         start = time.perf_counter()
-        shape = (len(words), len(self.task.outputs), self.points.num_points)
-        values = words.view(np.float32)[:, : shape[1] * shape[2]]
-        part = self.judge(np.ascontiguousarray(values).reshape(shape), num_instructions)
-        return replace(part, times_s={"evaluate": 0.0, "score": time.perf_counter() - start})
+        part = self.judge(outputs, num_instructions)
+        return replace(part, times_s={"score": time.perf_counter() - start})
 
     @property
     def num_sums(self) -> int:

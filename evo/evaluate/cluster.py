@@ -7,7 +7,6 @@ alone, whoever evaluates it and however often. Knows nothing of how a worker eva
 from __future__ import annotations
 
 import atexit
-import hashlib
 import io
 import os
 import pickle
@@ -24,8 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evo.compile.language import encode_language
-from evo.errors import DeviceFailure, FailureKind, UserError
-from evo.evaluate import Evaluation, Evaluator, Failure, Status, TaskSource, dask_worker, join
+from evo.errors import DeviceFailure, UserError
+from evo.evaluate import Evaluation, Evaluator, TaskSource, dask_worker, join
 from evo.evaluate.backends import CPU, Assignment, Backend
 from evo.evaluate.dask_client import GOES_ON, Workers, WorkersDied, connect
 from evo.language.batch import Batch
@@ -54,7 +53,6 @@ class ClusterEvaluator:
         self._backend = backend
         self._task_digest = task_digest
         self._cluster = assignment.settings.cluster
-        self._failures = dict(assignment.quarantine)
         self._opened = ExitStack()
         self._run = uuid.uuid4().hex
         self._pace = Pace()
@@ -67,11 +65,15 @@ class ClusterEvaluator:
 
     def evaluate(self, batch: Batch) -> Evaluation:
         """As `Evaluator.evaluate`, in parts on the workers."""
-        known = np.array([row for row, key in enumerate(batch.hashes) if key.tobytes() in self._failures], np.intp)
-        if not len(known):
-            return self._evaluate(batch)
-        rest = np.setdiff1d(np.arange(len(batch)), known)
-        return self._with_known(batch, known, rest, self._evaluate(batch[rest]))
+        num_measures = len(self._assignment.task.measures)
+        if not len(batch):
+            return join([], num_measures)
+        size = self._pace.part_size(len(batch), len(self._workers.usable()))
+        batches = [batch[start : start + size] for start in range(0, len(batch), size)]
+        parts: list[Evaluation] = self._call(dask_worker.evaluate, [(part,) for part in batches])
+        evaluation = join([replace(part, times_s=_of_workers(part.times_s)) for part in parts], num_measures)
+        self._pace.note(len(batch), evaluation.times_s["part_workers"])
+        return evaluation
 
     def outputs(self, words: NDArray[np.uint64], points: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
         """As `Evaluator.outputs`: on a worker with a GPU, or here on the CPU."""
@@ -106,28 +108,23 @@ class ClusterEvaluator:
     @cached_property
     def _setup(self) -> bytes:
         assignment, source = self._assignment, self._source
-        packed, options = pack_task(assignment.task, source, self._task_digest)
         setup = dask_worker.RemoteSetup(
-            packed=packed,
-            zip_digest=hashlib.sha256(packed.zip).hexdigest(),
-            options=options,
+            packed=pack_task(assignment.task, source, self._task_digest),
+            options=dict(source.options),
             task_digest=self._task_digest,
             language=encode_language(assignment.language),
             instructions=tuple(assignment.instructions),
             backend=self._backend.name,
+            quarantine=dict(assignment.quarantine),
             settings=assignment.settings.model_copy(update={"cluster": None}),
         )
         return pickle.dumps(setup)
 
     @cached_property
-    def _key(self) -> str:
-        return hashlib.sha256(self._setup).hexdigest()
-
-    @cached_property
     def _kept_setup(self) -> Any:
         workers = self._workers
         kept = workers.keep(self._setup)
-        self._opened.callback(workers.call_each, dask_worker.forget, self._key, self._run)
+        self._opened.callback(workers.call_each, dask_worker.forget, self._run)
         return kept
 
     @cached_property
@@ -143,23 +140,11 @@ class ClusterEvaluator:
         self._opened.callback(evaluator.close)
         return evaluator
 
-    def _evaluate(self, batch: Batch) -> Evaluation:
-        num_measures = len(self._assignment.task.measures)
-        if not len(batch):
-            return join([], num_measures)
-        size = self._pace.part_size(len(batch), len(self._workers.usable()))
-        batches = [batch[start : start + size] for start in range(0, len(batch), size)]
-        parts: list[Evaluation] = self._call(dask_worker.evaluate, [(part,) for part in batches])
-        evaluation = join([replace(part, times_s=_of_workers(part.times_s)) for part in parts], num_measures)
-        self._pace.note(len(batch), evaluation.times_s["part_workers"])
-        self._failures |= {failure.hash: (failure.kind, failure.log) for failure in evaluation.failures}
-        return evaluation
-
     def _call(self, function: Callable[..., Any], arguments: list[tuple[Any, ...]]) -> list[Any]:
         """The results of a function of `dask_worker`, in order."""
         results: list[Any] = [None] * len(arguments)
-        calls = [(self._kept_setup, self._key, self._run, *own) for own in arguments]
-        for number, result in self._workers.map(function, calls):
+        calls = [(self._kept_setup, self._run, function, *own) for own in arguments]
+        for number, result in self._workers.map(dask_worker.call, calls):
             if isinstance(result, WorkersDied):
                 raise UserError(f"{self._place}: {result}; {GOES_ON}")
             if isinstance(result, dask_worker.RemoteFailure):
@@ -167,19 +152,6 @@ class ClusterEvaluator:
                 raise DeviceFailure(f"Dask worker {result.worker}: {result.message}", result.failures)
             results[number] = result
         return results
-
-    def _with_known(self, batch: Batch, known: NDArray[np.intp], rest: NDArray[np.intp], evaluation: Evaluation) -> Evaluation:
-        """The results of a batch of which some programs failed before. They are never tried again."""
-        status = np.full(len(batch), Status.FAILED, np.uint8)
-        objective = np.full(len(batch), np.nan)
-        measures = np.full((len(batch), evaluation.measures.shape[1]), np.nan)
-        status[rest], objective[rest], measures[rest] = evaluation.status, evaluation.objective, evaluation.measures
-        failures = []
-        for row in np.flatnonzero(status == Status.FAILED):
-            key = batch.hashes[row].tobytes()
-            kind, log = self._failures[key]
-            failures.append(Failure(batch.words[row], key, FailureKind(kind), log))
-        return replace(evaluation, status=status, objective=objective, measures=measures, failures=tuple(failures))
 
 
 class Pace:
@@ -207,8 +179,8 @@ class Pace:
         self._spent_s = FADE * self._spent_s + seconds
 
 
-def pack_task(task: Task, source: TaskSource, digest: str) -> tuple[dask_worker.PackedTask, dict[str, Any]]:
-    """The task's folder and the files that it declares, and its options, in which paths of these files are those in the zip.
+def pack_task(task: Task, source: TaskSource, digest: str) -> dask_worker.PackedTask:
+    """The task's folder and the files that it declares.
 
     Raises:
         UserError: the files are not those of the digest any more, or cannot be read.
@@ -228,12 +200,12 @@ def pack_task(task: Task, source: TaskSource, digest: str) -> tuple[dask_worker.
                 if name not in written:
                     written.add(name)
                     files.writestr(zipfile.ZipInfo(name), path.read_bytes(), zipfile.ZIP_DEFLATED)
-    options = dict(source.options)
-    for name, value in options.items():
+    options = {}
+    for name, value in source.options.items():
         place = Path(os.path.abspath(value)) if isinstance(value, str) else Path()
         if place in tops[1:] or (place.is_file() and any(place.is_relative_to(top) for top in tops)):
-            options[name] = dask_worker.InZip(place.relative_to(root).as_posix())
-    return dask_worker.PackedTask(packed.getvalue(), folder.relative_to(root).as_posix(), str(root)), options
+            options[name] = place.relative_to(root).as_posix()
+    return dask_worker.PackedTask(packed.getvalue(), folder.relative_to(root).as_posix(), str(root), options)
 
 
 def _of_workers(times_s: dict[str, float]) -> dict[str, float]:

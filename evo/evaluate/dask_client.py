@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import logging
-import multiprocessing
 import os
 import platform
 import sys
@@ -67,15 +66,6 @@ def checked_call(wanted: Facts, function: Callable[..., Any], *arguments: Any) -
     return function(*arguments)
 
 
-def refuse_daemon(address: str) -> None:
-    """Raises UserError if this process cannot start compilers. address: this worker's."""
-    if multiprocessing.current_process().daemon:
-        raise UserError(
-            f"Dask worker {address} is a daemon, which cannot start compilers; start workers with the environment variable "
-            "DASK_DISTRIBUTED__WORKER__DAEMON=False"
-        )
-
-
 @contextmanager
 def connect(
     scheduler: str, tls: TlsFiles | None = None, wait_s: float = WAIT_S, num_local: int | None = None
@@ -109,7 +99,6 @@ def connect(
         try:
             if scheduler == LOCAL:
                 own = {
-                    "distributed.worker.daemon": False,  # workers start processes of their own, such as compilers
                     "distributed.worker.profile.enabled": False,  # nobody reads it
                     # Deaths after which a call is tried again. Dask does not replace a worker that dies as soon as it is back, so
                     # more could wait in vain.

@@ -23,7 +23,7 @@ from evo.compile.farm import why_no_farm
 from evo.compile.pool import DEFAULT_TIME_LIMIT_S, CompilePool, WorkerDied
 from evo.compile.request import CompileExecutor, CompileRequest, Fulfil, Outcome
 from evo.errors import UserError
-from evo.evaluate.dask_client import WorkersDied, connect, refuse_daemon
+from evo.evaluate.dask_client import WorkersDied, connect
 from evo.evaluate.options import ClusterOptions, EvaluationOptions
 
 CALLS_PER_THREAD = 2  # that a worker is given for each of its threads: one that runs and one that waits
@@ -188,7 +188,6 @@ def call_in_process(
     """
     from distributed import get_worker
 
-    refuse_daemon(get_worker().address)
     with _pools_lock:  # until the call is under way: a pool that is ended for another run's takes no more
         if run in _ended:
             return CancelledError()

@@ -7,7 +7,6 @@ the other workers.
 from __future__ import annotations
 
 import ctypes
-import hashlib
 import io
 import os
 import pickle
@@ -18,11 +17,11 @@ import threading
 import time
 import zipfile
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,11 +29,12 @@ from numpy.typing import NDArray
 from evo.compile.language import decode_language
 from evo.errors import DeviceFailure, UserError
 from evo.evaluate import Evaluation, Evaluator, Failure, TaskSource
-from evo.evaluate.backends import BACKENDS, CPU, Assignment
-from evo.evaluate.dask_client import refuse_daemon
+from evo.evaluate.backends import BACKENDS, Assignment, Quarantine
 from evo.evaluate.options import EvaluationOptions
 from evo.language.batch import Batch
 from evo.task_folder import declared_files, load_task, task_digest
+
+T = TypeVar("T")
 
 MAX_HELD = 4  # evaluators of a worker
 
@@ -48,12 +48,14 @@ _MMAP_BYTES = 32 << 20
 class PackedTask:
     """A task's folder and the files that it declares, laid out as they lie to each other.
 
-    zip: of them. folder: the task's, in the zip. root: what the zip's top is where the run is.
+    zip: of them. folder: the task's, in the zip. root: what the zip's top is where the run is. options: of the task, those that
+    are paths of such files, with the paths in the zip.
     """
 
     zip: bytes
     folder: str
     root: str
+    options: Mapping[str, str]
 
     @property
     def original(self) -> str:
@@ -62,27 +64,20 @@ class PackedTask:
 
 
 @dataclass(frozen=True)
-class InZip:
-    """A path in the zip."""
-
-    path: str
-
-
-@dataclass(frozen=True)
 class RemoteSetup:
     """What a worker needs to make its evaluator.
 
-    packed: the task's folder and the files that it declares. zip_digest: SHA-256 of the zip. options: of the task; `InZip` where
-    one is the path of such a file. task_digest: as `evo.task_folder.task_digest`. backend: its name. settings: of the run.
+    packed: the task's folder and the files that it declares. options: of the task. task_digest: as of `evo.task_folder`. backend:
+    its name. quarantine: as of `Assignment`. settings: of the run.
     """
 
     packed: PackedTask
-    zip_digest: str
     options: Mapping[str, Any]
     task_digest: str
     language: bytes
     instructions: tuple[str, ...]
     backend: str
+    quarantine: Quarantine
     settings: EvaluationOptions
 
 
@@ -102,7 +97,6 @@ class _Held:
         self._setup = setup
         self._root = Path(tempfile.mkdtemp(prefix="evo-task-", dir=_worker().local_directory))
         self.lock = threading.Lock()  # an evaluator works at one batch at a time
-        self.runs: set[str] = set()  # that need it
         self.is_closed = False
         try:
             with self.original_places():
@@ -128,75 +122,66 @@ class _Held:
 
     def _make(self) -> Evaluator:
         setup, packed = self._setup, self._setup.packed
-        if hashlib.sha256(packed.zip).hexdigest() != setup.zip_digest:
-            raise UserError(f"{packed.original}: the task was damaged on its way to Dask worker {_worker().address}")
         with zipfile.ZipFile(io.BytesIO(packed.zip)) as files:
             files.extractall(self._root)
         folder = self._root / packed.folder
-        options = {
-            name: str(self._root / value.path) if isinstance(value, InZip) else value for name, value in setup.options.items()
-        }
+        options = {**setup.options, **{name: str(self._root / path) for name, path in packed.options.items()}}
         task = load_task(folder, options)
         if task_digest(folder, declared_files(task, folder)) != setup.task_digest:
             raise UserError(f"{packed.original}: Dask worker {_worker().address} has other files of the task than the run")
         backend = BACKENDS[setup.backend]
-        if backend is not CPU:
-            refuse_daemon(_worker().address)
         # A score in Python would keep the worker from talking: processes do it.
         executor = setup.settings.executor
         if executor == "auto":
             executor = "threads" if task.reduction else "processes"
         settings = setup.settings.model_copy(update={"threads": _worker().state.nthreads, "executor": executor})
         source = TaskSource(folder, options)
-        return backend.start(Assignment(decode_language(setup.language), task, setup.instructions, settings, {}, source))
+        return backend.start(
+            Assignment(decode_language(setup.language), task, setup.instructions, settings, setup.quarantine, source)
+        )
 
 
 _held: OrderedDict[str, _Held] = OrderedDict()
 _held_lock = threading.Lock()
 
 
-def evaluate(setup: bytes, key: str, run: str, batch: Batch) -> Evaluation | RemoteFailure:
-    """Scores programs.
+def call(setup: bytes, run: str, function: Callable[..., T], *args: Any) -> T | RemoteFailure:
+    """What a function such as `evaluate` makes of the run's evaluator and these arguments.
 
     Args:
         setup: a pickled `RemoteSetup`.
-        key: of the setup. Runs with the same one share an evaluator.
         run: who asks, until it calls `forget`.
-        batch: the programs.
-
-    Returns:
-        Their results; `times_s` has the whole time as `part`.
 
     Raises:
         UserError: the task is wrong, or cannot be evaluated here.
     """
-    with _evaluator(setup, key, run) as evaluator:
+    with _evaluator(setup, run) as evaluator:
         try:
-            start_s = time.perf_counter()
-            evaluation = evaluator.evaluate(batch)
-            return replace(evaluation, times_s={**evaluation.times_s, "part": time.perf_counter() - start_s})
+            return function(evaluator, *args)
         except DeviceFailure as failure:
             return RemoteFailure(_worker().address, str(failure), tuple(failure.failures))
 
 
-def outputs(setup: bytes, key: str, run: str, words: NDArray[np.uint64], points: dict[str, NDArray[Any]]) -> Any:
-    """Outputs at given points, by name, or a `RemoteFailure`. Raises as `evaluate`."""
-    with _evaluator(setup, key, run) as evaluator:
-        try:
-            return evaluator.outputs(words, points)
-        except DeviceFailure as failure:
-            return RemoteFailure(_worker().address, str(failure), tuple(failure.failures))
+def evaluate(evaluator: Evaluator, batch: Batch) -> Evaluation:
+    """Scores programs. times_s has the whole time as `part`."""
+    start_s = time.perf_counter()
+    evaluation = evaluator.evaluate(batch)
+    return replace(evaluation, times_s={**evaluation.times_s, "part": time.perf_counter() - start_s})
 
 
-def describe(setup: bytes, key: str, run: str) -> tuple[str, dict[str, str | int]]:
-    """Device and environment of the evaluator. Raises as `evaluate`."""
-    with _evaluator(setup, key, run) as evaluator:
-        return evaluator.device, evaluator.environment()
+def outputs(evaluator: Evaluator, words: NDArray[np.uint64], points: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """Outputs at given points, by name."""
+    return evaluator.outputs(words, points)
 
 
-def forget(key: str, run: str) -> None:
-    """Frees an evaluator, soon, if the run is the last that needs it."""
-    threading.Thread(target=_forget, args=(key, run), daemon=True).start()  # the caller is the worker's event loop
+def describe(evaluator: Evaluator) -> tuple[str, dict[str, str | int]]:
+    """Device and environment."""
+    return evaluator.device, evaluator.environment()
+
+
+def forget(run: str) -> None:
+    """Frees a run's evaluator, soon."""
+    threading.Thread(target=_forget, args=(run,), daemon=True).start()  # the caller is the worker's event loop
 
 
 def dask_setup(_: object) -> None:
@@ -206,10 +191,10 @@ def dask_setup(_: object) -> None:
 
 
 @contextmanager
-def _evaluator(setup: bytes, key: str, run: str) -> Iterator[Evaluator]:
-    """The evaluator of a setup, for one call. If it is closed before the call begins, another one is made."""
+def _evaluator(setup: bytes, run: str) -> Iterator[Evaluator]:
+    """The evaluator of a run, for one call. If it is closed before the call begins, another one is made."""
     while True:
-        held = _hold(setup, key, run)
+        held = _hold(setup, run)
         with held.lock:
             if not held.is_closed:
                 with held.original_places():
@@ -217,30 +202,23 @@ def _evaluator(setup: bytes, key: str, run: str) -> Iterator[Evaluator]:
                 return
 
 
-def _hold(setup: bytes, key: str, run: str) -> _Held:
-    """The evaluator of a setup, made if the worker does not have it."""
+def _hold(setup: bytes, run: str) -> _Held:
+    """The evaluator of a run, made if the worker does not have it."""
     with _held_lock:
         if not _held:
             _keep_memory()
-        held = _held.pop(key, None) or _Held(pickle.loads(setup))
-        held.runs.add(run)
-        _held[key] = held
+        _held[run] = held = _held.pop(run, None) or _Held(pickle.loads(setup))
         surplus = [_held.popitem(last=False)[1] for _ in range(len(_held) - MAX_HELD)]
     for other in surplus:
         other.close()
     return held
 
 
-def _forget(key: str, run: str) -> None:
+def _forget(run: str) -> None:
     with _held_lock:
-        held = _held.get(key)
-        if held is None:
-            return
-        held.runs.discard(run)
-        if held.runs:
-            return
-        del _held[key]
-    held.close()
+        held = _held.pop(run, None)
+    if held:
+        held.close()
 
 
 def _keep_memory() -> None:

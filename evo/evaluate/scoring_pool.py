@@ -1,128 +1,88 @@
-"""Worker processes that run and score chunks of programs, for tasks whose `score` holds Python's interpreter lock.
+"""Worker processes that score chunks of programs, for tasks whose `score` holds Python's interpreter lock.
 
-Owns the processes, the memory shared with them, and the blame for a worker that dies or hangs. `scoring_process` is their side.
-Workers take chunks from one pipe until it is empty, so this process sleeps while they work. Each has a process group of its
-own, so signals to this process's group, such as Ctrl-C, do not reach it. No worker outlives this process. Knows nothing of how a
-chunk is scored. Longer than most modules, since blame takes the whole state of a batch.
+Owns the processes, what they do, the memory shared with them, and the blame for one that dies or hangs. `evo.evaluate.crew` has
+the threads that wait for them. Knows nothing of how a chunk is scored.
 """
 
 from __future__ import annotations
 
 import mmap
 import os
-import select
-import selectors
-import signal
-import socket
-import subprocess
+import pickle
 import sys
+import threading
 import time
-from collections import Counter
-from collections.abc import Hashable, Iterable
-from concurrent.futures import Executor, ThreadPoolExecutor
-from contextlib import ExitStack, suppress
-from typing import Any
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import ParamSpec
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evo.errors import UserError, how_it_ended
-from evo.evaluate import Evaluation
-from evo.evaluate.scoring_process import (
-    DONE,
-    END,
-    ERROR,
-    MAX_MESSAGE,
-    NO_CHUNK,
-    PENDING,
-    QUEUED,
-    READY,
-    REPLY,
-    REQUEST,
-    STORED,
-    Area,
-    Setup,
-    area_at,
-    area_size,
-    write_setup,
-)
+from evo.compile.language import decode_language, encode_language
+from evo.errors import UserError
+from evo.evaluate import Evaluation, PickledTask, TaskSource, join
+from evo.evaluate.chunks import ChunkScorer, Points, slices, whole
+from evo.evaluate.crew import Crew, overtime_message
 from evo.language.batch import Batch
-from evo.native.ptx_vm import levels
-from evo.waiting import WAKE_S
+from evo.language.program import Language
+from evo.task import Task
+from evo.task_folder import declared_files, load_task, task_digest
+from evo.worker_process import ProcessDied, WorkerProcess
 
 LOAD_S = 120.0  # for a worker to start and load the task
 FLUSH_S = 1.0  # for workers to end by themselves, with what Python and the task do at their end
-END_S = 5.0  # for the end of a process whose connection has closed
-MAX_QUEUED = 512  # chunks in the pipe; with the workers' ends they fit its smallest size, a page, so no write waits
-MAX_DEATHS = 2  # of workers, with the same chunk or at the start: the system may have caused the first
+MAX_DEATHS = 2  # of workers, with the same programs or at the start: the system may have caused the first
+PARTS_PER_WORKER = 4  # of a batch, which are chunks that a worker gets together: the last part is waited for
 
-# Parallel work is done by processes. A library that starts threads in each of them would only disturb.
-ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS"), "1")
+_P = ParamSpec("_P")
 
 
 class WorkerError(UserError):
     """Workers cannot start or load the task, or the task raises in one. Threads may do better."""
 
 
-class Ongoing:
-    """Tells how long things go on, from regular looks at them. Hardly counts time in which this process was stopped."""
-
-    def __init__(self) -> None:
-        self._looked_s = time.monotonic()
-        self._seconds: dict[Hashable, float] = {}
-
-    def look(self, things: Iterable[Hashable]) -> float:
-        """How long the oldest of the things that go on has been seen, in seconds."""
-        now_s = time.monotonic()
-        step_s = min(now_s - self._looked_s, 2 * WAKE_S)
-        self._looked_s = now_s
-        self._seconds = {thing: self._seconds.get(thing, -step_s) + step_s for thing in things}
-        return max(self._seconds.values(), default=0.0)
-
-
 class ScoringPool:
     """Workers that score chunks. They start with the first call of `start` or `evaluate`.
 
     Args:
-        setup: what workers get when they start.
-        place: `file:line` of the task's `score`, for messages.
+        crew: threads; there is a process for each.
+        scorer: scores as the workers are to.
+        language: what the programs are written in.
+        source: where workers find the task, or the task itself.
         chunk_size: most programs of a chunk.
-        num_measures: of the task.
-        num_workers: processes.
         score_seconds: limit for a chunk.
 
     Attributes:
-        num_deaths: workers that died while programs were scored.
+        num_deaths: workers that died since there are some.
     """
 
     def __init__(
         self,
-        setup: Setup,
-        place: str,
-        *,
+        crew: Crew,
+        scorer: ChunkScorer,
+        language: Language,
+        source: TaskSource | PickledTask,
         chunk_size: int,
-        num_measures: int,
-        num_workers: int,
         score_seconds: float,
     ):
         self.num_deaths = 0
         self._last_end = ""
         self._told_from = 1  # deaths; twice as many after each line
-        self._setup = setup
-        self._place = place
+        self._crew = crew
+        digest = ""
+        if isinstance(source, TaskSource):
+            digest = task_digest(source.folder, declared_files(scorer.task, source.folder))
+        self._setup = Setup(source, digest, encode_language(language), scorer.points, outputs=-1)
+        self._num_measures = len(scorer.task.measures)
         self._chunk_size = chunk_size
-        self._num_measures = num_measures
-        self._num_workers = num_workers
         self._score_seconds = score_seconds
         self._folder = os.getcwd()  # a task may leave it
-        self._files: _Files | None = None
-        self._memory: mmap.mmap | None = None
-        self._workers: dict[int, _Worker] = {}
-        self._num_failed_starts: Counter[int] = Counter()  # worker's number -> in a row
-        # The kernel ends a worker with the thread that started it. The caller's thread may end earlier than this one.
-        self._starter = ThreadPoolExecutor(1, "start_workers")
-        self._loading = Ongoing()
-        self._scoring = Ongoing()
+        self._memory: _Memory | None = None
+        self._workers: set[WorkerProcess] = set()
+        self._idle: list[WorkerProcess] = []
+        self._lock = threading.Lock()
 
     def start(self) -> None:
         """Starts the workers, unless they run. Waits for nothing.
@@ -131,16 +91,14 @@ class ScoringPool:
             WorkerError: the system refuses.
         """
         try:
-            if not self._files:
-                self._files = _Files()
-                write_setup(self._setup, self._files.setup)
-            for number in range(self._num_workers):
-                if number not in self._workers:
-                    self._add_worker(number, self._files)
-        except (OSError, RuntimeError) as error:  # it refuses files, processes or threads
+            self._memory = self._memory or _Memory()
+            while len(self._workers) < self._crew.size:
+                self._idle.append(self._started(self._memory))
+        except OSError as error:
+            raise WorkerError(f"cannot start a process that scores programs: {error.strerror}") from error
+        except WorkerError:
             self.close()
-            reason = f"{error.strerror}: {error.filename or ''}".removesuffix(": ") if isinstance(error, OSError) else error
-            raise WorkerError(f"cannot start a process that scores programs: {reason}") from error
+            raise
 
     def are_ready(self) -> bool:
         """Whether all workers have loaded the task. Waits for nothing.
@@ -148,10 +106,16 @@ class ScoringPool:
         Raises:
             WorkerError: they cannot.
         """
-        if not self._files:
+        if not self._idle or not all(worker.has_begun() for worker in self._idle):
             return False
-        self._handle_events(0.0, None)
-        return len(self._workers) == self._num_workers and all(worker.is_ready for worker in self._workers.values())
+        try:
+            for worker in self._idle:
+                self._wait_until_ready(worker)
+        except UserError as error:
+            raise WorkerError(str(error)) from None
+        except ProcessDied as death:
+            raise WorkerError(f"{self._crew.place}: the processes that score programs do not start: {death}") from None
+        return True
 
     def evaluate(self, batch: Batch, level: str) -> Evaluation:
         """The results of a batch, run at a SIMD level.
@@ -160,25 +124,56 @@ class ScoringPool:
             WorkerError: see there. The workers are gone then; the next call starts others.
             UserError: the task hangs, or ends its process. The workers are gone, too.
         """
-        return self._evaluate(batch.words, batch.num_instructions, self._chunk_size, levels().index(level))
+        num_chunks = -(-len(batch) // self._chunk_size)
+        together = -(-num_chunks // (PARTS_PER_WORKER * self._crew.size))
+
+        def score(rows: slice) -> Evaluation:
+            words, sizes = batch.words[rows], batch.num_instructions[rows]
+            return self._call(together, score_programs, words, sizes, self._chunk_size, level)
+
+        return self._evaluate(score, slices(len(batch), together * self._chunk_size))
 
     def score(self, outputs: NDArray[np.float32], num_instructions: NDArray[np.int32]) -> Evaluation:
         """The results of programs that ran elsewhere, given their outputs, `(num_programs, num_outputs, num_points)`.
 
         Raises as `evaluate`.
         """
-        chunk_size = min(self._chunk_size, -(-len(outputs) // self._num_workers))
-        return self._evaluate(outputs.reshape(len(outputs), -1), num_instructions, chunk_size, STORED)
 
-    def _evaluate(self, rows: NDArray[Any], num_instructions: NDArray[np.int32], chunk_size: int, level: int) -> Evaluation:
-        """Shares the programs' rows of words or outputs, and has the workers score them."""
+        def score(rows: slice) -> Evaluation:
+            return self._call(1, score_stored, rows.start, num_instructions[rows])
+
+        chunk_size = min(self._chunk_size, -(-len(outputs) // self._crew.size))
+        return self._evaluate(score, slices(len(outputs), chunk_size), outputs)
+
+    def close(self) -> None:
+        """Ends the workers: those that can by themselves, so that nothing that the task prints is lost."""
+        with self._lock:
+            memory, busy, idle = self._memory, self._workers.difference(self._idle), self._idle
+            self._memory, self._workers, self._idle = None, set(), []
+        for worker in busy:
+            worker.kill()  # the thread that waits for it closes it
+        for worker in idle:
+            worker.hang_up()
+        end_s = time.monotonic() + FLUSH_S
+        for worker in idle:
+            worker.close(max(0.0, end_s - time.monotonic()) if worker.is_ready else 0.0)
+        if memory:
+            os.close(memory.file)
+
+    def give_up(self, error: WorkerError) -> None:
+        """Ends the workers, which fail where threads may do better, and says so in a line."""
+        self.close()
+        line = " ".join(str(error).splitlines())
+        print(f"evo: the processes that score programs fail, threads go on: {line}", file=sys.stderr)
+
+    def _evaluate(
+        self, score: Callable[[slice], Evaluation], parts: list[slice], outputs: NDArray[np.float32] | None = None
+    ) -> Evaluation:
         try:
             self.start()
-            work = self._share(rows, num_instructions, chunk_size, level)
-            while work.is_busy or len(work.pending()):
-                if not work.is_busy:
-                    self._hand_out(work)
-                self._handle_events(WAKE_S, work)
+            if outputs is not None and self._memory:
+                self._memory.share(outputs)
+            evaluation = whole(self._crew.map(score, parts), self._num_measures, "workers")
         except BaseException:
             self.close()
             raise
@@ -186,247 +181,175 @@ class ScoringPool:
             self._told_from = 2 * self.num_deaths
             told = f"{self.num_deaths} so far died while they scored programs; the last {self._last_end}, another took its place"
             print(f"evo: worker processes: {told}", file=sys.stderr)
-        area = work.area
-        return Evaluation(area.status.copy(), area.objective.copy(), area.measures.copy(), (), work.times_s)
+        return evaluation
 
-    def close(self) -> None:
-        """Ends the workers: those that can by themselves, so that nothing that the task prints is lost."""
-        files, workers = self._files, list(self._workers.values())
-        self._files, self._workers, self._memory = None, {}, None
-        if files:
-            files.close()  # the end of the pipe and of the connections is the end for workers
-        for worker in workers:
-            worker.connection.close()
-        end_s = time.monotonic() + FLUSH_S
-        for worker in workers:
-            worker.end(max(0.0, end_s - time.monotonic()) if worker.is_ready else 0.0)
-
-    def _add_worker(self, number: int, files: _Files) -> None:
-        worker = _Worker(number, files, self._folder, self._starter)
-        self._workers[number] = worker
-        files.selector.register(worker.connection, selectors.EVENT_READ, worker)
-
-    def _share(self, rows: NDArray[Any], num_instructions: NDArray[np.int32], chunk_size: int, level: int) -> _Work:
-        """Copies a batch to the shared memory."""
-        assert self._files
-        num_words = -(-rows.itemsize * rows.shape[1] // 8)
-        shape = (self._num_workers, len(rows), num_words, self._num_measures)
-        num_bytes = area_size(*shape)
-        if self._memory is None or len(self._memory) < num_bytes:
-            try:
-                os.ftruncate(self._files.memory, num_bytes)
-                self._memory = mmap.mmap(self._files.memory, num_bytes)
-            except OSError as error:
-                raise WorkerError(f"cannot share {num_bytes} bytes with worker processes: {error.strerror}") from error
-        area = area_at(self._memory, *shape)
-        area.progress[:] = NO_CHUNK
-        area.words.view(rows.dtype)[:, : rows.shape[1]] = rows
-        area.num_instructions[:] = num_instructions
-        area.status[:] = PENDING
-        return _Work(area, chunk_size, level, len(self._memory), self._files)
-
-    def _hand_out(self, work: _Work) -> None:
-        """Queues chunks that have no results, while no worker is busy. Wakes no more workers than there are chunks."""
-        num_chunks = work.queue_chunks()
-        for worker in [worker for worker in self._workers.values() if worker.is_ready][:num_chunks]:
-            work.give(worker)
-
-    def _handle_events(self, timeout_s: float, work: _Work | None) -> None:
-        """Waits for replies and takes them; replaces workers that died; ends the batch if one hangs."""
-        assert self._files
-        events = self._files.selector.select(timeout_s)
-        for key, _ in events:
-            self._take_reply(key.data, work)
-        if events:
-            return
-        for worker in list(self._workers.values()):
-            # A child of the task may keep the connection open.
-            if worker.process.poll() is not None:
-                self._replace(worker, work)
-        if self._loading.look(worker for worker in self._workers.values() if not worker.is_ready) > LOAD_S:
-            raise WorkerError(
-                f"{self._place}: a process that scores programs has not loaded the task within {LOAD_S:g} s; "
-                "it may wait for something that another process holds"
-            )
-        if work and self._scoring.look(work.in_progress()) > self._score_seconds:
-            raise UserError(overtime_message(self._place, self._score_seconds))
-
-    def _take_reply(self, worker: _Worker, work: _Work | None) -> None:
+    def _call(self, num_chunks: int, function: Callable[_P, Evaluation], *args: _P.args, **kwargs: _P.kwargs) -> Evaluation:
+        """What a worker makes of some chunks; another one if it dies. Called by threads of the crew."""
+        with self._lock:
+            memory = self._memory
+            if not (memory and self._idle):
+                raise WorkerError("the processes that score programs were ended")
+            worker = self._idle.pop()
+        num_deaths = num_failed_starts = 0
         try:
-            reply = worker.connection.recv(MAX_MESSAGE)
-        except ConnectionError:
-            reply = b""
-        if not reply:
-            self._replace(worker, work)
-            return
-        kind, evaluate_s, score_s = REPLY.unpack_from(reply)
-        if kind == ERROR:
-            raise WorkerError(reply[REPLY.size :].decode(errors="replace"))
-        if kind == READY:
-            worker.is_ready = True
-            del self._num_failed_starts[worker.number]
-            if work and work.is_busy:
-                work.give(worker)
-        if kind == DONE and work:
-            work.finish(worker, evaluate_s, score_s)
+            while True:
+                try:
+                    if worker.is_alive or not worker.is_ready:  # else it died while it was idle
+                        self._wait_until_ready(worker)
+                        result = worker.call(function, num_chunks * self._score_seconds, *args, **kwargs)
+                        break
+                except UserError as error:
+                    raise WorkerError(str(error)) from None
+                except ProcessDied:
+                    num_deaths += worker.is_ready
+                    num_failed_starts += not worker.is_ready
+                how = worker.how_it_ended()
+                if num_failed_starts >= MAX_DEATHS:
+                    raise WorkerError(f"{self._crew.place}: the processes that score programs do not start: {how}")
+                if num_deaths >= MAX_DEATHS:
+                    raise UserError(
+                        f"{self._crew.place}: the process that ran and scored programs {how}, twice with the same programs; "
+                        "a run goes on from its last checkpoint"
+                    )
+                worker.close()
+                worker = self._replaced(worker, memory, how)
+        except BaseException as error:
+            worker.close()
+            if isinstance(error, TimeoutError):
+                raise UserError(overtime_message(self._crew.place, self._score_seconds)) from None
+            raise
+        with self._lock:
+            if self._memory is memory:
+                self._idle.append(worker)
+        return result
 
-    def _replace(self, worker: _Worker, work: _Work | None) -> None:
-        """Starts another worker in place of one that died. Its chunk is still pending, and is done once more."""
-        assert self._files
-        how = worker.how_it_ended()
-        del self._workers[worker.number]
-        self._files.selector.unregister(worker.connection)
-        worker.connection.close()
-        worker.end(0.0)
-        if not worker.is_ready:
-            self._num_failed_starts[worker.number] += 1
-            if self._num_failed_starts[worker.number] >= MAX_DEATHS:
-                raise WorkerError(f"{self._place}: the processes that score programs do not start: {how}")
-        elif work and work.num_deaths_with(worker) >= MAX_DEATHS:
-            raise UserError(
-                f"{self._place}: the process that ran and scored programs {how}, twice with the same programs; "
-                "a run goes on from its last checkpoint"
-            )
-        elif work:
-            self.num_deaths += 1
-            self._last_end = how
-        self.start()
+    def _wait_until_ready(self, worker: WorkerProcess) -> None:
+        try:
+            worker.wait_until_ready(LOAD_S)
+        except TimeoutError:
+            raise WorkerError(
+                f"{self._crew.place}: a process that scores programs has not loaded the task within {LOAD_S:g} s; "
+                "it may wait for something that another process holds"
+            ) from None
+
+    def _replaced(self, worker: WorkerProcess, memory: _Memory, how: str) -> WorkerProcess:
+        """Another worker in place of one that died."""
+        with self._lock:
+            if self._memory is not memory:
+                raise WorkerError("the processes that score programs were ended")
+            if worker.is_ready:
+                self.num_deaths += 1
+                self._last_end = how
+            self._workers.remove(worker)
+            return self._started(memory)
+
+    def _started(self, memory: _Memory) -> WorkerProcess:
+        try:
+            worker = WorkerProcess(load, replace(self._setup, outputs=memory.file), files=[memory.file], folder=self._folder)
+        except (OSError, RuntimeError) as error:  # it refuses files, processes or threads
+            reason = f"{error.strerror}: {error.filename or ''}".removesuffix(": ") if isinstance(error, OSError) else error
+            raise WorkerError(f"cannot start a process that scores programs: {reason}") from error
+        self._workers.add(worker)
+        return worker
 
 
-def overtime_message(place: str, score_seconds: float) -> str:
-    """What ends a batch with a chunk that takes too long, whether its programs or the task's `score` do."""
-    return (
-        f"{place}: programs were not run and scored within evaluation.score_seconds ({score_seconds:g} s a chunk); "
-        "a run goes on from its last checkpoint"
-    )
-
-
-def threads_go_on(pool: ScoringPool, error: WorkerError) -> None:
-    """Ends a pool whose workers fail where threads may do better, and says so in a line."""
-    pool.close()
-    line = " ".join(str(error).splitlines())
-    print(f"evo: the processes that score programs fail, threads go on: {line}", file=sys.stderr)
-
-
-class _Files:
-    """What workers inherit: a pipe of chunk numbers, the setup, the shared memory. And the selector of their connections."""
+class _Memory:
+    """Memory that workers inherit, for outputs. file: its number."""
 
     def __init__(self) -> None:
-        with ExitStack() as stack:
-            self.selector = stack.enter_context(selectors.DefaultSelector())
-            self.queue, self.queue_end = os.pipe()
-            stack.callback(os.close, self.queue)
-            stack.callback(os.close, self.queue_end)
-            self.setup = os.memfd_create("evo-setup")
-            stack.callback(os.close, self.setup)
-            self.memory = os.memfd_create("evo-batch")
-            stack.callback(os.close, self.memory)
-            self._stack = stack.pop_all()
+        self.file = os.memfd_create("evo-outputs")
+        self._mapped: mmap.mmap | None = None
 
-    def empty_queue(self) -> None:
-        """Reads what workers have left in the pipe."""
-        if select.select([self.queue], [], [], 0)[0]:
-            os.read(self.queue, MAX_MESSAGE)
-
-    def close(self) -> None:
-        """Closes them."""
-        self.empty_queue()
-        self._stack.close()
-
-
-class _Work:
-    """A batch in progress."""
-
-    def __init__(self, area: Area, chunk_size: int, level: int, num_bytes: int, files: _Files):
-        self.area = area
-        self.times_s = {"evaluate_workers": 0.0, "score_workers": 0.0}
-        self._chunk_size = chunk_size
-        self._level = level
-        self._num_bytes = num_bytes
-        self._files = files
-        self._busy: set[int] = set()
-        self._num_deaths: Counter[float] = Counter()
-
-    @property
-    def is_busy(self) -> bool:
-        """Whether a worker is at it."""
-        return bool(self._busy)
-
-    def pending(self) -> NDArray[np.intp]:
-        """The chunks that have no results."""
-        return np.flatnonzero(self.area.status[:: self._chunk_size] == PENDING)
-
-    def queue_chunks(self) -> int:
-        """Fills the pipe, in which workers that died may have left something. Returns the number of chunks in it."""
-        self._files.empty_queue()
-        chunks = self.pending()[:MAX_QUEUED]
-        os.write(self._files.queue_end, chunks.astype("<u4").tobytes())
-        return len(chunks)
-
-    def give(self, worker: _Worker) -> None:
-        """Has a worker take part."""
-        num_workers, max_length = len(self.area.progress), self.area.words.shape[1]
-        batch = (len(self.area.words), max_length, self._chunk_size, self._level, self._num_bytes)
-        request = REQUEST.pack(worker.number, num_workers, *batch)
+    def share(self, outputs: NDArray[np.float32]) -> None:
+        """Copies outputs to it."""
         try:
-            worker.connection.send(request)
-        except ConnectionError:  # it has died, which is seen with the other events
-            return
-        os.write(self._files.queue_end, QUEUED.pack(END))
-        self._busy.add(worker.number)
+            if self._mapped is None or len(self._mapped) < outputs.nbytes:
+                os.ftruncate(self.file, outputs.nbytes)
+                self._mapped = mmap.mmap(self.file, outputs.nbytes)
+        except OSError as error:
+            raise WorkerError(f"cannot share {outputs.nbytes} bytes with worker processes: {error.strerror}") from error
+        np.frombuffer(self._mapped, np.float32, outputs.size)[:] = outputs.ravel()
 
-    def finish(self, worker: _Worker, evaluate_s: float, score_s: float) -> None:
-        """Notes that a worker has found the end of the pipe."""
-        self._busy.remove(worker.number)
-        self.times_s["evaluate_workers"] += evaluate_s
-        self.times_s["score_workers"] += score_s
 
-    def in_progress(self) -> list[tuple[float, float]]:
-        """The chunks that workers are at, and since when."""
-        return [(chunk, since_s) for chunk, since_s in self.area.progress.tolist() if chunk != NO_CHUNK]
+# ---- in a worker
 
-    def num_deaths_with(self, worker: _Worker) -> int:
-        """Notes that a worker died. Returns how many have died with the chunk that it was at."""
-        self._busy.discard(worker.number)
-        chunk, self.area.progress[worker.number, 0] = float(self.area.progress[worker.number, 0]), NO_CHUNK
-        if chunk == NO_CHUNK:
-            return 0
-        self._num_deaths[chunk] += 1
-        return self._num_deaths[chunk]
+
+@dataclass(frozen=True)
+class Setup:
+    """What a worker needs to know before its first chunk.
+
+    task_digest: of the folder's task that the parent has loaded. language: of `encode_language`. outputs: number of the inherited
+    file in which outputs come.
+    """
+
+    source: TaskSource | PickledTask
+    task_digest: str
+    language: bytes
+    points: Points
+    outputs: int
 
 
 class _Worker:
-    """One process with its connection."""
+    """What a process scores with. `load` makes the only one."""
 
-    def __init__(self, number: int, files: _Files, folder: str, starter: Executor):
-        self.number = number
-        self.is_ready = False
-        with ExitStack() as stack:
-            self.connection, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-            stack.enter_context(self.connection)
-            with theirs:
-                inherited = (theirs.fileno(), files.queue, files.setup, files.memory)
-                command = [sys.executable, "-P", "-m", "evo.evaluate.scoring_process", *map(str, inherited), str(os.getpid())]
-                environment = {**ONE_THREAD, **os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
-                self.process: subprocess.Popen[bytes] = starter.submit(
-                    lambda: subprocess.Popen(
-                        command, stdin=subprocess.DEVNULL, env=environment, cwd=folder, pass_fds=inherited, process_group=0
-                    )
-                ).result()
-            stack.pop_all()
+    def __init__(self, setup: Setup):
+        self.place = setup.source.place
+        self.scorer = ChunkScorer(decode_language(setup.language), _task_of(setup), None, setup.points)
+        self._file = setup.outputs
+        self._memory: mmap.mmap | None = None
 
-    def end(self, patience_s: float) -> None:
-        """Waits a while for it to end, then kills it with the processes that the task has started."""
-        with suppress(subprocess.TimeoutExpired):
-            self.process.wait(patience_s)
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait()
+    def outputs(self, first: int, num_programs: int) -> NDArray[np.float32]:
+        """The outputs of some of the programs in the shared memory."""
+        shape = (num_programs, len(self.scorer.task.outputs), self.scorer.points.num_points)
+        size = shape[1] * shape[2]
+        if self._memory is None or len(self._memory) < 4 * size * (first + num_programs):
+            self._memory = mmap.mmap(self._file, 0)
+        return np.frombuffer(self._memory, np.float32, num_programs * size, 4 * size * first).reshape(shape)
 
-    def how_it_ended(self) -> str:
-        """What its end was, for a message. Its connection has closed, so it has ended or is about to."""
-        try:
-            code = self.process.wait(END_S)
-        except subprocess.TimeoutExpired:
-            return "closed its connection"
-        return how_it_ended(code)
+
+_workers: list[_Worker] = []  # of this process
+
+
+def load(setup: Setup) -> None:
+    """Loads the task."""
+    with _told(setup.source.place):
+        _workers.append(_Worker(setup))
+
+
+def score_programs(words: NDArray[np.uint64], num_instructions: NDArray[np.int32], chunk_size: int, level: str) -> Evaluation:
+    """The results of programs, run at a SIMD level and scored in chunks."""
+    [worker] = _workers
+    scorer = worker.scorer
+    with _told(worker.place):
+        scorer.use_level(level)
+        parts = [scorer.score(words[rows], num_instructions[rows]) for rows in slices(len(words), chunk_size)]
+        return join(parts, len(scorer.task.measures))
+
+
+def score_stored(first: int, num_instructions: NDArray[np.int32]) -> Evaluation:
+    """The results of a chunk of programs that ran elsewhere. first: of them among those whose outputs are in the memory."""
+    [worker] = _workers
+    with _told(worker.place):
+        return worker.scorer.score_stored(worker.outputs(first, len(num_instructions)), num_instructions)
+
+
+def _task_of(setup: Setup) -> Task:
+    source = setup.source
+    if isinstance(source, PickledTask):
+        pickled: Task = pickle.loads(source.pickled)
+        return pickled
+    task = load_task(source.folder, dict(source.options))
+    if task_digest(source.folder, declared_files(task, source.folder)) != setup.task_digest:
+        raise UserError(f"{source.folder}: the task's files have changed since the run began; a run goes on with the same only")
+    return task
+
+
+@contextmanager
+def _told(place: str) -> Iterator[None]:
+    """The parent says in one line whatever it is."""
+    try:
+        yield
+    except UserError:
+        raise
+    except BaseException as error:  # noqa: BLE001
+        raise UserError(f"{place}: the process that scores programs failed: {type(error).__name__}: {error}") from None

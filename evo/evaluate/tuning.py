@@ -8,18 +8,17 @@ from __future__ import annotations
 
 import math
 import os
-from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evo.evaluate.crew import Crew
 from evo.language.program import Language
 from evo.native.ptx_vm import VirtualMachine
 from evo.native.tune import Tuner
 from evo.task import Task, ask, point_arrays, target_array, weight_array
-from evo.waiting import WAKE_S
 
 DEFAULT_SHARE = 0.25  # of a generation's new programs; docs/regression.md has what other shares find
 DEFAULT_POINTS = 1 << 16  # beyond, more of them would hold up a GPU and hardly move a constant
@@ -63,7 +62,7 @@ class ConstantTuner:
             weights=points.weights,
         )
         self._chunk_size = min(max(CHUNK_POINTS // len(points.target), 1), MAX_CHUNK)
-        self._pool = ThreadPoolExecutor(num_threads or len(os.sched_getaffinity(0)), thread_name_prefix="tune")
+        self._crew = Crew(num_threads or len(os.sched_getaffinity(0)), type(task).__name__)
 
     def tune(self, words: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], NDArray[np.bool_], int]:
         """Tuned copies of programs, `(num_programs, max_length)`; which of them changed, `(num_programs,)`; and how often a
@@ -72,21 +71,13 @@ class ConstantTuner:
         chunks = [words[start : start + self._chunk_size] for start in range(0, len(words), self._chunk_size)]
         if not chunks:
             return words.copy(), np.zeros(0, np.bool_), 0
-        futures = [self._pool.submit(self._tuner.tune, chunk) for chunk in chunks]
-        try:
-            while wait(futures, WAKE_S).not_done:
-                pass
-        except BaseException:
-            for future in futures:
-                future.cancel()
-            raise
-        parts = [future.result() for future in futures]
+        parts = self._crew.map(self._tuner.tune, chunks)
         outcomes = np.concatenate([part for _, part in parts])
         return np.concatenate([part for part, _ in parts]), outcomes["is_changed"] != 0, int(outcomes["num_evaluations"].sum())
 
     def close(self) -> None:
         """Ends the threads."""
-        self._pool.shutdown()
+        self._crew.close()
 
 
 @dataclass(frozen=True)

@@ -184,7 +184,7 @@ def cluster(tmp_path_factory):
 def worker_of(nanny: int) -> int | None:
     """The number of a nanny's worker, if that has a run to execute."""
     for process in run_processes(nanny):
-        if any(b"evo.run.sweep_process" in Path(f"/proc/{child}/cmdline").read_bytes() for child in run_processes(process)):
+        if any(b"evo.worker_process" in Path(f"/proc/{child}/cmdline").read_bytes() for child in run_processes(process)):
             return process
     return None
 

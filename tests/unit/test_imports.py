@@ -19,7 +19,19 @@ REPOSITORY = Path(__file__).parents[2]
 # and `evo.waiting` are everybody's.
 LAYERS = [
     ("native",),
-    ("options", "storage", "shipped", "instructions", "language", "ast_ptx", "ptx_inject", "stack_ptx", "itll", "sums"),
+    (
+        "options",
+        "storage",
+        "shipped",
+        "worker_process",
+        "instructions",
+        "language",
+        "ast_ptx",
+        "ptx_inject",
+        "stack_ptx",
+        "itll",
+        "sums",
+    ),
     ("task", "task_folder", "kernel"),
     ("compile",),
     ("evaluate",),
@@ -191,7 +203,7 @@ def test_only_the_farm_uses_the_network_and_loads_only_where_it_is_used():
     users = {name for name, path in PYTHON_MODULES.items() if {"zmq", "msgpack"} & {i.split(".")[0] for i in imports(path)}}
     assert users == {f"evo.compile.farm.{name}" for name in ("farm_worker", "keys", "protocol", "router")}
     loaded = loaded_after("import evo.evaluate.cuda.evaluator, evo.report.export.cubins, evo.config, evo.run.run")
-    assert "pebble" in loaded and not loaded & {"zmq", "msgpack"}
+    assert "numpy" in loaded and not loaded & {"zmq", "msgpack"}
 
 
 def test_nothing_draws_random_numbers_of_its_own():

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evo.evaluate import CHUNK_SIZE, Evaluation, PickledTask, TaskSource, by_name, join, score_batch
-from evo.evaluate.chunks import ChunkScorer
-from evo.evaluate.scoring_pool import ScoringPool, WorkerError, threads_go_on
-from evo.evaluate.scoring_process import setup_of
+from evo.evaluate.chunks import ChunkScorer, slices
+from evo.evaluate.crew import Crew
+from evo.evaluate.scoring_pool import ScoringPool, WorkerError
 from evo.language.program import Language
 from evo.task import Task, method_place
 
@@ -28,6 +28,7 @@ class OutputScorer:
 
     def __init__(self, task: Task):
         self._task = task
+        self._crew: Crew | None = None
         self._processes: ScoringPool | None = None
         self._is_needed = False
         self._lock = threading.Lock()
@@ -45,16 +46,10 @@ class OutputScorer:
         Raises:
             UserError: see `is_needed`.
         """
-        scorer = ChunkScorer(language, self._task)
         self._is_needed = is_needed
-        self._processes = processes = ScoringPool(
-            setup_of(scorer, language, source),
-            method_place(type(self._task), "score"),
-            chunk_size=CHUNK_SIZE,
-            num_measures=len(self._task.measures),
-            num_workers=num_workers,
-            score_seconds=score_seconds,
-        )
+        self._crew = Crew(num_workers, method_place(type(self._task), "score"))
+        scorer = ChunkScorer(language, self._task)
+        self._processes = processes = ScoringPool(self._crew, scorer, language, source, CHUNK_SIZE, score_seconds)
         try:
             processes.start()
         except WorkerError as error:
@@ -82,15 +77,19 @@ class OutputScorer:
         """Ends the processes."""
         if self._processes:
             self._processes.close()
+        if self._crew:
+            self._crew.close()
 
     def _score_here(self, outputs: NDArray[Any], num_instructions: NDArray[np.int32]) -> Evaluation:
-        chunks = [slice(first, first + CHUNK_SIZE) for first in range(0, len(num_instructions), CHUNK_SIZE)]
-        parts = [score_batch(self._task, by_name(self._task, outputs[chunk]), num_instructions[chunk]) for chunk in chunks]
+        parts = [
+            score_batch(self._task, by_name(self._task, outputs[rows]), num_instructions[rows])
+            for rows in slices(len(num_instructions), CHUNK_SIZE)
+        ]
         return join(parts, len(self._task.measures))
 
     def _give_up(self, processes: ScoringPool, error: WorkerError) -> None:
         if self._is_needed:
             processes.close()
             raise error
-        threads_go_on(processes, error)
+        processes.give_up(error)
         self._processes = None

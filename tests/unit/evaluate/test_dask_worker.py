@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
 import pickle
 import zipfile
@@ -14,7 +13,7 @@ import numpy as np
 import pytest
 
 from evo.errors import FailureKind, UserError
-from evo.evaluate import Status, TaskSource, cluster, dask_worker
+from evo.evaluate import TaskSource, dask_worker
 from evo.evaluate.backends import CPU, Assignment
 from evo.evaluate.cluster import ClusterEvaluator, Pace, pack_task
 from evo.evaluate.options import EvaluationOptions
@@ -108,7 +107,7 @@ def words_of(evaluator: ClusterEvaluator, text: str) -> Batch:
 
 
 def test_the_zip_has_the_tasks_folder_and_its_declared_files_as_they_lie_to_each_other(evaluator, source):
-    packed, _ = pack_task(evaluator._assignment.task, source, evaluator._task_digest)
+    packed = pack_task(evaluator._assignment.task, source, evaluator._task_digest)
     assert (packed.folder, packed.root) == ("tasks/scaled", str(source.folder.parents[1]))
     with zipfile.ZipFile(io.BytesIO(packed.zip)) as files:
         assert sorted(files.namelist()) == ["data/scale.txt", "tasks/scaled/task.py"]
@@ -125,27 +124,18 @@ def test_a_worker_scores_as_a_local_evaluator_does(evaluator, worker):
     batch = words_of(evaluator, "%x\n%x %x add_ftz_f32")
     alone = evaluator._assignment.settings.model_copy(update={"threads": 1})
     local = CPU.start(replace(evaluator._assignment, settings=alone)).evaluate(batch)
-    found = dask_worker.evaluate(evaluator._setup, "key", "run", batch)
+    found = dask_worker.call(evaluator._setup, "run", dask_worker.evaluate, batch)
     assert found.objective.tobytes() == local.objective.tobytes()
     assert found.measures.tobytes() == local.measures.tobytes()
     assert found.objective[1] == 2 * found.objective[0] != 0.0
     (copy,) = worker.iterdir()
     assert (copy / "data" / "scale.txt").is_file()
-    assert dask_worker.describe(evaluator._setup, "key", "run")[0] == "CPU"
+    assert dask_worker.call(evaluator._setup, "run", dask_worker.describe)[0] == "CPU"
     assert list(worker.iterdir()) == [copy]  # the evaluator is made once
 
 
 def changed(evaluator: ClusterEvaluator, **changes) -> bytes:
     return pickle.dumps(replace(pickle.loads(evaluator._setup), **changes))
-
-
-def test_a_damaged_zip_is_refused_before_it_is_unpacked(evaluator, worker, source):
-    packed = pickle.loads(evaluator._setup).packed
-    damaged = bytearray(packed.zip)
-    damaged[len(damaged) // 2] ^= 1
-    with pytest.raises(UserError, match=f"^{source.folder}: the task was damaged on its way to Dask worker tcp://here$"):
-        dask_worker.describe(changed(evaluator, packed=replace(packed, zip=bytes(damaged))), "key", "run")
-    assert not list(worker.iterdir())
 
 
 def test_another_task_than_the_runs_is_refused(evaluator, worker, source):
@@ -154,47 +144,36 @@ def test_another_task_than_the_runs_is_refused(evaluator, worker, source):
         files.writestr("tasks/scaled/task.py", SOURCE)
         files.writestr("data/scale.txt", "0.25")
     packed = replace(pickle.loads(evaluator._setup).packed, zip=other.getvalue())
-    setup = changed(evaluator, packed=packed, zip_digest=hashlib.sha256(packed.zip).hexdigest())
+    setup = changed(evaluator, packed=packed)
     with pytest.raises(UserError, match=f"^{source.folder}: Dask worker tcp://here has other files of the task than the run$"):
-        dask_worker.describe(setup, "key", "run")
+        dask_worker.call(setup, "run", dask_worker.describe)
     assert not list(worker.iterdir())
 
 
 def test_a_worker_keeps_the_evaluators_of_the_last_few_runs(evaluator, worker):
     for number in range(dask_worker.MAX_HELD + 1):
-        dask_worker.describe(evaluator._setup, f"key{number}", "run")
-    assert list(dask_worker._held) == [f"key{number}" for number in range(1, dask_worker.MAX_HELD + 1)]
+        dask_worker.call(evaluator._setup, f"run{number}", dask_worker.describe)
+    assert list(dask_worker._held) == [f"run{number}" for number in range(1, dask_worker.MAX_HELD + 1)]
     assert len(list(worker.iterdir())) == dask_worker.MAX_HELD
-
-
-def test_runs_with_one_config_share_an_evaluator_until_the_last_ends(evaluator, worker):
-    other = ClusterEvaluator(evaluator._assignment, CPU, evaluator._task_digest)
-    batch = words_of(evaluator, "%x\n%x %x add_ftz_f32")
-    before = [dask_worker.evaluate(run._setup, run._key, run._run, batch) for run in (evaluator, other)]
-    (folder,) = worker.iterdir()
-    dask_worker._forget(evaluator._key, evaluator._run)
-    assert list(worker.iterdir()) == [folder]
-    after = dask_worker.evaluate(other._setup, other._key, other._run, batch)
-    assert after.objective.tobytes() == before[1].objective.tobytes() == before[0].objective.tobytes()
-    dask_worker._forget(other._key, other._run)
-    assert not dask_worker._held and not list(worker.iterdir())
 
 
 def test_a_call_whose_evaluator_is_closed_before_it_begins_makes_another_one(evaluator, worker, monkeypatch):
     batch = words_of(evaluator, "%x\n%x %x add_ftz_f32")
-    before = dask_worker.evaluate(evaluator._setup, "key", "run", batch)
+    before = dask_worker.call(evaluator._setup, "run", dask_worker.evaluate, batch)
     hold, closed = dask_worker._hold, []
 
-    def close_first(setup: bytes, key: str, run: str):
-        held = hold(setup, key, run)
+    def close_first(setup: bytes, run: str):
+        held = hold(setup, run)
         if not closed:
-            closed.append(dask_worker._held.pop(key))
+            closed.append(dask_worker._held.pop(run))
             held.close()
         return held
 
     monkeypatch.setattr(dask_worker, "_hold", close_first)
-    assert dask_worker.evaluate(evaluator._setup, "key", "run", batch).objective.tobytes() == before.objective.tobytes()
-    assert closed and dask_worker._held["key"] is not closed[0]
+    assert (
+        dask_worker.call(evaluator._setup, "run", dask_worker.evaluate, batch).objective.tobytes() == before.objective.tobytes()
+    )
+    assert closed and dask_worker._held["run"] is not closed[0]
 
 
 # The same with the file as an option.
@@ -231,25 +210,18 @@ def test_an_option_that_names_a_file_of_the_task_names_a_workers_copy(
     setup = evaluator._setup
     monkeypatch.chdir(worker)
     data.unlink()
-    assert dask_worker.evaluate(setup, "key", "run", batch).objective.tobytes() == local.objective.tobytes()
+    assert dask_worker.call(setup, "run", dask_worker.evaluate, batch).objective.tobytes() == local.objective.tobytes()
 
 
-def test_a_program_that_failed_before_is_not_sent_again(evaluator, monkeypatch):
-    batch = words_of(evaluator, "%x\n%x %x add_ftz_f32\n%x %x add_ftz_f32 %x add_ftz_f32")
-    evaluator._failures[batch.hashes[1].tobytes()] = (FailureKind.TIMED_OUT, "too slow")
-    sent = []
-
-    def evaluate(rest: Batch):
-        sent.append(rest.words.copy())
-        return cluster.join([], 1) if not len(rest) else CPU.start(evaluator._assignment).evaluate(rest)
-
-    monkeypatch.setattr(evaluator, "_evaluate", evaluate)
-    found = evaluator.evaluate(batch)
-    assert np.array_equal(sent[0], batch.words[[0, 2]])
-    assert found.status.tolist() == [Status.OK, Status.FAILED, Status.OK]
-    assert np.isnan(found.objective[1]) and np.isfinite(found.objective[[0, 2]]).all()
-    ((failure),) = found.failures
-    assert (failure.hash, failure.kind, failure.log) == (batch.hashes[1].tobytes(), FailureKind.TIMED_OUT, "too slow")
+def test_a_worker_never_tries_what_failed_before(evaluator, worker, monkeypatch):
+    """As after a resume: the checkpoint knows the program that made a GPU fail."""
+    quarantine = {bytes(16): (FailureKind.DEVICE_FAILED, "illegal address")}
+    started = []
+    backend = replace(CPU, start=lambda assignment: started.append(assignment) or CPU.start(assignment))
+    monkeypatch.setitem(dask_worker.BACKENDS, "cpu", backend)
+    resumed = ClusterEvaluator(replace(evaluator._assignment, quarantine=quarantine), CPU, evaluator._task_digest)
+    dask_worker.call(resumed._setup, "run", dask_worker.describe)
+    assert [assignment.quarantine for assignment in started] == [quarantine]
 
 
 @pytest.mark.parametrize(

@@ -28,14 +28,14 @@ class Clock:
 
     def __init__(self, monkeypatch, threads_s: float, processes_s: float):
         self.now_s = 0.0
-        self.seconds = {cpu._Threads: threads_s, ScoringPool: processes_s}
-        for kind in self.seconds:
-            monkeypatch.setattr(kind, "evaluate", self._timed(kind, kind.evaluate))
+        self.seconds = {"t": threads_s, "p": processes_s}
+        for way, kind, name in (("t", CpuEvaluator, "_on_threads"), ("p", ScoringPool, "evaluate")):
+            monkeypatch.setattr(kind, name, self._timed(way, getattr(kind, name)))
         monkeypatch.setattr(cpu, "time", SimpleNamespace(perf_counter=lambda: self.now_s, monotonic=time.monotonic))
 
-    def _timed(self, kind, evaluate):
+    def _timed(self, way, evaluate):
         def timed(evaluator, *args):
-            self.now_s += self.seconds[kind]
+            self.now_s += self.seconds[way]
             return evaluate(evaluator, *args)
 
         return timed
@@ -54,7 +54,8 @@ TRIALS = "pt" * (cpu.NUM_TRIALS + 1)
 
 def wait_for_processes(each: CpuEvaluator) -> None:
     while not each._processes.are_ready():
-        assert each._processes._files.selector.select(60), "no process has started"
+        for worker in each._processes._idle:
+            assert worker._connection.poll(60), "a process does not start"
 
 
 @pytest.mark.parametrize(("processes_s", "kept"), [(2.0, "threads"), (0.5, "processes")])
@@ -63,13 +64,13 @@ def test_auto_tries_both_ways_in_turn_keeps_the_faster_and_tries_again_much_late
 ):
     monkeypatch.setattr(cpu, "RECHECK_S", 5.0)
     each = evaluator(executor="auto")
-    clock.seconds[ScoringPool] = processes_s
+    clock.seconds["p"] = processes_s
     assert places(each, 2 + len(TRIALS)) == "pp" + TRIALS
     assert each.environment()["executor"] == kept
     until_recheck = {"threads": 5, "processes": 10}[kept]
     assert places(each, until_recheck) == kept[0] * until_recheck
     # The machine has changed.
-    clock.seconds = {cpu._Threads: processes_s, ScoringPool: 1.0}
+    clock.seconds = {"t": processes_s, "p": 1.0}
     if kept == "threads":
         assert places(each, 2) == "tt"
         wait_for_processes(each)
@@ -82,9 +83,9 @@ def test_with_a_task_that_this_process_has_made_auto_begins_with_threads(make_ta
     """Most such searches take less time than processes take to start."""
     task = load_task(make_task(source()), {})
     with closing(CpuEvaluator(language_of(task), task, 2, levels()[0], source=pickle_task(task))) as each:
-        assert places(each, 2) == "tt" and not each._processes._files
+        assert places(each, 2) == "tt" and not each._processes._workers
         assert each.environment()["executor"] == "auto"
-        clock.seconds[ScoringPool] = 0.5
+        clock.seconds["p"] = 0.5
         assert places(each, 2) == "tt"  # no process has started yet
         wait_for_processes(each)
         assert set(places(each, len(TRIALS))) == {"p", "t"}
@@ -94,7 +95,7 @@ def test_with_a_task_that_this_process_has_made_auto_begins_with_threads(make_ta
 def test_auto_keeps_to_processes_once_one_has_died(evaluator, clock):
     """The crash would have ended this process on a thread."""
     each = evaluator(executor="auto")
-    clock.seconds[ScoringPool] = 2.0
+    clock.seconds["p"] = 2.0
     (process, *_) = processes_of(each.evaluate(numbers(3 * MAX_CHUNK)))
     os.kill(process, signal.SIGKILL)
     assert places(each, 2 + len(TRIALS)) == "pp" + "p" * len(TRIALS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -103,7 +104,7 @@ def test_many_threads_share_the_processes(scorer):
         assert list(threads.map(score, firsts)) == [list(range(first, first + 7)) for first in firsts]
 
 
-UNLOADABLE = 'assert "evo.evaluate.scoring_process" not in str(__import__("sys").modules["__main__"].__spec__)'
+UNLOADABLE = 'assert "evo.worker_process" not in str(__import__("sys").modules["__main__"].__spec__)'
 
 
 def test_where_processes_fail_threads_score_and_a_line_says_so(scorer, capfd):
@@ -116,6 +117,15 @@ def test_where_processes_fail_threads_score_and_a_line_says_so(scorer, capfd):
 def test_processes_that_are_needed_and_fail_are_an_error(scorer):
     with pytest.raises(UserError, match="AssertionError"):
         scorer(UNLOADABLE).score(OUTPUTS, NUM_INSTRUCTIONS)
+
+
+def test_a_system_without_room_for_the_outputs_is_an_error_in_one_line(scorer, monkeypatch):
+    def refuse(*_):
+        raise OSError(errno.ENOSPC, "no space is left")
+
+    monkeypatch.setattr(os, "ftruncate", refuse)
+    with pytest.raises(UserError, match=r"^cannot share \d+ bytes with worker processes: no space is left$"):
+        scorer().score(OUTPUTS, NUM_INSTRUCTIONS)
 
 
 @pytest.mark.parametrize(("executor", "in_processes"), [("auto", True), ("processes", True), ("threads", False)])
