@@ -105,25 +105,54 @@ static void check_lowered(const StackPtxLanguageInfo* info, const StackPtxLowere
     }
 }
 
-static void check_stub(
-    const StackPtxLanguage* language, const StackPtxLowered* lowered, void* workspace, size_t workspace_bytes, size_t shortage
-) {
+/* What is lowered, and where to. */
+typedef struct Subject {
+    const StackPtxLanguage* language;
+    const StackPtxInstruction* words;
+    void* workspace;
+    size_t workspace_bytes;
+    StackPtxLowered lowered;
+    StackPtxPlace place;
+} Subject;
+
+static StackPtxResult lower(Subject* subject, StackPtxMode mode, uint32_t flags, size_t num_words) {
+    return stack_ptx_lower(
+        subject->language, mode, flags, subject->words, num_words, subject->workspace, subject->workspace_bytes,
+        &subject->lowered, &subject->place
+    );
+}
+
+static StackPtxResult emit(const Subject* subject, char* buffer, size_t size, size_t* length) {
+    return stack_ptx_emit(
+        subject->language, &subject->lowered, subject->workspace, subject->workspace_bytes, buffer, size, length
+    );
+}
+
+static void check_stub(const Subject* subject, size_t shortage) {
     size_t length = 0, written = 0;
     char* buffer;
-    REQUIRE(stack_ptx_emit(language, lowered, workspace, workspace_bytes, NULL, 0, &length) == STACK_PTX_SUCCESS);
+    REQUIRE(emit(subject, NULL, 0, &length) == STACK_PTX_SUCCESS);
     /* Exactly the size, so that a sanitizer sees writes past the end. */
     buffer = (char*)malloc(length + 1);
     REQUIRE(buffer != NULL);
-    REQUIRE(stack_ptx_emit(language, lowered, workspace, workspace_bytes, buffer, length + 1, &written) == STACK_PTX_SUCCESS);
+    REQUIRE(emit(subject, buffer, length + 1, &written) == STACK_PTX_SUCCESS);
     REQUIRE(written == length && strlen(buffer) == length);
     if (shortage <= length) {
-        REQUIRE(
-            stack_ptx_emit(language, lowered, workspace, workspace_bytes, buffer, length - shortage, &written) ==
-            STACK_PTX_ERROR_INSUFFICIENT_BUFFER
-        );
+        REQUIRE(emit(subject, buffer, length - shortage, &written) == STACK_PTX_ERROR_INSUFFICIENT_BUFFER);
         REQUIRE(written == length);
     }
     free(buffer);
+}
+
+static StackPtxHash check(const StackPtxLanguageInfo* info, const Subject* subject, size_t shortage) {
+    StackPtxHash hash;
+    check_lowered(info, &subject->lowered);
+    check_stub(subject, shortage);
+    REQUIRE(
+        stack_ptx_hash(subject->language, &subject->lowered, subject->workspace, subject->workspace_bytes, &hash) ==
+        STACK_PTX_SUCCESS
+    );
+    return hash;
 }
 
 /* stack_ptx_compile and the steps that it is made of give the same result and the same stub. */
@@ -162,14 +191,13 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     size_t routine_lengths[MAX_ROUTINES];
     size_t requests[4];
     StackPtxLanguageInfo info;
-    const StackPtxLanguage* language = NULL;
-    StackPtxLowered lowered, apart;
+    Subject subject;
     StackPtxHash hash, hash_apart;
-    StackPtxPlace place;
-    size_t i, k, num_words, language_bytes = 0, workspace_bytes = 0, shortage;
-    uint32_t num_numbered;
+    StackPtxResult result;
+    size_t i, k, num_words, length = 0, language_bytes = 0, shortage;
+    uint32_t num_nodes;
+    char* text;
     void* memory;
-    void* workspace;
 
     memset(&info, 0, sizeof info);
     info.stack_info = &stack_info;
@@ -210,66 +238,41 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     REQUIRE(stack_ptx_language_size(&info, &language_bytes) == STACK_PTX_SUCCESS);
     memory = malloc(language_bytes);
     REQUIRE(memory != NULL);
-    REQUIRE(stack_ptx_language_init(&info, memory, language_bytes, &language) == STACK_PTX_SUCCESS);
-    REQUIRE(stack_ptx_workspace_size(language, &workspace_bytes) == STACK_PTX_SUCCESS);
-    workspace = malloc(workspace_bytes);
-    REQUIRE(workspace != NULL);
+    REQUIRE(stack_ptx_language_init(&info, memory, language_bytes, &subject.language) == STACK_PTX_SUCCESS);
+    REQUIRE(stack_ptx_workspace_size(subject.language, &subject.workspace_bytes) == STACK_PTX_SUCCESS);
+    subject.words = words;
+    subject.workspace = malloc(subject.workspace_bytes);
+    REQUIRE(subject.workspace != NULL);
 
-    REQUIRE(
-        stack_ptx_lower(
-            language, STACK_PTX_MODE_LENIENT, STACK_PTX_FLAG_NO_VALUE_NUMBERING, words, num_words, workspace, workspace_bytes,
-            &apart, NULL
-        ) == STACK_PTX_SUCCESS
-    );
-    check_lowered(&info, &apart);
-    check_stub(language, &apart, workspace, workspace_bytes, shortage);
-    REQUIRE(stack_ptx_hash(language, &apart, workspace, workspace_bytes, &hash_apart) == STACK_PTX_SUCCESS);
+    REQUIRE(lower(&subject, STACK_PTX_MODE_LENIENT, STACK_PTX_FLAG_NO_VALUE_NUMBERING, num_words) == STACK_PTX_SUCCESS);
+    hash_apart = check(&info, &subject, shortage);
+    num_nodes = subject.lowered.num_nodes;
 
-    REQUIRE(
-        stack_ptx_lower(language, STACK_PTX_MODE_LENIENT, 0, words, num_words, workspace, workspace_bytes, &lowered, NULL) ==
-        STACK_PTX_SUCCESS
-    );
-    check_lowered(&info, &lowered);
-    check_stub(language, &lowered, workspace, workspace_bytes, shortage);
-    REQUIRE(stack_ptx_hash(language, &lowered, workspace, workspace_bytes, &hash) == STACK_PTX_SUCCESS);
+    REQUIRE(lower(&subject, STACK_PTX_MODE_LENIENT, 0, num_words) == STACK_PTX_SUCCESS);
+    hash = check(&info, &subject, shortage);
     REQUIRE(memcmp(&hash, &hash_apart, sizeof hash) == 0);
-    REQUIRE(lowered.num_nodes <= apart.num_nodes);
-    num_numbered = lowered.num_nodes;
+    REQUIRE(subject.lowered.num_nodes <= num_nodes);
+    num_nodes = subject.lowered.num_nodes;
 
     for (i = STACK_PTX_MODE_STRICT; i <= STACK_PTX_MODE_COMPATIBLE; ++i) {
-        const StackPtxResult result =
-            stack_ptx_lower(language, (StackPtxMode)i, 0, words, num_words, workspace, workspace_bytes, &lowered, &place);
-        if (result == STACK_PTX_SUCCESS) {
-            check_lowered(&info, &lowered);
-            check_stub(language, &lowered, workspace, workspace_bytes, shortage);
-            REQUIRE(lowered.num_nodes == num_numbered);
+        if (lower(&subject, (StackPtxMode)i, 0, num_words) == STACK_PTX_SUCCESS) {
+            (void)check(&info, &subject, shortage);
+            REQUIRE(subject.lowered.num_nodes == num_nodes);
         } else {
-            const size_t length = place.routine_idx == STACK_PTX_MAIN_PROGRAM ? num_words : routine_lengths[place.routine_idx];
-            REQUIRE(place.word_idx < length);
+            const size_t routine = subject.place.routine_idx;
+            REQUIRE(subject.place.word_idx < (routine == STACK_PTX_MAIN_PROGRAM ? num_words : routine_lengths[routine]));
         }
     }
 
-    {
-        const StackPtxResult result = stack_ptx_lower(
-            language, STACK_PTX_MODE_COMPATIBLE, STACK_PTX_FLAG_NO_VALUE_NUMBERING, words, num_words + 1, workspace,
-            workspace_bytes, &lowered, NULL
-        );
-        size_t length = 0;
-        char* text;
-        if (result == STACK_PTX_SUCCESS)
-            REQUIRE(stack_ptx_emit(language, &lowered, workspace, workspace_bytes, NULL, 0, &length) == STACK_PTX_SUCCESS);
-        text = (char*)calloc(length + 1, 1);
-        REQUIRE(text != NULL);
-        if (result == STACK_PTX_SUCCESS) {
-            REQUIRE(
-                stack_ptx_emit(language, &lowered, workspace, workspace_bytes, text, length + 1, &length) == STACK_PTX_SUCCESS
-            );
-        }
-        check_compile(&info, words, result, text);
-        free(text);
-    }
+    result = lower(&subject, STACK_PTX_MODE_COMPATIBLE, STACK_PTX_FLAG_NO_VALUE_NUMBERING, num_words + 1);
+    if (result == STACK_PTX_SUCCESS) REQUIRE(emit(&subject, NULL, 0, &length) == STACK_PTX_SUCCESS);
+    text = (char*)calloc(length + 1, 1);
+    REQUIRE(text != NULL);
+    if (result == STACK_PTX_SUCCESS) REQUIRE(emit(&subject, text, length + 1, &length) == STACK_PTX_SUCCESS);
+    check_compile(&info, words, result, text);
 
-    free(workspace);
+    free(text);
+    free(subject.workspace);
     free(memory);
     free(words);
     for (i = 0; i < info.num_routines; ++i) free(routine_words[i]);

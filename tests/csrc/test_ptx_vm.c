@@ -13,95 +13,55 @@
 
 #include "block.h"
 #include "check.h"
-#include "stack_ptx_set.h"
+#include "stack_ptx_bench.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define WORD(type, aux, payload)                                \
-    {                                                           \
-        STACK_PTX_INSTRUCTION_TYPE_##type, (aux), { (payload) } \
-    }
-#define INPUT(idx) WORD(INPUT, 0, (idx))
-#define PTX(idx) WORD(PTX, 0, (idx))
-#define CONSTANT(stack, bits) WORD(CONSTANT, (stack), (bits))
-#define SPECIAL(idx) WORD(SPECIAL, 0, (idx))
-#define RETURN WORD(RETURN, 0, 0)
-
-#define TWO_F32 0x40000000u
-
-enum { X, Y, U, P, OUT, OUT_2, OUT_U, OUT_P, NUM_REGISTERS };
-static const StackPtxRegister registers[NUM_REGISTERS] = {
-    {"x", F32}, {"y", F32}, {"u", U32}, {"p", PRED}, {"out", F32}, {"out_2", F32}, {"out_u", U32}, {"out_p", PRED},
-};
-
 enum { MAX_POINTS = 1000, MAX_REQUESTS = 4 };
 
 /* A program from words to a workspace. */
-typedef struct Bench {
-    Block language_memory, lowering, set_memory, program_memory, workspace;
-    const StackPtxLanguage* language;
-    StackPtxLowered lowered;
+typedef struct Machine {
+    Bench bench;
+    Block set_memory, program_memory, workspace;
     const PtxVmSet* set;
     const PtxVmProgram* program;
     PtxVmResult result; /* of ptx_vm_program_init */
     uint32_t node;
-} Bench;
+} Machine;
 
-static Bench bench_of(
-    const StackPtxInstruction* words, size_t num_words, const size_t* requests, size_t num_requests, PtxVmRunKind kind
+static void open_machine(
+    Machine* machine, const StackPtxInstruction* words, size_t num_words, const size_t* requests, size_t num_requests,
+    PtxVmRunKind kind
 ) {
-    Bench bench;
-    StackPtxLanguageInfo info;
+    const StackPtxLowered* lowered = &machine->bench.lowered;
     size_t num_bytes = 0;
-    memset(&bench, 0, sizeof bench);
-    memset(&info, 0, sizeof info);
-    info.stack_info = &stack_info;
-    info.traits = &traits;
-    info.limits.stack_size = 64;
-    info.limits.max_nodes = 4096;
-    info.limits.max_frame_depth = 1;
-    info.limits.execution_limit = 8192;
-    info.registers = registers;
-    info.num_registers = NUM_REGISTERS;
-    info.requests = requests;
-    info.num_requests = num_requests;
-    CHECK_UINT(stack_ptx_language_size(&info, &num_bytes), STACK_PTX_SUCCESS);
-    bench.language_memory = block_of(num_bytes);
-    CHECK_UINT(stack_ptx_language_init(&info, bench.language_memory.memory, num_bytes, &bench.language), STACK_PTX_SUCCESS);
-    CHECK_UINT(stack_ptx_workspace_size(bench.language, &num_bytes), STACK_PTX_SUCCESS);
-    bench.lowering = block_of(num_bytes);
-    CHECK_UINT(
-        stack_ptx_lower(
-            bench.language, STACK_PTX_MODE_LENIENT, 0, words, num_words, bench.lowering.memory, num_bytes, &bench.lowered, NULL
-        ),
-        STACK_PTX_SUCCESS
-    );
+    memset(machine, 0, sizeof *machine);
+    open_bench(&machine->bench, &roomy, requests, num_requests);
+    CHECK_RESULT(lower(&machine->bench, words, num_words), SUCCESS);
     CHECK_UINT(ptx_vm_set_size(&stack_info, &num_bytes), PTX_VM_SUCCESS);
-    bench.set_memory = block_of(num_bytes);
-    CHECK_UINT(ptx_vm_set_init(&stack_info, bench.set_memory.memory, num_bytes, &bench.set), PTX_VM_SUCCESS);
-    CHECK_UINT(ptx_vm_program_size(&bench.lowered, &num_bytes), PTX_VM_SUCCESS);
-    bench.program_memory = block_of(num_bytes);
-    bench.result = ptx_vm_program_init(
-        bench.set, PTX_VM_LEVEL_BASELINE, kind, &bench.lowered, bench.program_memory.memory, num_bytes, &bench.program,
-        &bench.node
+    machine->set_memory = block_of(num_bytes);
+    CHECK_UINT(ptx_vm_set_init(&stack_info, machine->set_memory.memory, num_bytes, &machine->set), PTX_VM_SUCCESS);
+    CHECK_UINT(ptx_vm_program_size(lowered, &num_bytes), PTX_VM_SUCCESS);
+    machine->program_memory = block_of(num_bytes);
+    machine->result = ptx_vm_program_init(
+        machine->set, PTX_VM_LEVEL_BASELINE, kind, lowered, machine->program_memory.memory, num_bytes, &machine->program,
+        &machine->node
     );
     num_bytes = 0;
-    if (bench.result == PTX_VM_SUCCESS) CHECK_UINT(ptx_vm_workspace_size(bench.program, &num_bytes), PTX_VM_SUCCESS);
-    bench.workspace = block_of(num_bytes);
-    return bench;
+    if (machine->result == PTX_VM_SUCCESS) CHECK_UINT(ptx_vm_workspace_size(machine->program, &num_bytes), PTX_VM_SUCCESS);
+    machine->workspace = block_of(num_bytes);
 }
 
-static void bench_free(Bench* bench) {
-    free(bench->language_memory.base);
-    free(bench->lowering.base);
-    free(bench->set_memory.base);
-    free(bench->program_memory.base);
-    free(bench->workspace.base);
+static void close_machine(Machine* machine) {
+    close_bench(&machine->bench);
+    free(machine->set_memory.base);
+    free(machine->program_memory.base);
+    free(machine->workspace.base);
 }
 
-#define BENCH(words, requests, kind) bench_of(words, COUNT(words), requests, COUNT(requests), kind)
+#define OPEN(words, requests, kind) open_machine(&machine, words, COUNT(words), requests, COUNT(requests), kind)
 
 static float x[MAX_POINTS], y[MAX_POINTS];
 static uint32_t u[MAX_POINTS], p[MAX_POINTS];
@@ -116,22 +76,23 @@ __attribute__((constructor)) static void fill_inputs(void) {
 }
 
 static const PtxVmInput* all_inputs(PtxVmInput* inputs) {
-    const void* const values[NUM_REGISTERS] = {x, y, u, p, NULL, NULL, NULL, NULL};
-    for (int i = 0; i < NUM_REGISTERS; i++) {
-        inputs[i].values = values[i];
-        inputs[i].is_uniform = false;
-    }
+    memset(inputs, 0, NUM_REGISTERS * sizeof *inputs);
+    inputs[A].values = x;
+    inputs[B].values = y;
+    inputs[IN_U32].values = u;
+    inputs[IN_PRED].values = p;
     return inputs;
 }
 
 TEST(test_outputs_of_every_type_and_any_number_of_points) {
     /* On the f32 stack x, y; sub pops y first: y - x, and x is left for the second request. */
-    static const StackPtxInstruction words[] = {INPUT(X),          INPUT(X),     INPUT(Y), PTX(SUB), INPUT(U),
-                                                CONSTANT(U32, 32), PTX(ADD_U32), INPUT(P), RETURN};
-    static const size_t requests[] = {OUT, OUT_2, OUT_U, OUT_P};
+    static const StackPtxInstruction words[] = {INPUT(A),          INPUT(A),     INPUT(B),       PTX(SUB), INPUT(IN_U32),
+                                                CONSTANT(U32, 32), PTX(ADD_U32), INPUT(IN_PRED), RETURN};
+    static const size_t requests[] = {O0, O1, OUT_U32, OUT_PRED};
     static const size_t counts[] = {0, 1, 31, 32, 33, 999, 1000};
-    Bench bench = BENCH(words, requests, PTX_VM_RUN_STORE);
-    CHECK_UINT(bench.result, PTX_VM_SUCCESS);
+    Machine machine;
+    OPEN(words, requests, PTX_VM_RUN_STORE);
+    CHECK_UINT(machine.result, PTX_VM_SUCCESS);
     for (size_t k = 0; k < COUNT(counts); k++) {
         const size_t num_points = counts[k];
         PtxVmInput inputs[NUM_REGISTERS];
@@ -143,8 +104,8 @@ TEST(test_outputs_of_every_type_and_any_number_of_points) {
         }
         CHECK_UINT(
             ptx_vm_store(
-                bench.program, all_inputs(inputs), NUM_REGISTERS, num_points, outputs, bench.workspace.memory,
-                bench.workspace.num_bytes
+                machine.program, all_inputs(inputs), NUM_REGISTERS, num_points, outputs, machine.workspace.memory,
+                machine.workspace.num_bytes
             ),
             PTX_VM_SUCCESS
         );
@@ -162,36 +123,37 @@ TEST(test_outputs_of_every_type_and_any_number_of_points) {
         }
         for (int i = 0; i < MAX_REQUESTS; i++) free(blocks[i].base);
     }
-    bench_free(&bench);
+    close_machine(&machine);
 }
 
 TEST(test_what_has_no_cpu_meaning_is_refused_with_its_node) {
-    static const StackPtxInstruction volatile_words[] = {INPUT(U), PTX(ACTIVEMASK), PTX(ADD_U32)};
+    static const StackPtxInstruction volatile_words[] = {INPUT(IN_U32), PTX(ACTIVEMASK), PTX(ADD_U32)};
     static const StackPtxInstruction special_words[] = {SPECIAL(TID_X)};
-    static const size_t requests[] = {OUT_U};
-    Bench bench = BENCH(volatile_words, requests, PTX_VM_RUN_STORE);
-    CHECK_UINT(bench.result, PTX_VM_ERROR_NO_CPU_MEANING);
-    CHECK_UINT(bench.lowered.nodes[bench.node].kind, STACK_PTX_NODE_PTX);
-    CHECK_UINT(bench.lowered.nodes[bench.node].payload, ACTIVEMASK);
-    CHECK(!ptx_vm_set_has_instruction(bench.set, ACTIVEMASK));
-    CHECK(!ptx_vm_set_has_instruction(bench.set, MMA));
-    CHECK(!ptx_vm_set_has_instruction(bench.set, SETP_2)); /* the name has a meaning, two results have none */
-    CHECK(!ptx_vm_set_has_instruction(bench.set, NUM_INSTRUCTIONS));
+    static const size_t requests[] = {OUT_U32};
+    Machine machine;
+    OPEN(volatile_words, requests, PTX_VM_RUN_STORE);
+    CHECK_UINT(machine.result, PTX_VM_ERROR_NO_CPU_MEANING);
+    CHECK_UINT(machine.bench.lowered.nodes[machine.node].kind, STACK_PTX_NODE_PTX);
+    CHECK_UINT(machine.bench.lowered.nodes[machine.node].payload, ACTIVEMASK);
+    CHECK(!ptx_vm_set_has_instruction(machine.set, ACTIVEMASK));
+    CHECK(!ptx_vm_set_has_instruction(machine.set, MMA));
+    CHECK(!ptx_vm_set_has_instruction(machine.set, SETP_2)); /* the name has a meaning, two results have none */
+    CHECK(!ptx_vm_set_has_instruction(machine.set, NUM_INSTRUCTIONS));
     CHECK(!ptx_vm_set_has_instruction(NULL, ADD));
-    CHECK(ptx_vm_set_has_instruction(bench.set, ADD));
-    CHECK(ptx_vm_set_has_instruction(bench.set, SELP));
-    bench_free(&bench);
-    bench = BENCH(special_words, requests, PTX_VM_RUN_STORE);
-    CHECK_UINT(bench.result, PTX_VM_ERROR_NO_CPU_MEANING);
-    CHECK_UINT(bench.lowered.nodes[bench.node].kind, STACK_PTX_NODE_SPECIAL);
-    bench_free(&bench);
+    CHECK(ptx_vm_set_has_instruction(machine.set, ADD));
+    CHECK(ptx_vm_set_has_instruction(machine.set, SELP));
+    close_machine(&machine);
+    OPEN(special_words, requests, PTX_VM_RUN_STORE);
+    CHECK_UINT(machine.result, PTX_VM_ERROR_NO_CPU_MEANING);
+    CHECK_UINT(machine.bench.lowered.nodes[machine.node].kind, STACK_PTX_NODE_SPECIAL);
+    close_machine(&machine);
 }
 
 TEST(test_wrong_arguments_are_invalid_values) {
-    static const StackPtxInstruction words[] = {INPUT(Y), INPUT(X), PTX(ADD)};
-    static const StackPtxInstruction integer_words[] = {INPUT(U)};
-    static const size_t requests[] = {OUT}, integer_requests[] = {OUT_U};
-    Bench bench = BENCH(words, requests, PTX_VM_RUN_STORE);
+    static const StackPtxInstruction words[] = {INPUT(B), INPUT(A), PTX(ADD)};
+    static const StackPtxInstruction integer_words[] = {INPUT(IN_U32)};
+    static const size_t requests[] = {O0}, integer_requests[] = {OUT_U32};
+    Machine machine;
     PtxVmInput inputs[NUM_REGISTERS];
     float out[4];
     void* const outputs[] = {out};
@@ -199,73 +161,80 @@ TEST(test_wrong_arguments_are_invalid_values) {
     const PtxVmTarget targets[] = {{out, NULL, NULL}};
     const PtxVmSet* set;
     PtxVmSums sums[1];
-    char* memory = bench.workspace.memory;
-    const size_t num_bytes = bench.workspace.num_bytes;
-    size_t size;
+    OPEN(words, requests, PTX_VM_RUN_STORE);
+    size_t num_bytes, size;
+    char* memory;
+    memory = machine.workspace.memory;
+    num_bytes = machine.workspace.num_bytes;
     all_inputs(inputs);
     CHECK_UINT(ptx_vm_store(NULL, inputs, NUM_REGISTERS, 4, outputs, memory, num_bytes), PTX_VM_ERROR_INVALID_VALUE);
-    CHECK_UINT(ptx_vm_store(bench.program, NULL, NUM_REGISTERS, 4, outputs, memory, num_bytes), PTX_VM_ERROR_INVALID_VALUE);
-    CHECK_UINT(ptx_vm_store(bench.program, inputs, Y, 4, outputs, memory, num_bytes), PTX_VM_ERROR_INVALID_VALUE);
-    CHECK_UINT(ptx_vm_store(bench.program, inputs, NUM_REGISTERS, 4, NULL, memory, num_bytes), PTX_VM_ERROR_INVALID_VALUE);
-    CHECK_UINT(ptx_vm_store(bench.program, inputs, NUM_REGISTERS, 4, no_output, memory, num_bytes), PTX_VM_ERROR_INVALID_VALUE);
-    CHECK_UINT(ptx_vm_store(bench.program, inputs, NUM_REGISTERS, 4, outputs, NULL, num_bytes), PTX_VM_ERROR_INVALID_VALUE);
+    CHECK_UINT(ptx_vm_store(machine.program, NULL, NUM_REGISTERS, 4, outputs, memory, num_bytes), PTX_VM_ERROR_INVALID_VALUE);
+    CHECK_UINT(ptx_vm_store(machine.program, inputs, B, 4, outputs, memory, num_bytes), PTX_VM_ERROR_INVALID_VALUE);
+    CHECK_UINT(ptx_vm_store(machine.program, inputs, NUM_REGISTERS, 4, NULL, memory, num_bytes), PTX_VM_ERROR_INVALID_VALUE);
+    CHECK_UINT(ptx_vm_store(machine.program, inputs, NUM_REGISTERS, 4, no_output, memory, num_bytes), PTX_VM_ERROR_INVALID_VALUE);
+    CHECK_UINT(ptx_vm_store(machine.program, inputs, NUM_REGISTERS, 4, outputs, NULL, num_bytes), PTX_VM_ERROR_INVALID_VALUE);
     CHECK_UINT(
-        ptx_vm_reduce(bench.program, inputs, NUM_REGISTERS, 4, targets, sums, memory, num_bytes), PTX_VM_ERROR_INVALID_VALUE
+        ptx_vm_reduce(machine.program, inputs, NUM_REGISTERS, 4, targets, sums, memory, num_bytes), PTX_VM_ERROR_INVALID_VALUE
     );
-    inputs[Y].values = NULL;
-    CHECK_UINT(ptx_vm_store(bench.program, inputs, NUM_REGISTERS, 4, outputs, memory, num_bytes), PTX_VM_ERROR_INVALID_VALUE);
+    inputs[B].values = NULL;
+    CHECK_UINT(ptx_vm_store(machine.program, inputs, NUM_REGISTERS, 4, outputs, memory, num_bytes), PTX_VM_ERROR_INVALID_VALUE);
     CHECK_UINT(ptx_vm_workspace_size(NULL, &size), PTX_VM_ERROR_INVALID_VALUE);
-    CHECK_UINT(ptx_vm_workspace_size(bench.program, NULL), PTX_VM_ERROR_INVALID_VALUE);
+    CHECK_UINT(ptx_vm_workspace_size(machine.program, NULL), PTX_VM_ERROR_INVALID_VALUE);
     CHECK_UINT(ptx_vm_program_size(NULL, &size), PTX_VM_ERROR_INVALID_VALUE);
     CHECK_UINT(ptx_vm_set_size(NULL, &size), PTX_VM_ERROR_INVALID_VALUE);
     CHECK_UINT(ptx_vm_set_init(&stack_info, NULL, 1000, &set), PTX_VM_ERROR_INVALID_VALUE);
-    bench_free(&bench);
-    bench = BENCH(words, requests, PTX_VM_RUN_REDUCE);
+    close_machine(&machine);
+    OPEN(words, requests, PTX_VM_RUN_REDUCE);
     all_inputs(inputs);
     CHECK_UINT(
-        ptx_vm_reduce(bench.program, inputs, NUM_REGISTERS, 4, targets, NULL, bench.workspace.memory, bench.workspace.num_bytes),
+        ptx_vm_reduce(
+            machine.program, inputs, NUM_REGISTERS, 4, targets, NULL, machine.workspace.memory, machine.workspace.num_bytes
+        ),
         PTX_VM_ERROR_INVALID_VALUE
     );
-    bench_free(&bench);
-    bench = BENCH(integer_words, integer_requests, PTX_VM_RUN_REDUCE); /* only f32 is reduced */
-    CHECK_UINT(bench.result, PTX_VM_ERROR_INVALID_VALUE);
-    bench_free(&bench);
+    close_machine(&machine);
+    OPEN(integer_words, integer_requests, PTX_VM_RUN_REDUCE); /* only f32 is reduced */
+    CHECK_UINT(machine.result, PTX_VM_ERROR_INVALID_VALUE);
+    close_machine(&machine);
 }
 
 TEST(test_one_byte_too_few_is_insufficient_memory) {
-    static const StackPtxInstruction words[] = {INPUT(Y), INPUT(X), PTX(ADD)};
-    static const size_t requests[] = {OUT};
-    Bench bench = BENCH(words, requests, PTX_VM_RUN_STORE);
+    static const StackPtxInstruction words[] = {INPUT(B), INPUT(A), PTX(ADD)};
+    static const size_t requests[] = {O0};
+    Machine machine;
     PtxVmInput inputs[NUM_REGISTERS];
     float out[4];
     void* const outputs[] = {out};
     const PtxVmSet* set;
     const PtxVmProgram* program;
+    OPEN(words, requests, PTX_VM_RUN_STORE);
     CHECK_UINT(
-        ptx_vm_set_init(&stack_info, bench.set_memory.memory, bench.set_memory.num_bytes - 1, &set),
+        ptx_vm_set_init(&stack_info, machine.set_memory.memory, machine.set_memory.num_bytes - 1, &set),
         PTX_VM_ERROR_INSUFFICIENT_MEMORY
     );
     CHECK_UINT(
         ptx_vm_store(
-            bench.program, all_inputs(inputs), NUM_REGISTERS, 4, outputs, bench.workspace.memory, bench.workspace.num_bytes - 1
+            machine.program, all_inputs(inputs), NUM_REGISTERS, 4, outputs, machine.workspace.memory,
+            machine.workspace.num_bytes - 1
         ),
         PTX_VM_ERROR_INSUFFICIENT_MEMORY
     );
     CHECK_UINT(
         ptx_vm_program_init(
-            bench.set, PTX_VM_LEVEL_BASELINE, PTX_VM_RUN_STORE, &bench.lowered, bench.program_memory.memory,
-            bench.program_memory.num_bytes - 1, &program, NULL
+            machine.set, PTX_VM_LEVEL_BASELINE, PTX_VM_RUN_STORE, &machine.bench.lowered, machine.program_memory.memory,
+            machine.program_memory.num_bytes - 1, &program, NULL
         ),
         PTX_VM_ERROR_INSUFFICIENT_MEMORY
     );
-    bench_free(&bench);
+    close_machine(&machine);
 }
 
 TEST(test_level_that_is_not_linked_is_no_level) {
-    static const StackPtxInstruction words[] = {INPUT(X)};
-    static const size_t requests[] = {OUT};
-    Bench bench = BENCH(words, requests, PTX_VM_RUN_STORE);
+    static const StackPtxInstruction words[] = {INPUT(A)};
+    static const size_t requests[] = {O0};
+    Machine machine;
     const PtxVmProgram* program;
+    OPEN(words, requests, PTX_VM_RUN_STORE);
     CHECK(ptx_vm_level_is_available(PTX_VM_LEVEL_BASELINE));
     CHECK(!ptx_vm_level_is_available(PTX_VM_LEVEL_AVX512));
     CHECK_UINT(ptx_vm_best_level(), PTX_VM_LEVEL_BASELINE);
@@ -274,10 +243,10 @@ TEST(test_level_that_is_not_linked_is_no_level) {
     CHECK_TEXT(ptx_vm_result_to_string((PtxVmResult)99), "PTX_VM_RESULT_UNKNOWN");
     CHECK_UINT(
         ptx_vm_program_init(
-            bench.set, PTX_VM_LEVEL_AVX2, PTX_VM_RUN_STORE, &bench.lowered, bench.program_memory.memory,
-            bench.program_memory.num_bytes, &program, NULL
+            machine.set, PTX_VM_LEVEL_AVX2, PTX_VM_RUN_STORE, &machine.bench.lowered, machine.program_memory.memory,
+            machine.program_memory.num_bytes, &program, NULL
         ),
         PTX_VM_ERROR_NO_LEVEL
     );
-    bench_free(&bench);
+    close_machine(&machine);
 }

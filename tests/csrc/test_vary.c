@@ -174,8 +174,6 @@ TEST(test_gaussian_is_the_quantile_to_one_part_in_a_million) {
     }
 }
 
-/* ---- tables ---- */
-
 /* ---- rows ---- */
 
 TEST(test_length_is_the_first_return_or_the_row) {
