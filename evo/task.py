@@ -377,7 +377,7 @@ def target_array(task: Task, num_points: int, method: str = "targets", dtype: ty
     if not isinstance(targets, dict) or set(targets) != set(task.outputs):
         raise UserError(f"{place}: must return a dict of exactly {', '.join(task.outputs)}")
     try:
-        arrays = [np.asarray(targets[name], dtype=dtype) for name in task.outputs]
+        arrays: list[NDArray[Any]] = [np.asarray(targets[name], dtype=dtype) for name in task.outputs]
     except (TypeError, ValueError) as error:
         raise UserError(f"{place}: a target is not an array of f32: {error}") from error
     for name, array in zip(task.outputs, arrays, strict=True):

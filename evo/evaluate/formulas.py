@@ -5,7 +5,7 @@ Owns the arithmetic. It knows an instruction by its infix form, and refuses thos
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from typing import Any
 
@@ -20,6 +20,7 @@ from evo.language.simple_numbers import meant_number
 from evo.native.stack_ptx import NodeKind
 
 STEP = 1e-6  # relative, of differences
+Step = tuple[int, Any, tuple[int, ...]]  # a node, its function, its operands
 _LEAVES = (NodeKind.INPUT, NodeKind.CONSTANT)
 
 
@@ -72,67 +73,51 @@ class Formula:
     def __init__(self, made_by: Formulas, graph: Graph, like: Formula | None):
         self.graph = graph
         self.values: dict[int, float] = {}
-        self._by = made_by
         self.known: dict[int, Any] = {}
-        self._changing: list[tuple[int, Any, tuple[int, ...]]] = []  # what depends on a constant
-        self.num_instructions = 0
-        depends: set[int] = set()
-        reused: set[int] = set()
-        order = needed(graph)
+        self._by = made_by
+        self._steps: list[Step] = []
+        order, depends, same = needed(graph), set[int](), set[int]()
         made_by.num_operations += len(order)
-        with np.errstate(all="ignore"):
-            for index in order:
-                node = graph.nodes[index]
-                if node.kind == NodeKind.INPUT:
-                    self.known[index] = made_by.columns[node.payload]
-                elif node.kind == NodeKind.CONSTANT:
-                    self.values[index] = meant_number(np.uint32(node.payload).view(np.float32))
-                    self.known[index] = np.float64(self.values[index])
+        for index in order:
+            node = graph.nodes[index]
+            if node.kind == NodeKind.INPUT:
+                self.known[index] = made_by.columns[node.payload]
+            elif node.kind == NodeKind.CONSTANT:
+                self.values[index] = meant_number(np.uint32(node.payload).view(np.float32))
+                self.known[index] = np.float64(self.values[index])
+                depends.add(index)
+            else:
+                self._steps.append((index, made_by.functions[node.payload], node.operands))
+                if not depends.isdisjoint(node.operands):
                     depends.add(index)
-                else:
-                    self.num_instructions += 1
-                    function: Any = made_by.functions[node.payload]
-                    if not depends.isdisjoint(node.operands):
-                        depends.add(index)
-                        self._changing.append((index, function, node.operands))
-                    is_same = (
-                        like and index in like.known and like.graph.nodes[index] == node and reused.issuperset(node.operands)
-                    )
-                    if like and is_same:
-                        self.known[index] = like.known[index]
-                    else:
-                        self.known[index] = function(*(self.known[operand] for operand in node.operands))
-                        continue
-                if like and index in like.known and like.graph.nodes[index] == node:
-                    reused.add(index)
+            if like and index in like.known and like.graph.nodes[index] == node and same.issuperset(node.operands):
+                self.known[index] = like.known[index]
+                same.add(index)
+        _compute(self.known, (step for step in self._steps if step[0] not in same))
+        self._changing = [step for step in self._steps if step[0] in depends]  # with the constants
+        self.num_instructions = len(self._steps)
 
     def outputs(self, values: dict[int, float] | None = None) -> NDArray[np.float64]:
         """`(num_points,)`. values: of constants, in the place of their own."""
-        found = self.known
-        if values is not None:
-            self._by.num_operations += 1 + len(self._changing)
-            found = {**found, **{index: np.float64(value) for index, value in values.items()}}
-            with np.errstate(all="ignore"):
-                for index, function, operands in self._changing:
-                    found[index] = function(*(found[operand] for operand in operands))
-        return np.broadcast_to(np.asarray(found[_result(self.graph)], np.float64), (self._by.num_points,))
+        if values is None:
+            return self._output(self.known)
+        return self._output({index: np.float64(value) for index, value in values.items()}, self._changing)
 
     def outputs_near(self, step: float) -> NDArray[np.float64]:
         """The outputs where inputs are rounded, as to a relative step of this size."""
-        self._by.num_operations += len(self.known)
-        found: dict[int, Any] = {}
-        with np.errstate(all="ignore"):
-            for index in needed(self.graph):
-                node = self.graph.nodes[index]
-                if node.kind == NodeKind.INPUT:
-                    column = self._by.columns[node.payload]
-                    found[index] = column * (1.0 + step * _noise(node.payload, column.size))
-                elif node.kind == NodeKind.CONSTANT:
-                    found[index] = self.known[index]
-                else:
-                    function: Any = self._by.functions[node.payload]
-                    found[index] = function(*(found[operand] for operand in node.operands))
-        return np.broadcast_to(np.asarray(found[_result(self.graph)], np.float64), (self._by.num_points,))
+        nodes, columns = self.graph.nodes, self._by.columns
+        inputs = {index: nodes[index].payload for index in self.known if nodes[index].kind == NodeKind.INPUT}
+        moved = {index: columns[name] * (1.0 + step * _noise(name, columns[name].size)) for index, name in inputs.items()}
+        return self._output(moved, self._steps)
+
+    def _output(self, values: dict[int, Any], steps: Sequence[Step] = ()) -> NDArray[np.float64]:
+        """The output where some nodes have other values, and what is computed from these is."""
+        self._by.num_operations += len(steps)
+        found = {**self.known, **values}
+        _compute(found, steps)
+        result = self.graph.results[0]
+        assert result is not None
+        return np.broadcast_to(np.asarray(found[result], np.float64), (self._by.num_points,))
 
     def derivatives(self, values: dict[int, float], by: list[int], at: NDArray[np.float64]) -> NDArray[np.float64]:
         """By each of some constants, `(num_points, len(by))`. at: the outputs for these values."""
@@ -143,16 +128,17 @@ class Formula:
         return columns.T
 
 
+def _compute(found: dict[int, Any], steps: Iterable[Step]) -> None:
+    """Adds what steps give, one after the other, to the values so far."""
+    with np.errstate(all="ignore"):
+        for index, function, operands in steps:
+            found[index] = function(*(found[operand] for operand in operands))
+
+
 def needed(graph: Graph) -> list[int]:
     """The nodes that the output is computed from, and its own."""
     result = graph.results[0]
     return [] if result is None else [*graph.needed_by(result), result]
-
-
-def _result(graph: Graph) -> int:
-    result = graph.results[0]
-    assert result is not None
-    return result
 
 
 def _function_of(instruction_set: InstructionSet, instruction: Instruction) -> Callable[..., Any] | None:

@@ -183,9 +183,9 @@ class Tidier:
                     found = self._state(self._formulas.of(changed, now), enough=best.bits)
                     best = found if found.bits < best.bits else best
             if best is state:
-                for changed, *gone in takewhile(lambda _: not self._is_spent, self._without_constant(now)):
+                for changed, gone, is_sum in takewhile(lambda _: not self._is_spent, self._without_constant(now)):
                     formula = self._formulas.of(changed, now)
-                    found = self._fitted(formula, list(formula.values), self._start(formula, *gone), best.bits)
+                    found = self._fitted(formula, list(formula.values), self._start(formula, gone, is_sum), best.bits)
                     best = found if found.bits < best.bits else best
             if best is state:
                 break

@@ -15,12 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evo.errors import UserError
+from evo.language.simple_numbers import F32_STEP, MOST_BITS, most_bits, simplest
 from evo.native.stack_ptx import check_name
-from evo.regression.simple_scaling import simple_scaling
 from evo.sums import Regression
 from evo.task import Programs, Scores, Task
 
-Columns = dict[str, NDArray[np.float64]]
+Row = NDArray[np.float64]  # a number for each point
+Columns = dict[str, Row]
 Points = dict[str, NDArray[np.float32]]
 Box = Mapping[str, tuple[float, float]]
 
@@ -41,6 +42,8 @@ LARGEST_FACTOR = 2.0**30  # of an input; float32 then holds its fourth powers, a
 LEAST_DEVIATION = 1e-3  # of an input over its size; below, float32 does not resolve a ten-thousandth of the deviation
 ROUNDING = 8.0 * np.finfo(np.float64).eps  # of numbers that a formula adds up, over the largest of them
 SURE = 0.01  # standard errors that offset and scale are rounded by
+MOST_ROUNDED = 0.1  # of a scale that becomes a simple number
+EXACT_STEP = 2.0**-44  # of a scale, above what float64 rounds
 GAP_DIGITS = 1.0  # by which a formula with gaps must be better than all without
 GOLDEN_RATIO = (math.sqrt(5.0) - 1.0) / 2.0
 
@@ -220,7 +223,7 @@ class RegressionTask(Task):
         rounding = ROUNDING * max(1.0, abs(self._mean) / self._deviation, abs(slope) * np.abs(y).max())
         scale = self._deviation * slope
         offset = self._mean + self._deviation * mean_t - scale * mean_y
-        simple = simple_scaling(y, self._mean + self._deviation * t, w, offset, scale, self._deviation * math.sqrt(error))
+        simple = _simple_scaling(y, self._mean + self._deviation * t, w, offset, scale, self._deviation * math.sqrt(error))
         if simple:
             return simple
         allowed = self._deviation * (SURE * math.sqrt(error) + rounding)
@@ -274,6 +277,33 @@ def output_name(inputs: Collection[str]) -> str:
     while name in inputs:
         name += "_out"
     return name
+
+
+def _simple_scaling(
+    values: Row, target: Row, weights: Row, offset: float, scale: float, error: float
+) -> tuple[float, float] | None:
+    """Simple numbers in the place of the best offset and scale, as near as the standard error of their mean allows; the scale is
+    fitted to the offset's. None: those so near are not simple.
+    """
+    total = weights.sum()
+    mean = weights @ values / total
+    square = weights @ values**2 / total
+    variance = weights @ (values - mean) ** 2 / total
+    # The constants of a program are rounded, which need not cancel out over the points.
+    rounding = F32_STEP * abs(scale) * math.sqrt(square)
+    if not (np.isfinite([error, rounding]).all() and variance > 0.0 and scale):
+        return None
+    first = simplest(offset, max(error * math.sqrt(square / variance), rounding))
+    if first.cost > MOST_BITS:
+        return None
+    scale = float(weights @ (values * (target - first.value)) / (total * square))
+    error /= math.sqrt(variance if first.value else square)
+    for step in (2.0 * F32_STEP, EXACT_STEP):  # a number of more bits must be nearer
+        known = min(max(error, step * abs(scale)), MOST_ROUNDED * abs(scale))
+        second = simplest(scale, known)
+        if second.cost <= max(MOST_BITS, most_bits(scale, known)):
+            return first.value, second.value
+    return None
 
 
 def _scaling_of(values: NDArray[np.float64]) -> tuple[float, float]:
