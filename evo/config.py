@@ -97,12 +97,12 @@ class InitialConfig(Options):
 
 
 class TuningConfig(Options):
-    """Constants are fitted to the targets, of a task with the reduction `regression` and one output.
+    """Constants are fitted by least squares to the targets of a task that has these and one output.
 
     The best `share` of the new programs of each generation is tuned, each in at most this many `iterations` of
-    Levenberg-Marquardt; 0: none; null: a quarter if the task is such a one, else none. `linear_scale`: the error is that of the
-    best linear function of the output; null: if the task defines `scaling`. `points`: so many of the task's points are used,
-    spread evenly over their order; null: all of them, up to 65,536.
+    Levenberg-Marquardt; 0: none; null: a quarter if the task has the reduction `regression`, else none. `linear_scale`: the error
+    is that of the best linear function of the output; null: if the task defines `scaling`. `points`: so many of the task's points
+    are used, spread evenly over their order; null: all of them, up to 65,536.
     """
 
     share: Probability | None = None

@@ -105,7 +105,7 @@ class Task:
         raise self._lacks("must define points()")
 
     def targets(self) -> dict[str, NDArray[Any]]:
-        """With a reduction: for each output its target, `(num_points,)`. Searches read the nearest float32."""
+        """With a reduction, or for `search.tuning`: each output's target, `(num_points,)`. Searches read the nearest float32."""
         raise self._lacks("has a reduction, so it must define targets()")
 
     def weights(self) -> NDArray[Any] | None:

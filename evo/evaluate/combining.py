@@ -165,7 +165,8 @@ class Combiner:
             "product": ([b / c], [[*p, *q], [add, mul]]),
             "quotient": ([-1.0 / c, a / b], [q, [add, *p], [add, div]]),
         }[kind]
-        constants = np.array(numbers, np.float32)
+        with np.errstate(over="ignore"):
+            constants = np.array(numbers, np.float32)
         if not np.isfinite(constants).all() or sum(map(len, parts)) + len(numbers) >= max_length:
             return None
         words = parts[0]

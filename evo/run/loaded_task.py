@@ -244,7 +244,7 @@ def _with_tuning(config: RunConfig, task: Task | DeclaredTask) -> RunConfig:
     if tuning.share and reason:
         raise UserError(f"search.tuning: {reason}")
     changes = {
-        "share": (0.0 if reason else DEFAULT_SHARE) if tuning.share is None else tuning.share,
+        "share": (DEFAULT_SHARE if task.reduction and not reason else 0.0) if tuning.share is None else tuning.share,
         "linear_scale": task.has_scaling() if tuning.linear_scale is None else tuning.linear_scale,
     }
     search = config.search.model_copy(update={"tuning": tuning.model_copy(update=changes)})

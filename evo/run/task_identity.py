@@ -75,6 +75,10 @@ class DeclaredTask(Task):
         """Raises UserError."""
         raise UserError(self._reason)
 
+    def targets(self) -> NoReturn:
+        """Raises UserError."""
+        raise UserError(self._reason)
+
     def score(self, outputs: Any, programs: Programs) -> NoReturn:
         """Raises UserError."""
         raise UserError(self._reason)

@@ -12,7 +12,7 @@ class Runge(evo.Task):
     measures = {"num_instructions": (0.0, 32.0), "worst_digits": (0.0, 2.0)}
     complexity = "num_instructions"  # for `evo show RUN --front`
 
-    def __init__(self, size: int = 64, width: float = 0.1):
+    def __init__(self, size: int = 32, width: float = 0.1):
         self.size, self.width = size, width
         points = self.points()
         x, y = (points[name].astype(np.float64) for name in ("x", "y"))
@@ -22,6 +22,10 @@ class Runge(evo.Task):
         """A grid of size x size points from -5 to 5."""
         axis = np.linspace(-5.0, 5.0, self.size, dtype=np.float32)
         return {"x": np.tile(axis, self.size), "y": np.repeat(axis, self.size)}
+
+    def targets(self):
+        """What constants are fitted to, by least squares (`search.tuning`)."""
+        return {"v": self.target.astype(np.float32)}
 
     def kernel_defines(self):
         """Macros of kernel.cu."""

@@ -130,7 +130,7 @@ def test_no_programs_give_no_programs():
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"reduction": None}, "search.tuning: needs a task with the reduction 'regression'"),
+        ({"reduction": None, "targets": Task.targets}, r"search.tuning: needs a task with targets\(\)"),
         ({"outputs": {"y": "f32", "z": "f32"}}, "search.tuning: needs a task with one output, Other has 2"),
     ],
 )
@@ -139,6 +139,13 @@ def test_a_task_that_cannot_be_tuned_is_refused_if_the_config_asks_and_else_left
     with pytest.raises(UserError, match=f"^{reason}"):
         problem_of(config_of(share=0.5), task)
     assert problem_of(config_of(), task).tuner is None
+
+
+def test_a_task_with_a_score_of_its_own_and_targets_is_tuned_only_if_the_config_asks():
+    task = type("Other", (Line,), {"reduction": None})()
+    assert problem_of(config_of(), task).tuner is None
+    words, changed, _ = problem_of(config_of(share=0.5), task).tuner.tune(words_of("%x 0.1 mul_ftz_f32"))
+    assert changed.all() and not np.array_equal(words, words_of("%x 0.1 mul_ftz_f32"))
 
 
 def test_a_task_that_can_be_tuned_is_unless_the_config_says_otherwise():
@@ -156,6 +163,6 @@ def test_a_task_that_can_be_tuned_is_unless_the_config_says_otherwise():
 def test_elites_are_combined_only_where_outputs_are_scaled():
     with pytest.raises(UserError, match=r"^search\.combination: needs a task that defines `scaling`"):
         problem_of(config_of(), Line()).combiner  # noqa: B018
-    other = type("Other", (Line,), {"reduction": None})()
-    with pytest.raises(UserError, match=r"^search\.combination: needs a task with the reduction 'regression'"):
+    other = type("Other", (Line,), {"reduction": None, "targets": Task.targets})()
+    with pytest.raises(UserError, match=r"^search\.combination: needs a task with targets\(\)"):
         problem_of(config_of(), other).combiner  # noqa: B018

@@ -2,9 +2,15 @@
 
 import shutil
 
+import numpy as np
 import pytest
 
+from evo.config import load_config
 from evo.errors import UserError
+from evo.language.batch import Batch
+from evo.report.show import read_program
+from evo.run.loaded_task import load_problem
+from evo.run.search import Search
 from evo.shipped import shipped
 from evo.task_folder import load_task
 
@@ -46,3 +52,38 @@ def test_a_table_that_cannot_be_used_is_one_line(with_table, tmp_path, text, mes
     with pytest.raises(UserError) as caught:
         with_table(text)
     assert str(caught.value).startswith(f"{tmp_path}/task/data.csv{message}") and "\n" not in str(caught.value)
+
+
+# Instructions -> what a person writes with at most so many, and its score; for the kernel with SciPy's constants.
+SQUARE = "r = fma(x, x, y*y)"
+BY_HAND = {
+    "kernel": {
+        6: (f"{SQUARE}; v = fma(exp2(-0.56670249*r), 0.71640479, 0.05051213)", 1.568),
+        32: (f"{SQUARE}; v = fma(0.71693894, exp2(-1.09044573*r), 0.19981276*exp2(-0.1021231*r))", 2.386),
+    },
+    "regression": {
+        2: ("sqrt(length/gravity)", 2.051),
+        9: ("sqrt(length/gravity)*(1 + amplitude**2/16 + 11/3072*amplitude**4)", 5.479),
+    },
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("template", "num_evaluations"), [("kernel", 600_000), ("regression", 500_000)])
+def test_a_projects_run_is_no_worse_than_formulas_by_hand(template, num_evaluations):
+    config = shipped("templates")[template] / f"{template}.yaml"
+    settings = ("evaluation.backend=cpu", "evaluation.executor=threads", f"stop={{evaluations: {num_evaluations}}}")
+    problem = load_problem(load_config(config, settings))
+    by_hand = Batch.analyze(
+        problem.language.lowering, np.stack([read_program(problem, text) for text, _ in BY_HAND[template].values()])
+    )
+    objective = problem.evaluator.evaluate(by_hand).objective
+    np.testing.assert_allclose(objective, [score for _, score in BY_HAND[template].values()], atol=5e-3)
+    assert (by_hand.num_instructions <= list(BY_HAND[template])).all()
+    search = Search(problem)
+    for _ in search.generations():
+        pass
+    elites = search.elites()
+    problem.close()
+    for size, score in zip(BY_HAND[template], objective, strict=True):
+        assert elites.objective[elites.num_instructions <= size].max() > score - 1e-3, size
