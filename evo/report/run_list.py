@@ -95,16 +95,15 @@ def _row(path: Path, now_s: float) -> RunRow:
     reason = None
     try:
         age_s, num_bytes = now_s - _start_s(path), _num_bytes(path)
+        has_checkpoint = any((path / "checkpoints").glob("*.ckpt"))
+        if not has_checkpoint and not (path / "metrics.jsonl").exists():
+            return RunRow(str(path), "unstarted", None, None, None, max(0.0, age_s), num_bytes, _NOT_BEGUN)
         if not (path / "config.yaml").is_file():
-            if not (path / "checkpoints").exists() and not (path / "metrics.jsonl").exists():
-                return RunRow(
-                    str(path), "unstarted", None, None, None, max(0.0, age_s), num_bytes, "it starts, or was killed then"
-                )
             raise UserError("has no config.yaml")
         with RunDir(path, writable=False) as run_dir:
             state = "running" if run_dir.is_running() else "interrupted"
             metrics = run_dir.last_metrics() or {}
-            if not any((path / "checkpoints").glob("*.ckpt")):
+            if not has_checkpoint:
                 raise UserError(f"{path}: has no checkpoint")
         if state == "interrupted" and metrics and has_stopped(read_stop(path / "config.yaml"), metrics):
             state = "finished" if (path / "archive.npz").is_file() else state

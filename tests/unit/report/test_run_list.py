@@ -170,6 +170,9 @@ def test_the_list_as_json_and_as_a_table(make_run, tmp_path):
 
 
 def test_a_run_that_was_killed_before_it_began_is_not_damaged(tmp_path):
-    task = tmp_path / "runs" / "small" / "20200101-000000-seed1" / "task"
-    task.mkdir(parents=True)
-    assert [(each.state, each.reason) for each in list_runs(tmp_path)] == [("unstarted", "it starts, or was killed then")]
+    """Whatever of its parts it had by then: they are made in this order, and a checkpoint comes next."""
+    run = tmp_path / "runs" / "small" / "20200101-000000-seed1"
+    run.mkdir(parents=True)
+    for part in ("task", "checkpoints", "environment.json", "config.yaml", "lock", "lineage"):
+        (run / part).touch() if part.count(".") or part == "lock" else (run / part).mkdir()
+        assert [(each.state, each.reason) for each in list_runs(tmp_path)] == [("unstarted", "it starts, or was killed then")]
