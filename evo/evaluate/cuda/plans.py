@@ -221,7 +221,7 @@ class RegressionPlan(Plan):
     def score(self, host: NDArray[Any], num_instructions: NDArray[Any]) -> Evaluation:
         """Scores the sums with the task's `score`."""
         shape = (len(num_instructions), len(self._task.outputs), reduction.NUM_FIELDS)
-        found = []
+        found: list[dict[str, NDArray[Any]]] = []
         for place, part in zip(self._places, np.split(host.view(np.float64), len(self._places)), strict=True):
             sums = dict(zip(reduction.FIELDS, np.moveaxis(part.reshape(shape), -1, 0), strict=True))
             sums["num_points"] = np.full(shape[:2], float(place.num_points))
@@ -229,7 +229,8 @@ class RegressionPlan(Plan):
                 is_finite = (found[0]["num_nonfinite"] == 0).all(axis=1, keepdims=True)
                 sums = {name: np.where(is_finite, values, 0.0) for name, values in sums.items()}
             found.append(sums)
-        return score_batch(self._task, Regression.of_sums(found[0]), num_instructions, *map(Regression.of_sums, found[1:]))
+        sums_of = [Regression.of_sums(sums) for sums in found]
+        return score_batch(self._task, sums_of[0], num_instructions, sums_of[1] if len(sums_of) > 1 else None)
 
     def close(self) -> None:
         """Frees targets and weights and unloads the kernels."""

@@ -14,7 +14,6 @@ from matplotlib import colormaps, rc_context
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.cm import ScalarMappable
-from matplotlib.collections import LineCollection
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, PercentFormatter
@@ -60,7 +59,7 @@ def heatmap(run: Searched) -> NotebookFigure:
     """The archive's objectives by cell.
 
     Of a grid of more than two measures, a panel for each level of the third, with the best over all further ones; of other
-    archives of more than two, parallel axes.
+    archives of more than two, the elites at the first two.
     """
     archive: Any = run.search.archive
     problem, elites = run.search.problem, archive.elites()
@@ -82,13 +81,17 @@ def heatmap(run: Searched) -> NotebookFigure:
         figure = NotebookFigure(figsize=(8, 3.2 if len(names) == 1 else 6.5), layout="constrained")
         axes = figure.subplots()
         if len(names) > 2:
-            rgba = colors.to_rgba(objective, alpha=float(np.clip(200.0 / len(objective), 0.1, 0.8)))
-            _draw_lines(axes, elites.spanning, np.argsort(objective, kind="stable"), rgba, names, ranges)
+            order = np.argsort(objective, kind="stable")  # the best on top
+            places = np.clip(fraction(elites.spanning[:, :2], *ranges[:2].T), 0.0, 1.0)
+            axes.scatter(*places[order].T, s=14, c=colors.to_rgba(objective[order]))
         else:
             palette = np.ones((archive.cells, 4))
             palette[elites.cell] = colors.to_rgba(objective)
-            _draw_cells(axes, archive, palette, names, ranges)
-        axes.set_title(title, pad=24 if len(names) > 2 else None)  # names of parallel axes lie between
+            _draw_cells(axes, archive, palette, ranges)
+        axes.set_yticks([])
+        for axis, name, (low, high) in zip((axes.xaxis, axes.yaxis), names, ranges, strict=False):
+            label_axis(axis, name, low, high)
+        axes.set_title(title)
     below, above = bool((shown < low).any()), bool((shown > high).any())
     extend = "both" if below and above else "min" if below else "max" if above else "neither"
     figure.colorbar(colors, ax=axes, extend=extend, label=f"objective{unit}", pad=0.02, aspect=30)
@@ -105,14 +108,14 @@ def color_range(objective: NDArray[np.float64]) -> tuple[float, float]:
     return low - margin, high + margin
 
 
-def _draw_cells(axes: Axes, archive: Any, palette: NDArray[Any], names: Sequence[str], ranges: NDArray[np.float64]) -> None:
+def _draw_cells(axes: Axes, archive: Any, palette: NDArray[Any], ranges: NDArray[np.float64]) -> None:
     """One or two measures: an image in which each pixel has the colour of the cell that its measures fall into.
 
     palette: `(num_cells, 4)`.
     """
     centres = (np.arange(_SIDE) + 0.5) / _SIDE
-    shape = (1, _SIDE) if len(names) == 1 else (_SIDE, _SIDE)
-    fractions = np.stack(np.broadcast_arrays(centres, centres[: shape[0], None])[: len(names)], axis=-1).reshape(-1, len(names))
+    shape = (1, _SIDE) if len(ranges) == 1 else (_SIDE, _SIDE)
+    fractions = np.stack(np.broadcast_arrays(centres, centres[: shape[0], None])[: len(ranges)], axis=-1).reshape(-1, len(ranges))
     with np.errstate(all="ignore"):
         cells = np.asarray(archive.index_of(ranges[:, 0] * (1.0 - fractions) + ranges[:, 1] * fractions)).reshape(shape)
     image = palette[cells]
@@ -122,9 +125,6 @@ def _draw_cells(axes: Axes, archive: Any, palette: NDArray[Any], names: Sequence
         edge[1:] |= cells[1:] != cells[:-1]
         image[edge] = _EDGE_COLOR
     axes.imshow(image, extent=(0.0, 1.0, 0.0, 1.0), origin="lower", aspect="auto", interpolation="nearest")
-    axes.set_yticks([])
-    for axis, name, (low, high) in zip((axes.xaxis, axes.yaxis), names, ranges, strict=False):
-        label_axis(axis, name, low, high)
 
 
 def _best_by_level(dims: tuple[int, ...], elites: Elites, objective: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -172,33 +172,6 @@ def _panels(
         axis.set_ticks(places, labels)  # the panels share them
         put(name + unit)
     return figure, grid
-
-
-def _draw_lines(
-    axes: Axes, measures: NDArray[Any], order: NDArray[Any], rgba: NDArray[Any], names: Sequence[str], ranges: NDArray[np.float64]
-) -> None:
-    """More measures: one axis for each, one line for each elite, the last in `order` on top."""
-    heights = np.clip(fraction(measures, *ranges.T), 0.0, 1.0)
-    across = np.broadcast_to(np.arange(len(names), dtype=float), heights.shape)
-    lines = np.stack([across, heights], axis=-1)[order]
-    axes.add_collection(LineCollection(list(lines), colors=rgba[order], linewidths=1.2))
-    for number, (start, end) in enumerate(ranges):
-        axes.axvline(number, color="black", linewidth=0.8)
-        places, labels, unit = ticks(start, end)
-        for place, label in zip(places, labels, strict=True):
-            text = axes.annotate(label, (number, place), (5, 0), textcoords="offset points", va="center", fontsize=8)
-            text.set_bbox({"facecolor": "white", "alpha": 0.75, "edgecolor": "none", "pad": 0.5})
-            axes.plot([number, number + 0.015], [place, place], color="black", linewidth=0.8)
-        if unit:
-            axes.annotate(unit.strip(), (number, 0.0), (0, -14), textcoords="offset points", ha="center", fontsize=8)
-    axes.set_xlim(-0.1, len(names) - 0.75)  # on the right there are labels
-    axes.set_ylim(-0.02, 1.02)  # lines along the ends of the ranges show whole
-    axes.set_xticks(range(len(names)), names)
-    axes.xaxis.tick_top()
-    axes.tick_params(length=0)
-    axes.set_yticks([])
-    for spine in axes.spines.values():
-        spine.set_visible(False)
 
 
 def fraction(values: Any, low: Any, high: Any) -> Any:
