@@ -101,8 +101,8 @@ class TuningConfig(Options):
 
     The best `share` of the new programs of each generation is tuned, each in at most this many `iterations` of
     Levenberg-Marquardt; 0: none; null: a quarter if the task has the reduction `regression`, else none. `linear_scale`: the error
-    is that of the best linear function of the output; null: if the task defines `scaling`. `points`: so many of the task's points
-    are used, spread evenly over their order; null: all of them, up to 65,536.
+    is that of the best linear function of the output; null: if the task defines `scaling`. `points`: how many of the task's
+    points are used, spread evenly over their order; null: all of them, up to 65,536.
     """
 
     share: Probability | None = None
@@ -112,9 +112,9 @@ class TuningConfig(Options):
 
 
 class StartsConfig(Options):
-    """The search begins from random programs `count` times, for so many `generations` each; then the elites of all are bred from.
+    """`count` independent searches of `generations` each, before the main search breeds from all their elites.
 
-    0: it begins once and goes on. For searches that either succeed soon or get stuck.
+    0: the main search alone. For searches that either succeed soon or get stuck.
     """
 
     count: Annotated[Integer, Field(ge=0)] = 0
@@ -148,7 +148,7 @@ class SearchConfig(Options):
 
     `parents`: each generation in turn draws its parents from one of these shares of the elites, the best; 1: from all of them.
     `combination` and `immigrants` are the shares of each batch that join two elites by least squares, in tasks that can be tuned
-    and define `scaling`, and that are random programs. `emitters`, by name, stand in place of all these and `variation`.
+    and define `scaling`, and that are random programs. `emitters`, by name, replace all these and `variation`.
     `memory_size` hashes of evaluated programs are remembered, and no such program is evaluated again.
     """
 

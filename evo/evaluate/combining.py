@@ -1,4 +1,4 @@
-"""Programs of two: an elite and the one that explains best what it leaves of the targets.
+"""Pairs of programs: an elite, joined with the one that best explains its residuals.
 
 Owns which programs go together and their constants, by least squares. Knows nothing of archives.
 """
@@ -21,7 +21,7 @@ from evo.task import Task
 
 MAX_POINTS = 128  # that pairs are chosen by
 NUM_TRIED = 4  # quotients of each program, those that linear least squares say are best
-LEAST_VARIATION = 1e-9  # of a column beside others, relative to its square: below, nothing is left of it
+LEAST_VARIATION = 1e-9  # of a column given the others, relative to its square; below it the column counts as dependent
 MAX_KNOWN = 1 << 13  # programs whose plain words are remembered
 
 _NEEDED = {"sum": {"mul", "add"}, "product": {"add", "mul"}, "quotient": {"add", "div"}}  # functions, by kind of pair
@@ -94,7 +94,7 @@ class Combiner:
         return values
 
     def _best(self, kind: str, p: NDArray[np.float64], q: NDArray[np.float64]) -> tuple[NDArray[np.intp], _Fits]:
-        """The best partner of each program, and the fits of all."""
+        """The best partner of each program, and all fits."""
         t, weights = self._target, self._weights
         one = np.ones((1, len(t)))
         by = {"sum": one, "product": p, "quotient": t[None]}[kind]  # times q: the column
@@ -146,7 +146,7 @@ class Combiner:
         return total, mean_t, mean_p, squares - of_one[2:] * mean_p, of_t[2:] - of_one[2:] * mean_t
 
     def _explained(self, p: NDArray[np.float64]) -> NDArray[np.float64]:
-        """What linear least squares by each program explain of the target's sum of squares; -inf where it is not finite."""
+        """How much of the target's sum of squares a linear fit of each program explains; -inf where it is not finite."""
         *_, squares, products = self._moments(p)
         explained = products * products / squares
         return np.where(np.isfinite(explained), explained, -np.inf)
@@ -154,7 +154,7 @@ class Combiner:
     def _joined(
         self, kind: str, program: NDArray[np.uint64], partner: NDArray[np.uint64], fit: Sequence[float], max_length: int
     ) -> list[int] | None:
-        """The words of both and what joins them; None if they are too many or a constant is no f32."""
+        """The words of both and what joins them; None if they are too long or a constant exceeds f32."""
         a, b, c = fit
         p, q = self._plain_words(program), self._plain_words(partner)
         if p is None or q is None:
@@ -175,7 +175,7 @@ class Combiner:
         return words
 
     def _plain_words(self, words: NDArray[np.uint64]) -> list[int] | None:
-        """Words that compute the same and leave nothing else, so that others may follow; None: there are none."""
+        """Words that compute the same and leave only the output on the stacks; None: there are none."""
         key = words.tobytes()
         if key not in self._plain:
             if len(self._plain) >= MAX_KNOWN:

@@ -199,8 +199,8 @@ class Workers:
         """As `map`, with arguments that come while calls are under way.
 
         Args:
-            take: given the number of calls under way, gives the arguments of more; None: there will be no more.
-            done: what is put into it has `take` called again at once.
+            take: given the number of calls under way, gives the arguments of further ones; None: all have been given.
+            done: an item in it makes `map` call `take` again at once.
         """
         arguments: dict[int, tuple[Any, ...]] = {}
         num_taken = 0

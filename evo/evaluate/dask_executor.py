@@ -54,7 +54,7 @@ def open_compilers(options: EvaluationOptions) -> CompileExecutor:
 class DaskExecutor(CompileExecutor):
     """An executor of concurrent.futures over Dask workers. Futures end as those of `CompilePool`.
 
-    A call that a worker was given can be cancelled no more.
+    A call cannot be cancelled once a worker has it.
 
     Args:
         cluster: where the scheduler is.
@@ -74,7 +74,7 @@ class DaskExecutor(CompileExecutor):
         self._num_given = 0
         self._ended: SimpleQueue[Any] = SimpleQueue()
         self._lock = threading.Lock()
-        self._error: BaseException | None = None  # why it takes no more calls
+        self._error: BaseException | None = None  # why it refuses further calls
         self._is_given_up = False
         with ExitStack() as opened:
             try:
@@ -188,7 +188,7 @@ def call_in_process(
     """
     from distributed import get_worker
 
-    with _pools_lock:  # until the call is under way: a pool that is ended for another run's takes no more
+    with _pools_lock:  # until the call is under way: another run may end this pool, which then refuses calls
         if run in _ended:
             return CancelledError()
         if run not in _pools:

@@ -10,7 +10,7 @@ from statistics import median
 
 
 class Trials:
-    """The way of each batch: the first one, until trials of all show which is the fastest; then that one, until it is time again.
+    """The way of each batch: the first one, until trials show which is the fastest; then the fastest, until the next trials.
 
     Args:
         ways: of which the first wins a tie.

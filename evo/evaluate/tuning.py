@@ -35,7 +35,7 @@ class ConstantTuner:
         task: gives points, targets and weights.
         iterations: at most this many for each program.
         linear_scale: the error is that of the best linear function of the output.
-        max_points: use at most so many of the task's points, spread evenly over their order; None: DEFAULT_POINTS.
+        max_points: most points of the task to use, spread evenly over their order; None: DEFAULT_POINTS.
         num_threads: None: one for each core that this process may use.
 
     Raises:

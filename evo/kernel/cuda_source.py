@@ -18,7 +18,7 @@ outputs are not copied back for `Task.score`:
 Launch: grid (1, number of programs), blocks of EVO_BLOCK_SIZE threads, no dynamic shared memory. The block of a program writes
 1 + EVO_NUM_MEASURES values: the objective, then the measures in the task's order. They equal those of the task's `score` within a
 tolerance that the task states, and are summed in an order that depends on the points alone. A value that is not finite rejects
-the program. `num_instructions` has one value for each program. A task with `kernel_sums` gets so many values instead, and its
+the program. `num_instructions` has one value for each program. A task with `kernel_sums` gets that many values instead, and its
 `score_sums` makes the scores.
 
 evo.cuh (`evo.kernel.cuda_header`) is generated for the task and defines

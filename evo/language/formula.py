@@ -112,8 +112,8 @@ def formula_of(program: Expression, inputs: Scaling, outputs: Scaling, *, usual_
     def types(pairs: tuple[tuple[str, str], ...], scaled: Scaling) -> tuple[tuple[str, str], ...]:
         return tuple((name, REAL if is_real or name in scaled else kind) for name, kind in pairs)
 
-    found_of = Expression(types(program.inputs, inputs), types(program.outputs, outputs), tuple(values), tuple(results))
-    return with_usual_names(found_of) if usual_names else found_of
+    formula = Expression(types(program.inputs, inputs), types(program.outputs, outputs), tuple(values), tuple(results))
+    return with_usual_names(formula) if usual_names else formula
 
 
 def scaling_notes(inputs: Scaling) -> list[str]:
@@ -197,10 +197,7 @@ def _evaluate(
 
 
 def rounded(formula: Expression, digits: int | None) -> Expression:
-    """The formula for display: its numbers with so many significant digits, but for those that inputs are moved by.
-
-    None: as it is.
-    """
+    """The formula for display: its numbers rounded to `digits` significant digits, except offsets of inputs; None: as it is."""
     if digits is None:
         return formula
     formula = with_usual_names(formula)

@@ -30,7 +30,7 @@ NUM_EXTRA_STEPS: int = 1
 
 
 def max_steps(num_instructions: Any, num_requests: int) -> Any:
-    """The most steps of programs with so many live instructions, an array or a number."""
+    """The most steps of programs with these numbers of live instructions, an array or a number."""
     return 3 * num_instructions + 2 * num_requests + 1  # as DEVICE_CODE_MAX_STEPS
 
 

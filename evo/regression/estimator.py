@@ -48,7 +48,7 @@ MAX_REPEATED = 4  # times the rows: integer weights repeat rows up to here, beyo
 MIN_BATCH, MAX_POINTS = 128, 1 << 27  # programs of a generation, if their number times that of rows exceeds MAX_POINTS
 MAX_DIGITS = 17  # of a float64
 MAX_WRITTEN_OUT = 5000  # operations of an expression for SymPy
-MORE_EVALUATIONS = 0.2  # of those until a formula is exact: so long the search goes on for a simpler one
+MORE_EVALUATIONS = 0.2  # share of the evaluations so far: how long the search goes on for a simpler formula once one is exact
 SAVE_SECONDS = 2.0  # between two writes of `output`
 
 

@@ -341,8 +341,8 @@ def _squared_difference(sums: Regression, slope: NDArray[np.float64], offset: ND
 
 
 class _Neighbours:
-    """The rows of a table and which lie next to each other, in standard deviations of the inputs. Rows at one place are one, with
-    their mean target. Of very many rows some are used, spread evenly over their order.
+    """The rows of a table and their neighbours, in standard deviations of the inputs. Rows at one place are merged, with their
+    mean target. Of very many rows some are used, spread evenly over their order.
 
     error: mean square by which a row's target differs from what its neighbours say (by inverse squared distance, Shepard 1968).
     """

@@ -114,7 +114,7 @@ class Result:
 
     @property
     def backend(self) -> Backend:
-        """That the elites' scores come from."""
+        """The backend that scored the elites."""
         return self.search.problem.backend
 
     @cached_property

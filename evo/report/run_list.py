@@ -22,7 +22,7 @@ from evo.run.run_dir import RunDir
 
 _NAME = re.compile(r"(\d{8}-\d{6})-seed\d+(-\d+)?")
 _PARTS = ("config.yaml", "environment.json", "metrics.jsonl", "checkpoints")
-_NOT_BEGUN = "it starts, or was killed then"
+_NOT_BEGUN = "it is starting, or was killed while starting"
 _TIME_DIGITS = 1e-6  # metrics round seconds to this
 
 
@@ -136,7 +136,7 @@ def _start_s(path: Path) -> float:
 
 
 def _num_bytes(path: Path) -> int:
-    """The sum of the files' sizes. A file that vanishes meanwhile counts nothing."""
+    """The sum of the files' sizes. A file that vanishes during the count adds nothing."""
     total = 0
     for place, _, files in os.walk(path):
         for name in files:

@@ -228,7 +228,7 @@ class LiveRun(Run):
         return self.search.lineage.records()
 
     def _save(self) -> None:
-        """Starts to write a checkpoint. `saved` gives copies, so the search goes on meanwhile."""
+        """Starts to write a checkpoint. `saved` gives copies, so the search can go on."""
         records, is_all = self.search.lineage.take()
         _save_checkpoint(self.run_dir, self.search, records, is_all=is_all)
 

@@ -138,7 +138,7 @@ class ProgramEmitter:
     def ask(self, factor: int = 1) -> NDArray[np.uint64]:
         """The next generation's programs, `(n, width)` uint64; `origin` tells where they came from.
 
-        With a `factor`, emitters make so many times `batch_size`. Rows are no wider than the programs need, so they may be
+        `factor`: emitters make this many times `batch_size`. Rows are no wider than the programs need, so they may be
         narrower than `max_length`.
         """
         generation, self.generation = self.generation, self.generation + 1
@@ -233,7 +233,7 @@ class ProgramEmitter:
         return words, Origin(parents, hashes, operators, emitters)
 
     def _drawn(self, cells: NDArray[np.uint32], turn: int, max_length: int) -> NDArray[np.uint32]:
-        """Cells in an order of their own for each turn: some with programs of at most so many words, if there are any.
+        """Cells in an order of their own for each turn: those with programs of at most `max_length` words, if there are any.
 
         The order is that of the elites' hashes, mixed with the turn (SplitMix64: Steele et al., 2014).
         """

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from evo.itll import Model
 
-GROWTH = 2  # the model is fitted anew when so many times as many programs have been evaluated as at the last time
+GROWTH = 2  # the model is fitted again once the number of evaluated programs has grown by this factor
 QUANTILES = (0.01, 0.99)  # of the coordinates that a model is fitted to; they become 0 and 1
 RANGE = (0.0, 1.0)  # of each measure, that the archive's cells divide
 
@@ -72,7 +72,7 @@ class LearnedMeasures:
         return self._model.num_rows > 0
 
     def is_due(self, num_evaluations: int) -> bool:
-        """Whether it is to be fitted, after so many evaluations of the search."""
+        """Whether it is to be fitted after this number of evaluations."""
         return num_evaluations >= GROWTH * self._num_evaluations
 
     def fit(self, words: NDArray[np.uint64], num_evaluations: int = 0) -> float:

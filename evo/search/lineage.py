@@ -113,7 +113,7 @@ class Lineage:
         self._archive[after] = numbers
 
     def take(self) -> tuple[Records, bool]:
-        """The records since the last call, and False; or all, and True: at first, and if some were forgotten meanwhile."""
+        """The records since the last call, and False; or all, and True: the first time, and after some were forgotten."""
         is_all, self._is_all_new = self._is_all_new, False
         first = 0 if is_all else self._num_taken
         taken = joined(self._parts[first:])

@@ -48,12 +48,11 @@ COUNTS = (
 class LearningOptions(Options):
     """What is learned while a search runs: which offspring to evaluate, and measures (`evo.search.learned_measures`).
 
-    `prescreen`: so many offspring are bred for each one that is evaluated; 1: one, and there is no model. `exploration`: share of
-    the evaluated that is chosen without the model. `control`: one generation in so many evaluates offspring as they come, to tell
-    what the choice is worth. `model` learns from the newest `window` programs; their outputs at `points` of the task's points are
-    among their features. `evaluation_cost`: of an evaluation, in units of what it costs to look at an offspring, some 5 us; a
-    prescreen needs it.
-    `features`: so many principal components of the elites' outputs at these points are written beside the elites; with the
+    `prescreen`: offspring bred for each one that is evaluated; 1: no model. `exploration`: share of the evaluated that is chosen
+    without the model. `control`: every n-th generation evaluates offspring unscreened, to measure what the choice is worth.
+    `model` learns from the newest `window` programs; their outputs at `points` of the task's points are among their features.
+    `evaluation_cost`: cost of an evaluation relative to inspecting an offspring (about 5 us); a prescreen needs it.
+    `features`: principal components of the elites' outputs at these points that are written beside the elites; with the
     `descriptors` `learned` they span the archive in place of the task's measures.
     """
 
@@ -343,6 +342,6 @@ def _scores_of(population: ProgramArchive, cells: NDArray[np.int32]) -> NDArray[
 
 
 def _floor(population: ProgramArchive) -> float:
-    """The objective below which programs are told apart no more: that of the worst elite, unless it is an outlier."""
+    """The objective below which programs count as equal: that of the worst elite, unless it is an outlier."""
     objective = population.scores(population.occupied_cells)[0]
     return max(objective.min(), 5.0 * np.median(objective) - 4.0 * objective.max()) if len(objective) else 0.0

@@ -1,4 +1,4 @@
-"""Restarts: several searches from scratch, one after the other, before the search goes on from the elites of all.
+"""Restarts: several searches from scratch, one after the other, before the main search goes on from all their elites.
 
 Owns which elites are bred from in a generation. Knows nothing of what is made of them.
 """

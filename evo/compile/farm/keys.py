@@ -1,4 +1,4 @@
-"""How run and workers of a farm find and know each other: addresses, which of them need keys, and the folders of keys.
+"""How run and workers of a farm find and know each other: addresses, which of them need keys, and folders of keys.
 
 Owns the server file, and the names and modes of the keys':
 
@@ -37,7 +37,7 @@ from evo.storage.files import PARTIAL_SUFFIX, read_file, write_atomically
 from evo.storage.json_file import read_json
 
 RUN = "run"
-LOOK_S = 5.0  # after which files are read again: a folder does not tell of all changes
+LOOK_S = 5.0  # after which files are read again: a folder's time misses some changes
 _log = logging.getLogger(__name__)
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 _ADDRESS = re.compile(r"tcp://(\[[0-9A-Fa-f:.%]+\]|[^\[\]:/\s]+):([0-9]{1,5})")
@@ -83,7 +83,7 @@ class RunKeys:
         self.workers = {key: name for key, name in found.items() if key not in self._banned}
 
     def ban(self, public: str) -> None:
-        """Lets a worker in no more: in this process, and in later ones where its file can be renamed."""
+        """Revokes a worker's access: in this process, and in later ones if its file can be renamed."""
         self._banned.add(public)
         self.workers = {key: name for key, name in self.workers.items() if key != public}
         for path in self._folder.glob("*.public"):

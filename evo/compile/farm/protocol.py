@@ -63,7 +63,7 @@ def first_difference(worker: Mapping[str, str], run: Mapping[str, str]) -> str |
     for name in sorted({*worker, *run}):
         here, there = run.get(name, "none"), worker.get(name, "none")
         if here != there:
-            return f"the worker has {name} {there}, the run {here}; install the same evo on both"
+            return f"the worker has {name} {there}, the run {here}; install the same version of evo on both machines"
     return None
 
 
@@ -262,7 +262,9 @@ def decode(frames: Sequence[bytes], accepted: Mapping[str, type[Message]]) -> Me
     _check(type(values) is list and len(values) > 0 and type(values[0]) is str and values[0] in accepted, "kind")
     kind = accepted[values[0]]
     if kind is Hello and len(values) > 1 and type(values[1]) is int and values[1] != PROTOCOL:
-        raise ProtocolError(f"the worker speaks protocol {values[1]}, the run {PROTOCOL}; install the same evo on both")
+        raise ProtocolError(
+            f"the worker speaks protocol {values[1]}, the run {PROTOCOL}; install the same version of evo on both machines"
+        )
     names, blobs = _names(kind.KIND)
     _check(len(values) - 1 == len(names), f"number of fields of '{values[0]}'")
     data = _joined(frames[1:])

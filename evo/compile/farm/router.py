@@ -115,7 +115,7 @@ class Router:
             yield peer.bytes, [frame.bytes for frame in frames], origin
 
     def let_in(self, origin: Origin) -> None:
-        """Takes a connection for that of a worker."""
+        """Marks a connection as a worker's."""
         self._watch()  # its beginning may have been noted since the last time
         if origin.descriptor in self._connections:
             self._connections[origin.descriptor] = False
@@ -134,7 +134,7 @@ class Router:
             self._keys.look()
 
     def ban(self, key: str | None) -> None:
-        """Trusts a worker no longer."""
+        """Revokes a worker's access."""
         if self._keys and key:
             self._keys.ban(key)
 
@@ -213,7 +213,7 @@ class Router:
     def _say_refusal(self, name: str, reason: str) -> None:
         self._num_refusals += 1
         if self._num_refusals <= MAX_REFUSALS:
-            more = "" if self._num_refusals < MAX_REFUSALS else "; no more is said about peers that are refused"
+            more = "" if self._num_refusals < MAX_REFUSALS else "; further refusals are not reported"
             _log.warning("farm: a worker at %s is refused: %s%s", name, protocol.printable(reason), more)
 
 

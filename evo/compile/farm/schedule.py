@@ -25,7 +25,7 @@ from typing import Generic, TypeVar
 # workers vanishes each second, chance alone does that to one request in millions.
 MAX_LOSSES = 8
 FIRST_SLOTS = 8  # requests that a new worker holds, whatever it claims
-# A request is late when it is held for so many times as long as is usual, and so many seconds. Before any answer these are usual.
+# A request is late once a worker has held it LATE_TIMES as long as usual, and LATE_S; before any answer FIRST_USUAL_S is usual.
 LATE_TIMES, LATE_S, FIRST_USUAL_S = 3.0, 1.0, 5.0
 
 T = TypeVar("T")

@@ -1,9 +1,9 @@
 """The run's side of the farm: an executor whose requests are fulfilled by whichever workers connect, and by processes of its own.
 
 Owns the thread that serves the socket, and what a message does. `evo.compile.farm.schedule` decides who gets what,
-`evo.compile.farm.protocol` what a message may be. Trusts nothing that comes in before it is checked. What fails on a worker has
-failed only if it fails on this machine, too. Of the cubins that come in, it compiles some again: a worker that has lied works no
-more, and nobody uses what it has made. Knows nothing of packs.
+`evo.compile.farm.protocol` what a message may be. Checks all that comes in. What fails on a worker has failed only if it fails on
+this machine too. Some cubins are compiled again here: whoever made a wrong one is banned, and its cubins are not used. Knows
+nothing of packs.
 """
 
 from __future__ import annotations
@@ -31,20 +31,16 @@ from evo.compile.request import Compiled, CompileExecutor, CompileFailure, Compi
 from evo.errors import UserError
 
 HEARTBEAT_S = 1.0
-# Beyond the time limits of the request that a worker compiles and of the one that waits: for the network.
-NETWORK_S = 60.0
+NETWORK_S = 60.0  # for the network, beyond the time limits of two requests: one under way and one that waits
 MAX_WORKERS = 1 << 14
 TICKS_PER_HEARTBEAT = 4  # how often time limits are checked
 SILENT_HEARTBEATS = 1.25  # after such a silence it is tried whether a worker can still be reached
-# Messages that are taken before time limits are checked and requests handed out.
-MESSAGES_AT_ONCE = 64
+MESSAGES_AT_ONCE = 64  # before time limits are checked and requests handed out
 MAX_REASON = 300  # characters of a failure's log in a line
 CHECK_ONE_IN = 100  # cubins, one at a time; a worker cannot know which
 ANYBODY = "?"  # who makes the cubins of a farm without keys
 ALONE_S = 3.0  # requests wait this long for the first worker before a line says so
-
 NO_LONGER = "its key is not, or no longer, in the workers/ of this run's keys"
-
 _LOCAL = "this machine"
 _log = logging.getLogger(__name__)
 
@@ -101,11 +97,9 @@ class CompileFarm(CompileExecutor):
             self._schedule.join(_LOCAL, _LOCAL, self._local.num_workers, self._now_s, is_local=True)
         self._shared: dict[Hashable, deque[bytes]] = {}  # digests of what each worker remembers
         self._keys: dict[Hashable, str | None] = {}  # of each worker
-        self._num_lost = 0
-        self._is_checking = False
-        self._next_tick_s = 0.0
+        self._num_lost, self._next_tick_s = 0, 0.0
         self._alone_since_s: float | None = None
-        self._has_disagreed = False
+        self._is_checking = self._has_disagreed = False
         self._commands: deque[Callable[[], None]] = deque()
         self._unfinished: set[Future[Any]] = set()
         # Whoever submits either finds the farm closed or is among the unfinished when it closes. A signal's handler may close it
@@ -140,9 +134,7 @@ class CompileFarm(CompileExecutor):
             if self._local is None:
                 raise ValueError("a farm without processes of its own takes compile requests only")
             return self._local.submit(fn, *args, **kwargs)
-        (request,) = args
-        assert isinstance(request, CompileRequest)
-        call = Call(request)
+        call = Call(cast(CompileRequest, args[0]))
         with self._lock:
             if self._is_closed:
                 raise RuntimeError("the farm is closed")
@@ -166,9 +158,8 @@ class CompileFarm(CompileExecutor):
             remove_server_file(self._server_file, address_elsewhere(self.address))
         self._router.wake()
         self._thread.join()  # before the processes that it gives requests to
-        for pool in {self._local, self._judge}:
-            if pool:
-                pool.shutdown(cancel_futures=cancel_futures)
+        for pool in filter(None, {self._local, self._judge}):
+            pool.shutdown(cancel_futures=cancel_futures)
         atexit.unregister(self.shutdown)
 
     def _command(self, command: Callable[[], None]) -> None:
@@ -231,12 +222,10 @@ class CompileFarm(CompileExecutor):
     def _take(self, peer: bytes, hello: Hello, origin: Origin) -> None:
         if peer in self._schedule:  # it has lost its requests
             self._forget(peer, is_loss=False)
-        reason = protocol.first_difference(hello.versions, protocol.versions())
+        reason = "" if self._router.may_work(origin.key) else NO_LONGER
         if self._schedule.num_workers >= MAX_WORKERS:
-            reason = f"the run has {MAX_WORKERS} workers"
-        if not self._router.may_work(origin.key):
-            reason = NO_LONGER
-        if reason:
+            reason = reason or f"the run has {MAX_WORKERS} workers"
+        if reason := reason or protocol.first_difference(hello.versions, protocol.versions()):
             self._router.refuse(peer, hello.name, reason)
         elif self._router.send(peer, self._welcome):  # otherwise it says hello again
             self._router.let_in(origin)
@@ -246,14 +235,12 @@ class CompileFarm(CompileExecutor):
 
     def _take_answer(self, peer: bytes, answer: Answer) -> None:
         job = self._schedule.holds(peer, answer.lease)
-        if job is None:
-            return  # it comes too late, or for the second time
-        problem = job.content.problem(answer) if not job.is_over else None
+        problem = job.content.problem(answer) if job and not job.is_over else None
         if problem:
             self._refuse(peer, f"a wrong answer: {problem}")
-            return
-        self._schedule.answered(peer, answer.lease, self._now_s)
-        self._finish(peer, job, outcome_of(answer, self._keys[peer] or ANYBODY))
+        elif job:  # otherwise it comes too late, or for the second time
+            self._schedule.answered(peer, answer.lease, self._now_s)
+            self._finish(peer, job, outcome_of(answer, self._keys[peer] or ANYBODY))
 
     def _finish(self, peer: Hashable, job: Job[Call], outcome: Compiled | CompileFailure | BaseException) -> None:
         if job.is_over:
@@ -318,9 +305,8 @@ class CompileFarm(CompileExecutor):
 
     def _refuse(self, peer: Hashable, reason: str) -> None:
         """Turns a peer away. Its requests go to others."""
-        name = "an unknown machine"
+        name = self._schedule.name(peer) if peer in self._schedule else "an unknown machine"
         if peer in self._schedule:
-            name = self._schedule.name(peer)
             self._forget(peer, is_loss=True)
         self._router.refuse(peer, name, reason)
 

@@ -49,7 +49,7 @@ class InterpretLane:
     Args:
         plan: with a kernel; what the packs compute.
         max_programs: most programs of a pack; fewer if memory is short.
-        time_limit_s, num_threads: of the lane; so many threads also encode.
+        time_limit_s, num_threads: of the lane; num_threads threads also encode.
 
     Raises:
         UserError: there is too little memory for even one program.
@@ -101,7 +101,7 @@ class InterpretLane:
     def _parts(
         self, rows: NDArray[np.int64], num_instructions: NDArray[np.int32], left: list[NDArray[np.int64]]
     ) -> Iterator[NDArray[np.int64]]:
-        """Rows of packs whose code has room for any programs of so many instructions."""
+        """Rows of packs, each of which has room for the code of its programs."""
         needed = max_steps(num_instructions.astype(np.int64), self._num_requests)
         room = self._most_steps - NUM_EXTRA_STEPS
         left.append(rows[needed > room])

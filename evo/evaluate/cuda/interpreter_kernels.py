@@ -224,7 +224,7 @@ def code_bytes(max_programs: int) -> int:
 
 
 def starts_bytes(num_programs: int) -> int:
-    """Bytes of the first steps of so many programs, as they lie before the steps."""
+    """Bytes of the table of first steps of programs, which lies before the steps."""
     return -(-num_programs * 4 // TABLE_ALIGNMENT) * TABLE_ALIGNMENT
 
 

@@ -50,7 +50,7 @@ def latex_text(expression: Expression, precision: int | None = None) -> str:
 
 
 def shortened(formula: Expression, expression: Any, precision: int | None) -> Any:
-    """SymPy's expression of a formula, or of a part, with so many digits; numbers that inputs are moved by keep theirs."""
+    """SymPy's expression of a formula, or of a part, rounded to `precision` digits, except offsets of inputs."""
     if precision is None:
         return expression
     sympy, kept = _sympy(), {abs(number) for number in moves(formula).values()}

@@ -46,7 +46,7 @@ class Pictures:
     """The pictures of elites of one task.
 
     Args:
-        most: elites that there may be; the sizes of their pictures are chosen for so many.
+        most: upper limit of the number of elites, which decides the size of their pictures.
     """
 
     def __init__(self, most: int):

@@ -175,4 +175,5 @@ def test_a_run_that_was_killed_before_it_began_is_not_damaged(tmp_path):
     run.mkdir(parents=True)
     for part in ("task", "checkpoints", "environment.json", "config.yaml", "lock", "lineage"):
         (run / part).touch() if part.count(".") or part == "lock" else (run / part).mkdir()
-        assert [(each.state, each.reason) for each in list_runs(tmp_path)] == [("unstarted", "it starts, or was killed then")]
+        [found] = list_runs(tmp_path)
+        assert (found.state, found.reason) == ("unstarted", "it is starting, or was killed while starting")

@@ -201,7 +201,7 @@ def test_a_difference_in_versions_is_named_with_both():
     assert protocol.first_difference(ours, ours) is None
     for name in ours:
         assert protocol.first_difference({**ours, name: "0"}, ours) == (
-            f"the worker has {name} 0, the run {ours[name]}; install the same evo on both"
+            f"the worker has {name} 0, the run {ours[name]}; install the same version of evo on both machines"
         )
     assert "the worker has extra 1, the run none" in protocol.first_difference({**ours, "extra": "1"}, ours)
 

@@ -40,7 +40,7 @@ def test_there_is_an_end_to_lines_about_peers_that_are_refused(open_farm, peer_o
         peer.socket.send(b"garbage")
         peer.hears(Refused)
     assert len(caplog.records) == router.MAX_REFUSALS
-    assert caplog.records[-1].message.endswith("no more is said about peers that are refused")
+    assert caplog.records[-1].message.endswith("further refusals are not reported")
 
 
 @pytest.fixture
