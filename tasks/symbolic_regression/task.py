@@ -16,7 +16,7 @@ MIN_ROWS = 10  # of a table; half of it at least is for training
 class SymbolicRegression(evo.RegressionTask):
     def __init__(
         self,
-        dataset: str = "Pagie-1",
+        dataset: str = "Poly-10",
         data: str | None = None,
         target: str | None = None,
         drop: list[str] | None = None,

@@ -8,12 +8,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from evo.config import load_config
 from evo.errors import UserError
 from evo.evaluate import Status
 from evo.evaluate.cpu import CpuEvaluator
 from evo.instructions import shipped_instruction_set
 from evo.language.batch import Batch
 from evo.language.program import Language, parse_program
+from evo.report.show import read_program
+from evo.run.loaded_task import load_problem
+from evo.run.search import Search
+from evo.shipped import shipped
 from evo.task_folder import declared_files, load_task
 
 FOLDER = Path(__file__).parents[3] / "tasks" / "symbolic_regression"
@@ -286,3 +291,18 @@ def test_a_prediction_that_is_not_finite_makes_the_test_error_infinite():
     facts = task.report({"f": outputs})
     assert np.isinf(facts["test_nmse"]).tolist() == [False, True]
     assert facts["undefined"].tolist() == [0.0, 0.0]
+
+
+@pytest.mark.slow
+def test_the_shipped_run_finds_the_law_of_its_set():
+    stop = ("stop={evaluations: 600000, objective: 12}", "evaluation.backend=cpu", "evaluation.executor=threads")
+    problem = load_problem(load_config(shipped("configs")["symbolic_regression"], stop))
+    by_hand = read_program(problem, "x1*x2 + x3*x4 + x5*x6 + x1*x7*x9 + x3*x6*x10")
+    [size] = Batch.analyze(problem.language.lowering, by_hand[None]).num_instructions
+    search = Search(problem)
+    for _ in search.generations():
+        pass
+    search.tidy()
+    elites = search.elites()
+    problem.close()
+    assert elites.objective[elites.num_instructions <= size].max() > 11
