@@ -171,6 +171,7 @@ class LiveRun(Run):
         backend = same_backend(path, config, meta)
         saved = restore(run_dir, config, meta, arrays, backend, refuse, loader(path, make_task))
         search = Search(saved.problem, saved, records)
+        search.archive.snapshot()  # makes the copy of all elites that checkpoints read, before the search goes on
         was, now = meta["device"], search.problem.evaluator.device
         if was != now:
             notes.append(
@@ -228,7 +229,7 @@ class LiveRun(Run):
         return self.search.lineage.records()
 
     def _save(self) -> None:
-        """Starts to write a checkpoint. `saved` gives copies, so the search can go on."""
+        """Starts to write a checkpoint of a snapshot, so the search can go on."""
         records, is_all = self.search.lineage.take()
         _save_checkpoint(self.run_dir, self.search, records, is_all=is_all)
 
@@ -332,7 +333,8 @@ def save_search(
 
 def _save_checkpoint(run_dir: RunDir, search: Search, records: Records, *, is_all: bool) -> None:
     is_kept = bool(search.problem.config.output.lineage_megabytes)
-    meta, arrays = search.saved()
+    run_dir.wait_for_checkpoint()  # which may still read the snapshot before
+    meta, arrays = search.snapshot()
     run_dir.save_checkpoint(search.counters.generations, meta, arrays, records if is_kept else None, is_all=is_all)
 
 

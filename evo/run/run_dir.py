@@ -12,7 +12,7 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from itertools import count
@@ -153,7 +153,7 @@ class RunDir:
         self,
         generation: int,
         meta: dict[str, Any],
-        arrays: dict[str, NDArray[Any]],
+        arrays: Callable[[], dict[str, NDArray[Any]]],
         records: Records | None = None,
         *,
         is_all: bool = False,
@@ -163,7 +163,7 @@ class RunDir:
         Checkpoints of later generations are deleted too: they are damaged, or the run would not have gone back before them.
 
         Args:
-            arrays: nobody may change them any more.
+            arrays: gives them, in the background; nobody may change them any more.
             records, is_all: what is added to the lineage log, or all that is in it from now on; None: there is no log.
 
         Raises:
@@ -366,7 +366,12 @@ class RunDir:
         return self._metrics.tell()
 
     def _write_checkpoint(
-        self, generation: int, meta: dict[str, Any], arrays: dict[str, NDArray[Any]], records: Records | None, is_all: bool
+        self,
+        generation: int,
+        meta: dict[str, Any],
+        arrays: Callable[[], dict[str, NDArray[Any]]],
+        records: Records | None,
+        is_all: bool,
     ) -> None:
         if self._metrics is not None:  # the checkpoint counts on its rows
             with _writing(self.path / "metrics.jsonl"):
@@ -375,7 +380,7 @@ class RunDir:
             log = self._write_records(generation, records, is_all)
             meta = {**meta, "lineage": {"file": log.name, "num_bytes": log.stat().st_size}}
         newest = self.path / "checkpoints" / f"{generation:08d}.ckpt"
-        _write(newest, encode_checkpoint(meta, arrays))
+        _write(newest, encode_checkpoint(meta, arrays()))
         paths = self._checkpoints()
         num_valid = paths.index(newest) + 1
         with _writing(self.path / "checkpoints"):

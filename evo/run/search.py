@@ -241,6 +241,11 @@ class Search(SearchView):
         """All that it takes to go on, but for the records of `lineage`: plain JSON values, and arrays that are copies.
         `SavedSearch` takes both.
         """
+        meta, arrays = self.snapshot()
+        return meta, arrays()
+
+    def snapshot(self) -> tuple[dict[str, Any], Callable[[], Arrays]]:
+        """As `saved`; another thread calls for the arrays, once, while the search goes on. The snapshot before must be over."""
         problem = self.problem
         meta = {
             "evo_version": VERSION,
@@ -259,7 +264,8 @@ class Search(SearchView):
         is_to_come = len(self._given) and not self.counters.generations
         given = {"initial.words": self._given} if is_to_come else {}
         tidy = {} if self._tidied is None else with_prefix("tidy.", self._tidied.arrays())
-        return meta, {**given, **tidy, **self.state.arrays()}
+        arrays = self.state.snapshot()
+        return meta, lambda: {**given, **tidy, **arrays()}
 
     def _put_in_quarantine(self, failures: Sequence[Failure]) -> None:
         for failure in failures:

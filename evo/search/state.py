@@ -5,6 +5,7 @@ Owns which of it a checkpoint holds, and under which names. Knows nothing of fil
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -63,12 +64,16 @@ class SearchState:
     prescreen: Prescreen | None = None
     learned: LearnedMeasures | None = None
 
-    def arrays(self) -> Arrays:
-        """All of it but the counters and the records of `lineage`, as copies."""
+    def snapshot(self) -> Callable[[], Arrays]:
+        """Gives what another thread calls once for all of it, as it is now, but the counters and the records of `lineage`.
+
+        The snapshot before must be over.
+        """
         population = self.restarts.population
-        return {
-            **({} if population is self.archive else with_prefix("population.", population.elites().arrays())),
-            **with_prefix("elites.", self.archive.elites().arrays()),
+        elites = {"elites.": self.archive.snapshot()}
+        if population is not self.archive:
+            elites["population."] = population.snapshot()
+        others = {
             **with_prefix("memory.", self.memory.arrays()),
             **self.lineage.arrays(),
             **with_prefix("archive.", self.archive.arrays()),
@@ -76,6 +81,12 @@ class SearchState:
             **(with_prefix("learned.", self.learned.arrays()) if self.learned else {}),
             "emitters.success": self.emitter.success_counts.copy(),
         }
+
+        def arrays() -> Arrays:
+            read = {prefix: with_prefix(prefix, give().arrays()) for prefix, give in elites.items()}
+            return {**read.get("population.", {}), **read["elites."], **others}
+
+        return arrays
 
 
 def with_prefix(prefix: str, arrays: Arrays) -> Arrays:

@@ -8,7 +8,7 @@ on how many elites there are.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from ribs.archives import ArchiveBase
 
 from evo.native.vary import program_lengths
 from evo.search.archives.elites import Elites
+from evo.search.archives.elites_copy import ElitesCopy, padded
 
 # Where an elite came from, and facts about it. parents: cells (-1: none).
 EXTRA_FIELDS = {
@@ -82,6 +83,7 @@ class ProgramArchive(ArchiveBase):
         self._used_width = 0
         self._qd_scores = _SumTree(int(self.cells))
         self._occupied_cells = np.zeros(0, np.uint32)
+        self._copy: ElitesCopy | None = None
 
     if TYPE_CHECKING:  # what pyribs' classes have, though their base class does not say so
         _store: Any  # ribs.archives.ArrayStore, whose own types are wrong
@@ -178,6 +180,8 @@ class ProgramArchive(ArchiveBase):
         self._qd_scores.set(cells, objective - self.qd_score_offset)
         # An elite is only replaced by a better one, so the best never leaves.
         self.best_objective = float(np.fmax(self.best_objective, objective.max()))
+        if self._copy:
+            self._copy.update(cells)
 
     def scores(self, cells: NDArray[np.integer[Any]]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """The objective `(n,)` and measures `(n, num_measures)` of the elites in some cells, `(n,)`; NaN where there is none."""
@@ -191,13 +195,23 @@ class ProgramArchive(ArchiveBase):
     def elites(self) -> Elites:
         """All elites, sorted by cell."""
         cells = self.occupied_cells
+        columns = self._columns(cells)
+        columns["solution"] = padded(columns["solution"], len(cells), self.words.shape[1])
+        return Elites.of({"cell": cells.astype(np.int64), **columns})
+
+    def snapshot(self) -> Callable[[], Elites]:
+        """As `ElitesCopy.freeze`: all elites as they are now, for another thread while the archive changes. One at a time."""
+        if not self._copy:
+            self._copy = ElitesCopy(int(self.cells), self.words.shape[1], self._columns)
+            self._copy.update(self.occupied_cells)
+        return self._copy.freeze()
+
+    def _columns(self, cells: NDArray[np.integer[Any]]) -> dict[str, NDArray[Any]]:
         names = ["objective", "measures", *EXTRA_FIELDS, *(["task_measures"] if self._is_learned else [])]
-        fields = self._store.retrieve(cells, names, "dict")[1]
+        fields: dict[str, NDArray[Any]] = self._store.retrieve(cells, names, "dict")[1]
         if self._is_learned:
             fields["latent"], fields["measures"] = fields["measures"], fields.pop("task_measures")
-        words = np.zeros((len(cells), self.words.shape[1]), np.uint64)  # the system gives pages as above
-        words[:, : self._used_width] = self.words[cells, : self._used_width]
-        return Elites.of({"cell": cells.astype(np.int64), "solution": words, "hash": self.hashes(cells), **fields})
+        return {"solution": self.words[cells, : self._used_width], "hash": self.hashes(cells), **fields}
 
     def restore(self, elites: Elites) -> None:
         """Puts elites of `elites` back into an empty archive of the same kind.
@@ -229,6 +243,7 @@ class ProgramArchive(ArchiveBase):
         is_there = (elites.parents >= 0) & (born[elites.parents] < elites.generation[:, None])
         parents = np.where(is_there, moved[elites.parents], -1).astype(np.int32)
         self.clear()
+        self._copy = None
         self._qd_scores = _SumTree(int(self.cells))
         self._occupied_cells = np.zeros(0, np.uint32)
         columns = {**vars(elites), "cell": cells, "latent": measures, "parents": parents}

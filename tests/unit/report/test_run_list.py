@@ -36,7 +36,7 @@ def make_run(tmp_path, small_config):
     def make(number: int, generations: int, group: str = "small", best: float | None = -0.5, overrides: tuple = ()) -> Path:
         config = dump_config(load_config(small_config(), ("stop.generations=4", *overrides)))
         with new_run_folder(tmp_path / "runs", group, number) as path, RunDir.create(path, config, {}) as run_dir:
-            run_dir.save_checkpoint(0, {}, {"a": np.zeros(3)})
+            run_dir.save_checkpoint(0, {}, lambda: {"a": np.zeros(3)})
             for generation in range(1, generations + 1):
                 run_dir.append_metrics(row(generation, best))
             run_dir.save_archive({"a": np.zeros(3)})

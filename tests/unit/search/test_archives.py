@@ -321,3 +321,25 @@ def test_parents_move_with_their_cells_and_are_forgotten_once_they_are_gone():
     elites = archive.elites()
     assert elites.cell.tolist() == [0, 4, 19]
     assert elites.parents.tolist() == [[-1, -1], [19, -1], [-1, -1]]
+
+
+def test_a_snapshot_stands_still_until_it_is_read_and_what_changed_meanwhile_is_in_the_next(new_archive):
+    archive, better = new_archive(), 0
+
+    def change():
+        nonlocal better
+        better += 1
+        new = random_batch(9, better)
+        archive.add(**{**new, "objective": new["objective"] + better})
+
+    for number in range(6):
+        change()
+        give = archive.snapshot()
+        before = archive.elites()
+        change()
+        assert not np.array_equal(archive.elites().hash, before.hash)
+        read = give() if number != 3 else before  # whoever wanted that one has failed
+        change()
+        for name, column in vars(before).items():
+            np.testing.assert_array_equal(getattr(read, name), column, err_msg=name)
+            assert getattr(read, name).dtype == column.dtype
