@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from regression_sums import regression_of
 
 from evo.evaluate import Status, score_batch
 from evo.evaluate.cpu import CpuEvaluator
@@ -44,26 +45,7 @@ def outputs_of(task, values: np.ndarray):
         types = task.outputs.items()
         with np.errstate(all="ignore"):
             return {name: values[:, i].astype(TYPES[type_name]) for i, (name, type_name) in enumerate(types)}
-    targets = target_array(task, values.shape[2]).astype(np.float64)
-    finite = np.isfinite(values)
-    y, t = np.where(finite, values, 0).astype(np.float64), np.where(finite, targets, 0)
-    none = np.zeros(values.shape[:2])
-    return Regression.of_sums(
-        {
-            "num_points": none + values.shape[2],
-            "num_nonfinite": (~finite).sum(axis=2),
-            "weight": finite.sum(axis=2).astype(np.float64),
-            "reference_y": none,
-            "reference_t": none,
-            "sum_y": y.sum(axis=2),
-            "sum_t": t.sum(axis=2),
-            "sum_yy": (y * y).sum(axis=2),
-            "sum_tt": (t * t).sum(axis=2),
-            "sum_yt": (y * t).sum(axis=2),
-            "sum_squared_error": ((y - t) ** 2).sum(axis=2),
-            "max_abs_error": abs(y - t).max(axis=2),
-        }
-    )
+    return regression_of(values, target_array(task, values.shape[2]))
 
 
 def rows_of(outputs, rows):

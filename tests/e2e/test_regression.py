@@ -17,6 +17,14 @@ from .conftest import run_folders
 NEW = [(0.5, -1.25), (1 / 3, 0.1), (-2.0, 7.0)]
 
 
+def run_arguments(repository, task_options: str, generations: int, *more: str) -> list[str]:
+    """Of a short run on the CPU."""
+    stop = f"stop={{generations: {generations}, seconds: null, objective: null}}"
+    settings = (f"task_options={task_options}", stop, "evaluation={backend: cpu, executor: threads}", "output.plots=[]", *more)
+    config = str(repository / "configs" / "symbolic_regression.yaml")
+    return ["run", config, *(argument for setting in settings for argument in ("--set", setting))]
+
+
 @pytest.fixture(scope="session")
 def regression_run(fork_server, repository, tmp_path_factory):
     """A short run for y = 1000 + 3 u v, of columns whose names are not identifiers. Tests look at it, none may change it."""
@@ -24,19 +32,10 @@ def regression_run(fork_server, repository, tmp_path_factory):
     rng = np.random.default_rng(1)
     rows = "".join(f"{u!r},a{i},{1000 + 3 * u * v!r},{v!r}\n" for i, (u, v) in enumerate(rng.uniform(-2, 2, (40, 2)).tolist()))
     (folder / "table.csv").write_text("speed (m/s),id,y,2019\n" + rows)
-    settings = [
-        f"task_options={{data: {folder}/table.csv, target: y, drop: [id]}}",
-        "search.initial.num_programs=2048",
-        "search.batch_size=256",
-        "stop={generations: 4, seconds: null, objective: null}",
-        "evaluation={backend: cpu, executor: threads}",
-        "output.plots=[]",
-    ]
-    arguments = [argument for setting in settings for argument in ("--set", setting)]
+    options = f"{{data: {folder}/table.csv, target: y, drop: [id]}}"
+    arguments = run_arguments(repository, options, 4, "search.initial.num_programs=2048", "search.batch_size=256")
     stdout, stderr = folder / "stdout.txt", folder / "stderr.txt"
-    process = fork_server.start(
-        ["run", str(repository / "configs" / "symbolic_regression.yaml"), *arguments], folder, {}, stdout, stderr
-    )
+    process = fork_server.start(arguments, folder, {}, stdout, stderr)
     assert fork_server.wait(process) == 0, stderr.read_text()
     (run,) = run_folders(folder / "runs")
     return run
@@ -90,14 +89,8 @@ def test_columns_that_f32_cannot_hold_are_read_as_they_are(fork_evo, repository,
         f"{a!r},{b!r},{c!r}\n" for a, b, c in zip((1.7e9 + t).tolist(), (1e-30 * u).tolist(), target.tolist(), strict=True)
     )
     (tmp_path / "table.csv").write_text("time,length,y\n" + rows)
-    settings = [
-        f"task_options={{data: {tmp_path}/table.csv, target: y, test_share: 0}}",
-        "stop={generations: 6, seconds: null, objective: null}",
-        "evaluation={backend: cpu, executor: threads}",
-        "output.plots=[]",
-    ]
-    arguments = [argument for setting in settings for argument in ("--set", setting)]
-    done = fork_evo("run", repository / "configs" / "symbolic_regression.yaml", *arguments)
+    options = f"{{data: {tmp_path}/table.csv, target: y, test_share: 0}}"
+    done = fork_evo(*run_arguments(repository, options, 6))
     assert done.returncode == 0, done.stderr
     assert "time: float32 cannot hold its values, so programs read (time - 1.7e9); formulas" in done.stderr
     assert "length: float32 cannot hold its values, so programs read length/1e-30; formulas" in done.stderr

@@ -10,6 +10,7 @@ import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from regression_sums import regression_of
 
 from evo.errors import UserError
 from evo.evaluate import score_batch
@@ -17,7 +18,6 @@ from evo.evaluate.cpu import CpuEvaluator
 from evo.instructions import shipped_instruction_set
 from evo.language.batch import Batch
 from evo.language.program import Language
-from evo.sums import Regression
 from evo.task import Task, point_arrays, target_array, weight_array
 from evo.task_folder import declared_files, load_task, task_digest
 
@@ -326,36 +326,13 @@ def test_a_method_that_is_not_defined_is_named_with_the_file(method):
         getattr(Empty(), method)(*arguments)
 
 
-def regression(y: np.ndarray, t: np.ndarray) -> Regression:
-    """The sums, taken point by point in Python: what an evaluator gives for outputs (batch_size, num_outputs, num_points)."""
-    finite = np.isfinite(y)
-    y, t = np.where(finite, y, 0.0), np.where(finite, np.broadcast_to(t, y.shape), 0.0)
-    none = np.zeros(y.shape[:2])
-    return Regression.of_sums(
-        {
-            "num_points": none + y.shape[2],
-            "num_nonfinite": (~finite).sum(axis=2),
-            "weight": finite.sum(axis=2).astype(float),
-            "reference_y": none,
-            "reference_t": none,
-            "sum_y": y.sum(axis=2),
-            "sum_t": t.sum(axis=2),
-            "sum_yy": (y * y).sum(axis=2),
-            "sum_tt": (t * t).sum(axis=2),
-            "sum_yt": (y * t).sum(axis=2),
-            "sum_squared_error": ((y - t) ** 2).sum(axis=2),
-            "max_abs_error": abs(y - t).max(axis=2),
-        }
-    )
-
-
 values = st.floats(-100.0, 100.0).map(lambda value: round(value, 2))
 
 
 @given(hnp.arrays(np.float64, (2, 12), elements=values, unique=True))
 def test_regression_statistics_agree_with_scipy(data):
     y, t = data
-    found = regression(y[None, None], t)
+    found = regression_of(y[None, None], t)
     line = scipy.stats.linregress(y, t)
     slope, intercept = found.linear_scaling
     tolerance = {"rtol": 1e-6, "atol": 1e-6}
@@ -369,11 +346,11 @@ def test_regression_statistics_agree_with_scipy(data):
 
 
 def test_statistics_that_do_not_exist_are_nan_or_infinite_without_a_warning(recwarn):
-    constant = regression(np.ones((1, 1, 3)), np.array([1.0, 2.0, 3.0]))
+    constant = regression_of(np.ones((1, 1, 3)), np.array([1.0, 2.0, 3.0]))
     assert np.isnan(constant.correlation[0, 0])
-    nothing = regression(np.full((1, 1, 3), np.nan), np.array([1.0, 2.0, 3.0]))
+    nothing = regression_of(np.full((1, 1, 3), np.nan), np.array([1.0, 2.0, 3.0]))
     assert np.isnan(nothing.mse[0, 0])
-    flat_target = regression(np.array([[[1.0, 2.0]]]), np.array([2.0, 2.0]))
+    flat_target = regression_of(np.array([[[1.0, 2.0]]]), np.array([2.0, 2.0]))
     assert not np.isfinite(flat_target.r2[0, 0])
     assert not recwarn.list
 
@@ -408,7 +385,7 @@ def test_targets_come_in_the_order_of_the_outputs():
 
 def test_points_that_are_not_finite_are_left_out_of_the_statistics():
     y, t = np.array([1.0, np.nan, 2.0, np.inf, 4.0]), np.array([1.5, 7.0, 1.0, 7.0, 5.0])
-    found, whole = regression(y[None, None], t), regression(y[[0, 2, 4]][None, None], t[[0, 2, 4]])
+    found, whole = regression_of(y[None, None], t), regression_of(y[[0, 2, 4]][None, None], t[[0, 2, 4]])
     assert found.num_nonfinite[0, 0] == 2
     for name in ("mse", "r2", "correlation"):
         np.testing.assert_allclose(getattr(found, name), getattr(whole, name))
