@@ -15,6 +15,8 @@ class Formula(evo.RegressionTask):
     def __init__(self, test_every: int = 4):
         # Each fourth row is set aside: the search never sees it, and `evo show` prints the error there.
         *names, target = header(DATA)
+        if not names:
+            raise evo.UserError(f"{DATA}:1: needs a column to predict '{target}' from")
         columns = read(DATA)
         is_test = np.arange(len(columns[target])) % test_every == 0
         super().__init__(
@@ -30,7 +32,7 @@ class Formula(evo.RegressionTask):
         columns = read(path)
         if missing := [name for name in inputs if name not in columns]:
             raise evo.UserError(f"{path}: no column '{missing[0]}'; the formula's inputs are: {', '.join(inputs)}")
-        return {name: columns[name].astype(np.float32) for name in inputs}
+        return {name: columns[name] for name in inputs}
 
 
 def header(path):
@@ -40,8 +42,8 @@ def header(path):
             line = file.readline().strip()
     except (OSError, UnicodeDecodeError) as error:
         raise evo.UserError(f"{path}: cannot read the data: {error}") from error
-    if "," not in line:
-        raise evo.UserError(f"{path}:1: needs at least two columns, separated by commas; write decimals with points")
+    if ";" in line or "\t" in line:
+        raise evo.UserError(f"{path}:1: columns must be separated by commas, and decimals written with points")
     names = [evo.RegressionTask.input_name(name.strip()) for name in line.split(",")]
     if "" in names or len(set(names)) < len(names):
         raise evo.UserError(f"{path}:1: columns need different names of letters a to z, digits and _, got: {line}")

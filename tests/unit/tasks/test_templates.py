@@ -35,11 +35,18 @@ def test_a_table_of_ones_own_has_its_last_column_as_the_target(with_table):
     assert task.points()["speed_m_s"].tolist() == [i for i in range(20) if i % 4]
 
 
+def test_rows_to_predict_need_the_inputs_alone_and_keep_their_digits(with_table, tmp_path):
+    task = with_table("time,y\n" + ROWS)
+    (tmp_path / "new.csv").write_text("time\n1700000123.5\n")
+    assert task.read_points(tmp_path / "new.csv", ["time"])["time"].tolist() == [1700000123.5]
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", ":1: needs at least two columns, separated by commas; write decimals with points"),
-        ("a;y\n1,5;2,5\n", ":1: needs at least two columns, separated by commas; write decimals with points"),
+        ("", ":1: columns need different names of letters a to z, digits and _, got: "),
+        ("y\n1\n2\n", ":1: needs a column to predict 'y' from"),
+        ("a;y\n1,5;2,5\n", ":1: columns must be separated by commas, and decimals written with points"),
         ("a,a,y\n1,2,3\n", ":1: columns need different names of letters a to z, digits and _, got: a,a,y"),
         ("\u6e29\u5ea6,y\n" + ROWS, ":1: columns need different names"),
         ("a,y\n1,2\nlow,3\n" + ROWS, ": not a table of numbers: could not convert string 'low'"),
