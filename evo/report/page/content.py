@@ -144,7 +144,8 @@ def _exports(run: Run, local: Problem, note: str | None, rows: NDArray[np.int64]
     """The texts of the elites at some places by the name that the page has for their format."""
     if not places:
         return {}
-    from evo.report.export.formats import Verifier, export_if_sound  # late: only fronts need them
+    from evo.report.export.formats import export_if_sound  # late: only fronts need them
+    from evo.report.export.verify import Verifier
 
     job = Verifier(run, local, note, "")
     found = {}
@@ -158,10 +159,9 @@ def _programs(language: Language, words: NDArray[np.uint64]) -> tuple[list[str],
     """The tokens of programs, and each program as their places: most programs have most tokens in common."""
     lengths = [program_length(row) for row in words]
     distinct, places = np.unique(words, return_inverse=True)
-    rows = places.reshape(words.shape).tolist()
-    return [language.decode(word) for word in distinct.tolist()], [
-        row[:length] for row, length in zip(rows, lengths, strict=True)
-    ]
+    tokens = [language.decode(word) for word in distinct.tolist()]
+    rows: Any = places.reshape(words.shape).tolist()
+    return tokens, [row[:length] for row, length in zip(rows, lengths, strict=True)]
 
 
 def _instructions(language: Language, words: NDArray[np.uint64]) -> list[str]:
@@ -215,7 +215,8 @@ def _levels(problem: Problem, count: int) -> list[str]:
 
 
 def _axis(problem: Problem, axis: int) -> dict[str, Any]:
-    return axis_of(list(problem.spanning)[axis], *problem.ranges[axis].tolist(), 6)
+    low, high = problem.ranges[axis].tolist()
+    return axis_of(list(problem.spanning)[axis], low, high, 6)
 
 
 def _path(corners: NDArray[np.float64]) -> str:
