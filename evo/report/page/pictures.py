@@ -30,9 +30,9 @@ FRAME_MS = 80
 TILE = 64  # side of a thumbnail in pixels: a multiple of 16, WebP's blocks, so that neighbours do not bleed into each other
 ANCESTOR_TILE = 48
 SIZES = (96, 128, 160, 192, 224, 256, 320, 384)  # of a still, in pixels; the largest for which there is room
-FILM_SIZES = (96, 128, 160, 192, 224)  # no larger than stills
+FILM_SIZES = (96, 128, 160)
 STILL_BYTES = 2_500_000  # of all stills together, before base64 makes them a third longer
-FILM_BYTES = 1_000_000
+FILM_BYTES = 2_000_000
 _QUALITY = 78  # of WebP, from 0 to 100
 _FILM_QUALITY = 70
 _ANCESTOR_QUALITY = 60
@@ -108,8 +108,7 @@ class Pictures:
             tried = words[:_NUM_TRIED_FILMS]
             return NUM_FILMS * float(np.mean([len(_encode_film(_frames(problem, each, size))) for each in tried]))
 
-        size = _largest(SIZES, num_bytes, STILL_BYTES)
-        return size, _largest([each for each in FILM_SIZES if each <= size], film_bytes, FILM_BYTES)
+        return _largest(SIZES, num_bytes, STILL_BYTES), _largest(FILM_SIZES, film_bytes, FILM_BYTES)
 
 
 def _largest(sizes: Sequence[int], num_bytes: Callable[[int], float], room: int) -> int:
