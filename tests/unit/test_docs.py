@@ -85,16 +85,18 @@ def public_functions(path: Path) -> set[str]:
     text = public_header(path)
     macros = re.findall(r"^#define (\w+)\(", text, re.MULTILINE)
     code = re.sub(r"^#[^\n]*", "", text, flags=re.MULTILINE)
-    functions = re.findall(r"^(?:\w+_API |static inline )?(?:const )?\w+\*?\s\**(\w+)\(", code, re.MULTILINE)
+    functions = re.findall(
+        r"^(?:\w+_API |static inline |static __device__ __forceinline__ )?(?:const )?\w+\*?\s\**(\w+)\(", code, re.MULTILINE
+    )
     return {name for name in [*macros, *functions] if "__" not in name}
 
 
-HEADERS = sorted(CSRC.glob("*.h"))
+HEADERS = sorted([*CSRC.glob("*.h"), *CSRC.glob("*.cuh")])
 
 
 def c_section(header: Path) -> str:
     """What c.md says of a header."""
-    parts = re.split(r"^## \[(\w+\.h)\]\(.*\)$", (API / "c.md").read_text(), flags=re.MULTILINE)
+    parts = re.split(r"^## \[(\w+\.(?:h|cuh))\]\(.*\)$", (API / "c.md").read_text(), flags=re.MULTILINE)
     return dict(zip(parts[1::2], parts[2::2], strict=True))[header.name]
 
 
