@@ -222,7 +222,7 @@ class CompileFarm(CompileExecutor):
     def _take(self, peer: bytes, hello: Hello, origin: Origin) -> None:
         if peer in self._schedule:  # it has lost its requests
             self._forget(peer, is_loss=False)
-        reason = "" if self._router.may_work(origin.key) else NO_LONGER
+        reason: str | None = None if self._router.may_work(origin.key) else NO_LONGER
         if self._schedule.num_workers >= MAX_WORKERS:
             reason = reason or f"the run has {MAX_WORKERS} workers"
         if reason := reason or protocol.first_difference(hello.versions, protocol.versions()):

@@ -6,7 +6,7 @@ Owns the model: each operation's result gets errors of the size that its arithme
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import count
 from typing import Any
 
@@ -15,17 +15,17 @@ from numpy.typing import NDArray
 
 from evo.language.expression import Expression, Value
 from evo.language.formula import evaluate
+from evo.language.simple_numbers import F32_STEP, F64_STEP
 from evo.native.stack_ptx import NodeKind
 
 NUM_SAMPLES = 16
 SPREAD = 3.0  # times the largest error of an operation: of its errors in samples
 MARGIN = 3.0  # times the largest error of a sample
-F32_STEP, F64_STEP = 2.0**-24, 2.0**-51  # relative, by which rounding changes a number at most; of f64, a few times
 F32_SMALLEST = 2.0**-126  # what is smaller is 0
 
 
-def samples(formula: Expression, inputs: list[NDArray[Any]], *, is_f32: bool) -> list[list[NDArray[np.float64]]]:
-    """Outputs of a formula of real numbers, as `evaluate` gives them, if computed with errors.
+def samples(formula: Expression, inputs: list[NDArray[Any]], *, is_f32: bool) -> Iterator[list[NDArray[np.float64]]]:
+    """Several times the outputs of a formula of real numbers, as `evaluate` gives them, if computed with errors.
 
     Args:
         is_f32: as a program's instructions compute them; otherwise in float64.
@@ -40,17 +40,20 @@ def samples(formula: Expression, inputs: list[NDArray[Any]], *, is_f32: bool) ->
         found = found + SPREAD * largest * _noise(next(numbers), found.shape)
         return np.where(np.abs(found) < F32_SMALLEST, 0.0, found.astype(np.float32)).astype(np.float64) if is_f32 else found
 
-    return [evaluate(formula, inputs, disturbed) for _ in range(NUM_SAMPLES)]
+    return (evaluate(formula, inputs, disturbed) for _ in range(NUM_SAMPLES))
 
 
 def values_of(
     formula: Expression, inputs: list[NDArray[Any]], *, is_f32: bool
 ) -> tuple[list[NDArray[np.float64]], list[NDArray[np.float64]]]:
     """Outputs of a formula, and how far what computes it in f32 or float64 may be from them; no number: anywhere."""
-    exact, found = evaluate(formula, inputs), samples(formula, inputs, is_f32=is_f32)
+    exact = evaluate(formula, inputs)
+    allowed = [np.zeros_like(each) for each in exact]
     with np.errstate(all="ignore"):
-        distances = (np.abs(np.array(each) - exact[i]) for i, each in enumerate(zip(*found, strict=True)))
-        return exact, [MARGIN * np.max(each, axis=0) for each in distances]
+        for sample in samples(formula, inputs, is_f32=is_f32):
+            for i, found in enumerate(sample):
+                allowed[i] = np.maximum(allowed[i], MARGIN * np.abs(found - exact[i]))
+    return exact, allowed
 
 
 def _largest_error(value: Value, size: NDArray[np.float64], operands: Sequence[Any]) -> NDArray[np.float64]:

@@ -25,10 +25,11 @@ from evo.language.expression import Expression, expression_of
 from evo.language.formula import display_note, formula_of, has_real_form, rounded
 from evo.language.formula_text import infix
 from evo.language.program import Language, word
+from evo.language.simple_numbers import F64_STEP
 from evo.native.stack_ptx_words import WordType
 from evo.report.check import SHARE, TOLERANCE
 from evo.report.elites import batch_of, cell_names
-from evo.report.export.arithmetic import F64_STEP, samples, values_of
+from evo.report.export.arithmetic import samples, values_of
 from evo.report.recompute import is_real, predicted, report_facts, scalings_of, whole_expression
 from evo.run.loaded_task import Problem
 from evo.run.run import Run
