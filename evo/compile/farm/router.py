@@ -65,7 +65,8 @@ class Router:
     def __init__(self, listen: str, keys: RunKeys | None):
         self.unreachable: set[Hashable] = set()
         self._keys = keys
-        self._max_connections = _raise_descriptor_limit() - OTHER_DESCRIPTORS
+        limit = _raise_descriptor_limit()
+        self._max_connections = limit - OTHER_DESCRIPTORS if limit > OTHER_DESCRIPTORS else limit // 2
         self._connections: dict[int, bool] = {}  # by descriptor, oldest first: whether it is a stranger's
         self._num_refusals = 0
         self._context = zmq.Context()

@@ -194,6 +194,15 @@ def test_connections_leave_descriptors_for_the_rest_of_the_run(open_farm, peer_o
         resource.setrlimit(resource.RLIMIT_NOFILE, limits)
 
 
+def test_where_few_files_may_be_open_workers_are_still_let_in(open_farm, peer_of, monkeypatch):
+    monkeypatch.setattr(router, "_raise_descriptor_limit", lambda: 200)
+    farm = open_farm()
+    peers = [peer_of(farm) for _ in range(2)]
+    for peer in peers:
+        peer.hello()
+    wait_until(lambda: farm.num_workers == 2)
+
+
 def test_a_handshake_that_does_not_end_is_ended(open_farm, monkeypatch):
     monkeypatch.setattr(router, "HANDSHAKE_MS", 100)
     farm = open_farm()
