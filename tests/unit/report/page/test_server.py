@@ -14,6 +14,7 @@ import evo.report.page.server
 from evo.errors import UserError
 from evo.report.page.server import PageServer
 from evo.run.run import LiveRun
+from evo.storage.files import write_atomically
 
 WAIT_S = 300.0  # far beyond what any of these waits takes: it ends a test that hangs
 
@@ -98,8 +99,8 @@ def test_the_page_follows_the_checkpoints_and_outlives_a_damaged_one(new_run, mo
         resumed.execute(lambda *_: None, lambda _: False)
         resumed.close()
         wait_until(lambda: server.served.version != first.version and b'"generations":3' in server.served.html)
-        for path in (folder / "checkpoints").iterdir():
-            path.write_bytes(b"no checkpoint")
+        for path in sorted((folder / "checkpoints").iterdir()):  # the newest last: the server may look in between
+            write_atomically(path, b"no checkpoint")
         wait_until(lambda: warnings)
         kept = server.served
         assert b'"generations":3' in kept.html
