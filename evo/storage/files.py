@@ -13,8 +13,9 @@ import os
 import secrets
 import stat
 from collections.abc import Iterable, Iterator, Mapping
+from io import BufferedReader
 from pathlib import Path
-from typing import IO, Any, BinaryIO
+from typing import IO, Any
 
 from evo.errors import UserError
 
@@ -26,7 +27,7 @@ MAX_INPUT = 1 << 28
 """Bytes of a file that a user writes by hand or by a program."""
 
 
-def open_file(path: Path) -> BinaryIO:
+def open_file(path: Path) -> BufferedReader:
     """A regular file to read. Raises OSError also for pipes and devices, which may never end."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a pipe without a writer would wait
     mode = os.fstat(descriptor).st_mode

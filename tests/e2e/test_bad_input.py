@@ -180,7 +180,8 @@ def test_a_program_that_is_wrong_or_cannot_be_read(refusal, small_config, tmp_pa
     ):
         (tmp_path / "hand.txt").write_bytes(text)
         assert refusal("eval", config, "hand.txt").startswith(f"hand.txt{message}")
-    assert refusal("eval", config, "none.txt") == "none.txt: cannot read the program: No such file or directory"
+    missing = refusal("eval", config, "none.txt")
+    assert missing.startswith("the formula: there is no file or folder 'none.txt', and it is no formula: ")
 
 
 def test_a_folder_for_pictures_that_cannot_be_written(fork_evo, small_config, tmp_path):

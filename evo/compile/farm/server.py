@@ -225,7 +225,9 @@ class CompileFarm(CompileExecutor):
         reason: str | None = None if self._router.may_work(origin.key) else NO_LONGER
         if self._schedule.num_workers >= MAX_WORKERS:
             reason = reason or f"the run has {MAX_WORKERS} workers"
-        if reason := reason or protocol.first_difference(hello.versions, protocol.versions()):
+        if not reason:
+            reason = protocol.first_difference(hello.versions, protocol.versions()) or ""
+        if reason:
             self._router.refuse(peer, hello.name, reason)
         elif self._router.send(peer, self._welcome):  # otherwise it says hello again
             self._router.let_in(origin)

@@ -150,10 +150,8 @@ def test_an_empty_archive_is_csv_without_rows(new_run):
     assert line.startswith("cell_mean,cell_deviation,objective,")
 
 
-def test_csv_goes_to_standard_output_or_whole_to_a_file(run, tmp_path):
-    made = run(GRID, PLACES)
-    made._save()
-    made.run_dir.wait_for_checkpoint()
+def test_csv_goes_to_standard_output_or_whole_to_a_file(finish, tmp_path):
+    made, _ = Run.view(finish([6, 5], 3))
     folder = str(made.run_dir.path)
     printed = CliRunner().invoke(main, ["show", folder, "--csv"])
     assert printed.exit_code == 0 and printed.stdout == elites_csv(made)
