@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
-from itertools import combinations, takewhile
+from itertools import combinations, product, takewhile
 from typing import Any
 
 import numpy as np
@@ -81,7 +81,10 @@ class Tidier:
         instructions = language.instruction_set.instructions
         named = {each.semantics.function: index for index, each in enumerate(instructions) if each.name in allowed}
         self._waves = {named["sin"]: named["cos"], named["cos"]: named["sin"]} if {"sin", "cos"} <= named.keys() else {}
-        self._sums = {index for name, index in named.items() if name in ("add", "sub")}
+        self._sums = {
+            index: sign for name, sign in (("add", 1.0), ("sub", -1.0)) for each, index in named.items() if each == name
+        }
+        self._product = named.get("mul")
         self._allowed = frozenset(allowed)
         points = ask(task, "points")
         inputs, num_points = point_arrays(task, points, "points()")
@@ -192,11 +195,32 @@ class Tidier:
             state = best
         return state
 
+    def _like_terms(self, formula: Formula) -> Iterator[Graph]:
+        """Graphs with one product in the place of a sum of two with the same factor: -0.7 x for `x - 1.7 x`."""
+        nodes = formula.graph.nodes
+        for index in formula.graph.instructions():
+            if sign := self._sums.get(nodes[index].payload):
+                first, second = ([*self._products(formula, each), (1.0, None, each)] for each in nodes[index].operands)
+                for (a, one, factor), (b, other, same) in product(first, second):
+                    constant = one or other
+                    if factor == same and constant:
+                        changed = formula.graph.replaced(constant[0], replace(nodes[constant[0]], payload=_bits_of(a + sign * b)))
+                        yield changed.replaced(index, constant[1])
+
+    def _products(self, formula: Formula, index: int) -> list[tuple[float, tuple[int, int], int]]:
+        """The value of a constant that a node multiplies, the nodes of that and of the product, and the other factor."""
+        node, values = formula.graph.nodes[index], formula.values
+        if node.payload != self._product or len(node.operands) != 2:
+            return []
+        pairs = (node.operands, node.operands[::-1])
+        return [(values[constant], (constant, index), factor) for constant, factor in pairs if constant in values]
+
     def _without_constant(self, formula: Formula) -> Iterator[tuple[Graph, float, bool]]:
         """Graphs with the other operand in the place of an instruction on a constant, or a cosine in that of a shifted sine; the
-        constant; whether it was added.
+        constant; whether it was added. Where like terms become one, nothing has gone: a factor of 1.
         """
         graph = formula.graph
+        yield from ((changed, 1.0, False) for changed in self._like_terms(formula))
         for index in graph.instructions():
             operands = graph.nodes[index].operands
             for constant in formula.values.keys() & set(operands):

@@ -88,6 +88,7 @@ def test_what_changes_nothing_goes(text):
         ("x*y/(0.3966734*(-2.999999 + x*y))", "x*y/(1 - x*y/3)"),
         ("0.9999998*sin(x + 1.5707964)*y", "cos(x)*y"),
         ("exp2(-0.7213476*x*x)*y", "exp(-x*x/2)*y"),
+        ("exp2(x*x - 1.7213475*(x*x))*y", "exp(-x*x/2)*y"),
     ],
 )
 def test_constants_become_those_of_the_law(text, law):
