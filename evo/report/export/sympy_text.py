@@ -28,15 +28,19 @@ def sympy_text(expression: Expression, comment: str) -> str:
     """A Python module: `outputs` maps each output's name to its expression."""
     lines = lines_of(with_usual_names(expression), SYMPY)
     body = [f'{name} = Symbol("{name}", real=True)' for name in lines.inputs]
-    body += ["with distribute(False):  # written out, 2*(x - 1.7e9) would lose digits"]
-    body += [f"    {name} = {text}" for name, _, text in lines.locals]
-    body += ["    outputs = {"]
-    body += [f'        "{name}": {text},' for (name, _), text in zip(expression.outputs, lines.outputs, strict=True)]
-    body += ["    }"]
+    code = [f"{name} = {text}" for name, _, text in lines.locals]
+    code += ["outputs = {"]
+    code += [f'    "{name}": {text},' for (name, _), text in zip(expression.outputs, lines.outputs, strict=True)]
+    code += ["}"]
+    if moves(expression):
+        body += ["with distribute(False):  # written out, 2*(x - 1.7e9) would lose digits"]
+        code = [f"    {line}" for line in code]
+    body += code
     used = set(re.findall(r"\w+", "\n".join(body)))
     names = [name for name in (*SYMPY_NAMES, "Symbol", "true", "false") if name in used]
-    imports = (f"from sympy import {', '.join(names)}\n" if names else "") + "from sympy.core.parameters import distribute\n\n"
-    return f'"""{comment}"""\n\n{imports}' + "".join(f"{line}\n" for line in body)
+    imports = [f"from sympy import {', '.join(names)}"] if names else []
+    imports += ["from sympy.core.parameters import distribute"] if "distribute" in used else []
+    return "\n".join([f'"""{comment}"""', "", *imports, *([""] if imports else []), *body, ""])
 
 
 def latex_text(expression: Expression, precision: int | None = None) -> str:
@@ -57,7 +61,7 @@ def shortened(formula: Expression, expression: Any, precision: int | None) -> An
     floats = {each: abs(float(each)) for each in expression.atoms(sympy.Float)}  # SymPy may have added an offset to one
     is_kept = {each: any(math.isclose(number, move, rel_tol=1e-3) for move in kept) for each, number in floats.items()}
     numbers = {each: sympy.Float(each, precision) for each in floats if not is_kept[each]}
-    with _as_written():
+    with _as_written(bool(kept)):
         return expression.xreplace(numbers)
 
 
@@ -115,12 +119,14 @@ def _read(text: str, *, is_whole: bool = False) -> tuple[list[str], dict[str, An
     for statement in ast.parse(text).body:
         for line in statement.body if isinstance(statement, ast.With) else [statement]:
             try:
-                with _as_written():
+                with _as_written(statement is not line):
                     exec(compile(ast.Module([line], []), "<export>", "exec"), namespace)
-            except (TypeError, ValueError, ArithmeticError) as error:
+            except (TypeError, ValueError, ArithmeticError, RecursionError) as error:
                 raise UserError(f"SymPy cannot hold this program: {ast.unparse(line)}: {error}") from error
-            name = line.targets[0].id if isinstance(line, ast.Assign) and isinstance(line.targets[0], ast.Name) else "outputs"
-            if line is statement and name != "outputs":
+            if not isinstance(line, ast.Assign) or not isinstance(line.targets[0], ast.Name):
+                continue  # an import
+            name = line.targets[0].id
+            if ast.unparse(line.value).startswith("Symbol("):
                 inputs.append(name)
             elif name != "outputs":
                 variables[name] = sympy.sympify(namespace[name])
@@ -128,12 +134,14 @@ def _read(text: str, *, is_whole: bool = False) -> tuple[list[str], dict[str, An
     return inputs, variables, {name: sympy.sympify(each) for name, each in namespace["outputs"].items()}
 
 
-def _as_written() -> Any:
-    """A context in which SymPy leaves `2*(x - 1.7e9)` as it is: written out it would lose digits."""
+def _as_written(is_kept: bool) -> Any:
+    """A context in which SymPy leaves `2*(x - 1.7e9)` as it is: written out it would lose digits. Otherwise it is left to itself,
+    since its signs of sums then go in circles: `sin(-x - y - 1)**2` never ends.
+    """
     _sympy()
     from sympy.core.parameters import distribute
 
-    return distribute(False)
+    return distribute(not is_kept)
 
 
 def _sympy() -> Any:

@@ -15,7 +15,7 @@ from evo.language.source import c_source, cuda_source, python_source
 from evo.native.ptx_vm import VirtualMachine
 from evo.native.stack_ptx_words import WordType
 from evo.report.export.run_export import run_c, run_python
-from evo.report.export.sympy_text import latex_text, run_sympy, sympy_text
+from evo.report.export.sympy_text import latex_text, run_sympy, sympy_outputs, sympy_text
 
 SET = shipped_instruction_set("wide")
 LANGUAGE = Language(
@@ -161,6 +161,16 @@ def test_sympy_computes_the_formula_in_real_numbers():
     exec(sympy_text(expression(text, language), "c"), namespace)
     values = [float(namespace["outputs"]["f"].subs({namespace["x"]: a, namespace["y"]: b})) for a, b in zip(x, y, strict=True)]
     np.testing.assert_allclose(values, expected, rtol=1e-14)
+
+
+def test_sympy_holds_sums_whose_signs_it_moves():
+    """(sin(-1.5 - x) - 3)**2: with numbers that are not written out, SymPy asks itself for its sign without end."""
+    language = Language(SET, (("x", "f32"),), (("f", "f32"),))
+    text = "3.0 %x -1.5 sub_ftz_f32 sin_approx_ftz_f32 sub_ftz_f32 dup.f32 mul_ftz_f32"
+    x = np.array([-2.0, 0.5, 3.0])
+    (found,) = run_sympy(sympy_text(expression(text, language), "c"), [x], 3)
+    np.testing.assert_allclose(found, (np.sin(-1.5 - x) - 3.0) ** 2, rtol=1e-14)
+    assert len(sympy_outputs(expression(text, language))[0].free_symbols) == 1
 
 
 def test_conditions_on_constants_and_on_points_can_be_combined():
