@@ -71,7 +71,7 @@ def test_the_wheel_has_the_package_its_data_and_licences_and_nothing_else(wheel)
     info = f"evo_ptx-{evo.__version__}.dist-info/"
     licences = {f"{info}licenses/{name}" for name in ("LICENSE", "NOTICE", "nvptxcompiler.txt")}
     assert licences <= names
-    headers = {name.replace("csrc/", "evo/include/", 1) for name in below("csrc", "*.h", "*.hpp", "*.c", "*.cmake")}
+    headers = {name.replace("csrc/", "evo/include/", 1) for name in below("csrc", "*.h", "*.hpp", "*.c", "*.cuh", "*.cmake")}
     shipped = {f"evo/shipped/{name}" for folder in ("tasks", "configs", "templates") for name in below(folder, "*")}
     stubs = {f"{name.removesuffix('x')}i" for name in below("evo", "*.pyx")}  # made at the build
     sources = below("evo", "*") - below("evo", "*.pyx", "*.so") | stubs
