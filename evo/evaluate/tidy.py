@@ -1,8 +1,8 @@
 """Formulas made tidy: terms that change nothing go, and constants keep the digits that the data support.
 
-Owns which changes are tried and which are kept. A change is kept if the description gets shorter: the bits of instructions and
-constants, and those of the errors at the resolution of the data. Errors are taken in float64 of constants as they are meant, such
-as pi/4, so that rounding in f32 speaks neither for a program nor against it. Knows nothing of archives.
+Owns which changes are tried and kept: those that make the description shorter, the bits of instructions, constants and errors at
+the resolution of the data. Errors are taken in float64 of constants as they are meant, such as pi/4, so that rounding in f32
+decides nothing. Knows nothing of archives. Longer than most modules: it is one search for the shortest description.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Sums with the signs that people write: `a - 3` for `a + -3`, `a + 2*b` for `a - -2*b`.
+"""Sums with the signs that people write: `a - 3` for `a + -3`, `a + 2*b` for `a - -2*b`, `a - (b + c)` for `a + (-b - c)`.
 
-Owns these rules. Each keeps all bits of what a program computes.
+Owns these rules. Each keeps all bits of what a program computes, but the last may change the sign of a zero.
 """
 
 from __future__ import annotations
@@ -67,7 +67,11 @@ class _Rewriter:
             return self._is_f32[node.stack] and bool(node.payload & _SIGN)
         if node.kind != NodeKind.PTX or self._uses[self._from[place]] != 1:
             return False
-        return self._names[node.payload] == "neg" or self._negative_factor(node) is not None
+        return self._names[node.payload] == "neg" or self._negative_factor(node) is not None or self._is_negative_sum(node)
+
+    def _is_negative_sum(self, node: Node) -> bool:
+        """Whether it is -a - b, and addition is at hand."""
+        return self._names[node.payload] == "sub" and "add" in self._payloads and self._is_negative(node.operands[0])
 
     def _negative_factor(self, node: Node) -> int | None:
         """Which operand of a product or quotient is negative."""
@@ -79,6 +83,9 @@ class _Rewriter:
         node, index = self._nodes[place], self._from[place]
         if node.kind == NodeKind.CONSTANT:
             return self._put(replace(node, payload=node.payload ^ _SIGN), index)
+        if self._is_negative_sum(node):
+            operands = [self._negated(node.operands[0]), node.operands[1]]
+            return self._put(replace(node, payload=self._payloads["add"], operands=tuple(operands)), index)
         factor = self._negative_factor(node)
         if factor is None:  # -a
             return node.operands[0]

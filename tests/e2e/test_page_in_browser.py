@@ -1,4 +1,7 @@
-"""The page of a run in a real browser: each control by mouse and by keyboard, and what it shows."""
+"""The page of a run in a real browser: each control by mouse and by keyboard, and what it shows.
+
+Longer than most modules: its tests share one browser and one page, which take seconds to make.
+"""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ def first_difference(worker: Mapping[str, str], run: Mapping[str, str]) -> str |
     for name in sorted({*worker, *run}):
         here, there = run.get(name, "none"), worker.get(name, "none")
         if here != there:
-            return f"the worker has {name} {there}, the run {here}; install the same version of evo on both machines"
+            return f"the worker has {name} {there} and the run has {here}: install one version of evo on both machines"
     return None
 
 
@@ -263,7 +263,7 @@ def decode(frames: Sequence[bytes], accepted: Mapping[str, type[Message]]) -> Me
     kind = accepted[values[0]]
     if kind is Hello and len(values) > 1 and type(values[1]) is int and values[1] != PROTOCOL:
         raise ProtocolError(
-            f"the worker speaks protocol {values[1]}, the run {PROTOCOL}; install the same version of evo on both machines"
+            f"the worker speaks protocol {values[1]} and the run {PROTOCOL}: install one version of evo on both machines"
         )
     names, blobs = _names(kind.KIND)
     _check(len(values) - 1 == len(names), f"number of fields of '{values[0]}'")

@@ -118,6 +118,7 @@ def test_a_term_that_the_data_ask_for_stays():
 def test_signs_are_those_that_people_write_if_the_instruction_is_at_hand():
     target = X - 2.0 * X * Y
     assert tidied("x + -2*x*y", target) == "x - 2*x*y"
+    assert tidied("x*y/(y*y + (-1*x - y))", X * Y / (Y * Y - X - Y)) == "x*y/(y*y - (x + y))"
     without = [name for name in NAMES if name != FUNCTIONS["sub"][0]]
     assert tidied("x + -2*x*y", target, without) == "x + -2*x*y"
 

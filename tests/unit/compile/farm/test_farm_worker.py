@@ -113,11 +113,11 @@ def test_a_worker_beats_while_its_processes_work(played_run, start_worker, bad_r
 def test_a_worker_that_is_refused_ends_with_the_runs_line(played_run, start_worker):
     running = start_worker(played_run.address)
     played_run.hears(Hello)
-    played_run.say(Refused("the worker has evo 1, the run 2;\x1b install the same version of evo on both machines"))
+    played_run.say(Refused("the worker has evo 1 and the run has 2:\x1b install one version of evo on both machines"))
     error = running.error()
     assert isinstance(error, UserError)
     assert str(error) == (
-        f"the run at {played_run.address} refuses this worker: the worker has evo 1, the run 2;? install the same version "
+        f"the run at {played_run.address} refuses this worker: the worker has evo 1 and the run has 2:? install one version "
         "of evo on both machines"
     )
 

@@ -191,7 +191,7 @@ def test_whatever_comes_is_a_message_or_refused(kind, fields, blobs, side):
 
 def test_another_version_is_told_apart_from_garbage_however_its_hello_goes_on():
     for more in ([], [{"evo": "9"}, 4, "host"], ["something new", None]):
-        with pytest.raises(ProtocolError, match="speaks protocol 3, the run 2"):
+        with pytest.raises(ProtocolError, match="speaks protocol 3 and the run 2:"):
             decode([header("hello", 3, *more)], FROM_WORKER)
 
 
@@ -201,9 +201,9 @@ def test_a_difference_in_versions_is_named_with_both():
     assert protocol.first_difference(ours, ours) is None
     for name in ours:
         assert protocol.first_difference({**ours, name: "0"}, ours) == (
-            f"the worker has {name} 0, the run {ours[name]}; install the same version of evo on both machines"
+            f"the worker has {name} 0 and the run has {ours[name]}: install one version of evo on both machines"
         )
-    assert "the worker has extra 1, the run none" in protocol.first_difference({**ours, "extra": "1"}, ours)
+    assert "the worker has extra 1 and the run has none:" in protocol.first_difference({**ours, "extra": "1"}, ours)
 
 
 def test_every_shared_part_changes_the_digest():

@@ -172,7 +172,7 @@ def test_a_worker_of_another_version_is_refused_in_one_line_on_both_sides(open_f
     peer.say(Hello(protocol.PROTOCOL, {**protocol.versions(), **change}, 1, "old"))
     ((name, value),) = change.items()
     reason = (
-        f"the worker has {name} {value}, the run {protocol.versions()[name]}; install the same version of evo on both machines"
+        f"the worker has {name} {value} and the run has {protocol.versions()[name]}: install one version of evo on both machines"
     )
     assert peer.hears(Refused).reason == reason
     assert [record.message for record in caplog.records] == [f"farm: a worker at old is refused: {reason}"]
