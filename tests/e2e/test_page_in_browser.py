@@ -398,6 +398,18 @@ def test_two_cells_are_compared_side_by_side(visit, archive):
     expect_shown(page, elites["cell"][1])
 
 
+def test_a_cell_chosen_before_the_browser_tells_that_the_panel_closed_stays_shown(visit, archive):
+    """A dialog's `close` event comes some time after the call that closes it."""
+    page, elites = visit("pictures"), archive()
+    button(page, elites["cell"][0]).click()
+    compare = page.get_by_role("button", name="Compare with").element_handle()
+    button(page, elites["cell"][3]).evaluate("(cell, compare) => { compare.click(); cell.click(); }", compare)
+    page.evaluate("() => new Promise((done) => setTimeout(done, 0))")  # the event has come
+    expect_shown(page, elites["cell"][0], elites["cell"][3])
+    page.get_by_role("button", name=f"Take cell {elites['cell'][0]} away").click()
+    expect_shown(page, elites["cell"][3])
+
+
 def test_origins_lead_to_parents_that_are_still_there(visit, archive):
     page, elites = visit("pictures"), archive()
     born = dict(zip(elites["cell"].tolist(), elites["generation"].tolist(), strict=True))

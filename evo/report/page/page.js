@@ -711,6 +711,7 @@ function listen() {
   addEventListener("hashchange", follow);
   $("close").addEventListener("click", () => $("panel").close());
   $("panel").addEventListener("close", () => {
+    if ($("panel").open) return;  // the event comes late: other cells are shown by now
     if (location.hash) history.replaceState(null, "", location.pathname + location.search);
     state.shown = [];
     const back = state.view === "table" ? [...$("tabular").querySelectorAll("tbody a")].find((each) => each.textContent === state.cell) : buttons.get(state.cell);
