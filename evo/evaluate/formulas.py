@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evo.instructions import Instruction, InstructionSet
+from evo.language.factored import DIVISIONS
 from evo.language.formula import compiled, is_real_function
 from evo.language.graph import Graph, Node
 from evo.language.program import Language
@@ -41,6 +42,7 @@ class Formulas:
         instruction_set = language.instruction_set
         self._is_f32 = [stack.constant_type == "f32" for stack in instruction_set.stacks]
         self.functions = [_function_of(instruction_set, instruction) for instruction in instruction_set.instructions]
+        self.is_division = [instruction.semantics.function in DIVISIONS for instruction in instruction_set.instructions]
         self._is_coarse = [instruction.semantics.is_coarse for instruction in instruction_set.instructions]
 
     def is_known(self, graph: Graph) -> bool:
@@ -67,7 +69,7 @@ class Formula:
     Attributes:
         values: node -> value of each constant, as the graph has it.
         known: node -> what it gives for these constants.
-        num_instructions: that the output needs.
+        num_instructions, num_divisions: that the output needs, the latter among the former.
     """
 
     def __init__(self, made_by: Formulas, graph: Graph, like: Formula | None):
@@ -96,6 +98,7 @@ class Formula:
         _compute(self.known, (step for step in self._steps if step[0] not in same))
         self._changing = [step for step in self._steps if step[0] in depends]  # with the constants
         self.num_instructions = len(self._steps)
+        self.num_divisions = sum(made_by.is_division[graph.nodes[step[0]].payload] for step in self._steps)
 
     def outputs(self, values: dict[int, float] | None = None) -> NDArray[np.float64]:
         """`(num_points,)`. values: of constants, in the place of their own."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
-from itertools import combinations, product, takewhile
+from itertools import takewhile
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from evo.evaluate.formulas import Formula, Formulas, needed
 from evo.evaluate.program_simplifier import without_one
 from evo.evaluate.tuning import spread
+from evo.language.factored import rewritten
 from evo.language.graph import Graph, Node, graph_of
 from evo.language.program import Language
 from evo.language.signs import with_plain_signs
@@ -31,7 +32,7 @@ MAX_POINTS = 2048  # of the task's that errors are taken at
 MAX_CONSTANTS, MAX_INSTRUCTIONS = 16, 128  # of a program that is tidied
 MAX_OPERATIONS = 100_000  # for one program: instructions, each at all points that errors are taken at
 TERMS, CONSTANTS, LEAST = 0.4, 0.7, 0.05  # shares of these after which terms, then constants, end; and of any step
-MAX_PAIRED = 32  # operands of a program that is tried without two instructions at once
+DIVISION_BITS = 0.5  # more than another instruction: it may have poles
 MAX_ROUNDS = 3  # of terms and constants
 MAX_ITERATIONS, MAX_DAMPED = 12, 4  # of Levenberg-Marquardt; of its damping, for a step
 LEAST_DAMPING = 1e-10
@@ -81,10 +82,7 @@ class Tidier:
         instructions = language.instruction_set.instructions
         named = {each.semantics.function: index for index, each in enumerate(instructions) if each.name in allowed}
         self._waves = {named["sin"]: named["cos"], named["cos"]: named["sin"]} if {"sin", "cos"} <= named.keys() else {}
-        self._sums = {
-            index: sign for name, sign in (("add", 1.0), ("sub", -1.0)) for each, index in named.items() if each == name
-        }
-        self._product = named.get("mul")
+        self._sums = {named[name] for name in ("add", "sub") if name in named}
         self._allowed = frozenset(allowed)
         points = ask(task, "points")
         inputs, num_points = point_arrays(task, points, "points()")
@@ -181,10 +179,9 @@ class Tidier:
         while not self._is_spent:
             now = self._formulas.of(_with_values(state))
             best = state
-            for changes in (without_one(self._language, now.graph), _without_two(now.graph)):
-                for changed in takewhile(lambda _: not self._is_spent, changes if best is state else ()):
-                    found = self._state(self._formulas.of(changed, now), enough=best.bits)
-                    best = found if found.bits < best.bits else best
+            for changed in takewhile(lambda _: not self._is_spent, without_one(self._language, now.graph)):
+                found = self._state(self._formulas.of(changed, now), enough=best.bits)
+                best = found if found.bits < best.bits else best
             if best is state:
                 for changed, gone, is_sum in takewhile(lambda _: not self._is_spent, self._without_constant(now)):
                     formula = self._formulas.of(changed, now)
@@ -195,32 +192,13 @@ class Tidier:
             state = best
         return state
 
-    def _like_terms(self, formula: Formula) -> Iterator[Graph]:
-        """Graphs with one product in the place of a sum of two with the same factor: -0.7 x for `x - 1.7 x`."""
-        nodes = formula.graph.nodes
-        for index in formula.graph.instructions():
-            if sign := self._sums.get(nodes[index].payload):
-                first, second = ([*self._products(formula, each), (1.0, None, each)] for each in nodes[index].operands)
-                for (a, one, factor), (b, other, same) in product(first, second):
-                    constant = one or other
-                    if factor == same and constant:
-                        changed = formula.graph.replaced(constant[0], replace(nodes[constant[0]], payload=_bits_of(a + sign * b)))
-                        yield changed.replaced(index, constant[1])
-
-    def _products(self, formula: Formula, index: int) -> list[tuple[float, tuple[int, int], int]]:
-        """The value of a constant that a node multiplies, the nodes of that and of the product, and the other factor."""
-        node, values = formula.graph.nodes[index], formula.values
-        if node.payload != self._product or len(node.operands) != 2:
-            return []
-        pairs = (node.operands, node.operands[::-1])
-        return [(values[constant], (constant, index), factor) for constant, factor in pairs if constant in values]
-
     def _without_constant(self, formula: Formula) -> Iterator[tuple[Graph, float, bool]]:
         """Graphs with the other operand in the place of an instruction on a constant, or a cosine in that of a shifted sine; the
-        constant; whether it was added. Where like terms become one, nothing has gone: a factor of 1.
+        constant; whether it was added. Where algebra alone makes it shorter, nothing has gone: a factor of 1.
         """
         graph = formula.graph
-        yield from ((changed, 1.0, False) for changed in self._like_terms(formula))
+        shorter = rewritten(self._language, graph, formula.values, self._allowed)
+        yield from ((changed, 1.0, False) for changed in shorter)
         for index in graph.instructions():
             operands = graph.nodes[index].operands
             for constant in formula.values.keys() & set(operands):
@@ -405,7 +383,8 @@ class Tidier:
 
     def _bits(self, formula: Formula, squares: float) -> float:
         """Of errors and instructions."""
-        return self._error_bits(squares) + self._instruction_bits * formula.num_instructions
+        size = self._instruction_bits * formula.num_instructions + DIVISION_BITS * formula.num_divisions
+        return self._error_bits(squares) + size
 
     def _error_bits(self, squares: float) -> float:
         count = len(self._target)
@@ -428,14 +407,6 @@ def _constant_bits(values: dict[int, float]) -> float:
 def _rounding(value: float) -> float:
     """The relative step of f32 that a constant is rounded by; of a simple number none, since that is meant."""
     return 0.0 if f32_number(float(np.float32(value))).bits <= MOST_BITS else F32_STEP
-
-
-def _without_two(graph: Graph) -> Iterator[Graph]:
-    """Graphs with operands in the place of two instructions, such as y*z for `x*y*z/x`."""
-    pairs = [(index, operand) for index in graph.instructions() for operand in graph.nodes[index].operands]
-    for (index, operand), (later, other) in combinations(pairs if len(pairs) <= MAX_PAIRED else (), 2):
-        if index != later:
-            yield graph.replaced(index, operand).replaced(later, operand if other == index else other)
 
 
 def _with_values(state: _State) -> Graph:

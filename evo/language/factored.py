@@ -1,0 +1,239 @@
+"""Instructions written anew from what they are in algebra: numbers times powers, so that like terms join and divisors cancel.
+
+Owns this form, and the way back: x^3*(1 - x) for (1/x - 1)*x^4, -0.7*x for x - 1.7*x. Knows nothing of which way is better.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from evo.language.graph import Graph, Node
+from evo.language.program import Language
+from evo.native.stack_ptx import NodeKind
+
+MAX_TERMS = 24  # of a sum; a value with more is taken as it is
+DIVISIONS = ("div", "rcp")
+NOTHING = 1e-12  # of the largest number that is added up: what cancels
+
+Monomial = tuple[tuple[int, int], ...]  # (atom, power), sorted: an atom is a node, or a sum by its number behind all nodes
+Term = tuple[float, Monomial]  # a number times powers
+Sum = tuple[tuple[Monomial, float], ...]  # sorted; the first number is 1, and the terms share no powers
+
+
+def rewritten(language: Language, graph: Graph, values: Mapping[int, float], allowed: frozenset[str]) -> Iterator[Graph]:
+    """Graphs of fewer instructions, or as many but fewer divisions, in which one instruction is written from its factored form:
+    with sums multiplied out, and as they are.
+
+    Args:
+        values: of the constants, by node.
+        allowed: names of instructions that may be used.
+    """
+    seen: set[Graph] = set()
+    for multiplies_out in (True, False):
+        forms = _Forms(language, graph, values, allowed, multiplies_out)
+        size = forms.size(graph)
+        for index in graph.instructions():
+            found = forms.graph(index)
+            if found and found not in seen and forms.size(found) < size:
+                seen.add(found)
+                yield found
+
+
+class _Forms:
+    """The factored form of each node of a graph. multiplies_out: sums within sums, too, where they have factors."""
+
+    def __init__(
+        self, language: Language, graph: Graph, values: Mapping[int, float], allowed: frozenset[str], multiplies_out: bool
+    ):
+        instructions = language.instruction_set.instructions
+        self._names = [each.semantics.function for each in instructions]
+        self._payloads = {each.semantics.function: index for index, each in enumerate(instructions) if each.name in allowed}
+        self._graph, self._multiplies_out = graph, multiplies_out
+        self._sums: dict[Sum, int] = {}
+        self._by_number: dict[int, Sum] = {}
+        self._written: list[Node] = []
+        self._places: dict[Node, int] = {}
+        self._stack = 0
+        self.terms: list[Term] = []
+        for index, node in enumerate(graph.nodes):
+            term = (values[index], ()) if index in values else self._form(node)
+            self.terms.append(term if term and math.isfinite(term[0]) else (1.0, ((index, 1),)))
+
+    def _form(self, node: Node) -> Term | None:
+        """Of an instruction; None: it has no other."""
+        if node.kind != NodeKind.PTX:
+            return None
+        terms = [self.terms[operand] for operand in node.operands]
+        match self._names[node.payload], terms:
+            case "add", [a, b]:
+                return self._sum([a, b])
+            case "sub", [a, b]:
+                return self._sum([a, _times(b, (-1.0, ()))])
+            case "mul", [a, b]:
+                return _times(a, b)
+            case "div", [a, b] if b[0]:
+                return _times(a, _inverse(b))
+            case "rcp", [a] if a[0]:
+                return _inverse(a)
+            case "neg", [a]:
+                return _times(a, (-1.0, ()))
+            case "fma", [a, b, c]:
+                return self._sum([_times(a, b), c])
+        return None
+
+    def _sum(self, terms: list[Term]) -> Term | None:
+        """The sum of terms, which sums of sums are not; None: it has too many."""
+        found: dict[Monomial, float] = {}
+        for number, monomial in terms:
+            inner = next((atom for atom, power in monomial if atom in self._by_number and power == 1), None)
+            if inner is None or not (self._multiplies_out or len(monomial) == 1):
+                parts: Sum = ((monomial, 1.0),)
+            else:
+                rest = tuple(pair for pair in monomial if pair[0] != inner)
+                parts = tuple((_product(rest, each), factor) for each, factor in self._by_number[inner])
+            for each, factor in parts:
+                found[each] = found.get(each, 0.0) + number * factor
+        least = NOTHING * max(map(abs, found.values()))
+        found = {each: number for each, number in found.items() if abs(number) > least}
+        if len(found) > MAX_TERMS:
+            return None
+        if len(found) < 2:
+            return next(((number, each) for each, number in found.items()), (0.0, ()))
+        content = self._content([*found])
+        parts = tuple(sorted((_product(each, _power(content, -1)), number) for each, number in found.items()))
+        first = parts[0][1]
+        parts = tuple((each, number / first) for each, number in parts)
+        number = self._sums.setdefault(parts, len(self._graph.nodes) + len(self._sums))
+        self._by_number[number] = parts
+        return first, _product(content, ((number, 1),))
+
+    def _content(self, monomials: list[Monomial]) -> Monomial:
+        """The powers that all share: of a node the least, even if that is negative and others have none."""
+        powers: dict[int, list[int]] = {}
+        for monomial in monomials:
+            for atom, power in monomial:
+                powers.setdefault(atom, []).append(power)
+        found: dict[int, int] = {}
+        for atom, given in powers.items():
+            each = given if len(given) == len(monomials) else [*given, 0]
+            found[atom] = min(each) if atom not in self._by_number or min(each) > 0 else min(max(each), 0)
+        return tuple(sorted((atom, power) for atom, power in found.items() if power))
+
+    # ---- the way back ----
+
+    def size(self, graph: Graph) -> tuple[int, int]:
+        """The numbers of instructions and of divisions that the results need."""
+        needed = {index for result in graph.results if result is not None for index in (*graph.needed_by(result), result)}
+        names = [self._names[graph.nodes[index].payload] for index in needed.intersection(graph.instructions())]
+        return len(names), sum(name in DIVISIONS for name in names)
+
+    def graph(self, index: int) -> Graph | None:
+        """With an instruction written from its form; None: it has no other, or one that it asks for is not allowed."""
+        nodes = self._graph.nodes
+        if self.terms[index][1] == ((index, 1),):
+            return None
+        self._written = [*nodes[:index]]
+        self._places = {node: place for place, node in enumerate(self._written)}
+        self._stack = nodes[index].stack
+        try:
+            place = self._write(*self.terms[index])
+        except KeyError:
+            return None
+        shift = len(self._written) - index - 1
+        moved = [*range(index), place, *range(index + 1 + shift, len(nodes) + shift)]
+        for node in nodes[index + 1 :]:
+            self._written.append(replace(node, operands=tuple(moved[operand] for operand in node.operands)))
+        return Graph(tuple(self._written), tuple(None if result is None else moved[result] for result in self._graph.results))
+
+    def _write(self, number: float, monomial: Monomial) -> int:
+        """The place of a number times powers."""
+        above, below = ([(atom, sign * power) for atom, power in monomial if sign * power > 0] for sign in (1, -1))
+        scaled: dict[int, int] = {}
+        for atom, power in above:
+            if power == 1 and atom in self._by_number and number != 1.0:
+                factors = [factor for _, factor in self._by_number[atom]]
+                if _num_ones(factors) <= _num_ones(factor * number for factor in factors) + 1:
+                    scaled[atom], number = self._write_sum(atom, number), 1.0
+        place, divisor = self._write_powers(above, scaled), self._write_powers(below, {})
+        if number != 1.0 or place is divisor is None:
+            constant = self._constant(number)
+            place = constant if place is None else self._put("mul", constant, place)
+        if divisor is None:
+            assert place is not None
+            return place
+        if place is None and "rcp" in self._payloads:
+            return self._put("rcp", divisor)
+        return self._put("div", self._constant(1.0) if place is None else place, divisor)
+
+    def _write_powers(self, pairs: list[tuple[int, int]], places: dict[int, int]) -> int | None:
+        """All powers at once, by squaring. places: of atoms that are written already."""
+        place: int | None = None
+        for bit in reversed(range(max((power.bit_length() for _, power in pairs), default=0))):
+            place = None if place is None else self._put("mul", place, place)
+            for atom, power in pairs:
+                if power >> bit & 1:
+                    if atom not in places:
+                        places[atom] = self._write_sum(atom, 1.0) if atom in self._by_number else atom
+                    place = places[atom] if place is None else self._put("mul", place, places[atom])
+        return place
+
+    def _write_sum(self, atom: int, number: float) -> int:
+        """The place of a sum times a number: the factor that most terms share is taken out of them, again and again (Horner)."""
+        terms = [(factor * number, monomial) for monomial, factor in self._by_number[atom]]
+        while True:
+            shared = Counter(each for _, monomial in terms for each, power in monomial if power > 0)
+            [(most, count)] = shared.most_common(1) or [(0, 0)]
+            if count < 2:
+                break
+            with_it = [term for term in terms if most in dict(term[1])]
+            if len(with_it) == len(terms) or (joined := self._sum(with_it)) is None:
+                break
+            terms = [term for term in terms if term not in with_it] + [joined]
+        terms.sort(key=lambda term: term[0] < 0.0)
+        place = self._write(*terms[0])
+        for factor, monomial in terms[1:]:
+            name = "sub" if factor < 0.0 and "sub" in self._payloads else "add"
+            place = self._put(name, place, self._write(-factor if name == "sub" else factor, monomial))
+        return place
+
+    def _constant(self, value: float) -> int:
+        with np.errstate(over="ignore"):
+            payload = int(np.float32(value).view(np.uint32))
+        return self._place(Node(NodeKind.CONSTANT, payload, self._stack))
+
+    def _put(self, name: str, *operands: int) -> int:
+        return self._place(Node(NodeKind.PTX, self._payloads[name], self._stack, operands))
+
+    def _place(self, node: Node) -> int:
+        if node not in self._places:
+            self._places[node] = len(self._written)
+            self._written.append(node)
+        return self._places[node]
+
+
+def _times(a: Term, b: Term) -> Term:
+    return a[0] * b[0], _product(a[1], b[1])
+
+
+def _inverse(term: Term) -> Term:
+    return 1.0 / term[0], _power(term[1], -1)
+
+
+def _product(a: Monomial, b: Monomial) -> Monomial:
+    powers = dict(a)
+    for atom, power in b:
+        powers[atom] = powers.get(atom, 0) + power
+    return tuple(sorted(pair for pair in powers.items() if pair[1]))
+
+
+def _power(monomial: Monomial, power: int) -> Monomial:
+    return tuple((atom, each * power) for atom, each in monomial)
+
+
+def _num_ones(numbers: Iterable[float]) -> int:
+    return sum(abs(number) == 1.0 for number in numbers)
