@@ -38,7 +38,7 @@ class _Namer:
         places: list[int] = []
         for index, value in enumerate(self._given.values):
             operands = tuple(places[operand] for operand in value.operands)
-            places.append(self._named(replace(value, operands=operands), index))
+            places.append(self._named(value if operands == value.operands else replace(value, operands=operands), index))
         results = tuple(None if result is None else places[result] for result in self._given.results)
         return self._needed(results)
 

@@ -28,7 +28,7 @@ SUMS = (
 )
 
 _ZERO, _HALF, _ONE, _TWO = np.float32(0.0), np.float32(0.5), np.float32(1.0), np.float32(2.0)
-_THREE_HALVES = np.float32(1.5)
+_THREE_HALVES, _QUARTER_OF_255 = np.float32(1.5), np.float32(0.25 * 255.0)
 _LUMA_RED, _LUMA_GREEN, _LUMA_BLUE = np.float32(0.299), np.float32(0.587), np.float32(0.114)  # ITU-R BT.601
 # A hair less than the number of levels: 1.0, or a rounding error beyond it, belongs to the top level.
 _LEVELS = np.float32(NUM_LUMINANCE_LEVELS * (1.0 - 1e-6))
@@ -88,6 +88,20 @@ def color(f, g, saturation, lightness_scale, rgb):
         rgb[0, i] = (red - _HALF) * chroma + lightness
         rgb[1, i] = (green - _HALF) * chroma + lightness
         rgb[2, i] = (blue - _HALF) * chroma + lightness
+
+
+@compiled("void(float32[:, ::1], uint8[:, :, ::1])")
+def shrink(samples, picture):
+    """The pixels of a square picture, each the mean of two by two of the samples."""
+    size = picture.shape[0]
+    for row in range(size):
+        for column in range(size):
+            upper = (2 * row) * (2 * size) + 2 * column
+            lower = upper + 2 * size
+            for channel in range(3):
+                left = samples[channel, upper] + samples[channel, lower]
+                right = samples[channel, upper + 1] + samples[channel, lower + 1]
+                picture[row, column, channel] = np.uint8((left + right) * _QUARTER_OF_255 + _HALF)
 
 
 @compiled("void(float32[:, ::1], float32[:, ::1], int64[::1])")

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 from matplotlib import colormaps
-from matplotlib.colors import Normalize, to_hex
+from matplotlib.colors import Normalize
 from numpy.typing import NDArray
 
 from evo.language.formula_text import infix
@@ -36,7 +36,7 @@ MAX_ELITES = 4096  # shown, the best: a browser takes no more in a second
 NUM_TEXTS = 1024  # the best elites: of these and the front there are formulas and PTX
 MAX_OUTLINES = 4096  # of empty cells
 LENGTH = "num_instructions"
-EXPORTS = {"Python": "python", "LaTeX": "latex"}  # of elites on the front
+EXPORTS = {"Python": "python", "LaTeX": "latex"}  # of elites on the front: each is compared with the archive, in 0.1 s
 
 
 def run_content(run: Run, pictures: Pictures | None = None) -> dict[str, Any]:
@@ -102,7 +102,7 @@ def run_content(run: Run, pictures: Pictures | None = None) -> dict[str, Any]:
     outlines, on_map = search.layout.outlines(), _on_map(run, rows)
     has_levels = bool(found["map"] and found["map"]["levels"])
     levels = search.layout.places(elites.cell[rows])[:, 2].astype(int).tolist() if has_levels else [None] * len(rows)
-    colors, found["scale"] = _colors(elites.objective, np.concatenate([elites.objective, born.facts["objective"]]))
+    colors, found["scale"] = _colors(elites.objective, np.concatenate([elites.objective[rows], born.facts["objective"]]))
     found["ancestors"] = [
         {
             "cell": search.layout.cell_name(int(record["cell"])),
@@ -111,7 +111,7 @@ def run_content(run: Run, pictures: Pictures | None = None) -> dict[str, Any]:
             "generation": int(record["generation"]),
             "operator": operator_name(int(record["operator"])),
         }
-        for record, color in zip(born.facts, colors[len(elites) :], strict=True)
+        for record, color in zip(born.facts, colors[len(rows) :], strict=True)
     ]
     stubs = dict(zip(told, search.problem.language.lowering.emit(words[told]), strict=True))
     found["tokens"], programs = _programs(search.problem.language, words)
@@ -123,7 +123,7 @@ def run_content(run: Run, pictures: Pictures | None = None) -> dict[str, Any]:
                 "outline": outlines[int(elites.cell[row])].round(5).ravel().tolist() if outlines else None,
                 "on_map": row in on_map,
                 "level": levels[place],
-                "color": colors[row],
+                "color": colors[place],
                 "values": _numbers([elites.objective[row], *elites.measures[row], *latent[row], *length, elites.generation[row]]),
                 "facts": [[name, f"{values[place]:.9g}"] for name, values in facts.items()],
                 "origin": born.elites[place],
@@ -228,8 +228,11 @@ def _path(corners: NDArray[np.float64]) -> str:
 def _colors(of_elites: NDArray[np.float64], objective: NDArray[np.float64]) -> tuple[list[str], dict[str, Any]]:
     """The colours of objectives, and their scale: the objectives at its ends, and colours between."""
     ends, colors = color_range(of_elites), colormaps["viridis"]
-    found = colors(Normalize(*ends, clip=True)(objective))
-    return [to_hex(color) for color in found], {"ends": ends, "colors": [to_hex(color) for color in colors(np.linspace(0, 1, 9))]}
+
+    def texts(values: NDArray[np.float64]) -> list[str]:
+        return [f"#{color.tobytes().hex()}" for color in np.uint8(np.rint(255.0 * colors(values)[:, :3]))]
+
+    return texts(Normalize(*ends, clip=True)(objective)), {"ends": ends, "colors": texts(np.linspace(0, 1, 9))}
 
 
 def _numbers(values: list[Any]) -> list[float | None]:

@@ -12,6 +12,7 @@ import io
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import chain, takewhile
 from typing import Any
 
@@ -28,6 +29,7 @@ NUM_STILLS = 1024  # the best elites; of all others there are thumbnails alone
 NUM_FRAMES = 30
 FRAME_MS = 80
 TILE = 64  # side of a thumbnail in pixels: a multiple of 16, WebP's blocks, so that neighbours do not bleed into each other
+SMALL_TILE = 48  # where there are more than NUM_STILLS elites
 ANCESTOR_TILE = 48
 SIZES = (96, 128, 160, 192, 224, 256, 320, 384)  # of a still, in pixels; the largest for which there is room
 FILM_SIZES = (96, 128, 160)
@@ -39,6 +41,7 @@ _ANCESTOR_QUALITY = 60
 _METHOD = 2  # of WebP, from 0 to 6: 3 takes twice the time and saves 3 % of the bytes
 _NUM_TRIED = 16  # pictures whose length tells the rest
 _NUM_TRIED_FILMS = 2
+_NUM_TRIED_FRAMES = 6
 _BATCH = 64  # pictures in memory at once
 
 
@@ -53,6 +56,7 @@ class Pictures:
         if not features.check("webp"):
             raise UserError("Pillow here was built without WebP, which the page's pictures are; install Pillow's own wheel")
         self._most = min(max(1, most), NUM_STILLS)
+        self._side = TILE if most <= NUM_STILLS else SMALL_TILE
         self._sizes: tuple[int, int] | None = None
         self._stills: dict[bytes, bytes] = {}
         self._tiles: dict[bytes, NDArray[np.uint8]] = {}
@@ -69,13 +73,13 @@ class Pictures:
         with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
             size, film_size = self._sizes = self._sizes or self._choose(problem, words, pool)
             missing = [row for row, key in enumerate(keys[:NUM_STILLS]) if key not in self._stills]
-            for row, (still, tile) in zip(missing, _encoded(pool, _batches(problem, words[missing], size)), strict=True):
+            for row, (still, tile) in zip(missing, _encoded(pool, _batches(problem, words[missing], size), self._side), strict=True):
                 self._stills[keys[row]], self._tiles[keys[row]] = still, tile
             missing = [row for row, key in enumerate(keys) if key not in self._tiles]
-            tiles = chain.from_iterable(_batches(problem, words[missing], TILE))
+            tiles = chain.from_iterable(_batches(problem, words[missing], self._side))
             self._tiles |= {keys[row]: tile for row, tile in zip(missing, tiles, strict=True)}
             self._tiles = {key: self._tiles[key] for key in keys}
-            sheet = pool.submit(_sheet, [self._tiles[key] for key in keys], TILE, _QUALITY)
+            sheet = pool.submit(_sheet, [self._tiles[key] for key in keys], self._side, _QUALITY)
             missing = [row for row, key in enumerate(keys[:NUM_FILMS]) if key not in self._films]
             films = pool.map(_encode_film, (_frames(problem, words[row], film_size) for row in missing))
             self._films |= {keys[row]: film for row, film in zip(missing, films, strict=True)}
@@ -101,12 +105,13 @@ class Pictures:
 
         def num_bytes(size: int) -> float:
             tried = words[:: max(1, len(words) // _NUM_TRIED)][:_NUM_TRIED]
-            stills = pool.map(_encode_still, render(problem, tried, size, STILL_T))
+            stills = _encoded(pool, _batches(problem, tried, size), self._side)
             return self._most * float(np.mean([len(still) for still, _ in stills]))
 
         def film_bytes(size: int) -> float:
             tried = words[:_NUM_TRIED_FILMS]
-            return NUM_FILMS * float(np.mean([len(_encode_film(_frames(problem, each, size))) for each in tried]))
+            films = [_encode_film(_frames(problem, each, size, _NUM_TRIED_FRAMES)) for each in tried]
+            return NUM_FILMS * NUM_FRAMES / _NUM_TRIED_FRAMES * float(np.mean([len(film) for film in films]))
 
         return _largest(SIZES, num_bytes, STILL_BYTES), _largest(FILM_SIZES, film_bytes, FILM_BYTES)
 
@@ -121,23 +126,24 @@ def _batches(problem: Problem, words: NDArray[np.uint64], size: int) -> Iterator
     return (render(problem, words[start : start + _BATCH], size, STILL_T) for start in range(0, len(words), _BATCH))
 
 
-def _encoded(pool: ThreadPoolExecutor, batches: Iterable[NDArray[np.uint8]]) -> Iterator[tuple[bytes, NDArray[np.uint8]]]:
-    """Each picture as `_encode_still` has it. One batch is encoded while the next is drawn."""
+def _encoded(
+    pool: ThreadPoolExecutor, batches: Iterable[NDArray[np.uint8]], side: int
+) -> Iterator[tuple[bytes, NDArray[np.uint8]]]:
+    """Each picture as a file, and its thumbnail of this side. One batch is encoded while the next is drawn."""
     started: Iterator[tuple[bytes, NDArray[np.uint8]]] = iter(())
     for pictures in batches:
-        before, started = started, pool.map(_encode_still, pictures)
+        before, started = started, pool.map(partial(_encode_still, side=side), pictures)
         yield from before
     yield from started
 
 
-def _frames(problem: Problem, words: NDArray[np.uint64], size: int) -> list[NDArray[np.uint8]]:
-    return [render(problem, words[None], size, frame / NUM_FRAMES)[0] for frame in range(NUM_FRAMES)]
+def _frames(problem: Problem, words: NDArray[np.uint64], size: int, count: int = NUM_FRAMES) -> list[NDArray[np.uint8]]:
+    return [render(problem, words[None], size, frame / NUM_FRAMES)[0] for frame in range(count)]
 
 
-def _encode_still(pixels: NDArray[np.uint8]) -> tuple[bytes, NDArray[np.uint8]]:
-    """A picture as a file, and its thumbnail."""
+def _encode_still(pixels: NDArray[np.uint8], side: int) -> tuple[bytes, NDArray[np.uint8]]:
     image = Image.fromarray(pixels)
-    return _webp(image, quality=_QUALITY), np.asarray(image.resize((TILE, TILE), Image.Resampling.LANCZOS))
+    return _webp(image, quality=_QUALITY), np.asarray(image.resize((side, side), Image.Resampling.LANCZOS))
 
 
 def _encode_film(frames: list[NDArray[np.uint8]]) -> bytes:

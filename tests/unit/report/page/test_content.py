@@ -135,7 +135,7 @@ def test_what_was_drawn_is_not_drawn_again(new_run, monkeypatch):
     assert run_content(run, remembered)["pictures"] == first and not drawn
 
 
-def test_of_a_large_archive_the_best_have_texts_and_larger_pictures_and_each_is_drawn_once(new_run, monkeypatch):
+def test_of_a_large_archive_the_best_have_texts_and_larger_pictures_and_all_have_small_thumbnails(new_run, monkeypatch):
     drawn = []
     draw = Problem.draw
 
@@ -149,8 +149,8 @@ def test_of_a_large_archive_the_best_have_texts_and_larger_pictures_and_each_is_
     monkeypatch.setattr(pictures.Pictures, "_choose", lambda *_: (128, 96))
     monkeypatch.setattr(Problem, "draw", record)
     found = run_content(run)
-    assert [len(found["pictures"]["stills"]), *decoded(found["pictures"]["atlas"]).size] == [1, 128, 128]
-    assert {size: drawn.count(size) for size in drawn} == {128: 1, 64: 2, 96: 3 * NUM_FRAMES}
+    assert [len(found["pictures"]["stills"]), *decoded(found["pictures"]["atlas"]).size] == [1, 96, 96]
+    assert {size: drawn.count(size) for size in drawn} == {128: 1, 48: 2, 96: 3 * NUM_FRAMES}  # each is drawn once
     assert [each["expression"].strip() for each in found["elites"]] == ["v = -1", "", ""]
     assert [bool(each["ptx"]) for each in found["elites"]] == [True, False, False]
     assert [len(each["program"]) for each in found["elites"]] == [1, 1, 1]
