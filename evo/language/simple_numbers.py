@@ -9,8 +9,10 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 MAX_DIGITS = 9  # of a decimal: as many as tell all f32 apart
 MAX_DENOMINATOR = 64
@@ -49,8 +51,24 @@ class Simple:
     text: str
 
 
+_NAMES = ("", *_FACTORS)
+_VALUES = np.array([[1.0], *([value] for value in _FACTORS.values())])
+_WHOLE = np.arange(1, MAX_DENOMINATOR + 1)
+_IS_REDUCED = np.gcd.outer(np.arange(MAX_DENOMINATOR + 1), np.arange(MAX_DENOMINATOR + 1)) == 1  # by numerator and denominator
+_IS_REDUCED[0] = False
+
+
 def simple_numbers(value: float, radius: float) -> Iterator[Simple]:
     """The simple numbers within a distance, a few of each kind, none of another sign; 0 if it is as near."""
+    yield from _decimals(value, radius)
+    sign = "-" if value < 0 else ""
+    columns = (column.tolist() for column in _fractions(value, radius))
+    for near, bits, factor, numerator, denominator in zip(*columns, strict=True):
+        yield Simple(near, bits, f"Rational({sign}{numerator}, {denominator}){_NAMES[factor]}")
+
+
+def _decimals(value: float, radius: float) -> Iterator[Simple]:
+    """Those of `simple_numbers` that are no fractions."""
     if abs(value) <= radius or value == 0.0:
         yield Simple(0.0, 1.0, "Integer(0)")
     size, sign = abs(value), "-" if value < 0 else ""
@@ -66,21 +84,22 @@ def simple_numbers(value: float, radius: float) -> Iterator[Simple]:
             bits = math.log2(int(whole)) + DECIMAL_BITS + max(0, abs(int(exponent)) - 2)
             bits = min(bits, _bits(int(float(text))) if is_plain else bits, F32_BITS)
             yield Simple(math.copysign(float(text), value), bits, f"Integer({sign}{int(float(text))})" if is_plain else "")
-    denominators = np.arange(1, MAX_DENOMINATOR + 1)
-    for name, factor in (("", 1.0), *_FACTORS.items()):
-        numerators = np.rint(size / factor * denominators)
-        near = np.abs(numerators / denominators * factor - size) <= radius
-        near &= (
-            (numerators >= 1)
-            & (numerators <= MAX_DENOMINATOR)
-            & (np.gcd(np.minimum(numerators, 1e9).astype(int), denominators) == 1)
-        )
-        for numerator, denominator in zip(numerators[near].astype(int).tolist(), denominators[near].tolist(), strict=True):
-            if not name and denominator == 1:
-                continue
-            bits = _bits(numerator) + _bits(denominator) + (FACTOR_BITS if name else 0.0)
-            text = f"Rational({sign}{numerator}, {denominator}){name}"
-            yield Simple(math.copysign(numerator / denominator * factor, value), bits, text)
+
+
+def _fractions(value: float, radius: float) -> tuple[NDArray[Any], ...]:
+    """The other ones: values, bits, places in `_NAMES`, numerators and denominators."""
+    size = abs(value)
+    with np.errstate(all="ignore"):
+        numerators = np.rint(size / _VALUES * _WHOLE)
+        near = numerators / _WHOLE * _VALUES
+        is_near = (np.abs(near - size) <= radius) & (numerators <= MAX_DENOMINATOR)
+    whole = np.where(is_near, numerators, 0.0).astype(int)
+    is_near = _IS_REDUCED[whole, _WHOLE]
+    is_near[0, 0] = False  # a whole number
+    factors, places = is_near.nonzero()
+    found = whole[factors, places]
+    bits = _BITS[found] + _BITS[places + 1] + FACTOR_BITS * (factors > 0)
+    return np.copysign(near[factors, places], value), bits, factors, found, places + 1
 
 
 @dataclass(frozen=True)
@@ -93,9 +112,19 @@ class Choice:
 
 def simplest(value: float, deviation: float, refused: frozenset[float] = frozenset(), largest: float = math.inf) -> Choice:
     """The number that costs least in the place of a value that is known to a deviation."""
-    near = simple_numbers(value, NEAR * deviation)
-    simple = [each for each in near if each.value not in refused and abs(each.value) <= largest]
-    choices = [Choice(each.value, each.bits + misfit_bits(each.value - value, deviation)) for each in simple]
+    radius = NEAR * deviation
+    choices = [
+        Choice(each.value, each.bits + misfit_bits(each.value - value, deviation))
+        for each in _decimals(value, radius)
+        if each.value not in refused and abs(each.value) <= largest
+    ]
+    near, bits, *_ = _fractions(value, radius)
+    is_left = (np.abs(near) <= largest) & ~np.isin(near, [*refused])
+    if is_left.any():
+        distance = near[is_left] - value
+        costs = bits[is_left] + np.where(distance, 0.5 / math.log(2.0) * (distance / (deviation or 1.0)) ** 2, 0.0)
+        place = costs.argmin()
+        choices.append(Choice(float(near[is_left][place]), float(costs[place])))
     return min([*choices, Choice(value, F32_BITS)], key=lambda choice: choice.cost)
 
 
@@ -133,3 +162,6 @@ def _bits(number: int) -> float:
     """Of a number from 1 on, with its length (Elias' delta code, smoothed)."""
     length = math.log2(max(number, 1))
     return length + 2.0 * math.log2(length + 1.0) + 1.0
+
+
+_BITS = np.array([_bits(number) for number in range(MAX_DENOMINATOR + 1)])

@@ -73,7 +73,9 @@ class Pictures:
         with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
             size, film_size = self._sizes = self._sizes or self._choose(problem, words, pool)
             missing = [row for row, key in enumerate(keys[:NUM_STILLS]) if key not in self._stills]
-            for row, (still, tile) in zip(missing, _encoded(pool, _batches(problem, words[missing], size), self._side), strict=True):
+            for row, (still, tile) in zip(
+                missing, _encoded(pool, _batches(problem, words[missing], size), self._side), strict=True
+            ):
                 self._stills[keys[row]], self._tiles[keys[row]] = still, tile
             missing = [row for row, key in enumerate(keys) if key not in self._tiles]
             tiles = chain.from_iterable(_batches(problem, words[missing], self._side))
