@@ -25,6 +25,7 @@ GIVEN = -2  # of a program that generation 0 was told of
 TIDY = -3  # of what a search hands over in the place of an elite
 COMBINED = -4  # of a program that joins two elites
 
+TRIMMED_LENGTH = 128  # words; in longer rows, zeros after programs cost more than copies without them
 NUM_PARTNERS = 256  # that one is chosen from
 MOST_DRAWN = 1024  # elites that are looked at for it
 GOLDEN_GAMMA = 0x9E3779B97F4A7C15
@@ -72,13 +73,11 @@ class Success:
 
 @dataclass(frozen=True)
 class Origin:
-    """Where the programs of one `ask` came from: parents `(n, 2)` int32 cells and `(n, 2, 2)` uint64 hashes (-1 and zero
-    for none), operator `(n,)` int32 (a code of `evo.native.vary.OPERATORS`, or `RANDOM` or `GIVEN`), emitter `(n,)` int32 (an
-    index into `ProgramEmitter.names`).
+    """Where the programs of one `ask` came from: parents `(n, 2)` int32 cells (-1 for none), operator `(n,)` int32 (a code of
+    `evo.native.vary.OPERATORS`, or `RANDOM` or `GIVEN`), emitter `(n,)` int32 (an index into `ProgramEmitter.names`).
     """
 
     parents: NDArray[np.int32]
-    parent_hashes: NDArray[np.uint64]
     operator: NDArray[np.int32]
     emitter: NDArray[np.int32]
 
@@ -165,9 +164,11 @@ class ProgramEmitter:
             is_elite: `(n,)`, which of these are elites now.
             is_new: `(n,)`, which of those took an empty cell.
         """
-        emitters = self.origin.emitter[slots]
-        each = (self.origin.emitter, emitters, emitters[is_new], emitters[is_elite & ~is_new])
-        self.success_counts += np.stack([np.bincount(rows, minlength=len(self.names)) for rows in each], axis=1)
+        num_names = len(self.names)
+        self.success_counts[:, 0] += np.bincount(self.origin.emitter, minlength=num_names)
+        outcomes = self.origin.emitter[slots] * 3 + is_elite + is_new  # of each emitter: no elite, one that had a cell, a new one
+        others, improved, new = np.bincount(outcomes, minlength=3 * num_names).reshape(num_names, 3).T
+        self.success_counts[:, 1:] += np.stack([others + improved + new, new, improved], axis=1)
 
     def success(self) -> dict[str, Success]:
         """What became of each emitter's programs so far, by name."""
@@ -199,14 +200,13 @@ class ProgramEmitter:
 
         def breed(first: int, end: int) -> tuple[NDArray[Any], ...]:
             slot = first_slot + first
-            return source.offspring(self._seed, generation, slot, end - first, population.words, candidates, trim=True)
+            is_long = self._max_length > TRIMMED_LENGTH
+            return source.offspring(self._seed, generation, slot, end - first, population.words, candidates, trim=is_long)
 
         parts = []
         for words, parents, operators in self._row_threads.map(breed, num_programs):
-            exists = parents >= 0
-            hashes = np.where(exists[:, :, None], population.hashes(np.where(exists, parents, 0)), np.uint64(0))
             emitters = np.full(len(words), index, np.int32)
-            parts.append((words, Origin(parents.astype(np.int32), hashes, operators.astype(np.int32), emitters)))
+            parts.append((words, Origin(parents.astype(np.int32), operators.astype(np.int32), emitters)))
         return parts
 
     def _combined(
@@ -227,10 +227,8 @@ class ProgramEmitter:
                 words[row, : len(pair[0])] = pair[0]
                 words[row, len(pair[0])] = WordType.RETURN
                 parents[row, 1] = second[pair[1]]
-        exists = parents >= 0
-        hashes = np.where(exists[:, :, None], population.hashes(np.where(exists, parents, 0)), np.uint64(0))
         operators, emitters = np.full((2, num_programs), [[COMBINED], [index]], np.int32)
-        return words, Origin(parents, hashes, operators, emitters)
+        return words, Origin(parents, operators, emitters)
 
     def _drawn(self, cells: NDArray[np.uint32], turn: int, max_length: int) -> NDArray[np.uint32]:
         """Cells in an order of their own for each turn: those with programs of at most `max_length` words, if there are any.
@@ -287,7 +285,6 @@ def no_origin(num_programs: int, emitter: int = 0, operator: int = RANDOM) -> Or
     """The origin of programs without parents."""
     return Origin(
         np.full((num_programs, 2), -1, np.int32),
-        np.zeros((num_programs, 2, 2), np.uint64),
         np.full(num_programs, operator, np.int32),
         np.full(num_programs, emitter, np.int32),
     )

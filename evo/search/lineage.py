@@ -7,12 +7,12 @@ takes over. It decides nothing.
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evo.native.search_rows import FounderSizes
 from evo.native.vary import program_lengths
 from evo.search.archives.elites import Elites
 from evo.search.emitter import Origin
@@ -32,9 +32,7 @@ class Lineage:
 
     def __init__(self, num_cells: int, max_bytes: int):
         self._founders = np.full(num_cells, NONE, np.int64)  # of the elites that are bred from
-        self._sizes: dict[int, int] = {}  # founder -> its elites
-        self._num_of_size: Counter[int] = Counter()  # number of elites -> the founders that have so many
-        self._largest = self._num_elites = 0
+        self._sizes = FounderSizes()
         self._max_bytes = max_bytes
         self._archive = np.full(num_cells, NONE, np.int64)  # the record of each cell's elite
         self._population = self._archive  # of the elites that are bred from: another array during a start
@@ -47,12 +45,12 @@ class Lineage:
     @property
     def num_founders(self) -> int:
         """The founders that have an elite."""
-        return len(self._sizes)
+        return len(self._sizes.sizes)
 
     @property
     def largest_share(self) -> float:
         """The share of the elites that descend from the most common founder; 0 without elites."""
-        return self._largest / max(self._num_elites, 1)
+        return self._sizes.largest / max(self._sizes.num_elites, 1)
 
     def begin(self, elites: Elites, *, is_archive: bool) -> None:
         """Breeds from the archive from now on, or from an empty population.
@@ -161,32 +159,13 @@ class Lineage:
 
     def _found(self, cells: NDArray[np.int64], founders: NDArray[np.int64]) -> None:
         self._founders[:] = NONE
-        self._sizes, self._num_of_size = {}, Counter()
-        self._largest = self._num_elites = 0
+        self._sizes = FounderSizes()
         self._replace(cells, founders)
 
     def _replace(self, cells: NDArray[np.integer[Any]], founders: NDArray[np.int64]) -> None:
         """Takes over the founders of the new elites of some cells, each cell once."""
-        for founder in self._founders[cells].tolist():
-            if founder != NONE:
-                self._resize(founder, -1)
-        for founder in founders.tolist():
-            self._resize(founder, 1)
+        self._sizes.change(self._founders[cells], founders)
         self._founders[cells] = founders
-
-    def _resize(self, founder: int, change: int) -> None:
-        """One elite more or less. Takes the same time however many founders there are."""
-        before = self._sizes.get(founder, 0)
-        after = before + change
-        self._num_elites += change
-        self._num_of_size[before] -= 1
-        self._num_of_size[after] += 1
-        if after:
-            self._sizes[founder] = after
-        else:
-            del self._sizes[founder]
-        if after > self._largest or (before == self._largest and not self._num_of_size[before]):
-            self._largest = after
 
     def _forget(self) -> None:
         records = self.records()

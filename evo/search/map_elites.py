@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from evo.evaluate import Evaluation, Evaluator, Failure, Status, join
 from evo.language.batch import Batch
+from evo.native.search_rows import count_outside
 from evo.native.stack_ptx import Lowering
 from evo.search.emitter import Success
 from evo.search.learned_measures import Fit
@@ -67,12 +68,15 @@ class Generation:
 
 @dataclass(frozen=True)
 class _Offspring:
-    """What a generation has bred. is_new: programs that nobody has evaluated yet. founders: of each (`Lineage`)."""
+    """What a generation has bred. is_new: programs that nobody has evaluated yet. founders: of each (`Lineage`). num_neutral: of
+    those that equal a parent.
+    """
 
     generation: int
     batch: Batch
     founders: NDArray[np.int64]
     is_new: NDArray[np.bool_]
+    num_neutral: int
 
 
 @dataclass(frozen=True)
@@ -134,7 +138,7 @@ class MapElites:
             coverage=len(archive) / archive.cells,
             qd_score=archive.qd_score,
             best_objective=archive.best_objective,
-            num_inserted=int(is_elite.sum()),
+            num_inserted=int(np.count_nonzero(is_elite)),
             num_lineages=lineage.num_founders,
             largest_lineage=lineage.largest_share,
             success=self._state.emitter.success(),
@@ -160,9 +164,10 @@ class MapElites:
         self._clock.lap("variation")
         facts = self._row_threads.map(lambda first, end: self._lowering.analyze(words[first:end]), len(words))
         batch = Batch(words, *map(np.concatenate, zip(*facts, strict=True)))
-        is_new = _first_of_each(batch.hashes) & ~state.memory.contains(batch.hashes)
+        is_new = state.memory.is_new(batch.hashes)
         self._clock.lap("hash")
-        return _Offspring(generation, batch, founders, is_new)
+        num_neutral = restarts.population.count_neutral(batch.hashes, state.emitter.origin.parents)
+        return _Offspring(generation, batch, founders, is_new, num_neutral)
 
     def _evaluate(self, offspring: _Offspring) -> _Scored:
         """Chooses from what is new, evaluates it, and tunes the best of it."""
@@ -181,7 +186,7 @@ class MapElites:
         promising = _promising(evaluation, self._tuning.share)
         words, changed, num_runs = self._tuning.tuner.tune(chosen[promising].words)
         tuned = Batch.analyze(self._lowering, words)
-        rows = np.flatnonzero(changed & _first_of_each(tuned.hashes) & ~state.memory.contains(tuned.hashes))
+        rows = np.flatnonzero(changed & state.memory.is_new(tuned.hashes))
         tuned = tuned[rows]
         evaluation = join([evaluation, self._evaluator.evaluate(tuned)], evaluation.measures.shape[1])
         state.memory.add(tuned.hashes)
@@ -231,7 +236,7 @@ class MapElites:
             is_parent = population.add(batch.words, evaluation.objective, spanning, **fields)["elite"]
         rows = np.flatnonzero(is_elite | is_parent)
         state.lineage.update(
-            archive.index_of(spanning[rows]),
+            added["cell"][rows],
             batch.words[rows],
             evaluation.objective[rows],
             {name: values[rows] for name, values in fields.items()},
@@ -259,19 +264,17 @@ class MapElites:
 
     def _count(self, offspring: _Offspring, scored: _Scored, spanning: NDArray[np.float64]) -> None:
         archive, counters, batch = self._state.archive, self._state.counters, offspring.batch
-        num_different = int(offspring.is_new.sum())
-        is_ok = scored.evaluation.status == Status.OK
-        is_outside = (spanning < archive.lower_bounds) | (spanning > archive.upper_bounds)
+        num_different = int(np.count_nonzero(offspring.is_new))
         counters.generations += 1
         counters.offspring += len(batch)
         counters.evaluations += scored.num_evaluations
         counters.tuned += len(scored.slots) - scored.num_chosen
         counters.duplicates += len(batch) - num_different
         counters.screened += num_different - scored.num_chosen
-        counters.neutral += _count_neutral(batch.hashes, self._state.emitter.origin.parent_hashes)
-        counters.rejected += int((~is_ok).sum())
+        counters.neutral += offspring.num_neutral
+        counters.rejected += int(np.count_nonzero(scored.evaluation.status))
         counters.failed += len(scored.evaluation.failures)
-        counters.out_of_range += int(is_outside[is_ok].any(axis=1).sum())
+        counters.out_of_range += count_outside(spanning, archive.lower_bounds, archive.upper_bounds)
 
     def _fit_anew(self) -> Fit | None:
         """Fits learned measures to the elites if that is due, and fills the archive anew."""
@@ -285,30 +288,11 @@ class MapElites:
         return Fit(explained, num_before, len(archive))
 
 
-def _count_neutral(hashes: NDArray[np.uint64], parent_hashes: NDArray[np.uint64]) -> int:
-    """The number of programs with the hash of a parent."""
-    is_equal = hashes[:, None] == parent_hashes
-    is_parents = is_equal[:, :, 0] & is_equal[:, :, 1]
-    return int(np.count_nonzero(is_parents[:, 0] | is_parents[:, 1]))
-
-
 def _promising(evaluation: Evaluation, share: float) -> NDArray[np.int64]:
     """The rows of the best programs, best first: this share of those that are OK, rounded up. Of equals, the first."""
     ok = np.flatnonzero(evaluation.status == Status.OK)
     order = np.argsort(-evaluation.objective[ok], kind="stable")
     return ok[order[: math.ceil(share * len(ok))]]
-
-
-def _first_of_each(hashes: NDArray[np.uint64]) -> NDArray[np.bool_]:
-    """True at the first row of each distinct hash."""
-    is_first = np.ones(len(hashes), bool)
-    # Only rows that agree with another one in the first half need a close look.
-    order = np.argsort(hashes[:, 0])
-    agrees = np.flatnonzero(np.diff(hashes[order, 0]) == 0)
-    rows = np.unique(order[np.concatenate([agrees, agrees + 1])])
-    is_first[rows] = False
-    is_first[rows[np.unique(hashes[rows].view("V16")[:, 0], return_index=True)[1]]] = True
-    return is_first
 
 
 class _Clock:

@@ -8,6 +8,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from evo.native.search_rows import enter_hashes, new_hashes
+
 
 class HashMemory:
     """The last `capacity` canonical hashes that were added.
@@ -27,17 +29,9 @@ class HashMemory:
     def __len__(self) -> int:
         return min(self._num_added, len(self._ring))
 
-    def contains(self, hashes: NDArray[np.uint64]) -> NDArray[np.bool_]:
-        """Which of `(n, 2)` uint64 hashes are remembered, `(n,)`."""
-        found = np.zeros(len(hashes), np.bool_)
-        left, places = np.arange(len(hashes)), self._places(hashes)
-        while len(left):
-            rows = self._table[places] - 1
-            is_same = (self._ring[rows, 0] == hashes[left, 0]) & (self._ring[rows, 1] == hashes[left, 1]) & (rows >= 0)
-            found[left[is_same]] = True
-            goes_on = (rows >= 0) & ~is_same
-            left, places = left[goes_on], self._after(places[goes_on])
-        return found
+    def is_new(self, hashes: NDArray[np.uint64]) -> NDArray[np.bool_]:
+        """Which of `(n, 2)` uint64 hashes are neither remembered nor equal to an earlier row, `(n,)`."""
+        return new_hashes(self._ring, self._table, hashes)
 
     def add(self, hashes: NDArray[np.uint64]) -> None:
         """Remembers hashes, `(n, 2)` uint64, that are new and differ from each other."""
@@ -50,23 +44,11 @@ class HashMemory:
             self._table[:] = self._num_used = 0
             rows = np.arange(len(self))
         self._num_used += len(rows)
-        places = self._places(self._ring[rows])
-        while len(rows):
-            is_free = self._table[places] == 0
-            self._table[places[is_free]] = rows[is_free] + 1  # where several want one place, one of them gets it
-            is_left = self._table[places] != rows + 1
-            rows, places = rows[is_left], self._after(places[is_left])
+        enter_hashes(self._ring, self._table, rows)
 
     def clear(self) -> None:
         """Forgets all hashes."""
         self._table[:] = self._num_used = self._num_added = 0
-
-    def _places(self, hashes: NDArray[np.uint64]) -> NDArray[np.int64]:
-        """Where the search for each hash begins."""
-        return (hashes[:, 0] & np.uint64(len(self._table) - 1)).astype(np.int64)
-
-    def _after(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
-        return (places + 1) & (len(self._table) - 1)
 
     def arrays(self) -> dict[str, NDArray[np.uint64]]:
         """What a checkpoint holds: the remembered hashes, oldest first."""

@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 from ribs.archives import ArchiveBase
+from ribs.archives._array_store import Update
 
+from evo.native.search_rows import best_rows, count_neutral, set_leaves
 from evo.native.vary import program_lengths
 from evo.search.archives.elites import Elites
 from evo.search.archives.elites_copy import ElitesCopy, padded
@@ -83,6 +85,7 @@ class ProgramArchive(ArchiveBase):
         self._used_width = 0
         self._qd_scores = _SumTree(int(self.cells))
         self._occupied_cells = np.zeros(0, np.uint32)
+        self._best_rows = np.full(self.cells, -1, np.int32)
         self._copy: ElitesCopy | None = None
 
     if TYPE_CHECKING:  # what pyribs' classes have, though their base class does not say so
@@ -152,24 +155,35 @@ class ProgramArchive(ArchiveBase):
 
         Returns:
             `elite`, `(n,)` bool: true where the row is an elite now. `new`, `(n,)` bool: where it is the first of its cell.
+            `cell`, `(n,)` int32: that it falls into; -1 where it was left out.
         """
         is_elite, is_new = np.zeros((2, len(objective)), bool)
+        all_cells = np.full(len(objective), -1, np.int32)
         rows = np.flatnonzero(np.isfinite(objective))
-        cells = self.index_of(measures[rows])
-        is_occupied, incumbent = self._store.retrieve(cells, "objective")
-        is_better = ~is_occupied | (objective[rows] > incumbent)
-        rows, cells, is_occupied = rows[is_better], cells[is_better], is_occupied[is_better]
-        if not len(rows):
-            return {"elite": is_elite, "new": is_new}
-        order = _best_of_cells(cells, objective[rows])
-        rows, cells = rows[order], cells[order]
-        is_elite[rows] = True
-        is_new[rows[~is_occupied[order]]] = True
-        kept = {name: array[rows] for name, array in fields.items()}
-        kept |= {"solution": kept.pop("hash"), "objective": objective[rows], "measures": measures[rows]}
-        self._store.add(cells, kept | {"threshold": kept["objective"]})  # the threshold is a field of pyribs' own
-        self._update(cells, solution[rows], kept["objective"])
-        return {"elite": is_elite, "new": is_new}
+        all_cells[rows] = cells = self.index_of(measures[rows])
+        is_occupied = self._store.occupied
+        best = best_rows(cells, objective[rows], is_occupied, self._store._fields["objective"], self._best_rows)
+        rows, cells = rows[best], cells[best]
+        if len(rows):
+            is_elite[rows] = True
+            is_new[rows] = ~is_occupied[cells]
+            kept = {name: array[rows] for name, array in fields.items()}
+            kept |= {"solution": kept.pop("hash"), "objective": objective[rows], "measures": measures[rows]}
+            self._put(cells, kept | {"threshold": kept["objective"]})  # the threshold is a field of pyribs' own
+            self._update(cells, solution[rows], kept["objective"])
+        return {"elite": is_elite, "new": is_new, "cell": all_cells}
+
+    def _put(self, cells: NDArray[np.int32], kept: dict[str, NDArray[Any]]) -> None:
+        """What pyribs' store does to add rows of different cells, sorted, without its passes over all cells."""
+        state, fields = self._store._props, self._store._fields  # noqa: SLF001
+        state["updates"][Update.ADD] += 1
+        new = cells[~state["occupied"][cells]]
+        count = state["n_occupied"]
+        state["occupied"][new] = True
+        state["occupied_list"][count : count + len(new)] = new
+        state["n_occupied"] = count + len(new)
+        for name, column in fields.items():
+            column[cells] = kept[name]
 
     def _update(self, cells: NDArray[np.int32], words: NDArray[np.uint64], objective: NDArray[np.float64]) -> None:
         """Takes over the elites of cells that changed."""
@@ -187,6 +201,10 @@ class ProgramArchive(ArchiveBase):
         """The objective `(n,)` and measures `(n, num_measures)` of the elites in some cells, `(n,)`; NaN where there is none."""
         is_occupied, fields = self._store.retrieve(cells, ["objective", "measures"], "dict")
         return np.where(is_occupied, fields["objective"], np.nan), np.where(is_occupied[:, None], fields["measures"], np.nan)
+
+    def count_neutral(self, hashes: NDArray[np.uint64], parents: NDArray[np.int32]) -> int:
+        """How many programs, by `hashes` `(n, 2)`, equal an elite that they come from, by cells `(n, 2)`, -1 for none."""
+        return count_neutral(hashes, parents, self._store._fields["solution"])
 
     def hashes(self, cells: NDArray[np.integer[Any]]) -> NDArray[np.uint64]:
         """The hashes of the elites in some cells, `(*cells.shape, 2)`."""
@@ -234,7 +252,8 @@ class ProgramArchive(ArchiveBase):
         """
         elites = self.elites()
         cells = self.index_of(measures).astype(np.int64)
-        kept = np.sort(_best_of_cells(cells, elites.objective))
+        nobody = np.zeros(int(self.cells))
+        kept = np.sort(best_rows(cells.astype(np.int32), elites.objective, nobody.astype(bool), nobody, self._best_rows))
         before, after = elites.cell[kept], cells[kept]
         moved = np.full(int(self.cells), -1)
         moved[before] = after
@@ -262,13 +281,6 @@ class ProgramArchive(ArchiveBase):
         return {}
 
 
-def _best_of_cells(cells: NDArray[Any], objective: NDArray[np.float64]) -> NDArray[np.int64]:
-    """The row of greatest objective of each cell, by cell; of equals the first."""
-    order = np.lexsort((-objective, cells))  # which is stable
-    best: NDArray[np.int64] = order[np.diff(cells[order], prepend=-1) > 0]
-    return best
-
-
 class _SumTree:
     """The sum of numbered terms, zero at first, which may change a few at a time.
 
@@ -276,8 +288,7 @@ class _SumTree:
     """
 
     def __init__(self, num_terms: int):
-        self._num_leaves = 1 << (num_terms - 1).bit_length()
-        self._nodes = np.zeros(2 * self._num_leaves)  # node i is the sum of nodes 2 i and 2 i + 1; node 1 is the root
+        self._nodes = np.zeros(2 << (num_terms - 1).bit_length())  # as of `set_leaves`; node 1 is the root
 
     @property
     def total(self) -> float:
@@ -285,8 +296,4 @@ class _SumTree:
 
     def set(self, numbers: NDArray[np.int32], terms: NDArray[np.float64]) -> None:
         """Changes some terms."""
-        nodes = numbers.astype(np.int64) + self._num_leaves
-        self._nodes[nodes] = terms
-        while nodes[0] > 1:
-            nodes = nodes >> 1
-            self._nodes[nodes] = self._nodes[2 * nodes] + self._nodes[2 * nodes + 1]
+        set_leaves(self._nodes, numbers, terms)

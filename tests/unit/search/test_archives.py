@@ -159,11 +159,24 @@ def test_a_grid_holds_what_pyribs_own_holds():
         archive.add(**rows)
         finite = np.isfinite(rows["objective"])
         theirs.add(rows["slot"][finite, None], rows["objective"][finite], rows["measures"][finite])
-    elites, expected = archive.elites(), theirs.data()
-    order = np.argsort(expected["index"])
-    for name, column in (("cell", "index"), ("objective", "objective"), ("measures", "measures")):
-        np.testing.assert_array_equal(getattr(elites, name), expected[column][order])
-    np.testing.assert_array_equal(elites.slot, expected["solution"][order, 0])
+        ours, expected = archive.data(), theirs.data()
+        for name in ("index", "objective", "measures", "threshold"):
+            np.testing.assert_array_equal(ours[name], expected[name])
+        np.testing.assert_array_equal(ours["slot"], expected["solution"][:, 0])
+        assert [elite["index"] for elite in archive] == [elite["index"] for elite in theirs]
+
+
+@pytest.mark.parametrize("ranges", [RANGES, [(-5e200, 5e200), (0.0, 1e-2)], [(0.1, 0.7), (3.0, 3.3)]])
+def test_measures_fall_into_the_cells_of_pyribs_grid(ranges):
+    archive = make_archive("GridArchive", LENGTH, ranges, 1, {"dims": [7, 30]})
+    theirs = GridArchive(solution_dim=1, dims=[7, 30], ranges=ranges)
+    low, high = np.array(ranges).T
+    places = np.random.default_rng(3).uniform(-0.1, 1.1, (4000, 2))
+    places[::2] = np.round(places[::2] * 210) / 210  # on boundaries, or next to them
+    measures = low + places * (high - low)
+    np.testing.assert_array_equal(archive.index_of(measures), theirs.index_of(np.clip(measures, low, high)))
+    with pytest.raises(ValueError, match="finite"):
+        archive.index_of([[np.nan, low[1]]])
 
 
 def test_a_restored_archive_is_the_same_and_goes_on_the_same(new_archive):

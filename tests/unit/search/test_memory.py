@@ -19,7 +19,7 @@ def numbers_in(memory: HashMemory) -> list[int]:
 
 
 def known(memory: HashMemory, *numbers: int) -> list[bool]:
-    return memory.contains(hashes(*numbers)).tolist()
+    return (~memory.is_new(hashes(*numbers))).tolist()
 
 
 batches = st.lists(st.lists(st.integers(0, 30), max_size=9, unique=True), max_size=12)
@@ -40,6 +40,15 @@ def test_it_behaves_as_a_list_that_forgets_its_oldest(capacity, numbers):
         assert len(memory) == len(model)
         assert known(memory, *range(31)) == [number in model for number in range(31)]
     assert numbers_in(memory) == list(model)
+
+
+@given(batches, st.lists(st.integers(0, 30), max_size=40))
+def test_of_equal_hashes_the_first_is_new(before, asked):
+    memory = HashMemory(100)
+    for batch in before:
+        add_new(memory, batch)
+    seen = set().union(*before)
+    assert known(memory, *asked) == [number in seen or number in asked[:row] for row, number in enumerate(asked)]
 
 
 @given(st.integers(1, 8), batches, batches)
