@@ -16,6 +16,8 @@ from typing import Any, NoReturn, Protocol
 
 import click
 
+from evo.native.crash_line import on_crash
+
 EXIT_CHECK_FAILED = 1
 EXIT_USER_ERROR = 2
 EXIT_DEVICE_FAILED = 3
@@ -46,7 +48,10 @@ def end_at_once(exit_code: int, message: str = "") -> NoReturn:
 
 @contextmanager
 def exits_told() -> Iterator[None]:
-    """Has an `os._exit` of a task's code say so and end with `EXIT_CHECK_FAILED`: it must not look like the end of a command."""
+    """Has an `os._exit` of a task's code say so and end with `EXIT_CHECK_FAILED`: it must not look like the end of a command. A
+    crash says what `on_crash` is given.
+    """
+    on_crash("")
     process = os.getpid()
 
     def exit_told(status: int) -> NoReturn:

@@ -15,6 +15,7 @@ from evo.cli import terminal
 from evo.cli.terminal import PATH, say, verb, warn
 from evo.errors import DeviceFailure, UserError
 from evo.exit_codes import EXIT_CHECK_FAILED, EXIT_DEVICE_FAILED, EXIT_INTERRUPTED, Interrupt, end_at_once
+from evo.native.crash_line import on_crash
 from evo.shipped import shipped
 
 if TYPE_CHECKING:
@@ -159,6 +160,7 @@ def _execute(run: LiveRun, folder: Path) -> None:
     if run.calibration:
         say(f"measured: {run.calibration}")
     say(f"programs run on: {search.problem.evaluator.device}")
+    on_crash(f"evo: the process crashed; the last checkpoint stands, go on with: evo resume {folder}")
     try:
         with interrupted, progress:
             reason = run.execute(progress, interrupted)

@@ -123,6 +123,20 @@ def test_a_task_that_exits_with_0_does_not_look_like_the_end_of_a_run(fork_evo, 
     assert not (only_run(tmp_path / "runs") / "archive.npz").exists()
 
 
+def test_a_crash_on_threads_names_the_run_that_goes_on_from_its_last_checkpoint(start_evo, run_on_threads, config, tmp_path):
+    path = config("ctypes.string_at(0)", {"output": {"plots": [], "checkpoint_seconds": 0}})
+    (tmp_path / "bad").touch()
+    process = start_evo("run", path, "--set", "evaluation.executor=threads")
+    assert process.wait() == -signal.SIGSEGV
+    run = only_run(tmp_path / "runs")
+    *_, place, line = [line for line in process.stderr.splitlines() if "task.py" in line or line.startswith("evo:")]
+    assert "in score" in place
+    assert line == f"evo: the process crashed; the last checkpoint stands, go on with: evo resume {run}"
+    (tmp_path / "bad").unlink()
+    run_on_threads("resume", run)
+    assert (run / "archive.npz").exists()
+
+
 def test_libraries_of_a_score_have_one_thread_on_threads_as_in_processes(start_evo, config, monkeypatch, tmp_path):
     """Sums of BLAS depend on its threads."""
     monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
