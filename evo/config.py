@@ -7,6 +7,7 @@ search from them. Longer than most modules: each section has its keys, defaults 
 from __future__ import annotations
 
 import json
+import os
 import re
 import typing
 from collections.abc import Callable
@@ -121,6 +122,23 @@ class StartsConfig(Options):
     generations: Positive = 300
 
 
+class IslandsConfig(Options):
+    """`count` searches side by side, the first here and each other in a process of its own, for tasks that are cheap to evaluate.
+
+    After every `every` generations of each, the first takes over the elites of the others, and gives each of them `migrants`
+    of its own. The run's generations are those of each, its evaluations those of all; it stops after an exchange.
+    """
+
+    count: Annotated[Integer, Field(ge=1, le=100)] = 1
+    every: Positive = 10
+    migrants: Annotated[Integer, Field(ge=0)] = 16
+
+    @property
+    def generations(self) -> int:
+        """Between two rows of metrics."""
+        return self.every if self.count > 1 else 1
+
+
 ParentShares = Annotated[list[Annotated[float, Field(gt=0.0, le=1.0)]], Field(min_length=1)]
 
 
@@ -159,6 +177,7 @@ class SearchConfig(Options):
     immigrants: Probability = 0.0
     initial: InitialConfig = InitialConfig()
     starts: StartsConfig = StartsConfig()
+    islands: IslandsConfig = IslandsConfig()
     variation: VariationOptions = VariationOptions()
     emitters: Annotated[dict[EmitterName, EmitterConfig], Field(max_length=100)] = {}
     memory_size: Annotated[Integer, Field(ge=1, le=1 << 26)] = 1 << 18
@@ -178,6 +197,12 @@ class SearchConfig(Options):
             raise ValueError(f"archive.dims {dims} has {len(dims)} numbers, but learning.features is {num_learned}")
         if self.learning.is_spanning and self.starts.count:
             raise ValueError("'starts' do not go with learning.descriptors 'learned'; give one of them")
+        return self
+
+    @model_validator(mode="after")
+    def _islands_span_alike(self) -> Self:
+        if self.islands.count > 1 and self.learning.is_spanning:
+            raise ValueError("'islands' do not go with learning.descriptors 'learned', which differ from island to island")
         return self
 
     @model_validator(mode="after")
@@ -244,6 +269,19 @@ class RunConfig(Options):
     stop: StopConfig
     output: OutputConfig = OutputConfig()
 
+    @model_validator(mode="after")
+    def _islands_are_here(self) -> Self:
+        for name in ("cluster", "farm"):
+            if self.search.islands.count > 1 and getattr(self.evaluation, name):
+                raise ValueError(f"search.islands: each island evaluates on this machine; leave out evaluation.{name}")
+        return self
+
+    @property
+    def num_threads(self) -> int | None:
+        """Threads that evaluate and score for an island; None: one per core."""
+        count, threads = self.search.islands.count, self.evaluation.threads
+        return threads if count == 1 else max(1, (threads or len(os.sched_getaffinity(0))) // count)
+
     def identity(self) -> dict[str, Any]:
         """The part that decides the archive, as plain values. A run is only resumed with the same.
 
@@ -261,8 +299,8 @@ class RunConfig(Options):
             "stop": True,
             "output": True,
         }
-        # So that runs that were started before there were tuning, its points, learning, parents, starts, emitters and given
-        # programs go on.
+        # So that runs that were started before there were tuning, its points, learning, parents, starts, islands, emitters and
+        # given programs go on.
         tuning: Any = {"points": True} if self.search.tuning.points is None else {}
         left_out["search"] = {"tuning": tuning if self.search.tuning.share else True}
         learning = self.search.learning
@@ -270,6 +308,8 @@ class RunConfig(Options):
             left_out["search"]["learning"] = {"descriptors", "features"} if learning.prescreen > 1 else True
         if not self.search.starts.count:
             left_out["search"]["starts"] = True
+        if self.search.islands.count == 1:
+            left_out["search"]["islands"] = True
         if self.search.parents == [1.0]:
             left_out["search"]["parents"] = True
         if not self.search.emitters:

@@ -5,12 +5,14 @@ Owns what is pickled by value. Workers never import the script itself, which wou
 
 from __future__ import annotations
 
+import pickle
 import sys
 from contextlib import ExitStack
 
 from evo.errors import UserError
-from evo.evaluate import PickledTask
+from evo.evaluate import PickledTask, TaskSource
 from evo.task import Task
+from evo.task_folder import declared_files, load_task, task_digest
 
 
 def pickle_task(task: Task) -> PickledTask:
@@ -30,6 +32,21 @@ def pickle_task(task: Task) -> PickledTask:
             return PickledTask(name, cloudpickle.dumps(task))
     except Exception as error:  # whatever the task's objects raise
         raise UserError(f"{name}: cannot be sent to worker processes: {type(error).__name__}: {error}") from error
+
+
+def task_of(source: TaskSource | PickledTask, digest: str) -> Task:
+    """The task that another process uses. digest: of the files of its folder there.
+
+    Raises:
+        UserError: they have changed, or it cannot be loaded.
+    """
+    if isinstance(source, PickledTask):
+        pickled: Task = pickle.loads(source.pickled)
+        return pickled
+    task = load_task(source.folder, dict(source.options))
+    if task_digest(source.folder, declared_files(task, source.folder)) != digest:
+        raise UserError(f"{source.folder}: the task's files have changed since the run began; a run goes on with the same only")
+    return task
 
 
 def _is_importable(module: str) -> bool:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import mmap
 import os
-import pickle
 import sys
 import threading
 import time
@@ -25,10 +24,10 @@ from evo.errors import UserError
 from evo.evaluate import Evaluation, PickledTask, TaskSource, join
 from evo.evaluate.chunks import ChunkScorer, Points, slices, whole
 from evo.evaluate.crew import Crew, overtime_message
+from evo.evaluate.pickled_task import task_of
 from evo.language.batch import Batch
 from evo.language.program import Language
-from evo.task import Task
-from evo.task_folder import declared_files, load_task, task_digest
+from evo.task_folder import declared_files, task_digest
 from evo.worker_process import ProcessDied, WorkerProcess
 
 LOAD_S = 120.0  # for a worker to start and load the task
@@ -294,7 +293,7 @@ class _Worker:
 
     def __init__(self, setup: Setup):
         self.place = setup.source.place
-        self.scorer = ChunkScorer(decode_language(setup.language), _task_of(setup), None, setup.points)
+        self.scorer = ChunkScorer(decode_language(setup.language), task_of(setup.source, setup.task_digest), None, setup.points)
         self._file = setup.outputs
         self._memory: mmap.mmap | None = None
 
@@ -331,17 +330,6 @@ def score_stored(first: int, num_instructions: NDArray[np.int32]) -> Evaluation:
     [worker] = _workers
     with _told(worker.place):
         return worker.scorer.score_stored(worker.outputs(first, len(num_instructions)), num_instructions)
-
-
-def _task_of(setup: Setup) -> Task:
-    source = setup.source
-    if isinstance(source, PickledTask):
-        pickled: Task = pickle.loads(source.pickled)
-        return pickled
-    task = load_task(source.folder, dict(source.options))
-    if task_digest(source.folder, declared_files(task, source.folder)) != setup.task_digest:
-        raise UserError(f"{source.folder}: the task's files have changed since the run began; a run goes on with the same only")
-    return task
 
 
 @contextmanager

@@ -38,6 +38,7 @@ from evo.regression.task import BEST_DIGITS, RegressionTask, output_name
 from evo.report.pareto import KNEE, SHORTEST, Front
 from evo.report.progress import progress_of
 from evo.report.table import write_csv
+from evo.run import islands
 
 if TYPE_CHECKING:
     from evo.search.archives.elites import Elites
@@ -283,7 +284,7 @@ class SymbolicRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  #
                 words[:, :width] = earlier[:, :width]
                 search.insert(words, self.n_generations_)
             most, saved_s = np.inf, time.monotonic()
-            for generation in search.generations():
+            for generation in islands.generations(search):
                 show(generation, search.elapsed_s)
                 if most == np.inf and generation.best_objective >= BEST_DIGITS:
                     most = (1.0 + MORE_EVALUATIONS) * search.counters.evaluations

@@ -84,7 +84,7 @@ class Problem:
             iterations=tuning.iterations,
             linear_scale=bool(tuning.linear_scale),
             max_points=tuning.points,
-            num_threads=self.config.evaluation.threads,
+            num_threads=self.config.num_threads,
         )
         self._started.callback(tuner.close)
         return tuner
@@ -103,7 +103,7 @@ class Problem:
     def assignment(self) -> Assignment:
         """The work of the evaluator."""
         names = list(self.config.program.vocabulary.instructions)
-        settings = self.config.evaluation
+        settings = self.config.evaluation.model_copy(update={"threads": self.config.num_threads})
         if self.is_local:
             # A report asks for little: starting processes would take longer.
             here = {"cluster": None, "farm": None, "local_workers": None, "executor": "threads"}
@@ -160,7 +160,7 @@ def load_problem(config: RunConfig, backend: Backend | None = None, quarantine: 
     source = TaskSource(Path(config.task), located_options(config))
     task = load_task(source.folder, dict(source.options))
     digest = task_digest(source.folder, declared_files(task, source.folder))
-    return _make_problem(config, task, source, digest, backend, quarantine or {})
+    return problem_for(config, task, source, digest, backend, quarantine or {})
 
 
 def located_options(config: RunConfig) -> dict[str, Any]:
@@ -196,7 +196,7 @@ def problem_of(config: RunConfig, task: Task, backend: Backend | None = None, qu
             if config.evaluation.executor == "processes":
                 raise
     made = MadeTask.of(task)
-    return replace(_make_problem(config, task, source, made.digest, backend, quarantine or {}), made=made)
+    return replace(problem_for(config, task, source, made.digest, backend, quarantine or {}), made=made)
 
 
 def unloaded_problem(config: RunConfig, task: DeclaredTask, digest: str) -> Problem:
@@ -205,10 +205,10 @@ def unloaded_problem(config: RunConfig, task: DeclaredTask, digest: str) -> Prob
     Raises:
         UserError: the instruction set is wrong.
     """
-    return _make_problem(config, task, None, digest, None, {})
+    return problem_for(config, task, None, digest, None, {})
 
 
-def _make_problem(
+def problem_for(
     config: RunConfig,
     task: Task,
     source: TaskSource | PickledTask | None,
@@ -216,6 +216,11 @@ def _make_problem(
     backend: Backend | None,
     quarantine: Quarantine,
 ) -> Problem:
+    """The problem of a config and what was loaded of it.
+
+    Raises:
+        UserError: the config does not fit the task.
+    """
     config = _with_tuning(config, task)
     chosen = config.program.instruction_set
     instruction_set = open_instruction_set(chosen)

@@ -25,6 +25,7 @@ from evo.evaluate import Failure
 from evo.evaluate.backends import BACKENDS, Backend
 from evo.language.formula import scaling_notes
 from evo.language.program import program_length
+from evo.run import islands
 from evo.run.checkpoint_contents import check_records
 from evo.run.loaded_task import Problem, load_problem
 from evo.run.restore import MakeTask, load, loader, reader, refuse, restore, same_backend
@@ -178,7 +179,7 @@ class LiveRun(Run):
                 f"programs ran on {was} and run on {now} from now on: approximate instructions may differ in their last bits"
             )
         generations = search.counters.generations
-        if missing := run_dir.cut_metrics(meta["metrics_num_bytes"], generations):
+        if missing := run_dir.cut_metrics(meta["metrics_num_bytes"], generations, config.search.islands.generations):
             notes.append(f"{path}/metrics.jsonl: {missing} of {generations} generations are missing; curves leave them out")
         run_dir.cut_records(meta)
         if overrides:
@@ -285,7 +286,7 @@ def carry_out(
 
     save_s = 0.0
     try:
-        for generation in search.generations():
+        for generation in islands.generations(search):
             note(generation.failures, search.counters.generations - 1)
             journal.append_metrics(metrics_row(search, generation, save_s))
             is_interrupted = interrupted(generation)

@@ -130,11 +130,11 @@ class RunDir:
             self._metrics.write(json.dumps(row).encode() + b"\n")
             self._metrics.flush()  # visible at once to whoever looks at a run in progress
 
-    def cut_metrics(self, num_bytes: int, generations: int) -> int:
+    def cut_metrics(self, num_bytes: int, generations: int, every: int = 1) -> int:
         """Cuts metrics.jsonl back to a checkpoint: to its length then, to whole lines, and to its generations.
 
-        Lines may be missing although the checkpoint knew them: a damaged disk, or someone's editor. What is appended later
-        then stands behind whole lines. Returns the number of generations whose lines are missing.
+        There is a line for `every` so many. Some may be missing although the checkpoint knew them: a damaged disk, or someone's
+        editor. What is appended later then stands behind whole lines. Returns the number of generations whose lines are missing.
         """
         path = self.path / "metrics.jsonl"
         if not path.exists():
@@ -147,7 +147,7 @@ class RunDir:
                 end = known.rfind(b"\n", 0, end - 1) + 1
             if path.stat().st_size > end:
                 os.truncate(path, end)
-        return generations - known.count(b"\n", 0, end)
+        return generations - every * known.count(b"\n", 0, end)
 
     def save_checkpoint(
         self,

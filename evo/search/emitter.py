@@ -231,14 +231,10 @@ class ProgramEmitter:
         return words, Origin(parents, operators, emitters)
 
     def _drawn(self, cells: NDArray[np.uint32], turn: int, max_length: int) -> NDArray[np.uint32]:
-        """Cells in an order of their own for each turn: those with programs of at most `max_length` words, if there are any.
-
-        The order is that of the elites' hashes, mixed with the turn (SplitMix64: Steele et al., 2014).
+        """The first cells in an order of their own for each turn: those with programs of at most `max_length` words, if there are
+        any.
         """
-        keys = self._restarts.population.hashes(cells)[:, 0] + np.array([turn % 2**64], np.uint64)
-        for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
-            keys = (keys ^ keys >> np.uint64(shift)) * np.uint64(factor)
-        drawn = cells[np.argsort(keys ^ keys >> np.uint64(31), kind="stable")[:MOST_DRAWN]]
+        drawn = cells[shuffled(self._restarts.population.hashes(cells), turn)[:MOST_DRAWN]]
         lengths = (self._restarts.population.words[drawn] != 0).sum(axis=1)
         short = drawn[lengths <= max_length]
         return short if len(short) else drawn[:1]
@@ -247,6 +243,14 @@ class ProgramEmitter:
         """As `random_programs`, in rows no wider than the longest initial program and its RETURN."""
         width = min(self._variation.initial_max_length + 1, self._max_length)
         return self._variation.random_programs(self._seed, generation, first_slot, num_programs, width)
+
+
+def shuffled(hashes: NDArray[np.uint64], turn: int) -> NDArray[np.int64]:
+    """The numbers of `(n, 2)` hashes in an order that each turn mixes anew (SplitMix64: Steele et al., 2014)."""
+    keys = hashes[:, 0] + np.array([turn % 2**64], np.uint64)
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        keys = (keys ^ keys >> np.uint64(shift)) * np.uint64(factor)
+    return np.argsort(keys ^ keys >> np.uint64(31), kind="stable")
 
 
 def slots_of(weights: Sequence[float], batch_size: int, generation: int) -> list[int]:

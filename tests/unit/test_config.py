@@ -32,9 +32,10 @@ SECTIONS = {
     "program.limits.": "stack_size, max_nodes, max_frame_depth, store_size, execution_limit",
     "program.vocabulary.": "instructions, meta, phrases, groups, constants",
     "program.vocabulary.constants.": "f32_sigma, u32_max, meta_max",
-    "search.": "archive, batch_size, parents, combination, immigrants, initial, starts, variation, emitters, memory_size, "
-    "tuning, learning",
+    "search.": "archive, batch_size, parents, combination, immigrants, initial, starts, islands, variation, emitters, "
+    "memory_size, tuning, learning",
     "search.starts.": "count, generations",
+    "search.islands.": "count, every, migrants",
     "search.tuning.": "share, iterations, linear_scale, points",
     "search.learning.": "prescreen, exploration, control, model, window, points, evaluation_cost, descriptors, features",
     "search.archive.": ", ".join(["type", *(option for kind in ARCHIVES.values() for option in kind.options)]),
@@ -198,6 +199,12 @@ def test_a_value_out_of_range_or_of_another_type_is_refused_by_key(minimal, over
             "search.learning={descriptors: learned, features: 2};search.starts.count=2",
             "key 'search': 'starts' do not go with learning.descriptors 'learned'; give one of them",
         ),
+        (
+            "search.learning={descriptors: learned, features: 2};search.islands.count=2",
+            "key 'search': 'islands' do not go with learning.descriptors 'learned', which differ from island to island",
+        ),
+        ("search.islands.count=2;evaluation.farm={listen: 'tcp://127.0.0.1:0'}", "on this machine; leave out evaluation.farm"),
+        ("search.islands.count=2;evaluation.cluster={scheduler: local}", "on this machine; leave out evaluation.cluster"),
         ("search.emitters={bold: {wait: 1}}", "unknown key 'search.emitters.bold.wait', one of: kind, weight, parents"),
         ("search.emitters={bold: {weight: -1}}", "key 'search.emitters.bold.weight': must be greater than or equal to 0, got -1"),
         ("search.emitters={bold: {weight: 0}}", "key 'search': at least one of the emitters needs a weight above 0"),

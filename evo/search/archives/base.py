@@ -241,7 +241,7 @@ class ProgramArchive(ArchiveBase):
             return
         if not np.array_equal(self.index_of(elites.spanning), elites.cell):
             raise ValueError("the elites do not fall into their cells")
-        self._add_elites(elites)
+        self.take(elites)
 
     def rebuild(self, measures: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Gives all elites other learned measures, `(n, num_measures)` in the order of `elites`, and moves them to the cells that
@@ -266,15 +266,16 @@ class ProgramArchive(ArchiveBase):
         self._qd_scores = _SumTree(int(self.cells))
         self._occupied_cells = np.zeros(0, np.uint32)
         columns = {**vars(elites), "cell": cells, "latent": measures, "parents": parents}
-        self._add_elites(Elites.of({name: column[kept] for name, column in columns.items()}))
+        self.take(Elites.of({name: column[kept] for name, column in columns.items()}))
         return before, after
 
-    def _add_elites(self, elites: Elites) -> None:
+    def take(self, elites: Elites) -> NDArray[np.bool_]:
+        """Adds elites of another archive, at least one. Gives which of them are elites here now, `(n,)`."""
         width = int(program_lengths(elites.solution).max()) + 1
         fields = {name: getattr(elites, name) for name in (*EXTRA_FIELDS, "hash")}
         if self._is_learned:
             fields["task_measures"] = elites.measures
-        self.add(elites.solution[:, :width], elites.objective, elites.spanning, **fields)
+        return self.add(elites.solution[:, :width], elites.objective, elites.spanning, **fields)["elite"]
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """What it takes beside the options to make this archive again."""

@@ -40,6 +40,10 @@ class Elites:
         """The measures that span the archive, `(n, num_measures)`: the learned ones if there are any, else the task's."""
         return self.latent if self.latent.shape[1] else self.measures
 
+    def only(self, rows: NDArray[Any]) -> Elites:
+        """Some of them, by number or by a mask."""
+        return Elites(*(getattr(self, field.name)[rows] for field in fields(self)))
+
     def arrays(self) -> dict[str, NDArray[Any]]:
         """The columns by name, as `of` takes them back; without `latent` where there are none."""
         columns = {field.name: getattr(self, field.name) for field in fields(self)}
