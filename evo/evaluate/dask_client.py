@@ -238,7 +238,10 @@ class Workers:
                         waiting = sorted(active.pop(future).number for future in stale)
                     continue
                 look_s = time.monotonic() + LOOK_S
-                calls = {future: active.pop(future) for future in ended}
+                lost = {future for future in ended if future.status == "lost"}  # their worker has left with the results
+                self._cancel(lost)
+                waiting = sorted(active.pop(future).number for future in lost)
+                calls = {future: active.pop(future) for future in ended if future not in lost}
                 for call, result in zip(calls.values(), self._results(calls), strict=True):
                     if isinstance(result, WrongWorker):
                         self._known = {**self._refused()}  # whoever it was has changed since it was looked at
@@ -282,7 +285,7 @@ class Workers:
 
         errors: dict[Future[Any], Exception] = {}
         for future, call in calls.items():
-            if future.status in ("cancelled", "lost"):  # not by us
+            if future.status == "cancelled":  # not by us
                 raise self._lost()
             if future.status == "error":
                 error = self._ask(future.exception)

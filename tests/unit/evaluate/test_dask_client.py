@@ -1,10 +1,16 @@
-"""Which workers get calls, and what becomes of calls that came to a wrong one: over a client that stands in for Dask's."""
+"""Which workers get calls, and what becomes of calls that reach a wrong one or whose results are lost.
+
+All tests but the last use a client that stands in for Dask's.
+"""
 
 from __future__ import annotations
 
 import platform
+import threading
+import time
 from collections.abc import Callable
 from importlib.metadata import version
+from queue import SimpleQueue
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,7 +19,7 @@ import pytest
 import evo
 from evo.about import DISTRIBUTION
 from evo.errors import UserError
-from evo.evaluate.dask_client import Workers, WorkersDied
+from evo.evaluate.dask_client import Workers, WorkersDied, connect
 
 pytest.importorskip("distributed", reason="evo-ptx[cluster] is not installed")
 
@@ -111,3 +117,39 @@ def test_workers_that_are_lost_are_told_from_those_that_never_came():
     client.present = []
     with pytest.raises(UserError, match=r"^tcp://scheduler: all Dask workers are lost, and there was none for 0 s; "):
         workers.usable()
+
+
+may_add = threading.Event()
+
+
+def add(one: int, two: int) -> int:
+    assert may_add.wait(300)
+    return one + two
+
+
+def test_a_result_that_is_lost_with_its_worker_is_computed_again():
+    from distributed import LocalCluster
+
+    done: SimpleQueue[Any] = SimpleQueue()
+    may_add.clear()
+    num_asked = 0
+
+    def take(num_active: int) -> list[tuple[int, int]] | None:
+        nonlocal num_asked
+        num_asked += 1
+        if num_asked == 2:  # the call is under way, and nobody looks at its result before the worker is gone
+            may_add.set()
+            future = done.get(timeout=300)
+            cluster.scale(0)
+            while future.status != "lost":
+                time.sleep(0.01)
+            done.put(future)
+        if num_asked == 3:
+            cluster.scale(1)
+        return {1: [(1, 2)], 2: [], 3: []}.get(num_asked)
+
+    with (
+        LocalCluster(n_workers=1, processes=False, dashboard_address=None, protocol="tcp", host="127.0.0.1") as cluster,
+        connect(cluster.scheduler_address) as workers,
+    ):
+        assert list(workers.serve(add, take, done)) == [(0, 3)]
