@@ -197,7 +197,7 @@ class Search(SearchView):
         """Adds elites of another search for the same problem to the archive. numbers, founders: theirs in its lineage."""
         if not len(elites):
             return
-        self.memory.add(elites.hash[~self.memory.contains(elites.hash)])
+        self.memory.add(elites.hash[self.memory.is_new(elites.hash)])
         is_elite = self.archive.take(elites)
         self.lineage.adopt(self.archive.index_of(elites.spanning[is_elite]), numbers[is_elite], founders[is_elite])
 
