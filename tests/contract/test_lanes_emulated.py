@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -171,6 +172,25 @@ def test_a_device_that_fails_under_the_interpreter_is_left_alone(emulated_gpu, a
     calls = emulated_gpu.num_calls("free")
     evaluator.close()
     assert emulated_gpu.num_calls("free") == calls
+
+
+@pytest.mark.parametrize("lane", [INTERPRET, COMPILE])
+def test_an_evaluator_works_on_whatever_thread_calls_it(emulated_gpu, lane):
+    """As on a Dask worker with several: a context is current on the thread that made it alone."""
+    task = Line(20)
+    language = Language(DEFAULT, tuple(task.inputs.items()), tuple(task.outputs.items()))
+    batch = Batch.analyze(language.lowering, _random_programs(language, EXACT)[:8])
+    evaluator = CudaEvaluator(language, task, EvaluationOptions(compile_workers=1, threads=1, lane=lane))
+    first = evaluator.evaluate(batch)
+    outputs = evaluator.outputs(batch.words, task.points())
+    with ThreadPoolExecutor(1) as thread:
+        elsewhere = thread.submit(evaluator.evaluate, batch).result()
+        others = thread.submit(evaluator.outputs, batch.words, task.points()).result()
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(evaluator.close).result()
+    np.testing.assert_array_equal(elsewhere.objective, first.objective)
+    assert_same_outputs(others, outputs)
+    assert not any(emulated_gpu.leaked().values())
 
 
 def test_an_empty_batch_has_empty_results(lanes):

@@ -121,6 +121,7 @@ class CudaEvaluator:
 
     def evaluate(self, batch: Batch) -> Evaluation:
         """As `Evaluator.evaluate`, pack by pack on the GPU."""
+        self._device.make_current()  # here and below: a Dask worker calls from any of its threads
         status = np.zeros(len(batch), np.uint8)
         objective = np.full(len(batch), np.nan)
         measures = np.full((len(batch), len(self._task.measures)), np.nan)
@@ -155,6 +156,7 @@ class CudaEvaluator:
 
     def outputs(self, words: NDArray[np.uint64], points: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
         """As `Evaluator.outputs`. Outputs of programs that fail, or failed in an earlier batch, are zeros."""
+        self._device.make_current()
         batch = Batch.analyze(self._language.lowering, words)
         rows = np.arange(len(batch))
         with self._closing() as opened:
@@ -198,6 +200,7 @@ class CudaEvaluator:
             self._executor.shutdown(cancel_futures=True)
             self._plan.abandon()
         else:
+            self._device.make_current()
             self._opened.close()
 
     def _compile(
