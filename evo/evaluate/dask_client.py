@@ -254,9 +254,10 @@ class Workers:
             self._cancel(active)
 
     def call_each(self, function: Callable[..., Any], *arguments: Any) -> None:
-        """Calls a quick function on each usable worker, whatever it is doing. Those that fail are left alone."""
+        """Calls a quick function on each usable worker, whatever it is doing. Those that fail or stand still are left alone."""
         with contextlib.suppress(Exception):  # the workers may be lost, or the scheduler
-            self._client.run(function, *arguments, workers=list(self._look()), on_error="ignore")
+            workers = list(self._look())
+            self._client.run(function, *arguments, workers=workers, on_error="ignore", callback_timeout=CONNECT_S)
 
     def restart(self, address: str) -> None:
         """Replaces a worker's process, if it has a nanny that can."""

@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import subprocess
+import threading
 import time
 from pathlib import Path
 
@@ -202,6 +203,19 @@ def local_workers():
     """Two of a local cluster."""
     with connect("local", wait_s=WAIT_S, num_local=1) as workers:
         yield workers
+
+
+def test_a_worker_that_stands_still_holds_nobody_up(local_workers, monkeypatch):
+    [(_, number)] = local_workers.map(os.getpid, [()])
+    monkeypatch.setattr(dask_client, "CONNECT_S", 0.2)
+    asking = threading.Thread(target=local_workers.call_each, args=(os.getpid,), daemon=True)
+    os.kill(number, signal.SIGSTOP)
+    try:
+        asking.start()
+        asking.join(WAIT_S)
+        assert not asking.is_alive()
+    finally:
+        os.kill(number, signal.SIGCONT)
 
 
 def test_compile_processes_work_inside_workers_of_a_local_cluster(local_workers):
