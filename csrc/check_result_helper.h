@@ -10,6 +10,7 @@
  *     nvrtcCheck(nvrtcVersion(..));              whose headers the program includes
  *     nvptxCheck(nvPTXCompilerCreate(..));
  *     nvJitLinkCheck(nvJitLinkCreate(..));
+ *     stackPtxInjectSerializeCheck(..);          the same for mm-ptx's stack_ptx_inject_serialize.h
  *     ASSERT(x > 0);                             likewise unless a condition holds, in every build
  *
  * A file of its own, so that the libraries take no such names from their users.
@@ -43,6 +44,11 @@
     CHECK_RESULT__CALL(nvPTXCompileResult, NVPTXCOMPILE_SUCCESS, call, "nvPTXCompileResult %d\n", (int)check_result)
 #define nvJitLinkCheck(call)                                                                                \
     CHECK_RESULT__CALL(nvJitLinkResult, NVJITLINK_SUCCESS, call, "nvJitLinkResult %d\n", (int)check_result)
+#define stackPtxInjectSerializeCheck(call)                                               \
+    CHECK_RESULT__CALL(                                                                  \
+        StackPtxInjectSerializeResult, STACK_PTX_INJECT_SERIALIZE_SUCCESS, call, "%s\n", \
+        stack_ptx_inject_serialize_result_to_string(check_result)                        \
+    )
 #define ASSERT(condition) CHECK_RESULT__CALL(int, 1, (condition) ? 1 : 0, "failed: %s\n", check_result ? "" : #condition)
 
 #endif /* CHECK_RESULT_HELPER_H */

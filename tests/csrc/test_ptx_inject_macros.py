@@ -255,6 +255,8 @@ typedef enum { CUDA_SUCCESS, CUDA_ERROR_UNKNOWN = 999 } CUresult;
 typedef enum { NVRTC_SUCCESS, NVRTC_ERROR_COMPILATION = 6 } nvrtcResult;
 typedef enum { NVPTXCOMPILE_SUCCESS, NVPTXCOMPILE_ERROR_INTERNAL = 3 } nvPTXCompileResult;
 typedef enum { NVJITLINK_SUCCESS, NVJITLINK_ERROR_INTERNAL = 6 } nvJitLinkResult;
+typedef enum { STACK_PTX_INJECT_SERIALIZE_SUCCESS, STACK_PTX_INJECT_SERIALIZE_ERROR_INTERNAL = 3 } StackPtxInjectSerializeResult;
+static const char* stack_ptx_inject_serialize_result_to_string(StackPtxInjectSerializeResult bad) { return bad ? "bad" : ""; }
 static const char* nvrtcGetErrorString(nvrtcResult result) { return result == NVRTC_SUCCESS ? "" : "NVRTC_ERROR_COMPILATION"; }
 static int astPtxCheck(int result) { return 3 + result; }
 static int users_own(void) { return astPtxCheck(0); }
@@ -270,7 +272,8 @@ int main(int argc, char** argv) {
     nvrtcCheck(argc == 4 ? NVRTC_ERROR_COMPILATION : NVRTC_SUCCESS);
     nvptxCheck(argc == 5 ? NVPTXCOMPILE_ERROR_INTERNAL : NVPTXCOMPILE_SUCCESS);
     nvJitLinkCheck(argc == 6 ? NVJITLINK_ERROR_INTERNAL : NVJITLINK_SUCCESS);
-    ASSERT(argc != 7);
+    stackPtxInjectSerializeCheck(argc == 7 ? STACK_PTX_INJECT_SERIALIZE_ERROR_INTERNAL : STACK_PTX_INJECT_SERIALIZE_SUCCESS);
+    ASSERT(argc != 8);
     return users_own();
 }
 """
@@ -286,12 +289,13 @@ def test_check_macros_pass_success_and_end_the_program_at_an_error_with_its_plac
     for num_arguments, expected in enumerate(
         [
             "",
-            f"{source}:15: PTX_INJECT_ERROR_INVALID_INPUT\n",
-            f"{source}:17: CUresult 999\n",
-            f"{source}:18: NVRTC_ERROR_COMPILATION\n",
-            f"{source}:19: nvPTXCompileResult 3\n",
-            f"{source}:20: nvJitLinkResult 6\n",
-            f"{source}:21: failed: argc != 7\n",
+            f"{source}:17: PTX_INJECT_ERROR_INVALID_INPUT\n",
+            f"{source}:19: CUresult 999\n",
+            f"{source}:20: NVRTC_ERROR_COMPILATION\n",
+            f"{source}:21: nvPTXCompileResult 3\n",
+            f"{source}:22: nvJitLinkResult 6\n",
+            f"{source}:23: bad\n",
+            f"{source}:24: failed: argc != 8\n",
         ]
     ):
         done = subprocess.run([tmp_path / "main", *"x" * num_arguments], capture_output=True, text=True, timeout=300, check=False)
