@@ -21,7 +21,7 @@ REPOSITORY = Path(__file__).parent.parent
 # The same examples in every run, and none fails for being slow on a busy machine.
 hypothesis.settings.register_profile("evo", derandomize=True, deadline=None)
 hypothesis.settings.load_profile("evo")
-# Of all processes of all tests, which have cache folders of their own: numba takes seconds to compile the functions of one task.
+# Of all processes of all tests, which have cache folders of their own: numba takes seconds to compile the functions of pyribs.
 os.environ.setdefault("NUMBA_CACHE_DIR", str(REPOSITORY / ".pytest_cache" / "numba"))
 
 # Parts that are optional for a user but not in CI, where a test that skips for want of one would pass unseen.

@@ -1,4 +1,5 @@
-// The colour of a complex number, as `color` of kernels.py has it: same operations, same order, so same bits.
+// The colour of a complex number, as picture__color of evo's csrc/detail/picture_kernels.h has it: same operations, same order, so same
+// bits.
 
 struct Rgb {
     float red, green, blue;
@@ -10,29 +11,30 @@ static __device__ __forceinline__ float at_least_zero(float value) { return valu
 
 // In sixths of a turn, from 0 to 3.
 static __device__ __forceinline__ float absolute_angle(float real, float imaginary, float magnitude) {
-    const float tangent = at_most_one(fabsf(imaginary) / (fabsf(real) + magnitude + SMALLEST));
+    const float tangent = at_most_one(fabsf(imaginary) / (fabsf(real) + magnitude + 1.17549435e-38f));
     const float r = tangent * tangent;
-    float angle = (((ATAN_4 * r + ATAN_3) * r + ATAN_2) * r + ATAN_1) * r + ATAN_0;
-    angle = THREE_HALVES - angle * tangent;
-    return THREE_HALVES + (real < 0.0f ? angle : -angle);
+    float angle = (((0.0398112237f * r - 0.162636623f) * r + 0.344078898f) * r - 0.630835652f) * r + 1.90960407f;
+    angle = 1.5f - angle * tangent;
+    return 1.5f + (real < 0.0f ? angle : -angle);
 }
 
 // Of numbers from 1 on.
 static __device__ __forceinline__ float logarithm(float value) {
     const int bits = __float_as_int(value);
-    float exponent = __int_as_float(((bits & EXPONENT) >> 23) | BITS_OF_2_TO_23) - BIASED_2_TO_23;
-    const float mantissa = __int_as_float((bits & MANTISSA) | EXPONENT_OF_1);
-    const bool is_high = mantissa > ROOT_OF_2;
+    float exponent = __int_as_float(((bits & 0x7F800000) >> 23) | 0x4B000000) - 8388735.0f;
+    const float mantissa = __int_as_float((bits & 0x007FFFFF) | 0x3F800000);
+    const bool is_high = mantissa > 1.41421356f;
     exponent = is_high ? exponent + 1.0f : exponent;
     const float r = (is_high ? mantissa * 0.5f : mantissa) - 1.0f;
-    float p = LOG_8 * r + LOG_7;
-    p = ((((((p * r + LOG_6) * r + LOG_5) * r + LOG_4) * r + LOG_3) * r + LOG_2) * r + LOG_1) * r;
-    return (p + LOG_0) * r * r * r - 0.5f * r * r + r + exponent * LOG_OF_2;
+    float p = 7.0376836292e-2f * r - 1.1514610310e-1f;
+    p = ((p * r + 1.1676998740e-1f) * r - 1.2420140846e-1f) * r + 1.4249322787e-1f;
+    p = ((p * r - 1.6668057665e-1f) * r + 2.0000714765e-1f) * r - 2.4999993993e-1f;
+    return (p * r + 3.3333331174e-1f) * r * r * r - 0.5f * r * r + r + exponent * 0.693147181f;
 }
 
 static __device__ __forceinline__ Rgb color(float real, float imaginary) {
     float square = real * real + imaginary * imaginary;
-    square = square < WHITE ? square : WHITE;  // NaN too
+    square = square < 1e30f ? square : 1e30f;  // from here on all is white; NaN too
     const float magnitude = sqrtf(square);
     const float sixths = absolute_angle(real, imaginary, magnitude);
     const float lightness = at_most_one(logarithm(magnitude * 2.0f + 1.0f) * LIGHTNESS_SCALE);

@@ -1,12 +1,15 @@
 // Sums over pictures on the GPU: a block colours the picture of one program and writes what `score_sums` of task.py takes.
 //
-// Does what `count_finite`, `color` and `summarize` of kernels.py do, in the same order, so that all sums have the bits that they
-// have on the CPU, except the power of the bands (spectrum.cuh). The constants of kernels.py are macros here; cuda.py makes them.
+// Does what csrc/detail/picture_kernels.h of evo does, in the same order, so that all sums have the bits that they have on the CPU.
+// Constants are those of that file. cuda.py makes macros of sizes, tables and columns.
 #include "evo.cuh"
 
 #include "coloring.cuh"
 #include "spectrum.cuh"
 
+constexpr int BLOCK = 4, REGION = 2, NUM_LUMINANCE_LEVELS = 32;
+constexpr float EDGE_ENERGY = (float)((5.0 / SIZE) * (5.0 / SIZE)), ALONG = 0.17157288f;
+constexpr double TINY = 1e-12;
 constexpr int NUM_WARPS = EVO_BLOCK_SIZE / 32;
 constexpr int NUM_SEGMENTS = EVO_BLOCK_SIZE / SIZE; // threads that share a column, one below the other
 constexpr int SEGMENT = SIZE / NUM_SEGMENTS; // pixels of a thread
@@ -14,13 +17,12 @@ constexpr int SIDE = SIZE / BLOCK; // blocks along a side
 constexpr int REGIONS = SIDE / REGION; // regions along a side
 constexpr int NUM_BLOCK_SUMS = SUM_FOURFOLD_IMAGINARY - SUM_EDGES + 1;
 constexpr int LINES = 16; // partial sums that a sum over all threads is made of
-constexpr int MAX_LINES = NUM_BANDS > NUM_BLOCK_SUMS ? NUM_BANDS : NUM_BLOCK_SUMS;
 
 static_assert(SIZE % 32 == 0 && 2 * SIZE <= EVO_BLOCK_SIZE && SIDE * SIDE <= EVO_BLOCK_SIZE, "each block has its thread");
 static_assert(NUM_LUMINANCE_LEVELS == 32, "each lane of a warp counts one level");
 static_assert(NUM_BLOCK_SUMS == 8 && NUM_RESULTS == EVO_NUM_RESULTS, "the columns of the sums");
 
-static __device__ const double taper[SIZE] = {TAPER};
+static __device__ const float taper[SIZE] = {TAPER};
 
 template <typename T> static __device__ double sum_in_order(const T* values, int count, int stride = 1) {
     double sum = 0.0;
@@ -117,9 +119,9 @@ extern "C" __global__ void evaluate(EvoPoints points, const int* num_instruction
     __shared__ union {
         float columns[4][SIZE];
         double blocks[NUM_BLOCK_SUMS][SIDE * SIDE];
-        float bands[NUM_BANDS][EVO_BLOCK_SIZE];
+        float bands[NUM_BANDS][SIZE];
     } scratch;
-    __shared__ double lines[MAX_LINES][LINES], regions[2][REGIONS * REGIONS];
+    __shared__ double lines[NUM_BLOCK_SUMS][LINES], regions[2][REGIONS * REGIONS];
     __shared__ int levels[NUM_WARPS][32], num_finite[NUM_WARPS], along[2 * SIZE];
     __shared__ float means[3];
     const int thread = threadIdx.x, lane = thread % 32, column = thread % SIZE, segment = thread / SIZE;
@@ -135,13 +137,13 @@ extern "C" __global__ void evaluate(EvoPoints points, const int* num_instruction
         float f, g;
         evo_program(blockIdx.y, points.t(i), points.x(i), points.y(i), f, g);
         const Rgb rgb = color(f, g);
-        const float luminance = rgb.red * LUMA_RED + rgb.green * LUMA_GREEN + rgb.blue * LUMA_BLUE;
+        const float luminance = rgb.red * 0.299f + rgb.green * 0.587f + rgb.blue * 0.114f;
         picture[i] = luminance;
         a[k] = rgb.red - rgb.green;
         b[k] = (rgb.red + rgb.green) * 0.5f - rgb.blue;
         num_finite_in_warp += __popc(__ballot_sync(~0u, (f - f) + (g - g) == 0.0f));
         // Each lane counts the pixels of its warp whose level is the lane's number: all five bits are equal.
-        const int level = (int)(luminance * LEVELS);
+        const int level = (int)(luminance * 31.999968f);
         unsigned int is_in_level = ~0u;
 #pragma unroll
         for (int bit = 1; bit < 32; bit *= 2) is_in_level &= __ballot_sync(~0u, level & bit) ^ (lane & bit ? 0u : ~0u);
@@ -195,7 +197,7 @@ extern "C" __global__ void evaluate(EvoPoints points, const int* num_instruction
         regions[1][thread] = energy;
     }
 #pragma unroll 1
-    for (int k = 0; k < SEGMENT; ++k) picture[first_pixel + k * SIZE] *= (float)(taper[segment * SEGMENT + k] * taper[column]);
+    for (int k = 0; k < SEGMENT; ++k) picture[first_pixel + k * SIZE] *= taper[segment * SEGMENT + k] * taper[column];
     __syncthreads();
     if (thread < NUM_BLOCK_SUMS) results[SUM_EDGES + thread] = sum_in_order(lines[thread], SIDE);
     if (thread == 0) {
@@ -206,16 +208,10 @@ extern "C" __global__ void evaluate(EvoPoints points, const int* num_instruction
     if (thread < 2) results[SUM_REGION_AMPLITUDE + thread] = sum_in_order(regions[thread], REGIONS * REGIONS);
 
     // The spectrum.
-    float2* numbers = reinterpret_cast<float2*>(picture);
-    float bands[NUM_BANDS] = {};
-    transform(numbers);
-    add_bands(numbers, bands);
-    for (int band = 0; band < NUM_BANDS; ++band) scratch.bands[band][thread] = bands[band];
+    transform(picture);
+    power_of(picture);
+    for (int i = thread; i < NUM_BANDS * SIZE; i += EVO_BLOCK_SIZE)
+        scratch.bands[i / SIZE][i % SIZE] = band_in_column(picture, i / SIZE, i % SIZE);
     __syncthreads();
-    if (thread < NUM_BANDS * LINES) {
-        const int band = thread / LINES, line = thread % LINES;
-        lines[band][line] = sum_in_order(&scratch.bands[band][line], EVO_BLOCK_SIZE / LINES, LINES);
-    }
-    __syncthreads();
-    if (thread < NUM_BANDS) results[BANDS + thread] = sum_in_order(lines[thread], LINES);
+    if (thread < NUM_BANDS) results[BANDS + thread] = sum_in_order(scratch.bands[thread], SIZE);
 }

@@ -1,7 +1,7 @@
 """Pictures by domain colouring: programs map a point (x, y) and a time t to a complex number f + ig, which sets the colour.
 
-Owns the points, the treatment of numbers that are not finite, and what is drawn. coloring.py owns colours; objective.py owns what
-makes a picture good; kernels.py has their loops over pixels.
+Owns the points, the treatment of numbers that are not finite, and what is drawn. evo.pictures has colours and statistics of
+pictures; objective.py owns what makes a picture good.
 """
 
 import math
@@ -10,13 +10,11 @@ from collections.abc import Sequence
 import numpy as np
 
 import evo
+from evo.pictures import Coloring, PictureStatistics
 
-from . import cuda, kernels
-from .coloring import Coloring
-from .objective import PictureStatistics
-from .scratch import Scratch
+from . import cuda
+from .objective import objective
 
-NUM_PIXELS = 1 << 17  # scored at once: 32 pictures of 64x64; more would leave a core's caches
 RANGES = {"colourfulness": (0.0, 0.65), "detail": (0.0, 0.5), "hue": (0.0, 360.0), "orientation": (0.0, 180.0)}  # of the measures
 SUPERSAMPLING = 2  # drawn pictures: points per pixel, along each side; picture() adds up two by two
 
@@ -62,41 +60,24 @@ class DomainColoring(evo.Task):
             self._coloring = Coloring(saturation, pure_magnitude)
         except ValueError as error:
             raise evo.UserError(f"task_options: {error}") from error
-        self._scratch = Scratch()
-        self._size = size
         self._has_kernel = kernel and size in cuda.SIZES
-        self.kernel_sums = cuda.num_sums(size)
+        self.kernel_sums = self._statistics.num_sums
         self._points = self._grid(size, evo.Window(size), _jitter(size)) | {"t": np.float32(t)}
 
     def points(self):
         return self._points
 
     def score(self, outputs, programs):
-        f, g = outputs["f"], outputs["g"]
-        step = max(1, NUM_PIXELS // f.shape[1])
-        parts = [self._sums(f[i : i + step], g[i : i + step]) for i in range(0, len(f), step)]
-        return self.score_sums(np.concatenate(parts), programs)
+        return self.score_sums(self._statistics.sums_of_complex(outputs["f"], outputs["g"], self._coloring), programs)
 
     def kernel_defines(self):
-        return cuda.macros(self._size, self._coloring) if self._has_kernel else None
+        return cuda.macros(self._statistics, self._coloring) if self._has_kernel else None
 
     def score_sums(self, sums, programs):
-        statistics = self._statistics.statistics(sums[:, :-1])
-        finite = sums[:, -1] / self._size**2
-        # A few poles and holes are part of the genre. A quarter of the picture makes it worthless, half a failure.
-        objective = statistics.objective() * np.clip(1.0 - 4.0 * (1.0 - finite), 0.0, 1.0)
-        objective[finite < 0.5] = np.nan
-        return evo.Scores(objective, np.stack([getattr(statistics, name) for name in self.measures], axis=1))
-
-    def _sums(self, f: np.ndarray, g: np.ndarray) -> np.ndarray:
-        """The sums that statistics need, and the number of pixels where f and g are finite: `(batch_size, kernel_sums)`."""
-        scratch = self._scratch
-        real, imaginary = scratch("complex", (2, *f.shape))
-        real[:], imaginary[:] = f, g  # contiguous, as the kernels need them
-        num_finite = np.empty(len(f), np.int64)
-        kernels.count_finite(real, imaginary, num_finite)
-        rgb = self._coloring.rgb(real, imaginary, scratch("rgb", (3, *f.shape)))
-        return np.column_stack([self._statistics.sums(rgb, scratch), num_finite])
+        statistics = self._statistics.statistics(sums)
+        objectives = objective(statistics)
+        objectives[~(statistics["finite"] >= 0.5)] = np.nan
+        return evo.Scores(objectives, np.stack([statistics[name] for name in self.measures], axis=1))
 
     def picture_points(self, size, t, window=None):
         # There and back, so that every animation is a loop. It begins with the scored picture.
@@ -105,10 +86,7 @@ class DomainColoring(evo.Task):
         return self._grid(SUPERSAMPLING * size, samples) | {"t": np.float32(swung)}
 
     def picture(self, outputs, size):
-        pictures = np.empty((len(outputs["f"]), size, size, 3), np.uint8)
-        for picture, f, g in zip(pictures, outputs["f"], outputs["g"], strict=True):
-            kernels.shrink(self._coloring.rgb(f, g, self._scratch("samples", (3, len(f)))), picture)
-        return pictures
+        return np.stack([self._coloring.picture(f, g, size) for f, g in zip(outputs["f"], outputs["g"], strict=True)])
 
     def _grid(
         self, size: int, window: evo.Window, jitter: tuple[np.ndarray, np.ndarray] | tuple[float, float] = (0.0, 0.0)

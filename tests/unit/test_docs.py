@@ -136,7 +136,8 @@ def python_sections() -> dict[str, str]:
     return dict(zip(parts[1::2], parts[2::2], strict=True))
 
 
-MODULES = ("evo", "evo.stack_ptx", "evo.ast_ptx", "evo.ptx_inject", "evo.ptx_inject.types", "evo.instructions", "evo.itll")
+MODULES = ("evo", "evo.stack_ptx", "evo.ast_ptx", "evo.ptx_inject", "evo.ptx_inject.types", "evo.instructions")
+MODULES += ("evo.itll", "evo.pictures")
 ENTRY = re.compile(r"^\| `(\.?)(\w+)(\(.*\))?` \| ", re.MULTILINE)
 
 

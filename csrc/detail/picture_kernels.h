@@ -1,0 +1,390 @@
+/*
+ * picture_kernels.h - the loops of picture.h over pixels, at the SIMD level of the compiler's flags.
+ *
+ * Private to picture.h. A file that includes it defines one function, named by PICTURE_KERNELS. Inner loops run along a line of
+ * pixels, and the compiler makes vectors of them; sums over a line are taken at its end, so the width of vectors changes no bit.
+ */
+#ifndef PICTURE_KERNELS_H
+#define PICTURE_KERNELS_H
+
+#include <math.h>
+#include <string.h>
+
+#include "arena.h"
+#include "picture.h"
+
+#if defined(__clang__)
+#define PICTURE__VECTORS _Pragma("clang loop vectorize(assume_safety)") /* no iteration writes what another one reads */
+#else
+#define PICTURE__VECTORS _Pragma("GCC ivdep")
+#endif
+#define PICTURE__INLINE static inline __attribute__((always_inline, unused))
+
+#define PICTURE__EDGE_SLOPE                                                                                  \
+    5.0 /* an edge: luminance changes faster than from black to white over a fifth of the picture's width */
+#define PICTURE__ALONG 0.17157288f /* tan(pi / 8)^2: an edge lies along an axis if it turns from it by less than pi / 8 */
+
+/* Pictures of size * size, then rows. spectrum: tapered luminance, then its transform along columns; two rows are real and imaginary
+   parts of one. columns: sums of each column; lines: others by column. */
+typedef struct PictureWork {
+    float *luminance, *spectrum, *b, *row, *columns, *bands;
+    int32_t* counts;
+    double* blocks;
+} PictureWork;
+
+static PictureWork picture__lay_work(EvoArena* arena, size_t size) {
+    const size_t side = size / PICTURE_BLOCK;
+    PictureWork work;
+    work.luminance = (float*)evo__take(arena, size * size + 1, sizeof(float));
+    work.spectrum = (float*)evo__take(arena, size * size, sizeof(float));
+    work.b = (float*)evo__take(arena, size * size, sizeof(float));
+    work.row = (float*)evo__take(arena, 4 * size, sizeof(float));
+    work.columns = (float*)evo__take(arena, 4 * size, sizeof(float));
+    work.bands = (float*)evo__take(arena, PICTURE_MAX_BANDS * size, sizeof(float));
+    work.counts = (int32_t*)evo__take(arena, 2 * size, sizeof(int32_t));
+    work.blocks = (double*)evo__take(arena, 3 * side * side + 7 * side, sizeof(double));
+    return work;
+}
+
+const PictureKernels* picture__kernels_baseline(void);
+const PictureKernels* picture__kernels_avx2(void);
+const PictureKernels* picture__kernels_avx512(void);
+
+#endif /* PICTURE_KERNELS_H */
+
+PICTURE__INLINE float picture__at_most_one(float value) { return value < 1.0f ? value : 1.0f; }
+PICTURE__INLINE float picture__at_least_zero(float value) { return value > 0.0f ? value : 0.0f; }
+
+static void picture__color(
+    PictureColors colors, const float* f, const float* g, size_t count, float* reds, float* greens, float* blues
+) {
+    const float twice_saturation = 2.0f * colors.saturation, scale = colors.lightness_scale;
+    PICTURE__VECTORS
+    for (size_t i = 0; i < count; i++) {
+        const float real = f[i], imaginary = g[i];
+        float square = real * real + imaginary * imaginary;
+        square = square < 1e30f ? square : 1e30f; /* from here on all is white; NaN too */
+        const float magnitude = sqrtf(square);
+        /* |angle| in sixths of a turn, from 0 to 3; an arbitrary value in that range where f or g is not finite. The tangent of half
+           the angle to the nearer half of the real axis lies in [0, 1], so no octants are needed. Minimax fit of (6 / pi) atan(r) =
+           r P(r^2) on [0, 1]: error below 2.3e-5. */
+        const float tangent = picture__at_most_one(fabsf(imaginary) / (fabsf(real) + magnitude + 1.17549435e-38f));
+        const float t = tangent * tangent;
+        float angle = (((0.0398112237f * t - 0.162636623f) * t + 0.344078898f) * t - 0.630835652f) * t + 1.90960407f;
+        angle = 1.5f - angle * tangent;
+        const float sixths = 1.5f + (real < 0.0f ? angle : -angle);
+        /* log(1 + 2 |f + ig|); log(1 + r) = r - r^2 / 2 + r^3 P(r) on [sqrt(1/2) - 1, sqrt(2) - 1], from Cephes' logf. */
+        const float grown = magnitude * 2.0f + 1.0f;
+        int32_t bits, exponent_bits, mantissa_bits;
+        float biased, mantissa;
+        memcpy(&bits, &grown, sizeof bits);
+        exponent_bits = (bits & 0x7F800000) >> 23 | 0x4B000000; /* of 2^23 + exponent + 127 */
+        mantissa_bits = (bits & 0x007FFFFF) | 0x3F800000;
+        memcpy(&biased, &exponent_bits, sizeof biased);
+        memcpy(&mantissa, &mantissa_bits, sizeof mantissa);
+        const float low = biased - 8388735.0f, high = low + 1.0f, halved = mantissa * 0.5f;
+        const float exponent = mantissa > 1.41421356f ? high : low;
+        const float r = (mantissa > 1.41421356f ? halved : mantissa) - 1.0f;
+        float p = 7.0376836292e-2f * r - 1.1514610310e-1f;
+        p = ((p * r + 1.1676998740e-1f) * r - 1.2420140846e-1f) * r + 1.4249322787e-1f;
+        p = ((p * r - 1.6668057665e-1f) * r + 2.0000714765e-1f) * r - 2.4999993993e-1f;
+        const float logarithm = (p * r + 3.3333331174e-1f) * r * r * r - 0.5f * r * r + r + exponent * 0.693147181f;
+        const float lightness = picture__at_most_one(logarithm * scale), other = 1.0f - lightness;
+        const float chroma = twice_saturation * (lightness < other ? lightness : other);
+        /* Each channel is a trapezoid over the hue. Green and blue mirror each other in the real axis. */
+        const float red = picture__at_most_one(picture__at_least_zero(2.0f - sixths));
+        const float near = picture__at_most_one(sixths), far = picture__at_least_zero(sixths - 2.0f);
+        const float green = imaginary < 0.0f ? far : near, blue = imaginary < 0.0f ? near : far;
+        reds[i] = (red - 0.5f) * chroma + lightness;
+        greens[i] = (green - 0.5f) * chroma + lightness;
+        blues[i] = (blue - 0.5f) * chroma + lightness;
+    }
+}
+
+/* Adds a row of pixels to the sums of columns and to the histogram, and keeps its luminance and opponent colours. */
+PICTURE__INLINE void picture__take_row(
+    size_t size, const float* red, const float* green, const float* blue, float* luminance, float* a, float* b, float* columns,
+    uint32_t (*levels)[PICTURE_LEVELS]
+) {
+    uint32_t level[PICTURE_MAX_SIZE];
+    PICTURE__VECTORS
+    for (size_t i = 0; i < size; i++) {
+        const float y = red[i] * 0.299f + green[i] * 0.587f + blue[i] * 0.114f; /* ITU-R BT.601 */
+        luminance[i] = y;
+        a[i] = red[i] - green[i];
+        b[i] = (red[i] + green[i]) * 0.5f - blue[i];
+        columns[i] += y;
+        columns[size + i] += a[i];
+        columns[2 * size + i] += b[i];
+        level[i] =
+            (uint32_t)(int32_t)(y *
+                                31.999968f); /* a hair less than the number of levels: 1.0 and rounded beyond is in the top one */
+    }
+    for (size_t i = 0; i < size; i += 4) /* four histograms, so that equal pixels do not wait for each other */
+        for (size_t k = 0; k < 4; k++) levels[k][level[i + k] & (PICTURE_LEVELS - 1)]++;
+}
+
+/* Sums over `count` columns of each of `num` lines, in order. */
+PICTURE__INLINE void picture__sum_lines(const float* lines, size_t num, size_t count, double* sums_out) {
+    for (size_t k = 0; k < num; k++) sums_out[k] = 0.0;
+    for (size_t i = 0; i < count; i++)
+        for (size_t k = 0; k < num; k++) sums_out[k] += (double)lines[k * count + i];
+}
+
+/* From luminance and opponent colours on, which become differences from the mean. */
+PICTURE__INLINE void picture__sum_products(size_t size, const PicturePlan* plan, PictureWork* work, double* sums) {
+    const float scale = (float)(1.0 / (double)(size * size));
+    const float* taper = plan->taper;
+    float* columns = work->columns;
+    double totals[4];
+    picture__sum_lines(columns, 3, size, totals);
+    const float mean = (float)(totals[0] * (double)scale), mean_a = (float)(totals[1] * (double)scale);
+    const float mean_b = (float)(totals[2] * (double)scale);
+    memset(columns, 0, 4 * size * sizeof *columns);
+    for (size_t row = 0; row < size; row++) {
+        float* luminance = work->luminance + row * size;
+        float* a = work->spectrum + row * size;
+        const float* b = work->b + row * size;
+        PICTURE__VECTORS
+        for (size_t i = 0; i < size; i++) {
+            const float y = luminance[i] - mean, red_green = a[i] - mean_a, yellow_blue = b[i] - mean_b;
+            luminance[i] = y;
+            a[i] = y * (taper[row] * taper[i]);
+            columns[i] += y * y;
+            columns[size + i] += red_green * red_green;
+            columns[2 * size + i] += yellow_blue * yellow_blue;
+            columns[3 * size + i] += red_green * yellow_blue;
+        }
+    }
+    picture__sum_lines(columns, 4, size, totals);
+    sums[PICTURE_SUM_mean] = (double)mean, sums[PICTURE_SUM_yy] = totals[0];
+    sums[PICTURE_SUM_mean_a] = (double)mean_a, sums[PICTURE_SUM_mean_b] = (double)mean_b;
+    sums[PICTURE_SUM_aa] = totals[1], sums[PICTURE_SUM_bb] = totals[2], sums[PICTURE_SUM_ab] = totals[3];
+}
+
+/* Squared gradients over 2 x 2 pixels, so the last row and column have none: energy, real and imaginary part. */
+PICTURE__INLINE void picture__sum_gradients(size_t size, const PicturePlan* plan, PictureWork* work, double* sums) {
+    const size_t side = size / PICTURE_BLOCK;
+    const float edge_energy = (float)((PICTURE__EDGE_SLOPE / (double)size) * (PICTURE__EDGE_SLOPE / (double)size));
+    const int32_t* is_inside = plan->is_inside;
+    float* gradients = work->columns;
+    int32_t *edges = work->counts, *edges_along = work->counts + size, most_along = 0;
+    double *energies = work->blocks, *reals = energies + side * side;
+    double *imaginaries = reals + side * side, *lines = imaginaries + side * side;
+    memset(edges, 0, 2 * size * sizeof *edges);
+    for (size_t block_row = 0; block_row < side; block_row++) {
+        const size_t end = block_row + 1 < side ? (block_row + 1) * PICTURE_BLOCK : size - 1;
+        memset(gradients, 0, 3 * size * sizeof *gradients);
+        for (size_t row = block_row * PICTURE_BLOCK; row < end; row++) {
+            const float* upper = work->luminance + row * size;
+            const float* lower = upper + size;
+            int32_t along = 0;
+            PICTURE__VECTORS
+            for (size_t i = 0; i < size; i++) {
+                const float falling = lower[i + 1] - upper[i], rising = upper[i + 1] - lower[i];
+                const float across = (falling + rising) * 0.5f, down = (rising - falling) * 0.5f, product = across * down;
+                const float energy = across * across + down * down;
+                const int32_t is_edge = (energy > edge_energy) & is_inside[i];
+                edges[i] += is_edge;
+                edges_along[i] += (down * down < PICTURE__ALONG * across * across) & is_edge;
+                along += (across * across < PICTURE__ALONG * down * down) & is_edge;
+                gradients[i] += energy;
+                gradients[size + i] += across * across - down * down;
+                gradients[2 * size + i] += product + product;
+            }
+            most_along = along > most_along ? along : most_along;
+        }
+        for (size_t k = 0; k < 3; k++) gradients[(k + 1) * size - 1] = 0.0f;
+        for (size_t k = 0; k < 3; k++) {
+            double* blocks = energies + k * side * side + block_row * side;
+            PICTURE__VECTORS
+            for (size_t i = 0; i < side; i++) {
+                const float* four = gradients + k * size + i * PICTURE_BLOCK;
+                blocks[i] = (double)((four[0] + four[1]) + (four[2] + four[3]));
+            }
+        }
+    }
+    memset(lines, 0, 7 * side * sizeof *lines);
+    for (size_t block_row = 0; block_row < side; block_row++) {
+        PICTURE__VECTORS
+        for (size_t i = 0; i < side; i++) {
+            const double energy = energies[block_row * side + i], real = reals[block_row * side + i];
+            const double imaginary = imaginaries[block_row * side + i];
+            const double oriented = sqrt(real * real + imaginary * imaginary), amplitude = sqrt(energy);
+            const double weight = amplitude / (energy + 1e-12), fourfold = weight / (oriented + 1e-12);
+            lines[i] += energy;
+            lines[side + i] += oriented;
+            lines[2 * side + i] += amplitude;
+            /* Vectors at twice and four times the angle of a block's gradient, weighted by amplitude and coherence. */
+            lines[3 * side + i] += weight * real;
+            lines[4 * side + i] += weight * imaginary;
+            lines[5 * side + i] += fourfold * (real * real - imaginary * imaginary);
+            lines[6 * side + i] += fourfold * 2.0 * real * imaginary;
+        }
+    }
+    for (size_t k = 0; k < 7; k++) sums[PICTURE_SUM_energy + k] = 0.0;
+    for (size_t i = 0; i < side; i++)
+        for (size_t k = 0; k < 7; k++) sums[PICTURE_SUM_energy + k] += lines[k * side + i];
+    double spread = 0.0, spread_squares = 0.0;
+    for (size_t row = 0; row < side; row += PICTURE_REGION) {
+        for (size_t i = 0; i < side; i += PICTURE_REGION) {
+            const double *first = energies + row * side + i, *second = first + side;
+            const double energy = ((first[0] + first[1]) + second[0]) + second[1];
+            spread += sqrt(energy);
+            spread_squares += energy;
+        }
+    }
+    int32_t num_edges = 0;
+    for (size_t i = 0; i < size; i++) {
+        num_edges += edges[i];
+        most_along = edges_along[i] > most_along ? edges_along[i] : most_along;
+    }
+    sums[PICTURE_SUM_edges] = num_edges, sums[PICTURE_SUM_seam] = most_along;
+    sums[PICTURE_SUM_region_amplitude] = spread, sums[PICTURE_SUM_region_energy] = spread_squares;
+}
+
+/* A Fourier transform of the columns in place. Real row 2 k and row 2 k + 1 are real and imaginary part of row k. Decimation in
+   frequency by factors of two leaves the rows in bit-reversed order. From their transform Z follows the spectrum of the pixels: that
+   of even rows is the part of Z that is Hermitian, that of odd rows the other one (Press et al., Numerical Recipes, section 12.3).
+   Everything is doubled. The row of the Nyquist frequency is left out: it lies in no band. */
+PICTURE__INLINE void picture__transform_columns(size_t size, const PicturePlan* plan, float* spectrum) {
+    const size_t half = size / 2;
+    for (size_t distance = half / 2; distance > 0; distance /= 2) {
+        for (size_t block = 0; block < half; block += 2 * distance) {
+            for (size_t low = 0; low < distance; low++) {
+                const float x = plan->roots[low * (half / distance)], y = plan->roots[half + low * (half / distance)];
+                float *first = spectrum + 2 * (block + low) * size, *second = first + 2 * distance * size;
+                PICTURE__VECTORS
+                for (size_t i = 0; i < size; i++) {
+                    const float ax = first[i], ay = first[size + i], bx = second[i], by = second[size + i];
+                    const float dx = ax - bx, dy = ay - by;
+                    first[i] = ax + bx;
+                    first[size + i] = ay + by;
+                    second[i] = dx * x - dy * y;
+                    second[size + i] = dx * y + dy * x;
+                }
+            }
+        }
+    }
+    for (size_t k = 0; k <= half / 2; k++) {
+        const size_t opposite = (half - k) % half;
+        float* first = spectrum + 2 * (size_t)plan->reversed[k] * size;
+        float* second = spectrum + 2 * (size_t)plan->reversed[opposite] * size;
+        const float x = plan->roots[k], y = plan->roots[half + k];
+        const float opposite_x = plan->roots[opposite], opposite_y = plan->roots[half + opposite];
+        PICTURE__VECTORS
+        for (size_t i = 0; i < size; i++) {
+            const float ax = first[i], ay = first[size + i], bx = second[i], by = second[size + i];
+            const float even_x = ax + bx, even_y = ay - by, odd_x = ay + by, odd_y = bx - ax;
+            first[i] = even_x + (odd_x * x - odd_y * y);
+            first[size + i] = even_y + (odd_x * y + odd_y * x);
+            second[i] = even_x + (odd_x * opposite_x + odd_y * opposite_y);
+            second[size + i] = (odd_x * opposite_y - odd_y * opposite_x) - even_y;
+        }
+    }
+}
+
+/* Transforms each row and adds up the power of each band, for each place of a row, then over the places in order. A stage reads numbers
+   half a row apart and writes them side by side, so that all stages are alike (Pease 1968); the numbers are those of a transform in
+   place. */
+PICTURE__INLINE void picture__sum_bands(size_t size, const PicturePlan* plan, PictureWork* work, double* sums) {
+    const size_t half = size / 2;
+    float* bands = work->bands;
+    memset(bands, 0, plan->num_bands * size * sizeof *bands);
+    for (size_t row = 0; row < half; row++) {
+        float* from = work->spectrum + 2 * row * size;
+        float* to = work->row;
+        const float* roots = plan->row_roots;
+        for (size_t rest = half; rest > 1; rest /= 2, roots += size) {
+            const float *first = from, *x = roots, *y = roots + half;
+            float* out = to;
+            PICTURE__VECTORS
+            for (size_t i = 0; i < half; i++) {
+                const float ax = first[i], ay = first[size + i], bx = first[half + i], by = first[size + half + i];
+                const float dx = ax - bx, dy = ay - by;
+                out[2 * i] = ax + bx;
+                out[2 * i + 1] = dx * x[i] - dy * y[i];
+                out[size + 2 * i] = ay + by;
+                out[size + 2 * i + 1] = dx * y[i] + dy * x[i];
+            }
+            from = out;
+            to = out == work->row ? work->row + 2 * size : work->row;
+        }
+        const float* first = from;
+        float* power = to;
+        const float weight =
+            plan->reversed[row] > 0 ? 0.5f : 0.25f; /* negative frequencies have the same power; all is doubled */
+        PICTURE__VECTORS
+        for (size_t i = 0; i < half; i++) {
+            const float ax = first[i], ay = first[size + i], bx = first[half + i], by = first[size + half + i];
+            const float sx = ax + bx, sy = ay + by, dx = ax - bx, dy = ay - by;
+            power[i] = (sx * sx + sy * sy) * weight;
+            power[half + i] = (dx * dx + dy * dy) * weight;
+        }
+        const int32_t* band_of = plan->band + row * size;
+        for (int32_t band = plan->first_band[row]; band < (int32_t)plan->num_bands; band++) {
+            float* line = bands + (size_t)band * size;
+            PICTURE__VECTORS
+            for (size_t i = 0; i < size; i++) line[i] += band_of[i] == band ? power[i] : 0.0f;
+        }
+    }
+    picture__sum_lines(bands, plan->num_bands, size, sums + PICTURE_BANDS);
+}
+
+/* f and g of the colours, or red, green and blue. */
+PICTURE__INLINE void picture__sum_all(
+    size_t size, const PicturePlan* plan, const PictureColors* colors, const float* first, const float* second,
+    const float* third, void* memory, double* sums
+) {
+    EvoArena arena = evo__arena(memory, SIZE_MAX / 2);
+    PictureWork work = picture__lay_work(&arena, size);
+    uint32_t levels[4][PICTURE_LEVELS];
+    int32_t num_finite = 0;
+    memset(levels, 0, sizeof levels);
+    memset(work.columns, 0, 3 * size * sizeof *work.columns);
+    for (size_t row = 0; row < size; row++) {
+        const float *red = first + row * size, *green = second + row * size, *blue = third + row * size;
+        if (colors != NULL) {
+            const float *f = red, *g = green;
+            PICTURE__VECTORS
+            for (size_t i = 0; i < size; i++) num_finite += (f[i] - f[i]) + (g[i] - g[i]) == 0.0f;
+            picture__color(*colors, f, g, size, work.row, work.row + size, work.row + 2 * size);
+            red = work.row, green = red + size, blue = green + size;
+        }
+        picture__take_row(
+            size, red, green, blue, work.luminance + row * size, work.spectrum + row * size, work.b + row * size, work.columns,
+            levels
+        );
+    }
+    for (size_t k = 0; k < PICTURE_LEVELS; k++)
+        sums[PICTURE_HISTOGRAM + k] = (double)((levels[0][k] + levels[1][k]) + (levels[2][k] + levels[3][k]));
+    work.luminance[size * size] = 0.0f;
+    picture__sum_products(size, plan, &work, sums);
+    picture__sum_gradients(size, plan, &work, sums);
+    picture__transform_columns(size, plan, work.spectrum);
+    picture__sum_bands(size, plan, &work, sums);
+    sums[PICTURE_BANDS + plan->num_bands] = colors != NULL ? (double)num_finite : (double)(size * size);
+}
+
+static void picture__sum_rgb(
+    const PicturePlan* plan, const float* red, const float* green, const float* blue, void* work, double* sums_out
+) {
+    picture__sum_all(plan->size, plan, NULL, red, green, blue, work, sums_out);
+}
+
+static void picture__sum_complex(
+    const PicturePlan* plan, PictureColors colors, const float* f, const float* g, void* work, double* sums_out
+) {
+    if (plan->size == 64) {
+        picture__sum_all(
+            64, plan, &colors, f, g, g, work, sums_out
+        ); /* the usual size: the compiler knows the length of its loops */
+    } else {
+        picture__sum_all(plan->size, plan, &colors, f, g, g, work, sums_out);
+    }
+}
+
+const PictureKernels* PICTURE_KERNELS(void) {
+    static const PictureKernels kernels = {picture__color, picture__sum_rgb, picture__sum_complex};
+    return &kernels;
+}
