@@ -32,15 +32,15 @@
    differences from the mean, the number of edges, sums over blocks, sums over regions, and the number of edges along the row or
    column that has most. After these come the histogram of luminance, the power of each band of frequencies, and the number of
    pixels that are finite. */
-#define PICTURE_SUMS(X)                                                                                                      \
-    X(mean)                                                                                                                  \
-    X(yy) X(mean_a) X(mean_b) X(aa) X(bb) X(ab) X(edges) X(energy) X(oriented) X(amplitude) X(twice_real) X(twice_imaginary) \
-        X(fourfold_real) X(fourfold_imaginary) X(region_amplitude) X(region_energy) X(seam)
+/* clang-format off */
+#define PICTURE_SUMS(X)                                                                             \
+    X(mean) X(yy) X(mean_a) X(mean_b) X(aa) X(bb) X(ab) X(edges) X(energy) X(oriented) X(amplitude) \
+    X(twice_real) X(twice_imaginary) X(fourfold_real) X(fourfold_imaginary) X(region_amplitude) X(region_energy) X(seam)
 
-#define PICTURE_STATISTICS(X)                                                                                              \
-    X(brightness)                                                                                                          \
-    X(contrast) X(entropy) X(spectral_deviation) X(coherence) X(anisotropy) X(squareness) X(spread) X(seam) X(hue_variety) \
-        X(colourfulness) X(detail) X(hue) X(orientation) X(finite)
+#define PICTURE_STATISTICS(X)                                                                       \
+    X(brightness) X(contrast) X(entropy) X(spectral_deviation) X(coherence) X(anisotropy)           \
+    X(squareness) X(spread) X(seam) X(hue_variety) X(colourfulness) X(detail) X(hue) X(orientation) X(finite)
+/* clang-format on */
 
 #define PICTURE__SUM(name) PICTURE_SUM_##name,
 #define PICTURE__STATISTIC(name) PICTURE_STATISTIC_##name,

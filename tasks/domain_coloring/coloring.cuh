@@ -20,21 +20,16 @@ static __device__ __forceinline__ float absolute_angle(float real, float imagina
 
 // Of numbers from 1 on.
 static __device__ __forceinline__ float logarithm(float value) {
-    const int bits = __float_as_int(value);
-    float exponent = __int_as_float(((bits & 0x7F800000) >> 23) | 0x4B000000) - 8388735.0f;
-    const float mantissa = __int_as_float((bits & 0x007FFFFF) | 0x3F800000);
-    const bool is_high = mantissa > 1.41421356f;
-    exponent = is_high ? exponent + 1.0f : exponent;
-    const float r = (is_high ? mantissa * 0.5f : mantissa) - 1.0f;
-    float p = 7.0376836292e-2f * r - 1.1514610310e-1f;
-    p = ((p * r + 1.1676998740e-1f) * r - 1.2420140846e-1f) * r + 1.4249322787e-1f;
-    p = ((p * r - 1.6668057665e-1f) * r + 2.0000714765e-1f) * r - 2.4999993993e-1f;
-    return (p * r + 3.3333331174e-1f) * r * r * r - 0.5f * r * r + r + exponent * 0.693147181f;
+    const int bits = __float_as_int(value), power = (bits - 0x3F3504F3) & ~0x007FFFFF;
+    const float r = __int_as_float(bits - power) - 1.0f;
+    float p = (-0.143197685f * r + 0.223300487f) * r - 0.254724771f;
+    p = ((p * r + 0.332258761f) * r - 0.499850512f) * r + 1.00001276f;
+    return p * r + (float)power * 8.26295829e-8f;
 }
 
 static __device__ __forceinline__ Rgb color(float real, float imaginary) {
     float square = real * real + imaginary * imaginary;
-    square = square < 1e30f ? square : 1e30f;  // from here on all is white; NaN too
+    square = square < 1e30f ? square : 1e30f; // from here on all is white; NaN too
     const float magnitude = sqrtf(square);
     const float sixths = absolute_angle(real, imaginary, magnitude);
     const float lightness = at_most_one(logarithm(magnitude * 2.0f + 1.0f) * LIGHTNESS_SCALE);

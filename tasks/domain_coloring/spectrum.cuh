@@ -5,7 +5,7 @@
 constexpr int HEIGHT = SIZE / 2;
 constexpr int LOG_HEIGHT = LOG_SIZE - 1;
 
-static __device__ const float2 roots[HEIGHT] = {ROOTS};  // exp(-2 pi i k / SIZE)
+static __device__ const float2 roots[HEIGHT] = {ROOTS}; // exp(-2 pi i k / SIZE)
 
 static __device__ __forceinline__ float2 product(float2 a, float2 b) {
     return make_float2(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x);
@@ -33,9 +33,7 @@ static __device__ void transform_stage(float* picture, int stage, bool is_along_
         const int other_row = is_along_rows ? line : second, other_column = is_along_rows ? second : line;
         const float2 a = load(picture, row, column), b = load(picture, other_row, other_column);
         store(picture, row, column, make_float2(a.x + b.x, a.y + b.y));
-        store(
-            picture, other_row, other_column, product(make_float2(a.x - b.x, a.y - b.y), roots[low << (LOG_SIZE - 1 - stage)])
-        );
+        store(picture, other_row, other_column, product(make_float2(a.x - b.x, a.y - b.y), roots[low << (LOG_SIZE - 1 - stage)]));
     }
 }
 
@@ -47,14 +45,14 @@ static __device__ void transform(float* picture) {
     // thread has two rows that are opposite, or one that is its own opposite.
     for (int i = threadIdx.x; i < (HEIGHT / 2 + 1) * SIZE; i += EVO_BLOCK_SIZE) {
         const int k = i / SIZE, opposite = (HEIGHT - k) % HEIGHT, column = i % SIZE;
-        const float2 a = load(picture, reversed(k, LOG_HEIGHT), column), b = load(picture, reversed(opposite, LOG_HEIGHT), column);
+        const float2 a = load(picture, reversed(k, LOG_HEIGHT), column),
+                     b = load(picture, reversed(opposite, LOG_HEIGHT), column);
         const float2 even = make_float2(a.x + b.x, a.y - b.y);
         const float2 odd = product(make_float2(a.y + b.y, b.x - a.x), roots[k]);
         const float2 opposite_odd = product(make_float2(a.y + b.y, a.x - b.x), roots[opposite]);
         store(picture, reversed(k, LOG_HEIGHT), column, make_float2(even.x + odd.x, even.y + odd.y));
-        if (opposite != k) {
+        if (opposite != k)
             store(picture, reversed(opposite, LOG_HEIGHT), column, make_float2(even.x + opposite_odd.x, opposite_odd.y - even.y));
-        }
     }
     for (int stage = LOG_SIZE - 1; stage >= 0; --stage) transform_stage(picture, stage, true);
     __syncthreads();

@@ -86,7 +86,10 @@ class DomainColoring(evo.Task):
         return self._grid(SUPERSAMPLING * size, samples) | {"t": np.float32(swung)}
 
     def picture(self, outputs, size):
-        return np.stack([self._coloring.picture(f, g, size) for f, g in zip(outputs["f"], outputs["g"], strict=True)])
+        pictures = np.empty((len(outputs["f"]), size, size, 3), np.uint8)
+        for picture, f, g in zip(pictures, outputs["f"], outputs["g"], strict=True):
+            picture[:] = self._coloring.picture(f, g, size)
+        return pictures
 
     def _grid(
         self, size: int, window: evo.Window, jitter: tuple[np.ndarray, np.ndarray] | tuple[float, float] = (0.0, 0.0)
