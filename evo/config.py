@@ -123,7 +123,8 @@ class StartsConfig(Options):
 
 
 class IslandsConfig(Options):
-    """`count` searches side by side, the first here and each other in a process of its own, for tasks that are cheap to evaluate.
+    """`count` searches side by side, for tasks that are cheap to evaluate: the first here, each other in a process of its own, or
+    on one of the Dask workers of `evaluation.cluster`.
 
     After every `every` generations of each, the first takes over the elites of the others, and gives each of them `migrants`
     of its own. The run's generations are those of each, its evaluations those of all; it stops after an exchange.
@@ -270,17 +271,18 @@ class RunConfig(Options):
     output: OutputConfig = OutputConfig()
 
     @model_validator(mode="after")
-    def _islands_are_here(self) -> Self:
-        for name in ("cluster", "farm"):
-            if self.search.islands.count > 1 and getattr(self.evaluation, name):
-                raise ValueError(f"search.islands: each island evaluates on this machine; leave out evaluation.{name}")
+    def _islands_compile_alone(self) -> Self:
+        cluster, farm = self.evaluation.cluster, self.evaluation.farm
+        if self.search.islands.count > 1 and (farm or (cluster and cluster.work == "compile")):
+            raise ValueError("search.islands: each compiles for itself; leave out evaluation.farm and cluster.work=compile")
         return self
 
     @property
     def num_threads(self) -> int | None:
         """Threads that evaluate and score for an island; None: one per core."""
         count, threads = self.search.islands.count, self.evaluation.threads
-        return threads if count == 1 else max(1, (threads or len(os.sched_getaffinity(0))) // count)
+        is_alone = count == 1 or self.evaluation.cluster
+        return threads if is_alone else max(1, (threads or len(os.sched_getaffinity(0))) // count)
 
     def identity(self) -> dict[str, Any]:
         """The part that decides the archive, as plain values. A run is only resumed with the same.

@@ -61,7 +61,8 @@ class Problem:
         Raises:
             UserError: it cannot be started.
         """
-        if self.config.evaluation.evaluating_cluster and not self.is_local:
+        has_islands = self.config.search.islands.count > 1  # which take the cluster's workers
+        if self.config.evaluation.evaluating_cluster and not has_islands and not self.is_local:
             evaluator: Evaluator = ClusterEvaluator(self.assignment, self.backend, self.task_digest)
         else:
             evaluator = self.backend.start(self.assignment)

@@ -18,7 +18,7 @@ from evo.errors import UserError
 from evo.evaluate import dask_client
 from evo.evaluate.dask_client import connect
 
-from .conftest import WAIT_S, assert_same_state, run_folders, state_of
+from .conftest import WAIT_S, assert_same_state, num_rows, run_folders, state_of
 from .dask_cluster import DaskCluster
 
 pytestmark = pytest.mark.slow
@@ -125,6 +125,26 @@ def test_a_local_cluster_gives_the_archive_of_a_local_run(start_evo, config, ass
     environment = json.loads((run / "environment.json").read_text())
     assert (environment["cluster"], environment["cluster_workers"]) == ("local", 2)
     assert_local_run_is_the_same(run)
+
+
+def test_islands_on_dask_workers_are_those_of_this_machine_also_when_a_worker_dies(
+    start_fork, fork_evo, cluster, config, tmp_path
+):
+    """The second worker does what the killed one leaves, from what its island was like."""
+    islands = "--set", "search.islands={count: 3, every: 2, migrants: 20}", "--set", "evaluation.executor=processes"
+    process = start_fork("run", config, *on(cluster), *islands, "--set", "stop.generations=12")
+    process.wait_until(lambda: run_folders(tmp_path / "runs") and num_rows(only_run(tmp_path)) >= 2)
+    (tmp_path / "block").touch()
+    process.wait_until(lambda: blocked_workers(tmp_path) - {process.number})  # its own is the first island
+    os.kill((blocked_workers(tmp_path) - {process.number}).pop(), signal.SIGKILL)
+    (tmp_path / "block").unlink()
+    assert process.wait() == 0, process.stderr
+    run = only_run(tmp_path)
+    assert num_rows(run) == 6
+    completed = fork_evo("run", config, *islands, "--set", "stop.generations=12", "--set", f"output.runs={tmp_path}/local")
+    assert completed.returncode == 0, completed.stderr
+    (local,) = run_folders(tmp_path / "local")
+    assert_same_state(state_of(run), state_of(local))
 
 
 def test_ctrl_c_saves_a_run_on_a_local_cluster(evo_command, config, tmp_path):

@@ -203,8 +203,13 @@ def test_a_value_out_of_range_or_of_another_type_is_refused_by_key(minimal, over
             "search.learning={descriptors: learned, features: 2};search.islands.count=2",
             "key 'search': 'islands' do not go with learning.descriptors 'learned', which differ from island to island",
         ),
-        ("search.islands.count=2;evaluation.farm={listen: 'tcp://127.0.0.1:0'}", "on this machine; leave out evaluation.farm"),
-        ("search.islands.count=2;evaluation.cluster={scheduler: local}", "on this machine; leave out evaluation.cluster"),
+        *(
+            (
+                f"search.islands.count=2;evaluation.{compiling}",
+                "search.islands: each compiles for itself; leave out evaluation.farm",
+            )
+            for compiling in ("farm={listen: 'tcp://127.0.0.1:0'}", "cluster={scheduler: local, work: compile}")
+        ),
         ("search.emitters={bold: {wait: 1}}", "unknown key 'search.emitters.bold.wait', one of: kind, weight, parents"),
         ("search.emitters={bold: {weight: -1}}", "key 'search.emitters.bold.weight': must be greater than or equal to 0, got -1"),
         ("search.emitters={bold: {weight: 0}}", "key 'search': at least one of the emitters needs a weight above 0"),
