@@ -89,6 +89,10 @@ class Evaluator(Protocol):
     def device(self) -> str:
         """A readable name of what runs the programs: `CPU`, or a GPU's name."""
 
+    @property
+    def uses_lowered(self) -> bool:
+        """Whether it gains by `Batch.lowered`. Other processes lower programs for themselves."""
+
     def evaluate(self, batch: Batch) -> Evaluation:
         """Scores programs.
 

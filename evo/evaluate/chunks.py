@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evo.evaluate import Evaluation, by_name, join, score_batch
-from evo.language.batch import Batch
+from evo.language.batch import Batch, ProgramRows
 from evo.language.program import Language
 from evo.native import ptx_vm
 from evo.native.ptx_vm import Targets, VirtualMachine
@@ -86,10 +86,10 @@ class ChunkScorer:
         """The SIMD level in use."""
         return self._machine.level
 
-    def score(self, words: NDArray[np.uint64], num_instructions: NDArray[np.int32]) -> Evaluation:
+    def score(self, programs: ProgramRows, num_instructions: NDArray[np.int32]) -> Evaluation:
         """The results of a chunk. times_s: `evaluate` and `score`."""
         start = time.perf_counter()
-        results = self.run(words)
+        results = self.run(programs)
         evaluated = time.perf_counter()
         part = self.judge(results, num_instructions)
         scored = time.perf_counter()
@@ -106,18 +106,18 @@ class ChunkScorer:
         """With a reduction: sums of a program, those of its outputs at the points and then at the check points."""
         return len(self.task.outputs) * (2 if self.points.check else 1)
 
-    def run(self, words: NDArray[np.uint64]) -> NDArray[Any]:
+    def run(self, programs: ProgramRows) -> NDArray[Any]:
         """What programs leave: outputs, `(num_programs, num_outputs, num_points)`, or sums, `(num_programs, num_sums)`."""
         points, check = self.points, self.points.check
         if points.targets is None:
-            return self._machine.store(words, points.inputs)
-        sums: NDArray[Any] = self._machine.reduce(words, points.inputs, points.targets)
+            return self._machine.store(programs, points.inputs)
+        sums: NDArray[Any] = self._machine.reduce(programs, points.inputs, points.targets)
         if check is None:
             return sums
         assert check.targets is not None
         checked = np.zeros_like(sums)
         rows = np.flatnonzero((sums["num_nonfinite"] == 0).all(axis=1))
-        checked[rows] = self._machine.reduce(np.ascontiguousarray(words[rows]), check.inputs, check.targets)
+        checked[rows] = self._machine.reduce(programs[rows], check.inputs, check.targets)
         return np.concatenate([sums, checked], axis=1)
 
     def judge(self, results: NDArray[Any], num_instructions: NDArray[np.int32]) -> Evaluation:

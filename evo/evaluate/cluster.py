@@ -63,6 +63,11 @@ class ClusterEvaluator:
         """What the workers' evaluators run on. They are taken to be alike."""
         return self._described[0]
 
+    @property
+    def uses_lowered(self) -> bool:
+        """No: its workers are other processes."""
+        return False
+
     def evaluate(self, batch: Batch) -> Evaluation:
         """As `Evaluator.evaluate`, in parts on the workers."""
         num_measures = len(self._assignment.task.measures)

@@ -94,6 +94,11 @@ class CpuEvaluator:
         """Always `CPU`."""
         return "CPU"
 
+    @property
+    def uses_lowered(self) -> bool:
+        """Unless it is kept to processes."""
+        return not self._processes or self._trials is not None
+
     def evaluate(self, batch: Batch) -> Evaluation:
         """As `Evaluator.evaluate`, chunk by chunk on threads or processes."""
         if not self._is_level_chosen and len(batch):
@@ -164,11 +169,11 @@ class CpuEvaluator:
         scorer, size = self._scorer, self._scorer.chunk_size
 
         def score(rows: slice) -> Evaluation:
-            return scorer.score(batch.words[rows], batch.num_instructions[rows])
+            return scorer.score(batch.programs[rows], batch.num_instructions[rows])
 
         def run(rows: slice) -> tuple[NDArray[Any], float]:
             start_s = time.perf_counter()
-            return scorer.run(batch.words[rows]), time.perf_counter() - start_s
+            return scorer.run(batch.programs[rows]), time.perf_counter() - start_s
 
         def judge(sums: list[tuple[NDArray[Any], float]]) -> Evaluation:
             start_s = time.perf_counter()

@@ -5,12 +5,16 @@ Owns the form in which programs go from the loop to evaluators and compilers: an
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evo.native.stack_ptx import Lowering
+from evo.native.stack_ptx import LoweredPrograms, Lowering
+
+ProgramRows = NDArray[np.uint64] | LoweredPrograms
+"""Programs as native functions take them, a row each: `(n, width)` words, which they lower, or programs lowered before."""
 
 
 @dataclass(frozen=True)
@@ -19,23 +23,33 @@ class Batch:
 
     words: `(batch_size, max_length)` uint64. hashes: `(batch_size, 2)` uint64, canonical: equal hashes, equal results.
     num_instructions: `(batch_size,)` int32, PTX instructions left after dead code is gone and equal values are merged.
+    lowered: where they were kept.
     """
 
     words: NDArray[np.uint64]
     hashes: NDArray[np.uint64]
     num_instructions: NDArray[np.int32]
+    lowered: LoweredPrograms | None = None
+
+    @property
+    def programs(self) -> ProgramRows:
+        """Lowered if they were kept so."""
+        return self.words if self.lowered is None else self.lowered
 
     @classmethod
-    def analyze(cls, lowering: Lowering, words: NDArray[np.uint64]) -> Batch:
-        """The batch of these programs, `(batch_size, max_length)` uint64."""
-        return cls(words, *lowering.analyze(words))
+    def analyze(cls, lowering: Lowering, words: NDArray[np.uint64], *, keep: bool = False) -> Batch:
+        """The batch of these programs, `(batch_size, max_length)` uint64. keep: as they were lowered, at 1 kB a program."""
+        return cls(words, *(lowering.lower_all(words) if keep else lowering.analyze(words)))
 
-    def joined(self, other: Batch) -> Batch:
-        """This batch and then another whose rows are as wide."""
+    def joined(self, others: Sequence[Batch], words: NDArray[np.uint64] | None = None) -> Batch:
+        """This batch and then others whose rows are as wide, all kept or none. words: of all, if there is such an array."""
+        batches = (self, *others)
+        kept = [batch.lowered for batch in others if batch.lowered is not None]
         return Batch(
-            np.concatenate([self.words, other.words]),
-            np.concatenate([self.hashes, other.hashes]),
-            np.concatenate([self.num_instructions, other.num_instructions]),
+            np.concatenate([batch.words for batch in batches]) if words is None else words,
+            np.concatenate([batch.hashes for batch in batches]),
+            np.concatenate([batch.num_instructions for batch in batches]),
+            None if self.lowered is None else self.lowered.joined(kept),
         )
 
     def __len__(self) -> int:
@@ -43,4 +57,5 @@ class Batch:
 
     def __getitem__(self, rows: slice | NDArray[np.bool_] | NDArray[np.integer]) -> Batch:
         """The batch of some of the rows, chosen as in NumPy by a slice, a mask or indices."""
-        return Batch(self.words[rows], self.hashes[rows], self.num_instructions[rows])
+        lowered = None if self.lowered is None else self.lowered[rows]
+        return Batch(self.words[rows], self.hashes[rows], self.num_instructions[rows], lowered)

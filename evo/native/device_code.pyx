@@ -8,12 +8,11 @@ from enum import IntEnum
 
 import numpy as np
 
-from evo.native.stack_ptx_tables import word_rows
 
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
 from evo.native.arrays cimport address
-from evo.native.stack_ptx cimport Lowering, StackPtxLowered
+from evo.native.stack_ptx cimport Lowering, StackPtxLowered, programs_of
 
 
 class Encoded(IntEnum):
@@ -111,13 +110,13 @@ cdef class DeviceEncoder:
         self.kernel.num_slots = num_slots
 
     def encode(
-        self, words: NDArray[np.uint64], rows: NDArray[np.int64], steps: NDArray[np.uint64], starts: NDArray[np.uint32],
+        self, programs: NDArray[np.uint64] | LoweredPrograms, rows: NDArray[np.int64], steps: NDArray[np.uint64], starts: NDArray[np.uint32],
         uint32_t first_output, uint32_t num_buffered
     ) -> tuple[NDArray[np.uint8], int]:
         """Writes the code of some programs of a batch.
 
         Args:
-            words: `(num_programs, max_length)` uint64.
+            programs: `(num_programs, max_length)` uint64, or lowered.
             rows: `(count,)` int64, which of the programs, in the order of their code.
             steps: `(num_steps,)` uint64, is written to. `max_steps` says how much room is enough, besides NUM_EXTRA_STEPS.
             starts: `(count,)` uint32, is written to: the first step of each program that is OK.
@@ -135,13 +134,13 @@ cdef class DeviceEncoder:
         cdef uint64_t[::1] step_view = steps
         cdef uint32_t[::1] start_view = starts
         cdef size_t count = len(rows), room = step_view.shape[0], num_requests = len(self.lowering.requests)
-        words = word_rows(words)
+        programs = programs_of(programs)
         if start_view.shape[0] < count or room < NUM_EXTRA_STEPS or num_buffered == 0:
             raise ValueError(f"expected {count} starts and at least {NUM_EXTRA_STEPS} steps, got {start_view.shape[0]} and {room}")
         if first_output + num_buffered * num_requests > DEVICE_CODE_MAX_VECTORS:
             raise ValueError(f"a step can name {DEVICE_CODE_MAX_VECTORS} vectors")
-        if count and not 0 <= rows.min() <= rows.max() < len(words):
-            raise ValueError(f"rows: expected numbers below {len(words)}")
+        if count and not 0 <= rows.min() <= rows.max() < len(programs):
+            raise ValueError(f"rows: expected numbers below {len(programs)}")
         results = np.empty(count, np.uint8)
         batch.kernel = &self.kernel
         batch.steps = &step_view[0]
@@ -153,6 +152,6 @@ cdef class DeviceEncoder:
         batch.num_requests = num_requests
         batch.num_buffered = num_buffered
         if count:
-            self.lowering.visit(words, _encode, &batch, 0, &order[0], count)
+            self.lowering.visit(programs, _encode, &batch, 0, &order[0], count)
         step_view[batch.used] = DEVICE_CODE_CASE_END
         return results, batch.used + 1

@@ -10,8 +10,8 @@ from libc.stdint cimport uintptr_t
 
 from evo.native.arrays cimport address
 from evo.native.ptx_vm cimport PtxVmInput, PtxVmLevel, PtxVmSet
-from evo.native.stack_ptx cimport Lowering, StackPtxLowered, StackPtxStackInfo, StackPtxTraits, fill_stack_info
-from evo.native.stack_ptx_tables import instruction_set_tables, word_rows
+from evo.native.stack_ptx cimport Lowering, StackPtxLowered, StackPtxStackInfo, StackPtxTraits, fill_stack_info, programs_of
+from evo.native.stack_ptx_tables import instruction_set_tables
 
 
 cdef extern from "itll_features.h" nogil:
@@ -113,21 +113,21 @@ cdef class ProgramFeatures:
         """Features of a program."""
         return itll_features_count(&self.info)
 
-    def describe(self, words: NDArray[np.uint64]) -> NDArray[np.float32]:
+    def describe(self, programs: NDArray[np.uint64] | LoweredPrograms) -> NDArray[np.float32]:
         """The features of programs, `(num_programs, num_features)` float32, all finite.
 
         Args:
-            words: `(num_programs, max_length)` uint64.
+            programs: `(num_programs, max_length)` uint64, or lowered.
 
         Raises:
             ValueError: the array has the wrong type or shape, or a program reads a register without values.
         """
         cdef _Batch batch
-        words = word_rows(words)
-        features = np.empty((len(words), self.num_features), np.float32)
+        programs = programs_of(programs)
+        features = np.empty((len(programs), self.num_features), np.float32)
         batch.info = &self.info
         batch.features = <float*>address(features)
         batch.num_features = self.num_features
-        if self.lowering.visit(words, _describe, &batch) != ITLL_SUCCESS:
+        if self.lowering.visit(programs, _describe, &batch) != ITLL_SUCCESS:
             raise ValueError("describe: a program reads a register that has no values")
         return features

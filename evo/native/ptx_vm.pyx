@@ -7,13 +7,13 @@ documents arithmetic and levels. Slightly long: each kind of run fills the same 
 
 import numpy as np
 
-from evo.native.stack_ptx import NodeKind
-from evo.native.stack_ptx_tables import instruction_set_tables, word_rows
+from evo.native.stack_ptx import LoweredPrograms, NodeKind
+from evo.native.stack_ptx_tables import instruction_set_tables
 
 from libc.stdint cimport uintptr_t
 
 from evo.native.arrays cimport address
-from evo.native.stack_ptx cimport Lowering, StackPtxTraits, fill_stack_info
+from evo.native.stack_ptx cimport Lowering, StackPtxTraits, fill_stack_info, programs_of
 
 _CACHE_LINE = 64  # bytes
 
@@ -217,12 +217,12 @@ cdef class VirtualMachine:
         return <uintptr_t>self.vm_set, <int>self.level_code
 
     def store(
-        self, words: NDArray[np.uint64], inputs: Sequence[NDArray[Any] | None], out: NDArray[Any] | None = None
+        self, programs: NDArray[np.uint64] | LoweredPrograms, inputs: Sequence[NDArray[Any] | None], out: NDArray[Any] | None = None
     ) -> NDArray[np.float32] | NDArray[np.uint32]:
         """The values of each request of each program, `(num_programs, num_requests, num_points)`.
 
         Args:
-            words: `(num_programs, max_length)` uint64.
+            programs: `(num_programs, max_length)` uint64, or lowered.
             inputs: an array for each register, or None for one that no program reads; of the register's type (f32, s32 also as
                 uint32 bits; pred as uint32, nonzero for true), `(num_points,)`, or `()` for one value at all points.
             out: where to write, not overlapping the inputs; allocated if None.
@@ -235,42 +235,42 @@ cdef class VirtualMachine:
                 instruction without CPU meaning.
         """
         cdef _Batch batch
-        words = word_rows(words)
+        programs = programs_of(programs)
         table, owned, num_points = self.input_table(inputs, None if out is None else out.shape[out.ndim - 1])
         if out is not None and any(np.may_share_memory(out, values) for values in owned):
             raise ValueError("out: overlaps an input; expected memory of its own")
-        out = self._output_array(out, (len(words), len(self.lowering.requests), num_points))
+        out = self._output_array(out, (len(programs), len(self.lowering.requests), num_points))
         batch.outputs = <char*>address(out)
-        self._run(words, &batch, PTX_VM_RUN_STORE, table, num_points, inputs)
+        self._run(programs, &batch, PTX_VM_RUN_STORE, table, num_points, inputs)
         return out
 
-    def reduce(self, words: NDArray[np.uint64], inputs: Sequence[NDArray[Any] | None], targets: Targets) -> NDArray[np.void]:
+    def reduce(self, programs: NDArray[np.uint64] | LoweredPrograms, inputs: Sequence[NDArray[Any] | None], targets: Targets) -> NDArray[np.void]:
         """Sums that compare each request y of each program with its target t, `(num_programs, num_requests)` of SUMS_DTYPE.
 
         The sums skip points at which y or t is not finite; num_nonfinite counts them.
 
         Args:
-            words, inputs: as for `store`. Every request must be an f32.
+            programs, inputs: as for `store`. Every request must be an f32.
             targets: of each request.
 
         Raises:
             ValueError: as for `store`.
         """
         cdef _Batch batch
-        words = word_rows(words)
+        programs = programs_of(programs)
         num_requests = len(self.lowering.requests)
         if len(targets.values) != num_requests:
             raise ValueError(f"targets: expected those of {num_requests} requests, got {len(targets.values)}")
         if any(self.register_types[request] != "f32" for request in self.lowering.requests):
             raise ValueError("reduce: every request must be an f32; use store for others")
         table, owned, num_points = self.input_table(inputs, targets.values.shape[1])
-        sums = np.empty((len(words), num_requests), SUMS_DTYPE)
+        sums = np.empty((len(programs), num_requests), SUMS_DTYPE)
         batch.targets = (<Targets?>targets).table
         batch.sums = <PtxVmSums*>address(sums)
-        self._run(words, &batch, PTX_VM_RUN_REDUCE, table, num_points, inputs)
+        self._run(programs, &batch, PTX_VM_RUN_REDUCE, table, num_points, inputs)
         return sums
 
-    cdef int _run(self, words, _Batch* batch, PtxVmRunKind kind, table, size_t num_points, inputs) except -1:
+    cdef int _run(self, programs, _Batch* batch, PtxVmRunKind kind, table, size_t num_points, inputs) except -1:
         """Fills in the rest of a batch, and runs it."""
         pointers = np.empty(len(self.lowering.requests), np.uintp)
         batch.vm_set = self.vm_set
@@ -281,9 +281,9 @@ cdef class VirtualMachine:
         batch.num_points = num_points
         batch.num_requests = len(pointers)
         batch.pointers = <void**>address(pointers)
-        cdef int result = self.lowering.visit(words, _run_program, batch)
+        cdef int result = self.lowering.visit(programs, _run_program, batch)
         if result != PTX_VM_SUCCESS:
-            self._raise(result, words, batch.program_idx, inputs)
+            self._raise(result, programs, batch.program_idx, inputs)
         return 0
 
     def input_table(
@@ -323,11 +323,12 @@ cdef class VirtualMachine:
             raise ValueError(f"out: expected writable contiguous {dtype} of shape {shape}, got {out.dtype} of {out.shape}")
         return out
 
-    def _raise(self, int result, words, size_t program_idx, inputs):
+    def _raise(self, int result, programs, size_t program_idx, inputs):
         """Raises for a failed run."""
         instruction_set, registers = self.lowering.instruction_set, self.lowering.registers
         place = f"program {program_idx}: "
-        for node in self.lowering.lower(words[program_idx]).nodes:
+        is_lowered = isinstance(programs, LoweredPrograms)
+        for node in programs.nodes(program_idx) if is_lowered else self.lowering.lower(programs[program_idx]).nodes:
             kind, payload = NodeKind(node["kind"]), int(node["payload"])
             type_name = instruction_set.stacks[node["stack_idx"]].literal_prefix
             if kind == NodeKind.PTX and not ptx_vm_set_has_instruction(self.vm_set, payload):

@@ -190,7 +190,8 @@ cdef class FounderSizes:
     """
 
     cdef readonly object sizes  #: dict[int, int]
-    cdef readonly int largest, num_elites
+    cdef readonly int largest
+    cdef readonly int num_elites
     cdef dict num_of_size  # number of elites -> the founders that have so many
 
     def __cinit__(self):

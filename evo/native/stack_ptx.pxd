@@ -154,8 +154,18 @@ cdef class Lowering:
     cdef list owned                    # keeps alive what `language` points to
     cdef list idle_workspaces
 
-    # Lowers programs in lenient mode and visits one after the other; the GIL is released. `words` is what `word_rows` gives. Visits
+    # Visits programs one after the other, as `programs_of` gives them: words are lowered in lenient mode. The GIL is released. Visits
     # `count` rows in an order, or all if it is NULL; program_idx counts visits. Returns the last visitor's number.
     cdef int visit(
-        self, words, Visitor visitor, void* context, uint32_t flags=*, const int64_t* order=*, size_t count=*
+        self, programs, Visitor visitor, void* context, uint32_t flags=*, const int64_t* order=*, size_t count=*
     ) except -1
+
+
+cdef class LoweredPrograms:
+    cdef readonly Lowering lowering
+    cdef object places  # address of each program's StackPtxLowered
+    cdef tuple owned    # what they lie in
+
+
+# What `Lowering.visit` takes: lowered programs, or their words as `word_rows` gives them. Raises ValueError.
+cdef object programs_of(object programs)

@@ -166,25 +166,38 @@ cdef class Lowering:
         _check(stack_ptx_workspace_size(self.language, &self.workspace_bytes))
 
     cdef int visit(
-        self, words, Visitor visitor, void* context, uint32_t flags=0, const int64_t* order=NULL, size_t count=0
+        self, programs, Visitor visitor, void* context, uint32_t flags=0, const int64_t* order=NULL, size_t count=0
     ) except -1:
-        cdef const uint64_t* rows = <const uint64_t*>address(words)
-        cdef size_t num_visits = count if order != NULL else words.shape[0], length = words.shape[1], num_bytes = 0, needed, row, i
-        cdef _Workspace workspace = _take_workspace(self)
-        cdef StackPtxLowered lowered
+        cdef LoweredPrograms kept = programs if isinstance(programs, LoweredPrograms) else None
+        cdef const uint64_t* rows = NULL
+        cdef const uintptr_t* places = NULL
+        cdef size_t num_visits = count if order != NULL else len(programs), length = 0, num_bytes = 0, needed, row, i
+        cdef _Workspace workspace = None
+        cdef StackPtxLowered own
+        cdef const StackPtxLowered* lowered = &own
         cdef void* memory = NULL
         cdef bint has_memory = True
         cdef int result = 0
+        if kept is None:
+            rows, length = <const uint64_t*>address(programs), programs.shape[1]
+            workspace = _take_workspace(self)
+        elif kept.lowering is not self or flags:
+            raise ValueError("the programs were lowered for another language or in another way; expected their words")
+        else:
+            places = <const uintptr_t*>address(kept.places)
         with nogil:
             for i in range(num_visits):
                 row = order[i] if order != NULL else i
-                stack_ptx_lower(
-                    self.language, STACK_PTX_MODE_LENIENT, flags, <const StackPtxInstruction*>(rows + row * length), length,
-                    workspace.memory, self.workspace_bytes, &lowered, NULL
-                )
+                if places != NULL:
+                    lowered = <const StackPtxLowered*>places[row]
+                else:
+                    stack_ptx_lower(
+                        self.language, STACK_PTX_MODE_LENIENT, flags, <const StackPtxInstruction*>(rows + row * length), length,
+                        workspace.memory, self.workspace_bytes, &own, NULL
+                    )
                 while has_memory:
                     needed = 0
-                    result = visitor(context, &lowered, i, memory, num_bytes, &needed)
+                    result = visitor(context, lowered, i, memory, num_bytes, &needed)
                     if needed <= num_bytes:
                         break
                     free(memory)
@@ -194,7 +207,8 @@ cdef class Lowering:
                 if result != 0 or not has_memory:
                     break
             free(memory)
-        self.idle_workspaces.append(workspace)
+        if workspace is not None:
+            self.idle_workspaces.append(workspace)
         if not has_memory:
             raise MemoryError(f"no {needed} bytes for a program")
         return result
@@ -209,27 +223,14 @@ cdef class Lowering:
             hashes `(num_programs, 2)` uint64, equal for programs that compute the same by the rules of stack_ptx_hash, and
             the numbers of live PTX instructions `(num_programs,)` int32.
         """
-        cdef const uint64_t[:, ::1] rows = word_rows(words)
-        cdef Py_ssize_t num_programs = rows.shape[0], length = rows.shape[1], i
-        hashes = np.empty((num_programs, 2), np.uint64)
-        num_instructions = np.empty(num_programs, np.int32)
-        cdef uint64_t[:, ::1] hashes_view = hashes
-        cdef int32_t[::1] num_view = num_instructions
-        cdef const uint64_t* first = &rows[0, 0] if num_programs and length else NULL
-        cdef _Workspace workspace = _take_workspace(self)
-        cdef StackPtxLowered lowered
-        with nogil:
-            for i in range(num_programs):
-                stack_ptx_lower(
-                    self.language, STACK_PTX_MODE_LENIENT, 0, <const StackPtxInstruction*>(first + i * length), length,
-                    workspace.memory, self.workspace_bytes, &lowered, NULL
-                )
-                stack_ptx_hash(
-                    self.language, &lowered, workspace.memory, self.workspace_bytes, <StackPtxHash*>&hashes_view[i, 0]
-                )
-                num_view[i] = <int32_t>lowered.num_instructions
-        self.idle_workspaces.append(workspace)
-        return hashes, num_instructions
+        return _analyzed(self, word_rows(words), None, None)
+
+    def lower_all(self, words: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], NDArray[np.int32], LoweredPrograms]:
+        """As `analyze`, and the lowered programs, which other native functions take in place of words, to lower nothing again."""
+        cdef _Shelf shelf = _Shelf()
+        places = np.empty(len(words), np.uintp)
+        hashes, num_instructions = _analyzed(self, word_rows(words), shelf, places)
+        return hashes, num_instructions, _lowered_programs(self, places, (shelf,))
 
     def emit(self, words: NDArray[np.uint64], *, mode: str = "lenient", bint value_numbering=True) -> list[str]:
         """The PTX stubs of programs; the GIL is released.
@@ -333,6 +334,137 @@ cdef _Workspace _take_workspace(Lowering lowering):
         return lowering.idle_workspaces.pop()
     except IndexError:
         return _Workspace(lowering.workspace_bytes)
+
+
+cdef tuple _analyzed(Lowering lowering, words, _Shelf shelf, places):
+    cdef const uint64_t[:, ::1] rows = words
+    cdef Py_ssize_t num_programs = rows.shape[0], length = rows.shape[1], i
+    hashes = np.empty((num_programs, 2), np.uint64)
+    num_instructions = np.empty(num_programs, np.int32)
+    cdef uint64_t[:, ::1] hashes_view = hashes
+    cdef int32_t[::1] num_view = num_instructions
+    cdef uintptr_t* copies = NULL if shelf is None else <uintptr_t*>address(places)
+    cdef const uint64_t* first = &rows[0, 0] if num_programs and length else NULL
+    cdef _Workspace workspace = _take_workspace(lowering)
+    cdef StackPtxLowered lowered
+    cdef bint has_memory = True
+    with nogil:
+        for i in range(num_programs):
+            stack_ptx_lower(
+                lowering.language, STACK_PTX_MODE_LENIENT, 0, <const StackPtxInstruction*>(first + i * length), length,
+                workspace.memory, lowering.workspace_bytes, &lowered, NULL
+            )
+            stack_ptx_hash(
+                lowering.language, &lowered, workspace.memory, lowering.workspace_bytes, <StackPtxHash*>&hashes_view[i, 0]
+            )
+            num_view[i] = <int32_t>lowered.num_instructions
+            if copies != NULL:
+                copies[i] = <uintptr_t>_kept(shelf, &lowered)
+                has_memory = copies[i] != 0
+                if not has_memory:
+                    break
+    lowering.idle_workspaces.append(workspace)
+    if not has_memory:
+        raise MemoryError("no memory for lowered programs; smaller batches need less")
+    return hashes, num_instructions
+
+
+# Bytes of a block of lowered programs; a typical one takes one thousand.
+cdef enum: _BLOCK = 1 << 20
+
+
+cdef class _Shelf:
+    """Blocks of memory that do not move; each begins with the address of the one before."""
+
+    cdef char* block
+    cdef size_t used, room
+
+    def __dealloc__(self):
+        cdef char* before
+        while self.block != NULL:
+            before = (<char**>self.block)[0]
+            free(self.block)
+            self.block = before
+
+
+cdef char* _taken(_Shelf shelf, size_t num_bytes) noexcept nogil:
+    cdef char* block
+    num_bytes = (num_bytes + 7) & ~<size_t>7
+    if shelf.used + num_bytes > shelf.room:
+        shelf.room = max(<size_t>_BLOCK, num_bytes + sizeof(char*))
+        block = <char*>malloc(shelf.room)
+        if block == NULL:
+            shelf.room = shelf.used = 0
+            return NULL
+        (<char**>block)[0] = shelf.block
+        shelf.block = block
+        shelf.used = sizeof(char*)
+    shelf.used += num_bytes
+    return shelf.block + shelf.used - num_bytes
+
+
+cdef char* _moved(const void* array, size_t num_bytes, char** place) noexcept nogil:
+    cdef char* copy = place[0]
+    memcpy(copy, array, num_bytes)
+    place[0] = copy + num_bytes
+    return copy
+
+
+cdef StackPtxLowered* _kept(_Shelf shelf, const StackPtxLowered* lowered) noexcept nogil:
+    """A copy of a lowered program, or NULL."""
+    cdef size_t nodes = lowered.num_nodes * sizeof(StackPtxNode), values = lowered.num_values, requests = lowered.num_requests
+    cdef StackPtxLowered* copy = <StackPtxLowered*>_taken(
+        shelf, sizeof(StackPtxLowered) + nodes + 4 * (lowered.num_operands + values + requests) + 2 * values
+    )
+    cdef char* place = <char*>(copy + 1)
+    if copy != NULL:
+        copy[0] = lowered[0]
+        copy.nodes = <const StackPtxNode*>_moved(lowered.nodes, nodes, &place)
+        copy.operands = <const uint32_t*>_moved(lowered.operands, 4 * lowered.num_operands, &place)
+        copy.value_nodes = <const uint32_t*>_moved(lowered.value_nodes, 4 * values, &place)
+        copy.request_values = <const uint32_t*>_moved(lowered.request_values, 4 * requests, &place)
+        copy.value_stacks = <const uint16_t*>_moved(lowered.value_stacks, 2 * values, &place)
+    return copy
+
+
+cdef class LoweredPrograms:
+    """Programs as `Lowering.lower_all` leaves them, one each row; rows are chosen as in NumPy, without copying programs. Immutable.
+
+    They stay in their process: pickled, they become None.
+    """
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    def __getitem__(self, rows: Any) -> LoweredPrograms:
+        return _lowered_programs(self.lowering, np.ascontiguousarray(self.places[rows]), self.owned)
+
+    def joined(self, others: Sequence[LoweredPrograms]) -> LoweredPrograms:
+        """These programs and then those of others of their language."""
+        cdef LoweredPrograms each
+        places, owned = [self.places], self.owned
+        for each in others:
+            places.append(each.places)
+            owned += each.owned
+        return _lowered_programs(self.lowering, np.concatenate(places), owned)
+
+    def nodes(self, row: int) -> NDArray[np.void]:
+        """`Lowered.nodes` of a program."""
+        cdef const StackPtxLowered* lowered = <const StackPtxLowered*><uintptr_t>self.places[row]
+        return _copy(lowered.nodes, lowered.num_nodes, NODE_DTYPE)
+
+    def __reduce__(self):
+        return type(None), ()
+
+
+cdef LoweredPrograms _lowered_programs(Lowering lowering, places, tuple owned):
+    cdef LoweredPrograms programs = LoweredPrograms.__new__(LoweredPrograms)
+    programs.lowering, programs.places, programs.owned = lowering, places, owned
+    return programs
+
+
+cdef object programs_of(programs):
+    return programs if isinstance(programs, LoweredPrograms) else word_rows(programs)
 
 
 cdef int fill_stack_info(tables, StackPtxStackInfo* info, StackPtxTraits* traits) except -1:

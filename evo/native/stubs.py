@@ -100,7 +100,7 @@ def _definition(text: str, owner: str) -> str:
         function.name, arguments[0].arg, function.returns = "__new__", "cls", ast.Name(owner)
     elif function.name == "__init__":
         function.returns = ast.Constant(None)
-    elif function.name.startswith("_"):
+    elif function.name.startswith("_") and function.name not in ("__len__", "__getitem__"):
         return ""
     for argument in [*arguments, *function.args.kwonlyargs, *filter(None, [function.args.kwarg])]:
         if argument.arg not in ("self", "cls"):

@@ -5,7 +5,6 @@ Owns the probe points of programs' features.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,15 +14,14 @@ from evo.errors import UserError
 from evo.evaluate.cpu import without_cpu_meaning
 from evo.evaluate.tuning import spread
 from evo.itll import ProgramFeatures
+from evo.language.batch import ProgramRows
 from evo.native.itll import MAX_PCA_FEATURES
 from evo.native.ptx_vm import VirtualMachine
 from evo.run.loaded_task import Problem
-from evo.search.learned_measures import LearnedMeasures
+from evo.search.learned_measures import Describe, LearnedMeasures
 from evo.search.prescreen import Prescreen
 from evo.search.row_threads import RowThreads
 from evo.task import ask, point_arrays
-
-Describe = Callable[[NDArray[np.uint64]], NDArray[np.float32]]
 
 
 def make_prescreen(problem: Problem, row_threads: RowThreads, arrays: dict[str, NDArray[Any]]) -> Prescreen | None:
@@ -102,9 +100,9 @@ def _features(problem: Problem) -> tuple[ProgramFeatures, int]:
 def _describe(row_threads: RowThreads, features: ProgramFeatures, num_features: int | None = None) -> Describe:
     """Gives the first features of programs, or all of them."""
 
-    def describe(words: NDArray[np.uint64]) -> NDArray[np.float32]:
+    def describe(programs: ProgramRows) -> NDArray[np.float32]:
         return np.concatenate(
-            row_threads.map(lambda first, end: features.describe(words[first:end])[:, :num_features], len(words))
+            row_threads.map(lambda first, end: features.describe(programs[first:end])[:, :num_features], len(programs))
         )
 
     return describe

@@ -191,7 +191,8 @@ class Search(SearchView):
         """What breeds this island's generations, one by one."""
         problem, share = self.problem, self.problem.config.search.tuning.share
         tuning = Tuning(problem.tuner, share) if problem.tuner and share else None
-        return MapElites(self.state, problem.evaluator, problem.language.lowering, self._row_threads, tuning)
+        keeps_lowered = problem.evaluator.uses_lowered or bool(self.state.prescreen or self.state.learned)
+        return MapElites(self.state, problem.evaluator, problem.language.lowering, self._row_threads, tuning, keeps_lowered)
 
     def adopt(self, elites: Elites, numbers: NDArray[np.int64], founders: NDArray[np.int64]) -> None:
         """Adds elites of another search for the same problem to the archive. numbers, founders: theirs in its lineage."""

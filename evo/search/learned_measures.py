@@ -18,12 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evo.itll import Model
+from evo.language.batch import ProgramRows
 
 GROWTH = 2  # the model is fitted again once the number of evaluated programs has grown by this factor
 QUANTILES = (0.01, 0.99)  # of the coordinates that a model is fitted to; they become 0 and 1
 RANGE = (0.0, 1.0)  # of each measure, that the archive's cells divide
 
-Describe = Callable[[NDArray[np.uint64]], NDArray[np.float32]]
+Describe = Callable[[ProgramRows], NDArray[np.float32]]
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ class LearnedMeasures:
     A component along which they do not vary is 0.5 for all.
 
     Args:
-        describe: outputs `(n, num_outputs)` of `(n, width)` programs, each finite.
+        describe: outputs `(n, num_outputs)` of programs, each finite.
         num_measures: components.
         arrays: what `arrays` gave for this object in an earlier process; empty: it is new.
 
@@ -75,13 +76,13 @@ class LearnedMeasures:
         """Whether it is to be fitted after this number of evaluations."""
         return num_evaluations >= GROWTH * self._num_evaluations
 
-    def fit(self, words: NDArray[np.uint64], num_evaluations: int = 0) -> float:
-        """Forgets all, and learns from programs, `(n, width)`. Returns the share of their variance that the components explain.
+    def fit(self, programs: ProgramRows, num_evaluations: int = 0) -> float:
+        """Forgets all, and learns from programs. Returns the share of their variance that the components explain.
 
         Args:
             num_evaluations: of the search so far.
         """
-        rows = self._describe(words)
+        rows = self._describe(programs)
         self._model.reset()
         self._model.update(rows)
         self._num_evaluations = num_evaluations
@@ -93,10 +94,10 @@ class LearnedMeasures:
         total = float(rows.astype(np.float64).var(axis=0).sum())
         return float(coordinates.var(axis=0).sum()) / total if total else 1.0
 
-    def of(self, words: NDArray[np.uint64]) -> NDArray[np.float64]:
+    def of(self, programs: ProgramRows) -> NDArray[np.float64]:
         """The measures of programs, `(n, num_measures)`. They may lie beyond 0 and 1."""
         low, high = self._ends
-        measures: NDArray[np.float64] = (self._model.predict(self._describe(words)) - low) / (high - low)
+        measures: NDArray[np.float64] = (self._model.predict(self._describe(programs)) - low) / (high - low)
         return measures
 
     def arrays(self) -> dict[str, NDArray[Any]]:

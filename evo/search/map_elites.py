@@ -103,6 +103,7 @@ class MapElites:
         lowering: hashes programs.
         row_threads: threads that hash together.
         tuning: None: constants stay as they were bred.
+        keeps_lowered: for an evaluator or a model that gains by it.
     """
 
     def __init__(
@@ -112,12 +113,14 @@ class MapElites:
         lowering: Lowering,
         row_threads: RowThreads | None = None,
         tuning: Tuning | None = None,
+        keeps_lowered: bool = False,
     ):
         self._state = state
         self._evaluator = evaluator
         self._lowering = lowering
         self._row_threads = row_threads or RowThreads()
         self._tuning = tuning
+        self._keeps_lowered = keeps_lowered
         self._clock = _Clock()
 
     def step(self) -> Generation:
@@ -162,8 +165,10 @@ class MapElites:
         words = state.emitter.ask(factor)
         founders = state.lineage.founders(state.emitter.origin, generation)
         self._clock.lap("variation")
-        facts = self._row_threads.map(lambda first, end: self._lowering.analyze(words[first:end]), len(words))
-        batch = Batch(words, *map(np.concatenate, zip(*facts, strict=True)))
+        first, *others = self._row_threads.map(
+            lambda first, end: Batch.analyze(self._lowering, words[first:end], keep=self._keeps_lowered), len(words)
+        )
+        batch = first.joined(others, words)
         is_new = state.memory.is_new(batch.hashes)
         self._clock.lap("hash")
         num_neutral = restarts.population.count_neutral(batch.hashes, state.emitter.origin.parents)
@@ -174,7 +179,7 @@ class MapElites:
         state, batch, is_chosen = self._state, offspring.batch, offspring.is_new
         if state.prescreen:
             parents = state.emitter.origin.parents
-            is_chosen = state.prescreen.choose(batch.words, is_chosen, parents, state.restarts.population)
+            is_chosen = state.prescreen.choose(batch.programs, is_chosen, parents, state.restarts.population)
             self._clock.lap("prescreen")
         chosen = batch[is_chosen]
         evaluation = self._evaluator.evaluate(chosen)
@@ -185,7 +190,7 @@ class MapElites:
             return _Scored(chosen, slots, evaluation, len(slots), len(slots))
         promising = _promising(evaluation, self._tuning.share)
         words, changed, num_runs = self._tuning.tuner.tune(chosen[promising].words)
-        tuned = Batch.analyze(self._lowering, words)
+        tuned = Batch.analyze(self._lowering, words, keep=self._keeps_lowered)
         rows = np.flatnonzero(changed & state.memory.is_new(tuned.hashes))
         tuned = tuned[rows]
         evaluation = join([evaluation, self._evaluator.evaluate(tuned)], evaluation.measures.shape[1])
@@ -193,7 +198,7 @@ class MapElites:
         self._clock.lap("tuning")
         num_evaluations = len(slots) + len(rows) + num_runs
         all_slots = np.concatenate([slots, slots[promising[rows]]])
-        return _Scored(chosen.joined(tuned), all_slots, evaluation, len(slots), num_evaluations)
+        return _Scored(chosen.joined([tuned]), all_slots, evaluation, len(slots), num_evaluations)
 
     def _measure(self, scored: _Scored) -> tuple[NDArray[np.float64], Fit | None]:
         """The measures that span the archive; and what became of their model, if this fits it for the first time."""
@@ -202,11 +207,11 @@ class MapElites:
             return scored.evaluation.measures, None
         fit = None
         is_ok = np.isfinite(scored.evaluation.objective)
-        words = scored.batch.words[is_ok]
-        if len(words) and not learned.is_fitted:
-            fit = Fit(learned.fit(words, self._state.counters.evaluations + scored.num_evaluations))
+        programs = scored.batch.programs[is_ok]
+        if len(programs) and not learned.is_fitted:
+            fit = Fit(learned.fit(programs, self._state.counters.evaluations + scored.num_evaluations))
         spanning = np.full((len(is_ok), len(self._state.archive.lower_bounds)), np.nan)
-        spanning[is_ok] = learned.of(words)
+        spanning[is_ok] = learned.of(programs)
         self._clock.lap("measures")
         return spanning, fit
 

@@ -12,7 +12,6 @@ counts and from the cost in its options, so that a search stays exact. Knows not
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
@@ -21,7 +20,9 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from evo.itll import Model
+from evo.language.batch import ProgramRows
 from evo.options import Integer, Options, Probability
+from evo.search.learned_measures import Describe
 
 if TYPE_CHECKING:
     from evo.search.archives.base import ProgramArchive
@@ -107,7 +108,7 @@ class Prescreen:
 
     Args:
         options: how it chooses.
-        describe: features `(n, num_features)` of `(n, width)` programs.
+        describe: features `(n, num_features)` of programs.
         num_measures: of the archive.
         seed: of the model.
         batch_size: evaluations of a generation.
@@ -121,7 +122,7 @@ class Prescreen:
     def __init__(
         self,
         options: LearningOptions,
-        describe: Callable[[NDArray[np.uint64]], NDArray[np.float32]],
+        describe: Describe,
         *,
         num_measures: int,
         seed: int,
@@ -177,12 +178,12 @@ class Prescreen:
         return self._options.prescreen if self._stage == "screened" else 1
 
     def choose(
-        self, words: NDArray[np.uint64], is_new: NDArray[np.bool_], parents: NDArray[np.int32], population: ProgramArchive
+        self, programs: ProgramRows, is_new: NDArray[np.bool_], parents: NDArray[np.int32], population: ProgramArchive
     ) -> NDArray[np.bool_]:
         """Which programs to evaluate, `(n,)`.
 
         Args:
-            words: `(n, width)`, the offspring.
+            programs: the offspring.
             is_new: `(n,)`, those that need an evaluation.
             parents: `(n, 2)`, their parents' cells in the population; -1: none.
         """
@@ -191,14 +192,14 @@ class Prescreen:
         slots = np.flatnonzero(is_new)
         # The model forgets all but its window.
         described = slots[-self._options.window :] if self._stage == "initial" else slots
-        rows = np.column_stack([self._describe(words[described]), _scores_of(population, parents[described, 0])])
+        rows = np.column_stack([self._describe(programs[described]), _scores_of(population, parents[described, 0])])
         predicted = np.stack(self._model.predict(rows, return_std=True))
-        num_wanted = len(words) // self._options.prescreen
+        num_wanted = len(programs) // self._options.prescreen
         if self._stage == "screened" and num_wanted < len(slots):
             kept = self._picked(predicted, population, num_wanted)
             slots, rows, predicted = slots[kept], rows[kept], predicted[:, kept]
         self._rows, self._predicted = rows, predicted[0]
-        chosen = np.zeros(len(words), bool)
+        chosen = np.zeros(len(programs), bool)
         chosen[slots] = True
         return chosen
 

@@ -119,6 +119,11 @@ class CudaEvaluator:
         """The GPU's name."""
         return self._device.info.name
 
+    @property
+    def uses_lowered(self) -> bool:
+        """Yes: device code is made of them."""
+        return True
+
     def evaluate(self, batch: Batch) -> Evaluation:
         """As `Evaluator.evaluate`, pack by pack on the GPU."""
         self._device.make_current()  # here and below: a Dask worker calls from any of its threads

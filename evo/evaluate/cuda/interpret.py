@@ -120,7 +120,8 @@ class InterpretLane:
         layout = self._kernel.layout
         table = starts_bytes(len(rows))
         starts, steps = slot[: len(rows) * 4].view(np.uint32), slot[table : table + 8 * self._most_steps].view(np.uint64)
-        results, used = self._kernel.encoder.encode(batch.words, rows, steps, starts, layout.first_output, layout.num_buffered)
+        encoder = self._kernel.encoder
+        results, used = encoder.encode(batch.programs, rows, steps, starts, layout.first_output, layout.num_buffered)
         is_there = results == Encoded.OK
         taken = rows[is_there]
         # Fewer programs have a shorter table. It moves up to the steps.

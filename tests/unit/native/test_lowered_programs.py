@@ -1,0 +1,103 @@
+"""Programs lowered before: other native functions do with them what they do with the words, and lower nothing again."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+
+from evo.instructions import shipped_instruction_set
+from evo.kernel.interpreter_cases import cases_of
+from evo.language.batch import Batch
+from evo.language.program import Language, Limits, parse_program
+from evo.native.device_code import DeviceEncoder
+from evo.native.program_features import ProgramFeatures
+from evo.native.ptx_vm import Targets, VirtualMachine
+
+LANGUAGE = Language(shipped_instruction_set("default"), (("x", "f32"), ("y", "f32")), (("z", "f32"),))
+MACHINE = VirtualMachine(LANGUAGE.lowering)
+X, Y = np.random.default_rng(1).normal(size=(2, 50)).astype(np.float32)
+INPUTS = [X, Y, None]
+TEXTS = {
+    "%x %y add_ftz_f32": X + Y,
+    "%x %y mul_ftz_f32 %x sub_ftz_f32": X - X * Y,
+    "return": 0 * X,
+    "2.0 3.0 add_ftz_f32 %x mul_ftz_f32": 5 * X,
+    "%x neg_ftz_f32": -X,
+}
+
+
+def programs(*texts: str, length: int = 12) -> np.ndarray:
+    return np.stack([parse_program(LANGUAGE, text, "test", length) for text in texts])
+
+
+def lowered(*texts: str):
+    """Lowered programs whose words are gone."""
+    words = programs(*texts)
+    kept = LANGUAGE.lowering.lower_all(words)[2]
+    words[:] = programs("%y")
+    return kept
+
+
+def test_hashes_and_sizes_are_those_of_the_words():
+    words = programs(*TEXTS)
+    hashes, sizes, kept = LANGUAGE.lowering.lower_all(words)
+    for one, other in zip((hashes, sizes), LANGUAGE.lowering.analyze(words), strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert len(kept) == len(words)
+
+
+@pytest.mark.parametrize("rows", [slice(1, 4), np.array([4, 0, 0]), np.array([True, False, True, False, True]), slice(0, 0)])
+def test_chosen_rows_compute_what_their_programs_do(rows):
+    expected = np.array(list(TEXTS.values()))[rows]
+    np.testing.assert_array_equal(MACHINE.store(lowered(*TEXTS)[rows], INPUTS)[:, 0], expected)
+
+
+def test_blocks_that_were_lowered_apart_are_one_array():
+    first, *others = (lowered(text) for text in TEXTS)
+    joined = first.joined(others)
+    del first, others
+    np.testing.assert_array_equal(MACHINE.store(joined, INPUTS)[:, 0], list(TEXTS.values()))
+
+
+def test_programs_too_large_for_a_block_of_memory_are_kept_too():
+    limits = Limits(max_nodes=1 << 16, execution_limit=1 << 16)
+    many = Language(LANGUAGE.instruction_set, LANGUAGE.inputs, LANGUAGE.outputs, limits)
+    words = programs("%x " + "%y add_ftz_f32 " * 20_000, "%x", length=1 << 16)
+    kept = many.lowering.lower_all(words)[2]
+    assert kept.nodes(0)["kind"].size == len(many.lowering.lower(words[0]).nodes) > 1000
+    np.testing.assert_array_equal(VirtualMachine(many.lowering).store(kept[1:], INPUTS)[0, 0], X)
+
+
+def test_sums_features_and_device_code_are_those_of_the_words():
+    kept, words = lowered(*TEXTS), programs(*TEXTS)
+    targets = Targets(Y[None])
+    np.testing.assert_array_equal(MACHINE.reduce(kept, INPUTS, targets), MACHINE.reduce(words, INPUTS, targets))
+    features = ProgramFeatures(MACHINE, INPUTS)
+    np.testing.assert_array_equal(features.describe(kept), features.describe(words))
+    encoder = DeviceEncoder(LANGUAGE.lowering, cases_of(LANGUAGE.instruction_set).numbers, [0, 1, 63], 2, 20)
+    codes = []
+    for each in (kept, words):
+        steps, starts = np.zeros(500, np.uint64), np.zeros(5, np.uint32)
+        results, used = encoder.encode(each, np.array([3, 1, 0, 4, 2]), steps, starts, 60, 1)
+        codes.append([*results, used, *steps, *starts])
+    assert codes[0] == codes[1]
+
+
+def test_programs_of_another_language_are_refused():
+    other = Language(LANGUAGE.instruction_set, LANGUAGE.inputs, LANGUAGE.outputs)
+    with pytest.raises(ValueError, match="lowered for another language"):
+        VirtualMachine(other.lowering).store(lowered(*TEXTS), INPUTS)
+
+
+def test_an_error_names_the_input_that_is_missing():
+    with pytest.raises(ValueError, match=r"program 1: reads register 'y', which has no values"):
+        MACHINE.store(lowered("%x", "%y"), [X, None, None])
+
+
+def test_a_batch_goes_to_another_process_without_them():
+    batch = Batch.analyze(LANGUAGE.lowering, programs(*TEXTS), keep=True)
+    assert batch.programs is batch.lowered
+    there = pickle.loads(pickle.dumps(batch[1:3]))
+    np.testing.assert_array_equal(there.programs, programs(*TEXTS)[1:3])
