@@ -16,6 +16,7 @@ import hypothesis
 import pytest
 import yaml
 from emulated_gpu.fixtures import emulated_gpu, run_emulated  # noqa: F401
+from processes import LIMIT_S
 
 REPOSITORY = Path(__file__).parent.parent
 # The same examples in every run, and none fails for being slow on a busy machine.
@@ -42,7 +43,6 @@ NEEDED_IN_CI = (
 COMMANDS_NEEDED_IN_CI = ("gcc", "g++", "clang", "clang++", "nm", "make", "cmake", "chromium")
 
 PLANE = Path(__file__).parent / "data" / "plane"
-LIMIT_S = 300.0  # far beyond what any command takes, on a busy machine too: it ends one that hangs
 
 
 def pytest_sessionstart() -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from processes import LIMIT_S, wait_until
 
 pytest.importorskip("evo.native.nvptxcompiler", reason="built without the wheel nvidia-nvptxcompiler")
 pytest.importorskip("zmq", reason="evo-ptx[farm] is not installed")
@@ -28,7 +28,6 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "unit" / "compile"))
 from compile_cases import BAD, break_down, program_text, programs, reject
 
 NUM_PROGRAMS = 15
-LIMIT_S = 300.0  # far beyond what any call takes, on a busy machine too: it ends a test that hangs
 PACKING = Packing(sites_per_kernel=3, kernels_per_module=2)
 
 
@@ -66,10 +65,7 @@ class FarmWithWorker(CompileFarm):
         super().__init__("tcp://127.0.0.1:0", num_local=1)
         command = [Path(sys.executable).with_name("evo"), "worker", "--connect", self.address, "--workers", "1"]
         self._worker = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-        end_s = time.monotonic() + LIMIT_S
-        while self.num_workers < 2:
-            assert time.monotonic() < end_s, "the worker does not come"
-            time.sleep(0.01)
+        wait_until(lambda: self.num_workers == 2)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         super().shutdown(wait, cancel_futures=cancel_futures)

@@ -87,6 +87,7 @@ CASES = {
 LEVELS = "levels"  # the case of three measures
 INSTRUCTIONS = ["add_ftz_f32", "sub_ftz_f32", "mul_ftz_f32", "rcp_approx_ftz_f32", "sin_approx_ftz_f32"]
 CELL = "#stage .cell"
+LIMIT_MS = 300_000  # far beyond what any step takes, on a busy machine too: it ends a test that hangs
 DESKTOP = {"width": 1440, "height": 1200}
 PHONE = {"width": 390, "height": 844}
 
@@ -127,10 +128,12 @@ def browser():
     lacking = [name for name, found in (("chromium", program), ("playwright", find_spec("playwright"))) if not found]
     if lacking:
         pytest.skip(f"{', '.join(lacking)} is not installed")
-    from playwright.sync_api import sync_playwright
+    from playwright.sync_api import expect, sync_playwright
 
+    expect.set_options(timeout=LIMIT_MS)
     with sync_playwright() as driver:
-        started = driver.chromium.launch(executable_path=program, args=["--no-sandbox"])  # a container's root has no sandbox
+        options = ["--no-sandbox"]  # a container's root has no sandbox
+        started = driver.chromium.launch(executable_path=program, args=options, timeout=LIMIT_MS)
         yield started
         started.close()
 
@@ -147,6 +150,7 @@ def visit(browser, hostile_run):
         address = case if "://" in case else (hostile_run(case) / "plots" / "page.html").as_uri()
         context = browser.new_context(viewport=viewport or DESKTOP, **options)
         contexts.append(context)
+        context.set_default_timeout(LIMIT_MS)
         page = context.new_page()
         page.on("request", lambda request: asked.append((request.url, address)))
         page.on("console", lambda message: said.append(message.text))

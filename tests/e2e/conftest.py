@@ -7,20 +7,18 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pytest
+from processes import wait_until
 
 from evo.run.checkpoint import decode_checkpoint
 from evo.search.lineage_records import decode_log
 
 from .browser import archive, browser, hostile_run, visit  # noqa: F401
-
-WAIT_S = 300.0  # far beyond what any of these waits takes, on a busy machine too: it ends a test that hangs
 
 # Such a run never ends by itself: however late it is killed or interrupted, it is in progress.
 ENDLESS = {
@@ -116,22 +114,21 @@ class Process:
 
     def wait_until(self, condition: Callable[[], object]) -> None:
         """Returns as soon as the condition holds; fails if the process ends before, or after a very long time."""
-        end_s = time.monotonic() + WAIT_S
-        while not condition():
-            assert self.poll() is None, f"ended with {self.poll()} before its time: {self.stdout}{self.stderr}"
-            assert time.monotonic() < end_s, "waited in vain"
-            time.sleep(0.002)
+
+        def is_met() -> bool:
+            met = bool(condition())
+            assert met or self.poll() is None, f"ended with {self.poll()} before its time: {self.stdout}{self.stderr}"
+            return met
+
+        wait_until(is_met)
 
     def signal(self, number: int) -> None:
         assert self.poll() is None, f"ended with {self.poll()} before its time: {self.stdout}{self.stderr}"
         os.kill(self.number, number)
 
     def wait(self) -> int:
-        end_s = time.monotonic() + WAIT_S
-        while (code := self.poll()) is None:
-            assert time.monotonic() < end_s, "waited in vain"
-            time.sleep(0.002)
-        return code
+        wait_until(lambda: self.poll() is not None)
+        return self.poll()
 
     def close(self) -> None:
         if self.poll() is None:

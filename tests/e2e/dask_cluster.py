@@ -7,10 +7,9 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
-from .conftest import WAIT_S
+from processes import LIMIT_S, wait_until
 
 
 class DaskCluster:
@@ -28,7 +27,7 @@ class DaskCluster:
             self.close()
             file = self._folder / f"scheduler-{len(self._started)}.json"
             self.scheduler = self._start("scheduler", "--host", "127.0.0.1", "--port", "0", "--scheduler-file", file)
-            self._wait_until(lambda: file.exists() and file.read_text().endswith("}"))
+            wait_until(lambda: file.exists() and file.read_text().endswith("}"))
             self.address = json.loads(file.read_text())["address"]
         if all(worker.poll() is not None for worker in self._workers):
             self.add_worker()
@@ -48,7 +47,7 @@ class DaskCluster:
         for process in self._started:
             if process.poll() is None:
                 process.send_signal(signal.SIGKILL)
-            process.wait(WAIT_S)
+            process.wait(LIMIT_S)
 
     def _start(self, kind: str, *args: str | Path, env: dict[str, str] | None = None) -> subprocess.Popen:
         command = [
@@ -65,10 +64,3 @@ class DaskCluster:
                 subprocess.Popen(command, cwd=self._folder, env={**os.environ, **(env or {})}, stdout=log, stderr=log)
             )
         return self._started[-1]
-
-    def _wait_until(self, condition) -> None:
-        end_s = time.monotonic() + WAIT_S
-        while not condition():
-            assert self.scheduler.poll() is None
-            assert time.monotonic() < end_s, "waited in vain"
-            time.sleep(0.01)

@@ -7,18 +7,18 @@ import os
 import signal
 import subprocess
 import threading
-import time
 from pathlib import Path
 
 import pytest
 from cluster_cases import compile_here
 from distributed import LocalCluster
+from processes import LIMIT_S, wait_until
 
 from evo.errors import UserError
 from evo.evaluate import dask_client
 from evo.evaluate.dask_client import connect
 
-from .conftest import WAIT_S, assert_same_state, num_rows, run_folders, state_of
+from .conftest import Process, num_rows, run_folders
 from .dask_cluster import DaskCluster
 
 pytestmark = pytest.mark.slow
@@ -60,12 +60,11 @@ class Product(evo.Task):
         objective = 1.0 / (1.0 + self.scale * ((v - self.x * self.y) ** 2).mean(axis=1))
         return evo.Scores(objective, np.clip(np.stack([v.mean(axis=1), v.std(axis=1)], axis=1), 0, 1))
 """
-NUM_GENERATIONS = 6
 
 
 @pytest.fixture
 def config(small_config, make_task, tmp_path) -> Path:
-    """A short run of the task, whose folder and declared file travel to the workers."""
+    """An endless run of the task, whose folder and declared file travel to the workers."""
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "scale.txt").write_text("0.5")
     return small_config(
@@ -73,7 +72,7 @@ def config(small_config, make_task, tmp_path) -> Path:
             "task": str(make_task(TASK)),
             "task_options": {"folder": str(tmp_path)},
             "search": {"batch_size": 300},
-            "stop": {"generations": NUM_GENERATIONS},
+            "stop": {"generations": 10**6},
             "output": {"plots": []},
         }
     )
@@ -94,18 +93,7 @@ def cluster(shared_cluster):
 
 
 def on(cluster: DaskCluster) -> tuple[str, str, str, str]:
-    return "--set", f"evaluation.cluster.scheduler={cluster.address}", "--set", f"evaluation.cluster.wait_seconds={WAIT_S}"
-
-
-@pytest.fixture
-def assert_local_run_is_the_same(fork_evo, config, tmp_path):
-    def check(run: Path) -> None:
-        completed = fork_evo("run", config, "--set", f"output.runs={tmp_path}/local")
-        assert completed.returncode == 0, completed.stderr
-        (local,) = run_folders(tmp_path / "local")
-        assert_same_state(state_of(run), state_of(local))
-
-    return check
+    return "--set", f"evaluation.cluster.scheduler={cluster.address}", "--set", f"evaluation.cluster.wait_seconds={LIMIT_S}"
 
 
 def only_run(tmp_path: Path) -> Path:
@@ -117,48 +105,26 @@ def blocked_workers(tmp_path: Path) -> set[int]:
     return {int(path.name.removeprefix("blocked-")) for path in tmp_path.glob("blocked-*")}
 
 
-def test_a_local_cluster_gives_the_archive_of_a_local_run(start_evo, config, assert_local_run_is_the_same, tmp_path):
-    process = start_evo("run", config, "--set", "evaluation.cluster.scheduler=local", "--set", "evaluation.threads=2")
+def test_a_local_cluster_gives_the_archive_of_a_local_run(start_evo, config, assert_equals_whole_run, tmp_path):
+    options = ("evaluation.cluster.scheduler=local", "evaluation.threads=2", "stop.generations=6")
+    process = start_evo("run", config, *(part for option in options for part in ("--set", option)))
     assert process.wait() == 0, process.stderr
     assert process.stderr == ""
     run = only_run(tmp_path)
     environment = json.loads((run / "environment.json").read_text())
     assert (environment["cluster"], environment["cluster_workers"]) == ("local", 2)
-    assert_local_run_is_the_same(run)
-
-
-def test_islands_on_dask_workers_are_those_of_this_machine_also_when_a_worker_dies(
-    start_fork, fork_evo, cluster, config, tmp_path
-):
-    """The second worker does what the killed one leaves, from what its island was like."""
-    islands = "--set", "search.islands={count: 3, every: 2, migrants: 20}", "--set", "evaluation.executor=processes"
-    process = start_fork("run", config, *on(cluster), *islands, "--set", "stop.generations=12")
-    process.wait_until(lambda: run_folders(tmp_path / "runs") and num_rows(only_run(tmp_path)) >= 2)
-    (tmp_path / "block").touch()
-    process.wait_until(lambda: blocked_workers(tmp_path) - {process.number})  # its own is the first island
-    os.kill((blocked_workers(tmp_path) - {process.number}).pop(), signal.SIGKILL)
-    (tmp_path / "block").unlink()
-    assert process.wait() == 0, process.stderr
-    run = only_run(tmp_path)
-    assert num_rows(run) == 6
-    completed = fork_evo("run", config, *islands, "--set", "stop.generations=12", "--set", f"output.runs={tmp_path}/local")
-    assert completed.returncode == 0, completed.stderr
-    (local,) = run_folders(tmp_path / "local")
-    assert_same_state(state_of(run), state_of(local))
+    assert_equals_whole_run(run, config)
 
 
 def test_ctrl_c_saves_a_run_on_a_local_cluster(evo_command, config, tmp_path):
     """The signal reaches the workers too, as from a terminal."""
-    options = ("evaluation.cluster.scheduler=local", "evaluation.threads=1", "stop.generations=1000000")
+    options = ("evaluation.cluster.scheduler=local", "evaluation.threads=1")
     command = [evo_command, "run", config, *(part for option in options for part in ("--set", option))]
     process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True, process_group=0)
     try:
-        end_s = time.monotonic() + WAIT_S
-        while not (run_folders(tmp_path / "runs") and (only_run(tmp_path) / "metrics.jsonl").exists()):
-            assert process.poll() is None and time.monotonic() < end_s
-            time.sleep(0.01)
+        wait_until(lambda: process.poll() is not None or (run_folders(tmp_path / "runs") and num_rows(only_run(tmp_path))))
         os.killpg(process.pid, signal.SIGINT)
-        _, stderr = process.communicate(timeout=WAIT_S)
+        _, stderr = process.communicate(timeout=LIMIT_S)
     finally:
         process.kill()
         process.wait()
@@ -166,41 +132,63 @@ def test_ctrl_c_saves_a_run_on_a_local_cluster(evo_command, config, tmp_path):
     assert stderr == "evo: finishing this generation and saving; Ctrl-C again aborts\n"
 
 
-def test_workers_that_die_join_and_leave_change_nothing(start_fork, cluster, config, assert_local_run_is_the_same, tmp_path):
-    first = cluster.worker
-    process = start_fork("run", config, *on(cluster), "--set", "evaluation.executor=processes")
-    process.wait_until(lambda: run_folders(tmp_path / "runs") and (only_run(tmp_path) / "metrics.jsonl").exists())
-
-    (tmp_path / "block").touch()  # in the middle of a batch
+def start_and_block(start, config: Path, tmp_path: Path, *options: str) -> Process:
+    """A run on a cluster that stands still in the middle of a batch, after a few generations."""
+    process = start("run", config, *options)
+    process.wait_until(lambda: run_folders(tmp_path / "runs") and num_rows(only_run(tmp_path)))
+    (tmp_path / "block").touch()
     process.wait_until(lambda: blocked_workers(tmp_path))
+    return process
+
+
+def go_on_and_end(process: Process, tmp_path: Path) -> None:
+    (tmp_path / "block").unlink()
+    last = num_rows(only_run(tmp_path)) + 3
+    process.wait_until(lambda: num_rows(only_run(tmp_path)) >= last)
+    process.signal(signal.SIGINT)
+    assert process.wait() == 130, process.stderr
+    assert process.stderr == "evo: finishing this generation and saving; Ctrl-C again aborts\n"
+
+
+def test_workers_that_die_join_and_leave_change_nothing(start_fork, cluster, config, assert_equals_whole_run, tmp_path):
+    first = cluster.worker
+    process = start_and_block(start_fork, config, tmp_path, *on(cluster), "--set", "evaluation.executor=processes")
     (killed,) = blocked_workers(tmp_path)
     os.kill(killed, signal.SIGKILL)
     cluster.add_worker()
     process.wait_until(lambda: len(blocked_workers(tmp_path)) >= 2)  # another worker makes the call again
-    (tmp_path / "block").unlink()
     first.terminate()
-    assert process.wait() == 0, process.stderr
-    assert process.stderr == ""
-    first.wait(WAIT_S)
-    assert_local_run_is_the_same(only_run(tmp_path))
+    go_on_and_end(process, tmp_path)
+    first.wait(LIMIT_S)
+    assert_equals_whole_run(only_run(tmp_path), config)
+
+
+def test_islands_on_dask_workers_are_those_of_this_machine_also_when_a_worker_dies(
+    start_fork, cluster, config, assert_equals_whole_run, tmp_path
+):
+    """Another worker does what the killed one leaves, from what its island was like."""
+    config.write_text(config.read_text().replace("search:\n", "search:\n  islands: {count: 3, every: 2, migrants: 20}\n"))
+    process = start_and_block(start_fork, config, tmp_path, *on(cluster), "--set", "evaluation.executor=processes")
+    process.wait_until(lambda: blocked_workers(tmp_path) - {process.number})  # its own is the first island
+    os.kill((blocked_workers(tmp_path) - {process.number}).pop(), signal.SIGKILL)
+    go_on_and_end(process, tmp_path)
+    assert_equals_whole_run(only_run(tmp_path), config)
 
 
 def test_a_scheduler_that_is_lost_ends_the_run_in_one_line_and_the_run_resumes(
-    start_evo, fork_evo, cluster, config, assert_local_run_is_the_same, tmp_path
+    start_evo, fork_evo, cluster, config, assert_equals_whole_run, tmp_path
 ):
-    process = start_evo("run", config, *on(cluster))
-    process.wait_until(lambda: run_folders(tmp_path / "runs") and (only_run(tmp_path) / "metrics.jsonl").exists())
-    (tmp_path / "block").touch()
-    process.wait_until(lambda: blocked_workers(tmp_path))
+    process = start_and_block(start_evo, config, tmp_path, *on(cluster))
     cluster.scheduler.kill()
     assert process.wait() == 2
     assert process.stderr == (
         f"evo: {cluster.address}: the connection to the Dask scheduler is lost; a run goes on from its last checkpoint\n"
     )
     (tmp_path / "block").unlink()
-    completed = fork_evo("resume", only_run(tmp_path), "--set", "evaluation.cluster=null")
+    run = only_run(tmp_path)
+    completed = fork_evo("resume", run, "--set", "evaluation.cluster=null", "--set", f"stop.generations={num_rows(run) + 3}")
     assert completed.returncode == 0, completed.stderr
-    assert_local_run_is_the_same(only_run(tmp_path))
+    assert_equals_whole_run(run, config)
 
 
 def test_no_scheduler_and_no_worker_are_told_in_one_line(monkeypatch):
@@ -221,7 +209,7 @@ def test_no_scheduler_and_no_worker_are_told_in_one_line(monkeypatch):
 @pytest.fixture(scope="module")
 def local_workers():
     """Two of a local cluster."""
-    with connect("local", wait_s=WAIT_S, num_local=1) as workers:
+    with connect("local", wait_s=LIMIT_S, num_local=1) as workers:
         yield workers
 
 
@@ -232,7 +220,7 @@ def test_a_worker_that_stands_still_holds_nobody_up(local_workers, monkeypatch):
     os.kill(number, signal.SIGSTOP)
     try:
         asking.start()
-        asking.join(WAIT_S)
+        asking.join(LIMIT_S)
         assert not asking.is_alive()
     finally:
         os.kill(number, signal.SIGCONT)

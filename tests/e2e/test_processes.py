@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import signal
-import time
 from pathlib import Path
 
 import pytest
+from processes import children_of, is_gone, wait_until
 
-from .conftest import WAIT_S, Process, assert_same_state, run_folders, state_of
+from .conftest import assert_same_state, run_folders, state_of
 
 # The tests' plane task. While the file `bad` exists, any score but that of the first few programs does `body`.
 TASK = """\
@@ -76,23 +76,6 @@ def only_run(folder: Path) -> Path:
     return run
 
 
-def workers_of(process: Process) -> list[int]:
-    """Numbers of the worker processes."""
-    lists = Path(f"/proc/{process.number}/task").glob("*/children")
-    return [int(number) for path in lists for number in path.read_text().split()]
-
-
-def are_gone(numbers: list[int]) -> bool:
-    """Whether none of the processes runs any more. One that nobody has waited for yet counts as gone."""
-    for number in numbers:
-        try:
-            if Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[0] != "Z":
-                return False
-        except (FileNotFoundError, ProcessLookupError):
-            continue
-    return True
-
-
 def test_by_default_a_task_that_ends_its_process_ends_the_run_in_one_line_and_the_run_resumes(
     start_fork, run_on_threads, config, tmp_path
 ):
@@ -154,10 +137,7 @@ def test_no_worker_outlives_a_parent_that_is_killed(start_fork, config, tmp_path
     process = start_fork("run", config('Path(f"{self.bad}-{os.getpid()}").touch(); threading.Event().wait()'))
     process.wait_until(lambda: len(list(tmp_path.glob("bad-*"))) == 2)
     workers = [int(path.name.removeprefix("bad-")) for path in tmp_path.glob("bad-*")]
-    assert sorted(workers) == sorted(workers_of(process))
+    assert set(workers) == children_of(process.number)
     process.signal(signal.SIGKILL)
     assert process.wait() == -signal.SIGKILL
-    end_s = time.monotonic() + WAIT_S
-    while not are_gone(workers):
-        assert time.monotonic() < end_s, "waited in vain"
-        time.sleep(0.002)
+    wait_until(lambda: all(map(is_gone, workers)))

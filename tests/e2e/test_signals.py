@@ -11,8 +11,9 @@ import termios
 from pathlib import Path
 
 import pytest
+from processes import LIMIT_S
 
-from .conftest import ENDLESS, WAIT_S, num_rows, run_folders, state_of
+from .conftest import ENDLESS, num_rows, run_folders, state_of
 
 SAVED_BY_SIGNAL = {**ENDLESS, "output": {"plots": [], "checkpoint_seconds": 1e6}}
 
@@ -77,12 +78,12 @@ class Terminal:
         """Reads to the command's end; gives its exit code."""
         while self._read():
             pass
-        return self.process.wait(WAIT_S)
+        return self.process.wait(LIMIT_S)
 
     def hang_up(self) -> int:
         os.close(self._master)
         self._master = -1
-        return self.process.wait(WAIT_S)
+        return self.process.wait(LIMIT_S)
 
     def close(self) -> None:
         if self._master >= 0:
@@ -91,7 +92,7 @@ class Terminal:
         self.process.wait()
 
     def _read(self) -> bool:
-        assert select.select([self._master], [], [], WAIT_S)[0], f"waited in vain: {self._written!r}"
+        assert select.select([self._master], [], [], LIMIT_S)[0], f"waited in vain: {self._written!r}"
         try:
             part = os.read(self._master, 65536)
         except OSError:  # the last program has closed the terminal

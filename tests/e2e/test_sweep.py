@@ -11,8 +11,9 @@ import time
 from pathlib import Path
 
 import pytest
+from processes import children_of, is_gone, wait_until
 
-from .conftest import WAIT_S, assert_same_state, num_rows, state_of
+from .conftest import assert_same_state, num_rows, state_of
 from .dask_cluster import DaskCluster
 
 pytestmark = pytest.mark.slow
@@ -38,20 +39,6 @@ def runs_of(sweep: Path) -> dict[tuple[str, int], Path]:
         assert key not in found
         found[key] = path.parent
     return found
-
-
-def run_processes(process: int) -> list[int]:
-    """Numbers of a sweep's processes that execute runs."""
-    lists = Path(f"/proc/{process}/task").glob("*/children")
-    return [int(number) for path in lists for number in path.read_text().split()]
-
-
-def wait_for_end(process: int) -> None:
-    end_s = time.monotonic() + WAIT_S
-    status = Path(f"/proc/{process}/cmdline")
-    while status.exists() and status.read_bytes():  # empty: it has ended, and nobody has asked how
-        assert time.monotonic() < end_s, "waited in vain"
-        time.sleep(0.01)
 
 
 def modified(paths) -> dict[Path, int]:
@@ -109,7 +96,7 @@ def test_a_sweep_that_is_ended_goes_on_with_the_same_command(evo_command, fork_e
         while not any(num_rows(run) >= 2 for run in runs_of(sweep).values()):
             assert process.poll() is None
             time.sleep(0.01)
-        (child,) = run_processes(process.pid)
+        (child,) = children_of(process.pid)
         os.killpg(process.pid, how)
         _, stderr = process.communicate()
     finally:
@@ -118,7 +105,7 @@ def test_a_sweep_that_is_ended_goes_on_with_the_same_command(evo_command, fork_e
     if how == signal.SIGINT:
         assert process.returncode == 130
         assert stderr == "evo: finishing the generations in progress and saving; Ctrl-C again aborts\n"
-    wait_for_end(child)  # it saves by itself
+    wait_until(lambda: is_gone(child))  # it saves by itself
     (run,) = runs_of(sweep).values()
     last = num_rows(run) + 1
 
@@ -137,7 +124,7 @@ def test_a_run_that_fails_is_named_and_does_not_stop_the_others(start_fork, fork
     (tmp_path / "block").touch()
     process = start_fork("sweep", config, "--seeds", "1-2", "--jobs", "1")
     process.wait_until((tmp_path / "blocked").exists)
-    (child,) = run_processes(process.number)
+    (child,) = children_of(process.number)
     os.kill(child, signal.SIGKILL)
     (tmp_path / "block").unlink()
     assert process.wait() == 1
@@ -183,8 +170,8 @@ def cluster(tmp_path_factory):
 
 def worker_of(nanny: int) -> int | None:
     """The number of a nanny's worker, if that has a run to execute."""
-    for process in run_processes(nanny):
-        if any(b"evo.worker_process" in Path(f"/proc/{child}/cmdline").read_bytes() for child in run_processes(process)):
+    for process in children_of(nanny):
+        if any(b"evo.worker_process" in Path(f"/proc/{child}/cmdline").read_bytes() for child in children_of(process)):
             return process
     return None
 

@@ -6,12 +6,12 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from compile_cases import append_and_sleep, break_down, size_and_reads
+from processes import children_of, is_gone, wait_until
 
 from evo import worker_process
 from evo.compile.language import encode_language
@@ -24,22 +24,6 @@ from evo.errors import UserError
 def pool():
     with CompilePool(2, time_limit_s=60.0) as pool:
         yield pool
-
-
-def wait_for(condition) -> None:
-    end = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < end, "waited for too long"
-        time.sleep(0.01)
-
-
-def is_gone(pid: int) -> bool:
-    """Also where it is a zombie, because nobody collects the processes that have lost their parent."""
-    try:
-        status = Path(f"/proc/{pid}/stat").read_text()
-    except (FileNotFoundError, ProcessLookupError):
-        return True
-    return status.rpartition(")")[2].split()[0] == "Z"
 
 
 def test_the_functions_results_and_exceptions_are_passed_on(pool):
@@ -96,22 +80,17 @@ def test_a_worker_that_dies_is_reported_and_replaced(function, argument, how):
 
 def kill_idle_workers(others: set[int], count: int) -> None:
     """Kills workers that are not among these processes, and waits until they are gone."""
-    wait_for(lambda: len(children() - others) >= count)
-    pids = sorted(children() - others)[:count]
+    wait_until(lambda: len(children_of(os.getpid()) - others) >= count)
+    pids = sorted(children_of(os.getpid()) - others)[:count]
     for pid in pids:
         os.kill(pid, signal.SIGKILL)
     for pid in pids:
-        wait_for(lambda pid=pid: is_gone(pid))
-
-
-def children() -> set[int]:
-    """Processes of this one, among them those of other tests' pools."""
-    return {int(pid) for path in Path("/proc/self/task").iterdir() for pid in (path / "children").read_text().split()}
+        wait_until(lambda pid=pid: is_gone(pid))
 
 
 @pytest.mark.parametrize("count", [1, 2])
 def test_idle_workers_that_are_killed_are_replaced(count):
-    others = children()
+    others = children_of(os.getpid())
     with CompilePool(2) as pool:
         assert pool.submit(abs, -1).result() == 1
         for _ in range(3):
@@ -120,7 +99,7 @@ def test_idle_workers_that_are_killed_are_replaced(count):
         with pytest.raises(WorkerDied, match="exit code 3"):
             pool.submit(os._exit, 3).result()
         assert pool.submit(abs, -2).result() == 2
-    wait_for(lambda: all(is_gone(pid) for pid in children() - others))
+    wait_until(lambda: all(is_gone(pid) for pid in children_of(os.getpid()) - others))
 
 
 def test_processes_that_never_start_are_one_line(monkeypatch):
@@ -140,7 +119,7 @@ def test_a_machine_without_room_for_processes_or_threads_is_told_in_one_line_and
         raise RuntimeError("can't start new thread")
 
     message = "^the processes that compile cannot be started: the system "
-    others = children()
+    others = children_of(os.getpid())
     with CompilePool(1) as pool:
         pool.submit(os.getpid).result()
         for where, name, refuse, told in (
@@ -155,16 +134,16 @@ def test_a_machine_without_room_for_processes_or_threads_is_told_in_one_line_and
         monkeypatch.setattr(subprocess, "Popen", full)
         with pytest.raises(UserError, match=f"{message}refuses"):
             pool.submit(abs, -1).result()
-    assert not children() - others
+    assert not children_of(os.getpid()) - others
 
 
 def test_cancelling_ends_running_work(tmp_path):
     marks = tmp_path / "marks"
     with CompilePool(2) as pool:
         future = pool.submit(append_and_sleep, str(marks), 50.0)
-        wait_for(lambda: marks.exists() and marks.read_text().endswith("\n"))
+        wait_until(lambda: marks.exists() and marks.read_text().endswith("\n"))
         assert future.cancel()
-        wait_for(lambda: is_gone(int(marks.read_text())))
+        wait_until(lambda: is_gone(int(marks.read_text())))
 
 
 def test_an_exception_that_leaves_the_pool_ends_all_work_at_once(tmp_path):
@@ -174,7 +153,7 @@ def test_an_exception_that_leaves_the_pool_ends_all_work_at_once(tmp_path):
     def interrupt_work():
         with CompilePool(1, time_limit_s=600.0) as pool:
             futures.extend(pool.submit(append_and_sleep, str(marks), 500.0) for _ in range(3))
-            wait_for(lambda: marks.exists() and marks.read_text().endswith("\n"))
+            wait_until(lambda: marks.exists() and marks.read_text().endswith("\n"))
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -200,11 +179,11 @@ if __name__ == "__main__":
 """
     )
     parent = subprocess.Popen([sys.executable, script], stderr=subprocess.DEVNULL)
-    wait_for(lambda: marks.exists() and marks.read_text().count("\n") == 2)
+    wait_until(lambda: marks.exists() and marks.read_text().count("\n") == 2)
     parent.kill()
     parent.wait()
     for pid in map(int, marks.read_text().split()):
-        wait_for(lambda pid=pid: is_gone(pid))
+        wait_until(lambda pid=pid: is_gone(pid))
 
 
 @pytest.mark.parametrize("end", ["pool.shutdown()", "pool.shutdown(cancel_futures=True)", "atexit._run_exitfuncs(); os._exit(0)"])

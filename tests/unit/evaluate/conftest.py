@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -103,22 +101,6 @@ def numbers(count: int, max_length: int = 4) -> Batch:
 
 def processes_of(evaluation) -> set[int]:
     return set(evaluation.measures[:, 0].astype(int))
-
-
-def is_alive(process: int) -> bool:
-    """Whether a process runs. One that nobody has waited for yet does not."""
-    try:
-        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-
-
-def wait_for_end(process: int) -> None:
-    """Waits for the end of a process that is about to end."""
-    end_s = time.monotonic() + 60.0  # far beyond what it takes
-    while is_alive(process):
-        assert time.monotonic() < end_s, "waited in vain"
-        time.sleep(0.001)
 
 
 def places(each: CpuEvaluator, num_batches: int) -> str:

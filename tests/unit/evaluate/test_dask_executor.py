@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from types import SimpleNamespace
 
 import pytest
+from processes import LIMIT_S, is_gone, wait_until
 
 if not os.environ.get("CI"):  # in CI what is missing is a failure
     pytest.importorskip("distributed", reason="evo-ptx[cluster] is not installed")
@@ -20,8 +21,6 @@ from evo.evaluate import dask_executor
 from evo.evaluate.dask_client import WorkersDied, connect
 from evo.evaluate.dask_executor import DaskExecutor, call_in_process, end_processes
 from evo.evaluate.options import ClusterOptions
-
-LIMIT_S = 120.0
 
 
 @pytest.fixture
@@ -52,15 +51,8 @@ def test_a_call_that_comes_after_its_runs_end_starts_no_processes(worker):
 def test_processes_of_runs_that_never_said_their_end_go_when_others_come(worker, monkeypatch):
     monkeypatch.setattr(dask_executor, "MAX_POOLS", 1)
     killed, going_on = (call_in_process(run, LIMIT_S, None, os.getpid, (), {}) for run in ("killed", "going on"))
-    wait_until_gone(killed)
+    wait_until(lambda: is_gone(killed))
     assert call_in_process("going on", LIMIT_S, None, os.getpid, (), {}) == going_on
-
-
-def wait_until_gone(pid):
-    end_s = time.monotonic() + LIMIT_S
-    while os.path.exists(f"/proc/{pid}"):
-        assert time.monotonic() < end_s, "the process stays"
-        time.sleep(0.01)
 
 
 class Workers:

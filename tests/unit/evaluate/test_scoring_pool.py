@@ -12,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from processes import is_gone, wait_until
 
 from evo.errors import UserError
 from evo.evaluate import TaskSource, scoring_pool
@@ -21,7 +22,7 @@ from evo.native.ptx_vm import levels
 from evo.task import ask
 from evo.task_folder import load_task
 
-from .conftest import PARENT, SCORE_LINE, language_of, numbers, places, processes_of, source, wait_for_end
+from .conftest import PARENT, SCORE_LINE, language_of, numbers, places, processes_of, source
 
 
 def open_files() -> list[str]:
@@ -128,7 +129,7 @@ def test_a_worker_that_dies_once_is_replaced_and_its_chunk_done_again(evaluator,
     evaluation = evaluator(body, {"marker": str(marker)}, 1).evaluate(numbers(4 * MAX_CHUNK))
     dead, child = map(int, marker.read_text().split())
     if child:
-        wait_for_end(child)
+        wait_until(lambda: is_gone(child))
     assert evaluation.objective.tolist() == [float(number) for number in range(4 * MAX_CHUNK)]
     assert dead not in processes_of(evaluation)
 
@@ -209,7 +210,7 @@ def test_a_child_that_score_has_forked_and_that_comes_back_ends(evaluator):
         assert evaluation.objective.tolist() == [float(number) for number in range(3 * MAX_CHUNK)]
         (worker,) = processes_of(evaluation)
         for child in Path(f"/proc/{worker}/task/{worker}/children").read_text().split():
-            wait_for_end(int(child))
+            wait_until(lambda child=child: is_gone(int(child)))
 
 
 def test_deaths_of_workers_are_counted_in_lines_that_become_rare(evaluator, capfd):
@@ -246,7 +247,7 @@ def test_what_a_task_started_ends_with_its_worker(evaluator, tmp_path, end):
     with suppress(UserError):
         each.evaluate(numbers(1))
     each.close()
-    wait_for_end(int(marker.read_text()))
+    wait_until(lambda: is_gone(int(marker.read_text())))
 
 
 def test_workers_outlive_the_thread_that_made_the_evaluator(evaluator):

@@ -10,8 +10,6 @@ from evo.errors import UserError
 from evo.run.sweep import find_run, locked, parse_seeds, plan_sweep
 from evo.run.sweep_process import Ending, Job, Outcome, RunProcess, execute_job
 
-LIMIT_S = 300.0  # far beyond what any process takes, on a busy machine too: it ends a test that hangs
-
 
 @pytest.mark.parametrize(
     ("text", "seeds"), [("3", [3]), ("1-4", [1, 2, 3, 4]), ("5,1-2, 9", [5, 1, 2, 9]), ("1-3,2-4", [1, 2, 3, 4])]
@@ -148,10 +146,9 @@ def test_a_run_that_is_asked_to_end_saves_its_first_generation(small_config):
 
 def test_a_run_that_is_asked_to_end_as_it_starts_is_interrupted_not_killed(small_config):
     (run,) = plan_sweep(small_config(), "1", [], (), None).runs
-    process, end_s = RunProcess(Job.of(run)), time.monotonic() + LIMIT_S
+    process = RunProcess(Job.of(run))
     process.stop()  # imports take far longer than this line
     while not (outcome := process.poll()):
-        assert time.monotonic() < end_s, "waited in vain"
         time.sleep(0.01)
     assert outcome == Outcome(Ending.INTERRUPTED, "interrupted")
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +15,7 @@ pytest.importorskip("msgpack", reason="evo-ptx[farm] is not installed")
 
 import zmq
 from compile_cases import program_text, programs
+from processes import LIMIT_S
 
 from evo.compile.farm import protocol
 from evo.compile.farm.farm_worker import Status, Worker
@@ -24,15 +24,6 @@ from evo.compile.farm.protocol import Answer, Beat, Hello, Message, Request, Sha
 from evo.compile.farm.server import CompileFarm
 from evo.compile.language import encode_language
 from evo.compile.request import CompileRequest, compile_request, pack_programs
-
-LIMIT_S = 120.0  # far beyond what anything takes here: it ends a test that hangs
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    end_s = time.monotonic() + LIMIT_S
-    while not condition():
-        assert time.monotonic() < end_s, "waited in vain"
-        time.sleep(0.01)
 
 
 class Socket:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import pytest
 from compile_cases import BAD, break_down, die, hang, programs, reject
+from processes import LIMIT_S
 
 from evo.compile.farm import farm_worker, protocol
 from evo.compile.farm.keys import make_keys
 from evo.compile.farm.protocol import Answer, Beat, Bye, Cancel, Hello, Refused, Who, seal
 from evo.compile.request import CompileRequest, compile_request, pack_programs
 from evo.errors import UserError
-
-from .conftest import LIMIT_S
 
 
 @pytest.fixture
@@ -102,9 +101,9 @@ def test_a_worker_whose_run_falls_silent_offers_itself_again(played_run, start_w
 def test_a_worker_beats_while_its_processes_work(played_run, start_worker, bad_request, monkeypatch):
     monkeypatch.setattr(farm_worker, "compile_request", hang)
     start_worker(played_run.address)
-    played_run.takes(heartbeat_s=0.05, compile_s=600.0)
+    played_run.takes(heartbeat_s=0.5, compile_s=600.0)  # long beside the time in which this process may stand still
     played_run.sends(1, bad_request)
-    for _ in range(5):
+    for _ in range(4):  # more than a worker beats without an answer
         _, *frames = played_run.receive()
         assert protocol.decode(frames, protocol.FROM_WORKER) == Beat()
         played_run.say(Beat())

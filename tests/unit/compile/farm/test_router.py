@@ -8,6 +8,7 @@ import struct
 
 import pytest
 import zmq
+from processes import LIMIT_S, wait_until
 
 from evo.compile.farm import protocol, router
 from evo.compile.farm.keys import WorkerKeys, make_keys
@@ -15,8 +16,6 @@ from evo.compile.farm.protocol import Beat, Hello, Refused, Who
 from evo.compile.farm.server import CompileFarm
 from evo.compile.request import compile_request
 from evo.errors import UserError
-
-from .conftest import LIMIT_S, wait_until
 
 
 def test_an_address_in_use_is_refused(open_farm):

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import pytest
 import zmq
 from compile_cases import BAD, programs, reject
+from processes import LIMIT_S
 
 from evo.compile.farm import protocol, router, schedule, server
 from evo.compile.farm.keys import WorkerKeys, make_keys
@@ -19,7 +20,7 @@ from evo.compile.farm.server import CompileFarm
 from evo.compile.request import Compiled, CompileFailure, compile_request, pack_programs
 from evo.errors import FailureKind
 
-from .conftest import LIMIT_S, Peer
+from .conftest import Peer
 
 
 def test_shared_parts_are_sent_once_a_worker_and_again_when_it_has_forgotten_them(open_farm, peer_of, request_of, monkeypatch):

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import gzip
 import http.client
-import time
 from threading import Thread
 from urllib.parse import urlsplit
 
 import pytest
+from processes import LIMIT_S, wait_until
 
 import evo.report.page.server
 from evo.errors import UserError
 from evo.report.page.server import PageServer
 from evo.run.run import LiveRun
 from evo.storage.files import write_atomically
-
-WAIT_S = 300.0  # far beyond what any of these waits takes: it ends a test that hangs
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +32,7 @@ def server(finished):
 
 def ask(server, target: str | None = None, method: str = "GET", **headers: str) -> tuple[http.client.HTTPResponse, bytes]:
     address = urlsplit(server.url)
-    connection = http.client.HTTPConnection("127.0.0.1", address.port, timeout=60)
+    connection = http.client.HTTPConnection("127.0.0.1", address.port, timeout=LIMIT_S)
     connection.request(method, target or f"/?{address.query}", headers={"Host": address.netloc, **headers})
     answer = connection.getresponse()
     return answer, answer.read()
@@ -108,13 +106,6 @@ def test_the_page_follows_the_checkpoints_and_outlives_a_damaged_one(new_run, mo
         server.stop()
         thread.join()
     assert len(warnings) == 1 and warnings[0].endswith("; the page stays as it was") and "cut short at 13 bytes" in warnings[0]
-
-
-def wait_until(condition) -> None:
-    end_s = time.monotonic() + WAIT_S
-    while not condition():
-        assert time.monotonic() < end_s, "waited in vain"
-        time.sleep(0.002)
 
 
 def test_an_address_in_use_is_refused(server, finished):
