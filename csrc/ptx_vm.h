@@ -473,13 +473,10 @@ typedef struct PtxVmValue {
     uint8_t operation; /* or INPUT, CONSTANT */
     uint8_t flags;
     uint8_t num_operands;
-    uint8_t is_expanded; /* while ordering: its operands are on the stack or ordered */
-    uint8_t is_ordered;
     uint32_t operands[3];
     uint32_t num_uses;      /* as operands that are still to come */
     uint32_t memory;        /* index of the run's table, or NO_INDEX while only in the accumulator; INPUT and CONSTANT: at
                                first their own index */
-    uint32_t height;        /* operations on the longest way from it down to an input */
     uint32_t quiet;         /* the value made quiet, fixed, or NO_INDEX */
     uint32_t fixed;
     uint32_t first_request; /* of those for it, or NO_INDEX */
@@ -493,8 +490,8 @@ typedef struct PtxVmBuilder {
     uint32_t* numbers;      /* of the lowered program's values */
     uint32_t* next_request; /* for the same value, or NO_INDEX */
     uint8_t* outputs;       /* operation of each request */
-    uint32_t* order;        /* values in order of evaluation */
-    uint32_t* stack;        /* values to order; then free scratch vectors */
+    uint32_t* order;        /* operations in order of evaluation */
+    uint32_t* free_scratch; /* vectors */
 } PtxVmBuilder;
 
 /* Returns where the program is to lie. */
@@ -513,7 +510,7 @@ static PtxVmProgram* ptx_vm__take_program(
     builder->next_request = (uint32_t*)evo__take(arena, lowered->num_requests, sizeof(uint32_t));
     builder->outputs = (uint8_t*)evo__take(arena, lowered->num_requests, sizeof(uint8_t));
     builder->order = (uint32_t*)evo__take(arena, num_values, sizeof(uint32_t));
-    builder->stack = (uint32_t*)evo__take(arena, 3 * num_values + 1, sizeof(uint32_t));
+    builder->free_scratch = (uint32_t*)evo__take(arena, num_values + 1, sizeof(uint32_t));
     return place;
 }
 
@@ -528,21 +525,16 @@ PtxVmResult ptx_vm_program_size(const StackPtxLowered* lowered, size_t* bytes_ou
 }
 
 static uint32_t ptx_vm__add_value(PtxVmBuilder* builder, uint8_t operation, uint8_t flags) {
-    PtxVmValue* value = &builder->values[builder->num_values];
-    memset(value, 0, sizeof *value);
-    value->operation = operation;
-    value->flags = flags;
-    for (uint32_t i = 0; i < 3; i++) value->operands[i] = PTX_VM__NO_INDEX;
-    value->memory = value->quiet = value->fixed = value->first_request = PTX_VM__NO_INDEX;
+    const uint32_t none = PTX_VM__NO_INDEX;
+    const PtxVmValue value = {operation, flags, 0, {none, none, none}, 0, none, none, none, none};
+    builder->values[builder->num_values] = value;
     return builder->num_values++;
 }
 
 static void ptx_vm__add_operand(PtxVmBuilder* builder, uint32_t number, uint32_t operand) {
     PtxVmValue* value = &builder->values[number];
-    PtxVmValue* used = &builder->values[operand];
     value->operands[value->num_operands++] = operand;
-    used->num_uses++;
-    if (value->height <= used->height) value->height = used->height + 1;
+    builder->values[operand].num_uses++;
 }
 
 static uint32_t ptx_vm__add_unary(PtxVmBuilder* builder, uint8_t operation, uint8_t flags, uint32_t operand) {
@@ -700,42 +692,6 @@ static uint32_t ptx_vm__choose_form(const PtxVmValue* value, uint32_t accumulato
     return form & ~PTX_VM__SWAP;
 }
 
-/* Orders a value after its operands. An operand without other uses comes last, to be taken from the accumulator and never
-   stored; of several, the lowest, so that few scratch vectors are in use meanwhile. */
-static uint32_t ptx_vm__order(PtxVmBuilder* builder, uint32_t root, uint32_t num_ordered) {
-    uint32_t depth = 0;
-    builder->stack[depth++] = root;
-    while (depth > 0) {
-        uint32_t number = builder->stack[depth - 1];
-        PtxVmValue* value = &builder->values[number];
-        if (value->is_ordered || value->operation >= PTX_VM__NUM_OPERATIONS) {
-            depth--;
-        } else if (value->is_expanded) {
-            value->is_ordered = 1;
-            builder->order[num_ordered++] = number;
-            depth--;
-        } else {
-            uint32_t num_pushed = 0;
-            value->is_expanded = 1;
-            for (uint32_t i = 0; i < value->num_operands; i++) {
-                const PtxVmValue* operand = &builder->values[value->operands[i]];
-                if (operand->is_ordered || operand->operation >= PTX_VM__NUM_OPERATIONS) continue;
-                /* Insertion sort: what is pushed first comes last. */
-                uint32_t at = num_pushed++;
-                for (; at > 0; at--) {
-                    const PtxVmValue* before = &builder->values[builder->stack[depth + at - 1]];
-                    bool single = operand->num_uses == 1, before_single = before->num_uses == 1;
-                    if (single != before_single ? before_single : before->height <= operand->height) break;
-                    builder->stack[depth + at] = builder->stack[depth + at - 1];
-                }
-                builder->stack[depth + at] = value->operands[i];
-            }
-            depth += num_pushed;
-        }
-    }
-    return num_ordered;
-}
-
 static PtxVmStep* ptx_vm__add_step(PtxVmBuilder* builder, uint8_t operation, uint32_t form, bool is_stored) {
     PtxVmStep* step = &builder->program->steps[builder->num_steps++];
     memset(step, 0, sizeof *step);
@@ -756,7 +712,7 @@ static void ptx_vm__add_outputs(PtxVmBuilder* builder, const PtxVmValue* value, 
 static void ptx_vm__add_steps(PtxVmBuilder* builder, uint32_t num_ordered) {
     PtxVmProgram* program = builder->program;
     const uint32_t first_scratch = ptx_vm__first_scratch(program);
-    uint32_t* free_scratch = builder->stack;
+    uint32_t* free_scratch = builder->free_scratch;
     uint32_t num_free = 0, operands[3] = {0, 0, 0}, form = PTX_VM__FORM_NONE;
     if (num_ordered > 0) memcpy(operands, builder->values[builder->order[0]].operands, sizeof operands);
     for (uint32_t i = 0; i < num_ordered; i++) {
@@ -868,15 +824,15 @@ PtxVmResult ptx_vm_program_init(
     if (!ptx_vm__add_requests(&builder, set, lowered)) return PTX_VM__ERROR(INVALID_VALUE);
     if (level == PTX_VM_LEVEL_AVX512 && ptx_vm__first_scratch(program) > PTX_VM__MAX_WIDE_VECTORS)
         program->kernels = ptx_vm__kernels(PTX_VM_LEVEL_AVX2);
+    /* The order of the lowered program's nodes is that of a stack machine, which takes most operands right after they are made. */
     uint32_t num_ordered = 0;
     for (uint32_t i = 0; i < builder.num_values; i++) {
         PtxVmValue* value = &builder.values[i];
+        const bool is_operation = value->operation < PTX_VM__NUM_OPERATIONS;
+        builder.order[num_ordered] = i;
+        num_ordered += is_operation;
         if (value->operation == PTX_VM__CONSTANT) value->memory += ptx_vm__first_constant(program);
-        if (value->first_request == PTX_VM__NO_INDEX) continue;
-        if (value->operation >= PTX_VM__NUM_OPERATIONS)
-            ptx_vm__add_outputs(&builder, value, PTX_VM__FORM_NONE);
-        else
-            num_ordered = ptx_vm__order(&builder, i, num_ordered);
+        if (!is_operation && value->first_request != PTX_VM__NO_INDEX) ptx_vm__add_outputs(&builder, value, PTX_VM__FORM_NONE);
     }
     ptx_vm__add_steps(&builder, num_ordered);
     *program_out = program;
