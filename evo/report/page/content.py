@@ -36,7 +36,8 @@ MAX_ELITES = 4096  # shown, the best: a browser takes no more in a second
 NUM_TEXTS = 1024  # the best elites: of these and the front there are formulas and PTX
 MAX_OUTLINES = 4096  # of empty cells
 LENGTH = "num_instructions"
-EXPORTS = {"Python": "python", "LaTeX": "latex"}  # of elites on the front: each is compared with the archive, in 0.1 s
+NUM_EXPORTS = 8  # the best elites of tasks without pictures; they and the front can be copied as Python and LaTeX
+EXPORTS = {"Python": "python", "LaTeX": "latex"}  # compared with the archive, in 0.1 s an elite
 
 
 def run_content(run: Run, pictures: Pictures | None = None) -> dict[str, Any]:
@@ -90,7 +91,8 @@ def run_content(run: Run, pictures: Pictures | None = None) -> dict[str, Any]:
         told = sorted({*range(min(NUM_TEXTS, len(rows))), *marks})
         texts = dict(zip(told, map(infix, whole_expressions(problem, words[told])), strict=True))
         facts = report_facts(problem, words)
-        exports = _exports(run, problem, found["note"], rows, list(marks))
+        best = range(0 if problem.task.has_pictures() else min(NUM_EXPORTS, len(rows)))
+        exports = _exports(run, problem, found["note"], rows, sorted({*best, *marks}))
         if problem.task.has_pictures():
             drawn = pictures or Pictures(len(rows))
             found["pictures"] = {
@@ -144,7 +146,7 @@ def _exports(run: Run, local: Problem, note: str | None, rows: NDArray[np.int64]
     """The texts of the elites at some places by the name that the page has for their format."""
     if not places:
         return {}
-    from evo.report.export.formats import export_if_sound  # late: only fronts need them
+    from evo.report.export.formats import export_if_sound  # late: pages of pictures need neither
     from evo.report.export.verify import Verifier
 
     job = Verifier(run, local, note, "")
