@@ -103,7 +103,7 @@ class TuningConfig(Options):
     The best `share` of the new programs of each generation is tuned, each in at most this many `iterations` of
     Levenberg-Marquardt; 0: none; null: a quarter if the task has the reduction `regression`, else none. `linear_scale`: the error
     is that of the best linear function of the output; null: if the task defines `scaling`. `points`: how many of the task's
-    points are used, spread evenly over their order; null: all of them, up to 65,536.
+    points are used, spread evenly over their order; null: 2,048, and all, up to 65,536, for one program in eight.
     """
 
     share: Probability | None = None
@@ -301,10 +301,9 @@ class RunConfig(Options):
             "stop": True,
             "output": True,
         }
-        # So that runs that were started before there were tuning, its points, learning, parents, starts, islands, emitters and
-        # given programs go on.
-        tuning: Any = {"points": True} if self.search.tuning.points is None else {}
-        left_out["search"] = {"tuning": tuning if self.search.tuning.share else True}
+        # So that runs that were started before there were tuning, learning, parents, starts, islands, emitters and given programs
+        # go on; those that tuned on all points by default do not.
+        left_out["search"] = {} if self.search.tuning.share else {"tuning": True}
         learning = self.search.learning
         if not learning.is_spanning:  # components of the elites are computed at the end
             left_out["search"]["learning"] = {"descriptors", "features"} if learning.prescreen > 1 else True

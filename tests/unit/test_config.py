@@ -350,12 +350,12 @@ def test_what_decides_a_result_is_part_of_the_identity_and_the_difference_is_nam
     assert first_difference(old, new) == difference
 
 
-# An override of a part that is off, two that turn it on with another value of a key each, and a key that old runs lack.
+# An override of a part that is off, two that turn it on with another value of a key each, and a key that old runs lack, if any.
 LEARNED = "search.learning={descriptors: learned, features: 2}"
 PARTS = [
     ("learning", "window=99", "search.learning={prescreen: 4, evaluation_cost: 9}", ("window", 99, 100), "features"),
     ("learning", "window=99", LEARNED, ("points", 32, 33), None),
-    ("tuning", "iterations=9", "search.tuning.share=0.5", ("iterations", 5, 6), "points"),
+    ("tuning", "iterations=9", "search.tuning.share=0.5", ("iterations", 5, 6), None),
     ("tuning", "iterations=9", "search.tuning.share=0.5", ("points", "null", 99), None),
 ]
 

@@ -5,7 +5,7 @@ import pytest
 
 from evo.config import RunConfig, make_config
 from evo.errors import UserError
-from evo.evaluate.tuning import ConstantTuner
+from evo.evaluate.tuning import ConstantTuner, sampled
 from evo.instructions import shipped_instruction_set
 from evo.language.program import Language
 from evo.run.loaded_task import problem_of
@@ -101,6 +101,64 @@ def test_of_many_points_the_multiples_of_the_golden_ratio_are_used():
         tuner.close()
         constants = [np.uint32(int(word) >> 32).view(np.float32) for word in tuned[0, [1, 5]]]
         assert np.allclose(constants, [2, -3], rtol=1e-5) == is_line
+
+
+def test_of_very_many_points_a_sample_is_used_and_all_for_some_programs():
+    num_points = 5000
+    used = np.argsort(np.arange(num_points) * (5**0.5 - 1) / 2 % 1)[:2048]
+
+    class Bent(Line):
+        """Steeper at the points that are no sample."""
+
+        def points(self):
+            return {"x": np.linspace(-1, 1, num_points, dtype=np.float32)}
+
+        def targets(self):
+            slopes = np.full(num_points, np.float32(6))
+            slopes[used] = 4
+            return {"y": slopes * self.points()["x"]}
+
+    squares = Bent().points()["x"].astype(float) ** 2
+    mean_slope = np.average(np.where(np.isin(np.arange(num_points), used), 4, 6), weights=squares)
+    words = words_of(*(f"{dead / 100} %x 1.0 mul_ftz_f32" for dead in range(300)))
+    results = []
+    for num_threads, max_points in ((1, None), (2, None), (1, 2048)):
+        tuner = ConstantTuner(SLOPES, Bent(), iterations=5, linear_scale=False, num_threads=num_threads, max_points=max_points)
+        results.append(np.concatenate([tuner.tune(words[part])[0] for part in (slice(100), slice(100, 300))]))
+        tuner.close()
+    slopes, same, of_sample = ((words[:, 2] >> np.uint64(32)).astype(np.uint32).view(np.float32) for words in results)
+    np.testing.assert_array_equal(slopes, same)
+    np.testing.assert_allclose(of_sample, 4, rtol=1e-5)
+    is_of_all = np.isclose(slopes, mean_slope, rtol=1e-5)
+    np.testing.assert_allclose(slopes[~is_of_all], 4, rtol=1e-5)
+    assert 300 / 16 < is_of_all.sum() < 300 / 4
+
+
+def test_a_sample_has_the_heaviest_points_and_others_at_one_weight():
+    num_points, heavy = 10_000, np.arange(0, 10_000, 500)
+
+    class Weighted(Line):
+        """A line at the heavy points; elsewhere it has another slope."""
+
+        def points(self):
+            return {"x": np.linspace(-1, 1, num_points, dtype=np.float32)}
+
+        def targets(self):
+            slopes = np.full(num_points, np.float32(9))
+            slopes[heavy] = 4
+            return {"y": slopes * self.points()["x"]}
+
+        def weights(self):
+            weights = np.full(num_points, 1e-3)
+            weights[heavy] = np.linspace(1, 10, len(heavy))
+            return weights
+
+    points = sampled(SLOPES, Weighted(), 200)
+    is_heavy = np.isclose(points.target, 4 * points.inputs[0])
+    assert is_heavy.sum() == len(heavy)
+    np.testing.assert_allclose(points.weights[is_heavy], np.linspace(1, 10, len(heavy)))
+    np.testing.assert_allclose(points.weights[~is_heavy], points.weights[~is_heavy][0])
+    assert points.weights[~is_heavy].sum() == pytest.approx(1e-3 * (num_points - len(heavy)), rel=0.05)
 
 
 def test_threads_and_neighbours_do_not_matter():
