@@ -132,7 +132,7 @@ class IslandsConfig(Options):
 
     count: Annotated[Integer, Field(ge=1, le=100)] = 1
     every: Positive = 10
-    migrants: Annotated[Integer, Field(ge=0)] = 16
+    migrants: Annotated[Integer, Field(ge=0)] = 64
 
     @property
     def generations(self) -> int:
