@@ -1,11 +1,11 @@
-"""Pairs of programs: an elite, joined with the one that best explains its residuals.
+"""Pairs of programs: an elite, joined with the partner that best explains its residuals.
 
 Owns which programs go together and their constants, by least squares. Knows nothing of archives.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -36,6 +36,16 @@ class _Fits(NamedTuple):
     c: NDArray[np.float64]
 
 
+class _Moments(NamedTuple):
+    """The sum of the weights, the means of the target and of each program, and the sums of p p and p t without the means."""
+
+    total: float
+    mean_t: float
+    mean_p: NDArray[np.float64]
+    pp: NDArray[np.float64]
+    pt: NDArray[np.float64]
+
+
 class Combiner:
     """Joins two programs p and q as p + k q, p (q + k) or (p + k) / (q + l).
 
@@ -49,6 +59,10 @@ class Combiner:
 
     Raises:
         UserError: the task's points, targets or weights are malformed, or raise.
+
+    Attributes:
+        kinds: of pairs that the allowed instructions can make.
+        num_inputs: of programs.
     """
 
     def __init__(self, language: Language, task: Task, allowed: Collection[str]):
@@ -62,6 +76,7 @@ class Combiner:
         self._words = {function: language.encode(name) for function, name in functions.items() if function}
         self._f32 = next(i for i, stack in enumerate(language.instruction_set.stacks) if stack.constant_type == "f32")
         self._plain: dict[bytes, list[int] | None] = {}
+        self.num_inputs = len(language.inputs)
         self.kinds: Sequence[str] = [kind for kind, needed in _NEEDED.items() if needed <= self._words.keys()]
 
     def combine(
@@ -75,7 +90,7 @@ class Combiner:
         """
         p, q = self._outputs(programs), self._outputs(partners)
         with np.errstate(all="ignore"):
-            found = [self._best(kind, p, q) for kind in self.kinds]
+            found = [*self._best(p, q)]
         pairs = []
         for row in range(len(programs)):
             for kind, (best, fits) in zip(self.kinds, found, strict=True):
@@ -93,57 +108,33 @@ class Combiner:
         values[~np.isfinite(values).all(axis=1)] = np.nan
         return values
 
-    def _best(self, kind: str, p: NDArray[np.float64], q: NDArray[np.float64]) -> tuple[NDArray[np.intp], _Fits]:
-        """The best partner of each program, and all fits."""
-        t, weights = self._target, self._weights
-        one = np.ones((1, len(t)))
-        by = {"sum": one, "product": p, "quotient": t[None]}[kind]  # times q: the column
-        fits = self._fits(
-            p,
-            sums_of_products(weights * by, q),
-            sums_of_products(weights * by * t, q),
-            sums_of_products(weights * by * p, q),
-            sums_of_products(weights * by * by, q * q),
-        )
-        if kind != "quotient":
-            return fits.gain.argmax(axis=1), fits
-        # Least squares of t (1 - c q) may be best where the divisor is next to 0.
-        tried = np.argsort(-fits.gain, axis=1, kind="stable")[:, :NUM_TRIED]
-        a, b, c = (np.take_along_axis(x, tried, axis=1)[:, :, None] for x in fits[1:])
-        quotients = (p[:, None] + a / b) / (q[tried] - 1.0 / c)
-        explained = self._explained(quotients.reshape(-1, len(t))).reshape(tried.shape)
-        best = np.take_along_axis(tried, explained.argmax(axis=1)[:, None], axis=1)[:, 0]
-        fits.gain[np.arange(len(p)), best] = explained.max(axis=1) - self._explained(p)
-        return best, fits
+    def _best(self, p: NDArray[np.float64], q: NDArray[np.float64]) -> Iterator[tuple[NDArray[np.intp], _Fits]]:
+        """By kind of pair: the best partner of each program, and all fits."""
+        t, w, count = self._target, self._weights, len(p)
+        moments, ends = self._moments(p), np.cumsum([1, 1, 1, count, count])
+        by = np.concatenate([w * np.stack([np.ones(len(t)), t, t * t]), w * p, w * p * t, w * p * p])
+        one_q, t_q, tt_q, p_q, pt_q, pp_q = np.split(sums_of_products(by, q), ends)
+        one_qq, tt_qq, pp_qq = np.split(sums_of_products(by[[0, 2, *range(3 + 2 * count, 3 + 3 * count)]], q * q), [1, 2])
+        sums = {"sum": (one_q, t_q, p_q, one_qq), "product": (p_q, pt_q, pp_q, pp_qq), "quotient": (t_q, tt_q, pt_q, tt_qq)}
+        for kind in self.kinds:
+            fits = _fits(moments, *sums[kind])
+            best = fits.gain.argmax(axis=1)
+            if kind == "quotient":
+                # Least squares of t (1 - c q) may be best where the divisor is next to 0.
+                tried = np.argsort(-fits.gain, axis=1, kind="stable")[:, :NUM_TRIED]
+                a, b, c = (np.take_along_axis(x, tried, axis=1)[:, :, None] for x in fits[1:])
+                quotients = (p[:, None] + a / b) / (q[tried] - 1.0 / c)
+                explained = self._explained(quotients.reshape(-1, len(t))).reshape(tried.shape)
+                best = np.take_along_axis(tried, explained.argmax(axis=1)[:, None], axis=1)[:, 0]
+                fits.gain[np.arange(count), best] = explained.max(axis=1) - self._explained(p)
+            yield best, fits
 
-    def _fits(
-        self,
-        p: NDArray[np.float64],
-        ones: NDArray[np.float64],
-        targets: NDArray[np.float64],
-        programs: NDArray[np.float64],
-        squares: NDArray[np.float64],
-    ) -> _Fits:
-        """Least squares of the target by 1, p and a column, of whose products with 1, target, p and itself these are the sums."""
-        total, mean_t, mean_p, pp, pt = self._moments(p)
-        pp, pt, mean_p = pp[:, None], pt[:, None], mean_p[:, None]
-        along, mean = programs - ones * mean_p, ones / total
-        left = squares - ones * mean - along * along / pp
-        rest = targets - ones * mean_t - along * pt / pp
-        c = rest / left
-        b = (pt - c * along) / pp
-        gain = np.where(left > LEAST_VARIATION * squares, rest * c, -np.inf)
-        return _Fits(gain, mean_t - b * mean_p - c * mean, b, c)
-
-    def _moments(
-        self, p: NDArray[np.float64]
-    ) -> tuple[float, float, NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-        """The sum of the weights, the means of the target and of each program, and the sums of p p and p t without the means."""
+    def _moments(self, p: NDArray[np.float64]) -> _Moments:
         t, weights = self._target, self._weights
         of_one, of_t = sums_of_products(np.stack([weights, weights * t]), np.concatenate([np.stack([np.ones(len(t)), t]), p]))
         squares = sums_of_products(weights[None], p * p)[0]
         total, mean_t, mean_p = of_one[0], of_one[1] / of_one[0], of_one[2:] / of_one[0]
-        return total, mean_t, mean_p, squares - of_one[2:] * mean_p, of_t[2:] - of_one[2:] * mean_t
+        return _Moments(total, mean_t, mean_p, squares - of_one[2:] * mean_p, of_t[2:] - of_one[2:] * mean_t)
 
     def _explained(self, p: NDArray[np.float64]) -> NDArray[np.float64]:
         """How much of the target's sum of squares a linear fit of each program explains; -inf where it is not finite."""
@@ -184,3 +175,22 @@ class Combiner:
             plain = None if graph is None or graph.results[0] is None else graph.words(self._language, len(words))
             self._plain[key] = None if plain is None else plain[: program_length(plain)].tolist()
         return self._plain[key]
+
+
+def _fits(
+    moments: _Moments,
+    ones: NDArray[np.float64],
+    targets: NDArray[np.float64],
+    programs: NDArray[np.float64],
+    squares: NDArray[np.float64],
+) -> _Fits:
+    """Least squares of the target by 1, p and a column, of whose products with 1, target, p and itself these are the sums."""
+    total, mean_t = moments[:2]
+    mean_p, pp, pt = (each[:, None] for each in moments[2:])
+    along, mean = programs - ones * mean_p, ones / total
+    left = squares - ones * mean - along * along / pp
+    rest = targets - ones * mean_t - along * pt / pp
+    c = rest / left
+    b = (pt - c * along) / pp
+    gain = np.where(left > LEAST_VARIATION * squares, rest * c, -np.inf)
+    return _Fits(gain, mean_t - b * mean_p - c * mean, b, c)

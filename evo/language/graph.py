@@ -122,12 +122,13 @@ def graph_of(language: Language, words: NDArray[np.uint64]) -> Graph | None:
     lowered = language.lowering.lower(words)
     if any(lowered.nodes["num_values"] != 1):
         return None
-    place = {int(node["first_value"]): index for index, node in enumerate(lowered.nodes)}
+    # Lists, since NumPy takes many times longer to give one number after the other.
+    values, operands, stacks = lowered.nodes["first_value"].tolist(), lowered.operands.tolist(), lowered.value_stacks.tolist()
+    place = {value: index for index, value in enumerate(values)}
+    columns = [lowered.nodes[name].tolist() for name in ("kind", "payload", "first_operand", "num_operands")]
     nodes = []
-    for node in lowered.nodes:
-        start, value = int(node["first_operand"]), int(node["first_value"])
-        operands = lowered.operands[start : start + int(node["num_operands"])]
-        kind, stack = NodeKind(int(node["kind"])), int(lowered.value_stacks[value])
-        nodes.append(Node(kind, int(node["payload"]), stack, tuple(place[int(operand)] for operand in operands)))
+    for value, kind, payload, first, count in zip(values, *columns, strict=True):
+        found = tuple([place[operand] for operand in operands[first : first + count]])
+        nodes.append(Node(NodeKind(kind), payload, stacks[value], found))
     results = tuple(None if value == NO_VALUE else place[int(value)] for value in lowered.request_values)
     return Graph(tuple(nodes), results)

@@ -177,12 +177,14 @@ def sums_of_products(left: NDArray[np.float64], right: NDArray[np.float64]) -> N
     sums = np.zeros((len(left), right.shape[1]))
     cdef const double[:, ::1] a = np.ascontiguousarray(left), b = np.ascontiguousarray(right)
     cdef double[:, ::1] total = sums
-    cdef Py_ssize_t point, i, j
+    cdef Py_ssize_t point, i, j, first, end
     cdef double factor
     with nogil:
-        for point in range(b.shape[0]):
-            for i in range(a.shape[0]):
-                factor = a[i, point]
-                for j in range(b.shape[1]):
-                    total[i, j] += factor * b[point, j]
+        for first in range(0, b.shape[1], 64):  # sums that a cache holds
+            end = min(first + 64, b.shape[1])
+            for point in range(b.shape[0]):
+                for i in range(a.shape[0]):
+                    factor = a[i, point]
+                    for j in range(first, end):
+                        total[i, j] += factor * b[point, j]
     return sums

@@ -26,17 +26,20 @@ TIDY = -3  # of what a search hands over in the place of an elite
 COMBINED = -4  # of a program that joins two elites
 
 TRIMMED_LENGTH = 128  # words; in longer rows, zeros after programs cost more than copies without them
-NUM_PARTNERS = 256  # that one is chosen from
-MOST_DRAWN = 1024  # elites that are looked at for it
+NUM_PARTNERS = 192  # of each sort, that one is chosen from
+MAX_RANDOM_PARTNER = 8  # words
+RANDOM_PARTNER_SLOT = 1 << 31  # from which random partners are drawn: behind those of the batch
+MOST_DRAWN = 1024  # elites that are looked at for partners
 GOLDEN_GAMMA = 0x9E3779B97F4A7C15
 
 INITIAL = "initial"  # stands for an emitter where programs have none: in generation 0, at a start, and while there are no elites
 
 
 class Combiner(Protocol):
-    """Joins programs in pairs. What it makes depends on the programs alone."""
+    """Joins programs in pairs. What it makes depends on the programs alone. num_inputs: that programs have."""
 
     kinds: Sequence[str]
+    num_inputs: int
 
     def combine(
         self, programs: NDArray[np.uint64], partners: NDArray[np.uint64], max_length: int
@@ -212,12 +215,18 @@ class ProgramEmitter:
     def _combined(
         self, combiner: Combiner, candidates: NDArray[np.uint32], index: int, generation: int, num_programs: int
     ) -> tuple[NDArray[np.uint64], Origin]:
-        """Candidates joined with short elites. Where nothing goes with one it is emitted as it is, which costs nothing."""
+        """Candidates joined with partners: short elites, these with inputs exchanged or in part, or short random programs. Where
+        nothing goes with a candidate it is emitted as it is, which costs nothing.
+        """
         population, num_kinds = self._restarts.population, len(combiner.kinds)
         turn = self._seed + (generation << 8 | index) * GOLDEN_GAMMA
         first = self._drawn(candidates, turn, self._max_length // 2)[: -(-num_programs // num_kinds)]
         second = self._drawn(population.occupied_cells, ~turn, self._max_length // 3)[:NUM_PARTNERS]
-        pairs = combiner.combine(population.words[first], population.words[second], self._max_length)[:num_programs]
+        elites = population.words[second]
+        random = self._short_random_programs(NUM_PARTNERS, generation, RANDOM_PARTNER_SLOT)
+        random[np.arange(random.shape[1]) > np.arange(NUM_PARTNERS)[:, None] % MAX_RANDOM_PARTNER] = 0
+        partners = _one_below_the_other([elites, _varied(elites, population.hashes(second), turn, combiner.num_inputs), random])
+        pairs = combiner.combine(population.words[first], partners, self._max_length)[:num_programs]
         rows = np.resize(np.repeat(first, num_kinds), num_programs)
         words = population.words[rows]
         parents = np.stack([rows, np.full(num_programs, -1)], axis=1).astype(np.int32)
@@ -226,7 +235,8 @@ class ProgramEmitter:
                 words[row] = 0
                 words[row, : len(pair[0])] = pair[0]
                 words[row, len(pair[0])] = WordType.RETURN
-                parents[row, 1] = second[pair[1]]
+                if pair[1] < 2 * len(second):
+                    parents[row, 1] = second[pair[1] % len(second)]
         operators, emitters = np.full((2, num_programs), [[COMBINED], [index]], np.int32)
         return words, Origin(parents, operators, emitters)
 
@@ -246,11 +256,31 @@ class ProgramEmitter:
 
 
 def shuffled(hashes: NDArray[np.uint64], turn: int) -> NDArray[np.int64]:
-    """The numbers of `(n, 2)` hashes in an order that each turn mixes anew (SplitMix64: Steele et al., 2014)."""
-    keys = hashes[:, 0] + np.array([turn % 2**64], np.uint64)
+    """The numbers of `(n, 2)` hashes in an order that each turn mixes anew."""
+    return np.argsort(_mixed(hashes[:, :1], turn)[:, 0], kind="stable")
+
+
+def _mixed(keys: NDArray[np.uint64], turn: int) -> NDArray[np.uint64]:
+    """Numbers that look random, others for each turn (SplitMix64: Steele et al., 2014)."""
+    keys = keys + np.array([turn % 2**64], np.uint64)
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
         keys = (keys ^ keys >> np.uint64(shift)) * np.uint64(factor)
-    return np.argsort(keys ^ keys >> np.uint64(31), kind="stable")
+    return keys ^ keys >> np.uint64(31)
+
+
+def _varied(words: NDArray[np.uint64], hashes: NDArray[np.uint64], turn: int, num_inputs: int) -> NDArray[np.uint64]:
+    """The programs with these hashes, with their inputs exchanged for each other. Every second one is cut off somewhere, which
+    leaves a part of what it computes. Each turn does so anew.
+    """
+    draws = _mixed(hashes[:, :1] + np.arange(1 + num_inputs, dtype=np.uint64) * np.uint64(GOLDEN_GAMMA), turn)
+    others = np.argsort(draws[:, 1:], axis=1, kind="stable").astype(np.uint64)
+    is_input = (words & np.uint64(0xFFFF) == WordType.INPUT) & (words >> np.uint64(32) < num_inputs)
+    inputs = np.where(is_input, words >> np.uint64(32), np.uint64(0)).astype(np.intp)
+    found = np.where(is_input, np.take_along_axis(others, inputs, axis=1) << np.uint64(32) | np.uint64(WordType.INPUT), words)
+    lengths = (words != 0).sum(axis=1).astype(np.uint64)
+    ends = np.where(np.arange(len(words)) % 2, 1 + draws[:, 0] % np.maximum(lengths, 1), lengths)
+    found[np.arange(words.shape[1]) >= ends[:, None]] = 0
+    return found
 
 
 def slots_of(weights: Sequence[float], batch_size: int, generation: int) -> list[int]:

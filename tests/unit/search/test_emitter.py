@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from evo.language.batch import Batch
+from evo.native.stack_ptx_words import WordType
 from evo.native.vary import OPERATORS, program_lengths
-from evo.search.emitter import COMBINED, GIVEN, RANDOM, Emitter, slots_of
+from evo.search.emitter import COMBINED, GIVEN, NUM_PARTNERS, RANDOM, Emitter, slots_of
 from evo.search.row_threads import MIN_ROWS, RowThreads
 
 from .conftest import full_rows
@@ -168,12 +169,36 @@ class LongestOf:
     """Joins a program with the longest partner, in two kinds of which the second never fits."""
 
     kinds = ("joined", "never")
+    num_inputs = 2
 
     def combine(self, programs, partners, max_length):
-        lengths = (partners != 0).sum(axis=1)
+        self.partners = partners
+        self.num_elites = (len(partners) - NUM_PARTNERS) // 2
+        lengths = (partners[: self.num_elites] != 0).sum(axis=1)
         longest = int(lengths.argmax())
         joined = [[*row[row != 0][:-1].tolist(), *partners[longest][: lengths[longest] - 1].tolist()] for row in programs]
         return [pair for words in joined for pair in (((words, longest) if len(words) < max_length else None), None)]
+
+
+def test_partners_are_elites_the_same_of_other_inputs_or_in_part_and_short_random_programs(new_search, variation):
+    joins = LongestOf()
+    search = new_search(generation=1, batch_size=40, emitters=[Emitter("variation", 30, variation), Emitter("pairs", 10, joins)])
+    fill(search, 600)
+    search.emitter.ask()
+    count = joins.num_elites
+    elites, varied, random = np.split(joins.partners, [count, 2 * count])
+    lengths, new_lengths = ((part != 0).sum(axis=1) for part in (elites, varied))
+    np.testing.assert_array_equal(new_lengths[::2], lengths[::2])
+    assert (new_lengths[1::2] <= lengths[1::2]).all() and (new_lengths < lengths).any()
+    is_input = (elites & np.uint64(0xFFFF) == WordType.INPUT) & (elites >> np.uint64(32) < joins.num_inputs)
+    is_kept = np.arange(elites.shape[1]) < new_lengths[:, None]
+    np.testing.assert_array_equal(varied[~is_input & is_kept], elites[~is_input & is_kept])
+    swapped = elites ^ np.uint64(1 << 32)
+    is_swapped = [(row == other)[mask].all() for row, other, mask in zip(varied, swapped, is_input & is_kept, strict=True)]
+    is_same = [(row == other)[mask].all() for row, other, mask in zip(varied, elites, is_input & is_kept, strict=True)]
+    assert np.logical_or(is_swapped, is_same).all() and not np.all(is_swapped) and not np.all(is_same)
+    assert (random[:, 8:] == 0).all() and set((random != 0).sum(axis=1).tolist()) == set(range(1, 9))
+    assert not search.emitter.origin.parents[search.emitter.origin.operator == COMBINED][::2, 1].min() < 0
 
 
 def test_pairs_of_elites_are_emitted_with_both_parents(new_search, variation):
