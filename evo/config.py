@@ -1,7 +1,7 @@
 """The config of a run: strict models, defaults, overrides, and one clear line for whatever is wrong.
 
 Composes the options that each layer defines for itself. Knows nothing of how the values are used; `evo.run.search` builds a
-search from them. Longer than most modules: each section has its keys, defaults and checks in one place.
+search from them.
 """
 
 from __future__ import annotations
@@ -9,10 +9,9 @@ from __future__ import annotations
 import json
 import os
 import re
-import typing
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self, TypeAlias
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, ValidationError, model_validator
 
@@ -20,24 +19,14 @@ from evo.errors import UserError, suggestion
 from evo.evaluate.options import EvaluationOptions, TlsFiles
 from evo.instructions import SHIPPED
 from evo.language.program import Limits
-from evo.options import Integer, Options, Positive, Probability, Weight, mistake
-from evo.search.archives import ARCHIVES
-from evo.search.emitter import INITIAL
-from evo.search.prescreen import LearningOptions
-from evo.search.vocabulary import VariationOptions, VocabularyOptions
+from evo.options import Integer, Options, Positive, mistake
+from evo.search.options import SearchConfig
+from evo.search.vocabulary import VocabularyOptions
 from evo.shipped import find_config, find_task, shipped
 from evo.storage.files import exists, read_text
 from evo.storage.yaml_text import MAX_DEPTH, dump_yaml, parse_yaml
 
-if typing.TYPE_CHECKING:
-    ArchiveName: TypeAlias = str
-else:  # whatever is registered
-    ArchiveName = Literal[*ARCHIVES]
-
 PlotName = Literal["heatmap", "front", "contact_sheet", "curves", "best", "animation", "gallery", "lineage", "page"]
-EmitterName = Annotated[str, Field(pattern=r"^[A-Za-z_][\w-]*$", max_length=64)]
-MAX_BATCH_SIZE = 1 << 22  # programs held in memory at once
-BatchSize = Annotated[Integer, Field(ge=1, le=MAX_BATCH_SIZE)]
 
 
 class ProgramConfig(Options):
@@ -50,175 +39,6 @@ class ProgramConfig(Options):
     instruction_set: str = "default"
     limits: Limits = Limits()
     vocabulary: VocabularyOptions
-
-
-class ArchiveConfig(Options):
-    """An archive by its name in `evo.search.archives`, and its options: a GridArchive has `dims`, a CVTArchive `centroids`."""
-
-    type: ArchiveName = "GridArchive"
-    dims: list[Positive] | None = None
-    centroids: Positive | None = None
-
-    @model_validator(mode="after")
-    def _fits_type(self) -> Self:
-        own = ARCHIVES[self.type].options
-        for name in own:
-            if getattr(self, name) is None:
-                raise ValueError(f"{self.type} needs '{name}'")
-        for name in self._given() - set(own):
-            raise ValueError(f"{self.type} has no '{name}'")
-        return self
-
-    def options(self) -> dict[str, Any]:
-        """What the archive is made with, beside what every archive is."""
-        return {name: getattr(self, name) for name in ARCHIVES[self.type].options}
-
-    def _given(self) -> set[str]:
-        return {name for name in type(self).model_fields if name != "type" and getattr(self, name) is not None}
-
-
-class InitialConfig(Options):
-    """Generation 0: the given `programs`, then random ones of uniformly drawn length.
-
-    `programs` are files relative to the config file, run folders, archives, and texts (`evo.run.initial_programs`). `digest` says
-    what they are; null: not read yet.
-    """
-
-    num_programs: BatchSize = 4096
-    min_length: Positive = 8
-    max_length: Positive = 48
-    programs: list[str] = []
-    digest: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = None
-
-    @model_validator(mode="after")
-    def _ordered(self) -> Self:
-        if self.min_length > self.max_length:
-            raise ValueError(f"min_length {self.min_length} is greater than max_length {self.max_length}")
-        return self
-
-
-class TuningConfig(Options):
-    """Constants are fitted by least squares to the targets of a task that has these and one output.
-
-    The best `share` of the new programs of each generation is tuned, each in at most this many `iterations` of
-    Levenberg-Marquardt; 0: none; null: a quarter if the task has the reduction `regression`, else none. `linear_scale`: the error
-    is that of the best linear function of the output; null: if the task defines `scaling`. `points`: how many of the task's
-    points are used, spread evenly over their order; null: 2,048, and all, up to 65,536, for one program in eight.
-    """
-
-    share: Probability | None = None
-    iterations: Annotated[Integer, Field(ge=1, le=1000)] = 5
-    linear_scale: bool | None = None
-    points: Annotated[Integer, Field(ge=16)] | None = None
-
-
-class StartsConfig(Options):
-    """`count` independent searches of `generations` each, before the main search breeds from all their elites.
-
-    0: the main search alone. For searches that either succeed soon or get stuck.
-    """
-
-    count: Annotated[Integer, Field(ge=0)] = 0
-    generations: Positive = 300
-
-
-class IslandsConfig(Options):
-    """`count` searches side by side, for tasks that are cheap to evaluate: the first here, each other in a process of its own, or
-    on one of the Dask workers of `evaluation.cluster`.
-
-    After every `every` generations of each, the first takes over the elites of the others, and gives each of them `migrants`
-    of its own. The run's generations are those of each, its evaluations those of all; it stops after an exchange.
-    """
-
-    count: Annotated[Integer, Field(ge=1, le=100)] = 1
-    every: Positive = 10
-    migrants: Annotated[Integer, Field(ge=0)] = 64
-
-    @property
-    def generations(self) -> int:
-        """Between two rows of metrics."""
-        return self.every if self.count > 1 else 1
-
-
-ParentShares = Annotated[list[Annotated[float, Field(gt=0.0, le=1.0)]], Field(min_length=1)]
-
-
-class EmitterConfig(Options):
-    """One of several emitters: it has a share of each batch by `weight`.
-
-    `kind`: `variation` breeds with operators and rates of its own, `combination` joins elites; `random` makes random programs.
-    """
-
-    kind: Literal["variation", "combination", "random"] = "variation"
-    weight: Weight = 1.0
-    parents: ParentShares = [1.0]
-    variation: VariationOptions = VariationOptions()
-
-    @model_validator(mode="after")
-    def _fits_kind(self) -> Self:
-        for name in {"random": ("parents", "variation"), "combination": ("variation",)}.get(self.kind, ()):
-            if getattr(self, name) != type(self).model_fields[name].default:
-                raise ValueError(f"an emitter of kind '{self.kind}' has no '{name}'")
-        return self
-
-
-class SearchConfig(Options):
-    """MAP-Elites: archive, sizes and operators.
-
-    `parents`: each generation in turn draws its parents from one of these shares of the elites, the best; 1: from all of them.
-    `combination` and `immigrants` are shares of each batch. The first joins an elite by least squares with another, a part of it,
-    one whose inputs are exchanged, or a short random program, in tasks that can be tuned and define `scaling`. The second are
-    random programs. `emitters`, by name, replace all these and `variation`.
-    `memory_size` hashes of evaluated programs are remembered, and no such program is evaluated again.
-    """
-
-    archive: ArchiveConfig
-    batch_size: BatchSize = 512
-    parents: ParentShares = [1.0]
-    combination: Probability = 0.0
-    immigrants: Probability = 0.0
-    initial: InitialConfig = InitialConfig()
-    starts: StartsConfig = StartsConfig()
-    islands: IslandsConfig = IslandsConfig()
-    variation: VariationOptions = VariationOptions()
-    emitters: Annotated[dict[EmitterName, EmitterConfig], Field(max_length=100)] = {}
-    memory_size: Annotated[Integer, Field(ge=1, le=1 << 26)] = 1 << 18
-    tuning: TuningConfig = TuningConfig()
-    learning: LearningOptions = LearningOptions()
-
-    @model_validator(mode="after")
-    def _bounded(self) -> Self:
-        if self.batch_size * self.learning.prescreen > MAX_BATCH_SIZE:
-            raise ValueError(f"batch_size times learning.prescreen must be at most {MAX_BATCH_SIZE} programs")
-        return self
-
-    @model_validator(mode="after")
-    def _fits_learned(self) -> Self:
-        dims, num_learned = self.archive.dims, self.learning.features
-        if self.learning.is_spanning and dims and len(dims) != num_learned:
-            raise ValueError(f"archive.dims {dims} has {len(dims)} numbers, but learning.features is {num_learned}")
-        if self.learning.is_spanning and self.starts.count:
-            raise ValueError("'starts' do not go with learning.descriptors 'learned'; give one of them")
-        return self
-
-    @model_validator(mode="after")
-    def _islands_span_alike(self) -> Self:
-        if self.islands.count > 1 and self.learning.is_spanning:
-            raise ValueError("'islands' do not go with learning.descriptors 'learned', which differ from island to island")
-        return self
-
-    @model_validator(mode="after")
-    def _emitters_alone(self) -> Self:
-        if not self.emitters:
-            return self
-        for name in ("parents", "combination", "immigrants", "variation"):
-            if getattr(self, name) != type(self).model_fields[name].default:
-                raise ValueError(f"'emitters' stand in place of '{name}'; give one of them")
-        if not any(emitter.weight for emitter in self.emitters.values()):
-            raise ValueError("at least one of the emitters needs a weight above 0")
-        if INITIAL in self.emitters:
-            raise ValueError(f"no emitter can be called '{INITIAL}', which stands for the programs that a search begins with")
-        return self
 
 
 class StopConfig(Options):

@@ -232,7 +232,7 @@ def _colors(of_elites: NDArray[np.float64], objective: NDArray[np.float64]) -> t
     ends, colors = color_range(of_elites), colormaps["viridis"]
 
     def texts(values: NDArray[np.float64]) -> list[str]:
-        return [f"#{color.tobytes().hex()}" for color in np.uint8(np.rint(255.0 * colors(values)[:, :3]))]
+        return [f"#{color.tobytes().hex()}" for color in np.rint(255.0 * colors(values)[:, :3]).astype(np.uint8)]
 
     return texts(Normalize(*ends, clip=True)(objective)), {"ends": ends, "colors": texts(np.linspace(0, 1, 9))}
 
