@@ -381,7 +381,6 @@ enum { PTX_VM__TYPE_NONE, PTX_VM__TYPE_F32 = 'f', PTX_VM__TYPE_PRED = 'p' };
 static const uint8_t ptx_vm__row_operations[] = {INSTRUCTION_TABLE(PTX_VM__OPERATION_OF_ROW)};
 
 struct PtxVmSet {
-    const PtxVmKernels* kernels; /* of the fastest level */
     size_t num_instructions;
     size_t num_stacks;
     uint32_t multiplication; /* an instruction that is MUL_F32; num_instructions if there is none */
@@ -416,7 +415,6 @@ PtxVmResult ptx_vm_set_init(const StackPtxStackInfo* stack_info, void* memory, s
     PtxVmSet content, *set = ptx_vm__take_set(&arena, stack_info, &content);
     if (memory_bytes < arena.num_bytes) return PTX_VM__ERROR(INSUFFICIENT_MEMORY);
     *set = content;
-    set->kernels = ptx_vm__kernels(ptx_vm_best_level());
     set->multiplication = (uint32_t)set->num_instructions;
     for (size_t i = 0; i < set->num_stacks; i++) set->types[i] = evo__letter(stack_info->stack_literal_prefixes[i]);
     for (size_t i = 0; i < set->num_instructions; i++) {
@@ -1136,7 +1134,7 @@ StackPtxFoldKind ptx_vm_fold(
 
     /* The operation and what writes an output, on one block: operands, then the result, then the output. */
     enum { RESULT = 3, OUTPUT, NUM_BLOCKS };
-    const PtxVmKernels* kernels = set->kernels;
+    const PtxVmKernels* kernels = ptx_vm__kernels_baseline(); /* whose blocks are the shortest */
     const size_t block_bytes = kernels->num_points * sizeof(float);
     const bool is_loose = (ptx_vm__nans[operation] & PTX_VM__LOOSE_NAN) != 0;
     const uint8_t output = signature[0] == PTX_VM__TYPE_PRED ? PTX_VM__OUTPUT_TRUTH
