@@ -183,12 +183,14 @@ def _execute(run: LiveRun, folder: Path) -> None:
         say(f"saved; go on with: evo resume {folder}")
         sys.exit(EXIT_INTERRUPTED)
     from evo.report.pareto import describe_front, why_no_front
-    from evo.report.plots import draw_plots
 
     if not (terminal.is_quiet() or why_no_front(run)):
         say(describe_front(run, terminal.width() or LINE) + "(> is what evo show, export, predict and simplify take)")
-    for path in draw_plots(run, search.problem.config.output.plots):
-        say(folder / path.relative_to(run.run_dir.path))
+    if plots := search.problem.config.output.plots:
+        from evo.report.plots import draw_plots
+
+        for path in draw_plots(run, plots):
+            say(folder / path.relative_to(run.run_dir.path))
     _warn_of_losses(run, folder)
     run.close()
     if not search.archive.empty:

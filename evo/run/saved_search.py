@@ -1,7 +1,7 @@
 """What can be told of a search, in progress or from its checkpoint, without going on with it.
 
 Owns the elites as reports and files have them, where they lie, and which stop is reached. A saved search makes its archive
-when it is asked for it, since that imports pyribs for seconds.
+when it is asked for it, since that imports pyribs.
 """
 
 from __future__ import annotations

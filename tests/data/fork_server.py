@@ -26,6 +26,7 @@ import evo.report.plots
 import evo.report.progress
 import evo.report.show
 import evo.run.run
+import evo.search.archives.cvt
 from evo.search.archives import ARCHIVES, make_archive
 from evo.search.archives.base import EXTRA_FIELDS
 

@@ -1,7 +1,7 @@
 """Archives of elites: those of pyribs, by name.
 
 Owns the registry: the name of each archive in a config, its options, the class that makes it and the layout of its cells.
-Importing it does not import pyribs, which takes seconds; the class is imported when an archive is made.
+Importing it does not import pyribs; the class is imported when an archive is made.
 """
 
 from __future__ import annotations

@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from ribs.archives import ArchiveBase
-from ribs.archives._array_store import Update
 
 from evo.native.search_rows import best_rows, count_neutral, set_leaves
 from evo.native.vary import program_lengths
 from evo.search.archives.elites import Elites
 from evo.search.archives.elites_copy import ElitesCopy, padded
+from evo.search.archives.pyribs import ArchiveBase, Update
 
 # Where an elite came from, and facts about it. parents: cells (-1: none).
 EXTRA_FIELDS = {

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from ribs.archives import GridArchive
 
 from evo.native.search_rows import grid_cells
 from evo.search.archives.base import ProgramArchive
+from evo.search.archives.pyribs import GridArchive
 
 
 class ProgramGridArchive(ProgramArchive, GridArchive):

@@ -1,0 +1,69 @@
+"""pyribs' grid, without the two seconds that importing all of pyribs takes.
+
+Owns which modules wait. pyribs' packages import every archive, and with them scikit-learn, SciPy, pandas and numba. A module that
+waits is in `sys.modules` with nothing executed. Whoever asks it for a name, in evo or not, makes it the complete module; of the
+functions that pyribs takes from it by name, it has stand-ins that call the true ones. Knows nothing of programs.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from importlib.abc import Loader
+from importlib.util import find_spec, module_from_spec
+from types import ModuleType
+from typing import Any
+
+# Packages before what is in them. Module -> the names that pyribs' grid imports from it, and calls where evo does not.
+_NAMES = {
+    "ribs": (),
+    "ribs.archives": (),
+    "ribs.archives._archive_data_frame": ("ArchiveDataFrame",),
+    "numpy_groupies": ("aggregate_nb",),
+}
+_waiting: dict[ModuleType, Loader] = {}
+_lock = threading.RLock()
+
+
+def _wait(module_name: str) -> None:
+    """Puts a module where imports find it, to be executed when it is asked for a name."""
+    spec = find_spec(module_name)
+    assert spec
+    assert spec.loader
+    module = module_from_spec(spec)
+
+    def get(name: str) -> Any:
+        if name != "__path__":  # which an import asks of modules that are no packages
+            _complete()
+        if name in vars(module):
+            return vars(module)[name]
+        raise AttributeError(f"module {module_name!r} has no attribute {name!r}")
+
+    def stand_in(name: str) -> Any:
+        return lambda *args, **kwargs: (_complete(), get(name)(*args, **kwargs))[1]
+
+    vars(module).update({name: stand_in(name) for name in _NAMES[module_name]}, __getattr__=get)
+    _waiting[module] = spec.loader
+    sys.modules[module_name] = module
+
+
+def _complete() -> None:
+    """Executes all that wait, packages last: they hand on names of what is in them."""
+    with _lock:
+        while _waiting:
+            module, loader = _waiting.popitem()
+            get = vars(module)["__getattr__"]
+            loader.exec_module(module)
+            if vars(module)["__getattr__"] is get:
+                del vars(module)["__getattr__"]
+
+
+for _name in _NAMES:
+    if _name not in sys.modules:
+        _wait(_name)
+
+from ribs.archives._archive_base import ArchiveBase  # noqa: E402
+from ribs.archives._array_store import Update  # noqa: E402
+from ribs.archives._grid_archive import GridArchive  # noqa: E402
+
+__all__ = ["ArchiveBase", "GridArchive", "Update"]
