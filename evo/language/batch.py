@@ -6,7 +6,8 @@ Owns the form in which programs go from the loop to evaluators and compilers: an
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,19 +18,32 @@ ProgramRows = NDArray[np.uint64] | LoweredPrograms
 """Programs as native functions take them, a row each: `(n, width)` words, which they lower, or programs lowered before."""
 
 
-@dataclass(frozen=True)
 class Batch:
-    """Programs, one row each.
+    """Programs, one row each. Immutable.
 
-    words: `(batch_size, max_length)` uint64. hashes: `(batch_size, 2)` uint64, canonical: equal hashes, equal results.
-    num_instructions: `(batch_size,)` int32, PTX instructions left after dead code is gone and equal values are merged.
-    lowered: where they were kept.
+    Args:
+        words: `(batch_size, max_length)` uint64.
+        hashes: `(batch_size, 2)` uint64, canonical: equal hashes, equal results.
+        num_instructions: `(batch_size,)` int32, PTX instructions left after dead code is gone and equal values are merged.
+        lowered: where they were kept.
+        rows: those of `words` that the programs are, in order; None: all of them.
     """
 
-    words: NDArray[np.uint64]
-    hashes: NDArray[np.uint64]
-    num_instructions: NDArray[np.int32]
-    lowered: LoweredPrograms | None = None
+    def __init__(
+        self,
+        words: NDArray[np.uint64],
+        hashes: NDArray[np.uint64],
+        num_instructions: NDArray[np.int32],
+        lowered: LoweredPrograms | None = None,
+        rows: NDArray[np.int64] | None = None,
+    ):
+        self.hashes, self.num_instructions, self.lowered = hashes, num_instructions, lowered
+        self._words, self._rows = words, rows
+
+    @cached_property
+    def words(self) -> NDArray[np.uint64]:
+        """`(batch_size, max_length)`. Copied when they are first asked for: much of what is done with a batch needs none."""
+        return self._words if self._rows is None else self._words[self._rows]
 
     @property
     def programs(self) -> ProgramRows:
@@ -53,9 +67,14 @@ class Batch:
         )
 
     def __len__(self) -> int:
-        return len(self.words)
+        return len(self.hashes)
 
     def __getitem__(self, rows: slice | NDArray[np.bool_] | NDArray[np.integer]) -> Batch:
         """The batch of some of the rows, chosen as in NumPy by a slice, a mask or indices."""
         lowered = None if self.lowered is None else self.lowered[rows]
-        return Batch(self.words[rows], self.hashes[rows], self.num_instructions[rows], lowered)
+        chosen = np.arange(len(self)) if self._rows is None else self._rows
+        return Batch(self._words, self.hashes[rows], self.num_instructions[rows], lowered, chosen[rows])
+
+    def __reduce__(self) -> tuple[type[Batch], tuple[NDArray[Any], ...]]:
+        """Another process gets no lowered programs."""
+        return Batch, (self.words, self.hashes, self.num_instructions)

@@ -67,6 +67,8 @@ def enter_hashes(ring: NDArray[np.uint64], table: NDArray[np.int32], rows: NDArr
     cdef Py_ssize_t i
     with nogil:
         for i in range(entered.shape[0]):
+            if i + _AHEAD < entered.shape[0]:
+                prefetch(&places[known[entered[i + _AHEAD], 0] & mask])
             place = known[entered[i], 0] & mask
             while places[place]:
                 place = (place + 1) & mask
@@ -136,12 +138,13 @@ def best_rows(
     """The row of greatest objective of each cell, by cell, unless the cell's incumbent is as good; of equals the first.
 
     Args:
-        cells, objective: `(n,)`, of the rows.
+        cells, objective: `(n,)`, of the rows; a negative cell leaves its row out.
         is_occupied, incumbents: `(num_cells,)`.
         best: `(num_cells,)`, room to work in; -1 before and after.
     """
     cdef const int32_t[::1] of_rows = cells
-    cdef const double[::1] scores = objective, bars = incumbents
+    cdef const double[:] scores = objective
+    cdef const double[::1] bars = incumbents
     cdef const uint8_t[::1] has_bar = is_occupied.view(np.uint8)
     cdef int32_t[::1] rows = best
     cdef Py_ssize_t count = 0, i
@@ -151,7 +154,7 @@ def best_rows(
     with nogil:
         for i in range(of_rows.shape[0]):
             cell = of_rows[i]
-            if has_bar[cell] and not scores[i] > bars[cell]:
+            if cell < 0 or has_bar[cell] and not scores[i] > bars[cell]:
                 continue
             if rows[cell] < 0:
                 touched_view[count] = cell

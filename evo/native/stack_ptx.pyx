@@ -428,10 +428,7 @@ cdef StackPtxLowered* _kept(_Shelf shelf, const StackPtxLowered* lowered) noexce
 
 
 cdef class LoweredPrograms:
-    """Programs as `Lowering.lower_all` leaves them, one each row; rows are chosen as in NumPy, without copying programs. Immutable.
-
-    They stay in their process: pickled, they become None.
-    """
+    """Programs as `Lowering.lower_all` leaves them, one each row; rows are chosen as in NumPy, without copying programs. Immutable."""
 
     def __len__(self) -> int:
         return len(self.places)
@@ -452,9 +449,6 @@ cdef class LoweredPrograms:
         """`Lowered.nodes` of a program."""
         cdef const StackPtxLowered* lowered = <const StackPtxLowered*><uintptr_t>self.places[row]
         return _copy(lowered.nodes, lowered.num_nodes, NODE_DTYPE)
-
-    def __reduce__(self):
-        return type(None), ()
 
 
 cdef LoweredPrograms _lowered_programs(Lowering lowering, places, tuple owned):

@@ -218,11 +218,10 @@ class Search(SearchView):
             "hash": batch.hashes,
             "num_instructions": batch.num_instructions,
         }
-        added = self.archive.add(batch.words, evaluation.objective, evaluation.measures, **fields)
-        is_elite = added["elite"]
+        is_elite = self.archive.add(batch.words, evaluation.objective, evaluation.measures, **fields)["elite"]
         in_both = np.ones(int(is_elite.sum()), bool)
         self.lineage.update(
-            added["cell"][is_elite],
+            self.archive.index_of(evaluation.measures[is_elite]),
             batch.words[is_elite],
             evaluation.objective[is_elite],
             {name: values[is_elite] for name, values in fields.items()},

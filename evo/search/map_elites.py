@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,9 @@ from evo.search.learned_measures import Fit
 from evo.search.prescreen import Screening
 from evo.search.row_threads import RowThreads
 from evo.search.state import Counters, SearchState
+
+if TYPE_CHECKING:
+    from evo.search.archives.base import ProgramArchive, Winners
 
 
 class Tuner(Protocol):
@@ -223,32 +226,35 @@ class MapElites:
         A duplicate scores what its first copy scored, so it can only tie with an elite, and ties keep the incumbent: only new
         programs come here.
         """
-        state, batch, slots, evaluation = self._state, scored.batch, scored.slots, scored.evaluation
-        archive, population = state.archive, state.restarts.population
-        fields = {
-            "parents": state.emitter.origin.parents[slots],
-            "operator": state.emitter.origin.operator[slots],
-            "generation": np.full(len(slots), offspring.generation),
-            "slot": slots,
-            "hash": batch.hashes,
-            "num_instructions": batch.num_instructions,
-            **({"task_measures": evaluation.measures} if state.learned else {}),
-        }
-        added = archive.add(batch.words, evaluation.objective, spanning, **fields)
-        is_elite = is_parent = added["elite"]
-        state.emitter.tell(slots, is_elite, added["new"])
-        if population is not archive:
-            is_parent = population.add(batch.words, evaluation.objective, spanning, **fields)["elite"]
+        state, batch, slots, objective = self._state, scored.batch, scored.slots, scored.evaluation.objective
+        archive, population, origin = state.archive, state.restarts.population, state.emitter.origin
+
+        def facts(rows: NDArray[np.int64]) -> tuple[NDArray[np.uint64], NDArray[np.float64], dict[str, NDArray[Any]]]:
+            fields = {
+                "parents": origin.parents[slots[rows]],
+                "operator": origin.operator[slots[rows]],
+                "generation": np.full(len(rows), offspring.generation),
+                "slot": slots[rows],
+                "hash": batch.hashes[rows],
+                "num_instructions": batch.num_instructions[rows],
+                **({"task_measures": scored.evaluation.measures[rows]} if state.learned else {}),
+            }
+            return batch[rows].words, objective[rows], fields
+
+        def enter(archive: ProgramArchive) -> Winners:
+            won = archive.best_of(objective, spanning)
+            archive.enter(won, *facts(won.rows), spanning[won.rows])
+            return won
+
+        won = enter(archive)
+        parents = won if population is archive else enter(population)
+        is_elite, is_new, is_parent = np.zeros((3, len(slots)), bool)
+        is_elite[won.rows], is_new[won.rows], is_parent[parents.rows] = True, won.is_new, True
+        cells = np.zeros(len(slots), np.int32)
+        cells[won.rows], cells[parents.rows] = won.cells, parents.cells
+        state.emitter.tell(slots, is_elite, is_new)
         rows = np.flatnonzero(is_elite | is_parent)
-        state.lineage.update(
-            added["cell"][rows],
-            batch.words[rows],
-            evaluation.objective[rows],
-            {name: values[rows] for name, values in fields.items()},
-            offspring.founders[slots[rows]],
-            is_elite[rows],
-            is_parent[rows],
-        )
+        state.lineage.update(cells[rows], *facts(rows), offspring.founders[slots[rows]], is_elite[rows], is_parent[rows])
         self._clock.lap("archive")
         return is_elite, is_parent
 

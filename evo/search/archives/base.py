@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,14 @@ EXTRA_FIELDS = {
     "slot": ((), np.int32),
     "num_instructions": ((), np.int32),
 }
+
+
+class Winners(NamedTuple):
+    """Rows of a batch that become elites, by cell. cells: of each. is_new: whether the cell was empty."""
+
+    rows: NDArray[np.int64]
+    cells: NDArray[np.int32]
+    is_new: NDArray[np.bool_]
 
 
 class ProgramArchive(ArchiveBase):
@@ -154,35 +162,54 @@ class ProgramArchive(ArchiveBase):
 
         Returns:
             `elite`, `(n,)` bool: true where the row is an elite now. `new`, `(n,)` bool: where it is the first of its cell.
-            `cell`, `(n,)` int32: that it falls into; -1 where it was left out.
         """
+        won = self.best_of(objective, measures)
+        kept = {name: values[won.rows] for name, values in fields.items()}
+        self.enter(won, solution[won.rows], objective[won.rows], kept, measures[won.rows])
         is_elite, is_new = np.zeros((2, len(objective)), bool)
-        all_cells = np.full(len(objective), -1, np.int32)
-        rows = np.flatnonzero(np.isfinite(objective))
-        all_cells[rows] = cells = self.index_of(measures[rows])
-        is_occupied = self._store.occupied
-        best = best_rows(cells, objective[rows], is_occupied, self._store._fields["objective"], self._best_rows)
-        rows, cells = rows[best], cells[best]
-        if len(rows):
-            is_elite[rows] = True
-            is_new[rows] = ~is_occupied[cells]
-            kept = {name: array[rows] for name, array in fields.items()}
-            kept |= {"solution": kept.pop("hash"), "objective": objective[rows], "measures": measures[rows]}
-            self._put(cells, kept | {"threshold": kept["objective"]})  # the threshold is a field of pyribs' own
-            self._update(cells, solution[rows], kept["objective"])
-        return {"elite": is_elite, "new": is_new, "cell": all_cells}
+        is_elite[won.rows], is_new[won.rows] = True, won.is_new
+        return {"elite": is_elite, "new": is_new}
 
-    def _put(self, cells: NDArray[np.int32], kept: dict[str, NDArray[Any]]) -> None:
+    def best_of(self, objective: NDArray[np.float64], measures: NDArray[np.float64]) -> Winners:
+        """The rows that `add` takes; arguments are its own."""
+        is_finite, is_occupied = np.isfinite(objective), self._store.occupied
+        cells = self._cells_of(measures, is_finite)
+        rows = best_rows(cells, objective, is_occupied, self._store._fields["objective"], self._best_rows)
+        cells = cells[rows]
+        return Winners(rows, cells, ~is_occupied[cells])
+
+    def enter(
+        self,
+        won: Winners,
+        words: NDArray[np.uint64],
+        objective: NDArray[np.float64],
+        fields: dict[str, NDArray[Any]],
+        measures: NDArray[np.float64],
+    ) -> None:
+        """Adds what `best_of` gave, before anything else is added. All other arguments are those of `add` at `won.rows`."""
+        if not len(won.rows):
+            return
+        kept = {**fields, "objective": objective, "measures": measures, "threshold": objective}  # the last is pyribs' own
+        kept["solution"] = kept.pop("hash")
+        self._put(won, kept)
+        self._update(won.cells, words, objective)
+
+    def _cells_of(self, measures: NDArray[np.float64], is_counted: NDArray[np.bool_]) -> NDArray[np.int32]:
+        """The cells of some of the rows; -1 for the others, whose measures may be NaN."""
+        cells = np.full(len(measures), -1, np.int32)
+        cells[is_counted] = self.index_of(measures[is_counted])
+        return cells
+
+    def _put(self, won: Winners, kept: dict[str, NDArray[Any]]) -> None:
         """What pyribs' store does to add rows of different cells, sorted, without its passes over all cells."""
         state, fields = self._store._props, self._store._fields  # noqa: SLF001
         state["updates"][Update.ADD] += 1
-        new = cells[~state["occupied"][cells]]
-        count = state["n_occupied"]
+        new, count = won.cells[won.is_new], state["n_occupied"]
         state["occupied"][new] = True
         state["occupied_list"][count : count + len(new)] = new
         state["n_occupied"] = count + len(new)
         for name, column in fields.items():
-            column[cells] = kept[name]
+            column[won.cells] = kept[name]
 
     def _update(self, cells: NDArray[np.int32], words: NDArray[np.uint64], objective: NDArray[np.float64]) -> None:
         """Takes over the elites of cells that changed."""
