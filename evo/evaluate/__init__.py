@@ -83,15 +83,17 @@ class PickledTask:
 
 
 class Evaluator(Protocol):
-    """Scores programs. Every bit of a program's result depends on that program alone."""
+    """Scores programs. Every bit of a program's result depends on that program alone.
+
+    Attributes:
+        uses_lowered: it gains by `Batch.lowered`. Other processes lower programs for themselves.
+    """
+
+    uses_lowered: bool
 
     @property
     def device(self) -> str:
         """A readable name of what runs the programs: `CPU`, or a GPU's name."""
-
-    @property
-    def uses_lowered(self) -> bool:
-        """Whether it gains by `Batch.lowered`. Other processes lower programs for themselves."""
 
     def evaluate(self, batch: Batch) -> Evaluation:
         """Scores programs.

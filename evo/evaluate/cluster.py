@@ -45,6 +45,8 @@ class ClusterEvaluator:
         task_digest: of the task as it was loaded.
     """
 
+    uses_lowered = False
+
     def __init__(self, assignment: Assignment, backend: Backend, task_digest: str):
         assert isinstance(assignment.source, TaskSource)
         assert assignment.settings.cluster
@@ -62,11 +64,6 @@ class ClusterEvaluator:
     def device(self) -> str:
         """What the workers' evaluators run on. They are taken to be alike."""
         return self._described[0]
-
-    @property
-    def uses_lowered(self) -> bool:
-        """No: its workers are other processes."""
-        return False
 
     def evaluate(self, batch: Batch) -> Evaluation:
         """As `Evaluator.evaluate`, in parts on the workers."""

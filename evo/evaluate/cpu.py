@@ -88,16 +88,12 @@ class CpuEvaluator:
                 )
             if not self._trials or self._trials.chosen == PROCESSES:
                 self._start(self._processes)
+        self.uses_lowered = not self._processes or self._trials is not None
 
     @property
     def device(self) -> str:
         """Always `CPU`."""
         return "CPU"
-
-    @property
-    def uses_lowered(self) -> bool:
-        """Unless it is kept to processes."""
-        return not self._processes or self._trials is not None
 
     def evaluate(self, batch: Batch) -> Evaluation:
         """As `Evaluator.evaluate`, chunk by chunk on threads or processes."""

@@ -88,21 +88,6 @@ def count_neutral(hashes: NDArray[np.uint64], parents: NDArray[np.int32], pool: 
     return count
 
 
-def count_outside(measures: NDArray[np.float64], low: NDArray[np.float64], high: NDArray[np.float64]) -> int:
-    """How many rows of measures, `(n, num_measures)`, have one out of range. NaN is in range."""
-    cdef const double[:, :] rows = measures
-    cdef const double[::1] least = low, most = high
-    cdef Py_ssize_t i, k, count = 0
-    cdef bint is_outside
-    with nogil:
-        for i in range(rows.shape[0]):
-            is_outside = False
-            for k in range(rows.shape[1]):
-                is_outside |= rows[i, k] < least[k] or rows[i, k] > most[k]
-            count += is_outside
-    return count
-
-
 def grid_cells(
     measures: NDArray[np.float64], low: NDArray[np.float64], high: NDArray[np.float64], dims: NDArray[np.int64],
     intervals: NDArray[np.float64], epsilon: float

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from evo.evaluate import Evaluation, Evaluator, Failure, Status, join
 from evo.language.batch import Batch
-from evo.native.search_rows import count_outside
 from evo.native.stack_ptx import Lowering
 from evo.search.emitter import Success
 from evo.search.learned_measures import Fit
@@ -276,6 +275,7 @@ class MapElites:
     def _count(self, offspring: _Offspring, scored: _Scored, spanning: NDArray[np.float64]) -> None:
         archive, counters, batch = self._state.archive, self._state.counters, offspring.batch
         num_different = int(np.count_nonzero(offspring.is_new))
+        is_outside = (spanning < archive.lower_bounds) | (spanning > archive.upper_bounds)  # never where a measure is NaN
         counters.generations += 1
         counters.offspring += len(batch)
         counters.evaluations += scored.num_evaluations
@@ -285,7 +285,7 @@ class MapElites:
         counters.neutral += offspring.num_neutral
         counters.rejected += int(np.count_nonzero(scored.evaluation.status))
         counters.failed += len(scored.evaluation.failures)
-        counters.out_of_range += count_outside(spanning, archive.lower_bounds, archive.upper_bounds)
+        counters.out_of_range += int(np.count_nonzero(is_outside.any(axis=1)))
 
     def _fit_anew(self) -> Fit | None:
         """Fits learned measures to the elites if that is due, and fills the archive anew."""

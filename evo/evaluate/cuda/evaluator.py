@@ -62,6 +62,8 @@ class CudaEvaluator:
         UserError: the device cannot be used or has too little memory, or the task's points, targets or kernel are wrong.
     """
 
+    uses_lowered = True
+
     def __init__(
         self,
         language: Language,
@@ -118,11 +120,6 @@ class CudaEvaluator:
     def device(self) -> str:
         """The GPU's name."""
         return self._device.info.name
-
-    @property
-    def uses_lowered(self) -> bool:
-        """Yes: device code is made of them."""
-        return True
 
     def evaluate(self, batch: Batch) -> Evaluation:
         """As `Evaluator.evaluate`, pack by pack on the GPU."""
