@@ -110,7 +110,8 @@ size_t picture_work_size(const PicturePlan* plan) {
 }
 
 void picture_draw(
-    const PictureKernels* kernels, PictureColors colors, const float* f, const float* g, size_t size, float* rows, uint8_t* pixels_out
+    const PictureKernels* kernels, PictureColors colors, const float* f, const float* g, size_t size, float* rows,
+    uint8_t* pixels_out
 ) {
     const size_t plane = 4 * size; /* two rows of numbers */
     for (size_t row = 0; row < size; row++) {

@@ -55,14 +55,13 @@ typedef struct PictureColors {
 struct PicturePlan;
 
 /* color: colours of any number of complex numbers f + ig, in HSL: the angle is the hue, 0 for positive reals; those that are not
-   finite are white. sum_rgb: the sums of a picture. sum_complex: those of the picture that `color` makes of f + ig. */
+   finite are white. sum: the sums of the picture of red, green and blue; with colors, of that which `color` makes of f, g and
+   anything. */
 typedef struct PictureKernels {
     void (*color)(PictureColors colors, const float* f, const float* g, size_t count, float* red, float* green, float* blue);
-    void (*sum_rgb)(
-        const struct PicturePlan* plan, const float* red, const float* green, const float* blue, void* work, double* sums_out
-    );
-    void (*sum_complex)(
-        const struct PicturePlan* plan, PictureColors colors, const float* f, const float* g, void* work, double* sums_out
+    void (*sum)(
+        const struct PicturePlan* plan, const PictureColors* colors, const float* first, const float* second, const float* third,
+        void* work, double* sums_out
     );
 } PictureKernels;
 
@@ -97,7 +96,8 @@ size_t picture_work_size(const PicturePlan* plan);
 /* Red, green and blue, from 0 to 255, of size * size pixels, each the mean colour of two by two of the complex numbers. rows: 12 * size
    floats to work with. */
 void picture_draw(
-    const PictureKernels* kernels, PictureColors colors, const float* f, const float* g, size_t size, float* rows, uint8_t* pixels_out
+    const PictureKernels* kernels, PictureColors colors, const float* f, const float* g, size_t size, float* rows,
+    uint8_t* pixels_out
 );
 
 /* PICTURE_NUM_STATISTICS statistics of the picture that has these sums. */

@@ -343,8 +343,7 @@ PICTURE__INLINE void picture__sum_bands(size_t size, const PicturePlan* plan, Pi
     picture__sum_lines(bands, plan->num_bands, size, sums + PICTURE_BANDS);
 }
 
-/* f and g of the colours, or red, green and blue. */
-PICTURE__INLINE void picture__sum_all(
+PICTURE__INLINE void picture__sum_of(
     size_t size, const PicturePlan* plan, const PictureColors* colors, const float* first, const float* second,
     const float* third, void* memory, double* sums
 ) {
@@ -360,8 +359,8 @@ PICTURE__INLINE void picture__sum_all(
             const float *f = red, *g = green;
             PICTURE__VECTORS
             for (size_t i = 0; i < size; i++) num_finite += (f[i] - f[i]) + (g[i] - g[i]) == 0.0f;
-            picture__color(*colors, f, g, size, work.row, work.row + size, work.row + 2 * size);
             red = work.row, green = red + size, blue = green + size;
+            picture__color(*colors, f, g, size, work.row, work.row + size, work.row + 2 * size);
         }
         picture__take_row(
             size, red, green, blue, work.luminance + row * size, work.spectrum + row * size, work.b + row * size, work.columns,
@@ -378,25 +377,17 @@ PICTURE__INLINE void picture__sum_all(
     sums[PICTURE_BANDS + plan->num_bands] = colors != NULL ? (double)num_finite : (double)(size * size);
 }
 
-static void picture__sum_rgb(
-    const PicturePlan* plan, const float* red, const float* green, const float* blue, void* work, double* sums_out
+static void picture__sum(
+    const PicturePlan* plan, const PictureColors* colors, const float* first, const float* second, const float* third, void* work,
+    double* sums_out
 ) {
-    picture__sum_all(plan->size, plan, NULL, red, green, blue, work, sums_out);
-}
-
-static void picture__sum_complex(
-    const PicturePlan* plan, PictureColors colors, const float* f, const float* g, void* work, double* sums_out
-) {
-    if (plan->size == 64) {
-        picture__sum_all(
-            64, plan, &colors, f, g, g, work, sums_out
-        ); /* the usual size: the compiler knows the length of its loops */
-    } else {
-        picture__sum_all(plan->size, plan, &colors, f, g, g, work, sums_out);
-    }
+    if (plan->size == 64) /* the usual size: the compiler knows the length of its loops */
+        picture__sum_of(64, plan, colors, first, second, third, work, sums_out);
+    else
+        picture__sum_of(plan->size, plan, colors, first, second, third, work, sums_out);
 }
 
 const PictureKernels* PICTURE_KERNELS(void) {
-    static const PictureKernels kernels = {picture__color, picture__sum_rgb, picture__sum_complex};
+    static const PictureKernels kernels = {picture__color, picture__sum};
     return &kernels;
 }

@@ -21,8 +21,9 @@ cdef extern from "detail/picture.h" nogil:
 
     ctypedef struct PictureKernels:
         void (*color)(PictureColors, const float*, const float*, size_t, float*, float*, float*) noexcept nogil
-        void (*sum_rgb)(const PicturePlan*, const float*, const float*, const float*, void*, double*) noexcept nogil
-        void (*sum_complex)(const PicturePlan*, PictureColors, const float*, const float*, void*, double*) noexcept nogil
+        void (*sum)(
+            const PicturePlan*, const PictureColors*, const float*, const float*, const float*, void*, double*
+        ) noexcept nogil
 
     ctypedef struct PicturePlan:
         const PictureKernels* kernels
@@ -195,21 +196,16 @@ cdef class PictureStatistics:
         cdef Py_ssize_t i, num_pictures = shape[0]
         cdef double* out = <double*>address(sums)
         cdef const PictureKernels* kernels = self.plan.kernels
+        cdef const PictureColors* colors = NULL if coloring is None else &coloring.colors
         cdef void* work = malloc(picture_work_size(self.plan))
         if work == NULL:
             raise MemoryError("no memory for a picture")
         with nogil:
             for i in range(num_pictures):
-                if coloring is None:
-                    kernels.sum_rgb(
-                        self.plan, <const float*>(a + i * a_stride), <const float*>(b + i * b_stride),
-                        <const float*>(c + i * c_stride), work, out + i * self.num_sums
-                    )
-                else:
-                    kernels.sum_complex(
-                        self.plan, coloring.colors, <const float*>(a + i * a_stride), <const float*>(b + i * b_stride), work,
-                        out + i * self.num_sums
-                    )
+                kernels.sum(
+                    self.plan, colors, <const float*>(a + i * a_stride), <const float*>(b + i * b_stride),
+                    <const float*>(c + i * c_stride), work, out + i * self.num_sums
+                )
         free(work)
         return sums
 

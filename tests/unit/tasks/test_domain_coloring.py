@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from evo.errors import UserError
-from evo.pictures import Coloring, PictureStatistics
+from evo.pictures import STATISTICS, Coloring, PictureStatistics
 from evo.task import Programs, point_arrays
 from evo.task_folder import load_task
 
@@ -218,7 +218,8 @@ FACTORS = {
 def test_objective_is_the_product_of_the_factors_in_the_readme(name):
     values = {key: np.full(1 + len(FACTORS[name]), ideal) for key, ideal in IDEAL.items()}
     values[name][1:] = list(FACTORS[name])
-    assert objective(values) == pytest.approx([1.0, *FACTORS[name].values()])
+    rows = np.array([*zip(*(values[key] for key in STATISTICS), strict=True)], [(key, float) for key in STATISTICS])
+    assert objective(rows) == pytest.approx([1.0, *FACTORS[name].values()])
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
