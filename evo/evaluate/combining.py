@@ -47,15 +47,18 @@ class _Moments(NamedTuple):
 
 
 class Combiner:
-    """Joins two programs p and q as p + k q, p (q + k) or (p + k) / (q + l).
+    """Joins two programs p and q as p + k q, p (q + k) or (p + k) / (q + l); without scaling, as k p + l q, p (k + l q) or
+    k p / (q + l).
 
     Linear least squares of the target t say which q goes with p, and the constants: those of a + b p + c q, a + b p + c p q and
-    a + b p + c t q. This is a step of orthogonal matching pursuit (Pati et al., 1993) among programs, a semantic crossover.
+    a + b p + c t q, where a is 0 without scaling. This is a step of orthogonal matching pursuit (Pati et al., 1993) among
+    programs, a semantic crossover.
 
     Args:
         language: what the programs are written in; it has one output.
         task: gives points, targets and weights.
         allowed: names of the instructions that may be used.
+        linear_scale: outputs are scaled to the target.
 
     Raises:
         UserError: the task's points, targets or weights are malformed, or raise.
@@ -65,9 +68,10 @@ class Combiner:
         num_inputs: of programs.
     """
 
-    def __init__(self, language: Language, task: Task, allowed: Collection[str]):
+    def __init__(self, language: Language, task: Task, allowed: Collection[str], *, linear_scale: bool = True):
         points = sampled(language, task, MAX_POINTS)
         self._language = language
+        self._is_scaled = linear_scale
         self._machine = VirtualMachine(language.lowering)
         self._inputs = points.inputs
         self._target = points.target.astype(np.float64)
@@ -77,7 +81,8 @@ class Combiner:
         self._f32 = next(i for i, stack in enumerate(language.instruction_set.stacks) if stack.constant_type == "f32")
         self._plain: dict[bytes, list[int] | None] = {}
         self.num_inputs = len(language.inputs)
-        self.kinds: Sequence[str] = [kind for kind, needed in _NEEDED.items() if needed <= self._words.keys()]
+        also = set() if linear_scale else {"mul"}
+        self.kinds: Sequence[str] = [kind for kind, needed in _NEEDED.items() if needed | also <= self._words.keys()]
 
     def combine(
         self, programs: NDArray[np.uint64], partners: NDArray[np.uint64], max_length: int
@@ -133,7 +138,8 @@ class Combiner:
         t, weights = self._target, self._weights
         of_one, of_t = sums_of_products(np.stack([weights, weights * t]), np.concatenate([np.stack([np.ones(len(t)), t]), p]))
         squares = sums_of_products(weights[None], p * p)[0]
-        total, mean_t, mean_p = of_one[0], of_one[1] / of_one[0], of_one[2:] / of_one[0]
+        total = of_one[0] if self._is_scaled else np.inf  # without an offset, means do not count
+        mean_t, mean_p = of_one[1] / total, of_one[2:] / total
         return _Moments(total, mean_t, mean_p, squares - of_one[2:] * mean_p, of_t[2:] - of_one[2:] * mean_t)
 
     def _explained(self, p: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -150,12 +156,20 @@ class Combiner:
         p, q = self._plain_words(program), self._plain_words(partner)
         if p is None or q is None:
             return None
-        add, mul, div = (self._words.get(function, 0) for function in ("add", "mul", "div"))
-        numbers, parts = {
-            "sum": ([c / b], [[*p, *q], [mul, add]]),
-            "product": ([b / c], [[*p, *q], [add, mul]]),
-            "quotient": ([-1.0 / c, a / b], [q, [add, *p], [add, div]]),
-        }[kind]
+        add, mul, div, fma = (self._words.get(function, 0) for function in ("add", "mul", "div", "fma"))
+        multiply_add = [fma] if fma else [mul, add]
+        if self._is_scaled:
+            numbers, parts = {
+                "sum": ([c / b], [[*p, *q], multiply_add]),
+                "product": ([b / c], [[*p, *q], [add, mul]]),
+                "quotient": ([-1.0 / c, a / b], [q, [add, *p], [add, div]]),
+            }[kind]
+        else:
+            numbers, parts = {
+                "sum": ([b, c], [p, [mul, *q], multiply_add]),
+                "product": ([b, c], [p, q, [*multiply_add, mul]]),
+                "quotient": ([-1.0 / c, -b / c], [q, [add, *p], [mul, div]]),
+            }[kind]
         with np.errstate(over="ignore"):
             constants = np.array(numbers, np.float32)
         if not np.isfinite(constants).all() or sum(map(len, parts)) + len(numbers) >= max_length:

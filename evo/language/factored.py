@@ -16,7 +16,7 @@ from evo.language.graph import Graph, Node
 from evo.language.program import Language
 from evo.native.stack_ptx import NodeKind
 
-MAX_TERMS = 24  # of a sum; a value with more is taken as it is
+MAX_TERMS, MAX_PARTS = 24, 96  # of a sum, and while it is multiplied out; a value with more is taken as it is
 DIVISIONS = ("div", "rcp")
 NOTHING = 1e-12  # of the largest number that is added up: what cancels
 
@@ -89,16 +89,19 @@ class _Forms:
     def _sum(self, terms: list[Term]) -> Term | None:
         """The sum of terms, which sums of sums are not; None: it has too many."""
         found: dict[Monomial, float] = {}
-        for number, monomial in terms:
-            inner = next((atom for atom, power in monomial if atom in self._by_number and power == 1), None)
-            if inner is None or not (self._multiplies_out or len(monomial) == 1):
-                parts: Sum = ((monomial, 1.0),)
+        todo, largest = [*terms], 0.0
+        while todo:
+            number, monomial = todo.pop()
+            inner = next((atom for atom, power in monomial if atom in self._by_number and power > 0), -1)
+            if inner >= 0 and (self._multiplies_out or monomial == ((inner, 1),)):
+                rest = _product(monomial, ((inner, -1),))
+                todo += [(number * factor, _product(rest, each)) for each, factor in self._by_number[inner]]
             else:
-                rest = tuple(pair for pair in monomial if pair[0] != inner)
-                parts = tuple((_product(rest, each), factor) for each, factor in self._by_number[inner])
-            for each, factor in parts:
-                found[each] = found.get(each, 0.0) + number * factor
-        least = NOTHING * max(map(abs, found.values()))
+                found[monomial] = found.get(monomial, 0.0) + number
+                largest = max(largest, abs(number))
+            if len(todo) + len(found) > MAX_PARTS:
+                return None
+        least = NOTHING * largest
         found = {each: number for each, number in found.items() if abs(number) > least}
         if len(found) > MAX_TERMS:
             return None

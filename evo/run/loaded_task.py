@@ -93,12 +93,10 @@ class Problem:
     @cached_property
     def combiner(self) -> Combiner:
         """Raises UserError if the task does not allow it, or its points or targets are wrong."""
-        reason = why_not_tunable(self.task)
-        if not reason and not self.task.has_scaling():
-            reason = "needs a task that defines `scaling`: constants are those of outputs that are scaled linearly"
-        if reason:
+        if reason := why_not_tunable(self.task):
             raise UserError(f"search.combination: {reason}")
-        return Combiner(self.language, self.task, self.config.program.vocabulary.instructions)
+        scaled = bool(self.config.search.tuning.linear_scale)
+        return Combiner(self.language, self.task, self.config.program.vocabulary.instructions, linear_scale=scaled)
 
     @property
     def assignment(self) -> Assignment:

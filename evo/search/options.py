@@ -138,8 +138,8 @@ class SearchConfig(Options):
 
     `parents`: each generation in turn draws its parents from one of these shares of the elites, the best; 1: from all of them.
     `combination` and `immigrants` are shares of each batch. The first joins an elite by least squares with another, a part of it,
-    one whose inputs are exchanged, or a short random program, in tasks that can be tuned and define `scaling`. The second are
-    random programs. `emitters`, by name, replace all these and `variation`.
+    one whose inputs are exchanged, or a short random program, in tasks that can be tuned. The second are random programs.
+    `emitters`, by name, replace all these and `variation`.
     `memory_size` hashes of evaluated programs are remembered, and no such program is evaluated again.
     """
 

@@ -93,6 +93,7 @@ def run_evo(name: str, seed: int, seconds: float, overrides: tuple[str, ...]) ->
             exact_s = now
         if now >= seconds:
             break
+    search.tidy()
     found = {"test_nmse": choose()["test_nmse"], "exact_s": exact_s, "evaluations": search.counters.evaluations}
     found["train_digits"] = search.archive.best_objective
     problem.close()

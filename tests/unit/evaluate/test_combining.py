@@ -58,8 +58,8 @@ def left(y: np.ndarray, target: np.ndarray, weights: np.ndarray | float = 1.0) -
     return float(errors[0] @ errors[0] / (errors[1] @ errors[1]))
 
 
-def by_kind(target, programs, partners, *, allowed=FUNCTIONS, weights=None, max_length=48):
-    combiner = Combiner(LANGUAGE, Law(target, weights), allowed)
+def by_kind(target, programs, partners, *, allowed=FUNCTIONS, weights=None, max_length=48, linear_scale=True):
+    combiner = Combiner(LANGUAGE, Law(target, weights), allowed, linear_scale=linear_scale)
     pairs = combiner.combine(words_of(*programs), words_of(*partners), max_length)
     return {kind: pairs[row :: len(combiner.kinds)] for row, kind in enumerate(combiner.kinds)}
 
@@ -78,6 +78,18 @@ def test_a_law_of_two_parts_is_found_in_one_step(kind, target):
     words, partner = pair
     assert partners[partner] == "%d"
     assert left(outputs(words), target) < 1e-11
+
+
+@pytest.mark.parametrize("allowed", [FUNCTIONS, [*FUNCTIONS, "fma_rn_ftz_f32"]])
+@pytest.mark.parametrize(
+    ("kind", "target"),
+    [("sum", 3 * A * B - 5 * D), ("product", A * B * (2 * D - 0.3)), ("quotient", 2 * A * B / (D + 4))],
+)
+def test_without_scaling_the_target_itself_is_found(kind, target, allowed):
+    partners = ["%a", "%b", "%c", "%d", "%c %d mul_ftz_f32"]
+    [(words, partner)] = by_kind(target, ["%a %b mul_ftz_f32"], partners, allowed=allowed, linear_scale=False)[kind]
+    assert partners[partner] == "%d"
+    np.testing.assert_allclose(outputs(words), target, rtol=2e-5, atol=2e-6)
 
 
 def test_the_partner_and_the_constant_are_those_of_least_squares():

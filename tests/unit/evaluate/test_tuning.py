@@ -218,9 +218,7 @@ def test_a_task_that_can_be_tuned_is_unless_the_config_says_otherwise():
     assert problem_of(config_of(share=0.0), Line()).tuner is None
 
 
-def test_elites_are_combined_only_where_outputs_are_scaled():
-    with pytest.raises(UserError, match=r"^search\.combination: needs a task that defines `scaling`"):
-        problem_of(config_of(), Line()).combiner  # noqa: B018
+def test_elites_are_combined_only_where_there_is_a_target():
     other = type("Other", (Line,), {"reduction": None, "targets": Task.targets})()
     with pytest.raises(UserError, match=r"^search\.combination: needs a task with targets\(\)"):
         problem_of(config_of(), other).combiner  # noqa: B018

@@ -81,6 +81,7 @@ def test_each_form_is_the_same_function():
         ("x*y - y*x + sin(x)", "f = sin(x)"),
         ("(1/x)*(1/y)", "f = 1/(x*y)"),
         ("-(x - y)", "f = y - x"),
+        ("(2*x - 0.5)*(2*x - 0.5)*((2*x - 0.5)*(2*x - 0.5)) - 6*(x*x) + x", "f = 0.0625 - 16*(x*x*x*(1 - x))"),
     ],
 )
 def test_forms_by_hand(text, expected):
