@@ -82,7 +82,8 @@ class Tidier:
         instructions = language.instruction_set.instructions
         named = {each.semantics.function: index for index, each in enumerate(instructions) if each.name in allowed}
         self._waves = {named["sin"]: named["cos"], named["cos"]: named["sin"]} if {"sin", "cos"} <= named.keys() else {}
-        self._sums = {named[name] for name in ("add", "sub") if name in named}
+        self._add, self._sub, self._mul = (named.get(name) for name in ("add", "sub", "mul"))
+        self._sums = {self._add, self._sub} - {None}
         self._allowed = frozenset(allowed)
         points = ask(task, "points")
         inputs, num_points = point_arrays(task, points, "points()")
@@ -194,11 +195,11 @@ class Tidier:
 
     def _without_constant(self, formula: Formula) -> Iterator[tuple[Graph, float, bool]]:
         """Graphs with the other operand in the place of an instruction on a constant, or a cosine in that of a shifted sine; the
-        constant; whether it was added. Where algebra alone makes it shorter, nothing has gone: a factor of 1.
+        constant; whether it was added. Where algebra alone makes it shorter, or a limit, nothing has gone: a factor of 1.
         """
         graph = formula.graph
         shorter = rewritten(self._language, graph, formula.values, self._allowed)
-        yield from ((changed, 1.0, False) for changed in shorter)
+        yield from ((changed, 1.0, False) for changed in (*shorter, *self._limits(formula)))
         for index in graph.instructions():
             operands = graph.nodes[index].operands
             for constant in formula.values.keys() & set(operands):
@@ -212,6 +213,33 @@ class Tidier:
                 angles = shifted if any(operand in formula.values for operand in shifted) else operands
                 for operand in angles:
                     yield graph.replaced(index, replace(graph.nodes[index], payload=wave, operands=(operand,))), 0.0, True
+
+    def _limits(self, formula: Formula) -> Iterator[Graph]:
+        """Graphs with the result b + d/c a in the place of (a + c) (b + d), which tends to it as c and d grow, but for scale and
+        offset: a search that joins elites as products finds sums so.
+        """
+        graph = formula.graph
+        [result] = graph.results
+        node = graph.nodes[result or 0]
+        if result is None or (node.kind, node.payload) != (NodeKind.PTX, self._mul) or self._add is None or not self._is_scaled:
+            return
+        for one, two in (node.operands, node.operands[::-1]):
+            for constant, c, _ in self._shifts(formula, one):
+                for _, d, other in self._shifts(formula, two):
+                    factor = replace(graph.nodes[constant], payload=_bits_of(d / c))
+                    term = replace(graph.nodes[one], payload=self._mul)
+                    total = replace(node, payload=self._add, operands=(other, one))
+                    yield graph.replaced(constant, factor).replaced(one, term).replaced(result, total)
+
+    def _shifts(self, formula: Formula, index: int) -> Iterator[tuple[int, float, int]]:
+        """Of an instruction that moves a value by a constant: the constant's node, what is added to the value, up to a sign of
+        both, and the value's node.
+        """
+        node, values = formula.graph.nodes[index], formula.values
+        if node.payload in self._sums and node.kind == NodeKind.PTX:
+            for constant, other in (node.operands, node.operands[::-1]):
+                if constant in values and other not in values and values[constant]:
+                    yield constant, values[constant] * (-1.0 if node.payload == self._sub else 1.0), other
 
     # ---- constants ----
 

@@ -110,6 +110,8 @@ def test_a_divisor_that_algebra_cancels_goes_and_with_it_the_pole(text, expected
         ("0.9999998*sin(x + 1.5707964)*y", "cos(x)*y"),
         ("exp2(-0.7213476*x*x)*y", "exp(-x*x/2)*y"),
         ("exp2(x*x - 1.7213475*(x*x))*y", "exp(-x*x/2)*y"),
+        ("(3000 - sin(3*x))*(x*y + 1500)", "2*x*y - sin(3*x)"),  # but for a product of 1/3000
+        ("(y*y - 80000)*(40000 + 1/x)", "y*y - 2/x"),
     ],
 )
 def test_constants_become_those_of_the_law(text, law):
