@@ -17,8 +17,12 @@ OWN_KERNEL = REPOSITORY / "tests" / "data" / "own_kernel"
 IS_EMULATED = "EVO_EMULATED_GPU" in os.environ
 # The stand-in ends an endless kernel by itself, and no kernel that is only slow must be taken for one.
 LAUNCH_SECONDS = 60 if IS_EMULATED else 3
-# A picture of 64x64 takes the stand-in a tenth of a second.
-FEWER = ("task_options.size=32", "stop.generations=4") if IS_EMULATED else ()
+# A picture takes the stand-in a twentieth of a second.
+FEWER = (
+    ("task_options.size=32", "search.initial.num_programs=96", "search.archive.dims=[6, 5]", "stop.generations=1")
+    if IS_EMULATED
+    else ()
+)
 
 
 @pytest.fixture
@@ -59,13 +63,13 @@ def test_the_main_job_runs_on_the_gpu_and_both_backends_agree_on_its_elites(gpu_
 
 
 def test_packs_workers_and_resuming_do_not_change_a_run(gpu_evo, tmp_path):
-    small = ("search.initial.num_programs=96", "search.batch_size=64", "task_options.size=32")
-    packs = ("evaluation.packing={sites_per_kernel: 24, kernels_per_module: 3}", "evaluation.compile_workers=3")
-    whole = gpu_evo("run", SMOKE, *settings(*small, "stop.generations=4"))
-    other = gpu_evo("run", SMOKE, *settings(*small, "stop.generations=4", *packs))
-    parts = gpu_evo("run", SMOKE, *settings(*small, "stop.generations=2", "evaluation.threads=1"))
+    few = ("search.initial.num_programs=32", "search.batch_size=24", "task_options.size=32", "evaluation.lane=compile")
+    packs = ("evaluation.packing={sites_per_kernel: 7, kernels_per_module: 2}", "evaluation.compile_workers=3")
+    whole = gpu_evo("run", SMOKE, *settings(*few, "stop.generations=3"))
+    other = gpu_evo("run", SMOKE, *settings(*few, "stop.generations=3", *packs))
+    parts = gpu_evo("run", SMOKE, *settings(*few, "stop.generations=1", "evaluation.threads=1"))
     folders = [run_folder(completed, tmp_path) for completed in (whole, other, parts)]
-    resumed = gpu_evo("resume", folders[2], "--set", "stop.generations=4")
+    resumed = gpu_evo("resume", folders[2], "--set", "stop.generations=3")
     assert resumed.returncode == 0, resumed.stderr
     assert archive(folders[1]) == archive(folders[0])
     assert archive(folders[2]) == archive(folders[0])
