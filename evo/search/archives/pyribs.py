@@ -40,7 +40,11 @@ def _wait(module_name: str) -> None:
         raise AttributeError(f"module {module_name!r} has no attribute {name!r}")
 
     def stand_in(name: str) -> Any:
-        return lambda *args, **kwargs: (_complete(), get(name)(*args, **kwargs))[1]
+        def call(*args: Any, **kwargs: Any) -> Any:
+            _complete()
+            return vars(module)[name](*args, **kwargs)
+
+        return call
 
     vars(module).update({name: stand_in(name) for name in _NAMES[module_name]}, __getattr__=get)
     _waiting[module] = spec.loader
