@@ -221,13 +221,14 @@ class Tidier:
         graph = formula.graph
         [result] = graph.results
         node = graph.nodes[result or 0]
-        if result is None or (node.kind, node.payload) != (NodeKind.PTX, self._mul) or self._add is None or not self._is_scaled:
+        is_product = node.kind == NodeKind.PTX and node.payload == self._mul
+        if result is None or not is_product or self._add is None or not self._is_scaled:
             return
         for one, two in (node.operands, node.operands[::-1]):
             for constant, c, _ in self._shifts(formula, one):
                 for _, d, other in self._shifts(formula, two):
                     factor = replace(graph.nodes[constant], payload=_bits_of(d / c))
-                    term = replace(graph.nodes[one], payload=self._mul)
+                    term = replace(graph.nodes[one], payload=node.payload)
                     total = replace(node, payload=self._add, operands=(other, one))
                     yield graph.replaced(constant, factor).replaced(one, term).replaced(result, total)
 
