@@ -215,14 +215,13 @@ class Tidier:
                     yield graph.replaced(index, replace(graph.nodes[index], payload=wave, operands=(operand,))), 0.0, True
 
     def _limits(self, formula: Formula) -> Iterator[Graph]:
-        """Graphs with the result b + d/c a in the place of (a + c) (b + d), which tends to it as c and d grow, but for scale and
-        offset: a search that joins elites as products finds sums so.
-        """
+        """Graphs with the result b + d/c a in the place of (a + c) (b + d), which tends to it, scaled, as c and d grow."""
         graph = formula.graph
         [result] = graph.results
-        node = graph.nodes[result or 0]
-        is_product = node.kind == NodeKind.PTX and node.payload == self._mul
-        if result is None or not is_product or self._add is None or not self._is_scaled:
+        if result is None or self._add is None or self._mul is None or not self._is_scaled:
+            return
+        node = graph.nodes[result]
+        if node.kind != NodeKind.PTX or node.payload != self._mul:
             return
         for one, two in (node.operands, node.operands[::-1]):
             for constant, c, _ in self._shifts(formula, one):
