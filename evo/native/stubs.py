@@ -100,7 +100,9 @@ def _definition(text: str, owner: str) -> str:
         function.name, arguments[0].arg, function.returns = "__new__", "cls", ast.Name(owner)
     elif function.name == "__init__":
         function.returns = ast.Constant(None)
-    elif function.name.startswith("_") and function.name not in ("__len__", "__getitem__"):
+    elif function.name == "__getitem__":  # C's slot knows no names
+        function.args.posonlyargs, function.args.args = arguments, []
+    elif function.name.startswith("_") and function.name != "__len__":
         return ""
     for argument in [*arguments, *function.args.kwonlyargs, *filter(None, [function.args.kwarg])]:
         if argument.arg not in ("self", "cls"):
