@@ -1,40 +1,37 @@
 """What a generation costs as the archive grows, and as rows get longer: evaluations a second, one core."""
 
 import os
-import tempfile
 import time
 from contextlib import closing
 from pathlib import Path
 
 import numpy as np
 
-from evo.config import load_config
+from evo.config import make_config
 from evo.language.batch import Batch
 from evo.run.loaded_task import load_problem
 from evo.run.search import Search
 
 BATCH = 2048
-CONFIG = f"""
-task: {Path(__file__).parents[2] / "tasks" / "erf"}
-task_options: {{num_points: 64}}
-program:
-  max_length: 64
-  vocabulary:
-    instructions: [add_ftz_f32, sub_ftz_f32, mul_ftz_f32, fma_rn_ftz_f32, sin_approx_ftz_f32, ex2_approx_ftz_f32]
-search:
-  archive: {{dims: [400, 400]}}
-  batch_size: {BATCH}
-evaluation: {{backend: cpu, threads: 1}}
-stop: {{generations: 1000000}}
-"""
+INSTRUCTIONS = ["add_ftz_f32", "sub_ftz_f32", "mul_ftz_f32", "fma_rn_ftz_f32", "sin_approx_ftz_f32", "ex2_approx_ftz_f32"]
+
+
+def new_search(side: int, batch_size: int, num_threads: int, max_length: int = 64) -> Search:
+    """A search for erf at 64 points, over `side * side` cells, without an end."""
+    config = {
+        "task": str(Path(__file__).parents[2] / "tasks" / "erf"),
+        "task_options": {"num_points": 64},
+        "program": {"max_length": max_length, "vocabulary": {"instructions": INSTRUCTIONS}},
+        "search": {"archive": {"dims": [side, side]}, "batch_size": batch_size},
+        "evaluation": {"backend": "cpu", "threads": num_threads},
+        "stop": {"generations": 1_000_000},
+    }
+    return Search(load_problem(make_config(config, "bench")))
 
 
 def search_of(num_elites: int, max_length: int) -> Search:
     """A search whose archive has this many elites: random programs, in cells chosen evenly."""
-    with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
-        file.write(CONFIG)
-        file.flush()
-        search = Search(load_problem(load_config(Path(file.name), (f"program.max_length={max_length}",))))
+    search = new_search(400, BATCH, 1, max_length)
     low, high = np.array(list(search.problem.task.measures.values())).T
     cells = np.random.default_rng(1).permutation(160_000)[:num_elites]
     for first in range(0, num_elites, BATCH):

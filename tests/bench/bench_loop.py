@@ -1,30 +1,15 @@
 """What the loop costs: a search whose evaluator reads scores off the hashes. Programs have up to 64 words, 33 on average."""
 
 import os
-import tempfile
 import time
-from pathlib import Path
 
 import numpy as np
+from bench_archive import new_search
 
-from evo.config import load_config
 from evo.evaluate import Evaluation
-from evo.run.loaded_task import load_problem
-from evo.run.search import Search
 from evo.search.map_elites import MapElites
 
 NUM_OFFSPRING = 400_000
-CONFIG = f"""
-task: {Path(__file__).parents[2] / "tasks" / "erf"}
-task_options: {{num_points: 64}}
-program:
-  max_length: 64
-  vocabulary:
-    instructions: [add_ftz_f32, sub_ftz_f32, mul_ftz_f32, fma_rn_ftz_f32, sin_approx_ftz_f32, ex2_approx_ftz_f32]
-search:
-  archive: {{dims: [100, 100]}}
-stop: {{generations: 1000000}}
-"""
 
 
 class FromHashes:
@@ -45,11 +30,7 @@ class FromHashes:
 
 def best_us(batch_size: int, num_threads: int) -> float:
     """Microseconds an offspring: the best of many generations, once the archive is full."""
-    with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
-        file.write(CONFIG)
-        file.flush()
-        overrides = (f"search.batch_size={batch_size}", f"evaluation.threads={num_threads}")
-        search = Search(load_problem(load_config(Path(file.name), overrides)))
+    search = new_search(100, batch_size, num_threads)
     evaluator = FromHashes(search.problem.task.measures)
     loop = MapElites(search.state, evaluator, search.problem.language.lowering, search._row_threads)
     best = float("inf")
