@@ -24,6 +24,7 @@ from evo.errors import UserError
 from evo.report.run_list import has_stopped
 from evo.report.table import table
 from evo.run.run_dir import RunDir
+from evo.storage.files import PARTIAL_SUFFIX
 
 METRICS = {"qd_score": "QD score", "coverage": "coverage", "best_objective": "best objective"}
 MAX_STRAY = 1.1  # of the evaluations of groups that are compared
@@ -186,7 +187,9 @@ def _run_folders(path: Path) -> list[Path]:
     found = []
     for folder, folders, files in os.walk(path):
         folders.sort()
-        if "config.yaml" in files:
+        if folder.endswith(PARTIAL_SUFFIX):  # it has no name yet
+            folders.clear()
+        elif "config.yaml" in files:
             found.append(Path(folder))
             folders.clear()
     if not found:

@@ -19,10 +19,10 @@ from evo.config import StopConfig, read_stop
 from evo.errors import UserError
 from evo.report.table import table
 from evo.run.run_dir import RunDir
+from evo.storage.files import PARTIAL_SUFFIX
 
 _NAME = re.compile(r"(\d{8}-\d{6})-seed\d+(-\d+)?")
 _PARTS = ("config.yaml", "environment.json", "metrics.jsonl", "checkpoints")
-_NOT_BEGUN = "it is starting, or was killed while starting"
 _TIME_DIGITS = 1e-6  # metrics round seconds to this
 
 
@@ -30,9 +30,9 @@ _TIME_DIGITS = 1e-6  # metrics round seconds to this
 class RunRow:
     """A run.
 
-    state: `finished`, `interrupted`, `running`, `unstarted` or `damaged`; reason: of the last two. best_objective is None also if
-    nothing has a finite score, and all numbers before the first generation is over. age_s: seconds since the run was started.
-    num_bytes: of its files.
+    state: `finished`, `interrupted`, `running` or `damaged`; reason: of the last. best_objective is None also if nothing
+    has a finite score, and all numbers before the first generation is over. age_s: seconds since the run was started. num_bytes:
+    of its files.
     """
 
     path: str
@@ -84,7 +84,9 @@ def _run_folders(folder: Path) -> Iterator[Path]:
     """Run folders, damaged ones included. A run's own folders are not searched."""
     for place, folders, files in os.walk(folder):
         path = Path(place)
-        if _NAME.fullmatch(path.name) or sum(part in files or part in folders for part in _PARTS) > 1:
+        if path.suffix == PARTIAL_SUFFIX:  # it has no name yet
+            folders.clear()
+        elif _NAME.fullmatch(path.name) or sum(part in files or part in folders for part in _PARTS) > 1:
             folders.clear()
             yield path
 
@@ -95,15 +97,12 @@ def _row(path: Path, now_s: float) -> RunRow:
     reason = None
     try:
         age_s, num_bytes = now_s - _start_s(path), _num_bytes(path)
-        has_checkpoint = any((path / "checkpoints").glob("*.ckpt"))
-        if not has_checkpoint and not (path / "metrics.jsonl").exists():
-            return RunRow(str(path), "unstarted", None, None, None, max(0.0, age_s), num_bytes, _NOT_BEGUN)
         if not (path / "config.yaml").is_file():
             raise UserError("has no config.yaml")
         with RunDir(path, writable=False) as run_dir:
             state = "running" if run_dir.is_running() else "interrupted"
             metrics = run_dir.last_metrics() or {}
-            if not has_checkpoint:
+            if run_dir.has_begun() and not any((path / "checkpoints").glob("*.ckpt")):
                 raise UserError(f"{path}: has no checkpoint")
         if state == "interrupted" and metrics and has_stopped(read_stop(path / "config.yaml"), metrics):
             state = "finished" if (path / "archive.npz").is_file() else state

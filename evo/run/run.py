@@ -11,7 +11,7 @@ import platform
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -21,15 +21,16 @@ import numpy as np
 from evo.about import VERSION
 from evo.config import RunConfig, dump_config, load_config, with_paths_in
 from evo.errors import DeviceFailure, UserError
-from evo.evaluate import Failure
+from evo.evaluate import Failure, TaskSource
 from evo.evaluate.backends import BACKENDS, Backend
 from evo.language.formula import scaling_notes
 from evo.language.program import program_length
 from evo.run import islands
 from evo.run.checkpoint_contents import check_records
-from evo.run.loaded_task import Problem, load_problem
+from evo.run.loaded_task import Problem, load_problem, located_options
+from evo.run.new_run import new_run_dir, run_paths, take_name
 from evo.run.restore import MakeTask, load, loader, reader, refuse, restore, same_backend
-from evo.run.run_dir import RunDir, new_folder, new_run_folder
+from evo.run.run_dir import RunDir
 from evo.run.saved_search import SearchView
 from evo.run.search import Search
 from evo.run.task_copy import hold_task
@@ -122,21 +123,29 @@ class LiveRun(Run):
         """
         runs = Path(config.output.runs).absolute()  # before the task's code runs, which may change the working folder
         problem = load_problem(config)
-        with new_run_folder(runs, name, config.seed) as folder:
-            held = hold_task(problem, folder, warn)  # before the evaluator starts: its workers load the copy
-            with _naming_originals(held, problem):
-                search = Search(held)
-                calibration = search.choose_backend(warn)
-                search.try_task()
-            for line in scaling_notes(held.task.input_scaling()):
-                warn(line)
-            facts = environment(search.problem)
-            if calibration:
-                facts["calibration"] = calibration.record()
-            config = with_paths_in(search.problem.config, folder)
-            run = cls(search, RunDir.create(folder, dump_config(config), facts), problem, calibration)
-            run._save()
-            run.run_dir.wait_for_checkpoint()
+        with new_run_dir(runs / name) as run_dir:
+            held = hold_task(problem, run_dir.path, warn)
+            run_dir.save_config(dump_config(with_paths_in(held.config, run_dir.path)))
+            take_name(run_dir, run_paths(runs, name, config.seed))
+            return cls._begin(_held_in(problem, run_dir), run_dir, problem, warn)
+
+    @classmethod
+    def _begin(cls, problem: Problem, run_dir: RunDir, original: Problem, warn: Callable[[str], None]) -> LiveRun:
+        """A run of a folder that has all but a first checkpoint: it gets that."""
+        with _naming_originals(problem, original):
+            search = Search(problem)
+            calibration = search.choose_backend(warn)
+            search.try_task()
+        for line in scaling_notes(problem.task.input_scaling()):
+            warn(line)
+        facts = environment(search.problem)
+        if calibration:
+            facts["calibration"] = calibration.record()
+        run_dir.save_environment(facts)
+        run_dir.save_config(dump_config(with_paths_in(search.problem.config, run_dir.path)))
+        run = cls(search, run_dir, original, calibration)
+        run._save()
+        run_dir.wait_for_checkpoint()
         return run
 
     @classmethod
@@ -146,6 +155,8 @@ class LiveRun(Run):
 
         Args:
             make_task: makes the task again, of a run that no folder holds the task of.
+
+        A run that was killed before its first checkpoint begins.
 
         Raises:
             UserError: no run, no intact checkpoint, its config or task has changed, or the GPU that it ran on is gone.
@@ -161,8 +172,12 @@ class LiveRun(Run):
     def _resume(
         cls, path: Path, run_dir: RunDir, overrides: tuple[str, ...], make_task: MakeTask | None
     ) -> tuple[LiveRun, list[str]]:
-        meta, arrays, damaged = load(run_dir)
         config = load_config(run_dir.path / "config.yaml", overrides)
+        if not run_dir.has_begun():
+            notes: list[str] = []
+            problem = loader(path, make_task)(config, {}, None, {})
+            return cls._begin(problem, run_dir, problem, notes.append), notes
+        meta, arrays, damaged = load(run_dir)
         notes = [f"{line}; going back to the checkpoint before" for line in damaged]
         try:
             records = run_dir.records(meta)
@@ -321,15 +336,18 @@ def save_search(
     Raises:
         UserError: the folder exists or cannot be written, or the task's files have changed since they were loaded.
     """
-    with new_folder([folder]):
-        config = with_paths_in(hold_task(search.problem, folder, warn).config, folder)
-        with RunDir.create(folder, dump_config(config), facts) as run_dir:
-            for row in metrics:
-                run_dir.append_metrics(row)
-            for key, record in quarantine.items():
-                run_dir.save_quarantine(key, record)
-            _save_checkpoint(run_dir, search, search.lineage.records(), is_all=True)
-            run_dir.save_archive(search.elite_columns())
+    with new_run_dir(folder.parent) as run_dir:
+        config = hold_task(search.problem, run_dir.path, warn).config
+        run_dir.save_environment(facts)
+        run_dir.save_config(dump_config(with_paths_in(config, run_dir.path)))
+        for row in metrics:
+            run_dir.append_metrics(row)
+        for key, record in quarantine.items():
+            run_dir.save_quarantine(key, record)
+        _save_checkpoint(run_dir, search, search.lineage.records(), is_all=True)
+        run_dir.save_archive(search.elite_columns())
+        take_name(run_dir, [folder])
+        run_dir.close()
 
 
 def _save_checkpoint(run_dir: RunDir, search: Search, records: Records, *, is_all: bool) -> None:
@@ -358,6 +376,12 @@ def environment(problem: Problem) -> dict[str, Any]:
         **problem.evaluator.environment(),
         "task_digest": problem.task_digest,
     }
+
+
+def _held_in(problem: Problem, run_dir: RunDir) -> Problem:
+    """The problem with the task that a new run's folder holds."""
+    config = load_config(run_dir.path / "config.yaml")
+    return replace(problem, config=config, source=TaskSource(Path(config.task), located_options(config)))
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""The folder of a run: created once, appended to, checkpointed, resumed. The only writer under runs/.
+"""The folder of a run: appended to, checkpointed, resumed. With `evo.run.new_run`, which makes it, the only writer under runs/.
 
 Owns names and durability: files appear whole, and the last two checkpoints are kept, so a run that is killed at any moment can
 be resumed. Knows nothing of how a run is computed. runs/README.md describes the layout.
@@ -10,12 +10,9 @@ from __future__ import annotations
 import io
 import json
 import os
-import shutil
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager, suppress
-from itertools import count
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
@@ -36,86 +33,47 @@ _MAX_ROW_BYTES = 1 << 20  # of metrics
 _MAX_BYTES = 1 << 34  # of a checkpoint, and of metrics
 
 
-@contextmanager
-def new_run_folder(runs: Path, name: str, seed: int) -> Iterator[Path]:
-    """A new folder `runs/name/<time>-seed<seed>`, with a number behind it if that exists. As `new_folder`."""
-    stem = f"{time.strftime('%Y%m%d-%H%M%S')}-seed{seed}"
-    with new_folder(runs / name / (stem if number == 1 else f"{stem}-{number}") for number in count(1)) as path:
-        yield path
-
-
-@contextmanager
-def new_folder(paths: Iterable[Path]) -> Iterator[Path]:
-    """A folder at the first of the paths where there is nothing. Removed, with those made above it, if the context fails.
-
-    Raises:
-        UserError: it cannot be made, or something exists at each path.
-    """
-    made: list[Path] = []
-    try:
-        for path in paths:
-            above = [each for each in (path.parent, *path.parent.parents) if not each.exists()]
-            try:
-                path.parent.mkdir(parents=True, exist_ok=True)
-                made = made or above
-                path.mkdir()
-            except FileExistsError:
-                continue
-            except OSError as error:
-                raise UserError(f"{path.parent}: cannot create the run folder: {error.strerror}") from error
-            try:
-                yield path
-            except BaseException:
-                shutil.rmtree(path, ignore_errors=True)
-                raise
-            return
-        raise UserError(f"{path}: exists already; a run is never written over")
-    except BaseException:
-        for each in made:
-            with suppress(OSError):  # another run may lie there by now
-                each.rmdir()
-        raise
+def open_lock(folder: Path) -> IO[str]:
+    """A run's lock, to be locked."""
+    # A pipe in its place would wait.
+    return open(folder / "lock", "w", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK))
 
 
 class RunDir:
-    """An existing run folder. While it is open for writing, other processes cannot open it for writing."""
+    """A run folder. While it is open for writing, other processes cannot open it for writing."""
 
-    def __init__(self, path: Path, *, writable: bool):
+    def __init__(self, path: Path, *, writable: bool, lock: IO[str] | None = None):
         """Opens the folder of a run.
+
+        Args:
+            lock: of a new folder, which has no config yet (`evo.run.new_run`).
 
         Raises:
             UserError: not a run folder, not writable, or another process has it open for writing.
         """
         self.path = path
-        if not (path / "config.yaml").is_file():
+        if not (lock or (path / "config.yaml").is_file()):
             raise UserError(f"{path}: not a run folder (it has no config.yaml); list yours with: evo list")
-        self._lock: IO[str] | None = None
+        self._lock = lock
         self._metrics: IO[bytes] | None = None
         self._writer = ThreadPoolExecutor(1, "checkpoint")  # its thread starts with the first checkpoint
         self._saving: Future[None] | None = None
-        if writable:
+        if writable and not lock:
             with _writing(path / "lock"):
-                # Held as long as the object. A pipe in its place would wait.
-                self._lock = open(path / "lock", "w", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK))  # noqa: SIM115
+                self._lock = open_lock(path)  # held as long as the object
             if not try_lock(self._lock):
                 self._lock.close()
                 raise UserError(f"{path}: another process is running this run; wait for it or stop it")
             for partial in path.rglob(f".*{PARTIAL_SUFFIX}"):  # of a process that was killed
                 partial.unlink(missing_ok=True)
 
-    @classmethod
-    def create(cls, path: Path, config_yaml: str, environment: dict[str, Any]) -> RunDir:
-        """Makes a run of a new folder.
+    def has_begun(self) -> bool:
+        """Whether there is a checkpoint, or was one."""
+        return bool(self._checkpoints()) or (self.path / "metrics.jsonl").exists()
 
-        Raises:
-            UserError: it cannot be written.
-        """
-        with _writing(path / "checkpoints"):
-            (path / "checkpoints").mkdir()
-        _write(path / "environment.json", (json.dumps(environment, indent=2) + "\n").encode())
-        # config.yaml last: a folder without it is not a run.
-        _write(path / "config.yaml", config_yaml.encode())
-        return cls(path, writable=True)
+    def save_environment(self, facts: dict[str, Any]) -> None:
+        """Writes environment.json."""
+        _write(self.path / "environment.json", (json.dumps(facts, indent=2) + "\n").encode())
 
     def save_config(self, config_yaml: str) -> None:
         """Replaces config.yaml."""
@@ -213,7 +171,9 @@ class RunDir:
                 damaged.append(f"{path}: {getattr(error, 'strerror', None) or str(error) or 'out of memory'}")
         if damaged:
             raise UserError(f"{'; '.join(damaged)}; no intact checkpoint is left")
-        raise UserError(f"{self.path}: has no checkpoint yet; start a new run with: evo run")
+        if self.has_begun():
+            raise UserError(f"{self.path}: its checkpoints are gone; start a new run with: evo run")
+        raise UserError(f"{self.path}: has no checkpoint yet; begin with: evo resume {self.path}")
 
     def records(self, meta: dict[str, Any]) -> Records:
         """The records that the lineage log had when a checkpoint with this header was written; none if there was no log.

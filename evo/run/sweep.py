@@ -129,10 +129,10 @@ def parse_seeds(text: str) -> list[int]:
 
 
 def find_run(folder: Path, seed: int) -> Path | None:
-    """The run in a variant's folder with this seed and a checkpoint, or None. The first, if someone has copied one there."""
+    """The run in a variant's folder with this seed, or None. The first, if someone has copied one there."""
     for path in sorted(folder.glob(f"*-seed{seed}*")):
         is_seed = re.fullmatch(rf".*-seed{seed}(-\d+)?", path.name)
-        if is_seed and (path / "config.yaml").is_file() and any((path / "checkpoints").glob("*.ckpt")):
+        if is_seed and (path / "config.yaml").is_file():
             return path
     return None
 
@@ -220,7 +220,10 @@ def _is_finished(folder: Path, config: RunConfig, task_digest: str) -> bool | No
     was = load_config(path / "config.yaml")
     if change := first_difference(was.identity(), config.identity()):
         raise UserError(f"{path}: made with another config: {change}{elsewhere}")
-    if RunDir(path, writable=False).task_digest() != task_digest:
+    run_dir = RunDir(path, writable=False)
+    if not run_dir.has_begun():
+        return False
+    if run_dir.task_digest() != task_digest:
         raise UserError(f"{path}: made when the task had other files{elsewhere}")
     run, _ = Run.view(path, resume_overrides(path, config))
     return was.stop == config.stop and run.search.is_finished and _has_archive(run, path)

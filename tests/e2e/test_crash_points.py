@@ -3,6 +3,9 @@
 import os
 import re
 import shutil
+import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from threading import Lock
@@ -10,12 +13,12 @@ from threading import Lock
 import pytest
 
 from evo.config import load_config
-from evo.errors import UserError
+from evo.report.run_list import list_runs
 from evo.run.run import LiveRun, Run
 
 from .conftest import assert_same_state, run_folders, state_of
 
-STEPS = ("fsync", "replace", "unlink", "truncate")  # of os: all steps by which a run changes the disk durably
+STEPS = ("fsync", "rename", "replace", "unlink", "truncate")  # of os: all steps by which a run changes the disk durably
 
 
 def execute(run: Run) -> None:
@@ -67,16 +70,16 @@ def test_a_crash_before_any_step_of_a_run_or_of_its_resumption_loses_nothing(con
     loaded = config(tmp_path / "runs")
     steps = crashes(monkeypatch, lambda: execute(LiveRun.start(loaded, "small")), tmp_path / "runs", tmp_path / "left")
     assert_same_state(state_of(*run_folders(tmp_path / "runs")), state)
-    # Until its first checkpoint has its name there is no run to be resumed.
-    first_saved, third_saved = step_that_saves(steps, 0), step_that_saves(steps, 2)
-    assert len(steps) - first_saved > 15
+    [named], third_saved = [i for i, step in enumerate(steps) if step.startswith("rename")], step_that_saves(steps, 2)
+    assert named > 4 and step_that_saves(steps, 0) > named + 3 and len(steps) - named > 20
     for number in range(len(steps)):
         left = tmp_path / "left" / str(number)
         (run_folder,) = run_folders(left)
-        if number <= first_saved:
-            with pytest.raises(UserError, match=r"not a run folder|has no checkpoint yet"):
-                LiveRun.resume(run_folder)
+        listed = list_runs(left)
+        if number <= named:
+            assert run_folder.name.startswith(".") and listed == []
             continue
+        assert [each.state for each in listed] in (["interrupted"], ["finished"])
         run, damaged = LiveRun.resume(run_folder)
         assert not damaged
         if number == third_saved + 1:  # its checkpoint has its name, that of generation 0 is still there
@@ -88,6 +91,30 @@ def test_a_crash_before_any_step_of_a_run_or_of_its_resumption_loses_nothing(con
         else:
             execute(run)
         assert_same_state(state_of(run_folder), state)
+
+
+@pytest.mark.parametrize(("step", "states"), [("os.rename", []), ("run.Search.try_task", ["interrupted"])])
+def test_a_start_that_is_killed_leaves_no_run_or_one_that_begins(config, tmp_path, step, states):
+    """Killed before it gives the run its name, and before it tries the task."""
+    runs = tmp_path / "runs"
+    code = f"""
+import os, signal
+from pathlib import Path
+from evo.config import load_config
+from evo.run import run
+{step} = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+run.LiveRun.start(load_config(Path("small.yaml")), "small")
+"""
+    config(runs)
+    ended = subprocess.run([sys.executable, "-c", code], check=False, cwd=tmp_path)
+    assert ended.returncode == -signal.SIGKILL
+    [left] = run_folders(runs)
+    assert [each.state for each in list_runs(runs)] == states
+    execute(LiveRun.start(config(runs), "small"))
+    assert left.exists() == bool(states)
+    if states:
+        execute(LiveRun.resume(left)[0])
+        assert_same_state(state_of(left), state_of(run_folders(runs)[-1]))
 
 
 def test_a_run_goes_back_from_a_checkpoint_torn_anywhere(config, tmp_path):

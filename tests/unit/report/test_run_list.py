@@ -13,7 +13,8 @@ from evo.cli import main
 from evo.config import dump_config, load_config
 from evo.errors import UserError
 from evo.report.run_list import list_runs, runs_text
-from evo.run.run_dir import RunDir, new_run_folder
+from evo.run.new_run import new_run_dir, run_paths, take_name
+from evo.run.run_dir import RunDir
 
 NUMBERS = ("offspring", "duplicates", "qd_score")
 
@@ -35,11 +36,15 @@ def make_run(tmp_path, small_config):
 
     def make(number: int, generations: int, group: str = "small", best: float | None = -0.5, overrides: tuple = ()) -> Path:
         config = dump_config(load_config(small_config(), ("stop.generations=4", *overrides)))
-        with new_run_folder(tmp_path / "runs", group, number) as path, RunDir.create(path, config, {}) as run_dir:
+        with new_run_dir(tmp_path / "runs" / group) as run_dir:
+            run_dir.save_config(config)
+            run_dir.save_environment({})
             run_dir.save_checkpoint(0, {}, lambda: {"a": np.zeros(3)})
             for generation in range(1, generations + 1):
                 run_dir.append_metrics(row(generation, best))
             run_dir.save_archive({"a": np.zeros(3)})
+            take_name(run_dir, run_paths(tmp_path / "runs", group, number))
+            run_dir.close()
         path = run_dir.path.with_name(f"202001{number:02d}-000000-seed{number}")
         return run_dir.path.rename(path)
 
@@ -169,11 +174,12 @@ def test_the_list_as_json_and_as_a_table(make_run, tmp_path):
     assert table[1].split()[:4] == ["finished", "-0.5", "25.0%", "400"] and table[1].endswith(f"  {path}")
 
 
-def test_a_run_that_was_killed_before_it_began_is_not_damaged(tmp_path):
-    """Whatever of its parts it had by then: they are made in this order, and a checkpoint comes next."""
-    run = tmp_path / "runs" / "small" / "20200101-000000-seed1"
-    run.mkdir(parents=True)
-    for part in ("task", "checkpoints", "environment.json", "config.yaml", "lock", "lineage"):
-        (run / part).touch() if part.count(".") or part == "lock" else (run / part).mkdir()
-        [found] = list_runs(tmp_path)
-        assert (found.state, found.reason) == ("unstarted", "it is starting, or was killed while starting")
+def test_a_run_that_was_killed_before_its_first_checkpoint_is_not_damaged(tmp_path):
+    with new_run_dir(tmp_path / "small") as run_dir:
+        run_dir.save_config("stop: {generations: 3}\n")
+        assert list_runs(tmp_path) == []
+        take_name(run_dir, run_paths(tmp_path, "small", 1))
+        assert [each.state for each in list_runs(tmp_path)] == ["running"]
+        run_dir.close()
+    [found] = list_runs(tmp_path)
+    assert (found.state, found.reason, found.evaluations) == ("interrupted", None, None)

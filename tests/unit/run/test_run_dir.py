@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from evo.errors import UserError
-from evo.run.run_dir import RunDir, new_run_folder
+from evo.run.new_run import new_run_dir, take_name
+from evo.run.run_dir import RunDir
 from evo.storage.files import PARTIAL_SUFFIX
 
 ARRAYS = {"a": np.arange(5)}
@@ -17,10 +18,11 @@ ARRAYS = {"a": np.arange(5)}
 
 @pytest.fixture
 def run_dir(tmp_path):
-    with new_run_folder(tmp_path / "runs", "small", 3) as folder:
-        pass
-    with RunDir.create(folder, "seed: 3\n", {"python": "3"}) as created:
+    with new_run_dir(tmp_path / "runs") as created:
+        created.save_config("seed: 3\n")
+        take_name(created, [tmp_path / "runs" / "small"])
         yield created
+        created.close()
 
 
 def row(generation: int, **more) -> dict:
@@ -42,27 +44,6 @@ def damage(path) -> None:
     data = bytearray(path.read_bytes())
     data[len(data) // 2] ^= 1
     path.write_bytes(data)
-
-
-def test_runs_begun_in_the_same_second_get_folders_of_their_own(tmp_path, monkeypatch):
-    monkeypatch.setattr("time.strftime", lambda *_: "20260102-030405")
-    paths = []
-    for number in range(3):
-        with new_run_folder(tmp_path, "small", 3) as path:
-            (path / "config.yaml").write_text(f"seed: {number}\n")
-            paths.append(path)
-    assert [path.name for path in paths] == [f"20260102-030405-seed3{suffix}" for suffix in ("", "-2", "-3")]
-    assert [(path / "config.yaml").read_text() for path in paths] == ["seed: 0\n", "seed: 1\n", "seed: 2\n"]
-
-
-def test_a_new_folder_whose_run_cannot_start_vanishes_with_those_above_it(tmp_path):
-    with pytest.raises(ZeroDivisionError), new_run_folder(tmp_path / "runs", "small", 3) as path:
-        (path / f"{1 / 0}").mkdir()
-    assert list(tmp_path.iterdir()) == []
-    (tmp_path / "runs" / "small").mkdir(parents=True)
-    with pytest.raises(ZeroDivisionError), new_run_folder(tmp_path / "runs", "small", 3):
-        1 / 0  # noqa: B018
-    assert list((tmp_path / "runs" / "small").iterdir()) == []
 
 
 def test_the_last_two_checkpoints_are_kept(run_dir):

@@ -6,7 +6,10 @@ import time
 import numpy as np
 import pytest
 
+from evo.config import dump_config
 from evo.errors import UserError
+from evo.report.run_list import list_runs
+from evo.run.new_run import new_run_dir, run_paths, take_name
 from evo.run.sweep import find_run, locked, parse_seeds, plan_sweep
 from evo.run.sweep_process import Ending, Job, Outcome, RunProcess, execute_job
 
@@ -74,15 +77,13 @@ def test_wrong_grids_are_refused(small_config, tmp_path, grid, message):
     assert not (tmp_path / "runs").exists()
 
 
-def test_a_run_is_found_by_its_whole_seed_and_only_with_a_checkpoint(tmp_path):
-    def make(name: str, *, checkpoint: bool = True) -> None:
-        (tmp_path / name / "checkpoints").mkdir(parents=True)
+def test_a_run_is_found_by_its_whole_seed_once_it_is_complete(tmp_path):
+    def make(name: str) -> None:
+        (tmp_path / name).mkdir()
         (tmp_path / name / "config.yaml").touch()
-        if checkpoint:
-            (tmp_path / name / "checkpoints" / "00000001.ckpt").touch()
 
     make("20260101-000000-seed12")
-    make("20260101-000000-seed1", checkpoint=False)
+    make(".run.20260101-000000-seed1.partial")
     assert find_run(tmp_path, 1) is None
     make("20260101-000001-seed1-2")
     assert find_run(tmp_path, 1) == tmp_path / "20260101-000001-seed1-2"
@@ -110,6 +111,18 @@ def finished(small_config):
     assert (outcome.ending, outcome.text) == (Ending.FINISHED, "stop.generations: 6")
     assert plan().is_finished
     return plan, find_run(plan().folder, 1)
+
+
+def test_a_run_that_was_killed_before_its_first_checkpoint_begins(small_config):
+    [run] = plan_sweep(small_config(), "1", [], (), None).runs
+    with new_run_dir(run.folder) as run_dir:
+        run_dir.save_config(dump_config(run.config))
+        take_name(run_dir, run_paths(run.folder.parent, run.variant, 1))
+        run_dir.close()
+    [run] = plan_sweep(small_config(), "1", [], (), None).runs
+    assert run.is_finished is False
+    assert execute_job(Job.of(run), []).ending is Ending.FINISHED
+    assert [each.path for each in list_runs(run.folder)] == [str(run_dir.path)]
 
 
 def test_a_run_with_another_stop_goes_on_even_if_it_has_reached_it(finished):

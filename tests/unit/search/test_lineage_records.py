@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from evo.errors import UserError
+from evo.run.new_run import new_run_dir
 from evo.run.run_dir import RunDir
 from evo.search.lineage_records import MAGIC, RECORD_DTYPE, LineageLogError, Records, decode_log, encode_block, joined
 
@@ -51,8 +52,7 @@ def test_blocks_that_make_no_sense_are_refused_although_their_checksum_is_right(
 
 @pytest.fixture
 def run_dir(tmp_path):
-    tmp_path.joinpath("run").mkdir()
-    with RunDir.create(tmp_path / "run", "seed: 3\n", {}) as created:
+    with new_run_dir(tmp_path) as created:
         yield created
 
 

@@ -1,0 +1,108 @@
+"""The folder of a new run: it is filled under a hidden name, so that a kill leaves a run that can go on, or none.
+
+Owns names of run folders, and what killed starts leave. `evo.run.run_dir` owns the folder's content.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import shutil
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from itertools import count
+from pathlib import Path
+from typing import IO
+
+from evo.errors import UserError
+from evo.run.run_dir import RunDir, open_lock
+from evo.storage.files import PARTIAL_SUFFIX, open_file, try_lock
+
+_TAKEN = (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR)
+
+
+def run_paths(runs: Path, name: str, seed: int) -> Iterator[Path]:
+    """Where a new run may lie: `runs/name/<time>-seed<seed>`, then the same with a number behind it."""
+    stem = f"{time.strftime('%Y%m%d-%H%M%S')}-seed{seed}"
+    return (runs / name / (stem if number == 1 else f"{stem}-{number}") for number in count(1))
+
+
+@contextmanager
+def new_run_dir(parent: Path) -> Iterator[RunDir]:
+    """A run folder to be filled, hidden in `parent` until `take_name`. What killed starts left there is removed.
+
+    If the context fails, the folder is removed with those made above it.
+
+    Raises:
+        UserError: it cannot be made.
+    """
+    above = [each for each in (parent, *parent.parents) if not each.exists()]
+    try:
+        try:
+            parent.mkdir(parents=True, exist_ok=True)
+            _remove_abandoned(parent)
+            folder, lock = _hidden_folder(parent)
+            (folder / "checkpoints").mkdir()
+        except OSError as error:
+            raise UserError(f"{parent}: cannot create the run folder: {error.strerror}") from error
+        run_dir = RunDir(folder, writable=True, lock=lock)
+        try:
+            yield run_dir
+        except BaseException:
+            with suppress(UserError):
+                run_dir.close()
+            shutil.rmtree(run_dir.path, ignore_errors=True)
+            raise
+    except BaseException:
+        for each in above:
+            with suppress(OSError):  # another run may lie there by now
+                each.rmdir()
+        raise
+
+
+def take_name(run_dir: RunDir, paths: Iterable[Path]) -> None:
+    """Moves a new run, which has its config, to the first of the paths where there is nothing.
+
+    Raises:
+        UserError: something exists at each of them, or the system refuses.
+    """
+    run_dir.wait_for_checkpoint()
+    for path in paths:
+        if path.exists():
+            continue
+        try:
+            run_dir.path = run_dir.path.rename(path)
+        except OSError as error:
+            if error.errno in _TAKEN:  # by another start just now
+                continue
+            raise UserError(f"{path}: cannot create the run folder: {error.strerror}") from error
+        return
+    raise UserError(f"{path}: exists already; a run is never written over")
+
+
+def _hidden_folder(parent: Path) -> tuple[Path, IO[str]]:
+    """A new folder, and its lock, which this process holds."""
+    while True:
+        folder = parent / f".run.{secrets.token_hex(8)}{PARTIAL_SUFFIX}"
+        folder.mkdir()
+        with suppress(FileNotFoundError):  # another start has removed it: it was not locked yet
+            lock = open_lock(folder)
+            if try_lock(lock) and (folder / "lock").exists():
+                return folder, lock
+            lock.close()
+
+
+def _remove_abandoned(parent: Path) -> None:
+    """Removes hidden folders whose lock nobody holds."""
+    if os.environ.get("EVO_NO_LOCK"):
+        return  # nobody can tell
+    for folder in parent.glob(f".*{PARTIAL_SUFFIX}"):
+        with suppress(OSError):
+            try:
+                with open_file(folder / "lock") as lock:
+                    if try_lock(lock, is_shared=True):
+                        shutil.rmtree(folder)
+            except FileNotFoundError:
+                folder.rmdir()  # if it is still empty
