@@ -40,8 +40,8 @@ def _costs(cpu_s: float, gpu_s: float):
     """What stands for the measurements of a calibration. Those of the GPU are made all the same."""
     measure_lane = calibration.measure_lane
 
-    def measured(evaluator, lane, batch, num_threads):
-        costs = measure_lane(evaluator, lane, batch[:1], num_threads)
+    def measured(evaluator, lane, batch, num_threads, batch_size):
+        costs = measure_lane(evaluator, lane, batch[:1], num_threads, 1)
         return costs and replace(costs, compile_s=0.0, host_s=0.0, kernels_s=gpu_s, score_s=0.0)
 
     yield calibration, "measure_cpu", lambda scorer, batch, num_threads: (cpu_s, 0.0)

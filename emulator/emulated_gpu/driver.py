@@ -9,6 +9,8 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import os
+import re
+import struct
 import subprocess
 import sys
 import tempfile
@@ -27,6 +29,7 @@ OBJECTS = ("streams", "events", "modules", "device memory", "host memory")
 _FLAGS = ("-std=gnu99", "-O1", "-fPIC", "-shared", "-pthread", "-Wl,-soname,libcuda.so.1")
 _ERRORS = {IllegalAddress: 700, Timeout: 702, Deadlock: 702, MisalignedAddress: 716}
 _LAUNCH_FAILED, _UNKNOWN = 719, 999
+_JIT_REGISTERS = 32  # of a kernel that the driver would assemble
 _NO_BINARY_FOR_GPU, _NOT_FOUND, _INVALID_IMAGE = 209, 500, 200
 
 
@@ -34,13 +37,15 @@ class _Function(ctypes.Structure):
     _fields_ = [
         ("num_parameters", ctypes.c_uint32),
         ("static_shared_bytes", ctypes.c_uint32),
+        ("num_registers", ctypes.c_uint32),
         ("offsets", ctypes.c_uint32 * 256),
         ("sizes", ctypes.c_uint32 * 256),
     ]
 
 
 _U32S = ctypes.POINTER(ctypes.c_uint32)
-_LOAD = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_uint64, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_int, ctypes.c_int)
+_U64, _ADDRESS = ctypes.c_uint64, ctypes.c_void_p
+_LOAD = ctypes.CFUNCTYPE(ctypes.c_int, _U64, _ADDRESS, _U64, ctypes.c_int, _ADDRESS, _U64)
 _UNLOAD = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_uint64)
 _FUNCTION = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_uint64, ctypes.c_char_p, ctypes.POINTER(_Function))
 _VARIABLE = ctypes.CFUNCTYPE(
@@ -49,6 +54,25 @@ _VARIABLE = ctypes.CFUNCTYPE(
 _LAUNCH = ctypes.CFUNCTYPE(
     ctypes.c_int, ctypes.c_uint64, ctypes.c_char_p, _U32S, _U32S, ctypes.c_uint32, ctypes.c_void_p, ctypes.c_uint32
 )
+
+
+def register_counts(cubin: bytes) -> dict[str, int]:
+    """Kernel -> registers of a thread: attributes EIATTR_REGCOUNT (0x2f), which name symbols of the ELF file by index."""
+    num_sections = int.from_bytes(cubin[60:62], "little")
+    start = int.from_bytes(cubin[40:48], "little")
+    headers = [struct.unpack_from("<IIQQQQII", cubin, start + 64 * i) for i in range(num_sections)]
+    names: list[str] = []
+    for _, kind, _, _, offset, num_bytes, link, _ in headers:
+        if kind == 2:  # the table of symbols; `link` is the section of its names
+            strings = headers[link][4]
+            places = (strings + struct.unpack_from("<I", cubin, at)[0] for at in range(offset, offset + num_bytes, 24))
+            names = [cubin[place : cubin.index(b"\0", place)].decode() for place in places]
+    found: dict[str, int] = {}
+    for symbol, count in re.findall(rb"\x04\x2f\x08\x00(....)(....)", cubin, re.DOTALL):
+        index, registers = int.from_bytes(symbol, "little"), int.from_bytes(count, "little")
+        if index < len(names):
+            found[names[index]] = max(registers, found.get(names[index], 0))
+    return found
 
 
 class _Callbacks(ctypes.Structure):
@@ -92,6 +116,7 @@ class StandIn:
         self._library.evo_emulated_areas.restype = ctypes.c_uint64
         self._library.evo_emulated_cubin_bytes.restype = ctypes.c_uint64
         self._modules: dict[int, Module] = {}
+        self._registers: dict[int, dict[str, int]] = {}  # of a thread, by module and kernel
         self._areas: dict[tuple[int, int], object] = {}
         self.max_steps, self.order, self.is_null = MAX_STEPS, "together", False
         self._fatal: set[int] = set()
@@ -166,7 +191,7 @@ class StandIn:
         self.messages.append(message)
         print(f"emulated GPU: {message}", file=sys.stderr)
 
-    def _load(self, number: int, text: int, num_bytes: int, capability: int, is_cubin: int) -> int:
+    def _load(self, number: int, text: int, num_bytes: int, capability: int, cubin: int | None, cubin_bytes: int) -> int:
         ptx = ctypes.string_at(text, num_bytes)
         try:
             module = Module(ptx)
@@ -174,15 +199,16 @@ class StandIn:
             self._note(str(error))
             return _INVALID_IMAGE
         target = int(module.target.removeprefix("sm_").rstrip("af"))
-        if (is_cubin and target // 10 != capability // 10) or target > capability:
+        if (cubin and target // 10 != capability // 10) or target > capability:
             return _NO_BINARY_FOR_GPU
         self._modules[number] = module
+        self._registers[number] = register_counts(ctypes.string_at(cubin, cubin_bytes)) if cubin else {}
         if self.fatal_text and self.fatal_text in ptx:
             self._fatal.add(number)
         return 0
 
     def _unload(self, number: int) -> int:
-        del self._modules[number]
+        del self._modules[number], self._registers[number]
         return 0
 
     def _function(self, number: int, name: bytes, out) -> int:
@@ -192,6 +218,7 @@ class StandIn:
         code = Code.of(module, name.decode())
         out[0].num_parameters = len(code.kernel.parameters)
         out[0].static_shared_bytes = code.shared_bytes
+        out[0].num_registers = self._registers[number].get(name.decode(), _JIT_REGISTERS)
         for i, parameter in enumerate(code.kernel.parameters):
             out[0].offsets[i], out[0].sizes[i] = parameter.offset, parameter.num_bytes
         return 0

@@ -36,7 +36,8 @@ enum {
     INVALID_CONTEXT = 201,
     INVALID_HANDLE = 400,
     NOT_FOUND = 500,
-    NOT_READY = 600
+    NOT_READY = 600,
+    OUT_OF_RESOURCES = 701
 };
 
 /* ---- the process's part ------------------------------------------------------------------------------------------ */
@@ -46,13 +47,15 @@ enum { MAX_PARAMETERS = 256, MAX_PARAMETER_BYTES = 4096 };
 typedef struct {
     uint32_t num_parameters;
     uint32_t static_shared_bytes;
+    uint32_t num_registers; /* a thread */
     uint32_t offsets[MAX_PARAMETERS];
     uint32_t sizes[MAX_PARAMETERS];
 } EvoEmulatedFunction;
 
 /* Each returns a CUresult. */
 typedef struct {
-    int (*load)(uint64_t module, const char* ptx, uint64_t num_bytes, int capability, int is_cubin);
+    /* cubin: NULL: the module is PTX, which the driver assembles. */
+    int (*load)(uint64_t module, const char* ptx, uint64_t num_bytes, int capability, const void* cubin, uint64_t cubin_bytes);
     int (*unload)(uint64_t module);
     int (*function)(uint64_t module, const char* name, EvoEmulatedFunction* function_out);
     int (*variable)(uint64_t module, const char* name, uint64_t* address_out, uint64_t* num_bytes_out);
@@ -94,6 +97,7 @@ typedef struct Object {
     char* name;                         /* functions */
     EvoEmulatedFunction* shape;         /* functions */
     uint32_t max_dynamic_shared_bytes;  /* functions */
+    int carveout;                       /* functions */
     char* memory;                       /* memory, variables; those belong to the process's part */
     uint64_t num_bytes;                 /* memory, variables */
 } Object;
@@ -130,13 +134,25 @@ static struct Options {
     Fault faults[MAX_FAULTS];
 } defaults = {13000, 1, 90, 132, UINT64_C(80) << 30, false, 0, {{"", 0, 0, false}}}, options;
 
+/* CUDA C++ Programming Guide 13.0, table of technical specifications: threads, blocks and bytes of shared memory of a
+   multiprocessor. A block may have all of that memory but 1 KiB, before 8.0 all. */
+static const struct Limits {
+    int capability, num_threads, num_blocks, shared_bytes;
+} architectures[] = {
+    {75, 1024, 16, 64 << 10},   {80, 2048, 32, 164 << 10},  {86, 1536, 16, 100 << 10},  {87, 1536, 16, 164 << 10},
+    {89, 1536, 24, 100 << 10},  {90, 2048, 32, 228 << 10},  {100, 2048, 32, 228 << 10}, {103, 2048, 32, 228 << 10},
+    {110, 1536, 24, 228 << 10}, {120, 1536, 24, 100 << 10}, {121, 1536, 24, 100 << 10},
+};
+enum { NUM_REGISTERS = 65536, MAX_THREAD_REGISTERS = 255, STATIC_SHARED_BYTES = 48 << 10, RESERVED_SHARED_BYTES = 1 << 10 };
+
 static pthread_mutex_t lock;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static bool is_initialized;
+static bool is_initialized, is_eager;
 static Context contexts[MAX_DEVICES];
 static Object* objects;
 static Object default_streams[MAX_DEVICES];
 static uint64_t next_module = 1;
+static const Context* running; /* the context of the kernel that runs */
 static uint64_t leaks[NUM_KINDS];
 static struct {
     char name[24];
@@ -224,6 +240,22 @@ static int count_call(const char* name, bool* is_late_out) {
         }
     }
     return 0;
+}
+
+/* Those of the newest architecture that is not newer than the devices. */
+static const struct Limits* limits(void) {
+    size_t i = sizeof architectures / sizeof architectures[0] - 1;
+    while (i > 0 && architectures[i].capability > options.capability) i--;
+    return &architectures[i];
+}
+
+static int max_block_shared_bytes(void) {
+    return limits()->shared_bytes - (limits()->capability >= 80 ? RESERVED_SHARED_BYTES : 0);
+}
+
+/* Registers that a block takes: warps get them in units of 256. */
+static uint64_t block_registers(const EvoEmulatedFunction* shape, uint64_t num_threads) {
+    return (num_threads + 31) / 32 * ((shape->num_registers * 32 + 255) / 256 * 256);
 }
 
 static Context* current_context(void) { return depth > 0 ? current[depth - 1] : NULL; }
@@ -353,6 +385,7 @@ static bool run_work(Context* context, Work* work) {
                 note("a kernel's module was unloaded before the kernel ran");
                 context->pending = 719;
             } else if (!is_poisoned) {
+                running = context;
                 context->pending = callbacks.launch(
                     work->object->module->id, work->object->name, work->grid, work->block, work->shared_bytes, work->parameters,
                     work->num_parameter_bytes
@@ -444,7 +477,15 @@ CUresult cuInit(unsigned int flags) {
     int code = count_call("init", &is_late);
     REQUIRE(code == 0, code);
     REQUIRE(options.num_devices > 0, NO_DEVICE);
+    const char* loading = getenv("CUDA_MODULE_LOADING");
+    if (!is_initialized) is_eager = loading && !strcmp(loading, "EAGER");
     is_initialized = true;
+    return end(SUCCESS);
+}
+
+CUresult cuModuleGetLoadingMode(int* mode) {
+    BEGIN("device", false, false);
+    *mode = is_eager ? 1 : 2;
     return end(SUCCESS);
 }
 
@@ -496,14 +537,33 @@ CUresult cuDeviceGetAttribute(int* value, int attribute, CUdevice device) {
     static const struct {
         int attribute, value;
     } known[] = {
-        {1, 1024},     {2, 1024},   {3, 1024},      {4, 64},      {5, 2147483647},
-        {6, 65535},    {7, 65535}, /* threads of a block, its axes, the grid's */
-        {8, 49152},    {9, 65536},  {10, 32},       {12, 65536},  {13, 1980000}, /* shared, constant, warp, registers, kHz */
-        {17, 0},       {18, 0},     {20, 0},        {31, 1},      {32, 0},
-        {33, 1},       {34, 0},     {50, 0}, /* no time limit, not integrated, default mode, kernels at once, ECC, PCI */
-        {36, 2619000}, {37, 5120},  {38, 52428800}, {39, 2048},   {40, 3},
-        {41, 1}, /* memory kHz, bits, L2, threads of an SM, copy engines, UVA */
-        {81, 233472},  {82, 65536}, {83, 0},        {97, 232448}, {106, 32},
+        {1, 1024},
+        {2, 1024},
+        {3, 1024},
+        {4, 64},
+        {5, 2147483647},
+        {6, 65535},
+        {7, 65535}, /* threads of a block, its axes, the grid's */
+        {8, STATIC_SHARED_BYTES},
+        {9, 65536},
+        {10, 32},
+        {12, NUM_REGISTERS},
+        {13, 1980000}, /* shared, constant, warp, kHz */
+        {17, 0},
+        {18, 0},
+        {20, 0},
+        {31, 1},
+        {32, 0},
+        {33, 1},
+        {34, 0},
+        {50, 0}, /* no time limit, not integrated, default mode, kernels at once, ECC, PCI */
+        {36, 2619000},
+        {37, 5120},
+        {38, 52428800},
+        {40, 3},
+        {41, 1}, /* memory kHz, bits, L2, copy engines, UVA */
+        {82, NUM_REGISTERS},
+        {83, 0},
         {115, 1},
     };
     BEGIN("device", false, false);
@@ -514,6 +574,14 @@ CUresult cuDeviceGetAttribute(int* value, int attribute, CUdevice device) {
         *value = options.capability / 10;
     else if (attribute == 76)
         *value = options.capability % 10;
+    else if (attribute == 39)
+        *value = limits()->num_threads;
+    else if (attribute == 81)
+        *value = limits()->shared_bytes;
+    else if (attribute == 97)
+        *value = max_block_shared_bytes();
+    else if (attribute == 106)
+        *value = limits()->num_blocks;
     else {
         size_t i = 0, count = sizeof known / sizeof known[0];
         while (i < count && known[i].attribute != attribute) i++;
@@ -927,7 +995,9 @@ CUresult cuModuleLoadData(Object** module, const void* image) {
         if (strncmp(ptx, ".version", 8) && strncmp(ptx, "//", 2)) return end(INVALID_IMAGE);
         ptx_bytes = strlen(ptx);
     }
-    int result = callbacks.load ? callbacks.load(next_module, ptx, ptx_bytes, options.capability, num_bytes != 0) : INVALID_IMAGE;
+    const void* cubin = num_bytes ? image : NULL;
+    int result =
+        callbacks.load ? callbacks.load(next_module, ptx, ptx_bytes, options.capability, cubin, num_bytes) : INVALID_IMAGE;
     REQUIRE(result == SUCCESS, result);
     *module = new_object(MODULE);
     (*module)->id = next_module++;
@@ -968,6 +1038,7 @@ CUresult cuModuleGetFunction(Object** function, Object* module, const char* name
     (*function)->module = module;
     (*function)->name = strdup(name);
     (*function)->shape = shape;
+    (*function)->carveout = -1;
     return end(SUCCESS);
 }
 
@@ -992,15 +1063,18 @@ CUresult cuFuncGetAttribute(int* value, int attribute, Object* function) {
     BEGIN("attribute", true, false);
     REQUIRE(find_object(function, FUNCTION), INVALID_HANDLE);
     switch (attribute) {
-        case 0: *value = 1024; break;
+        case 0:
+            for (*value = 1024; block_registers(function->shape, (uint64_t)*value) > NUM_REGISTERS;) *value -= 32;
+            break;
         case 1: *value = (int)function->shape->static_shared_bytes; break;
         case 2:
         case 3:
         case 7: *value = 0; break;
-        case 4: *value = 32; break;
+        case 4: *value = (int)function->shape->num_registers; break;
         case 5:
         case 6: *value = options.capability; break;
         case 8: *value = (int)function->max_dynamic_shared_bytes; break;
+        case 9: *value = function->carveout; break;
         default: return end(INVALID_VALUE);
     }
     return end(SUCCESS);
@@ -1009,8 +1083,27 @@ CUresult cuFuncGetAttribute(int* value, int attribute, Object* function) {
 CUresult cuFuncSetAttribute(Object* function, int attribute, int value) {
     BEGIN("attribute", true, false);
     REQUIRE(find_object(function, FUNCTION), INVALID_HANDLE);
-    REQUIRE(attribute == 8 && value >= 0 && (uint32_t)value + function->shape->static_shared_bytes <= 232448, INVALID_VALUE);
+    if (attribute == 9) {
+        REQUIRE(value >= -1 && value <= 100, INVALID_VALUE);
+        function->carveout = value;
+        return end(SUCCESS);
+    }
+    int64_t most = (int64_t)max_block_shared_bytes() - function->shape->static_shared_bytes;
+    REQUIRE(attribute == 8 && value >= 0 && value <= most, INVALID_VALUE);
     function->max_dynamic_shared_bytes = (uint32_t)value;
+    return end(SUCCESS);
+}
+
+static uint32_t smaller(uint64_t one, uint64_t other) { return (uint32_t)(one < other ? one : other); }
+
+CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int* num_blocks, Object* function, int block_size, size_t shared_bytes) {
+    BEGIN("attribute", true, false);
+    REQUIRE(find_object(function, FUNCTION), INVALID_HANDLE);
+    REQUIRE(block_size > 0 && block_size <= 1024, INVALID_VALUE);
+    uint64_t size = (uint64_t)block_size, shared = shared_bytes + function->shape->static_shared_bytes;
+    uint32_t most = smaller(limits()->num_blocks, (uint64_t)limits()->num_threads / size);
+    most = smaller(most, NUM_REGISTERS / block_registers(function->shape, size));
+    *num_blocks = (int)smaller(most, (uint64_t)limits()->shared_bytes / (shared + RESERVED_SHARED_BYTES));
     return end(SUCCESS);
 }
 
@@ -1059,9 +1152,10 @@ CUresult cuLaunchKernel(
     REQUIRE(grid_x <= 2147483647u && grid_y <= 65535 && grid_z <= 65535, INVALID_VALUE);
     REQUIRE(block_x <= 1024 && block_y <= 1024 && block_z <= 64, INVALID_VALUE);
     REQUIRE((uint64_t)block_x * block_y * block_z <= 1024, INVALID_VALUE);
-    uint32_t allowed = function->max_dynamic_shared_bytes;
-    if (allowed < 49152 - function->shape->static_shared_bytes) allowed = 49152 - function->shape->static_shared_bytes;
+    uint32_t allowed = function->max_dynamic_shared_bytes, unasked = STATIC_SHARED_BYTES - function->shape->static_shared_bytes;
+    if (allowed < unasked) allowed = unasked;
     REQUIRE(shared_bytes <= allowed, INVALID_VALUE);
+    REQUIRE(block_registers(function->shape, (uint64_t)block_x * block_y * block_z) <= NUM_REGISTERS, OUT_OF_RESOURCES);
     int result = pack_parameters(function->shape, parameters, extra, &work);
     REQUIRE(result == SUCCESS, result);
     submit(find_stream(stream), work);
@@ -1088,7 +1182,7 @@ static const struct {
     {NOT_FOUND, "CUDA_ERROR_NOT_FOUND", "named symbol not found"},
     {NOT_READY, "CUDA_ERROR_NOT_READY", "device not ready"},
     {700, "CUDA_ERROR_ILLEGAL_ADDRESS", "an illegal memory access was encountered"},
-    {701, "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES", "too many resources requested for launch"},
+    {OUT_OF_RESOURCES, "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES", "too many resources requested for launch"},
     {702, "CUDA_ERROR_LAUNCH_TIMEOUT", "the launch timed out and was terminated"},
     {715, "CUDA_ERROR_ILLEGAL_INSTRUCTION", "an illegal instruction was encountered"},
     {716, "CUDA_ERROR_MISALIGNED_ADDRESS", "misaligned address"},
@@ -1177,6 +1271,8 @@ static const struct {
     ENTRY("cuModuleGetGlobal", 3020, cuModuleGetGlobal_v2),
     ENTRY("cuFuncGetAttribute", 2020, cuFuncGetAttribute),
     ENTRY("cuFuncSetAttribute", 9000, cuFuncSetAttribute),
+    ENTRY("cuOccupancyMaxActiveBlocksPerMultiprocessor", 6050, cuOccupancyMaxActiveBlocksPerMultiprocessor),
+    ENTRY("cuModuleGetLoadingMode", 11070, cuModuleGetLoadingMode),
     ENTRY("cuLaunchKernel", 4000, cuLaunchKernel),
     ENTRY("cuGetProcAddress", 12000, cuGetProcAddress_v2),
 };
@@ -1232,13 +1328,14 @@ void evo_emulated_reset(void) {
 
 void evo_emulated_set_callbacks(const EvoEmulatedCallbacks* process) { callbacks = *process; }
 
-/* Addresses and sizes of memory that kernels may use, in turn; the number of areas, also where there is no room for all. */
+/* Addresses and sizes of memory that the running kernel may use, in turn; the number of areas, also where there is no room for all. */
 uint64_t evo_emulated_areas(uint64_t* addresses_and_sizes, uint64_t max_areas) {
     uint64_t count = 0;
     pthread_once(&once, start);
     pthread_mutex_lock(&lock);
     for (Object* object = objects; object; object = object->next) {
         if (!object->is_alive || (object->kind != DEVICE_MEMORY && object->kind != HOST_MEMORY)) continue;
+        if (object->kind == DEVICE_MEMORY && object->context != running) continue; /* another device's */
         if (count < max_areas) {
             addresses_and_sizes[2 * count] = (uint64_t)(uintptr_t)object->memory;
             addresses_and_sizes[2 * count + 1] = object->num_bytes;

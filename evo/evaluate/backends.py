@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from evo.compile.assembler import choose_opt_level
 from evo.errors import DeviceFailure, FailureKind, UserError
 from evo.evaluate import Evaluator, PickledTask, TaskSource
 from evo.evaluate.options import AUTO, EvaluationOptions
@@ -41,7 +42,7 @@ class Assignment:
     """The work that an evaluator is started for.
 
     instructions: the names that programs may use. settings: each backend reads its own. source: where worker processes find the
-    task, or the task itself; None: it is evaluated in this process only.
+    task, or the task itself; None: it is evaluated in this process only. batch_size: of the search; 0: not known.
     """
 
     language: Language
@@ -50,6 +51,7 @@ class Assignment:
     settings: EvaluationOptions
     quarantine: Quarantine
     source: TaskSource | PickledTask | None = None
+    batch_size: int = 0
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,7 @@ class Backend:
     why_unusable: gives in one line what this machine lacks, or None if nothing. start: makes the evaluator; raises UserError if
     the assignment does not fit. lanes: the ways in which it runs programs, which are measured one by one; they give the same
     results. why_untrusted: gives in one line why it must not be used with these options, although its hardware is there, or
-    None; may take seconds.
+    None; may take seconds. why_slow: gives in one line what this installation lacks to be as fast as it could be, or None.
     """
 
     name: str
@@ -67,14 +69,19 @@ class Backend:
     start: Callable[[Assignment], Evaluator]
     lanes: tuple[str, ...] = ()
     why_untrusted: Callable[[EvaluationOptions], str | None] = lambda _: None
+    why_slow: Callable[[Task], str | None] = lambda _: None
 
 
 @dataclass(frozen=True)
 class Choice:
-    """A backend, and what programs cost if that decided."""
+    """A backend, and what programs cost if that decided.
+
+    lane: that all batches take, since it decides last bits; None: any.
+    """
 
     backend: Backend
     calibration: Calibration | None = None
+    lane: str | None = None
 
 
 def choose_backend(
@@ -85,15 +92,20 @@ def choose_backend(
 
     Args:
         programs: gives programs such as the search will have. They are run if there is a choice.
-        warn: called with a line if a backend could be used but fails.
+        warn: called with a line if a backend could be used but fails, or is slower than it could be.
 
     Raises:
         UserError: the task's points or score are wrong.
     """
-    if name != AUTO:
-        return Choice(BACKENDS[name])
     if assignment.settings.evaluating_cluster:
-        return Choice(CPU)  # what the workers have cannot be asked before they are chosen
+        return Choice(CPU if name == AUTO else BACKENDS[name])  # what the workers have cannot be asked before they are chosen
+    choice = Choice(BACKENDS[name]) if name != AUTO else _measured_choice(assignment, programs, warn)
+    if problem := choice.backend.why_slow(assignment.task):
+        warn(problem)
+    return choice
+
+
+def _measured_choice(assignment: Assignment, programs: Callable[[], Batch], warn: Callable[[str], None]) -> Choice:
     calibration = None
     for backend in BACKENDS.values():
         if backend is CPU:
@@ -109,8 +121,10 @@ def choose_backend(
         except (UserError, DeviceFailure) as error:
             warn(f"programs do not run on the GPU: {error}")
             continue
-        if calibration.fastest() in backend.lanes:
-            return Choice(backend, calibration)
+        if (lane := calibration.fastest()) in backend.lanes:
+            level = assignment.settings.opt_level
+            level = choose_opt_level(calibration.num_points) if level is None else level
+            return Choice(backend, calibration, lane if level else None)
     return Choice(CPU, calibration)
 
 
@@ -143,7 +157,7 @@ def calibrate_lanes(backend: Backend, assignment: Assignment, batch: Batch, cali
         UserError: the backend cannot be started, or its results not be trusted.
         DeviceFailure: the device failed.
     """
-    from evo.evaluate.calibration import measure_lane
+    from evo.evaluate.calibration import MOST_PROGRAMS, measure_lane
 
     if problem := backend.why_untrusted(assignment.settings):
         raise UserError(problem)
@@ -153,7 +167,8 @@ def calibrate_lanes(backend: Backend, assignment: Assignment, batch: Batch, cali
         # What is compiled is to be compiled again.
         settings = assignment.settings.model_copy(update={"lane": lane, "cache_megabytes": 0})
         with closing(backend.start(replace(assignment, settings=settings))) as evaluator:
-            if costs := measure_lane(evaluator, lane, batch, calibration.threads):
+            size = assignment.batch_size or MOST_PROGRAMS
+            if costs := measure_lane(evaluator, lane, batch, calibration.threads, size):
                 lanes[lane] = costs
     return replace(calibration, lanes={**calibration.lanes, **lanes})
 
@@ -187,6 +202,12 @@ def _why_untrusted_gpu(settings: EvaluationOptions) -> str | None:
     from evo.evaluate.cuda.self_test import why_untrusted
 
     return why_untrusted(choose_device(probe(), settings.device))
+
+
+def _why_own_kernel_is_left_out(task: Task) -> str | None:
+    from evo.kernel.cuda_source import why_left_out
+
+    return why_left_out(task)
 
 
 def _start_cuda(assignment: Assignment) -> Evaluator:
@@ -244,7 +265,7 @@ def _start_cpu(assignment: Assignment) -> Evaluator:
 
 
 CPU = Backend("cpu", lambda: None, _start_cpu)
-CUDA = Backend("cuda", _why_no_gpu, _start_cuda, ("interpret", "compile"), _why_untrusted_gpu)
+CUDA = Backend("cuda", _why_no_gpu, _start_cuda, ("interpret", "compile"), _why_untrusted_gpu, _why_own_kernel_is_left_out)
 
 # In the order in which `auto` tries them. The CPU is always usable: `auto` never takes what comes after it.
 BACKENDS = {backend.name: backend for backend in (CUDA, CPU)}

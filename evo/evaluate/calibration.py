@@ -14,23 +14,26 @@ from typing import Any
 
 import numpy as np
 
-from evo.evaluate import Evaluation, Evaluator
+from evo.evaluate import Evaluator
 from evo.evaluate.chunks import ChunkScorer
+from evo.evaluate.cuda.choice import COMPILE, INTERPRET
 from evo.language.batch import Batch
 
 BUDGET_S = 0.2  # of one measurement, beside a first one of a few programs that warms up
 NUM_ROUNDS = 3  # of each, of which the best counts: whatever else the machine does only slows it down
 NUM_FIRST = 4  # programs of a GPU's first measurement
+MOST_PROGRAMS = 4096  # of its last one; a larger batch takes as long for each
+_GROWTH = 32  # most, from one to the next
 CPU = "cpu"
-VERBS = {"interpret": "interpreted", "compile": "compiled"}
+VERBS = {INTERPRET: "interpreted", COMPILE: "compiled"}
 
 
 @dataclass(frozen=True)
 class LaneCosts:
     """What a program costs on a GPU by one lane, in seconds.
 
-    compile_s: of one compile worker. host_s: of the thread that loads and launches. kernels_s: of the GPU. score_s: of one
-    thread. These overlap, so that the longest decides.
+    compile_s: of one compile worker. host_s: of the thread that loads and launches, or, if nothing is compiled, of the whole
+    batch, whose stages overlap. kernels_s: of the GPU. score_s: of one thread. The longest decides.
     """
 
     compile_s: float
@@ -130,43 +133,42 @@ def measure_cpu(scorer: ChunkScorer, batch: Batch, num_threads: int) -> tuple[fl
     return run_s, score_s
 
 
-def measure_lane(evaluator: Evaluator, lane: str, batch: Batch, num_threads: int) -> LaneCosts | None:
-    """What a program costs in a lane of the GPU, of an evaluator that is held to it and keeps no cubins; None: it has none."""
+def measure_lane(
+    evaluator: Evaluator, lane: str, batch: Batch, num_threads: int, batch_size: int = MOST_PROGRAMS
+) -> LaneCosts | None:
+    """What a program costs in a lane of the GPU, of an evaluator that is held to it and keeps no cubins; None: it has none.
+
+    Args:
+        batch: if nothing is compiled, they are repeated up to a batch of the search: fewer would keep host and GPU waiting.
+        batch_size: of the search.
+    """
     evaluator.evaluate(batch[:NUM_FIRST])  # starts workers and loads modules for the first time
     first = evaluator.evaluate(batch[:NUM_FIRST])
     if not first.lanes.get(lane):
         return None
-    spent_s = max(sum(_stages(first).values()) / NUM_FIRST, 1e-9)
-    count = min(len(batch), max(NUM_FIRST, int(BUDGET_S / spent_s)))
-    start = time.perf_counter()
-    stages = _stages(evaluator.evaluate(batch[:count]))
-    wall_s = time.perf_counter() - start
-    facts = evaluator.environment()
-    compile_s = _total(stages, lambda name: name.endswith("_workers"))
-    kernels_s = stages.get("kernels", 0.0)
-    score_s = _total(stages, lambda name: name.endswith("_threads"))
-    # Without compiling, what is left of the time is encoding and launching, which the next batch waits for.
-    left_s = 0.0 if compile_s else wall_s - kernels_s - score_s / num_threads
+    is_compiled = lane == COMPILE  # equal programs are compiled once
+    most = min(batch_size, len(batch) if is_compiled else MOST_PROGRAMS)
+    count = NUM_FIRST
+
+    def run() -> tuple[float, dict[str, float]]:
+        start = time.perf_counter()
+        times_s = evaluator.evaluate(batch[np.arange(count) % len(batch)]).times_s
+        return time.perf_counter() - start, times_s
+
+    best = run()
+    while count < most and (room := BUDGET_S / NUM_ROUNDS / max(best[0], 1e-9)) >= 2.0:
+        count = min(most, int(count * min(room, _GROWTH)))
+        best = run()
+    wall_s, stages = min([best, *(run() for _ in range(NUM_ROUNDS - 1))], key=lambda pair: pair[0])
+    compile_s = stages.get("compiler_workers", 0.0) + stages.get("emission_workers", 0.0)
     return LaneCosts(
         compile_s=compile_s / count,
-        host_s=max(left_s, stages.get("load", 0.0)) / count,
-        kernels_s=kernels_s / count,
-        score_s=score_s / count,
-        num_workers=max(1, int(facts.get("compile_workers", 1))),
+        host_s=(stages.get("load", 0.0) if is_compiled else wall_s) / count,
+        kernels_s=stages.get("kernels", 0.0) / count,
+        score_s=(stages.get("score_workers") or stages.get("score_threads", 0.0)) / count,
+        num_workers=max(1, int(evaluator.environment().get("compile_workers", 1))),
         num_threads=num_threads,
     )
-
-
-def _stages(evaluation: Evaluation) -> dict[str, float]:
-    """The seconds of a batch by stage, without waiting.
-
-    Those of `load` are the thread's that launches, one program after the other.
-    """
-    return {name: seconds for name, seconds in evaluation.times_s.items() if not name.startswith("wait_")}
-
-
-def _total(stages: Mapping[str, float], is_counted: Callable[[str], bool]) -> float:
-    return sum(seconds for name, seconds in stages.items() if is_counted(name))
 
 
 def _best(function: Callable[[], object]) -> float:

@@ -79,13 +79,25 @@ def template_of(task: Task, language: Language, target: str, num_sites: int, cac
         UserError: kernel.cu or `kernel_defines` is wrong, or NVRTC is missing and the task needs it.
     """
     kernel = task_kernel(task)
-    if kernel is None or not (task.needs_kernel or _has_nvrtc()):
+    if kernel is None or why_left_out(task):
         return POINTWISE
     path, _ = kernel
     ptx = _ptx(*kernel, header(language, num_sites, len(task.measures), num_kernel_results(task)), target, cache)
     if len(AnnotatedPtx(ptx).injects) < num_sites:
         raise _no_program(path)
     return task_template(ptx, num_sites)
+
+
+def why_left_out(task: Task) -> str | None:
+    """Why a task's own kernel, which it does not need, is not used; None: it is, or there is none."""
+    kernel = task_kernel(task)
+    if kernel is None or task.needs_kernel:
+        return None
+    try:
+        nvrtc.version()
+    except nvrtc.NvrtcMissing as error:
+        return f"{kernel[0]}: {error}; without it all outputs are copied back and scored on the CPU, which takes longer"
+    return None
 
 
 def interpreting(
@@ -128,14 +140,6 @@ def _ptx(path: Path, defines: Mapping[str, int | float | str], header: str, targ
     if f".entry {ENTRY}(".encode() not in ptx:
         raise UserError(f"{path}: must define {ENTRY}, which {HEADER_NAME} declares")
     return ptx
-
-
-def _has_nvrtc() -> bool:
-    try:
-        nvrtc.version()
-    except nvrtc.NvrtcMissing:
-        return False
-    return True
 
 
 def _no_program(path: Path) -> UserError:

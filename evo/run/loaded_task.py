@@ -107,7 +107,8 @@ class Problem:
             # A report asks for little: starting processes would take longer.
             here = {"cluster": None, "farm": None, "local_workers": None, "executor": "threads"}
             settings = settings.model_copy(update=here)
-        return Assignment(self.language, self.task, names, settings, self.quarantine, self.source)
+        size = self.config.search.batch_size
+        return Assignment(self.language, self.task, names, settings, self.quarantine, self.source, size)
 
     @property
     def spanning(self) -> dict[str, tuple[float, float]]:

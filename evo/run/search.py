@@ -242,14 +242,17 @@ class Search(SearchView):
         """Decides what programs run on, before the evaluator is asked for. Gives what they cost, if that decided.
 
         Args:
-            warn: called with a line if a backend could be used but fails.
+            warn: called with a line if a backend could be used but fails, or is slower than it could be.
 
         Raises:
             UserError: the task's points or score are wrong.
         """
         problem = self.problem
         choice = choose_backend(problem.config.evaluation.backend, problem.assignment, self.typical_programs, warn)
-        self.problem = replace(problem, backend=choice.backend)
+        config = problem.config
+        if choice.lane:  # a run that is resumed keeps it
+            config = config.model_copy(update={"evaluation": config.evaluation.model_copy(update={"lane": choice.lane})})
+        self.problem = replace(problem, backend=choice.backend, config=config)
         return choice.calibration
 
     def try_task(self) -> None:

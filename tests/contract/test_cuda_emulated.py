@@ -11,6 +11,8 @@ import pytest
 pytest.importorskip("cuda.bindings.driver", reason="cuda-bindings is not installed")
 pytest.importorskip("evo.native.nvptxcompiler", reason="built without the wheel nvidia-nvptxcompiler")
 
+from cuda.bindings import driver
+
 from evo.compile.packing import Packing
 from evo.errors import DeviceFailure
 from evo.evaluate.cpu import CpuEvaluator
@@ -71,12 +73,27 @@ def test_outputs_of_one_program_take_page_locked_memory_for_one_program(emulated
 
 
 @pytest.mark.parametrize(("chosen", "expected"), [(None, "EAGER"), ("LAZY", "LAZY")])
-def test_kernels_are_loaded_with_their_module_unless_the_user_chooses_otherwise(emulated_gpu, monkeypatch, chosen, expected):
-    monkeypatch.setenv("CUDA_MODULE_LOADING", chosen or "")
-    if chosen is None:
-        monkeypatch.delenv("CUDA_MODULE_LOADING")
+def test_modules_are_loaded_whole_unless_the_user_chooses_otherwise_and_no_other_process_notices(
+    emulated_gpu, monkeypatch, chosen, expected
+):
+    monkeypatch.delenv("CUDA_MODULE_LOADING", raising=False)
+    if chosen:
+        monkeypatch.setenv("CUDA_MODULE_LOADING", chosen)
     assert probe().problem is None
-    assert os.environ["CUDA_MODULE_LOADING"] == expected
+    assert driver.cuModuleGetLoadingMode()[1].name == f"CU_MODULE_{expected}_LOADING"
+    assert os.environ.get("CUDA_MODULE_LOADING") == chosen
+
+
+@pytest.mark.parametrize("folder", ["plane", "own_kernel"])
+def test_an_interpreter_asks_for_as_much_shared_memory_as_a_multiprocessor_has(emulated_gpu, plane_folder, monkeypatch, folder):
+    asked, function_of = [], Device.function
+    monkeypatch.setattr(Device, "function", lambda *args: asked.append(function_of(*args)) or asked[-1])
+    task = load_task(OWN_KERNEL if folder == "own_kernel" else plane_folder, {})
+    language = Language(shipped_instruction_set("default"), tuple(task.inputs.items()), tuple(task.outputs.items()))
+    evaluator = CudaEvaluator(language, task, OPTIONS.model_copy(update={"lane": "interpret"}))
+    carveout = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT
+    assert 100 in [driver.cuFuncGetAttribute(carveout, function)[1] for function in asked]
+    evaluator.close()
 
 
 def test_a_batch_is_loaded_once_a_pack_and_launched_once_a_kernel(emulated_gpu, problem):

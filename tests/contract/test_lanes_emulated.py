@@ -17,7 +17,7 @@ from evo.evaluate import Status
 from evo.evaluate.cpu import CpuEvaluator
 from evo.evaluate.cuda import interpret
 from evo.evaluate.cuda.agreement import EDGES, LANGUAGE, NAMES, Operands, points_of, programs_of
-from evo.evaluate.cuda.choice import AUTO, COMPILE, INTERPRET, MAX_INTERPRETED_POINTS, choose_lane
+from evo.evaluate.cuda.choice import AUTO, COMPILE, INTERPRET, LANES, MAX_INTERPRETED_POINTS, choose_lane
 from evo.evaluate.cuda.device_tests import _random_programs
 from evo.evaluate.cuda.evaluator import CudaEvaluator
 from evo.evaluate.options import EvaluationOptions
@@ -144,6 +144,29 @@ def test_sums_in_the_interpreter_are_those_of_the_cpu_bit_by_bit(lanes, num_poin
     assert (expected.status == 0).any()
     for name in ("status", "objective", "measures"):
         assert getattr(found, name).tobytes() == getattr(expected, name).tobytes(), name
+
+
+@pytest.mark.parametrize("first", [INTERPRET, COMPILE])
+def test_a_lane_is_tried_with_few_programs_of_a_batch(emulated_gpu, monkeypatch, first):
+    monkeypatch.setattr("evo.evaluate.cuda.evaluator.TRIAL_PROGRAMS", 5)
+    monkeypatch.setattr("evo.evaluate.cuda.choice.FIRST_S", 0.0)
+    monkeypatch.setattr("evo.evaluate.cuda.choice.MAX_INTERPRETED_POINTS", 1000 if first == INTERPRET else 1)
+    task = Mixed()
+    language = Language(DEFAULT, tuple(task.inputs.items()), tuple(task.outputs.items()))
+    batch = Batch.analyze(language.lowering, _random_programs(language, EXACT))
+    other = next(lane for lane in LANES if lane != first)
+    evaluator = CudaEvaluator(language, task, EvaluationOptions(compile_workers=1, threads=1))
+    monkeypatch.setattr(task, "score", lambda outputs, programs: mean_scores(outputs), raising=False)
+    whole, tried = evaluator.evaluate(batch), evaluator.evaluate(batch)
+    evaluator.close()
+    assert whole.lanes == {first: len(batch), other: 0}
+    assert tried.lanes == {first: len(batch) - 5, other: 5}
+    assert tried.objective.tobytes() == whole.objective.tobytes() and np.isfinite(whole.objective).sum() > 10
+
+
+def mean_scores(outputs: dict) -> evo.Scores:
+    means = outputs["f"].mean(axis=1, dtype=np.float64)
+    return evo.Scores(means, means[:, None])
 
 
 def test_what_the_interpreter_cannot_run_is_compiled_and_counted(lanes, monkeypatch):

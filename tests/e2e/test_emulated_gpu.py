@@ -141,7 +141,8 @@ def test_a_gpu_that_cannot_be_used_is_one_line(run, config, options, message):
     ],
 )
 def test_auto_takes_what_is_measured_to_be_faster_and_keeps_it(emulated, line_config, tmp_path, costs, options, device, measured):
-    done = emulated("run", line_config("auto"), options=options, costs=costs)
+    level = ("--set", "evaluation.opt_level=1")  # where the lane decides last bits
+    done = emulated("run", line_config("auto"), *level, options=options, costs=costs)
     assert (done.returncode, done.stderr) == (0, "")
     assert f"programs run on: {device}\n" in done.stdout
     lines = [line for line in done.stdout.splitlines() if line.startswith("measured: ")]
@@ -149,6 +150,7 @@ def test_auto_takes_what_is_measured_to_be_faster_and_keeps_it(emulated, line_co
     (folder,) = run_folders(tmp_path / "runs")
     record = json.loads((folder / "environment.json").read_text())
     assert record["backend"] == ("cpu" if device == "CPU" else "cuda")
+    assert f"lane: {'auto' if device == 'CPU' else 'interpret'}\n" in (folder / "config.yaml").read_text()
     assert ("calibration" in record) == (measured is not None)
     if measured:
         assert record["calibration"]["cpu_s"] == float(costs.split(",")[0])

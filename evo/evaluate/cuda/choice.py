@@ -17,6 +17,9 @@ MAX_INTERPRETED_POINTS = 5_000_000
 
 # Of `evo.evaluate.trials`. Programs grow, so both lanes are tried again.
 FIRST_S, RECHECK_S, NUM_TRIALS = 2.0, 300.0, 3
+# Most programs of a batch that try the lane that is not chosen, which may take many times as long: one pack interpreted, and
+# compiled half a second of a core.
+TRIAL_PROGRAMS = 1024
 
 
 def choose_lane(setting: str, num_points: int) -> str:
@@ -37,7 +40,8 @@ def lane_trials(setting: str, num_points: int, opt_level: int = 0) -> Trials:
     Args:
         setting, num_points: as of `choose_lane`, which gives the lane of the first batches.
         opt_level: of the assembler. Above 0 rare programs have other bits compiled than interpreted
-            (`evo.compile.assembler.choose_opt_level`), so that the first lane is kept.
+            (`evo.compile.assembler.choose_opt_level`), so that the first lane is kept. Backend `auto` names the one that it
+            has measured to be faster.
     """
     first = choose_lane(setting, num_points)
     ways = LANES if setting == AUTO and opt_level == 0 else (first,)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +29,10 @@ MIN_CAPABILITY = (7, 5)
 OUT_OF_MEMORY = "CUDA_ERROR_OUT_OF_MEMORY"
 INVALID_VALUE = "CUDA_ERROR_INVALID_VALUE"
 
+MODULE_LOADING = "CUDA_MODULE_LOADING"
 DRIVER_MODULE = Path("/sys/module/nvidia/version")
+
+MOST_SHARED = 100  # percent, of `CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT`
 
 POLL_S = (20e-6, 1e-3)  # first and longest pause between two queries of an event
 
@@ -47,12 +51,13 @@ class CudaError(DeviceFailure):
 
 @dataclass(frozen=True)
 class DeviceInfo:
-    """A GPU of this machine. capability: (major, minor); num_bytes: its memory."""
+    """A GPU of this machine. capability: (major, minor); num_bytes: its memory; uuid: no other GPU has it."""
 
     ordinal: int
     name: str
     capability: tuple[int, int]
     num_bytes: int
+    uuid: str
 
     @property
     def architecture(self) -> str:
@@ -80,10 +85,8 @@ def probe() -> Probe:
         from cuda.bindings import driver as cuda
     except ImportError:
         return Probe("the package cuda-bindings is missing: pip install 'cuda-bindings==13.0.*'")
-    # Every kernel of a module is launched once. Loading it with its module keeps that launch from waiting.
-    os.environ.setdefault("CUDA_MODULE_LOADING", "EAGER")
     try:
-        initialised = cuda.cuInit(0)[0]
+        initialised = _initialise(cuda)
     except RuntimeError:  # cuda.bindings raises it if it finds no libcuda.so.1
         return Probe("no NVIDIA driver")
     version = _version(_ask(cuda.cuDriverGetVersion))
@@ -102,6 +105,20 @@ def probe() -> Probe:
         names = ", ".join(f"{device.name} ({device.architecture})" for device in devices)
         return Probe(f"{names}: too old, evo needs compute capability {_dotted(MIN_CAPABILITY)}", version, devices)
     return Probe(None, version, devices)
+
+
+def _initialise(cuda: Any) -> Any:
+    """What cuInit gives. Modules are loaded whole unless the user chooses otherwise."""
+    is_chosen = MODULE_LOADING in os.environ
+    if not is_chosen:
+        # Every kernel of a module is launched once: loading it then would make that launch wait. Only cuInit reads the variable,
+        # and the user's own code, which may use the GPU too, starts other processes without it.
+        os.environ[MODULE_LOADING] = "EAGER"
+    try:
+        return cuda.cuInit(0)[0]
+    finally:
+        if not is_chosen:
+            del os.environ[MODULE_LOADING]
 
 
 def choose_device(found: Probe, ordinal: int | None) -> DeviceInfo:
@@ -294,9 +311,13 @@ class Device:
         return int(_ask(self._cuda.cuModuleGetGlobal, module, name.encode())[0])
 
     def allow_shared_bytes(self, function: Any, num_bytes: int) -> None:
-        """Lets a kernel be launched with so much dynamic shared memory."""
-        attribute = self._cuda.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-        _ask(self._cuda.cuFuncSetAttribute, function, attribute, num_bytes)
+        """Lets a kernel be launched with so much dynamic shared memory, and asks for as little cache in its place as can be: by
+        itself the driver may leave room for fewer blocks than a multiprocessor could run.
+        """
+        attributes = self._cuda.CUfunction_attribute
+        _ask(self._cuda.cuFuncSetAttribute, function, attributes.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, num_bytes)
+        carveout = attributes.CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT
+        _ask(self._cuda.cuFuncSetAttribute, function, carveout, MOST_SHARED)
 
     def launch(
         self,
@@ -341,7 +362,9 @@ def _device_info(ordinal: int) -> DeviceInfo:
         _ask(cuda.cuDeviceGetAttribute, attributes.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, handle),
     )
     name = _ask(cuda.cuDeviceGetName, 256, handle).split(b"\0")[0].decode(errors="replace")
-    return DeviceInfo(ordinal, name, capability, _ask(cuda.cuDeviceTotalMem, handle))
+    # Of an instance of a GPU (MIG) it is the instance's.
+    identity = str(UUID(bytes=bytes(_ask(cuda.cuDeviceGetUuid, handle).bytes)))
+    return DeviceInfo(ordinal, name, capability, _ask(cuda.cuDeviceTotalMem, handle), identity)
 
 
 def _version(number: int) -> tuple[int, int]:

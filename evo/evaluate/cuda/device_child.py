@@ -40,12 +40,13 @@ class Report:
     """What became of the work.
 
     steps: that it has reported. problem: in one line what is wrong, or how the process ended; None: nothing is. is_final: another
-    try is not expected to differ.
+    try is not expected to differ. is_timeout: the work took too long.
     """
 
     steps: tuple[str, ...]
     problem: str | None
     is_final: bool = True
+    is_timeout: bool = False
 
 
 def run_in_child(work: str, argument: object, limit_s: float, step_s: float | None = None) -> Report:
@@ -81,7 +82,7 @@ def _listen(child: subprocess.Popen[bytes], output: IO[bytes], errors: IO[bytes]
     text, end_s = b"", time.monotonic() + limit_s
     while True:
         if not select.select([output], [], [], max(0.0, end_s - time.monotonic()))[0]:
-            return Report(tuple(steps), f"not finished after {limit_s:g} s{_during(steps)}")
+            return Report(tuple(steps), f"not finished after {limit_s:g} s{_during(steps)}", is_timeout=True)
         if not (some := os.read(output.fileno(), 1 << 16)):
             return Report(tuple(steps), f"its process {_how_it_ended(child, errors)}{_during(steps)}")
         *lines, text = (text + some).split(b"\n")

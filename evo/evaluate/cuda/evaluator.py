@@ -24,7 +24,7 @@ from evo.errors import DeviceFailure, FailureKind
 from evo.evaluate import Evaluation, Failure, PickledTask, Status, TaskSource, by_name
 from evo.evaluate.cuda.blame import Kernel as BlamedKernel
 from evo.evaluate.cuda.blame import try_alone
-from evo.evaluate.cuda.choice import COMPILE, INTERPRET, choose_lane, lane_trials
+from evo.evaluate.cuda.choice import COMPILE, INTERPRET, LANES, TRIAL_PROGRAMS, choose_lane, lane_trials
 from evo.evaluate.cuda.device import Device
 from evo.evaluate.cuda.interpret import InterpretLane
 from evo.evaluate.cuda.interpreter_kernels import MAX_PROGRAMS, Coding, Kernel, TaskKernel, open_kernel, open_task_kernel
@@ -139,20 +139,28 @@ class CudaEvaluator:
             score_s.append(time.perf_counter() - start)
             workers_s.append(part.times_s.get("score_workers", 0.0))
 
-        rows = np.arange(len(batch))
-        times_s: dict[str, float] = {}
-        lane, start_s = self._choice.way, time.perf_counter()
-        if self._interpreter and lane == INTERPRET:
-            rows = self._interpret(batch, self._interpreter, take, times_s)
-        failures = []
-        if len(rows) or not self._interpreter:
-            self._compile_lane = self._compile_lane or self._open_compile_lane(self._opened)
-            failures = self._compile(batch, rows, *self._compile_lane, take, times_s)
-            status[[row for row, _ in failures]] = Status.FAILED
+        rows, times_s, lanes = np.arange(len(batch)), dict[str, float](), dict.fromkeys(LANES, 0)
+        failures: list[tuple[int, Failure]] = []
+
+        def run(lane: str, rows: NDArray[np.int64]) -> None:
+            left = rows
+            if self._interpreter and lane == INTERPRET:
+                left = self._interpret(batch, rows, self._interpreter, take, times_s)
+            lanes[INTERPRET] += len(rows) - len(left)
+            lanes[COMPILE] += len(left)
+            if len(left) or not self._interpreter:
+                self._compile_lane = self._compile_lane or self._open_compile_lane(self._opened)
+                failures.extend(self._compile(batch, left, *self._compile_lane, take, times_s))
+
+        lane, chosen, start_s = self._choice.way, self._choice.chosen, time.perf_counter()
+        num_tried = len(batch) if lane == chosen else min(len(batch), TRIAL_PROGRAMS)
+        run(lane, rows[:num_tried])
         if self._interpreter:
-            self._choice.note(lane, time.perf_counter() - start_s, int(batch.num_instructions.sum()))
+            self._choice.note(lane, time.perf_counter() - start_s, int(batch.num_instructions[:num_tried].sum()))
+        if num_tried < len(batch):
+            run(chosen, rows[num_tried:])
+        status[[row for row, _ in failures]] = Status.FAILED
         times_s |= {"score_threads": sum(score_s), "score_workers": sum(workers_s)}
-        lanes = {INTERPRET: len(batch) - len(rows), COMPILE: len(rows)}
         farm = self._executor.status()
         return Evaluation(status, objective, measures, tuple(failure for _, failure in failures), times_s, lanes, farm)
 
@@ -176,7 +184,7 @@ class CudaEvaluator:
             kernel = self._open_kernel(False, opened) if is_interpreted else None
             if kernel:
                 code_plan = StorePlan(self._task, inputs, kernel)
-                rows = self._interpret(batch, self._make_interpreter(code_plan, kernel, len(words), opened), take, {})
+                rows = self._interpret(batch, rows, self._make_interpreter(code_plan, kernel, len(words), opened), take, {})
             if len(rows):
                 lane = self._make_lane(plan, len(words))
                 opened.callback(lane.close)
@@ -216,7 +224,7 @@ class CudaEvaluator:
     ) -> list[tuple[int, Failure]]:
         """Runs some rows in the compile lane. Gives failed rows with their failures, ascending; adds to the seconds by stage."""
         failures: list[tuple[int, Failure]] = []
-        times_s |= {"compiler_workers": 0.0, "emission_workers": 0.0}
+        times_s |= {"compiler_workers": 0.0, "emission_workers": 0.0} | times_s
 
         def modules(results: Iterator[Module | FailedProgram]) -> Iterator[Module]:
             for result in results:
@@ -235,17 +243,22 @@ class CudaEvaluator:
         return sorted(failures, key=lambda pair: pair[0])
 
     def _interpret(
-        self, batch: Batch, lane: InterpretLane, take: Callable[[Pack, NDArray[np.uint8]], None], times_s: dict[str, float]
+        self,
+        batch: Batch,
+        rows: NDArray[np.int64],
+        lane: InterpretLane,
+        take: Callable[[Pack, NDArray[np.uint8]], None],
+        times_s: dict[str, float],
     ) -> NDArray[np.int64]:
-        """Runs a batch in the interpreter's lane. Gives the rows that it cannot run, and adds to the seconds by stage."""
+        """Runs some rows in the interpreter's lane. Gives those that it cannot run, and adds to the seconds by stage."""
         # Programs that failed before are not tried again.
-        has_failed = np.zeros(len(batch), bool)
+        has_failed = np.zeros(len(rows), bool)
         if self._failures:
-            has_failed[:] = [row.tobytes() in self._failures for row in batch.hashes]
+            has_failed[:] = [row.tobytes() in self._failures for row in batch.hashes[rows]]
         with self._blaming(batch, lane.plan):
-            times, left = lane.run(batch, np.flatnonzero(~has_failed), take)
+            times, left = lane.run(batch, rows[~has_failed], take)
         _add_times(times_s, times)
-        return np.sort(np.concatenate([np.flatnonzero(has_failed), left]))
+        return np.sort(np.concatenate([rows[has_failed], left]))
 
     @contextmanager
     def _closing(self) -> Iterator[ExitStack]:

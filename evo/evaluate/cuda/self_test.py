@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,8 @@ from evo.storage.files import write_atomically
 
 # The test takes some ten seconds. The rest is for a busy machine and a cold disk.
 TIME_LIMIT_S = 120.0
+# A test that came to no end is done again after so long: the machine may have been busy.
+TIMEOUT_LASTS_S = 3600.0
 TESTS = "evo.evaluate.cuda.device_tests:run"
 TEST_AGAIN = "evo doctor --test"
 
@@ -32,12 +35,13 @@ class Outcome:
 
     problem: in one line why it must not be used, or None if it passed. is_final: the outcome is remembered, because another try
     is not expected to differ. lanes_problem: in one line how interpreted programs differ from compiled ones, so that a run must
-    keep to one lane, or None if they do not.
+    keep to one lane, or None if they do not. is_timeout: it came to no end, which is remembered for TIMEOUT_LASTS_S.
     """
 
     problem: str | None
     is_final: bool = True
     lanes_problem: str | None = None
+    is_timeout: bool = False
 
 
 def why_untrusted(info: DeviceInfo) -> str | None:
@@ -60,25 +64,29 @@ def why_one_lane(info: DeviceInfo) -> str | None:
 
 
 def remembered(info: DeviceInfo) -> Outcome | None:
-    """The outcome of the last test of such a device with this driver and evo, or None. Damaged records count as none."""
+    """The outcome of the last test of the device with this driver and evo, or None. Damaged records count as none."""
+    path = _path(info)
     try:
-        record = json.loads(_path(info).read_bytes())
+        record = json.loads(path.read_bytes())
         if {name: record[name] for name in _key(info)} != _key(info):
             return None
-        problem, lanes_problem = record["problem"], record["lanes_problem"]
+        problem, lanes_problem, is_timeout = record["problem"], record["lanes_problem"], record["is_timeout"]
+        if is_timeout and time.time() - path.stat().st_mtime > TIMEOUT_LASTS_S:
+            return None
     except (OSError, ValueError, TypeError, KeyError):
         return None
     is_valid = all(each is None or isinstance(each, str) for each in (problem, lanes_problem))
-    return Outcome(problem, lanes_problem=lanes_problem) if is_valid else None
+    return Outcome(problem, lanes_problem=lanes_problem, is_timeout=bool(is_timeout)) if is_valid else None
 
 
 def run_self_test(info: DeviceInfo) -> Outcome:
     """Tests a device in a child process and remembers the outcome."""
     report = run_in_child(TESTS, info.ordinal, TIME_LIMIT_S)
     told = [step.removeprefix(LANES_DIFFER) for step in report.steps if step.startswith(LANES_DIFFER)]
-    outcome = Outcome(report.problem, report.is_final, told[0] if told and report.problem is None else None)
+    lanes_problem = told[0] if told and report.problem is None else None
+    outcome = Outcome(report.problem, report.is_final, lanes_problem, report.is_timeout)
     if outcome.is_final:
-        record = {**_key(info), "problem": outcome.problem, "lanes_problem": outcome.lanes_problem}
+        record = {**_key(info), "problem": outcome.problem, "lanes_problem": lanes_problem, "is_timeout": outcome.is_timeout}
         path = _path(info)
         with suppress(OSError):  # then the next process tests again
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -87,7 +95,8 @@ def run_self_test(info: DeviceInfo) -> Outcome:
 
 
 def _key(info: DeviceInfo) -> dict[str, str]:
-    return {"device": info.name, "target": info.target, "driver": driver_name(), "evo": VERSION}
+    # Equal cards are not equally healthy: each is tested.
+    return {"device": info.name, "uuid": info.uuid, "target": info.target, "driver": driver_name(), "evo": VERSION}
 
 
 def _path(info: DeviceInfo) -> Path:

@@ -46,8 +46,8 @@ def test_nvrtc_has_its_version_or_is_reported_missing(monkeypatch):
 
 
 OLD = Probe("the NVIDIA driver supports CUDA 12.4, but evo needs CUDA 13.0: update the driver", (12, 4))
-H200 = DeviceInfo(0, "NVIDIA H200", (9, 0), 140 << 30)
-V100 = DeviceInfo(1, "Tesla V100", (7, 0), 16 << 30)
+H200 = DeviceInfo(0, "NVIDIA H200", (9, 0), 140 << 30, "0-0")
+V100 = DeviceInfo(1, "Tesla V100", (7, 0), 16 << 30, "0-1")
 
 
 @pytest.mark.parametrize(

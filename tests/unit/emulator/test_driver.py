@@ -187,6 +187,42 @@ def test_a_launch_that_no_gpu_takes_is_refused(gpu, block):
     ok(driver.cuCtxSynchronize())
 
 
+# CUDA C++ Programming Guide 13.0, "Technical Specifications per Compute Capability": most shared memory of a block.
+@pytest.mark.parametrize(("capability", "most_kib"), [("7.5", 64), ("8.0", 163), ("8.6", 99), ("9.0", 227), ("12.0", 99)])
+def test_a_block_has_the_shared_memory_of_its_architecture(gpu, capability, most_kib):
+    gpu.configure(f"capability={capability}")
+    module = ok(driver.cuModuleLoadData(PTX.replace("sm_90", "sm_75").encode() + b"\0"))
+    function = ok(driver.cuModuleGetFunction(module, b"add"))
+    attribute = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+    ok(driver.cuFuncSetAttribute(function, attribute, most_kib * 1024))
+    assert code(driver.cuFuncSetAttribute(function, attribute, most_kib * 1024 + 1)) == "INVALID_VALUE"
+
+
+def test_a_block_gets_no_more_registers_than_a_multiprocessor_has(gpu):
+    """100 values that live at once: 65,536 registers are enough for 512 threads, and too few for 1,024."""
+    numbers = range(100)
+    loads = [f"ld.global.u32 %v{i}, [%p+{4 * i}];" for i in numbers]
+    stores = [f"add.u32 %v{i}, %v{i}, %v{(i + 1) % 100}; st.global.u32 [%p+{4 * i}], %v{i};" for i in reversed(numbers)]
+    body = ["ld.param.u64 %p, [p];", "cvta.to.global.u64 %p, %p;", *loads, "bar.sync 0;", *stores, "ret;"]
+    head = PTX.partition("//")[0] + ".visible .entry many(.param .u64 p)\n{\n.reg .u64 %p; .reg .u32 %v<100>;\n"
+    function = ok(driver.cuModuleGetFunction(load("\n".join([head, *body, "}\n"])), b"many"))
+    address = ok(driver.cuMemAlloc(NUM_BYTES))
+    assert 100 <= ok(driver.cuFuncGetAttribute(driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_NUM_REGS, function)) <= 128
+    blocks = [ok(driver.cuOccupancyMaxActiveBlocksPerMultiprocessor(function, size, 0)) for size in (512, 1024)]
+    assert blocks == [1, 0]
+    assert code(launch(function, address, block=1024)) == "LAUNCH_OUT_OF_RESOURCES"
+    ok(launch(function, address, block=512))
+
+
+def test_a_kernel_does_not_reach_the_memory_of_another_device(gpu):
+    gpu.configure("devices=2")
+    address = ok(driver.cuMemAlloc(NUM_BYTES))
+    ok(driver.cuCtxSetCurrent(ok(driver.cuDevicePrimaryCtxRetain(1))))
+    function = ok(driver.cuModuleGetFunction(load(), b"add"))
+    launch(function, address)
+    assert code(driver.cuCtxSynchronize()) == "ILLEGAL_ADDRESS"
+
+
 def test_a_module_is_a_cubin_for_this_device_with_its_ptx(gpu):
     cubin = nvptxcompiler.compile(PTX)
     bare = cubin[: cubin.index(b"\nemulated GPU")]

@@ -8,12 +8,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from evo.compile.assembler import MAX_POINTS_UNOPTIMISED
 from evo.errors import DeviceFailure, UserError
 from evo.evaluate import calibration
 from evo.evaluate.backends import AUTO, BACKENDS, CPU, CUDA, LEAST_GPU_S, Assignment, choose_backend
 from evo.evaluate.calibration import LaneCosts
 from evo.evaluate.options import EvaluationOptions
 from evo.instructions import shipped_instruction_set
+from evo.kernel import nvrtc
 from evo.language.batch import Batch
 from evo.language.program import Language
 from evo.task import Task
@@ -28,6 +30,7 @@ class Given(evo.Task):
     outputs = {"y": "f32"}
     measures = {"m": (0.0, 1.0)}
     reduction = REDUCTION
+    needs_kernel = False
 
     def __init__(self, num_points):
         self.num_points = num_points
@@ -78,14 +81,25 @@ class Started:
 def choose(monkeypatch, task_of):
     """The choice, and the warnings, if programs cost so much and the CUDA backend has these properties."""
 
-    def run(name: str = AUTO, *, cpu_s: float = 1e-3, gpu_s: float = 1e-4, instructions=("add_ftz_f32",), **properties):
+    def run(
+        name: str = AUTO,
+        *,
+        cpu_s: float = 1e-3,
+        gpu_s: float = 1e-4,
+        instructions=("add_ftz_f32",),
+        kind: str = "neither",
+        num_points: int = 8,
+        **properties,
+    ):
         defaults = {"why_unusable": lambda: None, "why_untrusted": lambda _: None, "start": Started, "lanes": ("compile",)}
         monkeypatch.setitem(BACKENDS, "cuda", replace(CUDA, **(defaults | properties)))
         monkeypatch.setattr(calibration, "measure_cpu", lambda scorer, batch, threads: (cpu_s, 0.0))
         costs = LaneCosts(compile_s=gpu_s * 4, host_s=0.0, kernels_s=0.0, score_s=0.0, num_workers=4, num_threads=2)
-        monkeypatch.setattr(calibration, "measure_lane", lambda evaluator, lane, batch, threads: costs)
+        costs_of = {"compile": costs, "interpret": replace(costs, compile_s=0.0, kernels_s=gpu_s * 2)}
+        monkeypatch.setattr(calibration, "measure_lane", lambda evaluator, lane, *_: costs_of[lane])
         warnings: list[str] = []
-        choice = choose_backend(name, assignment_of(task_of("neither", 8), instructions), programs, warnings.append)
+        assignment = assignment_of(task_of(kind, num_points), instructions)
+        choice = choose_backend(name, assignment, programs, warnings.append)
         assert Started.open == 0
         return choice, warnings
 
@@ -102,6 +116,24 @@ def test_auto_takes_what_runs_a_program_in_less_time(choose):
         assert (choice.backend.name, warnings) == (expected, [])
         assert choice.calibration.costs() == {"cpu": cpu_s, "compile": gpu_s}
         assert (choice.calibration.num_points, choice.calibration.num_instructions) == (8, 2.0)
+
+
+@pytest.mark.parametrize(("num_points", "lane"), [(8, None), (MAX_POINTS_UNOPTIMISED + 1, "compile")])
+def test_where_the_lane_decides_last_bits_auto_names_the_one_that_it_has_measured_to_be_faster(choose, num_points, lane):
+    choice, _ = choose(num_points=num_points, lanes=("interpret", "compile"))
+    assert (choice.lane, choice.calibration.fastest()) == (lane, "compile")
+
+
+def without_nvrtc():
+    raise nvrtc.NvrtcMissing(f"NVRTC is missing: {nvrtc.INSTALL}")
+
+
+@pytest.mark.parametrize("name", ["cuda", AUTO])
+def test_a_kernel_that_is_not_used_since_nvrtc_is_missing_is_one_line(choose, monkeypatch, name):
+    monkeypatch.setattr(nvrtc, "version", without_nvrtc)
+    _, (warning,) = choose(name, kind="kernel.cu")
+    assert "kernel.cu: NVRTC is missing: pip install" in warning and "takes longer" in warning
+    assert choose(name)[1] == [] and choose("cpu", kind="kernel.cu")[1] == []
 
 
 def test_auto_starts_no_gpu_for_programs_that_cost_the_cpu_next_to_nothing(choose):

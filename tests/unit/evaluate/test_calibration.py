@@ -51,14 +51,16 @@ def test_the_cpu_is_measured_by_program_in_chunks(clock):
 
 
 class Gpu:
-    """A GPU's evaluator with two compile workers: each program takes these seconds."""
+    """A GPU's evaluator with two compile workers: each program takes these seconds, and of the clock their sum."""
 
-    def __init__(self):
+    def __init__(self, clock):
+        self.clock = clock
         self.sizes: list[int] = []
 
     def evaluate(self, batch):
         count = len(batch)
         self.sizes.append(count)
+        self.clock.s += 5.5e-3 * count
         stages = {"compiler_workers": 3e-3, "emission_workers": 1e-3, "load": 5e-4, "kernels": 1e-4, "score_threads": 9e-4}
         times_s = {name: seconds * count for name, seconds in stages.items()} | {"wait_for_cubins": 7.0}
         scores = np.zeros(count), np.zeros((count, 1))
@@ -68,37 +70,38 @@ class Gpu:
         return {"compile_workers": 2}
 
 
-def test_a_lane_is_measured_by_stage_in_about_the_time_that_is_allowed():
-    gpu = Gpu()
+def test_a_lane_is_measured_by_stage_in_about_the_time_that_is_allowed(clock):
+    gpu = Gpu(clock)
     costs = measure_lane(gpu, "compile", batch_of(100), num_threads=3)
     assert costs == LaneCosts(pytest.approx(4e-3), pytest.approx(5e-4), pytest.approx(1e-4), pytest.approx(9e-4), 2, 3)
     assert costs.total_s == pytest.approx(2e-3)  # two workers compile
-    assert gpu.sizes == [4, 4, int(calibration.BUDGET_S / 5.5e-3)]
+    assert gpu.sizes[-3:] == [int(calibration.BUDGET_S / 3 / 5.5e-3)] * 3 and set(gpu.sizes[:-3]) == {4}
 
 
-def test_a_lane_that_a_gpu_has_not_costs_nothing_that_could_be_told():
-    assert measure_lane(Gpu(), "interpret", batch_of(100), num_threads=3) is None
+def test_a_lane_that_a_gpu_has_not_costs_nothing_that_could_be_told(clock):
+    assert measure_lane(Gpu(clock), "interpret", batch_of(100), num_threads=3) is None
 
 
 class Interpreter(Gpu):
-    """Interprets: each program takes 5 us of the clock, 2 us of them in kernels and 1 us on each of two threads that score."""
-
-    def __init__(self, clock):
-        super().__init__()
-        self.clock = clock
+    """Interprets: a batch takes 400 us of the clock, and each of its programs 2 us."""
 
     def evaluate(self, batch):
         count = len(batch)
-        self.clock.s += 5e-6 * count
+        self.sizes.append(count)
+        self.clock.s += 4e-4 + 2e-6 * count
         times_s = {"kernels": 2e-6 * count, "score_threads": 2e-6 * count, "load": 1e-7 * count}
         return Evaluation(
             np.zeros(count, np.uint8), np.zeros(count), np.zeros((count, 1)), times_s=times_s, lanes={"interpret": count}
         )
 
 
-def test_what_is_left_of_the_time_without_compiling_is_the_hosts(clock):
-    costs = measure_lane(Interpreter(clock), "interpret", batch_of(100), num_threads=2)
-    assert costs.host_s == pytest.approx(2e-6) and costs.compile_s == 0.0
+@pytest.mark.parametrize(("batch_size", "measured"), [(64, 64), (512, 512), (4096, 4096), (1 << 18, 4096)])
+def test_an_interpreted_program_costs_what_it_costs_in_a_batch_of_the_search(clock, batch_size, measured):
+    gpu = Interpreter(clock)
+    costs = measure_lane(gpu, "interpret", batch_of(100), 2, batch_size)
+    assert costs.total_s == pytest.approx(4e-4 / measured + 2e-6)
+    assert costs.total_s / (4e-4 / batch_size + 2e-6) < 1.1
+    assert gpu.sizes[-1] == measured
 
 
 LANE = LaneCosts(compile_s=1.2e-3, host_s=0.0, kernels_s=2e-6, score_s=1e-5, num_workers=16, num_threads=4)

@@ -64,7 +64,7 @@ def gpu(monkeypatch):
     monkeypatch.setitem(BACKENDS, "cuda", GPU_LIKE)
     monkeypatch.setattr(GpuLike, "fatal_call", None)
     monkeypatch.setattr(calibration, "measure_cpu", lambda scorer, batch, threads: (1.0, 0.0))
-    monkeypatch.setattr(calibration, "measure_lane", lambda evaluator, lane, batch, threads: LaneCosts(0.1, 0.0, 0.0, 0.0, 1, 1))
+    monkeypatch.setattr(calibration, "measure_lane", lambda *_: LaneCosts(0.1, 0.0, 0.0, 0.0, 1, 1))
     return GpuLike
 
 

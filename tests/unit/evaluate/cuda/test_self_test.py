@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +14,7 @@ from evo.evaluate.cuda.device import DeviceInfo
 from evo.evaluate.cuda.device_child import Report, run_in_child
 from evo.evaluate.cuda.self_test import Outcome, remembered, run_self_test, why_untrusted
 
-INFO = DeviceInfo(3, "NVIDIA H200 / test", (9, 0), 140 << 30)
+INFO = DeviceInfo(3, "NVIDIA H200 / test", (9, 0), 140 << 30, "b6e3a3a1-7e36-4b52-9b0c-11f0d2a1c0de")
 
 
 class Child:
@@ -60,7 +61,7 @@ def test_another_device_driver_or_version_of_evo_is_tested_anew(child, monkeypat
     assert why_untrusted(INFO) is None
     assert why_untrusted(replace(INFO, ordinal=0)) is None  # the same device in another place
     assert child.count == 1
-    assert why_untrusted(replace(INFO, name="NVIDIA H100")) is None
+    assert why_untrusted(replace(INFO, uuid="0a0b0c0d-0000-4000-8000-000000000001")) is None  # an equal card
     assert child.count == 2
     monkeypatch.setattr(self_test, "driver_name", lambda: "CUDA 13.0 580.82.07")
     assert why_untrusted(INFO) is None
@@ -129,14 +130,25 @@ HANGING = "echo step: an endless kernel; sleep 1000 & echo $! > {pid}; echo step
 def test_a_process_that_hangs_is_killed_with_its_workers(child, tmp_path):
     child(HANGING.format(pid=tmp_path / "pid"))
     report = run_in_child("work", None, 60.0, 0.1)
-    assert report == Report(("an endless kernel", "it began"), "not finished after 60 s, during: it began")
+    assert report == Report(("an endless kernel", "it began"), "not finished after 60 s, during: it began", is_timeout=True)
     assert not is_alive(tmp_path / "pid")
 
 
 def test_the_limit_of_a_test_is_for_all_its_steps(child, monkeypatch):
     monkeypatch.setattr(self_test, "TIME_LIMIT_S", 0.3)
     child("while echo step: one more; do sleep 0.05; done")
-    assert run_self_test(INFO) == remembered(INFO) == Outcome("not finished after 0.3 s, during: one more")
+    assert run_self_test(INFO) == remembered(INFO) == Outcome("not finished after 0.3 s, during: one more", is_timeout=True)
+
+
+@pytest.mark.parametrize(("script", "is_remembered"), [("sleep 1000", False), ("echo failed: sums", True)])
+def test_a_timeout_is_forgotten_after_an_hour_and_no_other_failure_is(child, monkeypatch, tmp_path, script, is_remembered):
+    monkeypatch.setattr(self_test, "TIME_LIMIT_S", 0.1)
+    child(script)
+    assert why_untrusted(INFO)
+    (record,) = (tmp_path / "cache" / "evo" / "self_tests").iterdir()
+    for age_s, expected in ((3500, True), (3700, is_remembered)):
+        os.utime(record, (time.time() - age_s,) * 2)
+        assert (remembered(INFO) is not None) == expected
 
 
 def test_an_interrupted_test_is_killed_and_not_remembered(child, tmp_path, monkeypatch):
