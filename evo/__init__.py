@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from evo.errors import UserError
 
 if TYPE_CHECKING:
+    from evo.approximation.task import ApproximationTask
     from evo.evolution import evolve
     from evo.regression.estimator import SymbolicRegressor
     from evo.regression.task import RegressionTask
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     __version__: str
 
 __all__ = [
+    "ApproximationTask",
     "Programs",
     "RegressionTask",
     "Result",
@@ -35,6 +37,7 @@ __all__ = [
 
 _MODULES = {
     **dict.fromkeys(("Programs", "Scores", "Task", "Window"), "evo.task"),
+    "ApproximationTask": "evo.approximation.task",
     "Result": "evo.report.result",
     "evolve": "evo.evolution",
     "RegressionTask": "evo.regression.task",

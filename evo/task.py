@@ -83,6 +83,7 @@ class Task:
         kernel_sums: None, and the task's kernel.cu writes objective and measures; or how many numbers it writes for each program
             instead, of which `score_sums` makes the scores.
         column_names: output -> what `evo predict` calls its column; else the output's own name.
+        slots: None, or the GPU, such as `"sm_90"`, with whose issue slots evo fills the measure `slots`, whatever `score` says.
         needs_kernel: whether a run on a GPU is refused where kernel.cu cannot be compiled, for want of NVRTC. False: `score` does
             its work then.
 
@@ -98,6 +99,7 @@ class Task:
     complexity: str | None = None
     kernel_sums: int | None = None
     column_names: dict[str, str] = {}  # noqa: RUF012
+    slots: str | None = None
     needs_kernel: bool = True
 
     def points(self) -> dict[str, NDArray[Any]]:
@@ -156,6 +158,12 @@ class Task:
     def score_sums(self, sums: NDArray[np.float64], programs: Programs) -> Scores:
         """With `kernel_sums`: as `score`, of what kernel.cu has written, `(batch_size, kernel_sums)`; NaN where it has not."""
         raise self._lacks("has kernel_sums, so it must define score_sums()")
+
+    def programs(self) -> Sequence[str]:
+        """Programs that generation 0 is told of, as formulas or in text form. Those that the config's vocabulary or length does
+        not allow are left out.
+        """
+        return []
 
     # What reports say of programs, beside their scores, is up to these.
 

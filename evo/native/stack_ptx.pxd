@@ -35,7 +35,8 @@ cdef extern from "stack_ptx.h":
         STACK_PTX_NODE_PTX
 
     ctypedef struct StackPtxNode:
-        pass
+        uint16_t kind
+        uint32_t payload
 
     const uint32_t STACK_PTX_NO_VALUE
 

@@ -232,6 +232,23 @@ cdef class Lowering:
         hashes, num_instructions = _analyzed(self, word_rows(words), shelf, places)
         return hashes, num_instructions, _lowered_programs(self, places, (shelf,))
 
+    def sums(self, programs: NDArray[np.uint64] | LoweredPrograms, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Of each program the sum of its live instructions' numbers, `(num_programs,)`.
+
+        Args:
+            programs: words, as for `analyze`, or lowered.
+            numbers: of each instruction of the set.
+        """
+        cdef _Sums sums
+        numbers = np.ascontiguousarray(numbers, np.float64)
+        if numbers.shape != (len(self.instruction_set.instructions),):
+            raise ValueError(f"numbers: expected one for each of the set's instructions, got the shape {numbers.shape}")
+        programs = programs_of(programs)
+        found = np.zeros(len(programs))
+        sums.numbers, sums.found = <const double*>address(numbers), <double*>address(found)
+        self.visit(programs, _add_numbers, &sums)
+        return found
+
     def emit(self, words: NDArray[np.uint64], *, mode: str = "lenient", bint value_numbering=True) -> list[str]:
         """The PTX stubs of programs; the GIL is released.
 
@@ -326,6 +343,23 @@ cdef class Lowering:
         hash_words = _copy(&hash, 2, np.uint64)
         self.idle_workspaces.append(workspace)
         return Lowered(*arrays, lowered.num_instructions, stub, hash_words)
+
+
+cdef struct _Sums:
+    const double* numbers
+    double* found
+
+
+cdef int _add_numbers(
+    void* context, const StackPtxLowered* lowered, size_t program_idx, void* memory, size_t num_bytes, size_t* needed_out
+) noexcept nogil:
+    """A visitor."""
+    cdef const _Sums* sums = <const _Sums*>context
+    cdef uint32_t i
+    for i in range(lowered.num_nodes):
+        if lowered.nodes[i].kind == STACK_PTX_NODE_PTX:
+            sums.found[program_idx] += sums.numbers[lowered.nodes[i].payload]
+    return 0
 
 
 cdef _Workspace _take_workspace(Lowering lowering):

@@ -9,6 +9,7 @@ import hashlib
 import re
 import zipfile
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,19 +27,26 @@ from evo.run.loaded_task import Problem
 from evo.run.restore import load
 from evo.run.run_dir import RunDir
 from evo.storage.files import exists, open_file, read_text
+from evo.task import task_errors
 
 INITIAL_PROGRAMS = "search.initial.programs"
 _LIKE_A_PATH = re.compile(r"[^\s()*]*(/|\.[A-Za-z]\w*$)[^\s()*]*")
 
 
 def read_initial(problem: Problem) -> NDArray[np.uint64]:
-    """The words of the programs that the config names, `(num_programs, width)`, in its order; no wider than they need.
+    """The words of the programs that the config names, in its order, and of the task's, `(num_programs, width)`; no wider than
+    they need.
 
     Raises:
         UserError: one cannot be read, is too long, or uses what the config's programs may not; the message says where.
     """
     entries = problem.config.search.initial.programs
     parts = [_read(problem, entry, f"{INITIAL_PROGRAMS}.{number}") for number, entry in enumerate(entries)]
+    with task_errors(type(problem.task), "programs"):
+        texts = problem.task.programs()
+    for text in texts:
+        with suppress(UserError):  # the vocabulary is the user's
+            parts.append(_parse(problem, text, "programs()"))
     words = np.concatenate([np.zeros((0, problem.config.program.max_length), np.uint64), *parts])
     return words[:, : int(program_lengths(words).max(initial=0)) + 1]
 

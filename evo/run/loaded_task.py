@@ -23,6 +23,7 @@ from evo.evaluate.cluster import ClusterEvaluator
 from evo.evaluate.combining import Combiner
 from evo.evaluate.options import AUTO
 from evo.evaluate.pickled_task import pickle_task
+from evo.evaluate.slots import SlotsEvaluator
 from evo.evaluate.tuning import DEFAULT_SHARE, ConstantTuner, why_not_tunable
 from evo.instructions import check_names, open_instruction_set
 from evo.language.program import Language
@@ -67,7 +68,9 @@ class Problem:
         else:
             evaluator = self.backend.start(self.assignment)
         self._started.callback(evaluator.close)
-        return evaluator
+        if self.task.slots is None:
+            return evaluator
+        return SlotsEvaluator(evaluator, self.language, self.task, self.config.program.vocabulary.instructions)
 
     @cached_property
     def tuner(self) -> ConstantTuner | None:

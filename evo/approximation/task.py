@@ -1,0 +1,158 @@
+"""The task of an approximation: what makes a program for a function good.
+
+Owns points, errors in bits, and the programs to begin with. Knows nothing of proofs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evo.approximation.formats import FLUSHED, FORMATS
+from evo.approximation.functions import Function
+from evo.approximation.minimax import formulas
+from evo.errors import UserError, did_you_mean
+from evo.task import Programs, Scores, Task
+
+ERRORS, NORMS = ("ulp", "relative", "absolute", "mixed"), ("max", "mean")
+LEAST_SHARE = 2.0**-20  # of the interval's largest number, down to which points are spread over the floats
+NUM_TINY = 16  # points below, of each sign
+LEAST_ERROR = 2.0**-40  # of errors that are not in ulps; a correctly rounded result is 0.5 ulp off at most
+MAX_WEIGHT = 1e30  # over the median, and its inverse the least
+SIZES = {"num_instructions": (0.0, 32.0), "slots": (0.0, 64.0)}
+
+
+class ApproximationTask(Task):
+    """Programs that approximate a function of one number: accuracy in bits against instructions and issue slots.
+
+    The objective is -log2 of the error over the points; of an error in ulps, what it leaves of the format's binary digits: half
+    an ulp, the best, gives all of them. A result that is subnormal may be flushed to zero. References are mpmath's.
+
+    Args:
+        function: a name or formula (`evo.approximation.functions`).
+        interval: its ends, finite, within which the function is finite.
+        format: of what programs read and give: f32, or f16 or bf16, to which inputs and results are rounded.
+        error: `ulp`, `relative`, `absolute`, or `mixed`: relative above 1, else absolute.
+        norm: of the errors at the points: `max` or `mean`.
+        num_points: about so many, half of them spread over the interval and half over its floats; of f16 and bf16 all, if there
+            are no more.
+        target: the GPU whose issue slots count.
+
+    Raises:
+        UserError: an argument is none of these.
+    """
+
+    inputs = {"x": "f32"}  # noqa: RUF012 - as in `Task`
+    outputs = {"y": "f32"}  # noqa: RUF012
+    measures = SIZES
+    complexity = "slots"
+
+    def __init__(
+        self,
+        function: str = "gelu",
+        interval: Sequence[float] = (-8.0, 8.0),
+        format: str = "f32",  # noqa: A002 - an option of users
+        error: str = "absolute",
+        norm: str = "max",
+        num_points: int = 2048,
+        target: str = "sm_90",
+    ):
+        for name, value, known in (("format", format, FORMATS), ("error", error, ERRORS), ("norm", norm, NORMS)):
+            if value not in known:
+                raise UserError(f"task_options.{name}: {value!r}, {did_you_mean(str(value), known)}")
+        if isinstance(num_points, bool) or not isinstance(num_points, int) or not 16 <= num_points <= 1 << 20:
+            raise UserError(f"task_options.num_points: must be an integer from 16 to {1 << 20:,}, got {num_points!r}")
+        self.function, self.interval, self.format = Function(function), checked_interval(interval), FORMATS[format]
+        self.error, self.norm, self.slots = error, norm, target
+        keys = self._keys(num_points)
+        x = self.format.of_keys(keys)
+        exact = self.function.values(x)
+        if np.isnan(exact).any():
+            where = float(x[np.isnan(exact)][0])
+            raise UserError(f"task_options.interval: {function} has no value at {where!r}; leave it out")
+        is_finite = np.abs(exact) < self.format.largest
+        if not is_finite.sum() >= 2:
+            raise UserError(f"task_options.interval: {function} overflows {format} there")
+        self._x, self._exact = x[is_finite], exact[is_finite]
+        self._scale = error_scale(error, self.format.ulp(self._exact), self._exact)
+        self._may_flush = np.flatnonzero(np.abs(self._exact) < FLUSHED)
+
+    def _keys(self, num_points: int) -> NDArray[np.int64]:
+        low, high = self.interval
+        first, last = self.format.keys_of(low, high)
+        if last < first:
+            raise UserError(f"task_options.interval: {self.format.name} has no value in [{low:g}, {high:g}]")
+        if last - first < num_points:
+            return np.arange(first, last + 1)
+        spread = np.array([self.format.key(x) for x in np.linspace(low, high, num_points // 2)[1:-1]])
+        least = self.format.key(max(abs(low), abs(high)) * LEAST_SHARE)
+        normal = self.format.key(FLUSHED)
+        found = [spread, np.array([0, first, last])]
+        for sign in (-1, 1):
+            a, b = sorted((sign * first, sign * last))
+            if b > least:
+                found.append(sign * np.linspace(max(a, least), b, num_points // 4).astype(np.int64))
+            if a < least and b > normal:
+                found.append(sign * np.linspace(max(a, normal), min(b, least), NUM_TINY).astype(np.int64))
+        keys = np.unique(np.concatenate(found))
+        return keys[(keys >= first) & (keys <= last)]
+
+    def points(self) -> dict[str, NDArray[Any]]:
+        """The inputs."""
+        return {"x": self._x}
+
+    def targets(self) -> dict[str, NDArray[Any]]:
+        """The exact values, as float64 of odd last bit."""
+        return {"y": self._exact}
+
+    def weights(self) -> NDArray[np.float64]:
+        """So that constants are fitted by the errors that count."""
+        weights = self._scale**2
+        return np.clip(weights / np.median(weights), 1.0 / MAX_WEIGHT, MAX_WEIGHT)
+
+    def score(self, outputs: Any, programs: Programs) -> Scores:
+        """Bits, instructions, and room for the slots."""
+        y = self.format.round(outputs["y"])
+        errors = np.abs(y - self._exact) * self._scale
+        flushed = errors[:, self._may_flush]
+        flushed[y[:, self._may_flush] == 0.0] = 0.0
+        errors[:, self._may_flush] = flushed
+        errors[~np.isfinite(outputs["y"])] = np.nan
+        error = errors.max(axis=1) if self.norm == "max" else errors.mean(axis=1)
+        sizes = np.asarray(programs.num_instructions, np.float64)
+        return Scores(self._bits(error), np.stack([sizes, np.zeros_like(sizes)], axis=1))
+
+    def _bits(self, error: NDArray[np.float64]) -> NDArray[np.float64]:
+        if self.error == "ulp":
+            return self.format.digits - 1.0 - np.log2(np.maximum(error, 0.5))
+        return -np.log2(np.maximum(error, LEAST_ERROR))
+
+    def programs(self) -> list[str]:
+        """Minimax polynomials and the forms that people write."""
+        order = np.argsort(self._x)
+        return list(formulas(self.function.text, self._x[order].astype(np.float64), self._exact[order], self._scale[order]))
+
+
+def checked_interval(interval: Any) -> tuple[float, float]:
+    """An interval's ends. Raises UserError unless they are two finite numbers, the lower first."""
+    try:
+        low, high = (float(end) for end in interval)
+    except (TypeError, ValueError):
+        low = high = math.nan
+    if not (low < high and math.isfinite(high - low)):
+        raise UserError(f"task_options.interval: must be two numbers, the lower first, such as [-8, 8]; got {interval!r}")
+    return low, high
+
+
+def error_scale(error: str, ulp: NDArray[np.float64], exact: NDArray[np.float64]) -> NDArray[np.float64]:
+    """What absolute errors are multiplied by to be errors of a kind."""
+    if error == "ulp":
+        return 1.0 / ulp
+    if error == "absolute":
+        return np.ones_like(exact)
+    size = np.abs(exact)
+    return 1.0 / np.maximum(size, FLUSHED if error == "relative" else 1.0)

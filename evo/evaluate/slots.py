@@ -1,0 +1,61 @@
+"""Issue slots as a measure: what a program costs a GPU, by the table of instructions.
+
+Owns the evaluator that fills it in. Knows nothing of what else is measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evo.compile.targets import ASSEMBLED
+from evo.errors import UserError
+from evo.evaluate import Evaluation, Evaluator, Status
+from evo.instructions import InstructionSet
+from evo.language.batch import Batch
+from evo.language.program import Language
+from evo.task import Task
+
+MEASURE = "slots"
+
+
+class SlotsEvaluator:
+    """An evaluator that fills a task's measure `slots` in. All else is another evaluator's.
+
+    Raises:
+        UserError: the task has no such measure, or the table does not know what an instruction costs its GPU.
+    """
+
+    def __init__(self, evaluator: Evaluator, language: Language, task: Task, instructions: Sequence[str]):
+        self._evaluator, self._lowering = evaluator, language.lowering
+        if MEASURE not in task.measures:
+            raise UserError(f"{type(task).__name__}: has slots, so it must have a measure '{MEASURE}'")
+        self._column = list(task.measures).index(MEASURE)
+        target = str(task.slots)
+        if target not in {f"sm_{number}" for number in ASSEMBLED}:
+            raise UserError(f"slots: unknown GPU {target!r}; one of: {', '.join(f'sm_{number}' for number in ASSEMBLED)}")
+        self._slots = slots_of(language.instruction_set, target)
+        unknown = np.isnan(self._slots)
+        for name in instructions:
+            if unknown[language.instruction_set.instruction_index(name)]:
+                raise UserError(f"program.vocabulary.instructions: the issue slots of '{name}' on {target} are not known")
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._evaluator, name)
+
+    def evaluate(self, batch: Batch) -> Evaluation:
+        """As `Evaluator.evaluate`."""
+        found = self._evaluator.evaluate(batch)
+        measures = found.measures.copy()
+        is_scored = found.status == Status.OK
+        measures[is_scored, self._column] = self._lowering.sums(batch.programs, self._slots)[is_scored]
+        return replace(found, measures=measures)
+
+
+def slots_of(instruction_set: InstructionSet, target: str) -> NDArray[np.float64]:
+    """The issue slots of each instruction of a set; NaN where they are not known."""
+    return np.array([each.semantics.slots_on(target) for each in instruction_set.instructions], np.float64)

@@ -1,0 +1,99 @@
+"""Values of functions, and formats: against libm, SciPy, and NumPy's and struct's own rounding."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import special
+
+from evo.approximation.formats import FORMATS
+from evo.approximation.functions import FORMULAS, LARGEST, Function
+from evo.errors import UserError
+
+X = np.concatenate([-np.geomspace(1e-30, 5.0, 12), np.geomspace(1e-30, 5.0, 12)])
+OTHERS = {
+    "expm1": np.expm1,
+    "log1p": lambda x: special.log1p(np.where(x > -1, x, np.nan)),
+    "gelu": lambda x: x * special.ndtr(x),
+    "gelu_grad": lambda x: special.ndtr(x) + x * np.exp(-x * x / 2) / math.sqrt(2 * math.pi),
+    "gelu_tanh": lambda x: x * special.expit(2 * math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)),
+    "silu": lambda x: x * special.expit(x),
+    "silu_grad": lambda x: special.expit(x) * (1 + x * special.expit(-x)),
+    "sigmoid_grad": lambda x: special.expit(x) * special.expit(-x),
+    "softplus": lambda x: np.logaddexp(0, x),
+    "tanh_grad": lambda x: 1 / np.cosh(x) ** 2,
+    "erfinv": lambda x: special.erfinv(np.where(abs(x) < 1, x, np.nan)),
+    "j0": special.j0,
+    "cbrt": np.cbrt,
+    "sinpi": special.sindg,
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_a_named_function_is_what_scipy_has(name):
+    expected = OTHERS[name](X * 180 if name == "sinpi" else X)
+    np.testing.assert_allclose(Function(name).values(X), expected, rtol=2e-13 if name != "j0" else 1e-12)
+
+
+def test_a_formula_that_cancels_keeps_its_digits():
+    x = np.array([1e-30, 1e-10, 0.5])
+    np.testing.assert_allclose(Function("(exp(x) - 1 - x)/x").values(x), [x[0] / 2, x[1] / 2 * (1 + x[1] / 3), 0.29744254140025])
+
+
+def test_values_round_on_to_the_nearest_float():
+    """1 + 2^-24 + 2^-80 is above the middle of two floats, and its nearest float64 is that middle."""
+    [value] = Function("1 + x + x**(mpf(10)/3)").values(np.array([2.0**-24]))
+    assert float(np.float64(1 + 2.0**-24)) == 1 + 2.0**-24
+    assert np.float32(value) == np.float32(1) + np.float32(2.0**-23)
+
+
+def test_values_beyond_all_formats_are_bounded_and_missing_ones_nan():
+    found = Function("exp").values(np.array([1e4, -1e4]))
+    assert found.tolist() == [LARGEST, 0.0]
+    assert np.isnan(Function("log").values(np.array([-1.0]))).all()
+
+
+def test_a_function_of_a_module_is_found():
+    assert Function("mpmath:airyai").values(np.array([0.5]))[0] == pytest.approx(special.airy(0.5)[0], rel=1e-14)
+
+
+@pytest.mark.parametrize("text", ["gel", "x.real", "__import__('os')", "exp(x", "nowhere:f", "open(x)", "exp(dps=x)"])
+def test_what_is_no_function_is_refused(text):
+    with pytest.raises(UserError, match=r"^task_options\.function"):
+        Function(text)
+
+
+def test_each_name_has_a_value():
+    assert all(np.isfinite(Function(name).values(np.array([0.375]))[0]) for name in FORMULAS)
+
+
+@pytest.mark.parametrize("name", ["f16", "bf16"])
+def test_all_values_of_a_format_are_in_order_and_rounding_finds_the_nearest(name):
+    form = FORMATS[name]
+    last = form.key(form.largest)
+    values = form.of_keys(np.arange(-last, last + 1))
+    assert len(values) == {"f16": 2 * 31743 + 1, "bf16": 2 * 32639 + 1}[name]
+    assert (np.diff(values) > 0).all()
+    if name == "f16":
+        halves = np.arange(65536).astype(np.uint16).view(np.float16)
+        assert set(values.tolist()) == set(halves[np.isfinite(halves)].tolist())
+    rng = np.random.default_rng(1)
+    some = values[rng.integers(0, len(values) - 1, 4000)]
+    x = some * rng.uniform(0.5, 2.0, len(some))
+    x = x[np.abs(x) <= form.largest].astype(np.float32)
+    nearest = values[np.clip(np.searchsorted(values, x), 1, len(values) - 1)[:, None] - [1, 0]]
+    distance = np.abs(nearest.astype(np.float64) - x[:, None]).min(axis=1)
+    np.testing.assert_array_equal(np.abs(form.round(x).astype(np.float64) - x), distance)
+
+
+@pytest.mark.parametrize("form", FORMATS.values(), ids=FORMATS)
+def test_an_ulp_is_the_distance_of_neighbours(form):
+    keys = np.array([1, 5, 200, 1 << form.digits, (3 << form.digits) - 1, form.key(1.0), form.key(form.largest) - 1])
+    low, high = form.of_keys(keys).astype(np.float64), form.of_keys(keys + 1).astype(np.float64)
+    np.testing.assert_array_equal(form.ulp((low + high) / 2), high - low)
+
+
+def test_an_interval_has_the_values_within():
+    form = FORMATS["bf16"]
+    first, last = form.keys_of(-1.0000001, 1.9999999)
+    assert form.of_keys(np.array([first, last])).tolist() == [-1.0, 1.9921875]

@@ -1,0 +1,109 @@
+"""The task of an approximation: errors as they are defined, issue slots as the table has them, and guesses that are worth it."""
+
+import math
+import struct
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import evo
+from evo.approximation.minimax import minimax
+from evo.config import load_config
+from evo.errors import UserError
+from evo.language.batch import Batch
+from evo.report.show import read_program
+from evo.run.initial_programs import read_initial
+from evo.run.loaded_task import load_problem
+
+
+def problem_of(*overrides: str):
+    base = ("evaluation.backend=cpu", "evaluation.executor=threads", "evaluation.threads=1", "task_options.num_points=300")
+    return load_problem(load_config(Path("approximation"), (*base, *overrides)))
+
+
+def score(problem, text: str):
+    batch = Batch.analyze(problem.language.lowering, read_program(problem, text)[None])
+    return problem.evaluator.evaluate(batch)
+
+
+def nearest_bf16(value: float) -> float:
+    """Of the two neighbours, by their bits."""
+    bits = struct.unpack("<I", struct.pack("<f", value))[0]
+    below, above = (struct.unpack("<f", struct.pack("<I", (bits >> 16) + i << 16))[0] for i in (0, 1))
+    return below if abs(below - value) < abs(above - value) else above
+
+
+def test_errors_of_a_straight_line_are_those_of_libm():
+    x = evo.ApproximationTask("tanh", [-1.5, 2], num_points=300).points()["x"].astype(np.float64)
+    error = np.abs(x - np.tanh(x))
+    options = ("task_options.function=tanh", "task_options.interval=[-1.5, 2]")
+    for norm, total in (("max", np.max), ("mean", np.mean)):
+        of = {"absolute": 1, "relative": np.abs(np.tanh(x)), "mixed": np.maximum(np.abs(np.tanh(x)), 1)}
+        for kind, size in of.items():
+            with np.errstate(invalid="ignore"):
+                expected = -math.log2(total(np.nan_to_num(error / size)))
+            problem = problem_of(*options, f"task_options.error={kind}", f"task_options.norm={norm}")
+            assert score(problem, "x").objective[0] == pytest.approx(expected, abs=1e-6), (norm, kind)
+
+
+def test_errors_of_bf16_are_those_of_rounded_results_in_its_ulps():
+    task = evo.ApproximationTask("exp", [0.25, 3], "bf16", "ulp")
+    x = task.points()["x"]
+    assert len(x) == 128 * 3 + 64 + 1
+    assert all(nearest_bf16(float(each)) == each for each in x)
+    worst = max(abs(nearest_bf16(float(1 + v)) - math.exp(v)) / 2.0 ** (math.frexp(math.exp(v))[1] - 8) for v in x)
+    found = score(problem_of("task_options={function: exp, interval: [0.25, 3], format: bf16, error: ulp}"), "x + 1")
+    assert found.objective[0] == pytest.approx(8 - 1 - math.log2(worst), abs=1e-9)
+
+
+def test_slots_are_the_tables_whatever_the_program():
+    problem = problem_of()
+    texts = {"x": 0, "x*x": 1, "tanh(x*x)": 9, "1/x": 8, "exp2(x) + fma(x, x, x)": 10, "min(x, 1.0)": 2}
+    for text, slots in texts.items():
+        found = score(problem, text).measures[0]
+        assert found[1] == slots or text == "1/x", text
+    old = problem_of("task_options.target=sm_80")
+    assert score(old, "x*x").measures[0, 1] == 2
+
+
+def test_a_result_that_is_subnormal_may_be_flushed_and_a_missing_one_rejects():
+    problem = problem_of("task_options={function: exp, interval: [-90, 0], error: ulp}")
+    assert score(problem, "exp2(x*1.442695)").objective[0] > 16
+    assert math.isnan(score(problem, "x/x").objective[0])
+
+
+def test_guesses_come_near_where_the_vocabulary_has_their_instructions():
+    problem = problem_of("task_options={function: tanh, interval: [-1, 1], error: relative}")
+    words = read_initial(problem)
+    batch = Batch.analyze(problem.language.lowering, words)
+    found = problem.evaluator.evaluate(batch)
+    assert np.nanmax(found.objective) > 21.5  # a polynomial of degree 19 in f32
+    assert len(words) >= 11
+    assert not len(read_initial(problem_of("program.vocabulary.instructions=[abs_ftz_f32]", "program.vocabulary.phrases={}")))
+
+
+def test_the_exchange_levels_the_error_as_chebyshev_did():
+    """The cubic nearest to x^4 on [-1, 1] is x^2 - 1/8, whose error is 1/8."""
+    x = np.linspace(-1.0, 1.0, 2001)
+    found = minimax(x[:, None] ** np.arange(4), x**4, np.ones_like(x))
+    np.testing.assert_allclose(found, [-0.125, 0.0, 1.0, 0.0], atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("{function: log, interval: [-1, 2]}", r"interval: log has no value at -1\.0"),
+        ("{interval: [2, 1]}", "interval: must be two numbers, the lower first"),
+        ("{interval: 3}", "interval: must be two numbers"),
+        ("{format: f8}", "format: 'f8', one of: f32, f16, bf16"),
+        ("{error: ulps}", "error: 'ulps', did you mean ulp"),
+        ("{num_points: 3}", "num_points: must be an integer from 16"),
+        ("{interval: [1.0001, 1.0002], format: bf16}", "bf16 has no value in"),
+        ("{function: exp, interval: [100, 101]}", "exp overflows f32"),
+        ("{target: sm_91}", "unknown GPU 'sm_91'"),
+    ],
+)
+def test_wrong_options_are_refused(options, message):
+    with pytest.raises(UserError, match=message):
+        problem_of(f"task_options={options}").evaluator  # noqa: B018
