@@ -1,7 +1,5 @@
 """Functions that Dask workers call. They import this module by its name: it lies on the path, which test modules do not."""
 
-from __future__ import annotations
-
 
 def compile_here(number: int) -> int:
     """What a GPU's evaluator does on a worker: starts a pool of processes."""

@@ -1,7 +1,5 @@
 """C and C++ compilers for tests of headers. A missing one is a skip; conftest.py sees to it that CI has all."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

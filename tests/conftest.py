@@ -1,7 +1,5 @@
 """What tests of all folders share: languages, task folders, small configs, disassembly and the `evo` command."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

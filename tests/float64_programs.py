@@ -1,7 +1,5 @@
 """Lowered programs in float64, node by node: the reference for derivatives and tuning. Uses nothing of csrc/."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

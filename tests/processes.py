@@ -1,7 +1,5 @@
 """How tests wait for something, and what they ask about processes."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """Check points and inputs that depend on options: every evaluator gives the same, and what NumPy gives."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """The verdict of `evo check` tells a wrong kernel from rounding: elites of domain colouring over the stand-in for a GPU."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Laws that every evaluator keeps: what a program scores depends on the program alone, bit by bit."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import ExitStack
 from functools import cache

@@ -1,7 +1,5 @@
 """The laws of executors that fulfil compile requests: results show neither where, by whom nor in which order."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -4,8 +4,6 @@ The programs follow the snippets of mm-ptx's readmes (1.0 and 1.1), with the cal
 in the order in which they are popped; the stub in the readme of 1.1 shows operands that commute in the other order.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

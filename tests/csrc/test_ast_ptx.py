@@ -1,7 +1,5 @@
 """AST PTX as a library: its debug switch, its implementations in separate files, and the bits of its interpreter."""
 
-from __future__ import annotations
-
 import platform
 import subprocess
 from pathlib import Path

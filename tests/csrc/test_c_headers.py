@@ -3,8 +3,6 @@
 Public headers are those of csrc/ itself; the folders below have parts of them.
 """
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

@@ -3,8 +3,6 @@
 Knows nothing of nvcc: where an example calls it, a script stands in. In CI a missing tool is a failure, elsewhere a skip.
 """
 
-from __future__ import annotations
-
 import ctypes
 import importlib
 import os

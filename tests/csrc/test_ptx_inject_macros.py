@@ -4,8 +4,6 @@ Knows nothing of CUDA: the macros only need the text of a compiler's preprocesso
 tested in tests/unit/native/test_ptx_inject_compiled.py.
 """
 
-from __future__ import annotations
-
 import ast
 import os
 import re

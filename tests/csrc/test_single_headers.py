@@ -2,8 +2,6 @@
 the headers of csrc/ mean.
 """
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import sys

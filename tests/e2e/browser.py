@@ -3,8 +3,6 @@
 The browser is the system's Chromium, driven by Playwright. Without it such tests are skipped; in CI they fail.
 """
 
-from __future__ import annotations
-
 import shutil
 from importlib.util import find_spec
 from pathlib import Path

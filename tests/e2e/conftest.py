@@ -1,7 +1,5 @@
 """What the end-to-end tests share: finished runs to look at, and all of a run's state that must not depend on time."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

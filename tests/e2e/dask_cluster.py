@@ -1,7 +1,5 @@
 """A Dask scheduler and workers as real processes on loopback, for tests."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

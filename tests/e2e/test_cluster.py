@@ -1,7 +1,5 @@
 """Runs whose batches are evaluated by Dask workers: the archive of a local run, whatever happens to the workers."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -3,8 +3,6 @@
 Built in environments of their own, as pip builds them, so the index is needed. CONTRIBUTING.md has the same commands.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import sys

@@ -3,8 +3,6 @@
 `evo.cli.worker_status` is what a worker shows meanwhile.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import random

@@ -1,7 +1,5 @@
 """evo.cli.new_project: each template is a project whose README's commands run as they stand; nothing is overwritten."""
 
-from __future__ import annotations
-
 import re
 import shlex
 

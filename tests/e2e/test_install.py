@@ -3,8 +3,6 @@
 In CI the evo under test is a wheel; test_distribution.py tries a wheel anywhere. A missing compiler is a skip, in CI a failure.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """The lanes of a GPU from end to end, over the stand-in: whichever runs a program, the archive is the same."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """What runs that learn say of it, and how reports show learned measures; test_same_result.py holds their bits."""
 
-from __future__ import annotations
-
 import csv
 import json
 

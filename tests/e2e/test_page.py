@@ -1,7 +1,5 @@
 """evo page and evo watch (evo.cli.view_verbs): what they write and serve, and what they refuse."""
 
-from __future__ import annotations
-
 import http.client
 import json
 import re

@@ -1,7 +1,5 @@
 """Who can use the page of a run: with a keyboard alone, with a screen reader, on a phone and on paper."""
 
-from __future__ import annotations
-
 import pytest
 
 from .browser import DESKTOP, PHONE, button, expect_shown, focused, panel

@@ -3,8 +3,6 @@
 Longer than most modules: its tests share one browser and one page, which take seconds to make.
 """
 
-from __future__ import annotations
-
 import base64
 import csv
 import io

@@ -1,7 +1,5 @@
 """Runs whose programs are scored in worker processes: the same archive, and a clear end whatever the task does there."""
 
-from __future__ import annotations
-
 import signal
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Config and seed decide the archive; how, how fast and in how many parts it is computed does not show in it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

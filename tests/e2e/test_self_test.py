@@ -1,8 +1,6 @@
 """The self-test of a GPU, from end to end over the stand-in: a GPU that fails it is not used, one line says why, and the outcome
 is remembered."""
 
-from __future__ import annotations
-
 import pytest
 
 pytest.importorskip("cuda.bindings.driver", reason="cuda-bindings is not installed")

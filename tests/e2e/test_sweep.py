@@ -1,7 +1,5 @@
 """Sweeps (evo.cli.search_verbs): each run is that of `evo run`, and the same command goes on after any end."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

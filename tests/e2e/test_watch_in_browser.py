@@ -1,7 +1,5 @@
 """evo watch in a real browser: the page follows its run, and who reads it stays where they are."""
 
-from __future__ import annotations
-
 import shutil
 import signal
 

@@ -3,8 +3,6 @@
 An example is the same in C, C++ and Python, and prints the text in docs/examples/expected.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import subprocess
 import sys

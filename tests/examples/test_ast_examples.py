@@ -1,7 +1,5 @@
 """docs/examples/ast_ptx: each example runs, in C, C++ and Python, and prints what lies beside it."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """docs/examples/cute_gemm: one CuTe kernel, compiled once, becomes a correct kernel for each semiring by injection alone."""
 
-from __future__ import annotations
-
 import re
 import struct
 from collections import Counter

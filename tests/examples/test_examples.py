@@ -4,8 +4,6 @@ The files in expected/ were written by hand from csrc/stack_ptx.h and csrc/ptx_i
 test_examples_meaning.py.
 """
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

@@ -3,8 +3,6 @@
 The kernels run in the emulator (emulator/); expected values are NumPy's. The emulator has no mma: it is only assembled.
 """
 
-from __future__ import annotations
-
 import re
 import struct
 from functools import cache

@@ -3,8 +3,6 @@
 Longer than most modules: each page's commands have their test.
 """
 
-from __future__ import annotations
-
 import contextlib
 import io
 import itertools

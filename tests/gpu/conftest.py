@@ -1,7 +1,5 @@
 """What GPU tests share. This folder needs an NVIDIA GPU and is skipped only if a device probe finds none."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Every instruction of the wide set that has a meaning on the CPU, on CPU and GPU: edge values and many random points."""
 
-from __future__ import annotations
-
 import os
 
 import numpy as np

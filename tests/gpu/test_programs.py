@@ -1,7 +1,5 @@
 """Whole programs and packs: what a program computes on the GPU depends on the program alone."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

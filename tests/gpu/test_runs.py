@@ -1,7 +1,5 @@
 """Whole runs on the GPU: the main job, resuming, determinism, a task's own kernel, and GPUs that fail."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """The documentation's facts are held to the code: links, the API reference and the reference of files."""
 
-from __future__ import annotations
-
 import importlib
 import inspect
 import json

@@ -1,7 +1,5 @@
 """evo.errors: how each exception ends a command, and how the code of a task uses the public one."""
 
-from __future__ import annotations
-
 import sys
 
 import pytest

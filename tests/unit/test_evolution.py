@@ -1,7 +1,5 @@
 """evo.evolve: a search from Python equals one from a config, writes no files, and refuses wrong arguments in one line."""
 
-from __future__ import annotations
-
 import base64
 import html
 import io

@@ -1,7 +1,5 @@
 """evo.evolve with run folders: what is saved goes on as if it had never stopped, with the same task only."""
 
-from __future__ import annotations
-
 import importlib.util
 import linecache
 import os

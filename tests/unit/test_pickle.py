@@ -1,7 +1,5 @@
 """What the libraries make can be pickled, copied and sent to other processes: every public class, and what its objects do."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 from collections.abc import Callable

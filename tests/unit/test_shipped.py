@@ -1,7 +1,5 @@
 """Tasks, configs and templates by name: from any folder, and what lies in the folder comes first."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

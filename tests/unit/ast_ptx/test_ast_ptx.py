@@ -1,7 +1,5 @@
 """evo.ast_ptx: programs as lists, their stubs, and what is said about wrong ones."""
 
-from __future__ import annotations
-
 import re
 import struct
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Each instruction of AST PTX on the CPU gives the bits of the virtual machine, which has its own tests against the PTX ISA."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """evo.cli.cost_table: the table of `evo doctor --measure`."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -3,8 +3,6 @@
 Worker processes import these functions by name; they could not import a test module.
 """
 
-from __future__ import annotations
-
 import os
 import pickle
 import signal

@@ -1,7 +1,5 @@
 """What tests of compiling share: a place from which worker processes can import what fails in them."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A task whose scores say which process they come from, for tests of where programs are scored."""
 
-from __future__ import annotations
-
 import os
 
 import numpy as np

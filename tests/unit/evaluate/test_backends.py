@@ -1,7 +1,5 @@
 """evo.evaluate.backends: what `auto` takes, and why."""
 
-from __future__ import annotations
-
 import importlib.util
 from dataclasses import replace
 

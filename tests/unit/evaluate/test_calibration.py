@@ -1,7 +1,5 @@
 """evo.evaluate.calibration: what programs cost, measured on a clock of the tests, and what follows from it."""
 
-from __future__ import annotations
-
 import json
 from types import SimpleNamespace
 

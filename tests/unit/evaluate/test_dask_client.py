@@ -3,8 +3,6 @@
 All tests but the last use a client that stands in for Dask's.
 """
 
-from __future__ import annotations
-
 import platform
 import threading
 import time
@@ -33,7 +31,7 @@ class Future:
         self.value = value
         self.status = "error" if isinstance(value, Exception) else "finished"
 
-    def add_done_callback(self, tell: Callable[[Future], None]) -> None:
+    def add_done_callback(self, tell: Callable[["Future"], None]) -> None:
         tell(self)
 
     def exception(self) -> Exception:

@@ -1,7 +1,5 @@
 """Compile requests on a cluster: what a worker gives back, and how futures end. tests/contract has the laws of executors."""
 
-from __future__ import annotations
-
 import os
 import time
 from concurrent.futures import CancelledError

@@ -1,7 +1,5 @@
 """How a task travels: what is in the zip, and what a worker checks before it makes an evaluator."""
 
-from __future__ import annotations
-
 import io
 import pickle
 import zipfile

@@ -1,7 +1,5 @@
 """evo.evaluate.cpu: which batches threads score and which processes do, and what happens where processes alone fail."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal

@@ -1,7 +1,5 @@
 """evo.evaluate.scoring_pool: programs scored in worker processes, by workers that fail in every way."""
 
-from __future__ import annotations
-
 import errno
 import os
 import signal

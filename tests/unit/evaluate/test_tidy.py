@@ -1,7 +1,5 @@
 """evo.evaluate.tidy: terms and digits that data do not ask for go, others stay."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

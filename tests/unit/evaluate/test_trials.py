@@ -1,7 +1,5 @@
 """evo.evaluate.trials, and the lanes of a GPU that it chooses: the way of each batch, by what batches took."""
 
-from __future__ import annotations
-
 import pytest
 
 from evo.evaluate.cuda.choice import AUTO, COMPILE, INTERPRET, MAX_INTERPRETED_POINTS, lane_trials

@@ -1,7 +1,5 @@
 """Headers of `python -m evo.instructions`: they compile, C, C++ and Python have the same words, a mistake is one line."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

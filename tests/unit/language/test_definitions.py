@@ -1,7 +1,5 @@
 """evo.language.definitions in Python and C: the bits of the virtual machine, instruction by instruction."""
 
-from __future__ import annotations
-
 import ctypes
 import subprocess
 

@@ -1,7 +1,5 @@
 """evo.language.expression and evo.language.source: programs as text."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

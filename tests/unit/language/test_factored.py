@@ -1,7 +1,5 @@
 """evo.language.factored: what is written from its factored form is the same to SymPy, and shorter."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """evo.language.formula: programs and scalings as formulas of real numbers, in each language."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

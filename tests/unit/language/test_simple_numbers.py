@@ -1,7 +1,5 @@
 """evo.language.simple_numbers: which numbers stand for a value that is known to a deviation."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

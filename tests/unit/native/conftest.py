@@ -1,7 +1,5 @@
 """Shared by tests of the virtual machine: runs single instructions and whole programs on bits at every SIMD level."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import numpy as np

@@ -3,8 +3,6 @@
 Python calls csrc/derive.h here alone, as a library of its own.
 """
 
-from __future__ import annotations
-
 import ctypes
 import tempfile
 from functools import cache

@@ -1,7 +1,5 @@
 """Device code: that it computes what the virtual machine does, with slots used again, and what is told of other programs."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Instructions of constants are computed when a program is lowered, by the virtual machine's arithmetic."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

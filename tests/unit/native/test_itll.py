@@ -3,8 +3,6 @@
 What C callers see beside (memory, error codes) is in tests/csrc/test_itll.c.
 """
 
-from __future__ import annotations
-
 import pickle
 from concurrent.futures import ThreadPoolExecutor
 

@@ -1,7 +1,5 @@
 """Programs lowered before: other native functions do with them what they do with the words, and lower nothing again."""
 
-from __future__ import annotations
-
 import pickle
 
 import numpy as np

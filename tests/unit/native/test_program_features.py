@@ -1,7 +1,5 @@
 """Features of programs: outputs at probe points, counts and shape, worked out by hand and by NumPy."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -4,8 +4,6 @@ References are bit-level, exact rationals, or float64 functions of NumPy; nothin
 compares all SIMD levels bit by bit (`run_instruction`).
 """
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 

@@ -4,8 +4,6 @@ References are written from the PTX ISA's pseudocode, bit by bit where it has th
 "Comparison and Selection", "Logic and Shift" and "Data Movement: cvt" of version 9.1.
 """
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import numpy as np

@@ -4,8 +4,6 @@ Programs are checked against single instructions, each applied to whole arrays; 
 test_ptx_vm.py. Every run compares all SIMD levels bit by bit (`Machines.store`).
 """
 
-from __future__ import annotations
-
 import math
 import re
 

@@ -4,8 +4,6 @@
 both are numbers in one table of expressions, so that equal numbers mean equal expressions.
 """
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import numpy as np

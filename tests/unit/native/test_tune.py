@@ -1,7 +1,5 @@
 """Tuning of constants: against NumPy in float64, for every SIMD level, in any batch, and with points that are not finite."""
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np

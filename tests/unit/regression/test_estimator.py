@@ -1,7 +1,5 @@
 """evo.SymbolicRegressor: scikit-learn's own checks, and what it promises beyond them."""
 
-from __future__ import annotations
-
 import pickle
 import signal
 import warnings

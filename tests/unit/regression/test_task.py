@@ -1,7 +1,5 @@
 """evo.RegressionTask and the defaults of formulas."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

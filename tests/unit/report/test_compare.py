@@ -1,7 +1,5 @@
 """Comparisons of runs, against values worked out by hand and against SciPy's exact test."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

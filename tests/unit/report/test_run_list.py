@@ -1,7 +1,5 @@
 """evo list: the state of runs, from folders made by RunDir and then finished, interrupted, locked or damaged by hand."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Small runs that end with the test."""
 
-from __future__ import annotations
-
 from contextlib import ExitStack, closing
 
 import pytest

@@ -1,7 +1,5 @@
 """evo.run.run and programs that cannot be compiled or run: they are noted once, for good, and a run goes on without them."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """evo.run.task_copy: a run holds its task and what the task declares, and goes on with that wherever it lies."""
 
-from __future__ import annotations
-
 import os
 import shutil
 

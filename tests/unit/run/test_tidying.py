@@ -1,7 +1,5 @@
 """evo.run.tidying: a search hands over tidy formulas with their true scores, and goes on as if it had not."""
 
-from __future__ import annotations
-
 from contextlib import closing
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """The exact text of stubs, of Stack PTX and AST PTX, as tests/data/stubs.json has it: each case is a program and its stub."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """evo.stack_ptx: programs as lists. Expected stubs are worked out by hand; test_headers.py compares them with C's text."""
 
-from __future__ import annotations
-
 import json
 import pickle
 

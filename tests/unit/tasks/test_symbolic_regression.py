@@ -1,7 +1,5 @@
 """tasks/symbolic_regression: the sets, what tables are refused, scale-free scores, the guard against poles, the test error."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What tests of the farm share: peers written by hand, which say whatever a test wants, over real sockets."""
 
-from __future__ import annotations
-
 import logging
 import threading
 from collections.abc import Callable, Iterator

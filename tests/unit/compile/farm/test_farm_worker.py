@@ -1,7 +1,5 @@
 """A worker over real sockets and with real processes: what it answers, and what it does if the run goes, errs or refuses."""
 
-from __future__ import annotations
-
 import pytest
 from compile_cases import BAD, break_down, die, hang, programs, reject
 from processes import LIMIT_S

@@ -1,7 +1,5 @@
 """The farm's wire format: what is sent arrives, and whatever else arrives is refused."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import struct

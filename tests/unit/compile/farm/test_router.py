@@ -1,7 +1,5 @@
 """The run's socket: who is let in, and what is not ZeroMQ at all."""
 
-from __future__ import annotations
-
 import resource
 import socket
 import struct

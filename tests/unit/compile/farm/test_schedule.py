@@ -1,7 +1,5 @@
 """Who gets which request: credits, leases, losses and copies, without sockets and clocks, up to a thousand workers."""
 
-from __future__ import annotations
-
 import random
 from collections import Counter
 

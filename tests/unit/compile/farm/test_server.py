@@ -1,7 +1,5 @@
 """The run's side of the farm over real sockets: whatever peers do, each request is answered once, by a right answer."""
 
-from __future__ import annotations
-
 import os
 import time
 from concurrent.futures import CancelledError

@@ -1,7 +1,5 @@
 """evo.evaluate.cuda.agreement and device_tests: a difference between CPU and GPU is found, wherever it is."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

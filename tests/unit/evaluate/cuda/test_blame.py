@@ -1,7 +1,5 @@
 """evo.evaluate.cuda.blame: the verdict on programs, over processes that are made up and real ones."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

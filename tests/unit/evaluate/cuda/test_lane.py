@@ -1,8 +1,6 @@
 """evo.evaluate.cuda.lane on a fake device whose kernels run by themselves and whose calls may never return: the stand-in driver
 of emulator/ can do neither."""
 
-from __future__ import annotations
-
 import threading
 from collections import Counter
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """evo.evaluate.cuda.scoring: outputs scored in worker processes."""
 
-from __future__ import annotations
-
 import errno
 import os
 import threading

@@ -1,7 +1,5 @@
 """evo.evaluate.cuda.self_test and device_child: outcomes, what is remembered of them, and the process. It is a shell here."""
 
-from __future__ import annotations
-
 import os
 import time
 from dataclasses import replace

@@ -3,8 +3,6 @@
 Seeds are fixed, so each test of a law always passes or always fails; `P_VALUE` only sets how wrong a law must be to fail.
 """
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Phrases: several words of the vocabulary that variation draws, and puts into programs, as one."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

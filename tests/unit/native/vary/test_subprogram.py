@@ -1,7 +1,5 @@
 """Subprogram crossover, against stretches that are found by running words forward from empty stacks."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import numpy as np

@@ -1,7 +1,5 @@
 """evo.report.export.verify and the formats: what is written computes what the archive says, what does not is never written."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

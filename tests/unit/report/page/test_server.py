@@ -1,7 +1,5 @@
 """evo.report.page.server: who may ask, what is answered, and that the page follows the run's checkpoints."""
 
-from __future__ import annotations
-
 import gzip
 import http.client
 from threading import Thread
