@@ -7,63 +7,14 @@
 
 #include "fuzz_text.h"
 
-static const char* const fragments[] = {
-    "// PTX_INJECT_START s\n",
-    "// PTX_INJECT_START s\n",
-    "// PTX_INJECT_START t\n",
-    "// PTX_INJECT_START t\n",
-    "\t// PTX_INJECT_START u\n",
-    "// PTX_INJECT_END\n",
-    "// PTX_INJECT_END\n",
-    "// PTX_INJECT_END\n",
-    "\t// PTX_INJECT_END\r\n",
-    "// PTX_INJECT_START ",
-    "// PTX_INJECT_END",
-    "// PTX_INJECT_START v\n// _x0 i f32 F32 x\n// PTX_INJECT_END\n",
-    "\t// PTX_INJECT_START w\n\t// %f1 in f32 x\n\t// PTX_INJECT_END\n",
-    "// _x0 i f32 F32 x\n",
-    "// _x1 m u32 U32 y\n",
-    "// acc o b16 F16 z\n",
-    "// %f1 in f32 x\n",
-    "// %r2 mod u32 y\n",
-    "\t// %rs3 out f16 z\r\n",
-    "// 5 in s32 one\n",
-    "// %f9 in f32 x\n",
-    "\r\n",
-    "\n",
-    " ",
-    "\t",
-    "//",
-    "// ",
-    "%f1",
-    "%_x1",
-    "_x7",
-    "f1",
-    "in ",
-    "out ",
-    "mod ",
-    "i ",
-    "o ",
-    "m ",
-    "f32 ",
-    "f16X2 ",
-    "u8 ",
-    "x",
-    "y[0]",
-    "a b",
-    "s",
-    "mov.u32 %r1, 0;\n",
-    "PTX_INJECT_",
-    "// begin inline asm\n",
-    "/*",
-    "/*\n",
-    "*/",
-    "*/\n",
-    "\"",
-    "\x80",
-    "\x1f"
-};
-enum { NUM_FRAGMENTS = sizeof fragments / sizeof fragments[0] };
+static const char fragments[] =
+    "// PTX_INJECT_START s\n|// PTX_INJECT_START s\n|// PTX_INJECT_START t\n|// PTX_INJECT_START t\n|"
+    "\t// PTX_INJECT_START u\n|// PTX_INJECT_END\n|// PTX_INJECT_END\n|// PTX_INJECT_END\n|\t// PTX_INJECT_END\r\n|"
+    "// PTX_INJECT_START |// PTX_INJECT_END|// PTX_INJECT_START v\n// _x0 i f32 F32 x\n// PTX_INJECT_END\n|"
+    "\t// PTX_INJECT_START w\n\t// %f1 in f32 x\n\t// PTX_INJECT_END\n|// _x0 i f32 F32 x\n|// _x1 m u32 U32 y\n|"
+    "// acc o b16 F16 z\n|// %f1 in f32 x\n|// %r2 mod u32 y\n|\t// %rs3 out f16 z\r\n|// 5 in s32 one\n|// %f9 in f32 x\n|"
+    "\r\n|\n| |\t|//|// |%f1|%_x1|_x7|f1|in |out |mod |i |o |m |f32 |f16X2 |u8 |x|y[0]|a b|s|mov.u32 %r1, 0;\n|PTX_INJECT_|"
+    "// begin inline asm\n|/*|/*\n|*/|*/\n|\"|\x80|\x1f";
 
 static size_t num_lines(const char* text) {
     size_t count = 1;
@@ -146,7 +97,7 @@ static void check_rendered(PtxInjectHandle handle, size_t num_injects, size_t nu
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-    char* ptx = fuzz_text(data, size, fragments, NUM_FRAGMENTS);
+    char* ptx = fuzz_text(data, size, fragments);
     PtxInjectHandle handle = NULL;
     const PtxInjectResult result = ptx_inject_create(&handle, ptx);
     if (result == PTX_INJECT_SUCCESS) {

@@ -7,67 +7,11 @@
 
 #include "fuzz_text.h"
 
-static const char* const fragments[] = {
-    "/* PTX_INJECT s\n",
-    "/* PTX_INJECT s\n",
-    "/* PTX_INJECT s\n",
-    "/* PTX_INJECT s\r\n",
-    "/* PTX_INJECT ",
-    "*/",
-    "*/",
-    "*/",
-    "/*",
-    "//",
-    "\n",
-    "\n",
-    "\n",
-    "\r\n",
-    " ",
-    "\t",
-    "\\\n",
-    "\\",
-    "\"",
-    "'",
-    "R\"(",
-    ")\"",
-    "R\"x(",
-    ")x\"",
-    "u8R\"",
-    "1'000",
-    "x'",
-    "in f32 x",
-    "mod u32 y",
-    "in f32 x\n",
-    "out u32 z // remark\r\n",
-    "\tmod f16 a[i]\n",
-    "in f16X2 p->h\n",
-    "in s32 f(a, b)\n",
-    "in b32 a['(']\n",
-    "in s32 \"%\"[0]\n",
-    "// in f32 y\n",
-    "in ",
-    "out ",
-    "f32 ",
-    "x",
-    "v.w",
-    "%",
-    ",",
-    ";",
-    "(",
-    ")",
-    "[",
-    "]",
-    "asm(",
-    "#error don't\n",
-    "/",
-    "*",
-    "/* PTX_INJECT t*/",
-    "\xc3\xa9",
-    "#",
-    "#define ",
-    "y\n"
-};
-enum { NUM_FRAGMENTS = sizeof fragments / sizeof fragments[0] };
+static const char fragments[] =
+    "/* PTX_INJECT s\n|/* PTX_INJECT s\n|/* PTX_INJECT s\n|/* PTX_INJECT s\r\n|/* PTX_INJECT |*/|*/|*/|/*|//|\n|\n|\n|\r\n|"
+    " |\t|\\\n|\\|\"|'|R\"(|)\"|R\"x(|)x\"|u8R\"|1'000|x'|in f32 x|mod u32 y|in f32 x\n|out u32 z // remark\r\n|"
+    "\tmod f16 a[i]\n|in f16X2 p->h\n|in s32 f(a, b)\n|in b32 a['(']\n|in s32 \"%\"[0]\n|// in f32 y\n|in |out |f32 |x|v.w|"
+    "%|,|;|(|)|[|]|asm(|#error don't\n|/|*|/* PTX_INJECT t*/|\xc3\xa9|#|#define |y\n";
 
 /* In memory of exactly its size; NULL if it is refused, with a valid place. */
 static char* process(const char* cuda, size_t shortage) {
@@ -98,7 +42,7 @@ static char* process(const char* cuda, size_t shortage) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-    char* cuda = fuzz_text(data, size, fragments, NUM_FRAGMENTS);
+    char* cuda = fuzz_text(data, size, fragments);
     char* processed = process(cuda, size > 0 ? data[size - 1] : 0);
     if (processed != NULL) {
         /* The output closes what it opens, so the text after it is read as before. */

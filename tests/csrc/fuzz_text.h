@@ -12,24 +12,22 @@
 #include "fuzz.h"
 
 /* The text of some bytes: the bytes themselves if the first is 0; otherwise a fragment for each, rarely the byte itself. It ends
-   at a NUL byte. In memory of exactly its size, to be freed. */
-static char* fuzz_text(const uint8_t* data, size_t size, const char* const* fragments, size_t num_fragments) {
-    size_t max_fragment = 1, length = 0, i;
-    char* text;
+   at a NUL byte. In memory of exactly its size, to be freed. Fragments are separated by `|`. */
+static char* fuzz_text(const uint8_t* data, size_t size, const char* fragments) {
+    size_t num_fragments = 1, length = 0, i;
     char* exact;
-    for (i = 0; i < num_fragments; ++i) {
-        const size_t fragment = strlen(fragments[i]);
-        max_fragment = fragment > max_fragment ? fragment : max_fragment;
-    }
-    text = (char*)malloc(size * max_fragment + 1);
+    char* text = (char*)malloc(size * strlen(fragments) + 1);
+    for (i = 0; fragments[i] != '\0'; ++i) num_fragments += fragments[i] == '|';
     REQUIRE(text != NULL);
     for (i = 1; i < size; ++i) {
         if (data[0] == 0 || data[i] >= 250) {
             text[length++] = (char)data[i];
         } else {
-            const char* fragment = fragments[data[i] % num_fragments];
-            memcpy(text + length, fragment, strlen(fragment));
-            length += strlen(fragment);
+            const char* fragment = fragments;
+            size_t number = data[i] % num_fragments;
+            for (; number > 0; ++fragment) number -= *fragment == '|';
+            memcpy(text + length, fragment, strcspn(fragment, "|"));
+            length += strcspn(fragment, "|");
         }
     }
     text[length] = '\0';

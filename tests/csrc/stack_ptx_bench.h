@@ -1,6 +1,6 @@
 /*
  * stack_ptx_bench.h - shared by the tests of stack_ptx.h: words as initialisers, a language with registers of every type, and
- * shortcuts from words to a stub, a hash or the final stack.
+ * shortcuts from words to a stub or a hash.
  *
  * Expected texts and orders are worked out by hand from the rules of the contract.
  *
@@ -158,31 +158,5 @@ static inline int is_equal(StackPtxHash first, StackPtxHash second) {
 }
 
 static const size_t request_o0[1] = {O0};
-static const size_t request_all_f32[6] = {O0, O1, O2, O3, O4, O5};
-
-/* Names of the f32 inputs on the stack after the words have run, the top first; `.` for none. */
-static inline const char* f32_stack_after(const StackPtxLimits* limits, const StackPtxInstruction* words, size_t num_words) {
-    static char names[7];
-    Bench bench;
-    size_t i;
-    open_bench(&bench, limits, request_all_f32, 6);
-    CHECK_RESULT(lower(&bench, words, num_words), SUCCESS);
-    for (i = 0; i < 6; ++i) {
-        const uint32_t value = bench.lowered.request_values[i];
-        const StackPtxNode* node = value == STACK_PTX_NO_VALUE ? NULL : &bench.lowered.nodes[bench.lowered.value_nodes[value]];
-        names[i] = node == NULL ? '.' : node->kind == STACK_PTX_NODE_INPUT ? registers[node->payload].name[0] : '?';
-    }
-    names[6] = '\0';
-    close_bench(&bench);
-    return names;
-}
-
-#define F32_STACK_AFTER(limits, words) f32_stack_after((limits), (words), COUNT(words))
-
-/* Routines that call each other and themselves. */
-static const StackPtxInstruction routine_calls_1[] = {INPUT(B), ROUTINE(1), INPUT(C), RETURN};
-static const StackPtxInstruction routine_pushes_d[] = {INPUT(D), RETURN, INPUT(A)};
-static const StackPtxInstruction routine_calls_itself[] = {INPUT(B), ROUTINE(2), INPUT(C), RETURN};
-static const StackPtxInstruction* const routines[] = {routine_calls_1, routine_pushes_d, routine_calls_itself};
 
 #endif /* STACK_PTX_BENCH_H */

@@ -34,7 +34,7 @@ def num_fuzz_runs(target: Path) -> int:
 def test_there_are_headers_tests_and_fuzz_targets():
     assert "stack_ptx.h" in map(name_of, HEADERS)
     assert "test_stack_ptx_memory.c" in map(name_of, C_TESTS)
-    assert "fuzz_stack_ptx_lower.c" in map(name_of, FUZZ_TARGETS)
+    assert "fuzz_stack_ptx.c" in map(name_of, FUZZ_TARGETS)
 
 
 # Only gcc has warnings, such as -Wmaybe-uninitialized, that come from its optimizer; it is the same one for each language.

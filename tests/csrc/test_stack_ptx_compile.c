@@ -19,17 +19,16 @@ static const char* compile(
     size_t num_requests
 ) {
     static char text[4096];
-    static const StackPtxInstruction* called[] = {routine_calls_1, routine_pushes_d, routine_calls_itself};
     size_t num_bytes = 0, length = 0, written = 0;
     StackPtxResult result;
     void* workspace;
     CHECK_RESULT(stack_ptx_compile_workspace_size(limits, &stack_info, &num_bytes), SUCCESS);
     workspace = malloc(num_bytes);
     CHECK(workspace != NULL);
-#define COMPILE(num_bytes, text, size, length)                                                                               \
-    stack_ptx_compile(                                                                                                       \
-        limits, &stack_info, words, registers, NUM_REGISTERS, called, 3, requests, num_requests, execution_limit, workspace, \
-        num_bytes, text, size, length                                                                                        \
+#define COMPILE(num_bytes, text, size, length)                                                                             \
+    stack_ptx_compile(                                                                                                     \
+        limits, &stack_info, words, registers, NUM_REGISTERS, NULL, 0, requests, num_requests, execution_limit, workspace, \
+        num_bytes, text, size, length                                                                                      \
     )
     result = COMPILE(num_bytes, NULL, 0, &length);
     if (result == STACK_PTX_SUCCESS) {
@@ -42,32 +41,6 @@ static const char* compile(
 #undef COMPILE
     free(workspace);
     return result == STACK_PTX_SUCCESS ? text : stack_ptx_result_to_string(result);
-}
-
-TEST(test_compile_keeps_equal_values_apart_and_shares_copied_ones) {
-    static const StackPtxInstruction equal[] = {INPUT(A), PTX(NEG), INPUT(A), PTX(NEG), PTX(ADD), RETURN};
-    static const StackPtxInstruction copied[] = {INPUT(A), PTX(NEG), META(DUP, F32), PTX(ADD), RETURN};
-    CHECK_TEXT(
-        compile(&compiler_info, equal, 100, request_o0, 1),
-        "{\n.reg .f32 %_s0_<3>;\nneg.ftz.f32 %_s0_0, %a;\nneg.ftz.f32 %_s0_1, %a;\nadd.ftz.f32 %_s0_2, %_s0_1, %_s0_0;\n"
-        "mov.f32 %o0, %_s0_2;\n}"
-    );
-    CHECK_TEXT(
-        compile(&compiler_info, copied, 100, request_o0, 1),
-        "{\n.reg .f32 %_s0_<2>;\nneg.ftz.f32 %_s0_0, %a;\nadd.ftz.f32 %_s0_1, %_s0_0, %_s0_0;\nmov.f32 %o0, %_s0_1;\n}"
-    );
-}
-
-TEST(test_compile_runs_routines_to_the_frame_depth) {
-    static const StackPtxInstruction words[] = {INPUT(A), ROUTINE(0), RETURN};
-    StackPtxCompilerInfo limits = compiler_info;
-    limits.max_frame_depth = 1;
-    CHECK_TEXT(compile(&limits, words, 100, request_o0, 1), "{\nmov.f32 %o0, %a;\n}");
-    limits.max_frame_depth = 2;
-    CHECK_TEXT(compile(&limits, words, 100, request_all_f32, 3), "{\nmov.f32 %o0, %c;\nmov.f32 %o1, %b;\nmov.f32 %o2, %a;\n}");
-    limits.max_frame_depth = 3;
-    CHECK_TEXT(compile(&limits, words, 100, request_all_f32, 2), "{\nmov.f32 %o0, %c;\nmov.f32 %o1, %d;\n}");
-    CHECK_TEXT(compile(&limits, words, 3, request_all_f32, 6), "{\nmov.f32 %o0, %b;\nmov.f32 %o1, %a;\n}");
 }
 
 TEST(test_compile_without_frames_gives_an_empty_text_and_reads_nothing) {

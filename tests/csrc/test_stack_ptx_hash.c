@@ -11,26 +11,6 @@
 
 /* ---- hash ---- */
 
-TEST(test_hash_orders_commutative_operands_and_only_those) {
-    static const StackPtxInstruction ab[] = {INPUT(A), INPUT(B), PTX(ADD), RETURN};
-    static const StackPtxInstruction ba[] = {INPUT(B), INPUT(A), PTX(ADD), RETURN};
-    static const StackPtxInstruction sub_ab[] = {INPUT(A), INPUT(B), PTX(SUB), RETURN};
-    static const StackPtxInstruction sub_ba[] = {INPUT(B), INPUT(A), PTX(SUB), RETURN};
-    static const StackPtxInstruction fma_abc[] = {INPUT(A), INPUT(B), INPUT(C), PTX(FMA), RETURN};
-    static const StackPtxInstruction fma_acb[] = {INPUT(A), INPUT(C), INPUT(B), PTX(FMA), RETURN};
-    static const StackPtxInstruction fma_cab[] = {INPUT(C), INPUT(A), INPUT(B), PTX(FMA), RETURN};
-    static const StackPtxInstruction fma_cba[] = {INPUT(C), INPUT(B), INPUT(A), PTX(FMA), RETURN};
-    static const StackPtxInstruction fma_bac[] = {INPUT(B), INPUT(A), INPUT(C), PTX(FMA), RETURN};
-    Bench bench;
-    open_bench(&bench, &roomy, request_o0, 1);
-    CHECK(is_equal(HASH(&bench, ab), HASH(&bench, ba)));
-    CHECK(!is_equal(HASH(&bench, sub_ab), HASH(&bench, sub_ba)));
-    CHECK(is_equal(HASH(&bench, fma_abc), HASH(&bench, fma_acb)));
-    CHECK(is_equal(HASH(&bench, fma_cab), HASH(&bench, fma_cba)));
-    CHECK(!is_equal(HASH(&bench, fma_abc), HASH(&bench, fma_bac)));
-    close_bench(&bench);
-}
-
 TEST(test_hash_depends_on_each_limit) {
     static const StackPtxInstruction words[] = {INPUT(A), RETURN};
     StackPtxHash hashes[6];

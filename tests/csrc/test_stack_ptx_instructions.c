@@ -76,12 +76,15 @@ TEST(test_each_result_has_its_documented_value_and_name) {
 TEST(test_instruction_without_results_pops_and_counts_nothing) {
     static const StackPtxInstruction words[] = {INPUT(A),     INPUT(B), INPUT(C),     PTX(DISCARD), PTX(DISCARD),
                                                 PTX(DISCARD), INPUT(D), PTX(DISCARD), INPUT(B),     RETURN};
+    static const size_t requests[] = {O0, O1};
     static StackPtxInstruction many[1000];
     StackPtxLimits limits = roomy;
     Bench bench;
     size_t i;
     limits.max_nodes = 5;
-    CHECK_TEXT(F32_STACK_AFTER(&limits, words), "b.....");
+    open_bench(&bench, &limits, requests, 2);
+    CHECK_TEXT(STUB(&bench, words), "{\nmov.f32 %o0, %b;\nmov.f32 %o1, 0f00000000;\n}");
+    close_bench(&bench);
     /* Copied operands: no limit but that of execution, and memory for two values. */
     for (i = 0; i < COUNT(many); ++i) {
         static const StackPtxInstruction loop[] = {META(DUP, F32), META(DUP, F32), PTX(DISCARD)};

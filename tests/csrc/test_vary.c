@@ -404,20 +404,6 @@ TEST(test_wrong_entries_are_refused_by_their_code) {
     CHECK_UINT(init_result(NULL, VARY_MAX_ENTRIES + 1u, &options), VARY_ERROR_TOO_MANY_ENTRIES);
 }
 
-TEST(test_a_phrase_that_does_not_fit_is_refused) {
-    static const uint32_t wrong[3] = {0, 3, VARY_MAX_PHRASE + 1};
-    const VaryOptions options = make_options();
-    VaryEntry entries[2];
-    int i;
-    for (i = 0; i < 3; i++) {
-        entries[0] = entries[1] = make_entry(make_word(TYPE_INPUT, 0, 0), 1.0, VARY_DRAW_LITERAL, 0.0, 0.0);
-        entries[0].num_words = 2;
-        CHECK_UINT(init_result(entries, 2, &options), VARY_SUCCESS);
-        entries[0].num_words = wrong[i];
-        CHECK_UINT(init_result(entries, 2, &options), VARY_ERROR_INVALID_ENTRY);
-    }
-}
-
 /* A phrase of eight words into rows of every length, with memory of exactly their size. */
 TEST(test_phrases_are_cut_at_the_end_of_the_row) {
     enum { PHRASE = 8, NUM_ROWS = 40 };

@@ -4,7 +4,7 @@ import pickle
 
 import pytest
 
-from evo.native.ptx_inject import DEFAULT_TYPES, AnnotatedPtx, AnnotationError, DataType, Inject, Variable, process_cuda
+from evo.native.ptx_inject import DEFAULT_TYPES, AnnotatedPtx, AnnotationError, DataType, Variable, process_cuda
 
 SITE = """{{
 .reg .f32 %_x0;
@@ -27,27 +27,6 @@ def site(name: str) -> str:
 def text_of(name: str, stub: str) -> bytes:
     begin, end = site(name).index("// PTX_INJECT_START"), site(name).index("// PTX_INJECT_END") + len("// PTX_INJECT_END")
     return (site(name)[:begin] + stub + site(name)[end:]).encode()
-
-
-def test_sites_are_listed_by_name_in_order_of_appearance():
-    inject = AnnotatedPtx("head\n" + site("b") + site("a") + site("b"))
-    variables = (
-        Variable("y", "_x0", "mod", "f32", "F32"),
-        Variable("z", "_x1", "out", "u32", "U32"),
-        Variable("x", "_x2", "in", "f32", "F32"),
-    )
-    assert inject.num_injects == 2
-    assert inject.injects == (Inject("b", 0, 2, variables), Inject("a", 1, 1, variables))
-    assert inject.info("a") == inject.injects[1]
-    with pytest.raises(KeyError):
-        inject.info("c")
-
-
-def test_a_stub_stands_in_place_of_its_markers_at_every_site_of_the_name():
-    inject = AnnotatedPtx("head\n" + site("b") + site("a") + site("b") + "tail")
-    expected = b"head\n" + text_of("b", "STUB B") + text_of("a", "a") + text_of("b", "STUB B") + b"tail"
-    assert inject.render(["STUB B", b"a"]) == expected
-    assert inject.render(["STUB B", b"a"]) == expected, "a second call gives the same"
 
 
 def test_errors_name_the_language_and_the_place_and_survive_pickling():

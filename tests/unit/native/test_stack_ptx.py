@@ -166,9 +166,11 @@ def reference_values(words, of: SimpleNamespace, expressions: Expressions, reque
 def lowered_values(lowered, expressions: Expressions) -> list[int | None]:
     """The same numbers for what a lowered program's requests get."""
     values: list[int] = []
+    used = {*lowered.operands.tolist(), *lowered.request_values.tolist()}
     for node in lowered.nodes:
         kind, payload = NodeKind(node["kind"]), int(node["payload"])
         assert node["first_value"] == len(values)
+        assert used & {*range(len(values), len(values) + int(node["num_values"]))}, "no request needs this node"
         if kind == NodeKind.INPUT:
             values.append(expressions.number("input", payload))
         elif kind == NodeKind.CONSTANT:

@@ -101,6 +101,15 @@ def test_a_pool_may_be_read_only_or_strided(make):
     np.testing.assert_array_equal(variation.offspring(1, 1, 0, 50, strided)[0], whole)
 
 
+@pytest.mark.parametrize("only", OPERATORS)
+def test_words_after_a_return_are_not_inherited(make, only):
+    variation = make(only=only)
+    clean = variation.random_programs(1, 0, 0, 40, 64)
+    behind = np.where(np.arange(64) > program_lengths(clean)[:, None], np.uint64(2**64 - 1), clean)
+    for one, other in zip(variation.offspring(1, 1, 0, 300, clean), variation.offspring(1, 1, 0, 300, behind), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
 def test_empty_batches_are_empty(make):
     variation = make()
     pool = variation.random_programs(1, 0, 0, 2, 64)

@@ -18,18 +18,6 @@ def floats(words):
     return (words >> np.uint64(32)).astype(np.uint32).view(np.float32)
 
 
-def test_coefficients_of_the_gaussian_are_those_of_chebyshev_interpolation(repository):
-    source = (repository / "csrc" / "vary.h").read_text()
-    table = source.split("vary__gaussian_table")[1].split("= {")[1].split("};")[0]
-    stored = np.array([[int(c) for c in line.strip(" {},").split(",")] for line in table.strip().splitlines()])
-    for octave, coefficients in enumerate(stored):
-        interpolant = np.polynomial.chebyshev.chebinterpolate(
-            lambda s, octave=octave: stats.norm.isf((1.5 + s / 2) * 2.0 ** (octave - 33)), len(coefficients) - 1
-        )
-        powers = np.polynomial.chebyshev.cheb2poly(interpolant) * 2.0 ** np.arange(len(coefficients))
-        np.testing.assert_allclose(coefficients, powers * 2**28, rtol=0, atol=2)
-
-
 def test_vocabulary_is_drawn_by_weight(make, assert_chi_square):
     weights = np.array([1.0, 2.5, 0.0, 10.0, 0.01, 3.0, 0.7])
     entries = [(word(WordType.PTX, 0, i), w, Draw.LITERAL, (0, 0)) for i, w in enumerate(weights)]
