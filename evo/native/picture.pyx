@@ -100,29 +100,31 @@ cdef class Coloring:
 
     def rgb(self, f: NDArray[np.float32], g: NDArray[np.float32]) -> NDArray[np.float32]:
         """Red, green and blue in [0, 1] of float32 arrays of one shape: `(3, *shape)` float32."""
-        rgb = np.empty((3, *f.shape), np.float32)
-        cdef const float[::1] real = f.ravel(), imaginary = g.ravel()
-        cdef float[:, ::1] planes = rgb.reshape(3, -1)
-        if imaginary.shape[0] != real.shape[0]:
+        if f.shape != g.shape:
             raise ValueError(f"f has shape {f.shape}, g {g.shape}; they must be equal")
-        if real.shape[0]:
-            with nogil:
-                self.kernels.color(
-                    self.colors, &real[0], &imaginary[0], real.shape[0], &planes[0, 0], &planes[1, 0], &planes[2, 0]
-                )
+        f, g = np.ascontiguousarray(f, np.float32), np.ascontiguousarray(g, np.float32)
+        rgb = np.empty((3, *f.shape), np.float32)
+        cdef float* red = <float*>address(rgb)
+        cdef const float* real = <const float*>address(f)
+        cdef const float* imaginary = <const float*>address(g)
+        cdef size_t count = f.size
+        with nogil:
+            self.kernels.color(self.colors, real, imaginary, count, red, red + count, red + 2 * count)
         return rgb
 
     def picture(self, f: NDArray[np.float32], g: NDArray[np.float32], int size) -> NDArray[np.uint8]:
         """The picture of `(4 * size * size,)` float32 each, 2 * size along a side: `(size, size, 3)`, each pixel the mean of four."""
-        cdef const float[::1] real = np.ascontiguousarray(f), imaginary = np.ascontiguousarray(g)
-        if not real.shape[0] == imaginary.shape[0] == 4 * size * size:
+        f, g = np.ascontiguousarray(f, np.float32), np.ascontiguousarray(g, np.float32)
+        if not len(f) == len(g) == 4 * size * size:
             raise ValueError(f"expected {4 * size * size} numbers for a picture of {size}x{size}, got {len(f)} and {len(g)}")
         pixels = np.empty((size, size, 3), np.uint8)
         rows = np.empty(12 * size, np.float32)
         cdef float* work = <float*>address(rows)
         cdef uint8_t* out = <uint8_t*>address(pixels)
+        cdef const float* real = <const float*>address(f)
+        cdef const float* imaginary = <const float*>address(g)
         with nogil:
-            picture_draw(self.kernels, self.colors, &real[0], &imaginary[0], size, work, out)
+            picture_draw(self.kernels, self.colors, real, imaginary, size, work, out)
         return pixels
 
 
@@ -212,12 +214,13 @@ cdef class PictureStatistics:
     def statistics(self, sums: NDArray[np.float64]) -> NDArray[np.void]:
         """Statistics of the pictures that have these sums: `(batch_size,)` with a float64 field for each of `STATISTICS`."""
         statistics = np.empty(len(sums), _STATISTICS_DTYPE)
-        cdef const double[:, ::1] rows = np.ascontiguousarray(sums, np.float64)
-        if rows.shape[1] != self.num_sums:
-            raise ValueError(f"expected {self.num_sums} sums of each picture, got {rows.shape[1]}")
+        sums = np.ascontiguousarray(sums, np.float64)
+        if sums.shape[1] != self.num_sums:
+            raise ValueError(f"expected {self.num_sums} sums of each picture, got {sums.shape[1]}")
+        cdef const double* rows = <const double*>address(sums)
         cdef double* out = <double*>address(statistics)
-        cdef Py_ssize_t i
+        cdef Py_ssize_t i, num_pictures = len(sums)
         with nogil:
-            for i in range(rows.shape[0]):
-                picture_statistics(self.plan, &rows[i, 0], out + i * PICTURE_NUM_STATISTICS)
+            for i in range(num_pictures):
+                picture_statistics(self.plan, rows + i * self.num_sums, out + i * PICTURE_NUM_STATISTICS)
         return statistics

@@ -263,13 +263,13 @@ cdef class Lowering:
         Raises:
             ProgramError: a word is wrong; the first one is reported. Not in lenient mode.
         """
-        cdef const uint64_t[:, ::1] rows = word_rows(words)
+        words = word_rows(words)
         cdef StackPtxMode c_mode = _mode(mode)
         cdef uint32_t flags = 0 if value_numbering else STACK_PTX_FLAG_NO_VALUE_NUMBERING
         cdef StackPtxResult result = STACK_PTX_SUCCESS
         cdef StackPtxPlace place
-        cdef Py_ssize_t num_programs = rows.shape[0], length = rows.shape[1], start, stop, i
-        cdef const uint64_t* first = &rows[0, 0] if num_programs and length else NULL
+        cdef Py_ssize_t num_programs = words.shape[0], length = words.shape[1], start, stop, i
+        cdef const uint64_t* first = <const uint64_t*>address(words)
         cdef _Workspace workspace = _take_workspace(self)
         cdef StackPtxLowered lowered
         cdef size_t[CHUNK + 1] ends
@@ -294,7 +294,7 @@ cdef class Lowering:
                     if not has_memory:
                         break
             if result != STACK_PTX_SUCCESS:
-                raise _program_error(self, result, rows[i], &place, i, num_programs)
+                raise _program_error(self, result, words[i], &place, i, num_programs)
             if not has_memory:
                 raise MemoryError("no memory for the text of a stub")
             for i in range(stop - start):
@@ -314,8 +314,8 @@ cdef class Lowering:
         Raises:
             ProgramError: a word is wrong; not in lenient mode.
         """
-        cdef const uint64_t[:, ::1] rows = word_rows(np.asarray(words)[None])
-        cdef size_t length = rows.shape[1], used = 0
+        [words] = word_rows(np.asarray(words)[None])
+        cdef size_t length = len(words), used = 0
         cdef _Workspace workspace = _take_workspace(self)
         cdef StackPtxLowered lowered
         cdef StackPtxPlace place
@@ -324,11 +324,10 @@ cdef class Lowering:
             self.language,
             _mode(mode),
             (0 if value_numbering else STACK_PTX_FLAG_NO_VALUE_NUMBERING) | (0 if folding else STACK_PTX_FLAG_NO_FOLDING),
-            <const StackPtxInstruction*>&rows[0, 0] if length else NULL,
-            length, workspace.memory, self.workspace_bytes, &lowered, &place,
+            <const StackPtxInstruction*>address(words), length, workspace.memory, self.workspace_bytes, &lowered, &place,
         )
         if result != STACK_PTX_SUCCESS:
-            raise _program_error(self, result, rows[0], &place, 0, 1)
+            raise _program_error(self, result, words, &place, 0, 1)
         _check(stack_ptx_hash(self.language, &lowered, workspace.memory, self.workspace_bytes, &hash))
         if not _append_stub(self.language, &lowered, workspace, self.workspace_bytes, &used):
             raise MemoryError("no memory for the text of a stub")
@@ -371,14 +370,13 @@ cdef _Workspace _take_workspace(Lowering lowering):
 
 
 cdef tuple _analyzed(Lowering lowering, words, _Shelf shelf, places):
-    cdef const uint64_t[:, ::1] rows = words
-    cdef Py_ssize_t num_programs = rows.shape[0], length = rows.shape[1], i
+    cdef Py_ssize_t num_programs = words.shape[0], length = words.shape[1], i
     hashes = np.empty((num_programs, 2), np.uint64)
     num_instructions = np.empty(num_programs, np.int32)
-    cdef uint64_t[:, ::1] hashes_view = hashes
-    cdef int32_t[::1] num_view = num_instructions
+    cdef StackPtxHash* hash = <StackPtxHash*>address(hashes)
+    cdef int32_t* count = <int32_t*>address(num_instructions)
     cdef uintptr_t* copies = NULL if shelf is None else <uintptr_t*>address(places)
-    cdef const uint64_t* first = &rows[0, 0] if num_programs and length else NULL
+    cdef const uint64_t* first = <const uint64_t*>address(words)
     cdef _Workspace workspace = _take_workspace(lowering)
     cdef StackPtxLowered lowered
     cdef bint has_memory = True
@@ -388,10 +386,8 @@ cdef tuple _analyzed(Lowering lowering, words, _Shelf shelf, places):
                 lowering.language, STACK_PTX_MODE_LENIENT, 0, <const StackPtxInstruction*>(first + i * length), length,
                 workspace.memory, lowering.workspace_bytes, &lowered, NULL
             )
-            stack_ptx_hash(
-                lowering.language, &lowered, workspace.memory, lowering.workspace_bytes, <StackPtxHash*>&hashes_view[i, 0]
-            )
-            num_view[i] = <int32_t>lowered.num_instructions
+            stack_ptx_hash(lowering.language, &lowered, workspace.memory, lowering.workspace_bytes, hash + i)
+            count[i] = <int32_t>lowered.num_instructions
             if copies != NULL:
                 copies[i] = <uintptr_t>_kept(shelf, &lowered)
                 has_memory = copies[i] != 0

@@ -173,18 +173,19 @@ def sums_of_products(left: NDArray[np.float64], right: NDArray[np.float64]) -> N
     Args:
         left, right: `(n, num_points)`.
     """
-    right = right.T
+    left, right = np.ascontiguousarray(left, np.float64), np.ascontiguousarray(right.T, np.float64)
     sums = np.zeros((len(left), right.shape[1]))
-    cdef const double[:, ::1] a = np.ascontiguousarray(left), b = np.ascontiguousarray(right)
-    cdef double[:, ::1] total = sums
-    cdef Py_ssize_t point, i, j, first, end
+    cdef const double* a = <const double*>address(left)
+    cdef const double* b = <const double*>address(right)
+    cdef double* total = <double*>address(sums)
+    cdef Py_ssize_t num_left = left.shape[0], num_points = right.shape[0], num_right = right.shape[1], point, i, j, first, end
     cdef double factor
     with nogil:
-        for first in range(0, b.shape[1], 64):  # sums that a cache holds
-            end = min(first + 64, b.shape[1])
-            for point in range(b.shape[0]):
-                for i in range(a.shape[0]):
-                    factor = a[i, point]
+        for first in range(0, num_right, 64):  # sums that a cache holds
+            end = min(first + 64, num_right)
+            for point in range(num_points):
+                for i in range(num_left):
+                    factor = a[i * num_points + point]
                     for j in range(first, end):
-                        total[i, j] += factor * b[point, j]
+                        total[i * num_right + j] += factor * b[point * num_right + j]
     return sums
