@@ -9,10 +9,9 @@ from enum import IntEnum
 
 import numpy as np
 
-from evo.native.stack_ptx_tables import word_rows
+from evo.native.stack_ptx_tables import c_strings, word_lists, word_rows
 
 from cpython.bytes cimport PyBytes_AS_STRING
-from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from cpython.unicode cimport PyUnicode_DecodeUTF8
 from libc.stdint cimport uint16_t, uint64_t
 from libc.stdlib cimport free, realloc
@@ -78,57 +77,11 @@ def is_register_name(name: str) -> bool:
     return b"\0" not in encoded and ast_ptx_check_name(PyBytes_AS_STRING(encoded)) == AST_PTX_SUCCESS
 
 
-cdef class _Routines:
-    """Word lists in the library's form. Owns their arrays."""
-
-    cdef const AstPtxInstruction** pointers
-    cdef size_t* lengths
-    cdef size_t count
-    cdef list arrays
-
-    def __cinit__(self, routines):
-        cdef size_t i
-        self.arrays = [word_rows(words, 1, "routine") for words in routines]
-        self.count = len(self.arrays)
-        self.pointers = <const AstPtxInstruction**>PyMem_Malloc((self.count + 1) * sizeof(void*))
-        self.lengths = <size_t*>PyMem_Malloc((self.count + 1) * sizeof(size_t))
-        if self.pointers == NULL or self.lengths == NULL:
-            raise MemoryError
-        for i in range(self.count):
-            self.pointers[i] = <const AstPtxInstruction*>address(self.arrays[i])
-            self.lengths[i] = len(self.arrays[i])
-
-    def __dealloc__(self):
-        PyMem_Free(self.pointers)
-        PyMem_Free(self.lengths)
-
-    cdef void fill(self, AstPtxProgram* program, size_t num_words) noexcept:
-        program.instructions = NULL
-        program.num_instructions = num_words
-        program.routines = self.pointers
-        program.routine_lengths = self.lengths
-        program.num_routines = self.count
-
-
-cdef class _Texts:
-    """Strings in the library's form. Owns them."""
-
-    cdef const char** pointers
-    cdef size_t count
-    cdef list texts
-
-    def __cinit__(self, texts, what):
-        cdef size_t i
-        self.texts = [_encoded(text, what) for text in texts]
-        self.count = len(self.texts)
-        self.pointers = <const char**>PyMem_Malloc((self.count + 1) * sizeof(char*))
-        if self.pointers == NULL:
-            raise MemoryError
-        for i in range(self.count):
-            self.pointers[i] = PyBytes_AS_STRING(self.texts[i])
-
-    def __dealloc__(self):
-        PyMem_Free(self.pointers)
+cdef void _fill(AstPtxProgram* program, routines, size_t num_words):
+    program.num_instructions = num_words
+    program.routines = <const AstPtxInstruction**>address(routines.addresses)
+    program.routine_lengths = <const size_t*>address(routines.lengths)
+    program.num_routines = len(routines.words)
 
 
 cdef class AstCompiler:
@@ -143,10 +96,9 @@ cdef class AstCompiler:
         ValueError: a name is reserved, or a text holds a NUL.
     """
 
-    cdef _Texts registers  # the output, then the inputs
-    cdef _Texts names
+    cdef object registers, names  # Strings; of registers the output, then the inputs
     cdef object num_args
-    cdef _Routines routines
+    cdef object routines          # WordLists
 
     def __cinit__(
         self, output: str, inputs: Sequence[str], instructions: Sequence[tuple[str, int]],
@@ -157,10 +109,10 @@ cdef class AstCompiler:
             if not is_register_name(name):
                 raise ValueError(f"register {name!r}: not a name that PTX and compilers leave free")
         instructions = tuple(instructions)
-        self.registers = _Texts(registers, "register")
-        self.names = _Texts([name for name, _ in instructions], "instruction")
+        self.registers = c_strings(registers, "register")
+        self.names = c_strings([name for name, _ in instructions], "instruction")
         self.num_args = np.array([num_args for _, num_args in instructions], np.uint16)
-        self.routines = _Routines(routines)
+        self.routines = word_lists(routines)
 
     def emit(self, words: NDArray[np.uint64]) -> list[str]:
         """The stub of each program, as a list of str.
@@ -177,8 +129,10 @@ cdef class AstCompiler:
         cdef const uint64_t* rows = <const uint64_t*>address(words)
         ends = np.zeros(num_programs + 1, np.uintp)
         cdef size_t* offsets = <size_t*>address(ends)
-        cdef const char** registers = self.registers.pointers
+        cdef const char** registers = <const char**>address(self.registers.addresses)
+        cdef const char** names = <const char**>address(self.names.addresses)
         cdef const uint16_t* num_args = <const uint16_t*>address(self.num_args)
+        cdef size_t num_inputs = len(self.registers.addresses) - 1, num_names = len(self.num_args)
         cdef AstPtxProgram program
         cdef AstPtxPlace place
         cdef AstPtxResult result = AST_PTX_SUCCESS
@@ -186,7 +140,7 @@ cdef class AstCompiler:
         cdef char* buffer = NULL
         cdef char* larger
         cdef bint has_memory = True
-        self.routines.fill(&program, num_words)
+        _fill(&program, self.routines, num_words)
         place.routine_idx = AST_PTX_MAIN_PROGRAM
         place.word_idx = 0
         try:
@@ -202,8 +156,8 @@ cdef class AstCompiler:
                         buffer = larger
                     program.instructions = <const AstPtxInstruction*>(rows + i * num_words)
                     result = ast_ptx_compile_program(
-                        registers[0], registers + 1, self.registers.count - 1, self.names.pointers, num_args, self.names.count,
-                        &program, buffer + used, capacity - used, &written, &place
+                        registers[0], registers + 1, num_inputs, names, num_args, num_names, &program, buffer + used,
+                        capacity - used, &written, &place
                     )
                     if result == AST_PTX_ERROR_INSUFFICIENT_BUFFER:
                         needed = written + 1
@@ -239,7 +193,7 @@ def interpret(
     """
     words = word_rows(words)
     owned = _points(inputs, num_points)
-    cdef _Routines native = _Routines(routines)
+    routines = word_lists(routines)
     cdef size_t num_programs = words.shape[0], num_words = words.shape[1], num_inputs = len(owned), i = 0
     cdef size_t num_values = num_points
     cdef const uint64_t* rows = <const uint64_t*>address(words)
@@ -250,7 +204,7 @@ def interpret(
     cdef AstPtxProgram program
     cdef AstPtxPlace place
     cdef AstPtxResult result = AST_PTX_SUCCESS
-    native.fill(&program, num_words)
+    _fill(&program, routines, num_words)
     place.routine_idx = AST_PTX_MAIN_PROGRAM
     place.word_idx = 0
     with nogil:
@@ -279,10 +233,3 @@ def _points(inputs, num_points):
         if values is not None and (values.dtype != np.float32 or values.shape != (num_points,)):
             raise ValueError(f"input {number}: expected float32 of shape ({num_points},), got {values.dtype} of {values.shape}")
     return owned
-
-
-def _encoded(text, what):
-    encoded = text.encode()
-    if b"\0" in encoded:
-        raise ValueError(f"{what} {text!r}: holds a NUL")
-    return encoded

@@ -518,9 +518,9 @@ cdef int _fill_connections(tables, limits, StackPtxLanguageInfo* info) except -1
     info.num_registers = len(tables.registers)
     info.requests = <const size_t*>address(tables.requests)
     info.num_requests = len(tables.requests)
-    info.routines = <const StackPtxInstruction**>address(tables.routines)
-    info.routine_lengths = <const size_t*>address(tables.routine_lengths)
-    info.num_routines = len(tables.routines)
+    info.routines = <const StackPtxInstruction**>address(tables.routines.addresses)
+    info.routine_lengths = <const size_t*>address(tables.routines.lengths)
+    info.num_routines = len(tables.routines.words)
     return 0
 
 

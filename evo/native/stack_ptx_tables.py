@@ -36,6 +36,14 @@ class Strings(NamedTuple):
     characters: np.ndarray
 
 
+class WordLists(NamedTuple):
+    """Word lists: their addresses and lengths, and the words at these."""
+
+    addresses: np.ndarray
+    lengths: np.ndarray
+    words: tuple[np.ndarray, ...]
+
+
 class InstructionSetTables(NamedTuple):
     """The arrays of StackPtxStackInfo and StackPtxTraits."""
 
@@ -51,14 +59,12 @@ class InstructionSetTables(NamedTuple):
 
 
 class ConnectionTables(NamedTuple):
-    """The arrays of StackPtxLanguageInfo, which point to `names` and `words`."""
+    """The arrays of StackPtxLanguageInfo. names: what `registers` point to."""
 
     registers: np.ndarray
     requests: np.ndarray
-    routines: np.ndarray
-    routine_lengths: np.ndarray
+    routines: WordLists
     names: Strings
-    words: tuple[np.ndarray, ...]
 
 
 def instruction_set_tables(instruction_set: Any) -> InstructionSetTables:
@@ -78,13 +84,13 @@ def instruction_set_tables(instruction_set: Any) -> InstructionSetTables:
             allowed = ", ".join(CONSTANT_TYPES[1:])
             raise ValueError(f"stack {stack.name}: unknown constant type '{stack.constant_type}', one of: {allowed}")
     return InstructionSetTables(
-        instruction_strings=_strings([instruction.ptx for instruction in instructions], "instruction"),
+        instruction_strings=c_strings([instruction.ptx for instruction in instructions], "instruction"),
         descriptors=descriptors,
         instruction_traits=_table([(i.num_commutative, i.volatile, i.registers_only) for i in instructions], np.uint8, 3),
-        special_strings=_strings([special.ptx for special in specials], "special register"),
+        special_strings=c_strings([special.ptx for special in specials], "special register"),
         special_arg_types=np.array([special.arg_idx for special in specials], np.uint16),
         volatile_specials=np.array([special.volatile for special in specials], np.uint8),
-        literal_prefixes=_strings([stack.literal_prefix for stack in instruction_set.stacks], "literal prefix"),
+        literal_prefixes=c_strings([stack.literal_prefix for stack in instruction_set.stacks], "literal prefix"),
         constant_types=np.array([CONSTANT_TYPES.index(s.constant_type) for s in instruction_set.stacks], np.uint8),
         arg_types=_table([(a.stack_idx, a.num_vec_elems) for a in instruction_set.arg_types], np.uint16, 2),
     )
@@ -113,18 +119,18 @@ def connection_tables(
     registers: Sequence[tuple[str, int]], requests: Sequence[int], routines: Sequence[np.ndarray]
 ) -> ConnectionTables:
     """The tables of (name, stack index) pairs, register indices, and uint64 word lists."""
-    names = _strings([name for name, _ in registers], "register")
+    names = c_strings([name for name, _ in registers], "register")
     register_table = np.zeros(len(registers), _REGISTER)
     register_table["name"] = names.addresses
     register_table["stack_idx"] = [stack_idx for _, stack_idx in registers]
-    return ConnectionTables(
-        registers=register_table,
-        requests=np.array(requests, np.uintp),
-        routines=np.array([routine.ctypes.data for routine in routines], np.uintp),
-        routine_lengths=np.array([routine.size for routine in routines], np.uintp),
-        names=names,
-        words=tuple(routines),
-    )
+    return ConnectionTables(register_table, np.array(requests, np.uintp), word_lists(routines), names)
+
+
+def word_lists(lists: Sequence[np.ndarray]) -> WordLists:
+    """Word lists, `(length,)` uint64 each, for C. Raises ValueError."""
+    words = tuple(word_rows(each, 1, "routine") for each in lists)
+    addresses, lengths = ([each.ctypes.data for each in words], [each.size for each in words])
+    return WordLists(np.array(addresses, np.uintp), np.array(lengths, np.uintp), words)
 
 
 def word_rows(words: Any, num_dimensions: int = 2, what: str = "words") -> np.ndarray:
@@ -136,7 +142,8 @@ def word_rows(words: Any, num_dimensions: int = 2, what: str = "words") -> np.nd
     return rows
 
 
-def _strings(texts: list[str], what: str) -> Strings:
+def c_strings(texts: list[str], what: str) -> Strings:
+    """Texts for C. Raises ValueError."""
     for text in texts:
         if not (text and text.isascii() and text.isprintable()):
             raise ValueError(f"{what} {text!r}: use printable ASCII characters")
