@@ -4,8 +4,6 @@ Composes the options that each layer defines for itself. Knows nothing of how th
 search from them.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -5,8 +5,6 @@ Owns the promise that each exception ends in one clear line, a user's mistake wi
 command line keeps it.
 """
 
-from __future__ import annotations
-
 import errno
 import signal
 from collections.abc import Iterable, Sequence

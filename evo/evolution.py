@@ -4,8 +4,6 @@ Owns the way from keyword arguments to a search. Writes no files, unless it goes
 `evo.report.result`.
 """
 
-from __future__ import annotations
-
 import inspect
 import json
 import re

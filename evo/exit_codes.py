@@ -4,8 +4,6 @@ Owns signals of the command line. A user's mistake ends with 2, a check that fai
 with 1, a run whose GPU failed with 3, an interrupted run that was saved with 130. Knows nothing of what is interrupted.
 """
 
-from __future__ import annotations
-
 import atexit
 import os
 import signal

@@ -3,8 +3,6 @@
 Each layer has the options that it uses as such models, and `evo.config` composes them. Knows nothing of YAML.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import types

@@ -5,8 +5,6 @@ programs are evaluated, the measures, and the score. Knows nothing of how progra
 `evo.task_folder` loads one. Slightly long, since the class documents each method for those who write tasks.
 """
 
-from __future__ import annotations
-
 import hashlib
 import inspect
 import os

@@ -3,8 +3,6 @@
 Owns the import of users' code. Knows nothing of how programs are evaluated or bred.
 """
 
-from __future__ import annotations
-
 import hashlib
 import importlib.util
 import inspect

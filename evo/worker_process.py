@@ -5,8 +5,6 @@ group, such as Ctrl-C, do not reach it. It ends when this process does, however 
 import, but never imports its main script. Knows nothing of what the calls do.
 """
 
-from __future__ import annotations
-
 import ctypes
 import math
 import os

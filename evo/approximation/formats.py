@@ -3,8 +3,6 @@
 Owns their order, rounding and units in the last place. Knows nothing of functions.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -3,8 +3,6 @@
 Owns the formulas and exact values, which it keeps in the user's cache. Knows nothing of programs or of formats of numbers.
 """
 
-from __future__ import annotations
-
 import ast
 import hashlib
 import math

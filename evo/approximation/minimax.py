@@ -3,8 +3,6 @@
 Owns the exchange and the forms. Knows nothing of programs' words.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import pairwise
 

@@ -3,8 +3,6 @@
 Owns points, errors in bits, and the programs to begin with. Knows nothing of proofs.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any

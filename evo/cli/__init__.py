@@ -3,8 +3,6 @@
 `*_verbs.py` have the verbs, one file a group; terminal.py has what they share. A verb imports the heavy parts that it needs.
 """
 
-from __future__ import annotations
-
 import os
 import warnings
 from collections.abc import Iterator

@@ -3,8 +3,6 @@
 Owns the programs and the task that are measured, and the table. Knows nothing of runs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Any
 

@@ -4,8 +4,6 @@ Owns the report and its wording. Needs none of the pieces. Opens each GPU that i
 memory is free. Knows nothing of runs.
 """
 
-from __future__ import annotations
-
 import os
 import platform
 

@@ -1,7 +1,5 @@
 """The verbs that hand programs on: export, predict, simplify and compile."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 

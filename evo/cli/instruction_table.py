@@ -3,8 +3,6 @@
 Owns what `evo instructions` prints. Needs no task and no run.
 """
 
-from __future__ import annotations
-
 from evo.errors import UserError, did_you_mean
 from evo.evaluate.instruction_costs import instruction_costs
 from evo.instructions import Instruction, InstructionSet

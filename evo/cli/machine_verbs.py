@@ -1,7 +1,5 @@
 """The verbs about machines and single programs: doctor, instructions, check, eval, worker and keys."""
 
-from __future__ import annotations
-
 import signal
 import sys
 from pathlib import Path

@@ -3,8 +3,6 @@
 Owns what is copied where. Knows nothing of what is in a template.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 from pathlib import Path

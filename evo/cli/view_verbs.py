@@ -1,7 +1,5 @@
 """The verbs that look at runs: list, show, plot, page, watch and film."""
 
-from __future__ import annotations
-
 import signal
 from pathlib import Path
 

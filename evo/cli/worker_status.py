@@ -3,8 +3,6 @@
 Owns their form. Knows nothing of how the work is done.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 import sys

@@ -1,7 +1,5 @@
 """Options of the PTX assembler. Imports no assembler, so that a config can be read where there is no assembler."""
 
-from __future__ import annotations
-
 from evo.compile.targets import architecture
 
 # For cubins that are kept.

@@ -3,8 +3,6 @@
 Owns this encoding, which is not a file format: both sides are always the same version of evo.
 """
 
-from __future__ import annotations
-
 import zlib
 from functools import lru_cache
 

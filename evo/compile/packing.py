@@ -3,8 +3,6 @@
 Owns this choice, which changes no result: a program computes the same in every pack.
 """
 
-from __future__ import annotations
-
 import heapq
 from typing import Annotated, Self
 

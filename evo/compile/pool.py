@@ -4,8 +4,6 @@ Owns the threads that wait for them, one each. A worker that hangs is killed, an
 which happened. Retries nothing.
 """
 
-from __future__ import annotations
-
 import os
 import pickle
 import threading

@@ -3,8 +3,6 @@
 Owns the targets of the pinned assembler, and the way out for GPUs that are newer. Imports no compiler.
 """
 
-from __future__ import annotations
-
 # The architectures of nvPTXCompiler 13.0, as major and minor number in one.
 ASSEMBLED = (75, 80, 86, 87, 88, 89, 90, 100, 103, 110, 120, 121)
 

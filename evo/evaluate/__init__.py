@@ -4,8 +4,6 @@ Owns that interface and the checks of what a task's `score` returns. Knows nothi
 `evo.evaluate.backends` registers the implementations.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum

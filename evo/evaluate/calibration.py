@@ -4,8 +4,6 @@ Owns the measurements and the arithmetic of costs. They decide where programs ru
 configs, run folders or the search.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor

@@ -4,8 +4,6 @@ Owns how a task travels and how a batch is divided. It decides no result: every 
 alone, whoever evaluates it and however often. Knows nothing of how a worker evaluates.
 """
 
-from __future__ import annotations
-
 import atexit
 import io
 import os

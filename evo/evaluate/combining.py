@@ -3,8 +3,6 @@
 Owns which programs go together and their constants, by least squares. Knows nothing of archives.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 

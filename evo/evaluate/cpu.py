@@ -4,8 +4,6 @@ Owns the choice between threads and processes. It decides no result: chunks depe
 Knows nothing of the GPU.
 """
 
-from __future__ import annotations
-
 import faulthandler
 import os
 import time

@@ -4,8 +4,6 @@ Owns who does which part, the order of the results, the first error and the time
 the task's `score` is at fault if it does not end.
 """
 
-from __future__ import annotations
-
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence

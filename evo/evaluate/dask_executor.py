@@ -4,8 +4,6 @@ Owns what is sent, and which call ends which future. As with a pool of this mach
 belong to one call. Knows nothing of how workers are chosen.
 """
 
-from __future__ import annotations
-
 import atexit
 import pickle
 import threading

@@ -4,8 +4,6 @@ Owns the task's folder as it was sent, and the evaluator made for it. A worker k
 the other workers.
 """
 
-from __future__ import annotations
-
 import ctypes
 import io
 import os

@@ -4,8 +4,6 @@ Owns the measurement: the virtual machine runs a program of one instruction over
 tasks, whose programs `evo.evaluate.calibration` measures.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Where programs run, and how the work is done: the section `evaluation` of a config."""
 
-from __future__ import annotations
-
 import re
 from typing import Annotated, Literal, Self
 

@@ -3,8 +3,6 @@
 Owns what is pickled by value. Workers never import the script itself, which would run it again.
 """
 
-from __future__ import annotations
-
 import pickle
 import sys
 from contextlib import ExitStack

@@ -4,8 +4,6 @@ Owns which changes are tried and which are kept. Every change is scored by the e
 archives, runs or texts.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 

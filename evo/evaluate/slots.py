@@ -3,8 +3,6 @@
 Owns the evaluator that fills it in. Knows nothing of what else is measured.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any

@@ -3,8 +3,6 @@
 Owns the trials and their arithmetic. They decide no result: all ways give the same bits. Knows nothing of what the ways are.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from statistics import median
 

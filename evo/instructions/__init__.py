@@ -44,8 +44,6 @@ native modules build their own tables from the attributes of `InstructionSet`. `
 table as C headers.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field

@@ -3,8 +3,6 @@
 Owns the command line. A mistake in the description gives one line on stderr and exit code 2, and no file is written.
 """
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

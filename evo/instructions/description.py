@@ -3,8 +3,6 @@
 Owns these models. Knows nothing of what refers to what.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from typing import Annotated, Any, Literal, NamedTuple

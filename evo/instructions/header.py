@@ -4,8 +4,6 @@ Owns the text of these headers. Knows nothing of files or command lines. One hea
 of words, the tables of `stack_ptx_stack_info`, and `stack_ptx_traits` for functions that need more than PTX text.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterable

@@ -13,8 +13,6 @@ Owns their text, and the postfix form of derivatives. In it each character is a 
 So "w/b" to a and "-(w/b)*y" to b are `wb/=awb/~y@b`.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 

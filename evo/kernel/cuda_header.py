@@ -5,8 +5,6 @@ are inline assembly in the marker format of ptx_inject.h over the registers of `
 emits stubs for both kinds of templates.
 """
 
-from __future__ import annotations
-
 import re
 import struct
 from collections.abc import Sequence

@@ -33,8 +33,6 @@ The task's `kernel_defines` become macros. Beside evo.cuh the file may include t
 there, and nothing else: everything that decides the outcome is known before compilation.
 """
 
-from __future__ import annotations
-
 import hashlib
 import math
 import re

@@ -10,8 +10,6 @@ where others do not. A vector of shared memory has a value for each thread of th
              bytes, and of the device code behind them, with at least one step after the last program's
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from evo.kernel.interpreter import Layout

@@ -29,8 +29,6 @@ Inputs are read from memory once for all programs of a block. So with sums, a pr
 each input, 4 / num_buffered for each target and 88 / 1,024 for the sums of each output.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass

@@ -7,8 +7,6 @@ An operand comes from the accumulator, from a slot or from the step itself, as a
 is a case of its own, so that none moves an operand that it does not need. Predicates are 0 or 1 in registers and slots.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from itertools import product

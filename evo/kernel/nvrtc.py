@@ -4,8 +4,6 @@ Owns the calls to that library, which is optional and loaded by the first call. 
 include is passed along with it. Knows nothing of tasks.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 

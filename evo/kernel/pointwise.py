@@ -17,8 +17,6 @@ neighbouring points, so loads and stores coalesce. The sites share loads, bounds
 the same for all threads of a block, chooses the site. This is the layout that compiles fastest.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

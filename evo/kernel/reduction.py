@@ -22,8 +22,6 @@ In regression_blocks eight threads of a warp, an octet, sum one block, so that e
 In regression_rows a warp adds up one row.
 """
 
-from __future__ import annotations
-
 from evo.kernel.pointwise import PTX_VERSION
 
 FIELDS = (

@@ -5,8 +5,6 @@ Owns the two kinds. Of the pointwise kernel only the name is sent, as every proc
 `site_i`.
 """
 
-from __future__ import annotations
-
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -10,8 +10,6 @@ or an instruction, whose name is its PTX with dots as underscores. Floats are f3
 code are f32. Knows nothing of programs.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping

@@ -4,8 +4,6 @@ Owns names, parentheses and local variables in these lines. Knows nothing of run
 have the styles, formula.py makes an expression one of real numbers.
 """
 
-from __future__ import annotations
-
 import ast
 import keyword
 import re

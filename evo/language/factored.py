@@ -3,8 +3,6 @@
 Owns this form, and the way back: x^3*(1 - x) for (1/x - 1)*x^4, -0.7*x for x - 1.7*x. Knows nothing of which way is better.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping

@@ -4,8 +4,6 @@ Owns how a program and the scalings of its inputs and outputs become one express
 nothing of tasks or texts.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace

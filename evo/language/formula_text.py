@@ -3,8 +3,6 @@
 Owns these two styles of text. Knows nothing of runs, tasks or files.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from evo.language.expression import REAL, Expression, Style, Unsupported, lines_of, number_of, short_number

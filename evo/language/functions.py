@@ -4,8 +4,6 @@ Owns what stands for them: calls of instructions, for formulas, and a phrase, fo
 the names of those that are one instruction.
 """
 
-from __future__ import annotations
-
 import ast
 import math
 import re

@@ -5,8 +5,6 @@ Owns which instructions a formula's operators and functions stand for. Reads wha
 takes `x^2` and signs of print, such as `x²` and `2·x`. Knows nothing of tasks or searches.
 """
 
-from __future__ import annotations
-
 import ast
 import math
 import operator

@@ -4,8 +4,6 @@ Floats are float32, integers uint32 and predicates bool. primitives.h has the sa
 contains copies of these functions.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

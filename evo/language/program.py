@@ -14,8 +14,6 @@ The text form is a list of tokens, one for each word, separated by white space; 
 Constants without a shorter exact form are printed as bits (`0x7f800000:f32`), so that printing and parsing gives back any word.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass, field
 from functools import cached_property

@@ -3,8 +3,6 @@
 Owns these rules. Each keeps all bits of what a program computes, but the last may change the sign of a zero.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

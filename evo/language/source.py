@@ -7,8 +7,6 @@ in C and CUDA it takes a value for each input and a pointer for each output, and
 Formulas of real numbers (formula.py) are computed in float64.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Mapping
 

@@ -3,8 +3,6 @@
 Owns what stands for what is written so. `evo.language.infix` reads these names as the same program again. Knows nothing of texts.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

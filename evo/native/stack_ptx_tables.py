@@ -3,8 +3,6 @@
 Owns those layouts and the memory that C gets the addresses of. Knows nothing of lowering.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 

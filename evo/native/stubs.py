@@ -7,8 +7,6 @@ Owns how public names, signatures and annotations of a .pyx file become a .pyi f
 Python types that they convert from. `cdef readonly object name  #: str - comment` gives an attribute its type.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 import sys

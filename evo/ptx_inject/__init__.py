@@ -11,8 +11,6 @@ Owns the interface for Python; submodules have types in JSON and generated heade
 compiling, and loads no CUDA library. `evo.compile` uses evo.native.ptx_inject, which deals in bytes and indices.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, Self

@@ -4,8 +4,6 @@ Owns its command line. Errors are `file:line:column: error: message`, which edit
 anything is written, so that all errors are reported and no call leaves half of its outputs. The exit code is 2 after errors.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Sequence

@@ -3,8 +3,6 @@
 Owns their text, which is C99 and C++11 without warnings. Knows nothing of files or command lines.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 

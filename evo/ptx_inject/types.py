@@ -10,8 +10,6 @@
 Owns the format and its checks. The fields are those of `DataType`; register_cast_str is optional.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from pathlib import Path
 from typing import Annotated, Any, Literal

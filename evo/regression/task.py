@@ -3,8 +3,6 @@
 Owns the objective, the check points that guard against poles, and the measures. Knows nothing of where data comes from.
 """
 
-from __future__ import annotations
-
 import math
 import re
 import unicodedata

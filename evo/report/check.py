@@ -4,8 +4,6 @@ Owns the comparison and its verdict. Exact instructions give the same bits on bo
 and these differences grow within a program, so agreement is a distribution. Knows nothing of how either evaluates.
 """
 
-from __future__ import annotations
-
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 

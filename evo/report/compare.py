@@ -4,8 +4,6 @@ Owns how runs are grouped and tested. Reads configs and metrics alone, so it nee
 Knows nothing of how curves are drawn.
 """
 
-from __future__ import annotations
-
 import itertools
 import json
 import math

@@ -3,8 +3,6 @@
 Owns how cells, operators and hashes are written. Reads runs and never changes them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -3,8 +3,6 @@
 Owns the columns. Reads runs and never changes them.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 from collections.abc import Iterable

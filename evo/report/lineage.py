@@ -4,8 +4,6 @@ Owns which ancestors are told of, and what is told of each: by the run's lineage
 `evo.search.lineage` owns which are remembered.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any

@@ -3,8 +3,6 @@
 Owns which elites stand on the front, which of them stand out, and how a user names one. Knows nothing of how they are drawn.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 Owns what each plot needs. Reads runs and writes only files of plots. Importing it loads matplotlib and Pillow.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 

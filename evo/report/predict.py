@@ -3,8 +3,6 @@
 Owns the form of the predictions. The task reads the data (`Task.read_points`).
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

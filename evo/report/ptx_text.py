@@ -3,8 +3,6 @@
 Owns these comments. What is compiled goes without them, since stubs are made by the thousand.
 """
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

@@ -4,8 +4,6 @@ Owns where these are computed, which is always this machine, and what may come b
 shown.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Protocol

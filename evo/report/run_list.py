@@ -4,8 +4,6 @@ Owns what `evo list` prints. Loads no task, no archive and no checkpoint, so tha
 with one run is told in its row.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

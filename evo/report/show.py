@@ -3,8 +3,6 @@
 Owns what `evo show` and `evo eval` print. Reads runs and never changes them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

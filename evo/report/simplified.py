@@ -3,8 +3,6 @@
 Owns the texts. `evo.evaluate.program_simplifier` decides what goes.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from evo.evaluate import Evaluation

@@ -11,8 +11,6 @@ Owns the bytes; knows nothing of folders or of what the arrays mean.
     32 bytes  SHA-256 of all that comes before
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math

@@ -3,8 +3,6 @@
 Owns these laws. A checksum tells of accidents, not of what another program has written. Knows nothing of files.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, fields

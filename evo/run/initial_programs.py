@@ -3,8 +3,6 @@
 Owns the way from files, texts and other runs' elites to words, and what is refused. Runs none of them, and no other run's task.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 import zipfile

@@ -4,8 +4,6 @@ Each call takes an island's state along and brings the next one back, so that an
 costs the generations of one call. A worker that made the call before keeps the island. Owns both sides of these calls.
 """
 
-from __future__ import annotations
-
 import tempfile
 import uuid
 from concurrent.futures import Future, ThreadPoolExecutor, wait

@@ -4,8 +4,6 @@ The first is the run's own search, whose archive takes over the elites of all ot
 archive and all else of its own. Owns when they tell each other what, which depends on the config alone.
 """
 
-from __future__ import annotations
-
 import math
 import os
 from collections.abc import Callable, Iterator

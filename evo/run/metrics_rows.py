@@ -1,7 +1,5 @@
 """The rows of metrics.jsonl: which are intact. Knows nothing of files."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -3,8 +3,6 @@
 Owns names of run folders, and what killed starts leave. `evo.run.run_dir` owns the folder's content.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 import secrets

@@ -3,8 +3,6 @@
 Owns what must be the same as when the checkpoint was written, and where the task comes from. Writes nothing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeAlias

@@ -4,8 +4,6 @@ Owns what a sweep consists of, where its runs are, and which of them are finishe
 (`evo.run.sweep_execute`) or shown.
 """
 
-from __future__ import annotations
-
 import itertools
 import json
 import re

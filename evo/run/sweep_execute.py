@@ -3,8 +3,6 @@
 Owns which run is executed where and when. A run that fails does not stop the others. Knows nothing of what a run does.
 """
 
-from __future__ import annotations
-
 import atexit
 import os
 import socket

@@ -4,8 +4,6 @@ Owns what is copied where, and which strings of the task's options are paths of 
 folder.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping

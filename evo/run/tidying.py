@@ -3,8 +3,6 @@
 Owns which elites are tidied, and which others a tidy one stands for. `evo.evaluate.tidy` decides how.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

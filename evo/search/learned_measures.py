@@ -8,8 +8,6 @@ Owns the model, when it is fitted, and the ranges of its coordinates. All of thi
 stays exact. Knows nothing of tasks and files.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

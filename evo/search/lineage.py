@@ -5,8 +5,6 @@ Owns which records are remembered and for how long, and how many elites descend 
 takes over. It decides nothing.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -3,8 +3,6 @@
 Owns a bounded set. When it is full, the oldest hashes are forgotten first.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

@@ -1,7 +1,5 @@
 """What a search is: the section `search` of a config."""
 
-from __future__ import annotations
-
 import typing
 from typing import Annotated, Any, Literal, Self, TypeAlias
 

@@ -3,8 +3,6 @@
 Owns the threads. Which thread does which rows decides no result.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise

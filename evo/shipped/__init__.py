@@ -3,8 +3,6 @@
 Owns where they lie: beside this file in a wheel, in the repository in an editable install. Knows nothing of what is in them.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Literal
 

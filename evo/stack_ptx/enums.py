@@ -15,8 +15,6 @@
 Owns this form. `evo.instructions` checks what it says.
 """
 
-from __future__ import annotations
-
 from enum import Enum
 from typing import Any
 

@@ -4,8 +4,6 @@ Owns atomic writes, reads of files that may be anything, locks, and what command
 none, and never over an input. Knows nothing of what is written.
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import fcntl

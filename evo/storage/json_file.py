@@ -4,8 +4,6 @@ Owns the messages about text that is not JSON, keys that occur twice and values 
 described.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """YAML that users write: read whole, or refused in one line that names the place. Knows nothing of what is described."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Hashable
 from typing import Any

@@ -3,8 +3,6 @@
 Knows nothing of workers and sockets.
 """
 
-from __future__ import annotations
-
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from typing import Any

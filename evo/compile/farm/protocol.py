@@ -6,8 +6,6 @@ A message is a header and its data. The header is a frame, a msgpack array: the 
 into frames, since a peer that is not authenticated can send one.
 """
 
-from __future__ import annotations
-
 import hashlib
 import struct
 import zlib

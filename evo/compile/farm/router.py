@@ -5,8 +5,6 @@ stranger's until its worker is let in; the oldest ones of too many are shed. Kno
 `wake` and `trusts` are for all.
 """
 
-from __future__ import annotations
-
 import errno
 import logging
 import os

@@ -13,8 +13,6 @@ thousand workers that vanish, hang and answer twice can be tried in a simulation
 - What was the end of many workers is handed back to the caller.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections import deque
 from collections.abc import Hashable, Iterator

@@ -6,8 +6,6 @@ this machine too. Some cubins are compiled again here: whoever made a wrong one 
 nothing of packs.
 """
 
-from __future__ import annotations
-
 import atexit
 import logging
 import math

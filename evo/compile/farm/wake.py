@@ -3,8 +3,6 @@
 Owns a descriptor, and sees that nobody writes to it after it was closed: its number may then be that of another file.
 """
 
-from __future__ import annotations
-
 import os
 import threading
 from contextlib import suppress

@@ -4,8 +4,6 @@ Owns the edge values, and a program for each instruction of the shipped sets tha
 the CPU knows. The self-test and the GPU tests judge by it. Knows nothing of evaluators and devices.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

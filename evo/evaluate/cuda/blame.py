@@ -5,8 +5,6 @@ empty program runs there before it, and in another process after it. Whatever el
 batches and quarantine.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -4,8 +4,6 @@ Owns this choice, which changes no result: both lanes give the same bits on one 
 one of them.
 """
 
-from __future__ import annotations
-
 from evo.evaluate.trials import Trials
 
 AUTO, INTERPRET, COMPILE = "auto", "interpret", "compile"

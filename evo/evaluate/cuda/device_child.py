@@ -4,8 +4,6 @@ Owns both sides of the talk, and the process with its time limits. The child unp
 a line for each step that the work reports, and one with the outcome. Knows nothing of what the work is.
 """
 
-from __future__ import annotations
-
 import atexit
 import importlib
 import os

@@ -4,8 +4,6 @@ Owns the layout of parameters and results of each kind of kernel. Knows nothing 
 kernels.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 Owns this choice, which decides no result. Knows nothing of devices.
 """
 
-from __future__ import annotations
-
 import threading
 from typing import Any
 

@@ -4,8 +4,6 @@ Owns the records in the user's cache folder. `device_tests` has what is tested, 
 runs.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import time

@@ -4,8 +4,6 @@ Owns the model: each operation's result gets errors of the size that its arithme
 (Parker 1997). Knows nothing of archives or formats.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from itertools import count
 from typing import Any

@@ -4,8 +4,6 @@ Owns the layout of their folder. Knows nothing of how the cubins run and needs n
 contract.
 """
 
-from __future__ import annotations
-
 import json
 import time
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 Owns the formats and how each one is run here. Knows nothing of how programs become expressions, and of scores (`verify.py`).
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress

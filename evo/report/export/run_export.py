@@ -3,8 +3,6 @@
 Owns the compiler's call and the loop around exported C. Runs only text that evo has just written. Knows nothing of archives.
 """
 
-from __future__ import annotations
-
 import ctypes
 import json
 import shutil

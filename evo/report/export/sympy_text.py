@@ -4,8 +4,6 @@ Owns the calls to SymPy, which is optional. SymPy computes in real numbers, and 
 flushing or PTX's rules for NaN. Knows nothing of archives.
 """
 
-from __future__ import annotations
-
 import ast
 import math
 import re

@@ -4,8 +4,6 @@ Owns the tolerances, the places where exports run, and their scores, which the e
 formats.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace

@@ -4,8 +4,6 @@ Owns the way from a run to its page. content.py has what it tells; page.html, pa
 document.py how they become one file. Reads runs and never changes them.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from evo.errors import UserError

@@ -4,8 +4,6 @@ Owns what is told, and how much where there are too many elites. Knows nothing o
 have it; document.py escapes it.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any

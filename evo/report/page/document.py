@@ -3,8 +3,6 @@
 Owns escaping and the policy. Nothing of a task's or a file's becomes markup: data is JSON that the script shows as text.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import html

@@ -3,8 +3,6 @@
 Owns which points are shown, and in what order. Knows nothing of how curves are drawn.
 """
 
-from __future__ import annotations
-
 import base64
 from typing import Any
 

@@ -3,8 +3,6 @@
 Owns which points are shown, their scale, and the ticks of axes. Knows nothing of looks.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -5,8 +5,6 @@ Owns their sizes, which depend on how much room the page has, and remembers what
 costs only its new elites. Encodes in threads while the task draws. Knows nothing of how a task draws.
 """
 
-from __future__ import annotations
-
 import base64
 import io
 import os

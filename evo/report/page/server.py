@@ -4,8 +4,6 @@ Owns the server, who may ask it, and when the page is made anew. It serves that 
 request names. Knows nothing of what the page shows.
 """
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import hmac

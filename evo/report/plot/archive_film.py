@@ -3,8 +3,6 @@
 Owns which elites a frame shows, and where. `evo.report.plot.film` owns file formats.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -4,8 +4,6 @@ Owns file formats: MP4 and WebM by PyAV, which is optional and brings its encode
 frame is drawn.
 """
 
-from __future__ import annotations
-
 import os
 import secrets
 from collections.abc import Callable, Iterable, Iterator

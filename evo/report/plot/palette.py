@@ -3,8 +3,6 @@
 Owns the choice of a palette for the frames of an animation, and their dithering. Knows nothing of files.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

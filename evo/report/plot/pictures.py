@@ -3,8 +3,6 @@
 Owns layout and file formats. Knows nothing of how a task draws its pictures.
 """
 
-from __future__ import annotations
-
 import io
 from pathlib import Path
 

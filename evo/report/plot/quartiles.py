@@ -3,8 +3,6 @@
 Owns its looks. Knows nothing of how runs are grouped or tested.
 """
 
-from __future__ import annotations
-
 import io
 from collections.abc import Sequence
 from pathlib import Path

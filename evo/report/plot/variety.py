@@ -3,8 +3,6 @@
 Owns the space of features. Knows nothing of tasks, archives or files.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

@@ -5,8 +5,6 @@ the sum over them. pyribs owns the cells and the storage. What a generation cost
 on how many elites there are.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple

@@ -1,7 +1,5 @@
 """Cells around centroids that are spread evenly over the measures: pyribs' CVTArchive (Vassiliades et al. 2018)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -3,8 +3,6 @@
 Owns when rows are copied: each generation those of the cells that it changed, so that no generation waits for a copy of all.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

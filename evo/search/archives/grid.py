@@ -1,7 +1,5 @@
 """Cells of equal size along each measure: pyribs' GridArchive."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -3,8 +3,6 @@
 Owns names, places and neighbours of cells. Needs neither pyribs nor elites, so that a finished run is quick to look at.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
