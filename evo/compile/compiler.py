@@ -50,6 +50,10 @@ class Module:
     compiler_s: float = 0.0
     emission_s: float = 0.0
 
+    def served(self) -> tuple[np.ndarray, np.ndarray]:
+        """All rows that are served, and the site of each."""
+        return np.concatenate(self.rows), np.repeat(np.arange(len(self.rows)), [len(rows) for rows in self.rows])
+
 
 @dataclass(frozen=True)
 class FailedProgram:

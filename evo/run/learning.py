@@ -17,10 +17,10 @@ from evo.itll import ProgramFeatures
 from evo.language.batch import ProgramRows
 from evo.native.itll import MAX_PCA_FEATURES
 from evo.native.ptx_vm import VirtualMachine
+from evo.row_threads import RowThreads
 from evo.run.loaded_task import Problem
 from evo.search.learned_measures import Describe, LearnedMeasures
 from evo.search.prescreen import Prescreen
-from evo.search.row_threads import RowThreads
 from evo.task import ask, point_arrays
 
 

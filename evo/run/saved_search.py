@@ -19,6 +19,7 @@ from evo.config import RunConfig
 from evo.errors import UserError, shortage
 from evo.language.program import Language
 from evo.native.vary import Variation
+from evo.row_threads import RowThreads
 from evo.run.learning import make_learned_measures
 from evo.run.loaded_task import Problem
 from evo.search.archives import make_archive, make_layout
@@ -26,7 +27,6 @@ from evo.search.archives.elites import Elites
 from evo.search.archives.layout import Layout
 from evo.search.emitter import TIDY
 from evo.search.lineage_records import NONE
-from evo.search.row_threads import RowThreads
 from evo.search.state import Arrays, Counters, part
 from evo.search.vocabulary import VariationOptions, make_variation
 

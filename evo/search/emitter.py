@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from evo.native.stack_ptx_words import WordType
 from evo.native.vary import Variation
+from evo.row_threads import RowThreads
 from evo.search.restarts import Restarts
-from evo.search.row_threads import RowThreads
 
 RANDOM = -1  # operator code of a random program
 GIVEN = -2  # of a program that generation 0 was told of

@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from evo.evaluate import Evaluation, Evaluator, Failure, Status, join
 from evo.language.batch import Batch
 from evo.native.stack_ptx import Lowering
+from evo.row_threads import RowThreads
 from evo.search.emitter import Success
 from evo.search.learned_measures import Fit
 from evo.search.prescreen import Screening
-from evo.search.row_threads import RowThreads
 from evo.search.state import Counters, SearchState
 
 if TYPE_CHECKING:

@@ -16,8 +16,7 @@ import evo
 PACKAGE = Path(evo.__file__).parent
 REPOSITORY = Path(__file__).parents[2]
 
-# ARCHITECTURE.md has the figure. A module may import its own layer and the ones before it. `evo.about`, `evo.errors`
-# and `evo.waiting` are everybody's.
+# ARCHITECTURE.md has the figure. A module may import its own layer and the ones before it. Those named last are everybody's.
 LAYERS = [
     ("native",),
     (
@@ -46,7 +45,7 @@ LAYERS = [
     ("cli", "__main__"),
 ]
 LAYER = {name: layer for layer, names in enumerate(LAYERS) for name in names}
-EVERYBODYS = ("about", "errors", "waiting")
+EVERYBODYS = ("about", "errors", "row_threads", "waiting")
 
 
 @cache

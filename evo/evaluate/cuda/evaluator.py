@@ -133,8 +133,7 @@ class CudaEvaluator:
         def take(pack: Pack, host: NDArray[np.uint8]) -> None:
             start = time.perf_counter()
             part = self._plan.score(host, pack.num_instructions)
-            rows = np.concatenate(pack.rows)
-            sites = np.repeat(np.arange(len(pack.rows)), [len(each) for each in pack.rows])
+            rows, sites = pack.served()
             status[rows], objective[rows], measures[rows] = part.status[sites], part.objective[sites], part.measures[sites]
             score_s.append(time.perf_counter() - start)
             workers_s.append(part.times_s.get("score_workers", 0.0))
@@ -176,9 +175,8 @@ class CudaEvaluator:
             plan = StorePlan(self._task, inputs)
 
             def take(pack: Pack, host: NDArray[np.uint8]) -> None:
-                outputs = plan.outputs(host, len(pack.rows))
-                for site, its_rows in enumerate(pack.rows):
-                    stored[its_rows] = outputs[site]
+                rows, sites = pack.served()
+                stored[rows] = plan.outputs(host, len(pack.rows))[sites]
 
             is_interpreted = choose_lane(self._options.lane, inputs.num_points) == INTERPRET
             kernel = self._open_kernel(False, opened) if is_interpreted else None

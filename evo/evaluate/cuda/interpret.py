@@ -6,10 +6,7 @@ packs. Knows nothing of which lane is better.
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Generator, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import closing
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import cycle
 from typing import Any
@@ -18,33 +15,47 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evo.evaluate.cuda.device import Device
-from evo.evaluate.cuda.interpreter_kernels import MAX_PROGRAMS, Coding, code_bytes, most_steps, starts_bytes
+from evo.evaluate.cuda.interpreter_kernels import (
+    MAX_PROGRAMS,
+    MAX_PROGRAMS_OF_MANY_POINTS,
+    Coding,
+    code_bytes,
+    most_steps,
+    starts_bytes,
+)
 from evo.evaluate.cuda.lane import NUM_IN_FLIGHT, Lane, LaneTimes
 from evo.evaluate.cuda.plans import Plan
 from evo.language.batch import Batch
 from evo.native.device_code import NUM_EXTRA_STEPS, Encoded, max_steps
+from evo.row_threads import RowThreads
 
-# A batch is cut into this many packs, unless they get too small.
+# A batch is cut into this many packs, unless they get too small. A pack takes the host half a millisecond, whatever its size; so
+# it should keep a GPU busy for about as long, by the number of programs and points. A task's kernel may do more at a point.
 _NUM_PACKS = 4
 _MIN_PROGRAMS = 256
+_MIN_WORK = 1 << 23
 
 
 @dataclass(frozen=True)
 class CodePack:
     """Programs as device code, as `Lane` takes them.
 
-    rows: for each program, the row of the batch. num_instructions: `(num_programs,)` int32. code: uint8, page-locked, overwritten
+    rows: `(num_programs,)`, those of the batch. num_instructions: `(num_programs,)` int32. code: uint8, page-locked, overwritten
     when the pack is back: the programs' first steps, padded to `starts_bytes`, and the steps.
     """
 
-    rows: list[NDArray[np.int64]]
+    rows: NDArray[np.int64]
     num_instructions: NDArray[np.int32]
     code: NDArray[np.uint8]
     cubin: None = None
 
+    def served(self) -> tuple[NDArray[np.int64], slice]:
+        """As of `Pack`."""
+        return self.rows, slice(None)
+
 
 class InterpretLane:
-    """A lane whose packs are device code, encoded in threads and ahead of it.
+    """A lane whose packs are device code. While one runs, the next is encoded.
 
     Args:
         plan: with a kernel; what the packs compute.
@@ -59,14 +70,15 @@ class InterpretLane:
         self._device = device
         self._kernel = kernel
         self.plan = plan
-        self._lane = Lane(device, plan, max(1, min(max_programs, MAX_PROGRAMS)), time_limit_s, num_threads)
+        enough = _MIN_WORK // plan.inputs.num_points if plan.num_results is None else 0
+        self._min_programs = max(_MIN_PROGRAMS, min(enough, MAX_PROGRAMS))
+        most = max(MAX_PROGRAMS_OF_MANY_POINTS, self._min_programs)
+        self._lane = Lane(device, plan, max(1, min(max_programs, most)), time_limit_s, num_threads)
         self._num_requests = len(kernel.encoder.lowering.requests)
         self._most_steps = most_steps(self._lane.capacity)
-        self._num_ahead = min(num_threads, NUM_IN_FLIGHT)
-        # Of the lane's packs some are in flight and one waits for a place, while others are encoded.
-        num_slots = NUM_IN_FLIGHT + 1 + self._num_ahead
-        self._slots = [device.pinned(code_bytes(self._lane.capacity)) for _ in range(num_slots)]
-        self._threads = ThreadPoolExecutor(self._num_ahead, "encode")
+        # Of the lane's packs some are in flight and one waits for a place.
+        self._slots = [device.pinned(code_bytes(self._lane.capacity)) for _ in range(NUM_IN_FLIGHT + 1)]
+        self._row_threads = RowThreads(num_threads)
 
     def run(
         self, batch: Batch, rows: NDArray[np.int64], take: Callable[[CodePack, NDArray[Any]], None]
@@ -80,65 +92,63 @@ class InterpretLane:
             PackFailure: the device failed.
         """
         left: list[NDArray[np.int64]] = []
-        # If an exception ends the batch, closing the generator waits for its threads.
-        with closing(self._packs(batch, rows, left)) as packs:
-            times = self._lane.run(packs, take)
+        times = self._lane.run(self._packs(batch, rows, left), take)
         return times, np.sort(np.concatenate(left))
 
-    def _packs(self, batch: Batch, rows: NDArray[np.int64], left: list[NDArray[np.int64]]) -> Generator[CodePack, None, None]:
-        slots = cycle(self._slots)
-        encoding: deque[Future[tuple[CodePack, NDArray[np.int64]]]] = deque()
-        try:
-            for part in self._parts(rows, batch.num_instructions[rows], left):
-                encoding.append(self._threads.submit(self._encode, batch, part, next(slots)))
-                if len(encoding) == self._num_ahead:
-                    yield from _taken(encoding.popleft(), left)
-            while encoding:
-                yield from _taken(encoding.popleft(), left)
-        finally:
-            wait(encoding)  # threads write to slots
-
-    def _parts(
-        self, rows: NDArray[np.int64], num_instructions: NDArray[np.int32], left: list[NDArray[np.int64]]
-    ) -> Iterator[NDArray[np.int64]]:
-        """Rows of packs, each of which has room for the code of its programs."""
-        needed = max_steps(num_instructions.astype(np.int64), self._num_requests)
-        room = self._most_steps - NUM_EXTRA_STEPS
-        left.append(rows[needed > room])
-        rows, needed = rows[needed <= room], needed[needed <= room]
-        ends = np.cumsum(needed)
-        most = min(self._lane.capacity, max(_MIN_PROGRAMS, -(-len(rows) // _NUM_PACKS)))
+    def _packs(self, batch: Batch, rows: NDArray[np.int64], left: list[NDArray[np.int64]]) -> Iterator[CodePack]:
+        """Packs with room for the code of their programs."""
+        # A step follows the last program of each block of rows. So that blocks may begin anywhere, each program has room for it.
+        needed = max_steps(batch.num_instructions[rows].astype(np.int64), self._num_requests) + NUM_EXTRA_STEPS
+        left.append(rows[needed > self._most_steps])
+        rows, needed = rows[needed <= self._most_steps], needed[needed <= self._most_steps]
+        places = np.concatenate([[0], np.cumsum(needed)])
+        most = min(self._lane.capacity, max(self._min_programs, -(-len(rows) // _NUM_PACKS)))
         first = 0
-        while first < len(rows):
-            before = int(ends[first - 1]) if first else 0
-            stop = min(int(np.searchsorted(ends, before + room, "right")), first + most)
-            yield rows[first:stop]
+        for slot in cycle(self._slots):
+            if first == len(rows):
+                return
+            stop = min(int(np.searchsorted(places, places[first] + self._most_steps, "right")) - 1, first + most)
+            pack, others = self._encode(batch, rows[first:stop], places[first : stop + 1] - places[first], slot)
             first = stop
+            left.append(others)
+            if len(pack.rows):
+                yield pack
 
-    def _encode(self, batch: Batch, rows: NDArray[np.int64], slot: NDArray[np.uint8]) -> tuple[CodePack, NDArray[np.int64]]:
-        """The pack of these rows, and those of them that it lacks."""
-        layout = self._kernel.layout
+    def _encode(
+        self, batch: Batch, rows: NDArray[np.int64], places: NDArray[np.int64], slot: NDArray[np.uint8]
+    ) -> tuple[CodePack, NDArray[np.int64]]:
+        """The pack of these rows, and those of them that it lacks. places: of each row's room for steps; the last ends there."""
+        layout, encoder = self._kernel.layout, self._kernel.encoder
         table = starts_bytes(len(rows))
         starts, steps = slot[: len(rows) * 4].view(np.uint32), slot[table : table + 8 * self._most_steps].view(np.uint64)
-        encoder = self._kernel.encoder
-        results, used = encoder.encode(batch.programs, rows, steps, starts, layout.first_output, layout.num_buffered)
-        is_there = results == Encoded.OK
+
+        def encode(first: int, end: int) -> tuple[int, int, NDArray[np.uint8], int]:
+            some = slice(
+                first * layout.num_buffered, end * layout.num_buffered
+            )  # so that each block begins with the first vector
+            begin, stop = places[[some.start, min(some.stop, len(rows))]]
+            where = (steps[begin:stop], starts[some], layout.first_output, layout.num_buffered)
+            return some.start, begin, *encoder.encode(batch.programs, rows[some], *where)
+
+        blocks = self._row_threads.map(encode, -(-len(rows) // layout.num_buffered))
+        is_there = np.concatenate([results for _, _, results, _ in blocks]) == Encoded.OK
         taken = rows[is_there]
+        if len(blocks) > 1 and not is_there.all():  # the vectors of what follows a program that is left out are others
+            pack, _ = self._encode(batch, taken, np.concatenate([[0], np.cumsum(np.diff(places)[is_there])]), slot)
+            return pack, rows[~is_there]
+        used = 0
+        for first, begin, results, num_steps in blocks:
+            steps[used : used + num_steps] = steps[begin : begin + num_steps]
+            starts[first : first + len(results)] += np.uint32(used)
+            used += num_steps - NUM_EXTRA_STEPS
+        used += NUM_EXTRA_STEPS
         # Fewer programs have a shorter table. It moves up to the steps.
         gap = table - starts_bytes(len(taken))
         slot[gap : gap + 4 * len(taken)] = slot[: 4 * len(taken)].copy()
-        return CodePack(list(taken[:, None]), batch.num_instructions[taken], slot[gap : table + 8 * used]), rows[~is_there]
+        return CodePack(taken, batch.num_instructions[taken], slot[gap : table + 8 * used]), rows[~is_there]
 
     def close(self) -> None:
-        """Ends the threads and frees the memory. The device must not have failed."""
-        self._threads.shutdown()
+        """Frees the memory. The device must not have failed."""
         self._lane.close()
         for slot in self._slots:
             self._device.free_pinned(slot)
-
-
-def _taken(future: Future[tuple[CodePack, NDArray[np.int64]]], left: list[NDArray[np.int64]]) -> Iterator[CodePack]:
-    pack, others = future.result()
-    left.append(others)
-    if pack.rows:
-        yield pack

@@ -33,9 +33,10 @@ from evo.task import Task
 if TYPE_CHECKING:
     from evo.evaluate.cuda.plans import DeviceInputs
 
-# Most programs of a launch, which is a pack: large enough that starting it costs a program next to nothing, and small enough that
-# a batch of a few thousand programs keeps encoding, kernels and scoring busy at once.
-MAX_PROGRAMS = 1024
+# Most programs of a launch, which is a pack: large enough that starting it costs a program next to nothing. At many points and
+# in a task's kernel, it is small enough that a batch of a few thousand programs keeps encoding, kernels and scoring busy at once.
+MAX_PROGRAMS = 4096
+MAX_PROGRAMS_OF_MANY_POINTS = 1024
 # Most programs that a block runs on a tile, after which the tile's inputs are read again.
 MAX_TOGETHER = 32
 # Blocks that a multiprocessor should get. Two to four run at once; programs differ in length. An estimate, not a measurement.
@@ -171,7 +172,7 @@ def open_task_kernel(
     """
 
     def make(names: set[str] | None) -> Interpreter | None:
-        return interpreting(task, language, device.info.target, MAX_PROGRAMS, names, cache)
+        return interpreting(task, language, device.info.target, MAX_PROGRAMS_OF_MANY_POINTS, names, cache)
 
     try:
         return _opened(TaskKernel, make, device, language, instructions, cache)

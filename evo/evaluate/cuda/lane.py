@@ -14,7 +14,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeVar
@@ -44,15 +44,17 @@ P = TypeVar("P", bound="Pack")
 class Pack(Protocol):
     """Programs that are launched together: a `Module` with a cubin to load, or code for a kernel that is there already.
 
-    rows: for each program, the rows of the batch that it serves. cubin: None if nothing is to be loaded.
+    rows: for each program, the rows of the batch that it serves, or the one row. cubin: None if nothing is to be loaded.
     """
 
     @property
-    def rows(self) -> list[NDArray[Any]]: ...  # noqa: D102
+    def rows(self) -> Sequence[NDArray[Any]] | NDArray[np.int64]: ...  # noqa: D102
     @property
     def num_instructions(self) -> NDArray[np.int32]: ...  # noqa: D102
     @property
     def cubin(self) -> bytes | None: ...  # noqa: D102
+    def served(self) -> tuple[NDArray[Any], NDArray[Any] | slice]:
+        """All rows that are served, and the program of each."""
 
 
 class PackFailure(Exception):
@@ -283,7 +285,7 @@ def _running(flights: deque[_Flight], error: CudaError) -> list[NDArray[Any]]:
     """The rows of the packs whose kernels did not end. Their programs are suspects."""
     if error.name == OUT_OF_MEMORY:  # other processes may have taken the memory
         return []
-    return [rows for flight in flights if not flight.buffers.flag.any() for rows in flight.module.rows]
+    return [flight.module.served()[0] for flight in flights if not flight.buffers.flag.any()]
 
 
 def _capacity(device: Device, plan: Plan, max_programs: int) -> int:

@@ -9,11 +9,11 @@ from evo.errors import UserError
 from evo.language.batch import Batch
 from evo.language.program import parse_program
 from evo.report.page.content import run_content
+from evo.row_threads import RowThreads
 from evo.run.learning import make_learned_measures
 from evo.run.loaded_task import load_problem
 from evo.run.run import Run
 from evo.search.lineage_records import lines_of
-from evo.search.row_threads import RowThreads
 
 LEARNED = {"search": {"learning": {"descriptors": "learned", "features": 2}}}
 FEATURES = {"search": {"learning": {"features": 3, "points": 64}}}  # all the points of the task

@@ -8,13 +8,13 @@ import pytest
 
 from evo.evaluate import Evaluation, Status
 from evo.language.batch import Batch
+from evo.row_threads import RowThreads
 from evo.search.archives import make_archive
 from evo.search.emitter import Emitter, ProgramEmitter
 from evo.search.lineage import Lineage
 from evo.search.map_elites import Generation, MapElites
 from evo.search.memory import HashMemory
 from evo.search.restarts import Restarts
-from evo.search.row_threads import RowThreads
 from evo.search.state import Counters, SearchState
 from evo.search.vocabulary import ConstantOptions, VariationOptions, VocabularyOptions, make_variation
 

@@ -6,8 +6,8 @@ import pytest
 from evo.language.batch import Batch
 from evo.native.stack_ptx_words import WordType
 from evo.native.vary import OPERATORS, program_lengths
+from evo.row_threads import MIN_ROWS, RowThreads
 from evo.search.emitter import COMBINED, GIVEN, NUM_PARTNERS, RANDOM, Emitter, slots_of
-from evo.search.row_threads import MIN_ROWS, RowThreads
 
 from .conftest import full_rows
 

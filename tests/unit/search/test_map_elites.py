@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from evo.language.batch import Batch
-from evo.search.row_threads import RowThreads
+from evo.row_threads import RowThreads
 from evo.search.state import Counters
 
 from .conftest import SteppedSearch, WordEvaluator

@@ -1,8 +1,8 @@
-"""evo.search.row_threads: each row is done once, in as many blocks as there are threads."""
+"""evo.row_threads: each row is done once, in as many blocks as there are threads."""
 
 import pytest
 
-from evo.search.row_threads import MIN_ROWS, RowThreads
+from evo.row_threads import MIN_ROWS, RowThreads
 
 
 @pytest.mark.parametrize("num_threads", [1, 2, 3, 7])
