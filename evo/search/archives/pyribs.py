@@ -21,8 +21,9 @@ _NAMES = {
     "ribs.archives._archive_data_frame": ("ArchiveDataFrame",),
     "numpy_groupies": ("aggregate_nb",),
 }
-_waiting: dict[ModuleType, Loader] = {}
-_lock = threading.RLock()
+_waiting: dict[str, tuple[ModuleType, Loader]] = {}
+# One each: a thread that imports something of pyribs may wait for a package that this is in, which another thread executes.
+_locks = {name: threading.RLock() for name in _NAMES}
 
 
 def _wait(module_name: str) -> None:
@@ -34,32 +35,34 @@ def _wait(module_name: str) -> None:
 
     def get(name: str) -> Any:
         if name != "__path__":  # which an import asks of modules that are no packages
-            _complete()
+            _complete(module_name)
         if name in vars(module):
             return vars(module)[name]
         raise AttributeError(f"module {module_name!r} has no attribute {name!r}")
 
     def stand_in(name: str) -> Any:
         def call(*args: Any, **kwargs: Any) -> Any:
-            _complete()
+            _complete(module_name)
             return vars(module)[name](*args, **kwargs)
 
         return call
 
     vars(module).update({name: stand_in(name) for name in _NAMES[module_name]}, __getattr__=get)
-    _waiting[module] = spec.loader
+    _waiting[module_name] = module, spec.loader
     sys.modules[module_name] = module
 
 
-def _complete() -> None:
-    """Executes all that wait, packages last: they hand on names of what is in them."""
-    with _lock:
-        while _waiting:
-            module, loader = _waiting.popitem()
-            get = vars(module)["__getattr__"]
-            loader.exec_module(module)
-            if vars(module)["__getattr__"] is get:
-                del vars(module)["__getattr__"]
+def _complete(module_name: str) -> None:
+    """Executes a module, after those in it and behind it that wait: packages hand on names of what is in them."""
+    names = list(_NAMES)
+    for name in reversed(names[names.index(module_name) :]):
+        with _locks[name]:
+            if waiting := _waiting.pop(name, None):
+                module, loader = waiting
+                get = vars(module)["__getattr__"]
+                loader.exec_module(module)
+                if vars(module)["__getattr__"] is get:
+                    del vars(module)["__getattr__"]
 
 
 for _name in _NAMES:

@@ -4,6 +4,7 @@ import subprocess
 import sys
 
 import pytest
+from processes import LIMIT_S
 
 SLOW = {"numba", "pandas", "scipy", "sklearn"}
 MAKE_GRID = """
@@ -38,6 +39,20 @@ threads = [threading.Thread(target=ask) for _ in range(4)]
 [thread.join() for thread in threads]
 assert len(kinds) == 4
 """,
+    "threads that import what the other completes": """
+def tell(event, args):
+    if event == "import" and threading.current_thread() is other:
+        begun.set()
+    elif event == "import" and args[0] == "ribs.emitters._bayesian_opt_emitter" and not other.ident:
+        other.start()  # while this thread holds the import lock of ribs.emitters
+        assert begun.wait(60)
+
+begun, other = threading.Event(), threading.Thread(target=lambda: __import__("ribs").schedulers)
+sys.addaudithook(tell)
+import ribs.emitters
+other.join()
+assert issubclass(ribs.emitters.GaussianEmitter, ribs.emitters.EmitterBase)
+""",
     "a name that is not there": """
 import ribs
 assert not hasattr(ribs, "nothing") and not hasattr(ribs.archives, "nothing")
@@ -47,4 +62,4 @@ assert not hasattr(ribs, "nothing") and not hasattr(ribs.archives, "nothing")
 
 @pytest.mark.parametrize("use", USES)
 def test_pyribs_is_whole_after_a_grid_that_loaded_nothing_slow(use):
-    subprocess.run([sys.executable, "-c", MAKE_GRID % SLOW + USES[use]], check=True)
+    subprocess.run([sys.executable, "-c", MAKE_GRID % SLOW + USES[use]], check=True, timeout=LIMIT_S)
