@@ -43,6 +43,9 @@ class ConstantTuner:
             some of the programs, chosen by their words.
         num_threads: None: one for each core that this process may use.
 
+    Attributes:
+        is_sampled: the task has more points than most programs are tuned on.
+
     Raises:
         UserError: the task's points or targets are malformed, or raise.
     """
@@ -67,7 +70,8 @@ class ConstantTuner:
         points = sampled(language, task, max_points or SAMPLE_POINTS)
         all_points = sampled(language, task, max_points or MAX_POINTS)
         self._tuner, self._final = tuner(points, iterations), None
-        if len(all_points.target) > len(points.target):
+        self.is_sampled = len(all_points.target) > len(points.target)
+        if self.is_sampled:
             self._final = tuner(all_points, min(iterations, FINAL_ITERATIONS))
         self._chunk_size = min(max(CHUNK_POINTS // len(points.target), 1), MAX_CHUNK)
         self._crew = Crew(num_threads or len(os.sched_getaffinity(0)), type(task).__name__)

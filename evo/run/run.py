@@ -186,6 +186,12 @@ class LiveRun(Run):
             notes.append(f"{error}; lines of descent begin anew")
         backend = same_backend(path, config, meta)
         saved = restore(run_dir, config, meta, arrays, backend, refuse, loader(path, make_task))
+        was_sampled = "points" in meta["identity"]["search"].get("tuning", ["points"])
+        if not was_sampled and saved.problem.tuner and saved.problem.tuner.is_sampled:
+            raise UserError(
+                f"{path}: constants were tuned on all points when this run began, and are on a sample now; go on with the "
+                "evo that began it, or start a new run with: evo run"
+            )
         search = Search(saved.problem, saved, records)
         search.archive.snapshot()  # makes the copy of all elites that checkpoints read, before the search goes on
         was, now = meta["device"], search.problem.evaluator.device

@@ -5,10 +5,12 @@ import os
 import threading
 from concurrent.futures import wait
 from importlib import resources
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from evo.config import RunConfig, load_config
 from evo.errors import UserError
 from evo.run import run_dir as run_dir_module
 from evo.run.checkpoint import encode_checkpoint
@@ -207,6 +209,31 @@ def test_an_override_that_is_refused_is_not_kept(start, override):
     with pytest.raises(UserError):
         LiveRun.resume(run.run_dir.path, ("stop.evaluations=500", override))
     assert (run.run_dir.path / "config.yaml").read_text() == before
+
+
+@pytest.mark.parametrize("points", [4096, 64])
+def test_a_run_that_tuned_on_all_points_goes_on_only_if_it_still_does(tmp_path, monkeypatch, points):
+    """Such a run's checkpoints do not know `search.tuning.points`."""
+    identity = RunConfig.identity
+
+    def of_old(config):
+        values = identity(config)
+        del values["search"]["tuning"]["points"]
+        return values
+
+    config = load_config(
+        Path("erf"), (f"output.runs={tmp_path}", "stop.generations=1", "search.batch_size=16", "output.plots=[]")
+    )
+    with monkeypatch.context() as patch:
+        patch.setattr(RunConfig, "identity", of_old)
+        LiveRun.start(config, "erf").close()
+    [folder] = (tmp_path / "erf").iterdir()
+    monkeypatch.setattr("evo.evaluate.tuning.SAMPLE_POINTS", points)
+    if points == 4096:
+        LiveRun.resume(folder)[0].close()
+    else:
+        with pytest.raises(UserError, match=r"constants were tuned on all points when .*start a new run with: evo run$"):
+            LiveRun.resume(folder)
 
 
 def test_the_qd_score_counts_from_the_low_end_of_the_tasks_objective_range(start, make_task, plane_folder):
