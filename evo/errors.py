@@ -6,9 +6,12 @@ command line keeps it.
 """
 
 import errno
+import re
+import resource
 import signal
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
+from pathlib import Path
 from typing import Any
 
 
@@ -98,6 +101,9 @@ def how_it_ended(exit_code: int) -> str:
 _LACKING = {errno.EAGAIN, errno.ENOMEM, errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EMFILE, errno.ENFILE}
 
 
+_MOST_USED = 0.85  # of the address space; libraries reserve tens of MiB at a time
+
+
 def shortage(error: BaseException) -> str | None:
     """What the machine lacks, or which of its limits is reached, if an error or its cause says so; else None."""
     cause: BaseException | None = error
@@ -109,4 +115,15 @@ def shortage(error: BaseException) -> str | None:
         if isinstance(cause, OSError) and cause.errno in _LACKING:
             return f"{cause.filename or 'the system refuses'}: {cause.strerror}"
         cause = cause.__cause__ or cause.__context__
+    if _used_memory() > _MOST_USED:  # libraries raise something else, such as ValueError, where memory was refused
+        return f"out of memory, or beyond its limit (ulimit -v): {type(error).__name__}: {error}"
     return None
+
+
+def _used_memory() -> float:
+    """The largest share so far of the address space that the process may have; 0 without a limit."""
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    if limit == resource.RLIM_INFINITY:
+        return 0.0
+    match = re.search(r"VmPeak:\s+(\d+)", Path("/proc/self/status").read_text())
+    return int(match[1]) * 1024 / limit if match else 0.0

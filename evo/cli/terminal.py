@@ -42,7 +42,7 @@ def verb(name: str | None = None, **settings: Any) -> Callable[[Callable[..., No
             try:
                 with exits_told():
                     function(*args, **kwargs)
-            except (UserError, MemoryError, RuntimeError, OSError, ImportError) as error:
+            except Exception as error:
                 lacking = shortage(error)
                 if not (lacking or isinstance(error, UserError)):
                     raise

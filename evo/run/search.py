@@ -209,7 +209,7 @@ class Search(SearchView):
         batch = Batch.analyze(self.problem.language.lowering, words)
         evaluation = self.problem.evaluator.evaluate(batch)
         count = len(batch)
-        self.memory.add(batch.hashes)
+        self.memory.add(batch.hashes[self.memory.is_new(batch.hashes)])
         fields = {
             "parents": np.full((count, 2), -1, np.int32),
             "operator": np.full(count, RANDOM, np.int32),

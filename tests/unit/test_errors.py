@@ -1,13 +1,15 @@
 """evo.errors: how each exception ends a command, and how the code of a task uses the public one."""
 
+import resource
 import sys
+from pathlib import Path
 
 import pytest
 
 import evo
 import evo.cli.doctor
 from evo.cli import main
-from evo.errors import MAX_LISTED, UserError, did_you_mean, suggestion
+from evo.errors import MAX_LISTED, UserError, did_you_mean, shortage, suggestion
 from evo.instructions import shipped_instruction_set
 from evo.task_folder import load_task
 
@@ -62,6 +64,17 @@ def test_what_the_machine_lacks_ends_a_command_with_one_line_and_without_pythons
     assert end_of(error).code == "at once 2"
     told = capsys.readouterr().err
     assert told.startswith(f"evo: {line}") and told.count("\n") == 1
+
+
+@pytest.mark.parametrize(("factor", "is_short"), [(1.05, True), (2.0, False), (None, False)])
+def test_any_error_of_a_process_that_has_used_up_its_address_space_is_a_shortage(monkeypatch, factor, is_short):
+    """matplotlib raises ValueError where NumPy cannot allocate."""
+    peak = 1024 * int(Path("/proc/self/status").read_text().partition("VmPeak:")[2].split()[0])
+    limit = int(peak * factor) if factor else resource.RLIM_INFINITY
+    monkeypatch.setattr("resource.getrlimit", lambda _: (limit, limit))
+    told = shortage(ValueError("could not be made C-contiguous"))
+    memory = "out of memory, or beyond its limit (ulimit -v): ValueError: could not be made C-contiguous"
+    assert told == (memory if is_short else None)
 
 
 def test_code_that_expects_a_narrower_exception_does_not_catch_a_user_error():
