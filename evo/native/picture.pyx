@@ -8,6 +8,7 @@ import numpy as np
 
 from libc.stdint cimport uint8_t
 from libc.stdlib cimport free, malloc
+from libc.string cimport memcpy
 
 from evo.native.arrays cimport address
 
@@ -164,12 +165,17 @@ cdef class PictureStatistics:
     @property
     def roots(self) -> NDArray[np.float32]:
         """exp(-2 pi i k / size) for k below size / 2, real parts and then imaginary parts, `(2, size / 2)`."""
-        return np.array(<float[: self.size]>self.plan.roots).reshape(2, -1)
+        return self._copy_of(self.plan.roots).reshape(2, -1)
 
     @property
     def taper(self) -> NDArray[np.float32]:
         """The window along a side, `(size,)`."""
-        return np.array(<float[: self.size]>self.plan.taper)
+        return self._copy_of(self.plan.taper)
+
+    cdef _copy_of(self, const float* values):
+        copy = np.empty(self.size, np.float32)
+        memcpy(address(copy), values, copy.nbytes)
+        return copy
 
     def sums(self, rgb: NDArray[np.float32]) -> NDArray[np.float64]:
         """What `statistics` needs of pictures, `(batch_size, num_sums)`.

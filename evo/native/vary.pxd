@@ -4,8 +4,6 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 cdef extern from "vary.h" nogil:
     ctypedef enum VaryResult:
         VARY_SUCCESS
-        VARY_ERROR_INVALID_WEIGHT
-        VARY_ERROR_INVALID_ENTRY
         VARY_ERROR_EMPTY_VOCABULARY
         VARY_ERROR_INVALID_SCALE
         VARY_ERROR_INVALID_STACKS
@@ -13,8 +11,6 @@ cdef extern from "vary.h" nogil:
     enum:
         VARY_NUM_OPERATORS
         VARY_NUM_RATES
-        VARY_MAX_ENTRIES
-        VARY_MAX_ROWS
         VARY_MAX_LENGTH
         VARY_MAX_PHRASE
         VARY_DRAW_LITERAL
@@ -28,11 +24,7 @@ cdef extern from "vary.h" nogil:
         pass
 
     ctypedef struct VaryEntry:
-        uint64_t word
-        double weight
-        double params[2]
-        uint32_t draw
-        uint32_t num_words
+        pass
 
     ctypedef struct VaryOptions:
         double operator_weights[VARY_NUM_OPERATORS]

@@ -96,24 +96,18 @@ cdef class Variation:
     ):
         cdef VaryOptions native
         cdef size_t num_bytes, num_entries
-        cdef const VaryEntry[::1] view
         entries = _entries(words, weights, draws, params, np.ones(len(words), np.uint32) if num_words is None else num_words)
         self._owned = _fill_options(options, &native)
-        if len(entries) == 0:
-            raise ValueError("vocabulary: has no entry, expected at least one")
-        if len(entries) > VARY_MAX_ENTRIES:
-            raise ValueError(f"vocabulary: {len(entries)} entries, expected at most {VARY_MAX_ENTRIES}")
-        view = entries
         num_entries = len(entries)
         _check(vary_tables_size(num_entries, &num_bytes), "vocabulary")
         self._memory = PyMem_Malloc(num_bytes)
         if self._memory == NULL:
             raise MemoryError
         self.initial_max_length = native.initial_max_length
-        cdef VaryResult result = vary_init(&view[0], num_entries, &native, self._memory, num_bytes, &self._tables)
-        if result in (VARY_ERROR_INVALID_ENTRY, VARY_ERROR_INVALID_WEIGHT):
-            _check_entries(view, &native, self._memory, num_bytes)
-        _check(result, "vocabulary" if result == VARY_ERROR_EMPTY_VOCABULARY else "options")
+        _check(
+            vary_init(<const VaryEntry*>address(entries), num_entries, &native, self._memory, num_bytes, &self._tables),
+            "vocabulary",
+        )
 
     def __dealloc__(self):
         PyMem_Free(self._memory)
@@ -138,11 +132,10 @@ cdef class Variation:
                 f"of {length}"
             )
         words = np.empty((count, length), np.uint64)
-        cdef uint64_t[:, ::1] words_view = words
-        if count:
-            with nogil:
-                result = vary_random_programs(self._tables, key, native_generation, slot, count, length, &words_view[0, 0])
-            _check(result, "random_programs")
+        cdef uint64_t* words_out = <uint64_t*>address(words)
+        with nogil:
+            result = vary_random_programs(self._tables, key, native_generation, slot, count, length, words_out)
+        _check(result, "random_programs")
         return words
 
     def offspring(
@@ -166,25 +159,19 @@ cdef class Variation:
             ValueError: the pool or the candidates are empty or the wrong kind of array, or a number is out of range.
         """
         cdef VaryBatch batch
-        cdef const uint64_t[:, ::1] pool_view = _rows("pool", pool)
-        cdef const uint32_t[::1] candidates_view
         cdef VaryResult result
+        pool = _rows("pool", pool)
         batch.seed = _integer("seed", seed, 0, 2**64 - 1)
         batch.generation = _integer("generation", generation, 0, 2**32 - 1)
         cdef uint32_t slot = _integer("first_slot", first_slot, 0, 2**32 - 1)
         cdef size_t count = _integer("num_offspring", num_offspring, 0, 2**32 - first_slot)
-        batch.num_rows = pool_view.shape[0]
-        batch.max_length = pool_view.shape[1]
+        batch.num_rows, batch.max_length = pool.shape
+        batch.pool = <const uint64_t*>address(pool)
         batch.candidates = NULL
-        if batch.num_rows == 0:
-            raise ValueError("pool: is empty, expected at least one program to breed from")
-        if batch.num_rows > VARY_MAX_ROWS:
-            raise ValueError(f"pool: {batch.num_rows} programs, expected at most {VARY_MAX_ROWS}")
-        batch.pool = &pool_view[0, 0]
         if candidates is not None:
-            candidates_view = _candidates(candidates, batch.num_rows)
-            batch.candidates = &candidates_view[0]
-            batch.num_candidates = candidates_view.shape[0]
+            candidates = _candidates(candidates, batch.num_rows)
+            batch.candidates = <const uint32_t*>address(candidates)
+            batch.num_candidates = len(candidates)
         # Trimmed rows are made a few at a time in one place that stays in the cache.
         cdef size_t step = max(1, min(count, _TRIMMED_AT_ONCE // batch.max_length)) if trim else count
         cdef size_t start = 0
@@ -193,23 +180,21 @@ cdef class Variation:
         parents = np.empty((count, 2), np.int64)
         operators = np.empty(count, np.uint8)
         parts = []
-        cdef uint64_t[:, ::1] words_view = words
-        cdef uint32_t[::1] lengths_view = lengths
-        cdef int64_t[:, ::1] parents_view = parents
-        cdef uint8_t[::1] operators_view = operators
-        batch.lengths_out = &lengths_view[0] if trim else NULL
+        batch.words_out = <uint64_t*>address(words)
+        batch.lengths_out = <uint32_t*>address(lengths) if trim else NULL
+        batch.parents_out = <int64_t*>address(parents)
+        batch.operators_out = <uint8_t*>address(operators)
         while start < count:
             batch.first_slot = <uint32_t>(slot + start)
             batch.num_offspring = min(step, count - start)
-            batch.words_out = &words_view[0, 0]
-            batch.parents_out = &parents_view[start, 0]
-            batch.operators_out = &operators_view[start]
             with nogil:
                 result = vary_offspring(self._tables, &batch)
             _check(result, "offspring")
             if trim:
-                parts.append(_without_tails(words[: batch.num_offspring], lengths_view[: batch.num_offspring], step < count))
+                parts.append(_without_tails(words[: batch.num_offspring], lengths[: batch.num_offspring], step < count))
             start += batch.num_offspring
+            batch.parents_out += 2 * batch.num_offspring
+            batch.operators_out += batch.num_offspring
         if trim:
             words = parts[0] if len(parts) == 1 else _joined(parts, count)
         return words, parents, operators
@@ -217,13 +202,14 @@ cdef class Variation:
 
 def program_lengths(words: NDArray[np.uint64]) -> NDArray[np.int64]:
     """Number of words before the first RETURN of each row: `(num_rows, max_length)` uint64 to `(num_rows,)` int64."""
-    cdef const uint64_t[:, ::1] rows = _rows("words", words)
-    cdef Py_ssize_t row
-    lengths = np.empty(rows.shape[0], np.int64)
-    cdef int64_t[::1] lengths_view = lengths
+    words = _rows("words", words)
+    lengths = np.empty(len(words), np.int64)
+    cdef const uint64_t* rows = <const uint64_t*>address(words)
+    cdef int64_t* lengths_out = <int64_t*>address(lengths)
+    cdef size_t num_rows = len(words), max_length = words.shape[1], row
     with nogil:
-        for row in range(rows.shape[0]):
-            lengths_view[row] = vary_program_length(&rows[row, 0], <uint32_t>rows.shape[1])
+        for row in range(num_rows):
+            lengths_out[row] = vary_program_length(rows + row * max_length, <uint32_t>max_length)
     return lengths
 
 
@@ -231,22 +217,20 @@ def program_lengths(words: NDArray[np.uint64]) -> NDArray[np.int64]:
 cdef enum: _TRIMMED_AT_ONCE = 1 << 16
 
 
-cdef _without_tails(words, const uint32_t[::1] lengths, copied):
+cdef _without_tails(words, lengths, copied):
     """The rows up to their RETURN, as wide as the longest needs, then zeros. In the rows' own memory if it fits and may be."""
-    cdef size_t max_length = words.shape[1]
+    cdef size_t num_rows = words.shape[0], max_length = words.shape[1], row, used
     cdef size_t width = min(<size_t>np.max(lengths) + 1, max_length)
-    cdef uint64_t[:, ::1] rows = words
-    trimmed = np.empty((rows.shape[0], width), np.uint64) if copied or width < max_length else words
-    cdef uint64_t[:, ::1] view = trimmed
-    cdef bint is_copy = trimmed is not words
-    cdef Py_ssize_t row
-    cdef size_t used
+    trimmed = np.empty((num_rows, width), np.uint64) if copied or width < max_length else words
+    cdef const uint64_t* rows = <const uint64_t*>address(words)
+    cdef const uint32_t* lengths_of = <const uint32_t*>address(lengths)
+    cdef uint64_t* out = <uint64_t*>address(trimmed)
     with nogil:
-        for row in range(rows.shape[0]):
-            used = min(<size_t>lengths[row] + 1, width)
-            if is_copy:
-                memcpy(&view[row, 0], &rows[row, 0], used * sizeof(uint64_t))
-            memset(&view[row, 0] + used, 0, (width - used) * sizeof(uint64_t))
+        for row in range(num_rows):
+            used = min(<size_t>lengths_of[row] + 1, width)
+            if out != rows:
+                memcpy(out + row * width, rows + row * max_length, used * sizeof(uint64_t))
+            memset(out + row * width + used, 0, (width - used) * sizeof(uint64_t))
     return trimmed
 
 
@@ -310,7 +294,7 @@ cdef _fill_options(options, VaryOptions* native):
     native.unsigned_stacks = _integer("unsigned_stacks", options.unsigned_stacks, 0, 2**64 - 1)
     native.signed_stacks = _integer("signed_stacks", options.signed_stacks, 0, 2**64 - 1)
     effects = _effects(getattr(options, "effects", ()))
-    input_stacks = np.array(_stacks("input_stacks", getattr(options, "input_stacks", ())), np.uint8)
+    input_stacks = np.array(getattr(options, "input_stacks", ()), np.uint8)
     native.effects = <const VaryEffect*>address(effects)
     native.num_effects = len(effects)
     native.input_stacks = <const uint8_t*>address(input_stacks)
@@ -322,47 +306,16 @@ cdef _fill_options(options, VaryOptions* native):
 _EFFECT = np.dtype([("num_popped", "u1"), ("num_pushed", "u1"), ("stacks", "u1", (VARY_MAX_EFFECT_VALUES,))])
 
 
-cdef _stacks(name, stacks):
-    for stack in stacks:
-        if not 0 <= stack < 64:
-            raise ValueError(f"{name}: stack {stack}, expected 0 to 63")
-    return stacks
-
-
 cdef _effects(pairs):
     effects = np.zeros(len(pairs), _EFFECT)
     for effect, (popped, pushed) in zip(effects, pairs, strict=True):
-        stacks = _stacks("effects", [*popped, *pushed])
+        stacks = [*popped, *pushed]
         if len(stacks) > VARY_MAX_EFFECT_VALUES:
             effect["num_popped"] = VARY_UNKNOWN_EFFECT
             continue
         effect["num_popped"], effect["num_pushed"] = len(popped), len(pushed)
         effect["stacks"][: len(stacks)] = stacks
     return effects
-
-
-cdef _check_entries(const VaryEntry[::1] entries, const VaryOptions* options, void* memory, size_t memory_bytes):
-    """Raises for the first entry that is refused on its own."""
-    cdef const VaryTables* tables
-    cdef VaryEntry entry
-    cdef VaryResult result
-    for i in range(entries.shape[0]):
-        entry = entries[i]
-        if not 1 <= entry.num_words <= min(VARY_MAX_PHRASE, entries.shape[0] - i):
-            raise ValueError(
-                f"vocabulary entry {i}: a phrase of {entry.num_words} words, expected 1 to {VARY_MAX_PHRASE}, none after the last entry"
-            )
-        entry.num_words = 1
-        result = vary_init(&entry, 1, options, memory, memory_bytes, &tables)
-        if result == VARY_ERROR_INVALID_WEIGHT:
-            raise ValueError(f"vocabulary entry {i}: weight {entry.weight}, expected a finite number of at least 0")
-        if result == VARY_ERROR_INVALID_ENTRY:
-            draw = Draw(entry.draw).name if entry.draw in tuple(Draw) else entry.draw
-            raise ValueError(
-                f"vocabulary entry {i}: word {entry.word:#018x} with draw {draw} and params ({entry.params[0]}, {entry.params[1]}); "
-                "expected a word other than RETURN, GAUSSIAN (mean, deviation) or UNIFORM (low, high) for f32 constants only, "
-                "INTEGER (low, high) for others, finite throughout"
-            )
 
 
 cdef _rate(rate, value):
@@ -392,6 +345,6 @@ cdef _check(VaryResult result, what):
     if result == VARY_ERROR_INVALID_SCALE:
         raise ValueError("perturbation_relative, perturbation_absolute: both are 0, expected at least one above 0")
     if result == VARY_ERROR_INVALID_STACKS:
-        raise ValueError("float_stacks, unsigned_stacks, signed_stacks: a stack is in more than one of them")
+        raise ValueError("float_stacks, unsigned_stacks, signed_stacks: a stack is in more than one of them, or one is not below 64")
     if result != VARY_SUCCESS:
         raise ValueError(f"{what}: {vary_result_to_string(result).decode()}")

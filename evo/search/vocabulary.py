@@ -43,7 +43,7 @@ Weights = Annotated[dict[str, Weight], BeforeValidator(_names_to_weights)]
 class ConstantOptions(Options):
     """Constants in new words: f32 ones are drawn from a normal distribution, u32 ones uniformly from 0 to `u32_max`."""
 
-    f32_sigma: Annotated[float, Field(gt=0.0, allow_inf_nan=False)] = 1.0
+    f32_sigma: Annotated[float, Field(gt=0.0, le=3.4e38)] = 1.0
     u32_max: Annotated[Integer, Field(ge=0, le=2**32 - 1)] = 255
     meta_max: Annotated[Integer, Field(ge=0, le=2**16)] = 4
 

@@ -119,6 +119,5 @@ def test_an_empty_program_gets_a_phrase(make, row):
 
 @pytest.mark.parametrize("num_words", [[1, 0, 1, 1, 1], [1, 5, 1, 1, 1], [MAX_PHRASE + 1, 1, 1, 1, 1]])
 def test_a_phrase_that_goes_past_the_last_entry_is_refused(make, num_words):
-    place = next(i for i, count in enumerate(num_words) if count != 1)
-    with pytest.raises(ValueError, match=rf"vocabulary entry {place}: a phrase of {num_words[place]} words"):
+    with pytest.raises(ValueError, match="vocabulary: VARY_ERROR_INVALID_ENTRY"):
         make(ENTRIES, num_words=np.array(num_words, np.uint32))

@@ -171,8 +171,8 @@ def test_so_many_words_are_tried(make, row, assert_binomial):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"input_stacks": [64]}, "input_stacks: stack 64, expected 0 to 63"),
-        ({"effects": [((0, 64), (0,))]}, "effects: stack 64, expected 0 to 63"),
+        ({"input_stacks": [64]}, "or one is not below 64"),
+        ({"effects": [((0, 64), (0,))]}, "or one is not below 64"),
     ],
 )
 def test_stack_that_does_not_fit_is_refused(make, options, message):
