@@ -143,21 +143,31 @@ const char* device_code_result_to_string(DeviceCodeResult result) {
 /* ---- values ------------------------------------------------------------------------------------------------------ */
 
 /* Kinds of values: an instruction's result, a constant's that some instruction wants in a vector (a result without operands),
-   an input, a constant that is part of steps, and the operand that an instruction does not have. */
-enum { DEVICE_CODE__RESULT, DEVICE_CODE__LOADED, DEVICE_CODE__INPUT, DEVICE_CODE__CONSTANT, DEVICE_CODE__NOTHING };
+   an input, a constant that is part of steps, and the operand that an instruction does not have. A kind divided by 4 is the place of
+   such an operand, where it is not in the accumulator; that of NOTHING is the place of no operand in the number of a form. */
+enum {
+    DEVICE_CODE__RESULT = 4 * DEVICE_CODE_SLOT,
+    DEVICE_CODE__LOADED,
+    DEVICE_CODE__INPUT,
+    DEVICE_CODE__CONSTANT = 4 * DEVICE_CODE_CONSTANT,
+    DEVICE_CODE__NOTHING = 4 * DEVICE_CODE_ACCUMULATOR
+};
+#define DEVICE_CODE__IS_ORDERED(kind) (((kind) & ~1u) == DEVICE_CODE__RESULT) /* RESULT or LOADED */
 
+/* Bits of `traits`: the first two operands may be swapped; there are two, so that both may be the accumulator. */
+enum { DEVICE_CODE__IS_SWAPPABLE = 1, DEVICE_CODE__IS_PAIR = 2 };
+
+/* It has 32 bytes, so that its address is a shift away. */
 typedef struct DeviceCodeValue {
     uint8_t kind;
-    uint8_t is_swappable;   /* the first two operands */
-    uint8_t is_pair;        /* two operands: both may be the accumulator */
-    uint8_t vector;         /* that holds it, or NO_VECTOR */
-    uint32_t height;        /* 1 + results on the longest way from it down; of NOTHING 0 */
-    uint32_t operands[DEVICE_CODE__MAX_OPERANDS];
-    uint32_t num_uses;      /* as operands that are still to come */
-    uint32_t num_pending;   /* while ordering: as operands of values that are not ordered yet */
-    uint32_t payload;       /* instruction, or constant's bits */
-    uint32_t first_request; /* of those for it, or NONE */
-    uint32_t loaded;        /* a constant's value in a vector, or NONE */
+    uint8_t traits;
+    uint8_t by_height;    /* operands with the most results below them first: two bits each, from the lowest on */
+    uint8_t vector;       /* that holds it, or NO_VECTOR */
+    uint32_t height;      /* 1 + results on the longest way from it down; of NOTHING 0 */
+    uint32_t operands[DEVICE_CODE__MAX_OPERANDS]; /* a constant's first one: its value in a vector, if there is one */
+    uint32_t num_uses;    /* as operands that are still to come */
+    uint32_t num_pending; /* while ordering: as operands of values that are not ordered yet */
+    uint32_t payload;     /* instruction, or constant's bits */
 } DeviceCodeValue;
 
 #define DEVICE_CODE__NO_VECTOR 0xFFu
@@ -166,6 +176,7 @@ typedef struct DeviceCodeBuilder {
     const DeviceCodeKernel* kernel;
     DeviceCodeValue* values;
     uint32_t* numbers;      /* of the lowered program's values */
+    uint32_t* first_request; /* for each value, or NONE */
     uint32_t* requested;    /* value of each request */
     uint32_t* next_request; /* for the same value, or NONE */
     uint32_t* order;        /* results in order of evaluation */
@@ -173,7 +184,7 @@ typedef struct DeviceCodeBuilder {
     uint32_t num_values, num_ordered, first_output;
     uint64_t* steps;
     size_t num_steps, max_steps;
-    uint8_t free_vectors[DEVICE_CODE_MAX_VECTORS + 1]; /* slots without a value */
+    uint8_t free_vectors[DEVICE_CODE_MAX_VECTORS + 2]; /* a slot that is new, then those that are free again */
 } DeviceCodeBuilder;
 
 /* NOTHING for each operand, each value, constants again in a vector, and zero for missing requests. */
@@ -185,6 +196,7 @@ static void device_code__take_builder(EvoArena* arena, const StackPtxLowered* lo
     const size_t num_values = device_code__max_values(lowered);
     builder->values = (DeviceCodeValue*)evo__take(arena, num_values, sizeof(DeviceCodeValue));
     builder->numbers = (uint32_t*)evo__take(arena, lowered->num_values, sizeof(uint32_t));
+    builder->first_request = (uint32_t*)evo__take(arena, num_values, sizeof(uint32_t));
     builder->requested = (uint32_t*)evo__take(arena, lowered->num_requests, sizeof(uint32_t));
     builder->next_request = (uint32_t*)evo__take(arena, lowered->num_requests, sizeof(uint32_t));
     builder->order = (uint32_t*)evo__take(arena, num_values, sizeof(uint32_t));
@@ -201,23 +213,24 @@ DeviceCodeResult device_code_workspace_size(const StackPtxLowered* lowered, size
 }
 
 static uint32_t device_code__add_value(DeviceCodeBuilder* builder, uint8_t kind, uint32_t payload) {
-    DeviceCodeValue* value = &builder->values[builder->num_values];
+    const uint32_t number = builder->num_values++;
+    DeviceCodeValue* value = &builder->values[number];
     memset(value, 0, sizeof *value); /* its operands are values that are NOTHING */
     value->kind = kind;
-    value->payload = payload;
-    value->height = kind != DEVICE_CODE__NOTHING;
     value->vector = DEVICE_CODE__NO_VECTOR;
-    value->first_request = value->loaded = DEVICE_CODE__NONE;
-    return builder->num_values++;
+    value->height = kind != DEVICE_CODE__NOTHING;
+    value->payload = payload;
+    builder->first_request[number] = DEVICE_CODE__NONE;
+    return number;
 }
 
 /* A constant as a value in a vector. */
 static uint32_t device_code__load(DeviceCodeBuilder* builder, uint32_t number) {
-    if (builder->values[number].loaded == DEVICE_CODE__NONE) {
-        uint32_t loaded = device_code__add_value(builder, DEVICE_CODE__LOADED, builder->values[number].payload);
-        builder->values[number].loaded = loaded;
+    if (builder->values[number].operands[0] == 0) {
+        const uint32_t loaded = device_code__add_value(builder, DEVICE_CODE__LOADED, builder->values[number].payload);
+        builder->values[number].operands[0] = loaded;
     }
-    return builder->values[number].loaded;
+    return builder->values[number].operands[0];
 }
 
 /* Of an instruction's operands one may be a constant, and none if it is the only operand: others are loaded before. Branches on a
@@ -225,7 +238,7 @@ static uint32_t device_code__load(DeviceCodeBuilder* builder, uint32_t number) {
 static uint32_t device_code__add_instruction(
     DeviceCodeBuilder* builder, const StackPtxLowered* lowered, const StackPtxNode* node
 ) {
-    uint32_t operands[DEVICE_CODE__MAX_OPERANDS], num_constants = 0, height = 0;
+    uint32_t operands[DEVICE_CODE__MAX_OPERANDS], heights[DEVICE_CODE__MAX_OPERANDS], num_constants = 0, height = 0;
     for (uint32_t k = 0; k < DEVICE_CODE__MAX_OPERANDS; k++) {
         const bool is_there = k < node->num_operands;
         const uint32_t number = builder->numbers[lowered->operands[node->first_operand + (is_there ? k : 0)]];
@@ -239,16 +252,20 @@ static uint32_t device_code__add_instruction(
     }
     const uint32_t number = device_code__add_value(builder, DEVICE_CODE__RESULT, node->payload);
     DeviceCodeValue* value = &builder->values[number];
-    value->is_swappable = builder->kernel->num_commutative[node->payload] == 2;
-    value->is_pair = node->num_operands == 2;
+    value->traits = (uint8_t)((builder->kernel->num_commutative[node->payload] == 2) | (node->num_operands == 2) << 1);
     for (uint32_t k = 0; k < DEVICE_CODE__MAX_OPERANDS; k++) {
         DeviceCodeValue* used = &builder->values[operands[k]];
         value->operands[k] = operands[k];
         used->num_uses++;
         used->num_pending++;
+        heights[k] = used->height;
         height = used->height > height ? used->height : height;
     }
     value->height = height + 1;
+    /* The place of each operand is the number of those before it; of equals the first comes first. */
+    const uint32_t second = (uint32_t)(heights[0] >= heights[1]) + (heights[2] > heights[1]);
+    const uint32_t third = (uint32_t)(heights[0] >= heights[2]) + (heights[1] >= heights[2]);
+    value->by_height = (uint8_t)(1u << 2 * second | 2u << 2 * third);
     return number;
 }
 
@@ -264,13 +281,13 @@ static bool device_code__add_nodes(DeviceCodeBuilder* builder, const StackPtxLow
     for (uint32_t i = 0; i < lowered->num_nodes; i++) {
         const StackPtxNode* node = &lowered->nodes[i];
         uint32_t number;
-        if (node->kind == STACK_PTX_NODE_INPUT && node->payload < builder->kernel->num_registers) {
+        if (device_code__knows(builder->kernel, node)) {
+            number = device_code__add_instruction(builder, lowered, node);
+        } else if (node->kind == STACK_PTX_NODE_INPUT && node->payload < builder->kernel->num_registers) {
             number = device_code__add_value(builder, DEVICE_CODE__INPUT, 0);
             builder->values[number].vector = builder->kernel->register_vectors[node->payload];
         } else if (node->kind == STACK_PTX_NODE_CONSTANT) {
             number = device_code__add_value(builder, DEVICE_CODE__CONSTANT, node->payload);
-        } else if (device_code__knows(builder->kernel, node)) {
-            number = device_code__add_instruction(builder, lowered, node);
         } else {
             return false;
         }
@@ -286,43 +303,31 @@ static void device_code__add_requests(DeviceCodeBuilder* builder, const StackPtx
         if (id == STACK_PTX_NO_VALUE && zero == DEVICE_CODE__NONE)
             zero = device_code__add_value(builder, DEVICE_CODE__CONSTANT, 0);
         builder->requested[i] = id == STACK_PTX_NO_VALUE ? zero : builder->numbers[id];
-        DeviceCodeValue* value = &builder->values[builder->requested[i]];
-        builder->next_request[i] = value->first_request;
-        value->first_request = i;
+        uint32_t* first = &builder->first_request[builder->requested[i]];
+        builder->next_request[i] = *first;
+        *first = i;
     }
 }
 
 /* ---- order ------------------------------------------------------------------------------------------------------- */
 
-static void device_code__sort_pair(const DeviceCodeBuilder* builder, uint32_t* first, uint32_t* second) {
-    const uint32_t a = *first, b = *second;
-    const bool is_wrong = builder->values[a].height < builder->values[b].height;
-    *first = is_wrong ? b : a;
-    *second = is_wrong ? a : b;
-}
-
 /* Orders results from the last to the first: a value comes right before the first of its users, so to speak as late as it can. Of
    the operands that this makes possible the lowest comes last, to be taken from the accumulator, and those with more below them
    before, so that few slots are in use meanwhile. */
 static void device_code__order(DeviceCodeBuilder* builder, uint32_t depth) {
+    DeviceCodeValue* values = builder->values;
+    uint32_t *stack = builder->stack, *order = builder->order;
     uint32_t first = builder->num_values;
     while (depth > 0) {
-        const uint32_t number = builder->stack[--depth];
-        const DeviceCodeValue* value = &builder->values[number];
-        uint32_t ready[DEVICE_CODE__MAX_OPERANDS], num_ready = 0;
-        builder->order[--first] = number;
+        const uint32_t number = stack[--depth];
+        const DeviceCodeValue* value = &values[number];
+        order[--first] = number;
         for (uint32_t k = 0; k < DEVICE_CODE__MAX_OPERANDS; k++) {
-            DeviceCodeValue* operand = &builder->values[value->operands[k]];
-            const bool is_ready = (--operand->num_pending == 0) & (operand->kind <= DEVICE_CODE__LOADED);
-            ready[k] = is_ready ? value->operands[k] : 0;
-            num_ready += is_ready;
+            const uint32_t operand = value->operands[value->by_height >> 2 * k & 3];
+            const uint32_t is_last = --values[operand].num_pending == 0;
+            stack[depth] = operand; /* the highest is taken off the stack last */
+            depth += is_last & DEVICE_CODE__IS_ORDERED(values[operand].kind);
         }
-        /* By height, the highest first: it is taken off the stack last. */
-        device_code__sort_pair(builder, &ready[0], &ready[1]);
-        device_code__sort_pair(builder, &ready[1], &ready[2]);
-        device_code__sort_pair(builder, &ready[0], &ready[1]);
-        for (uint32_t k = 0; k < DEVICE_CODE__MAX_OPERANDS; k++) builder->stack[depth + k] = ready[k];
-        depth += num_ready;
     }
     builder->num_ordered = builder->num_values - first;
     builder->order += first;
@@ -337,34 +342,33 @@ typedef struct DeviceCodeForm {
     uint32_t num_taken; /* from the accumulator */
 } DeviceCodeForm;
 
-/* Of each kind of value. The place of NOTHING is that of no operand in the number of a form. */
-static const uint8_t device_code__places[] = {
-    DEVICE_CODE_SLOT, DEVICE_CODE_SLOT, DEVICE_CODE_SLOT, DEVICE_CODE_CONSTANT, DEVICE_CODE_ACCUMULATOR
-};
-
-static void device_code__choose_form(
+/* Here and below masks take the place of conditions, which compilers make branches that nobody can predict. */
+static inline void device_code__choose_form(
     const DeviceCodeBuilder* builder, const DeviceCodeValue* value, uint32_t accumulator, DeviceCodeForm* form
 ) {
+    const uint32_t is_pair = value->traits / DEVICE_CODE__IS_PAIR & 1u;
     form->num_taken = 0;
     for (uint32_t k = 0; k < DEVICE_CODE__MAX_OPERANDS; k++) {
         const uint32_t operand = value->operands[k];
-        const bool is_taken = (operand == accumulator) & ((form->num_taken == 0) | (value->is_pair != 0));
+        const uint32_t is_taken = (uint32_t)(operand == accumulator) & ((uint32_t)(form->num_taken == 0) | is_pair);
         form->operands[k] = operand;
-        form->places[k] = is_taken ? 0 : device_code__places[builder->values[operand].kind];
+        form->places[k] = builder->values[operand].kind / 4u & (is_taken - 1);
         form->num_taken += is_taken;
     }
-    const bool is_swapped = value->is_swappable & (form->places[0] > form->places[1]);
-    const uint32_t operand = form->operands[0], place = form->places[0];
-    form->operands[0] = is_swapped ? form->operands[1] : operand;
-    form->places[0] = is_swapped ? form->places[1] : place;
-    form->operands[1] = is_swapped ? operand : form->operands[1];
-    form->places[1] = is_swapped ? place : form->places[1];
+    const uint32_t swapped = 0u - (value->traits & DEVICE_CODE__IS_SWAPPABLE & (uint32_t)(form->places[0] > form->places[1]));
+    const uint32_t operand = (form->operands[0] ^ form->operands[1]) & swapped;
+    const uint32_t place = (form->places[0] ^ form->places[1]) & swapped;
+    form->operands[0] ^= operand;
+    form->operands[1] ^= operand;
+    form->places[0] ^= place;
+    form->places[1] ^= place;
 }
 
 static bool device_code__add_step(DeviceCodeBuilder* builder, uint64_t step, uint32_t vector) {
     const uint64_t target = (uint64_t)(vector & (DEVICE_CODE_MAX_VECTORS - 1)) << 24 | UINT64_C(1) << 31;
+    const uint64_t stored = 0 - (uint64_t)(vector != DEVICE_CODE__NO_VECTOR);
     if (builder->num_steps == builder->max_steps) return false;
-    builder->steps[builder->num_steps++] = step | (vector != DEVICE_CODE__NO_VECTOR ? target : 0);
+    builder->steps[builder->num_steps++] = step | (target & stored);
     return true;
 }
 
@@ -378,19 +382,20 @@ static uint64_t device_code__step(const DeviceCodeBuilder* builder, const Device
     uint32_t num_slots = 0;
     for (uint32_t k = 0; k < DEVICE_CODE__MAX_OPERANDS; k++) {
         const DeviceCodeValue* operand = &builder->values[form->operands[k]];
-        const bool is_slot = form->places[k] == DEVICE_CODE_SLOT, is_constant = form->places[k] == DEVICE_CODE_CONSTANT;
-        step |= (is_slot ? (uint64_t)operand->vector : 0) << shifts[num_slots];
-        step |= (is_constant ? (uint64_t)operand->payload : 0) << 32;
+        const uint32_t is_slot = form->places[k] & DEVICE_CODE_SLOT, is_constant = form->places[k] / DEVICE_CODE_CONSTANT;
+        step |= (uint64_t)(operand->vector & (0u - is_slot)) << shifts[num_slots];
+        step |= (uint64_t)(operand->payload & (0u - is_constant)) << 32;
         num_slots += is_slot;
     }
     return step;
 }
 
 /* Requests of inputs and constants. */
-static bool device_code__add_copies(DeviceCodeBuilder* builder, const DeviceCodeValue* value) {
+static bool device_code__add_copies(DeviceCodeBuilder* builder, uint32_t number) {
+    const DeviceCodeValue* value = &builder->values[number];
     const uint64_t step = value->kind == DEVICE_CODE__INPUT ? DEVICE_CODE_CASE_LOAD_SLOT | (uint64_t)value->vector << 12
                                                             : device_code__constant_step(value->payload);
-    for (uint32_t i = value->first_request; i != DEVICE_CODE__NONE; i = builder->next_request[i])
+    for (uint32_t i = builder->first_request[number]; i != DEVICE_CODE__NONE; i = builder->next_request[i])
         if (!device_code__add_step(builder, step, builder->first_output + i)) return false;
     return true;
 }
@@ -417,7 +422,7 @@ static DeviceCodeResult device_code__add_steps(DeviceCodeBuilder* builder) {
         /* A slot is free right after its last use: a step reads all operands before it stores. Inputs and outputs stay. */
         for (uint32_t k = 0; k < DEVICE_CODE__MAX_OPERANDS; k++) {
             DeviceCodeValue* used = &builder->values[value->operands[k]];
-            builder->free_vectors[num_free] = used->vector;
+            builder->free_vectors[num_free + 1] = used->vector;
             num_free += (uint32_t)(--used->num_uses == 0) & (uint32_t)(used->vector - first_slot < num_slots);
         }
         /* A result is stored unless the next step takes it from the accumulator and is its only user. */
@@ -426,13 +431,13 @@ static DeviceCodeResult device_code__add_steps(DeviceCodeBuilder* builder) {
             device_code__choose_form(builder, &builder->values[builder->order[i + 1]], number, &forms[(i + 1) % 2]);
             num_taken = forms[(i + 1) % 2].num_taken;
         }
-        const uint32_t request = value->first_request;
+        const uint32_t request = builder->first_request[number];
         if (request == DEVICE_CODE__NONE) {
-            const bool is_stored = value->num_uses > num_taken, is_reused = num_free > 0;
-            const uint32_t slot = is_reused ? builder->free_vectors[num_free - 1] : first_slot + num_used;
-            value->vector = (uint8_t)(is_stored ? slot : DEVICE_CODE__NO_VECTOR);
-            num_free -= is_stored & is_reused;
-            num_used += is_stored & !is_reused;
+            const uint32_t is_stored = value->num_uses > num_taken, is_new = num_free == 0;
+            builder->free_vectors[0] = (uint8_t)(first_slot + num_used);
+            value->vector = (uint8_t)(builder->free_vectors[num_free] | (is_stored - 1));
+            num_free -= is_stored & (is_new ^ 1);
+            num_used += is_stored & is_new;
             if (num_used > num_slots) return DEVICE_CODE_ERROR_TOO_MANY_SLOTS;
             if (!device_code__add_step(builder, step, value->vector)) return DEVICE_CODE_ERROR_INSUFFICIENT_BUFFER;
         } else {
@@ -469,12 +474,13 @@ DeviceCodeResult device_code_encode(
     device_code__add_requests(&builder, lowered);
     uint32_t num_roots = 0;
     for (uint32_t i = 0; i < lowered->num_requests; i++) {
-        const DeviceCodeValue* value = &builder.values[builder.requested[i]];
-        if (value->first_request != i) continue;
-        if (value->kind <= DEVICE_CODE__LOADED) {
-            builder.stack[num_roots] = builder.requested[i];
+        const uint32_t number = builder.requested[i];
+        const DeviceCodeValue* value = &builder.values[number];
+        if (builder.first_request[number] != i) continue;
+        if (DEVICE_CODE__IS_ORDERED(value->kind)) {
+            builder.stack[num_roots] = number;
             num_roots += value->num_uses == 0; /* a value that is used as well comes before its users */
-        } else if (!device_code__add_copies(&builder, value)) {
+        } else if (!device_code__add_copies(&builder, number)) {
             return DEVICE_CODE_ERROR_INSUFFICIENT_BUFFER;
         }
     }
