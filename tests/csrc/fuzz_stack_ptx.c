@@ -3,7 +3,6 @@
  * fuzz.h says how to run it.
  */
 
-#define STACK_PTX_IMPLEMENTATION
 #include "stack_ptx.h"
 
 #include "stack_ptx_set.h"

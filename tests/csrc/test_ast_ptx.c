@@ -8,7 +8,6 @@
 #define AST_PTX_IMPLEMENTATION
 #include "ast_ptx.h"
 #include "ast_ptx_instructions.h"
-#define STACK_PTX_IMPLEMENTATION
 #include "stack_ptx.h"
 
 #include "check.h"

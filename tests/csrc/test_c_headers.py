@@ -3,7 +3,9 @@
 Public headers are those of csrc/ itself; the folders below have parts of them.
 """
 
+import re
 import subprocess
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -56,9 +58,36 @@ def test_headers_compile_without_warnings(tmp_path, debug, command, standard, st
         )
         debug_switch = [f"-D{header.stem.upper()}_DEBUG"] if debug else []
         run(
-            *(compiler(command), f"-std={standard}", *WARNINGS, "-Wpedantic", *debug_switch, *stop),
+            *(compiler(command), f"-std={standard}", *WARNINGS, "-Wpedantic", *debug_switch),
+            *(("-fsyntax-only",) if debug else stop),
             *("-I", CSRC, source, "-o", tmp_path / "out.s"),
         )
+
+
+# What takes longer to compile than the tests that use it -> the headers by which they do.
+SHARED = {
+    ("detail/ptx_vm_baseline.c",): "ptx_vm|tuning|fuzz_program",
+    ("-DSTACK_PTX_IMPLEMENTATION", "stack_ptx.h"): r"stack_ptx(_bench|_default_info)?|tuning|fuzz_program",
+}
+
+
+@pytest.fixture(scope="session")
+def objects_for(tmp_path_factory):
+    """Gives the objects, made by a compiler, that a source needs."""
+    folder = tmp_path_factory.mktemp("objects")
+
+    @cache
+    def make(command: str, *source: str) -> Path:
+        path = folder / f"{len(list(folder.iterdir()))}.o"
+        options = (*source[:-1], *(["-fsanitize=fuzzer-no-link"] if command == "clang" else []))
+        run(compiler(command), "-std=c99", *SANITIZERS, *options, "-I", CSRC, "-x", "c", "-c", CSRC / source[-1], "-o", path)
+        return path
+
+    def objects(source: Path, command: str) -> list[Path]:
+        included = re.findall(r'^#include "(\w+)\.h"', source.read_text(), re.MULTILINE)
+        return [make(command, *shared) for shared, names in SHARED.items() if any(re.fullmatch(names, name) for name in included)]
+
+    return objects
 
 
 # vary.h has code for SSE2 and code for processors without it.
@@ -67,27 +96,29 @@ def test_headers_compile_without_warnings(tmp_path, debug, command, standard, st
     [*((source, "-g1") for source in C_TESTS), (HERE / "test_vary.c", "-U__SSE2__")],
     ids=lambda part: getattr(part, "name", part),
 )
-def test_c_tests_pass_under_sanitizers(tmp_path, source, more):
+def test_c_tests_pass_under_sanitizers(tmp_path, objects_for, source, more):
     program = tmp_path / source.stem
-    run(compiler("gcc"), "-std=c99", *WARNINGS, *SANITIZERS, more, "-I", CSRC, source, "-o", program, "-lm")
+    objects = objects_for(source, "gcc")
+    run(compiler("gcc"), "-std=c99", *WARNINGS, *SANITIZERS, more, "-I", CSRC, source, *objects, "-o", program, "-lm")
     run(program)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("source", FUZZ_TARGETS, ids=name_of)
-def test_fuzz_target_holds_on_generated_inputs(tmp_path, source):
+def test_fuzz_target_holds_on_generated_inputs(tmp_path, objects_for, source):
     program = tmp_path / source.stem
-    run(compiler("gcc"), "-std=c99", *WARNINGS, *SANITIZERS, "-I", CSRC, source, "-o", program, "-lm")
+    objects = objects_for(source, "gcc")
+    run(compiler("gcc"), "-std=c99", *WARNINGS, *SANITIZERS, "-I", CSRC, source, *objects, "-o", program, "-lm")
     run(program, str(num_fuzz_runs(source)))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("source", FUZZ_TARGETS, ids=name_of)
-def test_fuzz_target_holds_under_libfuzzer(tmp_path, source):
+def test_fuzz_target_holds_under_libfuzzer(tmp_path, objects_for, source):
     program = tmp_path / source.stem
     run(
         *(compiler("clang"), "-std=c99", *WARNINGS, *SANITIZERS, "-fsanitize=fuzzer", "-DUSE_LIBFUZZER"),
-        *("-I", CSRC, source, "-o", program, "-lm"),
+        *("-I", CSRC, source, *objects_for(source, "clang"), "-o", program, "-lm"),
     )
     run(program, f"-runs={num_fuzz_runs(source)}", "-seed=1", "-max_len=3000", f"-artifact_prefix={tmp_path}/")
 

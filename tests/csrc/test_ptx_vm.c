@@ -6,10 +6,7 @@
  * PTX_VM_DEBUG is not tested here: it makes errors asserts.
  */
 
-#define STACK_PTX_IMPLEMENTATION
-#define PTX_VM_IMPLEMENTATION
-#define PTX_VM_KERNELS ptx_vm__kernels_baseline
-#include "detail/ptx_vm_kernels.h"
+#include "ptx_vm.h"
 
 #include "block.h"
 #include "check.h"

@@ -1,6 +1,5 @@
 /* Tests of stack_ptx.h: stack_ptx_compile, the call of mm-ptx. See stack_ptx_bench.h. */
 
-#define STACK_PTX_IMPLEMENTATION
 #include "stack_ptx.h"
 #include "stack_ptx_default_info.h"
 

@@ -1,6 +1,5 @@
 /* Tests of the generated header of the default instruction set with stack_ptx_compile. */
 
-#define STACK_PTX_IMPLEMENTATION
 #include "stack_ptx.h"
 #include "stack_ptx_default_info.h"
 

@@ -1,6 +1,5 @@
 /* Tests of stack_ptx.h: instructions of constants, computed by a language's StackPtxFolding. See stack_ptx_bench.h. */
 
-#define STACK_PTX_IMPLEMENTATION
 #include "stack_ptx.h"
 
 #include "check.h"

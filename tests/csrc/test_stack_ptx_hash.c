@@ -1,6 +1,5 @@
 /* Tests of stack_ptx.h: the canonical hash and the modes. See stack_ptx_bench.h. */
 
-#define STACK_PTX_IMPLEMENTATION
 #include "stack_ptx.h"
 
 #include "check.h"

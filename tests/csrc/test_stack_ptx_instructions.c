@@ -1,7 +1,6 @@
 /* Tests of stack_ptx.h: words, the format of descriptions, instructions without results, and requests. Stubs are pinned in
    tests/data/stubs.json, and tests/unit/native/test_stack_ptx.py runs words by a reference. See stack_ptx_bench.h. */
 
-#define STACK_PTX_IMPLEMENTATION
 #include "stack_ptx.h"
 
 #include "check.h"

@@ -1,6 +1,5 @@
 /* Tests of stack_ptx.h: buffers, memory and wrong descriptions. See stack_ptx_bench.h. */
 
-#define STACK_PTX_IMPLEMENTATION
 #include "stack_ptx.h"
 
 #include "check.h"

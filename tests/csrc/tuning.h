@@ -6,14 +6,11 @@
 #ifndef TUNING_H
 #define TUNING_H
 
-#define STACK_PTX_IMPLEMENTATION
-#define PTX_VM_IMPLEMENTATION
 #define DERIVE_IMPLEMENTATION
 #define TUNE_IMPLEMENTATION
-#define PTX_VM_KERNELS ptx_vm__kernels_baseline
 #include "block.h"
-#include "detail/ptx_vm_kernels.h"
 #include "generated/stack_ptx_descriptions.h"
+#include "ptx_vm.h"
 #include "tune.h"
 
 #include <stdlib.h>
