@@ -142,16 +142,16 @@ def test_openmp_example_names_the_package_that_it_needs(tmp_path):
 
 
 def test_openmp_example_compiles_every_program_to_a_cubin_and_prints_the_scaling(openmp_compile, tmp_path):
-    done = run(openmp_compile, 64, 3, tmp_path, folder=tmp_path)
+    done = run(openmp_compile, 20, 3, tmp_path, folder=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     head, *rows, tail = [line.split() for line in done.stdout.splitlines()]
     assert head == ["threads", "programs/s", "speedup"]
     assert [row[0] for row in rows] == ["1", "2", "3"]
     assert all(float(row[1]) > 0 and float(row[2]) > 0 for row in rows)
-    assert tail == ["64", "of", "64", "programs", "compiled"]
+    assert tail == ["20", "of", "20", "programs", "compiled"]
     cubins = [path.read_bytes() for path in sorted(tmp_path.glob("*.cubin"))]
-    assert len(cubins) == 64
-    assert len(set(cubins)) > 48, "programs differ, though some may compute the same"
+    assert len(cubins) == 20
+    assert len(set(cubins)) > 14, "programs differ, though some may compute the same"
     for cubin in cubins:
         machine, flags = struct.unpack_from("<H", cubin, 18)[0], struct.unpack_from("<I", cubin, 48)[0]
         assert (cubin[:4], machine) == (b"\x7fELF", EM_CUDA)

@@ -17,7 +17,6 @@ from evo.ptx_inject.types import load_types
 
 REPOSITORY = Path(__file__).parent.parent.parent
 EXAMPLES = REPOSITORY / "docs" / "examples"
-SANITIZERS = ("-g1", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined")
 
 
 def load_example(path: str):
@@ -100,7 +99,7 @@ def run_example(request, headers, tmp_path):
         source = EXAMPLES / language / f"{name}.{language}"
         program = tmp_path / f"{name}_{language}"
         if language == "c":
-            build = (compiler("gcc"), "-std=c99", *WARNINGS, *SANITIZERS)
+            build = (compiler("gcc"), "-std=c99", *WARNINGS)
             run(compiler("clang"), "-std=c99", *WARNINGS, "-fsyntax-only", "-I", CSRC, "-I", headers, source)
         else:
             build = (compiler("g++"), "-std=c++11", *WARNINGS)

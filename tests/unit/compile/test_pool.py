@@ -188,11 +188,11 @@ if __name__ == "__main__":
 
 @pytest.mark.parametrize("end", ["pool.shutdown()", "pool.shutdown(cancel_futures=True)", "atexit._run_exitfuncs(); os._exit(0)"])
 def test_workers_that_are_still_starting_end_without_a_word(tmp_path, end):
-    """Of many workers the first one has its result long before the last one has started."""
+    """Of several workers the first one has its result long before the last one has started."""
     script = tmp_path / "script.py"
     script.write_text(
         "import atexit, os\nfrom evo.compile.pool import CompilePool\n"
-        f"if __name__ == '__main__':\n    pool = CompilePool(12)\n    pool.submit(os.getpid).result()\n    {end}\n"
+        f"if __name__ == '__main__':\n    pool = CompilePool(5)\n    pool.submit(os.getpid).result()\n    {end}\n"
     )
     done = subprocess.run([sys.executable, "-P", script], capture_output=True, text=True, check=True)
     assert done.stderr == ""

@@ -15,21 +15,7 @@ loaded = {name.partition(".")[0] for name in sys.modules}
 assert "ribs" in loaded and not loaded & %s, loaded
 """
 USES = {
-    "names of the package": """
-from ribs.archives import ArchiveDataFrame, CVTArchive, GridArchive
-import ribs.schedulers, numpy_groupies
-assert isinstance(archive, GridArchive) and issubclass(ArchiveDataFrame, __import__("pandas").DataFrame)
-assert ribs.archives.CVTArchive is CVTArchive and ribs.emitters and ribs.__version__ == "0.12.0"
-assert numpy_groupies.aggregate([0, 0, 1], [1, 2, 3]).tolist() == [3, 3]
-""",
-    "a grid of pyribs": """
-from ribs.archives._grid_archive import GridArchive
-grid = GridArchive(solution_dim=1, dims=[4], ranges=[(0, 1)])
-grid.add([[1.0], [2.0], [3.0]], [5.0, 6.0, 7.0], [[0.1], [0.2], [0.9]])
-assert sorted(grid.data("objective").tolist()) == [6.0, 7.0]
-assert grid.data(return_type="pandas")["index"].tolist() == [0, 3]
-""",
-    "threads": """
+    "names of the package, asked for on several threads": """
 def ask():
     import ribs
     kinds.append(ribs.archives.CVTArchive)
@@ -37,7 +23,20 @@ kinds = []
 threads = [threading.Thread(target=ask) for _ in range(4)]
 [thread.start() for thread in threads]
 [thread.join() for thread in threads]
-assert len(kinds) == 4
+from ribs.archives import ArchiveDataFrame, CVTArchive, GridArchive
+import ribs.schedulers, numpy_groupies
+assert kinds == [CVTArchive] * 4
+assert isinstance(archive, GridArchive) and issubclass(ArchiveDataFrame, __import__("pandas").DataFrame)
+assert ribs.archives.CVTArchive is CVTArchive and ribs.emitters and ribs.__version__ == "0.12.0"
+assert numpy_groupies.aggregate([0, 0, 1], [1, 2, 3]).tolist() == [3, 3]
+assert not hasattr(ribs, "nothing") and not hasattr(ribs.archives, "nothing")
+""",
+    "a grid of pyribs": """
+from ribs.archives._grid_archive import GridArchive
+grid = GridArchive(solution_dim=1, dims=[4], ranges=[(0, 1)])
+grid.add([[1.0], [2.0], [3.0]], [5.0, 6.0, 7.0], [[0.1], [0.2], [0.9]])
+assert sorted(grid.data("objective").tolist()) == [6.0, 7.0]
+assert grid.data(return_type="pandas")["index"].tolist() == [0, 3]
 """,
     "threads that import what the other completes": """
 def tell(event, args):
@@ -52,10 +51,6 @@ sys.addaudithook(tell)
 import ribs.emitters
 other.join()
 assert issubclass(ribs.emitters.GaussianEmitter, ribs.emitters.EmitterBase)
-""",
-    "a name that is not there": """
-import ribs
-assert not hasattr(ribs, "nothing") and not hasattr(ribs.archives, "nothing")
 """,
 }
 
