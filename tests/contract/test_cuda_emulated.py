@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
 import numpy as np
@@ -100,7 +101,8 @@ def test_a_batch_is_loaded_once_a_pack_and_launched_once_a_kernel(emulated_gpu, 
     task, language, batch = problem
     evaluator = CudaEvaluator(language, task, OPTIONS)
     loads, launches = (emulated_gpu.num_calls(name) for name in ("load", "launch"))
-    evaluator.evaluate(batch)
+    start_s = time.perf_counter()
+    assert 0 < evaluator.evaluate(batch).times_s["score_threads"] < time.perf_counter() - start_s
     evaluator.close()
     assert emulated_gpu.num_calls("load") - loads == 8
     assert emulated_gpu.num_calls("launch") - launches == 8 * 2

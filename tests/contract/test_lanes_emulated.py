@@ -186,6 +186,20 @@ def test_what_the_interpreter_cannot_run_is_compiled_and_counted(lanes, monkeypa
     assert len(set(found.objective)) == len(texts)
 
 
+def test_a_pack_has_room_for_programs_of_usual_length(emulated_gpu):
+    task = Line(2)
+    language = Language(DEFAULT, tuple(task.inputs.items()), tuple(task.outputs.items()))
+    evaluator, launches = CudaEvaluator(language, task, EvaluationOptions(compile_workers=1, threads=1, lane=INTERPRET)), []
+    for length in (1, 100):
+        texts = [f"%x {i}.0 {'%y add_ftz_f32 ' * length}" for i in range(60)]
+        words = np.stack([parse_program(language, text, "test", 210) for text in texts])
+        before = emulated_gpu.num_calls("launch")
+        assert evaluator.evaluate(Batch.analyze(language.lowering, words)).lanes[INTERPRET] == 60
+        launches.append(emulated_gpu.num_calls("launch") - before)
+    evaluator.close()
+    assert launches[0] == launches[1] > 0
+
+
 @pytest.mark.parametrize("asks_for_outputs", [False, True])
 def test_a_device_that_fails_under_the_interpreter_is_left_alone(emulated_gpu, asks_for_outputs):
     task = Line(8)

@@ -147,6 +147,7 @@ OUT_OF_RANGE = """
 seed=-1 seed=18446744073709551616 program.max_length=0 program.limits.stack_size=0 program.limits.store_size=-1
 program.vocabulary.instructions=[] program.vocabulary.instructions=add_ftz_f32 program.vocabulary.constants.f32_sigma=0
 program.vocabulary.instructions.add_ftz_f32=.nan program.vocabulary.groups.meta=-0.5
+program.vocabulary.constants.meta_max=65537
 search.batch_size=true search.batch_size=1000000000000 search.parents=[] search.memory_size=0 search.initial.num_programs=0
 search.archive.type=NoArchive search.archive.dims=[4,0] search.tuning.share=1.5 search.tuning.iterations=0
 search.learning.prescreen=65 search.learning.exploration=1.5 search.learning.control=1 search.learning.model=mlp
@@ -188,7 +189,7 @@ def test_a_value_out_of_range_or_of_another_type_is_refused_by_key(minimal, over
         ("search.learning.prescreen=4", "key 'search.learning': a prescreen needs 'evaluation_cost'"),
         ("search.learning.descriptors=learned", "key 'search.learning': descriptors 'learned' need 'features'"),
         (
-            "search.learning={descriptors: learned, features: 2, prescreen: 4, evaluation_cost: 9}",
+            "search.learning={descriptors: learned, features: 2, prescreen: 2, evaluation_cost: 9}",
             "descriptors 'learned' do not go with a prescreen, which predicts the task's; give one of them",
         ),
         (

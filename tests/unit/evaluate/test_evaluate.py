@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from evo.errors import UserError
-from evo.evaluate import Status, score_batch
+from evo.evaluate import Evaluation, Status, join, score_batch
 from evo.task import Scores, Task
 
 
@@ -37,6 +37,14 @@ def test_a_score_that_is_not_finite_rejects_only_its_own_program():
     assert evaluation.status.tolist() == [Status.OK] + [Status.REJECTED] * 4 + [Status.OK]
     assert np.isnan(evaluation.objective[1:5]).all() and np.isnan(evaluation.measures[1:5]).all()
     assert evaluation.objective[[0, 5]].tolist() == [1.0, 1.0] and not evaluation.measures[[0, 5]].any()
+
+
+def test_parts_are_joined_in_order_and_what_they_count_is_added_up():
+    arrays = np.zeros(1, np.uint8), np.array([2.0]), np.zeros((1, 2))
+    parts = [Evaluation(*arrays, (), {"run": 1.0}, {"compile": 3}), Evaluation(*arrays, (), {"run": 2.0}, {"interpret": 4})]
+    whole = join(parts, 2)
+    assert (whole.times_s, whole.lanes) == ({"run": 3.0}, {"compile": 3, "interpret": 4})
+    assert whole.objective.tolist() == [2.0, 2.0] and join([], 2).measures.shape == (0, 2)
 
 
 def test_an_objective_whose_sums_or_squares_overflow_rejects_its_program():

@@ -6,7 +6,7 @@ import pytest
 from evo.instructions import shipped_instruction_set
 from evo.language.expression import expression_of
 from evo.language.formula import evaluate, formula_of, has_real_form, rounded, scaling_notes
-from evo.language.formula_text import infix
+from evo.language.formula_text import infix, plain_constant
 from evo.language.infix import parse_infix
 from evo.language.program import Language, parse_program
 from evo.language.source import c_source, cuda_source, python_source
@@ -39,6 +39,7 @@ def test_a_formula_takes_the_users_units_and_reads_well():
     assert infix(formula) == "f = 2.5 - 1e-20*(y/1e-30 + 0.1*(x - 1.7e9))\n"
     np.testing.assert_allclose(evaluate(formula, [X, Y])[0], 2.5 - 1e-20 * (Y / 1e-30 + 0.1 * (X - 1.7e9)), rtol=1e-15)
     assert infix(formula_of(program("%x"), {"x": (-3.0, 1000.0)}, {"f": (0.0, 1.0)})) == "f = (x + 3)/1000\n"
+    assert [plain_constant(name, 2**32 - 3) for name in ("s32", "u32")] == ["-3", "4294967293"]
     for scaling, text in [
         ((7.0, 0.0), "7"),
         ((7.0, -1.0), "7 - x"),

@@ -331,13 +331,13 @@ def test_predictions_are_finite_where_the_formula_is_not():
 
 
 def test_names_of_columns_become_those_of_formulas():
-    frame = pd.DataFrame(X, columns=["speed (m/s)", "speed_m_s", "2019"])
+    frame = pd.DataFrame(X, columns=["speed (m/s)", "speed_m_s", "speed m s"])
     model = regressor().fit(frame, Y)
     assert "speed_m_s" in model.get_best().equation and "speed_m_s_2" in model.get_best().equation
-    assert model.feature_names_in_.tolist() == ["speed (m/s)", "speed_m_s", "2019"]
-    assert model._inputs == ["speed_m_s", "speed_m_s_2", "x2019"]
+    assert model.feature_names_in_.tolist() == ["speed (m/s)", "speed_m_s", "speed m s"]
+    assert model._inputs == ["speed_m_s", "speed_m_s_2", "speed_m_s_3"]
     with pytest.raises(ValueError, match="feature names"):
-        model.predict(frame.rename(columns={"2019": "x"}))
+        model.predict(frame.rename(columns={"speed m s": "x"}))
 
 
 @pytest.mark.parametrize("names", [["f", "f_out", "sin"], ["r1", "tid", "%"], ["x", "x_2", " x"], ["t0", "r1_in", "r1"]])

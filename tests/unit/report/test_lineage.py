@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from evo.config import load_config
 from evo.errors import UserError
 from evo.language.batch import Batch
 from evo.report.elites import operator_name
@@ -171,3 +172,17 @@ def test_the_archives_film_begins_with_the_first_elites_and_ends_with_all(run):
         np.testing.assert_array_equal(frames[-1][y : y + tile, x : x + tile], picture)
     with pytest.raises(UserError, match="64x48: too small for 12 x 10 cells"):
         ArchiveFilm(run, 64, 48)
+
+
+def test_cells_without_a_grid_are_filmed_row_by_row(small_config):
+    changes = {"search": {"archive": {"type": "CVTArchive", "dims": None, "centroids": 12}}, "stop": {"generations": 2}}
+    run = LiveRun.start(load_config(small_config(changes)), "cells")
+    run.execute(lambda *_: None, lambda _: False)
+    elites, problem = run.search.elites(), run.search.problem
+    [frame] = ArchiveFilm(run, 320, 240).frames(1)
+    tile = (320 - GAP) // 5 - GAP  # 5 x 3 tiles
+    top, left = (240 - 36 - 3 * (tile + GAP) - GAP) // 2 + GAP, (320 - 5 * (tile + GAP) - GAP) // 2 + GAP
+    for picture, cell in zip(problem.draw(elites.solution, tile, 0.0), elites.cell.tolist(), strict=True):
+        y, x = top + cell // 5 * (tile + GAP), left + cell % 5 * (tile + GAP)
+        np.testing.assert_array_equal(frame[y : y + tile, x : x + tile], picture)
+    run.close()

@@ -99,6 +99,7 @@ def test_expressions_of_the_front_are_cut_to_the_width_of_a_line(make_run):
     begin = header.index("expression")
     assert whole[begin:].count("x1") == 11
     assert [line for _, line in cut] == [whole[:117] + "...", whole[: begin + 37] + "..."]
+    assert describe_front(run, len(whole)).splitlines()[1] == whole
 
 
 def test_an_elite_is_shown_with_what_the_task_reports(make_run):

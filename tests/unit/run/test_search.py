@@ -1,6 +1,7 @@
 """evo.run.search: a search needs no folder, ends at its stops, and goes on from its state as if it had never paused."""
 
 import itertools
+import time
 
 import pytest
 
@@ -35,9 +36,9 @@ def new_search(small_config):
     ],
 )
 def test_a_search_ends_at_the_first_stop_and_says_which(new_search, stop, reason, num_generations):
-    search = new_search({"stop": stop})
+    search, start_s = new_search({"stop": stop}), time.monotonic()
     assert len(list(search.generations())) == num_generations
-    assert search.stop_reason == reason
+    assert search.stop_reason == reason and 0 < search.elapsed_s < time.monotonic() - start_s
     assert list(search.generations()) == []
 
 

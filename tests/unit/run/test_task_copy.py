@@ -101,6 +101,12 @@ def test_a_run_goes_on_at_another_place_with_task_and_data_gone(place, config):
     assert Run.view(place / "again")[1] == []
 
 
+def test_an_empty_option_names_no_folder(place, monkeypatch):
+    monkeypatch.chdir(place / "problems")  # which an empty path would mean
+    options = {"data": [], "name": ""}
+    assert plan_copy(load_task(place / "problems", options), TaskSource(place / "problems", options)).options == {}
+
+
 def test_the_copy_is_laid_out_by_what_the_options_name(place):
     options = {"data": ["data/a.csv", "other/a.csv", "whole"], "name": "a.csv"}
     copy = plan_copy(load_task(place / "problems", options), TaskSource(place / "problems", options))

@@ -98,6 +98,7 @@ def test_a_grid_of_four_measures_has_a_map_for_each_level_of_the_third_with_the_
     np.testing.assert_allclose(maps, expected, atol=0.01)
     assert figure.get_suptitle().endswith("4 elites after 0 evaluations · the best over fourth")
     assert figure.axes[-1]._colorbar.extend == "neither"  # a colour for what is shown: not for the elite behind another
+    assert all(figure.axes[0].get_shared_y_axes().joined(figure.axes[0], axes) for axes in figure.axes[1:5])
     assert len(figure.axes) == 6 + 1  # with a place that is empty, and one colour bar
 
 
