@@ -42,8 +42,8 @@ def borrow_packages(python: Path) -> Path:
 
 
 def run_folders(runs: Path) -> list[Path]:
-    """All run folders under `runs`, oldest first."""
-    return sorted(runs.glob("*/*"), key=lambda path: path.stat().st_ctime_ns)
+    """All run folders under `runs`, oldest first; none that has no name yet."""
+    return sorted(runs.glob("*/[!.]*"), key=lambda path: path.stat().st_ctime_ns)
 
 
 def num_rows(run: Path) -> int:

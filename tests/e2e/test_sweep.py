@@ -32,7 +32,7 @@ def sweep(tmp_path) -> Path:
 def runs_of(sweep: Path) -> dict[tuple[str, int], Path]:
     """Variant and seed -> folder."""
     found = {}
-    for path in sweep.glob("*/*/config.yaml"):
+    for path in sweep.glob("*/[!.]*/config.yaml"):
         key = (path.parents[1].name, int(path.parent.name.rpartition("seed")[2]))
         assert key not in found
         found[key] = path.parent

@@ -8,7 +8,7 @@ import pytest
 from evo.errors import UserError
 from evo.instructions import shipped_instruction_set
 from evo.language.program import Language, Limits
-from evo.native.vary import OPERATORS
+from evo.native.vary import OPERATORS, program_lengths
 from evo.search.vocabulary import ConstantOptions, VariationOptions, VocabularyOptions, make_variation
 
 VOCABULARY = VocabularyOptions(
@@ -163,5 +163,6 @@ def test_a_subprogram_is_known_by_what_the_instructions_of_the_set_pop_and_push(
     of = language("f32")
     pool = np.array([[of.encode(token) for token in text.split()] for text in ("%x sin_approx_ftz_f32", "%y cos_approx_ftz_f32")])
     options = VariationOptions(operators={"subprogram": 1.0})
-    _, _, operators = make_variation(of, VOCABULARY, options, (1, 1)).offspring(1, 1, 0, 50, pool.astype(np.uint64))
+    words, _, operators = make_variation(of, VOCABULARY, options, (1, 1)).offspring(1, 1, 0, 50, pool.astype(np.uint64))
     assert {OPERATORS[operator] for operator in operators} == {"subprogram"}
+    assert set(program_lengths(words).tolist()) == {1, 2}  # of three words, no row has room

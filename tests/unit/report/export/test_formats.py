@@ -315,3 +315,9 @@ def test_without_a_compiler_c_is_written_with_a_note(run, monkeypatch):
     export = export_elites(run, "c")
     assert export.notes == ["C not compiled: no cc, gcc or clang here; install one to have the export checked"]
     assert "void program(" in next(iter(export.texts.values()))
+
+
+def test_a_program_that_reads_a_special_register_has_no_form_but_ptx(new_run):
+    run = new_run([("%x special:laneid cvt_rn_f32_u32 add_ftz_f32", 0.5, (0.0, 0.5))])
+    with pytest.raises(UserError, match="laneid"):
+        export_elites(run, "json")

@@ -102,6 +102,7 @@ def test_pictures_are_webp_and_thumbnails_lie_in_rows(new_run):
         tile = atlas[64 * row + 8 : 64 * row + 56, 64 * column + 8 : 64 * column + 56]
         assert np.abs(tile - COLORS[program]).max() < 12
     assert [decoded(film).format for film in found["films"]] == ["WEBP"] * 3
+    assert decoded(run_content(new_run(ELITES[:1]))["pictures"]["atlas"]).size == (64, 64)
 
 
 def test_the_twenty_best_are_animated(new_run):
