@@ -26,6 +26,8 @@ Options, in the environment's EVO_EMULATED_GPU or by `StandIn.configure`, separa
                          host_alloc host_free init launch load memory_info query release reset retain set stream_create
                          stream_destroy stream_wait synchronize unload
 
+A kernel that takes more steps than EVO_EMULATED_GPU_MAX_STEPS (1,000,000) counts as endless, and fails with 702.
+
 A program at fault, rather than a call, is made by its text: EVO_EMULATED_GPU_FATAL, or `StandIn.fatal_text`.
 
 Approximate instructions are as exact as libm's. With EVO_EMULATED_GPU_ERRORS in the environment they have the largest errors that

@@ -118,7 +118,7 @@ class StandIn:
         self._modules: dict[int, Module] = {}
         self._registers: dict[int, dict[str, int]] = {}  # of a thread, by module and kernel
         self._areas: dict[tuple[int, int], object] = {}
-        self.max_steps, self.order, self.is_null = MAX_STEPS, "together", False
+        self.max_steps, self.order, self.is_null = int(os.environ.get("EVO_EMULATED_GPU_MAX_STEPS", MAX_STEPS)), "together", False
         self._fatal: set[int] = set()
         self.messages: list[str] = []
         self._callbacks = _Callbacks(

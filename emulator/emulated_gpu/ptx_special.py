@@ -1,10 +1,11 @@
 """PTX's special registers: who a thread is, and how large its block and grid are.
 
-Owns their values. What differs from run to run on a GPU (clocks, multiprocessors) is not known here.
+Owns their values. Clocks count nanoseconds of this machine. Which multiprocessor runs a thread is not known here.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 import numpy as np
@@ -29,6 +30,8 @@ def special_register(name: str) -> Callable:
         return _same(lambda group: group.dynamic_shared_bytes)
     if name == "total_smem_size":
         return _same(lambda group: group.dynamic_shared_bytes + group.code.shared_bytes)
+    if name in ("clock64", "globaltimer"):
+        return lambda group, threads: np.array([time.perf_counter_ns()], np.uint64)
     if name == "WARP_SZ":
         return _same(lambda group: 32)
     raise Unsupported(f"special register %{name}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,13 +11,14 @@ pytest.importorskip("cuda.bindings.driver", reason="cuda-bindings is not install
 pytest.importorskip("evo.native.nvptxcompiler", reason="built without the wheel nvidia-nvptxcompiler")
 
 import evo
+from evo.cli.gpu_report.checks import BITS
 from evo.errors import DeviceFailure
 from evo.evaluate import Status
 from evo.evaluate.cpu import CpuEvaluator
 from evo.evaluate.cuda import interpret
 from evo.evaluate.cuda.agreement import EDGES, LANGUAGE, NAMES, Operands, points_of, programs_of
 from evo.evaluate.cuda.choice import AUTO, COMPILE, INTERPRET, LANES, MAX_INTERPRETED_POINTS, choose_lane
-from evo.evaluate.cuda.device_tests import _random_programs
+from evo.evaluate.cuda.device_tests import random_programs
 from evo.evaluate.cuda.evaluator import CudaEvaluator
 from evo.evaluate.options import EvaluationOptions
 from evo.instructions import shipped_instruction_set
@@ -27,7 +27,6 @@ from evo.language.program import Language, parse_program
 from evo.task_folder import load_task
 
 DEFAULT = shipped_instruction_set("default")
-KERNEL_BITS = Path(__file__).parents[1] / "data" / "kernel_bits"
 EXACT = ["add_ftz_f32", "sub_ftz_f32", "mul_ftz_f32", "fma_rn_ftz_f32", "min_ftz_f32", "max_ftz_f32", "neg_ftz_f32"]
 
 
@@ -81,14 +80,13 @@ class Mixed(evo.Task):
 
 
 @pytest.mark.parametrize("count", [150, pytest.param(10_000, marks=pytest.mark.slow)])
-def test_random_programs_give_the_same_bits_in_both_lanes(lanes, monkeypatch, count):
-    monkeypatch.setattr("evo.evaluate.cuda.device_tests._NUM_PROGRAMS", count)
+def testrandom_programs_give_the_same_bits_in_both_lanes(lanes, count):
     task = Mixed()
     language = Language(DEFAULT, tuple(task.inputs.items()), tuple(task.outputs.items()))
     names = [
         instruction.name for instruction in DEFAULT.instructions if "mma" not in instruction.ptx and "u8" not in instruction.ptx
     ]
-    words = _random_programs(language, names)
+    words = random_programs(language, names, count)
     one, two = lanes(language, task)
     assert_same_outputs(one.outputs(words, task.points()), two.outputs(words, task.points()))
 
@@ -96,9 +94,9 @@ def test_random_programs_give_the_same_bits_in_both_lanes(lanes, monkeypatch, co
 @pytest.mark.parametrize("names", [NAMES[:40], NAMES[40:]])
 def test_a_tasks_own_kernel_finds_the_same_bits_in_both_lanes(lanes, names):
     """Also where threads part ways, and where calls are unrolled."""
-    task = load_task(KERNEL_BITS, {})
+    task = load_task(BITS, {})
     instructions = {*names, "setp_lt_ftz_f32", "setp_ne_u32", "selp_f32", "u32_to_philox", "philox_to_u32"}
-    single, random = programs_of(names), _random_programs(LANGUAGE, sorted(instructions))[:30]
+    single, random = programs_of(names), random_programs(LANGUAGE, sorted(instructions))[:30]
     words = np.concatenate([np.pad(single, ((0, 0), (0, random.shape[1] - single.shape[1]))), random])
     batch = Batch.analyze(LANGUAGE.lowering, words)
     one, two = (lane.evaluate(batch) for lane in lanes(LANGUAGE, task, instructions))
@@ -137,7 +135,7 @@ class Line(evo.Task):
 def test_sums_in_the_interpreter_are_those_of_the_cpu_bit_by_bit(lanes, num_points):
     task = Line(num_points)
     language = Language(DEFAULT, tuple(task.inputs.items()), tuple(task.outputs.items()))
-    batch = Batch.analyze(language.lowering, _random_programs(language, EXACT))
+    batch = Batch.analyze(language.lowering, random_programs(language, EXACT))
     one, _ = lanes(language, task)
     found, expected = one.evaluate(batch), CpuEvaluator(language, task, 1).evaluate(batch)
     assert found.lanes == {INTERPRET: len(batch), COMPILE: 0}
@@ -153,7 +151,7 @@ def test_a_lane_is_tried_with_few_programs_of_a_batch(emulated_gpu, monkeypatch,
     monkeypatch.setattr("evo.evaluate.cuda.choice.MAX_INTERPRETED_POINTS", 1000 if first == INTERPRET else 1)
     task = Mixed()
     language = Language(DEFAULT, tuple(task.inputs.items()), tuple(task.outputs.items()))
-    batch = Batch.analyze(language.lowering, _random_programs(language, EXACT))
+    batch = Batch.analyze(language.lowering, random_programs(language, EXACT))
     other = next(lane for lane in LANES if lane != first)
     evaluator = CudaEvaluator(language, task, EvaluationOptions(compile_workers=1, threads=1))
     monkeypatch.setattr(task, "score", lambda outputs, programs: mean_scores(outputs), raising=False)
@@ -204,7 +202,7 @@ def test_a_pack_has_room_for_programs_of_usual_length(emulated_gpu):
 def test_a_device_that_fails_under_the_interpreter_is_left_alone(emulated_gpu, asks_for_outputs):
     task = Line(8)
     language = Language(DEFAULT, tuple(task.inputs.items()), tuple(task.outputs.items()))
-    batch = Batch.analyze(language.lowering, _random_programs(language, EXACT))
+    batch = Batch.analyze(language.lowering, random_programs(language, EXACT))
     evaluator = CudaEvaluator(language, task, EvaluationOptions(compile_workers=1, threads=1, lane=INTERPRET))
     emulated_gpu.configure("fault=launch:1:719")
     with pytest.raises(DeviceFailure, match="CUDA_ERROR_LAUNCH_FAILED"):
@@ -219,7 +217,7 @@ def test_an_evaluator_works_on_whatever_thread_calls_it(emulated_gpu, lane):
     """As on a Dask worker with several: a context is current on the thread that made it alone."""
     task = Line(20)
     language = Language(DEFAULT, tuple(task.inputs.items()), tuple(task.outputs.items()))
-    batch = Batch.analyze(language.lowering, _random_programs(language, EXACT)[:8])
+    batch = Batch.analyze(language.lowering, random_programs(language, EXACT)[:8])
     evaluator = CudaEvaluator(language, task, EvaluationOptions(compile_workers=1, threads=1, lane=lane))
     first = evaluator.evaluate(batch)
     outputs = evaluator.outputs(batch.words, task.points())

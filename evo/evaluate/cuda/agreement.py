@@ -67,10 +67,23 @@ EXACT = tuple(
 )
 
 
-def edge_columns() -> list[NDArray[np.uint32]]:
-    """Bits of three operands: each pair of edges in the first two, each pair with some third edge."""
+def edge_columns(num_random: int = 0) -> list[NDArray[np.uint32]]:
+    """Bits of three operands: each pair of edges in the first two, each pair with some third edge; then so many others."""
     a, b = (grid.ravel() for grid in np.meshgrid(EDGES, EDGES))
-    return [a, b, np.roll(np.resize(EDGES, len(a)), 7)]
+    columns = [a, b, np.roll(np.resize(EDGES, len(a)), 7)]
+    return [np.concatenate([edges, scrambled(num_random, seed)]) for seed, edges in enumerate(columns, 1)]
+
+
+def scrambled(count: int, seed: int) -> NDArray[np.uint32]:
+    """Bits without a pattern, the same each time: numbers in turn through a mixing function (lowbias32), every other one as a
+    float of moderate size.
+    """
+    bits = np.arange(count, dtype=np.uint32) + np.uint32(seed * 0x9E3779B9 & 0xFFFFFFFF)
+    for shift, factor in ((16, 0x7FEB352D), (15, 0x846CA68B)):
+        bits = (bits ^ bits >> np.uint32(shift)) * np.uint32(factor)
+    bits ^= bits >> np.uint32(16)
+    bits[::2] = bits[::2] & np.uint32(0x83FFFFFF) | np.uint32(0x3C000000)
+    return bits
 
 
 def points_of(columns: list[NDArray[np.uint32]]) -> Points:

@@ -121,8 +121,8 @@ def _initialise(cuda: Any) -> Any:
             del os.environ[MODULE_LOADING]
 
 
-def choose_device(found: Probe, ordinal: int | None) -> DeviceInfo:
-    """The device with this ordinal; None: the first usable one.
+def choose_device(found: Probe, ordinal: int | None, key: str = "evaluation.device:") -> DeviceInfo:
+    """The device with this ordinal; None: the first usable one. key: what names it.
 
     Raises:
         UserError: there is no such device, or it is not usable.
@@ -133,7 +133,7 @@ def choose_device(found: Probe, ordinal: int | None) -> DeviceInfo:
     chosen = usable[:1] if ordinal is None else [device for device in usable if device.ordinal == ordinal]
     if not chosen:
         listed = ", ".join(f"{device.ordinal} ({device.name})" for device in usable)
-        raise UserError(f"evaluation.device: {ordinal} is not a usable GPU, one of: {listed}")
+        raise UserError(f"{key} {ordinal} is not a usable GPU, one of: {listed}")
     return chosen[0]
 
 
@@ -174,15 +174,21 @@ class Device:
                 f"{self.info.name}: cannot be opened ({error.name}); another process may be using all of its memory"
             ) from error
         self.make_current()
-        attributes = cuda.CUdevice_attribute
-        self.num_multiprocessors: int = _ask(
-            cuda.cuDeviceGetAttribute, attributes.CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, self._handle
-        )
-        self.clock_hz: int = _ask(cuda.cuDeviceGetAttribute, attributes.CU_DEVICE_ATTRIBUTE_CLOCK_RATE, self._handle) * 1000
+        self.num_multiprocessors = self.attribute("MULTIPROCESSOR_COUNT")
+        self.clock_hz = self.attribute("CLOCK_RATE") * 1000
 
     def make_current(self) -> None:
         """Makes the context current on the calling thread. Every thread that uses the device calls this first."""
         _ask(self._cuda.cuCtxSetCurrent, self._context)
+
+    def attribute(self, name: str) -> int:
+        """`CU_DEVICE_ATTRIBUTE_name`."""
+        attribute = getattr(self._cuda.CUdevice_attribute, f"CU_DEVICE_ATTRIBUTE_{name}")
+        return int(_ask(self._cuda.cuDeviceGetAttribute, attribute, self._handle))
+
+    def loads_whole_modules(self) -> bool:
+        """Whether kernels are loaded with their module."""
+        return bool(_ask(self._cuda.cuModuleGetLoadingMode) == self._cuda.CUmoduleLoadingMode.CU_MODULE_EAGER_LOADING)
 
     def free_bytes(self) -> int:
         """The device memory that is free now."""
@@ -318,6 +324,16 @@ class Device:
         _ask(self._cuda.cuFuncSetAttribute, function, attributes.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, num_bytes)
         carveout = attributes.CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT
         _ask(self._cuda.cuFuncSetAttribute, function, carveout, MOST_SHARED)
+
+    def resources(self, function: Any, block_size: int, shared_bytes: int) -> dict[str, int]:
+        """What a kernel takes and gets: registers a thread, percentage of cache that is shared memory, resident blocks."""
+        attributes, ask = self._cuda.CUfunction_attribute, self._cuda.cuFuncGetAttribute
+        find_blocks = self._cuda.cuOccupancyMaxActiveBlocksPerMultiprocessor
+        return {
+            "registers": _ask(ask, attributes.CU_FUNC_ATTRIBUTE_NUM_REGS, function),
+            "carveout": _ask(ask, attributes.CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, function),
+            "blocks": _ask(find_blocks, function, block_size, shared_bytes),
+        }
 
     def launch(
         self,

@@ -6,8 +6,8 @@ Owns the steps of the self-test. Knows nothing of records and backends.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from types import SimpleNamespace
-from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from evo.compile.compiler import Module, PackCompiler
 from evo.compile.packing import Packing
 from evo.compile.request import InLine
-from evo.evaluate import Evaluator
+from evo.evaluate import Evaluation, Evaluator
 from evo.evaluate.cpu import CpuEvaluator
 from evo.evaluate.cuda.agreement import (
     EXACT,
@@ -43,13 +43,12 @@ from evo.native.vary import OPERATORS, RATES, Draw, Variation
 from evo.sums import Regression
 from evo.task import Programs, Scores, Task, point_arrays
 
-T = TypeVar("T")
-
 # The instructions' programs go together, as in a search: a kernel of 64 sites and one with the rest.
 _LARGE_PACKS = Packing(sites_per_kernel=64, kernels_per_module=2)
 _SMALL_PACKS = Packing(sites_per_kernel=5, kernels_per_module=2)
 _NUM_PROGRAMS = 24
-_MAX_LENGTH = 40
+_LENGTHS = 20, 40  # words of a random program
+_MOST_VALUES = 1_000_000  # of an output, at once
 _NUM_POINTS = 5000  # of the reduction: two blocks of its first kernel
 _NUM_LAUNCHES = 4  # of the module that runs while another is unloaded
 
@@ -62,13 +61,16 @@ class Sums(Task):
     measures = dict.fromkeys(("y", "yy", "ty", "error", "worst"), (-1.0, 1.0))
     reduction = "regression"
 
+    def __init__(self, num_points: int = _NUM_POINTS):
+        self.num_points = num_points
+
     def points(self) -> Points:
         """Two waves."""
-        return {"x": _wave(0.7, 3.0), "y": _wave(1.3, 0.5)}
+        return {"x": _wave(0.7, 3.0, self.num_points), "y": _wave(1.3, 0.5, self.num_points)}
 
     def targets(self) -> Points:
         """Two other waves."""
-        return {"f": _wave(0.4, 2.0), "g": _wave(0.1, 1.0)}
+        return {"f": _wave(0.4, 2.0, self.num_points), "g": _wave(0.1, 1.0, self.num_points)}
 
     def score(self, outputs: Regression, programs: Programs) -> Scores:
         """The sums of the first output, and one of the second."""
@@ -111,49 +113,61 @@ def _lane_cases() -> Iterator[tuple[Callable[[int], str], Language, Task, NDArra
     """What to say of a difference, given its index, the language, the task, and programs."""
     operands = Operands(points_of(edge_columns()))
     yield NAMES.__getitem__, LANGUAGE, operands, programs_of(NAMES)
-    yield lambda _: "random programs", LANGUAGE, Operands(_moderate_points()), _random_programs(LANGUAGE, NAMES)
+    yield lambda _: "random programs", LANGUAGE, Operands(moderate_points()), random_programs(LANGUAGE, NAMES)
     sums = Sums()
     language = Language(shipped_instruction_set("default"), tuple(sums.inputs.items()), tuple(sums.outputs.items()))
-    yield lambda _: "a reduction", language, sums, _random_programs(language, [name for name in EXACT if "u32" not in name])
+    yield lambda _: "a reduction", language, sums, random_programs(language, [name for name in EXACT if "u32" not in name])
 
 
-def _test_instructions(ordinal: int) -> str | None:
-    points = points_of(edge_columns())
-    words = programs_of(NAMES)
-    task = Operands(points)
-    cpu, gpu = _ask_both(ordinal, LANGUAGE, task, _LARGE_PACKS, lambda evaluator: evaluator.outputs(words, points))
-    for row, name in enumerate(NAMES):
-        output = output_of(name)
-        bits = [np.ascontiguousarray(each[output][row]).view(np.uint32) for each in (cpu, gpu)]
-        if problem := compare(name, points, *bits).problem:
-            return problem
+def compare_instructions(ordinal: int, lane: str = COMPILE, num_random: int = 0) -> str | None:
+    """Every instruction that the CPU knows, at edges and other points: exact ones bit by bit, others within their bounds."""
+    points = points_of(edge_columns(num_random))
+    num_points = len(points["a"])
+    task = Operands({name: values[:64] for name, values in points.items()})
+    group = max(16, _MOST_VALUES // num_points)  # each has three outputs at all points
+    with _both(ordinal, LANGUAGE, task, _LARGE_PACKS, lane, NAMES) as (cpu, gpu):
+        for first in range(0, len(NAMES), group):
+            names = NAMES[first : first + group]
+            outputs = [each.outputs(programs_of(names), points) for each in (cpu, gpu)]
+            for row, name in enumerate(names):
+                bits = [np.ascontiguousarray(each[output_of(name)][row]).view(np.uint32) for each in outputs]
+                agreement = compare(name, points, *bits)
+                if agreement.problem or agreement.num_compared <= num_points // 16:
+                    return agreement.problem or f"{name} was compared at {agreement.num_compared} points only"
     return None
 
 
-def _test_programs(ordinal: int) -> str | None:
-    task = Operands(_moderate_points())
-    words = _random_programs(LANGUAGE, EXACT)
-    cpu, gpu = _ask_both(ordinal, LANGUAGE, task, _SMALL_PACKS, lambda evaluator: evaluator.outputs(words, task.points()))
+def compare_programs(ordinal: int, lane: str = COMPILE, num_points: int = _NUM_POINTS, count: int = _NUM_PROGRAMS) -> str | None:
+    """Outputs of random programs of exact instructions, bit by bit."""
+    task = Operands(moderate_points(num_points))
+    words = random_programs(LANGUAGE, EXACT, count)
+    with _both(ordinal, LANGUAGE, task, _SMALL_PACKS, lane) as evaluators:
+        cpu, gpu = (each.outputs(words, task.points()) for each in evaluators)
     different = [row for row in range(len(words)) if any(cpu[name][row].tobytes() != gpu[name][row].tobytes() for name in cpu)]
     return f"outputs of {len(different)} of {len(words)} programs of exact instructions differ" if different else None
 
 
-def _test_reduction(ordinal: int) -> str | None:
-    task = Sums()
+def compare_sums(ordinal: int, lane: str = COMPILE, num_points: int = _NUM_POINTS, count: int = _NUM_PROGRAMS) -> str | None:
+    """The sums of a reduction over such programs, bit by bit."""
+    task = Sums(num_points)
     language = Language(shipped_instruction_set("default"), tuple(task.inputs.items()), tuple(task.outputs.items()))
-    batch = Batch.analyze(language.lowering, _random_programs(language, [name for name in EXACT if "u32" not in name]))
-    cpu, gpu = _ask_both(ordinal, language, task, _SMALL_PACKS, lambda evaluator: evaluator.evaluate(batch))
-    if gpu.failures:
-        return f"a program could not be compiled: {gpu.failures[0].log}"
-    for name in ("status", "objective", "measures"):
-        if getattr(cpu, name).tobytes() != getattr(gpu, name).tobytes():
-            return "sums of a reduction differ"
-    return None
+    batch = Batch.analyze(language.lowering, random_programs(language, [name for name in EXACT if "u32" not in name], count))
+    with _both(ordinal, language, task, _SMALL_PACKS, lane) as evaluators:
+        return difference(*(each.evaluate(batch) for each in evaluators))
+
+
+def difference(expected: Evaluation, found: Evaluation) -> str | None:
+    """How a GPU's results differ from those that were expected, in one line."""
+    if found.failures:
+        return f"a program could not be compiled: {found.failures[0].log}"
+    fields = [(getattr(expected, name), getattr(found, name)) for name in ("status", "objective", "measures")]
+    rows = [row for row in range(len(found.status)) if any(one[row].tobytes() != other[row].tobytes() for one, other in fields)]
+    return f"scores of {len(rows)} of {len(found.status)} programs differ" if rows else None
 
 
 def _test_unloading(ordinal: int) -> str | None:
-    task = Operands(_moderate_points())
-    words = _random_programs(LANGUAGE, EXACT)[:16]
+    task = Operands(moderate_points())
+    words = random_programs(LANGUAGE, EXACT)[:16]
     batch = Batch.analyze(LANGUAGE.lowering, words)
     device = Device(ordinal)
     inputs = DeviceInputs(device, *point_arrays(task, task.points(), "points()"))
@@ -185,12 +199,16 @@ def _test_unloading(ordinal: int) -> str | None:
     return None
 
 
-def _ask_both(ordinal: int, language: Language, task: Task, packing: Packing, ask: Callable[[Evaluator], T]) -> tuple[T, T]:
-    """The answers of the CPU evaluator and of the CUDA evaluator."""
-    gpu = CudaEvaluator(language, task, _options(ordinal, packing, COMPILE), instructions=NAMES)
-    answers = ask(CpuEvaluator(language, task, 1)), ask(gpu)
-    gpu.close()
-    return answers
+@contextmanager
+def _both(
+    ordinal: int, language: Language, task: Task, packing: Packing, lane: str, names: Sequence[str] = EXACT
+) -> Iterator[tuple[Evaluator, Evaluator]]:
+    """The CPU evaluator and the CUDA evaluator."""
+    gpu = CudaEvaluator(language, task, _options(ordinal, packing, lane), instructions=names)
+    try:
+        yield CpuEvaluator(language, task, 1), gpu
+    finally:
+        gpu.close()
 
 
 def _options(ordinal: int, packing: Packing, lane: str) -> EvaluationOptions:
@@ -199,15 +217,21 @@ def _options(ordinal: int, packing: Packing, lane: str) -> EvaluationOptions:
     return EvaluationOptions.model_validate({**values, "lane": lane})
 
 
-def _random_programs(language: Language, names: Sequence[str]) -> NDArray[np.uint64]:
+def random_programs(
+    language: Language,
+    names: Sequence[str],
+    count: int = _NUM_PROGRAMS,
+    lengths: tuple[int, int] = _LENGTHS,
+) -> NDArray[np.uint64]:
+    """`(count, longest)` programs of these instructions and the inputs, of `lengths[0]` to `lengths[1]` words."""
     index = language.instruction_set.instruction_index
     words = [word(WordType.PTX, payload=index(name)) for name in names]
     inputs = [word(WordType.INPUT, payload=i) for i in range(len(language.inputs))]
     options = SimpleNamespace(
         operator_weights=(1.0,) * len(OPERATORS),
         **{rate.key: rate.default for rate in RATES},
-        initial_min_length=_MAX_LENGTH // 2,
-        initial_max_length=_MAX_LENGTH,
+        initial_min_length=lengths[0],
+        initial_max_length=lengths[1],
         float_stacks=0,
         unsigned_stacks=0,
         signed_stacks=0,
@@ -219,26 +243,26 @@ def _random_programs(language: Language, names: Sequence[str]) -> NDArray[np.uin
         np.zeros((len(words + inputs), 2)),
         options,
     )
-    return variation.random_programs(1, 0, 0, _NUM_PROGRAMS, _MAX_LENGTH)
+    return variation.random_programs(1, 0, 0, count, lengths[1])
 
 
-def _moderate_points() -> Points:
+def moderate_points(count: int = _NUM_POINTS) -> Points:
     """Values far from where rounding and flushing meet."""
-    floats = {name: _wave(0.3 + i, 4.0 - i) for i, name in enumerate("abc")}
-    integers = np.arange(_NUM_POINTS, dtype=np.uint32) * np.uint32(2654435761)
+    floats = {name: _wave(0.3 + i, 4.0 - i, count) for i, name in enumerate("abc")}
+    integers = np.arange(count, dtype=np.uint32) * np.uint32(2654435761)
     unsigned = {name: integers >> np.uint32(8 * i) for i, name in enumerate("uvw")}
     return floats | unsigned | {name: (integers >> np.uint32(4 * i)).view(np.int32) for i, name in enumerate("ijk")}
 
 
-def _wave(frequency: float, amplitude: float) -> NDArray[np.float32]:
-    values = amplitude * np.sin(frequency * np.arange(_NUM_POINTS))
+def _wave(frequency: float, amplitude: float, count: int) -> NDArray[np.float32]:
+    values = amplitude * np.sin(frequency * np.arange(count))
     return np.asarray(values, np.float32)
 
 
 # What a device is tested with: each gives in one line what is wrong, or None.
 STEPS: dict[str, Callable[[int], str | None]] = {
-    "every instruction": _test_instructions,
-    "random programs": _test_programs,
-    "a reduction": _test_reduction,
+    "every instruction": compare_instructions,
+    "random programs": compare_programs,
+    "a reduction": compare_sums,
     "a module unloaded while another runs": _test_unloading,
 }

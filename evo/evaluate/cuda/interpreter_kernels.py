@@ -63,7 +63,7 @@ class Coding:
 
 
 class Kernel(Coding):
-    """The interpreter kernel on a device, and the encoder for it."""
+    """The interpreter kernel on a device, and the encoder for it. resources: as of `Device.resources`."""
 
     def __init__(self, device: Device, language: Language, made: Interpreter, cubin: bytes):
         super().__init__(language, made)
@@ -71,6 +71,7 @@ class Kernel(Coding):
         self._module = device.load(cubin)
         self._function = device.function(self._module, kernels.ENTRY)
         device.allow_shared_bytes(self._function, self.layout.shared_bytes)
+        self.resources = device.resources(self._function, kernels.BLOCK_SIZE, self.layout.shared_bytes)
 
     def launch(
         self, inputs: DeviceInputs, code: int, num_programs: int, results: int, targets: Sequence[int], stream: Any
