@@ -130,6 +130,8 @@ class RunConfig(Options):
             left_out["search"]["starts"] = True
         if self.search.islands.count == 1:
             left_out["search"]["islands"] = True
+        if not self.search.lag:
+            left_out["search"]["lag"] = True
         if self.search.parents == [1.0]:
             left_out["search"]["parents"] = True
         if not self.search.emitters:

@@ -34,7 +34,7 @@ from evo.search.lineage_records import Records, joined
 from evo.search.map_elites import Generation, MapElites, Tuning
 from evo.search.memory import HashMemory
 from evo.search.restarts import Restarts
-from evo.search.state import Arrays, Counters, SearchState, with_prefix
+from evo.search.state import Arrays, Counters, Offspring, SearchState, part, with_prefix
 
 if TYPE_CHECKING:
     from evo.evaluate.calibration import Calibration
@@ -102,7 +102,7 @@ class Search(SearchView):
             batch_size=config.search.batch_size,
             emitters=_emitters(problem, variation),
             given=self._given,
-            generation=self.counters.generations,
+            generation=self.counters.generations + ("bred.words" in arrays),
             row_threads=self._row_threads,
             success=arrays.get("emitters.success"),
         )
@@ -114,6 +114,8 @@ class Search(SearchView):
             measures = make_learned_measures(problem, self._row_threads, saved.part("learned.") if saved else {})
         self._learned = measures if learning.is_spanning else None
         self._saved_prescreen = saved.part("prescreen.") if saved else {}
+        bred, lowering = part(arrays, "bred."), problem.language.lowering
+        self._bred = Offspring.of(bred, self.counters.generations, lowering) if bred else None
 
     def _make_restarts(self, saved: SavedSearch | None) -> Restarts:
         def make() -> ProgramArchive:
@@ -136,7 +138,15 @@ class Search(SearchView):
         """What changes from generation to generation."""
         prescreen = make_prescreen(self.problem, self._row_threads, self._saved_prescreen)
         return SearchState(
-            self.archive, self._restarts, self.emitter, self.memory, self.lineage, self.counters, prescreen, self._learned
+            self.archive,
+            self._restarts,
+            self.emitter,
+            self.memory,
+            self.lineage,
+            self.counters,
+            prescreen,
+            self._learned,
+            self._bred,
         )
 
     def elites(self) -> Elites:
@@ -192,7 +202,8 @@ class Search(SearchView):
         problem, share = self.problem, self.problem.config.search.tuning.share
         tuning = Tuning(problem.tuner, share) if problem.tuner and share else None
         keeps_lowered = problem.evaluator.uses_lowered or bool(self.state.prescreen or self.state.learned)
-        return MapElites(self.state, problem.evaluator, problem.language.lowering, self._row_threads, tuning, keeps_lowered)
+        lowering, is_ahead = problem.language.lowering, problem.config.search.lag > 0
+        return MapElites(self.state, problem.evaluator, lowering, self._row_threads, tuning, keeps_lowered, is_ahead)
 
     def adopt(self, elites: Elites, numbers: NDArray[np.int64], founders: NDArray[np.int64]) -> None:
         """Adds elites of another search for the same problem to the archive. numbers, founders: theirs in its lineage."""
@@ -226,6 +237,7 @@ class Search(SearchView):
             evaluation.objective[is_elite],
             {name: values[is_elite] for name, values in fields.items()},
             self.lineage.founders(no_origin(count), generation)[is_elite],
+            fields["parents"][is_elite],
             in_both,
             in_both,
         )

@@ -159,17 +159,18 @@ class ProgramEmitter:
         self.origin = origins[0] if len(origins) == 1 else _joined(origins)
         return _one_below_the_other([words for words, _ in parts])
 
-    def tell(self, slots: NDArray[np.int64], is_elite: NDArray[np.bool_], is_new: NDArray[np.bool_]) -> None:
-        """Counts what became of the programs that were asked for last.
+    def tell(self, origin: Origin, slots: NDArray[np.int64], is_elite: NDArray[np.bool_], is_new: NDArray[np.bool_]) -> None:
+        """Counts what became of programs that were asked for.
 
         Args:
+            origin: of all of them.
             slots: `(n,)`, those of the programs that were evaluated.
             is_elite: `(n,)`, which of these are elites now.
             is_new: `(n,)`, which of those took an empty cell.
         """
         num_names = len(self.names)
-        self.success_counts[:, 0] += np.bincount(self.origin.emitter, minlength=num_names)
-        outcomes = self.origin.emitter[slots] * 3 + is_elite + is_new  # of each emitter: no elite, one that had a cell, a new one
+        self.success_counts[:, 0] += np.bincount(origin.emitter, minlength=num_names)
+        outcomes = origin.emitter[slots] * 3 + is_elite + is_new  # of each emitter: no elite, one that had a cell, a new one
         others, improved, new = np.bincount(outcomes, minlength=3 * num_names).reshape(num_names, 3).T
         self.success_counts[:, 1:] += np.stack([others + improved + new, new, improved], axis=1)
 

@@ -66,6 +66,10 @@ class Lineage:
         parents = origin.parents[:, 0]
         return np.where(parents >= 0, self._founders[parents], self._founders_of(generation, np.arange(len(parents))))
 
+    def parents(self, origin: Origin) -> NDArray[np.int64]:
+        """The records of each program's parents, `(n, 2)`; NONE where they are not known. Asked before the archive changes."""
+        return np.where(origin.parents >= 0, self._population[origin.parents], NONE)
+
     def update(
         self,
         cells: NDArray[np.integer[Any]],
@@ -73,22 +77,23 @@ class Lineage:
         objective: NDArray[np.float64],
         fields: dict[str, NDArray[Any]],
         founders: NDArray[np.int64],
+        parents: NDArray[np.int64],
         in_archive: NDArray[np.bool_],
         in_population: NDArray[np.bool_],
     ) -> None:
         """Takes over the new elites of a generation, a row each.
 
         Args:
-            fields: of the archive (`evo.search.archives.base.EXTRA_FIELDS` and `hash`); parents are cells of the population.
+            fields: of the archive (`evo.search.archives.base.EXTRA_FIELDS` and `hash`).
+            parents: their records, `(n, 2)`.
             in_archive, in_population: where each of them is an elite now.
         """
         self._replace(cells[in_population], founders[in_population])
         if not (self._max_bytes and len(cells)):
             return
         facts = np.zeros(len(cells), RECORD_DTYPE)
-        parents = fields["parents"]
         facts["number"] = numbers = self._next + self._step * np.arange(len(cells))
-        facts["parents"] = np.where(parents >= 0, self._population[parents], NONE)
+        facts["parents"] = parents
         facts["objective"], facts["cell"], facts["in_archive"] = objective, cells, in_archive
         for name in ("generation", "hash", "slot", "operator"):
             facts[name] = fields[name]

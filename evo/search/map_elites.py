@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -21,7 +22,7 @@ from evo.row_threads import RowThreads
 from evo.search.emitter import Success
 from evo.search.learned_measures import Fit
 from evo.search.prescreen import Screening
-from evo.search.state import Counters, SearchState
+from evo.search.state import Counters, Offspring, SearchState
 
 if TYPE_CHECKING:
     from evo.search.archives.base import ProgramArchive, Winners
@@ -69,19 +70,6 @@ class Generation:
 
 
 @dataclass(frozen=True)
-class _Offspring:
-    """What a generation has bred. is_new: programs that nobody has evaluated yet. founders: of each (`Lineage`). num_neutral: of
-    those that equal a parent.
-    """
-
-    generation: int
-    batch: Batch
-    founders: NDArray[np.int64]
-    is_new: NDArray[np.bool_]
-    num_neutral: int
-
-
-@dataclass(frozen=True)
 class _Scored:
     """The programs of a generation that were evaluated, those from tuning last.
 
@@ -106,6 +94,7 @@ class MapElites:
         row_threads: threads that hash together.
         tuning: None: constants stay as they were bred.
         keeps_lowered: for an evaluator or a model that gains by it.
+        is_ahead: while a generation is evaluated, the next is bred, from the archive as it was before.
     """
 
     def __init__(
@@ -116,6 +105,7 @@ class MapElites:
         row_threads: RowThreads | None = None,
         tuning: Tuning | None = None,
         keeps_lowered: bool = False,
+        is_ahead: bool = False,
     ):
         self._state = state
         self._evaluator = evaluator
@@ -123,20 +113,27 @@ class MapElites:
         self._row_threads = row_threads or RowThreads()
         self._tuning = tuning
         self._keeps_lowered = keeps_lowered
+        self._ahead = ThreadPoolExecutor(1, "breed") if is_ahead else None
         self._clock = _Clock()
 
     def step(self) -> Generation:
         """One generation."""
+        state = self._state
+        offspring = state.bred or self._breed()
         self._clock = _Clock()
-        offspring = self._breed()
-        scored = self._evaluate(offspring)
+        is_new = state.memory.is_new(offspring.batch.hashes)
+        # Until the first programs are in the archive, there is nothing to breed from.
+        following = self._ahead.submit(self._breed) if self._ahead and len(state.archive) else None
+        scored = self._evaluate(offspring, is_new)
+        bred = following.result() if following else None
         spanning, fit = self._measure(scored)
         is_elite, is_parent = self._insert(offspring, scored, spanning)
         screening = self._learn(offspring, scored, is_parent)
-        self._count(offspring, scored, spanning)
+        self._count(offspring, is_new, scored, spanning)
         fit = self._fit_anew() or fit
         self._clock.lap("statistics")
-        archive, lineage, evaluation = self._state.archive, self._state.lineage, scored.evaluation
+        state.bred = bred
+        archive, lineage, evaluation = state.archive, state.lineage, scored.evaluation
         return Generation(
             counters=self._state.counters,
             num_elites=len(archive),
@@ -148,14 +145,16 @@ class MapElites:
             largest_lineage=lineage.largest_share,
             success=self._state.emitter.success(),
             failures=evaluation.failures,
-            times_s={**self._clock.times_s, **evaluation.times_s},
+            times_s={**offspring.times_s, **self._clock.times_s, **evaluation.times_s},
             lanes=evaluation.lanes,
             farm=evaluation.farm,
             screening=screening,
             fit=fit,
         )
 
-    def _breed(self) -> _Offspring:
+    def _breed(self) -> Offspring:
+        """The emitter's next generation. It changes nothing that `_evaluate` reads."""
+        clock = _Clock()
         state, restarts, prescreen = self._state, self._state.restarts, self._state.prescreen
         generation = state.emitter.generation
         if restarts.begin(generation):
@@ -164,23 +163,22 @@ class MapElites:
         factor = 1
         if prescreen:
             factor = prescreen.begin(generation, restarts.population, is_fresh=restarts.is_fresh(generation))
-        words = state.emitter.ask(factor)
-        founders = state.lineage.founders(state.emitter.origin, generation)
-        self._clock.lap("variation")
+        words, origin = state.emitter.ask(factor), state.emitter.origin
+        founders, parents = state.lineage.founders(origin, generation), state.lineage.parents(origin)
+        clock.lap("variation")
         first, *others = self._row_threads.map(
             lambda first, end: Batch.analyze(self._lowering, words[first:end], keep=self._keeps_lowered), len(words)
         )
         batch = first.joined(others, words)
-        is_new = state.memory.is_new(batch.hashes)
-        self._clock.lap("hash")
-        num_neutral = restarts.population.count_neutral(batch.hashes, state.emitter.origin.parents)
-        return _Offspring(generation, batch, founders, is_new, num_neutral)
+        num_neutral = restarts.population.count_neutral(batch.hashes, origin.parents)
+        clock.lap("hash")
+        return Offspring(generation, batch, origin, founders, parents, num_neutral, clock.times_s)
 
-    def _evaluate(self, offspring: _Offspring) -> _Scored:
+    def _evaluate(self, offspring: Offspring, is_chosen: NDArray[np.bool_]) -> _Scored:
         """Chooses from what is new, evaluates it, and tunes the best of it."""
-        state, batch, is_chosen = self._state, offspring.batch, offspring.is_new
+        state, batch = self._state, offspring.batch
         if state.prescreen:
-            parents = state.emitter.origin.parents
+            parents = offspring.origin.parents
             is_chosen = state.prescreen.choose(batch.programs, is_chosen, parents, state.restarts.population)
             self._clock.lap("prescreen")
         chosen = batch[is_chosen]
@@ -218,7 +216,7 @@ class MapElites:
         return spanning, fit
 
     def _insert(
-        self, offspring: _Offspring, scored: _Scored, spanning: NDArray[np.float64]
+        self, offspring: Offspring, scored: _Scored, spanning: NDArray[np.float64]
     ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """Which programs are elites of the archive now, and of what is bred from.
 
@@ -226,7 +224,7 @@ class MapElites:
         programs come here.
         """
         state, batch, slots, objective = self._state, scored.batch, scored.slots, scored.evaluation.objective
-        archive, population, origin = state.archive, state.restarts.population, state.emitter.origin
+        archive, population, origin = state.archive, state.restarts.population, offspring.origin
 
         def facts(rows: NDArray[np.int64]) -> tuple[NDArray[np.uint64], NDArray[np.float64], dict[str, NDArray[Any]]]:
             fields = {
@@ -251,13 +249,14 @@ class MapElites:
         is_elite[won.rows], is_new[won.rows], is_parent[parents.rows] = True, won.is_new, True
         cells = np.zeros(len(slots), np.int32)
         cells[won.rows], cells[parents.rows] = won.cells, parents.cells
-        state.emitter.tell(slots, is_elite, is_new)
+        state.emitter.tell(origin, slots, is_elite, is_new)
         rows = np.flatnonzero(is_elite | is_parent)
-        state.lineage.update(cells[rows], *facts(rows), offspring.founders[slots[rows]], is_elite[rows], is_parent[rows])
+        descent = offspring.founders[slots[rows]], offspring.parents[slots[rows]]
+        state.lineage.update(cells[rows], *facts(rows), *descent, is_elite[rows], is_parent[rows])
         self._clock.lap("archive")
         return is_elite, is_parent
 
-    def _learn(self, offspring: _Offspring, scored: _Scored, is_parent: NDArray[np.bool_]) -> Screening | None:
+    def _learn(self, offspring: Offspring, scored: _Scored, is_parent: NDArray[np.bool_]) -> Screening | None:
         prescreen, count = self._state.prescreen, scored.num_chosen
         if not prescreen:
             return None
@@ -272,9 +271,9 @@ class MapElites:
         self._clock.lap("learning")
         return screening
 
-    def _count(self, offspring: _Offspring, scored: _Scored, spanning: NDArray[np.float64]) -> None:
+    def _count(self, offspring: Offspring, is_new: NDArray[np.bool_], scored: _Scored, spanning: NDArray[np.float64]) -> None:
         archive, counters, batch = self._state.archive, self._state.counters, offspring.batch
-        num_different = int(np.count_nonzero(offspring.is_new))
+        num_different = int(np.count_nonzero(is_new))
         is_outside = (spanning < archive.lower_bounds) | (spanning > archive.upper_bounds)  # never where a measure is NaN
         counters.generations += 1
         counters.offspring += len(batch)

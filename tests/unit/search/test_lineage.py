@@ -118,8 +118,8 @@ def test_ancestors_of_elites_are_kept_before_others():
     for number in range(chain + lonely + 1):
         has_parent = 0 < number < chain
         cell = np.array([int(number >= chain)])
-        more = {"parents": np.array([[0 if has_parent else -1, -1]]), "generation": np.array([number])}
-        lineage.update(cell, words, np.array([1.0]), fields | more, np.zeros(1, np.int64), yes, yes)
+        parents, more = np.array([[number - 1 if has_parent else -1, -1]]), {"generation": np.array([number])}
+        lineage.update(cell, words, np.array([1.0]), fields | more, np.zeros(1, np.int64), parents, yes, yes)
     # One record more than there is room for: of the 31 lonely ones only the last is an elite.
     kept = lineage.records().facts["number"].tolist()
     assert kept == [*range(chain), chain + lonely]
