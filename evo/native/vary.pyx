@@ -140,7 +140,7 @@ cdef class Variation:
 
     def offspring(
         self, seed: int, generation: int, first_slot: int, num_offspring: int, pool: NDArray[np.uint64],
-        candidates: NDArray[np.uint32] | None = None, *, trim: bool = False
+        candidates: NDArray[np.uint32] | None = None, *, trim: bool = False, out: NDArray[np.uint64] | None = None
     ) -> tuple[NDArray[np.uint64], NDArray[np.int64], NDArray[np.uint8]]:
         """Offspring of a pool of programs for the slots from `first_slot` on.
 
@@ -149,6 +149,7 @@ cdef class Variation:
             candidates: `(num_candidates,)` uint32: the rows of the pool that may be parents, each once; None: all. Offspring
                 depend on the candidates' programs alone, not on where in the pool they are.
             trim: make rows no wider than the longest offspring and its RETURN. Long rows then cost what their programs cost.
+            out: `(num_offspring, max_length)`, becomes the words; not with `trim`.
 
         Returns:
             words: `(num_offspring, max_length)` uint64; narrower with `trim`.
@@ -175,7 +176,9 @@ cdef class Variation:
         # Trimmed rows are made a few at a time in one place that stays in the cache.
         cdef size_t step = max(1, min(count, _TRIMMED_AT_ONCE // batch.max_length)) if trim else count
         cdef size_t start = 0
-        words = np.empty((step, batch.max_length), np.uint64)
+        words = np.empty((step, batch.max_length), np.uint64) if out is None else _rows("out", out)
+        if out is not None and (trim or words is not out or words.shape != (count, batch.max_length)):
+            raise ValueError(f"out: expected uint64 rows of shape ({count}, {batch.max_length}), and no trimming")
         lengths = np.empty(step, np.uint32)
         parents = np.empty((count, 2), np.int64)
         operators = np.empty(count, np.uint8)

@@ -202,16 +202,19 @@ class ProgramEmitter:
         if not isinstance(source, Variation):
             return [self._combined(source, candidates, index, generation, num_programs)]
 
+        is_long = self._max_length > TRIMMED_LENGTH
+        whole = None if is_long else np.empty((num_programs, self._max_length), np.uint64)
+
         def breed(first: int, end: int) -> tuple[NDArray[Any], ...]:
-            slot = first_slot + first
-            is_long = self._max_length > TRIMMED_LENGTH
-            return source.offspring(self._seed, generation, slot, end - first, population.words, candidates, trim=is_long)
+            slot, out = first_slot + first, None if whole is None else whole[first:end]
+            pool = population.words
+            return source.offspring(self._seed, generation, slot, end - first, pool, candidates, trim=is_long, out=out)
 
         parts = []
         for words, parents, operators in self._row_threads.map(breed, num_programs):
             emitters = np.full(len(words), index, np.int32)
             parts.append((words, Origin(parents.astype(np.int32), operators.astype(np.int32), emitters)))
-        return parts
+        return parts if whole is None else [(whole, _joined([origin for _, origin in parts]))]
 
     def _combined(
         self, combiner: Combiner, candidates: NDArray[np.uint32], index: int, generation: int, num_programs: int

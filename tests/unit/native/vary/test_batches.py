@@ -59,9 +59,15 @@ def test_threads_share_one_variation(make):
     variation = make()
     pool = variation.random_programs(1, 0, 0, 200, 64)
     whole, _, _ = variation.offspring(1, 1, 0, 6400, pool)
+    together = np.zeros_like(whole)
     with ThreadPoolExecutor(4) as executor:
-        parts = list(executor.map(lambda slot: variation.offspring(1, 1, slot, 100, pool)[0], range(0, 6400, 100)))
-    np.testing.assert_array_equal(np.concatenate(parts), whole)
+        made = executor.map(
+            lambda slot: variation.offspring(1, 1, slot, 100, pool, out=together[slot : slot + 100]), range(0, 6400, 100)
+        )
+        assert all(np.shares_memory(words, together) for words, _, _ in made)
+    np.testing.assert_array_equal(together, whole)
+    with pytest.raises(ValueError, match=r"out: expected uint64 rows of shape \(100, 64\)"):
+        variation.offspring(1, 1, 0, 100, pool, out=together)
 
 
 @pytest.mark.parametrize("num_candidates", [1, 20])
