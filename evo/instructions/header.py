@@ -4,10 +4,10 @@ Owns the text of these headers. Knows nothing of files or command lines. One hea
 of words, the tables of `stack_ptx_stack_info`, and `stack_ptx_traits` for functions that need more than PTX text.
 """
 
-import re
 from collections import Counter
 from collections.abc import Iterable
 
+from evo.c_text import header
 from evo.instructions import InstructionSet
 from evo.native.stack_ptx_tables import MAX_NUM_ARGS, MAX_NUM_RETS
 from evo.native.stack_ptx_words import META_OPERATIONS
@@ -24,27 +24,18 @@ def render_header(instruction_set: InstructionSet, lang: str, file_name: str) ->
         lang: `c` (C99 and C++11) or `cpp` (C++11, namespace `stack_ptx`).
         file_name: for the include guard.
     """
-    guard = "_" * file_name[:1].isdigit() + re.sub(r"[^A-Za-z0-9_]", "_", file_name).upper()
     num_instructions, num_stacks = len(instruction_set.instructions), len(instruction_set.stacks)
-    header = _Header(instruction_set, lang == "cpp")
-    header.write_enumerators()
-    header.write_encoders()
-    header.write_tables()
-    head = [
-        "/*",
-        f" * {file_name} - an instruction set of Stack PTX: {num_instructions} instructions on {num_stacks} stacks.",
-        " *",
-        " * Written by `python -m evo.instructions generate`; edit its input instead.",
-        " */",
+    text = _Header(instruction_set, lang == "cpp")
+    text.write_enumerators()
+    text.write_encoders()
+    text.write_tables()
+    remark = [
+        f"{file_name} - an instruction set of Stack PTX: {num_instructions} instructions on {num_stacks} stacks.",
         "",
-        f"#ifndef {guard}",
-        f"#define {guard}",
-        "",
-        '#include "stack_ptx.h"',
-        "",
+        "Written by `python -m evo.instructions generate`; edit its input instead.",
     ]
-    body = ["namespace stack_ptx {", "", *header.lines, "", "} /* namespace stack_ptx */"] if header.is_cpp else header.lines
-    return "\n".join([*head, *body, "", f"#endif /* {guard} */", ""])
+    body = ["namespace stack_ptx {", "", *text.lines, "", "} /* namespace stack_ptx */"] if text.is_cpp else text.lines
+    return header(remark, ['#include "stack_ptx.h"', "", *body], file_name)
 
 
 class _Header:

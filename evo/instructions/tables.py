@@ -16,6 +16,7 @@ So "w/b" to a and "-(w/b)*y" to b are `wb/=awb/~y@b`.
 import ast
 import re
 
+from evo.c_text import header
 from evo.instructions import Instruction, InstructionSet, shipped_instruction_set
 from evo.instructions.header import render_header
 
@@ -131,11 +132,5 @@ def _macro(name: str, rows: list[str]) -> list[str]:
 
 
 def _header(name: str, subject: str, body: list[str]) -> str:
-    guard = f"GENERATED_{name.replace('.', '_').upper()}"
-    head = [
-        "/*",
-        f" * {name} - {subject}",
-        " *",
-        " * Written by `python -m evo.instructions tables`; edit evo/instructions/instructions.json instead.",
-    ]
-    return "\n".join([*head, " */", "", f"#ifndef {guard}", f"#define {guard}", "", *body, "", f"#endif /* {guard} */", ""])
+    origin = "Written by `python -m evo.instructions tables`; edit evo/instructions/instructions.json instead."
+    return header([f"{name} - {subject}", "", origin], body, f"generated_{name}")

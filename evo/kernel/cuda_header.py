@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from evo.c_text import KEYWORDS
 from evo.errors import UserError
 from evo.kernel.interpreted_program import program_text
 from evo.kernel.interpreter import Layout
@@ -26,16 +27,6 @@ BLOCK_SIZE = 256
 _Integers: TypeAlias = Sequence[int] | NDArray[np.integer[Any]]
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_KEYWORDS = frozenset(
-    """
-    alignas alignof and and_eq asm auto bitand bitor bool break case catch char char8_t char16_t char32_t class co_await
-    co_return co_yield compl concept const const_cast consteval constexpr constinit continue decltype default delete do
-    double dynamic_cast else enum explicit export extern false float for friend goto if inline int long mutable namespace
-    new noexcept not not_eq nullptr operator or or_eq private protected public register reinterpret_cast requires return
-    short signed sizeof static static_assert static_cast struct switch template this thread_local throw true try typedef
-    typeid typename union unsigned using virtual void volatile wchar_t while xor xor_eq
-    """.split()
-)
 # C++ type and constraint of inline assembly for each type of a register.
 _TYPES = {"f32": ("float", "f"), "u32": ("unsigned int", "r"), "s32": ("int", "r"), "b32": ("unsigned int", "r")}
 
@@ -54,7 +45,7 @@ def header(
     """
     inputs = [name for name, _ in language.inputs]
     for name in inputs:
-        is_taken = name in _KEYWORDS or name == "num_points" or name.lower().startswith("evo_")
+        is_taken = name in KEYWORDS or name == "num_points" or name.lower().startswith("evo_")
         if is_taken or not _IDENTIFIER.fullmatch(name):
             raise UserError(f"input '{name}': kernel.cu would call it points.{name}(i), which C++ or evo.cuh refuses: rename it")
     variables = site_variables(language)

@@ -14,6 +14,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
+from evo.c_text import KEYWORDS
 from evo.instructions.description import Semantics
 from evo.language.program import Language
 from evo.native.stack_ptx import NO_VALUE, NodeKind
@@ -222,17 +223,13 @@ def identifier(name: str, taken: set[str]) -> str:
     name = re.sub(r"\W", "_", name)
     if name[0].isdigit():
         name = f"_{name}"
-    while name in taken or keyword.iskeyword(name) or name in _C_WORDS:
+    while name in taken or keyword.iskeyword(name) or name in KEYWORDS or name in _OWN_NAMES:
         name += "_"
     taken.add(name)
     return name
 
 
-_C_WORDS = frozenset(
-    "auto bool break case char const continue default do double else enum extern false float for goto if inline int long main "
-    "register restrict return short signed sizeof static struct switch true typedef union unsigned void volatile while asm "
-    "program size_t int32_t uint32_t int64_t uint64_t INFINITY NAN np numpy".split()
-)
+_OWN_NAMES = "main program size_t int32_t uint32_t int64_t uint64_t INFINITY NAN np numpy".split()  # of the code around it
 
 
 def number_of(bits: int) -> float:

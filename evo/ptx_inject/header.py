@@ -6,22 +6,13 @@ Owns their text, which is C99 and C++11 without warnings. Knows nothing of files
 import re
 from collections.abc import Sequence
 
+from evo.c_text import KEYWORDS, header
 from evo.errors import UserError
 from evo.native.ptx_inject import DataType
 
 # The bindings that ptx_inject.h has; see PTX_TYPES_DESC there.
 _BIND_KINDS = {"": "ID", "*(unsigned short*)&": "U16", "*(unsigned int*)&": "U32"}
 _BYTES_PER_LINE = 32
-_KEYWORDS = frozenset(
-    """
-    alignas alignof and and_eq asm auto bitand bitor bool break case catch char char16_t char32_t class compl const
-    const_cast constexpr continue decltype default delete do double dynamic_cast else enum explicit export extern false
-    float for friend goto if inline int long mutable namespace new noexcept not not_eq nullptr operator or or_eq private
-    protected public register reinterpret_cast restrict return short signed sizeof static static_assert static_cast struct
-    switch template this thread_local throw true try typedef typeid typename union unsigned using virtual void volatile
-    wchar_t while xor xor_eq
-    """.split()
-)
 
 
 def render_types_header(types: Sequence[DataType], file_name: str) -> str:
@@ -66,7 +57,7 @@ def render_types_header(types: Sequence[DataType], file_name: str) -> str:
         "};",
         "#endif",
     ]
-    return _header(purpose, body, file_name)
+    return header(purpose, body, file_name)
 
 
 def _macro_lines(data_type: DataType) -> list[str]:
@@ -95,7 +86,7 @@ def render_embedded_text(text: bytes, name: str, file_name: str, source_name: st
     Raises:
         UserError: the name is not an identifier in C and C++, or the text holds a NUL.
     """
-    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name) or name in _KEYWORDS or "__" in name:
+    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name) or name in KEYWORDS or "__" in name:
         raise UserError(
             f"--name {name!r} cannot name an array: use letters, digits and single _, begin with a letter, and avoid keywords"
         )
@@ -118,10 +109,4 @@ def render_embedded_text(text: bytes, name: str, file_name: str, source_name: st
         *lines,
         "};",
     ]
-    return _header(purpose, body, file_name)
-
-
-def _header(purpose: list[str], body: list[str], file_name: str) -> str:
-    guard = "_" * file_name[:1].isdigit() + re.sub(r"[^A-Za-z0-9_]", "_", file_name).upper()
-    remark = ["/*", *(f" * {line}".rstrip() for line in purpose), " */"]
-    return "\n".join([*remark, "", f"#ifndef {guard}", f"#define {guard}", "", *body, "", f"#endif /* {guard} */", ""])
+    return header(purpose, body, file_name)

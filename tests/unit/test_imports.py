@@ -21,6 +21,7 @@ LAYERS = [
     ("native",),
     (
         "options",
+        "c_text",
         "storage",
         "shipped",
         "worker_process",
