@@ -53,6 +53,12 @@ class StopConfig(Options):
             raise ValueError(f"needs at least one of: {', '.join(type(self).model_fields)}")
         return self
 
+    def reached(self, generations: int, evaluations: int, seconds: float, objective: float) -> str | None:
+        """The first stop that a run has reached which has come so far, as its key and bound, or None."""
+        done = {"generations": generations, "evaluations": evaluations, "seconds": seconds, "objective": objective}
+        bounds = ((name, getattr(self, name), value) for name, value in done.items())
+        return next((f"stop.{name}: {bound}" for name, bound, value in bounds if bound is not None and value >= bound), None)
+
 
 class OutputConfig(Options):
     """Where runs are written, how often their state is saved, and the plots drawn at the end.

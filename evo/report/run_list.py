@@ -114,13 +114,9 @@ def _row(path: Path, now_s: float) -> RunRow:
 def has_stopped(stop: StopConfig, metrics: dict[str, Any]) -> bool:
     """Whether a run with these last metrics has reached one of its stops."""
     best, elapsed_s = metrics["best_objective"], metrics.get("elapsed_s")
-    done = {
-        "generations": metrics["generations"],
-        "evaluations": metrics["evaluations"],
-        "seconds": elapsed_s + _TIME_DIGITS if isinstance(elapsed_s, (int, float)) else 0.0,
-        "objective": float("-inf") if best is None else best,
-    }
-    return any(bound is not None and done[name] >= bound for name, bound in stop.model_dump().items())
+    seconds = elapsed_s + _TIME_DIGITS if isinstance(elapsed_s, (int, float)) else 0.0
+    objective = float("-inf") if best is None else best
+    return stop.reached(metrics["generations"], metrics["evaluations"], seconds, objective) is not None
 
 
 def _start_s(path: Path) -> float:

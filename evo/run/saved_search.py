@@ -113,17 +113,8 @@ class SearchView(ABC):
 
     def stop_reached(self, best_objective: float) -> str | None:
         """The stop of the config that is reached, or None."""
-        done = {
-            "generations": self.counters.generations,
-            "evaluations": self.counters.evaluations,
-            "seconds": self.elapsed_s,
-            "objective": best_objective,
-        }
-        for name, value in done.items():
-            bound = getattr(self.problem.config.stop, name)
-            if bound is not None and value >= bound:
-                return f"stop.{name}: {bound}"
-        return None
+        counters = self.counters
+        return self.problem.config.stop.reached(counters.generations, counters.evaluations, self.elapsed_s, best_objective)
 
 
 class SavedSearch(SearchView):
