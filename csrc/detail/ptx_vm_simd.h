@@ -20,7 +20,12 @@
 #include <stdint.h>
 #include <string.h>
 
+/* The lowest of several levels is for old machines: what matters there is the time that it takes to compile. */
+#if defined(PTX_VM_X86_LEVELS) && !defined(__AVX2__)
+#define PTX_VM__INLINE static inline __attribute__((unused))
+#else
 #define PTX_VM__INLINE static inline __attribute__((always_inline, unused))
+#endif
 
 /* Operand of an asm statement: a vector that it may change. */
 #if defined(__SSE2__)
