@@ -89,7 +89,7 @@ extern "C" {
     X(VARY_ERROR_INVALID_LENGTH, 8) /* lengths out of order or above max_length, 1 to VARY_MAX_LENGTH */                     \
     X(VARY_ERROR_EMPTY_POOL, 9)                                                                                              \
     X(VARY_ERROR_INVALID_RANGE, 10) /* slots past 2^32, too many rows, or more candidates than rows */                       \
-    X(VARY_ERROR_INSUFFICIENT_MEMORY, 11) /* less than vary_tables_size, or not aligned to 8 */                              \
+    X(VARY_ERROR_INSUFFICIENT_MEMORY, 11) /* less than vary_tables_size */                                                   \
     X(VARY_ERROR_INVALID_VALUE, 12) /* NULL where a value is needed */
 typedef enum { VARY__RESULTS(EVO__ENUMERATOR) VARY_RESULT_NUM_ENUMS } VaryResult;
 
@@ -246,8 +246,8 @@ VARY_API void vary_default_options(VaryOptions* options_out);
 /* Bytes that vary_init needs for a vocabulary of this many entries. */
 VARY_API VaryResult vary_tables_size(size_t num_entries, size_t* num_bytes_out);
 
-/* Checks everything and builds the tables in `memory`, aligned to 8 and owned by the caller, which must outlive them. Entries and
- * options are copied. There is nothing to release. */
+/* Checks everything and builds the tables in `memory`, which has any alignment, is owned by the caller and must outlive them. Entries
+ * and options are copied. There is nothing to release. */
 VARY_API VaryResult vary_init(
     const VaryEntry* entries, size_t num_entries, const VaryOptions* options, void* memory, size_t memory_bytes,
     const VaryTables** tables_out
@@ -304,6 +304,8 @@ VARY_API float vary_gaussian(uint32_t bits);
 #define VARY_IMPLEMENTATION_DONE
 
 #include <string.h>
+
+#include "detail/arena.h"
 #if defined(__SSE2__)
 #include <emmintrin.h>
 #endif
@@ -749,11 +751,12 @@ struct VaryTables {
     uint64_t operator_bounds[VARY_NUM_OPERATORS - 1]; /* Q32: operator k or below for a number below bound k */
     VaryOptions options;
     uint32_t log2_columns;
-    const Vary__Column* columns;
-    const uint64_t* words; /* payload zero unless literal */
-    const Vary__Payload* payloads;
-    const uint8_t* is_drawn; /* whether the payload is drawn */
-    const uint8_t* num_words; /* of the phrase */
+    Vary__Column* columns;
+    uint64_t* words; /* payload zero unless literal */
+    Vary__Payload* payloads;
+    uint8_t* is_drawn; /* whether the payload is drawn */
+    uint8_t* num_words; /* of the phrase */
+    uint64_t* weights; /* of the columns; used only during vary_init */
     int has_phrases;
 };
 
@@ -1207,15 +1210,27 @@ static uint32_t vary__log2_columns(size_t num_entries) {
     return log2_columns;
 }
 
+/* Returns where the tables are to lie. */
+static VaryTables* vary__take_tables(EvoArena* arena, size_t num_entries, VaryTables* tables) {
+    VaryTables* place = (VaryTables*)evo__take(arena, 1, sizeof *place);
+    tables->log2_columns = vary__log2_columns(num_entries);
+    tables->columns = (Vary__Column*)evo__take(arena, (size_t)1 << tables->log2_columns, sizeof *tables->columns);
+    tables->words = (uint64_t*)evo__take(arena, num_entries, sizeof *tables->words);
+    tables->payloads = (Vary__Payload*)evo__take(arena, num_entries, sizeof *tables->payloads);
+    tables->is_drawn = (uint8_t*)evo__take(arena, num_entries, sizeof *tables->is_drawn);
+    tables->num_words = (uint8_t*)evo__take(arena, num_entries, sizeof *tables->num_words);
+    tables->weights = (uint64_t*)evo__take(arena, (size_t)1 << tables->log2_columns, sizeof *tables->weights);
+    return place;
+}
+
 VaryResult vary_tables_size(size_t num_entries, size_t* num_bytes_out) {
-    size_t num_columns;
+    EvoArena arena = evo__arena(NULL, 0);
+    VaryTables tables;
     if (!num_bytes_out) VARY__FAIL(VARY_ERROR_INVALID_VALUE);
     if (num_entries == 0) VARY__FAIL(VARY_ERROR_EMPTY_VOCABULARY);
     if (num_entries > VARY_MAX_ENTRIES) VARY__FAIL(VARY_ERROR_TOO_MANY_ENTRIES);
-    num_columns = (size_t)1 << vary__log2_columns(num_entries);
-    /* The weights are used only during vary_init. */
-    *num_bytes_out = sizeof(VaryTables) + num_entries * (sizeof(uint64_t) + sizeof(Vary__Payload) + 2 * sizeof(uint8_t)) +
-        num_columns * (sizeof(Vary__Column) + sizeof(uint64_t));
+    (void)vary__take_tables(&arena, num_entries, &tables);
+    *num_bytes_out = arena.num_bytes;
     return VARY_SUCCESS;
 }
 
@@ -1342,58 +1357,42 @@ VaryResult vary_init(
     const VaryEntry* entries, size_t num_entries, const VaryOptions* options, void* memory, size_t memory_bytes,
     const VaryTables** tables_out
 ) {
-    VaryTables* tables = (VaryTables*)memory;
-    uint64_t* words;
-    uint64_t* weights;
-    Vary__Payload* payloads;
-    Vary__Column* columns;
-    uint8_t* is_drawn;
-    uint8_t* num_words;
+    EvoArena arena = evo__arena(memory, memory_bytes);
+    VaryTables content, *tables;
     uint64_t below_q32 = 0;
     double total = 0.0, below = 0.0;
-    size_t num_bytes, num_columns, i;
+    size_t num_bytes, i;
     VaryResult result = vary_tables_size(num_entries, &num_bytes);
     if (result != VARY_SUCCESS) return result;
     if (!entries || !options || !memory || !tables_out) VARY__FAIL(VARY_ERROR_INVALID_VALUE);
-    if (memory_bytes < num_bytes || (uintptr_t)memory % sizeof(uint64_t) != 0) VARY__FAIL(VARY_ERROR_INSUFFICIENT_MEMORY);
-    memset(tables, 0, sizeof *tables);
+    if (memory_bytes < num_bytes) VARY__FAIL(VARY_ERROR_INSUFFICIENT_MEMORY);
+    memset(&content, 0, sizeof content);
+    tables = vary__take_tables(&arena, num_entries, &content);
+    *tables = content;
     result = vary__init_options(options, tables);
     if (result != VARY_SUCCESS) return result;
 
-    tables->log2_columns = vary__log2_columns(num_entries);
-    num_columns = (size_t)1 << tables->log2_columns;
-    words = (uint64_t*)(void*)(tables + 1);
-    weights = words + num_entries;
-    payloads = (Vary__Payload*)(void*)(weights + num_columns);
-    columns = (Vary__Column*)(void*)(payloads + num_entries);
-    is_drawn = (uint8_t*)(columns + num_columns);
-    num_words = is_drawn + num_entries;
     for (i = 0; i < num_entries; i++) {
         if (!vary__is_within(entries[i].weight, 0.0, VARY__FLOAT_MAX)) VARY__FAIL(VARY_ERROR_INVALID_WEIGHT);
-        result = vary__init_entry(entries + i, options, words + i, payloads + i);
+        result = vary__init_entry(entries + i, options, tables->words + i, tables->payloads + i);
         if (result != VARY_SUCCESS) return result;
         if (entries[i].num_words == 0 || entries[i].num_words > VARY_MAX_PHRASE || entries[i].num_words > num_entries - i)
             VARY__FAIL(VARY_ERROR_INVALID_ENTRY);
-        is_drawn[i] = entries[i].draw != VARY_DRAW_LITERAL;
-        num_words[i] = (uint8_t)entries[i].num_words;
-        tables->has_phrases |= num_words[i] > 1;
+        tables->is_drawn[i] = entries[i].draw != VARY_DRAW_LITERAL;
+        tables->num_words[i] = (uint8_t)entries[i].num_words;
+        tables->has_phrases |= tables->num_words[i] > 1;
         total += entries[i].weight;
     }
     if (total <= 0.0) VARY__FAIL(VARY_ERROR_EMPTY_VOCABULARY);
-    memset(weights, 0, num_columns * sizeof *weights);
+    memset(tables->weights, 0, ((size_t)1 << tables->log2_columns) * sizeof *tables->weights);
     for (i = 0; i < num_entries; i++) {
         uint64_t up_to_q32;
         below += entries[i].weight;
         up_to_q32 = vary__share_q32(below, total);
-        weights[i] = up_to_q32 - below_q32;
+        tables->weights[i] = up_to_q32 - below_q32;
         below_q32 = up_to_q32;
     }
-    vary__alias_build(weights, tables->log2_columns, columns);
-    tables->words = words;
-    tables->payloads = payloads;
-    tables->columns = columns;
-    tables->is_drawn = is_drawn;
-    tables->num_words = num_words;
+    vary__alias_build(tables->weights, tables->log2_columns, tables->columns);
     *tables_out = tables;
     return VARY_SUCCESS;
 }
