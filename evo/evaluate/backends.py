@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib.util
 import os
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -25,7 +26,9 @@ from evo.native import ptx_vm
 from evo.task import Task, ask, point_arrays
 
 if TYPE_CHECKING:
+    from evo.compile.request import CompileExecutor
     from evo.evaluate.calibration import Calibration
+    from evo.evaluate.cuda.device import DeviceInfo
 
 # What to do if nvPTXCompiler is missing: the build leaves its extension out without this wheel.
 INSTALL_COMPILER = "reinstall evo where the wheel nvidia-nvptxcompiler 13.0.88 is available"
@@ -198,10 +201,18 @@ def _why_no_cuda() -> str | None:
 def _why_untrusted_gpu(settings: EvaluationOptions) -> str | None:
     if problem := why_no_compiler():
         return problem
-    from evo.evaluate.cuda.device import choose_device, probe
     from evo.evaluate.cuda.self_test import why_untrusted
 
-    return why_untrusted(choose_device(probe(), settings.device))
+    devices = _gpus(settings)
+    with ThreadPoolExecutor(len(devices)) as threads:  # each waits for a process
+        return next(filter(None, threads.map(why_untrusted, devices)), None)
+
+
+def _gpus(settings: EvaluationOptions) -> list[DeviceInfo]:
+    from evo.evaluate.cuda.device import probe
+    from evo.evaluate.cuda.several import chosen_devices
+
+    return chosen_devices(probe(), settings.device, is_shared=_shares_gpus)
 
 
 def _why_own_kernel_is_left_out(task: Task) -> str | None:
@@ -214,24 +225,32 @@ def _start_cuda(assignment: Assignment) -> Evaluator:
     if problem := _why_no_cuda() or _why_untrusted_gpu(assignment.settings):
         raise UserError(f"evaluation.backend: cuda cannot be used here: {problem}; use 'cpu' or 'auto'")
     from evo.evaluate.cuda.choice import COMPILE
-    from evo.evaluate.cuda.device import choose_device, probe
     from evo.evaluate.cuda.evaluator import CudaEvaluator
     from evo.evaluate.cuda.self_test import why_one_lane
+    from evo.evaluate.cuda.several import SeveralEvaluator
     from evo.storage.disk_cache import open_cache
 
     settings = assignment.settings
-    if problem := why_one_lane(choose_device(probe(), settings.device)):
+    devices = _gpus(settings)
+    if problem := next(filter(None, map(why_one_lane, devices)), None):
         settings = settings.model_copy(update={"lane": COMPILE})
-    return CudaEvaluator(
-        assignment.language,
-        assignment.task,
-        settings,
-        open_cache(settings.cache_megabytes),
-        assignment.quarantine,
-        assignment.source,
-        assignment.instructions,
-        problem,
-    )
+
+    def make(settings: EvaluationOptions, executor: CompileExecutor | None = None) -> CudaEvaluator:
+        return CudaEvaluator(
+            assignment.language,
+            assignment.task,
+            settings,
+            open_cache(settings.cache_megabytes),
+            assignment.quarantine,
+            assignment.source,
+            assignment.instructions,
+            problem,
+            executor,
+        )
+
+    if len(devices) == 1:
+        return make(settings.model_copy(update={"device": devices[0].ordinal}))
+    return SeveralEvaluator(assignment.task, settings, devices, make)
 
 
 def _start_cpu(assignment: Assignment) -> Evaluator:
@@ -262,6 +281,15 @@ def _start_cpu(assignment: Assignment) -> Evaluator:
         source=assignment.source,
         score_seconds=assignment.settings.score_seconds,
     )
+
+
+_shares_gpus = False
+
+
+def share_gpus() -> None:
+    """From now on this process takes one GPU of those that its options name: it is one of several on this machine."""
+    global _shares_gpus  # noqa: PLW0603 - of the process
+    _shares_gpus = True
 
 
 CPU = Backend("cpu", lambda: None, _start_cpu)

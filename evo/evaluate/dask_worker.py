@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from evo.compile.language import decode_language
 from evo.errors import DeviceFailure, UserError
 from evo.evaluate import Evaluation, Evaluator, Failure, TaskSource
-from evo.evaluate.backends import BACKENDS, Assignment, Quarantine
+from evo.evaluate.backends import BACKENDS, Assignment, Quarantine, share_gpus
 from evo.evaluate.options import EvaluationOptions
 from evo.language.batch import Batch
 from evo.task_folder import declared_files, load_task, task_digest
@@ -135,6 +135,7 @@ class _Held:
         if task_digest(source.folder, declared_files(task, source.folder)) != setup.task_digest:
             raise UserError(f"{packed.original}: Dask worker {_worker().address} has other files of the task than the run")
         backend = BACKENDS[setup.backend]
+        share_gpus()
         # A score in Python would keep the worker from talking: processes do it.
         executor = setup.settings.executor
         if executor == "auto":

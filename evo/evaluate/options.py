@@ -1,9 +1,9 @@
 """Where programs run, and how the work is done: the section `evaluation` of a config."""
 
 import re
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from evo.compile.packing import Packing
 from evo.options import Integer, Options, Positive, Seconds
@@ -12,6 +12,13 @@ AUTO = "auto"
 BackendName = Literal["auto", "cuda", "cpu"]  # `evo.evaluate.backends` has them
 ExecutorName = Literal["auto", "threads", "processes"]
 LaneName = Literal["auto", "interpret", "compile"]
+
+
+def _devices(value: Any) -> Any:
+    numbers = value if isinstance(value, list) else [value]
+    if value not in (None, "all") and not (numbers and all(type(each) is int and each >= 0 for each in numbers)):
+        raise ValueError(f"must be the number of a GPU, a list of such numbers, or all, got {value}")
+    return value
 
 
 class TlsFiles(Options):
@@ -66,8 +73,9 @@ class EvaluationOptions(Options):
     Both: `threads` evaluate and score; null: one per core. `executor` says whether these are threads or processes, which run
     a `score` in Python in parallel; auto: processes, or on the CPU threads, if the first batches show them to be clearly faster.
     `score_seconds` limits the scoring of a chunk of programs, and the run ends when it passes. `simd`, auto: the faster on the
-    first programs. GPU: `device` is its number, null: the first that can be used; `lane`: programs are interpreted or compiled,
-    auto: the faster, batch by batch; `compile_workers` are processes, null: one per core; `farm` adds workers of other
+    first programs. GPU: `device` is its number, a list of numbers of equal GPUs, or `all`, null: the first that can be used; runs
+    of a sweep, islands and Dask workers beside each other take one each, the next free one; `lane`: programs are interpreted or
+    compiled, auto: the faster, batch by batch; `compile_workers` are processes, null: one per core; `farm` adds workers of other
     machines, and `local_workers` are the processes beside it, null: `compile_workers`, 0: none; `packing`; `opt_level` of the
     assembler, null: by the number of points; `launch_seconds` limits the kernels of one pack, and the run ends when it passes;
     `cache_megabytes` of cubins are kept on disk for all runs, 0: none.
@@ -79,7 +87,7 @@ class EvaluationOptions(Options):
     simd: Literal["auto", "portable", "baseline", "avx2", "avx512"] = "auto"
     executor: ExecutorName = "auto"
     score_seconds: Seconds = 300.0
-    device: Annotated[Integer, Field(ge=0)] | None = None
+    device: Annotated[int | Literal["all"] | list[int] | None, BeforeValidator(_devices)] = None
     lane: LaneName = "auto"
     compile_workers: Positive | None = None
     local_workers: Annotated[Integer, Field(ge=0)] | None = None

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from evo.config import RunConfig
 from evo.evaluate import Failure, PickledTask, TaskSource
-from evo.evaluate.backends import BACKENDS, Quarantine
+from evo.evaluate.backends import BACKENDS, Quarantine, share_gpus
 from evo.evaluate.pickled_task import task_of
 from evo.run.loaded_task import problem_for
 from evo.run.saved_search import SavedSearch
@@ -71,6 +71,7 @@ class Island:
     """The search of this process."""
 
     def __init__(self, settlement: Settlement):
+        share_gpus()
         source, digest = settlement.source, settlement.task_digest
         backend, task = BACKENDS[settlement.backend], task_of(source, digest)
         problem = problem_for(RunConfig.model_validate(settlement.config), task, source, digest, backend, settlement.quarantine)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from evo.config import RunConfig
 from evo.errors import UserError
 from evo.evaluate import Evaluator, PickledTask, TaskSource
-from evo.evaluate.backends import BACKENDS, CPU, Assignment, Backend, Quarantine
+from evo.evaluate.backends import BACKENDS, CPU, Assignment, Backend, Quarantine, share_gpus
 from evo.evaluate.cluster import ClusterEvaluator
 from evo.evaluate.combining import Combiner
 from evo.evaluate.options import AUTO
@@ -63,6 +63,8 @@ class Problem:
             UserError: it cannot be started.
         """
         has_islands = self.config.search.islands.count > 1  # which take the cluster's workers
+        if has_islands:
+            share_gpus()
         if self.config.evaluation.evaluating_cluster and not has_islands and not self.is_local:
             evaluator: Evaluator = ClusterEvaluator(self.assignment, self.backend, self.task_digest)
         else:

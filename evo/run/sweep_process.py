@@ -17,6 +17,7 @@ from typing import Any
 
 from evo.config import RunConfig
 from evo.errors import DeviceFailure, UserError, how_it_ended
+from evo.evaluate.backends import share_gpus
 from evo.run.run import LiveRun
 from evo.run.sweep import SweepRun, find_run, resume_overrides
 from evo.storage.files import try_lock
@@ -132,6 +133,7 @@ def execute_job(job: Job, is_stopped: list[int]) -> Outcome:
         UserError: the run cannot be made.
         DeviceFailure: the device failed.
     """
+    share_gpus()
     config = RunConfig.model_validate(job.config)
     folder = find_run(Path(config.output.runs, job.variant), config.seed)
     notes: list[str] = []

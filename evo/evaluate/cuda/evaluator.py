@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from evo.compile.assembler import assembler_options, choose_opt_level
 from evo.compile.compiler import FailedProgram, Module, PackCompiler
 from evo.compile.packing import Packing
-from evo.compile.request import CompileFailure
+from evo.compile.request import CompileExecutor, CompileFailure
 from evo.errors import DeviceFailure, FailureKind
 from evo.evaluate import Evaluation, Failure, PickledTask, Status, TaskSource, by_name
 from evo.evaluate.cuda.blame import Kernel as BlamedKernel
@@ -57,6 +57,7 @@ class CudaEvaluator:
         source: where processes find the task; None: threads score.
         instructions: names of those that programs may use, for the interpreter; None: any.
         lanes_problem: why it must be the lane of the options; None: it need not.
+        executor: compiles, and is not closed; None: one of its own does.
 
     Raises:
         UserError: the device cannot be used or has too little memory, or the task's points, targets or kernel are wrong.
@@ -74,6 +75,7 @@ class CudaEvaluator:
         source: TaskSource | PickledTask | None = None,
         instructions: Collection[str] | None = None,
         lanes_problem: str | None = None,
+        executor: CompileExecutor | None = None,
     ):
         self._language = language
         self._task = task
@@ -86,12 +88,14 @@ class CudaEvaluator:
         self._num_threads = options.threads or len(os.sched_getaffinity(0))
         self._has_failed = False
         with ExitStack() as opened:  # closes them if a later step fails
+            assert options.device is None or isinstance(options.device, int), "of several GPUs each has its evaluator"
             self._device = Device(options.device)
             opened.callback(self._device.close)
             inputs = self._upload(points, "points()")
             opened.callback(inputs.close)
-            self._executor = open_compilers(options)
-            opened.callback(self._executor.shutdown, cancel_futures=True)
+            self._executor = executor or open_compilers(options)
+            self._owns_executor = executor is None
+            opened.callback(self._end_compilers)
             target = self._device.info.target
             most_blocks = BLOCKS_PER_MULTIPROCESSOR * self._device.num_multiprocessors
             template = template_of(task, language, target, min(most_blocks, options.packing.programs_per_module), cache)
@@ -205,11 +209,15 @@ class CudaEvaluator:
     def close(self) -> None:
         """Ends the workers and frees the device. A device that has failed is left alone."""
         if self._has_failed:
-            self._executor.shutdown(cancel_futures=True)
+            self._end_compilers()
             self._plan.abandon()
         else:
             self._device.make_current()
             self._opened.close()
+
+    def _end_compilers(self) -> None:
+        if self._owns_executor:
+            self._executor.shutdown(cancel_futures=True)
 
     def _compile(
         self,
