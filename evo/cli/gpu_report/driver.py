@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import time
 from collections.abc import Callable
+from functools import partial
 from statistics import median
 from typing import Any
 
@@ -83,8 +84,17 @@ class Spinner:
         cycles = np.uint64(seconds * self.device.clock_hz)
         self.device.launch(self._function, (1, 1), 1, [cycles, np.uint64(int(self._results))], self.stream)
 
+    def run(self, seconds: float) -> None:
+        """Starts it, and waits for it."""
+        self.wait_for(lambda: self.start(seconds))
+
+    def wait_for(self, submit: Callable[[], None]) -> None:
+        """Submits work to the stream, and waits for it."""
+        submit()
+        self.end()
+
     def end(self) -> None:
-        """Waits for it."""
+        """Waits for the stream."""
         self.device.record(self.event, self.stream)
         self.device.wait(self.event, lambda: False)
 
@@ -122,7 +132,7 @@ def device(order: Order, told: Told) -> str | None:
         assert kernel, "three inputs and an output leave room"
         got = kernel.resources
         text = "{registers} registers, carve-out {carveout} %, {blocks} blocks at once".format(**got)
-        told(row(f"interpreter that {'sums' if sums else 'stores'}", text, **got))
+        told(row(f"interpreter that {'sums' if sums else 'stores'}", text, figures=got))
         kernel.close()
     opened.close()
     return None
@@ -152,15 +162,16 @@ def calls(order: Order, told: Told) -> str | None:
         spinner.end()
         told(row("it waits for running kernels", "yes" if busy_s > idle_s + order.extent.spin_s else "no"))
     tell("launch, the call alone", lambda: spinner.start(0.0))
-    tell("launch, until the end is seen", lambda: (spinner.start(0.0), spinner.end()))
+    tell("launch, until the end is seen", lambda: spinner.run(0.0))
     tell("query an event", lambda: opened.wait(spinner.event, lambda: False))
     for num_bytes in (1 << 12, 1 << 20, 1 << 26):
         host, memory = opened.pinned(num_bytes), opened.allocate(num_bytes)
-        for what, copy in (
-            ("copy to the host", lambda: opened.copy_to_host(host, memory, spinner.stream)),  # noqa: B023 - called at once
-            ("copy to the device", lambda: opened.copy_to_device(int(memory), host, spinner.stream)),  # noqa: B023
-        ):
-            taken = _median_s(lambda: (copy(), spinner.end()), rounds)  # noqa: B023
+        copies: list[tuple[str, Callable[[], None]]] = [
+            ("copy to the host", partial(opened.copy_to_host, host, memory, spinner.stream)),
+            ("copy to the device", partial(opened.copy_to_device, int(memory), host, spinner.stream)),
+        ]
+        for what, copy in copies:
+            taken = _median_s(partial(spinner.wait_for, copy), rounds)
             told(row(f"{what}, {num_bytes >> 10:,} KiB", f"{num_bytes / taken / 1e9:,.2f} GB/s", seconds=taken))
         opened.free_pinned(host)
         opened.free(memory)

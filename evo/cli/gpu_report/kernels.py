@@ -39,7 +39,7 @@ _PACKING = Packing(sites_per_kernel=64, kernels_per_module=2)
 class Stores(Probe):
     """As `Probe`, but its outputs are stored; the score looks at one point only."""
 
-    reduction = None
+    reduction = None  # type: ignore[assignment]
 
     def score(self, outputs: Any, programs: Programs) -> Scores:
         """The value at the first point."""

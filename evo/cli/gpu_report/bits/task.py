@@ -23,7 +23,7 @@ class Bits(Operands):
         self.fault = fault
         super().__init__(points_of([np.resize(column[::11], NUM_POINTS) for column in edge_columns()]))
 
-    def kernel_defines(self) -> dict[str, int]:
+    def kernel_defines(self) -> dict[str, int | float | str] | None:
         """Macros of kernel.cu."""
         return {"FAULT": self.fault, "FAULTY_INSTRUCTIONS": FAULTY_INSTRUCTIONS}
 
