@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evo.approximation.formats import FLUSHED, FORMATS
+from evo.approximation.formats import FLUSHED, FORMATS, Format
 from evo.approximation.functions import Function
 from evo.approximation.minimax import formulas
 from evo.errors import UserError, did_you_mean
@@ -76,7 +76,7 @@ class ApproximationTask(Task):
         if not is_finite.sum() >= 2:
             raise UserError(f"task_options.interval: {function} overflows {format} there")
         self._x, self._exact = x[is_finite], exact[is_finite]
-        self._scale = error_scale(error, self.format.ulp(self._exact), self._exact)
+        self._scale = error_scale(error, self.format, self._exact)
         self._may_flush = np.flatnonzero(np.abs(self._exact) < FLUSHED)
 
     def _keys(self, num_points: int) -> NDArray[np.int64]:
@@ -135,22 +135,21 @@ class ApproximationTask(Task):
         return list(formulas(self.function.text, self._x[order].astype(np.float64), self._exact[order], self._scale[order]))
 
 
-def checked_interval(interval: Any) -> tuple[float, float]:
+def checked_interval(interval: Any, source: str = "task_options.interval") -> tuple[float, float]:
     """An interval's ends. Raises UserError unless they are two finite numbers, the lower first."""
     try:
         low, high = (float(end) for end in interval)
     except (TypeError, ValueError):
         low = high = math.nan
     if not (low < high and math.isfinite(high - low)):
-        raise UserError(f"task_options.interval: must be two numbers, the lower first, such as [-8, 8]; got {interval!r}")
+        raise UserError(f"{source}: must be two numbers, the lower first, such as [-8, 8]; got {interval!r}")
     return low, high
 
 
-def error_scale(error: str, ulp: NDArray[np.float64], exact: NDArray[np.float64]) -> NDArray[np.float64]:
+def error_scale(error: str, form: Format, exact: NDArray[np.float64]) -> NDArray[np.float64]:
     """What absolute errors are multiplied by to be errors of a kind."""
     if error == "ulp":
-        return 1.0 / ulp
+        return 1.0 / form.ulp(exact)
     if error == "absolute":
         return np.ones_like(exact)
-    size = np.abs(exact)
-    return 1.0 / np.maximum(size, FLUSHED if error == "relative" else 1.0)
+    return 1.0 / np.maximum(np.abs(exact), 2.0**form.least if error == "relative" else 1.0)

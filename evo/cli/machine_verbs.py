@@ -108,6 +108,49 @@ def check(run_folder: Path, overrides: tuple[str, ...]) -> None:
         sys.exit(EXIT_CHECK_FAILED)
 
 
+@verb()
+@click.argument("run_folder", metavar="RUN", type=PATH, required=False)
+@terminal.elite_options
+@terminal.front_option
+@click.option("--interval", nargs=2, type=float, metavar="LOW HIGH", help="Where it is proven.  [default: the task's interval]")
+@click.option("--check", "certificate", type=PATH, metavar="FILE", help="Compute a certificate anew, in place of RUN.")
+@click.option("--output", type=PATH, help="Folder of the certificates.  [default: RUN/proofs]")
+@terminal.set_shown_key
+def prove(
+    run_folder: Path | None,
+    elite: str | None,
+    front: bool,
+    interval: tuple[float, float] | None,
+    certificate: Path | None,
+    output: Path | None,
+    overrides: tuple[str, ...],
+) -> None:
+    """Prove an approximation's errors over every input.
+
+    An elite of folder RUN is compared with the function at each float of the interval, on all cores, and what any GPU may give is
+    bounded. A proof that was interrupted goes on.
+    """
+    from evo.approximation.certificate import check_certificate
+    from evo.approximation.prove import FOLDER, description, prove_elites
+
+    if (run_folder is None) == (certificate is None):
+        raise UserError("prove: name a run, or a certificate with --check FILE")
+    if certificate is not None:
+        with terminal.bar(str(certificate)) as progress:
+            found = check_certificate(certificate, progress)
+        click.echo(f"{certificate}: holds\n{description(found)}", nl=False)
+        return
+    assert run_folder is not None
+    terminal.check_one_of({"--front": front}, elite)
+    folder = output or run_folder / FOLDER
+    target = folder.absolute()  # before the task's code runs, which may change the working folder
+    proofs = prove_elites(
+        view(run_folder, overrides), name=elite, front=front, interval=interval, folder=target, bar=terminal.bar
+    )
+    for path, text in proofs:
+        click.echo(f"{text}{folder / path.name}")
+
+
 @verb("eval")
 @terminal.config_argument
 @click.argument("program")
@@ -202,4 +245,4 @@ def new_keys(folder: Path, name: str) -> None:
 
 
 keys.add_command(new_keys)
-VERBS = (doctor, gpu_report, instructions, check, evaluate, worker, keys)
+VERBS = (doctor, gpu_report, instructions, check, prove, evaluate, worker, keys)

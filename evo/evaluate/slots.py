@@ -34,8 +34,6 @@ class SlotsEvaluator:
             raise UserError(f"{type(task).__name__}: has slots, so it must have a measure '{MEASURE}'")
         self._column = list(task.measures).index(MEASURE)
         target = str(task.slots)
-        if target not in {f"sm_{number}" for number in ASSEMBLED}:
-            raise UserError(f"slots: unknown GPU {target!r}; one of: {', '.join(f'sm_{number}' for number in ASSEMBLED)}")
         self._slots = slots_of(language.instruction_set, target)
         unknown = np.isnan(self._slots)
         for name in instructions:
@@ -55,5 +53,8 @@ class SlotsEvaluator:
 
 
 def slots_of(instruction_set: InstructionSet, target: str) -> NDArray[np.float64]:
-    """The issue slots of each instruction of a set; NaN where they are not known."""
+    """The issue slots of each instruction of a set; NaN where they are not known. Raises UserError if the target is not."""
+    targets = [f"sm_{number}" for number in ASSEMBLED]
+    if target not in targets:
+        raise UserError(f"slots: unknown GPU {target!r}; one of: {', '.join(targets)}")
     return np.array([each.semantics.slots_on(target) for each in instruction_set.instructions], np.float64)

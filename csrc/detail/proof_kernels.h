@@ -1,0 +1,460 @@
+/* proof_kernels.h - the sweeps of proof.h at the SIMD level of the compiler's flags, as the function PROOF_KERNELS. Flags: -O3
+   -ffp-contract=off -fno-trapping-math -Wno-psabi. */
+#include "proof.h"
+
+#include <math.h>
+#include <string.h>
+
+#define PROOF__INLINE static inline __attribute__((always_inline))
+
+#define PROOF__FLUSHED 0x1p-126
+enum { PROOF__LANES = 8 };
+typedef float ProofF __attribute__((vector_size(4 * PROOF__LANES)));
+typedef double ProofV __attribute__((vector_size(8 * PROOF__LANES)));
+typedef int64_t ProofQ __attribute__((vector_size(8 * PROOF__LANES)));
+
+PROOF__INLINE ProofV proof__choose(ProofQ mask, ProofV yes, ProofV no) {
+    return (ProofV)((mask & (ProofQ)yes) | (~mask & (ProofQ)no));
+}
+PROOF__INLINE ProofV proof__abs(ProofV v) { return (ProofV)((ProofQ)v & INT64_MAX); }
+
+/* 1 / ulp of each number: a power of two. */
+PROOF__INLINE ProofV proof__inverse_ulps(ProofV size, const ProofFormat* format) {
+    const ProofQ zero = {0}, least = zero + (1023 + format->least_exponent);
+    ProofQ exponent = (ProofQ)size >> 52;
+    const ProofQ is_low = exponent < least;
+    exponent = (is_low & least) | (~is_low & exponent);
+    return (ProofV)((2046 + format->digits - 1 - exponent) << 52);
+}
+
+/* ---- reference --------------------------------------------------------------------------------------------------- */
+
+PROOF__INLINE ProofV proof__polynomial(const double* c, ProofV t) {
+    ProofV sum = t - t + c[PROOF_DEGREE];
+    for (int i = PROOF_DEGREE - 1; i >= 0; i--) sum = sum * t + c[i];
+    return sum;
+}
+
+static double proof__reference(
+    const ProofPieces* pieces, const ProofFormat* format, int64_t first_key, const float* x, size_t num_points, double* exact_out
+) {
+    size_t piece = 0, high = pieces->num_pieces, i = 0;
+    double worst = 0.0;
+    while (high - piece > 1) {
+        const size_t middle = piece + (high - piece) / 2;
+        if (pieces->first_keys[middle] <= first_key)
+            piece = middle;
+        else
+            high = middle;
+    }
+    for (; i < num_points; piece++) {
+        const int64_t begin = pieces->first_keys[piece], end = pieces->first_keys[piece + 1];
+        const size_t stop = end - first_key < (int64_t)num_points ? (size_t)(end - first_key) : num_points;
+        const double* c = pieces->coefficients + piece * PROOF_NUM_COEFFICIENTS;
+        if (end - begin <= PROOF_NUM_COEFFICIENTS) {
+            for (; i < stop; i++) exact_out[i] = c[first_key + (int64_t)i - begin];
+            continue;
+        }
+        const ProofV zero = {0};
+        ProofV least = zero + INFINITY;
+        while (i < stop) {
+            const size_t count = stop - i < PROOF__LANES ? stop - i : PROOF__LANES;
+            double out[PROOF__LANES];
+            ProofF v;
+            if (count == PROOF__LANES)
+                memcpy(&v, x + i, sizeof v);
+            else
+                for (size_t lane = 0; lane < PROOF__LANES; lane++) v[lane] = x[i + (lane < count ? lane : 0)];
+            const ProofV t = (__builtin_convertvector(v, ProofV) - pieces->centres[piece]) * pieces->inverses[piece];
+            const ProofV value = proof__polynomial(c, t), size = proof__abs(value);
+            least = proof__choose(size < least, size, least);
+            if (count == PROOF__LANES) {
+                memcpy(exact_out + i, &value, sizeof value);
+            } else {
+                memcpy(out, &value, sizeof out);
+                memcpy(exact_out + i, out, count * sizeof *out);
+            }
+            i += count;
+        }
+        const ProofV ratios = pieces->bounds[piece] * proof__inverse_ulps(least, format);
+        for (int lane = 0; lane < PROOF__LANES; lane++)
+            if (ratios[lane] > worst) worst = ratios[lane];
+    }
+    return worst;
+}
+
+/* ---- errors ------------------------------------------------------------------------------------------------------ */
+
+static void proof__compare(
+    const ProofFormat* format, const float* results, const double* exact, size_t num_points, ProofErrors* errors_out
+) {
+    const ProofV zero = {0};
+    const ProofV least_normal = (ProofV)((ProofQ){0} + ((int64_t)(1023 + format->least_exponent) << 52));
+    const ProofQ lanes = {0, 1, 2, 3, 4, 5, 6, 7};
+    ProofV worst[PROOF_NUM_ERRORS] = {zero - 1.0, zero - 1.0, zero - 1.0};
+    ProofQ at[PROOF_NUM_ERRORS] = {lanes, lanes, lanes}, nans = {0}, signs = {0}, falls = {0};
+    for (size_t i = 0; i < num_points; i += PROOF__LANES) {
+        ProofF narrow, next;
+        ProofV r, r1;
+        if (i + PROOF__LANES < num_points) {
+            memcpy(&narrow, results + i, sizeof narrow);
+            memcpy(&next, results + i + 1, sizeof next);
+            memcpy(&r, exact + i, sizeof r);
+            memcpy(&r1, exact + i + 1, sizeof r1);
+        } else { /* the last ones again and again */
+            for (size_t lane = 0; lane < PROOF__LANES; lane++) {
+                const size_t here = i + lane < num_points ? i + lane : num_points - 1;
+                const size_t after = here + 1 < num_points ? here + 1 : here;
+                narrow[lane] = i + lane < num_points ? results[here] : 1.0f;
+                r[lane] = i + lane < num_points ? exact[here] : 1.0;
+                next[lane] = i + lane < num_points ? results[after] : 1.0f;
+                r1[lane] = i + lane < num_points ? exact[after] : 1.0;
+            }
+        }
+        const ProofV y = __builtin_convertvector(narrow, ProofV), y1 = __builtin_convertvector(next, ProofV);
+        const ProofV size = proof__abs(r);
+        const ProofQ is_nan = y != y, is_infinite = proof__abs(y) == INFINITY, differ = ((ProofQ)y ^ (ProofQ)r) < 0;
+        const ProofQ is_right = (is_infinite & (size >= format->overflow) & ~differ) | ((y == 0.0) & (size < PROOF__FLUSHED));
+        ProofV error = proof__choose(is_right, zero, proof__abs(y - r));
+        error = proof__choose(is_nan, zero + INFINITY, error);
+        const ProofV divisor = proof__choose(size < least_normal, least_normal, size);
+        const ProofV errors[PROOF_NUM_ERRORS] = {error * proof__inverse_ulps(size, format), error, error / divisor};
+        for (int kind = 0; kind < PROOF_NUM_ERRORS; kind++) {
+            const ProofQ is_worse = errors[kind] > worst[kind];
+            worst[kind] = proof__choose(is_worse, errors[kind], worst[kind]);
+            at[kind] = (is_worse & (lanes + (int64_t)i)) | (~is_worse & at[kind]);
+        }
+        nans -= is_nan;
+        signs -= differ & (y != 0.0) & (r != 0.0) & ~is_nan;
+        falls -= ((y1 > y) & (r1 < r)) | ((y1 < y) & (r1 > r));
+    }
+    memset(errors_out, 0, sizeof *errors_out);
+    for (int kind = 0; kind < PROOF_NUM_ERRORS; kind++) {
+        errors_out->worst[kind] = -1.0;
+        for (int lane = 0; lane < PROOF__LANES; lane++) {
+            const int is_first = worst[kind][lane] == errors_out->worst[kind] && at[kind][lane] < errors_out->at[kind];
+            if (worst[kind][lane] > errors_out->worst[kind] || is_first) {
+                errors_out->worst[kind] = worst[kind][lane];
+                errors_out->at[kind] = at[kind][lane];
+            }
+        }
+    }
+    for (int lane = 0; lane < PROOF__LANES; lane++) {
+        errors_out->num_nans += nans[lane];
+        errors_out->num_wrong_signs += signs[lane];
+        errors_out->num_falls += falls[lane];
+    }
+}
+
+/* ---- intervals --------------------------------------------------------------------------------------------------- */
+
+/* Ends are floats held in double. Rounding to nearest and flushing are monotonic, so the ends of an exact instruction's interval are
+   its results at ends of its operands. A sum of products may be rounded twice: it is moved outwards by more than the first. */
+
+PROOF__INLINE double proof__least(double a, double b) { return a < b ? a : b; }
+PROOF__INLINE double proof__most(double a, double b) { return a > b ? a : b; }
+PROOF__INLINE double proof__flush(double v) { return fabs(v) < PROOF__FLUSHED ? 0.0 : v; }
+PROOF__INLINE double proof__round(double v) { return proof__flush((double)(float)v); }
+
+#define PROOF__OUT 0x1p-50
+PROOF__INLINE double proof__up(double v) { return fabs(v) < INFINITY ? v + fabs(v) * PROOF__OUT : v; }
+PROOF__INLINE double proof__down(double v) { return -proof__up(-v); }
+
+/* The largest float up to v, and the least from v on; infinity where that overflows. */
+PROOF__INLINE double proof__floor(double v) {
+    /* What is taken off is more than half of a step and less than one and a half, also at powers of two and of subnormal numbers. */
+    const double near = (double)(float)v, step = proof__most(fabs(near) * 0x1.004p-24, 0x1.8p-150);
+    return near <= v || near == INFINITY ? near : (double)(float)(near - step);
+}
+PROOF__INLINE double proof__ceil(double v) { return -proof__floor(-v); }
+
+typedef struct ProofRow {
+    const double *low, *high;
+} ProofRow;
+
+#define PROOF__LOOP for (size_t i = 0; i < PROOF_BLOCK; i++)
+
+/* What is no interval is unknown: a NaN is somewhere in it. */
+static void proof__mend(double* low, double* high) {
+    PROOF__LOOP {
+        const int is_known = low[i] <= high[i];
+        low[i] = is_known ? low[i] : -INFINITY;
+        high[i] = is_known ? high[i] : INFINITY;
+    }
+}
+
+PROOF__INLINE void proof__products(ProofRow a, ProofRow b, size_t i, double* low, double* high) {
+    const double p = a.low[i] * b.low[i], q = a.low[i] * b.high[i], r = a.high[i] * b.low[i], s = a.high[i] * b.high[i];
+    const double sum = (p + q) + (r + s); /* NaN if one of them is, or if infinities of both signs are there */
+    const double least = proof__least(proof__least(p, q), proof__least(r, s));
+    const double most = proof__most(proof__most(p, q), proof__most(r, s));
+    *low = sum == sum ? least : -INFINITY;
+    *high = sum == sum ? most : INFINITY;
+}
+
+static void proof__exact(int operation, ProofRow a, ProofRow b, ProofRow c, double* low, double* high) {
+    double least, most;
+    switch (operation) {
+        case PROOF_ADD:
+            PROOF__LOOP {
+                low[i] = proof__round(a.low[i] + b.low[i]);
+                high[i] = proof__round(a.high[i] + b.high[i]);
+            }
+            break;
+        case PROOF_SUB:
+            PROOF__LOOP {
+                low[i] = proof__round(a.low[i] - b.high[i]);
+                high[i] = proof__round(a.high[i] - b.low[i]);
+            }
+            break;
+        case PROOF_MUL:
+            PROOF__LOOP {
+                proof__products(a, b, i, &least, &most);
+                low[i] = proof__round(least);
+                high[i] = proof__round(most);
+            }
+            break;
+        case PROOF_FMA:
+            PROOF__LOOP {
+                proof__products(a, b, i, &least, &most);
+                low[i] = proof__round(proof__down(least + c.low[i]));
+                high[i] = proof__round(proof__up(most + c.high[i]));
+            }
+            break;
+        case PROOF_NEG:
+            PROOF__LOOP {
+                low[i] = -a.high[i];
+                high[i] = -a.low[i];
+            }
+            break;
+        case PROOF_ABS:
+            PROOF__LOOP {
+                const double p = fabs(a.low[i]), q = fabs(a.high[i]);
+                low[i] = a.low[i] <= 0.0 && a.high[i] >= 0.0 ? 0.0 : proof__least(p, q);
+                high[i] = proof__most(p, q);
+            }
+            break;
+        case PROOF_MIN:
+            PROOF__LOOP {
+                low[i] = proof__least(a.low[i], b.low[i]);
+                high[i] = proof__least(a.high[i], b.high[i]);
+            }
+            break;
+        case PROOF_MAX:
+            PROOF__LOOP {
+                low[i] = proof__most(a.low[i], b.low[i]);
+                high[i] = proof__most(a.high[i], b.high[i]);
+            }
+            break;
+        default: break;
+    }
+}
+
+/* copysign gives the second operand the first one's sign. Zeros have either sign, but what the program reads has its own. */
+static void proof__copysign(int is_input, ProofRow a, ProofRow b, double* low, double* high) {
+    PROOF__LOOP {
+        const double p = fabs(b.low[i]), q = fabs(b.high[i]), most = proof__most(p, q);
+        const double least = b.low[i] <= 0.0 && b.high[i] >= 0.0 ? 0.0 : proof__least(p, q);
+        const int may_be_low = is_input ? signbit(a.low[i]) != 0 : a.low[i] <= 0.0;
+        const int may_be_high = is_input ? !signbit(a.low[i]) : a.high[i] >= 0.0;
+        low[i] = may_be_low ? -most : least;
+        high[i] = may_be_high ? most : -least;
+    }
+}
+
+/* Bounds of an approximate instruction, and of libm, about values at ends of operands: the floats there. */
+static void proof__widen(const ProofStep* step, const double* values, double* low, double* high) {
+    const double threshold = step->operation == PROOF_TANH ? 0.0 : PROOF__FLUSHED;
+    PROOF__LOOP {
+        const double v = values[i], width = proof__most(step->absolute, step->relative * fabs(v)) + fabs(v) * PROOF__OUT;
+        const double least = proof__ceil(v - width), most = proof__floor(v + width);
+        const int is_finite = fabs(v) < INFINITY;
+        low[i] = !is_finite ? v : fabs(least) < threshold ? 0.0 : least;
+        high[i] = !is_finite ? v : fabs(most) < threshold ? 0.0 : most;
+    }
+}
+
+#define PROOF__VALUES(expression)              \
+    for (size_t i = 0; i < PROOF_BLOCK; i++) { \
+        const double v = operands[i];          \
+        values[i] = (expression);              \
+    }                                          \
+    break
+
+/* Within 2^-50, relative: the series of exp(z), z at most ln(2)/2, and a power of two. */
+PROOF__INLINE double proof__exp2(double v) {
+    static const double c[14] = {
+        1.0 / 6227020800.0,
+        1.0 / 479001600.0,
+        1.0 / 39916800.0,
+        1.0 / 3628800.0,
+        1.0 / 362880.0,
+        1.0 / 40320.0,
+        1.0 / 5040.0,
+        1.0 / 720.0,
+        1.0 / 120.0,
+        1.0 / 24.0,
+        1.0 / 6.0,
+        0.5,
+        1.0,
+        1.0
+    };
+    const double clamped = proof__least(proof__most(v, -1000.0), 1000.0);
+    const double whole = clamped + 0x1.8p52, z = (clamped - (whole - 0x1.8p52)) * 0.693147180559945309417;
+    double sum = c[0], power;
+    for (int i = 1; i < 14; i++) sum = sum * z + c[i];
+    int64_t bits;
+    memcpy(&bits, &whole, sizeof bits);
+    bits = (int64_t)((uint64_t)(bits + 1023) << 52);
+    memcpy(&power, &bits, sizeof power);
+    sum *= power;
+    return v > 1000.0 ? INFINITY : v < -1000.0 ? 0.0 : v == v ? sum : v;
+}
+
+static void proof__values(int operation, const double* operands, double* values) {
+    switch (operation) {
+        case PROOF_RCP: PROOF__VALUES(1.0 / v);
+        case PROOF_SQRT: PROOF__VALUES(sqrt(v));
+        case PROOF_RSQRT: PROOF__VALUES(1.0 / sqrt(v));
+        case PROOF_EX2: PROOF__VALUES(proof__exp2(v));
+        case PROOF_LG2: PROOF__VALUES(log2(v));
+        case PROOF_TANH: PROOF__VALUES(tanh(v));
+        case PROOF_SIN: PROOF__VALUES(sin(v));
+        default: PROOF__VALUES(cos(v));
+    }
+}
+
+static void proof__approximate(const ProofStep* step, int is_point, ProofRow a, double* low, double* high) {
+    const int operation = step->operation;
+    double values[PROOF_BLOCK], middles[PROOF_BLOCK], lows[PROOF_BLOCK], highs[PROOF_BLOCK];
+    if (operation == PROOF_SIN || operation == PROOF_COS) { /* which move by no more than their operand */
+        PROOF__LOOP middles[i] = (a.low[i] + a.high[i]) / 2.0;
+        proof__values(operation, middles, values);
+        proof__widen(step, values, low, high);
+        PROOF__LOOP {
+            const double reach = (a.high[i] - a.low[i]) / 2.0;
+            low[i] = reach > 0.0 ? proof__floor(low[i] - reach - PROOF__OUT) : low[i];
+            high[i] = reach > 0.0 ? proof__ceil(high[i] + reach + PROOF__OUT) : high[i];
+        }
+    } else { /* the others are monotonic */
+        proof__values(operation, a.low, values);
+        proof__widen(step, values, low, high);
+        if (!is_point) {
+            proof__values(operation, a.high, values);
+            proof__widen(step, values, lows, highs);
+            PROOF__LOOP {
+                low[i] = proof__least(low[i], lows[i]);
+                high[i] = proof__most(high[i], highs[i]);
+            }
+        }
+    }
+    /* Zeros have either sign. */
+    const int no_zero = operation == PROOF_RCP || operation == PROOF_RSQRT;
+    const int no_negative = operation == PROOF_SQRT || operation == PROOF_RSQRT || operation == PROOF_LG2;
+    PROOF__LOOP {
+        const double size = proof__most(fabs(a.low[i]), fabs(a.high[i]));
+        const int is_unknown = !(size <= step->limit) | (no_zero & (a.low[i] <= 0.0) & (a.high[i] >= 0.0)) |
+            (no_negative & (a.low[i] < 0.0)) | !(low[i] <= high[i]);
+        low[i] = is_unknown ? -INFINITY : low[i];
+        high[i] = is_unknown ? INFINITY : high[i];
+    }
+}
+
+/* Exact instructions of what no approximate one has touched. */
+#define PROOF__POINTS(expression)                                      \
+    for (size_t i = 0; i < PROOF_BLOCK; i++) {                         \
+        const float x = (float)a[i], y = (float)b[i], z = (float)c[i]; \
+        (void)y, (void)z;                                              \
+        out[i] = (expression);                                         \
+    }                                                                  \
+    break
+
+static void proof__points(int operation, const double* a, const double* b, const double* c, double* low) {
+    float out[PROOF_BLOCK];
+    switch (operation) {
+        case PROOF_ADD: PROOF__POINTS(x + y);
+        case PROOF_SUB: PROOF__POINTS(x - y);
+        case PROOF_MUL: PROOF__POINTS(x * y);
+        case PROOF_FMA: PROOF__POINTS(fmaf(x, y, z));
+        case PROOF_NEG: PROOF__POINTS(-x);
+        case PROOF_ABS: PROOF__POINTS(fabsf(x));
+        case PROOF_MIN: PROOF__POINTS(x < y || y != y ? x : y);
+        default: PROOF__POINTS(x > y || y != y ? x : y);
+    }
+    PROOF__LOOP low[i] = proof__flush(out[i]);
+}
+
+static void proof__operand(int operation, const double* in, double* out) {
+    const double threshold = operation == PROOF_COPYSIGN || operation == PROOF_TANH ? 0.0 : PROOF__FLUSHED;
+    PROOF__LOOP out[i] = fabs(in[i]) < threshold ? 0.0 : in[i];
+}
+
+static void proof__intervals(
+    const ProofStep* steps, size_t num_steps, const float* constants, size_t num_constants, const float* x, size_t num_points,
+    double* memory, float* low_out, float* high_out
+) {
+    static const int num_operands[PROOF_NUM_OPERATIONS] = {2, 2, 2, 3, 1, 1, 2, 2, 2, 1, 2, 1, 1, 1, 1, 1, 1, 1};
+    const size_t num_values = 1 + num_constants + num_steps;
+    double ends[3][2][PROOF_BLOCK];
+    unsigned char is_point[PROOF_MAX_VALUES]; /* whose high ends are not written */
+    memset(is_point, 1, sizeof is_point);
+    for (size_t value = 0; value < num_constants; value++)
+        PROOF__LOOP memory[(1 + value) * 2 * PROOF_BLOCK + i] = constants[value];
+    for (size_t start = 0; start < num_points; start += PROOF_BLOCK) {
+        const size_t count = num_points - start < PROOF_BLOCK ? num_points - start : PROOF_BLOCK;
+        PROOF__LOOP memory[i] = x[start + (i < count ? i : 0)];
+        for (size_t number = 0; number < num_steps; number++) {
+            const ProofStep* step = steps + number;
+            const size_t value = 1 + num_constants + number;
+            double *low = memory + value * 2 * PROOF_BLOCK, *high = low + PROOF_BLOCK;
+            ProofRow rows[3];
+            int are_points = 1;
+            for (int i = 0; i < 3; i++) {
+                const int32_t operand = i < num_operands[step->operation] ? step->operands[i] : step->operands[0];
+                const double* in = memory + (size_t)operand * 2 * PROOF_BLOCK;
+                proof__operand(step->operation, in, ends[i][0]);
+                rows[i].low = rows[i].high = ends[i][0];
+                if (is_point[operand]) continue;
+                proof__operand(step->operation, in + PROOF_BLOCK, ends[i][1]);
+                rows[i].high = ends[i][1];
+                are_points = 0;
+            }
+            is_point[value] = are_points && step->operation <= PROOF_MAX;
+            if (is_point[value]) {
+                proof__points(step->operation, rows[0].low, rows[1].low, rows[2].low, low);
+                continue;
+            }
+            if (step->operation == PROOF_COPYSIGN) {
+                proof__copysign(step->operands[0] == 0, rows[0], rows[1], low, high);
+            } else if (step->operation == PROOF_DIV) { /* times the reciprocal, which takes the whole error */
+                ProofStep reciprocal = *step;
+                reciprocal.operation = PROOF_RCP;
+                double inverse[2][PROOF_BLOCK];
+                proof__approximate(&reciprocal, rows[1].low == rows[1].high, rows[1], inverse[0], inverse[1]);
+                const ProofRow row = {inverse[0], inverse[1]};
+                PROOF__LOOP {
+                    double least, most;
+                    proof__products(rows[0], row, i, &least, &most);
+                    low[i] = proof__flush(proof__floor(proof__down(least)));
+                    high[i] = proof__flush(proof__ceil(proof__up(most)));
+                }
+            } else if (step->operation >= PROOF_RCP) {
+                proof__approximate(step, rows[0].low == rows[0].high, rows[0], low, high);
+            } else {
+                proof__exact(step->operation, rows[0], rows[1], rows[2], low, high);
+            }
+            proof__mend(low, high);
+        }
+        const double* low = memory + (num_values - 1) * 2 * PROOF_BLOCK;
+        const double* high = is_point[num_values - 1] ? low : low + PROOF_BLOCK;
+        for (size_t i = 0; i < count; i++) {
+            low_out[start + i] = (float)low[i];
+            high_out[start + i] = (float)high[i];
+        }
+    }
+}
+
+const ProofKernels* PROOF_KERNELS(void) {
+    static const ProofKernels kernels = {proof__reference, proof__compare, proof__intervals};
+    return &kernels;
+}

@@ -1,0 +1,239 @@
+"""Certificates: what is proven of a program, as JSON, and the check that computes all of it anew.
+
+Owns their form and what is compared. Knows nothing of runs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from evo.approximation.formats import FORMATS, Format
+from evo.approximation.functions import Function
+from evo.approximation.sweep import KINDS, Found, Sweep, Worst
+from evo.errors import UserError
+from evo.evaluate.slots import slots_of
+from evo.instructions import SHIPPED, open_instruction_set
+from evo.language.program import Language, format_program, parse_program
+from evo.storage.json_file import first_mistake, read_json
+
+_WHAT = "certificate"
+_MAX_WORDS = 4096
+_NUM_REFERENCES = 1025  # correctly rounded values that the hash is of
+_TABLE_ULPS = 2.0**-28  # which values in tables and their comparison may add to the reference's error
+_SAME = 1e-9  # relative, of numbers that libm decides
+_SPECIAL = {"0": 0.0, "-0": -0.0, "inf": math.inf, "-inf": -math.inf, "nan": math.nan, "1e-40": 1e-40, "-1e-40": -1e-40}
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class Error(_Strict):
+    """worst: the largest error found, and at which input. bound: what no error exceeds; `inf` where nothing is known."""
+
+    worst: str
+    at: str
+    bound: str
+
+
+class Certificate(_Strict):
+    """What holds for a program at each value of a format in an interval.
+
+    Numbers are texts that give each float64 exactly. cpu: with the CPU's arithmetic. any_gpu: with whatever a GPU gives within
+    the bounds of its instructions; why_not: the instruction whose bound is not known. reference: SHA-256 of correctly rounded
+    values.
+    """
+
+    proof: Literal[1] = 1
+    function: str
+    formula: str
+    format: str
+    interval: tuple[str, str]
+    num_inputs: int
+    instruction_set: str
+    program: str
+    num_instructions: int
+    target: str
+    slots: str
+    cpu: dict[str, Error]
+    any_gpu: dict[str, Error]
+    why_not: str
+    num_nans: int
+    num_wrong_signs: int
+    num_falls: int
+    symmetry: str
+    num_asymmetric: int
+    special: dict[str, str]
+    reference: str
+
+    def text(self) -> str:
+        """As a file has it."""
+        return json.dumps(self.model_dump(mode="json"), indent=2) + "\n"
+
+
+def certified(
+    language: Language,
+    words: NDArray[np.uint64],
+    function: Function,
+    form: Format,
+    interval: tuple[float, float],
+    *,
+    instruction_set: str,
+    target: str,
+    state: Path | None = None,
+    progress: Callable[[int, int], None] = lambda _, __: None,
+) -> Certificate:
+    """Proves a program of `(max_length,)` words, with one input x and one output y.
+
+    Args:
+        state: as of `Sweep.run`; `.part` and a digest of what is proven are added.
+
+    Raises:
+        UserError: the function has no value somewhere, or the interval no number.
+    """
+    first, last = form.keys_of(*interval)
+    if last < first:
+        raise UserError(f"{form.name} has no value in [{interval[0]:g}, {interval[1]:g}]")
+    sweep = Sweep(language, words, function, form, first, last)
+    program = " ".join(format_program(language, words).split())
+    ends = tuple(repr(float(end)) for end in form.of_keys(np.array([first, last])))
+    if state:
+        told = f"{program}\n{function.formula}\n{form.name}\n{ends}"
+        state = state.with_suffix(f".{hashlib.sha256(told.encode()).hexdigest()[:16]}.part")
+    found = sweep.run(state, progress)
+    lowered = language.lowering.analyze(words[None])
+    on_gpu, why_not = found.gpu, ""
+    if isinstance(sweep.on_intervals, str):
+        why_not = sweep.on_intervals
+    elif sweep.on_intervals.is_exact:
+        on_gpu = found.cpu
+    special = sweep.results(np.array(list(_SPECIAL.values()), np.float32))
+    return Certificate(
+        function=function.text,
+        formula=function.formula,
+        format=form.name,
+        interval=(ends[0], ends[1]),
+        num_inputs=found.num_inputs,
+        instruction_set=instruction_set,
+        program=program,
+        num_instructions=int(lowered[1][0]),
+        target=target,
+        slots=repr(float(language.lowering.sums(words[None], slots_of(language.instruction_set, target))[0])),
+        cpu=_errors(function, form, sweep, found, found.cpu, is_cpu=True),
+        any_gpu={} if why_not else _errors(function, form, sweep, found, on_gpu, is_cpu=on_gpu is found.cpu),
+        why_not=why_not,
+        num_nans=found.num_nans,
+        num_wrong_signs=found.num_wrong_signs,
+        num_falls=found.num_falls,
+        symmetry=sweep.symmetry,
+        num_asymmetric=found.num_asymmetric,
+        special={name: repr(float(value)) for name, value in zip(_SPECIAL, special, strict=True)},
+        reference=_reference_hash(function, form, first, last),
+    )
+
+
+def _errors(function: Function, form: Format, sweep: Sweep, found: Found, worst: Worst, *, is_cpu: bool) -> dict[str, Error]:
+    errors = {}
+    doubt = found.reference_ulps + _TABLE_ULPS
+    ulp_of_largest = float(form.ulp(np.array([found.largest]))[0])
+    doubts = {"ulp": doubt, "absolute": doubt * ulp_of_largest, "relative": doubt * 2.0 ** (1 - form.digits)}
+    for kind, error, at in zip(KINDS, worst.errors, worst.at, strict=True):
+        value, here = function.exact(at), error
+        if is_cpu and 0.0 < error < math.inf:  # by mpmath
+            size = np.array([abs(float(value))])
+            unit = {"ulp": form.ulp(size)[0], "absolute": 1.0, "relative": max(size[0], 2.0**form.least)}[kind]
+            here = float(abs(value - float(sweep.results(np.array([at], np.float32))[0]))) / float(unit)
+        errors[kind] = Error(worst=repr(here), at=repr(at), bound=repr(error + doubts[kind]))
+    return errors
+
+
+def _reference_hash(function: Function, form: Format, first: int, last: int) -> str:
+    keys = np.unique(np.linspace(first, last, min(_NUM_REFERENCES, last - first + 1)).round().astype(np.int64))
+    with np.errstate(over="ignore"):
+        values = form.round(function.values(form.of_keys(keys)).astype(np.float32))
+    return hashlib.sha256(values.astype("<f4").tobytes()).hexdigest()
+
+
+# ---- checks --------------------------------------------------------------------------------------------------------------
+
+
+def read_certificate(path: Path) -> Certificate:
+    """The certificate in a file.
+
+    Raises:
+        UserError: it cannot be read, or is none.
+    """
+    try:
+        data = read_json(path, _WHAT)
+        if isinstance(data, dict) and isinstance(data.get("interval"), list):
+            data["interval"] = tuple(data["interval"])
+        return Certificate.model_validate(data)
+    except ValidationError as error:
+        place, reason = first_mistake(error)
+        raise UserError(f"{path}: key {'.'.join(map(str, place))!r}: {reason}") from error
+
+
+def check_certificate(path: Path, progress: Callable[[int, int], None] = lambda _, __: None) -> Certificate:
+    """The certificate in a file, all of which is computed anew.
+
+    Raises:
+        UserError: it cannot be read, or says something else than what is computed.
+    """
+    told = read_certificate(path)
+    if told.instruction_set not in SHIPPED:
+        raise UserError(f"{path}: key 'instruction_set': {told.instruction_set!r}, must be one of: {', '.join(SHIPPED)}")
+    if told.format not in FORMATS:
+        raise UserError(f"{path}: key 'format': {told.format!r}, must be one of: {', '.join(FORMATS)}")
+    try:
+        low, high = (float(end) for end in told.interval)
+        if not (low <= high and math.isfinite(high - low)):
+            raise ValueError("must be two finite numbers, the lower first")
+    except ValueError as error:
+        raise UserError(f"{path}: key 'interval': {error}") from error
+    language = Language(open_instruction_set(told.instruction_set), (("x", "f32"),), (("y", "f32"),))
+    words = parse_program(language, told.program, f"{path}: key 'program'", _MAX_WORDS)
+    function, form = Function(told.function), FORMATS[told.format]
+    first, last = form.keys_of(low, high)
+    quick = {"formula": function.formula, "num_inputs": last - first + 1, "reference": ""}
+    if last >= first and told.num_inputs == last - first + 1:  # before a sweep of hours
+        quick["reference"] = _reference_hash(function, form, first, last)
+    if difference := _difference({name: getattr(told, name) for name in quick}, quick):
+        raise UserError(f"{path}: refused: {difference}")
+    computed = certified(
+        language,
+        words,
+        function,
+        form,
+        (low, high),
+        instruction_set=told.instruction_set,
+        target=told.target,
+        progress=progress,
+    )
+    if difference := _difference(told.model_dump(), computed.model_dump()):
+        raise UserError(f"{path}: refused: {difference}")
+    return computed
+
+
+def _difference(told: Any, computed: Any, place: str = "") -> str | None:
+    """The first place at which a certificate says something else; None: there is none."""
+    if isinstance(told, dict) and isinstance(computed, dict):
+        for name in [*computed, *(name for name in told if name not in computed)]:
+            if found := _difference(told.get(name), computed.get(name), f"{place}.{name}".strip(".")):
+                return found
+        return None
+    is_same = told == computed
+    if not is_same and place.endswith((".worst", ".bound")) and isinstance(told, str):
+        try:
+            is_same = math.isclose(float(told), float(computed), rel_tol=_SAME)
+        except ValueError:
+            is_same = False
+    return None if is_same else f"'{place}' is {told!r}, computed: {computed!r}"

@@ -1,0 +1,71 @@
+"""Programs on intervals: what they give on any GPU that keeps the bounds of its instructions.
+
+Owns which instructions have intervals. csrc/detail/proof.h computes them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evo.instructions.description import ErrorBound
+from evo.language.program import Language
+from evo.native.proof import OPERATIONS, STEP_DTYPE
+from evo.native.stack_ptx import NodeKind
+
+_F32_ULP = 2.0**-23  # the largest, over the number
+
+
+@dataclass(frozen=True)
+class IntervalProgram:
+    """steps, constants: as `evo.native.proof.intervals` takes them. is_exact: all GPUs give the same, so intervals are points."""
+
+    steps: NDArray[np.void]
+    constants: NDArray[np.float32]
+    is_exact: bool
+
+
+def interval_program(language: Language, words: NDArray[np.uint64]) -> IntervalProgram | str:
+    """A program of `(max_length,)` words with one input and one output, both f32; or the name of what has no intervals."""
+    lowered = language.lowering.lower(words)
+    instructions = language.instruction_set.instructions
+    constants = [int(node["payload"]) for node in lowered.nodes if node["kind"] == NodeKind.CONSTANT]
+    places: dict[int, int] = {}  # of values, by id
+    num_constants, rows = 0, []
+    for node in lowered.nodes:
+        kind = NodeKind(node["kind"])
+        value, payload = int(node["first_value"]), int(node["payload"])
+        if kind == NodeKind.INPUT:
+            places[value] = 0
+        elif kind == NodeKind.CONSTANT:
+            num_constants += 1
+            places[value] = num_constants
+        elif kind == NodeKind.PTX:
+            instruction = instructions[payload]
+            operation = instruction.semantics.vm.partition(" ")[0].removesuffix("_f32")
+            first, count = int(node["first_operand"]), int(node["num_operands"])
+            if operation not in OPERATIONS:
+                return instruction.name
+            operands = [places[int(operand)] for operand in lowered.operands[first : first + count]]
+            places[value] = 1 + len(constants) + len(rows)
+            bounds = _bounds(instruction.semantics.error)
+            rows.append((OPERATIONS.index(operation), (*operands, 0, 0)[:3], *bounds))
+        else:
+            return "special register"
+    is_exact = not any(relative or absolute for _, _, relative, absolute, _ in rows)
+    values = np.array(constants, np.uint32).view(np.float32)
+    return IntervalProgram(np.array(rows, STEP_DTYPE), values, is_exact)
+
+
+def _bounds(error: ErrorBound | None) -> tuple[float, float, float]:
+    """Relative and absolute bound, and the largest operand."""
+    if error is None:
+        return 0.0, 0.0, np.inf
+    relative = error.bound * (_F32_ULP if error.kind == "ulp" else 1.0)
+    return (
+        0.0 if error.kind == "absolute" else relative,
+        error.bound if error.kind in ("absolute", "either") else 0.0,
+        error.limit,
+    )

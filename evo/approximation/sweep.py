@@ -1,0 +1,204 @@
+"""A sweep: a program compared with a function at every number of a format in an interval, on all cores.
+
+Owns the parts of a sweep, how they join, and where it goes on after a break. Knows nothing of runs or certificates.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evo.approximation.formats import Format
+from evo.approximation.functions import Function
+from evo.approximation.intervals import IntervalProgram, interval_program
+from evo.approximation.pieces import pieces_of
+from evo.language.program import Language
+from evo.native.proof import intervals
+from evo.native.ptx_vm import VirtualMachine
+from evo.storage.files import write_atomically
+
+PART = 1 << 17  # numbers of a part: the arrays of one fit a core's second-level cache
+SAVE_S = 5.0
+KINDS = ("ulp", "absolute", "relative")
+_SIGNS = {"odd": -1.0, "even": 1.0}
+
+
+@dataclass
+class Worst:
+    """The largest error of each of KINDS so far, and at which input; NaN: there was none."""
+
+    errors: list[float] = field(default_factory=lambda: [-1.0] * len(KINDS))
+    at: list[float] = field(default_factory=lambda: [math.nan] * len(KINDS))
+
+    def take(self, errors: list[float], at: list[float]) -> None:
+        """Takes larger ones over."""
+        for i, (error, x) in enumerate(zip(errors, at, strict=True)):
+            if error > self.errors[i]:
+                self.errors[i], self.at[i] = error, x
+
+
+@dataclass
+class Found:
+    """What a sweep has found.
+
+    cpu: by the arithmetic of the CPU. gpu: by the bounds of the instructions; infinite where these say nothing. reference_ulps:
+    what the function's values may be wrong by. largest: of their sizes. num_falls: steps between neighbours at which results move
+    against the function. num_asymmetric: inputs whose result is not that of their opposite, of an odd or even function. last:
+    result and value at the last input.
+    """
+
+    num_inputs: int = 0
+    cpu: Worst = field(default_factory=Worst)
+    gpu: Worst = field(default_factory=Worst)
+    reference_ulps: float = 0.0
+    largest: float = 0.0
+    num_nans: int = 0
+    num_wrong_signs: int = 0
+    num_falls: int = 0
+    num_asymmetric: int = 0
+    last: tuple[float, float] = (math.nan, math.nan)
+
+    def join(self, other: Found, first: tuple[float, float]) -> None:
+        """Joins the part that follows, which begins with this result and value."""
+        self.num_inputs += other.num_inputs
+        self.cpu.take(other.cpu.errors, other.cpu.at)
+        self.gpu.take(other.gpu.errors, other.gpu.at)
+        self.reference_ulps = max(self.reference_ulps, other.reference_ulps)
+        self.largest = max(self.largest, other.largest)
+        for name in ("num_nans", "num_wrong_signs", "num_falls", "num_asymmetric"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        up, down = first[0] > self.last[0], first[0] < self.last[0]
+        self.num_falls += (up and first[1] < self.last[1]) or (down and first[1] > self.last[1])
+        self.last = other.last
+
+
+class Sweep:
+    """A program at all numbers of a format in an interval.
+
+    Args:
+        language: of programs with one input and one output, both f32.
+        words: `(max_length,)` uint64.
+        first, last: keys of the format.
+        num_threads: None: one for each core that this process may use.
+
+    Raises:
+        UserError: the function has no value somewhere, or is too complicated on the interval.
+    """
+
+    def __init__(
+        self,
+        language: Language,
+        words: NDArray[np.uint64],
+        function: Function,
+        form: Format,
+        first: int,
+        last: int,
+        num_threads: int | None = None,
+    ):
+        self._machine, self._words = VirtualMachine(language.lowering), words[None]
+        self._num_registers = len(language.registers)
+        self._form, self._first, self._last = form, first, last
+        self._pieces = pieces_of(function, form, first, last)
+        self.symmetry = symmetry_of(function, form, first, last)
+        self.on_intervals: IntervalProgram | str = interval_program(language, words)
+        self._num_threads = num_threads or len(os.sched_getaffinity(0))
+        # No part has both signs; a negative part is one of the opposite of positive numbers.
+        starts = [*range(first, min(last + 1, 0), PART), *range(max(first, 0), last + 1, PART)]
+        self._parts = [(start, min(start + PART, last + 1 if start >= 0 else min(last + 1, 0))) for start in starts]
+
+    def results(self, x: NDArray[np.float32]) -> NDArray[np.float32]:
+        """The program's results, in the format."""
+        found = self._machine.store(self._words, [x, *[None] * (self._num_registers - 1)])
+        rounded: NDArray[np.float32] = self._form.round(found[0, 0])
+        return rounded
+
+    def run(self, state: Path | None = None, progress: Callable[[int, int], None] = lambda _, __: None) -> Found:
+        """Sweeps.
+
+        Args:
+            state: where it is kept how far it came; it begins there, and removes the file in the end.
+            progress: called with the number of inputs that are done, and of all.
+        """
+        found, number = _restored(state)
+        total = self._last - self._first + 1
+        saved_s = time.monotonic()
+        with ThreadPoolExecutor(self._num_threads) as threads:
+            ahead = 4 * self._num_threads
+            waiting = [threads.submit(self._part, part) for part in self._parts[number : number + ahead]]
+            while waiting:
+                part, first = waiting.pop(0).result()
+                number += 1
+                if number + len(waiting) < len(self._parts):
+                    waiting.append(threads.submit(self._part, self._parts[number + len(waiting)]))
+                found.join(part, first)
+                progress(found.num_inputs, total)
+                if state and time.monotonic() > saved_s + SAVE_S:
+                    write_atomically(state, json.dumps({"parts": number, "found": asdict(found)}).encode())
+                    saved_s = time.monotonic()
+        if state:
+            state.unlink(missing_ok=True)
+        return found
+
+    def _part(self, keys: tuple[int, int]) -> tuple[Found, tuple[float, float]]:
+        x = self._numbers(*keys)
+        exact, bound = self._pieces.exact(keys[0], x)
+        y = self.results(x)
+        found = Found(len(x), reference_ulps=bound, largest=max(float(exact.max()), -float(exact.min())))
+        counts = self._compare(found.cpu, x, y, exact)
+        found.num_nans, found.num_wrong_signs, found.num_falls = counts
+        if isinstance(self.on_intervals, IntervalProgram) and not self.on_intervals.is_exact:
+            for ends in intervals(self.on_intervals.steps, self.on_intervals.constants, x):
+                self._compare(found.gpu, x, self._form.round(ends), exact)
+        if self.symmetry != "none" and keys[0] > 0:
+            opposite = self.results(-x)
+            expected = y * np.float32(_SIGNS[self.symmetry])
+            found.num_asymmetric = int((opposite.view(np.uint32) != expected.view(np.uint32)).sum())
+        found.last = float(y[-1]), float(exact[-1])
+        return found, (float(y[0]), float(exact[0]))
+
+    def _compare(
+        self, worst: Worst, x: NDArray[np.float32], y: NDArray[np.float32], exact: NDArray[np.float64]
+    ) -> tuple[int, int, int]:
+        errors, at, counts = self._pieces.compare(y, exact)
+        worst.take(errors, [float(x[place]) for place in at])
+        return counts
+
+    def _numbers(self, first: int, end: int) -> NDArray[np.float32]:
+        if self._form.name != "f32":
+            return self._form.of_keys(np.arange(first, end))
+        if first >= 0:
+            return np.arange(first, end, dtype=np.uint32).view(np.float32)
+        return (np.arange(-first, -end, -1, dtype=np.uint32) | np.uint32(1 << 31)).view(np.float32)
+
+
+def symmetry_of(function: Function, form: Format, first: int, last: int) -> str:
+    """`odd` or `even`, if the interval is symmetric and the function is so at some points; else `none`."""
+    if first != -last:
+        return "none"
+    x = form.of_keys(np.linspace(1, last, 12).astype(np.int64))
+    right, left = function.values(x), function.values(-x)
+    for name, sign in _SIGNS.items():
+        if np.array_equal(right, sign * left):
+            return name
+    return "none"
+
+
+def _restored(state: Path | None) -> tuple[Found, int]:
+    """What was kept, and the number of the next part."""
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        if state:
+            kept = json.loads(state.read_text())
+            found = kept["found"]
+            cpu, gpu = Worst(**found.pop("cpu")), Worst(**found.pop("gpu"))
+            return Found(**{**found, "cpu": cpu, "gpu": gpu, "last": tuple(found["last"])}), int(kept["parts"])
+    return Found(), 0

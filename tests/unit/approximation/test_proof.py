@@ -1,0 +1,286 @@
+"""Proofs: values and errors against mpmath and plain loops, intervals against GPUs that err as far as they may, forgeries."""
+
+import json
+import math
+from pathlib import Path
+
+import mpmath
+import numpy as np
+import pytest
+
+from evo.approximation.certificate import Certificate, certified, check_certificate
+from evo.approximation.formats import FORMATS
+from evo.approximation.functions import Function
+from evo.approximation.intervals import IntervalProgram, interval_program
+from evo.approximation.pieces import pieces_of
+from evo.approximation.sweep import PART, Sweep
+from evo.config import load_config
+from evo.errors import UserError
+from evo.instructions import shipped_instruction_set
+from evo.language.infix import parse_infix
+from evo.language.program import Language, parse_program
+from evo.native.proof import intervals
+from evo.native.ptx_vm import VirtualMachine
+
+LANGUAGE = Language(shipped_instruction_set("default"), (("x", "f32"),), (("y", "f32"),))
+
+
+ONE_BELOW, ONE_ABOVE = 1.0 - 2.0**-23, 1.0 + 2.0**-23  # by the bound of rcp.approx, which is one ulp
+
+
+def words_of(text: str) -> np.ndarray:
+    if "%x" in text:
+        return parse_program(LANGUAGE, text, "test", 64)
+    return parse_infix(LANGUAGE, text, "test", 64, [each.name for each in LANGUAGE.instruction_set.instructions])
+
+
+def run(text: str, x: np.ndarray) -> np.ndarray:
+    return VirtualMachine(LANGUAGE.lowering).store(words_of(text)[None], [x.astype(np.float32), None])[0, 0]
+
+
+@pytest.mark.parametrize(
+    ("name", "low", "high", "form"),
+    [
+        ("exp", -100.0, 80.0, "f32"),
+        ("log", 1e-3, 3.0, "f32"),
+        ("sin", -7.0, 7.0, "f32"),
+        ("gelu", -14.0, 2.0, "bf16"),
+        ("sinpi", -2.5, 2.5, "f16"),
+        ("fabs(x - 1)", 0.0, 4.0, "f16"),
+    ],
+)
+def test_the_pieces_of_a_function_are_as_near_as_they_say(name, low, high, form):
+    form, function = FORMATS[form], Function(name)
+    first, last = form.keys_of(low, high)
+    pieces = pieces_of(function, form, first, last)
+    rng = np.random.default_rng(3)
+    near_zeros = [form.key(zero) + step for zero in (1.0, math.pi, 2 * math.pi, 2.0) for step in range(-2, 3)]
+    keys = np.array([first, last, *rng.integers(first, last + 1, 60), *near_zeros])
+    for key in keys[(keys >= first) & (keys <= last)].tolist():
+        [x] = form.of_keys(np.array([key]))
+        found, bound = pieces.exact(key, np.array([x]))
+        with mpmath.workprec(300):
+            error = abs(function.exact(float(x)) - mpmath.mpf(float(found[0])))
+        assert error <= (bound + 2.0**-28) * form.ulp(np.abs(found))[0], float(x)
+        assert bound < 1e-3
+
+
+def errors_of(form, y: np.ndarray, exact: list[float]) -> dict[str, float]:
+    """By a plain loop."""
+    worst = dict.fromkeys(("ulp", "absolute", "relative"), 0.0)
+    for value, f in zip(y.tolist(), exact, strict=True):
+        if value == 0.0 and abs(f) < 2.0**-126:  # flushed
+            continue
+        ulp = 2.0 ** (max(math.frexp(f)[1] - 1, form.least) - form.digits + 1)
+        error = abs(value - f)
+        for kind, unit in (("ulp", ulp), ("absolute", 1.0), ("relative", max(abs(f), 2.0**form.least))):
+            worst[kind] = max(worst[kind], error / unit)
+    return worst
+
+
+def test_a_certificate_has_the_worst_errors_of_all_values_of_a_format():
+    form, text = FORMATS["bf16"], "h = x*0.5; y = h*tanh(h) + h"
+    found = certified(LANGUAGE, words_of(text), Function("silu"), form, (-6.0, 3.0), instruction_set="default", target="sm_90")
+    x = form.of_keys(np.arange(form.key(-6.0), form.key(3.0) + 1))
+    assert found.num_inputs == len(x)
+    exact = [v / (1 + math.exp(-v)) for v in x.tolist()]
+    y = form.round(run(text, x))
+    for kind, worst in errors_of(form, y, exact).items():
+        assert float(found.cpu[kind].worst) == pytest.approx(worst, rel=1e-6)
+        assert worst * (1 - 1e-9) <= float(found.cpu[kind].bound) <= worst * 1.01
+        assert float(found.any_gpu[kind].bound) > float(found.cpu[kind].bound)
+    assert found.num_falls == int((np.diff(y) * np.diff(exact) < 0).sum())
+    assert (found.num_instructions, float(found.slots)) == (4, 11)
+
+
+def test_a_sweep_counts_nans_wrong_signs_asymmetry_and_steps_against_the_function():
+    form = FORMATS["f32"]
+    low, high = form.keys_of(-1.0, 1.0)
+    middle = form.key(0.75)
+    sweep = Sweep(
+        LANGUAGE, words_of("y = (x + 0.000001) * 1/(x*x*4 - 2.25) * (x*x*4 - 2.25)"), Function("sin"), form, low, high, 2
+    )
+    assert sweep.symmetry == "odd"
+    sweep._parts = [(-middle - 5, -middle + 6), (middle - 5, middle + 6)]  # all take seconds
+    found = sweep.run()
+    assert (found.num_inputs, found.num_nans) == (22, 2)  # 0 times infinity
+    assert found.num_asymmetric > 5
+    assert math.isinf(found.cpu.errors[0]) and abs(found.cpu.at[0]) == 0.75
+    x = form.of_keys(np.arange(form.key(-1e-6), form.key(-0.9e-6)))
+    signs = Sweep(LANGUAGE, words_of("x + 0.0000009"), Function("sin"), form, form.key(-1e-6), form.key(-0.9e-6) - 1, 1).run()
+    assert signs.num_wrong_signs == int((run("x + 0.0000009", x) > 0).sum()) == 0
+    assert Sweep(LANGUAGE, words_of("-x"), Function("sin"), form, 1, 100, 1).run().num_wrong_signs == 0  # all is flushed
+    falling = Sweep(LANGUAGE, words_of("-x"), Function("sin"), form, form.key(1.0), form.key(1.0) + 99, 1).run()
+    assert (falling.num_wrong_signs, falling.num_falls) == (100, 99)
+
+
+# What GPUs may give at most and least: results of approximate instructions, by the ISA's bounds, before they are rounded.
+BOUNDS = {
+    "exp2": lambda v: (np.exp2(v), 2.0**-22 * np.exp2(v)),
+    "rcp": lambda v: (1 / v, 2.0**-23 / np.abs(v)),
+    "tanh": lambda v: (np.tanh(v), 2.0**-11 * np.abs(np.tanh(v))),
+    "log2": lambda v: (np.log2(v), 2.0**-22 * np.maximum(1.0, np.abs(np.log2(v)))),
+    "sin": lambda v: (np.sin(v), np.full_like(v, 2.0**-20.5)),
+}
+
+
+def gpu(name: str, v: np.ndarray, push: np.ndarray) -> np.ndarray:
+    """A result that is wrong by a part of the bound, -1 to 1, rounded toward the exact one."""
+    exact, width = BOUNDS[name](v.astype(np.float64))
+    near = (exact + push * width).astype(np.float32)
+    outside = np.abs(near - exact) > width
+    near[outside] = np.nextafter(near[outside], exact[outside].astype(np.float32))
+    return near
+
+
+def sigmoid(x, push):
+    return gpu("rcp", gpu("exp2", x * np.float32(-1.4426950216293335), push) + np.float32(1), push)
+
+
+def softplus(x, push):
+    return gpu("log2", gpu("exp2", x, push) + np.float32(1), push) * np.float32(0.5)
+
+
+def mixed(x, push):
+    return gpu("tanh", gpu("sin", x, push) * x, push) - np.float32(0.25) * x
+
+
+@pytest.mark.parametrize(
+    ("text", "on_gpu"),
+    [
+        ("1/(exp2(x*-1.442695) + 1)", None),
+        ("log2(exp2(x) + 1)*0.5", softplus),
+        ("tanh(sin(x)*x) - 0.25*x", mixed),
+        ("min(max(fma(exp2(x), x, -x), -1.0), 4.0)", None),
+        ("copysign(abs(exp2(x) - 1), x)/(x*x + 0.5)", None),
+        ("x/(exp2(x) + 1)", None),
+    ],
+)
+def test_no_gpu_within_its_bounds_leaves_the_interval(text, on_gpu):
+    x = np.random.default_rng(5).uniform(-6, 6, 4000).astype(np.float32)
+    program = interval_program(LANGUAGE, words_of(text))
+    assert isinstance(program, IntervalProgram) and not program.is_exact
+    low, high = intervals(program.steps, program.constants, x)
+    y = run(text, x)
+    assert np.isfinite(low).all() and (low <= y).all() and (y <= high).all()
+    for push in (-1.0, 1.0, -0.3) if on_gpu else ():
+        pushed = on_gpu(x, np.full(len(x), push))
+        assert ((low <= pushed) & (pushed <= high)).all(), push
+    assert np.median(high - low) < 1e-2 * np.median(np.abs(y)) + 1e-6
+
+
+def test_intervals_are_unknown_where_the_bounds_say_nothing():
+    def ends(text, *x):
+        program = interval_program(LANGUAGE, words_of(text))
+        return np.stack(intervals(program.steps, program.constants, np.array(x, np.float32))).T.tolist()
+
+    everything = [-math.inf, math.inf]
+    assert ends("1/x", 0.0, -0.0) == [everything] * 2
+    assert ends("sin(x)", 7.0, 100.0) == [everything] * 2
+    assert ends("log2(x)", -1.0) == [everything]
+    assert ends("1/sqrt(x)", -2.0) == [everything]
+    assert ends("%x ex2_approx_ftz_f32 1.0 add_ftz_f32 rcp_approx_ftz_f32", 200.0, -200.0) == [[0.0, 0.0], [ONE_BELOW, ONE_ABOVE]]
+    assert interval_program(LANGUAGE, words_of("x if x < 1 else 2*x")) == "setp_lt_ftz_f32"
+
+
+def test_a_sweep_goes_on_where_it_was_interrupted(tmp_path, monkeypatch):
+    form = FORMATS["f32"]
+    first = form.key(1.0)
+    sweep = Sweep(LANGUAGE, words_of("exp2(x*1.442695)"), Function("exp"), form, first, first + 7 * PART + 5, 2)
+    whole, state = sweep.run(), tmp_path / "state"
+    monkeypatch.setattr("evo.approximation.sweep.SAVE_S", 0.0)
+
+    def stop(done: int, total: int) -> None:
+        assert total == 7 * PART + 6
+        if done > 3 * PART:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        sweep.run(state, stop)
+    seen: list[int] = []
+    assert sweep.run(state, lambda done, _: seen.append(done)) == whole
+    assert seen[0] > 3 * PART and not state.exists()
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory) -> Path:
+    found = certified(
+        LANGUAGE, words_of("tanh(x*0.5)*0.5 + 0.5"), Function("sigmoid"), FORMATS["bf16"], (-3.0, 4.0),
+        instruction_set="default", target="sm_90",
+    )  # fmt: skip
+    path = tmp_path_factory.mktemp("certificate") / "sigmoid.json"
+    path.write_text(found.text())
+    assert check_certificate(path) == found
+    return path
+
+
+def forged(data: dict) -> list[dict]:
+    """Copies with one thing changed each: numbers a little, texts to others that could stand there."""
+    others = {
+        "function": ["tanh", "gelu", "1/(1 + exp(-x))/1.0001", "sigmoid_grad"],
+        "formula": ["tanh(x)"],
+        "format": ["f16", "f32", "f8"],
+        "instruction_set": ["mine.json"],
+        "program": [data["program"].replace("0.5", "0.499", 1), data["program"] + " 1.0001 mul_ftz_f32", "%x", "nonsense"],
+        "target": ["sm_80", "sm_91"],
+        "symmetry": ["odd"],
+        "why_not": ["tanh_approx_f32"],
+        "reference": ["0" * 64, data["reference"][::-1]],
+        "interval": [["-3.0", "3.984375"], ["-1.0", "1.0"], ["4.0", "-3.0"], ["nan", "4.0"], ["-3.0"], "all"],
+        "proof": [2, True],
+    }
+    copies = [{**data, name: value} for name, values in others.items() for value in values]
+    copies += [{**data, name: value + step} for name, value in data.items() if type(value) is int for step in (1, -1)]
+    for name in ("cpu", "any_gpu"):
+        copies.append({**data, name: {}})
+        for kind, error in data[name].items():
+            for key, value in error.items():
+                for changed in (repr(float(value) * 0.999), repr(float(value) * 1.001), "0.0", "x", None):
+                    copies.append({**data, name: {**data[name], kind: {**error, key: changed}}})
+    copies += [{**data, "special": {**data["special"], name: "0.25"}} for name in data["special"]]
+    copies += [{name: value for name, value in data.items() if name != left_out} for left_out in data if left_out != "proof"]
+    return [*copies, {**data, "more": 1}, {}, {"interval": []}]
+
+
+def test_no_forged_certificate_passes(certificate, tmp_path):
+    data = json.loads(certificate.read_text())
+    copies = forged(data)
+    assert len(copies) > 150
+    for number, copy in enumerate(copies):
+        path = tmp_path / f"{number}.json"
+        path.write_text(json.dumps(copy))
+        if copy != data:
+            with pytest.raises(UserError):
+                check_certificate(path)
+
+
+def test_what_is_no_certificate_is_refused_in_one_line(tmp_path):
+    path = tmp_path / "file.json"
+    for text, message in (("{", "not JSON"), ("[]", r"key '': |Input should|object"), ('{"proof": 1}', "key 'function'")):
+        path.write_text(text)
+        with pytest.raises(UserError, match=message):
+            check_certificate(path)
+
+
+def test_a_run_is_proven_by_its_verb(fork_evo, tmp_path):
+    few = ("stop.evaluations=3000", "search.initial.num_programs=512", "search.batch_size=256", "output.plots=[]")
+    options = ("task_options={function: tanh, interval: [-2, 3], format: bf16, error: ulp, num_points: 128}", "output.runs=runs")
+    overrides = [part for each in (*few, *options) for part in ("--set", each)]
+    assert load_config(Path("approximation"), (*few, *options))
+    assert fork_evo("run", "approximation", *overrides, cwd=tmp_path).returncode == 0
+    [run_folder] = (tmp_path / "runs").glob("*/*")
+    proven = fork_evo("prove", str(run_folder), "--front", cwd=tmp_path)
+    assert proven.returncode == 0, proven.stderr
+    files = sorted((run_folder / "proofs").iterdir())
+    assert len(files) == proven.stdout.count("bf16, [-2.0, 3.0]: ") > 2
+    best = Certificate.model_validate_json(files[-1].read_text(), strict=False)
+    assert float(best.cpu["ulp"].bound) < 2.0
+    checked = fork_evo("prove", "--check", str(files[0]), cwd=tmp_path)
+    assert checked.returncode == 0 and "holds" in checked.stdout
+    for arguments, message in (
+        ((), "name a run, or a certificate"),
+        ((str(run_folder), "--interval", "2", "1"), "--interval: must be two numbers"),
+        ((str(run_folder), "--interval", "1.001", "1.002"), "bf16 has no value in"),
+    ):
+        refused = fork_evo("prove", *arguments, cwd=tmp_path)
+        assert refused.returncode == 2 and message in refused.stderr and "Traceback" not in refused.stderr
