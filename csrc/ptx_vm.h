@@ -489,7 +489,7 @@ typedef struct PtxVmBuilder {
     uint32_t* next_request; /* for the same value, or NO_INDEX */
     uint8_t* outputs;       /* operation of each request */
     uint32_t* order;        /* operations in order of evaluation */
-    uint32_t* free_scratch; /* vectors */
+    uint32_t* free_scratch; /* a vector that is new, then those that are free again */
 } PtxVmBuilder;
 
 /* Returns where the program is to lie. */
@@ -508,7 +508,7 @@ static PtxVmProgram* ptx_vm__take_program(
     builder->next_request = (uint32_t*)evo__take(arena, lowered->num_requests, sizeof(uint32_t));
     builder->outputs = (uint8_t*)evo__take(arena, lowered->num_requests, sizeof(uint8_t));
     builder->order = (uint32_t*)evo__take(arena, num_values, sizeof(uint32_t));
-    builder->free_scratch = (uint32_t*)evo__take(arena, num_values + 1, sizeof(uint32_t));
+    builder->free_scratch = (uint32_t*)evo__take(arena, num_values + 2, sizeof(uint32_t));
     return place;
 }
 
@@ -620,7 +620,7 @@ static uint32_t ptx_vm__add_minimum(PtxVmBuilder* builder, uint8_t operation, ui
 }
 
 static uint32_t ptx_vm__add_operation(PtxVmBuilder* builder, uint8_t operation, const uint32_t* operands, uint32_t num_operands) {
-    uint32_t used[3] = {operands[0], num_operands > 1 ? operands[1] : 0, num_operands > 2 ? operands[2] : 0};
+    uint32_t used[3] = {operands[0], operands[1], operands[2]};
     uint8_t flags = 0;
     if (operation == PTX_VM__MIN_F32 || operation == PTX_VM__MAX_F32) {
         return ptx_vm__add_minimum(builder, operation, used[0], used[1]);
@@ -640,8 +640,13 @@ static uint32_t ptx_vm__add_operation(PtxVmBuilder* builder, uint8_t operation, 
         const uint8_t nan = ptx_vm__nans[operation];
         flags = (uint8_t)((nan & PTX_VM__LOOSE_NAN) | (nan & PTX_VM__RAW & builder->values[used[0]].flags));
     }
-    uint32_t number = ptx_vm__add_value(builder, operation, flags);
-    for (uint32_t i = 0; i < num_operands; i++) ptx_vm__add_operand(builder, number, used[i]);
+    const uint32_t number = ptx_vm__add_value(builder, operation, flags);
+    PtxVmValue* value = &builder->values[number];
+    value->num_operands = (uint8_t)num_operands;
+    for (uint32_t k = 0; k < 3; k++) { /* without a branch on the number of operands */
+        value->operands[k] = used[k] | (0u - (uint32_t)(k >= num_operands));
+        builder->values[used[k]].num_uses += k < num_operands;
+    }
     return number;
 }
 
@@ -678,14 +683,15 @@ static const uint8_t ptx_vm__forms[][8] = {
 };
 
 /* How an operation can use the value in the accumulator, and its operands in the matching order. Branches are hard to predict in
-   irregular programs, so there are none here. */
+   irregular programs, so there are none here: masks take the place of conditions, which compilers make branches. */
 static uint32_t ptx_vm__choose_form(const PtxVmValue* value, uint32_t accumulator, uint32_t* operands) {
     const uint32_t first = value->operands[0], second = value->operands[1], third = value->operands[2];
     const uint32_t set =
         (uint32_t)(first == accumulator) | (uint32_t)(second == accumulator) << 1 | (uint32_t)(third == accumulator) << 2;
     const uint32_t form = ptx_vm__forms[ptx_vm__kinds[value->operation]][set];
-    operands[0] = form & PTX_VM__SWAP ? second : first;
-    operands[1] = form & PTX_VM__SWAP ? first : second;
+    const uint32_t swapped = (first ^ second) & (0u - form / PTX_VM__SWAP);
+    operands[0] = first ^ swapped;
+    operands[1] = second ^ swapped;
     operands[2] = third;
     return form & ~PTX_VM__SWAP;
 }
@@ -717,23 +723,28 @@ static void ptx_vm__add_steps(PtxVmBuilder* builder, uint32_t num_ordered) {
         const uint32_t number = builder->order[i];
         PtxVmValue* value = &builder->values[number];
         uint32_t memory[3] = {0, 0, 0};
-        for (uint32_t k = 0; k < value->num_operands; k++) {
-            PtxVmValue* operand = &builder->values[operands[k]];
-            const bool is_stored = operand->memory != PTX_VM__NO_INDEX;
-            memory[k] = is_stored ? operand->memory : 0;
+        for (uint32_t k = 0; k < 3; k++) {
+            const uint32_t is_there = k < value->num_operands;
+            PtxVmValue* operand = &builder->values[operands[k] & (0u - is_there)];
+            const uint32_t is_stored = is_there & (uint32_t)(operand->memory != PTX_VM__NO_INDEX);
+            memory[k] = operand->memory & (0u - is_stored);
             /* A scratch vector is free right after its last use: kernels read all operands before they store. */
-            free_scratch[num_free] = operand->memory;
-            num_free += (uint32_t)(--operand->num_uses == 0) & (uint32_t)is_stored & (uint32_t)(operand->memory >= first_scratch);
+            free_scratch[num_free + 1] = operand->memory;
+            operand->num_uses -= is_there;
+            num_free += (uint32_t)(operand->num_uses == 0) & is_stored & (uint32_t)(operand->memory >= first_scratch);
         }
         /* It is stored unless the next operation takes it from the accumulator and is its only user. */
         uint32_t next_form = PTX_VM__FORM_NONE;
         if (i + 1 < num_ordered) next_form = ptx_vm__choose_form(&builder->values[builder->order[i + 1]], number, operands);
         const uint32_t num_taken = (uint32_t)(next_form != PTX_VM__FORM_NONE) + (uint32_t)(next_form == PTX_VM__FORM_BOTH);
-        const bool is_stored = value->num_uses > num_taken;
-        if (is_stored) value->memory = num_free > 0 ? free_scratch[--num_free] : first_scratch + program->num_scratch++;
+        const uint32_t is_stored = value->num_uses > num_taken, is_new = num_free == 0;
+        free_scratch[0] = first_scratch + program->num_scratch;
+        value->memory = free_scratch[num_free] | (is_stored - 1);
+        num_free -= is_stored & (is_new ^ 1);
+        program->num_scratch += is_stored & is_new;
         PtxVmStep* step = ptx_vm__add_step(builder, value->operation, form, is_stored);
         for (uint32_t k = 0; k < 3; k++) step->operands[k] = memory[k];
-        step->result = is_stored ? value->memory : 0;
+        step->result = value->memory & (0u - is_stored);
         ptx_vm__add_outputs(builder, value, PTX_VM__FORM_FIRST);
         form = next_form;
     }
@@ -755,8 +766,10 @@ static uint32_t ptx_vm__add_nodes(PtxVmBuilder* builder, const PtxVmSet* set, co
         } else if (node->kind == STACK_PTX_NODE_PTX && ptx_vm_set_has_instruction(set, node->payload)) {
             uint8_t operation = set->operations[node->payload];
             uint32_t operands[3] = {0, 0, 0};
-            for (uint32_t k = 0; k < node->num_operands; k++)
-                operands[k] = builder->numbers[lowered->operands[node->first_operand + k]];
+            for (uint32_t k = 0; k < 3; k++) {
+                const uint32_t is_there = k < node->num_operands;
+                operands[k] = builder->numbers[lowered->operands[node->first_operand + k * is_there]] & (0u - is_there);
+            }
             *number =
                 operation == PTX_VM__MOV ? operands[0] : ptx_vm__add_operation(builder, operation, operands, node->num_operands);
         } else {
@@ -829,7 +842,7 @@ PtxVmResult ptx_vm_program_init(
         const bool is_operation = value->operation < PTX_VM__NUM_OPERATIONS;
         builder.order[num_ordered] = i;
         num_ordered += is_operation;
-        if (value->operation == PTX_VM__CONSTANT) value->memory += ptx_vm__first_constant(program);
+        value->memory += ptx_vm__first_constant(program) & (0u - (uint32_t)(value->operation == PTX_VM__CONSTANT));
         if (!is_operation && value->first_request != PTX_VM__NO_INDEX) ptx_vm__add_outputs(&builder, value, PTX_VM__FORM_NONE);
     }
     ptx_vm__add_steps(&builder, num_ordered);
