@@ -16,8 +16,7 @@ from evo.storage.files import exists
 
 @verb()
 @click.option("--test", is_flag=True, help="Test each GPU first, even if it was tested before.")
-@click.option("--measure", is_flag=True, help="Measure what programs cost here: some 10 seconds, with a GPU about a minute.")
-def doctor(test: bool, measure: bool) -> None:
+def doctor(test: bool) -> None:
     """Say what this machine offers, and what it lacks.
 
     Each missing piece stands with what it means.
@@ -27,11 +26,6 @@ def doctor(test: bool, measure: bool) -> None:
     for line in test_gpus() if test else []:
         warn(line)
     click.echo(report(), nl=False)
-    if measure:
-        from evo.cli.cost_table import cost_table
-
-        for line in cost_table(warn):
-            click.echo(line)
 
 
 @verb("gpu-report")

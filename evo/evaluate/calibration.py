@@ -5,7 +5,7 @@ configs, run folders or the search.
 """
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -181,20 +181,3 @@ def _best(function: Callable[[], object]) -> float:
         if spent_s > BUDGET_S:
             break
     return best_s
-
-
-def break_even(points: Iterable[int], slow_s: Iterable[float], fast_s: Iterable[float]) -> float | None:
-    """From how many points on `fast_s` is the lower of two costs, measured at ascending numbers of points, up to the last.
-    Between two numbers both costs are taken to be powers of the points. None: it is not.
-    """
-    rows = list(zip(points, slow_s, fast_s, strict=True))
-    if not rows or rows[-1][2] >= rows[-1][1]:
-        return None
-    later = rows[-1]
-    for row in reversed(rows[:-1]):
-        if row[2] >= row[1]:
-            gap, later_gap = np.log(row[2] / row[1]), np.log(later[2] / later[1])
-            share = gap / (gap - later_gap)
-            return float(np.exp(np.log(row[0]) + share * np.log(later[0] / row[0])))
-        later = row
-    return float(rows[0][0])

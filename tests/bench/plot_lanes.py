@@ -9,6 +9,7 @@ of that core's times, and what a GPU adds, by the constants below. Prints the po
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import matplotlib as mpl
@@ -16,10 +17,10 @@ import numpy as np
 from bench_compile import TARGET, rounds
 from bench_lowering import live_programs
 
-from evo.cli.cost_table import Probe
+from evo.cli.gpu_report.kernels import Probe
 from evo.compile.packing import Packing
 from evo.compile.request import InLine
-from evo.evaluate.calibration import break_even, measure_cpu
+from evo.evaluate.calibration import measure_cpu
 from evo.evaluate.chunks import ChunkScorer
 from evo.instructions import shipped_instruction_set
 from evo.language.batch import Batch
@@ -37,6 +38,23 @@ UTILISATION = 0.5  # of these slots, by occupancy and memory
 COMPILED_SLOTS = 1.0  # a live instruction is one of the machine
 INTERPRETED_SLOTS = 8.0  # and seven that fetch, decode, read and write
 HOST_S = 5e-6  # of the run's process for a program: encoding, launching, the rest of the batch
+
+
+def break_even(points: Iterable[int], slow_s: Iterable[float], fast_s: Iterable[float]) -> float | None:
+    """From how many points on `fast_s` is the lower of two costs, measured at ascending numbers of points, up to the last.
+    Between two numbers both costs are taken to be powers of the points. None: it is not.
+    """
+    rows = list(zip(points, slow_s, fast_s, strict=True))
+    if not rows or rows[-1][2] >= rows[-1][1]:
+        return None
+    later = rows[-1]
+    for row in reversed(rows[:-1]):
+        if row[2] >= row[1]:
+            gap, later_gap = np.log(row[2] / row[1]), np.log(later[2] / later[1])
+            share = gap / (gap - later_gap)
+            return float(np.exp(np.log(row[0]) + share * np.log(later[0] / row[0])))
+        later = row
+    return float(rows[0][0])
 
 
 def main() -> None:

@@ -12,8 +12,8 @@ from contextlib import closing
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from evo.cli.cost_table import Probe
 from evo.cli.gpu_report.driver import Spinner
 from evo.cli.gpu_report.work import MIX, Order, Told, evaluator_of, has_nvrtc, programs_of_length, row
 from evo.compile.packing import Packing
@@ -26,6 +26,7 @@ from evo.instructions import shipped_instruction_set
 from evo.language.program import Language
 from evo.shipped import shipped
 from evo.storage.disk_cache import DiskCache
+from evo.sums import Regression
 from evo.task import Programs, Scores, Task
 from evo.task_folder import load_task
 
@@ -34,6 +35,31 @@ _LANES = 128
 _LEVELS = (0, 1, 3)
 _NUM_PROGRAMS, _MOST_VALUES = 128, 1 << 27  # of a launch: programs, and programs times points
 _PACKING = Packing(sites_per_kernel=64, kernels_per_module=2)
+
+
+class Probe(Task):
+    """Two inputs, one output, and sums against a target: programs of which only what running them costs matters."""
+
+    inputs = {"x": "f32", "y": "f32"}  # noqa: RUF012 - as tasks are declared
+    outputs = {"f": "f32"}  # noqa: RUF012 - as tasks are declared
+    measures = {"num_instructions": (0.0, 64.0)}  # noqa: RUF012 - as tasks are declared
+    reduction = "regression"
+
+    def __init__(self, num_points: int):
+        self.x = np.linspace(-1.0, 1.0, num_points, dtype=np.float32)
+
+    def points(self) -> dict[str, NDArray[Any]]:
+        """A line through the plane."""
+        return {"x": self.x, "y": self.x[::-1].copy()}
+
+    def targets(self) -> dict[str, NDArray[Any]]:
+        """The product of the inputs."""
+        return {"f": self.x * self.x[::-1]}
+
+    def score(self, outputs: Any, programs: Programs) -> Scores:
+        """The mean squared error."""
+        assert isinstance(outputs, Regression)
+        return Scores(-outputs.mse[:, 0], programs.num_instructions[:, None].astype(np.float64))
 
 
 class Stores(Probe):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from evo.evaluate import Evaluation, calibration
-from evo.evaluate.calibration import Calibration, LaneCosts, break_even, measure_cpu, measure_lane
+from evo.evaluate.calibration import Calibration, LaneCosts, measure_cpu, measure_lane
 from evo.language.batch import Batch
 
 
@@ -136,18 +136,3 @@ def test_the_costs_are_one_line_and_one_record():
     record = json.loads(json.dumps(both.record()))
     assert record["cpu_s"] == 6e-5
     assert record["lanes"]["compile"] == {**vars(LANE), "total_s": pytest.approx(7.5e-5)}
-
-
-def test_break_even_lies_where_two_powers_cross():
-    points = (100, 10_000, 1_000_000)
-    linear, constant = [1e-8 * count for count in points], [1e-4] * 3
-    assert break_even(points, linear, constant) == pytest.approx(10_000)
-    roots = [1e-6 * count**0.5 for count in points]  # equal to the linear cost at 10,000 points too
-    assert break_even(points, linear, roots) == pytest.approx(10_000)
-    assert break_even(points, linear, [2e-5] * 3) == pytest.approx(2_000)
-
-
-def test_without_a_crossing_one_is_always_faster():
-    points = (100, 10_000)
-    assert break_even(points, [1e-6, 1e-4], [1e-5, 1e-3]) is None
-    assert break_even(points, [1e-5, 1e-3], [1e-6, 1e-4]) == 100
