@@ -18,11 +18,13 @@ from evo.language.formula import compiled, is_real_function
 from evo.language.graph import Graph, Node
 from evo.language.program import Language
 from evo.language.simple_numbers import meant_number
+from evo.language.usual_names import LN_2
 from evo.native.stack_ptx import NodeKind
 
 STEP = 1e-6  # relative, of differences
 Step = tuple[int, Any, tuple[int, ...]]  # a node, its function, its operands
 _LEAVES = (NodeKind.INPUT, NodeKind.CONSTANT)
+_LINEAR = ("add", "sub", "mul", "div", "neg")
 
 
 class Formulas:
@@ -43,6 +45,7 @@ class Formulas:
         self._is_f32 = [stack.constant_type == "f32" for stack in instruction_set.stacks]
         self.functions = [_function_of(instruction_set, instruction) for instruction in instruction_set.instructions]
         self.is_division = [instruction.semantics.function in DIVISIONS for instruction in instruction_set.instructions]
+        self.names = [instruction.semantics.function for instruction in instruction_set.instructions]
         self._is_coarse = [instruction.semantics.is_coarse for instruction in instruction_set.instructions]
 
     def is_known(self, graph: Graph) -> bool:
@@ -68,6 +71,7 @@ class Formula:
 
     Attributes:
         values: node -> value of each constant, as the graph has it.
+        units: node -> what people take a constant in multiples of, if not 1: for those of `exp` in an exponent of 2.
         known: node -> what it gives for these constants.
         num_instructions, num_divisions: that the output needs, the latter among the former.
     """
@@ -80,12 +84,13 @@ class Formula:
         self._steps: list[Step] = []
         order, depends, same = needed(graph), set[int](), set[int]()
         made_by.num_operations += len(order)
+        self.units = self._natural_units(order)
         for index in order:
             node = graph.nodes[index]
             if node.kind == NodeKind.INPUT:
                 self.known[index] = made_by.columns[node.payload]
             elif node.kind == NodeKind.CONSTANT:
-                self.values[index] = meant_number(np.uint32(node.payload).view(np.float32))
+                self.values[index] = meant_number(np.uint32(node.payload).view(np.float32), self.units.get(index, 1.0))
                 self.known[index] = np.float64(self.values[index])
                 depends.add(index)
             else:
@@ -99,6 +104,21 @@ class Formula:
         self._changing = [step for step in self._steps if step[0] in depends]  # with the constants
         self.num_instructions = len(self._steps)
         self.num_divisions = sum(made_by.is_division[graph.nodes[step[0]].payload] for step in self._steps)
+
+    def _natural_units(self, order: list[int]) -> dict[int, float]:
+        nodes = self.graph.nodes
+        names = {index: self._by.names[nodes[index].payload] for index in order if nodes[index].kind == NodeKind.PTX}
+        units: dict[int, float] = {}
+        exponents = set[int]()
+        for index in reversed(names):
+            operands = nodes[index].operands
+            if names[index] == "mul" and any(names.get(operand) == "log2" for operand in operands):
+                if index not in exponents:  # else a power, whose exponent is what it is
+                    units.update(dict.fromkeys(operands, LN_2))
+            elif names[index] == "exp2" or (index in exponents and names[index] in _LINEAR):
+                exponents.update(operands[:1] if names[index] == "div" else operands)
+        units |= dict.fromkeys(exponents, 1.0 / LN_2)
+        return {index: units[index] for index in order if index in units and nodes[index].kind == NodeKind.CONSTANT}
 
     def outputs(self, values: dict[int, float] | None = None) -> NDArray[np.float64]:
         """`(num_points,)`. values: of constants, in the place of their own."""

@@ -23,7 +23,7 @@ from evo.language.factored import rewritten
 from evo.language.graph import Graph, Node, graph_of
 from evo.language.program import Language
 from evo.language.signs import with_plain_signs
-from evo.language.simple_numbers import F32_STEP, MOST_BITS, NEAR, f32_number, meant_number, misfit_bits, simplest
+from evo.language.simple_numbers import F32_STEP, MOST_BITS, NEAR, Simple, f32_number, meant_number, misfit_bits, simplest
 from evo.native.ptx_vm import VirtualMachine
 from evo.native.stack_ptx import NodeKind
 from evo.task import Task, ask, point_arrays, target_array, weight_array
@@ -32,6 +32,8 @@ MAX_POINTS = 2048  # of the task's that errors are taken at
 MAX_CONSTANTS, MAX_INSTRUCTIONS = 16, 128  # of a program that is tidied
 MAX_OPERATIONS = 100_000  # for one program: instructions, each at all points that errors are taken at
 TERMS, CONSTANTS, LEAST = 0.4, 0.7, 0.05  # shares of these after which terms, then constants, end; and of any step
+INSTRUCTION = 2.0  # times the bits that tell it from others; a search tries so many that chance makes terms worth as much
+LOW_PRICE = 0.2  # of an instruction, in formulas that are to be near the targets rather than short
 DIVISION_BITS = 0.5  # more than another instruction: it may have poles
 MAX_ROUNDS = 3  # of terms and constants
 MAX_ITERATIONS, MAX_DAMPED = 12, 4  # of Levenberg-Marquardt; of its damping, for a step
@@ -58,11 +60,16 @@ class _State:
 
 @dataclass(frozen=True)
 class Tidied:
-    """A tidy program. bits: that its constants take less. is_exact: rounding to f32 accounts for all of its error."""
+    """A tidy program.
+
+    bits: that its constants take less. is_exact: rounding to f32 accounts for all of its error. is_coarse: its errors are greater
+    than at `LOW_PRICE`.
+    """
 
     words: NDArray[np.uint64]
     bits: float
     is_exact: bool
+    is_coarse: bool
 
 
 class Tidier:
@@ -101,8 +108,9 @@ class Tidier:
         exact = [np.asarray(points[name], np.float64) for name in task.inputs]
         self._formulas = Formulas(language, [each[rows] if each.ndim else each for each in exact])
         self._repeats = num_points / len(rows)  # points that stand behind each
-        self._instruction_bits = 2.0 * math.log2(16 + len(inputs))
+        self._instruction_bits = INSTRUCTION * math.log2(16 + len(inputs))
         self._floor = 0.0
+        self._price, self._most = 1.0, math.inf  # times the bits of instructions; bits of a constant at most
         self._begin, self._end = 0, 0.0  # of the operations of what is being done
 
     @property
@@ -119,15 +127,18 @@ class Tidier:
         return self.num_operations >= self._end
 
     @np.errstate(all="ignore")  # formulas may be anything
-    def tidy(self, words: NDArray[np.uint64]) -> Tidied | None:
+    def tidy(self, words: NDArray[np.uint64], price: float = 1.0) -> Tidied | None:
         """What stands in the place of a program of `(max_length,)` words, perhaps itself; None: this cannot tell.
 
-        The result depends on the program and the task alone.
+        The result depends on the program, the task and the price alone.
+
+        Args:
+            price: times the bits of an instruction that it must save in those of errors, so that it stays.
         """
         graph = graph_of(self._language, words)
         if graph is None or not self._formulas.is_known(graph) or len([*graph.instructions()]) > MAX_INSTRUCTIONS:
             return None
-        self._begin = self.num_operations
+        self._begin, self._price = self.num_operations, price
         self._spend(1.0)
         formula = self._formulas.of(self._without_constant_values(graph, len(words)))
         keeps_all = self._keeps_all or self._formulas.is_coarse(graph)
@@ -139,7 +150,7 @@ class Tidier:
             return None
         self._floor = self._resolution(state, self._step)
         state = self._state(state.formula)
-        before = _constant_bits(state.values)
+        begun = state
         fitted = self._fitted(state.formula, list(state.values))
         for _ in range(MAX_ROUNDS):
             self._spend(TERMS)
@@ -156,7 +167,11 @@ class Tidier:
         plain = with_plain_signs(self._language, state.formula.graph, self._allowed)
         written = None if plain == graph else plain.words(self._language, len(words))
         is_exact = not keeps_all and state.squares <= self._resolution(state, F32_STEP) * len(self._target)
-        return Tidied(words if written is None else written, before - _constant_bits(state.values), is_exact)
+        saved = _constant_bits(begun.formula, begun.values) - _constant_bits(state.formula, state.values)
+        num_gone = begun.formula.num_instructions - state.formula.num_instructions
+        lost = self._error_bits(state.squares) - self._error_bits(begun.squares)
+        is_coarse = lost > MOST_LOST + LOW_PRICE * self._instruction_bits * num_gone
+        return Tidied(words if written is None else written, saved, is_exact, is_coarse)
 
     # ---- terms ----
 
@@ -176,7 +191,12 @@ class Tidier:
         return graph
 
     def _without_terms(self, state: _State) -> _State:
-        """Takes one thing away after the other, the one first that leaves the shortest description."""
+        """Takes one thing away after the other, the one first that leaves the shortest description. Constants are to be rounded
+        to what the data tell, which is about as much as they tell of a scale.
+        """
+        noise = (state.squares / len(self._target) + self._floor) / max(self._mean(self._target**2), TINY)
+        self._most = self._price * 0.5 * max(math.log2(len(self._target) * self._repeats / max(noise, TINY)), 0.0)
+        state = self._state(state.formula, state.values, state.squares)
         while not self._is_spent:
             now = self._formulas.of(_with_values(state))
             best = state
@@ -191,6 +211,7 @@ class Tidier:
             if best is state:
                 break
             state = best
+        self._most = math.inf
         return state
 
     def _without_constant(self, formula: Formula) -> Iterator[tuple[Graph, float, bool]]:
@@ -259,13 +280,16 @@ class Tidier:
 
     def _with_simple_constants(self, state: _State) -> _State:
         """Constants become simple numbers, the one first whose number costs least; the others are fitted anew each time."""
-        free = [index for index, value in state.values.items() if math.isfinite(value)]
+        free, units = [index for index, value in state.values.items() if math.isfinite(value)], state.formula.units
         refused: dict[int, frozenset[float]] = dict.fromkeys(free, frozenset())
         while free and not self._is_spent:
             deviations = self._deviations(state, free)
-            choices = {index: simplest(state.values[index], deviations[index], refused[index], LARGEST) for index in free}
+            choices = {
+                index: simplest(state.values[index], deviations[index], refused[index], LARGEST, units.get(index, 1.0))
+                for index in free
+            }
             index = min(free, key=lambda index: choices[index].cost)
-            value = meant_number(np.float32(choices[index].value))
+            value = meant_number(np.float32(choices[index].value), units.get(index, 1.0))
             rest = [each for each in free if each != index]
             found = self._fitted(state.formula, rest, {**state.values, index: value})
             lost = self._error_bits(found.squares) - self._error_bits(state.squares)
@@ -386,7 +410,7 @@ class Tidier:
         formula, at = state.formula, state.formula.outputs()
         scale, seen = self._scaling(at)[1], state.squares / len(self._target)
         moved = [formula.outputs_near(step) - at]
-        steps = {index: value * max(step, _rounding(value)) for index, value in state.values.items()}
+        steps = {index: value * max(step, _rounding(formula, index, value)) for index, value in state.values.items()}
         moved += [formula.outputs({**state.values, index: state.values[index] + step}) - at for index, step in steps.items()]
         total = sum(float(self._mean((scale * each) ** 2)) for each in moved)
         least = float(self._mean((step * self._target) ** 2))
@@ -406,13 +430,13 @@ class Tidier:
         values = formula.values if values is None else values
         bits = self._bits(formula, squares)
         if bits < enough:
-            bits += _constant_bits(values)
+            bits += _constant_bits(formula, values, self._most)
         return _State(formula, values, squares, bits)
 
     def _bits(self, formula: Formula, squares: float) -> float:
         """Of errors and instructions."""
         size = self._instruction_bits * formula.num_instructions + DIVISION_BITS * formula.num_divisions
-        return self._error_bits(squares) + size
+        return self._error_bits(squares) + self._price * size
 
     def _error_bits(self, squares: float) -> float:
         count = len(self._target)
@@ -427,14 +451,18 @@ class Tidier:
         return self._state(self._formulas.of(graph)) if graph is not None and graph.results[0] is not None else None
 
 
-def _constant_bits(values: dict[int, float]) -> float:
+def _number(formula: Formula, index: int, value: float) -> Simple:
+    return f32_number(float(np.float32(value)), formula.units.get(index, 1.0))
+
+
+def _constant_bits(formula: Formula, values: dict[int, float], most: float = math.inf) -> float:
     """A minus sign is one bit."""
-    return sum(f32_number(float(np.float32(each))).bits + (each < 0.0) for each in values.values())
+    return sum(min(_number(formula, index, value).bits, most) + (value < 0.0) for index, value in values.items())
 
 
-def _rounding(value: float) -> float:
+def _rounding(formula: Formula, index: int, value: float) -> float:
     """The relative step of f32 that a constant is rounded by; of a simple number none, since that is meant."""
-    return 0.0 if f32_number(float(np.float32(value))).bits <= MOST_BITS else F32_STEP
+    return 0.0 if _number(formula, index, value).bits <= MOST_BITS else F32_STEP
 
 
 def _with_values(state: _State) -> Graph:

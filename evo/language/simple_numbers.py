@@ -6,8 +6,8 @@ Owns which numbers are simple, and what each costs. Knows nothing of what they a
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -22,6 +22,8 @@ SURE_BITS = 4.0  # fewer than a value has, in a number that is surely meant
 MOST_BITS = 24.0 - SURE_BITS  # of such a number for a value in f32
 F32_BITS = 32.0  # of a number that is not simple
 NEAR = 3.0  # deviations
+HARMLESS = 0.5  # deviations that a number may be off without being meant
+CHANCE_BITS = 2.0  # more than a value has, in a number that is likelier than those of more digits
 F32_STEP, F64_STEP = 2.0**-24, 2.0**-51  # relative, by which rounding changes a number at most; of f64, a few times
 
 # By what SymPy reads behind a fraction.
@@ -110,22 +112,33 @@ class Choice:
     cost: float
 
 
-def simplest(value: float, deviation: float, refused: frozenset[float] = frozenset(), largest: float = math.inf) -> Choice:
-    """The number that costs least in the place of a value that is known to a deviation."""
-    radius = NEAR * deviation
-    choices = [
-        Choice(each.value, each.bits + misfit_bits(each.value - value, deviation))
-        for each in _decimals(value, radius)
-        if each.value not in refused and abs(each.value) <= largest
-    ]
-    near, bits, *_ = _fractions(value, radius)
-    is_left = (np.abs(near) <= largest) & ~np.isin(near, [*refused])
-    if is_left.any():
-        distance = near[is_left] - value
-        costs = bits[is_left] + np.where(distance, 0.5 / math.log(2.0) * (distance / (deviation or 1.0)) ** 2, 0.0)
-        place = costs.argmin()
-        choices.append(Choice(float(near[is_left][place]), float(costs[place])))
+def simplest(
+    value: float, deviation: float, refused: Collection[float] = (), largest: float = math.inf, unit: float = 1.0
+) -> Choice:
+    """The number that costs least in the place of a value that is known to a deviation.
+
+    A number that is far from the value must be 0 or meant: likelier than all those of more digits that are as near.
+
+    Args:
+        unit: simple multiples of it cost no more than simple numbers do.
+    """
+    found = [_near(value, NEAR * deviation, each) for each in dict.fromkeys((1.0, unit))]
+    numbers, bits = (np.concatenate(column) for column in zip(*found, strict=True))
+    distances = np.abs(numbers - value) / (deviation or 1.0)
+    costs = bits + 0.5 / math.log(2.0) * distances**2
+    most = math.log2(abs(value) / deviation) + CHANCE_BITS if value and deviation else math.inf
+    is_meant = (numbers == 0.0) | (costs <= most) | (distances <= HARMLESS)
+    is_left = is_meant & (np.abs(numbers) <= largest) & ~np.isin(numbers, [*refused])
+    choices = [Choice(*each) for each in zip(numbers[is_left].tolist(), costs[is_left].tolist(), strict=True)]
     return min([*choices, Choice(value, F32_BITS)], key=lambda choice: choice.cost)
+
+
+def _near(value: float, radius: float, unit: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Simple multiples of a unit that are so near, and their bits."""
+    decimals = [*_decimals(value / unit, radius / unit)]
+    fractions, bits, *_ = _fractions(value / unit, radius / unit)
+    numbers = np.array([each.value for each in decimals] + fractions.tolist())
+    return numbers * unit, np.array([each.bits for each in decimals] + bits.tolist())
 
 
 def most_bits(value: float, deviation: float) -> float:
@@ -145,17 +158,22 @@ def exact_text(value: float, radius: float) -> str:
     return simple.text if not value or simple.bits <= most_bits(value, radius) else ""
 
 
-def meant_number(single: np.float32) -> float:
-    """The simple number that a float32 is surely the nearest to, else the shortest decimal that is."""
-    simple = f32_number(float(single))
+def meant_number(single: np.float32, unit: float = 1.0) -> float:
+    """The simple number, or multiple of a unit, that a float32 is surely the nearest to, else the shortest decimal that is."""
+    simple = f32_number(float(single), unit)
     return simple.value if simple.bits <= MOST_BITS else float(str(single))
 
 
 @lru_cache(maxsize=4096)
-def f32_number(value: float) -> Simple:
-    """The simplest number that this is the nearest float32 of."""
-    near = [each for each in simple_numbers(value, F32_STEP * abs(value)) if np.float32(each.value) == np.float32(value)]
-    return min(near, key=lambda each: each.bits, default=Simple(value, F32_BITS, ""))
+def f32_number(value: float, unit: float = 1.0) -> Simple:
+    """The simplest number, or multiple of a unit, that this is the nearest float32 of. Its text is without the unit."""
+    near = (
+        replace(found, value=found.value * each)
+        for each in dict.fromkeys((1.0, unit))
+        for found in simple_numbers(value / each, F32_STEP * abs(value / each))
+    )
+    nearest = (each for each in near if np.float32(each.value) == np.float32(value))
+    return min(nearest, key=lambda each: each.bits, default=Simple(value, F32_BITS, ""))
 
 
 def _bits(number: int) -> float:

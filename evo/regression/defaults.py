@@ -16,7 +16,7 @@ DEFAULT_FUNCTIONS = ("add", "sub", "mul", "div", "rcp", "sin", "cos", "exp2", "l
 VOCABULARY: dict[str, Any] = {
     "instructions": dict(FUNCTIONS[name] for name in DEFAULT_FUNCTIONS),
     "meta": {"dup": 1, "swap": 1, "yank_dup": 0.5, "rotate": 0.5, "constant": 0.5},
-    # A weighted input; a term more or a factor more; a scaled, shifted or squared value.
+    # A weighted input; a term more or a factor more; a scaled, shifted or squared value; a power of any exponent.
     "phrases": {
         "input constant mul_ftz_f32": 1,
         "input constant mul_ftz_f32 add_ftz_f32": 2,
@@ -25,6 +25,7 @@ VOCABULARY: dict[str, Any] = {
         "constant mul_ftz_f32": 1,
         "constant add_ftz_f32": 2,
         "dup.f32 mul_ftz_f32": 1,
+        "lg2_approx_ftz_f32 constant mul_ftz_f32 ex2_approx_ftz_f32": 0.5,
     },
     "groups": {"instructions": 0.4, "inputs": 0.15, "constants": 0.05, "phrases": 0.4},
     "constants": {"f32_sigma": 2.0},

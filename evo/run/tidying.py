@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evo.evaluate import Status
-from evo.evaluate.tidy import MOST_LOST, Tidied, Tidier
+from evo.evaluate.tidy import LOW_PRICE, MOST_LOST, Tidied, Tidier
 from evo.language.batch import Batch
 from evo.run.loaded_task import Problem
 from evo.search.archives.elites import Elites
@@ -37,20 +37,22 @@ def tidied(problem: Problem, elites: Elites, cells_of: CellsOf, counters: Counte
     bits = _description_length(task, elites.objective, complexity)
     most = min(max(counters.evaluations, MIN_OPERATIONS), MAX_OPERATIONS)
     tidier = Tidier(problem.language, task, problem.config.program.vocabulary.instructions, keeps_all=bits is None)
-    found: dict[int, Tidied] = {}  # by the rows of the parents
+    found: list[tuple[int, Tidied]] = []  # with the rows of the parents
     for row in _front(elites.objective, complexity, bits):
         if tidier.num_operations < most and (tidy := tidier.tidy(elites.solution[row])):
-            found[row] = tidy
+            found.append((row, tidy))
+            if tidy.is_coarse and (finer := tidier.tidy(elites.solution[row], LOW_PRICE)):
+                found.append((row, finer))
     if not found:
         return elites
-    batch = Batch.analyze(problem.language.lowering, np.array([tidy.words for tidy in found.values()]))
+    batch = Batch.analyze(problem.language.lowering, np.array([tidy.words for _, tidy in found]))
     scores = problem.evaluator.evaluate(batch)
     cells = cells_of(np.nan_to_num(scores.measures)).astype(np.int64)
     counts = _complexity(task, batch.num_instructions, scores.measures)
     new_bits = _description_length(task, scores.objective, counts)
     is_gone = np.zeros(len(elites), bool)
     entered: dict[int, int] = {}  # cell -> row of the batch
-    for new, (old, tidy) in enumerate(found.items()):
+    for new, (old, tidy) in enumerate(found):
         objective, cell = scores.objective[new], int(cells[new])
         # In f32 too, it must be as good as data can tell.
         if bits is None or new_bits is None:
@@ -62,7 +64,7 @@ def tidied(problem: Problem, elites: Elites, cells_of: CellsOf, counters: Counte
         is_new = not np.array_equal(tidy.words, elites.solution[old])
         is_better = elites.objective > objective
         stands_for = is_better & (complexity >= complexity[old]) & (elites.objective <= elites.objective[old])
-        stands_for[old] = is_new
+        stands_for[old] = is_new and not tidy.is_coarse
         if tidy.is_exact:
             stands_for |= is_better & (complexity >= counts[new])
         if is_new and (is_better & (elites.cell == cell) & ~stands_for & ~is_gone).any():
@@ -72,7 +74,7 @@ def tidied(problem: Problem, elites: Elites, cells_of: CellsOf, counters: Counte
             entered[cell] = new
     is_gone |= np.isin(elites.cell, list(entered))
     chosen = np.array(list(entered.values()), np.int64)
-    parents = elites.cell[np.array(list(found))[chosen]].astype(np.int32)
+    parents = elites.cell[np.array([row for row, _ in found])[chosen]].astype(np.int32)
     tidy_columns = {
         "cell": cells[chosen],
         "solution": batch.words[chosen],

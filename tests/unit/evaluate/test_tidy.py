@@ -132,8 +132,16 @@ def test_a_constant_loses_digits_that_noise_made_up():
     assert tidied("y*sin(1.87*x)", Y * np.sin(1.8712 * X) + NOISE).startswith("y*sin(1.87")
 
 
+def test_constants_in_exponents_and_before_logarithms_are_those_of_exp_and_log():
+    assert tidied("exp2(-1.4312*x)*y", Y * np.exp(-X) + NOISE) == "exp(-x)*y"
+    assert tidied("y + 0.48*log2(x)", Y + 0.7 * np.log(X) + NOISE) == "y + 0.7*log(x)"
+    assert tidied("exp2(0.7312*log2(x))*y", Y * X**0.73 + NOISE) == "pow(x, 0.73)*y"
+
+
 def test_a_term_that_the_data_ask_for_stays():
     assert tidied("x*y + 0.1*y*y", X * Y + 0.1 * Y * Y + NOISE) == "y*(x + 0.1*y)"
+    weak = X * Y + 0.007 * Y * Y + NOISE  # to which the data give 45 bits
+    assert tidied("x*y + 0.0071234568*y*y", weak) == "y*(x + 0.007*y)"
 
 
 def test_signs_are_those_that_people_write_if_the_instruction_is_at_hand():

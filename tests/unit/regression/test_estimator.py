@@ -45,6 +45,13 @@ def test_it_finds_a_product_and_says_so():
     assert model.score(X, Y) == pytest.approx(1.0, abs=1e-10)
 
 
+def test_it_finds_powers_of_any_exponent():
+    x = np.random.default_rng(4).uniform(1.0, 30.0, (200, 2))
+    model = regressor(max_evaluations=60_000).fit(x, 2.0 * x[:, 0] ** 0.7 / x[:, 1])
+    best = model.get_best()
+    assert best.loss < 1e-10 and "pow(x0, " in best.equation and "0.7)" in best.equation
+
+
 def test_the_table_is_a_front_and_its_losses_are_those_of_the_predictions(fitted):
     noisy = Y + 0.3 * np.random.default_rng(2).normal(size=len(Y)) + np.sin(3.0 * X[:, 2])
     table = fitted.equations_

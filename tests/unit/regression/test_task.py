@@ -176,3 +176,14 @@ def test_a_scale_of_many_bits_is_meant_if_the_data_are_that_exact():
         task = evo.RegressionTask({"x": x}, (meant + error) * x)
         [(offset, scale)] = task.scaling({"f": x[None]}).values()
         assert offset[0] == 0.0 and (scale[0] == pytest.approx(meant, rel=1e-15, abs=0.0)) == is_meant
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_simple_offsets_and_scales_lose_little_where_outputs_are_far_from_0(seed):
+    rng = np.random.default_rng(seed)
+    values = rng.normal(-147.0, 23.0, 300)
+    target = rng.uniform(30.0, 50.0) + rng.uniform(0.1, 0.3) * values + rng.normal(0.0, 1.0, 300)
+    [(offset, scale)] = evo.RegressionTask({"x": values}, target).scaling({"f": values[None]}).values()
+    least = np.polyfit(values, target, 1, full=True)[1][0]
+    lost = 150.0 * np.log2(((target - offset[0] - scale[0] * values) ** 2).sum() / least)
+    assert lost < 12.0  # bits, of two numbers

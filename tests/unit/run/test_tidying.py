@@ -48,6 +48,22 @@ def test_the_front_ends_with_the_law_once(result):
     assert elites.objective[front.rows][-1] > 11.0 and (elites.objective[front.rows][:-1] < 3.0).all()
 
 
+def test_the_front_keeps_what_many_weak_terms_explain():
+    rng = np.random.default_rng(3)
+    columns = rng.normal(size=(6, 150))
+    target = 0.5 * columns.sum(axis=0) + rng.normal(0.0, 1.5, 150)
+    names = [f"x{k}" for k in range(6)]
+    sums = [" + ".join(names[: k + 1]) for k in range(6)]
+    task = evo.RegressionTask(dict(zip(names, columns, strict=True)), target)
+    search = evo.evolve(
+        task, vocabulary=PROGRAM["vocabulary"], archive=[48, 16], generations=1, progress=False, guesses=sums, search=SEARCH
+    ).search
+    found, tidy = search.archived(), search.elites()
+    sum_of_all = found.objective[found.num_instructions <= 5].max()  # of which no term has a bit for each that it takes
+    assert tidy.objective[tidy.num_instructions <= 5].max() > sum_of_all - 0.01
+    assert (tidy.operator == TIDY).any()
+
+
 def test_scores_and_cells_of_tidy_elites_are_true(result):
     search, elites = result.search, result.search.elites()
     assert (elites.operator == TIDY).any()
