@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 from evo.approximation.certificate import Certificate, certified
+from evo.approximation.header import cuda_header
 from evo.approximation.sweep import KINDS
 from evo.approximation.task import ApproximationTask, checked_interval
 from evo.errors import UserError
@@ -20,7 +21,7 @@ from evo.report.table import table
 from evo.run.run import Run
 from evo.storage.files import write_atomically
 
-FOLDER = "proofs"  # of a run
+FOLDER, HEADER = "proofs", "approximations.cuh"  # of a run; of what was proven
 Bar = Callable[[str], AbstractContextManager[Callable[[int, int], None]]]  # of a title: gives what is told of the progress
 
 
@@ -33,7 +34,7 @@ def prove_elites(
     folder: Path,
     bar: Bar,
 ) -> Iterator[tuple[Path, str]]:
-    """Proves an elite, or each on the front; gives the file of each certificate, and what it says.
+    """Proves an elite, or each on the front; gives the file of each certificate, and what it says; then that of a CUDA header.
 
     Args:
         name: of the elite, as in `row_of_elite`.
@@ -53,6 +54,7 @@ def prove_elites(
     rows = front_of(run).rows.tolist() if front else [row_of_elite(run, name)]
     names = cell_names(run, rows)
     folder.mkdir(parents=True, exist_ok=True)
+    proven = []
     for cell, file_name, row in zip(names, file_names(names, ".json"), rows, strict=True):
         path = folder / file_name
         with bar(f"cell {cell}") as progress:
@@ -68,7 +70,11 @@ def prove_elites(
                 progress=progress,
             )
         write_atomically(path, found.text().encode())
+        proven.append((found, run.search.elites().solution[row]))
         yield path, f"cell {cell}: {description(found)}"
+    header = folder / HEADER
+    write_atomically(header, cuda_header(problem.language, proven).encode())
+    yield header, ""
 
 
 def description(found: Certificate) -> str:

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from pathlib import Path
 
 import mpmath
@@ -11,14 +12,17 @@ import pytest
 from evo.approximation.certificate import Certificate, certified, check_certificate
 from evo.approximation.formats import FORMATS
 from evo.approximation.functions import Function
+from evo.approximation.header import cuda_header
 from evo.approximation.intervals import IntervalProgram, interval_program
 from evo.approximation.pieces import pieces_of
 from evo.approximation.sweep import PART, Sweep
 from evo.config import load_config
 from evo.errors import UserError
 from evo.instructions import shipped_instruction_set
+from evo.kernel import nvrtc
 from evo.language.infix import parse_infix
 from evo.language.program import Language, parse_program
+from evo.native import nvptxcompiler
 from evo.native.proof import intervals
 from evo.native.ptx_vm import VirtualMachine
 
@@ -254,6 +258,18 @@ def test_no_forged_certificate_passes(certificate, tmp_path):
                 check_certificate(path)
 
 
+def test_a_header_compiles_and_says_what_is_proven_without_contraction(certificate):
+    found = check_certificate(certificate)
+    header = cuda_header(LANGUAGE, [(found, words_of("%x 0.5 mul_ftz_f32 tanh_approx_f32 0.5 mul_ftz_f32 0.5 add_ftz_f32"))])
+    assert f"error at most {float(found.any_gpu['ulp'].bound):.6g} ulp" in header
+    assert "4 instructions, 11 issue slots of a warp on sm_90" in header
+    use = f'{header}\nextern "C" __global__ void use(float *p) {{ *p = sigmoid_bf16_11(*p); }}'
+    ptx = nvrtc.compile(use.encode(), "header.cu", {}, ["--gpu-architecture=compute_90"]).decode()
+    body = [line.strip() for line in ptx.splitlines() if re.match(r"\s*(mul|add|tanh|fma)", line)]
+    assert [line.split()[0] for line in body] == ["mul.rn.ftz.f32", "tanh.approx.f32", "mul.rn.ftz.f32", "add.rn.ftz.f32"]
+    assert nvptxcompiler.compile(ptx.encode(), ["--gpu-name=sm_90"])
+
+
 def test_what_is_no_certificate_is_refused_in_one_line(tmp_path):
     path = tmp_path / "file.json"
     for text, message in (("{", "not JSON"), ("[]", r"key '': |Input should|object"), ('{"proof": 1}', "key 'function'")):
@@ -272,6 +288,8 @@ def test_a_run_is_proven_by_its_verb(fork_evo, tmp_path):
     proven = fork_evo("prove", str(run_folder), "--front", cwd=tmp_path)
     assert proven.returncode == 0, proven.stderr
     files = sorted((run_folder / "proofs").iterdir())
+    header = files.pop()
+    assert header.name == "approximations.cuh" and header.read_text().count("__device__") == len(files)
     assert len(files) == proven.stdout.count("bf16, [-2.0, 3.0]: ") > 2
     best = Certificate.model_validate_json(files[-1].read_text(), strict=False)
     assert float(best.cpu["ulp"].bound) < 2.0

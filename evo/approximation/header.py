@@ -1,0 +1,61 @@
+"""Proven programs as a CUDA header: device functions by inline PTX, each with what is proven of it.
+
+Owns the text. Knows nothing of proofs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evo.approximation.certificate import Certificate
+from evo.language.program import Language
+
+_CONTRACTED = re.compile(r"\b(add|sub|mul)\.(?=ftz\.f32)")  # ptxas fuses those that do not say how they round
+
+
+def cuda_header(language: Language, proven: Sequence[tuple[Certificate, NDArray[np.uint64]]]) -> str:
+    """The header of certificates and their programs, `(max_length,)` words each, whose input is x and output y."""
+    first = proven[0][0]
+    lines = [
+        f"// Approximations of {first.function}, found and proven by evo: the cheapest first.",
+        "// Bounds hold for each value of the format in the interval, on any GPU that keeps the PTX ISA's bounds.",
+        "#pragma once",
+        "",
+    ]
+    for found, words in proven:
+        [stub] = language.lowering.emit(words[None])
+        text = _CONTRACTED.sub(r"\1.rn.", stub).replace("%", "%%")
+        rounded = "" if found.format == "f32" else f"; x is a value of {found.format}, round the result to it"
+        lines += [
+            f"// {found.format} in [{found.interval[0]}, {found.interval[1]}], {found.num_inputs} inputs{rounded}.",
+            f"// {found.num_instructions} instructions, {float(found.slots):g} issue slots of a warp on {found.target}.",
+            *(f"// error at most {text}" for text in _bounds(found)),
+            f"__device__ __forceinline__ float {function_name(found)}(float x) {{",
+            "    float y;",
+            '    asm("{\\n\\t"',
+            '        ".reg .f32 %%x, %%y;\\n\\t"',
+            '        "mov.f32 %%x, %1;\\n\\t"',
+            *(f'        "{line}\\n\\t"' for line in text.splitlines()),
+            '        "mov.f32 %0, %%y;\\n\\t"',
+            '        "}" : "=f"(y) : "f"(x));',
+            "    return y;",
+            "}",
+            "",
+        ]
+    return "\n".join(lines)
+
+
+def function_name(found: Certificate) -> str:
+    """What a program is called in the header, such as `gelu_f32_14`, by its slots."""
+    name = re.sub(r"\W+", "_", found.function).strip("_") or "f"
+    return f"{'f' if name[0].isdigit() else ''}{name}_{found.format}_{float(found.slots):g}".replace(".", "_")
+
+
+def _bounds(found: Certificate) -> list[str]:
+    errors = found.any_gpu or found.cpu
+    where = "" if found.any_gpu else f" (by the CPU's arithmetic: no bound of {found.why_not} is known)"
+    return [f"{float(error.bound):.6g} {'ulp' if kind == 'ulp' else kind}{where}" for kind, error in errors.items()]
