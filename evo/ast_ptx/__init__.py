@@ -45,6 +45,7 @@ from evo.ast_ptx.elements import (
 from evo.errors import did_you_mean
 from evo.native import ast_ptx as native
 from evo.native.ast_ptx import MAX_INSTRUCTION_ARGS, MAX_INSTRUCTIONS, ROUTINE_DEPTH, STACK_DEPTH, ProgramError, WordType
+from evo.native.stack_ptx_words import nearest_f32
 
 __all__ = [
     "INSTRUCTIONS", "MAX_INSTRUCTIONS", "MAX_INSTRUCTION_ARGS", "ROUTINE_DEPTH", "STACK_DEPTH", "Argument", "AstPTX", "Bits",
@@ -249,10 +250,10 @@ class AstPTX:
         if isinstance(element, (bool, np.bool_)) or not isinstance(element, (int, float, np.integer, np.floating)):
             wanted = "a register, number, instruction, routine, Argument or Bits"
             raise TypeError(f"{place}: {element!r} is a {type(element).__name__}, expected {wanted}")
-        value = element if isinstance(element, np.float32) else _nearest_f32(element)
-        if value is None:
-            raise ValueError(f"{place}: {element!r} is out of the range of f32")
-        return WordType.CONSTANT | int(value.view(np.uint32)) << 32
+        try:
+            return WordType.CONSTANT | int(nearest_f32(element).view(np.uint32)) << 32
+        except ValueError as error:
+            raise ValueError(f"{place}: {error}") from None
 
     def _element(self, kind: int, payload: int) -> Element | None:
         if kind == WordType.CONSTANT:
@@ -324,17 +325,6 @@ def _stacked(rows: list[Words]) -> Words:
     for row, words in zip(table, rows, strict=True):
         row[: len(words)] = words
     return table
-
-
-def _nearest_f32(number: float) -> np.float32 | None:
-    """None for a finite number that is too large."""
-    try:
-        exact = float(number)
-    except OverflowError:
-        return None
-    with np.errstate(over="ignore"):
-        value = np.float32(exact)
-    return None if np.isinf(value) and not np.isinf(exact) else value
 
 
 def _as_f32(name: str, values: ArrayLike) -> NDArray[np.float32]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from enum import IntEnum
 from typing import Any
 
@@ -24,6 +25,15 @@ class WordType(IntEnum):
     RETURN = 10
     STORE = 11
     LOAD = 12
+
+
+def nearest_f32(number: Any) -> np.float32:
+    """The f32 next to a number. Raises ValueError if the number is finite and too large."""
+    with np.errstate(over="ignore"), suppress(OverflowError):
+        value = np.float32(number)
+        if not np.isinf(value) or np.isinf(number):
+            return value
+    raise ValueError(f"{number!r} is out of the range of f32")
 
 
 # Types of words that programs have. NONE, and REGISTER and AST_IDX, which are internal to compilers, are errors.

@@ -31,7 +31,7 @@ from evo.errors import did_you_mean
 from evo.instructions import InstructionSet, describe_instruction_set, open_instruction_set
 from evo.language.program import Language, Limits, format_program, parse_program, program_length, word
 from evo.native.stack_ptx import MODES, Lowering, check_name
-from evo.native.stack_ptx_words import META_OPERATIONS, ProgramError, WordType
+from evo.native.stack_ptx_words import META_OPERATIONS, ProgramError, WordType, nearest_f32
 from evo.stack_ptx.enums import load_enums
 
 __all__ = [
@@ -354,11 +354,7 @@ def _constant_word(stack: int, constant_type: str, value: Any) -> Word:
 def _constant_bits(constant_type: str, value: Any) -> int:
     """The 32 bits of a constant. Those of f64, u64 and s64 are widened from 32 bits; a float is rounded to f32."""
     if constant_type in ("f32", "f64"):
-        with np.errstate(over="ignore"):
-            rounded = np.float32(value)
-        if np.isinf(rounded) and np.isfinite(value):
-            raise ValueError(f"{value!r} is out of the range of f32")
-        return int(rounded.view(np.uint32))
+        return int(nearest_f32(value).view(np.uint32))
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
         raise ValueError(f"{value!r} is not an integer, but the constants of this stack are {constant_type}")
     low, high = (-(2**31), 2**31) if constant_type.startswith("s") else (0, 2**32)

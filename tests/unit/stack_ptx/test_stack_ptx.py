@@ -32,6 +32,9 @@ def test_numbers_are_constants_of_their_type():
     assert found == [*map(int, (c.f32(1.5), c.u32(3), c.f32(1.5), c.f64(1.5), c.u32(3), c.u64(3), c.s64(-3))), 10]
     assert c.f64(1.5) == 0x3FC00000 << 32 | 9 << 16 | 2
     assert c.s64(-3) == 0xFFFFFFFD << 32 | 11 << 16 | 2
+    assert c.f32(float("inf")) == 0x7F800000 << 32 | 2
+    with pytest.raises(ValueError, match=r"0 is out of the range of f32$"):
+        c.f32(10**400)
 
 
 @pytest.mark.parametrize(
