@@ -1,5 +1,5 @@
 """The interpreter's lane without a GPU: encoding programs, on one core, and what the host does for each program of a run whose
-device does nothing.
+device does nothing, on one and on two.
 
 The programs are those of bench_vm.py, of mix A. The null device is the stand-in for a GPU (emulator/), whose kernels end
 at once.
@@ -26,7 +26,8 @@ from evo.native.device_code import NUM_EXTRA_STEPS, DeviceEncoder, max_steps  # 
 
 NUM_PROGRAMS = 200
 BOUNDS_US = {32: (3.0, 1.5), 100: (8.0, 4.0)}
-BATCH_SIZE, NUM_POINTS, NUM_BATCHES = 2048, 1024, 12
+BATCH_SIZE, NUM_POINTS, NUM_BATCHES = 2048, 1024, 60
+HOST_BOUNDS_US = {(1, 0): (2.5, 1.2), (2, 0): (1.5, 0.7), (2, 1): (1.5, 0.7)}  # for so many threads and `search.lag`
 
 
 def encoding_rows():
@@ -55,7 +56,7 @@ def encoding_rows():
         yield what, f"{', '.join(texts)} us", f"{at_least:g} us", f"{aim:g} us"
 
 
-def host_row():
+def host_rows(cores):
     """A search whose kernels take no time."""
     from emulated_gpu import compiling, driver
 
@@ -68,19 +69,21 @@ def host_row():
     from evo.run.loaded_task import load_problem
     from evo.run.search import Search
 
-    with tempfile.TemporaryDirectory() as folder:
-        (Path(folder) / "task.py").write_text(TASK)
-        config = Path(folder) / "config.yaml"
-        config.write_text(CONFIG)
-        search = Search(load_problem(load_config(config, ())))
-        marks = [
-            (time.perf_counter(), generation.counters.evaluations)
-            for generation, _ in zip(search.generations(), range(NUM_BATCHES), strict=False)
-        ]
-        search.problem.evaluator.close()
-    us = min((end - start) / (after - before) * 1e6 for (start, before), (end, after) in pairwise(marks))
-    what = f"host work a program in a run with the interpreter, null device, {NUM_POINTS:,} points, 1 core"
-    yield what, f"{us:.2f} us", "6 us", "3 us"
+    for (num_threads, lag), bounds in HOST_BOUNDS_US.items():
+        os.sched_setaffinity(0, cores[:num_threads])
+        with tempfile.TemporaryDirectory() as folder:
+            (Path(folder) / "task.py").write_text(TASK)
+            config = Path(folder) / "config.yaml"
+            config.write_text(CONFIG)
+            search = Search(load_problem(load_config(config, (f"evaluation.threads={num_threads}", f"search.lag={lag}"))))
+            marks = [
+                (time.perf_counter(), generation.counters.evaluations)
+                for generation, _ in zip(search.generations(), range(NUM_BATCHES), strict=False)
+            ]
+            search.problem.evaluator.close()
+        us = min((end - start) / (after - before) * 1e6 for (start, before), (end, after) in pairwise(marks))
+        what = f"host work a program in a run with the interpreter, null device, {NUM_POINTS:,} points, cores: {num_threads}"
+        yield what + ", lag 1" * lag, f"{us:.2f} us", *(f"{bound:g} us" for bound in bounds)
 
 
 CONFIG = f"""
@@ -89,7 +92,8 @@ program: {{max_length: 64, vocabulary: {{instructions: [{", ".join(MIX_A)}]}}}}
 search:
   archive: {{type: GridArchive, dims: [50, 50]}}
   batch_size: {BATCH_SIZE}
-evaluation: {{backend: cuda, lane: interpret, compile_workers: 1, threads: 1}}
+  tuning: {{share: 0}}
+evaluation: {{backend: cuda, lane: interpret, compile_workers: 1}}
 stop: {{generations: {10 * NUM_BATCHES}}}
 """
 
@@ -116,6 +120,8 @@ class Line(evo.Task):
 
 
 def rows():
-    """One row for each size of programs, and one for a run."""
+    """One row for each size of programs, and some for runs."""
+    cores = sorted(os.sched_getaffinity(0))
     yield from encoding_rows()
-    yield from host_row()
+    if len(cores) > 1:
+        yield from host_rows(cores)
