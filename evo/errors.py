@@ -6,9 +6,11 @@ command line keeps it.
 """
 
 import errno
+import mmap
 import re
 import resource
 import signal
+import sys
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from pathlib import Path
@@ -101,6 +103,7 @@ def how_it_ended(exit_code: int) -> str:
 _LACKING = {errno.EAGAIN, errno.ENOMEM, errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EMFILE, errno.ENFILE}
 
 
+_SCIPY_BYTES = 128 << 20  # it takes 97 MiB
 _MOST_USED = 0.85  # of the address space; libraries reserve tens of MiB at a time
 
 
@@ -118,6 +121,24 @@ def shortage(error: BaseException) -> str | None:
     if _used_memory() > _MOST_USED:  # libraries raise something else, such as ValueError, where memory was refused
         return f"out of memory, or beyond its limit (ulimit -v): {type(error).__name__}: {error}"
     return None
+
+
+class _RoomForSciPy:
+    """A finder of modules that finds none."""
+
+    @staticmethod
+    def find_spec(name: str, *_: object) -> None:
+        if name.startswith("scipy."):
+            try:
+                mmap.mmap(-1, _SCIPY_BYTES).close()
+            except OSError:
+                raise MemoryError(f"SciPy needs {_SCIPY_BYTES >> 20} MiB to load") from None
+
+
+def refuse_scipy_without_room() -> None:
+    """Where the address space is limited, SciPy loads only if its OpenBLAS has room: without, that waits for ever."""
+    if resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY:
+        sys.meta_path.insert(0, _RoomForSciPy)
 
 
 def _used_memory() -> float:

@@ -21,7 +21,7 @@ from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from typing import IO, Any, ParamSpec, TypeVar, cast
 
-from evo.errors import UserError, how_it_ended
+from evo.errors import UserError, how_it_ended, refuse_scipy_without_room
 from evo.waiting import WAKE_S
 
 # -P: modules in the user's current folder are not imported.
@@ -174,6 +174,7 @@ def main(arguments: Sequence[str]) -> None:
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, last_signal)
     if os.getppid() != parent:  # it ended before the line above
         return
+    refuse_scipy_without_room()
     signal.signal(signal.SIGTTOU, signal.SIG_IGN)  # its group is not the terminal's, which may be set to stop it when it prints
     connection = Connection(connection_file)
     with suppress(EOFError, OSError):  # the parent has gone, or the call has closed the connection

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.shell_completion import CompletionItem
 
-from evo.errors import DeviceFailure, UserError, shortage
+from evo.errors import DeviceFailure, UserError, refuse_scipy_without_room, shortage
 from evo.exit_codes import EXIT_DEVICE_FAILED, EXIT_INTERRUPTED, EXIT_USER_ERROR, end_at_once, exits_told
 from evo.shipped import shipped
 
@@ -41,6 +41,7 @@ def verb(name: str | None = None, **settings: Any) -> Callable[[Callable[..., No
         @functools.wraps(function)
         def wrapped(*args: Any, **kwargs: Any) -> None:
             try:
+                refuse_scipy_without_room()
                 with exits_told():
                     function(*args, **kwargs)
             except Exception as error:

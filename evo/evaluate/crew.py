@@ -54,6 +54,8 @@ class Crew:
                 try:
                     error = job.ended.get(timeout=WAKE_S)
                 except Empty:
+                    if not all(thread.is_alive() for thread in self._threads):  # Python could not even tell of an error
+                        raise MemoryError("a thread that runs programs has ended") from None
                     seen_s = {part: seen_s.get(part, -WAKE_S) + WAKE_S for part in job.begun.copy().items()}
                     if max(seen_s.values(), default=0.0) > limit_s:
                         raise UserError(overtime_message(self.place, limit_s)) from None

@@ -6,12 +6,12 @@ archive and all else of its own. Owns when they tell each other what, which depe
 
 import math
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import replace
 from typing import Any, Protocol, TypeVar
 
-from evo.errors import UserError
+from evo.errors import UserError, shortage
 from evo.evaluate.pickled_task import pickle_task
 from evo.run.island import Island, News, Settlement, Travellers
 from evo.run.island_workers import IslandWorkers
@@ -25,7 +25,7 @@ from evo.worker_process import ProcessDied, WorkerProcess
 _T = TypeVar("_T")
 
 
-def generations(search: Search) -> Iterator[Generation]:
+def generations(search: Search) -> Generator[Generation, None, None]:
     """As `Search.generations`, with the islands that the config asks for.
 
     Raises:
@@ -139,7 +139,7 @@ class _Processes:
                 self._processes.append(WorkerProcess(settle, settlement, folder=os.getcwd()))
         except (OSError, RuntimeError) as error:
             self.close()
-            raise UserError(f"search.islands: cannot start a process: {error}") from error
+            raise UserError(f"search.islands: cannot start a process: {shortage(error) or error}") from error
 
     def breed(self, num_generations: int, migrants: list[Travellers]) -> list[Future[News]]:
         """As of `_Others`."""

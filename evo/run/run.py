@@ -306,8 +306,9 @@ def carry_out(
             journal.save_quarantine(failure.hash.hex(), quarantine_record(failure, born))
 
     save_s = 0.0
+    generations = islands.generations(search)
     try:
-        for generation in islands.generations(search):
+        for generation in generations:
             note(generation.failures, search.counters.generations - 1)
             journal.append_metrics(metrics_row(search, generation, save_s))
             is_interrupted = interrupted(generation)
@@ -321,6 +322,8 @@ def carry_out(
     except DeviceFailure as failure:
         note(failure.failures, search.counters.generations)
         raise
+    finally:
+        generations.close()  # raises where Python's own end of a generator would print
     search.tidy()
     return str(search.stop_reason)
 

@@ -1,10 +1,12 @@
 """evo.errors: how each exception ends a command, and how the code of a task uses the public one."""
 
 import resource
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from processes import LIMIT_S
 
 import evo
 import evo.cli.doctor
@@ -75,6 +77,21 @@ def test_any_error_of_a_process_that_has_used_up_its_address_space_is_a_shortage
     told = shortage(ValueError("could not be made C-contiguous"))
     memory = "out of memory, or beyond its limit (ulimit -v): ValueError: could not be made C-contiguous"
     assert told == (memory if is_short else None)
+
+
+def test_scipy_that_would_wait_for_memory_for_ever_is_refused():
+    code = """
+import re, resource
+from pathlib import Path
+import evo.regression.task, evo.report.recompute, evo.run.initial_programs
+from evo.cli import main
+size = 1024 * int(re.search("VmSize:(.*)kB", Path("/proc/self/status").read_text())[1])
+resource.setrlimit(resource.RLIMIT_AS, (size + (90 << 20), -1))
+main(["eval", "symbolic_regression", "x1"])
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=LIMIT_S, check=False)
+    assert (done.returncode, done.stdout) == (2, "") and done.stderr.count("\n") == 1, done.stderr
+    assert "SciPy needs 128 MiB to load" in done.stderr
 
 
 def test_code_that_expects_a_narrower_exception_does_not_catch_a_user_error():

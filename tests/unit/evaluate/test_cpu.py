@@ -9,6 +9,7 @@ import pytest
 from evo.errors import UserError
 from evo.evaluate import Status, chunks
 from evo.evaluate.cpu import CpuEvaluator
+from evo.evaluate.crew import Crew
 from evo.instructions import shipped_instruction_set
 from evo.language.batch import Batch
 from evo.language.program import Language, parse_program
@@ -183,3 +184,17 @@ def test_the_faster_of_the_two_widest_simd_levels_on_the_first_programs_is_kept(
     made.clear()
     assert each.evaluate(batch).objective.tolist() == first.objective.tolist()
     assert made == [faster]
+
+
+def test_a_batch_ends_where_a_thread_could_not_even_tell_of_an_error(monkeypatch):
+    """As where memory is short: nobody would answer for its part."""
+
+    def refuse(_):
+        raise MemoryError
+
+    monkeypatch.setattr("threading.excepthook", lambda _: None)
+    monkeypatch.setattr("evo.evaluate.crew._Job.take_part", refuse)
+    crew = Crew(2, "task.py:3")
+    with pytest.raises(MemoryError, match="a thread that runs programs has ended"):
+        crew.map(abs, [1, 2])
+    crew.close()
