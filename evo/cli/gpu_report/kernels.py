@@ -23,6 +23,7 @@ from evo.evaluate.cuda.choice import COMPILE, INTERPRET, LANES
 from evo.evaluate.cuda.device import Device
 from evo.evaluate.options import EvaluationOptions
 from evo.instructions import shipped_instruction_set
+from evo.language.batch import Batch
 from evo.language.program import Language
 from evo.shipped import shipped
 from evo.storage.disk_cache import DiskCache
@@ -80,22 +81,24 @@ def alone(order: Order, told: Told) -> str | None:
     """
     device = Device(order.ordinal)  # the evaluators' contexts are this one
     issued_hz = Spinner(device).clock_hz(order.extent.spin_s) * device.num_multiprocessors * _LANES
+    batches: dict[tuple[str, int], Batch] = {}
     with tempfile.TemporaryDirectory() as folder:
         cache = DiskCache(folder)
-        for num_points in order.extent.timed_points:
-            for kind, task in _tasks(num_points):
-                language = Language(shipped_instruction_set("default"), tuple(task.inputs.items()), tuple(task.outputs.items()))
+        for wanted in order.extent.timed_points:
+            for kind, task in _tasks(wanted):
+                language, num_points = _language_of(task), len(task.points()["x"])
                 for lane, level in ((INTERPRET, 0), *((COMPILE, level) for level in _LEVELS)):
                     options = {"opt_level": level, "packing": _PACKING, "compile_workers": 2}
                     with evaluator_of(order, language, task, lane, MIX, cache, **options) as gpu:
                         for length in order.extent.lengths:
-                            count = max(4, min(_NUM_PROGRAMS, _MOST_VALUES // num_points))
-                            batch = programs_of_length(language, length, count)
+                            if (kind, length) not in batches:
+                                batches[kind, length] = programs_of_length(language, length, _NUM_PROGRAMS)
+                            batch = batches[kind, length][: max(4, min(order.extent.num_programs, _MOST_VALUES // num_points))]
                             gpu.evaluate(batch)  # compiles
                             taken = min(gpu.evaluate(batch).times_s["kernels"] for _ in range(order.extent.rounds))
                             slots = taken * issued_hz / (float(batch.num_instructions.sum()) * num_points)
                             way = f"{lane}{level if lane == COMPILE else ''}, {kind}, {length} instructions"
-                            told(row(way, f"{slots:.3g}", f"{num_points:,} points", seconds=taken, slots=slots, share=1 / slots))
+                            told(row(way, f"{slots:.3g}", f"{wanted:,} points", seconds=taken, slots=slots, share=1 / slots))
     device.close()
     return None
 
@@ -103,31 +106,28 @@ def alone(order: Order, told: Told) -> str | None:
 def end_to_end(order: Order, told: Told) -> str | None:
     """Programs a second by lane and size of a batch, and what `auto` would choose."""
     device = Device(order.ordinal)  # the evaluators' contexts are this one
-    extent = order.extent
+    extent, language = order.extent, _language_of(Probe(1))
+    most = programs_of_length(language, 32, max(*extent.batches, 128))
     for num_points in extent.batch_points:
         task = Probe(num_points)
-        language = Language(shipped_instruction_set("default"), tuple(task.inputs.items()), tuple(task.outputs.items()))
         rates: dict[str, float] = {}
         for way in (CPU.name, *LANES):
-            with (
-                closing(CpuEvaluator(language, task)) if way == CPU.name else evaluator_of(order, language, task, way, MIX) as ran
-            ):
-                ran.evaluate(programs_of_length(language, 32, extent.batches[0] // 8))  # starts workers
+            on_cpu = way == CPU.name
+            with closing(CpuEvaluator(language, task)) if on_cpu else evaluator_of(order, language, task, way, MIX) as ran:
+                ran.evaluate(most[: extent.batches[0] // 8])  # starts workers
                 rate = 0.0
                 for size in extent.batches:
                     if rate and size / rate > extent.cell_s:
                         break
-                    batch = programs_of_length(language, 32, size)
                     start = time.perf_counter()
-                    stages = ran.evaluate(batch).times_s
+                    stages = ran.evaluate(most[:size]).times_s
                     taken = time.perf_counter() - start
                     rate = size / taken
                     rates.setdefault(way, rate)  # of the smallest batch, which all ways have
                     text, at = f"{rate:,.0f}/s", f"batches of {size:,}"
                     told(row(f"{num_points:,} points, {way}", text, at, seconds=taken, stages=stages))
         work = Assignment(language, task, MIX, EvaluationOptions(device=order.ordinal), {}, batch_size=extent.batches[0])
-        sample = programs_of_length(language, 32, 128)
-        measured = calibrate_lanes(CUDA, work, sample, calibrate_cpu(work, sample))
+        measured = calibrate_lanes(CUDA, work, most[:128], calibrate_cpu(work, most[:128]))
         chosen, best = measured.fastest(), max(rates, key=lambda way: rates[way])
         lost = rates[best] / rates[chosen]
         text = f"auto: {chosen}; fastest: {best}" + (f", {lost:.2f} times as fast" if chosen != best else "")
@@ -136,8 +136,12 @@ def end_to_end(order: Order, told: Told) -> str | None:
     return None
 
 
+def _language_of(task: Task) -> Language:
+    return Language(shipped_instruction_set("default"), tuple(task.inputs.items()), tuple(task.outputs.items()))
+
+
 def _tasks(num_points: int) -> Iterator[tuple[str, Task]]:
     yield "sums", Probe(num_points)
     yield "stores", Stores(num_points)
-    if has_nvrtc():
+    if has_nvrtc():  # at a square of points
         yield "own kernel", load_task(shipped("templates")["kernel"] / "task", {"size": round(num_points**0.5)})
