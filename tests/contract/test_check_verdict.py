@@ -19,6 +19,7 @@ from evo.language.batch import Batch
 from evo.report.check import CheckReport
 from evo.run.loaded_task import load_problem
 from evo.run.search import Search
+from evo.storage.disk_cache import DiskCache
 
 pytestmark = pytest.mark.slow
 
@@ -28,23 +29,29 @@ SETTINGS = ("task_options.size=32", "search.archive.dims=[24, 24]", "search.batc
 
 @pytest.fixture(scope="module")
 def elites():
-    """A task, its language, 256 elites and their scores on the CPU."""
+    """A task, its language, 128 elites and their scores on the CPU."""
     search = Search(load_problem(load_config(CONFIG, SETTINGS), CPU))
     for _ in search.generations():
         pass
     found, problem = search.elites(), search.problem
-    batch = Batch(found.solution, found.hash, found.num_instructions)[np.arange(256)]
+    batch = Batch(found.solution, found.hash, found.num_instructions)[np.arange(128)]
     yield problem.task, problem.language, batch, problem.evaluator.evaluate(batch)
     problem.close()
 
 
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory):
+    """So that each elite is compiled once."""
+    return DiskCache(tmp_path_factory.mktemp("cache"))
+
+
 @pytest.fixture
-def verdict(emulated_gpu, elites):
+def verdict(emulated_gpu, elites, cache):
     """The verdict on what the stand-in computes now."""
 
     def judge() -> bool:
         task, language, batch, cpu = elites
-        evaluator = CudaEvaluator(language, task, EvaluationOptions(compile_workers=1, threads=1, lane="compile"))
+        evaluator = CudaEvaluator(language, task, EvaluationOptions(compile_workers=1, threads=1, lane="compile"), cache)
         gpu = evaluator.evaluate(batch)
         evaluator.close()
         is_accurate = np.array(["tanh.approx" not in stub for stub in language.lowering.emit(batch.words)])

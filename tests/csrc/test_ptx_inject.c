@@ -574,17 +574,28 @@ typedef struct Refused {
     size_t column;
 } Refused;
 
-static void check_refused_ptx(const Refused* refused) {
+static void check_place(const char* text, const PtxInjectPlace* place, size_t line, size_t column) {
+    if (place->line != line || place->column != column) CHECK_TEXT(text, place->reason);
+    CHECK_UINT(place->line, line);
+    CHECK_UINT(place->column, column);
+    CHECK(place->reason != NULL && place->reason[0] != '\0');
+}
+
+static void check_refused_ptx(const char* ptx, size_t line, size_t column) {
     PtxInjectHandle handle = (PtxInjectHandle)&handle;
     PtxInjectPlace place = {99, 99, NULL};
-    const PtxInjectResult result = ptx_inject_create(&handle, refused->text);
-    if (result != PTX_INJECT_ERROR_FORMATTING) CHECK_TEXT(refused->text, "refused");
+    if (ptx_inject_create(&handle, ptx) != PTX_INJECT_ERROR_FORMATTING) CHECK_TEXT(ptx, "refused");
     CHECK(handle == NULL);
-    CHECK_RESULT(ptx_inject_diagnose_ptx(refused->text, NULL, 0, &place), PTX_INJECT_ERROR_FORMATTING);
-    if (place.line != refused->line || place.column != refused->column) CHECK_TEXT(refused->text, place.reason);
-    CHECK_UINT(place.line, refused->line);
-    CHECK_UINT(place.column, refused->column);
-    CHECK(place.reason != NULL && place.reason[0] != '\0');
+    CHECK_RESULT(ptx_inject_diagnose_ptx(ptx, NULL, 0, &place), PTX_INJECT_ERROR_FORMATTING);
+    check_place(ptx, &place, line, column);
+}
+
+static void check_refused_cuda(const char* cuda, size_t line, size_t column) {
+    PtxInjectPlace place = {99, 99, NULL};
+    size_t size = 0;
+    if (ptx_inject_process_cuda(cuda, NULL, 0, NULL, 0, &size) != PTX_INJECT_ERROR_FORMATTING) CHECK_TEXT(cuda, "refused");
+    CHECK_RESULT(ptx_inject_diagnose_cuda(cuda, NULL, 0, &place), PTX_INJECT_ERROR_FORMATTING);
+    check_place(cuda, &place, line, column);
 }
 
 TEST(test_wrong_markers_are_refused_by_line_and_column) {
@@ -618,7 +629,7 @@ TEST(test_wrong_markers_are_refused_by_line_and_column) {
         {"// PTX_INJECT_START a\n" A_IN "// PTX_INJECT_END\n// PTX_INJECT_START a\n" A_IN "// PTX_INJECT_END1\n", 6, 19},
     };
     size_t i;
-    for (i = 0; i < COUNT(all); ++i) check_refused_ptx(&all[i]);
+    for (i = 0; i < COUNT(all); ++i) check_refused_ptx(all[i].text, all[i].line, all[i].column);
 }
 
 TEST(test_registers_that_compilers_use_and_what_is_no_identifier_are_refused) {
@@ -630,9 +641,8 @@ TEST(test_registers_that_compilers_use_and_what_is_no_identifier_are_refused) {
     char ptx[128];
     size_t i;
     for (i = 0; i < COUNT(refused); ++i) {
-        const Refused one = {ptx, 2, 4};
         (void)sprintf(ptx, "// PTX_INJECT_START a\n// %s i f32 F32 v\n// PTX_INJECT_END\n", refused[i]);
-        check_refused_ptx(&one);
+        check_refused_ptx(ptx, 2, 4);
     }
     for (i = 0; i < COUNT(accepted); ++i) {
         PtxInjectHandle handle = NULL;
@@ -653,9 +663,8 @@ TEST(test_operands_of_the_comment_form_are_registers_or_to_be_read_literals) {
     char ptx[128];
     size_t i;
     for (i = 0; i < COUNT(refused); ++i) {
-        const Refused one = {ptx, 2, 4};
         (void)sprintf(ptx, "// PTX_INJECT_START a\n// %s f32 v\n// PTX_INJECT_END\n", refused[i]);
-        check_refused_ptx(&one);
+        check_refused_ptx(ptx, 2, 4);
     }
     for (i = 0; i < COUNT(accepted); ++i) {
         PtxInjectHandle handle = NULL;
@@ -839,17 +848,7 @@ TEST(test_wrong_annotations_are_refused_by_line_and_column) {
         {"/* PTX_INJECT a\r\n\r\n out f32 z \r\n in f33 x\r\n*/", 4, 5},
     };
     size_t i;
-    for (i = 0; i < COUNT(all); ++i) {
-        PtxInjectPlace place = {99, 99, NULL};
-        size_t size = 0;
-        if (ptx_inject_process_cuda(all[i].text, NULL, 0, NULL, 0, &size) != PTX_INJECT_ERROR_FORMATTING)
-            CHECK_TEXT(all[i].text, "refused");
-        CHECK_RESULT(ptx_inject_diagnose_cuda(all[i].text, NULL, 0, &place), PTX_INJECT_ERROR_FORMATTING);
-        if (place.line != all[i].line || place.column != all[i].column) CHECK_TEXT(all[i].text, place.reason);
-        CHECK_UINT(place.line, all[i].line);
-        CHECK_UINT(place.column, all[i].column);
-        CHECK(place.reason != NULL && place.reason[0] != '\0');
-    }
+    for (i = 0; i < COUNT(all); ++i) check_refused_cuda(all[i].text, all[i].line, all[i].column);
 }
 
 /* Blanks before a site are repeated before each line that is written for it; endless ones would make endless text. */
@@ -875,4 +874,148 @@ TEST(test_output_stays_in_proportion_however_a_site_is_indented) {
     CHECK(size < num_blanks + 20000);
     CHECK_SUCCESS(ptx_inject_destroy(handle));
     free(text);
+}
+
+/* ---- names and places: PTX is ASCII, its identifiers are letters, digits, _ and $, and C has phases of translation ---- */
+
+static void check_num_sites(const char* ptx, const char* name, size_t num_sites) {
+    PtxInjectHandle handle = NULL;
+    size_t found = 99;
+    CHECK_SUCCESS(ptx_inject_create(&handle, ptx));
+    CHECK_SUCCESS(ptx_inject_inject_info_by_name(handle, name, NULL, NULL, &found));
+    if (found != num_sites) CHECK_TEXT(ptx, "another number of sites");
+    CHECK_SUCCESS(ptx_inject_destroy(handle));
+}
+
+/* Every byte but NUL in the middle of a site's name, in both languages. */
+TEST(test_site_names_are_made_of_the_characters_of_identifiers) {
+    static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_$";
+    int byte;
+    for (byte = 1; byte < 256; ++byte) {
+        char cuda[64], ptx[64];
+        PtxInjectPlace place;
+        if (strchr(" \t\r\n\v\f", byte) != NULL) continue;
+        (void)sprintf(cuda, "/* PTX_INJECT a%cb */", byte);
+        (void)sprintf(ptx, "// PTX_INJECT_START a%cb\n// PTX_INJECT_END\n", byte);
+        if (strchr(allowed, byte) != NULL) {
+            CHECK_SUCCESS(ptx_inject_diagnose_cuda(cuda, NULL, 0, &place));
+            CHECK_SUCCESS(ptx_inject_diagnose_ptx(ptx, NULL, 0, &place));
+        } else {
+            check_refused_cuda(cuda, 1, 16);
+            check_refused_ptx(ptx, 1, 22);
+        }
+    }
+}
+
+/* Every byte but blanks and NUL in the middle of a variable's name. Some of CUDA's have their own meaning there. */
+TEST(test_variable_names_are_printable_ascii) {
+    int byte;
+    for (byte = 1; byte < 256; ++byte) {
+        char cuda[64], macro[96], comment[96];
+        PtxInjectPlace place;
+        if (strchr(" \t\r\n\v\f", byte) != NULL) continue;
+        (void)sprintf(cuda, "/* PTX_INJECT s\n in f32 a%cb\n*/", byte);
+        (void)sprintf(macro, "// PTX_INJECT_START s\n// _x0 i f32 F32 a%cb\n// PTX_INJECT_END\n", byte);
+        (void)sprintf(comment, "// PTX_INJECT_START s\n// %%f1 in f32 a%cb\n// PTX_INJECT_END\n", byte);
+        if (byte > ' ' && byte <= '~') {
+            CHECK_SUCCESS(ptx_inject_diagnose_ptx(macro, NULL, 0, &place));
+            CHECK_SUCCESS(ptx_inject_diagnose_ptx(comment, NULL, 0, &place));
+        } else {
+            check_refused_cuda(cuda, 2, 10);
+            check_refused_ptx(macro, 2, 19);
+            check_refused_ptx(comment, 2, 16);
+        }
+    }
+    check_refused_cuda("/* PTX_INJECT s\n in f32 a[\"\xc3\xa9\"]\n*/", 2, 12);
+    check_refused_cuda("/* PTX_INJECT s\n in f32 a\rb\n*/", 2, 10);
+    check_refused_ptx("// PTX_INJECT_START s\n// _x0 i f32 F\x1f v\n// PTX_INJECT_END\n", 2, 15);
+}
+
+TEST(test_types_are_printable_ascii) {
+    static const PtxInjectDataTypeInfo names[] = {{"t\xc3\xa9", "u32", "u32", 'r', ""}, {"t\x7f", "u32", "u32", 'r', ""}};
+    static const PtxInjectDataTypeInfo casts[] = {{"t", "u32", "u32", 'r', "(\xc3\xa9)"}, {"t", "u32", "u32", 'r', "(a)\r"}};
+    PtxInjectPlace place;
+    size_t i;
+    for (i = 0; i < 2; ++i) {
+        CHECK_RESULT(ptx_inject_diagnose_cuda("", &names[i], 1, &place), PTX_INJECT_ERROR_INVALID_INPUT);
+        CHECK_RESULT(ptx_inject_diagnose_cuda("", &casts[i], 1, &place), PTX_INJECT_ERROR_INVALID_INPUT);
+        CHECK_UINT(place.line, 0);
+    }
+}
+
+TEST(test_variables_of_one_name_are_refused_where_the_second_stands) {
+    check_refused_cuda("/* PTX_INJECT s\n in f32 x\n in u32 x\n*/", 3, 9);
+    check_refused_cuda("/* PTX_INJECT s\n in f32 x\n out f32  x // again\n*/", 3, 11);
+    check_refused_cuda("/* PTX_INJECT s\n mod f32 a[0]\n mod f32 a[1]\n mod f32 a[0]\n*/", 4, 10);
+}
+
+TEST(test_an_annotation_has_as_many_variables_as_documented) {
+    char* cuda = (char*)malloc((PTX_INJECT_MAX_ARGS + 1) * 20 + 100);
+    size_t num_vars, i;
+    for (num_vars = PTX_INJECT_MAX_ARGS; num_vars <= PTX_INJECT_MAX_ARGS + 1; ++num_vars) {
+        size_t length = (size_t)sprintf(cuda, "/* PTX_INJECT s\n");
+        for (i = 0; i < num_vars; ++i) length += (size_t)sprintf(cuda + length, "in f32 v%u\n", (unsigned)i);
+        (void)sprintf(cuda + length, "*/");
+        if (num_vars == PTX_INJECT_MAX_ARGS) {
+            PtxInjectPlace place;
+            CHECK_SUCCESS(ptx_inject_diagnose_cuda(cuda, NULL, 0, &place));
+        } else {
+            check_refused_cuda(cuda, PTX_INJECT_MAX_ARGS + 2, 8);
+        }
+    }
+    free(cuda);
+}
+
+TEST(test_annotations_in_directives_are_refused) {
+    static const char* const outside[] = {
+        "#define F 1\n/* PTX_INJECT s */",
+        "#define F 1 // \\ \n/* PTX_INJECT s */",
+        "a # b /* PTX_INJECT s */",
+        "#error don't\n/* PTX_INJECT s */",
+        "#define F \"#\" /* a */\r\n/* PTX_INJECT s */",
+        "#if 0\n/* PTX_INJECT s */\n#endif",
+        "// \\\n#define\n/* PTX_INJECT s */",
+        "/*\n#define */ /* PTX_INJECT s */",
+        "#define F\\\n 1\n/* PTX_INJECT s */",
+    };
+    size_t i;
+    check_refused_cuda("#define F() /* PTX_INJECT s */", 1, 13);
+    check_refused_cuda("x;\n \t# define F() f(); /* PTX_INJECT s\nin f32 x\n*/", 2, 21);
+    check_refused_cuda("/**/ #define F() /* PTX_INJECT s */", 1, 18);
+    check_refused_cuda("#define F() \\\n  /* PTX_INJECT s */", 2, 3);
+    check_refused_cuda("#define F() \\\r\n  /* PTX_INJECT s */", 2, 3);
+    check_refused_cuda("#define F() /* goes\non */ /* PTX_INJECT s */", 2, 7);
+    check_refused_cuda("#define F() \"a\\\nb\" /* PTX_INJECT s */", 2, 4);
+    for (i = 0; i < COUNT(outside); ++i) {
+        size_t size = 0;
+        if (ptx_inject_process_cuda(outside[i], NULL, 0, NULL, 0, &size) != PTX_INJECT_SUCCESS || size <= strlen(outside[i]) + 1)
+            CHECK_TEXT(outside[i], "processed");
+    }
+}
+
+#define SITE "// PTX_INJECT_START s\n// PTX_INJECT_END\n"
+
+TEST(test_a_marker_in_a_block_comment_is_none) {
+    check_num_sites(SITE "/*\n" SITE "*/\n" SITE, "s", 2);
+    check_num_sites(SITE "/* one */ /*\n// PTX_INJECT_END\n" SITE "*/", "s", 1);
+    check_num_sites(SITE "/*\n" SITE "// */\n" SITE, "s", 2);
+    check_num_sites(SITE "// /*\n" SITE, "s", 2);
+    check_num_sites(".file 1 \"a/*b\"\n" SITE "/* */\n" SITE, "s", 2);
+    check_num_sites(".file 1 \"//\" /*\n" SITE "\"*/\n" SITE, "s", 1);
+    check_num_sites(SITE "/* never closed\n" SITE, "s", 1);
+    check_num_sites("/*/\n" SITE "/*/\n" SITE, "s", 1);
+    {
+        PtxInjectHandle handle = NULL;
+        const char* stub = "STUB";
+        char buffer[256];
+        size_t written = 0;
+        CHECK_SUCCESS(ptx_inject_create(
+            &handle,
+            "/*\n" SITE "*/"
+            "\n" SITE
+        ));
+        CHECK_SUCCESS(ptx_inject_render_ptx(handle, &stub, 1, buffer, sizeof buffer, &written));
+        CHECK_TEXT(buffer, "/*\n" SITE "*/\nSTUB\n");
+        CHECK_SUCCESS(ptx_inject_destroy(handle));
+    }
 }
