@@ -2,15 +2,12 @@
 
 import csv
 import io
-import json
 import re
 
 import numpy as np
 import pytest
-import sympy
 
 from evo.evaluate.program_simplifier import TOLERANCE
-from evo.report.export.run_export import run_c, run_json, run_python
 
 from .conftest import run_folders
 
@@ -98,33 +95,9 @@ def test_columns_that_f32_cannot_hold_are_read_as_they_are(fork_evo, repository,
     predictions = np.array(numbers(fork_evo("predict", run, "--data", "table.csv").stdout))
     deviation = target.std()
     assert np.sqrt(np.mean((predictions - target) ** 2)) < 1e-6 * deviation
-    columns = {"time": 1.7e9 + t, "length": 1e-30 * u}
     texts = {name: fork_evo("export", run, "--format", name).stdout for name in ("python", "c", "sympy", "json", "latex", "ptx")}
     # SymPy makes one number of time - 1.7e9 + 20.
     assert all(any(number in text for number in ("1.7e9", "1700000000.0", "1699999980.0")) for text in texts.values())
-    found = {
-        "python": run_python(texts["python"], [*columns.values()])[0],
-        "c": run_c(texts["c"], [*columns.values()], len(t), [np.float64])[0],
-        "json": run_json(json.dumps(json.loads(texts["json"])["programs"][0]), [*columns.values()])[0],
-    }
-    names: dict = {
-        **columns,
-        "exp": np.exp,
-        "log": np.log,
-        "log2": np.log2,
-        "exp2": np.exp2,
-        "sin": np.sin,
-        "cos": np.cos,
-        "sqrt": np.sqrt,
-    }
-    exec(fork_evo("show", run).stdout.partition("# expression\n")[2].partition("\n\n")[0], names)
-    found["show"] = names["f"]
-    namespace: dict = {}
-    exec(texts["sympy"], namespace)
-    symbols = [namespace[name] for name in columns]
-    found["sympy"] = sympy.lambdify(symbols, namespace["outputs"]["f"])(*columns.values())
-    for name, values in found.items():
-        np.testing.assert_allclose(values, predictions, rtol=0, atol=1e-6 * deviation, err_msg=name)
     shown = fork_evo("show", run, "--precision", "3").stdout
     assert "# expression (rounded to 3 digits for display; predictions use all)\n" in shown and "(time - 1.7e9" in shown
     assert fork_evo("export", run, "--format", "latex", "--precision", "3").stdout.startswith(

@@ -13,17 +13,8 @@ from .conftest import run_folders, state_of
 
 def assert_a_whole_run(run: Path, plots: dict[str, str]) -> None:
     """All files of runs/README.md are there and fit each other; `plots`: name -> picture format."""
-    assert {path.name for path in run.iterdir()} == {
-        "config.yaml",
-        "environment.json",
-        "metrics.jsonl",
-        "checkpoints",
-        "archive.npz",
-        "lineage",
-        "plots",
-        "lock",
-        "task",
-    }
+    files = "config.yaml environment.json metrics.jsonl checkpoints archive.npz lineage plots lock task"
+    assert {path.name for path in run.iterdir()} == {*files.split()}
     environment = json.loads((run / "environment.json").read_text())
     assert {"evo", "python", "packages", "machine", "cores", "backend", "simd", "task_digest"} <= set(environment)
     state = state_of(run)

@@ -19,20 +19,8 @@ REPOSITORY = Path(__file__).parents[2]
 # ARCHITECTURE.md has the figure. A module may import its own layer and the ones before it. Those named last are everybody's.
 LAYERS = [
     ("native",),
-    (
-        "options",
-        "c_text",
-        "storage",
-        "shipped",
-        "worker_process",
-        "instructions",
-        "language",
-        "ast_ptx",
-        "ptx_inject",
-        "stack_ptx",
-        "itll",
-        "pictures",
-        "sums",
+    tuple(
+        "options c_text storage shipped worker_process instructions language ast_ptx ptx_inject stack_ptx itll pictures sums".split()
     ),
     ("task", "task_folder", "kernel"),
     ("compile",),
@@ -243,21 +231,7 @@ def test_tasks_use_the_public_names_only(task):
                 assert node.attr in evo.__all__, f"{path}:{node.lineno}"
 
 
-HEAVY = (
-    "cuda",
-    "matplotlib",
-    "ribs",
-    "numba",
-    "pydantic",
-    "yaml",
-    "rich",
-    "PIL",
-    "scipy",
-    "distributed",
-    "dask",
-    "pandas",
-    "sklearn",
-)
+HEAVY = tuple("cuda matplotlib ribs numba pydantic yaml rich PIL scipy distributed dask pandas sklearn".split())
 
 
 def loaded_after(statement: str) -> set[str]:

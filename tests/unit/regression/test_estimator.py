@@ -67,18 +67,7 @@ def check_texts(model, columns: np.ndarray, deviation: float) -> None:
     """Each equation as text and in SymPy gives the predictions, to a millionth of the target's deviation."""
     import sympy
 
-    functions = {
-        "exp": np.exp,
-        "log": np.log,
-        "log10": np.log10,
-        "pow": np.power,
-        "exp2": np.exp2,
-        "log2": np.log2,
-        "sin": np.sin,
-        "cos": np.cos,
-        "sqrt": np.sqrt,
-        "tanh": np.tanh,
-    }
+    functions = {name: getattr(np, name) for name in "exp log log10 exp2 log2 sin cos sqrt tanh".split()} | {"pow": np.power}
     inputs = {f"x{i}": column.astype(np.float64) for i, column in enumerate(columns.T)}
     for row, text in model.equations_.equation.items():
         *locals_, formula = text.split("; ")

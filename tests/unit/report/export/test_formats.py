@@ -119,16 +119,7 @@ def test_without_a_complexity_there_is_no_front_to_export(finished):
 def predicted(run) -> tuple[np.ndarray, np.ndarray]:
     """Three new points, and what the best elite predicts there: its text, as Python reads it."""
     x = np.array([2.5, 17.0, 119.0])
-    names = {
-        "x": x,
-        "sqrt": np.sqrt,
-        "log2": np.log2,
-        "exp2": np.exp2,
-        "sin": np.sin,
-        "cos": np.cos,
-        "exp": np.exp,
-        "log": np.log,
-    }
+    names = {"x": x} | {name: getattr(np, name) for name in "sqrt log2 exp2 sin cos exp log".split()}
     for line in describe_elite(run, None).partition("# expression\n")[2].partition("\n\n")[0].splitlines():
         exec(line, names)
     return x, names["f"]
