@@ -29,12 +29,12 @@ SETTINGS = ("task_options.size=32", "search.archive.dims=[24, 24]", "search.batc
 
 @pytest.fixture(scope="module")
 def elites():
-    """A task, its language, 128 elites and their scores on the CPU."""
+    """A task, its language, every other of 256 elites and their scores on the CPU."""
     search = Search(load_problem(load_config(CONFIG, SETTINGS), CPU))
     for _ in search.generations():
         pass
     found, problem = search.elites(), search.problem
-    batch = Batch(found.solution, found.hash, found.num_instructions)[np.arange(128)]
+    batch = Batch(found.solution, found.hash, found.num_instructions)[np.arange(0, 256, 2)]
     yield problem.task, problem.language, batch, problem.evaluator.evaluate(batch)
     problem.close()
 
@@ -51,7 +51,8 @@ def verdict(emulated_gpu, elites, cache):
 
     def judge() -> bool:
         task, language, batch, cpu = elites
-        evaluator = CudaEvaluator(language, task, EvaluationOptions(compile_workers=1, threads=1, lane="compile"), cache)
+        options = EvaluationOptions(compile_workers=1, threads=1, lane="compile", launch_seconds=3600.0)  # on a busy machine
+        evaluator = CudaEvaluator(language, task, options, cache)
         gpu = evaluator.evaluate(batch)
         evaluator.close()
         is_accurate = np.array(["tanh.approx" not in stub for stub in language.lowering.emit(batch.words)])

@@ -33,12 +33,6 @@ def num_fuzz_runs(target: Path) -> int:
     return 5_000 if target.name == "fuzz_programs.c" else 20_000  # it tunes each program, at 45 points
 
 
-def test_there_are_headers_tests_and_fuzz_targets():
-    assert "stack_ptx.h" in map(name_of, HEADERS)
-    assert "test_stack_ptx_memory.c" in map(name_of, C_TESTS)
-    assert "fuzz_stack_ptx.c" in map(name_of, FUZZ_TARGETS)
-
-
 # Only gcc has warnings, such as -Wmaybe-uninitialized, that come from its optimizer; it is the same one for each language.
 @pytest.mark.parametrize("debug", [False, True], ids=["release", "debug"])
 @pytest.mark.parametrize(
