@@ -19,8 +19,9 @@ REPOSITORY = Path(__file__).parents[2]
 # ARCHITECTURE.md has the figure. A module may import its own layer and the ones before it. Those named last are everybody's.
 LAYERS = [
     ("native",),
-    tuple(
-        "options c_text storage shipped worker_process instructions language ast_ptx ptx_inject stack_ptx itll pictures sums".split()
+    (
+        *("options", "c_text", "storage", "shipped", "worker_process", "instructions", "language", "pictures", "sums"),
+        *("ast_ptx", "ptx_inject", "stack_ptx", "itll"),
     ),
     ("task", "task_folder", "kernel"),
     ("compile",),
