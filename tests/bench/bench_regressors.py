@@ -1,5 +1,5 @@
-"""`evo.SymbolicRegressor` on scikit-learn's bundled regression data, beside gradient boosting, and pyoperon and gplearn where
-they are installed: mean R² of 4-fold cross-validation, and CPU seconds a fit.
+"""`evo.SymbolicRegressor` on regression data of scikit-learn, beside a line, gradient boosting, and pyoperon and
+gplearn where they are installed: mean R² of 4-fold cross-validation, and CPU seconds a fit.
 
     python tests/bench/bench_regressors.py
 """
@@ -11,22 +11,28 @@ from importlib.util import find_spec
 
 import numpy as np
 from sklearn.base import RegressorMixin
-from sklearn.datasets import load_diabetes, load_linnerud
+from sklearn.datasets import load_diabetes, load_linnerud, make_friedman1, make_friedman2, make_friedman3
 from sklearn.ensemble import GradientBoostingRegressor
+from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import KFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 SECONDS = 4.0  # of a fit
 NUM_FOLDS = 4
-SELECTIONS = ("best", "accuracy")  # of evo's equations
+SELECTIONS = ("shortest", "accuracy")  # of evo's equations
 
 
 def data() -> dict[str, tuple[np.ndarray, np.ndarray]]:
     """Name -> columns and target."""
     exercise, body = load_linnerud(return_X_y=True)
     linnerud = {f"linnerud, {name}": (exercise, body[:, i]) for i, name in enumerate(("weight", "waist", "pulse"))}
-    return {"diabetes": load_diabetes(return_X_y=True), **linnerud}
+    friedman = {
+        "Friedman 1": make_friedman1(400, noise=1.0, random_state=1),
+        "Friedman 2": make_friedman2(400, noise=125.0, random_state=1),
+        "Friedman 3": make_friedman3(400, noise=0.1, random_state=1),
+    }
+    return {"diabetes": load_diabetes(return_X_y=True), **linnerud, **friedman}
 
 
 def regressors() -> dict[str, RegressorMixin]:
@@ -35,6 +41,7 @@ def regressors() -> dict[str, RegressorMixin]:
 
     found: dict[str, RegressorMixin] = {
         "evo": SymbolicRegressor(max_time=SECONDS, random_state=1),
+        "a line": LinearRegression(),
         "gradient boosting": GradientBoostingRegressor(random_state=1),
     }
     if find_spec("pyoperon"):
