@@ -62,8 +62,9 @@ class Format:
 
     def ulp(self, exact: NDArray[np.float64]) -> NDArray[np.float64]:
         """The unit in the last place of each number."""
-        exponent = np.frexp(np.abs(exact))[1] - 1
-        return np.ldexp(1.0, np.where(exact == 0.0, self.least, np.maximum(exponent, self.least)) - self.digits + 1)
+        exponent = np.where(exact == 0.0, self.least, np.maximum(np.frexp(np.abs(exact))[1] - 1, self.least))
+        found: NDArray[np.float64] = np.ldexp(1.0, exponent - self.digits + 1)
+        return found
 
 
 FORMATS = {each.name: each for each in (Format("f32", 24, -126, 32), Format("f16", 11, -14, 16), Format("bf16", 8, -126, 16))}

@@ -33,7 +33,8 @@ def interval_program(language: Language, words: NDArray[np.uint64]) -> IntervalP
     instructions = language.instruction_set.instructions
     constants = [int(node["payload"]) for node in lowered.nodes if node["kind"] == NodeKind.CONSTANT]
     places: dict[int, int] = {}  # of values, by id
-    num_constants, rows = 0, []
+    num_constants = 0
+    rows: list[tuple[int, tuple[int, ...], float, float, float]] = []
     for node in lowered.nodes:
         kind = NodeKind(node["kind"])
         value, payload = int(node["first_value"]), int(node["payload"])

@@ -3,7 +3,7 @@
 Owns the evaluator that fills it in. Knows nothing of what else is measured.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -28,7 +28,7 @@ class SlotsEvaluator:
         UserError: the task has no such measure, or the table does not know what an instruction costs its GPU.
     """
 
-    def __init__(self, evaluator: Evaluator, language: Language, task: Task, instructions: Sequence[str]):
+    def __init__(self, evaluator: Evaluator, language: Language, task: Task, instructions: Iterable[str]):
         self._evaluator, self._lowering = evaluator, language.lowering
         if MEASURE not in task.measures:
             raise UserError(f"{type(task).__name__}: has slots, so it must have a measure '{MEASURE}'")
