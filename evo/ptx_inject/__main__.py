@@ -27,7 +27,10 @@ def main() -> None:
 @_INPUT
 @_OUTPUT
 def generate(source: Path, output: Path) -> None:
-    """Writes a header with the types of a JSON file: macros for device code and a table for the host."""
+    """Write the types of a JSON file as a header.
+
+    It has macros for device code and a table for the host.
+    """
     _write(source, output, lambda: render_types_header(load_types(source), output.name).encode("ascii", "replace"))
 
 
@@ -36,7 +39,10 @@ def generate(source: Path, output: Path) -> None:
 @_OUTPUT
 @click.option("--name", required=True, help="Name of the array; NAME_size is its length.")
 def embed(source: Path, output: Path, name: str) -> None:
-    """Writes a header that holds a text, such as annotated PTX, as a C array."""
+    """Write a text as a header with a C array.
+
+    The text may be annotated PTX.
+    """
     _write(
         source,
         output,
