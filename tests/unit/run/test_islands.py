@@ -10,6 +10,7 @@ from evo.errors import DeviceFailure, UserError
 from evo.run import islands
 from evo.run.checkpoint_contents import check_arrays
 from evo.run.loaded_task import load_problem
+from evo.run.run import MemoryJournal, carry_out
 from evo.run.saved_search import SavedSearch
 from evo.run.search import Search
 from evo.search.lineage_records import NONE
@@ -131,3 +132,15 @@ def test_a_failure_of_the_device_comes_from_another_process_whole():
 
     found = pickle.loads(pickle.dumps(DeviceFailure("an address", ["a program"])))
     assert (str(found), found.failures) == ("an address", ["a program"])
+
+
+def test_an_error_at_the_end_of_islands_ends_the_run_that_was_interrupted(new_search, monkeypatch):
+    """Python would only print it."""
+
+    def lost(_):
+        raise UserError("an island is lost")
+
+    search = new_search()
+    monkeypatch.setattr(islands._Archipelago, "arrays", lost)
+    with pytest.raises(UserError, match="an island is lost"):
+        carry_out(search, MemoryJournal(), lambda *_: None, lambda _: True)
