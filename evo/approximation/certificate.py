@@ -3,8 +3,6 @@
 Owns their form and what is compared. Knows nothing of runs.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math

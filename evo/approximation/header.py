@@ -3,8 +3,6 @@
 Owns the text. Knows nothing of proofs.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 

@@ -3,8 +3,6 @@
 Owns which instructions have intervals. csrc/detail/proof.h computes them.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -3,8 +3,6 @@
 Owns the fit: pieces are halved until each bound is a small part of an ulp. Knows nothing of programs.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import lru_cache
 

@@ -3,8 +3,6 @@
 Owns the texts. `evo.approximation.certificate` proves.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path

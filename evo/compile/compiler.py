@@ -3,8 +3,6 @@
 Owns the use of the cache, the one retry after a worker's death, and bisection. Knows nothing of where requests are fulfilled.
 """
 
-from __future__ import annotations
-
 from collections.abc import Generator, Iterator
 from concurrent.futures import BrokenExecutor, Future
 from dataclasses import dataclass, field, replace

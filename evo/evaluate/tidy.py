@@ -5,8 +5,6 @@ the resolution of the data. Errors are taken in float64 of constants as they are
 decides nothing. Knows nothing of archives. Longer than most modules: it is one search for the shortest description.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace

@@ -4,8 +4,6 @@ Owns the threads, and which tasks can be tuned. Knows nothing of which programs 
 program depends on the program and the task alone. It runs on the CPU, whatever backend scores the programs.
 """
 
-from __future__ import annotations
-
 import math
 import os
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 Owns which numbers are simple, and what each costs. Knows nothing of what they are for.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace

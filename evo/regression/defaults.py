@@ -3,8 +3,6 @@
 configs/symbolic_regression.yaml says the same; a test holds them together.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -3,8 +3,6 @@
 Owns the probe points of programs' features.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

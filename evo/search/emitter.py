@@ -4,8 +4,6 @@ Owns the generation counter, how the slots of a generation are divided among emi
 decides everything random, together with the seed.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass

@@ -4,8 +4,6 @@ Owns which parts there are, their order and time limits, the file that grows wit
 runs in a process of its own (`evo.evaluate.cuda.device_child`), so that no failure of the device ends the report.
 """
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Collection

@@ -4,8 +4,6 @@ Owns the checks of the report and of tests/gpu, which take more programs and poi
 (`evo.evaluate.cuda.device_tests`). Each is the work of a `device_child`: it gives in one line what is wrong, or None.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path

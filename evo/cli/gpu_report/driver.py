@@ -3,8 +3,6 @@
 Owns the kernel that does nothing for a given time.
 """
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import time

@@ -3,8 +3,6 @@
 Owns the failures that are brought about.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from evo.cli.gpu_report.bits.task import ENDLESS, FAULTY_INSTRUCTIONS, ILLEGAL_ADDRESS

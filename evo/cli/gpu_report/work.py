@@ -3,8 +3,6 @@
 A part's work runs in a process of its own (`evo.evaluate.cuda.device_child`); a step that it reports is a row of the report.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager

@@ -4,8 +4,6 @@ Owns the device; no other module opens one. Knows nothing of programs, tasks or 
 `probe` and `Device` load the driver, which may be missing.
 """
 
-from __future__ import annotations
-
 import ctypes
 import os
 import time

@@ -3,8 +3,6 @@
 Owns the steps of the self-test. Knows nothing of records and backends.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import SimpleNamespace

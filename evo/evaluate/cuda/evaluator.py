@@ -4,8 +4,6 @@ Owns the connection of compiler, lane and score, and the results of programs tha
 in the last bits of approximate instructions. They do not depend on packing, workers or order. Knows nothing of the search.
 """
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping

@@ -4,8 +4,6 @@ Owns device code on its way to the GPU. `evo.evaluate.cuda.interpreter_kernels` 
 packs. Knows nothing of which lane is better.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import cycle

@@ -9,8 +9,6 @@ While packs are in flight, the calling thread never calls the driver. Any call m
 unload a module, and a kernel that never ends must not hang the run.
 """
 
-from __future__ import annotations
-
 import threading
 import time
 from collections import deque

@@ -4,8 +4,6 @@ Owns which GPUs a process uses, and the evaluator that hands parts of a batch to
 since they depend on the program alone. Knows nothing of how a GPU runs programs.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait

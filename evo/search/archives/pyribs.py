@@ -5,8 +5,6 @@ waits is in `sys.modules` with nothing executed. Whoever asks it for a name, in 
 functions that pyribs takes from it by name, it has stand-ins that call the true ones. Knows nothing of programs.
 """
 
-from __future__ import annotations
-
 import sys
 import threading
 from importlib.abc import Loader
