@@ -52,13 +52,28 @@ typedef void (*ProofCompare)(
     const ProofFormat* format, const float* results, const double* exact, size_t num_points, ProofErrors* errors_out
 );
 
-/* Instructions on intervals. */
-#define PROOF_OPERATIONS(X)                                                                                                  \
-    X(ADD)                                                                                                                   \
-    X(SUB) X(MUL) X(FMA) X(NEG) X(ABS) X(MIN) X(MAX) X(COPYSIGN) X(RCP) X(DIV) X(SQRT) X(RSQRT) X(EX2) X(LG2) X(TANH) X(SIN) \
-        X(COS)
-#define PROOF_ENUMERATOR(name) PROOF_##name,
-typedef enum { PROOF_OPERATIONS(PROOF_ENUMERATOR) PROOF_NUM_OPERATIONS } ProofOperation;
+/* Instructions on intervals; evo/native/proof.pyx has their names in this order. */
+typedef enum {
+    PROOF_ADD,
+    PROOF_SUB,
+    PROOF_MUL,
+    PROOF_FMA,
+    PROOF_NEG,
+    PROOF_ABS,
+    PROOF_MIN,
+    PROOF_MAX,
+    PROOF_COPYSIGN,
+    PROOF_RCP,
+    PROOF_DIV,
+    PROOF_SQRT,
+    PROOF_RSQRT,
+    PROOF_EX2,
+    PROOF_LG2,
+    PROOF_TANH,
+    PROOF_SIN,
+    PROOF_COS,
+    PROOF_NUM_OPERATIONS
+} ProofOperation;
 
 /* operands: values by their index: the input, the constants, then the results of the steps. The error of an approximate instruction
    is at most the larger of absolute and of relative times the result, where its operand's size, of DIV the second's, is at most

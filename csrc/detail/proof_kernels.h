@@ -183,6 +183,14 @@ static void proof__mend(double* low, double* high) {
     }
 }
 
+static void proof__spread(ProofRow operand, double* low, double* high) {
+    PROOF__LOOP {
+        const int is_unknown = (operand.low[i] == -INFINITY) & (operand.high[i] == INFINITY);
+        low[i] = is_unknown ? -INFINITY : low[i];
+        high[i] = is_unknown ? INFINITY : high[i];
+    }
+}
+
 PROOF__INLINE void proof__products(ProofRow a, ProofRow b, size_t i, double* low, double* high) {
     const double p = a.low[i] * b.low[i], q = a.low[i] * b.high[i], r = a.high[i] * b.low[i], s = a.high[i] * b.high[i];
     const double sum = (p + q) + (r + s); /* NaN if one of them is, or if infinities of both signs are there */
@@ -443,6 +451,10 @@ static void proof__intervals(
             } else {
                 proof__exact(step->operation, rows[0], rows[1], rows[2], low, high);
             }
+            /* A NaN may be in what is unknown. Minimum and maximum drop it, others give NaN. */
+            for (int i = 0; i < num_operands[step->operation] && step->operation != PROOF_MIN && step->operation != PROOF_MAX;
+                 i++)
+                proof__spread(rows[i], low, high);
             proof__mend(low, high);
         }
         const double* low = memory + (num_values - 1) * 2 * PROOF_BLOCK;

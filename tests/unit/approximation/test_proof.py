@@ -184,6 +184,11 @@ def test_intervals_are_unknown_where_the_bounds_say_nothing():
     assert ends("log2(x)", -1.0) == [everything]
     assert ends("1/sqrt(x)", -2.0) == [everything]
     assert ends("%x ex2_approx_ftz_f32 1.0 add_ftz_f32 rcp_approx_ftz_f32", 200.0, -200.0) == [[0.0, 0.0], [ONE_BELOW, ONE_ABOVE]]
+    nan = "%x ex2_approx_ftz_f32 0.0 mul_ftz_f32"  # of infinity
+    assert ends(f"{nan} tanh_approx_f32", 200.0) == [everything]
+    assert ends(f"{nan} abs_ftz_f32 ex2_approx_ftz_f32 1.0 add_ftz_f32 rcp_approx_ftz_f32", 200.0) == [everything]
+    assert ends(f"{nan} %x copysign_f32", 200.0) == [everything]
+    assert ends(f"1.0 {nan} -1.0 max_ftz_f32 min_ftz_f32", 200.0) == [[-1.0, 1.0]]
     assert interval_program(LANGUAGE, words_of("x if x < 1 else 2*x")) == "setp_lt_ftz_f32"
 
 
