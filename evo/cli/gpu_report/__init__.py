@@ -25,16 +25,16 @@ from evo.storage.files import write_atomically
 SELF_TEST = "device_tests:run"
 # The works of each part, by their place in this package, and the seconds that each may take: ten minutes with the self-test.
 PARTS: dict[str, list[tuple[str, float]]] = {
-    "device": [("driver:device", 20.0)],
+    "device": [("driver:device", 15.0)],
     "self-test": [(SELF_TEST, 0.0)],
     "checks": [(f"checks:{name}", 30.0) for name in ("instructions", "programs", "sums", "own_kernel", "schedules")],
-    "kernels": [("kernels:alone", 100.0)],
-    "driver": [("driver:calls", 20.0)],
-    "throughput": [("kernels:end_to_end", 90.0)],
+    "kernels": [("kernels:alone", 95.0)],
+    "driver": [("driver:calls", 15.0)],
+    "throughput": [("kernels:end_to_end", 85.0)],
     "faults": [
-        ("faults:illegal_address", 20.0),
+        ("faults:illegal_address", 30.0),
         ("faults:still_there", 10.0),
-        ("faults:endless_kernel", 30.0),
+        ("faults:endless_kernel", 40.0),
         ("faults:still_there", 10.0),
         ("faults:no_memory", 10.0),
     ],

@@ -36,34 +36,21 @@ class Extent:
     as endless. rounds: of each figure, the best or the median counts. patience: factor of the parts' time limits.
     """
 
-    num_random: int
-    num_programs: int
-    points: tuple[int, ...]
-    timed_points: tuple[int, ...]
-    lengths: tuple[int, ...]
-    batches: tuple[int, ...]
-    batch_points: tuple[int, ...]
-    cell_s: float
-    spin_s: float
-    launch_s: float
-    rounds: int
-    patience: float
+    num_random: int = 1 << 20
+    num_programs: int = 2_000
+    points: tuple[int, ...] = (1, 31, 1023, 1024, 1025, 100_001)
+    timed_points: tuple[int, ...] = (20, 1 << 10, 1 << 16, 1 << 20, 1 << 24)
+    lengths: tuple[int, ...] = (10, 32, 100)
+    batches: tuple[int, ...] = (1 << 12, 1 << 14, 1 << 16, 1 << 18)
+    batch_points: tuple[int, ...] = (1_000, 16_384, 262_144, 2_500_000)
+    cell_s: float = 1.5
+    spin_s: float = 0.05
+    launch_s: float = 2.0
+    rounds: int = 5
+    patience: float = 1.0
 
 
-FULL = Extent(
-    num_random=1 << 20,
-    num_programs=2_000,
-    points=(1, 31, 1023, 1024, 1025, 100_001),
-    timed_points=(20, 1 << 10, 1 << 16, 1 << 20, 1 << 24),
-    lengths=(10, 32, 100),
-    batches=(1 << 12, 1 << 14, 1 << 16, 1 << 18),
-    batch_points=(1_000, 16_384, 262_144, 2_500_000),
-    cell_s=1.5,
-    spin_s=0.05,
-    launch_s=5.0,
-    rounds=5,
-    patience=1.0,
-)
+FULL = Extent()
 # Each case once, small: for a GPU that is emulated.
 SHORT = Extent(1 << 12, 24, (1, 31, 1023, 1024, 1025, 5_001), (20, 1 << 10), (10,), (16,), (20, 1_025), 60.0, 1e-3, 60.0, 1, 5.0)
 
