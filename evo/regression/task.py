@@ -309,7 +309,7 @@ def _simple_scaling(
                 return choice
         return None
 
-    pairs = []
+    pairs: list[tuple[Choice | None, Choice | None]] = []
     if first := simple_offset(offset, error * math.sqrt(square / variance)):
         left = float(weights @ (values * (target - first.value)) / (total * square))
         pairs.append((first, simple_scale(left, error / math.sqrt(square))))
