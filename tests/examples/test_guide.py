@@ -400,7 +400,7 @@ def test_commands_in_a_page_and_in_its_sentences_exist(workplace, page):
 
 def test_every_verb_is_in_the_readme():
     rows = re.findall(r"^\|.*", (REPOSITORY / "README.md").read_text(), re.MULTILINE)
-    assert set(re.findall(r"`evo (\w+)", "\n".join(rows))) == set(main.commands)
+    assert set(re.findall(r"`evo ([\w-]+)", "\n".join(rows))) == set(main.commands)
 
 
 def test_all_names_of_a_task_are_explained():
