@@ -75,6 +75,7 @@ def hold_task(problem: Problem, folder: Path, warn: Callable[[str], None]) -> Pr
     Raises:
         UserError: a file cannot be copied, or the task's files have changed since they were loaded.
     """
+    folder = folder.resolve()  # as the config of a run names it
     config, source = problem.config, problem.source
     if config.program.instruction_set not in SHIPPED:
         # Named by its content: `evo compare` goes by the names of files in configs.

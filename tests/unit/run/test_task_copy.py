@@ -101,6 +101,16 @@ def test_a_run_goes_on_at_another_place_with_task_and_data_gone(place, config):
     assert Run.view(place / "again")[1] == []
 
 
+def test_a_run_below_a_link_is_like_any_other(place, config):
+    (place / "disk").mkdir()
+    (place / "runs").symlink_to("disk")
+    run = LiveRun.start(config(["data/a.csv"]), "small")
+    assert finish(run)
+    assert run.run_dir.path.is_relative_to(place / "runs")
+    text = (run.run_dir.path / "config.yaml").read_text()
+    assert "task: task/problems\n" in text and "data/a.csv: task_files/a.csv\n" in text
+
+
 def test_an_empty_option_names_no_folder(place, monkeypatch):
     monkeypatch.chdir(place / "problems")  # which an empty path would mean
     options = {"data": [], "name": ""}
