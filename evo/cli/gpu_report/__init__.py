@@ -43,7 +43,7 @@ PARTS: dict[str, list[tuple[str, float]]] = {
 
 @dataclass
 class Part:
-    """What became of a part's work: `problem` in one line, None: it passed; is_over: whether it has ended."""
+    """What became of a part's work: `problem` in one line, None: none so far; is_over: whether it has ended."""
 
     part: str
     work: str
@@ -54,12 +54,14 @@ class Part:
 
     @property
     def verdict(self) -> str:
-        """`passed`, or how it failed."""
+        """`passed`, or how it failed, or that it has not ended."""
+        if not self.is_over:
+            return "not finished"
         return "passed" if self.problem is None else f"FAILED: {self.problem}"
 
 
 def report(path: Path | None, ordinal: int | None, wanted: Collection[str] = (), *, short: bool = False) -> bool:
-    """Makes the report; prints each part as it ends, and then the page. Gives whether all of it passed.
+    """Makes the report; prints each part as it ends, and then the page, also if it is interrupted. Gives whether all passed.
 
     Args:
         path: of the JSON file; None: none is written.
@@ -80,36 +82,38 @@ def report(path: Path | None, ordinal: int | None, wanted: Collection[str] = (),
     def save() -> None:
         if path:
             facts = {"evo": VERSION, "device": info.name, "uuid": info.uuid, "extent": "short" if short else "full"}
-            parts = [{**vars(part), "verdict": part.verdict if part.is_over else "not finished"} for part in made]
+            parts = [{**vars(part), "verdict": part.verdict} for part in made]
             try:
                 write_atomically(path, json.dumps({**facts, "parts": parts}, indent=1).encode() + b"\n")
             except OSError as error:
                 raise UserError(f"{path}: cannot be written: {error.strerror}") from error
 
     save()
-    for name, works in PARTS.items():
-        if wanted and name not in wanted:
-            continue
-        for work, limit_s in works:
-            part = Part(name, work)
-            made.append(part)
-            start = time.monotonic()
-            if work == SELF_TEST:
-                outcome = run_self_test(info)
-                part.problem = outcome.problem
-                part.rows.append({"what": "lanes", "at": "", "text": outcome.lanes_problem or "give the same bits"})
-            else:
+    try:
+        for name, works in PARTS.items():
+            if wanted and name not in wanted:
+                continue
+            for work, limit_s in works:
+                part = Part(name, work)
+                made.append(part)
+                start = time.monotonic()
+                if work == SELF_TEST:
+                    outcome = run_self_test(info)
+                    part.problem = outcome.problem
+                    part.rows.append({"what": "lanes", "at": "", "text": outcome.lanes_problem or "give the same bits"})
+                else:
 
-                def told(step: str, part: Part = part) -> None:
-                    part.rows.append(json.loads(step))
-                    save()
+                    def told(step: str, part: Part = part) -> None:
+                        part.rows.append(json.loads(step))
+                        save()
 
-                place = f"{__name__}.{work}"
-                part.problem = run_in_child(place, order, limit_s * order.extent.patience, told=told).problem
-            part.seconds, part.is_over = round(time.monotonic() - start, 3), True
-            save()
-            click.echo(f"{name}, {work.rpartition(':')[2].replace('_', ' ')}: {part.verdict} ({part.seconds:.0f} s)")
-    click.echo("\n" + page(info, made), nl=False)
+                    place = f"{__name__}.{work}"
+                    part.problem = run_in_child(place, order, limit_s * order.extent.patience, told=told).problem
+                part.seconds, part.is_over = round(time.monotonic() - start, 3), True
+                save()
+                click.echo(f"{name}, {work.rpartition(':')[2].replace('_', ' ')}: {part.verdict} ({part.seconds:.0f} s)")
+    finally:  # what has been measured is told also after Ctrl-C, or if the disk is full
+        click.echo("\n" + page(info, made), nl=False)
     return all(part.problem is None for part in made)
 
 

@@ -28,7 +28,10 @@ def make(monkeypatch, tmp_path):
             for number in (1, 2):
                 told(row("slots", f"{number}.5", f"{number} points", slots=number + 0.5))
                 seen.append(json.loads(path.read_text()))
-            return Report((), problems.get(work.rpartition(":")[2]))
+            problem = problems.get(work.rpartition(":")[2])
+            if problem == "Ctrl-C":
+                raise KeyboardInterrupt
+            return Report((), problem)
 
         monkeypatch.setattr(gpu_report, "run_in_child", run_in_child)
         return gpu_report.report(path, None, wanted), seen, json.loads(path.read_text())
@@ -47,6 +50,13 @@ def test_a_part_that_fails_ends_nothing_and_the_file_has_all_that_is_known_at_ea
     said = capsys.readouterr().out
     assert "kernels, alone: FAILED: not finished after 110 s (0 s)\n" in said
     assert "## driver, calls, on NVIDIA H200: passed\n       1 points  2 points\nslots  1.5       2.5\n" in said
+
+
+def test_what_has_been_measured_until_ctrl_c_is_told(make, capsys):
+    with pytest.raises(KeyboardInterrupt):
+        make({"alone": "Ctrl-C"}, "kernels", "driver")
+    expected = "## kernels, alone, on NVIDIA H200: not finished\n       1 points  2 points\nslots  1.5       2.5\n"
+    assert capsys.readouterr().out.strip() == expected.strip()
 
 
 def test_the_parts_take_ten_minutes_at_most(make):
