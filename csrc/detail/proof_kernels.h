@@ -8,6 +8,7 @@
 #define PROOF__INLINE static inline __attribute__((always_inline))
 
 #define PROOF__FLUSHED 0x1p-126
+#define PROOF__LARGEST 0x1p200 /* stands for all that is larger */
 enum { PROOF__LANES = 8 };
 typedef float ProofF __attribute__((vector_size(4 * PROOF__LANES)));
 typedef double ProofV __attribute__((vector_size(8 * PROOF__LANES)));
@@ -56,7 +57,9 @@ static double proof__reference(
             continue;
         }
         const ProofV zero = {0};
+        const double bound = pieces->bounds[piece];
         ProofV least = zero + INFINITY;
+        ProofQ near_power = {0};
         while (i < stop) {
             const size_t count = stop - i < PROOF__LANES ? stop - i : PROOF__LANES;
             double out[PROOF__LANES];
@@ -66,7 +69,12 @@ static double proof__reference(
             else
                 for (size_t lane = 0; lane < PROOF__LANES; lane++) v[lane] = x[i + (lane < count ? lane : 0)];
             const ProofV t = (__builtin_convertvector(v, ProofV) - pieces->centres[piece]) * pieces->inverses[piece];
-            const ProofV value = proof__polynomial(c, t), size = proof__abs(value);
+            ProofV value = proof__polynomial(c, t), size = proof__abs(value);
+            /* What may be below a power of two goes there: the ulp is the smaller one. */
+            const ProofQ power = (ProofQ)size & ((int64_t)0x7FF << 52), is_near = (ProofQ)(size - bound < (ProofV)power) & (power > 0);
+            size = proof__choose(is_near, (ProofV)(power - 1), size);
+            value = proof__choose(is_near, (ProofV)((ProofQ)size | ((ProofQ)value & INT64_MIN)), value);
+            near_power |= is_near;
             least = proof__choose(size < least, size, least);
             if (count == PROOF__LANES) {
                 memcpy(exact_out + i, &value, sizeof value);
@@ -76,7 +84,7 @@ static double proof__reference(
             }
             i += count;
         }
-        const ProofV ratios = pieces->bounds[piece] * proof__inverse_ulps(least, format);
+        const ProofV ratios = proof__choose(near_power, zero + 2.0 * bound, zero + bound) * proof__inverse_ulps(least, format);
         for (int lane = 0; lane < PROOF__LANES; lane++)
             if (ratios[lane] > worst) worst = ratios[lane];
     }
@@ -116,7 +124,7 @@ static void proof__compare(
         const ProofQ is_nan = y != y, is_infinite = proof__abs(y) == INFINITY, differ = ((ProofQ)y ^ (ProofQ)r) < 0;
         const ProofQ is_right = (is_infinite & (size >= format->overflow) & ~differ) | ((y == 0.0) & (size < PROOF__FLUSHED));
         ProofV error = proof__choose(is_right, zero, proof__abs(y - r));
-        error = proof__choose(is_nan, zero + INFINITY, error);
+        error = proof__choose(is_nan | (~is_right & (size >= PROOF__LARGEST)), zero + INFINITY, error);
         const ProofV divisor = proof__choose(size < least_normal, least_normal, size);
         const ProofV errors[PROOF_NUM_ERRORS] = {error * proof__inverse_ulps(size, format), error, error / divisor};
         for (int kind = 0; kind < PROOF_NUM_ERRORS; kind++) {
@@ -185,7 +193,7 @@ static void proof__mend(double* low, double* high) {
 
 static void proof__spread(ProofRow operand, double* low, double* high) {
     PROOF__LOOP {
-        const int is_unknown = (operand.low[i] == -INFINITY) & (operand.high[i] == INFINITY);
+        const int is_unknown = !(operand.low[i] > -INFINITY) & !(operand.high[i] < INFINITY); /* or NaN */
         low[i] = is_unknown ? -INFINITY : low[i];
         high[i] = is_unknown ? INFINITY : high[i];
     }

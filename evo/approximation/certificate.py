@@ -7,6 +7,7 @@ import hashlib
 import json
 import math
 from collections.abc import Callable
+from decimal import ROUND_CEILING, Context
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from evo.approximation.formats import FORMATS, Format
-from evo.approximation.functions import Function
+from evo.approximation.functions import Function, to_odd
 from evo.approximation.sweep import KINDS, Found, Sweep, Worst
 from evo.errors import UserError
 from evo.evaluate.slots import slots_of
@@ -27,6 +28,8 @@ _WHAT = "certificate"
 _MAX_WORDS = 4096
 _NUM_REFERENCES = 1025  # correctly rounded values that the hash is of
 _TABLE_ULPS = 2.0**-28  # which values in tables and their comparison may add to the reference's error
+_COMPARED = 1.0 + 2.0**-50  # what the rounding of a comparison may make of an error
+_SIX_DIGITS = Context(prec=6, rounding=ROUND_CEILING)
 _SAME = 1e-9  # relative, of numbers that libm decides
 _SPECIAL = {"0": 0.0, "-0": -0.0, "inf": math.inf, "-inf": -math.inf, "nan": math.nan, "1e-40": 1e-40, "-1e-40": -1e-40}
 
@@ -42,12 +45,16 @@ class Error(_Strict):
     at: str
     bound: str
 
+    def at_most(self) -> str:
+        """The bound in six digits, rounded up."""
+        return f"{float(_SIX_DIGITS.create_decimal(self.bound)):.6g}"
+
 
 class Certificate(_Strict):
     """What holds for a program at each value of a format in an interval.
 
     Numbers are texts that give each float64 exactly. cpu: with the CPU's arithmetic. any_gpu: with whatever a GPU gives within
-    the bounds of its instructions; why_not: the instruction whose bound is not known. reference: SHA-256 of correctly rounded
+    the bounds of its instructions; why_not: of what no bound is known. reference: SHA-256 of correctly rounded
     values.
     """
 
@@ -104,8 +111,9 @@ def certified(
     sweep = Sweep(language, words, function, form, first, last)
     program = " ".join(format_program(language, words).split())
     ends = tuple(repr(float(end)) for end in form.of_keys(np.array([first, last])))
+    reference = _reference_hash(function, form, first, last)
     if state:
-        told = f"{program}\n{function.formula}\n{form.name}\n{ends}"
+        told = f"{instruction_set}\n{program}\n{function.formula}\n{reference}\n{form.name}\n{ends}"
         state = state.with_suffix(f".{hashlib.sha256(told.encode()).hexdigest()[:16]}.part")
     found = sweep.run(state, progress)
     lowered = language.lowering.analyze(words[None])
@@ -135,7 +143,7 @@ def certified(
         symmetry=sweep.symmetry,
         num_asymmetric=found.num_asymmetric,
         special={name: repr(float(value)) for name, value in zip(_SPECIAL, special, strict=True)},
-        reference=_reference_hash(function, form, first, last),
+        reference=reference,
     )
 
 
@@ -147,10 +155,10 @@ def _errors(function: Function, form: Format, sweep: Sweep, found: Found, worst:
     for kind, error, at in zip(KINDS, worst.errors, worst.at, strict=True):
         value, here = function.exact(at), error
         if is_cpu and 0.0 < error < math.inf:  # by mpmath
-            size = np.array([abs(float(value))])
+            size = np.array([abs(to_odd(value))])
             unit = {"ulp": form.ulp(size)[0], "absolute": 1.0, "relative": max(size[0], 2.0**form.least)}[kind]
             here = float(abs(value - float(sweep.results(np.array([at], np.float32))[0]))) / float(unit)
-        errors[kind] = Error(worst=repr(here), at=repr(at), bound=repr(error + doubts[kind]))
+        errors[kind] = Error(worst=repr(here), at=repr(at), bound=repr(error * _COMPARED + doubts[kind]))
     return errors
 
 
@@ -199,7 +207,10 @@ def check_certificate(path: Path, progress: Callable[[int, int], None] = lambda 
         raise UserError(f"{path}: key 'interval': {error}") from error
     language = Language(open_instruction_set(told.instruction_set), (("x", "f32"),), (("y", "f32"),))
     words = parse_program(language, told.program, f"{path}: key 'program'", _MAX_WORDS)
-    function, form = Function(told.function), FORMATS[told.format]
+    try:
+        function, form = Function(told.function), FORMATS[told.format]
+    except UserError as error:
+        raise UserError(f"{path}: key 'function': {str(error).removeprefix('task_options.function: ')}") from error
     first, last = form.keys_of(low, high)
     quick = {"formula": function.formula, "num_inputs": last - first + 1, "reference": ""}
     if last >= first and told.num_inputs == last - first + 1:  # before a sweep of hours

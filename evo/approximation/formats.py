@@ -38,7 +38,8 @@ class Format:
 
     def key(self, value: float) -> int:
         """The key of the value nearest to a number."""
-        nearest = self.round(np.float32(value))
+        with np.errstate(over="ignore"):
+            nearest = self.round(np.float32(value))
         bits = abs(nearest).astype(np.float16).view(np.uint16) if self.name == "f16" else abs(nearest).view(np.uint32)
         magnitude = int(bits) if self.name == "f16" else int(bits) >> (32 - self.num_bits)
         return -magnitude if nearest < 0 else magnitude
@@ -50,15 +51,16 @@ class Format:
         return first + int(ends[0] < low), last - int(ends[1] > high)
 
     def round(self, values: Any) -> Any:
-        """The nearest values of the format, ties to even, as float32, of finite or infinite float32."""
+        """The nearest values of the format, ties to even, as float32, of float32."""
         if self.name == "f32":
             return values
         if self.name == "f16":
             with np.errstate(over="ignore"):
                 return np.asarray(values).astype(np.float16).astype(np.float32)[()]
-        bits = np.asarray(values, np.float32).view(np.uint32)
+        values = np.asarray(values, np.float32)
+        bits = values.view(np.uint32)
         rounded = (bits + np.uint32(0x7FFF) + (bits >> np.uint32(16) & np.uint32(1))) & np.uint32(0xFFFF0000)
-        return rounded.view(np.float32)[()]
+        return np.where(np.isnan(values), values, rounded.view(np.float32))[()]
 
     def ulp(self, exact: NDArray[np.float64]) -> NDArray[np.float64]:
         """The unit in the last place of each number."""

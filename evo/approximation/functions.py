@@ -52,8 +52,10 @@ FORMULAS = dict(  # noqa: C408 - names, which a test tells from those of tasks
     j0="j0(x)",
 )
 _CACHE_BYTES = 256 << 20
-_VERSION = "1"  # of what the cache holds
-_PRECISIONS = (100, 200, 400, 800, 1600, 3200)  # bits; two that follow each other must agree
+_VERSION = "2"  # of what the cache holds
+_BITS = 100  # of the first precision, and so many for each binade between x and 1: terms that cancel there lose these
+_BITS_OF_BINADE = 4
+_NUM_PRECISIONS = 6  # each twice the one before; two that follow each other must agree
 _AGREEMENT = -90  # log2 of their relative difference
 _PARTS = (ast.Expression, ast.BinOp, ast.UnaryOp, ast.Name, ast.expr_context, ast.operator, ast.unaryop)
 LEAST, LARGEST = 2.0**-300, 2.0**200  # beyond, values count as 0 and as this: no format tells more
@@ -75,7 +77,7 @@ class Function:
             raise UserError("task_options.function: mpmath is missing: pip install 'evo-ptx[approximation]'")
         try:
             self._evaluate(1.0)
-        except (NameError, SyntaxError, TypeError, AttributeError, ImportError) as error:
+        except (NameError, SyntaxError, TypeError, AttributeError, ImportError, ValueError, RecursionError, SystemExit) as error:
             hint = did_you_mean(self.text, FORMULAS)
             raise UserError(
                 f"task_options.function: {self.text!r} is no name, formula of x, or module:function: {error}; {hint}"
@@ -97,18 +99,19 @@ class Function:
         names = {name: getattr(mpmath.mp, name) for name in dir(mpmath.mp) if not name.startswith("_")}
         tree = ast.parse(self.formula, "task_options.function", "eval")
         _check_formula(tree, {*names, "x"})
-        code = compile(tree, "task_options.function", "eval")
+        code = compile(ast.fix_missing_locations(_Exact().visit(tree)), "task_options.function", "eval")
         return lambda x: eval(code, {"__builtins__": {}}, {**names, "x": x})
 
     def _evaluate(self, x: float) -> Any:
         """An mpf that is right to 90 bits, or NaN where there is no real value."""
         import mpmath
 
-        before = None
-        for bits in _PRECISIONS:
-            with mpmath.workprec(bits):
+        call, before = self._call, None
+        start = _BITS + _BITS_OF_BINADE * abs(math.frexp(x)[1])
+        for number in range(_NUM_PRECISIONS):
+            with mpmath.workprec(start << number):
                 try:
-                    now = mpmath.mpmathify(self._call(mpmath.mpf(x)))
+                    now = mpmath.mpmathify(call(mpmath.mpf(x)))
                 except (ZeroDivisionError, ValueError, OverflowError):
                     return mpmath.nan
                 if isinstance(now, mpmath.mpc) or mpmath.isnan(now):
@@ -153,11 +156,18 @@ def to_odd(value: Any) -> float:
         return nearest if math.isnan(nearest) else math.copysign(LARGEST, nearest)
     if abs(nearest) < LEAST:
         return 0.0
-    with mpmath.workprec(2 * _PRECISIONS[-1]):
+    with mpmath.workprec(_BITS << _NUM_PRECISIONS):
         rest = value - mpmath.mpf(nearest)
     if rest == 0 or np.float64(nearest).view(np.uint64) & np.uint64(1):
         return nearest
     return math.nextafter(nearest, math.inf if rest > 0 else -math.inf)
+
+
+class _Exact(ast.NodeTransformer):
+    """Numbers as mpf: Python's 1/3 has 53 bits, and its 10**10**10 would take all memory."""
+
+    def visit_Constant(self, node: ast.Constant) -> ast.AST:
+        return ast.Call(ast.Name("mpf", ast.Load()), [node], [])
 
 
 def _check_formula(tree: ast.AST, names: Collection[str]) -> None:

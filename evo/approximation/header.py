@@ -19,7 +19,7 @@ def cuda_header(language: Language, proven: Sequence[tuple[Certificate, NDArray[
     """The header of certificates and their programs, `(max_length,)` words each, whose input is x and output y."""
     first = proven[0][0]
     lines = [
-        f"// Approximations of {first.function}, found and proven by evo: the cheapest first.",
+        f"// Approximations of {' '.join(first.function.split())}, found and proven by evo: the cheapest first.",
         "// Bounds hold for each value of the format in the interval, on any GPU that keeps the PTX ISA's bounds.",
         "#pragma once",
         "",
@@ -56,4 +56,4 @@ def function_name(found: Certificate) -> str:
 def _bounds(found: Certificate) -> list[str]:
     errors = found.any_gpu or found.cpu
     where = "" if found.any_gpu else f" (by the CPU's arithmetic: no bound of {found.why_not} is known)"
-    return [f"{float(error.bound):.6g} {'ulp' if kind == 'ulp' else kind}{where}" for kind, error in errors.items()]
+    return [f"{error.at_most()} {'ulp' if kind == 'ulp' else kind}{where}" for kind, error in errors.items()]

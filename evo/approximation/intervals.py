@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 
 from evo.instructions.description import ErrorBound
 from evo.language.program import Language
-from evo.native.proof import OPERATIONS, STEP_DTYPE
+from evo.native.proof import MAX_VALUES, OPERATIONS, STEP_DTYPE
 from evo.native.stack_ptx import NodeKind
 
 _F32_ULP = 2.0**-23  # the largest, over the number
+_LEAST_ULP = 2.0**-149
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,8 @@ def interval_program(language: Language, words: NDArray[np.uint64]) -> IntervalP
             rows.append((OPERATIONS.index(operation), (*operands, 0, 0)[:3], *bounds))
         else:
             return "special register"
+    if 1 + len(constants) + len(rows) > MAX_VALUES:
+        return f"programs of more than {MAX_VALUES} values"
     is_exact = not any(relative or absolute for _, _, relative, absolute, _ in rows)
     values = np.array(constants, np.uint32).view(np.float32)
     return IntervalProgram(np.array(rows, STEP_DTYPE), values, is_exact)
@@ -63,8 +66,5 @@ def _bounds(error: ErrorBound | None) -> tuple[float, float, float]:
     if error is None:
         return 0.0, 0.0, np.inf
     relative = error.bound * (_F32_ULP if error.kind == "ulp" else 1.0)
-    return (
-        0.0 if error.kind == "absolute" else relative,
-        error.bound if error.kind in ("absolute", "either") else 0.0,
-        error.limit,
-    )
+    absolute = {"ulp": error.bound * _LEAST_ULP, "relative": 0.0}.get(error.kind, error.bound)
+    return 0.0 if error.kind == "absolute" else relative, absolute, error.limit

@@ -15,7 +15,7 @@ from evo.errors import UserError
 from evo.native.proof import NUM_COEFFICIENTS, Pieces
 
 NUM_NODES = 14  # at which a piece's function is known, the zeros of a Chebyshev polynomial
-BETWEEN = 0.6180339887498949  # where a piece's polynomial is compared with the function once more
+CHECKS = np.array([-1.0, 0.6180339887498949, 1.0])  # where a piece's polynomial is compared with the function once more
 TAIL_FACTOR = 8.0  # of the Chebyshev coefficients that are left out, for those that are not known
 ROUNDING = 2.0**-48  # of the evaluation, over the sum of the coefficients' sizes
 WANTED = 2.0**-12  # ulps that a piece may be wrong by
@@ -84,24 +84,24 @@ def pieces_of(function: Function, form: Format, first: int, last: int) -> Pieces
 
 
 def _fitted(function: Function, centres: NDArray[np.float64], halves: NDArray[np.float64]) -> _Fits:
-    nodes = centres[:, None] + halves[:, None] * np.append(_NODES, BETWEEN)
+    nodes = centres[:, None] + halves[:, None] * np.append(_NODES, CHECKS)
     values = function.values(nodes.ravel()).reshape(nodes.shape)
     if np.isnan(values).any():
         where = nodes.ravel()[np.isnan(values.ravel())][0]
         raise UserError(f"{function.text} has no value at {where!r}; --interval: leave it out")
-    checks, values = values[:, -1], values[:, :-1]
+    checks, values = values[:, NUM_NODES:], values[:, :NUM_NODES]
     series = (values[:, None, :] * _TO_CHEBYSHEV).sum(axis=2)
     tail = np.abs(series[:, NUM_COEFFICIENTS:]).sum(axis=1)
     coefficients = (series[:, :NUM_COEFFICIENTS, None] * _TO_POWERS).sum(axis=1)
     sizes = np.abs(coefficients).sum(axis=1) + np.abs(values).max(axis=1)
     slopes = np.abs(coefficients * np.arange(NUM_COEFFICIENTS)).sum(axis=1) * np.abs(centres) / halves
     bounds = TAIL_FACTOR * tail + ROUNDING * sizes + 2.0**-52 * slopes  # the last: nodes are rounded
-    bounds[np.abs(np.polynomial.polynomial.polyval(BETWEEN, coefficients.T) - checks) > bounds] = np.inf
+    bounds[(np.abs(np.polynomial.polynomial.polyval(CHECKS, coefficients.T) - checks) > bounds[:, None]).any(axis=1)] = np.inf
     grid = np.linspace(-1.0, 1.0, 33)
     least = np.abs(np.polynomial.polynomial.polyval(grid, coefficients.T)).min(axis=1) / 2.0
     least[values.min(axis=1) * values.max(axis=1) <= 0.0] = 0.0
     bounds[np.abs(values).max(axis=1) >= LARGEST] = np.inf
-    is_flat = (values == checks[:, None]).all(axis=1)  # where it is bounded, or zero
+    is_flat = (values == checks[:, :1]).all(axis=1) & (checks == checks[:, :1]).all(axis=1)  # where it is bounded, or zero
     coefficients[is_flat] = np.where(np.arange(NUM_COEFFICIENTS) == 0, values[is_flat, :1], 0.0)
     bounds[is_flat] = 0.0
     return _Fits(coefficients, bounds, least)

@@ -83,8 +83,8 @@ def description(found: Certificate) -> str:
     rows = [("largest error", "CPU", "at x", "any GPU", "at x")]
     for kind in KINDS:
         cpu, gpu = found.cpu[kind], found.any_gpu.get(kind)
-        on_gpu = (f"{float(gpu.bound):.6g}", gpu.at) if gpu else ("unknown", "")
-        rows.append((kind, f"{float(cpu.bound):.6g}", cpu.at, *on_gpu))
+        on_gpu = (gpu.at_most(), gpu.at) if gpu else ("unknown", "")
+        rows.append((kind, cpu.at_most(), cpu.at, *on_gpu))
     lines.append(table(rows, right=(1, 2, 3, 4)).rstrip("\n"))
     counts = {
         "NaN results": found.num_nans,

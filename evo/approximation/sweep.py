@@ -154,17 +154,25 @@ class Sweep:
         exact, bound = self._pieces.exact(keys[0], x)
         y = self.results(x)
         found = Found(len(x), reference_ulps=bound, largest=max(float(exact.max()), -float(exact.min())))
-        counts = self._compare(found.cpu, x, y, exact)
-        found.num_nans, found.num_wrong_signs, found.num_falls = counts
-        if isinstance(self.on_intervals, IntervalProgram) and not self.on_intervals.is_exact:
-            for ends in intervals(self.on_intervals.steps, self.on_intervals.constants, x):
-                self._compare(found.gpu, x, self._form.round(ends), exact)
+        self._take(found, x, y, exact)
+        if keys[0] == 0:
+            zero = np.array([-0.0], np.float32)
+            self._take(found, zero, self.results(zero), exact[:1])
         if self.symmetry != "none" and keys[0] > 0:
             opposite = self.results(-x)
             expected = y * np.float32(_SIGNS[self.symmetry])
             found.num_asymmetric = int((opposite.view(np.uint32) != expected.view(np.uint32)).sum())
         found.last = float(y[-1]), float(exact[-1])
         return found, (float(y[0]), float(exact[0]))
+
+    def _take(self, found: Found, x: NDArray[np.float32], y: NDArray[np.float32], exact: NDArray[np.float64]) -> None:
+        nans, signs, falls = self._compare(found.cpu, x, y, exact)
+        found.num_nans += nans
+        found.num_wrong_signs += signs
+        found.num_falls += falls
+        if isinstance(self.on_intervals, IntervalProgram) and not self.on_intervals.is_exact:
+            for ends in intervals(self.on_intervals.steps, self.on_intervals.constants, x):
+                self._compare(found.gpu, x, self._form.round(ends), exact)
 
     def _compare(
         self, worst: Worst, x: NDArray[np.float32], y: NDArray[np.float32], exact: NDArray[np.float64]

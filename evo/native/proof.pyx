@@ -52,6 +52,9 @@ cdef extern from "detail/proof.h" nogil:
 # Of a polynomial, one more than its degree; a piece of at most as many numbers has their values instead.
 NUM_COEFFICIENTS: int = PROOF_NUM_COEFFICIENTS
 
+# Of a program on intervals: the input, its constants and steps.
+MAX_VALUES: int = PROOF_MAX_VALUES
+
 # Operations on intervals, by their number.
 OPERATIONS: tuple[str, ...] = tuple("add sub mul fma neg abs min max copysign rcp div sqrt rsqrt ex2 lg2 tanh sin cos".split())
 

@@ -38,6 +38,9 @@ def test_a_named_function_is_what_scipy_has(name):
 def test_a_formula_that_cancels_keeps_its_digits():
     x = np.array([1e-30, 1e-10, 0.5])
     np.testing.assert_allclose(Function("(exp(x) - 1 - x)/x").values(x), [x[0] / 2, x[1] / 2 * (1 + x[1] / 3), 0.29744254140025])
+    tiny = np.array([1e-45, 1e-38, 1e-20])
+    np.testing.assert_array_equal(Function("(1 - cos(x))/x**2").values(tiny).astype(np.float32), 0.5)
+    assert Function("(x - 1/3)*10**16").values(np.array([1 / 3]))[0] == pytest.approx(-0.1850371707708594, rel=1e-12)
 
 
 def test_values_round_on_to_the_nearest_float():
