@@ -114,7 +114,7 @@ def test_a_sweep_that_is_ended_goes_on_with_the_same_command(evo_command, fork_e
 
 
 def test_a_run_that_fails_is_named_and_does_not_stop_the_others(start_fork, fork_evo, config, sweep, make_task, tmp_path):
-    """A process is killed; its run is the one that the next command tries again. Nothing can be compared in the folder."""
+    """A process is killed; its run is the one that the next command goes on with. Nothing can be compared in the folder."""
     (sweep / "another").mkdir(parents=True)
     (sweep / "another" / "config.yaml").write_text("{}")
     damaged = Path("runs", sweep.name, "another", "metrics.jsonl")
@@ -135,7 +135,7 @@ def test_a_run_that_fails_is_named_and_does_not_stop_the_others(start_fork, fork
     shutil.rmtree(sweep / "another")
     completed = fork_evo("sweep", config, "--seeds", "1-2")
     assert completed.returncode == 0, completed.stderr
-    assert "2 runs: 1 finished, 0 to go on, 1 to start" in completed.stdout
+    assert "2 runs: 1 finished, 1 to go on, 0 to start" in completed.stdout
     assert len(runs_of(sweep)) == 2
 
 
