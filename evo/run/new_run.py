@@ -42,7 +42,6 @@ def new_run_dir(parent: Path) -> Iterator[RunDir]:
             parent.mkdir(parents=True, exist_ok=True)
             _remove_abandoned(parent)
             folder, lock = _hidden_folder(parent)
-            (folder / "checkpoints").mkdir()
         except OSError as error:
             raise UserError(f"{parent}: cannot create the run folder: {error.strerror}") from error
         run_dir = RunDir(folder, writable=True, lock=lock)
@@ -81,15 +80,21 @@ def take_name(run_dir: RunDir, paths: Iterable[Path]) -> None:
 
 
 def _hidden_folder(parent: Path) -> tuple[Path, IO[str]]:
-    """A new folder, and its lock, which this process holds."""
+    """A new folder with one for checkpoints, and its lock, which this process holds. If that fails, nothing is left."""
     while True:
         folder = parent / f".run.{secrets.token_hex(8)}{PARTIAL_SUFFIX}"
         folder.mkdir()
-        with suppress(FileNotFoundError):  # another start has removed it: it was not locked yet
+        try:
             lock = open_lock(folder)
             if try_lock(lock) and (folder / "lock").exists():
+                (folder / "checkpoints").mkdir()
                 return folder, lock
             lock.close()
+        except FileNotFoundError:  # another start has removed it: it was not locked yet
+            continue
+        except (OSError, UserError):
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
 
 
 def _remove_abandoned(parent: Path) -> None:

@@ -36,7 +36,7 @@ _MAX_BYTES = 1 << 34  # of a checkpoint, and of metrics
 def open_lock(folder: Path) -> IO[str]:
     """A run's lock, to be locked."""
     # A pipe in its place would wait.
-    return open(folder / "lock", "w", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK))
+    return open(folder / "lock", "w", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK, 0o666))
 
 
 class RunDir:

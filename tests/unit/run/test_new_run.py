@@ -1,5 +1,6 @@
 """evo.run.new_run: a run has its name once it is complete, and what killed starts leave goes."""
 
+import errno
 import os
 import subprocess
 import sys
@@ -24,6 +25,7 @@ def test_runs_begun_in_the_same_second_get_folders_of_their_own(tmp_path, monkey
     paths = [start(tmp_path, number).path for number in range(3)]
     assert paths == [tmp_path / "small" / f"20260102-030405-seed3{suffix}" for suffix in ("", "-2", "-3")]
     assert [(path / "config.yaml").read_text() for path in paths] == ["seed: 0\n", "seed: 1\n", "seed: 2\n"]
+    assert not os.access(paths[0] / "lock", os.X_OK)
 
 
 def test_a_run_that_another_start_has_just_made_is_not_written_over(tmp_path, monkeypatch):
@@ -46,6 +48,17 @@ def test_a_new_folder_whose_run_cannot_start_vanishes_with_those_above_it(tmp_pa
     with pytest.raises(ZeroDivisionError), new_run_dir(tmp_path / "runs" / "small"):
         1 / 0  # noqa: B018
     assert list((tmp_path / "runs" / "small").iterdir()) == []
+
+
+@pytest.mark.parametrize("function", ["open_lock", "try_lock"])
+def test_a_disk_without_room_or_locks_leaves_nothing(tmp_path, monkeypatch, function):
+    def fail(*_, **__):
+        raise OSError(errno.ENOSPC, "No space left") if function == "open_lock" else UserError("cannot lock it")
+
+    monkeypatch.setattr(f"evo.run.new_run.{function}", fail)
+    with pytest.raises(UserError, match=r"cannot create the run folder: No space left$|cannot lock it$"):
+        start(tmp_path / "runs")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_file_in_the_place_of_the_folder_is_told(tmp_path):
