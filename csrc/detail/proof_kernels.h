@@ -71,7 +71,8 @@ static double proof__reference(
             const ProofV t = (__builtin_convertvector(v, ProofV) - pieces->centres[piece]) * pieces->inverses[piece];
             ProofV value = proof__polynomial(c, t), size = proof__abs(value);
             /* What may be below a power of two goes there: the ulp is the smaller one. */
-            const ProofQ power = (ProofQ)size & ((int64_t)0x7FF << 52), is_near = (ProofQ)(size - bound < (ProofV)power) & (power > 0);
+            const ProofQ power = (ProofQ)size & ((int64_t)0x7FF << 52),
+                         is_near = (ProofQ)(size - bound < (ProofV)power) & (power > 0);
             size = proof__choose(is_near, (ProofV)(power - 1), size);
             value = proof__choose(is_near, (ProofV)((ProofQ)size | ((ProofQ)value & INT64_MIN)), value);
             near_power |= is_near;
@@ -164,6 +165,13 @@ PROOF__INLINE double proof__most(double a, double b) { return a > b ? a : b; }
 PROOF__INLINE double proof__flush(double v) { return fabs(v) < PROOF__FLUSHED ? 0.0 : v; }
 PROOF__INLINE double proof__round(double v) { return proof__flush((double)(float)v); }
 
+/* Of products, what rounds to the least normal number may be flushed before: it is below with 24 digits and no least exponent. */
+PROOF__INLINE double proof__round_down(double v) {
+    const double near = proof__round(v);
+    return near == PROOF__FLUSHED ? 0.0 : near;
+}
+PROOF__INLINE double proof__round_up(double v) { return -proof__round_down(-v); }
+
 #define PROOF__OUT 0x1p-50
 PROOF__INLINE double proof__up(double v) { return fabs(v) < INFINITY ? v + fabs(v) * PROOF__OUT : v; }
 PROOF__INLINE double proof__down(double v) { return -proof__up(-v); }
@@ -226,15 +234,15 @@ static void proof__exact(int operation, ProofRow a, ProofRow b, ProofRow c, doub
         case PROOF_MUL:
             PROOF__LOOP {
                 proof__products(a, b, i, &least, &most);
-                low[i] = proof__round(least);
-                high[i] = proof__round(most);
+                low[i] = proof__round_down(least);
+                high[i] = proof__round_up(most);
             }
             break;
         case PROOF_FMA:
             PROOF__LOOP {
                 proof__products(a, b, i, &least, &most);
-                low[i] = proof__round(proof__down(least + c.low[i]));
-                high[i] = proof__round(proof__up(most + c.high[i]));
+                low[i] = proof__round_down(proof__down(least + c.low[i]));
+                high[i] = proof__round_up(proof__up(most + c.high[i]));
             }
             break;
         case PROOF_NEG:
@@ -376,7 +384,26 @@ static void proof__approximate(const ProofStep* step, int is_point, ProofRow a, 
     }
 }
 
-/* Exact instructions of what no approximate one has touched. */
+/* The result is within the bounds, relative to the quotient. */
+static void proof__quotients(const ProofStep* step, ProofRow a, ProofRow b, double* low, double* high) {
+    double leasts[PROOF_BLOCK], mosts[PROOF_BLOCK], lows[PROOF_BLOCK], highs[PROOF_BLOCK];
+    PROOF__LOOP {
+        lows[i] = 1.0 / b.high[i];
+        highs[i] = 1.0 / b.low[i];
+    }
+    const ProofRow inverse = {lows, highs};
+    PROOF__LOOP proof__products(a, inverse, i, leasts + i, mosts + i);
+    proof__widen(step, leasts, low, highs);
+    proof__widen(step, mosts, lows, high);
+    PROOF__LOOP {
+        const double size = proof__most(fabs(b.low[i]), fabs(b.high[i]));
+        const int is_unknown = !(size <= step->limit) | ((b.low[i] <= 0.0) & (b.high[i] >= 0.0));
+        low[i] = is_unknown ? -INFINITY : low[i];
+        high[i] = is_unknown ? INFINITY : high[i];
+    }
+}
+
+/* Exact instructions of what no approximate one has touched. Whether each result is one number on all GPUs. */
 #define PROOF__POINTS(expression)                                      \
     for (size_t i = 0; i < PROOF_BLOCK; i++) {                         \
         const float x = (float)a[i], y = (float)b[i], z = (float)c[i]; \
@@ -385,7 +412,7 @@ static void proof__approximate(const ProofStep* step, int is_point, ProofRow a, 
     }                                                                  \
     break
 
-static void proof__points(int operation, const double* a, const double* b, const double* c, double* low) {
+static int proof__points(int operation, const double* a, const double* b, const double* c, double* low) {
     float out[PROOF_BLOCK];
     switch (operation) {
         case PROOF_ADD: PROOF__POINTS(x + y);
@@ -397,7 +424,12 @@ static void proof__points(int operation, const double* a, const double* b, const
         case PROOF_MIN: PROOF__POINTS(x < y || y != y ? x : y);
         default: PROOF__POINTS(x > y || y != y ? x : y);
     }
-    PROOF__LOOP low[i] = proof__flush(out[i]);
+    int may_flush = 0;
+    PROOF__LOOP {
+        low[i] = proof__flush(out[i]);
+        may_flush |= fabs(low[i]) == PROOF__FLUSHED;
+    }
+    return !may_flush || (operation != PROOF_MUL && operation != PROOF_FMA);
 }
 
 static void proof__operand(int operation, const double* in, double* out) {
@@ -435,30 +467,17 @@ static void proof__intervals(
                 rows[i].high = ends[i][1];
                 are_points = 0;
             }
-            is_point[value] = are_points && step->operation <= PROOF_MAX;
-            if (is_point[value]) {
+            is_point[value] = are_points && step->operation <= PROOF_MAX &&
                 proof__points(step->operation, rows[0].low, rows[1].low, rows[2].low, low);
-                continue;
-            }
-            if (step->operation == PROOF_COPYSIGN) {
+            if (is_point[value]) continue;
+            if (step->operation == PROOF_COPYSIGN)
                 proof__copysign(step->operands[0] == 0, rows[0], rows[1], low, high);
-            } else if (step->operation == PROOF_DIV) { /* times the reciprocal, which takes the whole error */
-                ProofStep reciprocal = *step;
-                reciprocal.operation = PROOF_RCP;
-                double inverse[2][PROOF_BLOCK];
-                proof__approximate(&reciprocal, rows[1].low == rows[1].high, rows[1], inverse[0], inverse[1]);
-                const ProofRow row = {inverse[0], inverse[1]};
-                PROOF__LOOP {
-                    double least, most;
-                    proof__products(rows[0], row, i, &least, &most);
-                    low[i] = proof__flush(proof__floor(proof__down(least)));
-                    high[i] = proof__flush(proof__ceil(proof__up(most)));
-                }
-            } else if (step->operation >= PROOF_RCP) {
+            else if (step->operation == PROOF_DIV)
+                proof__quotients(step, rows[0], rows[1], low, high);
+            else if (step->operation >= PROOF_RCP)
                 proof__approximate(step, rows[0].low == rows[0].high, rows[0], low, high);
-            } else {
+            else
                 proof__exact(step->operation, rows[0], rows[1], rows[2], low, high);
-            }
             /* A NaN may be in what is unknown. Minimum and maximum drop it, others give NaN. */
             for (int i = 0; i < num_operands[step->operation] && step->operation != PROOF_MIN && step->operation != PROOF_MAX;
                  i++)

@@ -158,7 +158,10 @@ def _errors(function: Function, form: Format, sweep: Sweep, found: Found, worst:
             size = np.array([abs(to_odd(value))])
             unit = {"ulp": form.ulp(size)[0], "absolute": 1.0, "relative": max(size[0], 2.0**form.least)}[kind]
             here = float(abs(value - float(sweep.results(np.array([at], np.float32))[0]))) / float(unit)
-        errors[kind] = Error(worst=repr(here), at=repr(at), bound=repr(error * _COMPARED + doubts[kind]))
+        bound = error * _COMPARED + doubts[kind]
+        if kind == "relative":  # what it is relative to may be less
+            bound *= 1.0 + 2.0 * doubts[kind]
+        errors[kind] = Error(worst=repr(here), at=repr(at), bound=repr(bound))
     return errors
 
 

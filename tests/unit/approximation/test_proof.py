@@ -63,6 +63,15 @@ def test_ulps_just_below_a_power_of_two_are_the_smaller_ones():
     assert float(found.cpu["ulp"].worst) == pytest.approx(1.0)
 
 
+def test_a_large_relative_error_is_not_told_too_small_by_its_reference():
+    found = certified(
+        LANGUAGE, words_of("x"), Function("sin"), FORMATS["f16"], (6.25, 6.5), instruction_set="default", target="sm_90"
+    )
+    with mpmath.workprec(200):
+        x = mpmath.mpf("6.28125")
+        assert (x - mpmath.sin(x)) / abs(mpmath.sin(x)) <= mpmath.mpf(found.cpu["relative"].bound)
+
+
 def test_minus_zero_is_an_input_too():
     form = FORMATS["bf16"]
     found = Sweep(LANGUAGE, words_of("copysign(1.0, x)"), Function("1 + 0*x"), form, 0, 5, 1).run()
@@ -237,6 +246,19 @@ def test_intervals_are_unknown_where_the_bounds_say_nothing():
     assert interval_program(LANGUAGE, words_of("x if x < 1 else 2*x")) == "setp_lt_ftz_f32"
     long = parse_program(LANGUAGE, "%x " + "ex2_approx_ftz_f32 " * 256, "test", 512)
     assert interval_program(LANGUAGE, long) == "programs of more than 256 values"
+
+
+def test_intervals_have_all_that_two_ulp_and_flushing_allow():
+    def ends(text, x):
+        program = interval_program(LANGUAGE, words_of(text))
+        low, high = intervals(program.steps, program.constants, np.array([x], np.float32))
+        return [low[0], high[0]]
+
+    assert ends("%x %x 0.0 add_ftz_f32 div_approx_ftz_f32", 127.0) == [1.0 - 2.0**-22, 1.0 + 2.0**-22]
+    least = 2.0**-126
+    assert ends("%x 0.99999994 mul_ftz_f32", least) == [0.0, least]
+    assert ends("%x 0.99999994 0.0 fma_rn_ftz_f32", -least) == [-least, 0.0]
+    assert ends("%x 0.99999994 mul_ftz_f32 1.0 add_ftz_f32 rcp_approx_ftz_f32", least) == [ONE_BELOW, ONE_ABOVE]
 
 
 def test_a_sweep_goes_on_where_it_was_interrupted(tmp_path, monkeypatch):
