@@ -94,6 +94,7 @@ def test_packs_workers_and_the_time_of_work_do_not_change_a_run(run, config):
 
 # With `deferred`, work is done only when it is waited for: the failure is found while other packs are under way.
 # 702 is a kernel that never ends, as a GPU with a display reports it.
+@pytest.mark.slow
 @pytest.mark.parametrize("options", ["fault=load:3:209", "fault=launch:3:702:late,deferred=1"])
 def test_a_run_resumed_after_a_fault_of_the_machine_equals_an_undisturbed_one(run, emulated, config, options):
     small = ("evaluation.packing.sites_per_kernel=8", "evaluation.packing.kernels_per_module=1")

@@ -59,6 +59,7 @@ def test_parts_of_the_report_are_made_alone_and_say_whose_figures_they_are(run_e
     assert "launch, until the end is seen" in rows
 
 
+@pytest.mark.slow
 def test_a_fault_of_the_gpu_fails_its_part_and_is_told_by_the_exit_code(run_emulated, tmp_path):
     wrong = {"EVO_EMULATED_GPU_SELF_TEST": "", "EVO_EMULATED_GPU_SELF_TEST_WRONG": "sub.ftz.f32"}
     completed, found = report(run_emulated, tmp_path, "--part", "self-test", "--part", "device", **wrong)

@@ -63,6 +63,7 @@ def test_python_and_the_command_line_name_the_folder_of_the_headers():
     assert python("-m", "evo", "--include").strip() == str(INCLUDE)
 
 
+@pytest.mark.slow
 def test_cmake_finds_the_package_and_builds_with_its_target(tmp_path):
     (tmp_path / "main.c").write_text(PROGRAM)
     (tmp_path / "CMakeLists.txt").write_text(CMAKE_PROJECT)
