@@ -356,9 +356,9 @@ static void proof__approximate(const ProofStep* step, int is_point, ProofRow a, 
         proof__values(operation, middles, values);
         proof__widen(step, values, low, high);
         PROOF__LOOP {
-            const double reach = (a.high[i] - a.low[i]) / 2.0;
-            low[i] = reach > 0.0 ? proof__floor(low[i] - reach - PROOF__OUT) : low[i];
-            high[i] = reach > 0.0 ? proof__ceil(high[i] + reach + PROOF__OUT) : high[i];
+            const double reach = (a.high[i] - a.low[i]) / 2.0, width = step->absolute + reach + PROOF__OUT;
+            low[i] = reach > 0.0 ? proof__floor(values[i] - width) : low[i];
+            high[i] = reach > 0.0 ? proof__ceil(values[i] + width) : high[i];
         }
     } else { /* the others are monotonic */
         proof__values(operation, a.low, values);

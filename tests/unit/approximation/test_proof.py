@@ -254,6 +254,8 @@ def test_intervals_have_all_that_two_ulp_and_flushing_allow():
         low, high = intervals(program.steps, program.constants, np.array([x], np.float32))
         return [low[0], high[0]]
 
+    low, _ = ends("%x tanh_approx_f32 lg2_approx_ftz_f32 0.0 max_ftz_f32 sin_approx_ftz_f32", 1e20)
+    assert low <= -math.floor(2.0**23.5) * 2.0**-44  # the float at the end of the absolute bound, 2^-20.5
     assert ends("%x %x 0.0 add_ftz_f32 div_approx_ftz_f32", 127.0) == [1.0 - 2.0**-22, 1.0 + 2.0**-22]
     least = 2.0**-126
     assert ends("%x 0.99999994 mul_ftz_f32", least) == [0.0, least]
