@@ -36,8 +36,8 @@ class ApproximationTask(Task):
         format: of what programs read and give: f32, or f16 or bf16, to which inputs and results are rounded.
         error: `ulp`, `relative`, `absolute`, or `mixed`: relative above 1, else absolute.
         norm: of the errors at the points: `max` or `mean`.
-        num_points: about so many, half of them spread over the interval and half over its floats; of f16 and bf16 all, if there
-            are no more.
+        num_points: about this many, half of them spread over the interval and half over its floats; every value of f16 and
+            bf16, if the interval has fewer.
         target: the GPU whose issue slots count.
 
     Raises:
