@@ -277,6 +277,9 @@ static void ptx_vm__end(PTX_VM__ARGS) {
     (void)step;
     (void)memory;
     PTX_VM__EACH(PTX_VM__IGNORE, unused)
+#ifdef __AVX__
+    _mm256_zeroupper(); /* compilers leave it to the end of a chain of calls */
+#endif
 }
 
 static void ptx_vm__enter(const PtxVmStep* first, char* const* memory) {
