@@ -24,6 +24,9 @@ def conversion(parts: list[str], opcode: str, num_operands: int) -> tuple[str, t
         return "b32", ("f32",), _to_tf32(words, opcode)
     if target == "f16x2" and source == "f32" and num_operands == 3:
         return "f16x2", ("f32", "f32"), _pack_halves(words, opcode)
+    if target == "bf16x2" and source == "f32" and num_operands == 3:
+        _, _, rounded = _bfloat("bf16", source, words, opcode)
+        return "b32", ("f32", "f32"), lambda high, low: rounded(high).astype(np.uint32) << np.uint32(16) | rounded(low)
     if target == "bf16" or source == "bf16":
         return _bfloat(target, source, words, opcode)
     unknown = set(words) - {"ftz", "sat", *_TO_INTEGER, *_FLOAT_ROUNDING}

@@ -22,8 +22,10 @@ from evo.errors import UserError
 from evo.evaluate.slots import slots_of
 from evo.instructions import SHIPPED, open_instruction_set
 from evo.language.program import Language, format_program, parse_program
+from evo.report.table import table
 from evo.storage.json_file import first_mistake, read_json
 
+FOLDER = "proofs"  # of a run
 _WHAT = "certificate"
 _MAX_WORDS = 4096
 _NUM_REFERENCES = 1025  # correctly rounded values that the hash is of
@@ -83,6 +85,30 @@ class Certificate(_Strict):
     def text(self) -> str:
         """As a file has it."""
         return json.dumps(self.model_dump(mode="json"), indent=2) + "\n"
+
+    def description(self) -> str:
+        """What it says, for people."""
+        low, high = self.interval
+        cost = f"{self.num_instructions} instructions, {float(self.slots):g} slots on {self.target}"
+        lines = [f"{self.function}, {self.format}, [{low}, {high}]: {self.num_inputs:,} inputs; {cost}"]
+        rows = [("largest error", "CPU", "at x", "any GPU", "at x")]
+        for kind in KINDS:
+            cpu, gpu = self.cpu[kind], self.any_gpu.get(kind)
+            on_gpu = (gpu.at_most(), gpu.at) if gpu else ("unknown", "")
+            rows.append((kind, cpu.at_most(), cpu.at, *on_gpu))
+        lines.append(table(rows, right=(1, 2, 3, 4)).rstrip("\n"))
+        counts = {
+            "NaN results": self.num_nans,
+            "wrong signs": self.num_wrong_signs,
+            "steps against the function": self.num_falls,
+        }
+        if self.symmetry != "none":
+            counts[f"results that are not {self.symmetry}"] = self.num_asymmetric
+        lines.append(", ".join(f"{name}: {count:,}" for name, count in counts.items()))
+        lines.append("special values: " + ", ".join(f"f({x}) = {y}" for x, y in self.special.items()))
+        if self.why_not:
+            lines.append(f"on GPUs nothing is known of {self.why_not}")
+        return "\n".join(lines) + "\n"
 
 
 def certified(

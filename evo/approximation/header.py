@@ -12,6 +12,12 @@ from numpy.typing import NDArray
 from evo.approximation.certificate import Certificate
 from evo.language.program import Language
 
+# Of two halves in a word: how they become floats.
+_HALVES = {
+    "bf16": "const float a = __uint_as_float(x << 16), b = __uint_as_float(x & 0xFFFF0000u);",
+    "f16": """float a, b;
+    asm("{ .reg .b16 p, q; mov.b32 {p, q}, %2; cvt.f32.f16 %0, p; cvt.f32.f16 %1, q; }" : "=f"(a), "=f"(b) : "r"(x));""",
+}
 _CONTRACTED = re.compile(r"\b(add|sub|mul)\.(?=ftz\.f32)")  # ptxas fuses those that do not say how they round
 
 
@@ -42,9 +48,26 @@ def cuda_header(language: Language, proven: Sequence[tuple[Certificate, NDArray[
             '        "}" : "=f"(y) : "f"(x));',
             "    return y;",
             "}",
+            *_of_two(found.format, function_name(found)),
             "",
         ]
     return "\n".join(lines)
+
+
+def _of_two(form: str, name: str) -> list[str]:
+    """As the formats' arithmetic wants them: two conversions of one result each become one of two."""
+    if form not in _HALVES:
+        return []
+    kind = "half2" if form == "f16" else "__nv_bfloat162"
+    return [
+        f"// Two of them, rounded: x and the result are the bits of a {kind}. From sm_80 on.",
+        f"__device__ __forceinline__ unsigned int {name}_x2(unsigned int x) {{",
+        f"    {_HALVES[form]}",
+        "    unsigned int y;",
+        f'    asm("cvt.rn.{form}x2.f32 %0, %1, %2;" : "=r"(y) : "f"({name}(b)), "f"({name}(a)));',
+        "    return y;",
+        "}",
+    ]
 
 
 def function_name(found: Certificate) -> str:

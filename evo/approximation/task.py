@@ -5,6 +5,7 @@ Owns points, errors in bits, and the programs to begin with. Knows nothing of pr
 
 import math
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -128,6 +129,13 @@ class ApproximationTask(Task):
         if self.error == "ulp":
             return self.format.digits - 1.0 - np.log2(np.maximum(error, 0.5))
         return -np.log2(np.maximum(error, LEAST_ERROR))
+
+    def known_of(self, program: str, run_folder: Path) -> str:
+        """What certificates in the run's folder prove of it."""
+        from evo.approximation.certificate import FOLDER, read_certificate
+
+        proofs = [read_certificate(path) for path in sorted((run_folder / FOLDER).glob("*.json"))]
+        return "\n".join(f"Proven of its PTX: {each.description()}" for each in proofs if each.program == program)
 
     def programs(self) -> list[str]:
         """Minimax polynomials and the forms that people write."""

@@ -124,15 +124,15 @@ def prove(
     An elite of folder RUN is compared with the function at each float of the interval, on all cores, and what any GPU may give is
     bounded. A proof that was interrupted goes on.
     """
-    from evo.approximation.certificate import check_certificate
-    from evo.approximation.prove import FOLDER, description, prove_elites
+    from evo.approximation.certificate import FOLDER, check_certificate
+    from evo.approximation.prove import prove_elites
 
     if (run_folder is None) == (certificate is None):
         raise UserError("prove: name a run, or a certificate with --check FILE")
     if certificate is not None:
         with terminal.bar(str(certificate)) as progress:
             found = check_certificate(certificate, progress)
-        click.echo(f"{certificate}: holds\n{description(found)}", nl=False)
+        click.echo(f"{certificate}: holds\n{found.description()}", nl=False)
         return
     assert run_folder is not None
     terminal.check_one_of({"--front": front}, elite)

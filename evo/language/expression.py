@@ -181,8 +181,8 @@ def _text(value: Value, texts: list[tuple[str, int, int]], names: dict[str, str]
     if form == "a":
         return texts[value.operands[0]]
     if form:
-        template, precedence = _template(form)
-        parts = [_operand(texts[operand], template, index, precedence) for index, operand in enumerate(value.operands)]
+        template, precedence, places = _template(form)
+        parts = [_operand(texts[operand], *places.get(index, (0, False))) for index, operand in enumerate(value.operands)]
         return template.format(*parts), precedence, depth
     if style.call is None:
         raise Unsupported(value.name)
@@ -190,17 +190,27 @@ def _text(value: Value, texts: list[tuple[str, int, int]], names: dict[str, str]
 
 
 @cache
-def _template(form: str) -> tuple[str, int]:
-    """A formula with `{0}` for its first operand and so on, and its precedence."""
+def _template(form: str) -> tuple[str, int, dict[int, tuple[int, bool]]]:
+    """A formula with `{0}` for its first operand and so on, its precedence, and for each operand the precedence of what it is in
+    and whether it is on the right there.
+    """
     tree = ast.parse(form, mode="eval").body
-    precedence = _PRECEDENCES.get(type(tree.op if isinstance(tree, ast.BinOp | ast.UnaryOp) else tree), _ATOM)
-    return re.sub(r"\b[abc]\b", lambda letter: f"{{{'abc'.index(letter[0])}}}", form), precedence
+    places: dict[int, tuple[int, bool]] = {}
+    for node in ast.walk(tree):
+        for number, child in enumerate(ast.iter_child_nodes(node)):
+            if isinstance(child, ast.Name) and child.id in "abc":
+                index = "abc".index(child.id)
+                places[index] = max(places.get(index, (0, False)), (_precedence(node), number > 0))
+    return re.sub(r"\b[abc]\b", lambda letter: f"{{{'abc'.index(letter[0])}}}", form), _precedence(tree), places
 
 
-def _operand(operand: tuple[str, int, int], template: str, index: int, precedence: int) -> str:
-    """An operand's text, in parentheses where the template needs them: none within a call."""
+def _precedence(node: ast.AST) -> int:
+    return _PRECEDENCES.get(type(node.op if isinstance(node, ast.BinOp | ast.UnaryOp) else node), _ATOM)
+
+
+def _operand(operand: tuple[str, int, int], precedence: int, is_right: bool) -> str:
+    """An operand's text, in parentheses where its place needs them: none within a call."""
     text, own, _ = operand
-    is_right = index > 0 or not template.startswith("{0}")
     needs = own < precedence or (is_right and own == precedence) or (is_right and own == _NEGATIVE)
     return f"({text})" if needs and precedence < _ATOM else text
 

@@ -21,7 +21,7 @@ from evo.native.stack_ptx import NodeKind
 def python_source(expression: Expression, comment: str) -> str:
     """A Python module with the function `program`; it needs NumPy 2. Raises Unsupported."""
     definitions = python_definitions()
-    lines = lines_of(expression, _calls(definitions.texts, _python_constant, "Any", _PYTHON))
+    lines = lines_of(expression, calls(definitions.texts, _python_constant, "Any", _PYTHON))
     as_array = {"f32": "np.asarray({}, np.float32)", "u32": "np.asarray({}, np.uint32)", REAL: "np.asarray({}, np.float64)"}
     as_array["s32"] = "np.asarray({}, np.int32).view(np.uint32)"
     body = [
@@ -49,7 +49,7 @@ def python_source(expression: Expression, comment: str) -> str:
 def c_source(expression: Expression, comment: str) -> str:
     """A C99 file with the function `program`. Raises Unsupported."""
     definitions = c_definitions()
-    lines = lines_of(expression, _calls(definitions.texts, _c_constant, _C_NAMES, _C))
+    lines = lines_of(expression, calls(definitions.texts, _c_constant, _C_NAMES, _C))
     parts = [
         f"/*\n{_comment_lines(comment)} */",
         "#include <math.h>\n#include <stdbool.h>\n#include <stdint.h>\n#include <string.h>",
@@ -62,11 +62,8 @@ def c_source(expression: Expression, comment: str) -> str:
 
 def cuda_source(expression: Expression, comment: str) -> str:
     """CUDA with the device function `program`: each instruction is inline PTX. Raises Unsupported."""
-    wrappers: dict[str, str] = {}
-    for value in expression.values:
-        if value.ptx:
-            wrappers.setdefault(_wrapper_name(value), _wrapper(value, expression))
-    lines = lines_of(expression, _calls(wrappers, _cuda_constant, f"float bool {_C_NAMES}", _C, _wrapper_name))
+    wrappers = {wrapper_name(value): _wrapper(value, expression) for value in expression.values if value.ptx}
+    lines = lines_of(expression, calls(wrappers, _cuda_constant, f"float bool {_C_NAMES}", _C, wrapper_name))
     inlined = "static __device__ __forceinline__"
     parts = [
         f"/*\n{_comment_lines(comment)} */",
@@ -83,10 +80,11 @@ def _words(lines: Lines) -> list[str]:
 
 _PYTHON, _C = 0, 1
 _CASTS = {"f32": ("np.float32", "(float)"), REAL: ("np.float64", "(double)")}
-_C_NAMES = " ".join(name for _, name in FUNCTIONS.values())
+_CONTRACTED = re.compile(r"^(add|sub|mul)\.(?=(ftz\.)?(sat\.)?b?f\d)")  # ptxas fuses those that do not say how they round
+_C_NAMES = " ".join(row[_C] for row in FUNCTIONS.values())
 
 
-def _calls(
+def calls(
     known: Iterable[str],
     constant: Callable[[str, int], str],
     reserved: str,
@@ -100,7 +98,7 @@ def _calls(
         return "" if value.ptx or value.name == CAST else real_form(value.semantics, language)
 
     def call(value: Value) -> str:
-        if value.name == CAST:
+        if value.name == CAST and language <= _C:
             return _CASTS[value.type][language]
         if value.kind != NodeKind.PTX or value.has_vectors or name_of(value) not in names:
             raise Unsupported(value.name)
@@ -131,7 +129,7 @@ _CUDA_TYPES = {
     REAL: "double",
     "pred": "bool",
 }
-_CONSTRAINTS = {"float": "f", "double": "d", "unsigned int": "r", "unsigned long long": "l"}
+CONSTRAINTS = {"float": "f", "double": "d", "unsigned int": "r", "unsigned long long": "l"}
 
 
 def _c_function(head: str, expression: Expression, lines: Lines, types: Mapping[str, str]) -> str:
@@ -152,43 +150,55 @@ def _c_function(head: str, expression: Expression, lines: Lines, types: Mapping[
     return f"{head} program({', '.join(parameters)}) {{\n" + "".join(f"    {line}\n" for line in [*unused, *body]) + "}"
 
 
-def _wrapper_name(value: Value) -> str:
+def wrapper_name(value: Value) -> str:
+    """What the function around a value's PTX instruction is called."""
     return "ptx_" + re.sub(r"\W", "_", value.name)
 
 
-def _wrapper(value: Value, expression: Expression) -> str:
-    """A device function around one PTX instruction. Predicates pass as integers."""
-    kinds = [expression.values[operand].type for operand in value.operands]
-    if value.has_vectors or not {value.type, *kinds} <= _CUDA_TYPES.keys():
+def assembly(value: Value, expression: Expression, mark: str = "%") -> tuple[str, list[str]]:
+    """Inline assembly of a value's instruction, and the CUDA types of its result and operands; predicates pass as integers.
+
+    Args:
+        mark: before the number of the result, 0, and of each operand, from 1 on.
+
+    Raises:
+        Unsupported: inline assembly cannot pass its types.
+    """
+    kinds = [value.type, *(expression.values[operand].type for operand in value.operands)]
+    if value.has_vectors or not set(kinds) <= _CUDA_TYPES.keys():
         raise Unsupported(value.name)
     opcode, _, immediates = value.ptx.partition(" ")
-    names = [f"a{i}" for i in range(len(kinds))]
-    before, after, operands, passed = [], [], [], []
-    for i, kind in enumerate(kinds):
+    before, after, operands = [], [], []
+    for i, kind in enumerate(kinds[1:], 1):
         if kind == "pred":
-            before.append(f".reg .pred p{i}; setp.ne.u32 p{i}, %{i + 1}, 0;")
-            operands.append(f"p{i}")
-            passed.append(f'"r"((unsigned int){names[i]})')
-        else:
-            operands.append(f"%{i + 1}")
-            passed.append(f'"{_CONSTRAINTS[_CUDA_TYPES[kind]]}"({names[i]})')
-    result_type = "unsigned int" if value.type == "pred" else _CUDA_TYPES[value.type]
+            before.append(f".reg .pred p{i}; setp.ne.u32 p{i}, {mark}{i}, 0;")
+        operands.append(f"p{i}" if kind == "pred" else f"{mark}{i}")
     if value.type == "pred":
         before.append(".reg .pred q;")
-        after.append("selp.u32 %0, 1, 0, q;")
-    result = "q" if value.type == "pred" else "%0"
+        after.append(f"selp.u32 {mark}0, 1, 0, q;")
+    result = "q" if value.type == "pred" else f"{mark}0"
+    opcode = _CONTRACTED.sub(r"\1.rn.", opcode)
     instruction = f"{opcode} {', '.join([result, *operands, *([immediates] if immediates else [])])};"
     code = " ".join(["{", *before, instruction, *after, "}"]) if before else instruction
-    parameters = ", ".join(f"{_CUDA_TYPES[kind]} {name}" for kind, name in zip(kinds, names, strict=True))
+    return code, ["unsigned int" if kind == "pred" else _CUDA_TYPES[kind] for kind in kinds]
+
+
+def _wrapper(value: Value, expression: Expression) -> str:
+    """A device function around one PTX instruction."""
+    code, [result_type, *types] = assembly(value, expression)
+    kinds = [_CUDA_TYPES[expression.values[operand].type] for operand in value.operands]
+    parameters = ", ".join(f"{kind} a{i}" for i, kind in enumerate(kinds))
+    cast = ["(unsigned int)" if kind == "bool" else "" for kind in kinds]
+    passed = ", ".join(f'"{CONSTRAINTS[kind]}"({cast[i]}a{i})' for i, kind in enumerate(types))
     returned = "result != 0" if value.type == "pred" else "result"
     return (
-        f"static __device__ __forceinline__ {_CUDA_TYPES[value.type]} {_wrapper_name(value)}({parameters}) {{\n"
-        f'    {result_type} result;\n    asm("{code}" : "={_CONSTRAINTS[result_type]}"(result) : {", ".join(passed)});\n'
+        f"static __device__ __forceinline__ {_CUDA_TYPES[value.type]} {wrapper_name(value)}({parameters}) {{\n"
+        f'    {result_type} result;\n    asm("{code}" : "={CONSTRAINTS[result_type]}"(result) : {passed});\n'
         f"    return {returned};\n}}"
     )
 
 
-def _number(bits: int) -> str | None:
+def number_text(bits: int) -> str | None:
     """The shortest decimal of a finite float32, or None."""
     value = np.uint32(bits).view(np.float32)
     return str(value) if np.isfinite(value) and np.float32(float(str(value))).view(np.uint32) == bits else None
@@ -199,7 +209,7 @@ def _python_constant(type_name: str, bits: int) -> str:
         shortest = repr(number_of(bits))
         return shortest.replace("inf", "np.inf").replace("nan", "np.nan")
     if type_name == "f32":
-        number = _number(bits)
+        number = number_text(bits)
         return f"np.float32({number})" if number else f"f32(0x{bits:08x})"
     return f"np.bool_({bool(bits)})" if type_name == "pred" else f"np.uint32({bits})"
 
@@ -209,7 +219,7 @@ def _c_constant(type_name: str, bits: int) -> str:
         shortest = repr(number_of(bits))
         return {"inf": "(1.0/0.0)", "-inf": "(-1.0/0.0)", "nan": "(0.0/0.0)"}.get(shortest, shortest)
     if type_name == "f32":
-        number = _number(bits)
+        number = number_text(bits)
         return f"{number}f" if number else f"f32(0x{bits:08x}u)"
     return ("true" if bits else "false") if type_name == "pred" else f"{bits}u"
 

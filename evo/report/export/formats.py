@@ -1,4 +1,4 @@
-"""Elites as PTX, CUDA, C, Python, SymPy, LaTeX and JSON, each compared with the archive before it is written.
+"""Elites as PTX, CUDA, C, Python, PyTorch, Triton, SymPy, LaTeX and JSON, each compared with the archive before it is written.
 
 Owns the formats and how each one is run here. Knows nothing of how programs become expressions, and of scores (`verify.py`).
 """
@@ -22,6 +22,7 @@ from evo.language.expression import REAL, Expression, Unsupported, number_of
 from evo.language.formula import display_note, rounded
 from evo.language.formula_text import infix, plain_constant
 from evo.language.source import c_source, cuda_source, python_source
+from evo.language.tensor_source import torch_source, triton_source
 from evo.native.stack_ptx import NodeKind
 from evo.report.elites import program_lines
 from evo.report.export import run_export
@@ -104,13 +105,31 @@ def _export_cuda(job: Verifier, elite: Elite) -> str:
     return text
 
 
+_EXPORT_DTYPES = {**DTYPES, REAL: np.float64}
+
+
+def _inputs(job: Verifier, expression: Expression) -> list[NDArray[Any]]:
+    return [array.astype(_EXPORT_DTYPES[kind]) for array, (_, kind) in zip(job.inputs, expression.inputs, strict=True)]
+
+
 def _run_c(job: Verifier, expression: Expression, text: str) -> list[NDArray[Any]] | None:
-    dtypes = {**DTYPES, REAL: np.float64}
-    inputs = [array.astype(dtypes[kind]) for array, (_, kind) in zip(job.inputs, expression.inputs, strict=True)]
-    outputs = run_export.run_c(text, inputs, job.num_points, [dtypes[kind] for _, kind in expression.outputs])
+    dtypes = [_EXPORT_DTYPES[kind] for _, kind in expression.outputs]
+    outputs = run_export.run_c(text, _inputs(job, expression), job.num_points, dtypes)
     if outputs is None:
         job.notes["C not compiled: no cc, gcc or clang here; install one to have the export checked"] = None
     return outputs
+
+
+def _run_torch(job: Verifier, _: Expression, text: str) -> list[NDArray[Any]] | None:
+    outputs = run_export.run_torch(text, job.inputs)
+    if outputs is None:
+        job.notes["not run: PyTorch is missing; install it to have the export checked"] = None
+    return outputs
+
+
+def _run_triton(job: Verifier, expression: Expression, text: str) -> list[NDArray[Any]]:
+    job.notes["run by evo's stand-in for Triton, which computes each PTX instruction as the CPU does, and not by Triton"] = None
+    return run_export.run_triton(text, _inputs(job, expression))
 
 
 def _run_sympy(job: Verifier, _: Expression, text: str) -> list[NDArray[Any]]:
@@ -189,6 +208,10 @@ FORMATS = {
             lambda job, _, text: run_export.run_python(text, job.inputs),
         ),
     ),
+    "torch": _Format(
+        ".py", _checked("PyTorch", lambda job, elite, each: torch_source(each, job.comment(elite)), _run_torch, is_exact=False)
+    ),
+    "triton": _Format(".py", _checked("Triton", lambda job, elite, each: triton_source(each, job.comment(elite)), _run_triton)),
     "sympy": _Format(
         ".py", _checked("SymPy", lambda job, elite, each: sympy_text(each, job.comment(elite)), _run_sympy, is_exact=False)
     ),

@@ -1,15 +1,19 @@
-"""Runs exported Python, C and JSON at given points, to see what they compute.
+"""Runs exported Python, C, PyTorch, Triton and JSON at given points, to see what they compute.
 
-Owns the compiler's call and the loop around exported C. Runs only text that evo has just written. Knows nothing of archives.
+Owns the compiler's call, the loop around exported C, and a stand-in for Triton, which needs a GPU. Runs only text that evo has
+just written. Knows nothing of archives.
 """
 
 import ctypes
 import json
+import re
 import shutil
 import subprocess
 import tempfile
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -18,12 +22,13 @@ from numpy.typing import NDArray
 from evo.errors import UserError
 from evo.language.definitions import function_name, python_functions
 from evo.language.expression import REAL
-from evo.language.formula import compiled
+from evo.language.formula import FUNCTIONS, compiled
 
 _COMPILERS = ("cc", "gcc", "clang")
 # No fused arithmetic: the bits of the archive.
 _OPTIONS = ("-std=c99", "-O2", "-ffp-contract=off", "-shared", "-fPIC")
 _COMPILE_SECONDS = 300.0
+_ROUNDED = re.compile(r"(?<=^add|^sub|^mul)\.rn\.")  # which exports add
 
 
 def run_python(text: str, inputs: list[NDArray[Any]]) -> list[NDArray[Any]]:
@@ -31,6 +36,46 @@ def run_python(text: str, inputs: list[NDArray[Any]]) -> list[NDArray[Any]]:
     namespace: dict[str, Any] = {}
     exec(compile(text, "<export>", "exec"), namespace)
     return [np.asarray(output) for output in namespace["program"](*inputs)]
+
+
+def run_torch(text: str, inputs: list[NDArray[Any]]) -> list[NDArray[Any]] | None:
+    """The outputs of an exported module for PyTorch, in float64; None if there is no PyTorch."""
+    if find_spec("torch") is None:
+        return None
+    import torch
+
+    namespace: dict[str, Any] = {}
+    exec(compile(text, "<export>", "exec"), namespace)
+    return [each.numpy() for each in namespace["program"](*(torch.from_numpy(array.astype(np.float64)) for array in inputs))]
+
+
+def run_triton(text: str, inputs: list[NDArray[Any]]) -> list[NDArray[Any]]:
+    """The outputs of an exported module for Triton: NumPy's functions and instructions' definitions stand in for it."""
+
+    def inline_asm_elementwise(code: str, _constraints: str, operands: list[Any], *, dtype: Any, **_: Any) -> Any:
+        values: dict[str, Any] = {f"${i}": operand for i, operand in enumerate(operands, 1)}
+        for statement in code.strip("{} ").split(";")[:-1]:
+            opcode, _, rest = statement.strip().partition(" ")
+            if opcode != ".reg":
+                target, *names = rest.split(", ")
+                immediates = [f" {name}" for name in names if name.startswith("0x")]
+                given = [values[n] if n in values else np.uint32(n) for n in names[: len(names) - len(immediates)]]
+                function = function_name(_ROUNDED.sub(".", opcode) + "".join(immediates))
+                values[target] = python_functions()[function](*given)
+        return np.asarray(values["$0"], dtype)
+
+    namespaces: dict[str, dict[str, Any]] = {"tl": {}, "libdevice": {}}
+    for numpy_name, _, _, name in FUNCTIONS.values():
+        module, _, attribute = name.partition(".")
+        namespaces[module][attribute] = getattr(np, numpy_name.removeprefix("np."))
+    namespaces["tl"] |= {"inline_asm_elementwise": inline_asm_elementwise, "cast": lambda a, kind: np.asarray(a).astype(kind)}
+    namespaces["tl"] |= {name: getattr(np, name) for name in ("float32", "float64", "uint32", "uint64")}
+    names: dict[str, Any] = {name: SimpleNamespace(**found) for name, found in namespaces.items()}
+    names["triton"] = SimpleNamespace(jit=lambda function: function)
+    exec(compile(re.sub(r"^(import|from) .*$", "", text, flags=re.MULTILINE), "<export>", "exec"), names)
+    with np.errstate(all="ignore"):
+        outputs = names["program"](*inputs)
+    return [np.asarray(each) for each in (outputs if isinstance(outputs, tuple) else (outputs,))]
 
 
 def run_c(text: str, inputs: list[NDArray[Any]], num_points: int, dtypes: Sequence[Any]) -> list[NDArray[Any]] | None:

@@ -18,6 +18,7 @@ from evo.evaluate import Evaluation
 from evo.evaluate.backends import CPU, CUDA
 from evo.evaluate.chunks import ChunkScorer, Points
 from evo.evaluate.cpu import without_cpu_meaning
+from evo.evaluate.slots import MEASURE
 from evo.language.batch import Batch
 from evo.language.expression import Expression, expression_of
 from evo.language.formula import display_note, formula_of, has_real_form, rounded
@@ -26,7 +27,7 @@ from evo.language.program import Language, word
 from evo.language.simple_numbers import F64_STEP
 from evo.native.stack_ptx_words import WordType
 from evo.report.check import SHARE, TOLERANCE
-from evo.report.elites import batch_of, cell_names
+from evo.report.elites import batch_of, cell_names, program_lines
 from evo.report.export.arithmetic import samples, values_of
 from evo.report.recompute import is_real, predicted, report_facts, scalings_of, whole_expression
 from evo.run.loaded_task import Problem
@@ -227,6 +228,8 @@ class Verifier:
             nearby += [self.score(elite, outputs) for outputs in samples(formula, self._read, is_f32=True)]
         numbers = [("objective", elite.objective, max(1.0, abs(elite.objective)), [each.objective[0] for each in nearby])]
         for i, (name, (low, high)) in enumerate(self.problem.task.measures.items()):
+            if self.problem.task.slots and name == MEASURE:  # not of what a program gives
+                continue
             numbers.append((name, float(elite.measures[i]), high - low, [each.measures[0, i] for each in nearby]))
         for name, archived, scale, found in numbers:
             if not np.fmin.reduce(found) - tolerance * scale <= archived <= np.fmax.reduce(found) + tolerance * scale:
@@ -303,4 +306,6 @@ class Verifier:
         text = "".join(f"\n{name} {value:.9g}" for name, value in numbers)
         lines = infix(rounded(elite.expression, self.precision)).rstrip("\n")
         head = f"Cell {elite.name} of a run of evo, {elite.num_instructions} instructions.{display_note(self.precision)}"
-        return f"{head}\n{text}\n\n{lines}\n"
+        [program] = program_lines(self.problem.language, elite.batch.words)
+        known = self.problem.task.known_of(program, self.run.run_dir.path)
+        return "\n".join([head, text, "", lines, *(["", known.rstrip()] if known else []), ""])

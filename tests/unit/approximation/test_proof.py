@@ -3,16 +3,20 @@
 import json
 import math
 import re
+import struct
 from pathlib import Path
 
 import mpmath
 import numpy as np
 import pytest
+from emulated_gpu.ptx_machine import launch
+from emulated_gpu.ptx_memory import Memory
+from emulated_gpu.ptx_text import Module
 
 from evo.approximation.certificate import Certificate, certified, check_certificate
 from evo.approximation.formats import FORMATS
 from evo.approximation.functions import Function
-from evo.approximation.header import cuda_header
+from evo.approximation.header import cuda_header, function_name
 from evo.approximation.intervals import IntervalProgram, interval_program
 from evo.approximation.pieces import pieces_of
 from evo.approximation.sweep import PART, Sweep
@@ -347,6 +351,30 @@ def test_a_header_compiles_and_says_what_is_proven_without_contraction(certifica
     assert nvptxcompiler.compile(ptx.encode(), ["--gpu-name=sm_90"])
 
 
+@pytest.mark.parametrize("form", ["f16", "bf16"])
+def test_the_function_of_two_halves_in_a_header_gives_the_rounded_result_of_each(form):
+    """On an emulated GPU."""
+    words, form = words_of("min(x*0.23 + 0.5, 1.0)"), FORMATS[form]
+    found = certified(LANGUAGE, words, Function("sigmoid"), form, (-3.0, 4.0), instruction_set="default", target="sm_90")
+    name = f"{function_name(found)}_x2"
+    use = f'extern "C" __global__ void use(unsigned *in, unsigned *out) {{ out[threadIdx.x] = {name}(in[threadIdx.x]); }}'
+    text = f"{cuda_header(LANGUAGE, [(found, words)])}\n{use}"
+    ptx = nvrtc.compile(text.encode(), "header.cu", {}, ["--gpu-architecture=compute_90"])
+    assert nvptxcompiler.compile(ptx, ["--gpu-name=sm_90"])
+    x = form.of_keys(np.linspace(-form.key(3.0), form.key(4.0), 512).astype(int))
+
+    def halves(values: np.ndarray) -> np.ndarray:
+        return (
+            values.astype(np.float16).view(np.uint16) if form.name == "f16" else (values.view(np.uint32) >> 16).astype(np.uint16)
+        )
+
+    given = np.ascontiguousarray(halves(x)).view(np.uint32)
+    results = np.zeros_like(given)
+    addresses = struct.pack("<2Q", given.ctypes.data, results.ctypes.data)
+    launch(Module(ptx), "use", (1,), (256,), addresses, Memory.of_arrays(given, results))
+    np.testing.assert_array_equal(results.view(np.uint16), halves(form.round(run("min(x*0.23 + 0.5, 1.0)", x))))
+
+
 def test_what_is_no_certificate_is_refused_in_one_line(tmp_path):
     path = tmp_path / "file.json"
     for text, message in (("{", "not JSON"), ("[]", r"key '': |Input should|object"), ('{"proof": 1}', "key 'function'")):
@@ -366,10 +394,14 @@ def test_a_run_is_proven_by_its_verb(fork_evo, tmp_path):
     assert proven.returncode == 0, proven.stderr
     files = sorted((run_folder / "proofs").iterdir())
     header = files.pop()
-    assert header.name == "approximations.cuh" and header.read_text().count("__device__") == len(files)
+    assert header.name == "approximations.cuh" and header.read_text().count("float x) {") == len(files)
     assert len(files) == proven.stdout.count("bf16, [-2.0, 3.0]: ") > 2
     best = Certificate.model_validate_json(files[-1].read_text(), strict=False)
     assert float(best.cpu["ulp"].bound) < 2.0
+    for name in ("c", "torch", "triton"):  # which the run's folder tells what is proven
+        exported = fork_evo("export", str(run_folder), "--format", name, cwd=tmp_path)
+        assert exported.returncode == 0, exported.stderr
+        assert "Proven of its PTX: tanh, bf16, [-2.0, 3.0]: " in exported.stdout
     checked = fork_evo("prove", "--check", str(files[0]), cwd=tmp_path)
     assert checked.returncode == 0 and "holds" in checked.stdout
     for arguments, message in (

@@ -68,7 +68,7 @@ def test_sympy_refuses_by_name_what_it_has_no_text_for():
 def test_cuda_passes_predicates_as_integers():
     source = cuda_source(expression("%y %x setp_lt_ftz_f32 2.0 %y selp_f32"), "c")
     assert '{ .reg .pred q; setp.lt.ftz.f32 q, %1, %2; selp.u32 %0, 1, 0, q; }" : "=r"(result) : "f"(a0), "f"(a1)' in source
-    assert '{ .reg .pred p2; setp.ne.u32 p2, %3, 0; selp.f32 %0, %1, %2, p2; }"' in source
+    assert '{ .reg .pred p3; setp.ne.u32 p3, %3, 0; selp.f32 %0, %1, %2, p3; }"' in source
     assert "*f_out = ptx_selp_f32(y, 2.0f, ptx_setp_lt_ftz_f32(x, y));" in source
 
 

@@ -13,11 +13,11 @@ import pytest
 from evo.cli.export_verbs import EXPORT_FORMATS
 from evo.config import load_config
 from evo.errors import UserError
-from evo.language import source
+from evo.language import source, tensor_source
 from evo.language.formula import evaluate
 from evo.report.export import formats, sympy_text
 from evo.report.export.formats import FORMATS, export_elites
-from evo.report.export.run_export import run_c, run_json, run_python
+from evo.report.export.run_export import run_c, run_json, run_python, run_torch, run_triton
 from evo.report.pareto import describe_front
 from evo.report.recompute import whole_expression
 from evo.report.show import describe_elite
@@ -147,6 +147,8 @@ def test_all_formats_compute_the_whole_formula_that_is_shown(scaled_run):
         "c": run_c(texts["c"], [x], 3, [np.float64])[0],
         "cuda": run_c(as_c(texts["cuda"]), [x], 3, [np.float64])[0],
         "json": run_json(json.dumps(record), [x])[0],
+        "torch": run_torch(texts["torch"], [x])[0],
+        "triton": run_triton(texts["triton"], [x])[0],
         "sympy": [float(expression.subs({namespace["x"]: float(each)})) for each in x],
     }
     for name, values in found.items():
@@ -175,12 +177,13 @@ def test_the_head_of_an_export_has_the_test_error(scaled_run, format_name):
         assert 1e-9 < float(re.search(r"is within (\S+) standard deviations of the formula\.$", text, re.M)[1]) < 1e-4
 
 
-WRONG_SUM = {"c": "_out = ", "cuda": "_out = ", "python": "return (", "sympy": '"f": '}
+WRONG_SUM = {"c": "_out = ", "cuda": "_out = ", "python": "return (", "torch": "return (", "triton": "    return "}
+WRONG_SUM |= {"sympy": '"f": '}
 
 
 @pytest.mark.parametrize("format_name", WRONG_SUM)
 def test_an_export_that_predicts_something_else_is_an_error(scaled_run, monkeypatch, format_name):
-    module = sympy_text if format_name == "sympy" else source
+    module = {"sympy": sympy_text, "torch": tensor_source, "triton": tensor_source}.get(format_name, source)
     write, right = (
         getattr(module, writer := f"{format_name}_{'text' if format_name == 'sympy' else 'source'}"),
         WRONG_SUM[format_name],
@@ -205,6 +208,8 @@ MISTAKES = {
     "c": [("c_source", "= sub_ftz_f32(", "= add_ftz_f32("), ("c_source", "0.1875094f", "0.1875095f")],
     "python": [("python_source", "(sub_ftz_f32(", "(add_ftz_f32("), ("python_source", "(0.4375187)", "(0.4375188)")],
     "json": [("_record", '"ptx": "sub.ftz.f32"', '"ptx": "add.ftz.f32"'), ("_record", "1054868083", "1054868084")],
+    "torch": [("torch_source", " - 0.4", " + 0.4"), ("torch_source", "0.1875094", "0.1875095")],
+    "triton": [("triton_source", "sub.rn.ftz.f32", "add.rn.ftz.f32"), ("triton_source", "0.4375187, x)", "0.4375188, x)")],
     "sympy": [("sympy_text", "+ y - ", "+ y + "), ("sympy_text", "0.1875094'", "0.1875095'")],
     "latex": [("sympy_text", "+ y - ", "+ y + "), ("sympy_text", "0.4375187'", "0.4375188'")],
 }

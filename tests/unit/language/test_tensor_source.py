@@ -1,0 +1,66 @@
+"""evo.language.tensor_source: what PyTorch and Triton compute, against the virtual machine."""
+
+import importlib.util
+
+import numpy as np
+import pytest
+
+from evo.instructions import shipped_instruction_set
+from evo.language.expression import Expression, Unsupported, expression_of
+from evo.language.program import Language, parse_program
+from evo.language.tensor_source import torch_source, triton_source
+from evo.native.ptx_vm import VirtualMachine
+from evo.report.export.run_export import run_triton
+
+OF_NUMBERS = Language(shipped_instruction_set("wide"), (("x", "f32"),), (("y", "f32"),))
+WITH_INTEGERS = Language(shipped_instruction_set("wide"), (("x", "f32"), ("k", "u32")), (("y", "f32"),))
+REAL = (
+    "%x 1.5 add_ftz_f32 %x %x 0.25 fma_rn_ftz_f32 %x -0.75 add_ftz_f32 fma_rn_ftz_f32",  # products of sums
+    "1.0 %x min_ftz_f32 %x -0.5 max_ftz_f32 sub_ftz_f32 -3.0 mul_ftz_f32",
+    "%x 0.25 copysign_f32 -1.0 %x copysign_f32 div_approx_ftz_f32",
+    "%x ex2_approx_ftz_f32 %x tanh_approx_f32 sub_ftz_f32 %x sin_approx_ftz_f32 cos_approx_ftz_f32 mul_ftz_f32",
+    "%x abs_ftz_f32 sqrt_approx_ftz_f32 lg2_approx_ftz_f32 neg_ftz_f32",
+    "%x 2.0 %x 0.5 setp_lt_ftz_f32 selp_f32",
+    "0.7",
+)
+INTEGER = ("%k 3 mul_lo_u32 7 xor_b32 cvt_rn_f32_u32 %x add_ftz_f32", "%k %k 5 lop3_xor_or_b32 cvt_rn_f32_u32 %x mul_ftz_f32")
+X = np.linspace(-2.0, 3.0, 101, dtype=np.float32)
+K = np.arange(101, dtype=np.uint32)
+
+
+def read(text: str) -> tuple[Expression, np.ndarray]:
+    """A program, and what the virtual machine gives."""
+    language = WITH_INTEGERS if "%k" in text else OF_NUMBERS
+    words = parse_program(language, text, "test", 64)
+    columns = [X, K, None] if "%k" in text else [X, None]
+    return expression_of(language, words), VirtualMachine(language.lowering).store(words[None], columns)[0, 0]
+
+
+@pytest.mark.parametrize("text", [*REAL, *INTEGER])
+def test_instructions_for_triton_give_the_bits_of_the_machine(text):
+    expression, on_cpu = read(text)
+    [found] = run_triton(triton_source(expression, ""), [X, K][: len(expression.inputs)])
+    np.testing.assert_array_equal(np.broadcast_to(found, X.shape).view(np.uint32), on_cpu.view(np.uint32))
+
+
+@pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="needs PyTorch: pip install 'evo-ptx[torch]'")
+@pytest.mark.parametrize("text", REAL)
+def test_a_program_for_pytorch_computes_in_float32_gives_the_type_of_its_input_and_can_be_compiled(text):
+    import torch
+
+    (expression, on_cpu), namespace, x = read(text), {}, torch.from_numpy(X)
+    exec(torch_source(expression, ""), namespace)
+    [found] = namespace["program"](x)
+    assert found.dtype == torch.float32 and found.shape == x.shape
+    np.testing.assert_allclose(found.numpy(), on_cpu, rtol=1e-3, atol=2e-6)  # tanh.approx is the least exact
+    [compiled] = torch.compile(namespace["program"], backend="eager", fullgraph=True)(x)
+    assert torch.equal(compiled, found)
+    half = x.to(torch.bfloat16)
+    [of_half] = namespace["program"](half)
+    [of_float] = namespace["program"](half.float())
+    assert torch.equal(of_half, of_float.to(torch.bfloat16))
+
+
+def test_what_has_no_function_of_real_numbers_is_refused_for_pytorch():
+    with pytest.raises(Unsupported, match="cvt_rn_f32_u32"):
+        torch_source(read(INTEGER[0])[0], "")
