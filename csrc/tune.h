@@ -1,5 +1,5 @@
 /*
- * tune.h - fits the constants of a program to a target, by Levenberg-Marquardt.
+ * tune.h - fits the constants of a program to a target: by Levenberg-Marquardt, and then, if asked, for the least largest error.
  *
  * The program is lowered once and derived once (derive.h); its constants become inputs of the derived program, which is prepared
  * once. Each iteration is then one run that sums up products of outputs, derivatives and target (ptx_vm_gram), and one solve of a
@@ -31,6 +31,9 @@
  *                and no more points are left out. It ends early if a step gains less than a millionth, or moves no constant.
  *   rank         Normal equations are scaled to a unit diagonal and solved by Cholesky decomposition with diagonal pivoting. A
  *                constant whose column depends on the others is left where it is. The damping makes that rare.
+ *   worst        With a TuneWorst, Levenberg-Marquardt is only the beginning: exchanges as of Remez and a search in the constants' last
+ *                bits make the largest error small, in the program's own arithmetic (detail/tune_worst.h). No result is worse than what
+ *                came in.
  *
  * A result depends on the arguments alone: not on the SIMD level among x86-64 levels, nor on threads.
  *
@@ -75,6 +78,19 @@ typedef enum { TUNE__RESULTS(EVO__ENUMERATOR) TUNE_RESULT_NUM_ENUMS } TuneResult
 /* The enumerator's name, or "TUNE_RESULT_UNKNOWN". The text is static. */
 const char* tune_result_to_string(TuneResult result);
 
+/* Errors at each point whose largest is to be small: the distance of result and target, times a scale. Results are rounded to a
+   format first: to num_digits binary digits, or to a multiple of the last digit of 2^least_exponent; above `largest` they are infinite.
+   Where the target is below `flushed`, a result of zero has no error. num_trials: of the constants' last bits. */
+typedef struct TuneWorst {
+    const double* targets;
+    const double* scales; /* above 0 */
+    uint32_t num_digits;  /* 24: results are not rounded */
+    int32_t least_exponent;
+    double largest;
+    double flushed;
+    uint32_t num_trials;
+} TuneWorst;
+
 /* What constants are fitted to. Keep what it points to unchanged while it is used. */
 typedef struct TuneProblem {
     const DeriveSet* derive_set;
@@ -87,9 +103,10 @@ typedef struct TuneProblem {
     uint32_t num_iterations;
     bool is_scaled;
     const float* root_weights; /* roots of the weights of points, above 0; NULL: all weigh the same */
+    const TuneWorst* worst;    /* NULL: least squares decide. Else is_scaled is false */
 } TuneProblem;
 
-/* What happened to a program. Errors are sums of squares over points; NaN if there was nothing to tune. */
+/* What happened to a program. Errors are sums of squares over points, or the largest; NaN if there was nothing to tune. */
 typedef struct TuneOutcome {
     uint32_t num_parameters;  /* constants that were fitted; 0 if there are none, or the program cannot run on a CPU */
     uint32_t num_evaluations; /* runs of the derived program over all points */
@@ -349,6 +366,8 @@ static TuneResult tune__iterate(const TuneRun* run, float* constants, TuneOutcom
     return TUNE_SUCCESS;
 }
 
+#include "detail/tune_worst.h"
+
 /* ---- programs ---------------------------------------------------------------------------------------------------- */
 
 static bool tune__is_finite(uint32_t bits) { return (bits & 0x7f800000u) != 0x7f800000u; }
@@ -392,10 +411,10 @@ static void tune__rewrite(
 
 /* Derives and prepares the program with these constants as inputs. `program` stays NULL if it cannot run on a CPU. */
 static TuneResult tune__prepare(
-    const TuneProblem* problem, const StackPtxLowered* lowered, const uint32_t* nodes, EvoArena* arena, TuneRun* run
+    const TuneProblem* problem, const StackPtxLowered* lowered, const uint32_t* nodes, EvoArena* arena, TuneRun* run,
+    StackPtxLowered* derived
 ) {
     const size_t num_inputs = problem->num_inputs;
-    StackPtxLowered derived;
     uint32_t node_without_meaning;
     size_t num_bytes;
     run->problem = problem;
@@ -407,15 +426,15 @@ static TuneResult tune__prepare(
     void* memory = evo__take(arena, num_bytes, 1);
     if (memory == NULL) return TUNE_ERROR_INSUFFICIENT_MEMORY;
     const DeriveResult derive_result = derive_program(
-        problem->derive_set, lowered, 0, nodes, run->num_parameters, (uint32_t)num_inputs, memory, num_bytes, &derived
+        problem->derive_set, lowered, 0, nodes, run->num_parameters, (uint32_t)num_inputs, memory, num_bytes, derived
     );
     if (derive_result != DERIVE_SUCCESS) return TUNE__ERROR(INVALID_VALUE);
 
-    ptx_vm_program_size(&derived, &num_bytes);
+    ptx_vm_program_size(derived, &num_bytes);
     memory = evo__take(arena, num_bytes, 1);
     if (memory == NULL) return TUNE_ERROR_INSUFFICIENT_MEMORY;
     const PtxVmResult result = ptx_vm_program_init(
-        problem->vm_set, problem->level, PTX_VM_RUN_GRAM, &derived, memory, num_bytes, &run->program, &node_without_meaning
+        problem->vm_set, problem->level, PTX_VM_RUN_GRAM, derived, memory, num_bytes, &run->program, &node_without_meaning
     );
     if (result == PTX_VM_ERROR_NO_CPU_MEANING) {
         run->program = NULL;
@@ -439,16 +458,20 @@ static TuneResult tune__run(
     TuneOutcome* outcome
 ) {
     uint32_t nodes[TUNE_MAX_PARAMETERS];
-    float constants[TUNE_MAX_PARAMETERS];
+    float constants[TUNE_MAX_PARAMETERS] = {0.0f}, first[TUNE_MAX_PARAMETERS];
+    StackPtxLowered derived;
     TuneRun run;
     memset(&run, 0, sizeof run);
     if (!tune__choose(problem, lowered, arena, nodes, &run.num_parameters)) return TUNE_ERROR_INSUFFICIENT_MEMORY;
     if (run.num_parameters == 0) return TUNE_SUCCESS;
-    TuneResult result = tune__prepare(problem, lowered, nodes, arena, &run);
+    TuneResult result = tune__prepare(problem, lowered, nodes, arena, &run, &derived);
     if (result != TUNE_SUCCESS || run.program == NULL) return result;
     for (uint32_t k = 0; k < run.num_parameters; k++)
         memcpy(&constants[k], &lowered->nodes[nodes[k]].payload, sizeof constants[k]);
+    memcpy(first, constants, sizeof first);
     result = tune__iterate(&run, constants, outcome);
+    if (result == TUNE_SUCCESS && problem->worst != NULL)
+        result = tune__least_worst(&run, &derived, first, constants, arena, outcome);
     if (result != TUNE_SUCCESS) return result;
     outcome->num_parameters = run.num_parameters;
     for (uint32_t k = 0; k < run.num_parameters; k++)

@@ -129,6 +129,8 @@ class RunConfig(Options):
         # So that runs that were started before there were tuning, learning, parents, starts, islands, emitters and given programs
         # go on; those that tuned on all points by default do not.
         left_out["search"] = {} if self.search.tuning.share else {"tuning": True}
+        if self.search.tuning.share and not self.search.tuning.finished:
+            left_out["search"]["tuning"] = {"finished", "trials"}
         learning = self.search.learning
         if not learning.is_spanning:  # components of the elites are computed at the end
             left_out["search"]["learning"] = {"descriptors", "features"} if learning.prescreen > 1 else True

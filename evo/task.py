@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evo.errors import UserError
+from evo.native.tune import PointErrors
 from evo.sums import Regression
 
 REDUCTIONS = ("regression",)
@@ -112,6 +113,10 @@ class Task:
         """With a reduction: how much each point counts, `(num_points,)`, above 0, in sums and when constants are tuned; None: all
         the same. `check_points` have no weights.
         """
+        return None
+
+    def point_errors(self) -> PointErrors | None:
+        """What the score is the largest of, so that constants are tuned to it; None: they are fitted by least squares."""
         return None
 
     def check_points(self) -> dict[str, NDArray[Any]]:

@@ -15,6 +15,7 @@ from evo.approximation.formats import FLUSHED, FORMATS, Format
 from evo.approximation.functions import Function
 from evo.approximation.minimax import formulas
 from evo.errors import UserError, did_you_mean
+from evo.native.tune import PointErrors
 from evo.task import Programs, Scores, Task
 
 ERRORS, NORMS = ("ulp", "relative", "absolute", "mixed"), ("max", "mean")
@@ -112,6 +113,13 @@ class ApproximationTask(Task):
         """So that constants are fitted by the errors that count."""
         weights = self._scale**2
         return np.clip(weights / np.median(weights), 1.0 / MAX_WEIGHT, MAX_WEIGHT)
+
+    def point_errors(self) -> PointErrors | None:
+        """As `score` measures them."""
+        if self.norm != "max":
+            return None
+        form = self.format
+        return PointErrors(self._exact, self._scale, form.digits, form.least, form.largest, FLUSHED)
 
     def score(self, outputs: Any, programs: Programs) -> Scores:
         """Bits, instructions, and room for the slots."""

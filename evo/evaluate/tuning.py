@@ -6,6 +6,7 @@ program depends on the program and the task alone. It runs on the CPU, whatever 
 
 import math
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 from evo.evaluate.crew import Crew
 from evo.language.program import Language
 from evo.native.ptx_vm import VirtualMachine
-from evo.native.tune import Tuner
+from evo.native.tune import PointErrors, Tuner
 from evo.task import Task, ask, point_arrays, target_array, weight_array
 
 DEFAULT_SHARE = 0.25  # of a generation's new programs; docs/regression.md has what other shares find
@@ -25,24 +26,30 @@ MAX_POINTS = 1 << 16  # beyond, more of them would hold up a GPU and hardly move
 FINAL_SHARE_LOG2, FINAL_ITERATIONS = 3, 2  # of programs that go on over all points: one in 8, so that lines of descent get there
 CHUNK_POINTS = 1 << 18  # points times programs that a thread tunes in one call, which holds up the end after Ctrl-C
 MAX_CHUNK = 32  # programs
+FIRST_ITERATIONS = 8  # of least squares, before a largest error is made small
+FINISHED_CHUNK = 4  # programs
 GOLDEN_RATIO = (math.sqrt(5.0) - 1.0) / 2.0
 _MIXER = np.uint64(0x9E3779B97F4A7C15)
+Tune = Callable[[NDArray[np.uint64]], tuple[NDArray[np.uint64], NDArray[np.void]]]
 
 
 class ConstantTuner:
-    """Tunes programs by Levenberg-Marquardt. csrc/tune.h documents the method.
+    """Tunes programs by Levenberg-Marquardt, and finishes them if the task scores the largest error. csrc/tune.h documents the
+    methods.
 
     Args:
         language: what the programs are written in.
         task: gives points, targets and weights.
         iterations: at most this many for each program.
         linear_scale: the error is that of the best linear function of the output.
+        trials: moves of the last bits of a program's constants.
         max_points: most points of the task to use, spread evenly over their order; None: SAMPLE_POINTS, and then MAX_POINTS for
-            some of the programs, chosen by their words.
+            some of the programs, chosen by their words. A largest error is that of all points.
         num_threads: None: one for each core that this process may use.
 
     Attributes:
         is_sampled: the task has more points than most programs are tuned on.
+        finishes: the task scores the largest error.
 
     Raises:
         UserError: the task's points or targets are malformed, or raise.
@@ -55,22 +62,34 @@ class ConstantTuner:
         *,
         iterations: int,
         linear_scale: bool,
+        trials: int = 0,
         max_points: int | None = None,
         num_threads: int | None = None,
     ):
         machine = VirtualMachine(language.lowering)
 
-        def tuner(points: Points, iterations: int) -> Tuner:
+        def tuner(points: Points, iterations: int, errors: PointErrors | None = None) -> Tuner:
             return Tuner(
-                machine, points.inputs, points.target, iterations=iterations, is_scaled=linear_scale, weights=points.weights
+                machine,
+                points.inputs,
+                points.target,
+                iterations=iterations,
+                is_scaled=linear_scale,
+                weights=points.weights,
+                errors=errors,
+                trials=trials,
             )
 
         points = sampled(language, task, max_points or SAMPLE_POINTS)
         all_points = sampled(language, task, max_points or MAX_POINTS)
-        self._tuner, self._final = tuner(points, iterations), None
+        self._tuner, self._final, self._finisher = tuner(points, iterations), None, None
         self.is_sampled = len(all_points.target) > len(points.target)
         if self.is_sampled:
             self._final = tuner(all_points, min(iterations, FINAL_ITERATIONS))
+        errors = ask(task, "point_errors")
+        if errors:
+            self._finisher = tuner(sampled(language, task, len(errors.targets)), FIRST_ITERATIONS, errors)
+        self.finishes = self._finisher is not None
         self._chunk_size = min(max(CHUNK_POINTS // len(points.target), 1), MAX_CHUNK)
         self._crew = Crew(num_threads or len(os.sched_getaffinity(0)), type(task).__name__)
 
@@ -78,10 +97,19 @@ class ConstantTuner:
         """Tuned copies of programs, `(num_programs, max_length)`; which of them changed, `(num_programs,)`; and how often a
         program was run for it.
         """
-        chunks = [words[start : start + self._chunk_size] for start in range(0, len(words), self._chunk_size)]
+        return self._by_chunks(self._tune, words, self._chunk_size)
+
+    def finish(self, words: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], NDArray[np.bool_], int]:
+        """As `tune`, to the least largest error."""
+        return self._by_chunks(self._finisher.tune, words, FINISHED_CHUNK) if self._finisher else self.tune(words[:0])
+
+    def _by_chunks(
+        self, tune: Tune, words: NDArray[np.uint64], chunk_size: int
+    ) -> tuple[NDArray[np.uint64], NDArray[np.bool_], int]:
+        chunks = [words[start : start + chunk_size] for start in range(0, len(words), chunk_size)]
         if not chunks:
             return words.copy(), np.zeros(0, np.bool_), 0
-        parts = self._crew.map(self._tune, chunks)
+        parts = self._crew.map(tune, chunks)
         outcomes = np.concatenate([part for _, part in parts])
         return np.concatenate([part for part, _ in parts]), outcomes["is_changed"] != 0, int(outcomes["num_evaluations"].sum())
 

@@ -4,6 +4,8 @@
 Owns the memory of a call. Knows nothing of tasks, scores or which programs are worth it. csrc/tune.h documents the method.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
 from evo.native.stack_ptx_tables import instruction_set_tables, word_rows
@@ -30,6 +32,15 @@ cdef extern from "tune.h" nogil:
         TUNE_SUCCESS
         TUNE_ERROR_INSUFFICIENT_MEMORY
 
+    ctypedef struct TuneWorst:
+        const double* targets
+        const double* scales
+        unsigned int num_digits
+        int least_exponent
+        double largest
+        double flushed
+        unsigned int num_trials
+
     ctypedef struct TuneProblem:
         const DeriveSet* derive_set
         const PtxVmSet* vm_set
@@ -41,6 +52,7 @@ cdef extern from "tune.h" nogil:
         unsigned int num_iterations
         bint is_scaled
         const float* root_weights
+        const TuneWorst* worst
 
     ctypedef struct TuneOutcome:
         pass
@@ -65,6 +77,23 @@ OUTCOME_DTYPE: np.dtype[np.void] = np.dtype(
         ("error_after", np.float64),
     ]
 )
+
+
+class PointErrors(NamedTuple):
+    """Errors at points whose largest is to be small: the distance of result and target times a scale.
+
+    targets, scales: `(num_points,)` float64, scales above 0. num_digits, least_exponent: results are rounded to so many binary
+    digits, or to a multiple of the last of 2^least_exponent; 24: as they are. largest: beyond, they are infinite. flushed: where the
+    target is below, a result of zero has no error.
+    """
+
+    targets: NDArray[np.float64]
+    scales: NDArray[np.float64]
+    num_digits: int = 24
+    least_exponent: int = -126
+    largest: float = float("inf")
+    flushed: float = 0.0
+
 
 cdef struct _Batch:
     # One call.
@@ -96,19 +125,24 @@ cdef class Tuner:
         iterations: of Levenberg-Marquardt.
         is_scaled: the error is that of a + b y for the best a and b.
         weights: `(num_points,)` float32, above 0, factors of squared errors; None: all are 1.
+        errors: those whose largest is made small in the end; None: least squares alone.
+        trials: of the constants' last bits, for that.
 
     Raises:
-        ValueError: an array has the wrong type or shape, or the language has routines, whose words cannot be rewritten.
+        ValueError: an array has the wrong type or shape, or the language has routines, whose words cannot be rewritten; or there are
+            both errors and a scale.
     """
 
     cdef readonly object machine  #: VirtualMachine
     cdef Lowering lowering
     cdef TuneProblem problem
+    cdef TuneWorst worst
     cdef tuple owned  # what `problem` points to
 
     def __cinit__(
         self, machine: VirtualMachine, inputs: Sequence[NDArray[Any] | None], target: NDArray[np.float32], *,
-        unsigned int iterations, bint is_scaled, weights: NDArray[np.float32] | None = None
+        unsigned int iterations, bint is_scaled, weights: NDArray[np.float32] | None = None,
+        errors: PointErrors | None = None, unsigned int trials = 0
     ):
         cdef StackPtxStackInfo stack_info
         cdef StackPtxTraits traits
@@ -133,7 +167,16 @@ cdef class Tuner:
         derive_set_size(&stack_info, &num_bytes)
         derive_set = np.empty(num_bytes, np.uint8)
         derive_set_init(&stack_info, address(derive_set), num_bytes, &self.problem.derive_set)
-        self.owned = (table, arrays, target, roots, derive_set)
+        self.owned = (table, arrays, target, roots, derive_set, errors)
+        self.problem.worst = NULL
+        if errors is not None:
+            if is_scaled or errors.targets.shape != target.shape or errors.scales.shape != target.shape:
+                raise ValueError(f"errors: expected shape {target.shape} and no scale, got {errors.targets.shape}, {errors.scales.shape}")
+            self.worst.targets, self.worst.scales = <const double*>address(errors.targets), <const double*>address(errors.scales)
+            self.worst.num_digits, self.worst.least_exponent = errors.num_digits, errors.least_exponent
+            self.worst.largest, self.worst.flushed = errors.largest, errors.flushed
+            self.worst.num_trials = trials
+            self.problem.worst = &self.worst
         self.problem.root_weights = NULL if roots is None else <const float*>address(roots)
         self.problem.vm_set = <const PtxVmSet*><uintptr_t>set_address
         self.problem.level = <PtxVmLevel><int>level

@@ -89,6 +89,7 @@ class Problem:
             self.task,
             iterations=tuning.iterations,
             linear_scale=bool(tuning.linear_scale),
+            trials=tuning.trials,
             max_points=tuning.points,
             num_threads=self.config.num_threads,
         )

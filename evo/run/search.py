@@ -199,8 +199,10 @@ class Search(SearchView):
 
     def loop(self) -> MapElites:
         """What breeds this island's generations, one by one."""
-        problem, share = self.problem, self.problem.config.search.tuning.share
-        tuning = Tuning(problem.tuner, share) if problem.tuner and share else None
+        problem, options = self.problem, self.problem.config.search.tuning
+        tuning = None
+        if problem.tuner and options.share:
+            tuning = Tuning(problem.tuner, options.share, options.finished if problem.tuner.finishes else 0)
         keeps_lowered = problem.evaluator.uses_lowered or bool(self.state.prescreen or self.state.learned)
         lowering, is_ahead = problem.language.lowering, problem.config.search.lag > 0
         return MapElites(self.state, problem.evaluator, lowering, self._row_threads, tuning, keeps_lowered, is_ahead)

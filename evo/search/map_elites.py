@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
@@ -19,7 +20,7 @@ from evo.evaluate import Evaluation, Evaluator, Failure, Status, join
 from evo.language.batch import Batch
 from evo.native.stack_ptx import Lowering
 from evo.row_threads import RowThreads
-from evo.search.emitter import Success
+from evo.search.emitter import GIVEN, Success
 from evo.search.learned_measures import Fit
 from evo.search.prescreen import Screening
 from evo.search.state import Counters, Offspring, SearchState
@@ -28,19 +29,28 @@ if TYPE_CHECKING:
     from evo.search.archives.base import ProgramArchive, Winners
 
 
+Tune = Callable[[NDArray[np.uint64]], tuple[NDArray[np.uint64], NDArray[np.bool_], int]]
+
+
 class Tuner(Protocol):
     """Fits the constants of programs. A program's result depends on that program alone."""
 
     def tune(self, words: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], NDArray[np.bool_], int]:
         """Tuned copies, which of them changed, and how many evaluations it took."""
 
+    def finish(self, words: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], NDArray[np.bool_], int]:
+        """As `tune`, at greater cost and to the end."""
+
 
 @dataclass(frozen=True)
 class Tuning:
-    """Tunes the best `share` of the programs that are evaluated in a generation."""
+    """Tunes the best `share` of the programs that are evaluated in a generation, and then finishes `num_finished` of the programs
+    that come closest to elites, and all that generation 0 is told of.
+    """
 
     tuner: Tuner
     share: float
+    num_finished: int = 0
 
 
 @dataclass(frozen=True)
@@ -186,19 +196,35 @@ class MapElites:
         self._clock.lap("evaluation")
         state.memory.add(chosen.hashes)
         slots = np.flatnonzero(is_chosen)
+        scored = _Scored(chosen, slots, evaluation, len(slots), len(slots))
         if not self._tuning:
-            return _Scored(chosen, slots, evaluation, len(slots), len(slots))
-        promising = _promising(evaluation, self._tuning.share)
-        words, changed, num_runs = self._tuning.tuner.tune(chosen[promising].words)
-        tuned = Batch.analyze(self._lowering, words, keep=self._keeps_lowered)
-        rows = np.flatnonzero(changed & state.memory.is_new(tuned.hashes))
-        tuned = tuned[rows]
-        evaluation = join([evaluation, self._evaluator.evaluate(tuned)], evaluation.measures.shape[1])
-        state.memory.add(tuned.hashes)
+            return scored
+        scored = self._tune(scored, _promising(evaluation, self._tuning.share), self._tuning.tuner.tune)
+        if self._tuning.num_finished:
+            scored = self._tune(scored, self._close(scored, offspring, self._tuning.num_finished), self._tuning.tuner.finish)
         self._clock.lap("tuning")
-        num_evaluations = len(slots) + len(rows) + num_runs
-        all_slots = np.concatenate([slots, slots[promising[rows]]])
-        return _Scored(chosen.joined([tuned]), all_slots, evaluation, len(slots), num_evaluations)
+        return scored
+
+    def _tune(self, scored: _Scored, rows: NDArray[np.int64], tune: Tune) -> _Scored:
+        """What was scored, with what became new by tuning these rows."""
+        memory, evaluation = self._state.memory, scored.evaluation
+        words, changed, num_runs = tune(scored.batch[rows].words)
+        tuned = Batch.analyze(self._lowering, words, keep=self._keeps_lowered)
+        is_new = np.flatnonzero(changed & memory.is_new(tuned.hashes))
+        tuned = tuned[is_new]
+        evaluation = join([evaluation, self._evaluator.evaluate(tuned)], evaluation.measures.shape[1])
+        memory.add(tuned.hashes)
+        slots = np.concatenate([scored.slots, scored.slots[rows[is_new]]])
+        num_evaluations = scored.num_evaluations + len(is_new) + num_runs
+        return _Scored(scored.batch.joined([tuned]), slots, evaluation, scored.num_chosen, num_evaluations)
+
+    def _close(self, scored: _Scored, offspring: Offspring, count: int) -> NDArray[np.int64]:
+        """The rows of the programs that are to be finished."""
+        evaluation = scored.evaluation
+        given = np.flatnonzero((offspring.origin.operator[scored.slots] == GIVEN) & (evaluation.status == Status.OK))
+        if len(given):
+            return given[given < scored.num_chosen]
+        return self._state.restarts.population.rivals(evaluation.objective, evaluation.measures, count)
 
     def _measure(self, scored: _Scored) -> tuple[NDArray[np.float64], Fit | None]:
         """The measures that span the archive; and what became of their model, if this fits it for the first time."""

@@ -73,12 +73,17 @@ class TuningConfig(Options):
     Levenberg-Marquardt; 0: none; null: a quarter if the task has the reduction `regression`, else none. `linear_scale`: the error
     is that of the best linear function of the output; null: if the task defines `scaling`. `points`: how many of the task's
     points are used, spread evenly over their order; null: 2,048, and all, up to 65,536, for one program in eight.
+
+    If the task scores the largest error (`Task.point_errors`), the constants of `finished` programs of each generation, those
+    that come closest to elites, are then tuned to that, over all points, and their last bits by this many `trials`; 0: none.
     """
 
     share: Probability | None = None
     iterations: Annotated[Integer, Field(ge=1, le=1000)] = 5
     linear_scale: bool | None = None
     points: Annotated[Integer, Field(ge=16)] | None = None
+    finished: Annotated[Integer, Field(ge=0)] = 0
+    trials: Annotated[Integer, Field(ge=0, le=1 << 20)] = 256
 
 
 class StartsConfig(Options):

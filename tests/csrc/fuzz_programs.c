@@ -95,8 +95,16 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     }
     const size_t num_words = program_of(data, size, words);
     memcpy(before, words, num_words * sizeof *words);
+    double targets[NUM_POINTS], scales[NUM_POINTS];
+    for (int i = 0; i < NUM_POINTS; i++) {
+        targets[i] = target[i];
+        scales[i] = 1.0 + i;
+    }
+    const TuneWorst worst = {targets, scales, size % 5 == 0 ? 8 : 24, -126, 3.4e38, 1.2e-38, 20};
+    const bool is_worst = size % 3 == 0;
     const TuneProblem problem = {
-        tools.derive_set, tools.vm_set, PTX_VM_LEVEL_BASELINE, inputs, NUM_REGISTERS, NUM_POINTS, target, 4, size % 2 == 0, NULL
+        tools.derive_set,           tools.vm_set, PTX_VM_LEVEL_BASELINE,   inputs, NUM_REGISTERS, NUM_POINTS, target, 4,
+        size % 2 == 0 && !is_worst, NULL,         is_worst ? &worst : NULL
     };
     const StackPtxLowered lowered = lower(&tools, words, num_words);
     const uint32_t num_instructions = lowered.num_instructions;
@@ -106,8 +114,9 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
         tune_program(&problem, &lowered, words, num_words, memory.memory, memory.num_bytes, &needed, &outcome)
     )
     REQUIRE(result == TUNE_SUCCESS);
-    REQUIRE(outcome.num_parameters <= TUNE_MAX_PARAMETERS && outcome.num_evaluations <= 5);
-    if (outcome.num_evaluations > 0) REQUIRE(isfinite(outcome.error_before) && isfinite(outcome.error_after));
+    REQUIRE(outcome.num_parameters <= TUNE_MAX_PARAMETERS && outcome.num_evaluations <= (is_worst ? 80u : 5u));
+    if (outcome.num_evaluations > 0 && !is_worst) REQUIRE(isfinite(outcome.error_before) && isfinite(outcome.error_after));
+    if (outcome.num_evaluations > 0 && is_worst) REQUIRE(outcome.error_after <= outcome.error_before);
     for (size_t i = 0; i < num_words; i++) {
         const bool is_f32 =
             words[i].instruction_type == STACK_PTX_INSTRUCTION_TYPE_CONSTANT && words[i].aux == STACK_PTX_STACK_TYPE_F32;

@@ -181,6 +181,7 @@ static TuneProblem problem_of(const Tools* tools, uint32_t num_iterations, bool 
     problem.num_iterations = num_iterations;
     problem.is_scaled = is_scaled;
     problem.root_weights = NULL;
+    problem.worst = NULL;
     return problem;
 }
 

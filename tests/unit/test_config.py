@@ -36,7 +36,7 @@ SECTIONS = {
     "memory_size, tuning, learning",
     "search.starts.": "count, generations",
     "search.islands.": "count, every, migrants",
-    "search.tuning.": "share, iterations, linear_scale, points",
+    "search.tuning.": "share, iterations, linear_scale, points, finished, trials",
     "search.learning.": "prescreen, exploration, control, model, window, points, evaluation_cost, descriptors, features",
     "search.archive.": ", ".join(["type", *(option for kind in ARCHIVES.values() for option in kind.options)]),
     "search.initial.": "num_programs, min_length, max_length, programs, digest",

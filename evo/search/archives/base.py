@@ -176,6 +176,19 @@ class ProgramArchive(ArchiveBase):
         cells = cells[rows]
         return Winners(rows, cells, ~is_occupied[cells])
 
+    def rivals(self, objective: NDArray[np.float64], measures: NDArray[np.float64], count: int) -> NDArray[np.int64]:
+        """The rows of the programs that lead their cell's elite most or trail it least, one of a cell at most and no equal of an
+        elite; first those of empty cells, by their objective. Arguments are those of `add`.
+        """
+        is_occupied, elites = self._store.occupied, self._store._fields["objective"]
+        cells = self._cells_of(measures, np.isfinite(objective))
+        rows = best_rows(cells, objective, np.zeros_like(is_occupied), elites, self._best_rows)
+        is_rival = is_occupied[cells[rows]]
+        lead = np.where(is_rival, objective[rows] - np.where(is_rival, elites[cells[rows]], 0.0), np.inf)
+        order = np.lexsort((rows, -objective[rows], -lead))
+        found: NDArray[np.int64] = rows[order][lead[order] != 0.0][:count]
+        return found
+
     def enter(
         self,
         won: Winners,

@@ -107,3 +107,13 @@ def test_the_exchange_levels_the_error_as_chebyshev_did():
 def test_wrong_options_are_refused(options, message):
     with pytest.raises(UserError, match=message):
         problem_of(f"task_options={options}").evaluator  # noqa: B018
+
+
+def test_generation_0_has_minimax_polynomials_tuned_to_the_end():
+    """The largest error of the best polynomial of degree n for 1/(x - 2) on [-1, 1] is (2 - sqrt(3))^n/3 (Chebyshev)."""
+    task = evo.ApproximationTask("1/(x - 2)", [-1, 1], error="absolute", num_points=500)
+    search = {"initial": {"num_programs": 8}, "tuning": {"share": 0.25, "finished": 1}}
+    found = evo.evolve(task, vocabulary=["fma_rn_ftz_f32"], archive=[32, 64], search=search, generations=1).archive
+    for degree in range(2, 9):
+        best = found.objective[found.num_instructions == degree].max()
+        assert best == pytest.approx(-math.log2((2 - math.sqrt(3)) ** degree / 3), abs=0.02)

@@ -23,13 +23,15 @@ class StepTuner:
         tuned = np.where(is_constant, words + (np.uint64(1) << np.uint64(32)), words)
         return tuned, is_constant.any(axis=1), RUNS * len(words)
 
+    finish = tune
+
 
 class TunedSearch(SteppedSearch):
     """A search that tunes."""
 
-    def __init__(self, search, language, share, **options):
+    def __init__(self, search, language, share, num_finished=0, **options):
         self.tuner = StepTuner()
-        super().__init__(search, language, tuning=Tuning(self.tuner, share), **options)
+        super().__init__(search, language, tuning=Tuning(self.tuner, share, num_finished), **options)
         self.batches: list[list[np.ndarray]] = []  # what was evaluated, call by call
         evaluate = self.evaluator.evaluate
 
@@ -93,3 +95,22 @@ def test_runs_and_tuned_programs_are_counted(new_search, language):
     assert counters.duplicates == counters.offspring - num_new
     rows = [row for batch in search.batches for row in batch]
     assert counters.rejected == sum(objective_of(row) is None for row in rows)
+
+
+def test_programs_that_come_closest_to_elites_are_finished(new_search, language):
+    """Of each cell's best: those of empty cells by their objective, then by what they lead or lack."""
+    search = TunedSearch(new_search(), language, 0.0, num_finished=3)
+    for _ in range(6):
+        elites = search.archive.elites()
+        before = dict(zip(search.archive.index_of(elites.spanning).tolist(), elites.objective.tolist(), strict=True))
+        search.batches.clear()
+        search.run(1)
+        best: dict[int, tuple[float, list[int]]] = {}
+        for row in search.batches[0]:
+            if (result := WordEvaluator.score(row)) is not None:
+                cell = int(search.archive.index_of(np.array([result[1]]))[0])
+                if cell not in best or result[0] > best[cell][0]:
+                    best[cell] = (result[0], row.tolist())
+        leads = [(objective - before.get(cell, -np.inf), objective, row) for cell, (objective, row) in best.items()]
+        leads = sorted((each for each in leads if each[0] != 0), key=lambda each: each[:2], reverse=True)
+        assert [row.tolist() for row in search.tuner.given[-1]] == [row for *_, row in leads[:3]]
