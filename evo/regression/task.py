@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from evo.errors import UserError
 from evo.native.stack_ptx import check_name
+from evo.regression.guesses import guesses
 from evo.regression.scaling import fitted_scaling, input_scaling
 from evo.sums import Regression
 from evo.task import Programs, Scores, Task
@@ -140,6 +141,14 @@ class RegressionTask(Task):
     def weights(self) -> NDArray[Any] | None:
         """As a share of the largest, and at least `LEAST_WEIGHT`: only their ratios count."""
         return None if self._weights is None else np.maximum(self._weights / self._weights.max(), LEAST_WEIGHT)
+
+    def programs(self) -> list[str]:
+        """As `Task.programs`: what a person would try first (`evo.regression.guesses`)."""
+        columns = {}
+        for name, values in self._train.items():
+            offset, scale = self._input_scaling.get(name, (0.0, 1.0))
+            columns[f"({name} - {offset!r})" if offset else name] = scale * values
+        return guesses(columns, self._mean + self._deviation * self._target, self._weights)
 
     def check_points(self) -> dict[str, NDArray[Any]]:
         """Points between neighbouring rows, and in the empty parts of the box."""

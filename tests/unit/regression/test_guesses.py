@@ -1,0 +1,83 @@
+"""What is tried before a search: forms that a person would fit, with the numbers of least squares."""
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LinearRegression
+
+from evo import SymbolicRegressor
+from evo.regression.guesses import guesses
+
+RNG = np.random.default_rng(5)
+X0, X1, X2 = RNG.uniform(0.5, 9.0, (3, 200))
+SIGNED = RNG.uniform(-3.0, 3.0, 200)
+
+
+def unexplained(text, columns, target):
+    """The share of a target's variance that a formula leaves after an offset and a scale."""
+    values = eval(text, {"exp2": np.exp2, "log2": np.log2}, columns)
+    return 1.0 - np.corrcoef(values, target)[0, 1] ** 2
+
+
+@pytest.mark.parametrize(
+    ("columns", "target"),
+    [
+        ({"T": 250.0 + 40.0 * X0}, 3.2e3 * np.exp(-5200.0 / (8.314 * (250.0 + 40.0 * X0)))),  # Arrhenius
+        ({"a": X0, "b": X1, "c": X2}, -7e9 * X0**0.31 * X1**-1.27 * X2**0.05),
+        ({"t": SIGNED, "b": X1}, 3.0 * np.exp(-0.7 * SIGNED) * X1),
+        ({"t": SIGNED}, 0.04 * np.exp(-((SIGNED - 1.2) ** 2))),
+        ({"s": X0, "i": X1}, 1.0 / (2.0 + 0.7 * X0**-1 + 0.3 * X1**2)),
+        ({"a": X0, "b": SIGNED, "c": X1}, 5.0 - 2.0 * X0 + 0.3 * SIGNED**3),
+    ],
+)
+def test_laws_of_known_forms_are_among_the_guesses(columns, target):
+    texts = guesses(columns, target)
+    assert min(unexplained(text, columns, target) for text in texts) < 1e-11
+    for text in texts:
+        assert len(text) < 200
+
+
+def test_a_plane_is_that_of_least_squares():
+    columns = {"a": X0, "b": SIGNED, "c": X1}
+    target = 1.5 * X0 - 2.0 * SIGNED + 0.7 * X1 + RNG.normal(size=200)
+    matrix = np.stack(list(columns.values()), axis=1)
+    expected = 1.0 - LinearRegression().fit(matrix, target).score(matrix, target)
+    planes = [text for text in guesses(columns, target) if "exp2" not in text and "log2" not in text and "**" not in text]
+    assert unexplained(planes[-1], columns, target) == pytest.approx(expected, rel=0.02)
+
+
+def test_weights_choose_the_rows_that_count():
+    target = np.where(np.arange(200) < 100, X0**1.3, RNG.normal(size=200))
+    weights = np.where(np.arange(200) < 100, 2.0, 1e-12)
+    best = min(unexplained(text, {"x": X0[:100]}, target[:100]) for text in guesses({"x": X0}, target, weights))
+    assert best < 1e-9
+
+
+def test_a_target_that_changes_sign_has_neither_logarithm_nor_reciprocal():
+    texts = guesses({"x": SIGNED}, np.sin(SIGNED))
+    assert texts
+    assert not any(text.startswith(("exp2(", "1/")) for text in texts)
+
+
+@pytest.mark.parametrize(
+    ("columns", "target"),
+    [
+        ({"x": np.zeros(20)}, np.arange(20.0)),
+        ({"x": 1e300 * X0, "y": 1e-300 * X1}, X0 * X1),
+        ({"x": X0[:10]}, np.r_[np.zeros(9), 1.0]),
+        ({f"x{i}": RNG.normal(size=50) for i in range(100)}, RNG.normal(size=50)),
+    ],
+    ids=["constant input", "huge and tiny", "one target", "more inputs than rows"],
+)
+def test_strange_data_gives_finite_formulas_or_none(columns, target):
+    for text in guesses(columns, target):
+        with np.errstate(all="ignore"):
+            assert "nan" not in text
+            assert "inf" not in text
+
+
+def test_a_law_of_three_exponents_is_found_at_once():
+    columns = np.stack([X0, X1, X2], axis=1)
+    target = 1.4 * X0**0.31 * X1**0.52 * X2**-0.17
+    model = SymbolicRegressor(max_time=None, max_evaluations=5000, random_state=1).fit(columns, target)
+    assert np.abs(model.predict(columns) / target - 1.0).max() < 1e-9
+    assert model.get_best()["complexity"] <= 12
