@@ -27,6 +27,9 @@ class Status(IntEnum):
     FAILED = 2  # it did not compile or run; its `Failure` says why
 
 
+_OK, _REJECTED = np.uint8(Status.OK), np.uint8(Status.REJECTED)
+
+
 @dataclass(frozen=True)
 class Failure:
     """A program that did not compile or run.
@@ -151,19 +154,18 @@ def score_batch(
     Raises:
         UserError: the method raises or returns the wrong thing.
     """
-    place = method_place(type(task), method)
     batch_size = len(num_instructions)
     with np.errstate(all="ignore"), task_errors(type(task), method):
         scores = getattr(task, method)(outputs, Programs(num_instructions, check))
         if not isinstance(scores, Scores):
-            raise UserError(f"{place}: {method}() must return evo.Scores, got {type(scores).__name__}")
+            raise UserError(f"{method_place(type(task), method)}: {method}() must return evo.Scores, got {type(scores).__name__}")
         if np.iscomplexobj(scores.objective) or np.iscomplexobj(scores.measures):
-            raise UserError(f"{place}: {method}() returned complex numbers, must return real ones")
+            raise UserError(f"{method_place(type(task), method)}: {method}() returned complex numbers, must return real ones")
         objective = np.asarray(scores.objective, dtype=np.float64)
         measures = np.asarray(scores.measures, dtype=np.float64)
     if objective.shape != (batch_size,) or measures.shape != (batch_size, len(task.measures)):
         raise UserError(
-            f"{place}: {method}() must return objective of shape ({batch_size},) and measures of shape "
+            f"{method_place(type(task), method)}: {method}() must return objective of shape ({batch_size},) and measures of shape "
             f"({batch_size}, {len(task.measures)}), got {objective.shape} and {measures.shape}"
         )
     return finite_only(objective, measures)
@@ -175,7 +177,7 @@ def finite_only(objective: NDArray[np.float64], measures: NDArray[np.float64]) -
     """
     finite = (np.abs(objective) <= MAX_OBJECTIVE) & np.isfinite(measures).all(axis=1)
     return Evaluation(
-        status=np.where(finite, Status.OK, Status.REJECTED).astype(np.uint8),
+        status=np.where(finite, _OK, _REJECTED),
         objective=np.where(finite, objective, np.nan),
         measures=np.where(finite[:, None], measures, np.nan),
     )

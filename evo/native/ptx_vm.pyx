@@ -5,6 +5,8 @@ Owns the memory of runs and the place where C errors become exceptions. Knows no
 documents arithmetic and levels. Slightly long: each kind of run fills the same arguments.
 """
 
+from math import prod
+
 import numpy as np
 
 from evo.native.stack_ptx import LoweredPrograms, NodeKind
@@ -43,7 +45,10 @@ _TARGET_DTYPE = np.dtype([("values", np.uintp), ("weights", np.uintp), ("sums", 
 _INPUT_DTYPE = np.dtype([("values", np.uintp), ("is_uniform", np.bool_)], align=True)
 
 # Types of an input array by its register's type; f32 and s32 also as bits.
-_INPUT_TYPES = {"f32": ("float32", "uint32"), "s32": ("int32", "uint32"), "u32": ("uint32",), "pred": ("uint32",)}
+_INPUT_TYPES = {
+    name: tuple(map(np.dtype, types))
+    for name, types in {"f32": ("f4", "u4"), "s32": ("i4", "u4"), "u32": ("u4",), "pred": ("u4",)}.items()
+}
 
 
 _LEVELS = [ptx_vm_level_to_string(<PtxVmLevel>code).decode() for code in range(PTX_VM_LEVEL_NUM_ENUMS)]
@@ -56,9 +61,9 @@ def levels() -> list[str]:
 
 def empty(shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
     """An array as `numpy.empty` gives it, but at the beginning of a cache line: AVX-512 is a fifth faster on those."""
-    cdef size_t num_bytes = np.prod(shape, dtype=np.int64) * np.dtype(dtype).itemsize
+    cdef size_t num_bytes = prod(shape) * np.dtype(dtype).itemsize
     memory = np.empty(num_bytes + _CACHE_LINE, np.uint8)
-    cdef size_t first = -memory.ctypes.data % _CACHE_LINE
+    cdef size_t first = -<uintptr_t>address(memory) % _CACHE_LINE
     return memory[first : first + num_bytes].view(dtype).reshape(shape)
 
 
@@ -166,7 +171,7 @@ cdef class Targets:
         sums = np.empty((len(values), PTX_VM_TARGET_NUM_SUMS(num_points)))
         rows = np.zeros(len(values), _TARGET_DTYPE)
         for row, of_row, of_sums in zip(rows, values, sums, strict=True):
-            row["values"], row["weights"], row["sums"] = of_row.ctypes.data, <uintptr_t>factors, of_sums.ctypes.data
+            row["values"], row["weights"], row["sums"] = <uintptr_t>address(of_row), <uintptr_t>factors, <uintptr_t>address(of_sums)
             _check(ptx_vm_target_sums(<const float*>address(of_row), factors, num_points, <double*>address(of_sums)))
         self.owned = rows, sums
         self.table = <const PtxVmTarget*>address(rows)
@@ -300,15 +305,15 @@ cdef class VirtualMachine:
                 continue
             values = np.ascontiguousarray(values) if np.ndim(values) else np.asarray(values)
             allowed = _INPUT_TYPES.get(type_name, ())
-            if values.dtype.name not in allowed or not values.dtype.isnative:
-                wanted = " or ".join(allowed) if allowed else f"none, as {type_name} has no CPU meaning"
+            if values.dtype not in allowed:
+                wanted = " or ".join(map(str, allowed)) if allowed else f"none, as {type_name} has no CPU meaning"
                 raise ValueError(f"input '{name}': expected an array of type {wanted}, got {values.dtype}")
             if values.ndim > 1 or (values.ndim and num_points is not None and len(values) != num_points):
                 wanted = "(num_points,)" if num_points is None else f"({num_points},)"
                 raise ValueError(f"input '{name}': expected shape {wanted} or (), got {values.shape}")
             if values.ndim:
                 num_points = len(values)
-            table[i] = (values.ctypes.data, values.ndim == 0)
+            table[i] = <uintptr_t>address(values), values.ndim == 0
             owned.append(values)
         if num_points is None:
             raise ValueError("inputs: at least one must be an array of shape (num_points,)")
