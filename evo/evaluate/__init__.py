@@ -165,8 +165,8 @@ def score_batch(
         measures = np.asarray(scores.measures, dtype=np.float64)
     if objective.shape != (batch_size,) or measures.shape != (batch_size, len(task.measures)):
         raise UserError(
-            f"{method_place(type(task), method)}: {method}() must return objective of shape ({batch_size},) and measures of shape "
-            f"({batch_size}, {len(task.measures)}), got {objective.shape} and {measures.shape}"
+            f"{method_place(type(task), method)}: {method}() must return objective of shape ({batch_size},) and measures of "
+            f"shape ({batch_size}, {len(task.measures)}), got {objective.shape} and {measures.shape}"
         )
     return finite_only(objective, measures)
 

@@ -58,21 +58,21 @@ cdef inline bint _is_same(const uint64_t[:, ::1] one, Py_ssize_t row, const uint
     return one[row, 0] == other[i, 0] and one[row, 1] == other[i, 1]
 
 
-def enter_hashes(ring: NDArray[np.uint64], table: NDArray[np.int32], rows: NDArray[np.int64]) -> None:
-    """Enters rows of the ring, none of which is in the table, into free places of it."""
+def enter_hashes(ring: NDArray[np.uint64], table: NDArray[np.int32], first: int, num_rows: int) -> None:
+    """Enters rows of the ring, from one on and then round, into free places of the table, which has none of them."""
     cdef const uint64_t[:, ::1] known = ring
-    cdef const int64_t[::1] entered = rows
     cdef int32_t[::1] places = table
     cdef uint64_t mask = len(table) - 1, place
-    cdef Py_ssize_t i
+    cdef Py_ssize_t capacity = known.shape[0], begin = first, count = num_rows, i, row
     with nogil:
-        for i in range(entered.shape[0]):
-            if i + _AHEAD < entered.shape[0]:
-                prefetch(&places[known[entered[i + _AHEAD], 0] & mask])
-            place = known[entered[i], 0] & mask
+        for i in range(begin, begin + count):
+            if i + _AHEAD < begin + count:
+                prefetch(&places[known[(i + _AHEAD) % capacity, 0] & mask])
+            row = i % capacity
+            place = known[row, 0] & mask
             while places[place]:
                 place = (place + 1) & mask
-            places[place] = <int32_t>(entered[i] + 1)
+            places[place] = <int32_t>(row + 1)
 
 
 def count_neutral(hashes: NDArray[np.uint64], parents: NDArray[np.int32], pool: NDArray[np.uint64]) -> int:

@@ -205,7 +205,7 @@ class Search(SearchView):
             tuning = Tuning(problem.tuner, options.share, options.finished if problem.tuner.finishes else 0)
         keeps_lowered = problem.evaluator.uses_lowered or bool(self.state.prescreen or self.state.learned)
         lowering, is_ahead = problem.language.lowering, problem.config.search.lag > 0
-        return MapElites(self.state, problem.evaluator, lowering, self._row_threads, tuning, keeps_lowered, is_ahead)
+        return MapElites(self.state, problem.evaluator, lowering, tuning, keeps_lowered, is_ahead)
 
     def adopt(self, elites: Elites, numbers: NDArray[np.int64], founders: NDArray[np.int64]) -> None:
         """Adds elites of another search for the same problem to the archive. numbers, founders: theirs in its lineage."""

@@ -5,7 +5,7 @@ decides everything random, together with the seed.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from itertools import accumulate, pairwise
 from typing import Any, Protocol
@@ -29,6 +29,7 @@ MAX_RANDOM_PARTNER = 8  # words
 RANDOM_PARTNER_SLOT = 1 << 31  # from which random partners are drawn: behind those of the batch
 MOST_DRAWN = 1024  # elites that are looked at for partners
 GOLDEN_GAMMA = 0x9E3779B97F4A7C15
+MIN_BRED = 256  # programs that a thread breeds and looks at: they take 0.3 ms, and a thread 0.2 ms to wake and to be waited for
 
 INITIAL = "initial"  # stands for an emitter where programs have none: in generation 0, at a start, and while there are no elites
 
@@ -83,6 +84,10 @@ class Origin:
     emitter: NDArray[np.int32]
 
 
+Look = Callable[[NDArray[np.uint64]], Any]
+Part = tuple[NDArray[np.uint64], Origin, list[Any]]
+
+
 class ProgramEmitter:
     """Emits the given programs and random ones in generation 0, random ones at each start and while there are no elites, then
     what its emitters make, each in slots of its own.
@@ -103,6 +108,7 @@ class ProgramEmitter:
     Attributes:
         names: of `INITIAL` and the emitters.
         origin: of the programs that were asked for last.
+        looks: at them, block by block.
         success_counts: the fields of `Success` for each of `names`, one row each.
     """
 
@@ -133,29 +139,31 @@ class ProgramEmitter:
         self.names = (INITIAL, *(emitter.name for emitter in emitters))
         self.generation = generation
         self.origin = no_origin(0)
+        self.looks: list[Any] = []
         self.success_counts = np.zeros((len(self.names), len(asdict(Success()))), np.int64) if success is None else success.copy()
 
-    def ask(self, factor: int = 1) -> NDArray[np.uint64]:
-        """The next generation's programs, `(n, width)` uint64; `origin` tells where they came from.
+    def ask(self, factor: int = 1, look: Look = len) -> NDArray[np.uint64]:
+        """The next generation's programs, `(n, width)` uint64; `origin` tells where they came from, `looks` what `look` gives.
 
         `factor`: emitters make this many times `batch_size`. Rows are no wider than the programs need, so they may be
-        narrower than `max_length`.
+        narrower than `max_length`. `look` is called with the rows of each block, in the thread that has bred them.
         """
         generation, self.generation = self.generation, self.generation + 1
         is_fresh = self._restarts.is_fresh(generation)
         if is_fresh or not len(self._restarts.population):
-            parts = self._initial_programs(generation, self._num_initial if is_fresh else self._batch_size)
+            parts = self._initial_programs(generation, self._num_initial if is_fresh else self._batch_size, look)
         else:
             slots = slots_of([emitter.weight for emitter in self._emitters], factor * self._batch_size, generation)
             parts = [
                 part
                 for index, (emitter, (first, end)) in enumerate(zip(self._emitters, pairwise(slots), strict=True), start=1)
                 if end > first
-                for part in self._emit(emitter, index, generation, first, end - first)
+                for part in self._emit(emitter, index, generation, first, end - first, look)
             ]
-        origins = [origin for _, origin in parts]
+        origins = [origin for _, origin, _ in parts]
         self.origin = origins[0] if len(origins) == 1 else _joined(origins)
-        return _one_below_the_other([words for words, _ in parts])
+        self.looks = [each for *_, looks in parts for each in looks]
+        return _one_below_the_other([words for words, *_ in parts])
 
     def tell(self, origin: Origin, slots: NDArray[np.int64], is_elite: NDArray[np.bool_], is_new: NDArray[np.bool_]) -> None:
         """Counts what became of programs that were asked for.
@@ -180,39 +188,42 @@ class ProgramEmitter:
         """Random programs for the slots from `first_slot` on, `(num_programs, max_length)` uint64. Changes no state."""
         return self._variation.random_programs(self._seed, generation, first_slot, num_programs, self._max_length)
 
-    def _initial_programs(self, generation: int, num_random: int) -> list[tuple[NDArray[np.uint64], Origin]]:
+    def _looked_at(self, words: NDArray[np.uint64], origin: Origin, look: Look) -> Part:
+        return words, origin, self._row_threads.map(lambda first, end: look(words[first:end]), len(words), MIN_BRED)
+
+    def _initial_programs(self, generation: int, num_random: int, look: Look) -> list[Part]:
         num_given = 0 if self._given is None or generation else len(self._given)
         random = self._short_random_programs(num_random, generation, num_given)
-        parts = [(random, no_origin(num_random))]
+        parts = [self._looked_at(random, no_origin(num_random), look)]
         if num_given and self._given is not None:
-            parts.insert(0, (self._given, no_origin(num_given, operator=GIVEN)))
+            parts.insert(0, self._looked_at(self._given, no_origin(num_given, operator=GIVEN), look))
         return parts
 
-    def _emit(
-        self, emitter: Emitter, index: int, generation: int, first_slot: int, num_programs: int
-    ) -> list[tuple[NDArray[np.uint64], Origin]]:
+    def _emit(self, emitter: Emitter, index: int, generation: int, first_slot: int, num_programs: int, look: Look) -> list[Part]:
         """An emitter's programs for the slots from `first_slot` on."""
         source = emitter.source
         if source is None:
-            return [(self._short_random_programs(num_programs, generation, first_slot), no_origin(num_programs, index))]
+            words = self._short_random_programs(num_programs, generation, first_slot)
+            return [self._looked_at(words, no_origin(num_programs, index), look)]
         population = self._restarts.population
         candidates = population.best_cells(emitter.parent_shares[generation % len(emitter.parent_shares)])
         if not isinstance(source, Variation):
-            return [self._combined(source, candidates, index, generation, num_programs)]
+            return [self._looked_at(*self._combined(source, candidates, index, generation, num_programs), look)]
 
         is_long = self._max_length > TRIMMED_LENGTH
         whole = None if is_long else np.empty((num_programs, self._max_length), np.uint64)
 
-        def breed(first: int, end: int) -> tuple[NDArray[Any], ...]:
+        def breed(first: int, end: int) -> tuple[Any, ...]:
             slot, out = first_slot + first, None if whole is None else whole[first:end]
             pool = population.words
-            return source.offspring(self._seed, generation, slot, end - first, pool, candidates, trim=is_long, out=out)
+            bred = source.offspring(self._seed, generation, slot, end - first, pool, candidates, trim=is_long, out=out)
+            return *bred, look(bred[0])
 
-        parts = []
-        for words, parents, operators in self._row_threads.map(breed, num_programs):
+        parts: list[Part] = []
+        for words, parents, operators, seen in self._row_threads.map(breed, num_programs, MIN_BRED):
             emitters = np.full(len(words), index, np.int32)
-            parts.append((words, Origin(parents.astype(np.int32), operators.astype(np.int32), emitters)))
-        return parts if whole is None else [(whole, _joined([origin for _, origin in parts]))]
+            parts.append((words, Origin(parents.astype(np.int32), operators.astype(np.int32), emitters), [seen]))
+        return parts if whole is None else [(whole, _joined([part[1] for part in parts]), [part[2][0] for part in parts])]
 
     def _combined(
         self, combiner: Combiner, candidates: NDArray[np.uint32], index: int, generation: int, num_programs: int

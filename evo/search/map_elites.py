@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from evo.evaluate import Evaluation, Evaluator, Failure, Status, join
 from evo.language.batch import Batch
 from evo.native.stack_ptx import Lowering
-from evo.row_threads import RowThreads
 from evo.search.emitter import GIVEN, Success
 from evo.search.learned_measures import Fit
 from evo.search.prescreen import Screening
@@ -101,7 +100,6 @@ class MapElites:
         state: of the search; all of it. Between two generations it is consistent and may be saved.
         evaluator: scores programs.
         lowering: hashes programs.
-        row_threads: threads that hash together.
         tuning: None: constants stay as they were bred.
         keeps_lowered: for an evaluator or a model that gains by it.
         is_ahead: while a generation is evaluated, the next is bred, from the archive as it was before.
@@ -112,7 +110,6 @@ class MapElites:
         state: SearchState,
         evaluator: Evaluator,
         lowering: Lowering,
-        row_threads: RowThreads | None = None,
         tuning: Tuning | None = None,
         keeps_lowered: bool = False,
         is_ahead: bool = False,
@@ -120,7 +117,6 @@ class MapElites:
         self._state = state
         self._evaluator = evaluator
         self._lowering = lowering
-        self._row_threads = row_threads or RowThreads()
         self._tuning = tuning
         self._keeps_lowered = keeps_lowered
         self._ahead = ThreadPoolExecutor(1, "breed") if is_ahead else None
@@ -173,15 +169,12 @@ class MapElites:
         factor = 1
         if prescreen:
             factor = prescreen.begin(generation, restarts.population, is_fresh=restarts.is_fresh(generation))
-        words, origin = state.emitter.ask(factor), state.emitter.origin
-        founders, parents = state.lineage.founders(origin, generation), state.lineage.parents(origin)
-        clock.lap("variation")
-        first, *others = self._row_threads.map(
-            lambda first, end: Batch.analyze(self._lowering, words[first:end], keep=self._keeps_lowered), len(words)
-        )
+        words = state.emitter.ask(factor, lambda rows: Batch.analyze(self._lowering, rows, keep=self._keeps_lowered))
+        origin, (first, *others) = state.emitter.origin, state.emitter.looks
         batch = first.joined(others, words)
+        founders, parents = state.lineage.founders(origin, generation), state.lineage.parents(origin)
         num_neutral = restarts.population.count_neutral(batch.hashes, origin.parents)
-        clock.lap("hash")
+        clock.lap("variation")
         return Offspring(generation, batch, origin, founders, parents, num_neutral, clock.times_s)
 
     def _evaluate(self, offspring: Offspring, is_chosen: NDArray[np.bool_]) -> _Scored:
@@ -300,7 +293,9 @@ class MapElites:
     def _count(self, offspring: Offspring, is_new: NDArray[np.bool_], scored: _Scored, spanning: NDArray[np.float64]) -> None:
         archive, counters, batch = self._state.archive, self._state.counters, offspring.batch
         num_different = int(np.count_nonzero(is_new))
-        is_outside = (spanning < archive.lower_bounds) | (spanning > archive.upper_bounds)  # never where a measure is NaN
+        is_outside = np.zeros(len(spanning), bool)
+        for values, low, high in zip(spanning.T, archive.lower_bounds, archive.upper_bounds, strict=True):
+            is_outside |= (values < low) | (values > high)  # never where a measure is NaN
         counters.generations += 1
         counters.offspring += len(batch)
         counters.evaluations += scored.num_evaluations
@@ -310,7 +305,7 @@ class MapElites:
         counters.neutral += offspring.num_neutral
         counters.rejected += int(np.count_nonzero(scored.evaluation.status))
         counters.failed += len(scored.evaluation.failures)
-        counters.out_of_range += int(np.count_nonzero(is_outside.any(axis=1)))
+        counters.out_of_range += int(np.count_nonzero(is_outside))
 
     def _fit_anew(self) -> Fit | None:
         """Fits learned measures to the elites if that is due, and fills the archive anew."""

@@ -35,14 +35,16 @@ class HashMemory:
         """Remembers hashes, `(n, 2)` uint64, that are new and differ from each other."""
         capacity = len(self._ring)
         hashes = hashes[-capacity:]
-        rows = (self._num_added + np.arange(len(hashes))) % capacity
-        self._ring[rows] = hashes
-        self._num_added += len(hashes)
-        if self._num_used + len(rows) > len(self._table) // 2:
+        first, num_rows = self._num_added % capacity, len(hashes)
+        at_the_end = hashes[: capacity - first]
+        self._ring[first : first + len(at_the_end)] = at_the_end
+        self._ring[: num_rows - len(at_the_end)] = hashes[len(at_the_end) :]
+        self._num_added += num_rows
+        if self._num_used + num_rows > len(self._table) // 2:
             self._table[:] = self._num_used = 0
-            rows = np.arange(len(self))
-        self._num_used += len(rows)
-        enter_hashes(self._ring, self._table, rows)
+            first, num_rows = 0, len(self)
+        self._num_used += num_rows
+        enter_hashes(self._ring, self._table, first, num_rows)
 
     def clear(self) -> None:
         """Forgets all hashes."""

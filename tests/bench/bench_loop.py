@@ -32,7 +32,7 @@ def best_us(batch_size: int, num_threads: int) -> float:
     """Microseconds an offspring: the best of many generations, once the archive is full."""
     search = new_search(100, batch_size, num_threads)
     evaluator = FromHashes(search.problem.task.measures)
-    loop = MapElites(search.state, evaluator, search.problem.language.lowering, search._row_threads)
+    loop = MapElites(search.state, evaluator, search.problem.language.lowering)
     best = float("inf")
     for generation in range(NUM_OFFSPRING // batch_size):
         start = time.perf_counter()

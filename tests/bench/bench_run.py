@@ -22,6 +22,6 @@ def rows():
     yield "evaluations a second, all cores", f"{last['evaluations'] / last['elapsed_s']:,.0f}", "", ""
     yield "coverage", f"{last['coverage']:.1%}", "half of the reachable cells", ""
     yield "share neither evaluation nor scoring", f"{rest:.1%}", "15 %", "5 %"
-    for stage in ("variation", "hash", "archive", "statistics", "previous_save"):
+    for stage in ("variation", "archive", "statistics", "previous_save"):
         share = sum(row["times_s"][stage] for row in metrics) / last["elapsed_s"]
         yield f"share of {stage.replace('previous_save', 'checkpoints')}", f"{share:.1%}", "", ""

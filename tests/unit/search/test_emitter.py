@@ -6,8 +6,8 @@ import pytest
 from evo.language.batch import Batch
 from evo.native.stack_ptx_words import WordType
 from evo.native.vary import OPERATORS, program_lengths
-from evo.row_threads import MIN_ROWS, RowThreads
-from evo.search.emitter import COMBINED, GIVEN, NUM_PARTNERS, RANDOM, Emitter, slots_of
+from evo.row_threads import RowThreads
+from evo.search.emitter import COMBINED, GIVEN, MIN_BRED, NUM_PARTNERS, RANDOM, Emitter, slots_of
 
 from .conftest import full_rows
 
@@ -96,7 +96,7 @@ def test_offspring_are_the_same_with_any_number_of_threads(new_search, num_immig
     asked = []
     for num_threads in (1, 2, 5):
         search = new_search(
-            generation=1, batch_size=5 * MIN_ROWS, num_immigrants=num_immigrants, row_threads=RowThreads(num_threads)
+            generation=1, batch_size=5 * MIN_BRED, num_immigrants=num_immigrants, row_threads=RowThreads(num_threads)
         )
         fill(search)
         asked.append((search.emitter.ask(), search.emitter.origin))

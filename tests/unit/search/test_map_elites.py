@@ -21,9 +21,9 @@ class RecordedSearch(SteppedSearch):
         self.asked: list[dict] = []
         ask = self.emitter.ask
 
-        def recorded_ask(factor):
+        def recorded_ask(*arguments):
             elites = self.restarts.population.elites()
-            words = ask(factor)
+            words = ask(*arguments)
             hashes = [tuple(h) for h in self.lowering.analyze(words)[0].tolist()]
             parents = self.emitter.origin.parents.tolist()
             elite_hashes = {cell: tuple(h) for cell, h in zip(elites.cell.tolist(), elites.hash.tolist(), strict=True)}
@@ -103,9 +103,8 @@ def test_lowered_programs_reach_the_evaluator_if_they_are_kept(new_search, langu
                 np.testing.assert_array_equal(batch.lowered.nodes(row), language.lowering.lower(words).nodes)
             return super().evaluate(batch)
 
-    search = RecordedSearch(
-        new_search(batch_size=300), language, evaluator=Looking(), keeps_lowered=keeps, row_threads=RowThreads(2)
-    )
+    threads = RowThreads(2)
+    search = RecordedSearch(new_search(batch_size=600, row_threads=threads), language, evaluator=Looking(), keeps_lowered=keeps)
     search.run(3)
     assert found_elites(search) == plain_map_elites(search)
 

@@ -125,7 +125,7 @@ def test_offspring_are_screened_but_for_the_first_and_the_control_generations(ma
     search = make(options=OPTIONS)
     made = []
     ask = search.emitter.ask
-    search.emitter.ask = lambda factor: made.append(ask(factor)) or made[-1]
+    search.emitter.ask = lambda *arguments: made.append(ask(*arguments)) or made[-1]
     stages = [generation.screening.stage for generation in search.run(9)]
     assert stages == ["initial", "screened", "control", *["screened"] * 3, "control", *["screened"] * 2]
     assert [len(words) for words in made] == [60, 240, 60, 240, 240, 240, 60, 240, 240]
