@@ -15,19 +15,34 @@ SETTLED = 1e-6  # by which the largest error may exceed the levelled one
 NEAR = 2.0**-12  # of the interval's largest number, below which points tell polynomials nothing
 DEGREES = range(1, 11)
 
+_ATAN = (  # -atan(m)/m of s = m*m
+    "fma(s, fma(s, fma(s, fma(s, fma(s, fma(s, fma(s, 0.004054576, -0.02186299), 0.05591237), -0.096422), 0.1390863), "
+    "-0.1994657), 0.3332986), -0.9999993)"
+)
 FORMS: dict[str, tuple[str, ...]] = dict(  # noqa: C408 - names, which a test tells from those of tasks
-    exp=("exp2(x*1.442695)",),
+    exp=("exp2(x*1.442695)", "z = x*1.442695; e = exp2(z); y = fma(e, 0.6931472*fma(x, 1.925963e-8, fma(x, 1.442695, -z)), e)"),
     exp2=("exp2(x)",),
     log=("log2(x)*0.6931472",),
     log2=("log2(x)",),
     log1p=("log2(x + 1)*0.6931472",),
-    expm1=("exp2(x*1.442695) - 1",),
+    expm1=(
+        "exp2(x*1.442695) - 1",
+        (
+            "k = fma(x, 1.442695, 12582912.0) - 12582912.0; f = fma(k, 1.904654e-9, fma(k, -0.6931472, x)); s = exp2(k);"
+            "p = fma(f, fma(f, fma(f, fma(f, fma(f, 0.0013888873, 0.0083690946), 0.041667137), 0.16666506), 0.49999998), 1.0);"
+            "y = fma(s, f*p, s - 1)"
+        ),
+    ),
     tanh=("tanh(x)", "1 - 2/(exp2(x*2.88539) + 1)"),
     tanh_grad=("t = tanh(x); y = 1 - t*t",),
     sigmoid=("tanh(x*0.5)*0.5 + 0.5", "1/(exp2(x*-1.442695) + 1)"),
     sigmoid_grad=("t = tanh(x*0.5); y = 0.25 - 0.25*t*t",),
-    softplus=("log2(exp2(x*1.442695) + 1)*0.6931472",),
-    silu=("h = x*0.5; y = h*tanh(h) + h", "x/(exp2(x*-1.442695) + 1)"),
+    softplus=("log2(exp2(x*1.442695) + 1)*0.6931472", "fma(log2(exp2(abs(x)*-1.442695) + 1), 0.6931472, max(x, 0.0))"),
+    silu=(
+        "h = x*0.5; y = h*tanh(h) + h",
+        "x/(exp2(x*-1.442695) + 1)",
+        "a = abs(x); e = exp2(fma(a, -1.442695, 8.0)); y = fma(a*e*(1/fma(e, 0.00390625, 1.0)), -0.00390625, max(x, 0.0))",
+    ),
     silu_grad=("t = tanh(x*0.5)*0.5 + 0.5; y = x*(t - t*t) + t",),
     gelu=("h = x*0.5; y = h*tanh(x*(0.0356774*x*x + 0.7978846)) + h", "x/(exp2(x*(-0.1029*x*x - 2.302208)) + 1)"),
     gelu_tanh=("h = x*0.5; y = h*tanh(x*(0.0356774*x*x + 0.7978846)) + h", "x/(exp2(x*(-0.1029432*x*x - 2.302208)) + 1)"),
@@ -36,10 +51,20 @@ FORMS: dict[str, tuple[str, ...]] = dict(  # noqa: C408 - names, which a test te
     erf_grad=("exp2(x*x*-1.442695)*1.128379",),
     erfc=("1 - tanh(x*(0.1029*x*x + 1.128379))",),
     rsqrt=("1/sqrt(x)",),
-    cbrt=("copysign(exp2(log2(abs(x))*0.3333333), x)",),
+    cbrt=(
+        "copysign(exp2(log2(abs(x))*0.3333333), x)",
+        "r = exp2(log2(abs(x))*-0.6666667); c = x*r; y = fma(fma(c*r*-0.3333333, c, 0.3333333), c, c)",
+    ),
     sin=("sin(x)",),
     cos=("cos(x)",),
-    tan=("sin(x)/cos(x)",),
+    tan=("sin(x)/cos(x)", "s = x*x; y = x*fma(s, fma(s, 1.0, -105.0), 945.0)/fma(s, fma(s, 15.0, -420.0), 945.0)"),
+    atan=(
+        f"a = abs(x); m = min(a, 1/a); s = m*m; y = copysign(copysign(fma(m, {_ATAN}, 0.7853982), a - 1) + 0.7853982, x)",
+        (
+            f"a = abs(x); m = min(a, 1/a); s = m*m; c = a - 1; z = max(copysign(1.5707964, c), 0.0);"
+            f"y = copysign(fma(copysign(m, c), {_ATAN}, z), x)"
+        ),
+    ),
     sinpi=("sin(x*3.1415927)",),
 )
 
@@ -98,7 +123,8 @@ def formulas(name: str, x: Row, y: Row, weight: Row) -> Iterator[str]:
             text = f"s = x*x; p = {horner('s', found)}; y = p"
             yield text + ("*x" if is_odd else "")
         else:
-            found = minimax(_powers(x, degree, scale), y, weight) / scale ** np.arange(degree + 1)
+            with np.errstate(over="ignore"):  # an interval may reach to the largest numbers
+                found = minimax(_powers(x, degree, scale), y, weight) / scale ** np.arange(degree + 1)
             yield horner("x", found)
 
 

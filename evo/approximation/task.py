@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from evo.approximation.formats import FLUSHED, FORMATS, Format
 from evo.approximation.functions import Function
 from evo.approximation.minimax import formulas
+from evo.approximation.tails import tails
 from evo.errors import UserError, did_you_mean
 from evo.native.tune import PointErrors
 from evo.task import Programs, Scores, Task
@@ -146,9 +147,10 @@ class ApproximationTask(Task):
         return "\n".join(f"Proven of its PTX: {each.description()}" for each in proofs if each.program == program)
 
     def programs(self) -> list[str]:
-        """Minimax polynomials and the forms that people write."""
+        """Minimax polynomials, the forms that people write, and asymptotes with what is left of them."""
         order = np.argsort(self._x)
-        return list(formulas(self.function.text, self._x[order].astype(np.float64), self._exact[order], self._scale[order]))
+        rows = self._x[order].astype(np.float64), self._exact[order], self._scale[order]
+        return [*formulas(self.function.text, *rows), *tails(*rows)]
 
 
 def checked_interval(interval: Any, source: str = "task_options.interval") -> tuple[float, float]:
