@@ -16,6 +16,8 @@ from evo.search.archives.elites import Elites
 from evo.search.emitter import Origin
 from evo.search.lineage_records import NONE, RECORD_DTYPE, Records, joined
 
+NOBODY = np.zeros(0, np.int64)
+
 
 class Lineage:
     """The founder of each cell's elite, a number made of generation and slot of a random program; and the records of a search.
@@ -80,6 +82,7 @@ class Lineage:
         parents: NDArray[np.int64],
         in_archive: NDArray[np.bool_],
         in_population: NDArray[np.bool_],
+        ahead: NDArray[np.int64] = NOBODY,
     ) -> None:
         """Takes over the new elites of a generation, a row each.
 
@@ -87,6 +90,7 @@ class Lineage:
             fields: of the archive (`evo.search.archives.base.EXTRA_FIELDS` and `hash`).
             parents: their records, `(n, 2)`.
             in_archive, in_population: where each of them is an elite now.
+            ahead: records of the parents of what is bred already, which may be no elites any more.
         """
         self._replace(cells[in_population], founders[in_population])
         if not (self._max_bytes and len(cells)):
@@ -102,14 +106,14 @@ class Lineage:
         self._archive[cells[in_archive]] = numbers[in_archive]
         if self._population is not self._archive:
             self._population[cells[in_population]] = numbers[in_population]
-        self.append(Records(facts, words[np.arange(words.shape[1]) < lengths[:, None]]))
+        self.append(Records(facts, words[np.arange(words.shape[1]) < lengths[:, None]]), ahead)
 
-    def append(self, records: Records) -> None:
+    def append(self, records: Records, ahead: NDArray[np.int64] = NOBODY) -> None:
         """Remembers these too, such as another island's."""
         self._parts.append(records)
         self._num_bytes += records.num_bytes
         if self._num_bytes > self._max_bytes:
-            self._forget()
+            self._forget(ahead)
 
     def adopt(self, cells: NDArray[np.integer[Any]], numbers: NDArray[np.int64], founders: NDArray[np.int64]) -> None:
         """Takes over new elites of the archive, which another island has recorded."""
@@ -195,11 +199,11 @@ class Lineage:
         self._sizes.change(self._founders[cells], founders)
         self._founders[cells] = founders
 
-    def _forget(self) -> None:
+    def _forget(self, ahead: NDArray[np.int64]) -> None:
         records = self.records()
         facts = records.facts
         is_kept = np.zeros(len(facts), bool)
-        reached = np.concatenate([self._archive, self._population])
+        reached = np.concatenate([self._archive, self._population, ahead.ravel()])
         order = np.argsort(facts["number"])
         numbers = facts["number"][order]
         while len(reached := np.unique(reached[reached != NONE])):

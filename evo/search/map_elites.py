@@ -21,6 +21,7 @@ from evo.language.batch import Batch
 from evo.native.stack_ptx import Lowering
 from evo.search.emitter import GIVEN, Success
 from evo.search.learned_measures import Fit
+from evo.search.lineage import NOBODY
 from evo.search.prescreen import Screening
 from evo.search.state import Counters, Offspring, SearchState
 
@@ -133,7 +134,7 @@ class MapElites:
         scored = self._evaluate(offspring, is_new)
         bred = following.result() if following else None
         spanning, fit = self._measure(scored)
-        is_elite, is_parent = self._insert(offspring, scored, spanning)
+        is_elite, is_parent = self._insert(offspring, scored, spanning, bred)
         screening = self._learn(offspring, scored, is_parent)
         self._count(offspring, is_new, scored, spanning)
         fit = self._fit_anew() or fit
@@ -235,7 +236,7 @@ class MapElites:
         return spanning, fit
 
     def _insert(
-        self, offspring: Offspring, scored: _Scored, spanning: NDArray[np.float64]
+        self, offspring: Offspring, scored: _Scored, spanning: NDArray[np.float64], bred: Offspring | None
     ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """Which programs are elites of the archive now, and of what is bred from.
 
@@ -271,7 +272,8 @@ class MapElites:
         state.emitter.tell(origin, slots, is_elite, is_new)
         rows = np.flatnonzero(is_elite | is_parent)
         descent = offspring.founders[slots[rows]], offspring.parents[slots[rows]]
-        state.lineage.update(cells[rows], *facts(rows), *descent, is_elite[rows], is_parent[rows])
+        ahead = bred.parents if bred else NOBODY
+        state.lineage.update(cells[rows], *facts(rows), *descent, is_elite[rows], is_parent[rows], ahead)
         self._clock.lap("archive")
         return is_elite, is_parent
 

@@ -13,8 +13,8 @@ from .test_map_elites import RecordedSearch
 
 @pytest.fixture
 def make_search(new_search, language):
-    def make(max_bytes: int = 1 << 20) -> RecordedSearch:
-        return RecordedSearch(new_search(), language, max_bytes=max_bytes)
+    def make(max_bytes: int = 1 << 20, **more) -> RecordedSearch:
+        return RecordedSearch(new_search(), language, max_bytes=max_bytes, **more)
 
     return make
 
@@ -105,6 +105,23 @@ def test_what_is_forgotten_depends_on_the_search_alone(make_search):
     np.testing.assert_array_equal(facts, all_facts[facts["number"]])
     programs = bounded.lineage.records().programs(np.arange(len(facts)), 12)
     np.testing.assert_array_equal(programs, whole.lineage.records().programs(facts["number"], 12))
+
+
+@pytest.mark.parametrize("max_bytes", [5500, 7250, 7500])
+def test_parents_of_what_is_bred_ahead_are_remembered_until_it_is_recorded(make_search, max_bytes):
+    search, num_forgotten, num_parents = make_search(max_bytes, is_ahead=True), 0, 0
+    search.run(1)
+    for generation in range(1, 40):
+        before = search.lineage.records().facts["number"]
+        search.run(1)
+        facts = search.lineage.records().facts
+        is_cut = not np.isin(before, facts["number"]).all()
+        num_forgotten += is_cut
+        born = facts[facts["generation"] == generation]
+        parents = born["parents"][born["parents"] >= 0]
+        assert is_cut or np.isin(parents[parents >= before[0]], before).all()
+        num_parents += len(parents)
+    assert num_forgotten > 1 and num_parents > 50
 
 
 def test_ancestors_of_elites_are_kept_before_others():
