@@ -12,6 +12,7 @@ from evo.errors import UserError
 
 if TYPE_CHECKING:
     from evo.approximation.task import ApproximationTask
+    from evo.dynamics.estimator import SymbolicDynamics
     from evo.evolution import evolve
     from evo.regression.estimator import SymbolicRegressor
     from evo.regression.task import RegressionTask
@@ -26,6 +27,7 @@ __all__ = [
     "RegressionTask",
     "Result",
     "Scores",
+    "SymbolicDynamics",
     "SymbolicRegressor",
     "Task",
     "UserError",
@@ -41,6 +43,7 @@ _MODULES = {
     "Result": "evo.report.result",
     "evolve": "evo.evolution",
     "RegressionTask": "evo.regression.task",
+    "SymbolicDynamics": "evo.dynamics.estimator",
     "SymbolicRegressor": "evo.regression.estimator",
 }
 

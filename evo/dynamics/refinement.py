@@ -1,0 +1,141 @@
+"""From candidate laws of each state to the laws of the system.
+
+Owns which candidates are taken, which terms go, and which numbers become simple: by the fit of the whole system to the records
+(`Shooting`). Knows nothing of where candidates come from.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from evo.dynamics.records import Record
+from evo.dynamics.selection import Choice
+from evo.dynamics.shooting import Fit, Shooting
+from evo.dynamics.terms import Law, inner_numbers, numbers_of, with_numbers
+from evo.language.simple_numbers import simplest
+
+MORE_NUMBERS = 1  # than the best candidate by the integral form, of those that are tried
+MAX_SHORT = 64  # samples of a piece while laws are chosen
+WORSE_NOISE = 1.05  # times the noise over short pieces, by which longer pieces may be worse
+NUM_DOUBLED = 4  # times that pieces become longer
+MORE_DIGITS = 2  # of a number that is not simple than its error leaves
+ROUNDING_COST = 5.0  # of -2 log likelihood that a simple number may cost
+
+
+class Refinement:
+    """Chooses and refines laws.
+
+    Args:
+        records: of the same states and inputs.
+        num_terms: that candidates were chosen from.
+    """
+
+    def __init__(self, records: Sequence[Record], num_terms: int):
+        self._records = records
+        period = min(record.period for record in records)
+        count = sum(len(record.times) for record in records)
+        span = sum(record.times[-1] - record.times[0] for record in records)
+        self._length = max(8, min(round(count * period / span), MAX_SHORT))
+        self._shooting = Shooting(records, self._length)
+        num_samples = sum(int(np.isfinite(record.states).sum()) for record in records)
+        self._each = math.log(num_samples) + 2.0 * math.log(num_terms)
+
+    def cost(self, fit: Fit | None) -> float:
+        """-2 log likelihood, and what the numbers cost by the extended BIC."""
+        if fit is None:
+            return math.inf
+        return fit.cost + self._each * sum(len(numbers_of(law)) for law in fit.laws)
+
+    def choose(self, candidates: Sequence[Sequence[Choice]]) -> Fit:
+        """The best laws, one candidate for each state, over short pieces.
+
+        Args:
+            candidates: of each state, at least one.
+        """
+        ordered = [sorted(each, key=lambda choice: choice.cost) for each in candidates]
+        fit = self._shooting.fit([each[0].law for each in ordered]) or self._shooting.fit([()] * len(ordered))
+        assert fit is not None  # states that stay as they are can always be integrated
+        for state, choices in enumerate(ordered):
+            num = len(numbers_of(choices[0].law))
+            for choice in choices[1:]:
+                if len(numbers_of(choice.law)) <= num + MORE_NUMBERS:
+                    laws = [*fit.laws[:state], choice.law, *fit.laws[state + 1 :]]
+                    other = self._shooting.fit(laws, fit.starts, most=self.cost(fit))
+                    if self.cost(other) < self.cost(fit):
+                        assert other is not None
+                        fit = other
+        return self.without_needless(fit)
+
+    def without_needless(self, fit: Fit) -> Fit:
+        """Without the terms whose numbers the samples hardly tell from 0."""
+        while True:
+            values = [number for law in fit.laws for number in numbers_of(law)]
+            with np.errstate(all="ignore"):
+                sure = np.nan_to_num((np.array(values) / fit.deviations) ** 2, nan=0.0, posinf=1e300)
+            places, first = [], 0
+            for state, law in enumerate(fit.laws):
+                for place, (_, term) in enumerate(law):
+                    places.append((sure[first], state, place))
+                    first += 1 + len(inner_numbers(term))
+            doubtful = [each for each in sorted(places) if each[0] < 2.0 * self._each]
+            for _, state, place in doubtful[:2]:
+                law = fit.laws[state]
+                shorter = law[:place] + law[place + 1 :]
+                laws = [*fit.laws[:state], shorter, *fit.laws[state + 1 :]]
+                other = self._shooting.fit(laws, fit.starts, most=self.cost(fit))
+                if self.cost(other) < self.cost(fit):
+                    assert other is not None
+                    fit = other
+                    break
+            else:
+                return fit
+
+    def lengthened(self, fit: Fit) -> Fit:
+        """Fitted over longer pieces, as long as the laws explain these as well: so small numbers are known better."""
+        most = max(len(record.times) for record in self._records)
+        for _ in range(NUM_DOUBLED):
+            if self._length >= most:
+                break
+            shooting = Shooting(self._records, min(2 * self._length, most))
+            longer = shooting.fit(fit.laws, most=fit.cost)
+            if longer is None or not (longer.noise <= WORSE_NOISE * fit.noise).all():
+                break
+            self._shooting, self._length = shooting, 2 * self._length
+            fit = longer
+        return self.without_needless(fit)
+
+    def rounded(self, fit: Fit) -> Fit:
+        """With simple numbers where the samples allow them; the others are fitted again."""
+        fixed: set[int] = set()
+        values = [number for law in fit.laws for number in numbers_of(law)]
+        with np.errstate(all="ignore"):
+            order = np.argsort(fit.deviations / np.abs(values))
+        for place in order.tolist():
+            values = [number for law in fit.laws for number in numbers_of(law)]
+            value, deviation = values[place], float(fit.deviations[place])
+            if not 0.0 < deviation < 0.1 * abs(value):
+                continue
+            values[place] = simplest(value, deviation).value
+            other = self._shooting.fit(_with_values(fit.laws, values), fit.starts, fixed=fixed | {place})
+            if other is not None and other.cost <= fit.cost + ROUNDING_COST:
+                deviations = np.where(other.deviations > 0.0, other.deviations, fit.deviations)
+                fit = replace(other, deviations=deviations)
+                fixed.add(place)
+        values = [number for law in fit.laws for number in numbers_of(law)]
+        for place, (value, deviation) in enumerate(zip(values, fit.deviations.tolist(), strict=True)):
+            if place not in fixed and 0.0 < deviation < abs(value):
+                values[place] = float(f"{value:.{MORE_DIGITS + int(math.log10(abs(value) / deviation))}e}")
+        return replace(fit, laws=tuple(_with_values(fit.laws, values)))
+
+
+def _with_values(laws: Sequence[Law], values: Sequence[float]) -> list[Law]:
+    found, first = [], 0
+    for law in laws:
+        count = len(numbers_of(law))
+        found.append(with_numbers(law, values[first : first + count]))
+        first += count
+    return found

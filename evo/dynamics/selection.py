@@ -1,0 +1,122 @@
+"""Which terms a law has: least squares in the integral form, over pieces of trajectories.
+
+A state's samples are, but for noise, its value at the piece's beginning plus the integral of its law: so laws are fitted to the
+samples themselves, and no derivative of noise is taken. Owns that fit and the choice among terms. Knows nothing of searches.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evo.dynamics.records import PIECE, Record
+from evo.dynamics.terms import Law, Term, evaluate, numbers_of
+
+MAX_CHOSEN = 10  # terms of a law
+LEAST_NOISE = 1e-5  # of a state's deviation, below which errors are those of smoothing and integration
+RIDGE = 1e-11  # of a term's square: terms that the others leave less of say nothing new
+LEAST_SIZE = 1e-12  # of an integral's values, below which it does not vary
+MIN_BEAM = 32  # sets of terms that are looked at for each number of terms
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A law and what it leaves. cost: -2 log likelihood and what its numbers cost, to compare laws of one state by."""
+
+    law: Law
+    cost: float
+
+
+class Selection:
+    """Chooses the laws of the states.
+
+    Args:
+        records: of the same states and inputs.
+        terms: that laws are chosen from.
+    """
+
+    def __init__(self, records: Sequence[Record], terms: Sequence[Term]):
+        self._records, self._terms = records, terms
+        length = PIECE * min(record.period for record in records)
+        self._columns = [record.columns(record.nodes) for record in records]
+        pieces, first = [], 0
+        for record in records:
+            pieces.append(record.pieces(length) + first)
+            first = pieces[-1][-1] + 1
+        self._pieces = np.concatenate(pieces)
+        self._states = np.concatenate([record.states for record in records])
+        self._integrals = self._integrals_of(terms)
+
+    def choices(self, state: int) -> list[Choice]:
+        """The laws that explain a state best, one for each number of terms from 0 on."""
+        return self._choices(state, self._terms, self._integrals, is_whole=False)
+
+    def judged(self, state: int, law: Law) -> list[Choice]:
+        """The law with the best numbers before its terms; nothing if it is not finite along the trajectories."""
+        terms = [term for _, term in law]
+        return self._choices(state, terms, self._integrals_of(terms), is_whole=True)
+
+    def _integrals_of(self, terms: Sequence[Term]) -> NDArray[np.float64]:
+        """Along the smooth courses, `(num_terms, num_samples)`."""
+        parts = [
+            [record.integral(evaluate(((1.0, term),), columns)) for term in terms]
+            for record, columns in zip(self._records, self._columns, strict=True)
+        ]
+        return np.concatenate([np.reshape(part, (len(terms), -1)) for part in parts], axis=1)
+
+    def _choices(self, state: int, terms: Sequence[Term], integrals: NDArray[np.float64], *, is_whole: bool) -> list[Choice]:
+        """The best law for each number of terms, or that of all terms, with its extended BIC (Chen and Chen 2008)."""
+        known = np.isfinite(self._states[:, state])
+        pieces = self._pieces[known]
+        counts = np.maximum(np.bincount(pieces), 1)
+        count = len(pieces) - len(np.unique(pieces))
+
+        def about_means(row: NDArray[np.float64]) -> NDArray[np.float64]:  # so that the start of each piece is fitted too
+            return np.asarray(row[known] - (np.bincount(pieces, row[known]) / counts)[pieces])
+
+        with np.errstate(all="ignore"):
+            found = np.array([about_means(row) for row in integrals]).reshape(len(terms), len(pieces))
+            sizes = np.sqrt((found**2).sum(axis=1))
+            usable = np.flatnonzero(np.isfinite(sizes) & (sizes > LEAST_SIZE * np.abs(integrals).max(axis=1, initial=0.0)))
+        if is_whole and len(usable) < len(terms):
+            return []
+        rows = found[usable] / sizes[usable, None]
+        target = about_means(self._states[:, state])
+        gram, moments, square = rows @ rows.T, rows @ target, float(target @ target)
+        noise = count * (LEAST_NOISE * float(np.std(self._states[known, state]))) ** 2 or 1.0
+        each = math.log(count) + 2.0 * math.log(len(self._terms))
+        choices = []
+        for places in [[*range(len(usable))]] if is_whole else _subsets(gram, moments):
+            numbers = _solved(gram, moments, np.array([places], np.int64))[0]
+            left = max(square - float(moments[places] @ numbers), 0.0)
+            chosen = usable[places]
+            law = tuple((float(number), terms[place]) for number, place in zip(numbers / sizes[chosen], chosen, strict=True))
+            choices.append(Choice(law, count * math.log(left + noise) + each * len(numbers_of(law))))
+        return choices
+
+
+def _solved(gram: NDArray[np.float64], moments: NDArray[np.float64], places: NDArray[np.int64]) -> NDArray[np.float64]:
+    """The numbers of least squares by some rows, for each set of `(num_sets, num_rows)` places."""
+    matrices = gram[places[:, :, None], places[:, None, :]] + RIDGE * np.eye(places.shape[1])
+    return np.asarray(np.linalg.solve(matrices, moments[places][:, :, None])[:, :, 0], np.float64)
+
+
+def _subsets(gram: NDArray[np.float64], moments: NDArray[np.float64]) -> list[list[int]]:
+    """For each number of rows, from 0 on, those that explain most, by beam search: among all single rows and pairs, and then
+    among the best sets of one row less, each with any other row.
+    """
+    num, width = len(gram), max(len(gram), MIN_BEAM)
+    beam: list[tuple[int, ...]] = [()]
+    best: list[list[int]] = [[]]
+    for _ in range(min(MAX_CHOSEN, num)):
+        grown = sorted({tuple(sorted((*chosen, place))) for chosen in beam for place in range(num) if place not in chosen})
+        places = np.array(grown)
+        explained = (moments[places] * _solved(gram, moments, places)).sum(axis=1)
+        order = np.argsort(-explained, kind="stable")[:width]
+        beam = [grown[each] for each in order]
+        best.append(list(beam[0]))
+    return best

@@ -1,0 +1,204 @@
+"""Laws as sums of terms: what a law of motion is made of.
+
+Owns their form, how formulas become sums, and how sums are written and computed. Knows nothing of data.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from itertools import combinations_with_replacement
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+# A factor: the number of a column, or a function and the sum that it is of; `sum` is the sum itself, whose first number is 1.
+Factor: TypeAlias = Any
+Term: TypeAlias = tuple[tuple[Factor, float], ...]  # factors and their powers, sorted
+Law: TypeAlias = tuple[tuple[float, Term], ...]  # numbers and the terms that they multiply
+
+MAX_TERMS = 24  # of a formula that is multiplied out
+FUNCTIONS = ("sin", "cos", "tan", "exp", "exp2", "log", "log2", "tanh", "abs")
+
+
+class NoLaw(Exception):
+    """A formula is no sum of terms that this module knows."""
+
+
+def polynomial_terms(num_columns: int, degree: int) -> list[Term]:
+    """All products of up to `degree` columns, the constant first."""
+    return [
+        tuple((column, float(columns.count(column))) for column in sorted(set(columns)))
+        for count in range(degree + 1)
+        for columns in combinations_with_replacement(range(num_columns), count)
+    ]
+
+
+def law_of(formula: str, names: Sequence[str]) -> Law:
+    """The sum that a formula is, as `SymbolicRegressor.equations_` has it: `t0 = ...; ...`.
+
+    Raises:
+        NoLaw: it has functions of two arguments, choices, or too many terms.
+    """
+    known: dict[str, Law] = {name: ((1.0, ((column, 1.0),)),) for column, name in enumerate(names)}
+    *lines, last = formula.split("; ")
+    for line in lines:
+        name, text = line.split(" = ", 1)
+        known[name] = _law(ast.parse(text, mode="eval").body, known)
+    return _law(ast.parse(last, mode="eval").body, known)
+
+
+def _law(node: ast.expr, known: dict[str, Law]) -> Law:
+    if isinstance(node, ast.Constant) and isinstance(node.value, (int, float)):
+        return ((float(node.value), ()),)
+    if isinstance(node, ast.Name):
+        return known[node.id]
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        return _times(((-1.0, ()),), _law(node.operand, known))
+    if isinstance(node, ast.BinOp):
+        left, right = _law(node.left, known), _law(node.right, known)
+        if isinstance(node.op, (ast.Add, ast.Sub)):
+            return _plus(left, right if isinstance(node.op, ast.Add) else _times(((-1.0, ()),), right))
+        if isinstance(node.op, ast.Mult):
+            return _times(left, right)
+        if isinstance(node.op, ast.Div):
+            return _times(left, _power(right, -1.0))
+        if isinstance(node.op, ast.Pow) and len(right) == 1 and not right[0][1]:
+            return _power(left, right[0][0])
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and len(node.args) == 1:
+        operand = _law(node.args[0], known)
+        if node.func.id == "sqrt":
+            return _power(operand, 0.5)
+        if node.func.id in FUNCTIONS:
+            return ((1.0, (((node.func.id, operand), 1.0),)),)
+    raise NoLaw(ast.unparse(node))
+
+
+def _plus(*laws: Law) -> Law:
+    total: dict[Term, float] = {}
+    for law in laws:
+        for number, term in law:
+            total[term] = total.get(term, 0.0) + number
+    if len(total) > MAX_TERMS:
+        raise NoLaw("too many terms")
+    return tuple(sorted(((number, term) for term, number in total.items() if number), key=_order))
+
+
+def _order(part: tuple[float, Term]) -> tuple[float, str]:
+    return sum(abs(power) for _, power in part[1]), repr(part[1])
+
+
+def _times(left: Law, right: Law) -> Law:
+    return _plus(*(((a * b, _product(s, t)),) for a, s in left for b, t in right))
+
+
+def _product(*terms: Term) -> Term:
+    powers: dict[Factor, float] = {}
+    for term in terms:
+        for factor, power in term:
+            powers[factor] = powers.get(factor, 0.0) + power
+    return tuple(sorted(((factor, power) for factor, power in powers.items() if power), key=repr))
+
+
+def _power(law: Law, power: float) -> Law:
+    if len(law) == 1:
+        [(number, term)] = law
+        value = float(np.float64(number) ** power) if number > 0 or power == int(power) else np.nan
+        if not np.isfinite(value):
+            raise NoLaw("no real number")
+        return ((value, tuple((factor, each * power) for factor, each in term)),)
+    if power == int(power) and 1 <= power <= 3:
+        return law if power == 1 else _times(law, _power(law, power - 1))
+    if not law:
+        raise NoLaw("a power of 0")
+    first = law[0][0]
+    if first < 0 and power != int(power):
+        raise NoLaw("no real number")
+    one = tuple((number / first, term) for number, term in law)
+    return ((float(np.float64(abs(first)) ** power) * (-1.0 if first < 0 and power % 2 else 1.0), ((("sum", one), power),)),)
+
+
+def numbers_of(law: Law) -> list[float]:
+    """The numbers of a law that data decide, in the order in which it is written."""
+    return [each for number, term in law for each in (number, *inner_numbers(term))]
+
+
+def inner_numbers(term: Term) -> list[float]:
+    """Those within functions and powers of a term."""
+    found = []
+    for factor, _ in term:
+        if isinstance(factor, tuple):
+            found += numbers_of(factor[1])[factor[0] == "sum" :]
+    return found
+
+
+def with_numbers(law: Law, numbers: Sequence[float]) -> Law:
+    """The law with other numbers."""
+    left = iter(numbers)
+
+    def term_of(term: Term) -> Term:
+        return tuple((factor_of(factor), power) for factor, power in term)
+
+    def factor_of(factor: Factor) -> Factor:
+        return (factor[0], law_with(factor[1], factor[0] == "sum")) if isinstance(factor, tuple) else factor
+
+    def law_with(law: Law, is_first_fixed: bool = False) -> Law:
+        parts = []
+        for place, (number, term) in enumerate(law):
+            value = number if is_first_fixed and place == 0 else float(next(left))
+            parts.append((value, term_of(term)))
+        return tuple(parts)
+
+    return law_with(law)
+
+
+def written(law: Law, names: Sequence[str], number: Callable[[float], str], function: Callable[[str], str] = str) -> str:
+    """The law as text that Python reads.
+
+    Args:
+        number: writes a number, in the order of `numbers_of`.
+        function: writes the name of a function.
+    """
+    parts = []
+    for value, term in law:
+        text = number(value)
+        factors = [_factor_text(factor, power, names, number, function) for factor, power in term]
+        is_one = factors and text in ("1", "-1")
+        parts.append(text[:-1] + "*".join(factors) if is_one else "*".join([text, *factors]))
+    return " + ".join(parts).replace("+ -", "- ") or "0"
+
+
+def _factor_text(
+    factor: Factor, power: float, names: Sequence[str], number: Callable[[float], str], function: Callable[[str], str]
+) -> str:
+    if not isinstance(factor, tuple):
+        text = names[factor]
+    elif factor[0] == "sum":
+        fixed = [True]
+
+        def rest(value: float) -> str:
+            return "1" if fixed and fixed.pop() else number(value)
+
+        text = f"({written(factor[1], names, rest, function)})"
+    else:
+        text = f"{function(factor[0])}({written(factor[1], names, number, function)})"
+    return text if power == 1 else f"{text}**{f'{power:g}' if power > 0 else f'({power:g})'}"
+
+
+@lru_cache(maxsize=4096)
+def compiled(law: Law, num_columns: int) -> Callable[..., Any]:
+    """A function of columns and numbers: `(num_numbers, ...)` and `(num_columns, ...)` arrays that go together."""
+    count = iter(range(len(numbers_of(law))))
+    names = [f"x[{column}]" for column in range(num_columns)]
+    text = written(law, names, lambda _: f"p[{next(count)}]", lambda name: f"np.{name}")
+    made: Callable[..., Any] = eval(f"lambda x, p: {text}", {"np": np})
+    return made
+
+
+def evaluate(law: Law, columns: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The law's values, of `(num_columns, num_points)` columns; not finite where it is undefined."""
+    with np.errstate(all="ignore"):
+        values = compiled(law, len(columns))(columns, numbers_of(law))
+    return np.broadcast_to(np.asarray(values, np.float64), columns.shape[1:])

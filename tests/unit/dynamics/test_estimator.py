@@ -1,0 +1,166 @@
+"""evo.SymbolicDynamics: it finds laws from noise, gaps and several trajectories, and says what is wrong with data."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.integrate import solve_ivp
+from sklearn.base import clone
+
+import evo
+from evo.dynamics.records import Record
+from evo.dynamics.shooting import Shooting
+from evo.dynamics.terms import law_of
+
+
+def polynomials(**parameters) -> evo.SymbolicDynamics:
+    return evo.SymbolicDynamics(max_time=0, **parameters)
+
+
+def course(slope, start, times):
+    return solve_ivp(slope, (times[0], times[-1]), start, t_eval=times, rtol=1e-10, atol=1e-12).y.T
+
+
+def with_noise(states, share, seed):
+    return states + share * states.std(axis=0) * np.random.default_rng(seed).normal(size=states.shape)
+
+
+def predator_and_prey(_, x):
+    return [1.1 * x[0] - 0.4 * x[0] * x[1], 0.1 * x[0] * x[1] - 0.4 * x[1]]
+
+
+def oscillator(_, x):
+    return [x[1], -2.0 * x[0] - 0.3 * x[1]]
+
+
+def lorenz(_, x):
+    return [10.0 * (x[1] - x[0]), x[0] * (28.0 - x[2]) - x[1], x[0] * x[1] - 2.5 * x[2]]
+
+
+def test_it_finds_the_lorenz_system_in_chaos_and_noise():
+    times = np.linspace(0.0, 4.0, 400)
+    model = polynomials(degree=2).fit(times, with_noise(course(lorenz, [-8.0, 8.0, 27.0], times), 0.01, 1))
+    laws = [law_of(line.split(" = ")[1], ["x0", "x1", "x2"]) for line in model.equations()]
+    for law, formula in zip(laws, ["-10*x0 + 10*x1", "28*x0 - x1 - x0*x2", "x0*x1 - 2.5*x2"], strict=True):
+        true = {term: number for number, term in law_of(formula, ["x0", "x1", "x2"])}
+        assert {term for _, term in law} == true.keys()
+        for number, term in law:
+            assert number == pytest.approx(true[term], rel=0.01)
+
+
+@pytest.fixture(scope="module")
+def uneven() -> tuple[list, list]:
+    """Two trajectories at uneven times, with gaps."""
+    times, tables, rng = [], [], np.random.default_rng(3)
+    for start in ([10.0, 5.0], [3.0, 2.0]):
+        times.append(np.sort(rng.uniform(0.0, 15.0, 200)))
+        states = with_noise(course(predator_and_prey, start, times[-1]), 0.01, 4)
+        states[rng.uniform(size=states.shape) < 0.1] = np.nan
+        tables.append(pd.DataFrame(states, columns=["prey", "predators"]))
+    return times, tables
+
+
+@pytest.fixture(scope="module")
+def fitted(uneven) -> evo.SymbolicDynamics:
+    return polynomials().fit(*uneven)
+
+
+def test_uneven_times_gaps_and_several_trajectories_do_not_hide_a_law(fitted, uneven):
+    assert fitted.state_names_ == ["prey", "predators"]
+    slopes = fitted.predict([[4.0, 2.0], [1.0, 5.0]])
+    np.testing.assert_allclose(slopes, [predator_and_prey(0, x) for x in ([4.0, 2.0], [1.0, 5.0])], rtol=0.02, atol=0.01)
+    assert [line.count("*") for line in fitted.equations()] == [3, 3], fitted.equations()
+    assert fitted.equations()[0].startswith("prey' = ")
+    deviations = np.nanstd(np.concatenate([table.to_numpy() for table in uneven[1]]), axis=0)
+    np.testing.assert_allclose(fitted.noise_, 0.01 * deviations, rtol=0.3)
+
+
+def test_a_simulation_follows_the_law(fitted):
+    times = np.linspace(2.0, 12.0, 50)
+    found = fitted.simulate([10.0, 5.0], times)
+    np.testing.assert_allclose(found, course(predator_and_prey, [10.0, 5.0], times), rtol=0.1, atol=0.1)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(fitted)).simulate([10.0, 5.0], times), found)
+
+
+def test_a_simulation_that_leaves_the_finite_numbers_is_nan_from_there_on():
+    times = np.linspace(0.0, 0.9, 60)
+    states = course(lambda _, x: [x[0] ** 2], [1.0], times)  # 1 / (1 - t)
+    model = polynomials(degree=2).fit(times, states)
+    found = model.simulate([1.0], [0.0, 0.5, 2.0, 3.0])
+    np.testing.assert_allclose(found[:2, 0], [1.0, 2.0], rtol=1e-3)
+    assert np.isnan(found[2:]).all()
+
+
+def test_known_inputs_are_part_of_laws():
+    times = np.linspace(0.0, 20.0, 400)
+    force = np.sin(1.7 * times)
+    states = course(lambda t, x: [x[1], -x[0] - 0.2 * x[1] + 0.5 * np.sin(1.7 * t)], [1.0, 0.0], times)
+    model = polynomials(degree=2).fit(times, with_noise(states, 0.01, 5), force)
+    laws = [law_of(line.split(" = ")[1], ["x0", "x1", "u0"]) for line in model.equations()]
+    assert [[term for _, term in law] for law in laws] == [[((1, 1.0),)], [((0, 1.0),), ((1, 1.0),), ((2, 1.0),)]]
+    assert laws[1][2][0] == pytest.approx(0.5, rel=0.01)
+    np.testing.assert_allclose(model.simulate(states[0], times, force), states, atol=0.1)
+
+
+def test_a_state_that_never_changes_stays():
+    times = np.linspace(0.0, 10.0, 200)
+    states = np.column_stack([course(oscillator, [1.0, 0.0], times), np.full(200, 3.0)])
+    assert polynomials(degree=1).fit(times, with_noise(states, 0.01, 6)).equations()[2] == "x2' = 0"
+
+
+def test_units_do_not_matter():
+    times = np.linspace(0.0, 15.0, 300)
+    states = with_noise(course(predator_and_prey, [10.0, 5.0], times), 0.01, 7)
+    plain = polynomials().fit(times, states)
+    other = polynomials().fit(times * 1e-6, states * [1e6, 1e-3])
+    np.testing.assert_allclose(other.predict([[4e6, 2e-3]]) * 1e-6, plain.predict([[4.0, 2.0]]) * [1e6, 1e-3], rtol=1e-2)
+    assert [line.count(" ") for line in other.equations()] == [line.count(" ") for line in plain.equations()]
+
+
+def test_constants_are_fitted_through_the_course_of_the_states():
+    times = np.linspace(0.0, 10.0, 300)
+    record = Record(times, with_noise(course(oscillator, [1.0, 0.0], times), 0.02, 8), np.zeros((300, 0)))
+    fit = Shooting([record], 100).fit([law_of("x1", ["x0", "x1"]), law_of("-1.5*x0 - 0.1*x1", ["x0", "x1"])])
+    numbers = dict(zip(["velocity", "spring", "friction"], [law[0] for laws in fit.laws for law in laws], strict=True))
+    truth = {"velocity": 1.0, "spring": -2.0, "friction": -0.3}
+    for (name, number), deviation in zip(numbers.items(), fit.deviations, strict=True):
+        assert abs(number - truth[name]) < 4.0 * deviation < 0.2, name
+
+
+@pytest.mark.slow
+def test_a_search_finds_a_function_that_is_no_polynomial():
+    times = np.linspace(0.0, 12.0, 800)
+    states = course(lambda _, x: [x[1], -9.81 * np.sin(x[0]) - 0.3 * x[1]], [2.8, 0.0], times)
+    model = evo.SymbolicDynamics(max_time=None, max_evaluations=60_000, random_state=1)
+    model.fit(times, with_noise(states, 0.01, 9))
+    assert model.equations()[0] == "x0' = x1"
+    assert "sin(x0)" in model.equations()[1], model.equations()
+
+
+TIMES, STATES = np.linspace(0.0, 1.0, 30), np.random.default_rng(0).normal(size=(30, 2))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ((TIMES[::-1], STATES), "t: expected at least 10 finite times, each later"),
+        ((TIMES[:20], STATES), "t has 20 times, X has 30 rows"),
+        ((TIMES, STATES[:, 0]), "X: expected an array of shape"),
+        ((TIMES, np.where(TIMES[:, None] > 0.2, np.nan, STATES)), "x0 has 6 samples, at least 10"),
+        ((TIMES, np.full((30, 2), np.inf)), "infinite values"),
+        (([TIMES], [STATES, STATES]), "lists of 1, 2 and 2 trajectories"),
+        ((TIMES, STATES, np.ones(7)), r"u: expected an array of shape \(30, num_inputs\)"),
+    ],
+)
+def test_wrong_data_is_named(arguments, words):
+    with pytest.raises(ValueError, match=words):
+        polynomials().fit(*arguments)
+
+
+def test_wrong_parameters_are_named():
+    with pytest.raises(ValueError, match="degree is -1"):
+        polynomials(degree=-1).fit(TIMES, STATES)
+    with pytest.raises(ValueError, match="at most 400"):
+        polynomials(degree=30).fit(TIMES, STATES)
+    assert clone(polynomials(degree=2)).degree == 2
