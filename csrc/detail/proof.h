@@ -52,6 +52,13 @@ typedef void (*ProofCompare)(
     const ProofFormat* format, const float* results, const double* exact, size_t num_points, ProofErrors* errors_out
 );
 
+/* Of groups of neighbours, `size` points from starts[i] on, or up to the last point, whether an error of a result from low[i] to high[i]
+   may be as large as one of `sampled`, and larger than that of `before`. */
+typedef void (*ProofScreen)(
+    const ProofFormat* format, const double* exact, size_t num_points, const int64_t* starts, size_t num_groups, size_t size,
+    const float* low, const float* high, const double* sampled, const double* before, uint8_t* may_be_out
+);
+
 /* Instructions on intervals; evo/native/proof.pyx has their names in this order. */
 typedef enum {
     PROOF_ADD,
@@ -89,16 +96,18 @@ typedef struct ProofStep {
 #define PROOF_BLOCK 512
 #define PROOF_MAX_VALUES 256
 
-/* Between which values the last step lies at each point, whatever a GPU does within its bounds; infinities: nothing is known. memory:
-   2 * PROOF_BLOCK doubles for each of at most PROOF_MAX_VALUES values. */
+/* Between which values the last step lies at each point, whatever a GPU does within its bounds; infinities: nothing is known. A point
+   is all numbers from an x to the x_high of the same sign; x_high NULL: the x alone. memory: 2 * PROOF_BLOCK doubles for each of at most
+   PROOF_MAX_VALUES values. */
 typedef void (*ProofIntervals)(
-    const ProofStep* steps, size_t num_steps, const float* constants, size_t num_constants, const float* x, size_t num_points,
-    double* memory, float* low_out, float* high_out
+    const ProofStep* steps, size_t num_steps, const float* constants, size_t num_constants, const float* x, const float* x_high,
+    size_t num_points, double* memory, float* low_out, float* high_out
 );
 
 typedef struct ProofKernels {
     ProofReference reference;
     ProofCompare compare;
+    ProofScreen screen;
     ProofIntervals intervals;
 } ProofKernels;
 

@@ -155,6 +155,50 @@ static void proof__compare(
     }
 }
 
+/* Rounding is monotonic: what holds for the ends of a group in exact arithmetic holds for errors as proof__compare rounds them. */
+static void proof__screen(
+    const ProofFormat* format, const double* exact, size_t num_points, const int64_t* starts, size_t num_groups, size_t size,
+    const float* low, const float* high, const double* sampled, const double* before, uint8_t* may_be_out
+) {
+    const double overflow = format->overflow, normal = ldexp(1.0, format->least_exponent);
+    for (size_t group = 0; group < num_groups; group++) {
+        const size_t start = (size_t)starts[group], stop = num_points - start < size ? num_points : start + size;
+        double least = exact[start], most = least;
+        size_t i = start;
+        if (stop - start >= PROOF__LANES) {
+            ProofV v, leasts, mosts;
+            memcpy(&leasts, exact + i, sizeof leasts);
+            mosts = leasts;
+            for (i += PROOF__LANES; i + PROOF__LANES <= stop; i += PROOF__LANES) {
+                memcpy(&v, exact + i, sizeof v);
+                leasts = proof__choose(v < leasts, v, leasts);
+                mosts = proof__choose(v > mosts, v, mosts);
+            }
+            for (int lane = 0; lane < PROOF__LANES; lane++) {
+                least = leasts[lane] < least ? leasts[lane] : least;
+                most = mosts[lane] > most ? mosts[lane] : most;
+            }
+        }
+        for (; i < stop; i++) {
+            least = exact[i] < least ? exact[i] : least;
+            most = exact[i] > most ? exact[i] : most;
+        }
+        const double y0 = low[group], y1 = high[group], over = y1 - least, under = most - y0;
+        const double largest = most > -least ? most : -least;
+        const double smallest = least > 0.0 ? least : most < 0.0 ? -most : 0.0;
+        const int is_right = (y0 == INFINITY && least >= overflow) || (y1 == -INFINITY && most <= -overflow) ||
+            (y0 == 0.0 && y1 == 0.0 && largest < PROOF__FLUSHED);
+        const double error = is_right ? 0.0 : largest >= PROOF__LARGEST ? INFINITY : over > under ? over : under;
+        const ProofV size_of = {smallest};
+        const double errors[PROOF_NUM_ERRORS] = {
+            error * proof__inverse_ulps(size_of, format)[0], error, error / (smallest < normal ? normal : smallest)
+        };
+        may_be_out[group] = 0;
+        for (int kind = 0; kind < PROOF_NUM_ERRORS; kind++)
+            may_be_out[group] |= errors[kind] >= sampled[kind] && errors[kind] > before[kind];
+    }
+}
+
 /* ---- intervals --------------------------------------------------------------------------------------------------- */
 
 /* Ends are floats held in double. Rounding to nearest and flushing are monotonic, so the ends of an exact instruction's interval are
@@ -403,7 +447,7 @@ static void proof__quotients(const ProofStep* step, ProofRow a, ProofRow b, doub
     }
 }
 
-/* Exact instructions of what no approximate one has touched. Whether each result is one number on all GPUs. */
+/* Exact instructions of what no approximate one has touched. Whether each result is one number on all GPUs, and no NaN. */
 #define PROOF__POINTS(expression)                                      \
     for (size_t i = 0; i < PROOF_BLOCK; i++) {                         \
         const float x = (float)a[i], y = (float)b[i], z = (float)c[i]; \
@@ -424,12 +468,13 @@ static int proof__points(int operation, const double* a, const double* b, const 
         case PROOF_MIN: PROOF__POINTS(x < y || y != y ? x : y);
         default: PROOF__POINTS(x > y || y != y ? x : y);
     }
-    int may_flush = 0;
+    int may_flush = 0, is_nan = 0;
     PROOF__LOOP {
         low[i] = proof__flush(out[i]);
         may_flush |= fabs(low[i]) == PROOF__FLUSHED;
+        is_nan |= low[i] != low[i];
     }
-    return !may_flush || (operation != PROOF_MUL && operation != PROOF_FMA);
+    return !is_nan && (!may_flush || (operation != PROOF_MUL && operation != PROOF_FMA));
 }
 
 static void proof__operand(int operation, const double* in, double* out) {
@@ -438,19 +483,21 @@ static void proof__operand(int operation, const double* in, double* out) {
 }
 
 static void proof__intervals(
-    const ProofStep* steps, size_t num_steps, const float* constants, size_t num_constants, const float* x, size_t num_points,
-    double* memory, float* low_out, float* high_out
+    const ProofStep* steps, size_t num_steps, const float* constants, size_t num_constants, const float* x, const float* x_high,
+    size_t num_points, double* memory, float* low_out, float* high_out
 ) {
     static const int num_operands[PROOF_NUM_OPERATIONS] = {2, 2, 2, 3, 1, 1, 2, 2, 2, 1, 2, 1, 1, 1, 1, 1, 1, 1};
     const size_t num_values = 1 + num_constants + num_steps;
     double ends[3][2][PROOF_BLOCK];
     unsigned char is_point[PROOF_MAX_VALUES]; /* whose high ends are not written */
     memset(is_point, 1, sizeof is_point);
+    is_point[0] = x_high == NULL;
     for (size_t value = 0; value < num_constants; value++)
         PROOF__LOOP memory[(1 + value) * 2 * PROOF_BLOCK + i] = constants[value];
     for (size_t start = 0; start < num_points; start += PROOF_BLOCK) {
         const size_t count = num_points - start < PROOF_BLOCK ? num_points - start : PROOF_BLOCK;
         PROOF__LOOP memory[i] = x[start + (i < count ? i : 0)];
+        if (x_high != NULL) PROOF__LOOP memory[PROOF_BLOCK + i] = x_high[start + (i < count ? i : 0)];
         for (size_t number = 0; number < num_steps; number++) {
             const ProofStep* step = steps + number;
             const size_t value = 1 + num_constants + number;
@@ -494,6 +541,6 @@ static void proof__intervals(
 }
 
 const ProofKernels* PROOF_KERNELS(void) {
-    static const ProofKernels kernels = {proof__reference, proof__compare, proof__intervals};
+    static const ProofKernels kernels = {proof__reference, proof__compare, proof__screen, proof__intervals};
     return &kernels;
 }

@@ -28,6 +28,10 @@ from evo.native.ptx_vm import VirtualMachine
 from evo.storage.files import write_atomically
 
 PART = 1 << 17  # numbers of a part: the arrays of one fit a core's second-level cache
+BLOCK, GROUP = 64, 8  # neighbours that one interval stands for: a block, and of a block that may be worse, each group
+KEPT_BYTES = 31 << 20  # just below the largest threshold that glibc learns from what is freed
+MOST_KEPT = 0.5  # of the blocks; beyond, each input is looked at
+NUM_SAMPLES = 2048  # groups that a sweep of several parts begins with
 SAVE_S = 5.0
 KINDS = ("ulp", "absolute", "relative")
 _SIGNS = {"odd": -1.0, "even": 1.0}
@@ -114,7 +118,16 @@ class Sweep:
         self._num_threads = num_threads or len(os.sched_getaffinity(0))
         # No part has both signs; a negative part is one of the opposite of positive numbers.
         starts = [*range(first, min(last + 1, 0), PART), *range(max(first, 0), last + 1, PART)]
-        self._parts = [(start, min(start + PART, last + 1 if start >= 0 else min(last + 1, 0))) for start in starts]
+        self._parts = [(start, self._end(start, PART)) for start in starts]
+        self._sampled = Worst()
+        if len(starts) > 2 and isinstance(self.on_intervals, IntervalProgram) and not self.on_intervals.is_exact:
+            groups = [(start, self._end(start, GROUP)) for start in np.linspace(first, last, NUM_SAMPLES).astype(int).tolist()]
+            exact = np.concatenate([self._pieces.exact(group[0], self._numbers(*group))[0] for group in groups])
+            self._compare_on_gpus(self._sampled, np.concatenate([self._numbers(*group) for group in groups]), exact)
+
+    def _end(self, start: int, count: int) -> int:
+        """The key after at most so many of one sign."""
+        return min(start + count, self._last + 1, 0 if start < 0 else self._last + 1)
 
     def results(self, x: NDArray[np.float32]) -> NDArray[np.float32]:
         """The program's results, in the format."""
@@ -132,15 +145,16 @@ class Sweep:
         found, number = _restored(state)
         total = self._last - self._first + 1
         saved_s = time.monotonic()
+        np.empty(KEPT_BYTES, np.uint8)  # and freed: from now on malloc keeps what parts free, and pages need not be cleared again
         with ThreadPoolExecutor(self._num_threads) as threads:
             ahead = 4 * self._num_threads
-            waiting = [threads.submit(self._part, part) for part in self._parts[number : number + ahead]]
+            waiting = [threads.submit(self._part, part, found.gpu.errors) for part in self._parts[number : number + ahead]]
             while waiting:
                 part, first = waiting.pop(0).result()
                 number += 1
-                if number + len(waiting) < len(self._parts):
-                    waiting.append(threads.submit(self._part, self._parts[number + len(waiting)]))
                 found.join(part, first)
+                if number + len(waiting) < len(self._parts):
+                    waiting.append(threads.submit(self._part, self._parts[number + len(waiting)], found.gpu.errors))
                 progress(found.num_inputs, total)
                 if state and time.monotonic() > saved_s + SAVE_S:
                     write_atomically(state, json.dumps({"parts": number, "found": asdict(found)}).encode())
@@ -149,15 +163,16 @@ class Sweep:
             state.unlink(missing_ok=True)
         return found
 
-    def _part(self, keys: tuple[int, int]) -> tuple[Found, tuple[float, float]]:
+    def _part(self, keys: tuple[int, int], before: list[float]) -> tuple[Found, tuple[float, float]]:
+        """before: the largest errors on any GPU of inputs that come before."""
         x = self._numbers(*keys)
         exact, bound = self._pieces.exact(keys[0], x)
         y = self.results(x)
         found = Found(len(x), reference_ulps=bound, largest=max(float(exact.max()), -float(exact.min())))
-        self._take(found, x, y, exact)
+        self._take(found, x, y, exact, before)
         if keys[0] == 0:
             zero = np.array([-0.0], np.float32)
-            self._take(found, zero, self.results(zero), exact[:1])
+            self._take(found, zero, self.results(zero), exact[:1], before)
         if self.symmetry != "none" and keys[0] > 0:
             opposite = self.results(-x)
             expected = y * np.float32(_SIGNS[self.symmetry])
@@ -165,14 +180,39 @@ class Sweep:
         found.last = float(y[-1]), float(exact[-1])
         return found, (float(y[0]), float(exact[0]))
 
-    def _take(self, found: Found, x: NDArray[np.float32], y: NDArray[np.float32], exact: NDArray[np.float64]) -> None:
+    def _take(
+        self, found: Found, x: NDArray[np.float32], y: NDArray[np.float32], exact: NDArray[np.float64], before: list[float]
+    ) -> None:
         nans, signs, falls = self._compare(found.cpu, x, y, exact)
         found.num_nans += nans
         found.num_wrong_signs += signs
         found.num_falls += falls
         if isinstance(self.on_intervals, IntervalProgram) and not self.on_intervals.is_exact:
-            for ends in intervals(self.on_intervals.steps, self.on_intervals.constants, x):
-                self._compare(found.gpu, x, self._form.round(ends), exact)
+            places = self._worth_a_look(x, exact, before)
+            self._compare_on_gpus(found.gpu, x[places], exact[places])
+
+    def _compare_on_gpus(self, worst: Worst, x: NDArray[np.float32], exact: NDArray[np.float64]) -> None:
+        for ends in self._intervals(x) if len(x) else ():
+            self._compare(worst, x, ends, exact)
+
+    def _intervals(self, x: NDArray[np.float32], x_high: NDArray[np.float32] | None = None) -> list[NDArray[np.float32]]:
+        assert isinstance(self.on_intervals, IntervalProgram)
+        return [self._form.round(ends) for ends in intervals(self.on_intervals.steps, self.on_intervals.constants, x, x_high)]
+
+    def _worth_a_look(self, x: NDArray[np.float32], exact: NDArray[np.float64], before: list[float]) -> NDArray[np.int64] | slice:
+        """The places at which an error on any GPU may be the largest so far, by intervals of neighbours. What is found does not
+        depend on what is known: an error as large as one before is not reported, one as large as a sample's is.
+        """
+        places = np.arange(0, len(x), BLOCK)
+        for size, step in ((BLOCK, GROUP), (GROUP, 1)):
+            ends = self._intervals(x[places], x[np.minimum(places + size, len(x)) - 1])
+            is_kept = self._pieces.screen(exact, places, size, ends, self._sampled.errors, before)
+            if is_kept.sum() > MOST_KEPT * len(places):
+                return slice(None)
+            places = places[is_kept]
+            places = (places[:, None] + np.arange(0, size, step)).ravel()
+            places = places[: np.searchsorted(places, len(x))]
+        return places
 
     def _compare(
         self, worst: Worst, x: NDArray[np.float32], y: NDArray[np.float32], exact: NDArray[np.float64]

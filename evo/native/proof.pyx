@@ -6,7 +6,7 @@ Owns the arrays that csrc/detail/proof.h reads. Knows nothing of functions' name
 
 import numpy as np
 
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t
 
 from evo.native.arrays cimport address
 
@@ -42,8 +42,12 @@ cdef extern from "detail/proof.h" nogil:
     ctypedef struct ProofKernels:
         double (*reference)(const ProofPieces*, const ProofFormat*, int64_t, const float*, size_t, double*) noexcept nogil
         void (*compare)(const ProofFormat*, const float*, const double*, size_t, ProofErrors*) noexcept nogil
+        void (*screen)(
+            const ProofFormat*, const double*, size_t, const int64_t*, size_t, size_t, const float*, const float*, const double*,
+            const double*, uint8_t*
+        ) noexcept nogil
         void (*intervals)(
-            const ProofStep*, size_t, const float*, size_t, const float*, size_t, double*, float*, float*
+            const ProofStep*, size_t, const float*, size_t, const float*, const float*, size_t, double*, float*, float*
         ) noexcept nogil
 
     const ProofKernels* proof_kernels()
@@ -137,21 +141,50 @@ cdef class Pieces:
         counts = (errors.num_nans, errors.num_wrong_signs, errors.num_falls)
         return [errors.worst[i] for i in range(3)], [errors.at[i] for i in range(3)], counts
 
+    def screen(
+        self, exact: NDArray[np.float64], starts: NDArray[np.int64], size: int, ends: Sequence[NDArray[np.float32]],
+        sampled: Sequence[float], before: Sequence[float],
+    ) -> NDArray[np.bool_]:
+        """Whether a group of `size` neighbours, from each start on, may have an error of some kind that is no less than one of
+        `sampled` and larger than one of `before`, if its results lie between its ends.
+
+        Raises:
+            ValueError: a start is no place of `exact`, or there are not as many ends.
+        """
+        exact, starts = np.ascontiguousarray(exact, np.float64), np.ascontiguousarray(starts, np.int64)
+        low, high = (np.ascontiguousarray(each, np.float32) for each in ends)
+        cdef size_t num_points = len(exact), num_groups = len(starts), c_size = size
+        if not low.shape == high.shape == starts.shape or (num_groups and not 0 <= starts.min() <= starts.max() < len(exact)):
+            raise ValueError(f"screen: {num_groups} starts in {num_points} points, {len(low)} and {len(high)} ends")
+        found = np.empty(num_groups, np.uint8)
+        cdef double[3] c_sampled = sampled, c_before = before
+        cdef const double* r = <const double*>address(exact)
+        cdef const int64_t* s = <const int64_t*>address(starts)
+        cdef const float* y0 = <const float*>address(low)
+        cdef const float* y1 = <const float*>address(high)
+        cdef uint8_t* out = <uint8_t*>address(found)
+        with nogil:
+            proof_kernels().screen(&self.format, r, num_points, s, num_groups, c_size, y0, y1, c_sampled, c_before, out)
+        return found.view(np.bool_)
+
 
 def intervals(
-    steps: NDArray[np.void], constants: NDArray[np.float32], x: NDArray[np.float32]
+    steps: NDArray[np.void], constants: NDArray[np.float32], x: NDArray[np.float32], x_high: NDArray[np.float32] | None = None
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """Between which numbers a program's result lies at each point, whatever a GPU does within the bounds of its instructions.
 
     Args:
         steps: `(num_steps,)` of STEP_DTYPE; the last gives the result.
         constants: the values after the input.
+        x_high: a point is all numbers from its x up to this, both of one sign; None: its x alone.
 
     Raises:
         ValueError: a step has an operand that comes after it, or there are too many values.
     """
     steps, constants = np.ascontiguousarray(steps, STEP_DTYPE), np.ascontiguousarray(constants, np.float32)
-    x = np.ascontiguousarray(x, np.float32)
+    x, x_high = (None if each is None else np.ascontiguousarray(each, np.float32) for each in (x, x_high))
+    if x_high is not None and x_high.shape != x.shape:
+        raise ValueError(f"intervals: {len(x)} points have {len(x_high)} upper ends")
     cdef size_t num_steps = len(steps), num_constants = len(constants), num_points = len(x)
     own = 1 + num_constants + np.arange(num_steps)
     operands = steps["operands"]
@@ -166,9 +199,12 @@ def intervals(
     cdef const ProofStep* c_steps = <const ProofStep*>address(steps)
     cdef const float* c_constants = <const float*>address(constants)
     cdef const float* points = <const float*>address(x)
+    cdef const float* ends = <const float*>address(x_high) if x_high is not None else NULL
     cdef double* c_memory = <double*>address(memory)
     cdef float* c_low = <float*>address(low)
     cdef float* c_high = <float*>address(high)
     with nogil:
-        proof_kernels().intervals(c_steps, num_steps, c_constants, num_constants, points, num_points, c_memory, c_low, c_high)
+        proof_kernels().intervals(
+            c_steps, num_steps, c_constants, num_constants, points, ends, num_points, c_memory, c_low, c_high
+        )
     return low, high

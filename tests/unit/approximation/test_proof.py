@@ -267,6 +267,56 @@ def test_intervals_have_all_that_two_ulp_and_flushing_allow():
     assert ends("%x 0.99999994 mul_ftz_f32 1.0 add_ftz_f32 rcp_approx_ftz_f32", least) == [ONE_BELOW, ONE_ABOVE]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x/(exp2(x*(x*x*-0.1 - 2.3)) + 1)",
+        "log2(exp2(x) + 1)*0.5",
+        "tanh(sin(x)*x) - 0.25*x",
+        "copysign(abs(x*x - 2), x)/(x*x + 0.5)",
+        "min(max(fma(x, cos(x), -x), -1.0), sqrt(abs(x)))",
+        "%x %x mul_ftz_f32 %x %x mul_ftz_f32 sub_ftz_f32 %x rcp_approx_ftz_f32 max_ftz_f32",  # of a NaN and a number
+    ],
+)
+def test_the_interval_of_neighbours_has_those_of_each(text):
+    program, form = interval_program(LANGUAGE, words_of(text)), FORMATS["f32"]
+    starts = [
+        form.key(sign * x) for sign in (-1, 1) for x in (1e-40, 1.1e-38, 1e-20, 0.01, 0.9999, 1.4142, 3.1415, 6.0, 90.0, 1e30)
+    ]
+    for count in (8, 64, 5000):
+        x = np.stack([form.of_keys(start + np.arange(count)) for start in starts])
+        low, high = (ends.reshape(x.shape) for ends in intervals(program.steps, program.constants, x.ravel()))
+        least, most = intervals(program.steps, program.constants, x[:, 0], x[:, -1])
+        assert (least <= low.min(axis=1)).all() and (high.max(axis=1) <= most).all()
+
+
+@pytest.mark.parametrize(
+    ("form", "text", "function", "low", "high"),
+    [
+        ("f32", "x/(exp2(x*(x*x*-0.1 - 2.3)) + 1)", "gelu", -1.01, -1.0),
+        ("f32", "exp2(x*1.442695)", "exp", 88.6, 88.8),  # overflows
+        ("f32", "exp2(x*1.442695)", "exp", -104.0, -87.3),  # is flushed
+        ("f16", "exp2(x*1.442695)", "exp", -18.0, 12.0),
+        ("bf16", "sin(x)*1.0001", "sin", -6.0, 6.0),
+    ],
+)
+def test_what_a_sweep_leaves_out_changes_nothing(monkeypatch, form, text, function, low, high):
+    monkeypatch.setattr("evo.approximation.sweep.PART", 1 << 9)
+    first, last = FORMATS[form].keys_of(low, high)
+    sweep, num_looked_at = Sweep(LANGUAGE, words_of(text), Function(function), FORMATS[form], first, last, 2), 0
+    sweep._parts = [*sweep._parts[:40], *sweep._parts[-40:]]
+    found, worth = sweep.run(), sweep._worth_a_look
+
+    def everything(x, *rest):
+        nonlocal num_looked_at
+        num_looked_at += len(x[worth(x, *rest)])
+        return slice(None)
+
+    monkeypatch.setattr(sweep, "_worth_a_look", everything)
+    assert sweep.run() == found
+    assert num_looked_at < 0.8 * found.num_inputs
+
+
 def test_a_sweep_goes_on_where_it_was_interrupted(tmp_path, monkeypatch):
     form = FORMATS["f32"]
     first = form.key(1.0)
