@@ -139,7 +139,8 @@ StackPtxFoldKind ptx_vm_fold(
 typedef enum {
     PTX_VM_RUN_STORE = 0,  /* ptx_vm_store */
     PTX_VM_RUN_REDUCE = 1, /* ptx_vm_reduce; every request must be an f32 */
-    PTX_VM_RUN_GRAM = 2    /* ptx_vm_gram; every request must be an f32, and there is at least one */
+    PTX_VM_RUN_GRAM = 2,   /* ptx_vm_gram; every request must be an f32, and there is at least one */
+    PTX_VM_RUN_CONTRACT = 3 /* ptx_vm_contract; every request must be an f32 */
 } PtxVmRunKind;
 
 /* The prepared form, in the caller's memory. It does not refer to the lowered program. */
@@ -233,6 +234,61 @@ PtxVmResult ptx_vm_gram(
     const float* root_weights, bool is_centred, double* sums_out, double* references_out, void* workspace, size_t workspace_bytes
 );
 
+/* ---- contractions ------------------------------------------------------------------------------------------------ */
+
+/* What a value of a contraction belongs to: a row m of the first matrix, a row n of the second (a column of the result), or both. */
+typedef enum {
+    PTX_VM_AXES_NONE = 0,   /* one value for all; a state is one double */
+    PTX_VM_AXES_ROW = 1,    /* [m, k] */
+    PTX_VM_AXES_COLUMN = 2, /* [n, k] */
+    PTX_VM_AXES_PAIR = 3,   /* [m, n] */
+    PTX_VM_AXES_INDEX = 4   /* k itself; not for states */
+} PtxVmAxes;
+
+typedef enum { PTX_VM_ELEMENT_F32 = 0, PTX_VM_ELEMENT_F16 = 1, PTX_VM_ELEMENT_BF16 = 2 } PtxVmElement;
+
+/* An input. Subnormals of f32 count as zeros. */
+typedef struct PtxVmOperand {
+    const void* values;
+    ptrdiff_t strides[2]; /* in elements, along the two axes in the order of their letters above */
+    PtxVmAxes axes;
+    PtxVmElement element;
+} PtxVmOperand;
+
+/* What the program carries on: f32 values. Its states of PAIR begin at `initial`; the others are sums, which are added to `values`. */
+typedef struct PtxVmState {
+    void* values;
+    ptrdiff_t strides[2];
+    PtxVmAxes axes;
+    float initial;
+} PtxVmState;
+
+/* For every m and n, and k in order: states = program(operands, states). Registers are the operands and then the states, requests
+   the new states. A sum that is no state of PAIR must be written as state + term.
+   finish: NULL, or a program of the same registers that makes the results of the operands of NONE and PAIR and the states of PAIR. */
+typedef struct PtxVmContract {
+    const PtxVmProgram* program;
+    const PtxVmOperand* operands;
+    size_t num_operands;
+    const PtxVmState* states; /* as many as the program has requests; with `finish`, those of PAIR need no values */
+    const PtxVmProgram* finish;
+    const PtxVmState* results; /* of `finish`, all of PAIR */
+    size_t k_size;
+} PtxVmContract;
+
+/* Columns that are computed together; the last of them may be fewer. */
+#define PTX_VM_CONTRACT_COLUMNS 512u
+#define PTX_VM_CONTRACT_MAX_DEPTH (1u << 24) /* up to which k is exact in f32 */
+
+PtxVmResult ptx_vm_contract_size(const PtxVmContract* contract, size_t* bytes_out);
+
+/* The part of a contraction with these rows and columns. Parts may run at once if they have no output in common. Sums over
+   columns are those of lanes, so their bits depend on the level and on where parts begin; no other bits do. */
+PtxVmResult ptx_vm_contract(
+    const PtxVmContract* contract, size_t first_row, size_t end_row, size_t first_column, size_t end_column, void* workspace,
+    size_t workspace_bytes
+);
+
 /* ---- between this header and the kernels: private ---------------------------------------------------------------- */
 
 /* Operands that a kernel takes from the accumulator. */
@@ -280,6 +336,19 @@ typedef struct PtxVmLaneSums {
     uint32_t num_valid;             /* points of a kernel within the arrays */
 } PtxVmLaneSums;
 
+#define PTX_VM__MAX_LANES 128u /* points of a block, at any level */
+
+/* Loops of detail/ptx_vm_contract_kernel.h, which says what each does. */
+typedef struct PtxVmContractKernels {
+    void (*gather)(const PtxVmOperand* operand, ptrdiff_t first, ptrdiff_t stride, size_t count, float* to, size_t step);
+    void (*spread)(const float* values, size_t count, float* to);
+    float (*sum_lanes)(const float* block, const float* part, size_t num_part);
+    void (*run_slots)(
+        const PtxVmStep* steps, char** memory, char* const* first, const size_t* block_bytes, uint32_t num_slots,
+        size_t num_blocks
+    );
+} PtxVmContractKernels;
+
 typedef struct PtxVmKernels {
     uint32_t num_points; /* of a block */
     void (*enter)(const PtxVmStep* first, char* const* memory);
@@ -290,6 +359,7 @@ typedef struct PtxVmKernels {
         const float* target, const float* roots, char* const* requests, uint32_t num_requests, uint32_t num_valid,
         const double* references, double* columns, double* lanes
     );
+    PtxVmContractKernels contract;
 } PtxVmKernels;
 
 const PtxVmKernels* ptx_vm__kernels_baseline(void);
@@ -543,7 +613,9 @@ static uint32_t ptx_vm__add_unary(PtxVmBuilder* builder, uint8_t operation, uint
 
 static uint32_t ptx_vm__add_input(PtxVmBuilder* builder, uint32_t register_idx, char type) {
     PtxVmProgram* program = builder->program;
-    uint32_t number = ptx_vm__add_value(builder, PTX_VM__INPUT, type == PTX_VM__TYPE_F32 ? PTX_VM__RAW : 0);
+    /* A contraction's operands are made quiet when they are packed. */
+    const bool is_raw = type == PTX_VM__TYPE_F32 && program->kind != PTX_VM_RUN_CONTRACT;
+    uint32_t number = ptx_vm__add_value(builder, PTX_VM__INPUT, is_raw ? PTX_VM__RAW : 0);
     uint32_t i = 0;
     while (i < program->num_inputs && program->input_registers[i] != register_idx) i++;
     if (i == program->num_inputs) program->input_registers[program->num_inputs++] = register_idx;
@@ -797,7 +869,7 @@ static bool ptx_vm__add_requests(PtxVmBuilder* builder, const PtxVmSet* set, con
         if (builder->program->kind != PTX_VM_RUN_STORE && type != PTX_VM__TYPE_F32) return false;
         if (builder->program->kind == PTX_VM_RUN_REDUCE)
             builder->outputs[i] = PTX_VM__SUM_F32;
-        else if (builder->program->kind == PTX_VM_RUN_GRAM)
+        else if (builder->program->kind == PTX_VM_RUN_GRAM || builder->program->kind == PTX_VM_RUN_CONTRACT)
             builder->outputs[i] = PTX_VM__OUTPUT_BITS;
         else if (type == PTX_VM__TYPE_PRED)
             builder->outputs[i] = PTX_VM__OUTPUT_TRUTH;
@@ -915,7 +987,7 @@ static void ptx_vm__run_start(const PtxVmProgram* program, const PtxVmInput* inp
     for (uint32_t i = 0; i < num_vectors; i++) run->memory[i] = run->vectors + i * block_bytes;
     for (uint32_t i = 0; i < program->num_constants; i++)
         ptx_vm__fill(run->memory[first_constant + i], &program->constants[i], block_bytes);
-    for (uint32_t i = 0; i < program->num_inputs; i++) {
+    for (uint32_t i = 0; inputs != NULL && i < program->num_inputs; i++) {
         const PtxVmInput* input = &inputs[program->input_registers[i]];
         if (input->is_uniform) ptx_vm__fill(run->memory[i], input->values, block_bytes);
     }
@@ -1106,6 +1178,7 @@ PtxVmResult ptx_vm_target_sums(const float* values, const float* weights, size_t
 }
 
 #include "detail/ptx_vm_gram.h"
+#include "detail/ptx_vm_contract.h"
 
 /* ---- instructions of constants ----------------------------------------------------------------------------------- */
 

@@ -287,6 +287,8 @@ static void ptx_vm__enter(const PtxVmStep* first, char* const* memory) {
     ((PtxVmBody)first->kernel)(first, memory, zero, zero, zero, zero, zero, zero, zero, zero);
 }
 
+#include "ptx_vm_contract_kernel.h"
+
 /* The forms of PtxVmForm in order, each without and with the store. */
 #define PTX_VM__PAIR(name) {(PtxVmKernel)ptx_vm__##name, (PtxVmKernel)ptx_vm__##name##_store}
 #define PTX_VM__STORE_ONLY(name) {NULL, (PtxVmKernel)ptx_vm__##name##_store}
@@ -310,8 +312,13 @@ static void ptx_vm__enter(const PtxVmStep* first, char* const* memory) {
 
 const PtxVmKernels* PTX_VM_KERNELS(void) {
     static const PtxVmKernels kernels = {
-        PTX_VM__BLOCK,        ptx_vm__enter, (PtxVmKernel)ptx_vm__end, {PTX_VM__OPERATIONS(PTX_VM__ROW)},
-        ptx_vm__target_block, ptx_vm__gram,
+        PTX_VM__BLOCK,
+        ptx_vm__enter,
+        (PtxVmKernel)ptx_vm__end,
+        {PTX_VM__OPERATIONS(PTX_VM__ROW)},
+        ptx_vm__target_block,
+        ptx_vm__gram,
+        {ptx_vm__gather, ptx_vm__spread, ptx_vm__sum_lanes, ptx_vm__run_slots},
     };
     return &kernels;
 }

@@ -122,13 +122,23 @@ def graph_of(language: Language, words: NDArray[np.uint64]) -> Graph | None:
     lowered = language.lowering.lower(words)
     if any(lowered.nodes["num_values"] != 1):
         return None
+    return graph_of_arrays(lowered.nodes, lowered.operands, lowered.value_stacks, lowered.request_values)
+
+
+def graph_of_arrays(
+    lowered_nodes: NDArray[np.void],
+    lowered_operands: NDArray[np.uint32],
+    value_stacks: NDArray[np.uint16],
+    request_values: NDArray[np.uint32],
+) -> Graph:
+    """The graph of a lowered program's arrays, whose nodes have one result each."""
     # Lists, since NumPy takes many times longer to give one number after the other.
-    values, operands, stacks = lowered.nodes["first_value"].tolist(), lowered.operands.tolist(), lowered.value_stacks.tolist()
+    values, operands, stacks = lowered_nodes["first_value"].tolist(), lowered_operands.tolist(), value_stacks.tolist()
     place = {value: index for index, value in enumerate(values)}
-    columns = [lowered.nodes[name].tolist() for name in ("kind", "payload", "first_operand", "num_operands")]
+    columns = [lowered_nodes[name].tolist() for name in ("kind", "payload", "first_operand", "num_operands")]
     nodes = []
     for value, kind, payload, first, count in zip(values, *columns, strict=True):
         found = tuple([place[operand] for operand in operands[first : first + count]])
         nodes.append(Node(NodeKind(kind), payload, stacks[value], found))
-    results = tuple(None if value == NO_VALUE else place[int(value)] for value in lowered.request_values)
+    results = tuple(None if value == NO_VALUE else place[int(value)] for value in request_values)
     return Graph(tuple(nodes), results)

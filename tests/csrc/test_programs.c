@@ -1,7 +1,7 @@
 /*
- * Tests of derive.h, tune.h, ptx_vm_gram and device_code.h as C libraries: memory of any alignment and of exactly the size that the
- * queries tell, one test for each error code, and sums, fits and steps that are worked out by hand. What programs compute is tested
- * from Python (tests/unit/native).
+ * Tests of derive.h, tune.h, ptx_vm_gram, ptx_vm_contract and device_code.h as C libraries: memory of any alignment and of exactly
+ * the size that the queries tell, one test for each error code, and sums, fits and steps that are worked out by hand. What programs
+ * compute is tested from Python (tests/unit/native).
  */
 
 #define DEVICE_CODE_IMPLEMENTATION
@@ -162,6 +162,56 @@ TEST(test_gram_sums_products_of_every_two_columns) {
     free(program_memory.base);
     free(workspace.base);
     free(sums_memory.base);
+    tools_free(&tools);
+}
+
+/* ---- contractions ---- */
+
+TEST(test_contract_reduces_every_pair_of_rows) {
+    static const StackPtxInstruction words[] = {INPUT(F), INPUT(Y), INPUT(X), OPERATION(fma_rn_ftz_f32), RETURN};
+    enum { M = 3, N = 530, K = 17 };
+    Tools tools = tools_of(1);
+    const StackPtxLowered lowered = lower(&tools, words, COUNT(words));
+    size_t num_bytes = 0;
+    (void)ptx_vm_program_size(&lowered, &num_bytes);
+    Block program_memory = block_of(num_bytes);
+    PtxVmContract contract;
+    memset(&contract, 0, sizeof contract);
+    CHECK_UINT(
+        ptx_vm_program_init(
+            tools.vm_set, PTX_VM_LEVEL_BASELINE, PTX_VM_RUN_CONTRACT, &lowered, program_memory.memory, num_bytes,
+            &contract.program, NULL
+        ),
+        PTX_VM_SUCCESS
+    );
+    float left[M * K], right[N * K], results[M * N];
+    for (int i = 0; i < M * K; i++) left[i] = (float)(i % 7 - 3);
+    for (int i = 0; i < N * K; i++) right[i] = (float)(i % 5 - 2);
+    const PtxVmOperand operands[] = {
+        {left, {K, 1}, PTX_VM_AXES_ROW, PTX_VM_ELEMENT_F32}, {right, {K, 1}, PTX_VM_AXES_COLUMN, PTX_VM_ELEMENT_F32}
+    };
+    const PtxVmState states[] = {{results, {N, 1}, PTX_VM_AXES_PAIR, 100.0f}};
+    contract.operands = operands;
+    contract.num_operands = COUNT(operands);
+    contract.states = states;
+    contract.k_size = K;
+    CHECK_UINT(ptx_vm_contract_size(&contract, &num_bytes), PTX_VM_SUCCESS);
+    Block workspace = block_of(num_bytes);
+    CHECK_UINT(ptx_vm_contract(&contract, 0, M, 0, N, workspace.memory, num_bytes), PTX_VM_SUCCESS);
+    for (int m = 0; m < M; m++)
+        for (int n = 0; n < N; n++) {
+            float expected = 100.0f; /* of small integers: exact */
+            for (int k = 0; k < K; k++) expected += left[m * K + k] * right[n * K + k];
+            CHECK(results[m * N + n] == expected);
+        }
+    CHECK_UINT(ptx_vm_contract(&contract, 0, M, 0, N, workspace.memory, num_bytes - 1), PTX_VM_ERROR_INSUFFICIENT_MEMORY);
+    contract.num_operands = 0; /* fewer than the program reads */
+    CHECK_UINT(ptx_vm_contract_size(&contract, &num_bytes), PTX_VM_ERROR_INVALID_VALUE);
+    contract.num_operands = COUNT(operands);
+    contract.k_size = (size_t)PTX_VM_CONTRACT_MAX_DEPTH + 1;
+    CHECK_UINT(ptx_vm_contract_size(&contract, &num_bytes), PTX_VM_ERROR_INVALID_VALUE);
+    free(program_memory.base);
+    free(workspace.base);
     tools_free(&tools);
 }
 

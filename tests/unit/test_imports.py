@@ -30,7 +30,7 @@ LAYERS = [
     ("config", "run"),
     ("report",),
     ("evolution",),
-    ("regression", "approximation"),
+    ("regression", "approximation", "semiring"),
     ("dynamics",),
     ("exit_codes",),
     ("cli", "__main__"),
@@ -151,6 +151,7 @@ FORBIDDEN = {
     "evolution": ("yaml",),
     "regression": ("yaml", "matplotlib", "pathlib", "os"),
     "regression.task": ("sklearn", "pandas"),
+    "semiring": ("ribs", "yaml", "matplotlib", "cuda"),
 }
 
 
@@ -226,7 +227,11 @@ def test_tasks_use_the_public_names_only(task):
                 assert node.attr in evo.__all__, f"{path}:{node.lineno}"
 
 
-HEAVY = tuple("cuda matplotlib ribs numba pydantic yaml rich PIL scipy distributed dask pandas sklearn".split())
+def test_semirings_load_pytorch_only_where_tensors_are():
+    assert "torch" not in loaded_after("import numpy, evo.semiring\nevo.semiring.zoo.l1(numpy.eye(3), numpy.eye(3))")
+
+
+HEAVY = tuple("cuda matplotlib ribs numba pydantic yaml rich PIL scipy distributed dask pandas sklearn torch".split())
 
 
 def loaded_after(statement: str) -> set[str]:
