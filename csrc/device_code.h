@@ -20,18 +20,11 @@
  * Memory and threads. Nothing is allocated; the caller owns all memory. There is no global state. A kernel's description may be
  * used by any number of threads; a workspace, by one at a time. No pointer may be NULL unless its comment says so.
  *
- * Format. A step has 8 bytes, two words of 32 bits, the first one in the lower half of a little-endian uint64:
- *
- *     bits  0-11 of the first    the case: an instruction with operands from given places, or one of DeviceCodeCase
- *     bits 12-17                 vector of the first operand that comes from a vector
- *     bits 18-23                 vector of the second one
- *     bits 24-29                 vector that the result is stored in
- *     bit  31                    whether it is stored
- *     second word                the constant, if an operand is one; otherwise bits 12-17: vector of the third operand from one
- *
- * The result is also left in the accumulator. Operands are in PTX's order, but the first two of a commutative instruction may be
- * swapped. A predicate is 0 or 1. Vectors are numbered by the kernel: inputs, slots, outputs. A missing request is zero. The
- * last step of a program is DEVICE_CODE_CASE_END.
+ * Format. A step is a DeviceCodeStep of 16 bytes. It names the case of the step after it, so that a kernel can look up where to go
+ * on while it waits for operands. A program begins with a step that does nothing else, and ends where the next case is
+ * DEVICE_CODE_CASE_END. The result of a case is left in the accumulator; one with the bit DEVICE_CODE_STORES also stores it.
+ * Operands are in PTX's order, but the first two of a commutative instruction may be swapped. A predicate is 0 or 1. Vectors are
+ * numbered by the kernel: inputs, slots, outputs. A missing request is zero.
  */
 
 #ifndef DEVICE_CODE_H
@@ -43,7 +36,7 @@
 #include "detail/result.h"
 #include "stack_ptx.h"
 
-#define DEVICE_CODE_VERSION_MAJOR 1
+#define DEVICE_CODE_VERSION_MAJOR 2
 #define DEVICE_CODE_VERSION_MINOR 0
 #define DEVICE_CODE_VERSION_PATCH 0
 
@@ -71,13 +64,23 @@ enum { DEVICE_CODE_ACCUMULATOR = 0, DEVICE_CODE_SLOT = 1, DEVICE_CODE_CONSTANT =
 #define DEVICE_CODE_NUM_FORMS 27
 #define DEVICE_CODE_NO_CASE 0xFFFFu
 
-/* Cases without an instruction: the program ends; the accumulator stays; it is loaded from a vector or with a constant. */
+/* Cases without an instruction: the program ends; the accumulator is stored; it is loaded from a vector or with a constant. */
 typedef enum {
     DEVICE_CODE_CASE_END = 0,
     DEVICE_CODE_CASE_KEEP = 1,
     DEVICE_CODE_CASE_LOAD_SLOT = 2,
-    DEVICE_CODE_CASE_LOAD_CONSTANT = 3
+    DEVICE_CODE_CASE_LOAD_CONSTANT = 4
 } DeviceCodeCase;
+
+#define DEVICE_CODE_STORES 1u /* in the number of a case */
+
+/* The words of a step: the next case, then the vectors of the operands from vectors, each from bit VECTOR_SHIFT on. Bits 0-5 of
+   the first of them are the vector that the result is stored in. A constant is in place of the third. */
+typedef struct DeviceCodeStep {
+    uint32_t words[4];
+} DeviceCodeStep;
+
+#define DEVICE_CODE_VECTOR_SHIFT 26
 
 #define DEVICE_CODE_MAX_VECTORS 64
 
@@ -85,7 +88,7 @@ typedef enum {
    swapped ones of a commutative instruction, where the first operand's place is above the second's; with two constants, or one in
    an instruction of a single operand; with the accumulator twice, if there are three operands. */
 typedef struct DeviceCodeKernel {
-    const uint16_t* cases;         /* num_instructions times DEVICE_CODE_NUM_FORMS, NO_CASE for those that it does not have */
+    const uint16_t* cases;         /* num_instructions times DEVICE_CODE_NUM_FORMS: even, NO_CASE for those that it does not have */
     const uint8_t* num_commutative; /* of each instruction: 2 if the first two operands may be swapped, else 0 */
     size_t num_instructions;
     const uint8_t* register_vectors; /* vector of each register's values */
@@ -102,7 +105,7 @@ DeviceCodeResult device_code_workspace_size(const StackPtxLowered* lowered, size
 /* Writes a program's steps. Request i goes to vector first_output + i. On an error other than INVALID_VALUE, num_steps_out is 0. */
 DeviceCodeResult device_code_encode(
     const DeviceCodeKernel* kernel, const StackPtxLowered* lowered, uint32_t first_output, void* workspace,
-    size_t workspace_bytes, uint64_t* steps, size_t max_steps, size_t* num_steps_out
+    size_t workspace_bytes, DeviceCodeStep* steps, size_t max_steps, size_t* num_steps_out
 );
 
 #ifdef __cplusplus
@@ -182,7 +185,7 @@ typedef struct DeviceCodeBuilder {
     uint32_t* order;        /* results in order of evaluation */
     uint32_t* stack;        /* values to order */
     uint32_t num_values, num_ordered, first_output;
-    uint64_t* steps;
+    DeviceCodeStep* steps;
     size_t num_steps, max_steps;
     uint8_t free_vectors[DEVICE_CODE_MAX_VECTORS + 2]; /* a slot that is new, then those that are free again */
 } DeviceCodeBuilder;
@@ -364,28 +367,37 @@ static inline void device_code__choose_form(
     form->places[1] ^= place;
 }
 
-static bool device_code__add_step(DeviceCodeBuilder* builder, uint64_t step, uint32_t vector) {
-    const uint64_t target = (uint64_t)(vector & (DEVICE_CODE_MAX_VECTORS - 1)) << 24 | UINT64_C(1) << 31;
-    const uint64_t stored = 0 - (uint64_t)(vector != DEVICE_CODE__NO_VECTOR);
+/* step: its own case in place of the next one. */
+static bool device_code__add_step(DeviceCodeBuilder* builder, DeviceCodeStep step, uint32_t vector) {
+    const uint32_t is_stored = vector != DEVICE_CODE__NO_VECTOR;
+    DeviceCodeStep* added = &builder->steps[builder->num_steps];
     if (builder->num_steps == builder->max_steps) return false;
-    builder->steps[builder->num_steps++] = step | (target & stored);
+    added[-1].words[0] = step.words[0] | is_stored * DEVICE_CODE_STORES;
+    step.words[0] = DEVICE_CODE_CASE_END;
+    step.words[1] |= (vector & (DEVICE_CODE_MAX_VECTORS - 1)) & (0u - is_stored);
+    *added = step;
+    builder->num_steps++;
     return true;
 }
 
-static uint64_t device_code__constant_step(uint32_t payload) { return DEVICE_CODE_CASE_LOAD_CONSTANT | (uint64_t)payload << 32; }
+static DeviceCodeStep device_code__constant_step(uint32_t payload) {
+    const DeviceCodeStep step = {{DEVICE_CODE_CASE_LOAD_CONSTANT, 0, 0, payload}};
+    return step;
+}
 
 /* The step of an instruction. The operand that it does not have is no slot and its payload is 0. */
-static uint64_t device_code__step(const DeviceCodeBuilder* builder, const DeviceCodeValue* value, const DeviceCodeForm* form) {
-    static const uint8_t shifts[] = {12, 18, 32 + 12, 0};
+static DeviceCodeStep device_code__step(
+    const DeviceCodeBuilder* builder, const DeviceCodeValue* value, const DeviceCodeForm* form
+) {
     const uint32_t form_idx = form->places[0] + 3 * form->places[1] + 9 * form->places[2];
-    uint64_t step = builder->kernel->cases[value->payload * DEVICE_CODE_NUM_FORMS + form_idx];
-    uint32_t num_slots = 0;
+    DeviceCodeStep step = {{builder->kernel->cases[value->payload * DEVICE_CODE_NUM_FORMS + form_idx], 0, 0, 0}};
+    uint32_t word = 1;
     for (uint32_t k = 0; k < DEVICE_CODE__MAX_OPERANDS; k++) {
         const DeviceCodeValue* operand = &builder->values[form->operands[k]];
         const uint32_t is_slot = form->places[k] & DEVICE_CODE_SLOT, is_constant = form->places[k] / DEVICE_CODE_CONSTANT;
-        step |= (uint64_t)(operand->vector & (0u - is_slot)) << shifts[num_slots];
-        step |= (uint64_t)(operand->payload & (0u - is_constant)) << 32;
-        num_slots += is_slot;
+        step.words[word & 3u] |= ((uint32_t)operand->vector << DEVICE_CODE_VECTOR_SHIFT) & (0u - is_slot);
+        step.words[3] |= operand->payload & (0u - is_constant);
+        word += is_slot;
     }
     return step;
 }
@@ -393,8 +405,11 @@ static uint64_t device_code__step(const DeviceCodeBuilder* builder, const Device
 /* Requests of inputs and constants. */
 static bool device_code__add_copies(DeviceCodeBuilder* builder, uint32_t number) {
     const DeviceCodeValue* value = &builder->values[number];
-    const uint64_t step = value->kind == DEVICE_CODE__INPUT ? DEVICE_CODE_CASE_LOAD_SLOT | (uint64_t)value->vector << 12
-                                                            : device_code__constant_step(value->payload);
+    DeviceCodeStep step = device_code__constant_step(value->payload);
+    if (value->kind == DEVICE_CODE__INPUT) {
+        step.words[0] = DEVICE_CODE_CASE_LOAD_SLOT;
+        step.words[1] = (uint32_t)value->vector << DEVICE_CODE_VECTOR_SHIFT;
+    }
     for (uint32_t i = builder->first_request[number]; i != DEVICE_CODE__NONE; i = builder->next_request[i])
         if (!device_code__add_step(builder, step, builder->first_output + i)) return false;
     return true;
@@ -402,8 +417,9 @@ static bool device_code__add_copies(DeviceCodeBuilder* builder, uint32_t number)
 
 /* Stores a value in the vector of its first request. Steps for the others follow its own. */
 static bool device_code__add_kept(DeviceCodeBuilder* builder, uint32_t request) {
+    const DeviceCodeStep step = {{DEVICE_CODE_CASE_KEEP, 0, 0, 0}};
     for (; request != DEVICE_CODE__NONE; request = builder->next_request[request])
-        if (!device_code__add_step(builder, DEVICE_CODE_CASE_KEEP, builder->first_output + request)) return false;
+        if (!device_code__add_step(builder, step, builder->first_output + request)) return false;
     return true;
 }
 
@@ -417,7 +433,7 @@ static DeviceCodeResult device_code__add_steps(DeviceCodeBuilder* builder) {
         const uint32_t number = builder->order[i];
         DeviceCodeValue* value = &builder->values[number];
         const bool is_loaded = value->kind == DEVICE_CODE__LOADED;
-        const uint64_t step =
+        const DeviceCodeStep step =
             is_loaded ? device_code__constant_step(value->payload) : device_code__step(builder, value, &forms[i % 2]);
         /* A slot is free right after its last use: a step reads all operands before it stores. Inputs and outputs stay. */
         for (uint32_t k = 0; k < DEVICE_CODE__MAX_OPERANDS; k++) {
@@ -446,13 +462,12 @@ static DeviceCodeResult device_code__add_steps(DeviceCodeBuilder* builder) {
             if (!device_code__add_kept(builder, builder->next_request[request])) return DEVICE_CODE_ERROR_INSUFFICIENT_BUFFER;
         }
     }
-    const bool has_room = device_code__add_step(builder, DEVICE_CODE_CASE_END, DEVICE_CODE__NO_VECTOR);
-    return has_room ? DEVICE_CODE_SUCCESS : DEVICE_CODE_ERROR_INSUFFICIENT_BUFFER;
+    return DEVICE_CODE_SUCCESS;
 }
 
 DeviceCodeResult device_code_encode(
     const DeviceCodeKernel* kernel, const StackPtxLowered* lowered, uint32_t first_output, void* workspace,
-    size_t workspace_bytes, uint64_t* steps, size_t max_steps, size_t* num_steps_out
+    size_t workspace_bytes, DeviceCodeStep* steps, size_t max_steps, size_t* num_steps_out
 ) {
     EvoArena arena = evo__arena(workspace, workspace_bytes);
     DeviceCodeBuilder builder;
@@ -468,7 +483,9 @@ DeviceCodeResult device_code_encode(
     builder.max_steps = max_steps;
     builder.first_output = first_output;
     builder.num_values = builder.num_ordered = 0;
-    builder.num_steps = 0;
+    if (max_steps == 0) return DEVICE_CODE_ERROR_INSUFFICIENT_BUFFER;
+    memset(steps, 0, sizeof *steps);
+    builder.num_steps = 1;
     for (uint32_t k = 0; k < DEVICE_CODE__MAX_OPERANDS; k++) device_code__add_value(&builder, DEVICE_CODE__NOTHING, 0);
     if (!device_code__add_nodes(&builder, lowered)) return DEVICE_CODE_ERROR_NO_CASE;
     device_code__add_requests(&builder, lowered);

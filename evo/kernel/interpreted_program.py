@@ -22,13 +22,12 @@ _THREADS = Threads(1, 10, are_together=False)
 VECTOR_BYTES = 1 << _THREADS.vector_bits
 
 _REGISTERS = """
-.reg .pred %is_stored, %p0, %p1, %p2;
+.reg .pred %p0, %p1, %p2;
 .reg .u32 %mine;
 .reg .u64 %at;
-.reg .b32 %step, %operand, %next_step, %next_operand, %case, %target, %from, %a0, %x0, %y0, %z0;
+.reg .b32 %next, %first, %second, %third, %case, %target, %from, %a0, %x0, %y0, %z0;
 mov.u64 %at, {0};
-mov.u32 %mine, {1};
-ld.global.nc.v2.b32 {{%next_step, %next_operand}}, [%at];"""
+mov.u32 %mine, {1};"""
 
 
 def shared_bytes(layout: Layout) -> int:
@@ -55,7 +54,7 @@ def program_text(layout: Layout, cases: Cases, inputs: Sequence[str], outputs: S
         lines += [f"    mine[{i} * EVO_BLOCK_SIZE] = {f'__float_as_uint(in_{i})' if name == 'float' else f'in_{i}'};"]
     lines += [f"    const unsigned int table = (4 * gridDim.y + {TABLE_ALIGNMENT - 1}) / {TABLE_ALIGNMENT} * {TABLE_ALIGNMENT};"]
     lines += [f"    const unsigned int first = __ldg(reinterpret_cast<const unsigned int*>({CODE}) + site);"]
-    lines += [f"    evo_run({CODE} + table + 8ull * first, static_cast<unsigned int>(__cvta_generic_to_shared(mine)));"]
+    lines += [f"    evo_run({CODE} + table + 16ull * first, static_cast<unsigned int>(__cvta_generic_to_shared(mine)));"]
     for i, name in enumerate(outputs):
         value = f"mine[{layout.first_output + i} * EVO_BLOCK_SIZE]"
         lines += [f"    out_{i} = {f'__uint_as_float({value})' if name == 'float' else value};"]

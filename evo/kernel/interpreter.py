@@ -13,7 +13,7 @@ in registers, the accumulator. All threads are at the same step, so its operands
     block    BLOCK_SIZE threads, `Layout.shared_bytes` of dynamic shared memory
     params   one u64 an input: address of its values, 4 bytes each
              one u32 an input: bytes from a point to the next, 4, or 0 for an input that is the same at all points
-             u64: address of the device code, 8 bytes a step, with at least one step after the last program's
+             u64: address of the device code, 16 bytes a step, with at least one step after the last program's
              u64: address of the programs' first steps, u32 each
              u32: num_programs; u32: num_together, programs that a block runs, a multiple of `Layout.num_buffered`
              u32: num_points, below 2**31
@@ -36,13 +36,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from evo.kernel import reduction
-from evo.kernel.interpreter_cases import Cases, Threads, cases_of
+from evo.kernel.interpreter_cases import IS_STORED, Cases, Threads, cases_of
 from evo.kernel.pointwise import PTX_VERSION
 from evo.language.program import Language
 
 ENTRY = "interpret"
 # Part of the cubin's cache key. Change it with the kernel's text.
-TEMPLATE = "interpreter-3"
+TEMPLATE = "interpreter-4"
 
 BLOCK_SIZE = 256
 # Four let a load or store of a vector move 16 bytes, the most that one instruction can, and share the work of decoding a step.
@@ -119,7 +119,7 @@ class Interpreter:
         for line in lines:
             label = next((each for each in reversed(text[:line]) if each.startswith("$")), "")
             if match := re.fullmatch(r"\$case_(\d+):", label):
-                index, _ = np.argwhere(self.cases.numbers == int(match[1]))[0]
+                index, _ = np.argwhere(self.cases.numbers == int(match[1]) & ~IS_STORED)[0]
                 found.add(self.cases.instruction_set.instructions[index].name)
         return found
 
@@ -183,9 +183,9 @@ def _kernel(layout: Layout, cases: Cases, sums: bool, is_weighted: bool) -> list
 
 
 _REGISTERS = """
-.reg .pred %past_end, %is_point, %is_stored, %p0, %p1, %p2;
+.reg .pred %past_end, %is_point, %p0, %p1, %p2;
 .reg .u32 %thread, %tile, %point, %left, %num_points, %program, %end, %num_programs, %num_together, %index, %mine, %base;
-.reg .b32 %step, %operand, %next_step, %next_operand, %case, %target, %from, %a<4>, %x<4>, %y<4>, %z<4>;
+.reg .b32 %next, %first, %second, %third, %case, %target, %from, %a<4>, %x<4>, %y<4>, %z<4>;
 .reg .u64 %code, %starts, %at, %address, %offset, %results;
 """
 
@@ -214,7 +214,6 @@ sub.u32 %left, %num_points, %point;
 setp.lt.u32 %is_point, %point, %num_points;
 selp.u32 %left, %left, 0, %is_point;"""
 
-# The next step is on its way while one is done.
 _PROGRAM = """
 $program:
 setp.ge.u32 %past_end, %program, %end;
@@ -222,9 +221,8 @@ setp.ge.u32 %past_end, %program, %end;
 mul.wide.u32 %offset, %program, 4;
 add.u64 %address, %starts, %offset;
 ld.global.nc.u32 %index, [%address];
-mul.wide.u32 %offset, %index, 8;
-add.u64 %at, %code, %offset;
-ld.global.nc.v2.b32 {%next_step, %next_operand}, [%at];"""
+mul.wide.u32 %offset, %index, 16;
+add.u64 %at, %code, %offset;"""
 
 
 def _store(layout: Layout) -> list[str]:
@@ -257,17 +255,17 @@ _NUM_TRIPS = -(-(reduction.POINTS_PER_BLOCK // reduction.LANES + _NUM_OCTETS - 1
 # num_rows: of the programs whose outputs wait; left: points of the tile; number: of the thread's next point in the tile.
 _SUM_START = """
 .reg .pred %is_waiting, %is_octet, %again;
-.reg .u32 %lane, %octet, %num_rows, %row, %number, %trip, %first, %y_address;
+.reg .u32 %lane, %octet, %num_rows, %row, %number, %trip, %first_program, %y_address;
 .reg .u64 %t_address, %w_address, %plane_bytes;
 .reg .f32 %y_<{at_once}>, %t_<{at_once}>, %w_<{at_once}>;
-rem.u32 %first, %program, {num_buffered};
-setp.ne.u32 %is_waiting, %first, {last_buffered};
+rem.u32 %first_program, %program, {num_buffered};
+setp.ne.u32 %is_waiting, %first_program, {last_buffered};
 add.u32 %index, %program, 1;
 setp.ne.and.u32 %is_waiting, %index, %end, %is_waiting;
 @%is_waiting bra.uni $summed;
-add.u32 %num_rows, %first, 1;
+add.u32 %num_rows, %first_program, 1;
 mul.lo.u32 %num_rows, %num_rows, {num_outputs};
-sub.u32 %first, %program, %first;
+sub.u32 %first_program, %program, %first_program;
 bar.sync 0;
 setp.ge.u32 %past_end, %thread, {num_threads};
 @%past_end bra $rows_end;
@@ -315,7 +313,7 @@ setp.ne.u32 %again, %trip, 0;
 _SUM_END = """
 mov.u32 %index, %nctaid.x;
 mul.wide.u32 %plane_bytes, %index, 8;
-mad.lo.u32 %row, %first, {num_outputs}, %octet;
+mad.lo.u32 %row, %first_program, {num_outputs}, %octet;
 mad.lo.u32 %row, %row, {num_fields}, %lane;
 cvt.u64.u32 %offset, %row;
 mad.lo.u64 %address, %offset, %plane_bytes, %results;

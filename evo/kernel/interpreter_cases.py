@@ -4,7 +4,11 @@ Owns which instructions the kernel knows, the numbers of their cases, and a case
 vectors of shared memory hold. csrc/device_code.h has the format of a step.
 
 An operand comes from the accumulator, from a slot or from the step itself, as a constant. Each combination that the encoder uses
-is a case of its own, so that none moves an operand that it does not need. Predicates are 0 or 1 in registers and slots.
+is a case of its own, so that none moves an operand that it does not need. It has an even number; the odd one after it stores the
+result as well. Predicates are 0 or 1 in registers and slots.
+
+A step names the case of the one after it. So a case looks up where to go on, and loads the next step, while it waits for its
+operands, and then branches there: one taken branch a step.
 """
 
 from collections.abc import Collection, Iterator
@@ -20,10 +24,14 @@ from evo.instructions import Instruction, InstructionSet
 ACCUMULATOR, SLOT, CONSTANT = range(3)
 NUM_FORMS = 27  # of up to three operands
 NO_CASE = 0xFFFF
-END, KEEP, LOAD_SLOT, LOAD_CONSTANT, _NUM_SPECIAL = range(5)
+END, KEEP, LOAD_SLOT, LOAD_CONSTANT, _FIRST = 0, 1, 2, 4, 6
+IS_STORED = 1
 
 # The time to assemble a kernel grows with the square of its cases: that many take a core some seven seconds, once.
-MAX_CASES = 1000
+MAX_CASES = 2000
+# The assembler makes a table of all cases, 4 bytes each, for every branch by number, in a bank of constants of 64 KiB. What does
+# not fit becomes a tree of comparisons. So beyond some 125 cases the last ones share a branch, which costs them one more.
+_TABLES_BYTES = 60 << 10
 
 # Types whose values have 32 bits in a slot.
 _TYPES = ("f32", "u32", "s32", "b32", "pred")
@@ -57,32 +65,33 @@ class Cases:
         return {self.instruction_set.instructions[index].name for index in np.flatnonzero((self.numbers != NO_CASE).any(axis=1))}
 
     def text(self, threads: Threads) -> Iterator[str]:
-        """PTX from the label `$step`, which takes the next step, to branches back to it or to `$program_end`.
+        """PTX that takes a program's steps, from the first to a branch to `$program_end`.
 
-        It finds the first step in %next_step and %next_operand, its address in %at, and in %mine the address of the thread's part
-        of the first vector.
+        It finds the address of the program's code in %at, and in %mine the address of the thread's part of the first vector.
         """
-        count = int(self.numbers[self.numbers != NO_CASE].max(initial=_NUM_SPECIAL - 1)) + 1
+        numbers = {int(number): tuple(where) for where, number in np.ndenumerate(self.numbers) if number != NO_CASE}
+        last = max(numbers, default=LOAD_CONSTANT) | IS_STORED
         uni = ".uni" if threads.are_together else ""
-        points = range(threads.num_points)
-        yield from _STEP.splitlines()
-        yield f"$cases: .branchtargets $program_end, $stored, {', '.join(f'$case_{i}' for i in range(LOAD_SLOT, count))};"
-        yield f"brx.idx{uni} %case, $cases;"
-        for label, place in ((LOAD_SLOT, SLOT), (LOAD_CONSTANT, CONSTANT)):
-            yield f"$case_{label}:"
-            yield from _fetch((place,), threads)
-            yield from (f"mov.b32 %a{k}, {_place((place,), 0, k)};" for k in points)
-            yield f"bra{uni} $stored;"
-        for index, form_index in np.argwhere(self.numbers != NO_CASE):
-            yield f"$case_{self.numbers[index, form_index]}:"
-            yield from self._case(self.instruction_set.instructions[index], _FORMS[form_index], threads)
-            yield f"bra{uni} $stored;"
-        # A store follows its computation in every case, so one place serves all.
-        yield "$stored:"
-        yield f"@!%is_stored bra{uni} $step;"
-        yield from _offset("%target", "%step", 24, threads)
-        yield f"st.shared{_vector('a', points)[0]} [%target], {_vector('a', points)[1]};"
-        yield f"bra{uni} $step;"
+        dispatch = [*_DISPATCH, f"brx.idx{uni} %case, $cases;"]
+        # Most steps store nothing, so those cases have a branch of their own first. Where threads part, all share one.
+        num_own = _TABLES_BYTES // (4 * (last + 1)) if threads.are_together else 0
+        yield f"$cases: .branchtargets $program_end, {', '.join(f'$case_{i}' for i in range(KEEP, last + 1))};"
+        yield from ("ld.global.nc.b32 %next, [%at];", "add.u64 %at, %at, 16;")
+        yield from ("$step:", *dispatch)
+        for number in (*range(LOAD_SLOT, last, 2), *range(KEEP, last + 1, 2)):
+            yield f"$case_{number}:"
+            what = number & ~IS_STORED
+            if what in numbers:
+                index, form = numbers[what]
+                yield from self._case(self.instruction_set.instructions[index], _FORMS[form], threads)
+            elif what:
+                place = (SLOT if what == LOAD_SLOT else CONSTANT,)
+                yield from _fetch(place, threads)
+                yield from (f"mov.b32 %a{k}, {_place(place, 0, k)};" for k in range(threads.num_points))
+            if number & IS_STORED:
+                yield from _store(threads)
+            num_own -= 1
+            yield from dispatch if num_own > 0 else (f"bra{uni} $step;",)
 
     def _case(self, instruction: Instruction, form: tuple[int, ...], threads: Threads) -> Iterator[str]:
         form = form[: len(instruction.args)]
@@ -112,16 +121,16 @@ def cases_of(instruction_set: InstructionSet, names: Collection[str] | None = No
         names: of those that programs may use; None: the whole set.
     """
     numbers = np.full((len(instruction_set.instructions), NUM_FORMS), NO_CASE, np.uint16)
-    count = _NUM_SPECIAL
+    count = _FIRST
     for index, instruction in enumerate(instruction_set.instructions):
         if (names is not None and instruction.name not in names) or not is_interpretable(instruction_set, instruction):
             continue
         forms = list(_forms(len(instruction.args), instruction.num_commutative))
-        if count + len(forms) > MAX_CASES:
+        if count + 2 * len(forms) > MAX_CASES:
             continue
         for form in forms:
             numbers[index, form_index(form)] = count
-            count += 1
+            count += 2
     return Cases(instruction_set, numbers)
 
 
@@ -157,34 +166,31 @@ def _forms(num_operands: int, num_commutative: int) -> Iterator[tuple[int, ...]]
             yield form
 
 
-# The fields of a step. is_stored: the result is needed later than by the next step.
-_STEP = """$step:
-mov.b32 %step, %next_step;
-mov.b32 %operand, %next_operand;
-add.u64 %at, %at, 8;
-ld.global.nc.v2.b32 {%next_step, %next_operand}, [%at];
-and.b32 %case, %step, 0xfff;
-setp.lt.s32 %is_stored, %step, 0;"""
+# A step's words: the next step's case, then the vectors of operands from slots, in their order, each in the highest bits. The
+# first of them has the result's vector in its lowest bits, and in place of the last there may be a constant.
+_STEP = "{%next, %first, %second, %third}"
+_SLOT_WORDS = ("%first", "%second", "%third")
+_VECTOR_BIT = 26
+_VECTOR_MASK = 0x3F
 
-# The words and lowest bits of the first, second and third operand from a slot.
-_SLOT_FIELDS = (("%step", 12), ("%step", 18), ("%operand", 12))
+_DISPATCH = ("mov.b32 %case, %next;", "add.u64 %at, %at, 16;", f"ld.global.nc.v4.b32 {_STEP}, [%at+-16];")
 
 
 def _fetch(form: tuple[int, ...], threads: Threads) -> Iterator[str]:
     """Loads the operands that come from slots."""
-    for (word, bit), register in zip(_SLOT_FIELDS[: form.count(SLOT)], _SLOT_REGISTERS, strict=False):
-        yield from _offset("%from", word, bit, threads)
+    for word, register in zip(_SLOT_WORDS[: form.count(SLOT)], _SLOT_REGISTERS, strict=False):
+        yield f"shr.u32 %from, {word}, {_VECTOR_BIT - threads.vector_bits};"
+        yield "add.u32 %from, %from, %mine;"
         suffix, registers = _vector(register, range(threads.num_points))
         yield f"ld.shared{suffix} {registers}, [%from];"
 
 
-def _offset(target: str, word: str, bit: int, threads: Threads) -> Iterator[str]:
-    """The address of the thread's part of the vector whose number lies in a word from this bit on."""
-    shift, mask = bit - threads.vector_bits, 0x3F << threads.vector_bits
-    if shift:
-        yield f"shr.u32 {target}, {word}, {shift};"
-    yield f"and.b32 {target}, {target if shift else word}, {mask:#x};"
-    yield f"add.u32 {target}, {target}, %mine;"
+def _store(threads: Threads) -> Iterator[str]:
+    """Stores the accumulator in the step's vector."""
+    yield f"and.b32 %target, %first, {_VECTOR_MASK:#x};"
+    yield f"mad.lo.u32 %target, %target, {1 << threads.vector_bits}, %mine;"
+    suffix, registers = _vector("a", range(threads.num_points))
+    yield f"st.shared{suffix} [%target], {registers};"
 
 
 def _vector(register: str, points: range) -> tuple[str, str]:
@@ -197,7 +203,7 @@ def _place(form: tuple[int, ...], i: int, k: int) -> str:
     """The register of operand i at the thread's point k."""
     if form[i] == ACCUMULATOR:
         return f"%a{k}"
-    return "%operand" if form[i] == CONSTANT else f"%{_SLOT_REGISTERS[form[:i].count(SLOT)]}{k}"
+    return "%third" if form[i] == CONSTANT else f"%{_SLOT_REGISTERS[form[:i].count(SLOT)]}{k}"
 
 
 def _type_name(instruction_set: InstructionSet, arg: int) -> str:

@@ -1,7 +1,7 @@
 """Declarations of csrc/device_code.h. The C implementation is compiled into evo.native.device_code alone."""
 
 from libc.stddef cimport size_t
-from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdint cimport uint8_t, uint16_t, uint32_t
 
 from evo.native.stack_ptx cimport StackPtxLowered
 
@@ -14,9 +14,11 @@ cdef extern from "device_code.h" nogil:
         DEVICE_CODE_ERROR_TOO_MANY_SLOTS
 
     enum:
-        DEVICE_CODE_CASE_END
         DEVICE_CODE_NUM_FORMS
         DEVICE_CODE_MAX_VECTORS
+
+    ctypedef struct DeviceCodeStep:
+        uint32_t words[4]
 
     ctypedef struct DeviceCodeKernel:
         const uint16_t* cases
@@ -29,5 +31,5 @@ cdef extern from "device_code.h" nogil:
 
     DeviceCodeResult device_code_workspace_size(const StackPtxLowered*, size_t*)
     DeviceCodeResult device_code_encode(
-        const DeviceCodeKernel*, const StackPtxLowered*, uint32_t, void*, size_t, uint64_t*, size_t, size_t*
+        const DeviceCodeKernel*, const StackPtxLowered*, uint32_t, void*, size_t, DeviceCodeStep*, size_t, size_t*
     )

@@ -9,7 +9,7 @@ from enum import IntEnum
 import numpy as np
 
 
-from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t
 
 from evo.native.arrays cimport address
 from evo.native.stack_ptx cimport Lowering, StackPtxLowered, programs_of
@@ -36,7 +36,7 @@ def max_steps(num_instructions: Any, num_requests: int) -> Any:
 cdef struct _Batch:
     # One call, and how far it is.
     const DeviceCodeKernel* kernel
-    uint64_t* steps
+    DeviceCodeStep* steps
     size_t room
     size_t used
     uint32_t* starts
@@ -110,7 +110,7 @@ cdef class DeviceEncoder:
         self.kernel.num_slots = num_slots
 
     def encode(
-        self, programs: NDArray[np.uint64] | LoweredPrograms, rows: NDArray[np.int64], steps: NDArray[np.uint64], starts: NDArray[np.uint32],
+        self, programs: NDArray[np.uint64] | LoweredPrograms, rows: NDArray[np.int64], steps: NDArray[np.uint32], starts: NDArray[np.uint32],
         uint32_t first_output, uint32_t num_buffered
     ) -> tuple[NDArray[np.uint8], int]:
         """Writes the code of some programs of a batch.
@@ -118,7 +118,7 @@ cdef class DeviceEncoder:
         Args:
             programs: `(num_programs, max_length)` uint64, or lowered.
             rows: `(count,)` int64, which of the programs, in the order of their code.
-            steps: `(num_steps,)` uint64, is written to. `max_steps` says how much room is enough, besides NUM_EXTRA_STEPS.
+            steps: `(num_steps, 4)` uint32, is written to. `max_steps` says how much room is enough, besides NUM_EXTRA_STEPS.
             starts: `(count,)` uint32, is written to: the first step of each program that is OK.
             first_output: vector of the first output of the first program that is OK; the one after it has the next outputs, and
                 so on through `num_buffered` programs, after which they begin again.
@@ -131,19 +131,21 @@ cdef class DeviceEncoder:
         """
         cdef _Batch batch
         cdef const int64_t[::1] order = rows
-        cdef uint64_t[::1] step_view = steps
+        cdef uint32_t[:, ::1] step_view = steps
         cdef uint32_t[::1] start_view = starts
         cdef size_t count = len(rows), room = step_view.shape[0], num_requests = len(self.lowering.requests)
         programs = programs_of(programs)
-        if start_view.shape[0] < count or room < NUM_EXTRA_STEPS or num_buffered == 0:
-            raise ValueError(f"expected {count} starts and at least {NUM_EXTRA_STEPS} steps, got {start_view.shape[0]} and {room}")
+        if start_view.shape[0] < count or room < NUM_EXTRA_STEPS or step_view.shape[1] != 4 or num_buffered == 0:
+            raise ValueError(
+                f"expected {count} starts and at least {NUM_EXTRA_STEPS} steps of 4 words, got {start_view.shape[0]} and {steps.shape}"
+            )
         if first_output + num_buffered * num_requests > DEVICE_CODE_MAX_VECTORS:
             raise ValueError(f"a step can name {DEVICE_CODE_MAX_VECTORS} vectors")
         if count and not 0 <= rows.min() <= rows.max() < len(programs):
             raise ValueError(f"rows: expected numbers below {len(programs)}")
         results = np.empty(count, np.uint8)
         batch.kernel = &self.kernel
-        batch.steps = &step_view[0]
+        batch.steps = <DeviceCodeStep*>&step_view[0, 0]
         batch.room = room - NUM_EXTRA_STEPS
         batch.starts = <uint32_t*>address(starts)
         batch.results = <uint8_t*>address(results)
@@ -153,5 +155,5 @@ cdef class DeviceEncoder:
         batch.num_buffered = num_buffered
         if count:
             self.lowering.visit(programs, _encode, &batch, 0, &order[0], count)
-        step_view[batch.used] = DEVICE_CODE_CASE_END
+        steps[batch.used] = 0
         return results, batch.used + 1

@@ -46,7 +46,7 @@ def encoding_rows():
             for row, program in zip(words, programs, strict=True):
                 row[: len(program)] = program
             _, num_instructions = language.lowering.analyze(words)
-            steps = np.zeros(int(max_steps(num_instructions.astype(np.int64), 1).sum()) + NUM_EXTRA_STEPS, np.uint64)
+            steps = np.zeros((int(max_steps(num_instructions.astype(np.int64), 1).sum()) + NUM_EXTRA_STEPS, 4), np.uint32)
             arguments = (words, np.arange(NUM_PROGRAMS), steps, np.zeros(NUM_PROGRAMS, np.uint32))
             results, _ = encoder.encode(*arguments, layout.first_output, layout.num_buffered)
             seconds = best_s(lambda arguments=arguments: encoder.encode(*arguments, layout.first_output, layout.num_buffered))

@@ -354,7 +354,7 @@ static uint16_t cases[NUM_INSTRUCTIONS * DEVICE_CODE_NUM_FORMS];
 static uint8_t num_commutative[NUM_INSTRUCTIONS];
 static const uint8_t vectors[NUM_REGISTERS] = {0, 1, FIRST_OUTPUT};
 
-/* A kernel that knows three instructions: the case is 100 times its number plus the form's. */
+/* A kernel that knows three instructions: the case is 100 times its number plus twice the form's. */
 static DeviceCodeKernel kernel_of(uint32_t num_slots) {
     static const uint32_t known[] = {
         STACK_PTX_PTX_INSTRUCTION_ADD_FTZ_F32, STACK_PTX_PTX_INSTRUCTION_MUL_FTZ_F32, STACK_PTX_PTX_INSTRUCTION_SIN_APPROX_FTZ_F32
@@ -364,13 +364,13 @@ static DeviceCodeKernel kernel_of(uint32_t num_slots) {
     for (uint32_t i = 0; i < 3; i++) {
         num_commutative[known[i]] = i < 2 ? 2 : 0;
         for (uint32_t form = 0; form < DEVICE_CODE_NUM_FORMS; form++)
-            cases[known[i] * DEVICE_CODE_NUM_FORMS + form] = (uint16_t)(100 * (i + 1) + form);
+            cases[known[i] * DEVICE_CODE_NUM_FORMS + form] = (uint16_t)(100 * (i + 1) + 2 * form);
     }
     return kernel;
 }
 
 static DeviceCodeResult encode(
-    const DeviceCodeKernel* kernel, const StackPtxLowered* lowered, size_t missing_bytes, uint64_t* steps, size_t room,
+    const DeviceCodeKernel* kernel, const StackPtxLowered* lowered, size_t missing_bytes, DeviceCodeStep* steps, size_t room,
     size_t* count
 ) {
     size_t num_bytes = 0;
@@ -386,16 +386,14 @@ TEST(test_steps_are_those_of_the_format) {
     Tools tools = tools_of(1);
     const StackPtxLowered lowered = lower(&tools, wave, COUNT(wave));
     const DeviceCodeKernel kernel = kernel_of(0);
-    uint64_t steps[8];
+    DeviceCodeStep steps[8];
     size_t count = 0;
     CHECK_UINT(encode(&kernel, &lowered, 0, steps, 8, &count), DEVICE_CODE_SUCCESS);
     CHECK_UINT(count, 4);
     /* x (vector 0) times the constant: places slot and constant, form 1 + 3 * 2. Then the sine of the accumulator, form 0. Then
-       accumulator plus y (vector 1), form 0 + 3 * 1, stored to vector 10. */
-    CHECK_UINT(steps[0], UINT64_C(0x3fc00000) << 32 | 207);
-    CHECK_UINT(steps[1], 300);
-    CHECK_UINT(steps[2], UINT64_C(1) << 31 | UINT64_C(10) << 24 | 1 << 12 | 103);
-    CHECK_UINT(steps[3], DEVICE_CODE_CASE_END);
+       accumulator plus y (vector 1), form 0 + 3 * 1, stored to vector 10. Each case stands in the step before. */
+    const uint32_t expected[4][4] = {{214}, {300, 0, 0, 0x3fc00000}, {106 + DEVICE_CODE_STORES}, {DEVICE_CODE_CASE_END, 1u << 26 | 10}};
+    for (uint32_t i = 0; i < 16; i++) CHECK_UINT(steps[i / 4].words[i % 4], expected[i / 4][i % 4]);
     tools_free(&tools);
 }
 
@@ -407,7 +405,7 @@ TEST(test_what_cannot_be_encoded_is_refused) {
     };
     Tools tools = tools_of(1);
     const DeviceCodeKernel kernel = kernel_of(0), with_slot = kernel_of(1);
-    uint64_t steps[8];
+    DeviceCodeStep steps[8];
     size_t count = 9, num_bytes = 0;
     StackPtxLowered lowered = lower(&tools, wave, COUNT(wave));
     CHECK_UINT(encode(&kernel, &lowered, 8, steps, 8, &count), DEVICE_CODE_ERROR_INSUFFICIENT_MEMORY);

@@ -16,6 +16,7 @@ from evo.evaluate.cuda.device import Device
 from evo.evaluate.cuda.interpreter_kernels import (
     MAX_PROGRAMS,
     MAX_PROGRAMS_OF_MANY_POINTS,
+    STEP_BYTES,
     Coding,
     code_bytes,
     most_steps,
@@ -118,7 +119,7 @@ class InterpretLane:
         """The pack of these rows, and those of them that it lacks. places: of each row's room for steps; the last ends there."""
         layout, encoder = self._kernel.layout, self._kernel.encoder
         table = starts_bytes(len(rows))
-        starts, steps = slot[: len(rows) * 4].view(np.uint32), slot[table : table + 8 * self._most_steps].view(np.uint64)
+        starts, steps = slot[: len(rows) * 4].view(np.uint32), slot[table:].view(np.uint32).reshape(-1, 4)
 
         def encode(first: int, end: int) -> tuple[int, int, NDArray[np.uint8], int]:
             some = slice(
@@ -143,7 +144,7 @@ class InterpretLane:
         # Fewer programs have a shorter table. It moves up to the steps.
         gap = table - starts_bytes(len(taken))
         slot[gap : gap + 4 * len(taken)] = slot[: 4 * len(taken)].copy()
-        return CodePack(taken, batch.num_instructions[taken], slot[gap : table + 8 * used]), rows[~is_there]
+        return CodePack(taken, batch.num_instructions[taken], slot[gap : table + STEP_BYTES * used]), rows[~is_there]
 
     def close(self) -> None:
         """Frees the memory. The device must not have failed."""

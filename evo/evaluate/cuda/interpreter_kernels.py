@@ -42,6 +42,7 @@ MAX_TOGETHER = 32
 # Blocks that a multiprocessor should get. Two to four run at once; programs differ in length. An estimate, not a measurement.
 BLOCKS_PER_MULTIPROCESSOR = 16
 
+STEP_BYTES = 16
 _STEPS_PER_PROGRAM = 128  # of a pack
 _MIN_STEPS = 4096  # of a pack of few programs
 
@@ -222,7 +223,7 @@ def most_steps(max_programs: int) -> int:
 
 def code_bytes(max_programs: int) -> int:
     """Bytes of that code."""
-    return starts_bytes(max_programs) + 8 * most_steps(max_programs)
+    return starts_bytes(max_programs) + STEP_BYTES * most_steps(max_programs)
 
 
 def starts_bytes(num_programs: int) -> int:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from evo.instructions import shipped_instruction_set
-from evo.kernel.interpreter_cases import ACCUMULATOR, END, KEEP, LOAD_CONSTANT, LOAD_SLOT, NO_CASE, SLOT, cases_of
+from evo.kernel.interpreter_cases import ACCUMULATOR, END, IS_STORED, KEEP, LOAD_CONSTANT, LOAD_SLOT, NO_CASE, SLOT, cases_of
 from evo.language.program import Language, parse_program
 from evo.native.device_code import NUM_EXTRA_STEPS, DeviceEncoder, Encoded, max_steps
 from evo.native.ptx_vm import VirtualMachine
@@ -35,12 +35,22 @@ def encoder(num_slots: int = 20, names=None) -> DeviceEncoder:
 def encode(words: np.ndarray, **kernel) -> tuple[np.ndarray, list[np.ndarray]]:
     """What became of each program, and the steps of those that have any."""
     _, num_instructions = LANGUAGE.lowering.analyze(words)
-    steps = np.full(int(max_steps(num_instructions.astype(np.int64), 3).sum()) + NUM_EXTRA_STEPS, 99, np.uint64)
+    steps = np.full((int(max_steps(num_instructions.astype(np.int64), 3).sum()) + NUM_EXTRA_STEPS, 4), 99, np.uint32)
     starts = np.zeros(len(words), np.uint32)
     results, used = encoder(**kernel).encode(words, np.arange(len(words)), steps, starts, FIRST_OUTPUT, 1)
-    assert steps[used - 1] == END and (steps[used:] == 99).all()
-    ends = np.flatnonzero(steps[:used] == END)
-    return results, [steps[start : ends[ends >= start][0]] for start in starts[: (results == Encoded.OK).sum()]]
+    assert (steps[used - 1] == 0).all() and (steps[used:] == 99).all()
+    return results, [steps_of(steps, start) for start in starts[: (results == Encoded.OK).sum()]]
+
+
+def steps_of(steps: np.ndarray, start: int) -> np.ndarray:
+    """A program's steps, each with its own case in place of the next one's."""
+    end = start + np.flatnonzero(steps[start:, 0] == END)[0]
+    return np.column_stack([steps[start:end, 0], steps[start + 1 : end + 1, 1:]])
+
+
+def stores(steps: np.ndarray) -> list[int]:
+    """The vectors that steps store to."""
+    return [int(first) & 63 for case, first in steps[:, :2] if case & IS_STORED]
 
 
 def run(steps: np.ndarray, inputs: list[np.ndarray]) -> tuple[np.ndarray, set[int]]:
@@ -48,26 +58,25 @@ def run(steps: np.ndarray, inputs: list[np.ndarray]) -> tuple[np.ndarray, set[in
     vectors: dict[int, np.ndarray] = dict(enumerate(inputs))
     accumulator, stored = None, set()
     case_of = {int(CASES.numbers[i, f]): (i, f) for i, f in np.argwhere(CASES.numbers != NO_CASE)}
-    for word in map(int, steps):
-        first, second = word & 0xFFFFFFFF, word >> 32
-        places = iter([first >> 12 & 63, first >> 18 & 63, second >> 12 & 63])
-        constant = np.full(len(inputs[0]), second, np.uint32).view(np.float32)
-        case = first & 0xFFF
+    for number, *operands, last in steps.tolist():
+        places = iter([word >> 26 for word in (*operands, last)])
+        constant = np.full(len(inputs[0]), last, np.uint32).view(np.float32)
+        case = number & ~IS_STORED
         if case == LOAD_SLOT:
             accumulator = vectors[next(places)]
         elif case == LOAD_CONSTANT:
             accumulator = constant
-        elif case != KEEP:
+        elif number != KEEP:
             index, form = case_of[case]
             instruction = SET.instructions[index]
-            operands = []
+            values = []
             for k in range(len(instruction.args)):
                 place = form // 3**k % 3
-                operands.append(accumulator if place == ACCUMULATOR else vectors[next(places)] if place == SLOT else constant)
-            accumulator = MEANINGS[instruction.name](*operands)
-        if first >> 31:
-            vectors[first >> 24 & 63] = accumulator
-            stored.add(first >> 24 & 63)
+                values.append(accumulator if place == ACCUMULATOR else vectors[next(places)] if place == SLOT else constant)
+            accumulator = MEANINGS[instruction.name](*values)
+        if number & IS_STORED:
+            vectors[operands[0] & 63] = accumulator
+            stored.add(operands[0] & 63)
     return np.stack([vectors[FIRST_OUTPUT + i] for i in range(3)]), stored
 
 
@@ -99,7 +108,7 @@ def test_steps_compute_what_the_virtual_machine_does():
 def test_a_chain_of_operations_never_leaves_the_accumulator():
     words = parse_program(LANGUAGE, " ".join(["%x", *["%y add_ftz_f32 2.0 mul_ftz_f32"] * 10]), "test", 64)[None]
     _, [steps] = encode(words, num_slots=0)
-    assert sum(int(step) >> 31 & 1 for step in steps) == 3  # the outputs
+    assert len(stores(steps)) == 3  # the outputs
 
 
 def test_slots_are_used_again():
@@ -107,7 +116,7 @@ def test_slots_are_used_again():
     text += " %x %y mul_ftz_f32 %x 3.0 add_ftz_f32 min_ftz_f32 add_ftz_f32" * 4
     results, [steps] = encode(parse_program(LANGUAGE, text, "test", 64)[None], num_slots=3)
     assert results[0] == Encoded.OK
-    assert {int(step) >> 24 & 63 for step in steps if int(step) >> 31 & 1} <= {2, 3, 4, FIRST_OUTPUT, 61, 62}
+    assert set(stores(steps)) <= {2, 3, 4, FIRST_OUTPUT, 61, 62}
 
 
 def test_what_a_kernel_cannot_run_is_told_and_takes_no_place():
@@ -122,27 +131,26 @@ def test_what_a_kernel_cannot_run_is_told_and_takes_no_place():
 
 def test_programs_take_turns_with_the_vectors_of_outputs():
     words = np.stack([parse_program(LANGUAGE, text, "test", 8) for text in ("%y", "%x sin_approx_ftz_f32", "%x", "1.0")])
-    steps, starts = np.zeros(40, np.uint64), np.zeros(4, np.uint32)
+    steps, starts = np.zeros((40, 4), np.uint32), np.zeros(4, np.uint32)
     kernel = encoder(names=["add_ftz_f32"])
     results, _ = kernel.encode(words, np.array([3, 1, 0, 2, 0]), steps, np.zeros(5, np.uint32), 40, 2)
     assert list(results) == [Encoded.OK, Encoded.NO_CASE, *[Encoded.OK] * 3]
     kernel.encode(words, np.array([3, 1, 0]), steps, starts[:3], 40, 2)
-    ends = np.flatnonzero(steps == END)
-    first, second = steps[starts[0] : ends[0]], steps[starts[1] : ends[1]]
-    assert {int(step) >> 24 & 63 for step in first} == {40, 41, 42}
-    assert {int(step) >> 24 & 63 for step in second} == {43, 44, 45}
+    assert sorted(stores(steps_of(steps, starts[0]))) == [40, 41, 42]
+    assert sorted(stores(steps_of(steps, starts[1]))) == [43, 44, 45]
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ({"rows": np.array([1])}, "rows: expected numbers below 1"),
-        ({"steps": np.zeros(0, np.uint64)}, "at least 1 steps"),
+        ({"steps": np.zeros((0, 4), np.uint32)}, "at least 1 steps of 4 words"),
+        ({"steps": np.zeros((9, 2), np.uint32)}, "steps of 4 words"),
         ({"first_output": 62}, "64 vectors"),
     ],
 )
 def test_wrong_arguments_are_refused(arguments, message):
     words = parse_program(LANGUAGE, "%x", "test", 8)[None]
-    given = {"rows": np.array([0]), "steps": np.zeros(9, np.uint64), "starts": np.zeros(1, np.uint32), "first_output": 60}
+    given = {"rows": np.array([0]), "steps": np.zeros((9, 4), np.uint32), "starts": np.zeros(1, np.uint32), "first_output": 60}
     with pytest.raises(ValueError, match=message):
         encoder().encode(words, **{**given, **arguments}, num_buffered=1)
