@@ -88,7 +88,7 @@ typedef struct DeviceCodeStep {
    swapped ones of a commutative instruction, where the first operand's place is above the second's; with two constants, or one in
    an instruction of a single operand; with the accumulator twice, if there are three operands. */
 typedef struct DeviceCodeKernel {
-    const uint16_t* cases;         /* num_instructions times DEVICE_CODE_NUM_FORMS: even, NO_CASE for those that it does not have */
+    const uint16_t* cases;         /* num_instructions times DEVICE_CODE_NUM_FORMS: even, or NO_CASE if it does not have one */
     const uint8_t* num_commutative; /* of each instruction: 2 if the first two operands may be swapped, else 0 */
     size_t num_instructions;
     const uint8_t* register_vectors; /* vector of each register's values */

@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -15,6 +14,7 @@ import pytest
 import yaml
 from emulated_gpu.fixtures import emulated_gpu, run_emulated  # noqa: F401
 from processes import LIMIT_S
+from sass import disassembled, disassembler
 
 REPOSITORY = Path(__file__).parent.parent
 # The same examples in every run, and none fails for being slow on a busy machine.
@@ -94,9 +94,7 @@ def make_task(tmp_path):
 @pytest.fixture(scope="session")
 def disassemble(tmp_path_factory):
     """Gives for a cubin the SASS of each kernel, by its name: instructions without addresses, and labels."""
-    package = find_spec("nvidia.cu13") if find_spec("nvidia") else None
-    found = [Path(folder) / "bin" / "nvdisasm" for folder in (package.submodule_search_locations if package else [])]
-    tool = next((path for path in found if path.is_file()), None)
+    tool = disassembler()
     if tool is None:
         assert not os.environ.get("CI"), "in CI a missing disassembler is a failure: pip install '.[test]'"
         pytest.skip("the wheel nvidia-cuda-nvdisasm is not installed")
@@ -105,13 +103,7 @@ def disassemble(tmp_path_factory):
     def run(cubin: bytes) -> dict[str, list[str]]:
         path = folder / "module.cubin"
         path.write_bytes(cubin)
-        text = subprocess.run([tool, "-c", path], capture_output=True, text=True, check=True).stdout
-        sections = re.split(r"^\s*\.section\s+\.text\.(\w+),.*$", text, flags=re.MULTILINE)
-        line = re.compile(r"^(\.L_x_\d+):|/\*[0-9a-f]{4,}\*/\s+(.*?)\s*;", re.MULTILINE)
-        return {
-            name: [label or instruction for label, instruction in line.findall(body)]
-            for name, body in zip(sections[1::2], sections[2::2], strict=True)
-        }
+        return disassembled(tool, path)
 
     return run
 

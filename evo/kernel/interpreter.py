@@ -5,12 +5,13 @@ csrc/device_code.h describes the device code and how programs are scheduled. One
 instructions, inputs and outputs. Its results equal those of the compile lane bit by bit: a case applies its instruction as a stub
 does.
 
-A block of BLOCK_SIZE threads runs programs one after the other on one tile of POINTS points. Each value of a program is a vector
-of shared memory, with POINTS_PER_THREAD neighbouring points for each thread, which no other thread reads. The latest value stays
-in registers, the accumulator. All threads are at the same step, so its operands are decoded once for a warp. Launch contract:
+A block runs programs one after the other on one tile of points. Each value of a program is a vector of shared memory, with
+`points_per_thread` neighbouring points for each thread, which no other thread reads. The latest value stays in registers, the
+accumulator. All threads are at the same step, so its operands are decoded once for a warp. Up to MAX_POINTS points are one tile,
+and a block has just enough warps for it; more points are tiles of MAX_POINTS. Launch contract:
 
-    grid     x: `num_tiles`    y: ceil(num_programs / num_together)
-    block    BLOCK_SIZE threads, `Layout.shared_bytes` of dynamic shared memory
+    grid     x: `Layout.num_tiles`    y: ceil(num_programs / num_together)
+    block    `Layout.block_size` threads, `Layout.shared_bytes` of dynamic shared memory
     params   one u64 an input: address of its values, 4 bytes each
              one u32 an input: bytes from a point to the next, 4, or 0 for an input that is the same at all points
              u64: address of the device code, 16 bytes a step, with at least one step after the last program's
@@ -18,11 +19,12 @@ in registers, the accumulator. All threads are at the same step, so its operands
              u32: num_programs; u32: num_together, programs that a block runs, a multiple of `Layout.num_buffered`
              u32: num_points, below 2**31
              u64: address of the results, which must not overlap the inputs
-             u64: address of the targets, u64: address of the weights, or 0 in a kernel without; in a kernel that sums
+             u64: address of the targets, u64: of the weights, or 0 in a kernel without, u64: of `evo.native.ptx_vm.Targets.sums`;
+             in a kernel that sums
 
 Results of a kernel that stores are the outputs, `(num_programs, num_outputs, num_points)` of 4 bytes. A kernel that sums keeps
-the outputs of `num_buffered` programs in shared memory, and then eight threads, an octet, sum each: no output goes to memory. Its
-results are the scratch of `regression_rows` (`evo.kernel.reduction`), one row for each output of each program, as
+the outputs of `num_buffered` programs in registers and then in the slots, and eight threads, an octet, sum each: no output goes
+to memory. Its results are the scratch of `regression_rows` (`evo.kernel.reduction`), one row for each output of each program, as
 `regression_blocks` writes it: in the same order and so with the same bits. Targets are `(num_outputs, num_points)` float32.
 
 Inputs are read from memory once for all programs of a block. So with sums, a program and a point cost 4 / num_together bytes for
@@ -36,7 +38,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from evo.kernel import reduction
-from evo.kernel.interpreter_cases import IS_STORED, Cases, Threads, cases_of
+from evo.kernel.interpreter_cases import IS_STORED, Cases, Threads, cases_of, vector
 from evo.kernel.pointwise import PTX_VERSION
 from evo.language.program import Language
 
@@ -44,13 +46,12 @@ ENTRY = "interpret"
 # Part of the cubin's cache key. Change it with the kernel's text.
 TEMPLATE = "interpreter-4"
 
-BLOCK_SIZE = 256
+_WARP = 32
+_MAX_BLOCK_SIZE = 256
 # Four let a load or store of a vector move 16 bytes, the most that one instruction can, and share the work of decoding a step.
 # Eight would halve that work again, but also the warps of a multiprocessor, and not the traffic of shared memory (docs/gpu.md).
-POINTS_PER_THREAD = 4
-POINTS = BLOCK_SIZE * POINTS_PER_THREAD  # as reduction.POINTS_PER_BLOCK
-VECTOR_BYTES = 4 * POINTS
-_THREADS = Threads(POINTS_PER_THREAD, VECTOR_BYTES.bit_length() - 1, are_together=True)
+_POINTS_PER_THREAD = 4
+MAX_POINTS = _MAX_BLOCK_SIZE * _POINTS_PER_THREAD  # of a tile, as reduction.POINTS_PER_BLOCK
 
 # Shared memory of a block: 12 vectors. Two such blocks, 16 warps, fit a multiprocessor of compute capability 8.6, 8.9 or 12.0,
 # whose 100 KiB are the least since Turing; three fit 8.0, and four 9.0 and 10.0.
@@ -59,49 +60,72 @@ NUM_VECTORS = 12
 MAX_VECTORS = 24
 # The 64 KiB of compute capability 7.5 are one block's.
 _SHARED_BYTES = {"sm_75": 64 << 10}
-_MIN_BLOCKS = 4  # for a multiprocessor, so that the assembler leaves registers for as many
-# Programs whose outputs wait to be summed: as many octets as a warp has.
-_MAX_BUFFERED = 4
+_MIN_WARPS = 32  # for a multiprocessor, so that the assembler leaves registers for as many
+# Rows of outputs that a warp sums at once, each with an octet of threads.
+_NUM_OCTETS = 4
 # Fewer slots would send programs to the compile lane for the sake of more warps.
 _MIN_SLOTS = 7
 
 
 @dataclass(frozen=True)
 class Layout:
-    """What the vectors of a block's shared memory hold: inputs, then slots, then outputs of the buffered programs.
+    """Who works on a tile, and what the vectors of a block's shared memory hold: inputs, then slots, then outputs.
 
-    num_buffered: programs whose outputs are held at once; 1 in a kernel that stores.
+    num_buffered: programs whose outputs are summed at once; 1 in a kernel that stores.
     """
 
     num_inputs: int
     num_outputs: int
     num_slots: int
     num_buffered: int
+    block_size: int
+    points_per_thread: int
 
     @property
     def first_output(self) -> int:
-        """The vector of the first buffered program's first output."""
+        """The vector of the first output."""
         return self.num_inputs + self.num_slots
 
     @property
     def num_vectors(self) -> int:
         """All of them."""
-        return self.first_output + self.num_buffered * self.num_outputs
+        return self.first_output + self.num_outputs
+
+    @property
+    def points(self) -> int:
+        """Of a tile."""
+        return self.block_size * self.points_per_thread
+
+    @property
+    def vector_bytes(self) -> int:
+        """Of a value at each point of a tile."""
+        return 4 * self.points
 
     @property
     def shared_bytes(self) -> int:
         """Of all vectors."""
-        return self.num_vectors * VECTOR_BYTES
+        return self.num_vectors * self.vector_bytes
+
+    def num_tiles(self, num_points: int) -> int:
+        """Blocks along x."""
+        return -(-num_points // self.points)
 
 
-def layout_of(language: Language, sums: bool) -> Layout | None:
-    """How a kernel for these inputs and outputs uses its shared memory; None if they leave too few slots."""
+def layout_of(language: Language, sums: bool, num_points: int = MAX_POINTS) -> Layout | None:
+    """How a kernel for these inputs and outputs uses its threads and their shared memory; None if they leave too few slots.
+
+    Args:
+        num_points: the most that it will sum.
+    """
     num_inputs, num_outputs = len(language.inputs), len(language.outputs)
     num_vectors = max(NUM_VECTORS, num_inputs + num_outputs + _MIN_SLOTS)
-    num_buffered = (num_vectors - num_inputs - _MIN_SLOTS) // num_outputs if sums else 1
-    num_buffered = min(num_buffered, _MAX_BUFFERED)
-    num_slots = num_vectors - num_inputs - num_buffered * num_outputs
-    return Layout(num_inputs, num_outputs, num_slots, num_buffered) if num_vectors <= MAX_VECTORS else None
+    points_per_thread = 1 if num_points <= _WARP else _POINTS_PER_THREAD
+    num_warps = max(-(-num_points // (_WARP * points_per_thread)), -(-num_outputs // _NUM_OCTETS) if sums else 1)
+    block_size = min(_MAX_BLOCK_SIZE, _WARP << (num_warps - 1).bit_length())
+    num_buffered = {1: 4, 2: 2}.get(num_outputs, 1) if sums else 1
+    num_slots = num_vectors - num_inputs - num_outputs
+    layout = Layout(num_inputs, num_outputs, num_slots, num_buffered, block_size, points_per_thread)
+    return layout if num_vectors <= MAX_VECTORS else None
 
 
 @dataclass(frozen=True)
@@ -125,7 +149,13 @@ class Interpreter:
 
 
 def interpreter(
-    language: Language, target: str, sums: bool, instructions: Collection[str] | None = None, *, is_weighted: bool = False
+    language: Language,
+    target: str,
+    sums: bool,
+    instructions: Collection[str] | None = None,
+    *,
+    is_weighted: bool = False,
+    num_points: int = MAX_POINTS,
 ) -> Interpreter | None:
     """The kernel for programs of a language.
 
@@ -134,50 +164,49 @@ def interpreter(
         sums: whether outputs are summed against targets instead of stored. All must be f32.
         instructions: names of those that programs may use; None: the whole set.
         is_weighted: in sums, points have weights.
+        num_points: the most that it will sum.
 
     Returns:
         None if there are too many inputs and outputs.
     """
-    layout = layout_of(language, sums)
-    if layout is None or layout.shared_bytes > _SHARED_BYTES.get(target, MAX_VECTORS * VECTOR_BYTES):
+    layout = layout_of(language, sums, num_points)
+    if layout is None or layout.shared_bytes > _SHARED_BYTES.get(target, layout.shared_bytes):
         return None
     cases = cases_of(language.instruction_set, instructions)
     lines = [f".version {PTX_VERSION}", f".target {target}", ".address_size 64", *_kernel(layout, cases, sums, is_weighted)]
     return Interpreter("\n".join(lines) + "\n", layout, cases)
 
 
-def num_tiles(num_points: int) -> int:
-    """Blocks along x."""
-    return -(-num_points // POINTS)
-
-
 def _kernel(layout: Layout, cases: Cases, sums: bool, is_weighted: bool) -> list[str]:
-    inputs = range(layout.num_inputs)
+    inputs, points = range(layout.num_inputs), range(layout.points_per_thread)
+    threads = Threads(layout.points_per_thread, layout.vector_bytes.bit_length() - 1, are_together=True)
     params = [f".param .u64 input_{i}" for i in inputs] + [f".param .u32 stride_{i}" for i in inputs]
     params += [".param .u64 code", ".param .u64 starts", ".param .u32 num_programs", ".param .u32 num_together"]
-    params += [".param .u32 num_points", ".param .u64 results", *([".param .u64 targets", ".param .u64 weights"] if sums else [])]
+    params += [".param .u32 num_points", ".param .u64 results"]
+    params += [f".param .u64 {name}" for name in ("targets", "weights", "target_sums")] if sums else []
     lines = [
-        ".extern .shared .align 16 .b8 vectors[];",
+        ".extern .shared .align 128 .b8 vectors[];",
         f".visible .entry {ENTRY}(",
         ",\n".join(params),
         ")",
-        f".maxntid {BLOCK_SIZE}, 1, 1",
-        f".minnctapersm {_MIN_BLOCKS}",
+        f".maxntid {layout.block_size}, 1, 1",
+        f".minnctapersm {_MIN_WARPS * _WARP // layout.block_size}",
     ]
-    lines += ["{", _REGISTERS, _START]
+    numbers = {"tile": layout.points, "thread": layout.points_per_thread, "thread_bytes": 4 * layout.points_per_thread}
+    lines += ["{", _REGISTERS, _START.format(**numbers)]
+    suffix, accumulator = vector("%a", points)
     for i in inputs:
         lines += [f"ld.param.u64 %address, [input_{i}];", "cvta.to.global.u64 %address, %address;"]
         lines += [f"ld.param.u32 %index, [stride_{i}];", "mad.wide.u32 %address, %point, %index, %address;"]
         lines += ["cvt.u64.u32 %offset, %index;"]
-        for k in range(POINTS_PER_THREAD):
-            lines += [
-                f"mov.b32 %a{k}, 0;",
-                f"setp.gt.u32 %is_point, %left, {k};",
-                f"@%is_point ld.global.nc.b32 %a{k}, [%address];",
-            ]
-            lines += ["add.u64 %address, %address, %offset;"] if k + 1 < POINTS_PER_THREAD else []
-        lines += [f"st.shared.v4.b32 [%mine+{i * VECTOR_BYTES}], {{%a0, %a1, %a2, %a3}};"]
-    lines += [_PROGRAM, *cases.text(_THREADS), "$program_end:"]
+        for k in points:
+            lines += [f"mov.b32 %a{k}, 0;", f"setp.gt.u32 %is_point, %left, {k};"]
+            lines += [f"@%is_point ld.global.nc.b32 %a{k}, [%address];", "add.u64 %address, %address, %offset;"]
+        lines += [f"st.shared{suffix} [%mine+{i * layout.vector_bytes}], {accumulator};"]
+    held = range(layout.num_buffered * layout.num_outputs if layout.num_buffered > 1 else 0)
+    lines += [f".reg .b32 %held{row}_<{len(points)}>;" for row in held]
+    lines += [f"mov.b32 %held{row}_{k}, 0;" for row in held for k in points]
+    lines += [_PROGRAM, *cases.text(threads), "$program_end:"]
     lines += _sum(layout, is_weighted) if sums else _store(layout)
     return [*lines, "add.u32 %program, %program, 1;", "bra.uni $program;", "$kernel_end:", "ret;", "}"]
 
@@ -190,7 +219,7 @@ _REGISTERS = """
 """
 
 # mine: address of the thread's part of the first vector; point: its first; left: points from there on.
-_START = f"""
+_START = """
 ld.param.u64 %code, [code];
 ld.param.u64 %starts, [starts];
 ld.param.u64 %results, [results];
@@ -207,9 +236,9 @@ mul.lo.u32 %program, %program, %num_together;
 add.u32 %end, %program, %num_together;
 min.u32 %end, %end, %num_programs;
 mov.u32 %base, vectors;
-mad.lo.u32 %mine, %thread, {4 * POINTS_PER_THREAD}, %base;
-mul.lo.u32 %point, %tile, {POINTS};
-mad.lo.u32 %point, %thread, {POINTS_PER_THREAD}, %point;
+mad.lo.u32 %mine, %thread, {thread_bytes}, %base;
+mul.lo.u32 %point, %tile, {tile};
+mad.lo.u32 %point, %thread, {thread}, %point;
 sub.u32 %left, %num_points, %point;
 setp.lt.u32 %is_point, %point, %num_points;
 selp.u32 %left, %left, 0, %is_point;"""
@@ -227,137 +256,128 @@ add.u64 %at, %code, %offset;"""
 
 def _store(layout: Layout) -> list[str]:
     """Neighbouring threads store neighbouring points. A warp's points are its own, so it waits for nobody else."""
+    points = range(layout.points_per_thread)
     lines = ["bar.warp.sync 0xffffffff;"]
     # The warp's first point in the tile, and the thread's point of the first row of 32.
     lines += ["and.b32 %index, %thread, 0x1f;", "and.b32 %target, %thread, 0xffffffe0;"]
-    lines += [f"mad.lo.u32 %target, %target, {POINTS_PER_THREAD}, %index;", f"mad.lo.u32 %index, %tile, {POINTS}, %target;"]
+    lines += [f"mad.lo.u32 %target, %target, {len(points)}, %index;", f"mad.lo.u32 %index, %tile, {layout.points}, %target;"]
     lines += ["mad.lo.u32 %from, %target, 4, %base;", "cvt.u64.u32 %offset, %program;", "mul.wide.u32 %address, %num_points, 4;"]
     lines += [f"mul.lo.u64 %offset, %offset, {layout.num_outputs};", "mad.lo.u64 %address, %offset, %address, %results;"]
     lines += ["mul.wide.u32 %offset, %index, 4;", "add.u64 %address, %address, %offset;", "mul.wide.u32 %offset, %num_points, 4;"]
     for output in range(layout.num_outputs):
-        vector = (layout.first_output + output) * VECTOR_BYTES
-        for k in range(POINTS_PER_THREAD):
-            lines += [f"ld.shared.b32 %a{k}, [%from+{vector + 128 * k}];"]
-        for k in range(POINTS_PER_THREAD):
+        first = (layout.first_output + output) * layout.vector_bytes
+        lines += [f"ld.shared.b32 %a{k}, [%from+{first + 128 * k}];" for k in points]
+        for k in points:
             lines += [f"add.u32 %case, %index, {32 * k};", "setp.lt.u32 %is_point, %case, %num_points;"]
             lines += [f"@%is_point st.global.b32 [%address+{128 * k}], %a{k};"]
         lines += ["add.u64 %address, %address, %offset;"] if output + 1 < layout.num_outputs else []
     return [*lines, "bar.warp.sync 0xffffffff;"]
 
 
-# The octets of a warp read rows that lie whole vectors apart: at equal points they would meet in the same banks of shared memory.
-# So each is a point of a lane, 32 bytes, behind the one before it.
-_SKEW = 8
-_NUM_OCTETS = 4  # of a warp
-_POINTS_AT_ONCE = 4  # a lane's loads in flight
-_NUM_TRIPS = -(-(reduction.POINTS_PER_BLOCK // reduction.LANES + _NUM_OCTETS - 1) // _POINTS_AT_ONCE)
+_AT_ONCE = 2  # a lane's points in flight: more of them leave too few registers
+_TRIP_BYTES = 4 * reduction.LANES * _AT_ONCE
 
-# num_rows: of the programs whose outputs wait; left: points of the tile; number: of the thread's next point in the tile.
-_SUM_START = """
+# program: the last one that is summed; row: a row of outputs; number: of the thread's next point in the tile; done: bytes of a
+# row that are summed. In odd rows of several programs a lane's points lie in pairs the other way round, so that no more than two
+# octets meet in the banks of shared memory.
+_SUM_REGISTERS = f"""
 .reg .pred %is_waiting, %is_octet, %again;
-.reg .u32 %lane, %octet, %num_rows, %row, %number, %trip, %first_program, %y_address;
-.reg .u64 %t_address, %w_address, %plane_bytes;
-.reg .f32 %y_<{at_once}>, %t_<{at_once}>, %w_<{at_once}>;
-rem.u32 %first_program, %program, {num_buffered};
-setp.ne.u32 %is_waiting, %first_program, {last_buffered};
-add.u32 %index, %program, 1;
-setp.ne.and.u32 %is_waiting, %index, %end, %is_waiting;
-@%is_waiting bra.uni $summed;
-add.u32 %num_rows, %first_program, 1;
-mul.lo.u32 %num_rows, %num_rows, {num_outputs};
-sub.u32 %first_program, %program, %first_program;
-bar.sync 0;
-setp.ge.u32 %past_end, %thread, {num_threads};
-@%past_end bra $rows_end;
-rem.u32 %lane, %thread, {lanes};
-div.u32 %octet, %thread, {lanes};
-setp.lt.u32 %is_octet, %octet, %num_rows;
-min.u32 %row, %octet, {max_row};
-rem.u32 %number, %octet, {num_octets};
-mul.lo.u32 %number, %number, {skew};
-sub.u32 %number, %lane, %number;
-mad.lo.u32 %y_address, %row, {vector_bytes}, %base;
-ld.shared.f32 %y_0, [%y_address+{first_row}];
-mad.lo.u32 %y_address, %number, 4, %y_address;
-mul.lo.u32 %index, %tile, {points};
-sub.u32 %left, %num_points, %index;
-min.u32 %left, %left, {points};
-mov.u32 %in_block, %left;
-ld.param.u64 %t_address, [targets];
-cvta.to.global.u64 %t_address, %t_address;
-mul.wide.u32 %plane_bytes, %num_points, 4;
-rem.u32 %row, %row, {num_outputs};
-cvt.u64.u32 %offset, %row;
-mad.lo.u64 %t_address, %offset, %plane_bytes, %t_address;
-mul.wide.u32 %offset, %index, 4;
-ld.param.u64 %w_address, [weights];
-cvta.to.global.u64 %w_address, %w_address;
-add.u64 %w_address, %w_address, %offset;
-add.u64 %t_address, %t_address, %offset;
-ld.global.nc.f32 %t_0, [%t_address];
-mul.wide.s32 %offset, %number, 4;
-add.u64 %t_address, %t_address, %offset;
-add.u64 %w_address, %w_address, %offset;
-mov.u32 %trip, {num_trips};"""
+.reg .u32 %group, %lane, %octet, %row, %output, %number, %done, %num_bytes, %y_address<{_AT_ONCE}>;
+.reg .u64 %t_address, %w_address, %plane_bytes, %back;
+.reg .f32 %y_<{_AT_ONCE}>, %t_<{_AT_ONCE}>, %w_<{_AT_ONCE}>;"""
 
-_SUM_NEXT = """
-add.u32 %number, %number, {step};
-add.u32 %y_address, %y_address, {step_bytes};
-add.u64 %t_address, %t_address, {step_bytes};
-add.u64 %w_address, %w_address, {step_bytes};
-sub.u32 %trip, %trip, 1;
-setp.ne.u32 %again, %trip, 0;
-@%again bra $points;"""
-
-# A row is one output of one program.
-_SUM_END = """
-mov.u32 %index, %nctaid.x;
-mul.wide.u32 %plane_bytes, %index, 8;
-mad.lo.u32 %row, %first_program, {num_outputs}, %octet;
-mad.lo.u32 %row, %row, {num_fields}, %lane;
-cvt.u64.u32 %offset, %row;
-mad.lo.u64 %address, %offset, %plane_bytes, %results;
-mul.wide.u32 %offset, %tile, 8;
-add.u64 %address, %address, %offset;
-{store}
-$rows_end:
-bar.sync 0;
-$summed:"""
+_SUM_NEXT = f"""
+add.u32 %done, %done, {_TRIP_BYTES};
+add.u64 %t_address, %t_address, {_TRIP_BYTES};
+add.u64 %w_address, %w_address, {_TRIP_BYTES};
+setp.lt.u32 %again, %done, %num_bytes;"""
 
 
 def _sum(layout: Layout, is_weighted: bool) -> list[str]:
-    """Sums the outputs of the programs since the last sums when their vectors are full, or after the block's last program."""
-    max_rows = layout.num_buffered * layout.num_outputs
-    first_row, step = layout.first_output * VECTOR_BYTES, reduction.LANES * _POINTS_AT_ONCE
-    numbers = {
-        "at_once": _POINTS_AT_ONCE,
-        "num_buffered": layout.num_buffered,
-        "last_buffered": layout.num_buffered - 1,
-        "num_outputs": layout.num_outputs,
-        "num_threads": -(-max_rows // _NUM_OCTETS) * _NUM_OCTETS * reduction.LANES,
-        "lanes": reduction.LANES,
-        "max_row": max_rows - 1,
-        "num_octets": _NUM_OCTETS,
-        "skew": _SKEW,
-        "vector_bytes": VECTOR_BYTES,
-        "points": POINTS,
-        "num_trips": _NUM_TRIPS,
-        "step": step,
-        "step_bytes": 4 * step,
-        "num_fields": reduction.NUM_FIELDS,
-        "store": reduction.store_fields("address", "plane_bytes"),
-        "first_row": first_row,
-    }
-    lines = [reduction.SUM_REGISTERS, _SUM_START.format(**numbers), reduction.NO_SUMS, "$points:"]
-    for i in range(_POINTS_AT_ONCE):
-        lines += [f"add.u32 %index, %number, {i * reduction.LANES};", "setp.lt.u32 %is_point, %index, %left;"]
-        lines += [f"mov.f32 %y_{i}, 0f7FFFFFFF;", f"mov.f32 %t_{i}, 0f00000000;"]
-        lines += [f"@%is_point ld.shared.f32 %y_{i}, [%y_address+{first_row + i * reduction.LANES * 4}];"]
-        lines += [f"@%is_point ld.global.nc.f32 %t_{i}, [%t_address+{i * reduction.LANES * 4}];"]
-        if is_weighted:
-            lines += [
-                f"mov.f32 %w_{i}, 0f00000000;",
-                f"@%is_point ld.global.nc.f32 %w_{i}, [%w_address+{i * reduction.LANES * 4}];",
-            ]
-    lines += [reduction.add_point(i, is_weighted) for i in range(_POINTS_AT_ONCE)]
-    return [*lines, _SUM_NEXT.format(**numbers), reduction.join_lanes(is_weighted), _SUM_END.format(**numbers)]
+    """Sums the outputs of the programs since the last sums when there are enough, or after the block's last program."""
+    held, num_outputs, num_rows = layout.num_buffered, layout.num_outputs, layout.num_buffered * layout.num_outputs
+    points, vector_bytes = range(layout.points_per_thread), layout.vector_bytes
+    lines = [reduction.SUM_REGISTERS, _SUM_REGISTERS]
+    if held > 1:
+        older = range(num_rows - num_outputs)
+        lines += [f"mov.b32 %held{row}_{k}, %held{row + num_outputs}_{k};" for row in older for k in points]
+        for output in range(num_outputs):
+            suffix, names = vector(f"%held{len(older) + output}_", points)
+            lines += [f"ld.shared{suffix} {names}, [%mine+{(layout.first_output + output) * vector_bytes}];"]
+        lines += [f"and.b32 %group, %program, {held - 1};", f"setp.ne.u32 %is_waiting, %group, {held - 1};"]
+        lines += ["add.u32 %index, %program, 1;", "setp.ne.and.u32 %is_waiting, %index, %end, %is_waiting;"]
+        lines += ["@%is_waiting bra.uni $summed;", "bar.warp.sync 0xffffffff;"]
+        for row in range(num_rows):
+            suffix, names = vector(f"%held{row}_", points)
+            lines += [f"xor.b32 %from, %mine, {row % _AT_ONCE * 4 * reduction.LANES};"]
+            lines += [f"st.shared{suffix} [%from+{(layout.num_inputs + row) * vector_bytes}], {names};"]
+    first_row = (layout.num_inputs if held > 1 else layout.first_output) * vector_bytes
+    lines += ["bar.sync 0;", f"setp.ge.u32 %past_end, %thread, {-(-num_rows // _NUM_OCTETS) * _WARP};"]
+    lines += ["@%past_end bra $rows_end;", f"and.b32 %lane, %thread, {reduction.LANES - 1};"]
+    lines += [f"shr.u32 %octet, %thread, {reduction.LANES.bit_length() - 1};", f"min.u32 %row, %octet, {num_rows - 1};"]
+    lines += [f"setp.lt.u32 %is_octet, %octet, {num_rows};", "mov.u32 %output, %row;"]
+    if held > 1:  # the rows of the group's programs are the last ones
+        lines += [f"sub.u32 %index, {held - 1}, %group;", f"mul.lo.u32 %index, %index, {num_outputs};"]
+        lines += ["setp.ge.and.u32 %is_octet, %octet, %index, %is_octet;", f"and.b32 %output, %row, {num_outputs - 1};"]
+    lines += [f"mad.lo.u32 %from, %row, {vector_bytes}, %base;"]
+    lines += [f"and.b32 %number, %row, {_AT_ONCE - 1};" if held > 1 else "mov.u32 %number, 0;"]
+    for i in range(_AT_ONCE):
+        lines += [f"xor.b32 %index, %number, {i};"]
+        lines += [f"mad.lo.u32 %y_address{i}, %index, {4 * reduction.LANES}, %from;"]
+    lines += [f"ld.shared.f32 %y_0, [%y_address0+{first_row}];"]
+    lines += [f"mad.lo.u32 %y_address{i}, %lane, 4, %y_address{i};" for i in range(_AT_ONCE)]
+    lines += [f"mul.lo.u32 %index, %tile, {layout.points};", "sub.u32 %in_block, %num_points, %index;"]
+    lines += [f"min.u32 %in_block, %in_block, {layout.points};", "shl.b32 %num_bytes, %in_block, 2;"]
+    lines += ["ld.param.u64 %t_address, [targets];", "cvta.to.global.u64 %t_address, %t_address;"]
+    lines += ["mul.wide.u32 %plane_bytes, %num_points, 4;", "cvt.u64.u32 %offset, %output;"]
+    lines += ["mad.lo.u64 %t_address, %offset, %plane_bytes, %t_address;", "mul.wide.u32 %offset, %index, 4;"]
+    lines += ["add.u64 %t_address, %t_address, %offset;", "ld.global.nc.f32 %t_0, [%t_address];"]
+    lines += ["ld.param.u64 %w_address, [weights];", "cvta.to.global.u64 %w_address, %w_address;"]
+    lines += ["add.u64 %w_address, %w_address, %offset;", "mul.wide.u32 %offset, %lane, 4;"]
+    lines += [f"add.u64 %{name}_address, %{name}_address, %offset;" for name in "tw"]
+    lines += [reduction.REFERENCES, reduction.NO_SUMS, "mov.u32 %done, 0;"]
+    names = "ytw" if is_weighted else "yt"
+    if layout.points == MAX_POINTS:
+        lines += [f"setp.ne.u32 %again, %in_block, {MAX_POINTS};", "@%again bra.uni $with_gaps;", "$all_points:"]
+        lines += [_load(name, i, first_row) for name in names for i in range(_AT_ONCE)]
+        lines += [reduction.add_point(i, is_weighted, has_gaps=False) for i in range(_AT_ONCE)]
+        lines += [*(f"add.u32 %y_address{i}, %y_address{i}, {_TRIP_BYTES};" for i in range(_AT_ONCE)), _SUM_NEXT]
+        lines += ["mov.b64 {%low, %high}, %sum_squared_error;", "setp.lt.u32 %is_finite, %high, 0x7ff00000;"]
+        lines += ["vote.sync.all.pred %is_finite, %is_finite, 0xffffffff;"]
+        lines += ["setp.lt.and.u32 %again, %done, %num_bytes, %is_finite;", "@%again bra.uni $all_points;"]
+        lines += _KNOWN.splitlines()[1:]
+        lines += ["@%is_finite bra.uni $joined;", "$with_gaps:", reduction.NO_SUMS, "cvt.u64.u32 %back, %done;"]
+        lines += [f"sub.u64 %{name}_address, %{name}_address, %back;" for name in "tw"]
+        lines += [*(f"sub.u32 %y_address{i}, %y_address{i}, %done;" for i in range(_AT_ONCE)), "mov.u32 %done, 0;"]
+    lines += ["mov.u32 %number, %lane;", "$points:"]
+    for i in range(_AT_ONCE):
+        lines += [f"add.u32 %index, %number, {i * reduction.LANES};", "setp.lt.u32 %is_point, %index, %in_block;"]
+        lines += [f"mov.f32 %{name}_{i}, {'0f7FFFFFFF' if name == 'y' else '0f00000000'};" for name in names]
+        lines += [f"@%is_point {_load(name, i, first_row)}" for name in names]
+    lines += [reduction.add_point(i, is_weighted) for i in range(_AT_ONCE)]
+    lines += [*(f"add.u32 %y_address{i}, %y_address{i}, {_TRIP_BYTES};" for i in range(_AT_ONCE)), _SUM_NEXT]
+    lines += [f"add.u32 %number, %number, {_TRIP_BYTES // 4};", "@%again bra.uni $points;", "$joined:"]
+    lines += [reduction.join_lanes(is_weighted), "mov.u32 %index, %nctaid.x;", "mul.wide.u32 %plane_bytes, %index, 8;"]
+    lines += [f"mad.lo.u32 %row, %program, {num_outputs}, %row;", f"sub.u32 %row, %row, {num_rows - num_outputs};"]
+    lines += [f"mad.lo.u32 %row, %row, {reduction.NUM_FIELDS}, %lane;", "cvt.u64.u32 %offset, %row;"]
+    lines += ["mad.lo.u64 %address, %offset, %plane_bytes, %results;", "mul.wide.u32 %offset, %tile, 8;"]
+    lines += ["add.u64 %address, %address, %offset;", reduction.store_fields("address", "plane_bytes")]
+    return [*lines, "$rows_end:", "bar.sync 0;", "$summed:"]
+
+
+# Of a block whose points all count.
+_KNOWN = f"""
+mov.u32 %num_finite, {reduction.POINTS_PER_BLOCK // reduction.LANES};
+ld.param.u64 %address, [target_sums];
+cvta.to.global.u64 %address, %address;
+mov.u32 %index, %nctaid.x;
+mad.lo.u32 %index, %output, %index, %tile;
+mad.lo.u32 %index, %index, {len(reduction.KNOWN_SUMS) * reduction.LANES}, %lane;
+mad.wide.u32 %address, %index, 8, %address;
+""" + "\n".join(f"ld.global.nc.f64 %{name}, [%address+{8 * reduction.LANES * i}];" for i, name in enumerate(reduction.KNOWN_SUMS))
+
+
+def _load(name: str, i: int, first_row: int) -> str:
+    if name == "y":
+        return f"ld.shared.f32 %y_{i}, [%y_address{i}+{first_row}];"
+    return f"ld.global.nc.f32 %{name}_{i}, [%{name}_address+{4 * reduction.LANES * i}];"

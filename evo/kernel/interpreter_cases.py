@@ -181,7 +181,7 @@ def _fetch(form: tuple[int, ...], threads: Threads) -> Iterator[str]:
     for word, register in zip(_SLOT_WORDS[: form.count(SLOT)], _SLOT_REGISTERS, strict=False):
         yield f"shr.u32 %from, {word}, {_VECTOR_BIT - threads.vector_bits};"
         yield "add.u32 %from, %from, %mine;"
-        suffix, registers = _vector(register, range(threads.num_points))
+        suffix, registers = vector(f"%{register}", range(threads.num_points))
         yield f"ld.shared{suffix} {registers}, [%from];"
 
 
@@ -189,13 +189,13 @@ def _store(threads: Threads) -> Iterator[str]:
     """Stores the accumulator in the step's vector."""
     yield f"and.b32 %target, %first, {_VECTOR_MASK:#x};"
     yield f"mad.lo.u32 %target, %target, {1 << threads.vector_bits}, %mine;"
-    suffix, registers = _vector("a", range(threads.num_points))
+    suffix, registers = vector("%a", range(threads.num_points))
     yield f"st.shared{suffix} [%target], {registers};"
 
 
-def _vector(register: str, points: range) -> tuple[str, str]:
-    """Suffix of a load or store, and the registers of the thread's points."""
-    names = [f"%{register}{k}" for k in points]
+def vector(register: str, points: range) -> tuple[str, str]:
+    """Suffix of a load or store, and the registers of the thread's points, which have their numbers after this name."""
+    names = [f"{register}{k}" for k in points]
     return (".b32", names[0]) if len(names) == 1 else (".v4.b32", f"{{{', '.join(names)}}}")
 
 

@@ -93,20 +93,20 @@ def _num_blocks(num_points: int) -> int:
 
 
 # The sums of a lane, which other kernels use as well. They also need the u32 registers `lane`, 0 to 7, `index`, and `in_block`,
-# the points of the block, and y_0 and t_0 with the values at its first point.
+# the points of the block, and for the references y_0 and t_0 with the values at its first point.
 _SUMS = ("weight", "sum_y", "sum_t", "sum_yy", "sum_tt", "sum_yt", "sum_squared_error")
 SUM_REGISTERS = f"""
 .reg .pred %is_finite, %is_field;
 .reg .u32 %num_finite, %in_block, %low, %high;
-.reg .f64 %y, %t, %error, %w, %product, %other, %value, %rest, {", ".join(f"%{name}" for name in FIELDS)};"""
+.reg .f64 %y, %t, %error, %w, %weighted_y, %weighted_t, %weighted_error, %product, %other, %value, %rest;
+.reg .f64 {", ".join(f"%{name}" for name in FIELDS)};"""
 
 _LARGEST = "0d7FEFFFFFFFFFFFFF"
 
-# References that are not finite are as in csrc/ptx_vm.h.
-NO_SUMS = (
-    "".join(f"\nmov.f64 %{name}, 0d0000000000000000;" for name in (*_SUMS, "max_abs_error"))
-    + f"""
-mov.u32 %num_finite, 0;
+NO_SUMS = "".join(f"\nmov.f64 %{name}, 0d0000000000000000;" for name in (*_SUMS, "max_abs_error")) + "\nmov.u32 %num_finite, 0;"
+
+# Those that are not finite are as in csrc/ptx_vm.h.
+REFERENCES = f"""
 cvt.ftz.f64.f32 %reference_y, %y_0;
 cvt.ftz.f64.f32 %reference_t, %t_0;
 abs.f64 %other, %reference_t;
@@ -115,7 +115,6 @@ selp.f64 %reference_t, %reference_t, 0d0000000000000000, %is_finite;
 abs.f64 %other, %reference_y;
 setp.le.and.f64 %is_finite, %other, {_LARGEST}, %is_finite;
 selp.f64 %reference_y, %reference_y, %reference_t, %is_finite;"""
-)
 
 # thread: number of this thread in its grid; lane, octet, row, block: what it works on; left: points of the row from this lane's
 # on. Shuffles need whole warps, so threads past the last octet repeat the last one's work and do not store it.
@@ -147,10 +146,10 @@ mov.u32 %size, %ntid.x;
 mov.u32 %index, %tid.x;
 mad.lo.u32 %thread, %thread, %size, %index;
 sub.u32 %num_blocks, %num_points, 1;
-div.u32 %num_blocks, %num_blocks, {POINTS_PER_BLOCK};
+shr.u32 %num_blocks, %num_blocks, {POINTS_PER_BLOCK.bit_length() - 1};
 add.u32 %num_blocks, %num_blocks, 1;
-rem.u32 %lane, %thread, {LANES};
-div.u32 %octet, %thread, {LANES};
+and.b32 %lane, %thread, {LANES - 1};
+shr.u32 %octet, %thread, {LANES.bit_length() - 1};
 mul.lo.u32 %last_octet, %num_rows, %num_blocks;
 sub.u32 %last_octet, %last_octet, 1;
 setp.le.u32 %is_octet, %octet, %last_octet;
@@ -179,26 +178,39 @@ ld.global.nc.f32 %t_0, [%address];
 add.u64 %y_address, %y_address, %offset;
 add.u64 %t_address, %t_address, %offset;
 add.u64 %w_address, %w_address, %offset;
-{NO_SUMS}
+{NO_SUMS}{REFERENCES}
 mov.u32 %trip, {POINTS_PER_BLOCK // LANES // _POINTS_AT_ONCE};
 $points:"""
 
 # Subnormal outputs and targets count as zero. In double the difference of two floats is finite only if both are. Products are not
 # exact, so none is fused with an addition. The output of a point that is not there is NaN.
-_ADD_POINT = f"""
-cvt.ftz.f64.f32 %y, %y_{{i}};
-cvt.ftz.f64.f32 %t, %t_{{i}};
+_DIFFERENCES = """
+cvt.ftz.f64.f32 %y, %y_{i};
+cvt.ftz.f64.f32 %t, %t_{i};
 sub.rn.f64 %error, %y, %t;
+sub.rn.f64 %y, %y, %reference_y;
+sub.rn.f64 %t, %t, %reference_t;"""
+_LEAVE_OUT = f"""
 abs.f64 %other, %error;
 setp.le.f64 %is_finite, %other, {_LARGEST};
-sub.rn.f64 %y, %y, %reference_y;
-sub.rn.f64 %t, %t, %reference_t;
-selp.f64 %y, %y, 0d0000000000000000, %is_finite;
-selp.f64 %t, %t, 0d0000000000000000, %is_finite;
-selp.f64 %error, %error, 0d0000000000000000, %is_finite;
-@%is_finite add.u32 %num_finite, %num_finite, 1;
+@%is_finite add.u32 %num_finite, %num_finite, 1;"""
+# With its sign, which `join_lanes` drops: a magnitude costs nothing only where it is compared.
+_MAX_ERROR = """
 abs.f64 %other, %error;
-max.f64 %max_abs_error, %max_abs_error, %other;"""
+abs.f64 %product, %max_abs_error;
+setp.gt.f64 %is_field, %other, %product;
+selp.f64 %max_abs_error, %error, %max_abs_error, %is_field;"""
+# A sum and the factors of its terms, of which the first takes the weight.
+_TERMS = (
+    ("sum_y", "y"),
+    ("sum_t", "t"),
+    ("sum_yy", "y", "y"),
+    ("sum_tt", "t", "t"),
+    ("sum_yt", "y", "t"),
+    ("sum_squared_error", "error", "error"),
+)
+# Sums of the target alone are the same for all programs without gaps, as `evo.native.ptx_vm.Targets.sums` has them, in its order.
+KNOWN_SUMS = ("sum_t", "sum_tt", "weight")
 
 
 def _add(name: str, a: str, b: str = "") -> str:
@@ -206,26 +218,6 @@ def _add(name: str, a: str, b: str = "") -> str:
     product = f"\nmul.rn.f64 %product, %{a}, %{b};" if b else ""
     return f"{product}\nadd.rn.f64 %{name}, %{name}, %{'product' if b else a};"
 
-
-_PLAIN = "".join(
-    _add(*each)
-    for each in (
-        ("sum_y", "y"),
-        ("sum_t", "t"),
-        ("sum_yy", "y", "y"),
-        ("sum_tt", "t", "t"),
-        ("sum_yt", "y", "t"),
-        ("sum_squared_error", "error", "error"),
-    )
-)
-# `other` is a value times its weight.
-_WEIGHTED = "\ncvt.ftz.f64.f32 %w, %w_{i};\nselp.f64 %w, %w, 0d0000000000000000, %is_finite;" + _add("weight", "w")
-for _factor, _rows in (
-    ("y", (("sum_y",), ("sum_yy", "y"), ("sum_yt", "t"))),
-    ("t", (("sum_t",), ("sum_tt", "t"))),
-    ("error", (("sum_squared_error", "error"),)),
-):
-    _WEIGHTED += f"\nmul.rn.f64 %other, %w, %{_factor};" + "".join(_add(name, "other", *by) for name, *by in _rows)
 
 _BLOCKS_NEXT = f"""
 max.u32 %left, %left, {_POINTS_AT_ONCE * LANES};
@@ -271,13 +263,13 @@ mov.u32 %thread, %ctaid.x;
 mov.u32 %size, %ntid.x;
 mov.u32 %index, %tid.x;
 mad.lo.u32 %thread, %thread, %size, %index;
-rem.u32 %lane, %thread, {_WARP};
-div.u32 %row, %thread, {_WARP};
+and.b32 %lane, %thread, {_WARP - 1};
+shr.u32 %row, %thread, {_WARP.bit_length() - 1};
 setp.ge.u32 %past_end, %row, %num_rows;
 @%past_end ret;
 setp.eq.u32 %is_first, %lane, 0;
 sub.u32 %num_values, %num_points, 1;
-div.u32 %num_values, %num_values, {POINTS_PER_BLOCK};
+shr.u32 %num_values, %num_values, {POINTS_PER_BLOCK.bit_length() - 1};
 add.u32 %num_values, %num_values, 1;
 mul.wide.u32 %plane_bytes, %num_values, 8;
 mul.wide.u32 %offset, %row, {NUM_FIELDS};
@@ -289,7 +281,7 @@ mad.lo.u64 %at, %plane_bytes, {FIELDS.index("reference_t")}, %scratch;
 ld.global.f64 %first_t, [%at];
 $level:
 add.u32 %num_groups, %num_values, {_WARP - 1};
-div.u32 %num_groups, %num_groups, {_WARP};
+shr.u32 %num_groups, %num_groups, {_WARP.bit_length() - 1};
 setp.eq.u32 %is_last, %num_groups, 1;
 mov.u32 %group, 0;
 $groups:
@@ -344,14 +336,28 @@ def _blocks_kernel(is_weighted: bool) -> str:
     return "".join([*parts, _BLOCKS_NEXT, join_lanes(is_weighted), _BLOCKS_END])
 
 
-def add_point(i: int, is_weighted: bool) -> str:
-    """Adds the point with output `y_i`, target `t_i` and weight `w_i`, f32, to the sums."""
-    return (_ADD_POINT + (_WEIGHTED if is_weighted else _PLAIN)).format(i=i)
+def add_point(i: int, is_weighted: bool, has_gaps: bool = True) -> str:
+    """Adds the point with output `y_i`, target `t_i` and weight `w_i`, f32, to the sums.
+
+    Args:
+        has_gaps: a point that is not finite is left out. Otherwise it makes sum_squared_error infinite or NaN; KNOWN_SUMS stay.
+    """
+    parts = [_DIFFERENCES, "\ncvt.ftz.f64.f32 %w, %w_{i};" if is_weighted else "", _LEAVE_OUT if has_gaps else ""]
+    for name in ("y", "t", "error", *(["w"] if is_weighted else [])) if has_gaps else ():
+        parts += [f"\nselp.f64 %{name}, %{name}, 0d0000000000000000, %is_finite;"]
+    parts += [_MAX_ERROR]
+    terms = [term for term in _TERMS if has_gaps or term[0] not in KNOWN_SUMS]
+    if is_weighted:
+        factors = sorted({first for _, first, *_ in terms})
+        parts += [f"\nmul.rn.f64 %weighted_{name}, %w, %{name};" for name in factors]
+        parts += [_add("weight", "w") if has_gaps else ""]
+    parts += [_add(name, f"weighted_{first}" if is_weighted else first, *second) for name, first, *second in terms]
+    return "".join(parts).format(i=i)
 
 
 def join_lanes(is_weighted: bool) -> str:
     """Adds up the sums of an octet's lanes, pairwise. The lane's field is then in `value`, and that of 8 lanes on in `rest`."""
-    parts = []
+    parts = ["\nabs.f64 %max_abs_error, %max_abs_error;"]
     for distance in (1, 2, 4):
         parts += [f"\nshfl.sync.bfly.b32 %index, %num_finite, {distance}, 0x1f, 0xffffffff;"]
         parts += ["\nadd.u32 %num_finite, %num_finite, %index;"]

@@ -43,8 +43,6 @@ cdef struct _Batch:
     size_t num_taken
     uint8_t* results
     uint32_t first_output
-    uint32_t num_requests
-    uint32_t num_buffered
 
 
 cdef int _encode(
@@ -52,14 +50,13 @@ cdef int _encode(
 ) noexcept nogil:
     """A visitor; always gives 0."""
     cdef _Batch* batch = <_Batch*>context
-    cdef uint32_t output = batch.first_output + <uint32_t>(batch.num_taken % batch.num_buffered) * batch.num_requests
     cdef size_t needed = 0, num_steps = 0
     device_code_workspace_size(lowered, &needed)
     if needed > num_bytes:
         needed_out[0] = 2 * needed
         return 0
     batch.results[program_idx] = <uint8_t>device_code_encode(
-        batch.kernel, lowered, output, memory, num_bytes, batch.steps + batch.used, batch.room - batch.used, &num_steps
+        batch.kernel, lowered, batch.first_output, memory, num_bytes, batch.steps + batch.used, batch.room - batch.used, &num_steps
     )
     if batch.results[program_idx] == DEVICE_CODE_SUCCESS:
         batch.starts[batch.num_taken] = <uint32_t>batch.used
@@ -111,7 +108,7 @@ cdef class DeviceEncoder:
 
     def encode(
         self, programs: NDArray[np.uint64] | LoweredPrograms, rows: NDArray[np.int64], steps: NDArray[np.uint32], starts: NDArray[np.uint32],
-        uint32_t first_output, uint32_t num_buffered
+        uint32_t first_output
     ) -> tuple[NDArray[np.uint8], int]:
         """Writes the code of some programs of a batch.
 
@@ -120,8 +117,7 @@ cdef class DeviceEncoder:
             rows: `(count,)` int64, which of the programs, in the order of their code.
             steps: `(num_steps, 4)` uint32, is written to. `max_steps` says how much room is enough, besides NUM_EXTRA_STEPS.
             starts: `(count,)` uint32, is written to: the first step of each program that is OK.
-            first_output: vector of the first output of the first program that is OK; the one after it has the next outputs, and
-                so on through `num_buffered` programs, after which they begin again.
+            first_output: vector of the first output.
 
         Returns:
             `(count,)` uint8 of `Encoded`, and the number of steps that were written, with one after the last program.
@@ -135,11 +131,11 @@ cdef class DeviceEncoder:
         cdef uint32_t[::1] start_view = starts
         cdef size_t count = len(rows), room = step_view.shape[0], num_requests = len(self.lowering.requests)
         programs = programs_of(programs)
-        if start_view.shape[0] < count or room < NUM_EXTRA_STEPS or step_view.shape[1] != 4 or num_buffered == 0:
+        if start_view.shape[0] < count or room < NUM_EXTRA_STEPS or step_view.shape[1] != 4:
             raise ValueError(
                 f"expected {count} starts and at least {NUM_EXTRA_STEPS} steps of 4 words, got {start_view.shape[0]} and {steps.shape}"
             )
-        if first_output + num_buffered * num_requests > DEVICE_CODE_MAX_VECTORS:
+        if first_output + num_requests > DEVICE_CODE_MAX_VECTORS:
             raise ValueError(f"a step can name {DEVICE_CODE_MAX_VECTORS} vectors")
         if count and not 0 <= rows.min() <= rows.max() < len(programs):
             raise ValueError(f"rows: expected numbers below {len(programs)}")
@@ -151,8 +147,6 @@ cdef class DeviceEncoder:
         batch.results = <uint8_t*>address(results)
         batch.used = batch.num_taken = 0
         batch.first_output = first_output
-        batch.num_requests = num_requests
-        batch.num_buffered = num_buffered
         if count:
             self.lowering.visit(programs, _encode, &batch, 0, &order[0], count)
         steps[batch.used] = 0

@@ -148,13 +148,16 @@ cdef class Targets:
         values: `(num_requests, num_points)` float32.
         weights: `(num_points,)` float32, above 0, factors of what is summed; None: all are 1.
 
+    `sums`, `(num_requests, 24 * num_blocks)`, are those of the target alone in each block of 1,024 points, by lanes.
+
     Raises:
         ValueError: an array has the wrong type or shape.
     """
 
     cdef readonly object values   #: NDArray[np.float32]
     cdef readonly object weights  #: NDArray[np.float32] | None
-    cdef object owned             # what `table` points to, and that array
+    cdef readonly object sums     #: NDArray[np.float64]
+    cdef object owned             # what `table` points to
     cdef const PtxVmTarget* table
 
     def __cinit__(self, values: NDArray[np.float32], weights: NDArray[np.float32] | None = None):
@@ -173,7 +176,7 @@ cdef class Targets:
         for row, of_row, of_sums in zip(rows, values, sums, strict=True):
             row["values"], row["weights"], row["sums"] = <uintptr_t>address(of_row), <uintptr_t>factors, <uintptr_t>address(of_sums)
             _check(ptx_vm_target_sums(<const float*>address(of_row), factors, num_points, <double*>address(of_sums)))
-        self.owned = rows, sums
+        self.owned, self.sums = rows, sums
         self.table = <const PtxVmTarget*>address(rows)
 
     def __reduce__(self):

@@ -1,5 +1,5 @@
-"""The interpreter's lane without a GPU: encoding programs, on one core, and what the host does for each program of a run whose
-device does nothing, on one and on two.
+"""The interpreter's lane without a GPU: issue slots that its kernel takes, by disassembly; encoding programs, on one core; what
+the host does for each program of a run whose device does nothing, on one and on two.
 
 The programs are those of bench_vm.py, of mix A. The null device is the stand-in for a GPU (emulator/), whose kernels end
 at once.
@@ -14,25 +14,63 @@ from pathlib import Path
 
 import numpy as np
 
-EMULATOR = Path(__file__).resolve().parents[2] / "emulator"
-sys.path[:0] = [str(EMULATOR), str(Path(__file__).parent)]
+TESTS = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(TESTS.parent / "emulator"), str(TESTS), str(TESTS / "bench")]
 
-from bench_vm import MIX_A, SHAPES, best_s, draw_program  # noqa: E402 - from this folder
+from bench_vm import MIX_A, SHAPES, best_s, draw_program  # noqa: E402 - from these folders
+from sass import Sass, case_numbers, disassembled, disassembler  # noqa: E402
 
 from evo.instructions import shipped_instruction_set  # noqa: E402
 from evo.kernel.interpreter import interpreter  # noqa: E402
 from evo.language.program import Language  # noqa: E402
+from evo.native import nvptxcompiler  # noqa: E402
 from evo.native.device_code import NUM_EXTRA_STEPS, DeviceEncoder, max_steps  # noqa: E402
 
+LANGUAGE = Language(shipped_instruction_set("default"), (("t", "f32"), ("x", "f32"), ("y", "f32")), (("z", "f32"),))
+SLOT_TARGETS = ("sm_80", "sm_90", "sm_100", "sm_120")
 NUM_PROGRAMS = 200
 BOUNDS_US = {32: (3.0, 1.5), 100: (8.0, 4.0)}
 BATCH_SIZE, NUM_POINTS, NUM_BATCHES = 2048, 1024, 60
 HOST_BOUNDS_US = {(1, 0): (2.5, 1.2), (2, 0): (1.5, 0.7), (2, 1): (1.5, 0.7)}  # for so many threads and `search.lag`
 
 
+def drawn_words(language, shape, num_operations):
+    rng = np.random.default_rng(20)
+    programs = [draw_program(language, rng, shape, "A", num_operations) for _ in range(NUM_PROGRAMS)]
+    words = np.zeros((NUM_PROGRAMS, max(map(len, programs))), np.uint64)
+    for row, program in zip(words, programs, strict=True):
+        row[: len(program)] = program
+    return words
+
+
+def slot_rows():
+    """Instructions that warps issue for each operation and 32 points: steps, and sums of 1,024 points."""
+    for target in SLOT_TARGETS if disassembler() else ():
+        made = interpreter(LANGUAGE, target, True, MIX_A)
+        with tempfile.TemporaryDirectory() as folder:
+            cubin = Path(folder) / "cubin"
+            cubin.write_bytes(nvptxcompiler.compile(made.ptx, [f"--gpu-name={target}", "--fmad=false", "--opt-level=3"]))
+            sass = Sass(disassembled(disassembler(), cubin)["interpret"])
+        waiting, idle, summing = sass.sums(64)
+        each = (3 * 8 * waiting.issued + 7 * idle.issued + summing.issued) / 4
+        texts = []
+        for shape in SHAPES:
+            words = drawn_words(LANGUAGE, shape, 32)
+            _, num_instructions = LANGUAGE.lowering.analyze(words)
+            rows = [
+                (sum(8 * sass.case(number).issued for number in cases), int(count))
+                for cases, count in zip(case_numbers(LANGUAGE, made, words), num_instructions, strict=True)
+                if cases
+            ]
+            steps, operations = (sum(column) for column in zip(*rows, strict=True))
+            texts.append(f"{shape} {steps / operations / 32:.2f} + {each * len(rows) / operations / 32:.2f}")
+        what = f"issue slots an operation and point of the interpreter, 32 instructions, 3 inputs, {target}: steps + sums"
+        yield what, ", ".join(texts), "6", "4"
+
+
 def encoding_rows():
     """Lowering and encoding, in one call for all programs."""
-    language = Language(shipped_instruction_set("default"), (("t", "f32"), ("x", "f32"), ("y", "f32")), (("z", "f32"),))
+    language = LANGUAGE
     made = interpreter(language, "sm_90", True)
     layout = made.layout
     vectors = [*range(3), layout.first_output]
@@ -40,16 +78,12 @@ def encoding_rows():
     for num_operations, (at_least, aim) in BOUNDS_US.items():
         texts = []
         for shape in SHAPES:
-            rng = np.random.default_rng(20)
-            programs = [draw_program(language, rng, shape, "A", num_operations) for _ in range(NUM_PROGRAMS)]
-            words = np.zeros((NUM_PROGRAMS, max(map(len, programs))), np.uint64)
-            for row, program in zip(words, programs, strict=True):
-                row[: len(program)] = program
+            words = drawn_words(language, shape, num_operations)
             _, num_instructions = language.lowering.analyze(words)
             steps = np.zeros((int(max_steps(num_instructions.astype(np.int64), 1).sum()) + NUM_EXTRA_STEPS, 4), np.uint32)
             arguments = (words, np.arange(NUM_PROGRAMS), steps, np.zeros(NUM_PROGRAMS, np.uint32))
-            results, _ = encoder.encode(*arguments, layout.first_output, layout.num_buffered)
-            seconds = best_s(lambda arguments=arguments: encoder.encode(*arguments, layout.first_output, layout.num_buffered))
+            results, _ = encoder.encode(*arguments, layout.first_output)
+            seconds = best_s(lambda arguments=arguments: encoder.encode(*arguments, layout.first_output))
             us = seconds / NUM_PROGRAMS * 1e6 * num_operations / num_instructions.mean()
             texts.append(f"{shape} {us:.2f}" + (f" ({(results != 0).mean():.0%} refused)" if results.any() else ""))
         what = f"encoding for the interpreter, lowering included, {num_operations} live instructions, 1 core"
@@ -122,6 +156,7 @@ class Line(evo.Task):
 def rows():
     """One row for each size of programs, and some for runs."""
     cores = sorted(os.sched_getaffinity(0))
+    yield from slot_rows()
     yield from encoding_rows()
     if len(cores) > 1:
         yield from host_rows(cores)

@@ -36,7 +36,7 @@ OPT_LEVEL = 1
 SLOTS_PER_S = 132 * 4 * 32 * 1.98e9
 UTILISATION = 0.5  # of these slots, by occupancy and memory
 COMPILED_SLOTS = 1.0  # a live instruction is one of the machine
-INTERPRETED_SLOTS = 8.0  # and seven that fetch, decode, read and write
+INTERPRETED_SLOTS = 5.0  # and four that fetch, decode, read, write and sum
 HOST_S = 5e-6  # of the run's process for a program: encoding, launching, the rest of the batch
 
 

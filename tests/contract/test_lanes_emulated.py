@@ -144,6 +144,45 @@ def test_sums_in_the_interpreter_are_those_of_the_cpu_bit_by_bit(lanes, num_poin
         assert getattr(found, name).tobytes() == getattr(expected, name).tobytes(), name
 
 
+class Weighted(Line):
+    """The same with fewer outputs, weights, and targets that are finite but at one point of 1,500."""
+
+    def __init__(self, num_points: int, names: str):
+        super().__init__(num_points)
+        self.outputs, self.names = dict.fromkeys(names, "f32"), names
+        self.values[2:] = np.random.default_rng(9).normal(size=(3, num_points))
+        self.values[2, 1500:1501] = np.nan
+
+    def targets(self):
+        return dict(zip(self.names, self.values[2:], strict=False))
+
+    def weights(self):
+        return np.random.default_rng(5).uniform(0.5, 2.0, self.values.shape[1]).astype(np.float32)
+
+    def score(self, sums, programs):
+        columns = (sums.sum_y, sums.sum_t, sums.sum_yy, sums.sum_tt, sums.sum_yt, sums.max_abs_error, sums.num_nonfinite)
+        total, *measures = (column @ np.arange(1.0, 1.0 + len(self.names)) for column in (sums.sum_squared_error, *columns))
+        return evo.Scores(total + sums.weight[:, 0], np.stack(measures, axis=1))
+
+
+@pytest.mark.parametrize(
+    ("num_points", "names", "order"),
+    [(20, "f", "together"), (20, "fg", "warps"), (33, "f", "warps"), (300, "fg", "warps reversed"), (2500, "f", "warps")],
+)
+def test_sums_of_several_programs_at_once_are_those_of_the_cpu(lanes, emulated_gpu, num_points, names, order):
+    """Of tiles of 32 to 1,024 points, whole and not, with and without gaps."""
+    task = Weighted(num_points, names)
+    language = Language(DEFAULT, tuple(task.inputs.items()), tuple(task.outputs.items()))
+    emulated_gpu.order = order
+    words = random_programs(language, ["add_ftz_f32", "mul_ftz_f32", "min_ftz_f32", "rcp_approx_ftz_f32"])
+    batch = Batch.analyze(language.lowering, words[: 41 if num_points < 1000 else 13])
+    one, _ = lanes(language, task)
+    found, expected = one.evaluate(batch), CpuEvaluator(language, task, 1).evaluate(batch)
+    assert found.lanes == {INTERPRET: len(batch), COMPILE: 0}
+    for name in ("status", "objective", "measures"):
+        assert getattr(found, name).tobytes() == getattr(expected, name).tobytes(), name
+
+
 @pytest.mark.parametrize("first", [INTERPRET, COMPILE])
 def test_a_lane_is_tried_with_few_programs_of_a_batch(emulated_gpu, monkeypatch, first):
     monkeypatch.setattr("evo.evaluate.cuda.evaluator.TRIAL_PROGRAMS", 5)

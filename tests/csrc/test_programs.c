@@ -392,7 +392,9 @@ TEST(test_steps_are_those_of_the_format) {
     CHECK_UINT(count, 4);
     /* x (vector 0) times the constant: places slot and constant, form 1 + 3 * 2. Then the sine of the accumulator, form 0. Then
        accumulator plus y (vector 1), form 0 + 3 * 1, stored to vector 10. Each case stands in the step before. */
-    const uint32_t expected[4][4] = {{214}, {300, 0, 0, 0x3fc00000}, {106 + DEVICE_CODE_STORES}, {DEVICE_CODE_CASE_END, 1u << 26 | 10}};
+    const uint32_t expected[4][4] = {
+        {214}, {300, 0, 0, 0x3fc00000}, {106 + DEVICE_CODE_STORES}, {DEVICE_CODE_CASE_END, 1u << 26 | 10}
+    };
     for (uint32_t i = 0; i < 16; i++) CHECK_UINT(steps[i / 4].words[i % 4], expected[i / 4][i % 4]);
     tools_free(&tools);
 }

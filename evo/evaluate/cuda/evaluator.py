@@ -181,7 +181,7 @@ class CudaEvaluator:
                 stored[rows] = plan.outputs(host, len(pack.rows))[sites]
 
             is_interpreted = choose_lane(self._options.lane, inputs.num_points) == INTERPRET
-            kernel = self._open_kernel(False, opened) if is_interpreted else None
+            kernel = self._open_kernel(False, inputs.num_points, opened) if is_interpreted else None
             if kernel:
                 code_plan = StorePlan(self._task, inputs, kernel)
                 rows = self._interpret(batch, rows, self._make_interpreter(code_plan, kernel, len(words), opened), take, {})
@@ -287,10 +287,11 @@ class CudaEvaluator:
             culprits = [_failure(batch, row, FailureKind.DEVICE_FAILED, log) for row in rows]
             raise DeviceFailure(log if culprits else f"{log}, and no program is to blame: {reason}", culprits) from failure
 
-    def _open_kernel(self, sums: bool, opened: ExitStack) -> Kernel | None:
-        """The interpreter's kernel, if the inputs and outputs leave room for it."""
+    def _open_kernel(self, sums: bool, num_points: int, opened: ExitStack) -> Kernel | None:
+        """The interpreter's kernel for so many points, if the inputs and outputs leave room for it."""
         is_weighted = sums and ask(self._task, "weights") is not None
-        kernel = open_kernel(self._device, self._language, sums, self._instructions, self._cache, is_weighted=is_weighted)
+        where = (self._device, self._language, sums, self._instructions, self._cache)
+        kernel = open_kernel(*where, is_weighted=is_weighted, num_points=num_points)
         if kernel:
             opened.callback(kernel.close)
         return kernel
@@ -306,10 +307,10 @@ class CudaEvaluator:
             opened.callback(kernel.close)
             plan: Plan = KernelPlan(self._task, inputs, kernel)
         else:
-            kernel = self._open_kernel(self._task.reduction is not None, opened)
+            is_reduced = self._task.reduction is not None
+            kernel = self._open_kernel(is_reduced, self._plan.most_points, opened)
             if kernel is None:
                 return None
-            is_reduced = self._task.reduction is not None
             plan = self._regression_plan(inputs, opened, kernel) if is_reduced else StorePlan(self._task, inputs, kernel)
         opened.callback(plan.close)
         return self._make_interpreter(plan, kernel, MAX_PROGRAMS, opened)

@@ -122,23 +122,19 @@ class InterpretLane:
         starts, steps = slot[: len(rows) * 4].view(np.uint32), slot[table:].view(np.uint32).reshape(-1, 4)
 
         def encode(first: int, end: int) -> tuple[int, int, NDArray[np.uint8], int]:
-            some = slice(
-                first * layout.num_buffered, end * layout.num_buffered
-            )  # so that each block begins with the first vector
-            begin, stop = places[[some.start, min(some.stop, len(rows))]]
-            where = (steps[begin:stop], starts[some], layout.first_output, layout.num_buffered)
-            return some.start, begin, *encoder.encode(batch.programs, rows[some], *where)
+            begin, stop = places[[first, end]]
+            where = (steps[begin:stop], starts[first:end], layout.first_output)
+            return first, begin, *encoder.encode(batch.programs, rows[first:end], *where)
 
-        blocks = self._row_threads.map(encode, -(-len(rows) // layout.num_buffered))
+        blocks = self._row_threads.map(encode, len(rows))
         is_there = np.concatenate([results for _, _, results, _ in blocks]) == Encoded.OK
         taken = rows[is_there]
-        if len(blocks) > 1 and not is_there.all():  # the vectors of what follows a program that is left out are others
-            pack, _ = self._encode(batch, taken, np.concatenate([[0], np.cumsum(np.diff(places)[is_there])]), slot)
-            return pack, rows[~is_there]
-        used = 0
+        used = num_taken = 0
         for first, begin, results, num_steps in blocks:
+            count = int((results == Encoded.OK).sum())
             steps[used : used + num_steps] = steps[begin : begin + num_steps]
-            starts[first : first + len(results)] += np.uint32(used)
+            starts[num_taken : num_taken + count] = starts[first : first + count] + np.uint32(used)
+            num_taken += count
             used += num_steps - NUM_EXTRA_STEPS
         used += NUM_EXTRA_STEPS
         # Fewer programs have a shorter table. It moves up to the steps.

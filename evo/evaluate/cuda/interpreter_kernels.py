@@ -22,7 +22,7 @@ from evo.kernel import cuda_header
 from evo.kernel import interpreter as kernels
 from evo.kernel.cuda_source import interpreting
 from evo.kernel.interpreted_program import CODE, TABLE_ALIGNMENT, shared_bytes
-from evo.kernel.interpreter import Interpreter
+from evo.kernel.interpreter import Interpreter, Layout
 from evo.kernel.template import ENTRY
 from evo.language.program import Language
 from evo.native import nvptxcompiler
@@ -39,8 +39,8 @@ MAX_PROGRAMS = 4096
 MAX_PROGRAMS_OF_MANY_POINTS = 1024
 # Most programs that a block runs on a tile, after which the tile's inputs are read again.
 MAX_TOGETHER = 32
-# Blocks that a multiprocessor should get. Two to four run at once; programs differ in length. An estimate, not a measurement.
-BLOCKS_PER_MULTIPROCESSOR = 16
+# Threads that a multiprocessor should get. 512 to 1,024 run at once; programs differ in length. An estimate, not a measurement.
+THREADS_PER_MULTIPROCESSOR = 4096
 
 STEP_BYTES = 16
 _STEPS_PER_PROGRAM = 128  # of a pack
@@ -72,7 +72,7 @@ class Kernel(Coding):
         self._module = device.load(cubin)
         self._function = device.function(self._module, kernels.ENTRY)
         device.allow_shared_bytes(self._function, self.layout.shared_bytes)
-        self.resources = device.resources(self._function, kernels.BLOCK_SIZE, self.layout.shared_bytes)
+        self.resources = device.resources(self._function, self.layout.block_size, self.layout.shared_bytes)
 
     def launch(
         self, inputs: DeviceInputs, code: int, num_programs: int, results: int, targets: Sequence[int], stream: Any
@@ -80,15 +80,15 @@ class Kernel(Coding):
         """Starts the kernel for the programs whose code lies at the address `code`, as in a `CodePack`.
 
         Args:
-            targets: in a kernel that sums, addresses of targets and weights.
+            targets: in a kernel that sums, addresses of targets, weights and the targets' own sums.
         """
-        tiles = kernels.num_tiles(inputs.num_points)
-        together = _num_together(num_programs, tiles, self._device.num_multiprocessors, self.layout.num_buffered)
+        tiles = self.layout.num_tiles(inputs.num_points)
+        together = _num_together(num_programs, tiles, self._device.num_multiprocessors, self.layout)
         params: list[np.generic] = [*inputs.addresses, *inputs.strides]
         params += [np.uint64(code + starts_bytes(num_programs)), np.uint64(code), np.uint32(num_programs), np.uint32(together)]
         params += [np.uint32(inputs.num_points), np.uint64(results), *map(np.uint64, targets)]
         grid = (tiles, -(-num_programs // together))
-        self._device.launch(self._function, grid, kernels.BLOCK_SIZE, params, stream, self.layout.shared_bytes)
+        self._device.launch(self._function, grid, self.layout.block_size, params, stream, self.layout.shared_bytes)
 
     def close(self) -> None:
         """Unloads it."""
@@ -144,6 +144,7 @@ def open_kernel(
     cache: DiskCache | None,
     *,
     is_weighted: bool = False,
+    num_points: int = kernels.MAX_POINTS,
 ) -> Kernel | None:
     """The kernel for programs of a language, or None if there are too many inputs and outputs for it.
 
@@ -152,10 +153,12 @@ def open_kernel(
         instructions: names of those that programs may use; None: the whole set.
         cache: of cubins; None: nothing is kept.
         is_weighted: in sums, points have weights.
+        num_points: the most that it will sum.
     """
 
     def make(names: set[str] | None) -> Interpreter | None:
-        return kernels.interpreter(language, architecture(device.info.target), sums, names, is_weighted=is_weighted)
+        target = architecture(device.info.target)
+        return kernels.interpreter(language, target, sums, names, is_weighted=is_weighted, num_points=num_points)
 
     return _opened(Kernel, make, device, language, instructions, cache)
 
@@ -231,7 +234,7 @@ def starts_bytes(num_programs: int) -> int:
     return -(-num_programs * 4 // TABLE_ALIGNMENT) * TABLE_ALIGNMENT
 
 
-def _num_together(num_programs: int, num_tiles: int, num_multiprocessors: int, num_buffered: int) -> int:
+def _num_together(num_programs: int, num_tiles: int, num_multiprocessors: int, layout: Layout) -> int:
     """Programs that a block runs: many, so that they share inputs, unless there would be too few blocks for the device."""
-    most = num_programs * num_tiles // (num_multiprocessors * BLOCKS_PER_MULTIPROCESSOR)
-    return max(1, min(most, MAX_TOGETHER) // num_buffered) * num_buffered
+    most = num_programs * num_tiles * layout.block_size // (num_multiprocessors * THREADS_PER_MULTIPROCESSOR)
+    return max(1, min(most, MAX_TOGETHER) // layout.num_buffered) * layout.num_buffered

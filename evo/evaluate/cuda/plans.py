@@ -22,6 +22,7 @@ from evo.evaluate.cuda.scoring import OutputScorer
 from evo.kernel import cuda_header, reduction
 from evo.kernel.pointwise import kernel_name
 from evo.kernel.template import ENTRY
+from evo.native.ptx_vm import Targets
 from evo.sums import Regression
 from evo.task import Task, num_kernel_results, target_array, weight_array
 
@@ -71,6 +72,11 @@ class Plan(ABC):
         self._task = task
         self.inputs = inputs
         self._kernel = kernel
+
+    @property
+    def most_points(self) -> int:
+        """Of one launch."""
+        return self.inputs.num_points
 
     @abstractmethod
     def result_bytes(self, num_programs: int) -> int:
@@ -145,10 +151,11 @@ class StorePlan(Plan):
 
 @dataclass(frozen=True)
 class _Place:
-    """Points that sums are taken at. targets, weights: on the device; None: all weights are 1."""
+    """Points that sums are taken at. targets, target_sums, weights: on the device; None: all weights are 1."""
 
     stores: StorePlan
     targets: Any
+    target_sums: Any
     weights: Any
 
     @property
@@ -180,6 +187,11 @@ class RegressionPlan(Plan):
         ptx = reduction.regression_ptx(architecture(target), weights is not None).encode()
         self._module = device.load(assemble(ptx, target, assembler_options(3)))  # compiled once, launched for every pack
 
+    @property
+    def most_points(self) -> int:
+        """Of the points and the check points."""
+        return max(place.num_points for place in self._places)
+
     def result_bytes(self, num_programs: int) -> int:
         """The sums of each output."""
         return len(self._places) * reduction.result_bytes(num_programs * len(self._task.outputs))
@@ -206,9 +218,10 @@ class RegressionPlan(Plan):
             inputs, points = place.stores.inputs, np.uint32(place.num_points)
             blocks, whole = reduction.launches(int(rows), place.num_points)
             targets, weights = np.uint64(int(place.targets)), np.uint64(0 if place.weights is None else int(place.weights))
+            compared = (int(targets), int(weights), int(place.target_sums))
             if self._kernel:
                 sums = self._after_code(module, scratch)
-                self._kernel.launch(inputs, scratch, num_programs, sums, (int(targets), int(weights)), stream)
+                self._kernel.launch(inputs, scratch, num_programs, sums, compared, stream)
             else:
                 sums = scratch + _output_bytes(place, num_programs)
                 place.stores.launch(device, loaded, module, scratch, 0, stream)
@@ -235,12 +248,15 @@ class RegressionPlan(Plan):
         self._device.unload(self._module)
         for place in self._places:
             self._device.free(place.targets)
+            self._device.free(place.target_sums)
             if place.weights is not None:
                 self._device.free(place.weights)
 
     def _place(self, inputs: DeviceInputs, method: str, weights: NDArray[np.float32] | None) -> _Place:
-        targets = self._device.upload(target_array(self._task, inputs.num_points, method))
-        return _Place(StorePlan(self._task, inputs), targets, None if weights is None else self._device.upload(weights))
+        targets = Targets(target_array(self._task, inputs.num_points, method), weights)
+        upload = self._device.upload
+        sent_weights = None if weights is None else upload(weights)
+        return _Place(StorePlan(self._task, inputs), upload(targets.values), upload(targets.sums), sent_weights)
 
 
 class KernelPlan(Plan):

@@ -9,8 +9,11 @@ import pytest
 
 pytest.importorskip("evo.native.nvptxcompiler", reason="built without the wheel nvidia-nvptxcompiler")
 
+from sass import Sass, case_numbers
+
+from evo.evaluate.cuda.device_tests import random_programs
 from evo.instructions import shipped_instruction_set
-from evo.kernel.interpreter import BLOCK_SIZE, interpreter, layout_of
+from evo.kernel.interpreter import Layout, interpreter, layout_of
 from evo.kernel.interpreter_cases import MAX_CASES, NO_CASE, cases_of
 from evo.language.program import Language
 from evo.native.nvptxcompiler import CompileError
@@ -35,12 +38,12 @@ def num_registers(cubin: bytes) -> int:
     return max(struct.unpack("<I", each)[0] for each in found)
 
 
-def resident_warps(target: str, registers: int, shared_bytes: int) -> int:
+def resident_warps(target: str, registers: int, layout: Layout) -> int:
     threads, blocks, shared_kib = MULTIPROCESSORS[target]
-    warps = BLOCK_SIZE // 32
+    warps = layout.block_size // 32
     by_registers = 65536 // (-(-registers * 32 // 256) * 256 * warps)
-    by_shared = shared_kib * 1024 // (shared_bytes + 1024)
-    return warps * min(threads // BLOCK_SIZE, blocks, by_registers, by_shared)
+    by_shared = shared_kib * 1024 // (layout.shared_bytes + 1024)
+    return warps * min(threads // layout.block_size, blocks, by_registers, by_shared)
 
 
 @pytest.mark.parametrize("sums", [False, True])
@@ -49,8 +52,45 @@ def test_the_kernel_assembles_and_sixteen_warps_fit_a_multiprocessor(target, sum
     made = interpreter(LANGUAGE, target, sums)
     cubin = assemble(made.ptx, options(target))
     if target in MULTIPROCESSORS:
-        warps = resident_warps(target, num_registers(cubin), made.layout.shared_bytes)
+        warps = resident_warps(target, num_registers(cubin), made.layout)
         assert warps == {"sm_80": 24, "sm_90": 32, "sm_120": 16}[target]
+
+
+@pytest.mark.parametrize(("num_points", "block_size", "lanes_used"), [(20, 32, 20 / 32), (128, 32, 1.0), (300, 128, 75 / 128)])
+def test_few_points_leave_few_lanes_idle(num_points, block_size, lanes_used):
+    made = interpreter(LANGUAGE, "sm_90", True, num_points=num_points)
+    layout = made.layout
+    assert layout.block_size == block_size and layout.num_tiles(num_points) == 1
+    assert -(-num_points // layout.points_per_thread) / block_size == lanes_used
+    assert resident_warps("sm_90", num_registers(assemble(made.ptx, options("sm_90"))), layout) == 32
+
+
+MIX = tuple(f"{name}_ftz_f32" for name in ("add", "sub", "mul", "fma_rn", "min", "max", "neg", "abs"))
+
+
+# Eight warps take a step of 1,024 points and hold outputs. One sums those of four programs, two points of each thread a trip.
+# For sm_120 the assembler puts four NOP behind each instruction of FP64.
+@pytest.mark.parametrize(
+    ("target", "issued", "sums"), [("sm_80", 16.5, 1250), ("sm_90", 16.5, 1250), ("sm_100", 16.5, 1250), ("sm_120", 15.5, 2800)]
+)
+def test_a_step_takes_one_branch_and_few_instructions_as_do_sums(disassemble, target, issued, sums):
+    made = interpreter(LANGUAGE, target, True, MIX)
+    sass = Sass(disassemble(assemble(made.ptx, options(target)))["interpret"])
+    steps = [
+        sass.case(number) for cases in case_numbers(LANGUAGE, made, random_programs(LANGUAGE, MIX, 1000)) for number in cases
+    ]
+    assert len(steps) > 500 and {step.taken for step in steps} == {1} and not any(step.fp64 for step in steps)
+    assert np.mean([step.issued for step in steps]) < issued
+    waiting, idle, summing = sass.sums(64)
+    assert (3 * 8 * waiting.issued + 7 * idle.issued + summing.issued) / 4 < sums
+    assert (waiting.fp64, idle.fp64) == (0, 0) and 128 * 13 <= summing.fp64 < 128 * 13 + 64
+
+
+def test_more_cases_than_tables_have_room_for_share_a_branch(disassemble):
+    made = interpreter(LANGUAGE, "sm_90", False)
+    sass = Sass(disassemble(assemble(made.ptx, options("sm_90")))["interpret"])
+    taken = [sass.case(number).taken for number in range(1, len(sass.cases))]
+    assert len(taken) > 300 and set(taken) == {1, 2} and taken[1] == 1
 
 
 def test_an_instruction_that_a_target_lacks_is_found_by_its_line():
@@ -83,9 +123,9 @@ def test_a_large_set_leaves_its_last_instructions_out():
 
 @pytest.mark.parametrize(
     ("num_inputs", "num_outputs", "sums", "expected"),
-    [(2, 1, False, (9, 1)), (2, 1, True, (7, 3)), (1, 1, True, (7, 4)), (2, 2, True, (8, 1)), (9, 3, False, (7, 1))],
+    [(2, 1, False, (9, 1)), (2, 1, True, (9, 4)), (1, 2, True, (9, 2)), (2, 3, True, (7, 1)), (9, 3, False, (7, 1))],
 )
-def test_vectors_go_to_slots_first_and_then_to_programs_that_are_summed_together(num_inputs, num_outputs, sums, expected):
+def test_vectors_are_slots_beside_inputs_and_outputs(num_inputs, num_outputs, sums, expected):
     names = "abcdefghijkl"
     inputs, outputs = names[:num_inputs], names[num_inputs : num_inputs + num_outputs]
     layout = layout_of(Language(DEFAULT, tuple((n, "f32") for n in inputs), tuple((n, "f32") for n in outputs)), sums)

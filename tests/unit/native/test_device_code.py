@@ -37,7 +37,7 @@ def encode(words: np.ndarray, **kernel) -> tuple[np.ndarray, list[np.ndarray]]:
     _, num_instructions = LANGUAGE.lowering.analyze(words)
     steps = np.full((int(max_steps(num_instructions.astype(np.int64), 3).sum()) + NUM_EXTRA_STEPS, 4), 99, np.uint32)
     starts = np.zeros(len(words), np.uint32)
-    results, used = encoder(**kernel).encode(words, np.arange(len(words)), steps, starts, FIRST_OUTPUT, 1)
+    results, used = encoder(**kernel).encode(words, np.arange(len(words)), steps, starts, FIRST_OUTPUT)
     assert (steps[used - 1] == 0).all() and (steps[used:] == 99).all()
     return results, [steps_of(steps, start) for start in starts[: (results == Encoded.OK).sum()]]
 
@@ -129,15 +129,15 @@ def test_what_a_kernel_cannot_run_is_told_and_takes_no_place():
     assert len(code) == 2
 
 
-def test_programs_take_turns_with_the_vectors_of_outputs():
+def test_programs_are_encoded_in_the_order_of_their_rows():
     words = np.stack([parse_program(LANGUAGE, text, "test", 8) for text in ("%y", "%x sin_approx_ftz_f32", "%x", "1.0")])
-    steps, starts = np.zeros((40, 4), np.uint32), np.zeros(4, np.uint32)
-    kernel = encoder(names=["add_ftz_f32"])
-    results, _ = kernel.encode(words, np.array([3, 1, 0, 2, 0]), steps, np.zeros(5, np.uint32), 40, 2)
+    steps, starts = np.zeros((40, 4), np.uint32), np.zeros(5, np.uint32)
+    results, _ = encoder(names=["add_ftz_f32"]).encode(words, np.array([3, 1, 0, 2, 0]), steps, starts, 40)
     assert list(results) == [Encoded.OK, Encoded.NO_CASE, *[Encoded.OK] * 3]
-    kernel.encode(words, np.array([3, 1, 0]), steps, starts[:3], 40, 2)
-    assert sorted(stores(steps_of(steps, starts[0]))) == [40, 41, 42]
-    assert sorted(stores(steps_of(steps, starts[1]))) == [43, 44, 45]
+    found = [steps_of(steps, start) for start in starts[:4]]
+    assert [0x3F800000 in each[:, 3] for each in found] == [True, False, False, False]
+    assert [1 in each[:, 1] >> 26 for each in found] == [False, True, False, True]
+    assert all(sorted(stores(each)) == [40, 41, 42] for each in found)
 
 
 @pytest.mark.parametrize(
@@ -153,4 +153,4 @@ def test_wrong_arguments_are_refused(arguments, message):
     words = parse_program(LANGUAGE, "%x", "test", 8)[None]
     given = {"rows": np.array([0]), "steps": np.zeros((9, 4), np.uint32), "starts": np.zeros(1, np.uint32), "first_output": 60}
     with pytest.raises(ValueError, match=message):
-        encoder().encode(words, **{**given, **arguments}, num_buffered=1)
+        encoder().encode(words, **{**given, **arguments})

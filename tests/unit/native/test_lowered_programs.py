@@ -78,7 +78,7 @@ def test_sums_features_and_device_code_are_those_of_the_words():
     codes = []
     for each in (kept, words):
         steps, starts = np.zeros((500, 4), np.uint32), np.zeros(5, np.uint32)
-        results, used = encoder.encode(each, np.array([3, 1, 0, 4, 2]), steps, starts, 60, 1)
+        results, used = encoder.encode(each, np.array([3, 1, 0, 4, 2]), steps, starts, 60)
         codes.append([*results, used, *steps.flat, *starts])
     assert codes[0] == codes[1]
 
