@@ -26,7 +26,7 @@ os.environ.setdefault("NUMBA_CACHE_DIR", str(REPOSITORY / ".pytest_cache" / "num
 # Parts that are optional for a user but not in CI, where a test that skips for want of one would pass unseen.
 NEEDED_IN_CI = (
     "evo.native.nvptxcompiler cuda.bindings.nvrtc nvidia.cu13 cutlass_library zmq msgpack distributed auditwheel build twine "
-    "playwright axe_playwright_python"
+    "playwright axe_playwright_python mpmath torch"
 ).split()
 COMMANDS_NEEDED_IN_CI = ("gcc", "g++", "clang", "clang++", "nm", "make", "cmake", "chromium")
 
