@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +26,7 @@ from evo.run.checkpoint import decode_checkpoint, encode_checkpoint
 from evo.run.run import LiveRun, Run
 
 CONFIGS = Path(__file__).parents[4] / "configs"
+HAS_TORCH = find_spec("torch") is not None
 SCALED = (
     "symbolic_regression",
     "stop.evaluations=3000",
@@ -147,7 +149,7 @@ def test_all_formats_compute_the_whole_formula_that_is_shown(scaled_run):
         "c": run_c(texts["c"], [x], 3, [np.float64])[0],
         "cuda": run_c(as_c(texts["cuda"]), [x], 3, [np.float64])[0],
         "json": run_json(json.dumps(record), [x])[0],
-        "torch": run_torch(texts["torch"], [x])[0],
+        **({"torch": run_torch(texts["torch"], [x])[0]} if HAS_TORCH else {}),
         "triton": run_triton(texts["triton"], [x])[0],
         "sympy": [float(expression.subs({namespace["x"]: float(each)})) for each in x],
     }
@@ -181,7 +183,7 @@ WRONG_SUM = {"c": "_out = ", "cuda": "_out = ", "python": "return (", "torch": "
 WRONG_SUM |= {"sympy": '"f": '}
 
 
-@pytest.mark.parametrize("format_name", WRONG_SUM)
+@pytest.mark.parametrize("format_name", [name for name in WRONG_SUM if name != "torch" or HAS_TORCH])
 def test_an_export_that_predicts_something_else_is_an_error(scaled_run, monkeypatch, format_name):
     module = {"sympy": sympy_text, "torch": tensor_source, "triton": tensor_source}.get(format_name, source)
     write, right = (
@@ -223,7 +225,9 @@ def right_run(new_run):
     return new_run([(RIGHT, objective, (v.mean(), v.std()))])
 
 
-@pytest.mark.parametrize(("format_name", "mistake"), [(name, each) for name, pair in MISTAKES.items() for each in pair])
+@pytest.mark.parametrize(
+    ("format_name", "mistake"), [(name, each) for name, pair in MISTAKES.items() for each in pair if name != "torch" or HAS_TORCH]
+)
 def test_an_export_with_one_wrong_operator_or_digit_is_an_error(new_run, monkeypatch, format_name, mistake):
     run, (writer, right, wrong) = right_run(new_run), mistake
     assert export_elites(run, format_name).texts
@@ -311,6 +315,13 @@ def test_without_a_compiler_c_is_written_with_a_note(run, monkeypatch):
     export = export_elites(run, "c")
     assert export.notes == ["C not compiled: no cc, gcc or clang here; install one to have the export checked"]
     assert "void program(" in next(iter(export.texts.values()))
+
+
+def test_without_pytorch_its_format_is_written_with_a_note(run, monkeypatch):
+    monkeypatch.setattr("evo.report.export.run_export.find_spec", lambda name: None)
+    export = export_elites(run, "torch")
+    assert export.notes == ["not run: PyTorch is missing; install it to have the export checked"]
+    assert "def program(" in next(iter(export.texts.values()))
 
 
 def test_a_program_that_reads_a_special_register_has_no_form_but_ptx(new_run):
