@@ -4,7 +4,7 @@ Owns points, errors in bits, and the programs to begin with. Knows nothing of pr
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,12 @@ from evo.errors import UserError, did_you_mean
 from evo.native.tune import PointErrors
 from evo.task import Programs, Scores, Task
 
-ERRORS, NORMS = ("ulp", "relative", "absolute", "mixed"), ("max", "mean")
+ERRORS = ("ulp", "relative", "absolute", "mixed")
+_NORMS: dict[str, Callable[[NDArray[np.float64]], NDArray[np.float64]]] = {  # of errors, which may be overwritten
+    "max": lambda errors: errors.max(axis=1),
+    "mean": lambda errors: errors.mean(axis=1),
+    "rms": lambda errors: np.sqrt(np.square(errors, out=errors).mean(axis=1)),
+}
 LEAST_SHARE = 2.0**-20  # of the interval's largest number, down to which points are spread over the floats
 NUM_TINY = 16  # points below, of each sign
 LEAST_ERROR = 2.0**-40  # of errors that are not in ulps; a correctly rounded result is 0.5 ulp off at most
@@ -38,7 +43,7 @@ class ApproximationTask(Task):
         interval: its ends, finite, within which the function is finite.
         format: of what programs read and give: f32, or f16 or bf16, to which inputs and results are rounded.
         error: `ulp`, `relative`, `absolute`, or `mixed`: relative above 1, else absolute.
-        norm: of the errors at the points: `max` or `mean`.
+        norm: of the errors at the points: `max`, `mean` or `rms`, the root of the mean square.
         num_points: about this many, half of them spread over the interval and half over its floats; every value of f16 and
             bf16, if the interval has fewer.
         target: the GPU whose issue slots count.
@@ -62,7 +67,7 @@ class ApproximationTask(Task):
         num_points: int = 2048,
         target: str = "sm_90",
     ):
-        for name, value, known in (("format", format, FORMATS), ("error", error, ERRORS), ("norm", norm, NORMS)):
+        for name, value, known in (("format", format, FORMATS), ("error", error, ERRORS), ("norm", norm, _NORMS)):
             if value not in known:
                 raise UserError(f"task_options.{name}: {value!r}, {did_you_mean(str(value), known)}")
         if isinstance(num_points, bool) or not isinstance(num_points, int) or not 16 <= num_points <= 1 << 20:
@@ -125,12 +130,14 @@ class ApproximationTask(Task):
     def score(self, outputs: Any, programs: Programs) -> Scores:
         """Bits, instructions, and room for the slots."""
         y = self.format.round(outputs["y"])
-        errors = np.abs(y - self._exact) * self._scale
+        errors = y - self._exact
+        np.abs(errors, out=errors)
+        errors *= self._scale
         flushed = errors[:, self._may_flush]
         flushed[y[:, self._may_flush] == 0.0] = 0.0
         errors[:, self._may_flush] = flushed
-        errors[~np.isfinite(outputs["y"])] = np.nan
-        error = errors.max(axis=1) if self.norm == "max" else errors.mean(axis=1)
+        error = _NORMS[self.norm](errors)
+        error[~np.isfinite(error)] = np.nan
         sizes = np.asarray(programs.num_instructions, np.float64)
         return Scores(self._bits(error), np.stack([sizes, np.zeros_like(sizes)], axis=1))
 

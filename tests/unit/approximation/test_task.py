@@ -47,6 +47,16 @@ def test_errors_of_a_straight_line_are_those_of_libm():
             assert score(problem, "x").objective[0] == pytest.approx(expected, abs=1e-6), (norm, kind)
 
 
+@pytest.mark.parametrize(("norm", "of"), [("max", np.max), ("mean", np.mean), ("rms", lambda e: math.sqrt(np.mean(e * e)))])
+def test_a_norm_is_taken_over_all_points_and_a_missing_result_spoils_it(norm, of):
+    task = evo.ApproximationTask("tanh", [-1.5, 2], norm=norm, num_points=300)
+    x = task.points()["x"]
+    found = task.score({"y": np.stack([x, np.where(x > 1.9, np.float32(np.inf), x)])}, evo.Programs(np.array([0, 1])))
+    error = np.abs(x.astype(np.float64) - np.tanh(x.astype(np.float64)))
+    assert found.objective[0] == pytest.approx(-math.log2(of(error)), abs=1e-9)
+    assert math.isnan(found.objective[1])
+
+
 def test_errors_of_bf16_are_those_of_rounded_results_in_its_ulps():
     task = evo.ApproximationTask("exp", [0.25, 3], "bf16", "ulp")
     x = task.points()["x"]
