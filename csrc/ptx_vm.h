@@ -263,7 +263,7 @@ typedef struct PtxVmState {
     float initial;
 } PtxVmState;
 
-/* For every m and n, and k in order: states = program(operands, states). Registers are the operands and then the states, requests
+/* For every m and n, and k in order: states = program(operands, states). NaNs may have any bits. Registers are the operands and then the states, requests
    the new states. A sum that is no state of PAIR must be written as state + term.
    finish: NULL, or a program of the same registers that makes the results of the operands of NONE and PAIR and the states of PAIR. */
 typedef struct PtxVmContract {
@@ -338,15 +338,28 @@ typedef struct PtxVmLaneSums {
 
 #define PTX_VM__MAX_LANES 128u /* points of a block, at any level */
 
+#define PTX_VM__DEPTH 8u /* k at once: a packed chunk has 16 KiB, half of the smallest first-level cache */
+
+/* Where the inputs and requests of a program are, in arrays of num_slots. at: the first block at the next k, which is k_bytes on from
+   the one before; where a flip is -1, k_bytes changes its sign each time. moving: those that go on by a block from block to block.
+   tail_bytes: how much further the last block is, if it is shorter. */
+typedef struct PtxVmSlots {
+    char** at;
+    ptrdiff_t* k_bytes;
+    ptrdiff_t* flips;
+    size_t* tail_bytes;
+    uint32_t* moving;
+    uint32_t num_slots, num_moving;
+    bool has_tail;
+    size_t num_blocks;
+} PtxVmSlots;
+
 /* Loops of detail/ptx_vm_contract_kernel.h, which says what each does. */
 typedef struct PtxVmContractKernels {
     void (*gather)(const PtxVmOperand* operand, ptrdiff_t first, ptrdiff_t stride, size_t count, float* to, size_t step);
-    void (*spread)(const float* values, size_t count, float* to);
-    float (*sum_lanes)(const float* block, const float* part, size_t num_part);
-    void (*run_slots)(
-        const PtxVmStep* steps, char** memory, char* const* first, const size_t* block_bytes, uint32_t num_slots,
-        size_t num_blocks
-    );
+    void (*spread)(const PtxVmOperand* operand, ptrdiff_t first, ptrdiff_t stride, size_t count, float* to);
+    float (*sum_lanes)(float* block, float* part, size_t num_part);
+    void (*run_slots)(const PtxVmStep* steps, char** memory, const PtxVmSlots* slots, size_t depth);
 } PtxVmContractKernels;
 
 typedef struct PtxVmKernels {
@@ -454,9 +467,9 @@ struct PtxVmSet {
     size_t num_instructions;
     size_t num_stacks;
     uint32_t multiplication; /* an instruction that is MUL_F32; num_instructions if there is none */
-    uint8_t* operations;     /* of each instruction */
+    uint8_t* operations; /* of each instruction */
     const char** signatures; /* of each instruction with an operation */
-    char* types;             /* letter of each stack */
+    char* types; /* letter of each stack */
 };
 
 /* Returns where the set is to lie. */
@@ -525,7 +538,7 @@ static uint32_t ptx_vm__first_scratch(const PtxVmProgram* program) {
 }
 
 enum {
-    PTX_VM__RAW = 1,      /* an f32 that may be subnormal or a signalling NaN: minimum and maximum want it quiet */
+    PTX_VM__RAW = 1, /* an f32 that may be subnormal or a signalling NaN: minimum and maximum want it quiet */
     PTX_VM__LOOSE_NAN = 2 /* an f32 whose NaN may have other bits than PTX's: they are fixed before they can be observed */
 };
 
@@ -542,10 +555,10 @@ typedef struct PtxVmValue {
     uint8_t flags;
     uint8_t num_operands;
     uint32_t operands[3];
-    uint32_t num_uses;      /* as operands that are still to come */
-    uint32_t memory;        /* index of the run's table, or NO_INDEX while only in the accumulator; INPUT and CONSTANT: at
+    uint32_t num_uses; /* as operands that are still to come */
+    uint32_t memory; /* index of the run's table, or NO_INDEX while only in the accumulator; INPUT and CONSTANT: at
                                first their own index */
-    uint32_t quiet;         /* the value made quiet, fixed, or NO_INDEX */
+    uint32_t quiet; /* the value made quiet, fixed, or NO_INDEX */
     uint32_t fixed;
     uint32_t first_request; /* of those for it, or NO_INDEX */
 } PtxVmValue;
@@ -555,10 +568,10 @@ typedef struct PtxVmBuilder {
     uint32_t num_values;
     uint32_t num_steps;
     PtxVmValue* values;
-    uint32_t* numbers;      /* of the lowered program's values */
+    uint32_t* numbers; /* of the lowered program's values */
     uint32_t* next_request; /* for the same value, or NO_INDEX */
-    uint8_t* outputs;       /* operation of each request */
-    uint32_t* order;        /* operations in order of evaluation */
+    uint8_t* outputs; /* operation of each request */
+    uint32_t* order; /* operations in order of evaluation */
     uint32_t* free_scratch; /* a vector that is new, then those that are free again */
 } PtxVmBuilder;
 
@@ -657,7 +670,7 @@ static uint32_t ptx_vm__quiet(PtxVmBuilder* builder, uint32_t number) {
 /* The value with the bits that PTX gives a NaN. */
 static uint32_t ptx_vm__fix(PtxVmBuilder* builder, uint32_t number) {
     const PtxVmValue* value = &builder->values[number];
-    if (!(value->flags & PTX_VM__LOOSE_NAN)) return number;
+    if (!(value->flags & PTX_VM__LOOSE_NAN) || builder->program->kind == PTX_VM_RUN_CONTRACT) return number;
     if (value->fixed == PTX_VM__NO_INDEX) {
         uint8_t flags = value->flags & PTX_VM__RAW;
         uint32_t fixed = ptx_vm__add_unary(builder, PTX_VM__FIX_NAN_F32, flags, number);
@@ -814,10 +827,14 @@ static void ptx_vm__add_steps(PtxVmBuilder* builder, uint32_t num_ordered) {
         value->memory = free_scratch[num_free] | (is_stored - 1);
         num_free -= is_stored & (is_new ^ 1);
         program->num_scratch += is_stored & is_new;
-        PtxVmStep* step = ptx_vm__add_step(builder, value->operation, form, is_stored);
+        /* A contraction's state is stored by the operation itself, which takes a step less. */
+        const uint32_t request = value->first_request;
+        const bool is_state = program->kind == PTX_VM_RUN_CONTRACT && !is_stored && request != PTX_VM__NO_INDEX &&
+            builder->next_request[request] == PTX_VM__NO_INDEX;
+        PtxVmStep* step = ptx_vm__add_step(builder, value->operation, form, is_stored || is_state);
         for (uint32_t k = 0; k < 3; k++) step->operands[k] = memory[k];
-        step->result = value->memory & (0u - is_stored);
-        ptx_vm__add_outputs(builder, value, PTX_VM__FORM_FIRST);
+        step->result = is_state ? ptx_vm__first_output(program) + request : value->memory & (0u - is_stored);
+        if (!is_state) ptx_vm__add_outputs(builder, value, PTX_VM__FORM_FIRST);
         form = next_form;
     }
     PtxVmStep* end = &program->steps[builder->num_steps];
@@ -940,7 +957,7 @@ typedef struct PtxVmGramRun {
 
 typedef struct PtxVmRun {
     char** memory;
-    char* vectors;  /* blocks for inputs, outputs and targets, then constants and scratch vectors */
+    char* vectors; /* blocks for inputs, outputs and targets, then constants and scratch vectors */
     PtxVmLaneSums* sums;
     PtxVmTree* trees;
     PtxVmGramRun gram;

@@ -10,7 +10,6 @@
 #define PTX_VM_CONTRACT_H_INCLUDED
 
 #define PTX_VM__TILE_ROWS 256u /* whose states of pairs fit the second-level cache */
-#define PTX_VM__DEPTH 16u      /* of k at once: a packed chunk has 32 KiB */
 #define PTX_VM__COPY_BYTES (PTX_VM__TILE_ROWS * PTX_VM_CONTRACT_COLUMNS * sizeof(float)) /* of one of two copies of states */
 
 /* Where a register or request of the program lies: its address at the first k and block of a chunk, and the bytes to the next. */
@@ -25,9 +24,8 @@ typedef struct PtxVmPlace {
 typedef struct PtxVmContraction {
     PtxVmRun run, finish_run;
     PtxVmPlace* places; /* of each register: operands, then states */
-    const PtxVmPlace** slots; /* of each input and request of the program */
-    char** at; /* where each of them is at the first block, and the bytes to the next */
-    size_t* block_bytes;
+    const PtxVmPlace** places_of_slots; /* of each input and request of the program */
+    PtxVmSlots slots;
     float* finished; /* a chunk for each request of `finish` */
     size_t lanes; /* of a block */
     float one; /* hidden from the compiler: times one flushes subnormals and quiets NaNs */
@@ -43,9 +41,14 @@ static void ptx_vm__take_contraction(EvoArena* arena, const PtxVmContract* contr
         ptx_vm__take_run(arena, finish, &contraction->finish_run);
         contraction->finished = (float*)evo__take(arena, finish->num_requests * chunk, sizeof(float));
     }
-    contraction->slots = (const PtxVmPlace**)evo__take(arena, program->num_inputs + num_states, sizeof(PtxVmPlace*));
-    contraction->at = (char**)evo__take(arena, program->num_inputs + num_states, sizeof(char*));
-    contraction->block_bytes = (size_t*)evo__take(arena, program->num_inputs + num_states, sizeof(size_t));
+    PtxVmSlots* slots = &contraction->slots;
+    slots->num_slots = program->num_inputs + program->num_requests;
+    contraction->places_of_slots = (const PtxVmPlace**)evo__take(arena, slots->num_slots, sizeof(PtxVmPlace*));
+    slots->at = (char**)evo__take(arena, slots->num_slots, sizeof(char*));
+    slots->k_bytes = (ptrdiff_t*)evo__take(arena, slots->num_slots, sizeof(ptrdiff_t));
+    slots->flips = (ptrdiff_t*)evo__take(arena, slots->num_slots, sizeof(ptrdiff_t));
+    slots->moving = (uint32_t*)evo__take(arena, slots->num_slots, sizeof(uint32_t));
+    slots->tail_bytes = (size_t*)evo__take(arena, slots->num_slots, sizeof(size_t));
     contraction->places = (PtxVmPlace*)evo__take(arena, num_operands + num_states, sizeof(PtxVmPlace));
     for (size_t i = 0; i < num_operands + num_states; i++) {
         const bool is_state = i >= num_operands;
@@ -83,11 +86,10 @@ static void ptx_vm__pack_row(
 ) {
     for (size_t i = 0; i < contract->num_operands; i++) {
         const PtxVmOperand* operand = &contract->operands[i];
-        float *to = (float*)(void*)places[i].first, values[PTX_VM__DEPTH];
+        float* to = (float*)(void*)places[i].first;
         if (operand->axes == PTX_VM_AXES_ROW) {
             const ptrdiff_t first = ptx_vm__offset(operand->strides, m, k);
-            ptx_vm__loops(contract)->gather(operand, first, operand->strides[1], depth, values, 1);
-            ptx_vm__loops(contract)->spread(values, depth, to);
+            ptx_vm__loops(contract)->spread(operand, first, operand->strides[1], depth, to);
         } else if (operand->axes == PTX_VM_AXES_PAIR) {
             const ptrdiff_t first = ptx_vm__offset(operand->strides, m, n);
             ptx_vm__loops(contract)->gather(operand, first, operand->strides[1], num_columns, to, 1);
@@ -115,7 +117,8 @@ static void ptx_vm__pack_columns(
             for (size_t j = 0; j < depth; j++) memset(to + j * chunk + num_columns, 0, (chunk - num_columns) * sizeof(float));
         } else if (operand->axes == PTX_VM_AXES_INDEX) {
             for (size_t j = 0; j < depth; j++) values[j] = (float)(k + j);
-            ptx_vm__loops(contract)->spread(values, depth, to);
+            const PtxVmOperand indices = {values, {0, 1}, PTX_VM_AXES_ROW, PTX_VM_ELEMENT_F32};
+            ptx_vm__loops(contract)->spread(&indices, 0, 1, depth, to);
         }
     }
 }
@@ -132,7 +135,6 @@ static void ptx_vm__drain_lanes(
             *(double*)state->values += (double)sum;
         else
             ((float*)state->values)[ptx_vm__offset(state->strides, m, k + i)] += sum;
-        memset(values, 0, 2 * PTX_VM__MAX_LANES * sizeof(float));
     }
 }
 
@@ -140,30 +142,20 @@ static void ptx_vm__drain_lanes(
 
 /* All blocks of a row's chunk at `depth` values of k. */
 static void ptx_vm__run_row(
-    const PtxVmContract* contract, PtxVmContraction* contraction, size_t row_bytes, size_t k, size_t depth, size_t num_columns
+    const PtxVmContract* contract, PtxVmContraction* contraction, size_t row_bytes, size_t k, size_t depth
 ) {
-    const PtxVmProgram* program = contract->program;
-    const uint32_t num_slots = program->num_inputs + program->num_requests;
-    const size_t num_blocks = num_columns / contraction->lanes, has_tail = num_columns % contraction->lanes != 0;
-    for (size_t i = 0; i < depth; i++) {
-        for (uint32_t slot = 0; slot < num_slots; slot++) {
-            const PtxVmPlace* place = contraction->slots[slot];
-            char* at = place->first + i * place->k_bytes;
-            if (place->is_pair_state) at += row_bytes + ((k + i + (slot >= program->num_inputs)) & 1) * PTX_VM__COPY_BYTES;
-            contraction->at[slot] = at;
-        }
-        ptx_vm__loops(contract)->run_slots(
-            program->steps, contraction->run.memory, contraction->at, contraction->block_bytes, num_slots, num_blocks
-        );
-        if (!has_tail) continue;
-        for (uint32_t slot = 0; slot < num_slots; slot++) {
-            contraction->at[slot] += num_blocks * contraction->block_bytes[slot];
-            if (contraction->slots[slot]->is_lane_sum) contraction->at[slot] += PTX_VM__MAX_LANES * sizeof(float);
-        }
-        ptx_vm__loops(contract)->run_slots(
-            program->steps, contraction->run.memory, contraction->at, contraction->block_bytes, num_slots, 1
-        );
+    PtxVmSlots* slots = &contraction->slots;
+    for (uint32_t i = 0; i < slots->num_slots; i++) {
+        const PtxVmPlace* place = contraction->places_of_slots[i];
+        slots->at[i] = place->first;
+        slots->k_bytes[i] = (ptrdiff_t)place->k_bytes;
+        if (!place->is_pair_state) continue;
+        /* One copy is read and the other written, in turn. */
+        const bool is_second = (k + (i >= contract->program->num_inputs)) & 1;
+        slots->at[i] += row_bytes + (is_second ? PTX_VM__COPY_BYTES : 0);
+        slots->k_bytes[i] = is_second ? -(ptrdiff_t)PTX_VM__COPY_BYTES : (ptrdiff_t)PTX_VM__COPY_BYTES;
     }
+    ptx_vm__loops(contract)->run_slots(contract->program->steps, contraction->run.memory, slots, depth);
 }
 
 /* The outputs of a row of pairs: its states, or what `finish` makes of them. */
@@ -205,6 +197,8 @@ static void ptx_vm__run_tile(
     const PtxVmContract* contract, PtxVmContraction* contraction, size_t m, size_t num_rows, size_t n, size_t num_columns
 ) {
     const uint32_t num_states = contract->program->num_requests;
+    contraction->slots.num_blocks = num_columns / contraction->lanes;
+    contraction->slots.has_tail = num_columns % contraction->lanes != 0;
     const size_t chunk = PTX_VM_CONTRACT_COLUMNS, num_tail = num_columns % contraction->lanes;
     const PtxVmPlace* places = contraction->places + contract->num_operands;
     for (uint32_t i = 0; i < num_states; i++)
@@ -217,7 +211,7 @@ static void ptx_vm__run_tile(
             if (contract->states[i].axes == PTX_VM_AXES_COLUMN) memset(places[i].first, 0, depth * chunk * sizeof(float));
         for (size_t row = 0; row < num_rows; row++) {
             ptx_vm__pack_row(contract, contraction->places, m + row, n, num_columns, k, depth);
-            ptx_vm__run_row(contract, contraction, row * chunk * sizeof(float), k, depth, num_columns);
+            ptx_vm__run_row(contract, contraction, row * chunk * sizeof(float), k, depth);
             for (uint32_t i = 0; i < num_states; i++)
                 if (places[i].is_lane_sum)
                     ptx_vm__drain_lanes(contract, &contract->states[i], &places[i], m + row, k, depth, num_tail);
@@ -266,14 +260,19 @@ PtxVmResult ptx_vm_contract(
     const PtxVmMode mode = ptx_vm__set_mode();
     ptx_vm__run_start(program, NULL, &run.run);
     if (finish != NULL) ptx_vm__run_start(finish, NULL, &run.finish_run);
-    for (uint32_t i = 0; i < program->num_inputs; i++) run.slots[i] = &run.places[program->input_registers[i]];
+    for (uint32_t i = 0; i < program->num_inputs; i++) run.places_of_slots[i] = &run.places[program->input_registers[i]];
     for (uint32_t i = 0; i < program->num_requests; i++) {
         PtxVmPlace* place = &run.places[contract->num_operands + i];
-        run.slots[program->num_inputs + i] = place;
+        run.places_of_slots[program->num_inputs + i] = place;
         if (place->is_lane_sum)
             memset(place->first, 0, (place->k_bytes ? PTX_VM__DEPTH : 1) * 2 * PTX_VM__MAX_LANES * sizeof(float));
     }
-    for (uint32_t i = 0; i < program->num_inputs + program->num_requests; i++) run.block_bytes[i] = run.slots[i]->block_bytes;
+    for (uint32_t i = 0; i < run.slots.num_slots; i++) {
+        const PtxVmPlace* place = run.places_of_slots[i];
+        run.slots.flips[i] = place->is_pair_state ? -1 : 0;
+        if (place->block_bytes != 0) run.slots.moving[run.slots.num_moving++] = i;
+        run.slots.tail_bytes[i] = place->is_lane_sum ? PTX_VM__MAX_LANES * sizeof(float) : 0;
+    }
     for (size_t i = 0; i < contract->num_operands; i++) {
         if (contract->operands[i].axes != PTX_VM_AXES_NONE) continue;
         float value;

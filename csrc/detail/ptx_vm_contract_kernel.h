@@ -49,33 +49,60 @@ static void ptx_vm__gather(const PtxVmOperand* operand, ptrdiff_t first, ptrdiff
     }
 }
 
-/* Each value in a block of its own. */
-static void ptx_vm__spread(const float* values, size_t count, float* to) {
+/* As ptx_vm__gather, each value in a block of its own. */
+static void ptx_vm__spread(const PtxVmOperand* operand, ptrdiff_t first, ptrdiff_t stride, size_t count, float* to) {
+    float values[PTX_VM__DEPTH];
+    ptx_vm__gather(operand, first, stride, count, values, 1);
     for (size_t i = 0; i < count; i++) {
         const PtxVmV value = ptx_vm__set(values[i]);
         for (int j = 0; j < PTX_VM__BLOCK; j += PTX_VM__LANES) ptx_vm__store(to + i * PTX_VM__MAX_LANES + j, value);
     }
 }
 
-/* The sum of a block and of a part of one. */
-static float ptx_vm__sum_lanes(const float* block, const float* part, size_t num_part) {
-    PtxVmV sums = ptx_vm__load(block);
+/* The sum of a block and of a part of one, which are cleared. */
+static float ptx_vm__sum_lanes(float* block, float* part, size_t num_part) {
+    const PtxVmV zero = ptx_vm__set(0.0f);
+    PtxVmV sums = zero;
     float lanes[PTX_VM__LANES], rest = 0.0f;
-    for (int i = PTX_VM__LANES; i < PTX_VM__BLOCK; i += PTX_VM__LANES) sums = ptx_vm__add_f32(sums, ptx_vm__load(block + i));
+    for (int i = 0; i < PTX_VM__BLOCK; i += PTX_VM__LANES) {
+        sums = ptx_vm__add_f32(sums, ptx_vm__load(block + i));
+        ptx_vm__store(block + i, zero);
+    }
     ptx_vm__store(lanes, sums);
     for (int width = PTX_VM__LANES / 2; width > 0; width /= 2)
         for (int i = 0; i < width; i++) lanes[i] += lanes[i + width];
-    for (size_t i = 0; i < num_part; i++) rest += part[i];
+    for (size_t i = 0; i < num_part; i++) {
+        rest += part[i];
+        part[i] = 0.0f;
+    }
     return lanes[0] + rest;
 }
 
-/* Runs a program over blocks that follow each other: slot i begins at first[i] and goes on by block_bytes[i]. */
-static void ptx_vm__run_slots(
-    const PtxVmStep* steps, char** memory, char* const* first, const size_t* block_bytes, uint32_t num_slots, size_t num_blocks
-) {
-    for (size_t block = 0; block < num_blocks; block++) {
-        for (uint32_t slot = 0; slot < num_slots; slot++) memory[slot] = first[slot] + block * block_bytes[slot];
-        ptx_vm__enter(steps, memory);
+/* A step of a loop that is too short to be worth vectors. */
+#define PTX_VM__SCALAR __asm__ volatile("")
+
+/* Runs a program over the blocks of a row's chunk, for `depth` values of k. */
+static void ptx_vm__run_slots(const PtxVmStep* steps, char** memory, const PtxVmSlots* slots, size_t depth) {
+    const uint32_t num_slots = slots->num_slots, num_moving = slots->num_moving;
+    const uint32_t* moving = slots->moving;
+    for (size_t k = 0; k < depth; k++) {
+        for (uint32_t slot = 0; slot < num_slots; slot++) {
+            memory[slot] = slots->at[slot];
+            slots->at[slot] += slots->k_bytes[slot];
+            slots->k_bytes[slot] = (slots->k_bytes[slot] ^ slots->flips[slot]) - slots->flips[slot];
+            PTX_VM__SCALAR;
+        }
+        for (size_t block = 0; block < slots->num_blocks; block++) {
+            ptx_vm__enter(steps, memory);
+            for (uint32_t i = 0; i < num_moving; i++) {
+                memory[moving[i]] += PTX_VM__BLOCK * sizeof(float);
+                PTX_VM__SCALAR;
+            }
+        }
+        if (slots->has_tail) {
+            for (uint32_t slot = 0; slot < num_slots; slot++) memory[slot] += slots->tail_bytes[slot];
+            ptx_vm__enter(steps, memory);
+        }
     }
 }
 

@@ -123,8 +123,11 @@ class Builder:
     def plus(self, total: int, term: int) -> int:
         """A sum; where the term is a product, rounded once."""
         node = list(self._indices)[term]
-        if node.kind == NodeKind.PTX and self._set.instructions[node.payload].name == "mul_ftz_f32":
+        name = self._set.instructions[node.payload].name if node.kind == NodeKind.PTX else ""
+        if name == "mul_ftz_f32":
             return self.call("fma_rn_ftz_f32", *node.operands, total)
+        if name == "neg_ftz_f32":
+            return self.call("sub_ftz_f32", total, *node.operands)
         return self.call("add_ftz_f32", total, term)
 
     def graph(self, *results: int) -> Graph:
