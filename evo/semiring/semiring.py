@@ -81,7 +81,7 @@ class Semiring:
         # a + b is one of exponentials, where those do not underflow.
         self.is_matrix_product = self.kind == "sum" and self.identity == 0.0 and is_product
         self.is_log_product = self.kind == "log-sum-exp" and self.identity == -np.inf and is_sum
-        self.key, self.whole_key = folds.key_of(self), folds.key_of(folds.Direct(self.whole, self.on_arrays))
+        self.key, self.whole_key = folds.key_of(self), folds.key_of(folds.Direct(self.whole, self._on_arrays))
         self.end_key = "" if self.end is None else folds.key_of(self.end)
 
     def __call__(self, a: Any, b: Any, **hyper: Any) -> Any:
@@ -105,7 +105,7 @@ class Semiring:
             from evo.semiring.torch_operator import call
 
             return call(self, a, b, [hyper[name] for name in self.hyper])
-        return self.on_arrays(_array("a", a), _array("b", b), *(_array(name, hyper[name]) for name in self.hyper))
+        return self._on_arrays(_array("a", a), _array("b", b), *(_array(name, hyper[name]) for name in self.hyper))
 
     def nearest(self, a: Any, b: Any, k: int, *, largest: bool = False, **hyper: Any) -> Nearest:
         """The k smallest results of each row, or the largest, best first, ties to the lowest index; the matrix is never whole.
@@ -123,7 +123,7 @@ class Semiring:
         height = max(_ROWS_AT_ONCE_BYTES // (4 * max(int(np.prod(batch)) * sizes["N"], 1)), 1)
         values, indices = [], []
         for first in range(0, max(sizes["M"], 1), height):
-            found = self.on_arrays(left[..., first : first + height, :], right, *rest)
+            found = self._on_arrays(left[..., first : first + height, :], right, *rest)
             places = _best(-found if largest else found, k)
             values.append(np.take_along_axis(found, places, -1))
             indices.append(places)
@@ -146,7 +146,7 @@ class Semiring:
                 fold = folds.extremum(self.multiply, self.hyper, self.identity, is_min=self.kind == "min")
         return fold, whole if self.epilogue is None else folds.followed(whole, self.epilogue, self.hyper)
 
-    def on_arrays(self, a: NDArray[Any], b: NDArray[Any], *hyper: NDArray[Any]) -> NDArray[Any]:
+    def _on_arrays(self, a: NDArray[Any], b: NDArray[Any], *hyper: NDArray[Any]) -> NDArray[Any]:
         """A call on arrays of NumPy."""
         product = None
         if self.is_matrix_product:

@@ -240,6 +240,11 @@ def test_the_python_of_a_page_prints_what_stands_below_it(page):
     run_python(page, {})
 
 
+def test_the_python_of_the_page_on_semirings_prints_what_stands_below_it():
+    pytest.importorskip("torch", reason="PyTorch is not installed")
+    run_python("semirings.md", {})
+
+
 def test_the_commands_of_libraries_md_end_well(workplace):
     environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
     ran = 0

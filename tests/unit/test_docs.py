@@ -135,7 +135,7 @@ def python_sections() -> dict[str, str]:
 
 
 MODULES = ("evo", "evo.stack_ptx", "evo.ast_ptx", "evo.ptx_inject", "evo.ptx_inject.types", "evo.instructions")
-MODULES += ("evo.itll", "evo.pictures")
+MODULES += ("evo.itll", "evo.pictures", "evo.semiring")
 ENTRY = re.compile(r"^\| `(\.?)(\w+)(\(.*\))?` \| ", re.MULTILINE)
 
 
