@@ -14,6 +14,7 @@ Mix A draws add sub mul fma min max abs neg; mix M three quarters of A and one q
 import ctypes
 import os
 import time
+from importlib.util import find_spec
 
 import numpy as np
 
@@ -23,8 +24,8 @@ from evo.native.ptx_vm import VirtualMachine, levels
 from evo.native.stack_ptx import NodeKind
 from evo.native.stack_ptx_words import WordType
 
-NUM_PROGRAMS = 24
-NUM_OPERATIONS = (32, 100)
+SIZES = (32, 100) * 12  # operations of each program
+RACE_SIZES = (20,) * 400
 NUM_ROUNDS = 30
 SHAPES = ("chain", "tree", "dag")
 MIX_A = (
@@ -100,12 +101,11 @@ def draw_program(language: Language, rng: np.random.Generator, shape: str, mix: 
     return [*words, *[operation("add_ftz_f32")] * (height - 1), word(WordType.RETURN)]
 
 
-def draw_programs(language: Language, shape: str, mix: str) -> np.ndarray:
-    """`(NUM_PROGRAMS, length)` words."""
+def draw_programs(language: Language, shape: str, mix: str, sizes: tuple[int, ...] = SIZES) -> np.ndarray:
+    """`(len(sizes), length)` words."""
     rng = np.random.default_rng(20)
-    sizes = np.resize(NUM_OPERATIONS, NUM_PROGRAMS)
     rows = [draw_program(language, rng, shape, mix, int(size)) for size in sizes]
-    table = np.zeros((NUM_PROGRAMS, max(map(len, rows))), np.uint64)
+    table = np.zeros((len(rows), max(map(len, rows))), np.uint64)
     for row, words in zip(table, rows, strict=True):
         row[: len(words)] = words
     return table
@@ -125,7 +125,7 @@ def best_s(function, num_rounds: int = NUM_ROUNDS) -> float:
 def numpy_rate(language: Language, programs: np.ndarray, inputs: list) -> float:
     """GPops/s of NumPy, one call for each instruction."""
     names = [instruction.name for instruction in language.instruction_set.instructions]
-    lowered = [language.lowering.lower(row) for row in programs[: NUM_PROGRAMS // 4]]
+    lowered = [language.lowering.lower(row) for row in programs[: len(programs) // 4]]
 
     def run():
         for program in lowered:
@@ -144,12 +144,10 @@ def numpy_rate(language: Language, programs: np.ndarray, inputs: list) -> float:
         return sum(program.num_instructions for program in lowered) * len(inputs[0]) / best_s(run, 10) / 1e9
 
 
-def operon_rate(mix: str, inputs: np.ndarray) -> str:
-    """GPops/s of pyoperon's EvaluateTrees, counting functions only, on trees drawn in the same way."""
-    try:
-        import pyoperon as operon
-    except ImportError:
-        return "not installed"
+def operon_s(mix: str, inputs: np.ndarray, sizes: tuple[int, ...] = SIZES) -> tuple[float, int]:
+    """Seconds of pyoperon's EvaluateTrees on trees drawn in the same way, and their functions. inputs: contiguous."""
+    import pyoperon as operon
+
     kinds = operon.NodeType
     simple = [(kinds.Add, 2), (kinds.Sub, 2), (kinds.Mul, 2), (kinds.Fmin, 2), (kinds.Fmax, 2), (kinds.Abs, 1)]
     others = [(kinds.Div, 2), (kinds.Sqrt, 1), (kinds.Sin, 1), (kinds.Cos, 1), (kinds.Exp, 1), (kinds.Log, 1), (kinds.Tanh, 1)]
@@ -165,7 +163,7 @@ def operon_rate(mix: str, inputs: np.ndarray) -> str:
             return node
         return operon.Node.Constant(float(rng.normal()))
 
-    for size in np.resize(NUM_OPERATIONS, NUM_PROGRAMS):
+    for size in sizes:
         stack: list[list] = []
         for _ in range(size):
             kind, arity = (others if mix == "M" and rng.random() < 0.25 else simple)[rng.integers(6)]
@@ -183,8 +181,22 @@ def operon_rate(mix: str, inputs: np.ndarray) -> str:
     num_points = inputs.shape[1]
     result = np.empty((num_points, len(trees)), np.float32, order="F")
     points = operon.Range(0, num_points)
-    seconds = best_s(lambda: operon.EvaluateTrees(trees, dataset, points, result, 1), 60)
-    return f"{num_functions * num_points / seconds / 1e9:.1f} GPops/s"
+    return best_s(lambda: operon.EvaluateTrees(trees, dataset, points, result, 1), 60), num_functions
+
+
+def operon_rows(language: Language, points: np.ndarray):
+    """Rows of a race: outputs of trees of 20 functions."""
+    machine = VirtualMachine(language.lowering)
+    for num_points, at_least, aim in ((20, "5x", "8x"), (1000, "9x", "12x")):
+        inputs, texts = np.ascontiguousarray(points[:, :num_points]), []
+        for mix in "AM":
+            words = draw_programs(language, "tree", mix, RACE_SIZES)
+            *_, kept = language.lowering.lower_all(words)
+            theirs, _ = operon_s(mix, inputs, RACE_SIZES)
+            ours = [best_s(lambda p=programs, i=[*inputs, None]: machine.store(p, i), 60) for programs in (kept, words)]
+            texts.append("mix {}: {:.1f}x ({:.1f}x)".format(mix, *(theirs / seconds for seconds in ours)))
+        what = f"trees of 20 functions at {num_points:,} points against pyoperon, lowered before (lowering included)"
+        yield what, "; ".join(texts), at_least, aim
 
 
 def rows():
@@ -204,7 +216,7 @@ def rows():
                 rates = []
                 for programs in batches.values():
                     _, counts = language.lowering.analyze(programs)
-                    out = np.empty((NUM_PROGRAMS, 1, num_points), np.float32)
+                    out = np.empty((len(programs), 1, num_points), np.float32)
                     seconds = best_s(lambda m=machine, p=programs, i=inputs, o=out: m.store(p, i, o))
                     rates.append(counts.sum() * num_points / seconds / 1e9)
                 shown = ", ".join(f"{shape} {rate:.1f}" for shape, rate in zip(batches, rates, strict=True))
@@ -213,4 +225,9 @@ def rows():
                 yield what, f"{shown} GPops/s", at_least if is_goal else "", aim if is_goal else ""
         rate = numpy_rate(language, batches["tree"], list(points))
         yield f"NumPy op by op, mix {mix}, 16,384 points, tree", f"{rate:.2f} GPops/s", "", ""
-        yield f"pyoperon EvaluateTrees, mix {mix}, 16,384 points, tree", operon_rate(mix, points), "", ""
+        if find_spec("pyoperon"):
+            seconds, num_functions = operon_s(mix, points)
+            rate = num_functions * points.shape[1] / seconds / 1e9
+            yield f"pyoperon EvaluateTrees, mix {mix}, 16,384 points, tree", f"{rate:.1f} GPops/s", "", ""
+    if find_spec("pyoperon"):
+        yield from operon_rows(language, points)
