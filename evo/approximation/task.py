@@ -12,9 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evo.approximation.formats import FLUSHED, FORMATS, Format
+from evo.approximation.forms import Goal, formulas
 from evo.approximation.functions import Function
-from evo.approximation.minimax import formulas
-from evo.approximation.tails import tails
 from evo.errors import UserError, did_you_mean
 from evo.native.tune import PointErrors
 from evo.task import Programs, Scores, Task
@@ -27,6 +26,8 @@ _NORMS: dict[str, Callable[[NDArray[np.float64]], NDArray[np.float64]]] = {  # o
 }
 LEAST_SHARE = 2.0**-20  # of the interval's largest number, down to which points are spread over the floats
 NUM_TINY = 16  # points below, of each sign
+MOST_ROOTS = 16  # near which there are more points,
+MOST_STEPS = 24  # on either side, each twice as many values away as the one before
 LEAST_ERROR = 2.0**-40  # of errors that are not in ulps; a correctly rounded result is 0.5 ulp off at most
 MAX_WEIGHT = 1e30  # over the median, and its inverse the least
 SIZES = {"num_instructions": (0.0, 32.0), "slots": (0.0, 64.0)}
@@ -75,6 +76,9 @@ class ApproximationTask(Task):
         self.function, self.interval, self.format = Function(function), checked_interval(interval), FORMATS[format]
         self.error, self.norm, self.slots = error, norm, target
         keys = self._keys(num_points)
+        exact = self.function.values(self.format.of_keys(keys))
+        if norm == "max" and error in ("ulp", "relative"):
+            keys = np.union1d(keys, self._near_roots(keys, exact))
         x = self.format.of_keys(keys)
         exact = self.function.values(x)
         if np.isnan(exact).any():
@@ -106,6 +110,20 @@ class ApproximationTask(Task):
                 found.append(sign * np.linspace(max(a, normal), min(b, least), NUM_TINY).astype(np.int64))
         keys = np.unique(np.concatenate(found))
         return keys[(keys >= first) & (keys <= last)]
+
+    def _near_roots(self, keys: NDArray[np.int64], exact: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Keys ever closer to where the sign changes, in which relative errors and ulps are large."""
+        found: list[int] = []
+        for place in np.flatnonzero(np.diff(exact >= 0.0))[:MOST_ROOTS]:
+            low, high = int(keys[place]), int(keys[place + 1])
+            while high - low > 1:
+                middle = (low + high) // 2
+                value = self.function.exact(float(self.format.of_keys(np.array([middle]))[0]))
+                low, high = (middle, high) if (value >= 0) == (exact[place] >= 0.0) else (low, middle)
+            steps = 1 << np.arange(MOST_STEPS)
+            near = np.concatenate([low - steps, [low], high + steps, [high]])
+            found += near[(near >= keys[0]) & (near <= keys[-1])].tolist()
+        return np.array(found, np.int64)
 
     def points(self) -> dict[str, NDArray[Any]]:
         """The inputs."""
@@ -154,10 +172,10 @@ class ApproximationTask(Task):
         return "\n".join(f"Proven of its PTX: {each.description()}" for each in proofs if each.program == program)
 
     def programs(self) -> list[str]:
-        """Minimax polynomials, the forms that people write, and asymptotes with what is left of them."""
+        """The forms that people write, and others with polynomials and quotients that are fitted."""
         order = np.argsort(self._x)
-        rows = self._x[order].astype(np.float64), self._exact[order], self._scale[order]
-        return [*formulas(self.function.text, *rows), *tails(*rows)]
+        goal = Goal(self._x[order].astype(np.float64), self._exact[order], self._scale[order], self.format)
+        return formulas(self.function.text, goal)
 
 
 def checked_interval(interval: Any, source: str = "task_options.interval") -> tuple[float, float]:

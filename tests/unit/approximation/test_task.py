@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import evo
-from evo.approximation.minimax import minimax
 from evo.config import load_config
 from evo.errors import UserError
 from evo.language.batch import Batch
@@ -106,18 +105,12 @@ def test_guesses_come_near_where_the_vocabulary_has_their_instructions():
         ("{function: gelu_grad, interval: [-3.4e38, 3.4e38], error: ulp, format: bf16, num_points: 65536}", 6.5, 29),
     ],
 )
-def test_functions_that_level_off_begin_with_their_asymptotes(options, bits, slots):
+def test_functions_begin_with_forms_that_are_cheap_enough(options, bits, slots):
     """Cheap enough: CUDA's fast functions take 36, 36, 32, 31, 54, 36, 19 and 48 slots, the last three wrong in their tails."""
     problem = problem_of(f"task_options={options}")
-    found = problem.evaluator.evaluate(Batch.analyze(problem.language.lowering, read_initial(problem)))
+    words, *_ = problem.tuner.finish(read_initial(problem))
+    found = problem.evaluator.evaluate(Batch.analyze(problem.language.lowering, words))
     assert np.nanmax(found.objective[found.measures[:, 1] <= slots]) > bits
-
-
-def test_the_exchange_levels_the_error_as_chebyshev_did():
-    """The cubic nearest to x^4 on [-1, 1] is x^2 - 1/8, whose error is 1/8."""
-    x = np.linspace(-1.0, 1.0, 2001)
-    found = minimax(x[:, None] ** np.arange(4), x**4, np.ones_like(x))
-    np.testing.assert_allclose(found, [-0.125, 0.0, 1.0, 0.0], atol=1e-5)
 
 
 @pytest.mark.parametrize(
