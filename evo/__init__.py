@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from evo.regression.estimator import SymbolicRegressor
     from evo.regression.task import RegressionTask
     from evo.report.result import Result
+    from evo.rollout import Rollout
     from evo.task import Programs, Scores, Task, Window
 
     __version__: str
@@ -26,6 +27,7 @@ __all__ = [
     "Programs",
     "RegressionTask",
     "Result",
+    "Rollout",
     "Scores",
     "SymbolicDynamics",
     "SymbolicRegressor",
@@ -41,6 +43,7 @@ _MODULES = {
     **dict.fromkeys(("Programs", "Scores", "Task", "Window"), "evo.task"),
     "ApproximationTask": "evo.approximation.task",
     "Result": "evo.report.result",
+    "Rollout": "evo.rollout",
     "evolve": "evo.evolution",
     "RegressionTask": "evo.regression.task",
     "SymbolicDynamics": "evo.dynamics.estimator",

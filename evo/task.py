@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from evo.errors import UserError
 from evo.native.tune import PointErrors
+from evo.rollout import Rollout
 from evo.sums import Regression
 
 REDUCTIONS = ("regression",)
@@ -82,6 +83,9 @@ class Task:
         kernel_sums: None, and the task's kernel.cu writes objective and measures; or how many numbers it writes for each program
             instead, of which `score_sums` makes the scores.
         column_names: output -> what `evo predict` calls its column; else the output's own name.
+        rollout: None, and programs run once at each point; or `evo.Rollout`, and they run in a loop. `points` gives the
+            beginnings of trajectories then, `score` gets the records of each state, `(batch_size, num_records,
+            num_trajectories)`, and `targets` has the recorded data, `(num_records, num_trajectories)`, by state.
         slots: None, or the GPU, such as `"sm_90"`, with whose issue slots evo fills the measure `slots`, whatever `score` says.
         needs_kernel: whether a run on a GPU is refused where kernel.cu cannot be compiled, for want of NVRTC. False: `score` does
             its work then.
@@ -98,6 +102,7 @@ class Task:
     complexity: str | None = None
     kernel_sums: int | None = None
     column_names: dict[str, str] = {}  # noqa: RUF012
+    rollout: Rollout | None = None
     slots: str | None = None
     needs_kernel: bool = True
 

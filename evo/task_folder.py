@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from evo.errors import UserError, did_you_mean
+from evo.rollout import Rollout
 from evo.shipped import shipped
 from evo.storage.files import open_file
 from evo.task import DTYPES, MAX_MEASURE_RANGE, REDUCTIONS, Task, error_place, forks_ended, place_of, task_errors
@@ -172,6 +173,10 @@ def check_declarations(task: Task) -> None:
         )
     if task.reduction is not None and set(task.outputs.values()) != {"f32"}:
         raise UserError(f"{path}: {name_of_class}.reduction needs outputs of type f32")
+    if task.rollout is not None:
+        if not isinstance(task.rollout, Rollout):
+            raise UserError(f"{path}: {name_of_class}.rollout is {task.rollout!r}, must be None or an evo.Rollout")
+        task.rollout.check(f"{path}: {name_of_class}.rollout", task.inputs, task.outputs)
     sums = task.kernel_sums
     if sums is not None and (not isinstance(sums, int) or sums < 1):
         raise UserError(f"{path}: {name_of_class}.kernel_sums is {sums!r}, must be None or a whole number from 1")

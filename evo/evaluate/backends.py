@@ -100,6 +100,8 @@ def choose_backend(
     Raises:
         UserError: the task's points or score are wrong.
     """
+    if assignment.task.rollout is not None and name == AUTO:
+        return Choice(CPU)
     if assignment.settings.evaluating_cluster:
         return Choice(CPU if name == AUTO else BACKENDS[name])  # what the workers have cannot be asked before they are chosen
     choice = Choice(BACKENDS[name]) if name != AUTO else _measured_choice(assignment, programs, warn)
@@ -222,6 +224,8 @@ def _why_own_kernel_is_left_out(task: Task) -> str | None:
 
 
 def _start_cuda(assignment: Assignment) -> Evaluator:
+    if assignment.task.rollout is not None:
+        raise UserError("evaluation.backend: a task with a rollout runs on the CPU; set it to cpu or auto")
     if problem := _why_no_cuda() or _why_untrusted_gpu(assignment.settings):
         raise UserError(f"evaluation.backend: cuda cannot be used here: {problem}; use 'cpu' or 'auto'")
     from evo.evaluate.cuda.choice import COMPILE

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evo.evaluate import Evaluation, by_name, join, score_batch
+from evo.evaluate.loops import LoopRunner
 from evo.language.batch import Batch, ProgramRows
 from evo.language.program import Language
 from evo.native import ptx_vm
@@ -76,10 +77,12 @@ class ChunkScorer:
         self.task = task
         self._language = language
         self._machine = VirtualMachine(language.lowering, level)
+        self._loop = LoopRunner(language, task) if task.rollout is not None else None
         self.points = points or self._ask_for_points()
         if points and points.changes_task:
             self._ask_for_points()  # for what it does to the task
-        self.chunk_size = chunk_size(self.points.num_points, len(task.outputs))
+        self._outputs = self._loop.states if self._loop else task.outputs
+        self.chunk_size = chunk_size(self.points.num_points, len(self._outputs))
 
     @property
     def level(self) -> str:
@@ -104,13 +107,15 @@ class ChunkScorer:
     @property
     def num_sums(self) -> int:
         """With a reduction: sums of a program, those of its outputs at the points and then at the check points."""
-        return len(self.task.outputs) * (2 if self.points.check else 1)
+        return len(self._outputs) * (2 if self.points.check else 1)
 
     def run(self, programs: ProgramRows) -> NDArray[Any]:
         """What programs leave: outputs, `(num_programs, num_outputs, num_points)`, or sums, `(num_programs, num_sums)`."""
         points, check = self.points, self.points.check
         if points.targets is None:
-            return self._machine.store(programs, points.inputs)
+            return self._stored(self._machine, programs, points.inputs)
+        if self._loop:
+            return self._loop.reduced(self.level, self._stored(self._machine, programs, points.inputs), points.targets)
         sums: NDArray[Any] = self._machine.reduce(programs, points.inputs, points.targets)
         if check is None:
             return sums
@@ -123,15 +128,22 @@ class ChunkScorer:
     def judge(self, results: NDArray[Any], num_instructions: NDArray[np.int32]) -> Evaluation:
         """Has the task score what `run` gave."""
         if self.points.targets is None:
-            return score_batch(self.task, by_name(self.task, results), num_instructions)
-        num_outputs = len(self.task.outputs)
+            return score_batch(self.task, self._by_name(results), num_instructions)
+        num_outputs = len(self._outputs)
         check = Regression.of_sums(results[:, num_outputs:]) if self.points.check else None
         return score_batch(self.task, Regression.of_sums(results[:, :num_outputs]), num_instructions, check)
 
     def outputs(self, words: NDArray[np.uint64], points: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
         """As `Evaluator.outputs`."""
         inputs, _ = self._point_arrays(points, "picture_points()")
-        return by_name(self.task, self._machine.store(words, inputs))
+        return self._by_name(self._stored(self._machine, words, inputs))
+
+    def _stored(self, machine: VirtualMachine, programs: ProgramRows, inputs: list[Any]) -> NDArray[Any]:
+        """What programs compute, or with a rollout what is recorded of their trajectories."""
+        return self._loop.run(machine, programs, inputs) if self._loop else machine.store(programs, inputs)
+
+    def _by_name(self, stored: NDArray[Any]) -> dict[str, NDArray[Any]]:
+        return self._loop.by_name(stored) if self._loop else by_name(self.task, stored)
 
     def choose_level(self, batch: Batch) -> None:
         """Runs some of the programs at the two widest SIMD levels in turn, and keeps the faster level."""
@@ -142,7 +154,7 @@ class ChunkScorer:
         while spent_s < MEASURE_S * len(machines):
             for index, machine in enumerate(machines):
                 start = time.perf_counter()
-                machine.store(words, self.points.inputs)
+                self._stored(machine, words, self.points.inputs)
                 taken_s = time.perf_counter() - start
                 best_s[index] = min(best_s[index], taken_s)
                 spent_s += taken_s
@@ -159,7 +171,10 @@ class ChunkScorer:
         targets = check = None
         if self.task.reduction:
             weights = weight_array(self.task, num_points)
-            targets, check = Targets(_aligned(target_array(self.task, num_points)), weights), self._ask_for_check_points()
+            if self._loop:
+                targets = Targets(_aligned(self._loop.targets(num_points // self._loop.num_records)), weights)
+            else:
+                targets, check = Targets(_aligned(target_array(self.task, num_points)), weights), self._ask_for_check_points()
         return Points(aligned, num_points, targets, check, changes_when_asked(self.task))
 
     def _ask_for_check_points(self) -> Points | None:
@@ -171,6 +186,9 @@ class ChunkScorer:
         return Points([None if values is None else _aligned(values) for values in inputs], num_points, targets)
 
     def _point_arrays(self, points: dict[str, NDArray[Any]], method: str) -> tuple[list[NDArray[Any] | None], int]:
+        if self._loop:
+            columns, num_trajectories = self._loop.columns(points, method)
+            return [*columns], num_trajectories * self._loop.num_records
         arrays, num_points = point_arrays(self.task, points, method)
         return [*arrays, *[None] * (len(self._language.registers) - len(arrays))], num_points
 

@@ -174,6 +174,8 @@ def spread(num_points: int, max_points: int) -> NDArray[np.int64]:
 
 def why_not_tunable(task: Task) -> str | None:
     """Why a task's constants cannot be tuned; None: they can."""
+    if task.rollout is not None:
+        return "constants are not tuned through a rollout"
     if type(task).targets is Task.targets:
         return "needs a task with targets(), which the constants are fitted to"
     return None if len(task.outputs) == 1 else f"needs a task with one output, {type(task).__name__} has {len(task.outputs)}"

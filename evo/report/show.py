@@ -62,7 +62,7 @@ def describe_program(problem: Problem, words: NDArray[np.uint64]) -> str:
         outputs = problem.evaluator.outputs(batch.words, problem.task.points())
         for name, [values] in outputs.items():
             if num_bad := int((~np.isfinite(values)).sum()):
-                scores.append(f"{name} is not finite at {num_bad:,} of {len(values):,} points")
+                scores.append(f"{name} is not finite at {num_bad:,} of {values.size:,} points")
     return _sections(problem, batch, [("scores", scores)], is_scored=status is Status.OK)
 
 

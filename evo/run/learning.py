@@ -84,6 +84,8 @@ def _features(problem: Problem) -> tuple[ProgramFeatures, int]:
             f"search.learning: programs are described on the CPU, which has no {missing[0]}; set prescreen to 1, descriptors to "
             "task and features to 0"
         )
+    if task.rollout is not None:
+        raise UserError("search.learning: programs of a task with a rollout are not described; leave it out")
     inputs, num_points = point_arrays(task, ask(task, "points"), "points()")
     rows = spread(num_points, config.search.learning.points)
     probes = [values[rows] if values.ndim else values for values in inputs]

@@ -31,7 +31,8 @@ def tidied(problem: Problem, elites: Elites, cells_of: CellsOf, counters: Counte
     simple; and if rounding alone keeps it from the targets, for all that are as complex.
     """
     task = problem.task
-    if task.reduction != "regression" or len(task.outputs) != 1 or problem.config.search.learning.is_spanning or not len(elites):
+    has_formulas = task.reduction == "regression" and len(task.outputs) == 1 and task.rollout is None
+    if not has_formulas or problem.config.search.learning.is_spanning or not len(elites):
         return elites
     complexity = _complexity(task, elites.num_instructions, elites.measures)
     bits = _description_length(task, elites.objective, complexity)

@@ -97,6 +97,8 @@ class Verifier:
     @cached_property
     def places(self) -> tuple[Points, ...]:
         """Where exports run: the task's points, and its check points if it has any."""
+        if self.problem.task.rollout is not None:
+            raise UserError("a program of a task with a rollout is exported as ptx only; `evo show` has its formula")
         points = self.scorer.points
         return (points, points.check) if points.check else (points,)
 

@@ -30,7 +30,7 @@ def fits(problem: Problem, words: NDArray[np.uint64]) -> Any:
     """
     task = problem.task
     name = next((name for name, kind in task.outputs.items() if kind == "f32"), None)
-    if type(task).targets is Task.targets or name is None:
+    if type(task).targets is Task.targets or name is None or task.rollout is not None:
         return None
     with task_errors(type(task), "targets"):
         points, targets = task.points(), task.targets()

@@ -1,0 +1,219 @@
+"""Task.rollout on the CPU: trajectories are those of a loop in NumPy, whatever the chunks, threads and SIMD level are."""
+
+import numpy as np
+import pytest
+from scipy.integrate import solve_ivp
+
+import evo
+from evo.evaluate.chunks import ChunkScorer
+from evo.evaluate.cpu import CpuEvaluator
+from evo.evaluate.tuning import why_not_tunable
+from evo.instructions import shipped_instruction_set
+from evo.language.batch import Batch
+from evo.language.infix import parse_infix
+from evo.language.program import Language
+from evo.native.ptx_vm import levels
+from evo.sums import Regression
+from evo.task_folder import check_declarations
+
+RNG = np.random.default_rng(5)
+COUNT = 150  # trajectories: more than a block of any level, and no multiple
+
+
+class Looped(evo.Task):
+    """A task of any rollout, whose objective is the mean of the last records."""
+
+    measures = {"num_instructions": (0.0, 64.0)}
+
+    def __init__(self, inputs, outputs, rollout, points, targets=None):
+        self.inputs, self.outputs = dict.fromkeys(inputs, "f32"), dict.fromkeys(outputs, "f32")
+        self.rollout, self._points, self._targets = rollout, points, targets
+        self.reduction = None if targets is None else "regression"
+
+    def points(self):
+        return self._points
+
+    def targets(self):
+        return self._targets
+
+    def score(self, outputs, programs):
+        if self.reduction:
+            return evo.Scores(-outputs.sum_squared_error.sum(axis=1), programs.num_instructions[:, None])
+        return evo.Scores(
+            np.mean([each[:, -1].mean(axis=1) for each in outputs.values()], axis=0), programs.num_instructions[:, None]
+        )
+
+
+def language_of(task) -> Language:
+    return Language(shipped_instruction_set("default"), tuple(task.inputs.items()), tuple(task.outputs.items()))
+
+
+def words_of(task, *texts) -> np.ndarray:
+    language = language_of(task)
+    names = [each.name for each in language.instruction_set.instructions]
+    return np.stack([parse_infix(language, text, "text", 64, names) for text in texts])
+
+
+def records_of(task, *texts, level=None) -> dict[str, np.ndarray]:
+    return ChunkScorer(language_of(task), task, level).outputs(words_of(task, *texts), task.points())
+
+
+def test_a_map_repeats_what_a_program_computes():
+    x = RNG.uniform(0.1, 0.9, COUNT).astype(np.float32)
+    rollout = evo.Rollout(steps=20, state={"x": "next"}, record_every=5)
+    found = records_of(Looped(["x", "r"], ["next"], rollout, {"x": x, "r": 3.7}), "next = r*x*(1 - x)")["x"]
+    expected = []
+    for step in range(1, 21):
+        x = np.float32(3.7) * x * (np.float32(1) - x)
+        if step % 5 == 0:
+            expected.append(x)
+    assert found.shape == (1, 4, COUNT)
+    np.testing.assert_array_equal(found[0], expected)  # these instructions are exact
+
+
+def test_states_are_exchanged_and_not_overwritten():
+    rollout = evo.Rollout(steps=3, state={"a": "b", "b": "sum"})
+    task = Looped(["a", "b"], ["sum"], rollout, {"a": np.zeros(1), "b": np.ones(1)})
+    found = records_of(task, "sum = a + b")
+    np.testing.assert_array_equal([found["a"][0, :, 0], found["b"][0, :, 0]], [[1, 1, 2], [1, 2, 3]])  # Fibonacci
+
+
+def oscillator(steps, integrator, dt, **more) -> Looped:
+    rollout = evo.Rollout(steps=steps, state={"x": "v", "v": "force - 0.1*v"}, integrator=integrator, dt=dt, **more)
+    return Looped(["x", "v"], ["force"], rollout, {"x": np.linspace(0.5, 2.0, COUNT), "v": 0.0})
+
+
+def exact_oscillator(times) -> np.ndarray:
+    found = solve_ivp(
+        lambda _, y: [y[1], -4.0 * y[0] - 0.1 * y[1]], (0.0, times[-1]), [1.0, 0.0], t_eval=times, rtol=1e-9, atol=1e-9
+    )
+    return found.y[0]
+
+
+def test_runge_kutta_is_exact_to_the_fourth_order_and_euler_to_the_first():
+    unit = np.linspace(0.5, 2.0, COUNT)
+    errors = {}
+    for integrator, steps in (("rk4", 20), ("rk4", 40), ("euler", 200), ("euler", 400)):
+        task = oscillator(steps, integrator, 2.0 / steps, record_every=steps)
+        end = records_of(task, "force = 0 - 4*x")["x"][0, 0]
+        errors[integrator, steps] = np.abs(end / unit - exact_oscillator([2.0])[0]).max()
+    assert errors["rk4", 40] < 1e-5 and errors["rk4", 20] / errors["rk4", 40] == pytest.approx(16, rel=0.3)
+    assert errors["euler", 200] / errors["euler", 400] == pytest.approx(2, rel=0.1)
+
+
+def test_steps_may_be_of_different_length():
+    ends = np.cumsum(RNG.uniform(0.01, 0.09, 60))
+    found = records_of(oscillator(60, "rk4", np.diff(ends, prepend=0.0)), "force = 0 - 4*x")["x"][0]
+    np.testing.assert_allclose(found / np.linspace(0.5, 2.0, COUNT), np.tile(exact_oscillator(ends)[:, None], COUNT), atol=1e-4)
+
+
+@pytest.mark.parametrize("shape", [(), (COUNT,), (6, 1), (6, COUNT)])
+def test_an_input_may_differ_by_trajectory_and_by_step(shape):
+    u = RNG.normal(size=shape).astype(np.float32)
+    task = Looped(["x", "u"], ["next"], evo.Rollout(steps=6, state={"x": "next"}), {"x": np.zeros(COUNT), "u": u})
+    found = records_of(task, "next = x + u")["x"][0]
+    np.testing.assert_array_equal(found, np.cumsum(np.broadcast_to(u, (6, COUNT)), axis=0, dtype=np.float32))
+
+
+def test_a_trajectory_ends_at_its_first_record_that_is_not_finite():
+    x = np.array([0.5, 1e30, 2.0], np.float32)
+    task = Looped(["x"], ["next"], evo.Rollout(steps=4, state={"x": "next"}), {"x": x})
+    found = records_of(task, "next = 1/(x*x) - x")["x"][0]  # 1/inf is 0
+    assert np.isfinite(found[:, [0, 2]]).all()
+    task = Looped(["x"], ["next"], evo.Rollout(steps=8, state={"x": "next"}), {"x": x})
+    squares = records_of(task, "next = x*x")["x"][0]
+    assert np.isnan(squares[:, 1]).all() and np.isfinite(squares[:, 0]).all()
+    np.testing.assert_array_equal(np.isfinite(squares[:, 2]), np.arange(1, 9) < 7)  # 2^(2^7) is infinite
+    assert (squares[6:, 2].view(np.uint32) == 0x7FFFFFFF).all()
+
+
+def test_all_levels_chunks_and_threads_give_the_same_bits():
+    task = oscillator(30, "rk4", 0.05)
+    programs = [f"force = sin(x*{k}) - {k}*x + v*v*0.01" for k in range(1, 40)]
+    found = [records_of(task, *programs, level=level) for level in levels()]
+    for other in found[1:]:
+        assert all((other[name].view(np.uint32) == found[0][name].view(np.uint32)).all() for name in ("x", "v"))
+    language, words = language_of(task), words_of(task, *programs)
+    hashes, counts = language.lowering.analyze(words)[:2]
+    objectives = []
+    for threads in (1, 2):
+        evaluator = CpuEvaluator(language, task, threads)
+        objectives.append(evaluator.evaluate(Batch(words, hashes, counts)).objective)
+        evaluator.close()
+    np.testing.assert_array_equal(objectives[0], objectives[1])
+    single = [ChunkScorer(language, task).score(words[i : i + 1], counts[i : i + 1]).objective[0] for i in range(len(words))]
+    np.testing.assert_array_equal(objectives[0], single)
+
+
+def test_sums_are_those_of_the_records():
+    task = oscillator(40, "rk4", 0.05, record_every=2)
+    truth = records_of(task, "force = 0 - 4*x")
+    data = {name: values[0] + RNG.normal(scale=0.01, size=values[0].shape) for name, values in truth.items()}
+    reduced = Looped(["x", "v"], ["force"], task.rollout, task.points(), data)
+    texts = "force = 0 - 4*x", "force = 0 - 3*x"
+    scorer = ChunkScorer(language_of(reduced), reduced)
+    sums = Regression.of_sums(scorer.run(words_of(reduced, *texts)))
+    records = records_of(task, *texts)
+    for column, name in enumerate(("x", "v")):
+        errors = records[name].astype(np.float64) - data[name].astype(np.float32)
+        np.testing.assert_allclose(sums.sum_squared_error[:, column], (errors**2).sum(axis=(1, 2)), rtol=1e-9)
+    best = scorer.score(words_of(reduced, *texts), np.array([1, 1], np.int32)).objective
+    assert best[0] > best[1]
+
+
+def test_constants_of_a_looped_program_are_not_tuned():
+    assert "rollout" in why_not_tunable(oscillator(4, "map", 1.0))
+
+
+def looped_law() -> Looped:
+    task = oscillator(40, "rk4", 0.05, record_every=4)
+    data = {name: values[0] for name, values in records_of(task, "force = 0 - 4*x").items()}
+    return Looped(["x", "v"], ["force"], task.rollout, task.points(), data)
+
+
+def test_a_search_finds_a_law_through_its_rollout_and_resumes_to_the_same_archive(tmp_path):
+    options = {"vocabulary": ["add_ftz_f32", "sub_ftz_f32", "mul_ftz_f32"], "seed": 1, "progress": False}
+    whole = evo.evolve(looped_law(), generations=4, **options)
+    assert whole.best.objective > -1.0  # of 3,000 squares
+    part = evo.evolve(looped_law(), generations=2, **options).save(tmp_path / "run")
+    resumed = evo.evolve(looped_law(), resume=part, generations=4, progress=False)
+    np.testing.assert_array_equal(resumed.search.elites().solution, whole.search.elites().solution)
+    np.testing.assert_array_equal(resumed.search.elites().objective, whole.search.elites().objective)
+
+
+def test_a_gpu_is_refused():
+    with pytest.raises(evo.UserError, match="a task with a rollout runs on the CPU"):
+        evo.evolve(looped_law(), generations=1, evaluation={"backend": "cuda"}, progress=False)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"steps": 0}, "steps is 0, must be a whole number from 1"),
+        ({"record_every": 3}, "record_every is 3, must be a divisor of steps, 4"),
+        ({"integrator": "rk5"}, "one of: map, euler, rk4"),
+        ({"dt": -1.0}, "dt is -1.0, must be a number above 0"),
+        ({"state": {"x": "v +"}}, r"state\['x'\] is 'v \+', must be an output or a formula"),
+        ({"state": {"force": "x"}}, "'force' is an output"),
+    ],
+)
+def test_a_wrong_declaration_is_named(change, words):
+    task = oscillator(4, "rk4", 0.1)
+    task.rollout = evo.Rollout(**{"steps": 4, "state": {"x": "v"}, **change})
+    with pytest.raises(evo.UserError, match=words):
+        check_declarations(task)
+
+
+@pytest.mark.parametrize(
+    ("points", "words"),
+    [
+        ({"x": np.zeros(3)}, "exactly x, v; got x"),
+        ({"x": np.zeros(3), "v": np.zeros((4, 1))}, r"'v' has shape \(4, 1\); a state is a scalar"),
+        ({"x": np.zeros(3), "v": np.zeros(4)}, r"has shape \(3,\)"),
+    ],
+)
+def test_wrong_points_are_named(points, words):
+    task = oscillator(4, "rk4", 0.1)
+    task._points = points
+    with pytest.raises(evo.UserError, match=words):
+        ChunkScorer(language_of(task), task)
