@@ -2,7 +2,7 @@
  * proof.h - sweeps over consecutive floats: a function by polynomials, errors of results, and what a GPU may give at most.
  *
  * Private to evo/native/proof.pyx. Nothing is allocated; there is no global state. All machines compute the same bits where libm's
- * exp2, log2, tanh, sin and cos do.
+ * sin and cos do.
  */
 #ifndef PROOF_H
 #define PROOF_H

@@ -251,6 +251,13 @@ static void proof__spread(ProofRow operand, double* low, double* high) {
     }
 }
 
+/* b is a number. */
+PROOF__INLINE void proof__multiples(ProofRow a, const double* b, size_t i, double* low, double* high) {
+    const double p = a.low[i] * b[i], q = a.high[i] * b[i], sum = p + q;
+    *low = sum == sum ? proof__least(p, q) : -INFINITY;
+    *high = sum == sum ? proof__most(p, q) : INFINITY;
+}
+
 PROOF__INLINE void proof__products(ProofRow a, ProofRow b, size_t i, double* low, double* high) {
     const double p = a.low[i] * b.low[i], q = a.low[i] * b.high[i], r = a.high[i] * b.low[i], s = a.high[i] * b.high[i];
     const double sum = (p + q) + (r + s); /* NaN if one of them is, or if infinities of both signs are there */
@@ -260,7 +267,10 @@ PROOF__INLINE void proof__products(ProofRow a, ProofRow b, size_t i, double* low
     *high = sum == sum ? most : INFINITY;
 }
 
-static void proof__exact(int operation, ProofRow a, ProofRow b, ProofRow c, double* low, double* high) {
+static void proof__exact(int operation, ProofRow a, ProofRow b, ProofRow c, double* restrict low, double* restrict high) {
+    const ProofRow factor = a.low == a.high ? b : a; /* of a product with a number */
+    const double* number = a.low == a.high ? a.low : b.low;
+    const int is_multiple = a.low == a.high || b.low == b.high;
     double least, most;
     switch (operation) {
         case PROOF_ADD:
@@ -276,18 +286,30 @@ static void proof__exact(int operation, ProofRow a, ProofRow b, ProofRow c, doub
             }
             break;
         case PROOF_MUL:
-            PROOF__LOOP {
-                proof__products(a, b, i, &least, &most);
-                low[i] = proof__round_down(least);
-                high[i] = proof__round_up(most);
-            }
+            if (is_multiple) PROOF__LOOP {
+                    proof__multiples(factor, number, i, &least, &most);
+                    low[i] = proof__round_down(least);
+                    high[i] = proof__round_up(most);
+                }
+            else
+                PROOF__LOOP {
+                    proof__products(a, b, i, &least, &most);
+                    low[i] = proof__round_down(least);
+                    high[i] = proof__round_up(most);
+                }
             break;
         case PROOF_FMA:
-            PROOF__LOOP {
-                proof__products(a, b, i, &least, &most);
-                low[i] = proof__round_down(proof__down(least + c.low[i]));
-                high[i] = proof__round_up(proof__up(most + c.high[i]));
-            }
+            if (is_multiple) PROOF__LOOP {
+                    proof__multiples(factor, number, i, &least, &most);
+                    low[i] = proof__round_down(proof__down(least + c.low[i]));
+                    high[i] = proof__round_up(proof__up(most + c.high[i]));
+                }
+            else
+                PROOF__LOOP {
+                    proof__products(a, b, i, &least, &most);
+                    low[i] = proof__round_down(proof__down(least + c.low[i]));
+                    high[i] = proof__round_up(proof__up(most + c.high[i]));
+                }
             break;
         case PROOF_NEG:
             PROOF__LOOP {
@@ -349,9 +371,22 @@ static void proof__widen(const ProofStep* step, const double* values, double* lo
     }                                          \
     break
 
-/* Within 2^-50, relative: the series of exp(z), z at most ln(2)/2, and a power of two. */
-PROOF__INLINE double proof__exp2(double v) {
-    static const double c[14] = {
+#define PROOF__MAGIC 0x1.8p52 /* the last bit of what is added to it is 1 */
+
+/* 2^whole, of an integer from -1022 to 1023. */
+PROOF__INLINE double proof__power(double whole) {
+    const double sum = whole + PROOF__MAGIC;
+    int64_t bits;
+    double power;
+    memcpy(&bits, &sum, sizeof bits);
+    bits = (int64_t)((uint64_t)(bits + 1023) << 52);
+    memcpy(&power, &bits, sizeof power);
+    return power;
+}
+
+/* Those that follow are within 2^-50, relative. The series of exp(z) - 1, z at most ln(2)/2. */
+PROOF__INLINE double proof__expm1(double z) {
+    static const double c[13] = {
         1.0 / 6227020800.0,
         1.0 / 479001600.0,
         1.0 / 39916800.0,
@@ -364,19 +399,41 @@ PROOF__INLINE double proof__exp2(double v) {
         1.0 / 24.0,
         1.0 / 6.0,
         0.5,
-        1.0,
         1.0
     };
+    double sum = c[0];
+    for (int i = 1; i < 13; i++) sum = sum * z + c[i];
+    return sum * z;
+}
+
+PROOF__INLINE double proof__exp2(double v) {
     const double clamped = proof__least(proof__most(v, -1000.0), 1000.0);
-    const double whole = clamped + 0x1.8p52, z = (clamped - (whole - 0x1.8p52)) * 0.693147180559945309417;
-    double sum = c[0], power;
-    for (int i = 1; i < 14; i++) sum = sum * z + c[i];
-    int64_t bits;
-    memcpy(&bits, &whole, sizeof bits);
-    bits = (int64_t)((uint64_t)(bits + 1023) << 52);
-    memcpy(&power, &bits, sizeof power);
-    sum *= power;
-    return v > 1000.0 ? INFINITY : v < -1000.0 ? 0.0 : v == v ? sum : v;
+    const double whole = (clamped + PROOF__MAGIC) - PROOF__MAGIC;
+    const double value = (proof__expm1((clamped - whole) * 0.693147180559945309417) + 1.0) * proof__power(whole);
+    return v > 1000.0 ? INFINITY : v < -1000.0 ? 0.0 : v == v ? value : v;
+}
+
+/* e / (e + 2) with e = exp(2 |v|) - 1. */
+PROOF__INLINE double proof__tanh(double v) {
+    const double z = proof__least(2.0 * fabs(v), 80.0), whole = (z * 1.44269504088896340736 + PROOF__MAGIC) - PROOF__MAGIC;
+    const double power = proof__power(whole), rest = (z - whole * 0x1.62e42feep-1) - whole * 0x1.a39ef35793c76p-33; /* ln(2) */
+    const double e = power * proof__expm1(rest) + (power - 1.0);
+    return v == v ? copysign(e / (e + 2.0), v) : v;
+}
+
+/* An exponent and the series of log((1 + s) / (1 - s)), s at most 0.172. */
+PROOF__INLINE double proof__log2(double v) {
+    int64_t bits, exponent;
+    double m;
+    memcpy(&bits, &v, sizeof bits);
+    exponent = ((bits - 0x3FE6A09E667F3BCD) >> 52); /* of sqrt(1/2) */
+    bits -= (int64_t)((uint64_t)exponent << 52);
+    memcpy(&m, &bits, sizeof m);
+    const double s = (m - 1.0) / (m + 1.0), t = s * s;
+    double sum = 1.0 / 23.0;
+    for (int i = 21; i > 0; i -= 2) sum = sum * t + 1.0 / i;
+    const double value = (double)exponent + s * sum * 2.88539008177792681472;
+    return v > 0.0 && v < INFINITY ? value : v == 0.0 ? -INFINITY : v > 0.0 ? v : NAN;
 }
 
 static void proof__values(int operation, const double* operands, double* values) {
@@ -385,8 +442,8 @@ static void proof__values(int operation, const double* operands, double* values)
         case PROOF_SQRT: PROOF__VALUES(sqrt(v));
         case PROOF_RSQRT: PROOF__VALUES(1.0 / sqrt(v));
         case PROOF_EX2: PROOF__VALUES(proof__exp2(v));
-        case PROOF_LG2: PROOF__VALUES(log2(v));
-        case PROOF_TANH: PROOF__VALUES(tanh(v));
+        case PROOF_LG2: PROOF__VALUES(proof__log2(v));
+        case PROOF_TANH: PROOF__VALUES(proof__tanh(v));
         case PROOF_SIN: PROOF__VALUES(sin(v));
         default: PROOF__VALUES(cos(v));
     }
@@ -477,9 +534,17 @@ static int proof__points(int operation, const double* a, const double* b, const 
     return !is_nan && (!may_flush || (operation != PROOF_MUL && operation != PROOF_FMA));
 }
 
-static void proof__operand(int operation, const double* in, double* out) {
-    const double threshold = operation == PROOF_COPYSIGN || operation == PROOF_TANH ? 0.0 : PROOF__FLUSHED;
-    PROOF__LOOP out[i] = fabs(in[i]) < threshold ? 0.0 : in[i];
+static int proof__is_flushed(const double* in) {
+    int is_subnormal = 0;
+    PROOF__LOOP is_subnormal |= (fabs(in[i]) < PROOF__FLUSHED) & (in[i] != 0.0);
+    return !is_subnormal;
+}
+
+/* What an instruction reads: `in`, or what is in `flushed` then. */
+static const double* proof__operand(int is_kept, const double* in, double* flushed) {
+    if (is_kept) return in;
+    PROOF__LOOP flushed[i] = proof__flush(in[i]);
+    return flushed;
 }
 
 static void proof__intervals(
@@ -490,28 +555,33 @@ static void proof__intervals(
     const size_t num_values = 1 + num_constants + num_steps;
     double ends[3][2][PROOF_BLOCK];
     unsigned char is_point[PROOF_MAX_VALUES]; /* whose high ends are not written */
+    unsigned char is_flushed[PROOF_MAX_VALUES];
     memset(is_point, 1, sizeof is_point);
     is_point[0] = x_high == NULL;
-    for (size_t value = 0; value < num_constants; value++)
+    for (size_t value = 0; value < num_constants; value++) {
         PROOF__LOOP memory[(1 + value) * 2 * PROOF_BLOCK + i] = constants[value];
+        is_flushed[1 + value] = (unsigned char)proof__is_flushed(memory + (1 + value) * 2 * PROOF_BLOCK);
+    }
     for (size_t start = 0; start < num_points; start += PROOF_BLOCK) {
         const size_t count = num_points - start < PROOF_BLOCK ? num_points - start : PROOF_BLOCK;
         PROOF__LOOP memory[i] = x[start + (i < count ? i : 0)];
         if (x_high != NULL) PROOF__LOOP memory[PROOF_BLOCK + i] = x_high[start + (i < count ? i : 0)];
+        is_flushed[0] = (unsigned char)(proof__is_flushed(memory) && (is_point[0] || proof__is_flushed(memory + PROOF_BLOCK)));
         for (size_t number = 0; number < num_steps; number++) {
             const ProofStep* step = steps + number;
             const size_t value = 1 + num_constants + number;
             double *low = memory + value * 2 * PROOF_BLOCK, *high = low + PROOF_BLOCK;
+            const int keeps_subnormals = step->operation == PROOF_COPYSIGN || step->operation == PROOF_TANH;
             ProofRow rows[3];
             int are_points = 1;
+            is_flushed[value] = step->operation < PROOF_TANH && step->operation != PROOF_COPYSIGN; /* sin and cos end anywhere */
             for (int i = 0; i < 3; i++) {
                 const int32_t operand = i < num_operands[step->operation] ? step->operands[i] : step->operands[0];
                 const double* in = memory + (size_t)operand * 2 * PROOF_BLOCK;
-                proof__operand(step->operation, in, ends[i][0]);
-                rows[i].low = rows[i].high = ends[i][0];
+                const int is_kept = is_flushed[operand] || keeps_subnormals;
+                rows[i].low = rows[i].high = proof__operand(is_kept, in, ends[i][0]);
                 if (is_point[operand]) continue;
-                proof__operand(step->operation, in + PROOF_BLOCK, ends[i][1]);
-                rows[i].high = ends[i][1];
+                rows[i].high = proof__operand(is_kept, in + PROOF_BLOCK, ends[i][1]);
                 are_points = 0;
             }
             is_point[value] = are_points && step->operation <= PROOF_MAX &&
@@ -528,7 +598,7 @@ static void proof__intervals(
             /* A NaN may be in what is unknown. Minimum and maximum drop it, others give NaN. */
             for (int i = 0; i < num_operands[step->operation] && step->operation != PROOF_MIN && step->operation != PROOF_MAX;
                  i++)
-                proof__spread(rows[i], low, high);
+                if (rows[i].low != rows[i].high) proof__spread(rows[i], low, high);
             proof__mend(low, high);
         }
         const double* low = memory + (num_values - 1) * 2 * PROOF_BLOCK;
