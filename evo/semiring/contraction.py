@@ -31,7 +31,7 @@ _PARTIAL_BYTES = 16 << 20  # at most
 
 @cache
 def _threads() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(len(os.sched_getaffinity(0)), "semiring")
+    return ThreadPoolExecutor(len(os.sched_getaffinity(0)), "contraction")
 
 
 os.register_at_fork(after_in_child=_threads.cache_clear)
