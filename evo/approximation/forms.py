@@ -8,7 +8,7 @@ import ast
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import product
 from types import CodeType
 from typing import Any
@@ -201,8 +201,8 @@ def formulas(name: str, goal: Goal) -> list[str]:
     few = Goal(goal.x[places], goal.y[places], goal.scale[places], goal.form)
     found: dict[int, list[tuple[float, str]]] = {}
     with np.errstate(all="ignore"):
-        for text, bits in _fitted(name, few):
-            found.setdefault(slots_of(text), []).append((bits, text))
+        for slots, bits, text in _fitted(name, few):
+            found.setdefault(slots, []).append((bits, text))
     chosen, best = [], -math.inf
     for _, some in sorted(found.items()):
         first = sorted(some, reverse=True)[:MOST_OF_SLOTS]
@@ -211,8 +211,8 @@ def formulas(name: str, goal: Goal) -> list[str]:
     return [*FORMS.get(name, ()), *chosen]
 
 
-def _fitted(name: str, goal: Goal) -> Iterator[tuple[str, float]]:
-    """Formulas, and their bits."""
+def _fitted(name: str, goal: Goal) -> Iterator[tuple[int, float, str]]:
+    """Slots, bits and formulas."""
     for _, variable, end, undo in (part for part in PARTS if part[0] == name):
         yield from _of_form(variable, "z", end, undo, goal)
     variables = [*VARIABLES, BOUNDED] if np.abs(goal.x).max() > FAR else VARIABLES
@@ -221,13 +221,13 @@ def _fitted(name: str, goal: Goal) -> Iterator[tuple[str, float]]:
         yield from _of_form(variable, "v", f"{kernel}; {outer}", undo, goal)
 
 
-def _of_form(variable: str, argument: str, end: str, undo: str, goal: Goal) -> Iterator[tuple[str, float]]:
+def _of_form(variable: str, argument: str, end: str, undo: str, goal: Goal) -> Iterator[tuple[int, float, str]]:
     x = goal.x
     singles = {**_names(np.float32), "x": x.astype(np.float32)}
     exec(_code(variable), singles)  # where numbers are rounded to integers by their last bits
     arrays = {name: np.float64(value) for name, value in singles.items() if isinstance(value, np.ndarray)}
     names = {**_names(np.float64), **arrays, "a": np.abs(x), "c": np.copysign(1.0, x)}
-    target, moved = (np.asarray(eval(undo, names | {"y": y}), np.float64) * np.ones_like(x) for y in (goal.y, goal.y * ABOUT_ONE))
+    target, moved = (eval(_code(undo, "eval"), names | {"y": y}) * np.ones_like(x) for y in (goal.y, goal.y * ABOUT_ONE))
     step = 1e-6 * (1.0 + np.abs(target))
     sides = []
     for side in (-1.0, 1.0):
@@ -249,15 +249,22 @@ def _of_form(variable: str, argument: str, end: str, undo: str, goal: Goal) -> I
     powers = (v[is_used, None] / size) ** np.arange(DEGREES[-1] + 1)
     target, weight = target[is_used], weight[is_used]
 
-    def formula(p: str) -> tuple[str, float]:
-        text = f"{variable}; p = {p}; {end}"
-        values = dict(singles)
-        exec(_code(f"p = {p}; {end}"), values)
-        return text, goal.bits(np.asarray(values["y"], np.float32) * np.ones_like(singles["x"]))
+    slots_but_p = slots_of(f"{variable}; {end}")
 
-    def polynomial(degree: int) -> tuple[str, float]:
+    def formula(over: Row, under: Row | None = None) -> tuple[int, float, str]:
+        p, value = horner(argument, over, singles)
+        slots = slots_but_p + len(over) - 1
+        if under is not None:
+            divisor, by = horner(argument, under, singles)
+            p, value, slots = f"({p})/({divisor})", value / by, slots + SLOTS_OF_DIVISION + len(under) - 1
+        values = {**singles, "p": value}
+        exec(_code(end), values)
+        bits = goal.bits(np.asarray(values["y"], np.float32) * np.ones_like(singles["x"]))
+        return slots, bits, f"{variable}; p = {p}; {end}"
+
+    def polynomial(degree: int) -> tuple[int, float, str]:
         found = _solved(powers[:, : degree + 1] * weight[:, None], target * weight)
-        return formula(horner(argument, found / size ** np.arange(degree + 1)))
+        return formula(found / size ** np.arange(degree + 1))
 
     if max(polynomial(degree)[1] for degree in TRIED) < goal.least_bits:
         return
@@ -272,7 +279,7 @@ def _of_form(variable: str, argument: str, end: str, undo: str, goal: Goal) -> I
         over = found[: above + 1] / size ** np.arange(above + 1)
         under = np.append(1.0, found[above + 1 :] / size ** np.arange(1, below + 1))
         if np.isfinite(over).all() and np.isfinite(under).all():
-            yield formula(f"({horner(argument, over)})/({horner(argument, under)})")
+            yield formula(over, under)
 
 
 def _solved(columns: Row, right: Row) -> Row:
@@ -285,17 +292,16 @@ def _solved(columns: Row, right: Row) -> Row:
     return found
 
 
-def horner(variable: str, coefficients: Row) -> str:
-    """A polynomial as a formula; coefficients from the constant on."""
-    first, *others = (
-        repr(float(each)) for each in np.nan_to_num(np.clip(coefficients, -LARGEST, LARGEST)).astype(np.float32)[::-1]
-    )
-    text = first
+def horner(variable: str, coefficients: Row, names: dict[str, Any]) -> tuple[str, Any]:
+    """A polynomial as a formula, and its values; coefficients from the constant on."""
+    first, *others = np.nan_to_num(np.clip(coefficients, -LARGEST, LARGEST)).astype(np.float32)[::-1].tolist()
+    text, value = repr(first), np.float32(first)
     for each in others:
-        text = f"fma({text}, {variable}, {each})"
-    return text
+        text, value = f"fma({text}, {variable}, {each!r})", names["fma"](value, names[variable], each)
+    return text, value
 
 
+@cache
 def slots_of(text: str) -> int:
     """About the issue slots that a formula takes of a recent GPU, without constants."""
     total = 0
@@ -309,13 +315,9 @@ def slots_of(text: str) -> int:
     return total
 
 
-_CODES: dict[str, CodeType] = {}
-
-
-def _code(text: str) -> CodeType:
-    if text not in _CODES:
-        _CODES[text] = compile(text, "form", "exec")
-    return _CODES[text]
+@cache
+def _code(text: str, mode: str = "exec") -> CodeType:
+    return compile(text, "form", mode)
 
 
 def _names(dtype: type) -> dict[str, Any]:
