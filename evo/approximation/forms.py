@@ -190,14 +190,8 @@ def formulas(name: str, goal: Goal) -> list[str]:
     """
     ends = np.clip(goal.x[[0, -1]], -FAR, FAR)
     spread = [goal.x[[0, -1]], ends] if ends[0] < ends[1] else [goal.x[[0, -1]]]
-    places = np.unique(
-        np.concatenate(
-            [
-                np.linspace(0, len(goal.x) - 1, NUM_PLACES).astype(np.int64),
-                *(np.searchsorted(goal.x, np.linspace(*each, NUM_PLACES)[1:-1]) for each in spread),
-            ]
-        )
-    )
+    over_interval = [np.searchsorted(goal.x, np.linspace(low, high, NUM_PLACES)[1:-1]) for low, high in spread]
+    places = np.unique(np.concatenate([np.linspace(0, len(goal.x) - 1, NUM_PLACES).astype(np.int64), *over_interval]))
     few = Goal(goal.x[places], goal.y[places], goal.scale[places], goal.form)
     found: dict[int, list[tuple[float, str]]] = {}
     with np.errstate(all="ignore"):

@@ -83,6 +83,9 @@ class Function:
                 f"task_options.function: {self.text!r} is no name, formula of x, or module:function: {error}; {hint}"
             ) from error
 
+    def __reduce__(self) -> tuple[type, tuple[str]]:
+        return Function, (self.text,)  # what mpmath has cannot be pickled
+
     @property
     def formula(self) -> str:
         """What is evaluated."""

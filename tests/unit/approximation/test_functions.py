@@ -1,6 +1,7 @@
 """Values of functions, and formats: against libm, SciPy, and NumPy's and struct's own rounding."""
 
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -100,3 +101,10 @@ def test_an_interval_has_the_values_within():
     form = FORMATS["bf16"]
     first, last = form.keys_of(-1.0000001, 1.9999999)
     assert form.of_keys(np.array([first, last])).tolist() == [-1.0, 1.9921875]
+
+
+def test_a_function_that_was_evaluated_goes_to_other_processes():
+    function = Function("exp(x)/3")
+    function.exact(1.0)
+    copy = pickle.loads(pickle.dumps(function))
+    assert float(copy.exact(2.0)) == pytest.approx(math.exp(2.0) / 3, rel=1e-15)
