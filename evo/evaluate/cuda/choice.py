@@ -9,9 +9,9 @@ from evo.evaluate.trials import Trials
 AUTO, INTERPRET, COMPILE = "auto", "interpret", "compile"
 LANES = (INTERPRET, COMPILE)
 
-# Compiling a program takes a core about a millisecond, and interpreted it then runs some three times as long as compiled. With 16
-# cores, and 9 us against 3 us for 32 instructions at a million points, the lanes break even at some ten million. Estimated.
-MAX_INTERPRETED_POINTS = 10_000_000
+# Compiling a program of 32 instructions takes 16 cores some 60 us, while kernels run, and interpreting it takes a GPU 10 us for a
+# million points. So the lanes break even at some six million. Estimated.
+MAX_INTERPRETED_POINTS = 6_000_000
 
 # Of `evo.evaluate.trials`. Programs grow, so both lanes are tried again.
 FIRST_S, RECHECK_S, NUM_TRIALS = 2.0, 300.0, 3
