@@ -52,7 +52,7 @@ def run_torch(text: str, inputs: list[NDArray[Any]]) -> list[NDArray[Any]] | Non
 def run_triton(text: str, inputs: list[NDArray[Any]]) -> list[NDArray[Any]]:
     """The outputs of an exported module for Triton: NumPy's functions and instructions' definitions stand in for it."""
 
-    def inline_asm_elementwise(code: str, _constraints: str, operands: list[Any], *, dtype: Any, **_: Any) -> Any:
+    def inline_asm_elementwise(code: str, _constraints: str, operands: list[Any], *, dtype: Any, **_options: Any) -> Any:
         values: dict[str, Any] = {f"${i}": operand for i, operand in enumerate(operands, 1)}
         for statement in code.strip("{} ").split(";")[:-1]:
             opcode, _, rest = statement.strip().partition(" ")
