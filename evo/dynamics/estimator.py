@@ -9,6 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from fractions import Fraction
 from typing import Any, Self
 
 import numpy as np
@@ -21,6 +22,7 @@ from evo.dynamics.refinement import Refinement
 from evo.dynamics.selection import Selection
 from evo.dynamics.terms import Law, NoLaw, compiled, evaluate, law_of, numbers_of, polynomial_terms, written
 from evo.language.expression import short_number
+from evo.language.simple_numbers import MAX_DENOMINATOR
 from evo.regression.estimator import SymbolicRegressor
 
 MAX_LIBRARY = 400  # terms that polynomials are chosen from
@@ -114,7 +116,7 @@ class SymbolicDynamics(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         """The law of each state, such as `x0' = -0.5*x0 + x1`."""
         check_is_fitted(self, "_laws")
         names = [*self.state_names_, *self.input_names_]
-        return [f"{name}' = {written(law, names, short_number)}" for name, law in zip(self.state_names_, self._laws, strict=True)]
+        return [f"{name}' = {written(law, names, _number_text)}" for name, law in zip(self.state_names_, self._laws, strict=True)]
 
     def predict(self, X: ArrayLike, u: ArrayLike | None = None) -> NDArray[np.float64]:  # noqa: N803
         """The states' slopes, in their units per unit of time.
@@ -237,6 +239,12 @@ class SymbolicDynamics(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
                 f"{num_states} states and {num_inputs} inputs given; the laws have {len(self.state_names_)} and "
                 f"{len(self.input_names_)}"
             )
+
+
+def _number_text(number: float) -> str:
+    """A decimal, or a fraction that is shorter."""
+    decimal, fraction = short_number(number), Fraction(number).limit_denominator(MAX_DENOMINATOR)
+    return str(fraction) if float(fraction) == number and len(str(fraction)) + 3 < len(decimal) else decimal
 
 
 def _names(table: Any, letter: str) -> list[str]:

@@ -15,7 +15,7 @@ import numpy as np
 from evo.dynamics.records import Record
 from evo.dynamics.selection import Choice
 from evo.dynamics.shooting import Fit, Shooting
-from evo.dynamics.terms import Law, inner_numbers, numbers_of, with_numbers
+from evo.dynamics.terms import inner_numbers, laws_with_numbers, numbers_of
 from evo.language.simple_numbers import simplest
 
 MORE_NUMBERS = 1  # than the best candidate by the integral form, of those that are tried
@@ -120,7 +120,7 @@ class Refinement:
             if not 0.0 < deviation < 0.1 * abs(value):
                 continue
             values[place] = simplest(value, deviation).value
-            other = self._shooting.fit(_with_values(fit.laws, values), fit.starts, fixed=fixed | {place})
+            other = self._shooting.fit(laws_with_numbers(fit.laws, values), fit.starts, fixed=fixed | {place})
             if other is not None and other.cost <= fit.cost + ROUNDING_COST:
                 deviations = np.where(other.deviations > 0.0, other.deviations, fit.deviations)
                 fit = replace(other, deviations=deviations)
@@ -129,13 +129,4 @@ class Refinement:
         for place, (value, deviation) in enumerate(zip(values, fit.deviations.tolist(), strict=True)):
             if place not in fixed and 0.0 < deviation < abs(value):
                 values[place] = float(f"{value:.{MORE_DIGITS + int(math.log10(abs(value) / deviation))}e}")
-        return replace(fit, laws=tuple(_with_values(fit.laws, values)))
-
-
-def _with_values(laws: Sequence[Law], values: Sequence[float]) -> list[Law]:
-    found, first = [], 0
-    for law in laws:
-        count = len(numbers_of(law))
-        found.append(with_numbers(law, values[first : first + count]))
-        first += count
-    return found
+        return replace(fit, laws=laws_with_numbers(fit.laws, values))

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evo.dynamics.records import Record
-from evo.dynamics.terms import Law, compiled, numbers_of, with_numbers
+from evo.dynamics.terms import Law, compiled, laws_with_numbers, numbers_of
 
 STEPS_A_PERIOD = 48.0  # of integration, at least
 DIFFERENCE = 1e-6  # relative, by which numbers and states are moved for derivatives
@@ -30,9 +30,9 @@ SOON, FAR = 6, 0.1  # iterations after which a fit is given up, and the cost of 
 class Fit:
     """Laws and how well they fit.
 
-    squares: of the chosen constants' values over their errors, in the order of `numbers_of`. deviations: standard errors. cost:
-    -2 log likelihood. noise: `(num_states,)` standard deviations of the samples from the laws. starts: states at the beginning
-    of each piece, `(num_states, num_pieces)`.
+    deviations: standard errors of their numbers, law by law in the order of `numbers_of`. cost: -2 log likelihood. noise:
+    `(num_states,)` standard deviations of the samples from the laws. starts: states at the beginning of each piece,
+    `(num_states, num_pieces)`.
     """
 
     laws: tuple[Law, ...]
@@ -203,12 +203,7 @@ class Shooting:
                 break
         deviations = np.zeros(len(numbers))
         deviations[free] = np.sqrt(np.maximum(np.diag(_inverted(hessian)), 0.0))
-        first, fitted = 0, []
-        for law in laws:
-            count = len(numbers_of(law))
-            fitted.append(with_numbers(law, numbers[first : first + count].tolist()))
-            first += count
-        return Fit(tuple(fitted), deviations, cost, np.sqrt(variances(error)), starts)
+        return Fit(laws_with_numbers(laws, numbers.tolist()), deviations, cost, np.sqrt(variances(error)), starts)
 
 
 def _inverted(matrices: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -154,6 +154,12 @@ def with_numbers(law: Law, numbers: Sequence[float]) -> Law:
     return law_with(law)
 
 
+def laws_with_numbers(laws: Sequence[Law], numbers: Sequence[float]) -> tuple[Law, ...]:
+    """The same of several laws, one after the other."""
+    ends = np.cumsum([0, *(len(numbers_of(law)) for law in laws)]).tolist()
+    return tuple(with_numbers(law, numbers[first:end]) for law, first, end in zip(laws, ends[:-1], ends[1:], strict=True))
+
+
 def written(law: Law, names: Sequence[str], number: Callable[[float], str], function: Callable[[str], str] = str) -> str:
     """The law as text that Python reads.
 

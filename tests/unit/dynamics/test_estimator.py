@@ -103,6 +103,12 @@ def test_known_inputs_are_part_of_laws():
     np.testing.assert_allclose(model.simulate(states[0], times, force), states, atol=0.1)
 
 
+def test_a_number_that_is_a_fraction_is_written_as_one():
+    times = np.linspace(0.0, 3.0, 100)
+    model = polynomials(degree=1).fit(times, with_noise(course(lambda _, x: [-x[0] / 3.0], [1.0], times), 1e-4, 2))
+    assert model.equations() == ["x0' = -1/3*x0"]
+
+
 def test_a_state_that_never_changes_stays():
     times = np.linspace(0.0, 10.0, 200)
     states = np.column_stack([course(oscillator, [1.0, 0.0], times), np.full(200, 3.0)])
