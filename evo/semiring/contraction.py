@@ -45,7 +45,7 @@ def prepared(fold: Fold, level: str | None = None) -> Contraction:
     step = words_of(fold.step, fold.names, states)
     if fold.finish is None:
         return Contraction(VirtualMachine(spoken.lowering, level), step)
-    outputs = tuple(f"result_{index}" for index in range(len(fold.finish.results)))
+    outputs = tuple(f"_result_{index}" for index in range(len(fold.finish.results)))
     finish = words_of(fold.finish, fold.names, outputs)
     return Contraction(
         VirtualMachine(spoken.lowering, level), step, VirtualMachine(language(fold.names, outputs).lowering, level), finish

@@ -33,7 +33,10 @@ class Axes(IntEnum):
 
 @dataclass(frozen=True)
 class Variable:
-    """A named operand or state. initial: of a state of PAIR; the others are sums, which begin at 0."""
+    """A named operand or state; those that are not a user's begin with an underscore.
+
+    initial: of a state of PAIR; the others are sums, which begin at 0.
+    """
 
     name: str
     axes: Axes
@@ -88,7 +91,7 @@ class Sums:
         builder, first = Builder(), len(self.operands)
         terms = builder.include(self.terms, [builder.input(index) for index in range(first)])
         totals = [builder.plus(builder.input(first + index), term) for index, term in enumerate(terms)]
-        states = tuple(Variable(f"sum_{index}", axes) for index, axes in enumerate(self.results))
+        states = tuple(Variable(f"_sum_{index}", axes) for index, axes in enumerate(self.results))
         return Fold(self.operands, states, builder.graph(*totals))
 
     @cached_property
@@ -102,7 +105,7 @@ class Sums:
         operands = tuple(each for each in self.operands if each.axes != Axes.INDEX)
         if operands != self.operands:
             raise ValueError("sums over k itself have no gradient")
-        incoming = tuple(Variable(f"grad_{len(operands)}_{index}", axes) for index, axes in enumerate(self.results))
+        incoming = tuple(Variable(f"_grad_{len(operands)}_{index}", axes) for index, axes in enumerate(self.results))
         builder = Builder()
         inputs = [builder.input(index) for index in range(len(operands) + len(incoming))]
         total: int | None = None
@@ -147,7 +150,7 @@ def pairs(names: tuple[str, ...], hyper: tuple[str, ...], terms: Graph) -> Sums:
 def sums(multiply: Graph, hyper: tuple[str, ...], initial: float) -> Fold:
     """A sum over k, from `initial` on."""
     fold = Sums(_operands(hyper), multiply, (Axes.PAIR,)).fold
-    return Fold(fold.operands, (Variable("sum_0", Axes.PAIR, initial),), fold.step)
+    return Fold(fold.operands, (Variable("_sum_0", Axes.PAIR, initial),), fold.step)
 
 
 def general(multiply: Graph, accumulate: Graph, hyper: tuple[str, ...], initial: float) -> Fold:
@@ -156,12 +159,12 @@ def general(multiply: Graph, accumulate: Graph, hyper: tuple[str, ...], initial:
     inputs = [builder.input(index) for index in range(len(operands) + 1)]
     (term,) = builder.include(multiply, inputs)
     (total,) = builder.include(accumulate, (inputs[-1], term))
-    return Fold(operands, (Variable("acc", Axes.PAIR, initial),), builder.graph(total))
+    return Fold(operands, (Variable("_acc", Axes.PAIR, initial),), builder.graph(total))
 
 
 def extremum(multiply: Graph, hyper: tuple[str, ...], initial: float, *, is_min: bool) -> Fold:
     """The smallest or largest term, and the first k that gives it; -1 where no term is beyond `initial`."""
-    builder, operands = Builder(), (*_operands(hyper), Variable("k", Axes.INDEX))
+    builder, operands = Builder(), (*_operands(hyper), Variable("_k", Axes.INDEX))
     inputs = [builder.input(index) for index in range(len(operands) + 2)]
     best, place = inputs[-2:]
     (term,) = builder.include(multiply, inputs)
@@ -170,7 +173,7 @@ def extremum(multiply: Graph, hyper: tuple[str, ...], initial: float, *, is_min:
         builder.call("min_ftz_f32" if is_min else "max_ftz_f32", best, term),
         builder.call("selp_f32", inputs[len(operands) - 1], place, is_better),
     )
-    return Fold(operands, (Variable("best", Axes.PAIR, initial), Variable("place", Axes.PAIR, -1.0)), step)
+    return Fold(operands, (Variable("_best", Axes.PAIR, initial), Variable("_place", Axes.PAIR, -1.0)), step)
 
 
 def log_sum_exp(multiply: Graph, hyper: tuple[str, ...], initial: float) -> Fold:
@@ -191,8 +194,8 @@ def log_sum_exp(multiply: Graph, hyper: tuple[str, ...], initial: float) -> Fold
     )
     is_empty = initial == -np.inf
     states = (
-        Variable("largest", Axes.PAIR, -LARGEST if is_empty else initial),
-        Variable("total", Axes.PAIR, 0.0 if is_empty else 1.0),
+        Variable("_largest", Axes.PAIR, -LARGEST if is_empty else initial),
+        Variable("_total", Axes.PAIR, 0.0 if is_empty else 1.0),
     )
     return Fold(operands, states, builder.graph(largest, total), end.graph(result))
 
@@ -215,7 +218,7 @@ def followed(fold: Fold, epilogue: Graph, hyper: tuple[str, ...]) -> Fold:
 
 def exponentials(multiply: Graph, hyper: tuple[str, ...]) -> Sums:
     """exp(term - out), whose sum is 1 where out is the log-sum-exp of the terms: its gradient is that of the log-sum-exp."""
-    operands = (*_operands(hyper), Variable("out", Axes.PAIR))
+    operands = (*_operands(hyper), Variable("_out", Axes.PAIR))
     builder = Builder()
     inputs = [builder.input(index) for index in range(len(operands))]
     (term,) = builder.include(multiply, inputs)

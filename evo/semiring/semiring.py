@@ -63,8 +63,8 @@ class Semiring:
     ):
         found = [name for program in (multiply, epilogue) if isinstance(program, str) for name in names_in(program)]
         self.hyper = tuple(dict.fromkeys([*hyper, *(name for name in found if name not in ("a", "b", "x"))]))
-        if "acc" in self.hyper:
-            raise UserError("a semiring's hyperparameter cannot be called acc")
+        if wrong := [name for name in self.hyper if name in ("a", "b", "x") or name.startswith("_")]:
+            raise UserError(f"a semiring's hyperparameter cannot be called '{wrong[0]}'")
         self.multiply = read(multiply, ("a", "b", *self.hyper), "multiply")
         self.epilogue = None if epilogue is None else read(epilogue, ("x", *self.hyper), "epilogue")
         if self.epilogue == formula("x", "x"):

@@ -159,6 +159,17 @@ def test_a_program_may_be_stack_ptx_or_words():
     np.testing.assert_allclose(Semiring(words, hyper=("s",))(a, b, s=2.0), 2 * wanted, rtol=1e-6)
 
 
+@pytest.mark.parametrize("accumulate", ["sum", "min", "log-sum-exp", "acc + x"])
+def test_a_hyperparameter_may_have_any_name(accumulate):
+    a, b = rows(3, 4), rows(5, 4)
+    for name in ("k", "y", "acc", "best", "out", "total", "m"):
+        identity = 0.0 if " " in accumulate else None
+        semiring = Semiring(f"abs(a - b)*{name}", accumulate, identity, f"x + {name}")
+        wanted = Semiring("abs(a - b)*scale", accumulate, identity, "x + scale")(a, b, scale=2.0)
+        np.testing.assert_array_equal(semiring(a, b, **{name: 2.0}), wanted, name)
+        np.testing.assert_allclose(semiring(a.astype(np.float64), b, **{name: 2.0}), wanted, rtol=1e-5)
+
+
 def test_what_is_a_matrix_product_is_found_by_the_program():
     assert Semiring("%a %b mul_ftz_f32", "acc + x").is_matrix_product
     assert Semiring("p = b*a\np", "x + acc").is_matrix_product
@@ -185,6 +196,7 @@ def test_the_nearest_come_in_order_and_ties_to_the_lowest_index(monkeypatch):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
+        (lambda: Semiring("a - _c"), "a semiring's hyperparameter cannot be called '_c'"),
         (lambda: Semiring("a - c")(rows(2, 3), rows(2, 3)), "hyperparameter 'c' is missing: write c=number"),
         (lambda: zoo.lp(rows(2, 3), rows(2, 3), q=2), "unknown hyperparameter 'q'"),
         (lambda: Semiring("a -"), "multiply:1: not a formula"),
