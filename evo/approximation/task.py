@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evo.approximation.formats import FLUSHED, FORMATS, Format
-from evo.approximation.forms import Goal, formulas
+from evo.approximation.forms import FAR, Goal, formulas
 from evo.approximation.functions import Function
 from evo.errors import UserError, did_you_mean
 from evo.native.tune import PointErrors
@@ -45,8 +45,8 @@ class ApproximationTask(Task):
         format: of what programs read and give: f32, or f16 or bf16, to which inputs and results are rounded.
         error: `ulp`, `relative`, `absolute`, or `mixed`: relative above 1, else absolute.
         norm: of the errors at the points: `max`, `mean` or `rms`, the root of the mean square.
-        num_points: about this many, half of them spread over the interval and half over its floats; every value of f16 and
-            bf16, if the interval has fewer.
+        num_points: about this many, half of them spread over the interval, and over what is near 0 if it reaches far, and half
+            over its floats; every value of f16 and bf16, if the interval has fewer.
         target: the GPU whose issue slots count.
 
     Raises:
@@ -98,7 +98,10 @@ class ApproximationTask(Task):
             raise UserError(f"task_options.interval: {self.format.name} has no value in [{low:g}, {high:g}]")
         if last - first < num_points:
             return np.arange(first, last + 1)
-        spread = np.array([self.format.key(x) for x in np.linspace(low, high, num_points // 2)[1:-1]])
+        parts = {(low, high), (max(low, -FAR), min(high, FAR))}
+        parts = {part for part in parts if part[0] < part[1]}
+        places = [np.linspace(first, last, num_points // 2 // len(parts))[1:-1] for first, last in sorted(parts)]
+        spread = np.array([self.format.key(x) for x in np.concatenate(places)])
         least = self.format.key(max(abs(low), abs(high)) * LEAST_SHARE)
         normal = self.format.key(FLUSHED)
         found = [spread, np.array([0, first, last])]

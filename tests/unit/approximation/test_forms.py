@@ -102,3 +102,9 @@ def test_twenty_bits_are_there_before_the_search_begins(function, interval, exac
 def test_points_come_close_to_roots():
     x = evo.ApproximationTask("log", [0.5, 3], error="ulp", num_points=64).points()["x"]
     assert {1 - 2.0**-24, 1.0, 1 + 2.0**-23, 1 + 2.0**-20} <= set(x.tolist())
+
+
+def test_intervals_that_reach_far_have_points_where_functions_change():
+    x = evo.ApproximationTask("gelu", [-3e38, 3e38], "bf16", "ulp", num_points=1024).points()["x"]
+    inner = np.sort(x[np.abs(x) < 8])
+    assert np.diff(inner).max() < 0.3
