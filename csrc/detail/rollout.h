@@ -34,6 +34,7 @@ typedef struct RolloutColumn {
 typedef struct RolloutPlan {
     uint32_t integrator;
     uint32_t num_columns;
+    uint32_t num_inputs; /* of the columns, those that programs read */
     uint32_t num_states;
     uint32_t f32_stack;
     uint32_t add, fma; /* instructions; not read with ROLLOUT_MAP */
@@ -157,16 +158,17 @@ static uint32_t rollout__moved(Rollout__Builder* builder, uint32_t value, uint32
     return rollout__add(builder, STACK_PTX_NODE_PTX, builder->plan->fma, stack, 3, operands);
 }
 
-/* Adds a program's nodes. Its registers from num_columns on are `outputs`. False if it reads a register that there is not. */
+/* Adds a program's nodes. The field's registers from num_columns on are `outputs`, NULL for the program. False if it reads a register that there is not. */
 static bool rollout__add_program(
     Rollout__Builder* builder, const StackPtxLowered* program, const uint32_t* outputs, uint32_t num_outputs, uint32_t* values
 ) {
     const uint32_t num_columns = builder->plan->num_columns;
+    const uint32_t num_registers = outputs == NULL ? builder->plan->num_inputs : num_columns + num_outputs;
     for (uint32_t i = 0; i < program->num_nodes; i++) {
         const StackPtxNode* node = &program->nodes[i];
         uint32_t* value = &values[node->first_value];
         if (node->kind == STACK_PTX_NODE_INPUT) {
-            if (node->payload >= num_columns + num_outputs) return false;
+            if (node->payload >= num_registers) return false;
             *value = node->payload < num_columns ? rollout__register(builder, node->payload, node->stack_idx)
                                                  : outputs[node->payload - num_columns];
             if (*value == STACK_PTX_NO_VALUE)

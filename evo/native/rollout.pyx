@@ -26,6 +26,7 @@ cdef extern from "detail/rollout.h" nogil:
     ctypedef struct RolloutPlan:
         uint32_t integrator
         uint32_t num_columns
+        uint32_t num_inputs
         uint32_t num_states
         uint32_t f32_stack
         uint32_t add
@@ -139,6 +140,7 @@ def rollouts(
     batch.level = <PtxVmLevel><int>level
     batch.plan.integrator = INTEGRATORS.index(loop.integrator)
     batch.plan.num_columns, batch.plan.num_states = len(table), len(states)
+    batch.plan.num_inputs = min(lowering.requests)
     batch.plan.f32_stack, batch.plan.add, batch.plan.fma = loop.f32_stack, max(loop.add, 0), max(loop.fma, 0)
     batch.plan.field = &field
     batch.plan.columns = <const RolloutColumn*>address(table)

@@ -11,8 +11,9 @@ from evo.evaluate.tuning import why_not_tunable
 from evo.instructions import shipped_instruction_set
 from evo.language.batch import Batch
 from evo.language.infix import parse_infix
-from evo.language.program import Language
+from evo.language.program import Language, word
 from evo.native.ptx_vm import levels
+from evo.native.stack_ptx_words import WordType
 from evo.sums import Regression
 from evo.task_folder import check_declarations
 
@@ -159,6 +160,15 @@ def test_sums_are_those_of_the_records():
         np.testing.assert_allclose(sums.sum_squared_error[:, column], (errors**2).sum(axis=(1, 2)), rtol=1e-9)
     best = scorer.score(words_of(reduced, *texts), np.array([1, 1], np.int32)).objective
     assert best[0] > best[1]
+
+
+def test_a_program_reads_no_hidden_state():
+    rollout = evo.Rollout(steps=2, state={"x": "out", "hidden": "hidden + 1"})
+    task = Looped(["x"], ["out"], rollout, {"x": np.zeros(2), "hidden": 5.0})
+    assert (records_of(task, "out = x + 1")["hidden"][0, :, 0] == [6.0, 7.0]).all()
+    words = np.array([[word(WordType.INPUT, payload=1), word(WordType.RETURN)]], np.uint64)  # the register behind the inputs
+    with pytest.raises(ValueError, match="INVALID_VALUE"):
+        ChunkScorer(language_of(task), task).run(words)
 
 
 def test_constants_of_a_looped_program_are_not_tuned():
