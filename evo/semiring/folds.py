@@ -19,6 +19,7 @@ from evo.language.graph import Graph
 from evo.semiring.programs import Builder, derived, formula
 
 LARGEST = float(np.finfo(np.float32).max)
+SMALLEST_SUM = 2.0**-80  # of exponentials, above which those that underflowed are too small to count
 
 
 class Axes(IntEnum):

@@ -22,7 +22,6 @@ Program = str | NDArray[np.uint64]
 ACCUMULATE = {"sum": 0.0, "min": np.inf, "max": -np.inf, "log-sum-exp": -np.inf}
 _FORMULAS = {"sum": "acc + x", "min": "min(acc, x)", "max": "max(acc, x)"}
 _SWAPPED = {"acc + x": "x + acc", "min(acc, x)": "min(x, acc)", "max(acc, x)": "max(x, acc)"}
-_SMALLEST_SUM = 2.0**-80  # of exponentials, above which those that underflowed are too small to count
 _ROWS_AT_ONCE_BYTES = 32 << 20  # of results, in a search for the nearest
 
 
@@ -174,7 +173,7 @@ def log_product(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any] | None:
     if not (np.isfinite(largest_a).all() and np.isfinite(largest_b).all()):
         return None
     sums: NDArray[Any] = np.matmul(np.exp(a - largest_a), np.swapaxes(np.exp(b - largest_b), -1, -2))
-    if not sums.size or not sums.min() > _SMALLEST_SUM:
+    if not sums.size or not sums.min() > folds.SMALLEST_SUM:
         return None
     np.log(sums, out=sums)
     sums += largest_a

@@ -50,11 +50,28 @@ def call(semiring: Semiring, a: Any, b: Any, hyper: Sequence[Any]) -> Tensor:
     needs_gradient = torch.is_grad_enabled() and any(each.requires_grad for each in (a, b, *hyper))
     if semiring.is_matrix_product:
         found = torch.matmul(a.to(dtype), b.to(dtype).mT)
-    elif needs_gradient:
-        found = fold([a, b, *hyper], semiring.key)[0]
-    else:
+    elif not needs_gradient:
         return fold([a, b, *hyper], semiring.whole_key)[0]
+    else:
+        # What decides is in the numbers, which a graph does not know.
+        is_tried = semiring.is_log_product and not torch.compiler.is_compiling()
+        found = _log_product(a.to(dtype), b.to(dtype)) if is_tried else None
+        if found is None:
+            found = fold([a, b, *hyper], semiring.key)[0]
     return found if semiring.end is None else fold([found, *hyper], semiring.end_key)[0]
+
+
+def _log_product(a: Tensor, b: Tensor) -> Tensor | None:
+    """As `log_product` of semiring.py, with the gradients of its parts."""
+    if a.numel() == 0 or b.numel() == 0:
+        return None
+    largest_a, largest_b = (each.detach().amax(-1, keepdim=True) for each in (a, b))
+    if not (torch.isfinite(largest_a).all() and torch.isfinite(largest_b).all()):
+        return None
+    sums = torch.matmul(torch.exp(a - largest_a), torch.exp(b - largest_b).mT)
+    if not sums.detach().min() > folds.SMALLEST_SUM:
+        return None
+    return sums.log() + largest_a + largest_b.mT
 
 
 @torch.library.custom_op("evo::fold", mutates_args=())

@@ -67,6 +67,21 @@ def test_gradients_of_large_sums_reach_every_row_and_column(shape):
     torch.testing.assert_close(b.grad.double(), of_b.grad, rtol=1e-4, atol=1e-3)
 
 
+def test_a_log_sum_exp_has_the_same_gradients_where_exponentials_underflow():
+    near = torch.randn(4, 3), torch.randn(5, 3)
+    far = torch.eye(3)[:2] * 300, torch.eye(3) * -300  # the largest of both meet nowhere
+    for values in (near, far):
+        for semiring in (zoo.log_sum_exp, Semiring("b + a*1", "log-sum-exp")):  # only the first may be a matrix product
+            a, b = (each.clone().requires_grad_() for each in values)
+            found = semiring(a, b)
+            found.sum().backward()
+            x, y = (each.clone().double().requires_grad_() for each in values)
+            wanted = torch.logsumexp(x[:, None] + y, -1)
+            wanted.sum().backward()
+            for one, other in ((found, wanted), (a.grad, x.grad), (b.grad, y.grad)):
+                torch.testing.assert_close(one.double(), other, rtol=1e-4, atol=1e-4)
+
+
 def test_equal_rows_have_no_nan_in_gradients():
     for name in ZOO:
         function, arguments = of_zoo(name)
