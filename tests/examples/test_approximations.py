@@ -1,0 +1,42 @@
+"""The header of approximations: CUDA compiles it, and it says what its certificates say."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from evo.approximation.certificate import check_certificate, read_certificate
+from evo.kernel import nvrtc
+
+EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "approximations"
+HEADER = (EXAMPLE / "approximations.cuh").read_text()
+CERTIFICATES = sorted((EXAMPLE / "certificates").glob("*.json"))
+CHEAP = [path for path in CERTIFICATES if "bf16" in path.name]  # of 65,280 inputs
+
+
+def test_each_certificate_has_its_function_with_its_bound_and_no_function_lacks_one():
+    told = {}
+    for head, name in re.findall(r"((?://.*\n)+)__device__ __forceinline__ float (\w+)\(float x\)", HEADER):
+        told[name] = set(re.findall(r"error at most (\S+) (\w+)", head))
+    assert len(told) == len(CERTIFICATES) >= 15
+    for path in CERTIFICATES:
+        found = read_certificate(path)
+        errors = found.any_gpu or found.cpu
+        assert told[f"{found.function}_{found.format}_{float(found.slots):g}"] == {
+            (e.at_most(), kind) for kind, e in errors.items()
+        }
+
+
+def test_nvrtc_compiles_the_header_and_keeps_each_function_apart():
+    pytest.importorskip("cuda.bindings.nvrtc", reason="NVRTC is not installed")
+    names = re.findall(r"float (\w+)\(float x\)", HEADER)
+    uses = "\n".join(f'extern "C" __global__ void use_{name}(float *p) {{ *p = {name}(*p); }}' for name in names)
+    ptx = nvrtc.compile(f"{HEADER}\n{uses}".encode(), "header.cu", {}, ["--gpu-architecture=compute_90"]).decode()
+    assert set(re.findall(r"\.entry use_(\w+)\(", ptx)) == set(names)
+
+
+@pytest.mark.parametrize("path", CHEAP, ids=lambda path: path.stem)
+def test_a_certificate_of_half_precision_holds(path):
+    found = check_certificate(path)
+    assert float((found.any_gpu or found.cpu)["ulp"].bound) < 2.0
+    assert found.num_inputs > 65_000
