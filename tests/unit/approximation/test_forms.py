@@ -83,20 +83,12 @@ def test_gelu_in_bf16_is_within_one_ulp_everywhere_at_20_slots():
     assert (np.abs(rounded[~is_normal]) <= 2.0**-126).all()
 
 
-@pytest.mark.parametrize(
-    ("function", "interval", "exact", "slots"),
-    [
-        ("erf", [-4, 4], math.erf, 19),
-        ("gelu", [-8, 8], lambda x: x * math.erfc(-x / math.sqrt(2)) / 2, 19),
-        ("cos(x)", [-1, 1], math.cos, 8),
-    ],
-)
-def test_twenty_bits_are_there_before_the_search_begins(function, interval, exact, slots):
+def test_erf_has_twenty_bits_before_the_search_begins():
     """By libm, at other points than the search's."""
-    result = begun(function=function, interval=interval, error="absolute")
-    x = np.random.default_rng(1).uniform(*interval, 20_000).astype(np.float32)
-    y = result.outputs({"x": x}, best_within(result, slots))["y"]
-    assert np.abs(y.astype(np.float64) - [exact(value) for value in x.tolist()]).max() < 2.0**-20
+    result = begun(function="erf", interval=[-4, 4], error="absolute")
+    x = np.random.default_rng(1).uniform(-4, 4, 20_000).astype(np.float32)
+    y = result.outputs({"x": x}, best_within(result, 18))["y"]
+    assert np.abs(y.astype(np.float64) - [math.erf(value) for value in x.tolist()]).max() < 2.0**-20
 
 
 def test_points_come_close_to_roots():
