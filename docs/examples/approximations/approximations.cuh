@@ -19,7 +19,9 @@ __device__ __forceinline__ float exp_f32_9(float x) {
         "mov.f32 %%y, %%_s0_1;\n\t"
         "}\n\t"
         "mov.f32 %0, %%y;\n\t"
-        "}" : "=f"(y) : "f"(x));
+        "}"
+        : "=f"(y)
+        : "f"(x));
     return y;
 }
 
@@ -45,7 +47,9 @@ __device__ __forceinline__ float exp_f32_14(float x) {
         "mov.f32 %%y, %%_s0_6;\n\t"
         "}\n\t"
         "mov.f32 %0, %%y;\n\t"
-        "}" : "=f"(y) : "f"(x));
+        "}"
+        : "=f"(y)
+        : "f"(x));
     return y;
 }
 
@@ -71,7 +75,9 @@ __device__ __forceinline__ float sin_f32_7(float x) {
         "mov.f32 %%y, %%_s0_6;\n\t"
         "}\n\t"
         "mov.f32 %0, %%y;\n\t"
-        "}" : "=f"(y) : "f"(x));
+        "}"
+        : "=f"(y)
+        : "f"(x));
     return y;
 }
 
@@ -98,7 +104,9 @@ __device__ __forceinline__ float sin_f32_8(float x) {
         "mov.f32 %%y, %%_s0_7;\n\t"
         "}\n\t"
         "mov.f32 %0, %%y;\n\t"
-        "}" : "=f"(y) : "f"(x));
+        "}"
+        : "=f"(y)
+        : "f"(x));
     return y;
 }
 
@@ -124,7 +132,9 @@ __device__ __forceinline__ float cos_f32_7(float x) {
         "mov.f32 %%y, %%_s0_6;\n\t"
         "}\n\t"
         "mov.f32 %0, %%y;\n\t"
-        "}" : "=f"(y) : "f"(x));
+        "}"
+        : "=f"(y)
+        : "f"(x));
     return y;
 }
 
@@ -150,7 +160,9 @@ __device__ __forceinline__ float tan_f32_15(float x) {
         "mov.f32 %%y, %%_s0_6;\n\t"
         "}\n\t"
         "mov.f32 %0, %%y;\n\t"
-        "}" : "=f"(y) : "f"(x));
+        "}"
+        : "=f"(y)
+        : "f"(x));
     return y;
 }
 
@@ -174,7 +186,9 @@ __device__ __forceinline__ float tanh_f32_20(float x) {
         "mov.f32 %%y, %%_s0_4;\n\t"
         "}\n\t"
         "mov.f32 %0, %%y;\n\t"
-        "}" : "=f"(y) : "f"(x));
+        "}"
+        : "=f"(y)
+        : "f"(x));
     return y;
 }
 
@@ -198,7 +212,9 @@ __device__ __forceinline__ float softplus_f32_19(float x) {
         "mov.f32 %%y, %%_s0_4;\n\t"
         "}\n\t"
         "mov.f32 %0, %%y;\n\t"
-        "}" : "=f"(y) : "f"(x));
+        "}"
+        : "=f"(y)
+        : "f"(x));
     return y;
 }
 
@@ -228,7 +244,9 @@ __device__ __forceinline__ float gelu_f32_19(float x) {
         "mov.f32 %%y, %%_s0_10;\n\t"
         "}\n\t"
         "mov.f32 %0, %%y;\n\t"
-        "}" : "=f"(y) : "f"(x));
+        "}"
+        : "=f"(y)
+        : "f"(x));
     return y;
 }
 
@@ -259,7 +277,9 @@ __device__ __forceinline__ float gelu_bf16_20(float x) {
         "mov.f32 %%y, %%_s0_11;\n\t"
         "}\n\t"
         "mov.f32 %0, %%y;\n\t"
-        "}" : "=f"(y) : "f"(x));
+        "}"
+        : "=f"(y)
+        : "f"(x));
     return y;
 }
 // Two of them, rounded: x and the result are the bits of a __nv_bfloat162. From sm_80 on.
@@ -299,7 +319,9 @@ __device__ __forceinline__ float gelu_bf16_22(float x) {
         "mov.f32 %%y, %%_s0_13;\n\t"
         "}\n\t"
         "mov.f32 %0, %%y;\n\t"
-        "}" : "=f"(y) : "f"(x));
+        "}"
+        : "=f"(y)
+        : "f"(x));
     return y;
 }
 // Two of them, rounded: x and the result are the bits of a __nv_bfloat162. From sm_80 on.
@@ -343,7 +365,9 @@ __device__ __forceinline__ float gelu_grad_bf16_29(float x) {
         "mov.f32 %%y, %%_s0_17;\n\t"
         "}\n\t"
         "mov.f32 %0, %%y;\n\t"
-        "}" : "=f"(y) : "f"(x));
+        "}"
+        : "=f"(y)
+        : "f"(x));
     return y;
 }
 // Two of them, rounded: x and the result are the bits of a __nv_bfloat162. From sm_80 on.
@@ -388,7 +412,9 @@ __device__ __forceinline__ float gelu_grad_bf16_30(float x) {
         "mov.f32 %%y, %%_s0_18;\n\t"
         "}\n\t"
         "mov.f32 %0, %%y;\n\t"
-        "}" : "=f"(y) : "f"(x));
+        "}"
+        : "=f"(y)
+        : "f"(x));
     return y;
 }
 // Two of them, rounded: x and the result are the bits of a __nv_bfloat162. From sm_80 on.
@@ -423,7 +449,9 @@ __device__ __forceinline__ float silu_bf16_24(float x) {
         "mov.f32 %%y, %%_s0_8;\n\t"
         "}\n\t"
         "mov.f32 %0, %%y;\n\t"
-        "}" : "=f"(y) : "f"(x));
+        "}"
+        : "=f"(y)
+        : "f"(x));
     return y;
 }
 // Two of them, rounded: x and the result are the bits of a __nv_bfloat162. From sm_80 on.
@@ -450,7 +478,9 @@ __device__ __forceinline__ float tanh_bf16_8(float x) {
         "mov.f32 %%y, %%_s0_0;\n\t"
         "}\n\t"
         "mov.f32 %0, %%y;\n\t"
-        "}" : "=f"(y) : "f"(x));
+        "}"
+        : "=f"(y)
+        : "f"(x));
     return y;
 }
 // Two of them, rounded: x and the result are the bits of a __nv_bfloat162. From sm_80 on.
