@@ -79,7 +79,7 @@ class Semiring(evo.Task):
     def score(self, outputs, programs):
         accuracy, sums = self._accuracies(outputs, self._labels)
         centred = self._squares - self._squares.mean()
-        likeness = sums @ centred / (len(centred) * centred.std())
+        likeness = (sums * centred).sum(axis=1) / (len(centred) * centred.std())  # row by row, unlike sums @ centred
         return evo.Scores(accuracy, np.stack([programs.num_instructions, likeness.clip(-1, 1)], axis=1))
 
     def report(self, outputs):
