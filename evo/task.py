@@ -219,11 +219,11 @@ class Task:
         """
         return None
 
-    # A task that reads data defines this as well.
-
     def known_of(self, program: str, run_folder: Path) -> str:
         """What else the head of an export says of a program, as text: `""` if there is nothing. program: as reports have it."""
         return ""
+
+    # A task that reads data defines this as well.
 
     def read_points(self, path: Path, inputs: Sequence[str]) -> dict[str, NDArray[Any]]:
         """As `points`, but before `input_scaling`, from a user's file without targets, such as a table for `evo predict`.
