@@ -56,7 +56,7 @@ class SymbolicDynamics(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         random_state: seed of the searches.
 
     Attributes:
-        noise_: `(num_states,)`, standard deviation of the samples from the laws, in the states' units.
+        noise_: `(num_states,)`, standard deviation of the samples from the laws, in the states' units; at least 1e-4 of theirs.
         state_names_, input_names_: as equations have them: columns of DataFrames, or x0, x1, ... and u0, u1, ...
     """
 

@@ -112,9 +112,8 @@ class Refinement:
         """With simple numbers where the samples allow them; the others are fitted again."""
         fixed: set[int] = set()
         values = [number for law in fit.laws for number in numbers_of(law)]
-        with np.errstate(all="ignore"):
-            order = np.argsort(fit.deviations / np.abs(values))
-        for place in order.tolist():
+        bits = [simplest(value, deviation).cost for value, deviation in zip(values, fit.deviations.tolist(), strict=True)]
+        for place in np.argsort(bits, kind="stable").tolist():  # or 9.8 in the place of 9.81 costs another number its 1
             values = [number for law in fit.laws for number in numbers_of(law)]
             value, deviation = values[place], float(fit.deviations[place])
             if not 0.0 < deviation < 0.1 * abs(value):

@@ -20,7 +20,7 @@ from evo.dynamics.terms import Law, compiled, laws_with_numbers, numbers_of
 STEPS_A_PERIOD = 48.0  # of integration, at least
 DIFFERENCE = 1e-6  # relative, by which numbers and states are moved for derivatives
 MAX_ITERATIONS = 25
-LEAST_NOISE = 1e-6  # of a state's deviation
+LEAST_NOISE = 1e-4  # of a state's deviation; below it, integration and smoothing would count as laws
 ENOUGH = 1e-2  # change of the cost, in units of -2 log likelihood, at which a fit ends
 MAX_DAMPING = 1e8
 SOON, FAR = 6, 0.1  # iterations after which a fit is given up, and the cost of each sample that is too much then

@@ -124,6 +124,12 @@ def test_units_do_not_matter():
     assert [line.count(" ") for line in other.equations()] == [line.count(" ") for line in plain.equations()]
 
 
+def test_samples_without_noise_give_the_numbers_themselves():
+    times = np.linspace(0.0, 10.0, 100)
+    model = polynomials().fit(times, course(lambda _, x: [x[1], -x[0]], [0.0, 1.0], times))
+    assert model.equations() == ["x0' = x1", "x1' = -x0"]
+
+
 def test_constants_are_fitted_through_the_course_of_the_states():
     times = np.linspace(0.0, 10.0, 300)
     record = Record(times, with_noise(course(oscillator, [1.0, 0.0], times), 0.02, 8), np.zeros((300, 0)))
