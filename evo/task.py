@@ -354,6 +354,27 @@ def _state(task: Task) -> bytes | None:
     return digest.digest()
 
 
+def typed_arrays(values: Any, kinds: Mapping[str, str], place: str, dtype: type | None = None) -> list[NDArray[Any]]:
+    """The arrays of a task's dict in the order of `kinds`, name -> type, each of its type, or of the dtype.
+
+    Args:
+        place: what messages call the dict.
+
+    Raises:
+        UserError: one is missing, unknown or not a number.
+    """
+    if not isinstance(values, dict) or set(values) != set(kinds):
+        given = ", ".join(values) if isinstance(values, dict) else type(values).__name__
+        raise UserError(f"{place}: must return a dict of exactly {', '.join(kinds)}; got {given}")
+    arrays: list[NDArray[Any]] = []
+    for name, kind in kinds.items():
+        try:
+            arrays.append(np.asarray(values[name], dtype=dtype or DTYPES[kind], order="C"))
+        except (TypeError, ValueError) as error:
+            raise UserError(f"{place}: '{name}' is not an array of {kind}: {error}") from error
+    return arrays
+
+
 def point_arrays(task: Task, points: dict[str, NDArray[Any]], method: str) -> tuple[list[NDArray[Any]], int]:
     """The arrays of `points` in the order of `task.inputs`, each of its type, and the number of points.
 
@@ -361,16 +382,7 @@ def point_arrays(task: Task, points: dict[str, NDArray[Any]], method: str) -> tu
         UserError: an input is missing, unknown or not a number, the lengths differ, or there is no point.
     """
     place = f"{place_of(type(task))}: {method}"
-    if not isinstance(points, dict) or set(points) != set(task.inputs):
-        given = ", ".join(points) if isinstance(points, dict) else type(points).__name__
-        raise UserError(f"{place}: must return a dict of exactly {', '.join(task.inputs)}; got {given}")
-    arrays = []
-    for name, type_name in task.inputs.items():
-        try:
-            array = np.ascontiguousarray(points[name], dtype=DTYPES[type_name])
-        except (TypeError, ValueError) as error:
-            raise UserError(f"{place}: '{name}' is not an array of {type_name}: {error}") from error
-        arrays.append(array if np.ndim(points[name]) else array.reshape(()))
+    arrays = typed_arrays(points, task.inputs, place)
     lengths = {a.shape[0] for a in arrays if a.ndim == 1}
     if any(a.ndim > 1 for a in arrays) or len(lengths) != 1:
         shapes = ", ".join(f"{name} {array.shape}" for name, array in zip(task.inputs, arrays, strict=True))
@@ -393,13 +405,7 @@ def target_array(task: Task, num_points: int, method: str = "targets", dtype: ty
         UserError: an output is missing, unknown or not a number, or its length is not the number of points.
     """
     place = f"{place_of(type(task))}: {method}()"
-    targets = ask(task, method)
-    if not isinstance(targets, dict) or set(targets) != set(task.outputs):
-        raise UserError(f"{place}: must return a dict of exactly {', '.join(task.outputs)}")
-    try:
-        arrays: list[NDArray[Any]] = [np.asarray(targets[name], dtype=dtype) for name in task.outputs]
-    except (TypeError, ValueError) as error:
-        raise UserError(f"{place}: a target is not an array of f32: {error}") from error
+    arrays = typed_arrays(ask(task, method), dict.fromkeys(task.outputs, "f32"), place, dtype)
     for name, array in zip(task.outputs, arrays, strict=True):
         if array.shape != (num_points,):
             raise UserError(f"{place}: '{name}' has shape {array.shape}, the points have ({num_points},)")

@@ -85,7 +85,10 @@ class Sass:
 
     def sums(self, num_trips: int) -> tuple[Counts, Counts, Counts]:
         """From a program's end to the first step of the next one: in a warp whose programs wait, in one that waits for the sums,
-        and in the one that sums, which goes so many times through its points.
+        and in the one that sums.
+
+        Args:
+            num_trips: of the summing warp through its loop over points.
         """
         end = self.labels[self.cases[0]]
         loop = [*[True] * (num_trips - 1), False]

@@ -415,7 +415,7 @@ static bool run_one(Object* stream) {
     return true;
 }
 
-/* Does a stream's work, until this event was recorded so many times if it is not NULL; false where that cannot be. */
+/* Does a stream's work, as far as the event's recording of that generation if there is an event; false where that cannot be. */
 static bool run_stream_until(Object* stream, const Object* event, uint64_t generation) {
     while (stream->first && (!event || event->num_done < generation))
         if (!run_one(stream)) return false;

@@ -14,7 +14,7 @@ from evo.language.infix import parse_infix
 from evo.language.program import Language
 from evo.native.ptx_vm import Targets, VirtualMachine
 from evo.native.rollout import Loop, rollouts
-from evo.task import DTYPES, Task, ask, place_of
+from evo.task import DTYPES, Task, ask, place_of, typed_arrays
 
 _CHANGE = "change_of_"  # names of requests
 _MAX_WORDS = 4096  # of all formulas
@@ -64,15 +64,7 @@ class LoopRunner:
             UserError: a value is missing, unknown or no number, or shapes differ.
         """
         place = f"{place_of(type(self._task))}: {method}"
-        if not isinstance(points, dict) or set(points) != set(self._types):
-            given = ", ".join(points) if isinstance(points, dict) else type(points).__name__
-            raise UserError(f"{place}: must return a dict of exactly {', '.join(self._types)}; got {given}")
-        arrays = []
-        for name, kind in self._types.items():
-            try:
-                arrays.append(np.array(points[name], dtype=DTYPES[kind]))
-            except (TypeError, ValueError) as error:
-                raise UserError(f"{place}: '{name}' is not an array of {kind}: {error}") from error
+        arrays = typed_arrays(points, self._types, place)
         steps = self._rollout.steps
         widths = {array.shape[-1] for array in arrays if array.ndim == 1 or (array.ndim == 2 and array.shape[1] != 1)}
         width = max(widths, default=1)

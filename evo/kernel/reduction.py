@@ -4,7 +4,7 @@ Owns the two kernels, which have no sites: a cubin of `regression_ptx` serves ev
 `VirtualMachine.reduce` (csrc/ptx_vm.h) bit by bit, since they add in the same order: point j goes to lane j % 8 of block
 j / 1024, the lanes of a block are added pairwise, and so are the blocks. A block's sums are about the values at its first point,
 and change to those at the row's first point before they are added. Missing values count as zero, which changes no sum, as no sum
-is ever -0.
+is ever -0. Slightly long: the PTX of both stands here.
 
 A row is one output of one program. Launch contract, with all addresses u64:
 

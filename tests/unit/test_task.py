@@ -303,7 +303,7 @@ def test_malformed_points_are_refused(points, message):
     [
         ({"y": [1.0, 2.0]}, "must return a dict of exactly y, z"),
         ({"y": [1.0, 2.0], "z": [1.0]}, "'z' has shape (1,), the points have (2,)"),
-        ({"y": ["a", "b"], "z": [1.0, 2.0]}, "a target is not an array of f32"),
+        ({"y": ["a", "b"], "z": [1.0, 2.0]}, "'y' is not an array of f32"),
         (KeyError("gone"), "targets() raised KeyError: 'gone'"),
     ],
 )
