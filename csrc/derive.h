@@ -62,9 +62,9 @@
 extern "C" {
 #endif
 
-#define DERIVE__RESULTS(X)                                                                                                    \
-    X(DERIVE_SUCCESS, 0)                                                                                                      \
-    X(DERIVE_ERROR_INVALID_VALUE, 1) /* NULL, an index out of range, a parameter that is no f32 constant or is given twice */ \
+#define DERIVE__RESULTS(X)                                                                                                \
+    X(DERIVE_SUCCESS, 0)                                                                                                  \
+    X(DERIVE_ERROR_INVALID_VALUE, 1) /* NULL, an index out of range, a parameter that is not an f32 constant, or twice */ \
     X(DERIVE_ERROR_INSUFFICIENT_MEMORY, 2) /* less memory than the size query returned */
 
 typedef enum { DERIVE__RESULTS(EVO__ENUMERATOR) DERIVE_RESULT_NUM_ENUMS } DeriveResult;
@@ -290,7 +290,7 @@ enum { DERIVE__ZERO, DERIVE__ONE, DERIVE__VALUE, DERIVE__CONSTANT };
 typedef struct DeriveAdjoint {
     uint8_t kind;
     uint8_t is_negative; /* the adjoint is minus one, or minus the value */
-    uint32_t value; /* id of a VALUE, bits of a CONSTANT that is no node yet */
+    uint32_t value; /* id of a VALUE, bits of a CONSTANT that is not a node yet */
 } DeriveAdjoint;
 
 typedef struct DeriveBuilder {

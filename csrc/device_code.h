@@ -84,7 +84,7 @@ typedef struct DeviceCodeStep {
 
 #define DEVICE_CODE_MAX_VECTORS 64
 
-/* What the encoder must know of a kernel. Of an instruction that it knows, the kernel has the cases of all forms but these:
+/* What the encoder must know of a kernel. For an instruction that it knows, the kernel has the cases of all forms but these:
    swapped ones of a commutative instruction, where the first operand's place is above the second's; with two constants, or one in
    an instruction of a single operand; with the accumulator twice, if there are three operands. */
 typedef struct DeviceCodeKernel {
@@ -99,7 +99,7 @@ typedef struct DeviceCodeKernel {
 
 DeviceCodeResult device_code_workspace_size(const StackPtxLowered* lowered, size_t* bytes_out);
 
-/* The most steps that a program of so many instructions and requests takes. */
+/* The most steps that a program of this many instructions and requests takes. */
 #define DEVICE_CODE_MAX_STEPS(num_instructions, num_requests) (3 * (size_t)(num_instructions) + 2 * (size_t)(num_requests) + 1)
 
 /* Writes a program's steps. Request i goes to vector first_output + i. On an error other than INVALID_VALUE, num_steps_out is 0. */
@@ -314,9 +314,9 @@ static void device_code__add_requests(DeviceCodeBuilder* builder, const StackPtx
 
 /* ---- order ------------------------------------------------------------------------------------------------------- */
 
-/* Orders results from the last to the first: a value comes right before the first of its users, so to speak as late as it can. Of
-   the operands that this makes possible the lowest comes last, to be taken from the accumulator, and those with more below them
-   before, so that few slots are in use meanwhile. */
+/* Orders results from the last to the first: a value comes right before the first of its users, so to speak as late as it can. The
+   lowest of the operands that this makes possible comes last, to be taken from the accumulator, and those with more below them
+   before, so that few slots are in use until then. */
 static void device_code__order(DeviceCodeBuilder* builder, uint32_t depth) {
     DeviceCodeValue* values = builder->values;
     uint32_t *stack = builder->stack, *order = builder->order;
@@ -385,7 +385,7 @@ static DeviceCodeStep device_code__constant_step(uint32_t payload) {
     return step;
 }
 
-/* The step of an instruction. The operand that it does not have is no slot and its payload is 0. */
+/* The step of an instruction. The operand that it does not have is not a slot and its payload is 0. */
 static DeviceCodeStep device_code__step(
     const DeviceCodeBuilder* builder, const DeviceCodeValue* value, const DeviceCodeForm* form
 ) {

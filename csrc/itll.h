@@ -91,12 +91,12 @@ extern "C" {
 
 /* ---- results and levels ------------------------------------------------------------------------------------------ */
 
-#define ITLL__RESULTS(X)                                                                            \
-    X(ITLL_SUCCESS, 0)                                                                              \
-    X(ITLL_ERROR_INVALID_VALUE, 1)       /* NULL, an option out of range, deviations of PCA */      \
-    X(ITLL_ERROR_INSUFFICIENT_MEMORY, 2) /* less memory than the size query returned */             \
-    X(ITLL_ERROR_NO_LEVEL, 3)            /* a SIMD level that this build or this CPU lacks */       \
-    X(ITLL_ERROR_INVALID_STATE, 4)       /* bytes that are no state, of another version, cut off */ \
+#define ITLL__RESULTS(X)                                                                               \
+    X(ITLL_SUCCESS, 0)                                                                                 \
+    X(ITLL_ERROR_INVALID_VALUE, 1)       /* NULL, an option out of range, deviations of PCA */         \
+    X(ITLL_ERROR_INSUFFICIENT_MEMORY, 2) /* less memory than the size query returned */                \
+    X(ITLL_ERROR_NO_LEVEL, 3)            /* a SIMD level that this build or this CPU lacks */          \
+    X(ITLL_ERROR_INVALID_STATE, 4)       /* bytes that are not a state, of another version, cut off */ \
     X(ITLL_ERROR_OTHER_OPTIONS, 5)       /* the state of a model with other options */
 
 typedef enum { ITLL__RESULTS(EVO__ENUMERATOR) ITLL_RESULT_NUM_ENUMS } ItllResult;

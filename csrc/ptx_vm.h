@@ -264,7 +264,7 @@ typedef struct PtxVmState {
 } PtxVmState;
 
 /* For every m and n, and k in order: states = program(operands, states). NaNs may have any bits. Registers are the operands and then the states, requests
-   the new states. A sum that is no state of PAIR must be written as state + term.
+   the new states. A sum that is not a state of PAIR must be written as state + term.
    finish: NULL, or a program of the same registers that makes the results of the operands of NONE and PAIR and the states of PAIR. */
 typedef struct PtxVmContract {
     const PtxVmProgram* program;
@@ -842,6 +842,14 @@ static void ptx_vm__add_steps(PtxVmBuilder* builder, uint32_t num_ordered) {
     end->kernel = program->kernels->end;
 }
 
+/* The value as another type: as bits, a NaN is PTX's; as a float, it may be anything. */
+static uint32_t ptx_vm__moved(PtxVmBuilder* builder, uint32_t number, const char* signature) {
+    const bool is_float = signature[0] == PTX_VM__TYPE_F32, was_float = signature[1] == PTX_VM__TYPE_F32;
+    if (was_float && !is_float) return ptx_vm__fix(builder, number);
+    if (is_float && !was_float) builder->values[number].flags |= PTX_VM__RAW;
+    return number;
+}
+
 /* The lowered program's nodes as values. Returns the index of the first without a CPU meaning. */
 static uint32_t ptx_vm__add_nodes(PtxVmBuilder* builder, const PtxVmSet* set, const StackPtxLowered* lowered) {
     for (uint32_t i = 0; i < lowered->num_nodes; i++) {
@@ -859,8 +867,8 @@ static uint32_t ptx_vm__add_nodes(PtxVmBuilder* builder, const PtxVmSet* set, co
                 const uint32_t is_there = k < node->num_operands;
                 operands[k] = builder->numbers[lowered->operands[node->first_operand + k * is_there]] & (0u - is_there);
             }
-            *number =
-                operation == PTX_VM__MOV ? operands[0] : ptx_vm__add_operation(builder, operation, operands, node->num_operands);
+            *number = operation == PTX_VM__MOV ? ptx_vm__moved(builder, operands[0], set->signatures[node->payload])
+                                               : ptx_vm__add_operation(builder, operation, operands, node->num_operands);
         } else {
             return i;
         }

@@ -353,6 +353,13 @@ typedef struct StackPtxFolding {
     const void* context;
 } StackPtxFolding;
 
+/* A template puts the functions of a program together. The words of a program up to its first META CLEAR, whatever the stack, are
+   function 0, those up to the next one function 1, and so on; a function that the program lacks has no words. In a template, ROUTINE
+   k with an `aux` of n stands for the words of function k, whose n arguments the template has put into the last store entries, the
+   first into the last one: INPUT i becomes a LOAD of argument i modulo n, or is left out if n is 0. The template clears stacks
+   between functions. A program whose instance would exceed the execution limit is empty. Places in an instance are those of its own
+   words. */
+
 /* What programs are written in and connected to. Keep the arrays and strings unchanged while the language is used. */
 typedef struct StackPtxLanguageInfo {
     const StackPtxStackInfo* stack_info; /* the struct itself is needed only by stack_ptx_language_init */
@@ -366,6 +373,8 @@ typedef struct StackPtxLanguageInfo {
     const size_t* routine_lengths; /* words of each. NULL: each ends with a RETURN */
     size_t num_routines;
     StackPtxFolding folding; /* zeros: none */
+    const StackPtxInstruction* template_words; /* what runs instead of a program: see above. NULL: the program itself */
+    size_t template_length;
 } StackPtxLanguageInfo;
 
 /* The prepared form: strings measured and padded, operands resolved to stacks. It lies in the caller's memory. */

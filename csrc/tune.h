@@ -22,10 +22,10 @@
  *   constants    The finite f32 constants on which the first request y depends (derive_constants), at most TUNE_MAX_PARAMETERS of
  *                them, the first in evaluation order.
  *   words        Lowering merges equal constants, so a constant's words are all CONSTANT words of its stack with its bits, up to
- *                the first RETURN. All of them are rewritten; those that were dead stay dead. The words of routines are not
- *                known here: do not tune programs of a language whose routines push constants.
+ *                the first RETURN. All of them are rewritten; those that were dead stay dead. Constants that no word of the program
+ *                pushes, as those of a template, stay as they are.
  *   error        The mean squared difference of y and the target over the points where both are finite. If is_scaled, that
- *                of a + b y for the best a and b, which are projected out at each step (variable projection, in Kaufman's
+ *                of a + b y for the best a and b, or of b y if is_through_origin, which are projected out at each step (variable projection, in Kaufman's
  *                approximation). Points may have weights.
  *   iterations   Levenberg-Marquardt with Marquardt's scaling and Nielsen's damping. A step is taken if the error falls
  *                and no more points are left out. It ends early if a step gains less than a millionth, or moves no constant.
@@ -82,14 +82,28 @@ const char* tune_result_to_string(TuneResult result);
    format first: to num_digits binary digits, or to a multiple of the last digit of 2^least_exponent; above `largest` they are infinite.
    Where the target is below `flushed`, a result of zero has no error. num_trials: of the constants' last bits. */
 typedef struct TuneWorst {
+    size_t num_points; /* at least the problem's, with which they begin; inputs have as many. Exchanges see only the problem's */
     const double* targets;
     const double* scales; /* above 0 */
-    uint32_t num_digits;  /* 24: results are not rounded */
+    uint32_t num_digits; /* 24: results are not rounded */
     int32_t least_exponent;
     double largest;
     double flushed;
     uint32_t num_trials;
 } TuneWorst;
+
+/* A loss at each point in place of squared errors: the sum over points at offset + scale y is to be least. */
+typedef struct TuneLoss {
+    const PtxVmProgram* program; /* prepared for STORE: of prediction, target and weight the loss, its slope, and its curvature,
+                                    which are derivatives by the prediction. Without curvature if is_of_errors */
+    size_t num_points;
+    const float* target;
+    const float* weights; /* NULL: the program does not read them */
+    float start; /* offset to begin with, where the loss is finite */
+    bool is_of_errors; /* least where prediction and target are equal */
+    float first_error; /* down to which errors are told apart in the first iteration, and in each further one closer, */
+    float least_error; /* but not below; above 0 */
+} TuneLoss;
 
 /* What constants are fitted to. Keep what it points to unchanged while it is used. */
 typedef struct TuneProblem {
@@ -103,14 +117,16 @@ typedef struct TuneProblem {
     uint32_t num_iterations;
     bool is_scaled;
     const float* root_weights; /* roots of the weights of points, above 0; NULL: all weigh the same */
-    const TuneWorst* worst;    /* NULL: least squares decide. Else is_scaled is false */
+    const TuneWorst* worst; /* NULL: least squares decide. Else is_scaled is false */
+    const TuneLoss* loss; /* NULL: squared errors. Else is_scaled is true, and target and root_weights are not read */
+    bool is_through_origin; /* is_scaled is by b y, without a */
 } TuneProblem;
 
 /* What happened to a program. Errors are sums of squares over points, or the largest; NaN if there was nothing to tune. */
 typedef struct TuneOutcome {
-    uint32_t num_parameters;  /* constants that were fitted; 0 if there are none, or the program cannot run on a CPU */
+    uint32_t num_parameters; /* constants that were fitted; 0 if there are none, or the program cannot run on a CPU */
     uint32_t num_evaluations; /* runs of the derived program over all points */
-    uint64_t is_changed;      /* 1 if words were rewritten, otherwise 0 */
+    uint64_t is_changed; /* 1 if words were rewritten, otherwise 0 */
     double error_before;
     double error_after;
 } TuneOutcome;
@@ -121,6 +137,21 @@ typedef struct TuneOutcome {
 TuneResult tune_program(
     const TuneProblem* problem, const StackPtxLowered* lowered, StackPtxInstruction* words, size_t num_words, void* memory,
     size_t memory_bytes, size_t* bytes_needed_out, TuneOutcome* outcome_out
+);
+
+/* Of an output y: offset and scale with the least sum of losses, and that sum; NaN if y is not finite everywhere, or it. The sums are
+   those of y less reference, its value at the first point, over num_points that are looked at. */
+typedef struct TuneScaling {
+    uint64_t num_points;
+    double reference, sum_y, sum_yy;
+    double offset, scale, loss;
+} TuneScaling;
+
+/* Fits the offset and scale of each of num_rows outputs, (num_rows, loss->num_points), in at most num_iterations. If there
+   is a sample, it decides them; sample_points are its points among all. sample may be NULL. Memory is as for tune_program. */
+TuneResult tune_scalings(
+    const TuneLoss* loss, const TuneLoss* sample, const uint32_t* sample_points, const float* outputs, size_t num_rows,
+    uint32_t num_iterations, void* memory, size_t memory_bytes, size_t* bytes_needed_out, TuneScaling* scalings_out
 );
 
 #ifdef __cplusplus
@@ -150,10 +181,11 @@ TuneResult tune_program(
 extern "C" {
 #endif
 
+#define TUNE__MAX_UNKNOWNS (TUNE_MAX_PARAMETERS + 2) /* of a loss: offset and scale too */
 #define TUNE__FIRST_DAMPING 1e-3
 #define TUNE__LEAST_DAMPING 1e-10
-#define TUNE__LEAST_PIVOT 1e-9      /* of a matrix with a diagonal of about one; rounding to f32 leaves about 1e-14 */
-#define TUNE__LEAST_GAIN 1e-6       /* of the error, relative */
+#define TUNE__LEAST_PIVOT 1e-9 /* of a matrix with a diagonal of about one; rounding to f32 leaves about 1e-14 */
+#define TUNE__LEAST_GAIN 1e-6 /* of the error, relative */
 #define TUNE__LEAST_VARIATION 1e-12 /* of a column that is projected, relative to its square: below, nothing is left of it */
 
 const char* tune_result_to_string(TuneResult result) { EVO__RETURN_NAME(result, TUNE__RESULTS, "TUNE_RESULT_UNKNOWN") }
@@ -165,8 +197,8 @@ typedef struct TuneModel {
     uint32_t num_parameters;
     double weight; /* of the points that count */
     double error;
-    double gradient[TUNE_MAX_PARAMETERS];
-    double matrix[TUNE_MAX_PARAMETERS][TUNE_MAX_PARAMETERS];
+    double gradient[TUNE__MAX_UNKNOWNS];
+    double matrix[TUNE__MAX_UNKNOWNS][TUNE__MAX_UNKNOWNS];
 } TuneModel;
 
 enum { TUNE__ONE, TUNE__TARGET, TUNE__Y, TUNE__FIRST_PARAMETER };
@@ -186,13 +218,22 @@ static double tune__centred(const double* sums, uint32_t i, uint32_t j) {
     return tune__sum(sums, i, j) - tune__sum(sums, i, TUNE__ONE) * tune__sum(sums, j, TUNE__ONE) / sums[0];
 }
 
+/* The sum of products, with what was taken off; without references: without the means. */
+static double tune__product(const double* sums, const double* references, uint32_t i, uint32_t j) {
+    if (references == NULL) return tune__centred(sums, i, j);
+    const double at_i = references[i - TUNE__TARGET], at_j = references[j - TUNE__TARGET];
+    return tune__sum(sums, i, j) + at_i * tune__sum(sums, j, TUNE__ONE) + at_j * tune__sum(sums, i, TUNE__ONE) +
+        at_i * at_j * sums[0];
+}
+
 static double tune__positive(double number) { return number > 0.0 ? number : 0.0; }
 
 /* With r = target - a - b y at the best a and b, and P what projects 1 and y out: error r'r, gradient b J'P r, matrix
-   b b J'P J. */
-static void tune__scaled_model(const double* sums, const double* references, TuneModel* model) {
-    const double yy = tune__centred(sums, TUNE__Y, TUNE__Y), yt = tune__centred(sums, TUNE__Y, TUNE__TARGET);
-    const double tt = tune__centred(sums, TUNE__TARGET, TUNE__TARGET);
+   b b J'P J. Through the origin, a is 0. */
+static void tune__scaled_model(const double* sums, const double* references, bool through_origin, TuneModel* model) {
+    const double* kept = through_origin ? references : NULL;
+    const double yy = tune__product(sums, kept, TUNE__Y, TUNE__Y), yt = tune__product(sums, kept, TUNE__Y, TUNE__TARGET);
+    const double tt = tune__product(sums, kept, TUNE__TARGET, TUNE__TARGET);
     if (!(yy > TUNE__LEAST_VARIATION * tune__squares(sums, references, TUNE__Y))) {
         model->num_parameters = 0; /* y does not vary: no scale fits */
         model->error = tune__positive(tt);
@@ -203,10 +244,10 @@ static void tune__scaled_model(const double* sums, const double* references, Tun
     model->error = tune__positive(tt - slope * yt);
     for (uint32_t i = 0; i < model->num_parameters; i++) {
         const uint32_t column = TUNE__FIRST_PARAMETER + i;
-        along_y[i] = tune__centred(sums, column, TUNE__Y);
-        model->gradient[i] = slope * (tune__centred(sums, column, TUNE__TARGET) - slope * along_y[i]);
+        along_y[i] = tune__product(sums, kept, column, TUNE__Y);
+        model->gradient[i] = slope * (tune__product(sums, kept, column, TUNE__TARGET) - slope * along_y[i]);
         for (uint32_t j = 0; j <= i; j++) {
-            const double product = tune__centred(sums, column, TUNE__FIRST_PARAMETER + j) - along_y[i] * along_y[j] / yy;
+            const double product = tune__product(sums, kept, column, TUNE__FIRST_PARAMETER + j) - along_y[i] * along_y[j] / yy;
             model->matrix[i][j] = model->matrix[j][i] = slope * slope * product;
         }
         if (!(model->matrix[i][i] > TUNE__LEAST_VARIATION * slope * slope * tune__squares(sums, references, column)))
@@ -228,8 +269,8 @@ static void tune__plain_model(const double* sums, TuneModel* model) {
 /* Solves (matrix + damping diagonal) step = gradient. Parameters that do not matter, or that depend on others, get 0. */
 static void tune__solve(const TuneModel* model, double damping, double* step) {
     const uint32_t n = model->num_parameters;
-    double scale[TUNE_MAX_PARAMETERS], factor[TUNE_MAX_PARAMETERS][TUNE_MAX_PARAMETERS], right[TUNE_MAX_PARAMETERS];
-    uint32_t order[TUNE_MAX_PARAMETERS], rank = 0;
+    double scale[TUNE__MAX_UNKNOWNS], factor[TUNE__MAX_UNKNOWNS][TUNE__MAX_UNKNOWNS], right[TUNE__MAX_UNKNOWNS];
+    uint32_t order[TUNE__MAX_UNKNOWNS], rank = 0;
     for (uint32_t i = 0; i < n; i++) {
         scale[i] = model->matrix[i][i] > 0.0 ? 1.0 / sqrt(model->matrix[i][i]) : 0.0;
         order[i] = i;
@@ -281,6 +322,8 @@ static double tune__expected_gain(const TuneModel* model, const double* step) {
     return gain;
 }
 
+#include "detail/tune_loss.h"
+
 /* ---- iterations -------------------------------------------------------------------------------------------------- */
 
 /* A prepared program with its constants as inputs. */
@@ -293,11 +336,32 @@ typedef struct TuneRun {
     void* workspace;
     size_t workspace_bytes;
     uint32_t num_parameters;
+    TuneLossRun* loss; /* NULL: squared errors */
 } TuneRun;
 
-/* False if the run is refused. */
+/* Runs the program with these constants, for a loss. */
+static bool tune__store(const TuneRun* run, const float* constants) {
+    const TuneProblem* problem = run->problem;
+    void* outputs[1 + TUNE_MAX_PARAMETERS] = {run->loss->y};
+    for (uint32_t k = 0; k < run->num_parameters; k++) outputs[1 + k] = run->loss->derivatives[k];
+    memcpy(run->constants, constants, run->num_parameters * sizeof *constants);
+    if (ptx_vm_store(
+            run->program, run->inputs, problem->num_inputs + run->num_parameters, problem->num_points, outputs, run->workspace,
+            run->workspace_bytes
+        ) != PTX_VM_SUCCESS) {
+        return false;
+    }
+    tune__centre(run->loss->y, NULL, run->loss);
+    return true;
+}
+
+/* False if the run is refused. constants: with a loss, they come after offset and scale. */
 static bool tune__evaluate(const TuneRun* run, const float* constants, TuneModel* model) {
     const TuneProblem* problem = run->problem;
+    if (run->loss != NULL) {
+        if (run->loss->num_constants > 0 && !tune__store(run, constants + 2)) return false;
+        return tune__loss_model(run->loss, constants[0], constants[1], model);
+    }
     memcpy(run->constants, constants, run->num_parameters * sizeof *constants);
     model->num_parameters = run->num_parameters;
     if (ptx_vm_gram(
@@ -311,7 +375,7 @@ static bool tune__evaluate(const TuneRun* run, const float* constants, TuneModel
         model->num_parameters = 0;
         model->error = 0.0;
     } else if (problem->is_scaled) {
-        tune__scaled_model(run->sums, run->references, model);
+        tune__scaled_model(run->sums, run->references, problem->is_through_origin, model);
     } else {
         tune__plain_model(run->sums, model);
     }
@@ -335,20 +399,22 @@ static bool tune__move(const TuneModel* model, const double* step, const float* 
 }
 
 /* Improves the constants in place. */
-static TuneResult tune__iterate(const TuneRun* run, float* constants, TuneOutcome* outcome) {
+static TuneResult tune__iterate(const TuneRun* run, uint32_t num_iterations, float* constants, TuneOutcome* outcome) {
     TuneModel model, trial;
-    double damping = TUNE__FIRST_DAMPING, growth = 2.0, step[TUNE_MAX_PARAMETERS];
-    float moved[TUNE_MAX_PARAMETERS];
+    double damping = TUNE__FIRST_DAMPING, growth = 2.0, step[TUNE__MAX_UNKNOWNS];
+    float moved[TUNE__MAX_UNKNOWNS];
     if (!tune__evaluate(run, constants, &model)) return TUNE__ERROR(INVALID_VALUE);
-    outcome->num_evaluations = 1;
-    outcome->error_before = model.error;
-    for (uint32_t i = 0; i < run->problem->num_iterations && model.num_parameters > 0; i++) {
+    outcome->num_evaluations++;
+    outcome->error_before = outcome->error_after = model.error;
+    if (!(model.error - model.error == 0.0)) return TUNE_SUCCESS; /* as of a loss where an output is not finite */
+    for (uint32_t i = 0; i < num_iterations && model.num_parameters > 0; i++) {
         tune__solve(&model, damping, step);
         if (!tune__move(&model, step, constants, moved)) break;
         (void)tune__evaluate(run, moved, &trial);
         outcome->num_evaluations++;
         if (!tune__is_better(&trial, &model)) {
             damping *= growth;
+            if (run->loss != NULL && damping < 1.0) damping = 1.0; /* half a step: a loss may end beside its parabola */
             growth *= 2.0;
             continue;
         }
@@ -359,11 +425,23 @@ static TuneResult tune__iterate(const TuneRun* run, float* constants, TuneOutcom
         damping = damping > TUNE__LEAST_DAMPING ? damping : TUNE__LEAST_DAMPING;
         growth = 2.0;
         model = trial;
-        memcpy(constants, moved, run->num_parameters * sizeof *constants);
+        memcpy(constants, moved, model.num_parameters * sizeof *constants);
         if (is_done) break;
     }
     outcome->error_after = model.error;
     return TUNE_SUCCESS;
+}
+
+/* The same with a loss: first offset and scale, then all. */
+static TuneResult tune__iterate_loss(const TuneRun* run, float* constants, TuneOutcome* outcome) {
+    float unknowns[TUNE__MAX_UNKNOWNS] = {run->loss->loss->start, 0.0f};
+    memcpy(unknowns + 2, constants, run->num_parameters * sizeof *constants);
+    if (!tune__store(run, constants)) return TUNE__ERROR(INVALID_VALUE);
+    TuneResult result = tune__iterate(run, TUNE__FIRST_SCALINGS, unknowns, outcome);
+    run->loss->num_constants = run->num_parameters;
+    if (result == TUNE_SUCCESS) result = tune__iterate(run, run->problem->num_iterations, unknowns, outcome);
+    memcpy(constants, unknowns + 2, run->num_parameters * sizeof *constants);
+    return result;
 }
 
 #include "detail/tune_worst.h"
@@ -372,9 +450,22 @@ static TuneResult tune__iterate(const TuneRun* run, float* constants, TuneOutcom
 
 static bool tune__is_finite(uint32_t bits) { return (bits & 0x7f800000u) != 0x7f800000u; }
 
-/* The finite ones of the program's constants. False: not enough memory. */
+/* Whether a word is this constant. */
+static bool tune__pushes(StackPtxInstruction word, const StackPtxNode* constant) {
+    return word.instruction_type == STACK_PTX_INSTRUCTION_TYPE_CONSTANT && word.aux == constant->stack_idx &&
+        word.payload.u == constant->payload;
+}
+
+static bool tune__is_pushed(const StackPtxNode* constant, const StackPtxInstruction* words, size_t num_words) {
+    for (size_t i = 0; i < num_words && words[i].instruction_type != STACK_PTX_INSTRUCTION_TYPE_RETURN; i++)
+        if (tune__pushes(words[i], constant)) return true;
+    return false;
+}
+
+/* The finite ones of the program's own constants. False: not enough memory. */
 static bool tune__choose(
-    const TuneProblem* problem, const StackPtxLowered* lowered, EvoArena* arena, uint32_t* nodes, uint32_t* num_nodes
+    const TuneProblem* problem, const StackPtxLowered* lowered, const StackPtxInstruction* words, size_t num_words,
+    EvoArena* arena, uint32_t* nodes, uint32_t* num_nodes
 ) {
     size_t num_bytes, count = 0;
     uint32_t num_kept = 0;
@@ -387,7 +478,8 @@ static bool tune__choose(
     }
     derive_constants(problem->derive_set, lowered, 0, memory, num_bytes, nodes, TUNE_MAX_PARAMETERS, &count);
     for (size_t i = 0; i < count; i++)
-        if (tune__is_finite(lowered->nodes[nodes[i]].payload)) nodes[num_kept++] = nodes[i];
+        if (tune__is_finite(lowered->nodes[nodes[i]].payload) && tune__is_pushed(&lowered->nodes[nodes[i]], words, num_words))
+            nodes[num_kept++] = nodes[i];
     *num_nodes = num_kept;
     return true;
 }
@@ -398,10 +490,8 @@ static void tune__rewrite(
     size_t num_words
 ) {
     for (size_t i = 0; i < num_words && words[i].instruction_type != STACK_PTX_INSTRUCTION_TYPE_RETURN; i++) {
-        if (words[i].instruction_type != STACK_PTX_INSTRUCTION_TYPE_CONSTANT) continue;
         for (uint32_t k = 0; k < num_nodes; k++) {
-            const StackPtxNode* node = &lowered->nodes[nodes[k]];
-            if (words[i].aux == node->stack_idx && words[i].payload.u == node->payload) {
+            if (tune__pushes(words[i], &lowered->nodes[nodes[k]])) {
                 words[i].payload.f = constants[k];
                 break;
             }
@@ -434,7 +524,8 @@ static TuneResult tune__prepare(
     memory = evo__take(arena, num_bytes, 1);
     if (memory == NULL) return TUNE_ERROR_INSUFFICIENT_MEMORY;
     const PtxVmResult result = ptx_vm_program_init(
-        problem->vm_set, problem->level, PTX_VM_RUN_GRAM, derived, memory, num_bytes, &run->program, &node_without_meaning
+        problem->vm_set, problem->level, problem->loss != NULL ? PTX_VM_RUN_STORE : PTX_VM_RUN_GRAM, derived, memory, num_bytes,
+        &run->program, &node_without_meaning
     );
     if (result == PTX_VM_ERROR_NO_CPU_MEANING) {
         run->program = NULL;
@@ -461,15 +552,23 @@ static TuneResult tune__run(
     float constants[TUNE_MAX_PARAMETERS] = {0.0f}, first[TUNE_MAX_PARAMETERS];
     StackPtxLowered derived;
     TuneRun run;
+    TuneLossRun loss;
     memset(&run, 0, sizeof run);
-    if (!tune__choose(problem, lowered, arena, nodes, &run.num_parameters)) return TUNE_ERROR_INSUFFICIENT_MEMORY;
+    memset(&loss, 0, sizeof loss);
+    if (!tune__choose(problem, lowered, words, num_words, arena, nodes, &run.num_parameters))
+        return TUNE_ERROR_INSUFFICIENT_MEMORY;
     if (run.num_parameters == 0) return TUNE_SUCCESS;
     TuneResult result = tune__prepare(problem, lowered, nodes, arena, &run, &derived);
     if (result != TUNE_SUCCESS || run.program == NULL) return result;
+    if (problem->loss != NULL) {
+        run.loss = &loss;
+        if (!tune__take_loss_run(problem->loss, run.num_parameters, arena, &loss)) return TUNE_ERROR_INSUFFICIENT_MEMORY;
+    }
     for (uint32_t k = 0; k < run.num_parameters; k++)
         memcpy(&constants[k], &lowered->nodes[nodes[k]].payload, sizeof constants[k]);
     memcpy(first, constants, sizeof first);
-    result = tune__iterate(&run, constants, outcome);
+    result = run.loss != NULL ? tune__iterate_loss(&run, constants, outcome)
+                              : tune__iterate(&run, problem->num_iterations, constants, outcome);
     if (result == TUNE_SUCCESS && problem->worst != NULL)
         result = tune__least_worst(&run, &derived, first, constants, arena, outcome);
     if (result != TUNE_SUCCESS) return result;
@@ -496,6 +595,47 @@ TuneResult tune_program(
     /* The sizes of later stages are not known before the earlier ones are done: twice as much is enough, most of the time. */
     if (result == TUNE_ERROR_INSUFFICIENT_MEMORY) *bytes_needed_out = 2 * arena.num_bytes;
     return result;
+}
+
+TuneResult tune_scalings(
+    const TuneLoss* loss, const TuneLoss* sample, const uint32_t* sample_points, const float* outputs, size_t num_rows,
+    uint32_t num_iterations, void* memory, size_t memory_bytes, size_t* bytes_needed_out, TuneScaling* scalings_out
+) {
+    if (loss == NULL || bytes_needed_out == NULL || (memory == NULL && memory_bytes > 0) || loss->num_points == 0 ||
+        (num_rows > 0 && (outputs == NULL || scalings_out == NULL)) || (sample != NULL && sample_points == NULL)) {
+        return TUNE__ERROR(INVALID_VALUE);
+    }
+    TuneLossRun all, some;
+    memset(&all, 0, sizeof all);
+    memset(&some, 0, sizeof some);
+    EvoArena arena = evo__arena(memory, memory_bytes);
+    const bool fits = tune__take_loss_run(loss, 0, &arena, &all);
+    if ((sample != NULL && !tune__take_loss_run(sample, 0, &arena, &some)) || !fits) {
+        *bytes_needed_out = arena.num_bytes;
+        return TUNE_ERROR_INSUFFICIENT_MEMORY;
+    }
+    TuneLossRun* fitted = sample != NULL ? &some : &all;
+    TuneRun run;
+    memset(&run, 0, sizeof run);
+    run.loss = fitted;
+    for (size_t row = 0; row < num_rows; row++) {
+        const float* output = outputs + row * loss->num_points;
+        float unknowns[TUNE__MAX_UNKNOWNS] = {loss->start, 0.0f};
+        TuneOutcome outcome;
+        memset(&outcome, 0, sizeof outcome);
+        TuneScaling* scaling = &scalings_out[row];
+        tune__centre(output, NULL, &all);
+        if (sample != NULL) tune__centre(output, sample_points, &some);
+        fitted->least_error = loss->first_error;
+        tune__summarize(fitted, output[0], scaling);
+        if (tune__iterate(&run, num_iterations, unknowns, &outcome) != TUNE_SUCCESS) return TUNE__ERROR(INVALID_VALUE);
+        if (sample != NULL && !tune__sum_losses(&all, unknowns[0], unknowns[1], &outcome.error_after))
+            return TUNE__ERROR(INVALID_VALUE);
+        scaling->scale = (double)unknowns[1];
+        scaling->offset = (double)unknowns[0] - scaling->scale * (double)output[0];
+        scaling->loss = outcome.error_after;
+    }
+    return TUNE_SUCCESS;
 }
 
 #ifdef __cplusplus

@@ -224,7 +224,7 @@ typedef struct VaryTables VaryTables;
 /* The enumerator's name, or "unknown VaryResult". The text is static. */
 VARY_API const char* vary_result_to_string(VaryResult result);
 
-/* A static name, such as "umad"; NULL for a number that is no operator. */
+/* A static name, such as "umad"; NULL for a number that is not an operator. */
 VARY_API const char* vary_operator_to_string(uint32_t operator_code);
 
 /* A row of VARY_RATES. */

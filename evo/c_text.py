@@ -16,7 +16,7 @@ KEYWORDS = frozenset(
     typedef typeid typename union unsigned using virtual void volatile wchar_t while xor xor_eq
     """.split()
 )
-"""Of C99 and C++20."""
+"""Keywords of C99 and C++20."""
 
 
 def header(remark: Sequence[str], body: Sequence[str], file_name: str) -> str:

@@ -1,8 +1,8 @@
 /*
  * instruction_row.h - finds the row of an instruction in the table of those that a CPU computes.
  *
- * Private: included by headers that give instructions a meaning. An instruction has the row of its PTX name, if its types are those
- * of the row's signature: a letter for the result and one for each operand, f for f32, i for u32 or s32, p for pred. All are
+ * Private: included by headers that give instructions a meaning. An instruction has the row of its PTX name and of its types by
+ * the row's signature: a letter for the result and one for each operand, f for f32, i for u32 or s32, p for pred. All are
  * scalars.
  */
 
@@ -55,8 +55,10 @@ static inline bool evo__has_signature(
 /* The row of an instruction, or NUM_ROWS. */
 static inline size_t evo__find_row(const StackPtxStackInfo* info, const char* letters, size_t instruction_idx) {
     size_t row = 0;
-    while (row < EVO__NUM_ROWS && strcmp(info->ptx_instruction_strings[instruction_idx], evo__rows[row].ptx) != 0) row++;
-    if (row < EVO__NUM_ROWS && !evo__has_signature(info, letters, instruction_idx, evo__rows[row].signature)) row = EVO__NUM_ROWS;
+    while (row < EVO__NUM_ROWS &&
+           (strcmp(info->ptx_instruction_strings[instruction_idx], evo__rows[row].ptx) != 0 ||
+            !evo__has_signature(info, letters, instruction_idx, evo__rows[row].signature)))
+        row++;
     return row;
 }
 

@@ -10,7 +10,9 @@
  * with ROLLOUT_MAP its next value.
  *
  * A trajectory ends at the first record at which an f32 state is not finite: from there on its records are NaN (0x7fffffff), of
- * other types as they are. Every trajectory's bits depend on that trajectory alone.
+ * other types 0. Every trajectory's bits depend on that trajectory alone.
+ *
+ * With a grid, height x width trajectories are its cells, row by row: they read states of their neighbours, and end together.
  */
 
 #ifndef EVO_ROLLOUT_H
@@ -31,8 +33,26 @@ typedef struct RolloutColumn {
     size_t trajectory_stride;
 } RolloutColumn;
 
+#define ROLLOUT_NO_STATE UINT32_MAX
+
+/* What a column holds: a state of the cell dy rows below and dx columns to the right, or NO_STATE, 0, 0: values of its own. */
+typedef struct RolloutNeighbour {
+    uint32_t state;
+    int32_t dy, dx; /* at most as far as the grid's sides are long */
+} RolloutNeighbour;
+
+/* What lies outside of a grid: its other end; the grid as in a mirror along its edge; a value. */
+enum { ROLLOUT_PERIODIC, ROLLOUT_REFLECT, ROLLOUT_CONSTANT };
+
+typedef struct RolloutGrid {
+    size_t height, width;
+    uint32_t boundary;
+    const uint32_t* outside;            /* of each state; read with ROLLOUT_CONSTANT */
+    const RolloutNeighbour* neighbours; /* of each column */
+} RolloutGrid;
+
 typedef struct RolloutPlan {
-    uint32_t integrator;
+    uint32_t integrator; /* with a grid not ROLLOUT_RK4, whose stages would need those of neighbours */
     uint32_t num_columns;
     uint32_t num_inputs; /* of the columns, those that programs read */
     uint32_t num_states;
@@ -46,6 +66,7 @@ typedef struct RolloutPlan {
     size_t num_trajectories;
     size_t num_steps;
     size_t record_every; /* steps; num_steps is a multiple */
+    const RolloutGrid* grid; /* NULL: trajectories know nothing of each other */
 } RolloutPlan;
 
 /* Runs a program. outputs: (num_states, num_steps / record_every, num_trajectories). needed_out: bytes of memory that it takes; if
@@ -256,8 +277,6 @@ static bool rollout__build(Rollout__Builder* builder, const StackPtxLowered* pro
 
 /* ---- runs -------------------------------------------------------------------------------------------------------- */
 
-#define ROLLOUT__NO_STATE UINT32_MAX
-
 typedef struct Rollout__Run {
     PtxVmRun vm;
     uint32_t** states; /* a block of each: where the step reads it, and where it writes the next */
@@ -294,11 +313,26 @@ static bool rollout__is_f32(const RolloutPlan* plan, uint32_t state) {
     return plan->field->value_stacks[plan->field->request_values[state]] == plan->f32_stack;
 }
 
-/* Writes the states of a record. Returns whether any trajectory goes on. */
+/* Writes a state. Returns whether any value has the largest exponent, as what is not finite has. */
+static bool rollout__write(const uint32_t* state, size_t num_valid, uint32_t* output) {
+    uint32_t carries = 0;
+    for (size_t j = 0; j < num_valid; j++) {
+        output[j] = state[j];
+        carries |= (state[j] & 0x7fffffffu) + 0x00800000u;
+    }
+    return carries >> 31 != 0;
+}
+
+/* Writes the states of a record. all_alive: whether no trajectory has ended. Returns whether any goes on. */
 static bool rollout__record(
-    const RolloutPlan* plan, Rollout__Run* run, size_t record, size_t first, size_t num_valid, uint32_t* outputs
+    const RolloutPlan* plan, Rollout__Run* run, size_t record, size_t first, size_t num_valid, bool* all_alive, uint32_t* outputs
 ) {
     const size_t num_records = plan->num_steps / plan->record_every;
+    outputs += record * plan->num_trajectories + first;
+    for (uint32_t s = 0; s < plan->num_states; s++)
+        if (rollout__write(run->states[s], num_valid, outputs + s * num_records * plan->num_trajectories))
+            *all_alive = *all_alive && !rollout__is_f32(plan, s);
+    if (*all_alive) return true;
     uint32_t any = 0;
     for (uint32_t s = 0; s < plan->num_states; s++) {
         if (!rollout__is_f32(plan, s)) continue;
@@ -306,14 +340,30 @@ static bool rollout__record(
     }
     for (size_t j = 0; j < num_valid; j++) any |= run->alive[j];
     for (uint32_t s = 0; s < plan->num_states; s++) {
-        uint32_t* output = outputs + (s * num_records + record) * plan->num_trajectories + first;
-        if (rollout__is_f32(plan, s))
-            for (size_t j = 0; j < num_valid; j++)
-                output[j] = (run->states[s][j] & run->alive[j]) | (0x7fffffffu & ~run->alive[j]);
-        else
-            memcpy(output, run->states[s], num_valid * sizeof *output);
+        uint32_t* output = outputs + s * num_records * plan->num_trajectories;
+        const uint32_t ended = rollout__is_f32(plan, s) ? 0x7fffffffu : 0u;
+        for (size_t j = 0; j < num_valid; j++) output[j] = (run->states[s][j] & run->alive[j]) | (ended & ~run->alive[j]);
     }
     return any != 0;
+}
+
+/* Fills in a time of a step. */
+static void rollout__read_time(
+    const RolloutPlan* plan, const PtxVmProgram* program, Rollout__Run* run, size_t step, uint32_t input
+) {
+    static const float parts[ROLLOUT__NUM_TIMES] = {1.0f, 2.0f, 6.0f};
+    if (step > 0 && plan->dt_stride == 0) return;
+    const size_t block_bytes = ptx_vm__block_bytes(program);
+    const float time = plan->dt[step * plan->dt_stride] / parts[program->input_registers[input] - plan->num_columns];
+    ptx_vm__fill(run->vm.vectors + input * block_bytes, &time, block_bytes);
+}
+
+static void rollout__swap_states(const RolloutPlan* plan, Rollout__Run* run) {
+    for (uint32_t s = 0; s < plan->num_states; s++) {
+        uint32_t* next = run->next_states[s];
+        run->next_states[s] = run->states[s];
+        run->states[s] = next;
+    }
 }
 
 /* Fills in the inputs of a block of trajectories at a step that the one before does not have already. */
@@ -324,16 +374,12 @@ static void rollout__read(
     for (uint32_t i = 0; i < program->num_inputs; i++) {
         const uint32_t column = program->input_registers[i];
         uint32_t* copy = (uint32_t*)(void*)(run->vm.vectors + i * block_bytes);
-        if (run->state_of[i] != ROLLOUT__NO_STATE) {
+        if (run->state_of[i] != ROLLOUT_NO_STATE)
             run->vm.memory[i] = (char*)run->states[run->state_of[i]];
-        } else if (column >= plan->num_columns) {
-            if (step > 0 && plan->dt_stride == 0) continue;
-            static const float parts[ROLLOUT__NUM_TIMES] = {1.0f, 2.0f, 6.0f};
-            const float time = plan->dt[step * plan->dt_stride] / parts[column - plan->num_columns];
-            ptx_vm__fill((char*)copy, &time, block_bytes);
-        } else if (step == 0 || plan->columns[column].step_stride != 0) {
+        else if (column >= plan->num_columns)
+            rollout__read_time(plan, program, run, step, i);
+        else if (step == 0 || plan->columns[column].step_stride != 0)
             rollout__copy(&plan->columns[column], step, first, num_valid, block, copy);
-        }
     }
 }
 
@@ -348,27 +394,26 @@ static void rollout__run_block(
         rollout__copy(&plan->columns[plan->state_columns[s]], 0, first, num_valid, block, run->states[s]);
     }
     memset(run->alive, 0xff, block * sizeof *run->alive);
-    bool goes_on = true;
+    bool goes_on = true, all_alive = true;
     for (size_t step = 0; step < plan->num_steps; step++) {
         if (goes_on) {
             rollout__read(plan, program, run, step, first, num_valid);
             for (uint32_t s = 0; s < plan->num_states; s++) run->vm.memory[first_output + s] = (char*)run->next_states[s];
             program->kernels->enter(program->steps, run->vm.memory);
-            for (uint32_t s = 0; s < plan->num_states; s++) {
-                uint32_t* next = run->next_states[s];
-                run->next_states[s] = run->states[s];
-                run->states[s] = next;
-            }
+            rollout__swap_states(plan, run);
         }
         if ((step + 1) % plan->record_every == 0)
-            goes_on = rollout__record(plan, run, step / plan->record_every, first, num_valid, outputs);
+            goes_on = rollout__record(plan, run, step / plan->record_every, first, num_valid, &all_alive, outputs);
     }
 }
+
+#include "rollout_grid.h"
 
 PtxVmResult rollout_run(
     const RolloutPlan* plan, const PtxVmSet* set, PtxVmLevel level, const StackPtxLowered* program, void* memory,
     size_t memory_bytes, size_t* needed_out, uint32_t* outputs
 ) {
+    if (plan->grid != NULL && plan->integrator == ROLLOUT_RK4) return PTX_VM_ERROR_INVALID_VALUE;
     EvoArena arena = evo__arena(memory, memory_bytes);
     Rollout__Builder builder;
     StackPtxLowered lowered;
@@ -386,20 +431,32 @@ PtxVmResult rollout_run(
     if (result != PTX_VM_SUCCESS) return result;
     Rollout__Run run;
     rollout__take_run(&arena, plan, step, &run);
+    Rollout__Planes planes;
+    if (plan->grid != NULL) rollout__take_planes(&arena, plan, step, &planes);
     *needed_out = arena.num_bytes;
     if (arena.num_bytes > memory_bytes) return PTX_VM_SUCCESS;
 
+    if (plan->grid != NULL) rollout__clear_planes(plan, step, &planes);
     for (uint32_t i = 0; i < step->num_inputs; i++) {
-        run.state_of[i] = ROLLOUT__NO_STATE;
+        const uint32_t column = step->input_registers[i];
+        run.state_of[i] = ROLLOUT_NO_STATE;
         for (uint32_t s = 0; s < plan->num_states; s++)
-            if (step->input_registers[i] == plan->state_columns[s]) run.state_of[i] = s;
-        if (step->input_registers[i] < plan->num_columns && plan->columns[step->input_registers[i]].values == NULL)
+            if (column == plan->state_columns[s]) run.state_of[i] = s;
+        if (plan->grid != NULL && column < plan->num_columns && plan->grid->neighbours[column].state != ROLLOUT_NO_STATE) {
+            run.state_of[i] = plan->grid->neighbours[column].state;
+            planes.has_neighbours[run.state_of[i]] = true;
+        } else if (column < plan->num_columns && plan->columns[column].values == NULL) {
             return PTX_VM_ERROR_INVALID_VALUE;
+        }
     }
     ptx_vm__run_start(step, NULL, &run.vm); /* constants alone */
     const size_t block = step->kernels->num_points;
     const PtxVmMode mode = ptx_vm__set_mode();
-    for (size_t first = 0; first < plan->num_trajectories; first += block) {
+    if (plan->grid != NULL) {
+        const size_t num_grids = plan->num_trajectories / (plan->grid->height * plan->grid->width);
+        for (size_t g = 0; g < num_grids; g++) rollout__run_grid(plan, step, &planes, &run, g, outputs);
+    }
+    for (size_t first = 0; plan->grid == NULL && first < plan->num_trajectories; first += block) {
         const size_t left = plan->num_trajectories - first;
         rollout__run_block(plan, step, &run, first, left < block ? left : block, outputs);
     }

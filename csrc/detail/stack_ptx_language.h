@@ -155,6 +155,7 @@ typedef struct StackPtx__Pending {
     X(PtxText__Value, texts, max_values + 1) /* of no value, then of each, for stack_ptx_emit */              \
     X(uint32_t, sorted_nodes, max_values)    /* those with temporaries, then the others backwards */          \
     X(uint32_t, num_temporaries, num_stacks) /* of each stack, in all */                                      \
+    X(StackPtxInstruction, instance, template_length > 0 ? limits->execution_limit : 0)                       \
     X(StackPtxHash, hashes, is_late ? 0 : max_values) /* of each value, for stack_ptx_hash */
 
 /* Their offsets in bytes. */
@@ -195,6 +196,8 @@ struct StackPtxLanguage {
     size_t num_registers;
     size_t num_requests;
     size_t num_routines;
+    const StackPtxInstruction* template_words;
+    size_t template_length;
     size_t
         num_input_rows; /* registers with a row from the start: all of them, or none if they are too many for a language prepared late */
 
@@ -470,11 +473,11 @@ static StackPtxResult stack_ptx__check_connections(const StackPtxLanguageInfo* i
 static StackPtxResult stack_ptx__check_counts(const StackPtxLanguageInfo* info) {
     if (info == NULL || info->stack_info == NULL || (info->num_registers > 0 && info->registers == NULL) ||
         (info->num_requests > 0 && info->requests == NULL) || (info->num_routines > 0 && info->routines == NULL) ||
-        info->num_registers >= STACK_PTX__MAX_COUNT || info->num_requests >= STACK_PTX__MAX_COUNT ||
-        info->limits.stack_size >= STACK_PTX__MAX_COUNT || info->limits.max_nodes >= STACK_PTX__MAX_COUNT ||
-        info->limits.max_frame_depth >= STACK_PTX__MAX_COUNT || info->limits.store_size >= STACK_PTX__MAX_COUNT ||
-        info->stack_info->num_ptx_instructions >= STACK_PTX__MAX_COUNT || info->stack_info->num_special_registers > UINT16_MAX ||
-        info->stack_info->num_stacks > UINT16_MAX ||
+        (info->template_length > 0 && info->template_words == NULL) || info->num_registers >= STACK_PTX__MAX_COUNT ||
+        info->num_requests >= STACK_PTX__MAX_COUNT || info->limits.stack_size >= STACK_PTX__MAX_COUNT ||
+        info->limits.max_nodes >= STACK_PTX__MAX_COUNT || info->limits.max_frame_depth >= STACK_PTX__MAX_COUNT ||
+        info->limits.store_size >= STACK_PTX__MAX_COUNT || info->stack_info->num_ptx_instructions >= STACK_PTX__MAX_COUNT ||
+        info->stack_info->num_special_registers > UINT16_MAX || info->stack_info->num_stacks > UINT16_MAX ||
         STACK_PTX__STACKS_MARGIN + (uint64_t)info->stack_info->num_stacks * (info->limits.stack_size + 1u) > UINT32_MAX) {
         return STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);
     }
@@ -540,7 +543,7 @@ static uint32_t stack_ptx__bound_operands(const StackPtxStackInfo* info) {
 /* The arrays of a workspace for this many registers, requests and lines that write requests. */
 static void stack_ptx__place_work(
     StackPtx__Layout* layout, const StackPtxLimits* limits, const StackPtxStackInfo* stack_info, int is_late,
-    uint64_t max_operands, size_t num_registers, size_t num_requests, size_t max_moves
+    uint64_t max_operands, size_t num_registers, size_t num_requests, size_t max_moves, size_t template_length
 ) {
     const uint64_t num_stacks = stack_info->num_stacks;
     const uint64_t rows_per_node = 1 + (max_operands > 4 ? (max_operands - 2) / 3 : 0);
@@ -880,6 +883,8 @@ static void stack_ptx__open_language(const StackPtxLanguageInfo* info, StackPtxL
     language->routines = info->routines;
     language->routine_lengths = info->routine_lengths;
     language->folding = info->folding;
+    language->template_words = info->template_words;
+    language->template_length = info->template_length;
     language->num_registers = info->num_registers;
     language->num_requests = info->num_requests;
     language->num_routines = info->num_routines;
@@ -924,7 +929,7 @@ StackPtxResult stack_ptx_language_init(
     stack_ptx__prepare_connections(language);
     stack_ptx__place_work(
         &language->layout, &language->limits, info->stack_info, 0, stack_ptx__max_operands(info->stack_info), info->num_registers,
-        info->num_requests, 2 * info->num_requests
+        info->num_requests, 2 * info->num_requests, info->template_length
     );
     *language_out = language;
     return STACK_PTX_SUCCESS;

@@ -101,6 +101,40 @@ static StackPtxResult stack_ptx__check_work(const StackPtxLanguage* language, co
     return STACK_PTX_SUCCESS;
 }
 
+/* Writes what runs of a program by the language's template. Returns its length. */
+PTX_TEXT__COLD size_t stack_ptx__instantiate(
+    const StackPtxLanguage* language, const StackPtxInstruction* words, size_t num_words, StackPtxInstruction* instance
+) {
+    size_t length = 0, t, i;
+    for (t = 0; t < language->template_length; ++t) {
+        const StackPtxInstruction* call = &language->template_words[t];
+        const bool is_call = call->instruction_type == STACK_PTX_INSTRUCTION_TYPE_ROUTINE;
+        const StackPtxInstruction* from = is_call ? words : call;
+        const size_t count = is_call ? num_words : 1;
+        uint32_t function = 0;
+        for (i = 0; i < count && from[i].instruction_type != STACK_PTX_INSTRUCTION_TYPE_RETURN; ++i) {
+            StackPtxInstruction word = from[i];
+            if (is_call) {
+                if (word.instruction_type == STACK_PTX_INSTRUCTION_TYPE_META &&
+                    word.payload.u == STACK_PTX_META_INSTRUCTION_CLEAR) {
+                    ++function;
+                    continue;
+                }
+                if (function > call->payload.u) break;
+                if (function < call->payload.u) continue;
+                if (word.instruction_type == STACK_PTX_INSTRUCTION_TYPE_INPUT) {
+                    if (call->aux == 0) continue;
+                    word.instruction_type = STACK_PTX_INSTRUCTION_TYPE_LOAD;
+                    word.payload.u = language->limits.store_size - 1 - word.payload.u % call->aux;
+                }
+            }
+            if (length == language->limits.execution_limit) return 0;
+            instance[length++] = word;
+        }
+    }
+    return length;
+}
+
 StackPtxResult stack_ptx_lower(
     const StackPtxLanguage* language, StackPtxMode mode, uint32_t flags, const StackPtxInstruction* words, size_t num_words,
     void* workspace, size_t workspace_bytes, StackPtxLowered* lowered_out, StackPtxPlace* place_out
@@ -114,6 +148,10 @@ StackPtxResult stack_ptx_lower(
         return STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);
     }
     stack_ptx__open_work(language, workspace, &work);
+    if (language->template_length > 0) {
+        num_words = stack_ptx__instantiate(language, words, num_words, work.instance);
+        words = work.instance;
+    }
     result = stack_ptx__run(language, mode, flags, words, num_words, &work, place_out);
     if (result != STACK_PTX_SUCCESS) return result;
     for (i = 0; i < language->num_requests; ++i)

@@ -9,6 +9,9 @@
  *              A step is shortened until the error falls.
  *   last bits  Moves of one to three constants by powers of two of their last bits, at random but of a seed that depends on the
  *              program alone. Most are refused by the points where errors are largest; what passes runs over all of them.
+ *
+ * What counts is the error over all points of the TuneWorst, many more than the problem's: constants fit the rounding of a few
+ * thousand points too well. Where an error is largest joins the points that refuse moves, an exchange as well.
  */
 #ifndef TUNE_WORST_H_INCLUDED
 #define TUNE_WORST_H_INCLUDED
@@ -26,6 +29,9 @@
 #define TUNE__NODES_OF_ROW 4u    /* points, of each row, that it begins with */
 #define TUNE__TILT 1e-9 /* of the error that is minimised, towards small steps: without, exchanges can go round in circles */
 #define TUNE__SLACK 1e-9 /* by which an error may exceed the levelled one, relative */
+#define TUNE__FIRST_SLACK 0.1 /* by which an error may exceed the least so far at first, relative */
+#define TUNE__MAY_FLUSH                                                                                           \
+    2.0 /* times as large results may be 0 in exchanges: whether the least normal is flushed, last bits decide */
 #define TUNE__NUM_ACTIVE 256u /* points that refuse moves */
 #define TUNE__NUM_BINS 512u
 
@@ -46,15 +52,16 @@ typedef struct TuneSearch {
     const PtxVmProgram *program, *derived; /* y; y and its derivatives */
     void *workspace, *derived_workspace;
     size_t workspace_bytes, derived_workspace_bytes;
-    void* outputs[TUNE__MAX_ROWS]; /* y, and its derivative by each constant: `num_points` floats each */
+    void* outputs[TUNE__MAX_ROWS]; /* y at all points, and its derivative by each constant at the problem's */
     double* errors; /* of all points, as they count */
-    double* distances; /* target less result, times scale, of all points */
+    double* distances; /* target less result, times scale, at the problem's points */
     double* slopes[TUNE_MAX_PARAMETERS]; /* derivatives by each constant, times scale */
     TuneNodes* nodes;
     PtxVmInput* active_inputs;
     float* active_values; /* of each input that varies, TUNE__NUM_ACTIVE */
     uint32_t* active; /* points, and how many */
     uint32_t num_active, next_active;
+    double flushed; /* where targets are below, a result of zero has no error */
     uint64_t random;
 } TuneSearch;
 
@@ -72,9 +79,10 @@ static double tune__rounded(const TuneWorst* worst, double y) {
     return fabs(rounded) > worst->largest ? (double)INFINITY : rounded;
 }
 
-static TuneWorstError tune__error(const TuneWorst* worst, float result, size_t point) {
+static TuneWorstError tune__error(const TuneSearch* search, float result, size_t point) {
+    const TuneWorst* worst = search->run->problem->worst;
     const double y = result, target = worst->targets[point], scale = worst->scales[point];
-    const bool is_flushed = y == 0.0 && fabs(target) < worst->flushed;
+    const bool is_flushed = y == 0.0 && fabs(target) < search->flushed;
     TuneWorstError error;
     error.plain = is_flushed ? 0.0 : fabs(y - target) * scale;
     error.rounded = worst->num_digits < 24 && !is_flushed ? fabs(tune__rounded(worst, y) - target) * scale : error.plain;
@@ -95,13 +103,13 @@ static TuneWorstError tune__all_errors(TuneSearch* search, const float* constant
     TuneWorstError largest = {0.0, 0.0};
     memcpy(search->run->constants, constants, search->run->num_parameters * sizeof *constants);
     (void)ptx_vm_store(
-        search->program, search->run->inputs, problem->num_inputs + search->run->num_parameters, problem->num_points,
+        search->program, search->run->inputs, problem->num_inputs + search->run->num_parameters, worst->num_points,
         search->outputs, search->workspace, search->workspace_bytes
     );
     outcome->num_evaluations++;
     const float* y = (const float*)search->outputs[0];
-    for (size_t i = 0; i < problem->num_points; i++) {
-        const TuneWorstError error = tune__error(worst, y[i], i);
+    for (size_t i = 0; i < worst->num_points; i++) {
+        const TuneWorstError error = tune__error(search, y[i], i);
         search->errors[i] = error.rounded;
         tune__raise(&largest, error);
     }
@@ -320,7 +328,7 @@ static bool tune__linearise(TuneSearch* search, const float* constants, double* 
     const float* y = (const float*)search->outputs[0];
     for (size_t i = 0; i < problem->num_points; i++) {
         if (!(y[i] - y[i] == 0.0f)) return false;
-        const bool is_flushed = y[i] == 0.0f && fabs(worst->targets[i]) < worst->flushed;
+        const bool is_flushed = y[i] == 0.0f && fabs(worst->targets[i]) < search->flushed;
         search->distances[i] = is_flushed ? 0.0 : (worst->targets[i] - (double)y[i]) * worst->scales[i];
     }
     for (uint32_t k = 0; k < search->run->num_parameters; k++) {
@@ -345,6 +353,8 @@ static TuneWorstError tune__exchanges(
     float moved[TUNE_MAX_PARAMETERS];
     TuneModel model;
     model.num_parameters = n;
+    search->flushed *= TUNE__MAY_FLUSH;
+    error = tune__all_errors(search, constants, outcome);
     for (uint32_t i = 0; i < TUNE__NUM_STEPS; i++) {
         if (!tune__linearise(search, constants, units, outcome)) break;
         const double promised = tune__exchange(search, units, box, step);
@@ -365,7 +375,8 @@ static TuneWorstError tune__exchanges(
         if (!is_better || error.plain < (1.0 + TUNE__LEAST_GAIN_LEFT) * promised) break;
         if (cut < 0.25) box = 4.0 * cut * reach;
     }
-    return error;
+    search->flushed = search->run->problem->worst->flushed;
+    return tune__all_errors(search, constants, outcome);
 }
 
 /* ---- last bits --------------------------------------------------------------------------------------------------- */
@@ -390,7 +401,7 @@ static void tune__activate(TuneSearch* search, uint32_t slot, uint32_t point) {
 /* The points of the largest errors, which `errors` has, become the active ones. */
 static void tune__choose_active(TuneSearch* search, double largest) {
     uint32_t counts[TUNE__NUM_BINS] = {0}, bin = TUNE__NUM_BINS, num_chosen = 0;
-    const size_t num_points = search->run->problem->num_points;
+    const size_t num_points = search->run->problem->worst->num_points;
     const double factor = (TUNE__NUM_BINS - 0.5) / largest;
     for (size_t i = 0; i < num_points; i++) counts[(uint32_t)(search->errors[i] * factor)]++;
     while (bin > 0 && num_chosen + counts[bin - 1] <= TUNE__NUM_ACTIVE / 2) num_chosen += counts[--bin];
@@ -410,7 +421,7 @@ static bool tune__passes_active(TuneSearch* search, const float* constants, Tune
         search->program, search->active_inputs, problem->num_inputs + search->run->num_parameters, search->num_active,
         search->outputs, search->workspace, search->workspace_bytes
     );
-    for (uint32_t i = 0; i < search->num_active; i++) tune__raise(&largest, tune__error(problem->worst, y[i], search->active[i]));
+    for (uint32_t i = 0; i < search->num_active; i++) tune__raise(&largest, tune__error(search, y[i], search->active[i]));
     return tune__is_less(largest, bar);
 }
 
@@ -433,10 +444,20 @@ static TuneWorstError tune__last_bits(
     TuneSearch* search, TuneWorstError error, const double* units, float* constants, TuneOutcome* outcome
 ) {
     const uint32_t n = search->run->num_parameters;
-    float moved[TUNE_MAX_PARAMETERS];
-    error = tune__all_errors(search, constants, outcome);
+    const uint32_t num_trials = search->run->problem->worst->num_trials, num_loose = num_trials / 4 * 3;
+    float moved[TUNE_MAX_PARAMETERS], best[TUNE_MAX_PARAMETERS];
+    TuneWorstError least = error;
+    memcpy(best, constants, n * sizeof *constants);
     tune__choose_active(search, error.rounded);
-    for (uint32_t i = 0; i < search->run->problem->worst->num_trials; i++) {
+    for (uint32_t i = 0; i < num_trials; i++) {
+        TuneWorstError bar = error;
+        if (i < num_loose) {
+            bar.rounded = bar.plain = least.rounded * (1.0 + TUNE__FIRST_SLACK * (num_loose - i) / num_loose);
+        } else if (i == num_loose) {
+            memcpy(constants, best, n * sizeof *constants);
+            bar = error = tune__all_errors(search, constants, outcome);
+            tune__choose_active(search, error.rounded);
+        }
         const uint32_t num_moved = 1 + tune__draw(search, 3);
         memcpy(moved, constants, n * sizeof *constants);
         for (uint32_t k = 0; k < num_moved; k++) {
@@ -444,23 +465,28 @@ static TuneWorstError tune__last_bits(
             const uint32_t bits = tune__draw(search, 1 + tune__reach(constants[which], units[which], error.plain));
             moved[which] = tune__nudged(moved[which], (tune__draw(search, 2) ? 1 : -1) * (int32_t)(1u << bits));
         }
-        if (memcmp(moved, constants, n * sizeof *constants) == 0 || !tune__passes_active(search, moved, error)) continue;
+        if (memcmp(moved, constants, n * sizeof *constants) == 0 || !tune__passes_active(search, moved, bar)) continue;
         const TuneWorstError trial = tune__all_errors(search, moved, outcome);
-        if (tune__is_less(trial, error)) {
+        if (tune__is_less(trial, bar)) {
             error = trial;
             memcpy(constants, moved, n * sizeof *constants);
+            if (tune__is_less(error, least)) {
+                least = error;
+                memcpy(best, constants, n * sizeof *constants);
+            }
             tune__choose_active(search, error.rounded);
             continue;
         }
         uint32_t worst = 0;
-        for (uint32_t j = 1; j < search->run->problem->num_points; j++)
+        for (uint32_t j = 1; j < search->run->problem->worst->num_points; j++)
             if (search->errors[j] > search->errors[worst]) worst = j;
         if (search->num_active < TUNE__NUM_ACTIVE)
             tune__activate(search, search->num_active++, worst);
         else
             tune__activate(search, TUNE__NUM_ACTIVE / 2 + search->next_active++ % (TUNE__NUM_ACTIVE / 2), worst);
     }
-    return error;
+    memcpy(constants, best, n * sizeof *constants);
+    return least;
 }
 
 /* ---- both -------------------------------------------------------------------------------------------------------- */
@@ -485,11 +511,12 @@ static TuneResult tune__prepare_store(
 
 static TuneResult tune__prepare_search(const TuneRun* run, const StackPtxLowered* derived, EvoArena* arena, TuneSearch* search) {
     const TuneProblem* problem = run->problem;
-    const size_t num_points = problem->num_points, num_inputs = problem->num_inputs;
+    const size_t num_points = problem->num_points, num_all = problem->worst->num_points, num_inputs = problem->num_inputs;
     StackPtxLowered plain = *derived; /* whose nodes come first, with that of y as the last */
     plain.num_nodes = plain.value_nodes[plain.request_values[0]] + 1;
     plain.num_requests = 1;
     search->run = run;
+    search->flushed = problem->worst->flushed;
     TuneResult result =
         tune__prepare_store(problem, &plain, arena, &search->program, &search->workspace, &search->workspace_bytes);
     if (result == TUNE_SUCCESS)
@@ -497,8 +524,9 @@ static TuneResult tune__prepare_search(const TuneRun* run, const StackPtxLowered
             problem, derived, arena, &search->derived, &search->derived_workspace, &search->derived_workspace_bytes
         );
     if (result != TUNE_SUCCESS) return result;
-    for (uint32_t k = 0; k <= run->num_parameters; k++) search->outputs[k] = evo__take(arena, num_points, sizeof(float));
-    search->errors = (double*)evo__take(arena, num_points, sizeof(double));
+    for (uint32_t k = 0; k <= run->num_parameters; k++)
+        search->outputs[k] = evo__take(arena, k == 0 ? num_all : num_points, sizeof(float));
+    search->errors = (double*)evo__take(arena, num_all, sizeof(double));
     search->distances = (double*)evo__take(arena, num_points, sizeof(double));
     for (uint32_t k = 0; k < run->num_parameters; k++) search->slopes[k] = (double*)evo__take(arena, num_points, sizeof(double));
     search->nodes = (TuneNodes*)evo__take(arena, 1, sizeof(TuneNodes));

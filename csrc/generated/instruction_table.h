@@ -87,7 +87,9 @@
     X(SETP_GE_S32, "setp.ge.s32", "pii", SETP_GE_S32, "")                                                     \
     X(SELP_U32, "selp.u32", "iiip", SELP_B32, "")                                                             \
     X(SELP_S32, "selp.s32", "iiip", SELP_B32, "")                                                             \
-    X(CVT_RN_F32_S32, "cvt.rn.f32.s32", "fi", F32_FROM_S32, "")
+    X(CVT_RN_F32_S32, "cvt.rn.f32.s32", "fi", F32_FROM_S32, "")                                               \
+    X(MOV_B32_IF, "mov.b32", "if", MOV, "")                                                                   \
+    X(MOV_B32_FI, "mov.b32", "fi", MOV, "")
 
 /* X(operation, name, kind, NaN), as detail/ptx_vm_operations.h has them. */
 #define INSTRUCTION_OPERATIONS(X)                                                                             \

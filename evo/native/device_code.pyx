@@ -69,7 +69,7 @@ cdef class DeviceEncoder:
     """Encodes programs of one language for one kernel. Immutable, so threads may share it; `encode` releases the GIL.
 
     Args:
-        lowering: lowers the programs. Its registers are inputs and then outputs that are no inputs.
+        lowering: lowers the programs. Its registers are inputs and then outputs that are not inputs.
         cases: `(num_instructions, 27)` uint16 (`evo.kernel.interpreter_cases`).
         register_vectors: the vector that holds each register's values.
         first_slot, num_slots: vectors for values that are needed later.

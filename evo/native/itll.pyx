@@ -122,12 +122,12 @@ cdef class Model:
         """The model that a state was saved from.
 
         Raises:
-            ValueError: the bytes are no state, or one of another version.
+            ValueError: the bytes are not a state, or one of another version.
         """
         cdef ItllOptions options
         state = _bytes(state)
         if itll_state_options(address(state), len(state), &options) != ITLL_SUCCESS:
-            raise ValueError(f"the bytes are no state of a model in version {STATE_VERSION}")
+            raise ValueError(f"the bytes are not a state of a model in version {STATE_VERSION}")
         model = Model(KINDS[<int>options.kind], level=level, **_options_of(&options))
         model.load(state)
         return model
@@ -227,13 +227,13 @@ cdef class Model:
             state: bytes or uint8, of a model with these options. Any SIMD level, any machine.
 
         Raises:
-            ValueError: the bytes are no state, or one of another version or of other options; the model has forgotten everything.
+            ValueError: the bytes are not a state, or one of another version or of other options; the model has forgotten everything.
         """
         cdef ItllResult result
         state = _bytes(state)
         result = itll_load(self.model, address(state), len(state))
         if result == ITLL_ERROR_INVALID_STATE:
-            raise ValueError(f"the bytes are no state of a model in version {STATE_VERSION}")
+            raise ValueError(f"the bytes are not a state of a model in version {STATE_VERSION}")
         if result != ITLL_SUCCESS:
             raise ValueError(f"the state is of a model with other options; expected {self.kind}: {self.options}")
 

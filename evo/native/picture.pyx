@@ -6,7 +6,7 @@ Owns the memory of a call. `evo.pictures` is the public face; csrc/detail/pictur
 
 import numpy as np
 
-from libc.stdint cimport uint8_t
+from libc.stdint cimport uint8_t, uintptr_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
@@ -230,3 +230,51 @@ cdef class PictureStatistics:
             for i in range(num_pictures):
                 picture_statistics(self.plan, rows + i * self.num_sums, out + i * PICTURE_NUM_STATISTICS)
         return statistics
+
+
+cdef struct _Summing:
+    const PicturePlan* plan
+    const PictureColors* colors
+
+
+cdef void _sum_up(const void* context, const void* outputs, void* work, double* sums_out) noexcept nogil:
+    cdef const _Summing* summing = <const _Summing*>context
+    cdef const PicturePlan* plan = summing.plan
+    cdef const float* first = <const float*>outputs
+    cdef const float* second = first + plan.size * plan.size
+    plan.kernels.sum(plan, summing.colors, first, second, second if summing.colors else second + plan.size * plan.size, work, sums_out)
+
+
+cdef class PictureSums:
+    """Sums of the picture that a program's outputs are, for `evo.Task.cpu_sums`: red, green and blue, or f and g with a colouring.
+
+    Immutable, so threads may share it.
+    """
+
+    cdef _Summing summing
+    cdef tuple arguments
+
+    def __cinit__(self, statistics: PictureStatistics, coloring: Coloring | None = None):
+        self.arguments = (statistics, coloring)
+        self.summing.plan = (<PictureStatistics?>statistics).plan
+        self.summing.colors = NULL if coloring is None else &(<Coloring?>coloring).colors
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return PictureSums, self.arguments
+
+    @property
+    def num_sums(self) -> int:
+        """Sums of a picture."""
+        return self.arguments[0].num_sums
+
+    def handle(self, outputs: NDArray[Any]) -> tuple[int, int, int]:
+        """For the virtual machine: the address of what sums up, that of its context, valid while this object lives, and the bytes that
+        it works in.
+
+        Raises:
+            ValueError: these outputs of a program, `(num_outputs, num_points)`, are not a picture.
+        """
+        shape = (3 if self.arguments[1] is None else 2, self.summing.plan.size ** 2)
+        if outputs.shape != shape or outputs.dtype != np.float32:
+            raise ValueError(f"expected outputs of type f32 and shape {shape}, got {outputs.dtype} of {outputs.shape}")
+        return <uintptr_t>&_sum_up, <uintptr_t>&self.summing, picture_work_size(self.summing.plan)

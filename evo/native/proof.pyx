@@ -149,7 +149,7 @@ cdef class Pieces:
         `sampled` and larger than one of `before`, if its results lie between its ends.
 
         Raises:
-            ValueError: a start is no place of `exact`, or there are not as many ends.
+            ValueError: a start is not a place of `exact`, or there are not as many ends.
         """
         exact, starts = np.ascontiguousarray(exact, np.float64), np.ascontiguousarray(starts, np.int64)
         low, high = (np.ascontiguousarray(each, np.float32) for each in ends)

@@ -94,6 +94,10 @@ cdef object _fill_set(instruction_set, const PtxVmSet** vm_set):
     return memory
 
 
+# Sums of a program's outputs, (num_requests, num_points).
+ctypedef void (*_SumUp)(const void* context, const void* outputs, void* work, double* sums_out) noexcept nogil
+
+
 cdef struct _Batch:
     # One call: what runs its programs, their inputs, and where results go.
     const PtxVmSet* vm_set
@@ -107,6 +111,11 @@ cdef struct _Batch:
     char* outputs               # STORE: (num_programs, num_requests, num_points) of 4 bytes
     const PtxVmTarget* targets  # REDUCE: of each request
     PtxVmSums* sums             # REDUCE: (num_programs, num_requests)
+    _SumUp sum_up               # STORE: what is done with a program's outputs, the only ones that there is room for; or NULL
+    const void* sum_context
+    char* sum_work
+    double* own_sums            # its results: (num_programs, num_own_sums)
+    size_t num_own_sums
     size_t program_idx          # the latest
 
 
@@ -116,7 +125,7 @@ cdef int _run_program(
     """A visitor; gives a PtxVmResult. The memory's first half is the program's, the second the run's."""
     cdef _Batch* batch = <_Batch*>context
     cdef const PtxVmProgram* program = NULL
-    cdef size_t half = num_bytes // 2, program_bytes = 0, run_bytes = 0, i
+    cdef size_t half = num_bytes // 2, program_bytes = 0, run_bytes = 0, first, i
     cdef int result
     batch.program_idx = program_idx
     ptx_vm_program_size(lowered, &program_bytes)
@@ -133,8 +142,12 @@ cdef int _run_program(
     memory = <char*>memory + half
     if batch.kind == PTX_VM_RUN_STORE:
         for i in range(batch.num_requests):
-            batch.pointers[i] = batch.outputs + (program_idx * batch.num_requests + i) * batch.num_points * 4
-        return ptx_vm_store(program, batch.inputs, batch.num_inputs, batch.num_points, batch.pointers, memory, half)
+            first = 0 if batch.sum_up != NULL else program_idx * batch.num_requests
+            batch.pointers[i] = batch.outputs + (first + i) * batch.num_points * 4
+        result = ptx_vm_store(program, batch.inputs, batch.num_inputs, batch.num_points, batch.pointers, memory, half)
+        if batch.sum_up != NULL and result == PTX_VM_SUCCESS:
+            batch.sum_up(batch.sum_context, batch.outputs, batch.sum_work, batch.own_sums + program_idx * batch.num_own_sums)
+        return result
     return ptx_vm_reduce(
         program, batch.inputs, batch.num_inputs, batch.num_points, batch.targets, batch.sums + program_idx * batch.num_requests,
         memory, half
@@ -249,8 +262,37 @@ cdef class VirtualMachine:
             raise ValueError("out: overlaps an input; expected memory of its own")
         out = self._output_array(out, (len(programs), len(self.lowering.requests), num_points))
         batch.outputs = <char*>address(out)
-        self._run(programs, &batch, PTX_VM_RUN_STORE, table, num_points, inputs)
+        batch.sum_up = NULL
+        self._run(programs, &batch, PTX_VM_RUN_STORE, table, num_points, inputs, None)
         return out
+
+    def sum_up(
+        self, programs: NDArray[np.uint64] | LoweredPrograms, inputs: Sequence[NDArray[Any] | None], summing: Any, sums: NDArray[np.float64],
+        turn: NDArray[np.uintp] | None = None
+    ) -> None:
+        """Writes what `summing` makes of each program's outputs, which are kept nowhere.
+
+        Args:
+            programs, inputs: as for `store`.
+            summing: such as `evo.pictures.PictureSums`.
+            sums: `(num_programs, summing.num_sums)`, is written to.
+            turn: `(1,)`, 0: the next program, of threads that do this together.
+
+        Raises:
+            ValueError: as for `store`, or these are not outputs for `summing`.
+        """
+        cdef _Batch batch
+        programs = programs_of(programs)
+        table, owned, num_points = self.input_table(inputs, None)
+        outputs = self._output_array(None, (1, len(self.lowering.requests), num_points))
+        function, context, work_bytes = summing.handle(outputs[0])
+        work = empty((work_bytes,), np.uint8)
+        if sums.shape != (len(programs), summing.num_sums) or sums.dtype != np.float64 or not sums.flags.c_contiguous:
+            raise ValueError(f"sums: expected contiguous float64 of shape {(len(programs), summing.num_sums)}, got {sums.shape}")
+        batch.outputs, batch.sum_work, batch.own_sums = <char*>address(outputs), <char*>address(work), <double*>address(sums)
+        batch.sum_up, batch.sum_context = <_SumUp><uintptr_t>function, <const void*><uintptr_t>context
+        batch.num_own_sums = summing.num_sums
+        self._run(programs, &batch, PTX_VM_RUN_STORE, table, num_points, inputs, turn)
 
     def reduce(self, programs: NDArray[np.uint64] | LoweredPrograms, inputs: Sequence[NDArray[Any] | None], targets: Targets) -> NDArray[np.void]:
         """Sums that compare each request y of each program with its target t, `(num_programs, num_requests)` of SUMS_DTYPE.
@@ -275,10 +317,10 @@ cdef class VirtualMachine:
         sums = np.empty((len(programs), num_requests), SUMS_DTYPE)
         batch.targets = (<Targets?>targets).table
         batch.sums = <PtxVmSums*>address(sums)
-        self._run(programs, &batch, PTX_VM_RUN_REDUCE, table, num_points, inputs)
+        self._run(programs, &batch, PTX_VM_RUN_REDUCE, table, num_points, inputs, None)
         return sums
 
-    cdef int _run(self, programs, _Batch* batch, PtxVmRunKind kind, table, size_t num_points, inputs) except -1:
+    cdef int _run(self, programs, _Batch* batch, PtxVmRunKind kind, table, size_t num_points, inputs, turn) except -1:
         """Fills in the rest of a batch, and runs it."""
         pointers = np.empty(len(self.lowering.requests), np.uintp)
         batch.vm_set = self.vm_set
@@ -289,7 +331,8 @@ cdef class VirtualMachine:
         batch.num_points = num_points
         batch.num_requests = len(pointers)
         batch.pointers = <void**>address(pointers)
-        cdef int result = self.lowering.visit(programs, _run_program, batch)
+        cdef size_t* turns = NULL if turn is None else <size_t*>address(turn)
+        cdef int result = self.lowering.visit(programs, _run_program, batch, 0, NULL, 0, turns)
         if result != PTX_VM_SUCCESS:
             self._raise(result, programs, batch.program_idx, inputs)
         return 0

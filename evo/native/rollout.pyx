@@ -23,6 +23,16 @@ cdef extern from "detail/rollout.h" nogil:
         size_t step_stride
         size_t trajectory_stride
 
+    ctypedef struct RolloutNeighbour:
+        pass
+
+    ctypedef struct RolloutGrid:
+        size_t height
+        size_t width
+        uint32_t boundary
+        const uint32_t* outside
+        const RolloutNeighbour* neighbours
+
     ctypedef struct RolloutPlan:
         uint32_t integrator
         uint32_t num_columns
@@ -39,6 +49,7 @@ cdef extern from "detail/rollout.h" nogil:
         size_t num_trajectories
         size_t num_steps
         size_t record_every
+        const RolloutGrid* grid
 
     PtxVmResult rollout_run(
         const RolloutPlan*, const PtxVmSet*, PtxVmLevel, const StackPtxLowered*, void*, size_t, size_t*, uint32_t*
@@ -46,8 +57,23 @@ cdef extern from "detail/rollout.h" nogil:
 
 
 INTEGRATORS: tuple[str, ...] = ("map", "euler", "rk4")
+BOUNDARIES: tuple[str, ...] = ("periodic", "reflect", "constant")
+NEIGHBOUR_DTYPE: np.dtype[np.void] = np.dtype([("state", np.uint32), ("dy", np.int32), ("dx", np.int32)])
+NO_STATE: int = 0xFFFFFFFF
 
 _COLUMN_DTYPE = np.dtype([("values", np.uintp), ("step_stride", np.uintp), ("trajectory_stride", np.uintp)])
+
+
+class GridLoop(NamedTuple):
+    """Trajectories that are the cells of grids. boundary: one of BOUNDARIES. outside: with `constant`, the bits of each state.
+    neighbours: of each column, NEIGHBOUR_DTYPE; NO_STATE, 0, 0 for one with values of its own.
+    """
+
+    height: int
+    width: int
+    boundary: str
+    outside: object
+    neighbours: object
 
 
 class Loop(NamedTuple):
@@ -56,6 +82,7 @@ class Loop(NamedTuple):
     integrator: one of INTEGRATORS. state_columns: the column of each state. field: of `Lowering.lower`, whose registers are the
     columns and then the program's requests, and whose requests are the states' changes, or with `map` their next values. f32_stack,
     add, fma: of the instruction set; -1 for instructions that it lacks. dt: `()` or `(num_steps,)` float32. record_every: steps.
+    grid: None if trajectories know nothing of each other.
     """
 
     integrator: str
@@ -67,6 +94,7 @@ class Loop(NamedTuple):
     dt: object
     num_steps: int
     record_every: int
+    grid: GridLoop | None = None
 
 
 cdef struct _Batch:
@@ -109,7 +137,7 @@ def rollouts(
         float32 if every state is an f32, otherwise uint32 bits.
 
     Raises:
-        ValueError: a program reads a register that is no input, or has an instruction without CPU meaning.
+        ValueError: a program reads a register that is not an input, or has an instruction without CPU meaning.
     """
     cdef _Batch batch
     cdef StackPtxLowered field
@@ -149,6 +177,13 @@ def rollouts(
     batch.plan.dt_stride = len(dt) > 1
     batch.plan.num_trajectories, batch.plan.num_steps = num_trajectories, loop.num_steps
     batch.plan.record_every = loop.record_every
+    batch.plan.grid = NULL
+    cdef RolloutGrid grid
+    if loop.grid is not None:
+        grid.height, grid.width, grid.boundary = loop.grid.height, loop.grid.width, BOUNDARIES.index(loop.grid.boundary)
+        grid.outside = <const uint32_t*>address(loop.grid.outside)
+        grid.neighbours = <const RolloutNeighbour*>address(loop.grid.neighbours)
+        batch.plan.grid = &grid
     num_records = loop.num_steps // loop.record_every
     batch.num_values = len(states) * num_records * num_trajectories
     is_float = all(lowered.value_stacks[value] == loop.f32_stack for value in lowered.request_values)

@@ -180,7 +180,7 @@ cdef class FounderSizes:
     cdef readonly object sizes  #: dict[int, int]
     cdef readonly int largest
     cdef readonly int num_elites
-    cdef dict num_of_size  # number of elites -> the founders that have so many
+    cdef dict num_of_size  # number of elites -> how many founders have it
 
     def __cinit__(self):
         self.sizes, self.num_of_size = {}, {}

@@ -12,14 +12,12 @@ from evo.native.stack_ptx_tables import instruction_set_tables
 from libc.stdint cimport uint32_t, uintptr_t
 
 from evo.native.arrays cimport address
-from evo.native.ptx_vm cimport (
-    PTX_VM_SUCCESS, PtxVmLevel, PtxVmProgram, PtxVmResult, PtxVmRunKind, PtxVmSet, ptx_vm_program_init, ptx_vm_program_size,
-    ptx_vm_result_to_string,
-)
+from evo.native.ptx_vm cimport PtxVmProgram, PtxVmResult, PtxVmRunKind
 from evo.native.stack_ptx cimport (
     STACK_PTX_FLAG_NO_FOLDING, STACK_PTX_NO_VALUE, STACK_PTX_NODE_CONSTANT, Lowering, StackPtxLowered, StackPtxStackInfo,
     StackPtxTraits, fill_stack_info,
 )
+from evo.native.vm_program cimport check, prepared
 
 from evo.native.stack_ptx import NO_VALUE, NODE_DTYPE
 
@@ -80,44 +78,6 @@ STATE_DTYPE: np.dtype[np.void] = np.dtype(
 )
 
 
-cdef struct _Preparation:
-    const PtxVmSet* vm_set
-    PtxVmLevel level
-    void* memory
-    size_t num_bytes
-    const PtxVmProgram* program
-
-
-cdef int _prepare(
-    void* context, const StackPtxLowered* lowered, size_t program_idx, void* memory, size_t num_bytes, size_t* needed_out
-) noexcept nogil:
-    """A visitor: without memory it asks for the size, with memory it prepares the program there. Gives a PtxVmResult."""
-    cdef _Preparation* preparation = <_Preparation*>context
-    if preparation.memory == NULL:
-        return ptx_vm_program_size(lowered, &preparation.num_bytes)
-    return ptx_vm_program_init(
-        preparation.vm_set, preparation.level, PTX_VM_RUN_CONTRACT, lowered, preparation.memory, preparation.num_bytes,
-        &preparation.program, NULL
-    )
-
-
-cdef object _prepared(machine, words, const PtxVmProgram** program):
-    """The memory of a prepared program. Raises ValueError."""
-    cdef _Preparation preparation
-    cdef Lowering lowering = machine.lowering
-    vm_set, level = machine.handle()
-    preparation.vm_set = <const PtxVmSet*><uintptr_t>vm_set
-    preparation.level = <PtxVmLevel><int>level
-    preparation.memory = NULL
-    rows = words[np.newaxis]
-    _check(lowering.visit(rows, _prepare, &preparation))
-    memory = np.empty(preparation.num_bytes, np.uint8)
-    preparation.memory = address(memory)
-    _check(lowering.visit(rows, _prepare, &preparation))
-    program[0] = preparation.program
-    return memory
-
-
 cdef class Contraction:
     """A program over all pairs of rows. Immutable, so threads may share it; runs release the GIL.
 
@@ -137,9 +97,11 @@ cdef class Contraction:
         self, machine: Any, step: NDArray[np.uint64], finish_machine: Any = None, finish: NDArray[np.uint64] | None = None
     ):
         self.contract.finish = NULL
-        memory = _prepared(machine, step, &self.contract.program)
+        memory = prepared(machine, step, PTX_VM_RUN_CONTRACT, &self.contract.program)
         self.contract.num_operands = len(machine.lowering.registers) - len(machine.lowering.requests)
-        finish_memory = None if finish is None else _prepared(finish_machine, finish, &self.contract.finish)
+        finish_memory = None
+        if finish is not None:
+            finish_memory = prepared(finish_machine, finish, PTX_VM_RUN_CONTRACT, &self.contract.finish)
         self.owned = machine, finish_machine, memory, finish_memory
 
     def run(
@@ -166,12 +128,12 @@ cdef class Contraction:
         contract.states = <const PtxVmState*>address(states)
         contract.results = <const PtxVmState*>address(results)
         contract.k_size = k_size
-        _check(ptx_vm_contract_size(&contract, &num_bytes))
+        check(ptx_vm_contract_size(&contract, &num_bytes))
         workspace = np.empty(num_bytes, np.uint8)
         cdef void* memory = address(workspace)
         with nogil:
             result = ptx_vm_contract(&contract, first_row, end_row, first_column, end_column, memory, num_bytes)
-        _check(result)
+        check(result)
 
 
 cdef struct _Derivation:
@@ -247,9 +209,3 @@ def derivatives(
     if lowering.visit(words[np.newaxis], _derive, &derivation, STACK_PTX_FLAG_NO_FOLDING) != 0 or len(derived) != 4:
         raise ValueError("derivatives: a parameter is not in the program")
     return tuple(derived)
-
-
-cdef int _check(int result) except -1:
-    if result != PTX_VM_SUCCESS:
-        raise ValueError(f"PTX VM refused its input: {ptx_vm_result_to_string(<PtxVmResult>result).decode()}")
-    return 0

@@ -36,7 +36,9 @@ cdef extern from "stack_ptx.h":
 
     ctypedef struct StackPtxNode:
         uint16_t kind
+        uint16_t num_operands
         uint32_t payload
+        uint32_t first_operand
 
     const uint32_t STACK_PTX_NO_VALUE
 
@@ -111,6 +113,8 @@ cdef extern from "stack_ptx.h":
         const size_t* routine_lengths
         size_t num_routines
         StackPtxFolding folding
+        const StackPtxInstruction* template_words
+        size_t template_length
 
     ctypedef struct StackPtxPlace:
         size_t routine_idx
@@ -150,15 +154,17 @@ cdef class Lowering:
     cdef readonly object limits
     cdef readonly tuple routines  #: tuple[NDArray[np.uint64], ...] - uint64 arrays
     cdef readonly object folding  # evo.native.ptx_vm.Folding or None
+    cdef readonly object template  #: NDArray[np.uint64] - words
     cdef const StackPtxLanguage* language
     cdef readonly size_t workspace_bytes
     cdef list owned                    # keeps alive what `language` points to
     cdef list idle_workspaces
 
     # Visits programs one after the other, as `programs_of` gives them: words are lowered in lenient mode. The GIL is released. Visits
-    # `count` rows in an order, or all if it is NULL; program_idx counts visits. Returns the last visitor's number.
+    # `count` rows in an order, or all if it is NULL; program_idx counts visits. Threads that visit the same programs share the number
+    # `turn`, of the next visit: each program is visited by one of them. Returns the last visitor's number.
     cdef int visit(
-        self, programs, Visitor visitor, void* context, uint32_t flags=*, const int64_t* order=*, size_t count=*
+        self, programs, Visitor visitor, void* context, uint32_t flags=*, const int64_t* order=*, size_t count=*, size_t* turn=*
     ) except -1
 
 

@@ -10,13 +10,14 @@ import numpy as np
 
 from evo.native.stack_ptx_tables import instruction_set_tables, word_rows
 
-from libc.stdint cimport uint64_t, uintptr_t
+from libc.stdint cimport uint32_t, uint64_t, uintptr_t
 
 from evo.native.arrays cimport address
-from evo.native.ptx_vm cimport PtxVmInput, PtxVmLevel, PtxVmSet
+from evo.native.ptx_vm cimport PTX_VM_RUN_STORE, PtxVmInput, PtxVmLevel, PtxVmProgram, PtxVmSet
 from evo.native.stack_ptx cimport (
     STACK_PTX_FLAG_NO_FOLDING, Lowering, StackPtxInstruction, StackPtxLowered, StackPtxStackInfo, StackPtxTraits, fill_stack_info,
 )
+from evo.native.vm_program cimport prepared
 
 
 cdef extern from "derive.h" nogil:
@@ -33,6 +34,7 @@ cdef extern from "tune.h" nogil:
         TUNE_ERROR_INSUFFICIENT_MEMORY
 
     ctypedef struct TuneWorst:
+        size_t num_points
         const double* targets
         const double* scales
         unsigned int num_digits
@@ -40,6 +42,19 @@ cdef extern from "tune.h" nogil:
         double largest
         double flushed
         unsigned int num_trials
+
+    ctypedef struct TuneLoss:
+        const PtxVmProgram* program
+        size_t num_points
+        const float* target
+        const float* weights
+        float start
+        bint is_of_errors
+        float first_error
+        float least_error
+
+    ctypedef struct TuneScaling:
+        pass
 
     ctypedef struct TuneProblem:
         const DeriveSet* derive_set
@@ -53,6 +68,8 @@ cdef extern from "tune.h" nogil:
         bint is_scaled
         const float* root_weights
         const TuneWorst* worst
+        const TuneLoss* loss
+        bint is_through_origin
 
     ctypedef struct TuneOutcome:
         pass
@@ -61,6 +78,9 @@ cdef extern from "tune.h" nogil:
 
     TuneResult tune_program(
         const TuneProblem*, const StackPtxLowered*, StackPtxInstruction*, size_t, void*, size_t, size_t*, TuneOutcome*
+    )
+    TuneResult tune_scalings(
+        const TuneLoss*, const TuneLoss*, const uint32_t*, const float*, size_t, unsigned int, void*, size_t, size_t*, TuneScaling*
     )
 
 
@@ -79,10 +99,33 @@ OUTCOME_DTYPE: np.dtype[np.void] = np.dtype(
 )
 
 
+# Offset and scale of outputs, laid out like TuneScaling.
+SCALING_DTYPE: np.dtype[np.void] = np.dtype(
+    [("num_points", np.uint64)]
+    + [(name, np.float64) for name in ("reference", "sum_y", "sum_yy", "offset", "scale", "loss")]
+)
+
+
+class PointLoss(NamedTuple):
+    """A loss at points in place of squared errors, of `offset + scale * output`.
+
+    lowering, words: a program of prediction, target and weight that gives the loss, its derivative by the prediction and, unless
+    `is_of_errors`, the second one. start: a prediction for all points where it is finite. is_of_errors: it is least where prediction and
+    target are equal. Errors are told apart down to `first_error` at first, and down to `least_error` in the end.
+    """
+
+    lowering: Any
+    words: NDArray[np.uint64]
+    start: float
+    is_of_errors: bool
+    first_error: float
+    least_error: float
+
+
 class PointErrors(NamedTuple):
     """Errors at points whose largest is to be small: the distance of result and target times a scale.
 
-    targets, scales: `(num_points,)` float64, scales above 0. num_digits, least_exponent: results are rounded to so many binary
+    targets, scales: `(num_points,)` float64, scales above 0. num_digits, least_exponent: results are rounded to this many binary
     digits, or to a multiple of the last of 2^least_exponent; 24: as they are. largest: beyond, they are infinite. flushed: where the
     target is below, a result of zero has no error.
     """
@@ -115,6 +158,82 @@ cdef int _tune(
     return TUNE_SUCCESS if result == TUNE_ERROR_INSUFFICIENT_MEMORY else result
 
 
+cdef class LossFitter:
+    """Fits offsets and scales of outputs by a loss. Immutable, so threads may share it; `fit` releases the GIL.
+
+    Args:
+        machine: a VirtualMachine of the loss's language.
+        loss: with the words of its program.
+        target, weights: `(num_points,)` float32; without weights all are 1.
+        sample: points, sorted, that decide most iterations; None: all.
+
+    Raises:
+        ValueError: an array has the wrong type or shape.
+    """
+
+    cdef TuneLoss loss, some
+    cdef tuple owned
+    cdef object points  # of the sample, uint32
+
+    def __cinit__(
+        self, machine: VirtualMachine, loss: PointLoss, target: NDArray[np.float32], weights: NDArray[np.float32] | None = None,
+        sample: NDArray[np.int64] | None = None
+    ):
+        target = np.ascontiguousarray(target)
+        weights = np.ones_like(target) if weights is None else np.ascontiguousarray(weights)
+        if target.dtype != np.float32 or target.ndim != 1 or weights.dtype != np.float32 or weights.shape != target.shape:
+            raise ValueError(f"target and weights: expected float32 of shape (num_points,), got {target.shape}, {weights.shape}")
+        memory = prepared(machine, loss.words, PTX_VM_RUN_STORE, &self.loss.program)
+        self.loss.num_points = len(target)
+        self.loss.target, self.loss.weights = <const float*>address(target), <const float*>address(weights)
+        self.loss.start, self.loss.is_of_errors = loss.start, loss.is_of_errors
+        self.loss.first_error, self.loss.least_error = loss.first_error, loss.least_error
+        self.owned = (machine, memory, target, weights)
+        if sample is not None:
+            self.points = sample.astype(np.uint32)
+            some = target[sample], weights[sample]
+            self.owned += some
+            self.some = self.loss
+            self.some.num_points = len(sample)
+            self.some.target, self.some.weights = <const float*>address(some[0]), <const float*>address(some[1])
+
+    def handle(self) -> int:
+        """For `Tuner`: the address of the TuneLoss, valid while this object lives."""
+        return <uintptr_t>&self.loss
+
+    def fit(self, outputs: NDArray[np.float32], iterations: int) -> NDArray[np.void]:
+        """Offset, scale and loss of each output, `(n,)` of SCALING_DTYPE.
+
+        Args:
+            outputs: `(n, num_points)` float32, contiguous.
+        """
+        if outputs.dtype != np.float32 or outputs.ndim != 2 or outputs.shape[1] != self.loss.num_points or not outputs.flags.c_contiguous:
+            raise ValueError(f"outputs: expected contiguous float32 of shape (n, {self.loss.num_points}), got {outputs.shape}")
+        scalings = np.empty(len(outputs), SCALING_DTYPE)
+        cdef const TuneLoss* some = NULL
+        cdef const uint32_t* points = NULL
+        if self.points is not None:
+            some, points = &self.some, <const uint32_t*>address(self.points)
+        cdef const float* first = <const float*>address(outputs)
+        cdef TuneScaling* results = <TuneScaling*>address(scalings)
+        cdef size_t num_rows = len(outputs), num_bytes = 0, needed = 0
+        cdef unsigned int num_iterations = iterations
+        cdef void* memory = NULL
+        cdef TuneResult result = TUNE_ERROR_INSUFFICIENT_MEMORY
+        while result == TUNE_ERROR_INSUFFICIENT_MEMORY:
+            with nogil:
+                result = tune_scalings(
+                    &self.loss, some, points, first, num_rows, num_iterations, memory, num_bytes, &needed, results
+                )
+            if result == TUNE_ERROR_INSUFFICIENT_MEMORY:
+                num_bytes = needed
+                workspace = np.empty(num_bytes, np.uint8)
+                memory = address(workspace)
+        if result != TUNE_SUCCESS:
+            raise ValueError("loss: its program was refused")
+        return scalings
+
+
 cdef class Tuner:
     """Tunes programs of one language against one target. Immutable, so threads may share it; `tune` releases the GIL.
 
@@ -123,10 +242,12 @@ cdef class Tuner:
         inputs: as for `VirtualMachine.store`.
         target: `(num_points,)` float32, what the first request is fitted to.
         iterations: of Levenberg-Marquardt.
-        is_scaled: the error is that of a + b y for the best a and b.
+        is_scaled: the error is that of a + b y for the best a and b; is_through_origin: of b y.
         weights: `(num_points,)` float32, above 0, factors of squared errors; None: all are 1.
-        errors: those whose largest is made small in the end; None: least squares alone.
+        errors: those whose largest is made small in the end; None: least squares alone. If they are of more points than the target,
+            inputs are, too, and the target's come first.
         trials: of the constants' last bits, for that.
+        loss: in place of squared errors, with its own target and weights.
 
     Raises:
         ValueError: an array has the wrong type or shape, or the language has routines, whose words cannot be rewritten; or there are
@@ -142,7 +263,8 @@ cdef class Tuner:
     def __cinit__(
         self, machine: VirtualMachine, inputs: Sequence[NDArray[Any] | None], target: NDArray[np.float32], *,
         unsigned int iterations, bint is_scaled, weights: NDArray[np.float32] | None = None,
-        errors: PointErrors | None = None, unsigned int trials = 0
+        errors: PointErrors | None = None, unsigned int trials = 0, loss: LossFitter | None = None,
+        bint is_through_origin=False
     ):
         cdef StackPtxStackInfo stack_info
         cdef StackPtxTraits traits
@@ -155,7 +277,7 @@ cdef class Tuner:
             raise ValueError("the language has routines, whose constants cannot be tuned; expected none")
         if not requests or instruction_set.stacks[registers[requests[0]][1]].literal_prefix != "f32":
             raise ValueError("the language's first request must be an f32")
-        table, arrays, num_points = machine.input_table(inputs, len(target))
+        table, arrays, num_points = machine.input_table(inputs, len(target if errors is None else errors.targets))
         set_address, level = machine.handle()
         self.machine = machine
         self.lowering = machine.lowering
@@ -167,25 +289,27 @@ cdef class Tuner:
         derive_set_size(&stack_info, &num_bytes)
         derive_set = np.empty(num_bytes, np.uint8)
         derive_set_init(&stack_info, address(derive_set), num_bytes, &self.problem.derive_set)
-        self.owned = (table, arrays, target, roots, derive_set, errors)
+        self.owned = (table, arrays, target, roots, derive_set, errors, loss)
         self.problem.worst = NULL
         if errors is not None:
-            if is_scaled or errors.targets.shape != target.shape or errors.scales.shape != target.shape:
+            if is_scaled or len(errors.targets) < len(target) or errors.scales.shape != errors.targets.shape:
                 raise ValueError(f"errors: expected shape {target.shape} and no scale, got {errors.targets.shape}, {errors.scales.shape}")
+            self.worst.num_points = num_points
             self.worst.targets, self.worst.scales = <const double*>address(errors.targets), <const double*>address(errors.scales)
             self.worst.num_digits, self.worst.least_exponent = errors.num_digits, errors.least_exponent
             self.worst.largest, self.worst.flushed = errors.largest, errors.flushed
             self.worst.num_trials = trials
             self.problem.worst = &self.worst
+        self.problem.loss = NULL if loss is None else <const TuneLoss*><uintptr_t>loss.handle()
         self.problem.root_weights = NULL if roots is None else <const float*>address(roots)
         self.problem.vm_set = <const PtxVmSet*><uintptr_t>set_address
         self.problem.level = <PtxVmLevel><int>level
         self.problem.inputs = <const PtxVmInput*>address(table)
         self.problem.num_inputs = len(table)
-        self.problem.num_points = num_points
+        self.problem.num_points = len(target)
         self.problem.target = <const float*>address(target)
         self.problem.num_iterations = iterations
-        self.problem.is_scaled = is_scaled
+        self.problem.is_scaled, self.problem.is_through_origin = is_scaled, is_through_origin
 
     def tune(self, words: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], NDArray[np.void]]:
         """Tuned copies of programs, and what happened to each, `(num_programs,)` of OUTCOME_DTYPE.

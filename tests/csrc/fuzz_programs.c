@@ -100,11 +100,11 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
         targets[i] = target[i];
         scales[i] = 1.0 + i;
     }
-    const TuneWorst worst = {targets, scales, size % 5 == 0 ? 8 : 24, -126, 3.4e38, 1.2e-38, 20};
+    const TuneWorst worst = {NUM_POINTS, targets, scales, size % 5 == 0 ? 8 : 24, -126, 3.4e38, 1.2e-38, 20};
     const bool is_worst = size % 3 == 0;
     const TuneProblem problem = {
-        tools.derive_set,           tools.vm_set, PTX_VM_LEVEL_BASELINE,   inputs, NUM_REGISTERS, NUM_POINTS, target, 4,
-        size % 2 == 0 && !is_worst, NULL,         is_worst ? &worst : NULL
+        tools.derive_set,           tools.vm_set, PTX_VM_LEVEL_BASELINE,    inputs, NUM_REGISTERS, NUM_POINTS, target, 4,
+        size % 2 == 0 && !is_worst, NULL,         is_worst ? &worst : NULL, NULL
     };
     const StackPtxLowered lowered = lower(&tools, words, num_words);
     const uint32_t num_instructions = lowered.num_instructions;

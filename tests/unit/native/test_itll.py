@@ -228,7 +228,7 @@ def test_no_rows_change_nothing(kind, data):
         (lambda: Model("ridge", 2).update(np.zeros((3, 2)), np.zeros(4)), r"targets: expected shape \(3, 1\), got \(4, 1\)"),
         (lambda: Model("pca", 2).update(np.zeros((3, 2)), np.zeros(3)), "targets: pca learns from rows alone; expected None"),
         (lambda: Model("pca", 2).predict(np.zeros((3, 2)), return_std=True), "return_std: pca has no uncertainty"),
-        (lambda: Model.from_state(b"nothing"), "the bytes are no state of a model in version 2"),
+        (lambda: Model.from_state(b"nothing"), "the bytes are not a state of a model in version 2"),
         (
             lambda: Model("ridge", 2).load(Model("ridge", 3).save()),
             "the state is of a model with other options; expected ridge: ",

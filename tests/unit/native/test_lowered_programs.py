@@ -12,6 +12,7 @@ from evo.language.program import Language, Limits, parse_program
 from evo.native.device_code import DeviceEncoder
 from evo.native.program_features import ProgramFeatures
 from evo.native.ptx_vm import Targets, VirtualMachine
+from evo.native.row_threads import RowThreads
 
 LANGUAGE = Language(shipped_instruction_set("default"), (("x", "f32"), ("y", "f32")), (("z", "f32"),))
 MACHINE = VirtualMachine(LANGUAGE.lowering)
@@ -44,6 +45,15 @@ def test_hashes_and_sizes_are_those_of_the_words():
     for one, other in zip((hashes, sizes), LANGUAGE.lowering.analyze(words), strict=True):
         np.testing.assert_array_equal(one, other)
     assert len(kept) == len(words)
+
+
+def test_hashes_sizes_and_lowered_programs_do_not_depend_on_threads():
+    words = np.concatenate([programs(f"%x {number}.0 add_ftz_f32 %y mul_ftz_f32", *TEXTS) for number in range(60)])
+    hashes, sizes, kept = LANGUAGE.lowering.lower_all(words, RowThreads(3))
+    for row, text in enumerate(words):
+        one_hash, one_size, one = LANGUAGE.lowering.lower_all(text[None])
+        assert (hashes[row].tolist(), sizes[row]) == (one_hash[0].tolist(), one_size[0])
+        np.testing.assert_array_equal(kept.nodes(row), one.nodes(0))
 
 
 @pytest.mark.parametrize("rows", [slice(1, 4), np.array([4, 0, 0]), np.array([True, False, True, False, True]), slice(0, 0)])

@@ -90,13 +90,6 @@ asm(
 """
 
 
-def test_annotations_in_comments_become_inline_assembly():
-    expected = PROCESSED.format(type="f32", char="f", cast="", operand="x[0]")
-    assert process_cuda(ANNOTATED.format(type="f32")) == expected
-    assert process_cuda(ANNOTATED.format(type="f32").encode()) == expected.encode()
-    assert process_cuda("nothing to do: \u00e9") == "nothing to do: \u00e9"
-
-
 def test_custom_types_replace_the_default_ones():
     types = [DataType("mask", "u64", "b64", "l", "*(long*)&"), ("f16", "b16", "b16", "h")]
     assert process_cuda(ANNOTATED.format(type="mask"), types) == PROCESSED.format(

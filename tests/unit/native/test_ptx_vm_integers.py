@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from evo.instructions import shipped_instruction_set
-from evo.language.program import word
+from evo.language.program import Language, parse_program, word
 from evo.native.ptx_vm import VirtualMachine, levels
 from evo.native.stack_ptx import Lowering
 from evo.native.stack_ptx_words import WordType
@@ -107,6 +107,7 @@ REFERENCES = {
     "selp_s32": lambda a, b, p: a if p else b,
     "s32_to_u32": lambda a: a,
     "u32_to_s32": lambda a: a,
+    "u32_to_f32": lambda a: a,
     "cvt_rn_f32_s32": lambda a: int(np.float32(signed(a)).view(np.uint32)),
 }
 
@@ -157,3 +158,24 @@ def test_an_instruction_computes_what_the_isa_says(name, level):
         found = run(words, request, dict(zip(registers, values, strict=True)), level)
         expected = [REFERENCES[name](*map(int, row)) & WORD for row in zip(*taken, strict=True)]
         np.testing.assert_array_equal(found, np.array(expected, np.uint32), err_msg=f"operand {computed}")
+
+
+@pytest.mark.parametrize("level", levels())
+def test_floats_are_moved_bit_by_bit_but_a_nan_that_was_computed(level):
+    """That has PTX's bits. Integers that are no number, or subnormal, are a float's operands as any other float is."""
+    bits = np.array([*EDGES, 0x7F800000, 0xFF800000, 0x7FC01234, 0x00000001, 0x80000001, 0x3F800000], np.uint32)
+    language = Language(SET, (("x", "f32"), ("i", "u32")), (("y", "u32"),))
+    machine = VirtualMachine(language.lowering, level)
+
+    def results(text: str) -> np.ndarray:
+        program = parse_program(language, text, "test", 16)
+        return machine.store(program[None], [bits.view(np.float32), bits, None])[0, 0].view(np.uint32)
+
+    is_nan = (bits & 0x7FFFFFFF) > 0x7F800000
+    is_zero = (bits & 0x7F800000) == 0
+    quiet = np.where(is_nan, 0x7FFFFFFF, np.where(is_zero, bits & 0x80000000, bits))
+    np.testing.assert_array_equal(results("%x f32_to_u32"), bits)
+    np.testing.assert_array_equal(results("%i u32_to_f32 f32_to_u32"), bits)
+    np.testing.assert_array_equal(results("%x 1.0 mul_ftz_f32 f32_to_u32"), quiet)
+    np.testing.assert_array_equal(results("%i u32_to_f32 -1.0 -1.0 mul_ftz_f32 mul_ftz_f32 f32_to_u32"), quiet)
+    np.testing.assert_array_equal(results("%i u32_to_f32 dup.f32 min_ftz_f32 f32_to_u32"), quiet)

@@ -57,6 +57,37 @@ def test_a_quotient_reaches_the_best_approximation_of_the_absolute_value():
     assert found == pytest.approx(0.0436890, rel=3e-3)
 
 
+def test_errors_at_further_points_count_though_no_target_is_there():
+    """Of one point alone, a constant half an ulp away would be as good."""
+    x = np.linspace(1, 2, 200, dtype=np.float32)
+    target = np.float64(x) * math.pi / 3
+    ulp = 2.0 ** (np.frexp(target)[1] - 24)
+    near = (np.float32(math.pi / 3).view(np.int32) + np.arange(-50, 51, dtype=np.int32)).view(np.float32)
+    errors = PointErrors(target, 1 / ulp)
+    machine = VirtualMachine(LANGUAGE.lowering)
+    few = target[:1].astype(np.float32)
+    tuner = Tuner(machine, [x, None], few, iterations=5, is_scaled=False, errors=errors, trials=300)
+    _, outcomes = tuner.tune(words_of("x*1.047"))
+    assert outcomes["error_after"][0] == min((np.abs(np.float64(each * x) - target) / ulp).max() for each in near)
+    with pytest.raises(ValueError, match="errors: expected shape"):
+        Tuner(machine, [x, None], np.ones(201, np.float32), iterations=5, is_scaled=False, errors=errors)
+
+
+def test_what_is_zero_where_the_target_is_the_least_normal_number_hides_no_other_error():
+    """A quotient for tan, in ulps: 0 at 2^-126 is 2^23 of these, and no step of the other constants makes that less."""
+
+    def errors(x: np.ndarray) -> tuple[float, float]:
+        target = np.tan(x.astype(np.float64))
+        ulp = 2.0 ** (np.frexp(target)[1] - 24)
+        text = "v = x*x; y = x*(fma(v, -0.0914, 0.9999)/fma(v, -0.4246, 1.0))"
+        return tuned(text, target, x, scale=1 / ulp, flushed=2.0**-126)[1:3]
+
+    x = np.linspace(0.01, 1, 400, dtype=np.float32)
+    before, after = errors(np.append(x, np.float32(2.0**-126)))
+    assert before == 2.0**23
+    assert after == pytest.approx(errors(x)[1], rel=1e-2)
+
+
 def test_last_bits_are_those_of_the_best_of_all_constants():
     x = np.linspace(1, 2, 200, dtype=np.float32)
     target = np.float64(x) * math.pi / 3

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from evo.language.program import word
+from evo.native.row_threads import RowThreads
 from evo.native.stack_ptx_words import WordType
 from evo.native.vary import OPERATORS, Draw, Variation, program_lengths
 
@@ -55,19 +56,18 @@ def test_every_offspring_of_any_pool_is_valid(make, assert_valid, pool, types, o
             assert set(child[:n].tolist()) <= known
 
 
-def test_threads_share_one_variation(make):
+@pytest.mark.parametrize("trim", [False, True])
+def test_offspring_do_not_depend_on_threads_or_on_the_call_they_are_made_in(make, trim):
     variation = make()
     pool = variation.random_programs(1, 0, 0, 200, 64)
-    whole, _, _ = variation.offspring(1, 1, 0, 6400, pool)
-    together = np.zeros_like(whole)
+    whole = variation.offspring(1, 1, 0, 6400, pool)
     with ThreadPoolExecutor(4) as executor:
-        made = executor.map(
-            lambda slot: variation.offspring(1, 1, slot, 100, pool, out=together[slot : slot + 100]), range(0, 6400, 100)
-        )
-        assert all(np.shares_memory(words, together) for words, _, _ in made)
-    np.testing.assert_array_equal(together, whole)
-    with pytest.raises(ValueError, match=r"out: expected uint64 rows of shape \(100, 64\)"):
-        variation.offspring(1, 1, 0, 100, pool, out=together)
+        parts = list(executor.map(lambda slot: variation.offspring(1, 1, slot, 100, pool), range(0, 6400, 100)))
+    together = variation.offspring(1, 1, 0, 6400, pool, trim=trim, row_threads=RowThreads(3))
+    for expected, found, *pieces in zip(whole, together, *parts, strict=True):
+        np.testing.assert_array_equal(np.concatenate(pieces), expected)
+        np.testing.assert_array_equal(found, expected[:, : found.shape[1]] if trim and found.ndim == 2 else expected)
+    assert not whole[0][:, together[0].shape[1] :].any()
 
 
 @pytest.mark.parametrize("num_candidates", [1, 20])
