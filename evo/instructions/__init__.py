@@ -60,6 +60,7 @@ from evo.storage.json_file import first_mistake, parse_json, read_json
 
 ABI_VERSION = 1
 SHIPPED = ("default", "wide")
+MOVE = "mov.b32"  # whose types its PTX does not tell
 _WHAT = "instruction set"
 
 
@@ -220,7 +221,7 @@ def shipped_instruction_set(name: str) -> InstructionSet:
 
 @cache
 def shipped_functions() -> tuple[Function, ...]:
-    """The helpers, and the instructions with `code`; one for each PTX."""
+    """The helpers, and the instructions with `code`; one for each PTX, or, of moves between types, for each name."""
     wide, table = _table()
     prefixes = [wide.stacks[each.stack_idx].literal_prefix for each in wide.arg_types]
     types = {each.name: prefix for each, prefix in zip(wide.arg_types, prefixes, strict=True)}
@@ -228,7 +229,9 @@ def shipped_functions() -> tuple[Function, ...]:
     for each in wide.instructions:
         if each.semantics.code:
             words = [prefixes[index].replace("s32", "u32") for index in (*each.rets, *each.args)]
-            found.append(Function(_identifier(each.ptx), tuple(words[1:]), words[0], each.semantics.meaning, each.semantics.code))
+            found.append(
+                Function(_identifier(_key(each)), tuple(words[1:]), words[0], each.semantics.meaning, each.semantics.code)
+            )
     return tuple({function.name: function for function in found}.values())
 
 
@@ -242,10 +245,10 @@ def _table() -> tuple[InstructionSet, InstructionSetJson]:
 
 def _check(data: Any, source: str) -> InstructionSet:
     shipped_ones = sorted(shipped_instruction_set("wide").instructions, key=lambda each: bool(each.semantics.vm))
-    known = {each.ptx: each.semantics for each in shipped_ones}
+    known = {_key(each): each.semantics for each in shipped_ones}
     found = _resolved(_parsed(data, source), source, known)
     for i, instruction in enumerate(found.instructions):
-        shipped = known.get(instruction.ptx, _UNKNOWN)
+        shipped = known.get(_key(instruction), _UNKNOWN)
         for key in ("vm", "derivative", "code"):
             if getattr(instruction.semantics, key) not in (getattr(shipped, key), getattr(_UNKNOWN, key)):
                 raise UserError(
@@ -268,7 +271,7 @@ def _parsed(data: Any, source: str) -> InstructionSetJson:
 
 
 def _resolved(parsed: InstructionSetJson, source: str, known: Mapping[str, Semantics]) -> InstructionSet:
-    """known: by PTX, from which instructions take what they do not say."""
+    """known: by `_key`, from which instructions take what they do not say."""
     stacks = tuple(
         StackType(s.name, s.literal_prefix, s.constant_type, s.encoder_type or _ENCODER_TYPES[s.constant_type])
         for s in parsed.stack_types
@@ -290,7 +293,9 @@ def _resolved(parsed: InstructionSetJson, source: str, known: Mapping[str, Seman
             volatile=entry.volatile,
             registers_only=entry.registers_only,
             display=entry.display or entry.ptx,
-            semantics=known.get(entry.ptx, _UNKNOWN).model_copy(update={key: getattr(entry, key) for key in entry.semantics_set}),
+            semantics=known.get(_key(entry), _UNKNOWN).model_copy(
+                update={key: getattr(entry, key) for key in entry.semantics_set}
+            ),
         )
         for i, entry in enumerate(parsed.instructions)
     )
@@ -319,6 +324,11 @@ _UNKNOWN = Semantics()
 
 # The default encoder type by constant type: constants of 64-bit types are widened from 32 bits.
 _ENCODER_TYPES = {None: None, "f32": "f32", "u32": "u32", "s32": "s32", "f64": "f32", "u64": "u32", "s64": "s32"}
+
+
+def _key(instruction: Any) -> str:
+    """What tells what it computes: its PTX, or the name of a move, which may change the type."""
+    return str(instruction.name or "") if instruction.ptx == MOVE else str(instruction.ptx)
 
 
 def _first_two_are_alike(instruction: Instruction, arg_types: tuple[ArgType, ...]) -> bool:

@@ -35,7 +35,7 @@ class ErrorBound(NamedTuple):
 def _error_bound(text: Any) -> ErrorBound:
     match = re.fullmatch(r"(\S+) (ulp|relative|absolute|either)(?: if \|([abcd])\| <= (\S+))?", str(text))
     if not match:
-        raise ValueError(f"{text!r} is no error; write it as 2^-11 relative, or as 2 ulp if |b| <= 2^126")
+        raise ValueError(f"{text!r} is not an error; write it as 2^-11 relative, or as 2 ulp if |b| <= 2^126")
     bound, kind, operand, limit = match.groups(default="")
     return ErrorBound(kind, _power(bound), operand or "a", _power(limit or "inf"))  # type: ignore[arg-type]
 

@@ -65,14 +65,15 @@ def _postfix(formula: ast.expr) -> str:
 
 
 def _instruction_table(instruction_set: InstructionSet) -> str:
-    rows: dict[str, str] = {}
+    rows: dict[tuple[str, str], str] = {}
     operations: dict[str, str] = {}
     for i in instruction_set.instructions:
         if i.semantics.vm:
             signature = _signature(instruction_set, i)
             operation, *words = i.semantics.vm.split()
             columns = f'"{i.ptx}", "{signature}", {operation.upper()}, "{postfix(i)}"'
-            rows.setdefault(i.ptx, f"X({_enumerator(i)}, {columns})")
+            name = _enumerator(i) if i.ptx not in {ptx for ptx, _ in rows} else f"{_enumerator(i)}_{signature.upper()}"
+            rows.setdefault((i.ptx, signature), f"X({name}, {columns})")
             kind = _KINDS[len(i.args) if i.num_commutative else -len(i.args)]
             nan = "LOOSE_NAN" if set(signature) == {"f"} else "EXACT"
             kind, nan = ("EXTREME", nan) if words == ["extreme"] else (kind, "".join(words).upper() or nan)

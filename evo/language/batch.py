@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evo.native.row_threads import RowThreads
 from evo.native.stack_ptx import LoweredPrograms, Lowering
 
 ProgramRows = NDArray[np.uint64] | LoweredPrograms
@@ -51,16 +52,18 @@ class Batch:
         return self.words if self.lowered is None else self.lowered
 
     @classmethod
-    def analyze(cls, lowering: Lowering, words: NDArray[np.uint64], *, keep: bool = False) -> Batch:
+    def analyze(
+        cls, lowering: Lowering, words: NDArray[np.uint64], row_threads: RowThreads | None = None, *, keep: bool = False
+    ) -> Batch:
         """The batch of these programs, `(batch_size, max_length)` uint64. keep: as they were lowered, at 1 kB a program."""
-        return cls(words, *(lowering.lower_all(words) if keep else lowering.analyze(words)))
+        return cls(words, *(lowering.lower_all if keep else lowering.analyze)(words, row_threads))
 
-    def joined(self, others: Sequence[Batch], words: NDArray[np.uint64] | None = None) -> Batch:
-        """This batch and then others whose rows are as wide, all kept or none. words: of all, if there is such an array."""
+    def joined(self, others: Sequence[Batch]) -> Batch:
+        """This batch and then others whose rows are as wide, all kept or none."""
         batches = (self, *others)
         kept = [batch.lowered for batch in others if batch.lowered is not None]
         return Batch(
-            np.concatenate([batch.words for batch in batches]) if words is None else words,
+            np.concatenate([batch.words for batch in batches]),
             np.concatenate([batch.hashes for batch in batches]),
             np.concatenate([batch.num_instructions for batch in batches]),
             None if self.lowered is None else self.lowered.joined(kept),

@@ -76,7 +76,7 @@ class Expression:
         return uses
 
 
-_NO_SEMANTICS = Semantics()  # of what is no instruction
+_NO_SEMANTICS = Semantics()  # of what is not an instruction
 
 
 def expression_of(language: Language, words: NDArray[np.uint64]) -> Expression:

@@ -1,6 +1,7 @@
 """Instructions written anew from what they are in algebra: numbers times powers, so that like terms join and divisors cancel.
 
-Owns this form, and the way back: x^3*(1 - x) for (1/x - 1)*x^4, -0.7*x for x - 1.7*x. Knows nothing of which way is better.
+Owns this form, and the way back: x^3*(1 - x) for (1/x - 1)*x^4, -0.7*x for x - 1.7*x, x*2^y for 2^(log2(x) + y). Knows nothing of
+which way is better.
 """
 
 import math
@@ -16,9 +17,11 @@ from evo.native.stack_ptx import NodeKind
 
 MAX_TERMS, MAX_PARTS = 24, 96  # of a sum, and while it is multiplied out; a value with more is taken as it is
 DIVISIONS = ("div", "rcp")
+MAX_POWER = 8  # of a logarithm's operand
 NOTHING = 1e-12  # of the largest number that is added up: what cancels
 
-Monomial = tuple[tuple[int, int], ...]  # (atom, power), sorted: an atom is a node, or a sum by its number behind all nodes
+# (atom, power), sorted: an atom is a node, or a sum or power of 2 by its number behind all nodes
+Monomial = tuple[tuple[int, int], ...]
 Term = tuple[float, Monomial]  # a number times powers
 Sum = tuple[tuple[Monomial, float], ...]  # sorted; the first number is 1, and the terms share no powers
 
@@ -54,6 +57,7 @@ class _Forms:
         self._graph, self._multiplies_out = graph, multiplies_out
         self._sums: dict[Sum, int] = {}
         self._by_number: dict[int, Sum] = {}
+        self._exponents: dict[int, Term] = {}  # of powers of 2
         self._written: list[Node] = []
         self._places: dict[Node, int] = {}
         self._stack = 0
@@ -63,7 +67,7 @@ class _Forms:
             self.terms.append(term if term and math.isfinite(term[0]) else (1.0, ((index, 1),)))
 
     def _form(self, node: Node) -> Term | None:
-        """Of an instruction; None: it has no other."""
+        """The term of an instruction; None: it has no other."""
         if node.kind != NodeKind.PTX:
             return None
         terms = [self.terms[operand] for operand in node.operands]
@@ -82,7 +86,45 @@ class _Forms:
                 return _times(a, (-1.0, ()))
             case "fma", [a, b, c]:
                 return self._sum([_times(a, b), c])
+            case "exp2", [a]:
+                return self._without_logarithms(a)
         return None
+
+    def _without_logarithms(self, exponent: Term) -> Term | None:
+        """2 to a power of which logarithms are terms: of a positive x, 2^(k log2(x) + y) is x^k 2^y. None: no terms are."""
+        number, monomial = exponent
+        terms = [exponent]
+        if len(monomial) == 1 and monomial[0][1] == 1 and monomial[0][0] in self._by_number:
+            terms = [(number * factor, each) for each, factor in self._by_number[monomial[0][0]]]
+        factor: Term = (1.0, ())
+        rest: list[Term] = []
+        for times, each in terms:
+            operand = self._operand_of_logarithm(each)
+            if operand is None or not times.is_integer() or abs(times) > MAX_POWER:
+                rest.append((times, each))
+            else:
+                inner = self.terms[operand]
+                factor = _times(factor, (inner[0] ** int(times), _power(inner[1], int(times))))
+        if len(rest) == len(terms) or not rest:
+            return None if rest else factor
+        left = self._sum(rest)
+        if left is None:
+            return None
+        atom = next((atom for atom, found in self._exponents.items() if found == left), self._next_number())
+        self._exponents[atom] = left
+        return _times(factor, (1.0, ((atom, 1),)))
+
+    def _operand_of_logarithm(self, monomial: Monomial) -> int | None:
+        """The node whose logarithm this is, unless its form is 0."""
+        if len(monomial) != 1 or monomial[0][1] != 1 or monomial[0][0] >= len(self._graph.nodes):
+            return None
+        node = self._graph.nodes[monomial[0][0]]
+        if node.kind != NodeKind.PTX or self._names[node.payload] != "log2":
+            return None
+        return node.operands[0] if self.terms[node.operands[0]][0] else None
+
+    def _next_number(self) -> int:
+        return len(self._graph.nodes) + len(self._by_number) + len(self._exponents)
 
     def _sum(self, terms: list[Term]) -> Term | None:
         """The sum of terms, which sums of sums are not; None: it has too many."""
@@ -109,7 +151,7 @@ class _Forms:
         parts = tuple(sorted((_product(each, _power(content, -1)), number) for each, number in found.items()))
         first = parts[0][1]
         parts = tuple((each, number / first) for each, number in parts)
-        number = self._sums.setdefault(parts, len(self._graph.nodes) + len(self._sums))
+        number = self._sums.setdefault(parts, self._next_number())
         self._by_number[number] = parts
         return first, _product(content, ((number, 1),))
 
@@ -179,9 +221,14 @@ class _Forms:
             for atom, power in pairs:
                 if power >> bit & 1:
                     if atom not in places:
-                        places[atom] = self._write_sum(atom, 1.0) if atom in self._by_number else atom
+                        places[atom] = self._write_atom(atom)
                     place = places[atom] if place is None else self._put("mul", place, places[atom])
         return place
+
+    def _write_atom(self, atom: int) -> int:
+        if atom in self._exponents:
+            return self._put("exp2", self._write(*self._exponents[atom]))
+        return self._write_sum(atom, 1.0) if atom in self._by_number else atom
 
     def _write_sum(self, atom: int, number: float) -> int:
         """The place of a sum times a number: the factor that most terms share is taken out of them, again and again (Horner)."""

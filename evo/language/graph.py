@@ -48,7 +48,7 @@ class Graph:
         return sorted(found)
 
     def replaced(self, index: int, by: int | Node) -> Graph:
-        """The graph in which an earlier node, or a leaf, stands in the place of a node."""
+        """The graph in which an earlier node, or a leaf, stands in place of a node."""
         if isinstance(by, Node):
             return Graph((*self.nodes[:index], by, *self.nodes[index + 1 :]), self.results)
         nodes = tuple(

@@ -83,8 +83,8 @@ def parse_infix(
         units: offset and scale of inputs that programs read as `(input - offset) / scale`; the formula has the inputs themselves.
 
     Raises:
-        UserError: the text is no formula, an operator or function has no instruction, or the program would be longer. The message
-            names source and line.
+        UserError: the text is not a formula, an operator or function has no instruction, or the program would be longer. The
+            message names source and line.
     """
     try:
         body = ast.parse(text.translate(_IN_PRINT)).body

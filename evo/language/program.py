@@ -53,12 +53,14 @@ class Language:
     """The language of a task's programs: instruction set, input and output registers, limits.
 
     inputs, outputs: `(name, type)` pairs such as `("x", "f32")`; a name in both is one register, which is read and written.
+    template: words that put the functions of a program together (`evo.language.template`); empty: a program is one formula.
     """
 
     instruction_set: InstructionSet
     inputs: tuple[tuple[str, str], ...]
     outputs: tuple[tuple[str, str], ...]
     limits: Limits = field(default_factory=Limits)
+    template: tuple[int, ...] = ()
 
     @cached_property
     def registers(self) -> tuple[tuple[str, int], ...]:
@@ -78,10 +80,27 @@ class Language:
     @cached_property
     def lowering(self) -> Lowering:
         """The native lowering of this language; safe to use from many threads at once."""
-        return Lowering(self.instruction_set, self.registers, self.requests, self.limits, folding=Folding(self.instruction_set))
+        folding = Folding(self.instruction_set)
+        return Lowering(self.instruction_set, self.registers, self.requests, self.limits, (), folding, self.template)
 
     def encode(self, token: str) -> int:
         """The word of a token. Raises ValueError with what is wrong."""
+        found = self._encoded(token)
+        if found is None:
+            reason = f"'{token}' is not an instruction, constant, input (%name) or meta operation (name.stack)"
+            near = suggestion(token, self._names())
+            raise ValueError(f"{reason}; {near}" if near else reason)
+        return found
+
+    def is_token(self, token: str) -> bool:
+        """Whether it has a word."""
+        try:
+            return self._encoded(token) is not None
+        except ValueError:
+            return False
+
+    def _encoded(self, token: str) -> int | None:
+        """The word of a token; None if it is like none. Raises ValueError with what is wrong."""
         if token == "return":
             return word(WordType.RETURN)
         if token.startswith("%"):
@@ -97,9 +116,7 @@ class Language:
             return word(WordType.META, self._stack(stack), META_OPERATIONS.index(operation))
         if _FLOAT.fullmatch(token):
             return self._constant(token, "f32")
-        reason = f"'{token}' is not an instruction, constant, input (%name) or meta operation (name.stack)"
-        near = suggestion(token, self._names())
-        raise ValueError(f"{reason}; {near}" if near else reason)
+        return None
 
     def _names(self) -> list[str]:
         """The tokens that are names."""

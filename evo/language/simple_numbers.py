@@ -68,7 +68,7 @@ def simple_numbers(value: float, radius: float) -> Iterator[Simple]:
 
 
 def _decimals(value: float, radius: float) -> Iterator[Simple]:
-    """Those of `simple_numbers` that are no fractions."""
+    """Those of `simple_numbers` that are not fractions."""
     if abs(value) <= radius or value == 0.0:
         yield Simple(0.0, 1.0, "Integer(0)")
     size, sign = abs(value), "-" if value < 0 else ""
@@ -104,7 +104,7 @@ def _fractions(value: float, radius: float) -> tuple[NDArray[Any], ...]:
 
 @dataclass(frozen=True)
 class Choice:
-    """A number in the place of a value. cost: bits of the number and of its distance from the value."""
+    """A number in place of a value. cost: bits of the number and of its distance from the value."""
 
     value: float
     cost: float
@@ -113,7 +113,7 @@ class Choice:
 def simplest(
     value: float, deviation: float, refused: Collection[float] = (), largest: float = math.inf, unit: float = 1.0
 ) -> Choice:
-    """The number that costs least in the place of a value that is known to a deviation.
+    """The number that costs least in place of a value that is known to a deviation.
 
     A number that is far from the value must be 0 or meant: likelier than all those of more digits that are as near.
 
@@ -140,7 +140,7 @@ def _near(value: float, radius: float, unit: float) -> tuple[NDArray[np.float64]
 
 
 def most_bits(value: float, deviation: float) -> float:
-    """Of a number that is surely meant by a value that is known to a deviation."""
+    """Bits of a number that is surely meant by a value that is known to a deviation."""
     return math.log2(abs(value) / deviation) - SURE_BITS
 
 
@@ -175,7 +175,7 @@ def f32_number(value: float, unit: float = 1.0) -> Simple:
 
 
 def _bits(number: int) -> float:
-    """Of a number from 1 on, with its length (Elias' delta code, smoothed)."""
+    """Bits of a number from 1 on, with its length (Elias' delta code, smoothed)."""
     length = math.log2(max(number, 1))
     return length + 2.0 * math.log2(length + 1.0) + 1.0
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
 
+from evo.instructions import MOVE
 from evo.language.definitions import c_definitions, function_name, python_definitions
 from evo.language.expression import CAST, REAL, Expression, Lines, Style, Unsupported, Value, lines_of, number_of
 from evo.language.formula import FUNCTIONS, real_form
@@ -89,9 +90,9 @@ def calls(
     constant: Callable[[str, int], str],
     reserved: str,
     language: int,
-    name_of: Callable[[Value], str] = lambda value: function_name(value.ptx),
+    name_of: Callable[[Value], str] = lambda value: value.name if value.ptx == MOVE else function_name(value.ptx),
 ) -> Style:
-    """Calls of definitions; what has none is refused. What is no instruction is the language's own function of real numbers."""
+    """Calls of definitions; what has none is refused. Values that are not instructions call the language's own functions."""
     names = frozenset(known)
 
     def form(value: Value) -> str:

@@ -82,7 +82,7 @@ class _Namer:
         return self._put(value, index)
 
     def _power(self, place: int) -> tuple[int, int] | None:
-        """Base and exponent, if a value is a logarithm times a number that is no whole one: of others, bases may be negative."""
+        """Base and exponent, if a value is a logarithm times a number that is not whole: a whole one allows negative bases."""
         value = self._values[place]
         if _form(value) == "a*b" and self._uses[self._from[place]] == 1:
             for logarithm, number in (value.operands, value.operands[::-1]):

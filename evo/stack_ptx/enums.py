@@ -31,7 +31,7 @@ def load_enums(
 
     Raises:
         ValueError: a member's value has another form.
-        evo.errors.UserError: what the enums describe is no instruction set.
+        evo.errors.UserError: what the enums describe is not an instruction set.
     """
     special = [_fields(member, (str, Enum)) for member in special_registers or ()]
     description = {

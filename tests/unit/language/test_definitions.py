@@ -6,7 +6,7 @@ import subprocess
 import numpy as np
 import pytest
 
-from evo.instructions import shipped_instruction_set
+from evo.instructions import MOVE, shipped_instruction_set
 from evo.language.definitions import c_definitions, function_name, python_functions
 from evo.language.program import Language, word
 from evo.native.ptx_vm import VirtualMachine
@@ -31,7 +31,8 @@ def result_type(instruction) -> str:
 def runnable() -> dict[str, object]:
     unsupported = VirtualMachine(Language(SET, INPUTS, (("y", "f32"),)).lowering).unsupported
     plain = {i for i, arg in enumerate(SET.arg_types) if SET.stacks[arg.stack_idx].name in ("F32", "U32", "S32", "PRED")}
-    return {i.ptx: i for i in SET.instructions if i.name not in unsupported and {*i.args, *i.rets} <= plain}
+    found = [i for i in SET.instructions if i.name not in unsupported and {*i.args, *i.rets} <= plain]
+    return {i.name if i.ptx == MOVE else function_name(i.ptx): i for i in found}
 
 
 INSTRUCTIONS = runnable()
@@ -76,13 +77,13 @@ def by_machine(instruction) -> np.ndarray:
     return VirtualMachine(language.lowering).store(rows, [*arrays, None])[0, 0].view(np.uint32)
 
 
-@pytest.mark.parametrize("ptx", INSTRUCTIONS)
-def test_python_gives_the_bits_of_the_virtual_machine(ptx):
-    instruction = INSTRUCTIONS[ptx]
+@pytest.mark.parametrize("name", INSTRUCTIONS)
+def test_python_gives_the_bits_of_the_virtual_machine(name):
+    instruction = INSTRUCTIONS[name]
     views = {"f32": lambda a: a.view(np.float32), "pred": lambda a: a != 0}
     operands = [views.get(kind, lambda a: a)(OPERANDS[i]) for i, kind in enumerate(operand_types(instruction))]
     with np.errstate(all="ignore"):
-        result = np.asarray(python_functions()[function_name(ptx)](*operands))
+        result = np.asarray(python_functions()[name](*operands))
     result = result.astype(np.uint32) if result.dtype == bool else result.view(np.uint32)
     np.testing.assert_array_equal(result, by_machine(instruction))
 
@@ -93,12 +94,12 @@ def library(tmp_path_factory):
     folder = tmp_path_factory.mktemp("semantics")
     parts = [f"#include <{name}.h>" for name in ("math", "stdbool", "stdint", "string")]
     parts += c_definitions().texts.values()
-    for ptx, instruction in INSTRUCTIONS.items():
+    for name, instruction in INSTRUCTIONS.items():
         casts = {"f32": "f32(a[{0}][i])", "pred": "a[{0}][i] != 0"}
         operands = ", ".join(casts.get(kind, "a[{0}][i]").format(i) for i, kind in enumerate(operand_types(instruction)))
-        call = f"{function_name(ptx)}({operands})"
+        call = f"{name}({operands})"
         call = f"bits_of({call})" if result_type(instruction) == "f32" else call
-        head = f"void run_{function_name(ptx)}(uint64_t n, uint32_t **a, uint32_t *out)"
+        head = f"void run_{name}(uint64_t n, uint32_t **a, uint32_t *out)"
         parts.append(f"{head} {{ for (uint64_t i = 0; i < n; i++) out[i] = {call}; }}")
     (folder / "all.c").write_text("\n".join(parts))
     command = ["cc", "-std=c99", "-Wall", "-Wextra", "-Wconversion", "-Werror", "-O2", "-ffp-contract=off", "-shared", "-fPIC"]
@@ -107,9 +108,9 @@ def library(tmp_path_factory):
     return ctypes.CDLL(str(folder / "all.so"))
 
 
-@pytest.mark.parametrize("ptx", INSTRUCTIONS)
-def test_c_gives_the_bits_of_the_virtual_machine(library, ptx):
+@pytest.mark.parametrize("name", INSTRUCTIONS)
+def test_c_gives_the_bits_of_the_virtual_machine(library, name):
     out = np.empty(len(OPERANDS[0]), np.uint32)
     pointers = (ctypes.c_void_p * 3)(*(operand.ctypes.data for operand in OPERANDS))
-    getattr(library, f"run_{function_name(ptx)}")(ctypes.c_uint64(len(out)), pointers, ctypes.c_void_p(out.ctypes.data))
-    np.testing.assert_array_equal(out, by_machine(INSTRUCTIONS[ptx]))
+    getattr(library, f"run_{name}")(ctypes.c_uint64(len(out)), pointers, ctypes.c_void_p(out.ctypes.data))
+    np.testing.assert_array_equal(out, by_machine(INSTRUCTIONS[name]))

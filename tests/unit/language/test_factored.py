@@ -34,7 +34,7 @@ def shorter_forms(text: str, allowed: list[str] = NAMES) -> list[str]:
 def value_of(text: str):
     """What SymPy reads in the lines of an infix text."""
     sympy = pytest.importorskip("sympy")
-    names = {name: sympy.Symbol(name) for name in "xy"}
+    names = {name: sympy.Symbol(name) for name in "xy"} | {"exp2": lambda x: 2**x, "log2": lambda x: sympy.log(x, 2)}
     for line in text.split("; "):
         name, _, formula = line.rpartition(" = ")
         names[name or "f"] = sympy.sympify(formula, locals=names, rational=True)
@@ -45,6 +45,8 @@ def random_text(generator: np.random.Generator, depth: int) -> str:
     if not depth or generator.random() < 0.1:
         return str(generator.choice(["x", "y", "x", "y", "2", "(-1)", "0.5", "sin(x)"]))
     a, b = (random_text(generator, depth - 1) for _ in "ab")
+    if generator.random() < 0.15:
+        return f"exp2(log2({a}*{a}) - {b}*0.0625)"
     return str(generator.choice([f"({a} + {b})", f"({a} - {b})", f"({a}*{b})", f"({a}/{b})", f"(1/{a})", f"({a}*{a})"]))
 
 
@@ -71,6 +73,9 @@ def test_each_form_is_the_same_function():
     ("text", "expected"),
     [
         ("x - 1.75*x", "f = -0.75*x"),
+        ("x + exp2(log2(y - x) - 0.5*x)", "f = x + (y - x)*exp2(-0.5*x)"),
+        ("exp2(y - 2*log2(x))", "f = exp2(y)/(x*x)"),
+        ("exp2(3*log2(x))", "f = x*x*x"),
         ("x*x*y + x*x*2 + x", "f = x*(1 + x*(2 + y))"),
         ("y/(x*x + x)*x", "f = y/(1 + x)"),
         ("y/(1 + 1/x)", "f = x*y/(1 + x)"),

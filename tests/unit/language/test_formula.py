@@ -39,7 +39,8 @@ def test_a_formula_takes_the_users_units_and_reads_well():
     assert infix(formula) == "f = 2.5 - 1e-20*(y/1e-30 + 0.1*(x - 1.7e9))\n"
     np.testing.assert_allclose(evaluate(formula, [X, Y])[0], 2.5 - 1e-20 * (Y / 1e-30 + 0.1 * (X - 1.7e9)), rtol=1e-15)
     assert infix(formula_of(program("%x"), {"x": (-3.0, 1000.0)}, {"f": (0.0, 1.0)})) == "f = (x + 3)/1000\n"
-    assert [plain_constant(name, 2**32 - 3) for name in ("s32", "u32")] == ["-3", "4294967293"]
+    assert [plain_constant("s32", bits) for bits in (3, 2**32 - 3)] == ["3", "-3"]
+    assert plain_constant("u32", 2**32 - 3) == "4294967293"
     for scaling, text in [
         ((7.0, 0.0), "7"),
         ((7.0, -1.0), "7 - x"),

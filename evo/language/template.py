@@ -1,0 +1,214 @@
+"""Templates: how the functions of a program make one formula, such as `f(x0, x1) + g(x2)*h(x0)`.
+
+Owns the way from a template's text to the words that `csrc/stack_ptx.h` puts programs into, and which of its functions can take
+up an offset and a scale. Knows nothing of tasks or searches.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import Any
+
+from evo.errors import UserError, did_you_mean
+from evo.instructions import InstructionSet
+from evo.language.functions import functions as known_functions
+from evo.language.infix import parse_infix
+from evo.language.program import Language, Limits, word
+from evo.native.stack_ptx_words import META_OPERATIONS, WordType
+
+FREE_ENTRIES = 3  # of the store, which a program's own words use
+MAX_WORDS = 1024
+_CLEAR = META_OPERATIONS.index("clear")
+
+
+@dataclass(frozen=True)
+class Function:
+    """An unknown function. arguments: their names, those of the inputs if it always gets these.
+
+    scale: whether the template's scale is the function's. offset: times which the template's offset is added to it.
+    """
+
+    name: str
+    arguments: tuple[str, ...]
+    scale: bool = False
+    offset: float = 0.0
+
+    def __str__(self) -> str:
+        return f"{self.name}({', '.join(self.arguments)})"
+
+
+@dataclass(frozen=True)
+class Template:
+    """How functions make a formula.
+
+    calls: index of a function and the formulas of its arguments, each of the inputs and the `names` of earlier calls. formula: of
+    inputs and `names`. has_scale, has_offset: the template times a number, or plus a number, is another of the template.
+    """
+
+    text: str
+    inputs: tuple[str, ...]
+    functions: tuple[Function, ...]
+    calls: tuple[tuple[int, tuple[str, ...]], ...]
+    names: tuple[str, ...]
+    formula: str
+
+    @property
+    def has_scale(self) -> bool:
+        """See above."""
+        return any(function.scale for function in self.functions)
+
+    @property
+    def has_offset(self) -> bool:
+        """See above."""
+        return any(function.offset for function in self.functions)
+
+    def alone(self, index: int) -> Template:
+        """The template of one of the functions by itself, whose arguments are the inputs."""
+        arguments = self.functions[index].arguments
+        return replace(self, inputs=arguments, calls=((index, arguments),), names=("y_",), formula="y_")
+
+    def words(self, instruction_set: InstructionSet, limits: Limits) -> tuple[int, ...]:
+        """The words, as stack_ptx.h has them.
+
+        Raises:
+            UserError: there are more calls or arguments than the store has entries, or the instruction set lacks something.
+        """
+        first, last = FREE_ENTRIES, limits.store_size - 1
+        most = max(len(arguments) for _, arguments in self.calls)
+        room = limits.store_size - first
+        if len(self.calls) + most > room:
+            raise UserError(f"template: {len(self.calls)} calls of up to {most} arguments, at most {room} in all are possible")
+        names = [instruction.name for instruction in instruction_set.instructions]
+        f32 = instruction_set.stack_index("f32")
+        inputs = tuple((name, "f32") for name in (*self.inputs, *self.names))
+        language = Language(instruction_set, inputs, (("y__", "f32"),), Limits(store_size=0))
+
+        def store(entry: int) -> int:
+            return word(WordType.STORE, f32, entry)
+
+        def of_formula(text: str) -> list[int]:
+            found = parse_infix(language, text, "template", MAX_WORDS, names).tolist()
+            words = found[: found.index(word(WordType.RETURN))]
+            shift = first - len(self.inputs)
+            is_call = [each & 0xFFFF == WordType.INPUT and each >> 32 >= len(self.inputs) for each in words]
+            return [
+                word(WordType.LOAD, payload=(each >> 32) + shift) if call else each
+                for each, call in zip(words, is_call, strict=True)
+            ]
+
+        zero, clear = word(WordType.CONSTANT, f32), [word(WordType.META, k, _CLEAR) for k in range(len(instruction_set.stacks))]
+        found: list[int] = []
+        for place, (function, arguments) in enumerate(self.calls):
+            for entry in (*range(first), first + place):  # so that each function begins with the same, and lacks no value
+                found += [zero, store(entry)]
+            for number, argument in enumerate(arguments):
+                found += [*of_formula(argument), store(last - number)]
+            found += [word(WordType.ROUTINE, len(arguments), function), store(first + place), *clear]
+        return (*found, *of_formula(self.formula))
+
+
+def read_template(text: str, inputs: Sequence[str]) -> Template:
+    """The template of a text such as `f(x0, x1) + 2*g(x2)`, whose calls of functions that are not known are of functions to find.
+
+    Raises:
+        UserError: it is not such a formula; the message says where.
+    """
+    if not isinstance(text, str):
+        raise UserError(f"template is {text!r}, must be a formula of inputs and functions to find, such as 'f(x0) + g(x1)'")
+    try:
+        tree = ast.parse(text.strip(), mode="eval").body
+    except SyntaxError as error:
+        raise UserError(f"template: column {error.offset}: not a formula: {error.msg}") from None
+    reader = _Reader(tuple(inputs))
+    formula = ast.unparse(reader.read(tree))
+    if not reader.calls:
+        raise UserError(f"template: {text!r} has no function to find; write one such as f({', '.join(inputs[:2])})")
+    scaled, offset = reader.scaled(tree), reader.offset(tree)
+    if scaled is not None and any(len(reader.arguments[name]) != scaled.count(name) for name in scaled):
+        scaled = None
+    found = []
+    for name, calls in reader.arguments.items():
+        same = calls[0] if len(set(calls)) == 1 and len(set(calls[0])) == len(calls[0]) and set(calls[0]) <= set(inputs) else None
+        arguments = same or tuple(f"{name}_{number}" for number in range(len(calls[0])))
+        takes_offset = scaled is not None and offset is not None and offset[0] == name
+        found.append(Function(name, arguments, name in (scaled or ()), offset[1] if takes_offset and offset else 0.0))
+    return Template(text, tuple(inputs), tuple(found), tuple(reader.calls), tuple(reader.names), formula)
+
+
+class _Reader:
+    """Takes calls out of a formula."""
+
+    def __init__(self, inputs: tuple[str, ...]):
+        self._inputs = inputs
+        self.calls: list[tuple[int, tuple[str, ...]]] = []
+        self.names: list[str] = []
+        self.arguments: dict[str, list[tuple[str, ...]]] = {}  # of each call of a function
+
+    def read(self, node: Any) -> Any:
+        """A formula with names instead of calls."""
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.keywords:
+            name = node.func.id
+            if name in self._inputs:
+                raise _wrong(node, f"'{name}' is an input; give the function another name")
+            before = [] if name in known_functions() else self.arguments.setdefault(name, [])
+            arguments = [self.read(each) for each in node.args]
+            if name in known_functions():
+                return ast.Call(node.func, arguments, [])
+            texts = tuple(ast.unparse(each) for each in arguments)
+            if before and len(before[0]) != len(texts):
+                raise _wrong(node, f"{name} takes {len(before[0])} arguments before, here {len(texts)}")
+            if len(texts) > len(self._inputs):
+                raise _wrong(
+                    node, f"{name} takes {len(texts)} arguments, at most as many as there are inputs, {len(self._inputs)}"
+                )
+            before.append(texts)
+            call = (list(self.arguments).index(name), texts)
+            if call not in self.calls:
+                self.calls.append(call)
+                self.names.append(f"{name}__{len(self.calls)}")
+            return ast.Name(self.names[self.calls.index(call)])
+        if isinstance(node, ast.Name):
+            if node.id not in (*self._inputs, "pi", "e"):
+                hint = did_you_mean(node.id, self._inputs)
+                raise _wrong(node, f"unknown input '{node.id}', {hint}; a function to find has arguments, as in {node.id}(x)")
+            return node
+        if isinstance(node, ast.BinOp):
+            return ast.BinOp(self.read(node.left), node.op, self.read(node.right))
+        if isinstance(node, ast.UnaryOp):
+            return ast.UnaryOp(node.op, self.read(node.operand))
+        if isinstance(node, ast.Constant) and isinstance(node.value, (int, float)):
+            return node
+        raise _wrong(node, f"'{ast.unparse(node)}' cannot be in a template: there are + - * / **, numbers, inputs and functions")
+
+    def scaled(self, node: Any) -> list[str] | None:
+        """The calls whose functions take up a factor of a formula; None: none can."""
+        if isinstance(node, ast.Call) and (name := ast.unparse(node.func)) in self.arguments:
+            return [name]
+        if isinstance(node, ast.UnaryOp):
+            return self.scaled(node.operand)
+        if not isinstance(node, ast.BinOp):
+            return None
+        sides = self.scaled(node.left), self.scaled(node.right)
+        if isinstance(node.op, (ast.Add, ast.Sub)):
+            return None if None in sides else reduce(list.__add__, [each for each in sides if each])
+        if isinstance(node.op, ast.Mult):
+            return sides[0] or sides[1]
+        return sides[0] if isinstance(node.op, ast.Div) else None
+
+    def offset(self, node: Any, sign: float = 1.0) -> tuple[str, float] | None:
+        """The function that takes up a number that is added to a formula, and its sign; None: none can."""
+        if isinstance(node, ast.Call) and len(self.arguments.get(name := ast.unparse(node.func), ())) == 1:
+            return name, sign
+        if isinstance(node, ast.UnaryOp):
+            return self.offset(node.operand, -sign if isinstance(node.op, ast.USub) else sign)
+        if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub)):
+            other = -sign if isinstance(node.op, ast.Sub) else sign
+            return self.offset(node.left, sign) or self.offset(node.right, other)
+        return None
+
+
+def _wrong(node: Any, what: str) -> UserError:
+    return UserError(f"template: column {node.col_offset + 1}: {what}")
