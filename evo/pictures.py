@@ -31,6 +31,6 @@ red - green and (red + green) / 2 - blue. tasks/domain_coloring/README.md has th
 A picture decides every bit of its sums, at every SIMD level. Owns the public names. Knows nothing of programs.
 """
 
-from evo.native.picture import FIRST_BAND, STATISTICS, SUMS, Coloring, PictureStatistics
+from evo.native.picture import FIRST_BAND, STATISTICS, SUMS, Coloring, PictureStatistics, PictureSums
 
-__all__ = ["FIRST_BAND", "STATISTICS", "SUMS", "Coloring", "PictureStatistics"]
+__all__ = ["FIRST_BAND", "STATISTICS", "SUMS", "Coloring", "PictureStatistics", "PictureSums"]

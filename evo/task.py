@@ -22,7 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evo.errors import UserError
-from evo.native.tune import PointErrors
+from evo.native.picture import PictureSums
+from evo.native.tune import PointErrors, PointLoss
 from evo.rollout import Rollout
 from evo.sums import Regression
 
@@ -36,9 +37,10 @@ DTYPES = {"f32": np.float32, "u32": np.uint32, "s32": np.int32}
 class Scores:
     """What `Task.score` returns.
 
-    objective: `(batch_size,)` float64, higher is better; NaN, or more than
-        1e150 either way, rejects the program: it never enters the archive.
-    measures: `(batch_size, num_measures)` float64, in the order of `Task.measures`.
+    Attributes:
+        objective: `(batch_size,)` float64, higher is better; NaN, or more than 1e150 either way, rejects the program: it never
+            enters the archive.
+        measures: `(batch_size, num_measures)` float64, in the order of `Task.measures`.
     """
 
     objective: NDArray[Any]
@@ -59,8 +61,9 @@ class Window(NamedTuple):
 class Programs:
     """Facts about the programs of a batch, beside what they computed.
 
-    num_instructions: `(batch_size,)` int32, PTX instructions left after dead code is gone and equal values are merged.
-    check: if the task has check points, the `Regression` there; of a program that is not finite at all `points()`, zeros.
+    Attributes:
+        num_instructions: `(batch_size,)` int32, PTX instructions left after dead code is gone and equal values are merged.
+        check: if the task has check points, the `Regression` there; of a program that is not finite at all `points()`, zeros.
     """
 
     num_instructions: NDArray[Any]
@@ -70,7 +73,9 @@ class Programs:
 class Task:
     """A problem to search programs for. A task is a subclass of this one, in the `task.py` of its own folder.
 
-    Class attributes, which `__init__` may replace by attributes of the task itself if they depend on its options:
+    These are attributes of the class; `__init__` may replace them by attributes of the task if they depend on its options.
+
+    Attributes:
         inputs: name -> type (`"f32"`, `"u32"`, `"s32"`) of each value that a program reads.
         outputs: name -> type of each value that a program must leave on its stacks; the first is popped first.
         measures: name -> `(low, high)`, the range that the archive's cells divide.
@@ -82,13 +87,17 @@ class Task:
             objective against complexity.
         kernel_sums: None, and the task's kernel.cu writes objective and measures; or how many numbers it writes for each program
             instead, of which `score_sums` makes the scores.
+        cpu_sums: None; or what makes these numbers of the outputs on the CPU, such as `evo.pictures.PictureSums`: the CPU then
+            calls `score_sums` in place of `score` and stores no outputs. Not with a reduction or a rollout.
         column_names: output -> what `evo predict` calls its column; else the output's own name.
         rollout: None, and programs run once at each point; or `evo.Rollout`, and they run in a loop. `points` gives the
             beginnings of trajectories then, `score` gets the records of each state, `(batch_size, num_records,
             num_trajectories)`, and `targets` has the recorded data, `(num_records, num_trajectories)`, by state.
         slots: None, or the GPU, such as `"sm_90"`, with whose issue slots evo fills the measure `slots`, whatever `score` says.
-        needs_kernel: whether a run on a GPU is refused where kernel.cu cannot be compiled, for want of NVRTC. False: `score` does
-            its work then.
+        constraints: None, or `evo.evaluate.constraints.Constraints` that programs keep to.
+        template: None, or `evo.language.template.Template` of which programs are the functions.
+        needs_kernel: whether a run on a GPU is refused where kernel.cu cannot be compiled, because NVRTC is missing. False:
+            `score` does its work then.
 
     A folder may have a `kernel.cu` beside its `task.py`: CUDA that scores programs on the GPU, where the outputs are. See
     docs/guide/task-kernels.md. `score` is needed too: CPUs use it, and `evo check` compares the kernel with it.
@@ -101,9 +110,12 @@ class Task:
     reduction: str | None = None
     complexity: str | None = None
     kernel_sums: int | None = None
+    cpu_sums: PictureSums | None = None
     column_names: dict[str, str] = {}  # noqa: RUF012
     rollout: Rollout | None = None
     slots: str | None = None
+    constraints: Any = None
+    template: Any = None
     needs_kernel: bool = True
 
     def points(self) -> dict[str, NDArray[Any]]:
@@ -116,12 +128,18 @@ class Task:
 
     def weights(self) -> NDArray[Any] | None:
         """With a reduction: how much each point counts, `(num_points,)`, above 0, in sums and when constants are tuned; None: all
-        the same. `check_points` have no weights.
+        are equal. `check_points` have no weights.
         """
         return None
 
     def point_errors(self) -> PointErrors | None:
         """What the score is the largest of, so that constants are tuned to it; None: they are fitted by least squares."""
+        return None
+
+    def point_loss(self) -> PointLoss | None:
+        """With a reduction, one output and scaling: what is fitted in place of squared errors, on the CPU. `score` gets its
+        `linear_scaling`, and its sum as `sum_squared_error`. None: squared errors.
+        """
         return None
 
     def check_points(self) -> dict[str, NDArray[Any]]:
@@ -164,11 +182,13 @@ class Task:
         return {}
 
     def score_sums(self, sums: NDArray[np.float64], programs: Programs) -> Scores:
-        """With `kernel_sums`: as `score`, of what kernel.cu has written, `(batch_size, kernel_sums)`; NaN where it has not."""
+        """With `kernel_sums`: as `score`, of what kernel.cu has written, `(batch_size, kernel_sums)`; NaN where it has not. With
+        `cpu_sums` also of those.
+        """
         raise self._lacks("has kernel_sums, so it must define score_sums()")
 
     def programs(self) -> Sequence[str]:
-        """Programs that generation 0 is told of, as formulas or in text form. Those that the config's vocabulary or length does
+        """Programs that generation 0 is given, as formulas or in text form. Those that the config's vocabulary or length does
         not allow are left out.
         """
         return []

@@ -176,10 +176,17 @@ def check_declarations(task: Task) -> None:
     if task.rollout is not None:
         if not isinstance(task.rollout, Rollout):
             raise UserError(f"{path}: {name_of_class}.rollout is {task.rollout!r}, must be None or an evo.Rollout")
-        task.rollout.check(f"{path}: {name_of_class}.rollout", task.inputs, task.outputs)
+        task.rollout.check(f"{path}: {name_of_class}.rollout", task.inputs, task.outputs, task.reduction)
     sums = task.kernel_sums
     if sums is not None and (not isinstance(sums, int) or sums < 1):
         raise UserError(f"{path}: {name_of_class}.kernel_sums is {sums!r}, must be None or a whole number from 1")
+    if task.cpu_sums is not None:
+        found = getattr(task.cpu_sums, "num_sums", None)
+        if found is None or found != sums or task.reduction is not None or task.rollout is not None:
+            raise UserError(
+                f"{path}: {name_of_class}.cpu_sums is {task.cpu_sums!r}, must be None or such as evo.pictures.PictureSums, with "
+                f"as many sums as kernel_sums, which is {sums}, and without reduction and rollout"
+            )
     if not isinstance(task.needs_kernel, bool):
         raise UserError(f"{path}: {name_of_class}.needs_kernel is {task.needs_kernel!r}, must be True or False")
     if task.complexity is not None and task.complexity not in task.measures:

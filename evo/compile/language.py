@@ -16,7 +16,7 @@ _LEFT_OUT = {"instruction_set": {"instructions": {"__all__": {"semantics"}}}}
 
 
 def encode_language(language: Language) -> bytes:
-    """About 1 KiB for the default instruction set. What is told of instructions stays here: lowering does not need it."""
+    """About 1 KiB for the default instruction set. Descriptions of instructions stay here: lowering does not need them."""
     return zlib.compress(_LANGUAGES.dump_json(language, exclude=_LEFT_OUT))
 
 

@@ -124,8 +124,19 @@ CHUNK_SIZE = 32
 
 
 def by_name(task: Task, stored: NDArray[Any]) -> dict[str, NDArray[Any]]:
-    """Splits 4-byte outputs `(batch_size, num_outputs, num_points)` by name. Gives views of each output's own type."""
-    return {name: stored[:, i].view(DTYPES[type_name]) for i, (name, type_name) in enumerate(task.outputs.items())}
+    """Splits 4-byte outputs `(batch_size, num_outputs, num_points)` by name. Gives views of each output's own type.
+
+    With a rollout they are the records of each state, `(batch_size, num_records, num_trajectories)`, of a grid `(..., height,
+    width)`.
+    """
+    outputs, rollout = stored_types(task), task.rollout
+    shape = (len(stored), *((rollout.num_records, -1, *(rollout.grid.shape if rollout.grid else ())) if rollout else (-1,)))
+    return {name: stored[:, i].view(DTYPES[kind]).reshape(shape) for i, (name, kind) in enumerate(outputs.items())}
+
+
+def stored_types(task: Task) -> dict[str, str]:
+    """The types of what a program leaves, by name: its outputs, or with a rollout the states."""
+    return {name: task.inputs.get(name, "f32") for name in task.rollout.state} if task.rollout else task.outputs
 
 
 def join(parts: list[Evaluation], num_measures: int) -> Evaluation:

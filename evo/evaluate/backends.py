@@ -23,7 +23,7 @@ from evo.evaluate.options import AUTO, EvaluationOptions
 from evo.language.batch import Batch
 from evo.language.program import Language
 from evo.native import ptx_vm
-from evo.task import Task, ask, point_arrays
+from evo.task import Task, ask
 
 if TYPE_CHECKING:
     from evo.compile.request import CompileExecutor
@@ -100,7 +100,7 @@ def choose_backend(
     Raises:
         UserError: the task's points or score are wrong.
     """
-    if assignment.task.rollout is not None and name == AUTO:
+    if name == AUTO and _why_cpu(assignment.task):
         return Choice(CPU)
     if assignment.settings.evaluating_cluster:
         return Choice(CPU if name == AUTO else BACKENDS[name])  # what the workers have cannot be asked before they are chosen
@@ -142,8 +142,9 @@ def calibrate_cpu(assignment: Assignment, batch: Batch) -> Calibration:
     from evo.evaluate.calibration import Calibration, measure_cpu
     from evo.evaluate.chunks import ChunkScorer
     from evo.evaluate.cpu import without_cpu_meaning
+    from evo.evaluate.loops import num_runs
 
-    num_points = point_arrays(assignment.task, ask(assignment.task, "points"), "points()")[1]
+    num_points = num_runs(assignment.language, assignment.task)
     threads = num_threads(assignment.settings)
     size = float(np.mean(batch.num_instructions))
     if without_cpu_meaning(assignment.language, assignment.instructions):
@@ -223,9 +224,16 @@ def _why_own_kernel_is_left_out(task: Task) -> str | None:
     return why_left_out(task)
 
 
+def _why_cpu(task: Task) -> str | None:
+    """What of a task only the CPU can do; None: nothing."""
+    if task.rollout is not None and task.rollout.grid is not None:
+        return "whose rollout has a grid"
+    return "with a loss of its own" if ask(task, "point_loss") else None
+
+
 def _start_cuda(assignment: Assignment) -> Evaluator:
-    if assignment.task.rollout is not None:
-        raise UserError("evaluation.backend: a task with a rollout runs on the CPU; set it to cpu or auto")
+    if reason := _why_cpu(assignment.task):
+        raise UserError(f"evaluation.backend: a task {reason} runs on the CPU; set it to cpu or auto")
     if problem := _why_no_cuda() or _why_untrusted_gpu(assignment.settings):
         raise UserError(f"evaluation.backend: cuda cannot be used here: {problem}; use 'cpu' or 'auto'")
     from evo.evaluate.cuda.choice import COMPILE

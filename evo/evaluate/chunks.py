@@ -7,26 +7,31 @@ number of threads or processes.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evo.evaluate import Evaluation, by_name, join, score_batch
-from evo.evaluate.loops import LoopRunner
+from evo.errors import UserError
+from evo.evaluate import Evaluation, by_name, join, score_batch, stored_types
+from evo.evaluate.loops import LoopRunner, trajectories
+from evo.evaluate.tuning import LOSS_POINTS, loss_fitter
 from evo.language.batch import Batch, ProgramRows
 from evo.language.program import Language
 from evo.native import ptx_vm
-from evo.native.ptx_vm import Targets, VirtualMachine
+from evo.native.ptx_vm import SUMS_DTYPE, Targets, VirtualMachine
+from evo.native.tune import LossFitter
 from evo.sums import Regression
-from evo.task import Task, ask, changes_when_asked, point_arrays, target_array, weight_array
+from evo.task import Task, ask, changes_when_asked, place_of, point_arrays, target_array, weight_array
 
 OUTPUT_BYTES = 1 << 20  # of one chunk: fits a core's L2 cache
 MIN_CHUNK, MAX_CHUNK = 8, 256
 MAX_REDUCED = 128  # programs whose sums a thread computes in one go; they are scored with the whole batch
 MEASURE_S = 0.01  # for each SIMD level
 NUM_MEASURED = 16  # programs
+FITTED_ITERATIONS = 5  # of offset and scale, by a loss
 
 
 def chunk_size(num_points: int, num_outputs: int) -> int:
@@ -49,8 +54,8 @@ def whole(parts: list[Evaluation], num_measures: int, who: str) -> Evaluation:
 class Points:
     """Where a task's programs run.
 
-    inputs: an array for each register, None where it is no input. targets: with a reduction. check: the task's check points, if
-    it has any. changes_task: asking for the points changes the task, so `score` may rely on a task that has been asked.
+    inputs: an array for each register, None where it is not an input. targets: with a reduction. check: the task's check points,
+    if it has any. changes_task: asking for the points changes the task, so `score` may rely on a task that has been asked.
     """
 
     inputs: list[NDArray[Any] | None]
@@ -81,8 +86,16 @@ class ChunkScorer:
         self.points = points or self._ask_for_points()
         if points and points.changes_task:
             self._ask_for_points()  # for what it does to the task
-        self._outputs = self._loop.states if self._loop else task.outputs
-        self.chunk_size = chunk_size(self.points.num_points, len(self._outputs))
+        targets, self._loss = self.points.targets, None
+        if targets and not self._loop:
+            self._loss = loss_fitter(task, targets.values[0], targets.weights, LOSS_POINTS)
+        self.num_outputs = len(stored_types(task))  # of what a program leaves
+        self.chunk_size = chunk_size(self.points.num_points, self.num_outputs)
+        if task.cpu_sums:
+            try:
+                self.run(np.zeros((0, 1), np.uint64))
+            except ValueError as error:
+                raise UserError(f"{place_of(type(task))}: class {type(task).__name__}.cpu_sums: {error}") from None
 
     @property
     def level(self) -> str:
@@ -104,19 +117,32 @@ class ChunkScorer:
         part = self.judge(outputs, num_instructions)
         return replace(part, times_s={"score": time.perf_counter() - start})
 
-    @property
-    def num_sums(self) -> int:
-        """With a reduction: sums of a program, those of its outputs at the points and then at the check points."""
-        return len(self._outputs) * (2 if self.points.check else 1)
+    def work(self, programs: ProgramRows) -> tuple[NDArray[np.float64], Callable[[], None]] | None:
+        """With `cpu_sums`: what `run` gives, and what fills it in: any number of threads call it at once, and take turns at the
+        programs.
+        """
+        if (summing := self.task.cpu_sums) is None:
+            return None
+        sums, turn = np.empty((len(programs), summing.num_sums)), np.zeros(1, np.uintp)
+        return sums, lambda: self._machine.sum_up(programs, self.points.inputs, summing, sums, turn)
 
     def run(self, programs: ProgramRows) -> NDArray[Any]:
-        """What programs leave: outputs, `(num_programs, num_outputs, num_points)`, or sums, `(num_programs, num_sums)`."""
+        """What programs leave: outputs, `(num_programs, num_outputs, num_points)`; or `cpu_sums`; or sums of a reduction,
+        `(num_programs, num_outputs)`, and beside them those at the check points.
+        """
         points, check = self.points, self.points.check
+        if work := self.work(programs):
+            work[1]()
+            return work[0]
         if points.targets is None:
             return self._stored(self._machine, programs, points.inputs)
         if self._loop:
             return self._loop.reduced(self.level, self._stored(self._machine, programs, points.inputs), points.targets)
-        sums: NDArray[Any] = self._machine.reduce(programs, points.inputs, points.targets)
+        sums: NDArray[Any]
+        if self._loss:
+            sums = _sums_of_losses(self._loss, self._machine.store(programs, points.inputs))
+        else:
+            sums = self._machine.reduce(programs, points.inputs, points.targets)
         if check is None:
             return sums
         assert check.targets is not None
@@ -127,23 +153,24 @@ class ChunkScorer:
 
     def judge(self, results: NDArray[Any], num_instructions: NDArray[np.int32]) -> Evaluation:
         """Has the task score what `run` gave."""
+        if self.task.cpu_sums:
+            return score_batch(self.task, results, num_instructions, method="score_sums")
         if self.points.targets is None:
-            return score_batch(self.task, self._by_name(results), num_instructions)
-        num_outputs = len(self._outputs)
+            return score_batch(self.task, by_name(self.task, results), num_instructions)
+        num_outputs = self.num_outputs
         check = Regression.of_sums(results[:, num_outputs:]) if self.points.check else None
         return score_batch(self.task, Regression.of_sums(results[:, :num_outputs]), num_instructions, check)
 
     def outputs(self, words: NDArray[np.uint64], points: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
         """As `Evaluator.outputs`."""
+        if self._loop:
+            return trajectories(self._machine, self._language, self.task, words, points, "picture_points()")
         inputs, _ = self._point_arrays(points, "picture_points()")
-        return self._by_name(self._stored(self._machine, words, inputs))
+        return by_name(self.task, self._machine.store(words, inputs))
 
     def _stored(self, machine: VirtualMachine, programs: ProgramRows, inputs: list[Any]) -> NDArray[Any]:
         """What programs compute, or with a rollout what is recorded of their trajectories."""
         return self._loop.run(machine, programs, inputs) if self._loop else machine.store(programs, inputs)
-
-    def _by_name(self, stored: NDArray[Any]) -> dict[str, NDArray[Any]]:
-        return self._loop.by_name(stored) if self._loop else by_name(self.task, stored)
 
     def choose_level(self, batch: Batch) -> None:
         """Runs some of the programs at the two widest SIMD levels in turn, and keeps the faster level."""
@@ -170,10 +197,11 @@ class ChunkScorer:
         aligned = [None if values is None else _aligned(values) for values in inputs]
         targets = check = None
         if self.task.reduction:
-            weights = weight_array(self.task, num_points)
             if self._loop:
+                weights = self._loop.weights(num_points)
                 targets = Targets(_aligned(self._loop.targets(num_points // self._loop.num_records)), weights)
             else:
+                weights = weight_array(self.task, num_points)
                 targets, check = Targets(_aligned(target_array(self.task, num_points)), weights), self._ask_for_check_points()
         return Points(aligned, num_points, targets, check, changes_when_asked(self.task))
 
@@ -191,6 +219,24 @@ class ChunkScorer:
             return [*columns], num_trajectories * self._loop.num_records
         arrays, num_points = point_arrays(self.task, points, method)
         return [*arrays, *[None] * (len(self._language.registers) - len(arrays))], num_points
+
+
+def _sums_of_losses(loss: LossFitter, outputs: NDArray[Any]) -> NDArray[np.void]:
+    """As a reduction's, `(num_programs, 1)`, against the targets that offset and scale of the least loss explain in full; that
+    loss in place of squared errors.
+    """
+    found = loss.fit(outputs[:, 0], FITTED_ITERATIONS)
+    sums = np.zeros((len(found), 1), SUMS_DTYPE)
+    row, weight = sums[:, 0], found["num_points"].astype(np.float64)
+    row["num_points"], row["weight"], row["num_nonfinite"] = found["num_points"], weight, ~np.isfinite(found["loss"])
+    row["reference_y"], row["sum_y"], row["sum_yy"] = found["reference"], found["sum_y"], found["sum_yy"]
+    row["sum_squared_error"] = found["loss"]
+    with np.errstate(all="ignore"):
+        mean_y = found["sum_y"] / weight
+        varied = np.maximum(found["sum_yy"] - mean_y * found["sum_y"], 0.0)
+        row["reference_t"] = found["offset"] + found["scale"] * (found["reference"] + mean_y)
+        row["sum_yt"], row["sum_tt"] = found["scale"] * varied, found["scale"] ** 2 * varied
+    return sums
 
 
 def _aligned(array: NDArray[Any]) -> NDArray[Any]:

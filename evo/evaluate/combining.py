@@ -26,7 +26,7 @@ _NEEDED = {"sum": {"mul", "add"}, "product": {"add", "mul"}, "quotient": {"add",
 
 
 class _Fits(NamedTuple):
-    """Of each program p and partner q: a + b p + c column is nearest to the target, and c lowers the squared error by `gain`."""
+    """For each program p and partner q: a + b p + c column is nearest to the target, and c lowers the squared error by `gain`."""
 
     gain: NDArray[np.float64]
     a: NDArray[np.float64]
@@ -106,7 +106,7 @@ class Combiner:
         return pairs
 
     def _outputs(self, words: NDArray[np.uint64]) -> NDArray[np.float64]:
-        """Of each program, `(n, num_points)`; NaN if one is not finite."""
+        """Outputs of each program, `(n, num_points)`; NaN if one is not finite."""
         values = self._machine.store(np.ascontiguousarray(words), self._inputs)[:, 0].astype(np.float64)
         values[~np.isfinite(values).all(axis=1)] = np.nan
         return values

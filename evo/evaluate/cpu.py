@@ -133,7 +133,7 @@ class CpuEvaluator:
     def _evaluate_as_chosen(self, processes: ScoringPool, trials: Trials, batch: Batch) -> Evaluation:
         """Evaluates a batch on processes, unless threads have proved faster or it is their turn to be tried."""
         start_s = time.perf_counter()
-        is_parallel = len(batch) > self._scorer.chunk_size  # a batch of one chunk is no trial
+        is_parallel = len(batch) > self._scorer.chunk_size  # a batch of one chunk is not a trial
         way = trials.way if is_parallel else trials.chosen
         try:
             if trials.chosen == THREADS and not trials.is_due:
@@ -159,7 +159,7 @@ class CpuEvaluator:
         self._processes = self._trials = None
 
     def _on_threads(self, batch: Batch) -> Evaluation:
-        """The results of a batch. Those of a reduction are scored at once: a call costs more than a sum."""
+        """The results of a batch. Those of sums are scored at once: a call costs more than a sum."""
         scorer, size = self._scorer, self._scorer.chunk_size
 
         def score(rows: slice) -> Evaluation:
@@ -169,15 +169,24 @@ class CpuEvaluator:
             start_s = time.perf_counter()
             return scorer.run(batch.programs[rows]), time.perf_counter() - start_s
 
-        def judge(sums: list[tuple[NDArray[Any], float]]) -> Evaluation:
+        def judge(results: list[tuple[NDArray[Any], float]]) -> Evaluation:
             start_s = time.perf_counter()
-            part = scorer.judge(np.concatenate([each for each, _ in sums]), batch.num_instructions)
-            times_s = {"evaluate": sum(seconds for _, seconds in sums), "score": time.perf_counter() - start_s}
+            part = scorer.judge(np.concatenate([each for each, _ in results]), batch.num_instructions)
+            times_s = {"evaluate": sum(seconds for _, seconds in results), "score": time.perf_counter() - start_s}
             return replace(part, times_s=times_s)
 
-        if scorer.task.reduction and len(batch):
-            sums = self._crew.map(run, slices(len(batch), min(2 * size, MAX_REDUCED)), self._score_seconds)
-            parts = self._crew.map(judge, [sums], self._score_seconds)
+        if len(batch) and (work := scorer.work(batch.programs)):
+            sums, fill_in = work
+
+            def fill(member: int) -> tuple[NDArray[Any], float]:
+                start_s = time.perf_counter()
+                fill_in()
+                return sums[: 0 if member else len(sums)], time.perf_counter() - start_s
+
+            together = range(min(self._crew.size, len(batch)))
+            parts = self._crew.map(fill, together, self._score_seconds * -(-len(batch) // size), judge)
+        elif scorer.task.reduction and len(batch):
+            parts = self._crew.map(run, slices(len(batch), min(2 * size, MAX_REDUCED)), self._score_seconds, judge)
         else:
             parts = self._crew.map(score, slices(len(batch), size), self._score_seconds)
         return whole(parts, len(scorer.task.measures), "threads")

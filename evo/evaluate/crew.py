@@ -34,15 +34,25 @@ class Crew:
         for thread in self._threads:
             thread.start()
 
-    def map(self, function: Callable[[T], R], parts: Sequence[T], limit_s: float = float("inf")) -> list[R]:
+    def map(
+        self,
+        function: Callable[[T], R],
+        parts: Sequence[T],
+        limit_s: float = float("inf"),
+        then: Callable[[list[R]], Any] | None = None,
+    ) -> list[Any]:
         """What the function returns for each part, in order. Where it raises something, this raises the first.
+
+        Args:
+            limit_s: for a part.
+            then: makes one result of them all, which is what is given then; called by the thread that ends the last part.
 
         Raises:
             UserError: a part takes longer than the limit. Its thread goes on.
         """
         if not self._threads:
             raise RuntimeError("the evaluator is closed")
-        job = _Job(function, parts)
+        job = _Job(function, parts, then)
         num_threads = min(self.size, len(parts))
         seen_s: dict[tuple[int, int], float] = {}  # how long parts have been under way
         for _ in range(num_threads):
@@ -102,8 +112,9 @@ class _Job:
         ended: gets an error or None from each thread.
     """
 
-    def __init__(self, function: Callable[[Any], Any], parts: Sequence[Any]):
-        self._function, self._parts = function, parts
+    def __init__(self, function: Callable[[Any], Any], parts: Sequence[Any], then: Callable[[list[Any]], Any] | None):
+        self._function, self._parts, self._then = function, parts, then
+        self._left = iter(range(len(parts) - 1, -1, -1))  # parts that have not ended; taking one is atomic
         self.results: list[Any] = [None] * len(parts)
         self.waiting = deque(range(len(parts)))
         self.begun: dict[int, int] = {}
@@ -116,6 +127,9 @@ class _Job:
             while (index := self._next()) is not None:
                 self.begun[thread] = index
                 self.results[index] = self._function(self._parts[index])
+                if next(self._left) == 0 and self._then:
+                    self.begun[thread] = len(self._parts)
+                    self.results = [self._then(self.results)]
         except BaseException as raised:  # noqa: BLE001 - the caller gets whatever it is
             self.waiting.clear()
             error = raised

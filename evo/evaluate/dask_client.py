@@ -300,7 +300,7 @@ class Workers:
         return [errors[future] if future in errors else next(values) for future in calls]
 
     def _may_be_unreadable(self, error: BaseException, call: _Call) -> bool:
-        """Whether a call may have failed, or its worker died, for want of this evo: it cannot even read the call then."""
+        """Whether a call may have failed, or its worker died, because it lacks this evo: it cannot even read the call then."""
         if isinstance(error, UserError) or call.where is not None:
             return False
         self._look()

@@ -121,7 +121,7 @@ class Formula:
         return {index: units[index] for index in order if index in units and nodes[index].kind == NodeKind.CONSTANT}
 
     def outputs(self, values: dict[int, float] | None = None) -> NDArray[np.float64]:
-        """`(num_points,)`. values: of constants, in the place of their own."""
+        """`(num_points,)`. values: of constants, in place of their own."""
         if values is None:
             return self._output(self.known)
         return self._output({index: np.float64(value) for index, value in values.items()}, self._changing)

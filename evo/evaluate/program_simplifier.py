@@ -19,7 +19,7 @@ from evo.native.stack_ptx import NodeKind
 from evo.native.stack_ptx_words import WordType
 
 TOLERANCE = 1e-3  # of max(1, |objective|)
-_PLAIN = (0.0, 1.0)  # constants that are tried in the place of an instruction
+_PLAIN = (0.0, 1.0)  # constants that are tried in place of an instruction
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ def simplify(
         tolerance: the objective that may be lost in all, times max(1, |objective|).
 
     Raises:
-        UserError: the tolerance is no number from 0 on, the program has no finite score, or the evaluator raises.
+        UserError: the tolerance is not a number from 0 on, the program has no finite score, or the evaluator raises.
     """
     if not tolerance >= 0.0:
         raise UserError(f"tolerance: must be a number from 0 on, got {tolerance}")
@@ -141,7 +141,7 @@ class _Search:
 
 
 def without_one(language: Language, graph: Graph) -> Iterator[Graph]:
-    """All graphs in which something simpler stands in the place of an instruction."""
+    """All graphs in which something simpler stands in place of an instruction."""
     stacks = language.instruction_set.stacks
     for index in graph.instructions():
         stack = graph.nodes[index].stack

@@ -84,11 +84,7 @@ class ScoringPool:
         self._lock = threading.Lock()
 
     def start(self) -> None:
-        """Starts the workers, unless they run. Waits for nothing.
-
-        Raises:
-            WorkerError: the system refuses.
-        """
+        """Starts the workers, unless they run. Waits for nothing. Raises WorkerError: the system refuses."""
         try:
             self._memory = self._memory or _Memory()
             while len(self._workers) < self._crew.size:
@@ -100,11 +96,7 @@ class ScoringPool:
             raise
 
     def are_ready(self) -> bool:
-        """Whether all workers have loaded the task. Waits for nothing.
-
-        Raises:
-            WorkerError: they cannot.
-        """
+        """Whether all workers have loaded the task. Waits for nothing. Raises WorkerError: they cannot."""
         if not self._idle or not all(worker.has_begun() for worker in self._idle):
             return False
         try:
@@ -299,7 +291,7 @@ class _Worker:
 
     def outputs(self, first: int, num_programs: int) -> NDArray[np.float32]:
         """The outputs of some of the programs in the shared memory."""
-        shape = (num_programs, len(self.scorer.task.outputs), self.scorer.points.num_points)
+        shape = (num_programs, self.scorer.num_outputs, self.scorer.points.num_points)
         size = shape[1] * shape[2]
         if self._memory is None or len(self._memory) < 4 * size * (first + num_programs):
             self._memory = mmap.mmap(self._file, 0)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from evo.evaluate.formulas import Formula, Formulas, needed
 from evo.evaluate.program_simplifier import without_one
-from evo.evaluate.tuning import spread
+from evo.evaluate.sampling import spread
 from evo.language.factored import rewritten
 from evo.language.graph import Graph, Node, graph_of
 from evo.language.program import Language
@@ -30,7 +30,7 @@ MAX_POINTS = 2048  # of the task's that errors are taken at
 MAX_CONSTANTS, MAX_INSTRUCTIONS = 16, 128  # of a program that is tidied
 MAX_OPERATIONS = 100_000  # for one program: instructions, each at all points that errors are taken at
 TERMS, CONSTANTS, LEAST = 0.4, 0.7, 0.05  # shares of these after which terms, then constants, end; and of any step
-INSTRUCTION = 2.0  # times the bits that tell it from others; a search tries so many that chance makes terms worth as much
+INSTRUCTION = 2.0  # times the bits that tell it from others; a search tries thousands, so that chance makes terms worth as much
 LOW_PRICE = 0.2  # of an instruction, in formulas that are to be near the targets rather than short
 DIVISION_BITS = 0.5  # more than another instruction: it may have poles
 MAX_ROUNDS = 3  # of terms and constants
@@ -41,7 +41,7 @@ MOST_LOST = misfit_bits(NEAR, 1.0) + 1.0  # bits, for a constant's simpler numbe
 MOST_ROUNDED = 0.1  # of a constant's value
 MAX_REFUSED = 3  # simple numbers of a constant that do not fit
 TINY = 1e-300
-SMALLEST = 1e-150  # whose square is no zero
+SMALLEST = 1e-150  # whose square is not zero
 EXACT_STEP = 2.0**-40  # relative, far above what float64 rounds
 LARGEST = float(np.finfo(np.float32).max)  # of constants
 
@@ -126,7 +126,7 @@ class Tidier:
 
     @np.errstate(all="ignore")  # formulas may be anything
     def tidy(self, words: NDArray[np.uint64], price: float = 1.0) -> Tidied | None:
-        """What stands in the place of a program of `(max_length,)` words, perhaps itself; None: this cannot tell.
+        """What stands in place of a program of `(max_length,)` words, perhaps itself; None: this cannot tell.
 
         The result depends on the program, the task and the price alone.
 
@@ -174,7 +174,7 @@ class Tidier:
     # ---- terms ----
 
     def _without_constant_values(self, graph: Graph, max_length: int) -> Graph:
-        """Numbers in the place of what is the same at all points in f32, such as the cosine of values near 1e11, which is 1 there
+        """Numbers in place of what is the same at all points in f32, such as the cosine of values near 1e11, which is 1 there
         and anything in real numbers.
         """
         left = needed(graph)
@@ -213,7 +213,7 @@ class Tidier:
         return state
 
     def _without_constant(self, formula: Formula) -> Iterator[tuple[Graph, float, bool]]:
-        """Graphs with the other operand in the place of an instruction on a constant, or a cosine in that of a shifted sine; the
+        """Graphs with the other operand in place of an instruction on a constant, or a cosine in that of a shifted sine; the
         constant; whether it was added. Where algebra alone makes it shorter, or a limit, nothing has gone: a factor of 1.
         """
         graph = formula.graph
@@ -234,7 +234,7 @@ class Tidier:
                     yield graph.replaced(index, replace(graph.nodes[index], payload=wave, operands=(operand,))), 0.0, True
 
     def _limits(self, formula: Formula) -> Iterator[Graph]:
-        """Graphs with the result b + d/c a in the place of (a + c) (b + d), which tends to it, scaled, as c and d grow."""
+        """Graphs with the result b + d/c a in place of (a + c) (b + d), which tends to it, scaled, as c and d grow."""
         graph = formula.graph
         [result] = graph.results
         if result is None or self._add is None or self._mul is None or not self._is_scaled:
@@ -251,7 +251,7 @@ class Tidier:
                     yield graph.replaced(constant, factor).replaced(one, term).replaced(result, total)
 
     def _shifts(self, formula: Formula, index: int) -> Iterator[tuple[int, float, int]]:
-        """Of an instruction that moves a value by a constant: the constant's node, what is added to the value, up to a sign of
+        """For an instruction that moves a value by a constant: the constant's node, what is added to the value, up to a sign of
         both, and the value's node.
         """
         node, values = formula.graph.nodes[index], formula.values
@@ -263,7 +263,7 @@ class Tidier:
     # ---- constants ----
 
     def _units(self, state: _State) -> Iterator[_State]:
-        """The same with 1 in the place of a constant, or -1, where the others make up for it: `x + 2*y` for `3*x + 6*y`."""
+        """The same with 1 in place of a constant, or -1, where the others make up for it: `x + 2*y` for `3*x + 6*y`."""
         for index, value in state.values.items():
             if value in (0.0, 1.0) or not math.isfinite(value) or self._is_spent:
                 continue
@@ -300,7 +300,7 @@ class Tidier:
         return state
 
     def _deviations(self, state: _State, free: list[int]) -> dict[int, float]:
-        """Of the constants that are free, as far as the errors tell, the others being fitted with them."""
+        """Deviations of the constants that are free, as far as the errors tell, the others being fitted with them."""
         _, slopes = self._linear(state.formula, state.values, free)
         variance = (state.squares / len(self._target) + self._floor) / self._repeats
         lengths = np.sqrt((slopes**2).sum(axis=0))
@@ -403,7 +403,7 @@ class Tidier:
 
     def _resolution(self, state: _State, step: float) -> float:
         """The mean square of the error that remains where inputs and targets are rounded by a relative step, and constants to f32
-        if they are no simple numbers.
+        if they are not simple numbers.
         """
         formula, at = state.formula, state.formula.outputs()
         scale, seen = self._scaling(at)[1], state.squares / len(self._target)
@@ -432,7 +432,7 @@ class Tidier:
         return _State(formula, values, squares, bits)
 
     def _bits(self, formula: Formula, squares: float) -> float:
-        """Of errors and instructions."""
+        """Bits of errors and instructions."""
         size = self._instruction_bits * formula.num_instructions + DIVISION_BITS * formula.num_divisions
         return self._error_bits(squares) + self._price * size
 

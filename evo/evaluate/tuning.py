@@ -4,7 +4,6 @@ Owns the threads, and which tasks can be tuned. Knows nothing of which programs 
 program depends on the program and the task alone. It runs on the CPU, whatever backend scores the programs.
 """
 
-import math
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,21 +13,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evo.evaluate.crew import Crew
+from evo.evaluate.loop_tuning import LoopTuner
+from evo.evaluate.sampling import spread, weighted_spread
 from evo.language.program import Language
 from evo.native.ptx_vm import VirtualMachine
-from evo.native.tune import PointErrors, Tuner
+from evo.native.tune import LossFitter, PointErrors, Tuner
 from evo.task import Task, ask, point_arrays, target_array, weight_array
 
 DEFAULT_SHARE = 0.25  # of a generation's new programs; docs/regression.md has what other shares find
+ROLLOUT_SHARE = 0.05  # with a rollout, which makes tuning a program as costly as evaluating thousands
 # A sample of n points tells p constants apart from better ones but for p / n of the error, which is less than structure decides.
 SAMPLE_POINTS = 2048
+LOSS_POINTS = 512  # with a loss, an iteration of which takes longer
 MAX_POINTS = 1 << 16  # beyond, more of them would hold up a GPU and hardly move a constant
 FINAL_SHARE_LOG2, FINAL_ITERATIONS = 3, 2  # of programs that go on over all points: one in 8, so that lines of descent get there
 CHUNK_POINTS = 1 << 18  # points times programs that a thread tunes in one call, which holds up the end after Ctrl-C
 MAX_CHUNK = 32  # programs
 FIRST_ITERATIONS = 8  # of least squares, before a largest error is made small
 FINISHED_CHUNK = 4  # programs
-GOLDEN_RATIO = (math.sqrt(5.0) - 1.0) / 2.0
 _MIXER = np.uint64(0x9E3779B97F4A7C15)
 Tune = Callable[[NDArray[np.uint64]], tuple[NDArray[np.uint64], NDArray[np.void]]]
 
@@ -44,7 +46,7 @@ class ConstantTuner:
         linear_scale: the error is that of the best linear function of the output.
         trials: moves of the last bits of a program's constants.
         max_points: most points of the task to use, spread evenly over their order; None: SAMPLE_POINTS, and then MAX_POINTS for
-            some of the programs, chosen by their words. A largest error is that of all points.
+            some of the programs, chosen by their words. A largest error is that of all points, and exchanges see SAMPLE_POINTS.
         num_threads: None: one for each core that this process may use.
 
     Attributes:
@@ -68,8 +70,15 @@ class ConstantTuner:
     ):
         machine = VirtualMachine(language.lowering)
 
-        def tuner(points: Points, iterations: int, errors: PointErrors | None = None) -> Tuner:
-            return Tuner(
+        def tuner(max_points: int, iterations: int, errors: PointErrors | None = None) -> tuple[Tuner | LoopTuner, int]:
+            """And the number of its points."""
+            if task.rollout:
+                looped = LoopTuner(language, task, iterations=iterations, max_points=max_points)
+                return looped, looped.num_points
+            points = sampled(language, task, max_points)
+            if errors:
+                points, errors = _some_first(points, errors)
+            made = Tuner(
                 machine,
                 points.inputs,
                 points.target,
@@ -77,20 +86,22 @@ class ConstantTuner:
                 is_scaled=linear_scale,
                 weights=points.weights,
                 errors=errors,
+                loss=loss_fitter(task, points.target, points.weights),
                 trials=trials,
+                is_through_origin=bool(task.template and not task.template.has_offset),
             )
+            return made, len(points.target)
 
-        points = sampled(language, task, max_points or SAMPLE_POINTS)
-        all_points = sampled(language, task, max_points or MAX_POINTS)
-        self._tuner, self._final, self._finisher = tuner(points, iterations), None, None
-        self.is_sampled = len(all_points.target) > len(points.target)
-        if self.is_sampled:
-            self._final = tuner(all_points, min(iterations, FINAL_ITERATIONS))
-        errors = ask(task, "point_errors")
+        few, many = (LOSS_POINTS, SAMPLE_POINTS) if ask(task, "point_loss") else (SAMPLE_POINTS, MAX_POINTS)
+        self._tuner, num_points = tuner(max_points or few, iterations)
+        final, num_final = tuner(max_points or many, min(iterations, FINAL_ITERATIONS))
+        self.is_sampled = num_final > num_points
+        self._final, self._finisher = final if self.is_sampled else None, None
+        errors = None if task.rollout else ask(task, "point_errors")
         if errors:
-            self._finisher = tuner(sampled(language, task, len(errors.targets)), FIRST_ITERATIONS, errors)
+            self._finisher, _ = tuner(len(errors.targets), FIRST_ITERATIONS, errors)
         self.finishes = self._finisher is not None
-        self._chunk_size = min(max(CHUNK_POINTS // len(points.target), 1), MAX_CHUNK)
+        self._chunk_size = min(max(CHUNK_POINTS // num_points, 1), MAX_CHUNK)
         self._crew = Crew(num_threads or len(os.sched_getaffinity(0)), type(task).__name__)
 
     def tune(self, words: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], NDArray[np.bool_], int]:
@@ -142,40 +153,54 @@ class Points:
 
 
 def sampled(language: Language, task: Task, max_points: int) -> Points:
-    """The points of a task with one target, or `max_points` of them: of equal weight those of `spread`, else a priority sample
-    (Duffield, Lund, Thorup 2007). That has the heaviest points, and others in proportion to their weight, at one weight.
+    """The points of a task with one target, or `max_points` of them: those of `spread`, or with weights of `weighted_spread`.
 
     Raises:
         UserError: the task's points, targets or weights are malformed, or raise.
     """
     inputs, num_points = point_arrays(task, ask(task, "points"), "points()")
-    weights, rows = weight_array(task, num_points), spread(num_points, max_points)
-    if weights is not None and num_points > max_points:
-        priority = weights / (np.arange(1, num_points + 1) * GOLDEN_RATIO % 1.0)
-        order = np.argsort(-priority, kind="stable")
-        rows = np.sort(order[:max_points])
-        weights = np.maximum(weights, priority[order[max_points]]).astype(np.float32)
+    given = weight_array(task, num_points)
+    rows, weights = (spread(num_points, max_points), None) if given is None else weighted_spread(given, max_points)
     columns = [values[rows] if values.ndim else values for values in inputs]
     return Points(
         [*columns, *[None] * (len(language.registers) - len(columns))],
         target_array(task, num_points)[0, rows],
-        None if weights is None else weights[rows],
+        None if weights is None else weights.astype(np.float32),
     )
 
 
-def spread(num_points: int, max_points: int) -> NDArray[np.int64]:
-    """Points by their index, sorted: all, or `max_points` of them. Multiples of the golden ratio choose these, so that they are
-    spread evenly and share no period with a grid.
-    """
-    if num_points <= max_points:
-        return np.arange(num_points)
-    return np.sort(np.argsort(np.arange(num_points) * GOLDEN_RATIO % 1.0, kind="stable")[:max_points])
+def _some_first(points: Points, errors: PointErrors) -> tuple[Points, PointErrors]:
+    """Inputs and errors at all points, after those at SAMPLE_POINTS of them, where alone there are targets."""
+    count = len(points.target)
+    some = np.union1d(spread(count, SAMPLE_POINTS), [count - 1])
+    order = np.append(some, np.setdiff1d(np.arange(count), some))
+    inputs = [values[order] if values is not None and values.ndim else values for values in points.inputs]
+    weights = None if points.weights is None else points.weights[some]
+    errors = errors._replace(targets=errors.targets[order], scales=errors.scales[order])
+    return Points(inputs, points.target[some], weights), errors
+
+
+def loss_fitter(
+    task: Task, target: NDArray[np.float32], weights: NDArray[np.float32] | None, max_points: int | None = None
+) -> LossFitter | None:
+    """What fits outputs by the task's own loss, at a sample of the points most of the time; None: it has none."""
+    loss = ask(task, "point_loss")
+    if loss is None:
+        return None
+    rows = spread(len(target), max_points) if max_points and max_points < len(target) else None
+    return LossFitter(VirtualMachine(loss.lowering), loss, target, weights, rows)
+
+
+def default_share(task: Task) -> float:
+    """Share of a generation's programs that are tuned, if a task is tunable and the config leaves it open."""
+    return 0.0 if task.reduction is None else ROLLOUT_SHARE if task.rollout else DEFAULT_SHARE
 
 
 def why_not_tunable(task: Task) -> str | None:
     """Why a task's constants cannot be tuned; None: they can."""
-    if task.rollout is not None:
-        return "constants are not tuned through a rollout"
     if type(task).targets is Task.targets:
         return "needs a task with targets(), which the constants are fitted to"
+    if task.rollout is not None:
+        others = [name for name, kind in {**task.inputs, **task.outputs}.items() if kind != "f32"]
+        return "needs a rollout without a grid" if task.rollout.grid else f"needs '{others[0]}' to be f32" if others else None
     return None if len(task.outputs) == 1 else f"needs a task with one output, {type(task).__name__} has {len(task.outputs)}"

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from evo.c_text import KEYWORDS
 from evo.errors import UserError
 from evo.kernel.interpreted_program import program_text
-from evo.kernel.interpreter import Layout
 from evo.kernel.interpreter_cases import Cases
+from evo.kernel.interpreter_layout import Layout
 from evo.kernel.pointwise import SiteVariable, site_variables
 from evo.language.program import Language
 

@@ -40,12 +40,13 @@ from collections.abc import Collection, Mapping
 from numbers import Integral, Real
 from pathlib import Path
 
-from evo.errors import UserError
+from evo.errors import UserError, os_errors_as
 from evo.kernel import nvrtc
 from evo.kernel.cuda_header import HEADER_NAME, header
 from evo.kernel.interpreted_program import CODE
-from evo.kernel.interpreter import Interpreter, layout_of
+from evo.kernel.interpreter import Interpreter
 from evo.kernel.interpreter_cases import cases_of
+from evo.kernel.interpreter_layout import layout_of
 from evo.kernel.template import ENTRY, POINTWISE, KernelTemplate, task_template
 from evo.language.program import Language
 from evo.native import nvptxcompiler
@@ -198,10 +199,8 @@ def _folder_headers(path: Path) -> dict[str, bytes]:
 
 
 def _read(path: Path) -> bytes:
-    try:
+    with os_errors_as(f"{path}: cannot be read"):
         content = read_file(path)
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read: {error.strerror}") from error
     if b"\0" in content:
         raise UserError(f"{path}:{_line(content, content.index(0))}: holds a NUL, must be text")
     absolute = _ABSOLUTE.search(content)

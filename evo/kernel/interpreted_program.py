@@ -12,8 +12,8 @@ where others do not. A vector of shared memory has a value for each thread of th
 
 from collections.abc import Sequence
 
-from evo.kernel.interpreter import Layout
 from evo.kernel.interpreter_cases import Cases, Threads
+from evo.kernel.interpreter_layout import Layout
 
 CODE = "evo_code"
 TABLE_ALIGNMENT = 256
@@ -36,11 +36,7 @@ def shared_bytes(layout: Layout) -> int:
 
 
 def program_text(layout: Layout, cases: Cases, inputs: Sequence[str], outputs: Sequence[str]) -> list[str]:
-    """The lines of CUDA that define evo_program.
-
-    Args:
-        inputs, outputs: their C++ types, in the language's order.
-    """
+    """The lines of CUDA that define evo_program. inputs, outputs: their C++ types, in the language's order."""
     body = [*_REGISTERS.format("\1", "\2").splitlines()[1:], *cases.text(_THREADS), "$program_end:"]
     text = ["{", *body, "}"]
     lines = [f'extern "C" {{ __device__ const char* {CODE}; }}', "extern __shared__ unsigned int evo_vectors[];"]

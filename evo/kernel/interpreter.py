@@ -1,6 +1,6 @@
 """The interpreter kernel: runs many programs at many points from device code, so that no program is compiled.
 
-Owns the kernel's text, its shared memory and the numbers of its cases; `evo.kernel.interpreter_cases` has what each case does.
+Owns the kernel's text; `evo.kernel.interpreter_layout` has its shared memory, `evo.kernel.interpreter_cases` what each case does.
 csrc/device_code.h describes the device code and how programs are scheduled. One kernel serves all programs over the same
 instructions, inputs and outputs. Its results equal those of the compile lane bit by bit: a case applies its instruction as a stub
 does.
@@ -21,11 +21,13 @@ and a block has just enough warps for it; more points are tiles of MAX_POINTS. L
              u64: address of the results, which must not overlap the inputs
              u64: address of the targets, u64: of the weights, or 0 in a kernel without, u64: of `evo.native.ptx_vm.Targets.sums`;
              in a kernel that sums
+             u32: num_steps; u32: record_every; in a kernel with a loop, whose inputs and strides are as `evo.kernel.rollout` says
 
 Results of a kernel that stores are the outputs, `(num_programs, num_outputs, num_points)` of 4 bytes. A kernel that sums keeps
 the outputs of `num_buffered` programs in registers and then in the slots, and eight threads, an octet, sum each: no output goes
 to memory. Its results are the scratch of `regression_rows` (`evo.kernel.reduction`), one row for each output of each program, as
 `regression_blocks` writes it: in the same order and so with the same bits. Targets are `(num_outputs, num_points)` float32.
+With a loop, points are trajectories, states stay in registers, and results are the records.
 
 Inputs are read from memory once for all programs of a block. So with sums, a program and a point cost 4 / num_together bytes for
 each input, 4 / num_buffered for each target and 88 / 1,024 for the sums of each output.
@@ -39,93 +41,18 @@ import numpy as np
 
 from evo.kernel import reduction
 from evo.kernel.interpreter_cases import IS_STORED, Cases, Threads, cases_of, vector
+from evo.kernel.interpreter_layout import MAX_POINTS, NUM_OCTETS, WARP, Layout, layout_of
 from evo.kernel.pointwise import PTX_VERSION
+from evo.kernel.rollout import COUNTS, Loop
 from evo.language.program import Language
 
 ENTRY = "interpret"
 # Part of the cubin's cache key. Change it with the kernel's text.
 TEMPLATE = "interpreter-4"
 
-_WARP = 32
-_MAX_BLOCK_SIZE = 256
-# Four let a load or store of a vector move 16 bytes, the most that one instruction can, and share the work of decoding a step.
-# Eight would halve that work again, but also the warps of a multiprocessor, and not the traffic of shared memory (docs/gpu.md).
-_POINTS_PER_THREAD = 4
-MAX_POINTS = _MAX_BLOCK_SIZE * _POINTS_PER_THREAD  # of a tile, as reduction.POINTS_PER_BLOCK
-
-# Shared memory of a block: 12 vectors. Two such blocks, 16 warps, fit a multiprocessor of compute capability 8.6, 8.9 or 12.0,
-# whose 100 KiB are the least since Turing; three fit 8.0, and four 9.0 and 10.0.
-NUM_VECTORS = 12
-# With many inputs and outputs a block may have twice as much, which is what all GPUs since compute capability 8.0 have for one.
-MAX_VECTORS = 24
 # The 64 KiB of compute capability 7.5 are one block's.
 _SHARED_BYTES = {"sm_75": 64 << 10}
 _MIN_WARPS = 32  # for a multiprocessor, so that the assembler leaves registers for as many
-# Rows of outputs that a warp sums at once, each with an octet of threads.
-_NUM_OCTETS = 4
-# Fewer slots would send programs to the compile lane for the sake of more warps.
-_MIN_SLOTS = 7
-
-
-@dataclass(frozen=True)
-class Layout:
-    """Who works on a tile, and what the vectors of a block's shared memory hold: inputs, then slots, then outputs.
-
-    num_buffered: programs whose outputs are summed at once; 1 in a kernel that stores.
-    """
-
-    num_inputs: int
-    num_outputs: int
-    num_slots: int
-    num_buffered: int
-    block_size: int
-    points_per_thread: int
-
-    @property
-    def first_output(self) -> int:
-        """The vector of the first output."""
-        return self.num_inputs + self.num_slots
-
-    @property
-    def num_vectors(self) -> int:
-        """All of them."""
-        return self.first_output + self.num_outputs
-
-    @property
-    def points(self) -> int:
-        """Of a tile."""
-        return self.block_size * self.points_per_thread
-
-    @property
-    def vector_bytes(self) -> int:
-        """Of a value at each point of a tile."""
-        return 4 * self.points
-
-    @property
-    def shared_bytes(self) -> int:
-        """Of all vectors."""
-        return self.num_vectors * self.vector_bytes
-
-    def num_tiles(self, num_points: int) -> int:
-        """Blocks along x."""
-        return -(-num_points // self.points)
-
-
-def layout_of(language: Language, sums: bool, num_points: int = MAX_POINTS) -> Layout | None:
-    """How a kernel for these inputs and outputs uses its threads and their shared memory; None if they leave too few slots.
-
-    Args:
-        num_points: the most that it will sum.
-    """
-    num_inputs, num_outputs = len(language.inputs), len(language.outputs)
-    num_vectors = max(NUM_VECTORS, num_inputs + num_outputs + _MIN_SLOTS)
-    points_per_thread = 1 if num_points <= _WARP else _POINTS_PER_THREAD
-    num_warps = max(-(-num_points // (_WARP * points_per_thread)), -(-num_outputs // _NUM_OCTETS) if sums else 1)
-    block_size = min(_MAX_BLOCK_SIZE, _WARP << (num_warps - 1).bit_length())
-    num_buffered = {1: 4, 2: 2}.get(num_outputs, 1) if sums else 1
-    num_slots = num_vectors - num_inputs - num_outputs
-    layout = Layout(num_inputs, num_outputs, num_slots, num_buffered, block_size, points_per_thread)
-    return layout if num_vectors <= MAX_VECTORS else None
 
 
 @dataclass(frozen=True)
@@ -156,6 +83,7 @@ def interpreter(
     *,
     is_weighted: bool = False,
     num_points: int = MAX_POINTS,
+    loop: Loop | None = None,
 ) -> Interpreter | None:
     """The kernel for programs of a language.
 
@@ -165,6 +93,7 @@ def interpreter(
         instructions: names of those that programs may use; None: the whole set.
         is_weighted: in sums, points have weights.
         num_points: the most that it will sum.
+        loop: in which programs run; None: once at each point.
 
     Returns:
         None if there are too many inputs and outputs.
@@ -173,27 +102,31 @@ def interpreter(
     if layout is None or layout.shared_bytes > _SHARED_BYTES.get(target, layout.shared_bytes):
         return None
     cases = cases_of(language.instruction_set, instructions)
-    lines = [f".version {PTX_VERSION}", f".target {target}", ".address_size 64", *_kernel(layout, cases, sums, is_weighted)]
+    lines = [f".version {PTX_VERSION}", f".target {target}", ".address_size 64", *_kernel(layout, cases, sums, is_weighted, loop)]
     return Interpreter("\n".join(lines) + "\n", layout, cases)
 
 
-def _kernel(layout: Layout, cases: Cases, sums: bool, is_weighted: bool) -> list[str]:
+def _kernel(layout: Layout, cases: Cases, sums: bool, is_weighted: bool, loop: Loop | None) -> list[str]:
     inputs, points = range(layout.num_inputs), range(layout.points_per_thread)
     threads = Threads(layout.points_per_thread, layout.vector_bytes.bit_length() - 1, are_together=True)
     params = [f".param .u64 input_{i}" for i in inputs] + [f".param .u32 stride_{i}" for i in inputs]
+    params = loop.params() if loop else params
     params += [".param .u64 code", ".param .u64 starts", ".param .u32 num_programs", ".param .u32 num_together"]
     params += [".param .u32 num_points", ".param .u64 results"]
     params += [f".param .u64 {name}" for name in ("targets", "weights", "target_sums")] if sums else []
+    params += COUNTS if loop else []
     lines = [
         ".extern .shared .align 128 .b8 vectors[];",
         f".visible .entry {ENTRY}(",
         ",\n".join(params),
         ")",
         f".maxntid {layout.block_size}, 1, 1",
-        f".minnctapersm {_MIN_WARPS * _WARP // layout.block_size}",
+        f".minnctapersm {_MIN_WARPS * WARP // layout.block_size // (2 if loop else 1)}",  # states take registers
     ]
     numbers = {"tile": layout.points, "thread": layout.points_per_thread, "thread_bytes": 4 * layout.points_per_thread}
     lines += ["{", _REGISTERS, _START.format(**numbers)]
+    if loop:
+        return [*lines, *_looped(layout, cases, threads, loop), *_NEXT]
     suffix, accumulator = vector("%a", points)
     for i in inputs:
         lines += [f"ld.param.u64 %address, [input_{i}];", "cvta.to.global.u64 %address, %address;"]
@@ -208,7 +141,29 @@ def _kernel(layout: Layout, cases: Cases, sums: bool, is_weighted: bool) -> list
     lines += [f"mov.b32 %held{row}_{k}, 0;" for row in held for k in points]
     lines += [_PROGRAM, *cases.text(threads), "$program_end:"]
     lines += _sum(layout, is_weighted) if sums else _store(layout)
-    return [*lines, "add.u32 %program, %program, 1;", "bra.uni $program;", "$kernel_end:", "ret;", "}"]
+    return [*lines, *_NEXT]
+
+
+_NEXT = ("add.u32 %program, %program, 1;", "bra.uni $program;", "$kernel_end:", "ret;", "}")
+
+
+def _looped(layout: Layout, cases: Cases, threads: Threads, loop: Loop) -> list[str]:
+    """A program's steps again and again. Each thread reads and writes its own part of the vectors, so none waits for another."""
+    count = layout.points_per_thread
+    lines = [*loop.registers(count), ".reg .u64 %first_step;", _PROGRAM, "mov.u64 %first_step, %at;", *loop.begin(count)]
+    suffix = vector("", range(count))[0]
+
+    def registers(names: list[str]) -> str:
+        return names[0] if count == 1 else f"{{{', '.join(names)}}}"
+
+    for i in range(layout.num_inputs):
+        value = registers([loop.value(i, k) for k in range(count)])
+        lines += [f"st.shared{suffix} [%mine+{i * layout.vector_bytes}], {value};"]
+    lines += ["mov.u64 %at, %first_step;", *cases.text(threads), "$program_end:"]
+    for o in range(layout.num_outputs):
+        value = registers([f"%result{o}_{k}" for k in range(count)])
+        lines += [f"ld.shared{suffix} {value}, [%mine+{(layout.first_output + o) * layout.vector_bytes}];"]
+    return [*lines, *loop.end(count)]
 
 
 _REGISTERS = """
@@ -312,7 +267,7 @@ def _sum(layout: Layout, is_weighted: bool) -> list[str]:
             lines += [f"xor.b32 %from, %mine, {row % _AT_ONCE * 4 * reduction.LANES};"]
             lines += [f"st.shared{suffix} [%from+{(layout.num_inputs + row) * vector_bytes}], {names};"]
     first_row = (layout.num_inputs if held > 1 else layout.first_output) * vector_bytes
-    lines += ["bar.sync 0;", f"setp.ge.u32 %past_end, %thread, {-(-num_rows // _NUM_OCTETS) * _WARP};"]
+    lines += ["bar.sync 0;", f"setp.ge.u32 %past_end, %thread, {-(-num_rows // NUM_OCTETS) * WARP};"]
     lines += ["@%past_end bra $rows_end;", f"and.b32 %lane, %thread, {reduction.LANES - 1};"]
     lines += [f"shr.u32 %octet, %thread, {reduction.LANES.bit_length() - 1};", f"min.u32 %row, %octet, {num_rows - 1};"]
     lines += [f"setp.lt.u32 %is_octet, %octet, {num_rows};", "mov.u32 %output, %row;"]

@@ -30,7 +30,7 @@ IS_STORED = 1
 # The time to assemble a kernel grows with the square of its cases: that many take a core some seven seconds, once.
 MAX_CASES = 2000
 # The assembler makes a table of all cases, 4 bytes each, for every branch by number, in a bank of constants of 64 KiB. What does
-# not fit becomes a tree of comparisons. So beyond some 125 cases the last ones share a branch, which costs them one more.
+# not fit becomes a tree of comparisons. So beyond about 125 cases the last ones share a branch, which costs them one more.
 _TABLES_BYTES = 60 << 10
 
 # Types whose values have 32 bits in a slot.

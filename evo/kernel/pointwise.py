@@ -45,11 +45,7 @@ class SiteVariable:
 
 
 def site_variables(language: Language) -> tuple[SiteVariable, ...]:
-    """The variables of a site, in the order mod, out, in.
-
-    Raises:
-        ValueError: an input or output is not a value of 4 bytes.
-    """
+    """The variables of a site, in the order mod, out, in. Raises ValueError: an input or output is not a value of 4 bytes."""
     inputs = [name for name, _ in language.inputs]
     outputs = [name for name, _ in language.outputs]
     stacks = {name: language.instruction_set.stacks[stack_idx] for name, stack_idx in language.registers}
@@ -72,7 +68,8 @@ def site_lowering(language: Language) -> Lowering:
     """The lowering that emits stubs over the registers of a site. Its hashes equal those of the language's own lowering."""
     registers = {variable.name: variable.register for variable in site_variables(language)}
     named = [(registers[name], stack_idx) for name, stack_idx in language.registers]
-    return Lowering(language.instruction_set, named, language.requests, language.limits, folding=language.lowering.folding)
+    folding = language.lowering.folding
+    return Lowering(language.instruction_set, named, language.requests, language.limits, (), folding, language.template)
 
 
 def annotated_ptx(language: Language, kernel_sizes: Sequence[int], target: str) -> str:
@@ -135,7 +132,7 @@ def _kernel(
         lines += [f"ld.global.nc.{type_of[name]} %in_{i}, [%in_address];"]
     lines += [f"brx.idx.uni %site, $sites_{kernel_idx};"]
     for site in sites:
-        lines += [f"$site_{site}:", *_site(variables, inputs, outputs, site), f"bra.uni $join_{kernel_idx};"]
+        lines += [f"$site_{site}:", *site_lines(variables, inputs, outputs, site), f"bra.uni $join_{kernel_idx};"]
     lines += [f"$join_{kernel_idx}:", "mad.wide.u32 %out_address, %point, 4, %outputs;"]
     for i, name in enumerate(outputs):
         lines += [f"st.global.{type_of[name]} [%out_address], %out_{i};"]
@@ -144,7 +141,7 @@ def _kernel(
     return lines
 
 
-def _site(variables: tuple[SiteVariable, ...], inputs: list[str], outputs: list[str], site: int) -> list[str]:
+def site_lines(variables: tuple[SiteVariable, ...], inputs: list[str], outputs: list[str], site: int) -> list[str]:
     """A site's own registers, filled before its markers and read after them; ptx_inject.h describes the marker format."""
     lines = ["{"]
     for variable in variables:

@@ -70,12 +70,7 @@ def launches(num_rows: int, num_points: int) -> tuple[tuple[str, tuple[int, int]
 
 
 def regression_ptx(target: str, is_weighted: bool = False) -> str:
-    """The module with both kernels.
-
-    Args:
-        target: a GPU architecture such as `sm_90`.
-        is_weighted: points have weights.
-    """
+    """The module with both kernels. target: a GPU architecture such as `sm_90`. is_weighted: points have weights."""
     return f".version {PTX_VERSION}\n.target {target}\n.address_size 64\n{_blocks_kernel(is_weighted)}\n{_rows_kernel()}\n"
 
 

@@ -1,7 +1,7 @@
 """Kernel templates as compile requests carry them: the kernels that programs' stubs go into.
 
-Owns the two kinds. Of the pointwise kernel only the name is sent, as every process can generate its text. Of a task's own
-`kernel.cu` the annotated PTX is sent, so that no worker needs a CUDA compiler or a file. In both, program i of a request goes to
+Owns the two kinds. The pointwise kernel is sent as its name, as every process can generate its text. A task's own
+`kernel.cu` is sent as annotated PTX, so that no worker needs a CUDA compiler or a file. In both, program i of a request goes to
 `site_i`.
 """
 
@@ -44,11 +44,7 @@ def task_template(ptx: bytes, num_sites: int) -> KernelTemplate:
 
 
 def task_ptx(content: bytes) -> bytes:
-    """The annotated PTX of a template of a task's own kernel.
-
-    Raises:
-        ValueError: `content` is of no such template.
-    """
+    """The annotated PTX of a template of a task's own kernel. Raises ValueError: `content` is of no such template."""
     if not content.startswith(_PTX_PREFIX):
         raise ValueError(f"template {content[:32]!r} is unknown")
     return zlib.decompress(content[len(_PTX_PREFIX) :])

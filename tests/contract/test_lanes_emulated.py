@@ -211,7 +211,7 @@ def mean_scores(outputs: dict) -> evo.Scores:
 def test_what_the_interpreter_cannot_run_is_compiled_and_counted(lanes, monkeypatch, work, block_rows):
     monkeypatch.setattr(interpret, "_MIN_PROGRAMS", 3)
     monkeypatch.setattr(interpret, "_MIN_WORK", work)
-    monkeypatch.setattr("evo.row_threads.MIN_ROWS", block_rows)
+    monkeypatch.setattr("evo.native.row_threads.MIN_ROWS", block_rows)
     task = Line(70)
     language = Language(DEFAULT, tuple(task.inputs.items()), tuple(task.outputs.items()))
     texts = [f"%x {i}.0 sub_ftz_f32 {'' if i % 3 else 'sin_approx_ftz_f32'} %y add_ftz_f32" for i in range(1, 20)]

@@ -107,6 +107,7 @@ NO_OBJECTIVE_RANGE = ", must be None or (low, high) with low < high"
             "measures['size'] is (-1e+308, 1e+308), low and high must be at most",
         ),
         ("kernel_sums = 0", "kernel_sums is 0, must be None or a whole number from 1"),
+        ("cpu_sums = 3", "cpu_sums is 3, must be None or such as evo.pictures.PictureSums, with as many sums as kernel_sums"),
         ("complexity = 'length'", "complexity is 'length', must be None or a measure: size"),
         ("reduction = 'mean'", "reduction is 'mean', must be None or one of: regression"),
         ("outputs, reduction = {'y': 'u32'}, 'regression'", "reduction needs outputs of type f32"),

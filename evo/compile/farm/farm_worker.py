@@ -110,11 +110,7 @@ class Worker:
         self._wake.set()
 
     def serve(self) -> None:
-        """Works until it is stopped.
-
-        Raises:
-            UserError: the run refuses this worker.
-        """
+        """Works until it is stopped. Raises UserError: the run refuses this worker."""
         reason = ""
         try:
             while not self._is_stopped:

@@ -32,7 +32,7 @@ from pathlib import Path
 import zmq
 from zmq.utils import z85
 
-from evo.errors import UserError
+from evo.errors import UserError, os_errors_as
 from evo.storage.files import PARTIAL_SUFFIX, read_file, write_atomically
 from evo.storage.json_file import read_json
 
@@ -50,7 +50,7 @@ class RunKeys:
         workers: public key (40 characters) -> name, at the last `look`.
 
     Raises:
-        UserError: the secret key is missing, is no key, or is open to others; or others can write the folders.
+        UserError: the secret key is missing, is not a key, or is open to others; or others can write the folders.
     """
 
     def __init__(self, folder: Path):
@@ -65,7 +65,7 @@ class RunKeys:
         self.look()
 
     def look(self) -> None:
-        """Reads the files again if they may have changed. Those that are no keys are told once."""
+        """Reads the files again if they may have changed. Those that are not keys are told once."""
         changed_ns, now_s = 0, time.monotonic()
         with suppress(OSError):
             changed_ns = self._folder.stat().st_mtime_ns
@@ -79,7 +79,7 @@ class RunKeys:
             except UserError as error:
                 if path.name not in self._broken:
                     self._broken.add(path.name)
-                    _log.warning("farm: %s; its worker is not let in", error)
+                    _log.warning("farm: %s; its worker is refused", error)
         self.workers = {key: name for key, name in found.items() if key not in self._banned}
 
     def ban(self, public: str) -> None:
@@ -101,16 +101,12 @@ class WorkerKeys:
 
     @classmethod
     def read(cls, folder: Path) -> WorkerKeys:
-        """The keys in a worker's folder.
-
-        Raises:
-            UserError: a key is missing or is none, or others can read the secret key.
-        """
+        """The keys in a worker's folder. Raises UserError: a key is missing or is none, or others can read the secret key."""
         return cls(_read_secret(folder / "secret.key"), _read_key(folder / "run.public"))
 
 
 def check_address(address: str, key: str, *, has_keys: bool) -> None:
-    """Refuses what is no address, and one beyond this machine without keys. `key` names it in messages.
+    """Refuses what is not an address, and one beyond this machine without keys. `key` names it in messages.
 
     Raises:
         UserError: it is refused.
@@ -133,23 +129,13 @@ def address_elsewhere(address: str) -> str:
 
 
 def write_server_file(path: Path, address: str) -> None:
-    """Writes where a run listens.
-
-    Raises:
-        UserError: the file cannot be written.
-    """
-    try:
+    """Writes where a run listens. Raises UserError: the file cannot be written."""
+    with os_errors_as(f"evaluation.farm.server_file: {path}: cannot write it"):
         write_atomically(path, json.dumps({"address": address}).encode() + b"\n")
-    except OSError as error:
-        raise UserError(f"evaluation.farm.server_file: {path}: cannot write it: {error.strerror}") from error
 
 
 def read_server_file(path: Path) -> str | None:
-    """Where a run listens; None: there is no such file yet.
-
-    Raises:
-        UserError: the file says something else.
-    """
+    """Where a run listens; None: there is no such file yet. Raises UserError: the file says something else."""
     try:
         content = read_json(path, "server file")
     except UserError as error:
@@ -176,7 +162,7 @@ def make_keys(folder: Path, name: str) -> list[Path]:
         the folders of the run and of the worker.
 
     Raises:
-        UserError: the worker has keys, its name is no file name, or a file cannot be written.
+        UserError: the worker has keys, its name is not a file name, or a file cannot be written.
     """
     if not _NAME.fullmatch(name) or name == RUN:
         raise UserError(f"--worker {name}: write a name of letters, digits and .-_, other than '{RUN}'")

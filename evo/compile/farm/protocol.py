@@ -26,7 +26,7 @@ from evo.errors import FailureKind
 PROTOCOL = 2
 MAX_FRAME_BYTES = 256 << 10
 ENCRYPTION_BYTES = 256  # that CURVE adds to a frame, at most
-# A module of 4,096 programs takes some 5 MB, a task's own kernel a few.
+# A module of 4,096 programs takes about 5 MB, a task's own kernel a few.
 MAX_MESSAGE_BYTES = 64 << 20
 MAX_HEADER_BYTES = 16 << 10
 MAX_TEXT = 1024  # characters of a name or a reason
@@ -246,11 +246,7 @@ def encode(message: Message) -> list[bytes]:
 
 
 def decode(frames: Sequence[bytes], accepted: Mapping[str, type[Message]]) -> Message:
-    """The message of these frames.
-
-    Raises:
-        ProtocolError: nothing that is accepted, or a hello of another version.
-    """
+    """The message of these frames. Raises ProtocolError: nothing that is accepted, or a hello of another version."""
     _check(len(frames) > 0 and len(frames[0]) <= MAX_HEADER_BYTES, "header")
     _check(sum(map(len, frames)) <= MAX_MESSAGE_BYTES, "size of a message")
     try:

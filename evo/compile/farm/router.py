@@ -1,7 +1,7 @@
 """The run's socket: what comes in from peers and goes out to them, and who may connect.
 
 Owns the socket, its limits, the authentication of workers, and the lines about peers that are turned away. A connection is a
-stranger's until its worker is let in; the oldest ones of too many are shed. Knows nothing of requests. One thread uses it; only
+stranger's until its worker is admitted; the oldest ones of too many are shed. Knows nothing of requests. One thread uses it; only
 `wake` and `trusts` are for all.
 """
 
@@ -29,7 +29,7 @@ MAX_UNSENT = 4 * protocol.MAX_SLOTS  # to one peer: more than a worker that read
 LINGER_MS = 500  # for the last messages when the farm closes
 MAX_REFUSALS = 100  # lines about peers that are turned away; then there is silence about them
 HANDSHAKE_MS = 5000
-MAX_STRANGERS = 256  # connections without a worker that was let in; each may hold a frame
+MAX_STRANGERS = 256  # connections without a worker that was admitted; each may hold a frame
 MAX_CONNECTIONS = 1 << 15
 OTHER_DESCRIPTORS = 256  # that the rest of this process may need
 

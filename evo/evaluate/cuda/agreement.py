@@ -68,7 +68,7 @@ EXACT = tuple(
 
 
 def edge_columns(num_random: int = 0) -> list[NDArray[np.uint32]]:
-    """Bits of three operands: each pair of edges in the first two, each pair with some third edge; then so many others."""
+    """Bits of three operands: each pair of edges in the first two, each pair with some third edge; then random ones."""
     a, b = (grid.ravel() for grid in np.meshgrid(EDGES, EDGES))
     columns = [a, b, np.roll(np.resize(EDGES, len(a)), 7)]
     return [np.concatenate([edges, scrambled(num_random, seed)]) for seed, edges in enumerate(columns, 1)]

@@ -15,6 +15,7 @@ from evo.compile.compiler import Module
 from evo.evaluate.cuda.device import Device
 from evo.evaluate.cuda.device_child import run_in_child
 from evo.evaluate.cuda.plans import DeviceInputs, KernelPlan, Plan, StorePlan
+from evo.rollout import Rollout
 from evo.task import Task
 
 START_S = 60.0  # for a process to open the device and upload the points, on a busy machine with a cold disk
@@ -26,15 +27,17 @@ _TIMES = 2  # the machine may be the cause of one failure
 class Kernel:
     """What launching programs takes, apart from their cubins.
 
-    ordinal: of the device. outputs: of the task. num_results: values that a task's own kernel writes for each program; None: the
-    kernel is not a task's. arrays, num_points: as `DeviceInputs` takes them.
+    ordinal: of the device. inputs, outputs: of the task. num_results: values that a task's own kernel writes for each program;
+    None: the kernel is not a task's. arrays, num_points, rollout: as `DeviceInputs` takes them.
     """
 
     ordinal: int
+    inputs: Mapping[str, str]
     outputs: Mapping[str, str]
     num_results: int | None
     arrays: Sequence[NDArray[Any]]
     num_points: int
+    rollout: Rollout | None = None
 
 
 @dataclass(frozen=True)
@@ -87,7 +90,8 @@ class _Declaration(Task):
     """What plans ask of a task to launch its kernels."""
 
     def __init__(self, kernel: Kernel):
-        self.outputs, self.kernel_sums = dict(kernel.outputs), kernel.num_results
+        self.inputs, self.outputs, self.kernel_sums = dict(kernel.inputs), dict(kernel.outputs), kernel.num_results
+        self.rollout = kernel.rollout
 
 
 def run_modules(work: tuple[Kernel, Sequence[Module]], report: Callable[[str], None]) -> None:
@@ -99,7 +103,7 @@ def run_modules(work: tuple[Kernel, Sequence[Module]], report: Callable[[str], N
     """
     kernel, modules = work
     device = Device(kernel.ordinal)
-    inputs = DeviceInputs(device, kernel.arrays, kernel.num_points)
+    inputs = DeviceInputs(device, kernel.arrays, kernel.num_points, kernel.rollout)
     task = _Declaration(kernel)
     plan: Plan = KernelPlan(task, inputs) if kernel.num_results else StorePlan(task, inputs)
     results, scratch = device.allocate(plan.result_bytes(1)), device.allocate(plan.scratch_bytes(1))

@@ -9,8 +9,8 @@ from evo.evaluate.trials import Trials
 AUTO, INTERPRET, COMPILE = "auto", "interpret", "compile"
 LANES = (INTERPRET, COMPILE)
 
-# Compiling a program of 32 instructions takes 16 cores some 60 us, while kernels run, and interpreting it takes a GPU 10 us for a
-# million points. So the lanes break even at some six million. Estimated.
+# Compiling a program of 32 instructions takes 16 cores about 60 us, while kernels run, and interpreting it takes a GPU 10 us for
+# a million points. So the lanes break even at some six million. Estimated.
 MAX_INTERPRETED_POINTS = 6_000_000
 
 # Of `evo.evaluate.trials`. Programs grow, so both lanes are tried again.

@@ -355,11 +355,7 @@ class Device:
 
 
 def _ask(function: Any, *args: Any) -> Any:
-    """Calls the driver. Gives its result, or a tuple if there are several.
-
-    Raises:
-        CudaError: the call failed.
-    """
+    """Calls the driver. Gives its result, or a tuple if there are several. Raises CudaError: the call failed."""
     result, *values = function(*args)
     if result.value != 0:
         raise CudaError(function.__name__, result.name)

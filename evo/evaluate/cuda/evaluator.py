@@ -8,7 +8,7 @@ import os
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,8 @@ from evo.compile.assembler import assembler_options, choose_opt_level
 from evo.compile.compiler import FailedProgram, Module, PackCompiler
 from evo.compile.packing import Packing
 from evo.compile.request import CompileExecutor, CompileFailure
-from evo.errors import DeviceFailure, FailureKind
+from evo.compile.targets import architecture
+from evo.errors import DeviceFailure, FailureKind, UserError
 from evo.evaluate import Evaluation, Failure, PickledTask, Status, TaskSource, by_name
 from evo.evaluate.cuda.blame import Kernel as BlamedKernel
 from evo.evaluate.cuda.blame import try_alone
@@ -26,18 +27,20 @@ from evo.evaluate.cuda.choice import COMPILE, INTERPRET, LANES, TRIAL_PROGRAMS, 
 from evo.evaluate.cuda.device import Device
 from evo.evaluate.cuda.interpret import InterpretLane
 from evo.evaluate.cuda.interpreter_kernels import MAX_PROGRAMS, Coding, Kernel, TaskKernel, open_kernel, open_task_kernel
-from evo.evaluate.cuda.lane import Lane, LaneTimes, Pack, PackFailure
+from evo.evaluate.cuda.lane import Lane, Pack, PackFailure
 from evo.evaluate.cuda.plans import DeviceInputs, KernelPlan, Plan, RegressionPlan, StorePlan
 from evo.evaluate.dask_executor import open_compilers
+from evo.evaluate.loops import LoopRunner
 from evo.evaluate.options import EvaluationOptions
 from evo.kernel.cuda_header import BLOCK_SIZE as KERNEL_BLOCK_SIZE
 from evo.kernel.cuda_source import template_of
+from evo.kernel.rollout import Loop, loop_template
 from evo.kernel.template import POINTWISE, KernelTemplate
 from evo.language.batch import Batch
 from evo.language.program import Language
 from evo.native.stack_ptx_words import WordType
 from evo.storage.disk_cache import DiskCache
-from evo.task import Task, ask, point_arrays
+from evo.task import Task, ask, point_arrays, task_kernel
 
 # Of a task's own kernel, which runs a program in each: more programs of a pack would wait for the first ones.
 BLOCKS_PER_MULTIPROCESSOR = 2048 // KERNEL_BLOCK_SIZE
@@ -82,37 +85,32 @@ class CudaEvaluator:
         self._lanes_problem = lanes_problem
         self._cache = cache
         self._failures = {key: CompileFailure(kind, log) for key, (kind, log) in (quarantine or {}).items()}
-        points = ask(task, "points")
+        self._loop = LoopRunner(language, task) if task.rollout else None
         self._num_threads = options.threads or len(os.sched_getaffinity(0))
         self._has_failed = False
         with ExitStack() as opened:  # closes them if a later step fails
             assert options.device is None or isinstance(options.device, int), "of several GPUs each has its evaluator"
             self._device = Device(options.device)
             opened.callback(self._device.close)
-            inputs = self._upload(points, "points()")
+            inputs = self._upload(ask(task, "points"), "points()", self._loop)
             opened.callback(inputs.close)
             self._executor = executor or open_compilers(options)
             self._owns_executor = executor is None
             opened.callback(self._end_compilers)
-            target = self._device.info.target
-            most_blocks = BLOCKS_PER_MULTIPROCESSOR * self._device.num_multiprocessors
-            template = template_of(task, language, target, min(most_blocks, options.packing.programs_per_module), cache)
-            if template is not POINTWISE:
+            self._template = self._own_template() or self._site_template(inputs)
+            if self._has_own_kernel:
                 self._plan: Plan = KernelPlan(task, inputs)
             elif task.reduction:
                 self._plan = self._regression_plan(inputs, opened)
             else:
                 self._plan = StorePlan(task, inputs)
                 if source and options.executor != "threads" and self._num_threads > 1:
-                    is_needed = options.executor == "processes"
-                    self._plan.scorer.start_processes(
-                        language, source, self._num_threads, options.score_seconds, is_needed=is_needed
-                    )
+                    how = (language, source, self._num_threads, options.score_seconds)
+                    self._plan.scorer.start_processes(*how, is_needed=options.executor == "processes")
             opened.callback(self._plan.close)
             level = options.opt_level
-            self._opt_level = choose_opt_level(inputs.num_points) if level is None else level
-            self._template = template
-            self._choice = lane_trials(options.lane, inputs.num_points, self._opt_level)
+            self._opt_level = choose_opt_level(inputs.work) if level is None else level
+            self._choice = lane_trials(options.lane, inputs.work, self._opt_level)
             self._interpreter = self._open_interpreter(inputs, opened)
             # With an interpreter it is opened for the first program that needs it: its buffers may take gigabytes.
             self._compile_lane = None if self._interpreter else self._open_compile_lane(opened)
@@ -171,24 +169,25 @@ class CudaEvaluator:
         batch = Batch.analyze(self._language.lowering, words)
         rows = np.arange(len(batch))
         with self._closing() as opened:
-            inputs = self._upload(points, "picture_points()")
+            whole = LoopRunner(self._language, self._task, in_pieces=False) if self._loop else None
+            inputs = self._upload(points, "picture_points()", whole)
             opened.callback(inputs.close)
-            stored = np.zeros((len(words), len(self._language.outputs), inputs.num_points), np.float32)
             plan = StorePlan(self._task, inputs)
+            stored = np.zeros((len(words), plan.num_outputs, inputs.num_points), np.float32)
 
             def take(pack: Pack, host: NDArray[np.uint8]) -> None:
                 rows, sites = pack.served()
                 stored[rows] = plan.outputs(host, len(pack.rows))[sites]
 
-            is_interpreted = choose_lane(self._options.lane, inputs.num_points) == INTERPRET
-            kernel = self._open_kernel(False, inputs.num_points, opened) if is_interpreted else None
+            is_interpreted = choose_lane(self._options.lane, inputs.work) == INTERPRET
+            kernel = self._open_kernel(False, inputs.width, opened, inputs.loop) if is_interpreted else None
             if kernel:
                 code_plan = StorePlan(self._task, inputs, kernel)
                 rows = self._interpret(batch, rows, self._make_interpreter(code_plan, kernel, len(words), opened), take, {})
             if len(rows):
                 lane = self._make_lane(plan, len(words))
                 opened.callback(lane.close)
-                self._compile(batch, rows, lane, self._make_compiler(lane.capacity, POINTWISE), take, {})
+                self._compile(batch, rows, lane, self._make_compiler(lane.capacity, self._site_template(inputs)), take, {})
         return by_name(self._task, stored)
 
     def environment(self) -> dict[str, str | int]:
@@ -200,7 +199,7 @@ class CudaEvaluator:
             "driver": "CUDA {}.{}".format(*self._device.driver),
             "compile_workers": self._executor.num_workers,
             **({"lanes_differ": problem} if problem else {}),
-            "kernel": "pointwise" if self._template is POINTWISE else "kernel.cu",
+            "kernel": "kernel.cu" if self._has_own_kernel else "rollout" if self._loop else "pointwise",
             "opt_level": self._opt_level,
         }
 
@@ -243,7 +242,7 @@ class CudaEvaluator:
         # If an exception ends the batch, closing the generator cancels its compilations.
         part = batch if len(rows) == len(batch) else batch[rows]
         with closing(compiler.compile(part)) as results, self._blaming(batch, lane.plan):
-            _add_times(times_s, lane.run(modules(results), take))
+            lane.run(modules(results), take).add_to(times_s)
         return sorted(failures, key=lambda pair: pair[0])
 
     def _interpret(
@@ -261,7 +260,7 @@ class CudaEvaluator:
             has_failed[:] = [row.tobytes() in self._failures for row in batch.hashes[rows]]
         with self._blaming(batch, lane.plan):
             times, left = lane.run(batch, rows[~has_failed], take)
-        _add_times(times_s, times)
+        times.add_to(times_s)
         return np.sort(np.concatenate([rows[has_failed], left]))
 
     @contextmanager
@@ -287,11 +286,31 @@ class CudaEvaluator:
             culprits = [_failure(batch, row, FailureKind.DEVICE_FAILED, log) for row in rows]
             raise DeviceFailure(log if culprits else f"{log}, and no program is to blame: {reason}", culprits) from failure
 
-    def _open_kernel(self, sums: bool, num_points: int, opened: ExitStack) -> Kernel | None:
-        """The interpreter's kernel for so many points, if the inputs and outputs leave room for it."""
+    @property
+    def _has_own_kernel(self) -> bool:
+        return self._template is not POINTWISE and not self._loop
+
+    def _own_template(self) -> KernelTemplate | None:
+        """The template of the task's kernel.cu."""
+        if self._loop:
+            if own := task_kernel(self._task):
+                raise UserError(f"{own[0]}: a task with a rollout has no kernel of its own")
+            return None
+        most_blocks = BLOCKS_PER_MULTIPROCESSOR * self._device.num_multiprocessors
+        num_sites = min(most_blocks, self._options.packing.programs_per_module)
+        return template_of(self._task, self._language, self._device.info.target, num_sites, self._cache)
+
+    def _site_template(self, inputs: DeviceInputs) -> KernelTemplate:
+        """The template of evo's own kernels that stores what programs leave."""
+        if inputs.loop is None:
+            return POINTWISE
+        return loop_template(inputs.loop, architecture(self._device.info.target), self._options.packing.programs_per_module)
+
+    def _open_kernel(self, sums: bool, num_points: int, opened: ExitStack, loop: Loop | None = None) -> Kernel | None:
+        """The interpreter's kernel for this many points, if the inputs and outputs leave room for it."""
         is_weighted = sums and ask(self._task, "weights") is not None
         where = (self._device, self._language, sums, self._instructions, self._cache)
-        kernel = open_kernel(*where, is_weighted=is_weighted, num_points=num_points)
+        kernel = open_kernel(*where, is_weighted=is_weighted, num_points=num_points, loop=loop)
         if kernel:
             opened.callback(kernel.close)
         return kernel
@@ -300,7 +319,7 @@ class CudaEvaluator:
         if self._options.lane == COMPILE:
             return None
         kernel: Kernel | TaskKernel | None
-        if self._template is not POINTWISE:
+        if self._has_own_kernel:
             kernel = open_task_kernel(self._device, self._task, self._language, self._instructions, self._cache)
             if kernel is None:
                 return None
@@ -308,7 +327,8 @@ class CudaEvaluator:
             plan: Plan = KernelPlan(self._task, inputs, kernel)
         else:
             is_reduced = self._task.reduction is not None
-            kernel = self._open_kernel(is_reduced, self._plan.most_points, opened)
+            most_points = inputs.width if self._loop else self._plan.most_points
+            kernel = self._open_kernel(is_reduced and not self._loop, most_points, opened, inputs.loop)
             if kernel is None:
                 return None
             plan = self._regression_plan(inputs, opened, kernel) if is_reduced else StorePlan(self._task, inputs, kernel)
@@ -325,15 +345,16 @@ class CudaEvaluator:
         if not len(suspects):
             return [], "none was running"
         empty = Batch.analyze(self._language.lowering, np.full_like(batch.words[:1], WordType.RETURN))
-        alone = self._make_compiler(1, POINTWISE if plan.num_results is None else self._template)
+        alone = self._make_compiler(1, self._site_template(plan.inputs) if plan.num_results is None else self._template)
         control, modules = (
             sorted((each for each in alone.compile(some) if isinstance(each, Module)), key=lambda module: int(module.rows[0][0]))
             for some in (empty, batch[suspects])
         )
         if not control:
             return [], "they cannot be compiled again one by one"
-        inputs, ordinal = plan.inputs, self._device.info.ordinal
-        kernel = BlamedKernel(ordinal, self._task.outputs, plan.num_results, inputs.arrays, inputs.num_points)
+        inputs, task = plan.inputs, self._task
+        where = (inputs.arrays, inputs.num_points, inputs.rollout)
+        kernel = BlamedKernel(self._device.info.ordinal, task.inputs, task.outputs, plan.num_results, *where)
         verdict = try_alone(kernel, control[0], modules, self._options.launch_seconds)
         rows = (suspects[row] for module in verdict.at_fault for row in modules[module].rows[0])
         return sorted(map(int, rows)), verdict.reason
@@ -352,33 +373,28 @@ class CudaEvaluator:
         if capacity < packing.programs_per_module:
             sites = min(packing.sites_per_kernel, capacity)
             packing = Packing(sites_per_kernel=sites, kernels_per_module=capacity // sites)
+        where = (self._language, self._device.info.target, self._executor)
+        options = assembler_options(self._opt_level)
         return PackCompiler(
-            self._language,
-            self._device.info.target,
-            self._executor,
-            packing=packing,
-            template=template,
-            options=assembler_options(self._opt_level),
-            cache=self._cache,
-            failures=self._failures,
+            *where, packing=packing, template=template, options=options, cache=self._cache, failures=self._failures
         )
 
     def _regression_plan(self, inputs: DeviceInputs, opened: ExitStack, kernel: Kernel | None = None) -> Plan:
         """Sums over outputs that packs store, or that the interpreter's kernel sums by itself."""
-        points = ask(self._task, "check_points")
-        check = self._upload(points, "check_points()") if points else None
+        points = None if self._loop else ask(self._task, "check_points")
+        check = self._upload(points, "check_points()", None) if points else None
         if check:
             opened.callback(check.close)
-        return RegressionPlan(self._task, inputs, self._device, kernel, check)
+        recorded = (self._loop.targets(inputs.width), self._loop.weights(inputs.num_points)) if self._loop else None
+        return RegressionPlan(self._task, inputs, self._device, kernel, check, recorded)
 
-    def _upload(self, points: dict[str, NDArray[Any]], method: str) -> DeviceInputs:
+    def _upload(self, points: dict[str, NDArray[Any]], method: str, runner: LoopRunner | None) -> DeviceInputs:
+        if runner:
+            columns, width = runner.columns(points, method)
+            loop, arrays = runner.for_kernels(columns)
+            return DeviceInputs(self._device, arrays, width * runner.num_records, runner.rollout, loop)
         return DeviceInputs(self._device, *point_arrays(self._task, points, method))
 
 
 def _failure(batch: Batch, row: int | np.integer[Any], kind: FailureKind, log: str) -> Failure:
     return Failure(batch.words[row], batch.hashes[row].tobytes(), kind, log)
-
-
-def _add_times(times_s: dict[str, float], times: LaneTimes) -> None:
-    for name, seconds in asdict(times).items():
-        times_s[name] = times_s.get(name, 0.0) + seconds

@@ -26,7 +26,7 @@ from evo.evaluate.cuda.lane import NUM_IN_FLIGHT, Lane, LaneTimes
 from evo.evaluate.cuda.plans import Plan
 from evo.language.batch import Batch
 from evo.native.device_code import NUM_EXTRA_STEPS, Encoded, max_steps
-from evo.row_threads import RowThreads
+from evo.native.row_threads import RowThreads
 
 # A batch is cut into this many packs, unless they get too small. A pack takes the host half a millisecond, whatever its size; so
 # it should keep a GPU busy for about as long, by the number of programs and points. A task's kernel may do more at a point.
@@ -69,7 +69,7 @@ class InterpretLane:
         self._device = device
         self._kernel = kernel
         self.plan = plan
-        enough = _MIN_WORK // plan.inputs.num_points if plan.num_results is None else 0
+        enough = _MIN_WORK // plan.inputs.work if plan.num_results is None else 0
         self._min_programs = max(_MIN_PROGRAMS, min(enough, MAX_PROGRAMS))
         most = max(MAX_PROGRAMS_OF_MANY_POINTS, self._min_programs)
         self._lane = Lane(device, plan, max(1, min(max_programs, most)), time_limit_s, num_threads)

@@ -22,7 +22,9 @@ from evo.kernel import cuda_header
 from evo.kernel import interpreter as kernels
 from evo.kernel.cuda_source import interpreting
 from evo.kernel.interpreted_program import CODE, TABLE_ALIGNMENT, shared_bytes
-from evo.kernel.interpreter import Interpreter, Layout
+from evo.kernel.interpreter import Interpreter
+from evo.kernel.interpreter_layout import MAX_POINTS, Layout
+from evo.kernel.rollout import Loop
 from evo.kernel.template import ENTRY
 from evo.language.program import Language
 from evo.native import nvptxcompiler
@@ -58,7 +60,7 @@ class Coding:
         self.layout = layout
         self.known = made.cases.names
         inputs = [name for name, _ in language.inputs]
-        # An output that is no input is a register that no program reads before writing it: any vector will do.
+        # An output that is not an input is a register that no program reads before writing it: any vector will do.
         vectors = [inputs.index(name) if name in inputs else layout.first_output for name, _ in language.registers]
         self.encoder = DeviceEncoder(language.lowering, made.cases.numbers, vectors, layout.num_inputs, layout.num_slots)
 
@@ -82,11 +84,11 @@ class Kernel(Coding):
         Args:
             targets: in a kernel that sums, addresses of targets, weights and the targets' own sums.
         """
-        tiles = self.layout.num_tiles(inputs.num_points)
+        tiles = self.layout.num_tiles(inputs.width)
         together = _num_together(num_programs, tiles, self._device.num_multiprocessors, self.layout)
         params: list[np.generic] = [*inputs.addresses, *inputs.strides]
         params += [np.uint64(code + starts_bytes(num_programs)), np.uint64(code), np.uint32(num_programs), np.uint32(together)]
-        params += [np.uint32(inputs.num_points), np.uint64(results), *map(np.uint64, targets)]
+        params += [np.uint32(inputs.width), np.uint64(results), *map(np.uint64, targets), *inputs.counts]
         grid = (tiles, -(-num_programs // together))
         self._device.launch(self._function, grid, self.layout.block_size, params, stream, self.layout.shared_bytes)
 
@@ -144,7 +146,8 @@ def open_kernel(
     cache: DiskCache | None,
     *,
     is_weighted: bool = False,
-    num_points: int = kernels.MAX_POINTS,
+    num_points: int = MAX_POINTS,
+    loop: Loop | None = None,
 ) -> Kernel | None:
     """The kernel for programs of a language, or None if there are too many inputs and outputs for it.
 
@@ -154,11 +157,12 @@ def open_kernel(
         cache: of cubins; None: nothing is kept.
         is_weighted: in sums, points have weights.
         num_points: the most that it will sum.
+        loop: in which programs run; None: once at each point.
     """
 
     def make(names: set[str] | None) -> Interpreter | None:
         target = architecture(device.info.target)
-        return kernels.interpreter(language, target, sums, names, is_weighted=is_weighted, num_points=num_points)
+        return kernels.interpreter(language, target, sums, names, is_weighted=is_weighted, num_points=num_points, loop=loop)
 
     return _opened(Kernel, make, device, language, instructions, cache)
 
@@ -198,7 +202,7 @@ def _opened(
     names = None if instructions is None else set(instructions)
     while made := make(names):
         try:
-            return kind(device, language, made, _assemble(made.ptx, device.info.target, cache))
+            return kind(device, language, made, cubin_of(made.ptx, device.info.target, cache))
         except nvptxcompiler.CompileError as error:
             # Older GPUs lack some instructions. Programs with these fail to compile too.
             missing = made.instructions_at([int(line) for line in _LINE.findall(error.log)])
@@ -208,7 +212,8 @@ def _opened(
     return None
 
 
-def _assemble(ptx: str, target: str, cache: DiskCache | None) -> bytes:
+def cubin_of(ptx: str, target: str, cache: DiskCache | None) -> bytes:
+    """The cubin of PTX that is launched often, from the cache if it is there."""
     text = "\0".join([kernels.TEMPLATE, str(nvptxcompiler.version()), target, *_OPTIONS, ptx])
     key = hashlib.sha256(text.encode()).hexdigest()
     cubin = cache.get(key) if cache else None
@@ -220,7 +225,7 @@ def _assemble(ptx: str, target: str, cache: DiskCache | None) -> bytes:
 
 
 def most_steps(max_programs: int) -> int:
-    """Steps of the code of a pack of at most so many programs."""
+    """Steps of the code of a pack of at most this many programs."""
     return _MIN_STEPS + _STEPS_PER_PROGRAM * max_programs
 
 

@@ -14,7 +14,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -88,17 +88,22 @@ class LaneTimes:
     wait_for_results: float = 0.0
     kernels: float = 0.0
 
+    def add_to(self, times_s: dict[str, float]) -> None:
+        """Adds them to seconds by stage."""
+        for name, seconds in asdict(self).items():
+            times_s[name] = times_s.get(name, 0.0) + seconds
+
 
 @dataclass
 class _Flight:
-    """A pack in flight. is_back: its results are on this machine."""
+    """A pack in flight. starting: ends when its kernels are launched. is_back: its results are on this machine."""
 
     module: Pack
     buffers: _Buffers
     began_s: float
     loaded: Any = None
     is_back: bool = False
-    starting: Future[None] | None = None
+    starting: Future[None] = field(default_factory=Future)
     landing: Future[float] | None = None
 
 
@@ -122,8 +127,8 @@ class Lane:
         self._part_size = _part_size(plan, self.capacity)
         self._one = device.upload(np.ones(1, np.uint32))
         self._buffers = [self._make_buffers() for _ in range(NUM_IN_FLIGHT)]
-        self._launcher = ThreadPoolExecutor(1, "launch")
-        self._threads = ThreadPoolExecutor(min(num_threads, NUM_IN_FLIGHT), "score")
+        self._threads = ThreadPoolExecutor(NUM_IN_FLIGHT, "fly")
+        self._scoring = threading.BoundedSemaphore(num_threads)
         self._ended: list[Any] = []  # modules to be unloaded
         self._is_lost = threading.Event()
         self._came_back_s = float("-inf")  # when the latest pack did
@@ -154,16 +159,18 @@ class Lane:
                 if not free:
                     free.append(self._land(flights, times))
                 lap("wait_for_results")
+                if flights:  # packs are launched one after the other
+                    self._wait(flights[-1].starting, flights)
                 flight = _Flight(module, free.pop(), time.monotonic())
+                flight.landing = self._threads.submit(self._fly, flight, take)
                 flights.append(flight)
-                flight.starting = self._launcher.submit(self._start, flight, take)
-                self._wait(flight.starting, flights)
                 lap("load")
             lap("wait_for_cubins")
             while flights:
                 self._land(flights, times)
             lap("wait_for_results")
-            self._launcher.submit(self._unload_ended).result()
+            if self._ended:
+                self._threads.submit(self._unload_ended).result()
         except CudaError as error:
             self._settle(flights)
             raise PackFailure(_running(flights, error), error) from error
@@ -175,7 +182,6 @@ class Lane:
     def close(self) -> None:
         """Frees everything. The device must not have failed."""
         self._threads.shutdown()
-        self._launcher.shutdown()
         self._unload_ended()
         for buffers in self._buffers:
             self._device.free_pinned(buffers.host)
@@ -200,7 +206,17 @@ class Lane:
             copied=device.event(),
         )
 
-    def _start(self, flight: _Flight, take: Callable[[Any, NDArray[Any]], None]) -> None:
+    def _fly(self, flight: _Flight, take: Callable[[Any, NDArray[Any]], None]) -> float:
+        """All of a flight, in one thread: to hand it over takes as long as to launch it."""
+        try:
+            parts = self._start(flight)
+        except BaseException as error:
+            flight.starting.set_exception(error)
+            raise
+        flight.starting.set_result(None)
+        return self._finish(flight, parts, take)
+
+    def _start(self, flight: _Flight) -> list[tuple[Any, int]]:
         device, buffers, module = self._device, flight.buffers, flight.module
         device.make_current()
         buffers.flag[:] = 0
@@ -216,7 +232,7 @@ class Lane:
         device.copy_to_host(buffers.flag, self._one, stream)
         parts = list(self._parts(module))
         self._copy_back(buffers, *parts[0])
-        flight.landing = self._threads.submit(self._finish, flight, parts, take)
+        return parts
 
     def _parts(self, module: Any) -> Iterator[tuple[Any, int]]:
         """Programs whose results are copied back together, and where these begin."""
@@ -232,7 +248,6 @@ class Lane:
 
     def _finish(self, flight: _Flight, parts: list[tuple[Any, int]], take: Callable[[Any, NDArray[Any]], None]) -> float:
         device, buffers = self._device, flight.buffers
-        device.make_current()
         for number, (part, offset) in enumerate(parts):
             if number:
                 self._copy_back(buffers, part, offset)
@@ -240,7 +255,8 @@ class Lane:
             if not number:
                 flight.is_back, self._came_back_s = True, time.monotonic()
                 kernels_s = device.elapsed_s(buffers.start, buffers.end)
-            take(part, buffers.host[: self.plan.result_bytes(len(part.rows))])
+            with self._scoring:
+                take(part, buffers.host[: self.plan.result_bytes(len(part.rows))])
         return kernels_s
 
     def _land(self, flights: deque[_Flight], times: LaneTimes) -> _Buffers:
@@ -259,6 +275,9 @@ class Lane:
             CudaError: the device failed, or the first pack that is not back yet takes too long.
         """
         while wait([future], WAKE_S).not_done:
+            for flight in flights:
+                if flight.starting.done():
+                    flight.starting.result()
             first = next((flight for flight in flights if not flight.is_back), None)
             if first and time.monotonic() - max(first.began_s, self._came_back_s) > self._time_limit_s:
                 self._is_lost.set()
@@ -267,9 +286,7 @@ class Lane:
 
     def _settle(self, flights: deque[_Flight]) -> None:
         """Waits until no thread uses the buffers, so that `run` may be called again. Gives up after the time limit."""
-        starting = wait([flight.starting for flight in flights if flight.starting], self._time_limit_s).not_done
-        landing = wait([flight.landing for flight in flights if flight.landing], self._time_limit_s).not_done
-        if starting or landing:
+        if wait([flight.landing for flight in flights if flight.landing], self._time_limit_s).not_done:
             self._is_lost.set()
         self._ended += [flight.loaded for flight in flights if flight.loaded]
 

@@ -15,18 +15,21 @@ from numpy.typing import NDArray
 from evo.compile.assembler import assembler_options
 from evo.compile.request import assemble
 from evo.compile.targets import architecture
-from evo.evaluate import Evaluation, finite_only, score_batch
+from evo.evaluate import Evaluation, finite_only, score_batch, stored_types
 from evo.evaluate.cuda.device import Device
 from evo.evaluate.cuda.interpreter_kernels import Kernel, TaskKernel, code_bytes
 from evo.evaluate.cuda.scoring import OutputScorer
 from evo.kernel import cuda_header, reduction
 from evo.kernel.pointwise import kernel_name
+from evo.kernel.rollout import Loop
 from evo.kernel.template import ENTRY
 from evo.native.ptx_vm import Targets
+from evo.rollout import Rollout
 from evo.sums import Regression
 from evo.task import Task, num_kernel_results, target_array, weight_array
 
 BLOCK_SIZE = 256
+WARP = 32
 # A multiprocessor holds at most 2,048 threads. Several times as many are launched if there are enough points, because programs
 # differ in length. The factor is an estimate, not a measurement.
 BLOCKS_PER_MULTIPROCESSOR = 8 * 2048 // BLOCK_SIZE
@@ -36,16 +39,34 @@ class DeviceInputs:
     """Values of the inputs at points, on the device.
 
     Args:
-        arrays: for each input 4-byte values `(num_points,)`, or `()` if all points share one value.
+        arrays: for each input 4-byte values `(num_points,)`, or `()` if all points share one value; or what a loop reads.
+        num_points: results of a program's output.
+        rollout: if there is one, points are records, and threads have trajectories.
+        loop: its kernels.
+
+    Attributes:
+        width: points that threads have. work: how often a program runs.
+        strides, counts: further arguments of kernels, before and after `width`.
     """
 
-    def __init__(self, device: Device, arrays: Sequence[NDArray[Any]], num_points: int):
+    def __init__(
+        self,
+        device: Device,
+        arrays: Sequence[NDArray[Any]],
+        num_points: int,
+        rollout: Rollout | None = None,
+        loop: Loop | None = None,
+    ):
         self._device = device
         self.arrays = arrays
         self._buffers = [device.upload(array) for array in arrays]
         self.num_points = num_points
+        self.rollout, self.loop = rollout, loop
+        self.width = num_points // rollout.num_records if rollout else num_points
+        self.work = rollout.num_runs * self.width if rollout else num_points
         self.addresses = np.array([int(buffer) for buffer in self._buffers], np.uint64)
-        self.strides = np.array([4 if array.ndim else 0 for array in arrays], np.uint32)
+        self.strides = np.array([] if rollout else [4 if array.ndim else 0 for array in arrays], np.uint32)
+        self.counts = np.array([rollout.steps, rollout.record_every] if rollout else [], np.uint32)
 
     def close(self) -> None:
         """Frees the values."""
@@ -75,7 +96,7 @@ class Plan(ABC):
 
     @property
     def most_points(self) -> int:
-        """Of one launch."""
+        """Points of the largest launch."""
         return self.inputs.num_points
 
     @abstractmethod
@@ -117,11 +138,12 @@ class StorePlan(Plan):
 
     def __init__(self, task: Task, inputs: DeviceInputs, kernel: Kernel | None = None):
         super().__init__(task, inputs, kernel)
+        self.num_outputs = len(stored_types(task))
         self.scorer = OutputScorer(task)
 
     def result_bytes(self, num_programs: int) -> int:
         """4 bytes for each output at each point."""
-        return num_programs * len(self._task.outputs) * self.inputs.num_points * 4
+        return num_programs * self.num_outputs * self.inputs.num_points * 4
 
     def launch(self, device: Device, loaded: Any, module: Any, results: int, scratch: int, stream: Any) -> None:
         """Starts the module's kernels, each on its sites' part of the results, or the interpreter."""
@@ -131,14 +153,18 @@ class StorePlan(Plan):
             return
         for kernel, num_sites in enumerate(module.kernel_sizes):
             rows = -(-BLOCKS_PER_MULTIPROCESSOR * device.num_multiprocessors // num_sites)
-            grid = (max(1, min(rows, -(-inputs.num_points // BLOCK_SIZE))), num_sites)
-            params = [*inputs.addresses, np.uint64(results), *inputs.strides, np.uint32(inputs.num_points)]
-            device.launch(device.function(loaded, kernel_name(kernel)), grid, BLOCK_SIZE, params, stream)
+            name, size = kernel_name(kernel), BLOCK_SIZE
+            if inputs.rollout:  # a thread for each trajectory
+                name, size = ENTRY, min(BLOCK_SIZE, -(-inputs.width // WARP) * WARP)
+                rows = -(-inputs.width // size)
+            grid = (max(1, min(rows, -(-inputs.width // size))), num_sites)
+            params = [*inputs.addresses, np.uint64(results), *inputs.strides, np.uint32(inputs.width), *inputs.counts]
+            device.launch(device.function(loaded, name), grid, size, params, stream)
             results += self.result_bytes(num_sites)
 
     def outputs(self, host: NDArray[Any], num_programs: int) -> NDArray[Any]:
         """The results as `(num_programs, num_outputs, num_points)` float32, to be viewed as the outputs' types."""
-        return host.view(np.float32).reshape(num_programs, len(self._task.outputs), self.inputs.num_points)
+        return host.view(np.float32).reshape(num_programs, self.num_outputs, self.inputs.num_points)
 
     def score(self, host: NDArray[Any], num_instructions: NDArray[Any]) -> Evaluation:
         """Scores chunk by chunk with the task's `score`, as the CPU evaluator does."""
@@ -164,50 +190,63 @@ class _Place:
 
 
 class RegressionPlan(Plan):
-    """Sums of outputs against targets (`evo.task.Regression`). The outputs stay on the device; an interpreter stores none.
+    """Sums of outputs against targets (`evo.task.Regression`). The outputs stay on the device; an interpreter stores none, unless
+    it runs a loop.
 
     Args:
         check: the task's check points, if it has any. Their sums follow all those at the other points.
+        recorded: targets and weights of a loop's records; None: the task is asked.
     """
 
     _kernel: Kernel | None
 
     def __init__(
-        self, task: Task, inputs: DeviceInputs, device: Device, kernel: Kernel | None = None, check: DeviceInputs | None = None
+        self,
+        task: Task,
+        inputs: DeviceInputs,
+        device: Device,
+        kernel: Kernel | None = None,
+        check: DeviceInputs | None = None,
+        recorded: tuple[NDArray[np.float32], NDArray[np.float32] | None] | None = None,
     ):
         super().__init__(task, inputs, kernel)
         self._device = device
+        self._num_outputs = len(stored_types(task))
         self.is_divisible = check is None
-        weights = weight_array(task, inputs.num_points)
-        self._places = [self._place(inputs, "targets", weights)]
+        count = inputs.num_points
+        targets, weights = recorded or (target_array(task, count), weight_array(task, count))
+        self._places = [self._place(inputs, targets, weights)]
         if check:
             ones = None if weights is None else np.ones(check.num_points, np.float32)  # the kernels are the same for both
-            self._places.append(self._place(check, "check_targets", ones))
+            self._places.append(self._place(check, target_array(task, check.num_points, "check_targets"), ones))
         target = device.info.target
         ptx = reduction.regression_ptx(architecture(target), weights is not None).encode()
         self._module = device.load(assemble(ptx, target, assembler_options(3)))  # compiled once, launched for every pack
 
     @property
     def most_points(self) -> int:
-        """Of the points and the check points."""
+        """The greater number of points and check points."""
         return max(place.num_points for place in self._places)
 
     def result_bytes(self, num_programs: int) -> int:
         """The sums of each output."""
-        return len(self._places) * reduction.result_bytes(num_programs * len(self._task.outputs))
+        return len(self._places) * reduction.result_bytes(num_programs * self._num_outputs)
 
     def scratch_bytes(self, num_programs: int) -> int:
-        """The code or all outputs, and partial sums. The places are done one after the other."""
-        num_rows = num_programs * len(self._task.outputs)
-        return max(
-            (super(RegressionPlan, self).scratch_bytes(num_programs) if self._kernel else _output_bytes(place, num_programs))
-            + reduction.scratch_bytes(num_rows, place.num_points)
+        """The code, all outputs, and partial sums. The places are done one after the other."""
+        num_rows = num_programs * self._num_outputs
+        return super().scratch_bytes(num_programs) + max(
+            (_output_bytes(place, num_programs) if self._stores else 0) + reduction.scratch_bytes(num_rows, place.num_points)
             for place in self._places
         )
 
+    @property
+    def _stores(self) -> bool:
+        return self._kernel is None or self.inputs.rollout is not None
+
     def launch(self, device: Device, loaded: Any, module: Any, results: int, scratch: int, stream: Any) -> None:
         """Starts the module's kernels and the reduction of their outputs, or the interpreter; then adds up the partial sums."""
-        num_programs, num_outputs = len(module.rows), len(self._task.outputs)
+        num_programs, num_outputs = len(module.rows), self._num_outputs
         rows = np.uint32(num_programs * num_outputs)
 
         def start(launch: tuple[str, tuple[int, int], int], *params: np.generic) -> None:
@@ -219,19 +258,19 @@ class RegressionPlan(Plan):
             blocks, whole = reduction.launches(int(rows), place.num_points)
             targets, weights = np.uint64(int(place.targets)), np.uint64(0 if place.weights is None else int(place.weights))
             compared = (int(targets), int(weights), int(place.target_sums))
-            if self._kernel:
-                sums = self._after_code(module, scratch)
+            sums = self._after_code(module, scratch)
+            if self._kernel and not self._stores:
                 self._kernel.launch(inputs, scratch, num_programs, sums, compared, stream)
             else:
-                sums = scratch + _output_bytes(place, num_programs)
-                place.stores.launch(device, loaded, module, scratch, 0, stream)
-                start(blocks, np.uint64(scratch), targets, weights, np.uint64(sums), rows, np.uint32(num_outputs), points)
+                outputs, sums = sums, sums + _output_bytes(place, num_programs)
+                place.stores.launch(device, loaded, module, outputs, scratch, stream)
+                start(blocks, np.uint64(outputs), targets, weights, np.uint64(sums), rows, np.uint32(num_outputs), points)
             start(whole, np.uint64(sums), np.uint64(results), rows, points)
             results += reduction.result_bytes(int(rows))
 
     def score(self, host: NDArray[Any], num_instructions: NDArray[Any]) -> Evaluation:
         """Scores the sums with the task's `score`."""
-        shape = (len(num_instructions), len(self._task.outputs), reduction.NUM_FIELDS)
+        shape = (len(num_instructions), self._num_outputs, reduction.NUM_FIELDS)
         found: list[dict[str, NDArray[Any]]] = []
         for place, part in zip(self._places, np.split(host.view(np.float64), len(self._places)), strict=True):
             sums = dict(zip(reduction.FIELDS, np.moveaxis(part.reshape(shape), -1, 0), strict=True))
@@ -252,11 +291,11 @@ class RegressionPlan(Plan):
             if place.weights is not None:
                 self._device.free(place.weights)
 
-    def _place(self, inputs: DeviceInputs, method: str, weights: NDArray[np.float32] | None) -> _Place:
-        targets = Targets(target_array(self._task, inputs.num_points, method), weights)
+    def _place(self, inputs: DeviceInputs, values: NDArray[np.float32], weights: NDArray[np.float32] | None) -> _Place:
+        targets = Targets(values, weights)
         upload = self._device.upload
         sent_weights = None if weights is None else upload(weights)
-        return _Place(StorePlan(self._task, inputs), upload(targets.values), upload(targets.sums), sent_weights)
+        return _Place(StorePlan(self._task, inputs, self._kernel), upload(targets.values), upload(targets.sums), sent_weights)
 
 
 class KernelPlan(Plan):

@@ -17,9 +17,9 @@ from evo.evaluate.cuda.device_child import run_in_child
 from evo.storage.disk_cache import cache_folder
 from evo.storage.files import write_atomically
 
-# The test takes some ten seconds. The rest is for a busy machine and a cold disk.
+# The test takes about ten seconds. The rest is for a busy machine and a cold disk.
 TIME_LIMIT_S = 120.0
-# A test that came to no end is done again after so long: the machine may have been busy.
+# A test that timed out is done again after this time: the machine may have been busy.
 TIMEOUT_LASTS_S = 3600.0
 TESTS = "evo.evaluate.cuda.device_tests:run"
 TEST_AGAIN = "evo doctor --test"
@@ -33,7 +33,7 @@ class Outcome:
 
     problem: in one line why it must not be used, or None if it passed. is_final: the outcome is remembered, because another try
     is not expected to differ. lanes_problem: in one line how interpreted programs differ from compiled ones, so that a run must
-    keep to one lane, or None if they do not. is_timeout: it came to no end, which is remembered for TIMEOUT_LASTS_S.
+    keep to one lane, or None if they do not. is_timeout: it timed out, which is remembered for TIMEOUT_LASTS_S.
     """
 
     problem: str | None

@@ -14,6 +14,7 @@ from evo.instructions import shipped_instruction_set
 from evo.language.batch import Batch
 from evo.language.program import Language, parse_program
 from evo.native.ptx_vm import levels
+from evo.pictures import Coloring, PictureStatistics, PictureSums
 from evo.task import Scores, Task
 
 X = np.linspace(-2.0, 2.0, 33, dtype=np.float32)
@@ -59,6 +60,34 @@ class Fitted(Task):
     def score(self, outputs, programs):
         self.received = outputs
         return Scores(-outputs.mse.sum(axis=1), np.zeros((len(outputs.mse), 1)))
+
+
+class Pictured(Task):
+    """Pictures of complex numbers, or of colours with three outputs; their sums are taken by `score`, or without it."""
+
+    inputs = {"x": "f32", "y": "f32"}
+    measures = {"a": (0.0, 1.0)}
+
+    def __init__(self, num_outputs: int, is_summed: bool, size: int = 32):
+        self.outputs = dict.fromkeys("fgh"[:num_outputs], "f32")
+        self.statistics, self.coloring = PictureStatistics(32), Coloring() if num_outputs == 2 else None
+        self.kernel_sums = self.statistics.num_sums
+        self.cpu_sums = PictureSums(self.statistics, self.coloring) if is_summed else None
+        self.axis = np.linspace(0.0, 1.0, size, dtype=np.float32)
+
+    def points(self):
+        x, y = np.meshgrid(self.axis, self.axis)
+        return {"x": x.ravel(), "y": y.ravel()}
+
+    def score(self, outputs, programs):
+        assert self.cpu_sums is None
+        planes = [outputs[name] for name in self.outputs]
+        sums = self.statistics.sums_of_complex(*planes, self.coloring) if self.coloring else self.statistics.sums(planes)
+        return self.score_sums(sums, programs)
+
+    def score_sums(self, sums, programs):
+        self.received = sums
+        return Scores(sums[:, 0], programs.num_instructions[:, None] / 8)
 
 
 def language_of(task: Task) -> Language:
@@ -112,6 +141,25 @@ def test_the_sums_of_a_reduction_are_scored_once_a_batch_in_order(evaluator, num
     np.testing.assert_array_equal(task.received.sum_y, np.stack([len(X) * numbers, 0 * numbers], axis=1))
     np.testing.assert_array_equal(evaluation.objective, -task.received.mse.sum(axis=1))
     assert evaluation.status.tolist() == [Status.OK] * len(numbers)
+
+
+@pytest.mark.parametrize("num_threads", [1, 3])
+@pytest.mark.parametrize("num_outputs", [2, 3])
+def test_sums_of_pictures_have_the_bits_of_stored_outputs_in_order(evaluator, num_threads, num_outputs):
+    stored, summed = Pictured(num_outputs, False), Pictured(num_outputs, True)
+    texts = [f"%x {number / 64} mul_ftz_f32 %y %x {number / 32} mul_ftz_f32 sin_approx_ftz_f32" for number in range(60)]
+    batch = batch_of(rows(stored, *texts))
+    expected = evaluator(stored).evaluate(batch)
+    found = evaluator(summed, num_threads).evaluate(batch)
+    np.testing.assert_array_equal(summed.received, stored.received)
+    np.testing.assert_array_equal(found.objective, expected.objective)
+    np.testing.assert_array_equal(found.measures, expected.measures)
+    assert len(np.unique(found.objective)) == 60
+
+
+def test_sums_of_outputs_that_are_no_picture_are_refused(evaluator):
+    with pytest.raises(UserError, match=r"Pictured\.cpu_sums: expected outputs of type f32 and shape \(2, 1024\), got .*1089"):
+        evaluator(Pictured(2, True, size=33))
 
 
 def test_results_of_a_batch_of_any_size_are_in_order(evaluator):

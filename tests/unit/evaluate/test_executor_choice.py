@@ -56,27 +56,6 @@ def wait_for_processes(each: CpuEvaluator) -> None:
             assert worker._connection.poll(60), "a process does not start"
 
 
-@pytest.mark.parametrize(("processes_s", "kept"), [(2.0, "threads"), (0.5, "processes")])
-def test_auto_tries_both_ways_in_turn_keeps_the_faster_and_tries_again_much_later(
-    evaluator, monkeypatch, clock, processes_s, kept
-):
-    monkeypatch.setattr(cpu, "RECHECK_S", 5.0)
-    each = evaluator(executor="auto")
-    clock.seconds["p"] = processes_s
-    assert places(each, 2 + len(TRIALS)) == "pp" + TRIALS
-    assert each.environment()["executor"] == kept
-    until_recheck = {"threads": 5, "processes": 10}[kept]
-    assert places(each, until_recheck) == kept[0] * until_recheck
-    # The machine has changed.
-    clock.seconds = {"t": processes_s, "p": 1.0}
-    if kept == "threads":
-        assert places(each, 2) == "tt"
-        wait_for_processes(each)
-    assert set(places(each, len(TRIALS))) == {"p", "t"}
-    assert each.environment()["executor"] != kept
-    assert places(each, 1) != kept[0]
-
-
 def test_with_a_task_that_this_process_has_made_auto_begins_with_threads(make_task, clock):
     """Most such searches take less time than processes take to start."""
     task = load_task(make_task(source()), {})

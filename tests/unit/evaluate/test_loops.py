@@ -2,17 +2,12 @@
 
 import numpy as np
 import pytest
+from rollout_programs import language_of, records_of, scores_however_computed, words_of
 from scipy.integrate import solve_ivp
 
 import evo
 from evo.evaluate.chunks import ChunkScorer
-from evo.evaluate.cpu import CpuEvaluator
-from evo.evaluate.tuning import why_not_tunable
-from evo.instructions import shipped_instruction_set
-from evo.language.batch import Batch
-from evo.language.infix import parse_infix
-from evo.language.program import Language, word
-from evo.native.ptx_vm import levels
+from evo.language.program import word
 from evo.native.stack_ptx_words import WordType
 from evo.sums import Regression
 from evo.task_folder import check_declarations
@@ -43,20 +38,6 @@ class Looped(evo.Task):
         return evo.Scores(
             np.mean([each[:, -1].mean(axis=1) for each in outputs.values()], axis=0), programs.num_instructions[:, None]
         )
-
-
-def language_of(task) -> Language:
-    return Language(shipped_instruction_set("default"), tuple(task.inputs.items()), tuple(task.outputs.items()))
-
-
-def words_of(task, *texts) -> np.ndarray:
-    language = language_of(task)
-    names = [each.name for each in language.instruction_set.instructions]
-    return np.stack([parse_infix(language, text, "text", 64, names) for text in texts])
-
-
-def records_of(task, *texts, level=None) -> dict[str, np.ndarray]:
-    return ChunkScorer(language_of(task), task, level).outputs(words_of(task, *texts), task.points())
 
 
 def test_a_map_repeats_what_a_program_computes():
@@ -128,22 +109,21 @@ def test_a_trajectory_ends_at_its_first_record_that_is_not_finite():
     assert (squares[6:, 2].view(np.uint32) == 0x7FFFFFFF).all()
 
 
+def test_what_has_ended_records_the_same_whoever_its_neighbours_are():
+    rollout = evo.Rollout(steps=6, state={"x": "next", "count": "add_u32(count, one)"})
+    for others in ([], [0.5]):  # one that goes on
+        x = np.array([1e10, *others], np.float32)
+        task = Looped(["x"], ["next"], rollout, {"x": x, "count": np.zeros(len(x), np.uint32), "one": np.uint32(1)})
+        task.inputs = {"x": "f32", "count": "u32", "one": "u32"}
+        found = records_of(task, "next = x*x")
+        np.testing.assert_array_equal(found["count"][0, :, 0], [1, 0, 0, 0, 0, 0])  # 1e40 is infinite
+        np.testing.assert_array_equal(found["count"][0, :, 1:].ravel(), [1, 2, 3, 4, 5, 6][: 6 * len(others)])
+
+
 def test_all_levels_chunks_and_threads_give_the_same_bits():
     task = oscillator(30, "rk4", 0.05)
-    programs = [f"force = sin(x*{k}) - {k}*x + v*v*0.01" for k in range(1, 40)]
-    found = [records_of(task, *programs, level=level) for level in levels()]
-    for other in found[1:]:
-        assert all((other[name].view(np.uint32) == found[0][name].view(np.uint32)).all() for name in ("x", "v"))
-    language, words = language_of(task), words_of(task, *programs)
-    hashes, counts = language.lowering.analyze(words)[:2]
-    objectives = []
-    for threads in (1, 2):
-        evaluator = CpuEvaluator(language, task, threads)
-        objectives.append(evaluator.evaluate(Batch(words, hashes, counts)).objective)
-        evaluator.close()
-    np.testing.assert_array_equal(objectives[0], objectives[1])
-    single = [ChunkScorer(language, task).score(words[i : i + 1], counts[i : i + 1]).objective[0] for i in range(len(words))]
-    np.testing.assert_array_equal(objectives[0], single)
+    found = scores_however_computed(task, *(f"force = sin(x*{k}) - {k}*x + v*v*0.01" for k in range(1, 40)))
+    assert np.isfinite(found).all() and len(set(found)) == len(found)
 
 
 def test_sums_are_those_of_the_records():
@@ -162,6 +142,68 @@ def test_sums_are_those_of_the_records():
     assert best[0] > best[1]
 
 
+class Pushed(Looped):
+    """An oscillator with all shapes of inputs, recorded with noise; `pieces` of 8 of its 24 steps."""
+
+    def __init__(self, pieces, **changes):
+        rng = np.random.default_rng(2)
+        state = {"x": "v", "v": "force + by_step*mass + by_both"}
+        more = {"steps": 24, "integrator": "rk4", "dt": [0.05, 0.1] * 12, "record_every": 2, "pieces": pieces}
+        points = {"x": rng.normal(size=5), "v": 0.0, "by_step": rng.normal(size=(24, 1)), "mass": rng.normal(size=5)}
+        points["by_both"] = rng.normal(size=(24, 5))
+        data = {name: rng.normal(size=(12, 5)) for name in "xv"}
+        super().__init__(["x", "v"], ["force"], evo.Rollout(state=state, **{**more, **changes}), points, data)
+
+    def weights(self):
+        return np.linspace(0.5, 2.0, 60).reshape(12, 5).ravel()
+
+
+@pytest.mark.parametrize("are_given", [False, True])
+def test_pieces_begin_at_what_is_recorded_or_where_points_say(are_given):
+    task, whole = Pushed(3), Pushed(1)
+    check_declarations(task)
+    begins = {name: np.vstack([whole.points()[name] + np.zeros(5), whole.targets()[name][3:-1:4]]) for name in "xv"}
+    if are_given:
+        begins["v"] = begins["v"] + 0.125
+        task._points = {**task.points(), "v": begins["v"]}
+    words = words_of(task, "force = 0 - 4*x")
+    sums = Regression.of_sums(ChunkScorer(language_of(task), task).run(words))
+    errors = {name: [] for name in "xv"}
+    for piece in range(3):  # each as a task of its own
+        rows, records = slice(8 * piece, 8 * piece + 8), slice(4 * piece, 4 * piece + 4)
+        points = {name: values[rows] if np.ndim(values) == 2 else values for name, values in whole.points().items()}
+        points |= {name: begins[name][piece] for name in "xv"}
+        alone = Looped(["x", "v"], ["force"], evo.Rollout(8, whole.rollout.state, "rk4", [0.05, 0.1] * 4, 2), points)
+        for name, found in records_of(alone, "force = 0 - 4*x").items():
+            errors[name].append(found[0].astype(np.float64) - whole.targets()[name][records].astype(np.float32))
+    weights = whole.weights().reshape(12, 5)
+    expected = [(weights * np.concatenate(errors[name]) ** 2).sum() for name in "xv"]
+    np.testing.assert_allclose(sums.sum_squared_error[0], expected, rtol=1e-6)
+    pictures = [ChunkScorer(language_of(each), each).outputs(words, whole.points())["x"] for each in (task, whole)]
+    np.testing.assert_array_equal(*pictures)  # which are not cut
+
+
+def test_wrong_pieces_are_named():
+    for task, words in (
+        (Pushed(5), "pieces is 5, must be a divisor of the records, 12"),
+        (Pushed(3, dt=[*[0.1] * 23, 0.2]), "dt is .* must be the same in all 3 pieces"),
+    ):
+        with pytest.raises(evo.UserError, match=words):
+            check_declarations(task)
+    task = Pushed(3)
+    task.reduction = None
+    with pytest.raises(evo.UserError, match="pieces: they need a task with a reduction"):
+        check_declarations(task)
+    task.reduction = "regression"
+    task._points["v"] = np.zeros((2, 5))
+    with pytest.raises(evo.UserError, match=r"'v' has shape \(2, 5\); .*; \(3, num_trajectories\), by piece; "):
+        ChunkScorer(language_of(task), task)
+    task._points["v"] = 0.0
+    task._targets["v"][7, 2] = np.nan
+    with pytest.raises(evo.UserError, match="'v' is not finite at record 7, where a piece"):
+        ChunkScorer(language_of(task), task)
+
+
 def test_a_program_reads_no_hidden_state():
     rollout = evo.Rollout(steps=2, state={"x": "out", "hidden": "hidden + 1"})
     task = Looped(["x"], ["out"], rollout, {"x": np.zeros(2), "hidden": 5.0})
@@ -169,10 +211,6 @@ def test_a_program_reads_no_hidden_state():
     words = np.array([[word(WordType.INPUT, payload=1), word(WordType.RETURN)]], np.uint64)  # the register behind the inputs
     with pytest.raises(ValueError, match="INVALID_VALUE"):
         ChunkScorer(language_of(task), task).run(words)
-
-
-def test_constants_of_a_looped_program_are_not_tuned():
-    assert "rollout" in why_not_tunable(oscillator(4, "map", 1.0))
 
 
 def looped_law() -> Looped:
@@ -191,9 +229,11 @@ def test_a_search_finds_a_law_through_its_rollout_and_resumes_to_the_same_archiv
     np.testing.assert_array_equal(resumed.search.elites().objective, whole.search.elites().objective)
 
 
-def test_a_gpu_is_refused():
-    with pytest.raises(evo.UserError, match="a task with a rollout runs on the CPU"):
-        evo.evolve(looped_law(), generations=1, evaluation={"backend": "cuda"}, progress=False)
+def test_a_grid_is_refused_on_a_gpu():
+    rollout = evo.Rollout(steps=4, state={"x": "next"}, grid=evo.Grid((3, 3)))
+    task = Looped(["x"], ["next"], rollout, {"x": np.zeros((2, 3, 3))})
+    with pytest.raises(evo.UserError, match="a task whose rollout has a grid runs on the CPU"):
+        evo.evolve(task, generations=1, evaluation={"backend": "cuda"}, progress=False)
 
 
 @pytest.mark.parametrize(
@@ -203,6 +243,10 @@ def test_a_gpu_is_refused():
         ({"record_every": 3}, "record_every is 3, must be a divisor of steps, 4"),
         ({"integrator": "rk5"}, "one of: map, euler, rk4"),
         ({"dt": -1.0}, "dt is -1.0, must be a number above 0"),
+        ({"dt": 1e-60}, "dt is 1e-60, must be a number above 0"),  # 0 in f32
+        ({"dt": [1.0, [2.0]]}, "must be a number above 0, or 4 of them"),
+        ({"state": {"e": "x"}}, "'e' cannot be the name of a state"),  # formulas read Euler's number
+        ({"state": {3: "x"}}, "3 cannot be the name of a state"),
         ({"state": {"x": "v +"}}, r"state\['x'\] is 'v \+', must be an output or a formula"),
         ({"state": {"force": "x"}}, "'force' is an output"),
     ],
@@ -212,6 +256,16 @@ def test_a_wrong_declaration_is_named(change, words):
     task.rollout = evo.Rollout(**{"steps": 4, "state": {"x": "v"}, **change})
     with pytest.raises(evo.UserError, match=words):
         check_declarations(task)
+
+
+def test_sums_are_of_floats_and_have_no_check_points():
+    task = Looped(["x"], ["next"], evo.Rollout(steps=2, state={"x": "next"}), {"x": np.zeros(3)}, {"x": np.zeros((2, 3))})
+    task.inputs = {"x": "u32"}
+    with pytest.raises(evo.UserError, match="'x' is u32; regression needs f32"):
+        check_declarations(task)
+    task.inputs, task.check_points = {"x": "f32"}, task.points
+    with pytest.raises(evo.UserError, match=r"check_points\(\): a task with a rollout has none"):
+        ChunkScorer(language_of(task), task)
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,9 @@ from sass import Sass, case_numbers
 
 from evo.evaluate.cuda.device_tests import random_programs
 from evo.instructions import shipped_instruction_set
-from evo.kernel.interpreter import Layout, interpreter, layout_of
+from evo.kernel.interpreter import interpreter
 from evo.kernel.interpreter_cases import MAX_CASES, NO_CASE, cases_of
+from evo.kernel.interpreter_layout import Layout, layout_of
 from evo.language.program import Language
 from evo.native.nvptxcompiler import CompileError
 from evo.native.nvptxcompiler import compile as assemble
@@ -46,8 +47,10 @@ def resident_warps(target: str, registers: int, layout: Layout) -> int:
     return warps * min(threads // layout.block_size, blocks, by_registers, by_shared)
 
 
-@pytest.mark.parametrize("sums", [False, True])
-@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("sums", [pytest.param(False, marks=pytest.mark.slow), True])
+@pytest.mark.parametrize(
+    "target", [each if each in MULTIPROCESSORS else pytest.param(each, marks=pytest.mark.slow) for each in TARGETS]
+)
 def test_the_kernel_assembles_and_sixteen_warps_fit_a_multiprocessor(target, sums):
     made = interpreter(LANGUAGE, target, sums)
     cubin = assemble(made.ptx, options(target))

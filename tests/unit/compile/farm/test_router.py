@@ -191,15 +191,6 @@ def test_connections_leave_descriptors_for_the_rest_of_the_run(open_farm, peer_o
         resource.setrlimit(resource.RLIMIT_NOFILE, limits)
 
 
-def test_where_few_files_may_be_open_workers_are_still_let_in(open_farm, peer_of, monkeypatch):
-    monkeypatch.setattr(router, "_raise_descriptor_limit", lambda: 200)
-    farm = open_farm()
-    peers = [peer_of(farm) for _ in range(2)]
-    for peer in peers:
-        peer.hello()
-    wait_until(lambda: farm.num_workers == 2)
-
-
 def test_a_handshake_that_does_not_end_is_ended(open_farm, monkeypatch):
     monkeypatch.setattr(router, "HANDSHAKE_MS", 100)
     farm = open_farm()
@@ -208,15 +199,6 @@ def test_a_handshake_that_does_not_end_is_ended(open_farm, monkeypatch):
     while silent.recv(4096):
         pass
     silent.close()
-
-
-@pytest.mark.parametrize("content", [b"GET / HTTP/1.1\r\n\r\n", bytes(range(256)) * 8, b"\xff" * 4096])
-def test_what_is_not_zeromq_at_all_disturbs_nobody(open_farm, peer_of, content):
-    farm = open_farm()
-    connection = socket.create_connection(("127.0.0.1", int(farm.address.rpartition(":")[2])), LIMIT_S)
-    connection.sendall(content)
-    peer_of(farm).hello()
-    connection.close()
 
 
 def test_a_crowd_of_idle_connections_keeps_no_worker_from_its_work(open_farm, peer_of, request_of):

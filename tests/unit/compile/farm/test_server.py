@@ -116,18 +116,6 @@ def test_a_worker_cannot_answer_in_the_name_of_another_one(open_farm, peer_of, r
     assert not future.done()
 
 
-def test_a_right_cubin_that_is_checked_is_its_workers(open_farm, peer_of, request_of, monkeypatch):
-    monkeypatch.setattr(server, "CHECK_ONE_IN", 1)
-    farm = open_farm()
-    peer = peer_of(farm)
-    peer.hello()
-    future = farm.submit(compile_request, request_of())
-    peer.say(peer.answer_to(peer.request()))
-    compiled = future.result(LIMIT_S)
-    assert (compiled.cubin, compiled.maker) == (compile_request(request_of()).cubin, server.ANYBODY)
-    assert farm.status() == {"workers": 1, "lost": 0, "late": 0}
-
-
 def test_the_first_answer_counts_and_the_other_worker_is_told(open_farm, peer_of, request_of, monkeypatch):
     for name in ("LATE_S", "LATE_TIMES"):
         monkeypatch.setattr(schedule, name, 0.0)

@@ -7,7 +7,7 @@ from evo.compile.compiler import Module
 from evo.evaluate.cuda import device_child
 from evo.evaluate.cuda.blame import MAX_AT_FAULT, Kernel, Verdict, run_alone, try_alone
 
-KERNEL = Kernel(0, {"v": "f32"}, None, [np.zeros(4, np.float32)], 4)
+KERNEL = Kernel(0, {}, {"v": "f32"}, None, [np.zeros(4, np.float32)], 4)
 
 
 def module(name: str) -> Module:

@@ -1,0 +1,78 @@
+"""Constraints on programs: size, depth, and which instructions may be nested in which.
+
+Owns what they are, and the evaluator that rejects programs before they run. Knows nothing of how programs are bred.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evo.evaluate import Evaluation, Evaluator, Status
+from evo.language.batch import Batch, ProgramRows
+from evo.language.program import Language
+
+
+@dataclass(frozen=True)
+class Constraints:
+    """What programs may be. Instructions go by their names.
+
+    max_size: the greatest sum of costs. max_depth: the most instructions on a path. nesting: of an instruction, how often each
+    other may come on a path to its operands. costs: of instructions, where it is not 1; they count in place of instructions in
+    all scores.
+    """
+
+    max_size: float | None = None
+    max_depth: int | None = None
+    nesting: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    costs: Mapping[str, float] = field(default_factory=dict)
+
+    def cost_of(self, language: Language, programs: ProgramRows) -> NDArray[np.float64]:
+        """The sum of a program's costs, `(n,)`."""
+        return language.lowering.sums(programs, self._numbers(language, self.costs, 1.0))
+
+    def admitted(self, language: Language, programs: ProgramRows) -> NDArray[np.bool_]:
+        """Which programs keep to all of them, `(n,)`."""
+        lowering, found = language.lowering, np.ones(len(programs), np.bool_)
+        if self.max_size is not None:
+            found &= self.cost_of(language, programs) <= self.max_size
+        if self.max_depth is not None:
+            everywhere = self._numbers(language, {}, 1.0)
+            found &= lowering.longest(programs, everywhere, everywhere) < self.max_depth
+        for outer, limits in self.nesting.items():
+            for inner, most in limits.items():
+                counted, at = (self._numbers(language, {name: 1.0}, 0.0) for name in (inner, outer))
+                found &= lowering.longest(programs, counted, at) <= most
+        return found
+
+    @staticmethod
+    def _numbers(language: Language, numbers: Mapping[str, float], otherwise: float) -> NDArray[np.float64]:
+        row = np.full(len(language.instruction_set.instructions), otherwise)
+        for name, number in numbers.items():
+            row[language.instruction_set.instruction_index(name)] = number
+        return row
+
+
+class ConstrainedEvaluator:
+    """An evaluator that rejects programs beyond constraints without running them. All else is another evaluator's."""
+
+    def __init__(self, evaluator: Evaluator, language: Language, constraints: Constraints):
+        self._evaluator, self._language, self._constraints = evaluator, language, constraints
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._evaluator, name)
+
+    def evaluate(self, batch: Batch) -> Evaluation:
+        """As `Evaluator.evaluate`."""
+        rows = np.flatnonzero(self._constraints.admitted(self._language, batch.programs))
+        chosen = batch[rows]
+        if self._constraints.costs:
+            costs = self._constraints.cost_of(self._language, chosen.programs)
+            chosen = Batch(chosen.words, chosen.hashes, costs, chosen.lowered)  # type: ignore[arg-type]  # scores take any number
+        found = self._evaluator.evaluate(chosen)
+        status, objective = np.full(len(batch), Status.REJECTED, np.uint8), np.full(len(batch), np.nan)
+        measures = np.full((len(batch), found.measures.shape[1]), np.nan)
+        status[rows], objective[rows], measures[rows] = found.status, found.objective, found.measures
+        return replace(found, status=status, objective=objective, measures=measures)
