@@ -9,6 +9,8 @@ from typing import Any
 from evo.language.functions import named_functions
 
 FUNCTIONS = named_functions()
+OWN_WEIGHT = 2.0  # of a function that the user defines, which the law is likely to have
+SEPARATOR_WEIGHT = 0.1  # of what divides programs into functions, relative to all else
 DEFAULT_FUNCTIONS = ("add", "sub", "mul", "div", "rcp", "sin", "cos", "exp2", "log2", "sqrt")
 
 VOCABULARY: dict[str, Any] = {
@@ -42,6 +44,23 @@ SEARCH: dict[str, Any] = {
     },
     "tuning": {"share": 0.25},
 }
+
+
+def with_phrases(vocabulary: dict[str, Any], phrases: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+    """A vocabulary with more phrases, each with the instructions in it, which are never drawn by themselves."""
+    if not phrases:
+        return vocabulary
+    parts = dict.fromkeys((name for names in phrases.values() for name in names), 0.0)
+    groups = {"phrases": VOCABULARY["groups"]["phrases"], **vocabulary["groups"]}
+    drawn = dict.fromkeys(phrases, OWN_WEIGHT)
+    alone = {words: weight for words, weight in drawn.items() if " " not in words}  # is an instruction
+    drawn = {**vocabulary["phrases"], **{words: weight for words, weight in drawn.items() if " " in words}}
+    return {**vocabulary, "instructions": parts | vocabulary["instructions"] | alone, "phrases": drawn, "groups": groups}
+
+
+def with_separators(vocabulary: dict[str, Any]) -> dict[str, Any]:
+    """A vocabulary for the functions of a template."""
+    return {**vocabulary, "meta": {"clear": 1}, "groups": {**vocabulary["groups"], "meta": SEPARATOR_WEIGHT}}
 
 
 def vocabulary_of(functions: Sequence[str] | Mapping[str, float] | None) -> dict[str, Any]:

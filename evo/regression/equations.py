@@ -12,11 +12,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from evo.language.expression import expression_of
+from evo.language.expression import Expression, expression_of
 from evo.language.formula import evaluate, formula_of
 from evo.language.program import Language
+from evo.native.stack_ptx import NodeKind
 from evo.native.vary import program_lengths
-from evo.regression.task import BEST_DIGITS, RegressionTask
+from evo.regression.tables import Table
+from evo.regression.task import RegressionTask
 from evo.report.pareto import KNEE, SHORTEST, Front, front_text, make_front, sound_rows
 
 if TYPE_CHECKING:
@@ -39,18 +41,42 @@ def front_programs(elites: Elites, task: RegressionTask, language: Language) -> 
         with np.errstate(all="ignore"):
             return np.concatenate([task.handicap(task.report({"": evaluate(each, points)[0][None]})) for each in formulas])
 
-    return words[sound_rows(elites.num_instructions.astype(np.float64), elites.objective, handicap)]
+    return words[sound_rows(elites.measures[:, 0], elites.objective, handicap)]
+
+
+def fitted(
+    program: Expression, task: RegressionTask | None, table: Table, mean: float, has_offset: bool
+) -> tuple[float, float, float]:
+    """Offset, scale and loss of what a program computes. task: None if the target is the same everywhere. mean: what is predicted
+    where that is not finite.
+    """
+    columns, target, weights = table
+    offset, scale, predicted = mean, 0.0, np.zeros(len(target))
+    if task:
+        values = evaluate(program, columns.T)[0]
+        [(offsets, scales)] = task.scaling({"": values[None]}).values()
+        offset, scale = float(offsets[0]), float(scales[0])
+        if offset and not has_offset:
+            known = np.where(np.isfinite(values), values, 0.0)
+            factors = known if weights is None else known * weights
+            offset, scale = 0.0, float(factors @ target / (factors @ known))
+        if scale:
+            predicted = np.multiply(values, scale, out=values)
+    predicted += offset
+    np.copyto(predicted, mean, where=~np.isfinite(predicted))
+    loss = task.mean_loss(predicted) if task else None
+    return offset, scale, float(np.average((predicted - target) ** 2, weights=weights)) if loss is None else loss
 
 
 def scores(complexity: NDArray[np.int32], losses: NDArray[np.float64]) -> NDArray[np.float64]:
-    """How much ln(loss) falls for each further instruction."""
-    logs = np.log(np.maximum(losses, LEAST_LOSS))
+    """How much ln(loss), or a loss that may be below 0, falls for each further instruction."""
+    logs = np.log(np.maximum(losses, LEAST_LOSS)) if (losses >= 0.0).all() else losses
     return np.append(0.0, -np.diff(logs) / np.diff(complexity))
 
 
 def front_of_losses(task: RegressionTask, complexity: NDArray[np.int32], losses: NDArray[np.float64], variance: float) -> Front:
     """The front of equations, with the places that stand out."""
-    digits = -np.log10(np.clip(losses / variance, 10.0**-BEST_DIGITS, 1.0))
+    digits = task.digits(losses, variance)
     return make_front(task, complexity.astype(np.float64), digits, np.arange(len(digits)))
 
 
@@ -62,7 +88,7 @@ def chosen_row(selection: str, table: pd.DataFrame, front: Front) -> int:
         return int(table.loss.argmin())
     if selection == "score":
         return int(table.score.argmax())
-    return int(table.score.where(table.loss <= WORST_LOSS * table.loss.min()).argmax())
+    return int(table.score.where(table.loss - table.loss.min() <= (WORST_LOSS - 1.0) * abs(table.loss.min())).argmax())
 
 
 def table_text(table: pd.DataFrame, front: Front, chosen: int) -> str:
@@ -71,3 +97,11 @@ def table_text(table: pd.DataFrame, front: Front, chosen: int) -> str:
     return front_text(front, chosen, columns, "equation", table.equation, shutil.get_terminal_size((LINE, 24)).columns).rstrip(
         "\n"
     )
+
+
+def written_size(expression: Expression) -> int:
+    """Operations of the first output, if values that are used more than once are written as often."""
+    sizes: list[int] = []
+    for value in expression.values:
+        sizes.append((value.kind == NodeKind.PTX) + sum(sizes[operand] for operand in value.operands))
+    return sizes[expression.results[0]] if expression.results[0] is not None else 0

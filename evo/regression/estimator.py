@@ -8,33 +8,34 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from functools import lru_cache
-from numbers import Integral, Real
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import pandas as pd
 from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.base import RegressorMixin, clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from evo.errors import UserError
+from evo.evaluate.tuning import ConstantTuner
 from evo.evolution import interruptible, make_search
 from evo.instructions import shipped_instruction_set
 from evo.language.expression import Expression, expression_of, lines_of
 from evo.language.formula import evaluate, formula_of
 from evo.language.formula_text import INFIX
-from evo.language.program import Language, word
-from evo.native.stack_ptx import NodeKind
+from evo.language.program import Language, Limits, word
+from evo.language.template import Template, read_template
 from evo.native.stack_ptx_words import WordType
-from evo.regression.defaults import FUNCTIONS, PROGRAM, SEARCH, vocabulary_of
-from evo.regression.equations import SELECTIONS, chosen_row, front_of_losses, front_programs, scores, table_text
-from evo.regression.task import BEST_DIGITS, RegressionTask, output_name
+from evo.regression.equations import chosen_row, fitted, front_of_losses, front_programs, scores, table_text, written_size
+from evo.regression.parameters import MIN_ROWS, SearchParameters
+from evo.regression.tables import Table, counted, growing, identifiers, numbers_of, refuse_missing
+from evo.regression.task import BEST_DIGITS, SQUARED, RegressionTask, output_name
 from evo.report.pareto import KNEE, SHORTEST, Front
 from evo.report.progress import progress_of
 from evo.report.table import write_csv
@@ -43,22 +44,22 @@ from evo.run import islands
 if TYPE_CHECKING:
     from evo.search.archives.elites import Elites
 
-MIN_ROWS = 10
 MAX_FEATURES = 1024  # the time to set up a language grows with their square
-MAX_REPEATED = 4  # times the rows: integer weights repeat rows up to here, beyond they are factors
-MIN_BATCH, MAX_POINTS = 128, 1 << 27  # programs of a generation, if their number times that of rows exceeds MAX_POINTS
 MAX_DIGITS = 17  # of a float64
 MAX_WRITTEN_OUT = 5000  # operations of an expression for SymPy
 MORE_EVALUATIONS = 0.2  # share of the evaluations so far: how long the search goes on for a simpler formula once one is exact
+LAST_SHARE = 0.25  # of a search of many rows: on the larger sample
+LAST_ITERATIONS = 60  # of tuning by a loss, when the search has ended
 SAVE_SECONDS = 2.0  # between two writes of `output`
 
 
-class SymbolicRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+class SymbolicRegressor(RegressorMixin, SearchParameters):  # type: ignore[misc]  # scikit-learn has no types
     """Finds formulas for a target by MAP-Elites, and keeps the Pareto front of simplicity and accuracy.
 
     Each formula is `offset + scale * program`, fitted by least squares. The search runs programs in float32; `equations_`,
     `sympy`, `latex` and `predict` are one formula, in float64. Features that float32 cannot hold, such as time stamps, are moved
-    and scaled for the search alone; a warning names them. The order of rows does not matter.
+    and scaled for the search alone; a warning names them. The order of rows does not matter, unless there are
+    more than `max_rows`.
 
     Once a formula has all 12 digits, the search goes on for a fifth of its evaluations so far, for a simpler one. Ctrl-C, or a
     notebook's stop button, ends it with what it has found, and a warning.
@@ -68,10 +69,31 @@ class SymbolicRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  #
         max_evaluations: programs after which the search ends. With a `random_state` and without `max_time` results are the same
             each time, whatever `n_jobs` is.
         functions: names out of add, sub, mul, div, rcp, sin, cos, exp2, log2, sqrt, tanh, abs, neg, min, max, exp, log, log10,
-            pow, square, cube, tan and sigmoid, or a mapping from names to how often they are drawn; None: the first ten.
+            pow, square, cube, tan and sigmoid, or a mapping from names to how often they are drawn; None: the first ten. A
+            mapping may also define functions of up to three arguments, such as `{"sq(x)": "x*x"}`, beside the others or the first
+            ten; `equations_` has their names where a formula has just that in it, SymPy and LaTeX what they stand for.
         max_length: words of a program.
+        max_size: the greatest complexity of a formula; None: what `max_length` words allow.
+        max_depth: the most instructions of a formula on a path from an input to the result.
+        nesting: how often functions may come inside of one, such as `{"sin": {"sin": 0, "exp": 1}}`. Here and in `costs` they are
+            those that are one instruction, exp, log and log10.
+        costs: what functions add to the complexity where that is not 1, such as `{"sin": 3}`.
+        units: of each feature by name, such as `{"x0": "m/s", "x1": "1"}`: formulas are then consistent in them, and a search
+            without dimensions comes first (docs/guide/regression.md).
+        y_units: the unit of `y`, or a list of those of its columns; None: any.
+        dimensionless_constants_only: constants have no unit; else each has whichever makes its formula consistent.
         max_spread: above 0, formulas that leave the straight lines between neighbouring rows by far more than their errors
             explain, as poles do, are rejected; 0: any that is finite between the rows will do.
+        loss: what formulas are fitted by: `squared`, or None; `absolute`; `huber(1)`, the number is the error from which on it
+            grows in proportion; `quantile(0.9)`; `logistic`, of targets 0 and 1, for the log-odds; `poisson`, of counts, for
+            their mean; or a formula such as `"abs(prediction - target)/target"`, with `weight` if that is not just a factor.
+        template: a formula of features, numbers and functions to find, such as `"f(x0, x1) + g(x2)*h(x0)"`. A function without
+            arguments, as `c()`, is a number to find. `equations_` has a column `functions` then. Offset and scale are those that
+            the functions can take up.
+        select_k_features: number of features that the search uses, those that help a random forest most; None: all.
+        max_rows: of more rows than this, the search sees samples, spread evenly over their order: for three quarters of the time
+            and the evaluations `max_rows / 32`, at least 1,024, then `max_rows`. All rows decide between the formulas on the
+            front, and refine their offsets and scales; that comes after `max_time`.
         model_selection: which equation predicts. `shortest`: the fewest bits for equation and errors
             (`RegressionTask.description_length`); `accuracy`: the least loss; `knee`: the one beyond which more complexity pays
             off least; `score`: the greatest score; `best`: the greatest score among those with a loss of at most 1.5 times the
@@ -84,100 +106,159 @@ class SymbolicRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  #
 
     Attributes:
         equations_: a DataFrame, as `print(model)` shows it, from the simplest to the most accurate: `complexity`, the number of
-            instructions of the program; `loss`, the mean squared error on the training data; `score`, how much ln(loss) falls for
-            each further instruction; `equation`. One that is undefined somewhere between the rows is left out, unless it has a
-            tenth of the loss of all others.
+            instructions of the program, or the sum of their costs; `loss`, the mean loss on the training data; `score`, how much
+            ln(loss) falls for each further instruction; `equation`. One that is undefined somewhere between the rows is left out,
+            unless it has a tenth of the loss of all others.
         n_features_in_, feature_names_in_: as everywhere in scikit-learn.
         n_evaluations_, n_generations_: of the search, the latter over all fits of a warm start.
     """
-
-    def __init__(
-        self,
-        *,
-        max_time: float | None = 10.0,
-        max_evaluations: int | None = None,
-        functions: Sequence[str] | Mapping[str, float] | None = None,
-        max_length: int = 48,
-        max_spread: float = 3.0,
-        model_selection: str = SHORTEST,
-        output: str | None = None,
-        verbose: int = 0,
-        warm_start: bool = False,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-    ):
-        self.max_time = max_time
-        self.max_evaluations = max_evaluations
-        self.functions = functions
-        self.max_length = max_length
-        self.max_spread = max_spread
-        self.model_selection = model_selection
-        self.output = output
-        self.verbose = verbose
-        self.warm_start = warm_start
-        self.n_jobs = n_jobs
-        self.random_state = random_state
 
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:  # noqa: N803 - scikit-learn's name
         """Searches for formulas.
 
         Args:
-            X: `(n_samples, n_features)`, at least 10 samples.
-            y: `(n_samples,)`.
+            X: `(n_samples, n_features)`, at least 10 samples; an array, or a frame of pandas, Polars or Arrow.
+            y: `(n_samples,)`, or `(n_samples, n_targets)`: then there is a search for each, `equations_` is a list of tables, and
+                `estimators_` has what is fitted to each. They share `max_time`, but `max_evaluations` is that of each.
             sample_weight: `(n_samples,)` factors of squared errors, from 0 on. Rows of weight 0 do not count.
 
         Raises:
             ValueError: a parameter or the data is wrong.
         """
         self._check_parameters()
-        columns, target = validate_data(self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=MIN_ROWS)
-        if columns.shape[1] > MAX_FEATURES:
-            raise ValueError(
-                f"X has {columns.shape[1]} features, SymbolicRegressor takes at most {MAX_FEATURES}; select some first"
-            )
+        if isinstance(y, np.ndarray | pd.Series) and y.ndim == 1:
+            refuse_missing("y", np.asarray(pd.isna(y)))
+        columns, target = validate_data(
+            self, numbers_of(X), y, dtype=np.float64, y_numeric=True, multi_output=True, ensure_min_samples=MIN_ROWS
+        )
+        if target.ndim == 2 and target.shape[1] > 1:
+            return self._fit_each(X, target, getattr(y, "columns", range(target.shape[1])), sample_weight)
+        self.__dict__.pop("estimators_", None)
+        target = target.ravel().astype(np.float64)
         weights = None if sample_weight is None else _check_sample_weight(sample_weight, columns, dtype=np.float64)
-        columns, target, weights = _prepare(columns, target.astype(np.float64), weights)
-        config = self._config(len(target))
-        earlier: NDArray[np.uint64] | None = None
-        if self.warm_start and len(getattr(self, "_inputs", ())) == columns.shape[1]:
-            earlier = self._elites
-        known_scaling = getattr(self, "_input_scaling", {})
-        self._inputs = _identifiers(getattr(self, "feature_names_in_", [f"x{i}" for i in range(columns.shape[1])]))
+        names = identifiers(getattr(self, "feature_names_in_", [f"x{i}" for i in range(columns.shape[1])]))
+        self._used, samples, table = growing(counted(columns, target, weights), self.max_rows, self.select_k_features)
+        if len(self._used) > MAX_FEATURES:
+            raise ValueError(
+                f"X has {len(self._used)} features, SymbolicRegressor takes at most {MAX_FEATURES}; set select_k_features"
+            )
+        _, target, weights = table
+        self._own = self._own_functions()
+        called = [str(each) for each in getattr(self, "feature_names_in_", names)]
+        self._units = self._units_of(called, {names[place]: called[place] for place in self._used})
+        known, known_scaling = getattr(self, "_inputs", []), getattr(self, "_input_scaling", {})
+        self._inputs = [names[place] for place in self._used]
+        earlier = self._elites if self.warm_start and known == self._inputs else None
+        if self._units and self.template is not None:
+            raise ValueError("template: a search with units has none; leave out units or the template")
+        try:
+            self._template = None if self.template is None else read_template(self.template, self._inputs)
+        except UserError as error:
+            raise ValueError(str(error)) from error
         self._mean = float(np.average(target, weights=weights))
         self._elites: NDArray[np.uint64] = np.zeros((0, 1), np.uint64)
         self._input_scaling: dict[str, tuple[float, float]] = {}
-        task = None
+        task: RegressionTask | None = None
         words = np.array([[word(WordType.CONSTANT), word(WordType.RETURN)]], np.uint64)  # 0
         if np.average((target - self._mean) ** 2, weights=weights) > 0:
-            train = dict(zip(self._inputs, columns.T, strict=True))
-            task = RegressionTask(train, target, max_spread=self.max_spread, weights=weights)
+            task = self._task(table)
+            self._mean = task.constant
             self._input_scaling = task.input_scaling()
         if self._input_scaling != known_scaling:
             earlier = None  # programs of other units
         self.n_evaluations_ = 0
         self.n_generations_: int = self.n_generations_ if earlier is not None else 0
         if task:
+            for sample in samples:
+                few = task if sample is table else self._task(sample, task.input_scaling())
+                is_last = sample is samples[-1]
+                share = 1.0 if len(samples) == 1 else LAST_SHARE if is_last else 1.0 - LAST_SHARE
+                config = self._config(len(sample[1]), share)
+                if self._units and earlier is None:
+                    from evo.regression.nondimensional import first_programs  # loads what others need not
 
-            def save(elites: Elites) -> None:
-                if len(elites):
-                    self._tabulate(front_programs(elites, task, self._language), task, columns, target, weights)
-
-            elites = self._search(config, task, earlier, save)
+                    earlier, self.n_evaluations_ = first_programs(self, self._units, few, sample[1:], config["stop"])
+                elites, is_interrupted = self._search(config, few, sample, earlier, is_last)
+                if is_interrupted:
+                    break
+                earlier = self._elites
             if len(elites):
-                words = front_programs(elites, task, self._language)
+                words = self._front(elites, few)
+                if few.point_loss():
+                    threads = effective_n_jobs(self.n_jobs)
+                    tuner = ConstantTuner(self._language, few, iterations=LAST_ITERATIONS, linear_scale=True, num_threads=threads)
+                    with closing(tuner):
+                        words = tuner.tune(words)[0]
             else:
                 warnings.warn("no formula was accepted; the mean of y predicts", ConvergenceWarning, stacklevel=2)
-        self._tabulate(words, task, columns, target, weights)
+            if not self.warm_start:
+                self._elites = self._elites[:0]
+        self._tabulate(words, task, table)
         return self
+
+    def _task(self, table: Table, scaling: Any = None) -> RegressionTask:
+        """The task of these rows. scaling: of inputs. Raises ValueError if a parameter is wrong."""
+        columns, target, weights = table
+        try:
+            return RegressionTask(
+                dict(zip(self._inputs, columns.T, strict=True)),
+                target,
+                max_spread=self.max_spread,
+                weights=weights,
+                loss=self.loss or SQUARED,
+                constraints=self._constraints(),
+                template=self.template,
+                scaling=scaling,
+            )
+        except UserError as error:
+            raise ValueError(str(error)) from error
+
+    def _front(self, elites: Elites, task: RegressionTask) -> NDArray[np.uint64]:
+        """The programs on the front, the simplest first; those consistent with the units, if there are any."""
+        return front_programs(self._units.kept(elites, self._language) if self._units else elites, task, self._language)
+
+    @property
+    def _targets(self) -> list[SymbolicRegressor]:
+        """An estimator for each of several targets."""
+        return getattr(self, "estimators_", [])
+
+    def _fit_each(self, X: Any, targets: NDArray[np.float64], names: Any, sample_weight: ArrayLike | None) -> Self:  # noqa: N803
+        """Searches for formulas of each of several targets, one after the other."""
+        earlier, count = self._targets, targets.shape[1]
+        if not (self.warm_start and len(earlier) == count):
+            earlier = [clone(self) for _ in range(count)]
+        folder, slash, file = str(self.output).rpartition("/")
+        stem, dot, suffix = file.rpartition(".") if "." in file[1:] else (file, "", "")
+        units = self.y_units if isinstance(self.y_units, (list, tuple)) else [self.y_units] * count
+        if len(units) != count:
+            raise ValueError(f"y_units has {len(units)} units, but y has {count} columns")
+        for each, name, target, unit in zip(earlier, identifiers([str(name) for name in names]), targets.T, units, strict=True):
+            output = None if self.output is None else f"{folder}{slash}{stem}_{name}{dot}{suffix}"
+            given = {"max_time": self.max_time and self.max_time / count, "output": output, "y_units": unit}
+            each.set_params(**self.get_params() | given)
+            each.fit(X, target, sample_weight)
+        self.estimators_ = earlier
+        self.equations_: Any = [each.equations_ for each in earlier]
+        self.n_evaluations_ = sum(each.n_evaluations_ for each in earlier)
+        self.n_generations_ = sum(each.n_generations_ for each in earlier)
+        return self
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
 
     def __str__(self) -> str:
         """The equations as a table, `>` before the one that predicts."""
         if not hasattr(self, "equations_"):
             return repr(self)
+        if self._targets:
+            return "\n".join(map(str, self._targets))
         return table_text(self.equations_, self._marked, self._row(None))
 
     def predict(self, X: ArrayLike, index: int | None = None) -> NDArray[np.float64]:  # noqa: N803
-        """What an equation gives for each row. Where it is not finite, that is the mean of the training targets.
+        """What an equation gives for each row. Where it is not finite, that is the mean of the training targets, or
+        with another loss the best constant.
 
         Args:
             X: `(n_samples, n_features)`.
@@ -187,17 +268,23 @@ class SymbolicRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  #
             `(n_samples,)`, always finite.
         """
         check_is_fitted(self)
-        columns = validate_data(self, X, dtype=np.float64, reset=False)
-        predicted = evaluate(self._formula(self._row(index)), columns.T)[0]
-        return np.where(np.isfinite(predicted), predicted, self._mean)
+        columns = validate_data(self, numbers_of(X), dtype=[np.float64, np.float32], reset=False)
+        if self._targets:
+            return np.stack([each.predict(X, index) for each in self._targets], axis=1)
+        predicted = evaluate(self._formula(self._row(index)), [columns[:, place] for place in self._used])[0]
+        predicted[~np.isfinite(predicted)] = self._mean
+        return predicted
 
-    def get_best(self) -> pd.Series:
-        """The row of `equations_` that `model_selection` says."""
+    def get_best(self) -> Any:
+        """The row of `equations_` that `model_selection` says, a Series; with several targets a list of these."""
         check_is_fitted(self)
+        if self._targets:
+            return [each.get_best() for each in self._targets]
         return self.equations_.loc[self._row(None)]
 
     def sympy(self, index: int | None = None, precision: int | None = None) -> Any:
-        """An equation as an expression of SymPy (`pip install 'evo-ptx[sympy]'`). It computes what `predict` does.
+        """An equation as an expression of SymPy (`pip install 'evo-ptx[sympy]'`). It computes what `predict` does. With several
+        targets, a list of these.
 
         Args:
             index: as in `predict`.
@@ -205,73 +292,35 @@ class SymbolicRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  #
 
         Raises:
             UserError: SymPy is missing.
-            ValueError: the equation is far too long where it is written out, or the precision is no number of digits.
+            ValueError: the equation is far too long where it is written out, or the precision is not a number of digits.
         """
         from evo.report.export.sympy_text import shortened, sympy_outputs
 
         check_is_fitted(self)
+        if self._targets:
+            return [each.sympy(index, precision) for each in self._targets]
         row = self._row(index)
         formula = self._formula(row)
-        if (size := _size(formula)) > MAX_WRITTEN_OUT:
+        if (size := written_size(formula)) > MAX_WRITTEN_OUT:
             raise ValueError(f"equation {row} has {size} operations where it is written out; choose a simpler one")
         if precision is not None and not (isinstance(precision, Integral) and 1 <= int(precision) <= MAX_DIGITS):
             raise ValueError(f"precision is {precision!r}, must be an integer from 1 to {MAX_DIGITS}, or None")
         return shortened(formula, sympy_outputs(formula)[0], precision)
 
-    def latex(self, index: int | None = None, precision: int | None = None) -> str:
+    def latex(self, index: int | None = None, precision: int | None = None) -> Any:
         """An equation as LaTeX; arguments and errors are those of `sympy`."""
         from evo.report.export.sympy_text import latex_of
 
+        if self._targets:
+            return [each.latex(index, precision) for each in self._targets]
         return latex_of(self.sympy(index, precision))
 
-    def _check_parameters(self) -> None:
-        """Raises ValueError if one is wrong; those that stand in the config as they are, are checked there."""
-        if self.max_time is None and self.max_evaluations is None:
-            raise ValueError("max_time and max_evaluations are None; one of them must end the search")
-        for name in ("max_evaluations", "max_length"):
-            value: Any = getattr(self, name)
-            is_count = isinstance(value, Integral) and value >= 1  # type: ignore[operator]
-            if not (is_count or (name == "max_evaluations" and value is None)):
-                raise ValueError(f"{name} is {value!r}, must be an integer from 1 on")
-        if not (isinstance(self.max_spread, Real) and 0.0 <= float(self.max_spread) < np.inf):
-            raise ValueError(f"max_spread is {self.max_spread!r}, must be a number from 0 on")
-        if self.functions is not None and (isinstance(self.functions, str) or not self.functions):
-            raise ValueError(f"functions is {self.functions!r}, must be a list of names or a mapping from names to numbers")
-        if self.functions is not None and (unknown := [name for name in self.functions if name not in FUNCTIONS]):
-            raise ValueError(f"functions: unknown function {unknown[0]!r}, one of: {', '.join(FUNCTIONS)}")
-        self._check_selection()
-
-    def _check_selection(self) -> None:
-        if self.model_selection not in SELECTIONS:
-            raise ValueError(f"model_selection is {self.model_selection!r}, must be one of: {', '.join(SELECTIONS)}")
-
-    def _config(self, num_rows: int) -> dict[str, Any]:
-        """The config of the search."""
-        if isinstance(self.random_state, Integral):
-            seed = int(self.random_state)
-        else:
-            seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        initial = SEARCH["initial"]
-        # So that a generation of much data ends in time.
-        most = min(self.max_evaluations or initial["num_programs"], max(MIN_BATCH, MAX_POINTS // num_rows))
-        lengths = {name: min(initial[name], self.max_length) for name in ("min_length", "max_length")}
-        return {
-            "task": type(self).__name__,
-            "seed": seed,
-            "program": {**PROGRAM, "max_length": self.max_length, "vocabulary": vocabulary_of(self.functions)},
-            "search": {
-                **SEARCH,
-                "batch_size": min(SEARCH["batch_size"], most),
-                "initial": {"num_programs": min(initial["num_programs"], most), **lengths},
-            },
-            "evaluation": {"backend": "cpu", "executor": "threads", "threads": effective_n_jobs(self.n_jobs)},
-            "stop": {"seconds": self.max_time, "evaluations": self.max_evaluations},
-        }
-
     def _search(
-        self, config: dict[str, Any], task: RegressionTask, earlier: NDArray[np.uint64] | None, save: Callable[[Elites], None]
-    ) -> Elites:
-        """The elites of a search that begins with the programs of an earlier one. Calls `save` with those so far."""
+        self, config: dict[str, Any], task: RegressionTask, table: Table, earlier: NDArray[np.uint64] | None, is_last: bool
+    ) -> tuple[Elites, bool]:
+        """The elites of a search of a task's table that begins with the programs of an earlier one, and whether Ctrl-C ended it.
+        is_last: none goes on with `_elites`, unless `warm_start` says so.
+        """
         try:
             search = make_search(type(self).__name__, config, task)
         except UserError as error:  # scikit-learn's exception for a wrong parameter
@@ -284,54 +333,56 @@ class SymbolicRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  #
                 words[:, :width] = earlier[:, :width]
                 search.insert(words, self.n_generations_)
             most, saved_s = np.inf, time.monotonic()
+            is_of_errors = task.objective_range == (0.0, BEST_DIGITS)  # of likelihoods no digits are all
             for generation in islands.generations(search):
                 show(generation, search.elapsed_s)
-                if most == np.inf and generation.best_objective >= BEST_DIGITS:
+                if most == np.inf and generation.best_objective >= BEST_DIGITS and is_of_errors:
                     most = (1.0 + MORE_EVALUATIONS) * search.counters.evaluations
                 if asked() or search.counters.evaluations >= most:
                     break
                 if self.output is not None and time.monotonic() - saved_s >= SAVE_SECONDS:
-                    save(search.elites())
+                    if len(elites := search.elites()):
+                        self._tabulate(self._front(elites, task), task, table)
                     saved_s = time.monotonic()
-            search.tidy()
-            if self.warm_start:
+            if is_last or asked():
+                search.tidy()
+            if self.warm_start or not is_last:
                 found = [search.archived(), search.elites()]
                 _, rows = np.unique(np.concatenate([each.hash for each in found]), axis=0, return_index=True)
                 self._elites = np.concatenate([each.solution for each in found])[np.sort(rows)]
-        self.n_evaluations_ = search.counters.evaluations
-        self.n_generations_ += search.counters.generations
-        return search.elites()
+                self._objective = np.concatenate([each.objective for each in found])[np.sort(rows)]
+            self.n_evaluations_ += search.counters.evaluations
+            self.n_generations_ += search.counters.generations
+            return search.elites(), asked()
 
-    def _tabulate(
-        self,
-        words: NDArray[np.uint64],
-        task: RegressionTask | None,
-        columns: NDArray[np.float64],
-        target: NDArray[np.float64],
-        weights: NDArray[np.float64] | None,
-    ) -> None:
+    def found(self) -> tuple[Language, dict[str, tuple[float, float]], NDArray[np.uint64], NDArray[np.float64]]:
+        """The programs of `equations_`: language, offset and divisor of inputs, words, offset and scale of results."""
+        return self._language, self._input_scaling, self._words, self._scaling
+
+    def _tabulate(self, words: NDArray[np.uint64], task: RegressionTask | None, table: Table) -> None:
         """Makes `equations_` of programs, the simplest first. task: None if the target is the same everywhere."""
-        scaling, losses = np.array([[self._mean, 0.0]] * len(words)), np.empty(len(words))
-        values = np.zeros(len(target))
-        for row in range(len(words)):
-            if task:
-                program = formula_of(expression_of(self._language, words[row]), self._input_scaling, {})
-                values = evaluate(program, columns.T)[0]
-                [(offset, scale)] = task.scaling({"": values[None]}).values()
-                scaling[row] = offset[0], scale[0]
-            predicted = scaling[row, 0] + (scaling[row, 1] * values if scaling[row, 1] else 0.0)
-            losses[row] = np.average((np.where(np.isfinite(predicted), predicted, self._mean) - target) ** 2, weights=weights)
+        constraints, (_, target, weights) = self._constraints(), table
+        has_offset = not (self._units and self._units.forbids_offset)
+        programs = [formula_of(expression_of(self._language, each), self._input_scaling, {}) for each in words]
+        with ThreadPoolExecutor(effective_n_jobs(self.n_jobs)) as threads:
+            found = np.array([*threads.map(lambda program: fitted(program, task, table, self._mean, has_offset), programs)])
+        scaling, losses = found[:, :2], found[:, 2]
         # The search compared sums of float32; errors of formulas may be in another order. Below their rounding there is none.
         least = np.minimum.accumulate(np.append(np.inf, losses[:-1]))
-        is_better = (losses < least) & (least > (4.0 * np.spacing(np.abs(target).max())) ** 2)
+        floor = (4.0 * np.spacing(np.abs(target).max())) ** 2 if self.loss in (None, SQUARED) else -np.inf
+        is_better = (losses < least) & (least > floor)
         self._words, self._scaling, losses = words[is_better], scaling[is_better], losses[is_better]
-        complexity = self._language.lowering.analyze(self._words)[1]
+        complexity: NDArray[Any] = self._language.lowering.analyze(self._words)[1]
+        if constraints and constraints.costs:
+            complexity = constraints.cost_of(self._language, self._words)
         equations = {
             "complexity": complexity,
             "loss": losses,
             "score": scores(complexity, losses),
             "equation": [self._equation(row) for row in range(len(losses))],
         }
+        if self._template:
+            equations["functions"] = [self._functions(row, self._template) for row in range(len(losses))]
         self.equations_ = pd.DataFrame(equations)
         self._marked = Front(np.arange(1), complexity[:1].astype(np.float64), np.zeros(1), {SHORTEST: 0, KNEE: 0})
         if task:
@@ -345,7 +396,18 @@ class SymbolicRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  #
 
     @property
     def _language(self) -> Language:
-        return _language_of(tuple(self._inputs))
+        return _language_of(tuple(self._inputs), self._template)
+
+    def _functions(self, row: int, template: Template) -> str:
+        """The functions of the template, as the formula of a row of `equations_` has them."""
+        texts = []
+        offset, scale = self._scaling[row].tolist()
+        for index, function in enumerate(template.functions):
+            program = expression_of(_language_of(function.arguments, template.alone(index)), self._words[row])
+            scaled = (offset * function.offset, scale if function.scale else 1.0)
+            before, divider, last = self.text_of(formula_of(program, {}, {program.outputs[0][0]: scaled})).rpartition("; ")
+            texts.append(f"{before}{divider}{function} = {last}")
+        return "; ".join(texts)
 
     def _formula(self, row: int) -> Expression:
         """The formula of a row of `equations_`."""
@@ -363,66 +425,28 @@ class SymbolicRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  #
         self._check_selection()
         return chosen_row(self.model_selection, table, self._marked)
 
+    def programs(self) -> list[Expression]:
+        """What elites compute, without offset and scale, of `warm_start`: the most accurate first, of the inputs in use."""
+        words = self._elites[np.argsort(-self._objective, kind="stable")] if len(self._elites) else self._words
+        return [formula_of(expression_of(self._language, each), self._input_scaling, {}) for each in words]
+
     def _equation(self, row: int) -> str:
         """`offset + scale*program`; values that are used more than once come before it."""
-        lines = lines_of(self._formula(row), INFIX)
+        return self.text_of(self._formula(row))
+
+    def text_of(self, formula: Expression) -> str:
+        """A formula on one line, with the functions that `functions` defines by their names."""
+        if self._own:
+            from evo.regression.own_functions import named
+
+            formula = named(formula, self._own)
+        lines = lines_of(formula, INFIX)
         return "; ".join([*(f"{name} = {text}" for name, _, text in lines.locals), *lines.outputs])
 
 
 @lru_cache(maxsize=16)
-def _language_of(inputs: tuple[str, ...]) -> Language:
+def _language_of(inputs: tuple[str, ...], template: Template | None) -> Language:
     """The language of formulas of these inputs."""
-    outputs = ((output_name(inputs), "f32"),)
-    return Language(shipped_instruction_set("default"), tuple((name, "f32") for name in inputs), outputs)
-
-
-def _prepare(
-    columns: NDArray[np.float64], target: NDArray[np.float64], weights: NDArray[np.float64] | None
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64] | None]:
-    """The rows that count, in an order that depends on them alone; weights: None if all are equal.
-
-    Rows with integer weights are repeated, unless that makes too many.
-    """
-    if weights is not None:
-        if not (weights >= 0).all() or not weights.any():
-            raise ValueError("sample_weight: must be numbers from 0 on, not all of them 0")
-        counts = weights > 0
-        columns, target, weights = columns[counts], target[counts], weights[counts]
-        if (weights == weights[0]).all():
-            weights = None
-        elif (weights == np.floor(weights)).all() and weights.sum() <= MAX_REPEATED * len(weights):
-            times = weights.astype(np.int64)
-            columns, target, weights = columns.repeat(times, axis=0), target.repeat(times), None
-        else:
-            weights = weights / weights.max()  # products of sums stay within float64
-    with np.errstate(over="ignore"):
-        deviations = target - target.mean()
-        squares = np.square(deviations).sum()
-        if not np.isfinite(squares):
-            raise ValueError("y: squares of its deviations from the mean exceed float64; scale it down")
-        if squares == 0.0 and deviations.any():
-            raise ValueError("y: squares of its deviations from the mean are too small for float64; scale it up")
-    order = np.argsort(target, kind="stable")
-    if (np.diff(target[order]) == 0).any():
-        order = np.lexsort([*columns.T, target] if weights is None else [weights, *columns.T, target])
-    return columns[order], target[order], None if weights is None else weights[order]
-
-
-def _size(expression: Expression) -> int:
-    """Operations of the first output, if values that are used more than once are written as often."""
-    sizes: list[int] = []
-    for value in expression.values:
-        sizes.append((value.kind == NodeKind.PTX) + sum(sizes[operand] for operand in value.operands))
-    return sizes[expression.results[0]] if expression.results[0] is not None else 0
-
-
-def _identifiers(names: Sequence[str]) -> list[str]:
-    """A different name for each feature, of letters, digits and underscores, that a register may have."""
-    found: dict[str, None] = {}
-    for name in names:
-        plain = RegressionTask.input_name(str(name)) or "x"
-        identifier, number = plain, 2
-        while identifier in found:
-            identifier, number = f"{plain}_{number}", number + 1
-        found[identifier] = None
-    return list(found)
+    outputs, instruction_set, limits = ((output_name(inputs), "f32"),), shipped_instruction_set("default"), Limits()
+    words = template.words(instruction_set, limits) if template else ()
+    return Language(instruction_set, tuple((name, "f32") for name in inputs), outputs, limits, words)

@@ -3,15 +3,19 @@
 Owns generalised linear models with Gaussian errors (McCullagh and Nelder 1989) and three links: a sum of terms; its exponential,
 which covers products of powers, growth, Arrhenius' law and bells; its reciprocal, which covers saturation. Terms join one by one,
 each the one that explains most of what the others leave (orthogonal matching pursuit), as long as the Bayesian information
-criterion falls; there is a formula for each number of terms. Knows nothing of programs.
+criterion falls; there is a formula for each number of terms. And of each input, exponentials and waves of it, whose coefficients
+change with the other inputs: cooling, charging, decay to a level, oscillation. Knows nothing of programs.
 """
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
+
+from evo.evaluate.sampling import GOLDEN_RATIO
 
 Row = NDArray[np.float64]  # a number for each point
 
@@ -20,6 +24,11 @@ MAX_ROWS, MAX_INPUTS = 1024, 64  # that are looked at; of more inputs, those tha
 STEPS = 6  # of iteratively reweighted least squares
 LEAST = 1e-3  # of the largest target: targets nearer to 0 have no logarithm or reciprocal to start from
 MOST_NEGATIVE = 0.1  # share, by weight, of targets below -LEAST from which on they have none at all
+MAX_MODULATED = 6  # inputs in sums with exponentials and waves
+MAX_SCANNED = 256  # rows that rates are found by
+MOST_EXPONENT = 64.0  # of a power of 2: far below what float32 overflows at
+MOST_LEFT = 3e-3  # of the variance; a sum that explains less leads searches astray
+REFINEMENTS = 24  # of a rate, by golden sections
 DIGITS = 7  # of coefficients: as many as float32 has, and alike on all machines
 
 
@@ -48,6 +57,11 @@ _LINKS = (
     _Link("exp2({})", np.log2, np.exp2, lambda mean: math.log(2.0) * mean, (-1.0, 0.0, 1.0, 2.0)),
     _Link("1/({})", np.reciprocal, np.reciprocal, lambda mean: -(mean**2), _POWERS, has_constant=True),
 )
+_FUNCTIONS = {"exp2": np.exp2, "sin": np.sin, "cos": np.cos}
+_GROWTH = np.exp2(np.linspace(-2.0, 4.5, 14))
+_WAVES = np.asarray(np.pi * np.arange(1, 49) / 2.0, np.float64)
+# Functions of one input, and their rates times its range: doublings; radians, up to a dozen waves.
+_BASES: list[tuple[tuple[str, ...], Row]] = [(("exp2",), np.concatenate([-_GROWTH[::-1], _GROWTH])), (("sin", "cos"), _WAVES)]
 
 
 def guesses(columns: dict[str, Row], target: Row, weights: Row | None = None) -> list[str]:
@@ -64,28 +78,82 @@ def guesses(columns: dict[str, Row], target: Row, weights: Row | None = None) ->
     y = target[used] / np.abs(target).max()
     with np.errstate(all="ignore"):
         inputs = {name: values[used] for name, values in columns.items()}
-        if len(inputs) > MAX_INPUTS:
-            told = {name: abs(np.nan_to_num(np.corrcoef(values, y)[0, 1])) for name, values in inputs.items()}
-            inputs = {name: inputs[name] for name in sorted(told, key=lambda name: -told[name])[:MAX_INPUTS]}
+        inputs = _most_telling(inputs, y, MAX_INPUTS)
         texts: list[str] = []
         for link in _LINKS:
             start = y if link.is_linear or np.average(y, weights=root**2) > 0.0 else -y
             if link.is_linear or np.average(start < -LEAST, weights=root**2) <= MOST_NEGATIVE:
-                texts += [link.text.format(text) for text in _sums(link, inputs, start, root)]
+                texts += [link.text.format(text) for text in _sums(link, _terms(link, inputs), start, root, 1 + len(inputs))]
+        texts += _modulated(_most_telling(inputs, y, MAX_MODULATED), y, root)
     return texts
 
 
-def _sums(link: _Link, inputs: dict[str, Row], y: Row, root: Row) -> list[str]:
-    """The best sum of one term, with one more, and so on.
+def _most_telling(inputs: dict[str, Row], y: Row, most: int) -> dict[str, Row]:
+    """Those that the target correlates with most."""
+    if len(inputs) <= most:
+        return inputs
+    told = {name: abs(np.nan_to_num(np.corrcoef(values, y)[0, 1])) for name, values in inputs.items()}
+    return {name: inputs[name] for name in sorted(told, key=lambda name: -told[name])[:most]}
+
+
+def _modulated(inputs: dict[str, Row], y: Row, root: Row) -> list[str]:
+    """The best sums of inputs, exponentials or waves of one input, and products of both, at the rate with the least error."""
+    step = -(-len(y) // MAX_SCANNED)
+    some, some_y, some_root = {name: x[::step] for name, x in inputs.items()}, y[::step], root[::step]
+    found: list[tuple[float, str, tuple[str, ...], float]] = []
+    for name, x in inputs.items():
+        span, farthest = float(np.ptp(x)), float(np.abs(x).max())
+        if not 0.0 < span < np.inf:
+            continue
+        for kinds, rates in _BASES:
+            tried = [rate for rate in (rates / span).tolist() if kinds != ("exp2",) or abs(rate) * farthest < MOST_EXPONENT]
+            left = partial(_left, some, name, kinds, y=some_y, root=some_root)
+            if tried:
+                best = int(np.argmin([left(rate) for rate in tried]))
+                rate = _least(left, tried[max(best - 1, 0)], tried[min(best + 1, len(tried) - 1)])
+                found.append((left(rate), name, kinds, rate))
+    total = np.sum((some_root * (some_y - np.average(some_y, weights=some_root**2))) ** 2)
+    left_over, name, kinds, rate = min(found, default=(math.inf, "", (), 0.0))
+    return _sums(_LINKS[0], _products(inputs, name, kinds, rate), y, root, MAX_TERMS) if left_over < MOST_LEFT * total else []
+
+
+def _left(inputs: dict[str, Row], name: str, kinds: tuple[str, ...], rate: float, *, y: Row, root: Row) -> float:
+    """The squared error of the best sum of all terms."""
+    matrix = np.stack([np.ones(len(y)), *_products(inputs, name, kinds, rate)[1]], axis=1) * root[:, None]
+    normal = matrix.T @ matrix + 1e-12 * len(y) * np.eye(matrix.shape[1])
+    error = float(np.sum((root * y - matrix @ np.linalg.solve(normal, matrix.T @ (root * y))) ** 2))
+    return error if math.isfinite(error) else math.inf
+
+
+def _products(inputs: dict[str, Row], name: str, kinds: tuple[str, ...], rate: float) -> tuple[list[str], Row, Row]:
+    """The terms of such a sum: as those of `_terms`."""
+    number = f"{rate:.{DIGITS}g}"
+    functions = {f"{kind}({number}*{name})": _FUNCTIONS[kind](float(number) * inputs[name]) for kind in kinds}
+    terms = {**inputs, **functions}
+    terms |= {f"{factor}*{text}": x * values for text, values in functions.items() for factor, x in inputs.items()}
+    sizes = np.array([np.abs(values).max() or 1.0 for values in terms.values()])
+    return [*terms], np.array([*terms.values()]) / sizes[:, None], sizes
+
+
+def _least(function: Callable[[float], float], low: float, high: float) -> float:
+    """Where a function of one minimum between these has it."""
+    for _ in range(REFINEMENTS):
+        a, b = high - GOLDEN_RATIO * (high - low), low + GOLDEN_RATIO * (high - low)
+        low, high = (low, b) if function(a) < function(b) else (a, high)
+    return 0.5 * (low + high)
+
+
+def _sums(link: _Link, terms: tuple[list[str], Row, Row], y: Row, root: Row, most: int) -> list[str]:
+    """The best sum of one term, with one more, and so on up to the most terms.
 
     root: `(num_points,)` roots of the weights.
     """
-    names, library, sizes = _terms(link, inputs)
+    names, library, sizes = terms
     start = eta = link.of(y if link.is_linear else np.maximum(y, LEAST))
     error = float(np.sum((root * (y - np.average(y, weights=root**2))) ** 2))
     chosen: list[int] = []
     texts: list[str] = []
-    for _ in range(min(MAX_TERMS, 1 + len(inputs), len(names), len(y) // 4)):
+    for _ in range(min(MAX_TERMS, most, len(names), len(y) // 4)):
         chosen.append(_next_term(library, chosen, link, eta, y, root))
         coefficients, eta, left = _fitted(library[chosen], link, eta if texts else start, y, root)
         if not left < error * len(y) ** (-2.0 / len(y)):
@@ -113,7 +181,7 @@ def _terms(link: _Link, inputs: dict[str, Row]) -> tuple[list[str], Row, Row]:
 
 
 def _text(name: str, power: float) -> str:
-    """An exponent that is no integer stands as a constant, for tuning to change."""
+    """An exponent that is not an integer stands as a constant, for tuning to change."""
     if power == 0.0:
         return f"log2({name})"
     if power == 1.0:

@@ -5,6 +5,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from evo.evaluate.sampling import MANY, spread
 from evo.language.simple_numbers import F32_STEP, MOST_BITS, NEAR, Choice, misfit_bits, most_bits, simplest
 
 Row = NDArray[np.float64]  # a number for each point
@@ -14,6 +15,7 @@ LEAST_DEVIATION = 1e-3  # of an input over its size; below, float32 does not res
 ROUNDING = 8.0 * np.finfo(np.float64).eps  # of numbers that a formula adds up, over the largest of them
 SURE = 0.01  # standard errors that offset and scale are rounded by
 MOST_ROUNDED = 0.1  # of a scale that becomes a simple number
+CHUNK_ROWS = 1 << 16  # whose products are summed in one go
 EXACT_STEP = 2.0**-44  # of a scale, above what float64 rounds
 
 
@@ -43,10 +45,60 @@ def fitted_scaling(outputs: Row, target: Row, weights: Row | None, mean: float, 
     return _shortest(mean + deviation * mean_t - scale * mean_y, allowed), scale
 
 
+def fitted_scale(outputs: Row, target: Row, weights: Row | None, deviation: float) -> float:
+    """The scale that minimises the squared error without an offset, in the digits that the data support.
+
+    Args:
+        target: in deviations; the result is not.
+    """
+    known = np.isfinite(outputs)
+    y, t = outputs[known], target[known]
+    w = np.ones(len(y)) if weights is None else weights[known]
+    square = float(w @ y**2)
+    if not 0.0 < square < np.inf:
+        return 0.0
+    scale = float(w @ (y * t)) / square
+    error = math.sqrt(float(w @ (t - scale * y) ** 2) / len(y))
+    return _shortest(deviation * scale, deviation * (SURE * error / math.sqrt(square) + ROUNDING * abs(scale)))
+
+
+def fitted_to_all(
+    outputs: Row, target: Row, weights: Row | None, mean: float, deviation: float, many: int = MANY
+) -> tuple[float, float]:
+    """As `fitted_scaling`, which sees `many` of the rows. All rows refine its numbers if they tell better ones."""
+    if len(target) <= many:
+        return fitted_scaling(outputs, target, weights, mean, deviation)
+    some = spread(len(target), many)
+    shares = None if weights is None else weights[some]
+    offset, scale = fitted_scaling(outputs[some], target[some], shares, mean, deviation)
+    sums = np.zeros((3, 3))  # of products of 1, predictions and errors
+    for start in range(0, len(target), CHUNK_ROWS):
+        rows = slice(start, start + CHUNK_ROWS)
+        known = np.isfinite(outputs[rows])
+        predicted = (offset - mean + scale * outputs[rows][known]) / deviation
+        w = np.ones(len(predicted)) if weights is None else weights[rows][known]
+        terms = np.stack([np.ones(len(predicted)), predicted, target[rows][known] - predicted])
+        sums += np.einsum("in,jn->ij", terms * w, terms)
+    total, error = sums[0, 0], sums[2, 2]
+    determinant = total * sums[1, 1] - sums[0, 1] ** 2
+    if not (scale and determinant > 0.0 and error > total * (ROUNDING * max(1.0, abs(mean) / deviation)) ** 2):
+        return offset, scale
+    turn = (total * sums[1, 2] - sums[0, 1] * sums[0, 2]) / determinant
+    move = (sums[0, 2] - turn * sums[0, 1]) / total
+    left = error - move * sums[0, 2] - turn * sums[1, 2]
+    if not 0.0 < left < error * 2.0 ** (-2.0 * MOST_BITS / len(target)):  # fewer bits than more digits take
+        return offset, scale
+    allowed = SURE * deviation * math.sqrt(left / total / len(target))
+    mean_output = (mean + deviation * sums[0, 1] / total - offset) / scale
+    exact, allowed_scale = (1.0 + turn) * scale, allowed * abs(scale) * total / (deviation * math.sqrt(determinant))
+    refined = _shortest(exact, allowed_scale)
+    return _shortest(offset + deviation * move + turn * (offset - mean) + (exact - refined) * mean_output, allowed), refined
+
+
 def _simple_scaling(
     values: Row, target: Row, weights: Row, offset: float, scale: float, error: float
 ) -> tuple[float, float] | None:
-    """Simple numbers in the place of the best offset and scale, as near as the standard error of their mean allows; either is
+    """Simple numbers in place of the best offset and scale, as near as the standard error of their mean allows; either is
     fitted to the other, whichever takes fewer bits. None: those so near are not simple.
     """
     total = weights.sum()

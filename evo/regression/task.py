@@ -1,46 +1,56 @@
 """The task of symbolic regression: what makes a formula good, whatever data it is for.
 
-Owns the objective, the check points that guard against poles, and the measures. `evo.regression.scaling` moves and scales. Knows
-nothing of where data comes from.
+Owns the objective, the check points that guard against poles, and the measures. `evo.regression.neighbours` says what data
+tell between rows, `evo.regression.scaling` moves and scales. Knows nothing of where data comes from.
 """
+
+from __future__ import annotations
 
 import math
 import re
 import unicodedata
 from collections.abc import Collection, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evo.errors import UserError
+from evo.evaluate.sampling import MANY, spread
 from evo.native.stack_ptx import check_name
+from evo.native.tune import PointLoss
 from evo.regression.guesses import guesses
-from evo.regression.scaling import fitted_scaling, input_scaling
+from evo.regression.neighbours import Neighbours
+from evo.regression.scaling import fitted_scale, fitted_scaling, fitted_to_all, input_scaling
 from evo.sums import Regression
 from evo.task import Programs, Scores, Task
+
+if TYPE_CHECKING:
+    from evo.evaluate.constraints import Constraints
+    from evo.regression.losses import TargetLoss
 
 Row = NDArray[np.float64]  # a number for each point
 Columns = dict[str, Row]
 Points = dict[str, NDArray[np.float32]]
 Box = Mapping[str, tuple[float, float]]
 
+SQUARED = "squared"  # the loss that needs no other module
 BEST_DIGITS = 12.0  # an NMSE below 1e-12 is rounding in f32
 MIN_CHECK, MAX_CHECK = 128, 1024  # check points, a power of two
 FLAT = 1e-4  # resolution of an output from which on rounding in f32 shapes it, and could be taken for an effect
 MAX_LUCK = 0.2  # of an error that rounding may have hidden
 LEAST_WEIGHT = 1e-30  # of a row, as a share of the largest, which float32 holds
+WORST_ERROR = 1e6  # times the target's variance: of formulas that are not scaled
+MOST_DIGITS = 1e15  # of a loss that is a likelihood, which grows with counts
 MAX_INSTRUCTIONS = 48.0
 NUM_DENSE, MAX_DENSE = 1 << 16, 1 << 20  # points at which a report tells whether formulas are finite; their numbers
-MAX_NEIGHBOURS = 8  # of a row, two for each input
-MAX_ROWS, MAX_WIDE_ROWS = 1 << 14, 1 << 12  # whose neighbours are looked for; with more inputs than WIDE, where that takes longer
-WIDE = 8
 # Times its own error and the neighbours' by which a formula may leave the lines between rows in the mean square. The truth needs
 # at most half of it on each shipped set (Korns-12; 30 seeds), and a fifth on each law of SRBench's ground truth (3 seeds).
 DOUBT = 3.0
+FITTED = 30  # iterations of offset and scale by a loss
+MOST_ROUNDED_BITS = 1.0  # that simple numbers in their place may cost
 INSTRUCTION = 1.5  # times its bits, by which a front's errors on new data were least (five laws and five other sets, 2 seeds)
 GAP_DIGITS = 1.0  # by which a formula with gaps must be better than all without
-GOLDEN_RATIO = (math.sqrt(5.0) - 1.0) / 2.0
 
 
 class RegressionTask(Task):
@@ -64,9 +74,14 @@ class RegressionTask(Task):
         max_spread: how far, in standard deviations of the target, the scaled output may be from what the nearest row says, as a
             root mean square over the empty parts of the box; 0: any finite output will do, between rows too.
         weights: `(num_points,)`, above 0: of the squared errors; None: all are equal.
+        loss: in place of squared errors (`evo.regression.losses`): the objective is then what the formula saves of the best
+            constant's, in the same bits a row. `max_spread` only counts if it is one of prediction - target.
+        constraints: as `Task.constraints`; with costs, these count in place of instructions.
+        template: what formulas are of (`evo.language.template`); they are then scaled as far as its functions can take that up.
+        scaling: of inputs, as another task's `input_scaling()`; None: what float32 needs.
 
     Raises:
-        UserError: the target is the same everywhere.
+        UserError: the target is the same everywhere, or the loss or the template is wrong.
     """
 
     measures = {"num_instructions": (0.0, MAX_INSTRUCTIONS), "shape": (0.0, 1.0)}  # noqa: RUF012 - as in `Task`
@@ -85,25 +100,65 @@ class RegressionTask(Task):
         box: Box | None = None,
         max_spread: float = 3.0,
         weights: NDArray[np.float64] | None = None,
+        loss: str = SQUARED,
+        constraints: Constraints | None = None,
+        template: str | None = None,
+        scaling: dict[str, tuple[float, float]] | None = None,
     ):
+        self.constraints = constraints
+        if constraints and constraints.costs:
+            most = max(1.0, *constraints.costs.values())
+            self.measures = {**self.measures, "num_instructions": (0.0, MAX_INSTRUCTIONS * most)}
         self.inputs = dict.fromkeys(train, "f32")
         self.outputs = {output_name(train): "f32"}
         self.column_names = {} if target_name is None else {output_name(train): target_name}
-        self._input_scaling = {name: pair for name, values in train.items() if (pair := input_scaling(values)) != (0.0, 1.0)}
+        if scaling is None:
+            scaling = {name: pair for name, values in train.items() if (pair := input_scaling(values)) != (0.0, 1.0)}
+        self._input_scaling = scaling
         self._train = self._moved(train)
         # In these units linear scaling gives the same NMSE, and f32 and sums lose nothing to a large mean.
-        self._mean = float(np.average(target, weights=weights))
+        self._mean = self._constant = float(np.average(target, weights=weights))
         self._deviation = math.sqrt(np.average((target - self._mean) ** 2, weights=weights))
         if not self._deviation > 0:
             raise UserError("target: is the same at all points, so there is nothing to find")
+        self._weights = weights
+        self._has_scale = self._has_offset = True
+        if template is not None:
+            from evo.language.template import read_template  # loads what others need not
+
+            self.template = read_template(template, list(train))
+            self._has_scale, self._has_offset = self.template.has_scale, self.template.has_offset
+            self._refuse_template(loss)
+            self._mean = self._mean if self._has_offset else 0.0
+            self._deviation = self._deviation if self._has_scale else 1.0
+        self._loss: TargetLoss | None = None
+        if loss != SQUARED:
+            from evo.regression import losses  # loads what others need not
+
+            self._loss = losses.TargetLoss(loss, target, self.weights())
+            self._mean, self._deviation = self._mean if self._loss.moves else 0.0, 1.0
+            self._loss = losses.TargetLoss(loss, target - self._mean, self.weights())
+            if not self._loss.moves:
+                max_spread = 0.0  # predictions may have another unit than targets
+            if not self._loss.is_of_errors:
+                self.objective_range = (0.0, MOST_DIGITS)
+        shares = self.weights()
+        self._unit = 1.0 if self._has_scale else float(np.var(target))
+        self._total_weight = float(len(target) if shares is None else shares.sum())
         self._target = (target - self._mean) / self._deviation
         self._test = self._moved(test or {name: np.empty(0) for name in train})
         self._test_target = ((np.empty(0) if test_target is None else test_target) - self._mean) / self._deviation
         self._max_spread = float(max_spread)
         self._box = self._moved(box) if box else None
-        self._neighbours = _Neighbours(_as_f32(self._train), self._target.astype(np.float32))
+        self._neighbours = Neighbours(_as_f32(self._train), self._target.astype(np.float32))
         self._check, self._guess, self._latitude = self._check_points(min(max(4 * len(target), MIN_CHECK), MAX_CHECK))
-        self._weights = weights
+
+    def _refuse_template(self, loss: str) -> None:
+        if loss != SQUARED and not self._has_offset:
+            raise UserError("template: its functions cannot take up an offset and a scale, so the loss must be squared")
+        if self._input_scaling:
+            name = next(iter(self._input_scaling))
+            raise UserError(f"template: float32 cannot hold the input {name}; subtract its mean or divide it by its size first")
 
     @staticmethod
     def input_name(name: str) -> str:
@@ -142,8 +197,31 @@ class RegressionTask(Task):
         """As a share of the largest, and at least `LEAST_WEIGHT`: only their ratios count."""
         return None if self._weights is None else np.maximum(self._weights / self._weights.max(), LEAST_WEIGHT)
 
+    def point_loss(self) -> PointLoss | None:
+        """As `Task.point_loss`."""
+        return self._loss.point_loss() if self._loss else None
+
+    def digits(self, losses: NDArray[np.float64], variance: float) -> NDArray[np.float64]:
+        """What mean losses are worth. variance: of the target."""
+        if self._loss:
+            return np.clip(self._loss.digits(losses), *self.objective_range)
+        return -np.log10(np.clip(losses / variance, 10.0**-BEST_DIGITS, 1.0))
+
+    @property
+    def constant(self) -> float:
+        """The best prediction that is the same everywhere."""
+        return self._mean + self._loss.constant if self._loss else self._constant
+
+    def mean_loss(self, predicted: Row) -> float | None:
+        """The mean loss of predictions at the rows; None: squared errors count."""
+        return self._loss.mean(predicted - self._mean) if self._loss else None
+
     def programs(self) -> list[str]:
         """As `Task.programs`: what a person would try first (`evo.regression.guesses`)."""
+        if self.template:
+            from evo.regression.first_functions import first_functions
+
+            return first_functions(self.template)
         columns = {}
         for name, values in self._train.items():
             offset, scale = self._input_scaling.get(name, (0.0, 1.0))
@@ -182,20 +260,37 @@ class RegressionTask(Task):
         """As `Task.score`."""
         check = programs.check
         resolution = outputs.resolution[:, 0]
-        error = np.maximum(1.0 - outputs.correlation[:, 0] ** 2, resolution)
-        # A search picks the rounding that happens to fit what is left, which gains about the root of their product.
-        with np.errstate(invalid="ignore"):
-            error = error + np.minimum(np.sqrt(resolution * error), MAX_LUCK * error)
         usable = (outputs.num_nonfinite[:, 0] == 0) & (resolution < FLAT)
+        if self._loss:
+            digits = self._loss.digits(outputs.sum_squared_error[:, 0] / self._total_weight)
+            usable &= np.isfinite(digits)
+            digits, error = np.clip(digits, *self.objective_range), np.full(len(digits), self._target.var())
+        else:
+            slope, offset = self._fit(outputs)
+            error = 1.0 - outputs.correlation[:, 0] ** 2
+            if not self._has_offset:
+                error = _squared_difference(outputs, slope, offset) / (outputs.centred_tt / outputs.weight)[:, 0]
+            error = np.maximum(error, resolution)
+            # A search picks the rounding that happens to fit what is left, which gains about the root of their product.
+            with np.errstate(invalid="ignore"):
+                error = error + np.minimum(np.sqrt(resolution * error), MAX_LUCK * error)
+            digits = -np.log10(np.clip(error, 10.0**-BEST_DIGITS, 1.0 if self._has_scale else WORST_ERROR)) + 0.0
         shape = np.zeros(len(error))
         if check is not None:
             usable &= check.num_nonfinite[:, 0] <= self._num_zeros
             if self._max_spread:
-                usable &= _squared_difference(check, *outputs.linear_scaling) <= DOUBT * error + self._latitude
+                usable &= _squared_difference(check, *self._fit(outputs)) <= DOUBT * error * self._unit + self._latitude
             is_flat = ~(check.resolution[:, 0] < FLAT) | (check.num_nonfinite[:, 0] > 0)
             shape = np.where(is_flat, 0.0, np.minimum(np.abs(check.correlation[:, 0]), 1.0))
-        digits = np.where(usable, -np.log10(np.clip(error, 10.0**-BEST_DIGITS, 1.0)) + 0.0, np.nan)
-        return Scores(digits, np.stack([programs.num_instructions, shape], axis=1))
+        return Scores(np.where(usable, digits, np.nan), np.stack([programs.num_instructions, shape], axis=1))
+
+    def _fit(self, outputs: Regression) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Slope and offset that programs are scored with."""
+        if self._has_offset:
+            return outputs.linear_scaling
+        with np.errstate(divide="ignore", invalid="ignore"):
+            slope = outputs.sum_yt / outputs.sum_yy if self._has_scale else np.ones_like(outputs.mean_y)
+        return slope, np.zeros_like(slope)
 
     def scaling(self, outputs: dict[str, NDArray[Any]]) -> dict[str, tuple[NDArray[Any], NDArray[Any]]]:
         """Output -> (offset, scale), `(batch_size,)` each: the formula that fits the target best is `offset + scale * output`.
@@ -208,10 +303,40 @@ class RegressionTask(Task):
 
     def _scaled(self, values: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Offset and scale for each row of outputs at `points()`."""
-        rows = values[:, : len(self._target)].astype(np.float64)
-        pairs = [fitted_scaling(row, self._target, self._weights, self._mean, self._deviation) for row in rows]
+        rows = np.asarray(values[:, : len(self._target)], np.float64)
+        if self._loss:
+            pairs = self._scaled_by(self._loss, rows)
+        elif not self._has_offset:
+            fits = (fitted_scale(row, self._target, self._weights, self._deviation) if self._has_scale else 1.0 for row in rows)
+            pairs = [(0.0, scale) for scale in fits]
+        else:
+            pairs = [fitted_to_all(row, self._target, self._weights, self._mean, self._deviation) for row in rows]
         offset, scale = np.array(pairs).reshape(-1, 2).T
         return offset, scale
+
+    def _scaled_by(self, loss: TargetLoss, rows: NDArray[np.float64]) -> list[tuple[float, float]]:
+        from evo.evaluate.tuning import loss_fitter
+
+        shares, some = self.weights(), spread(len(self._target), MANY)
+        loss, rows = loss.of_rows(some), rows[:, some]
+        target, weights = self._target[some].astype(np.float32), None if shares is None else shares[some].astype(np.float32)
+        fitter = loss_fitter(self, target, weights)
+        assert fitter
+        found: list[tuple[float, float]] = []
+        for row, fit in zip(rows, fitter.fit(rows.astype(np.float32), FITTED), strict=True):
+            if not (np.isfinite(row).all() and np.isfinite(fit["loss"])):
+                found.append((self._mean + loss.constant, 0.0))
+                continue
+            offset, scale = loss.polished(row, float(fit["offset"]), float(fit["scale"]))
+            response, curvature = loss.working(offset + scale * row)
+            if not 0.0 < curvature.sum() < np.inf:  # the loss is flat there
+                found.append((self._mean + offset, scale))
+                continue
+            simple = fitted_scaling(row, response, curvature, self._mean, 1.0)
+            digits = loss.digits(np.array([loss.mean(offset + scale * row), loss.mean(simple[0] - self._mean + simple[1] * row)]))
+            is_good = 0.5 * len(row) * math.log2(10.0) * (digits[0] - digits[1]) <= MOST_ROUNDED_BITS
+            found.append(simple if is_good else (self._mean + offset, scale))
+        return found
 
     def report_points(self) -> dict[str, NDArray[Any]]:
         """The training points, the test points, and many points in the box, or without one between neighbouring rows. Half of
@@ -272,61 +397,3 @@ def _squared_difference(sums: Regression, slope: NDArray[np.float64], offset: ND
     of_means = offset + slope * sums.mean_y - sums.mean_t
     squares = slope**2 * sums.centred_yy - 2.0 * slope * sums.centred_yt + sums.centred_tt
     return np.asarray((squares / sums.weight + of_means**2)[:, 0])
-
-
-class _Neighbours:
-    """The rows of a table and their neighbours, in standard deviations of the inputs. Rows at one place are merged, with their
-    mean target. Of very many rows some are used, spread evenly over their order.
-
-    error: mean square by which a row's target differs from what its neighbours say (by inverse squared distance, Shepard 1968).
-    """
-
-    def __init__(self, train: Points, target: NDArray[np.float32]):
-        from scipy.spatial import KDTree
-
-        count = min(len(target), MAX_WIDE_ROWS if len(train) > WIDE else MAX_ROWS)
-        used = np.arange(count) * len(target) // count
-        columns = np.stack([values[used].astype(np.float64) for values in train.values()], axis=1)
-        self._rows, places, times = np.unique(columns, axis=0, return_inverse=True, return_counts=True)
-        self._said = np.bincount(places.ravel(), target[used]) / times
-        if len(self._rows) == 1:
-            self._rows, self._said = self._rows.repeat(2, axis=0), self._said.repeat(2)
-        deviations = self._rows.std(axis=0)
-        self._unit = np.where(deviations > 0, deviations, 1.0)
-        self._tree = KDTree(self._rows / self._unit)
-        num = min(2 * len(train), MAX_NEIGHBOURS, len(self._rows) - 1)
-        distances, nearest = self._tree.query(self._rows / self._unit, num + 1)
-        self._reach = distances[:, 1].max()
-        self._near = nearest[:, 1:]  # a row itself is the first
-        if len(train) == 1:  # the rows are in order, and the next ones lie across a gap too
-            last = len(self._rows) - 1
-            row = np.arange(last + 1)
-            self._near = np.stack([np.where(row > 0, row - 1, 1), np.where(row < last, row + 1, last - 1)], axis=1)
-        squares = (((self._rows[self._near] - self._rows[:, None]) / self._unit) ** 2).sum(axis=2)
-        weights = 1.0 / np.maximum(squares, np.finfo(np.float32).tiny)
-        guesses = (weights * self._said[self._near]).sum(axis=1) / weights.sum(axis=1)
-        self.error = float(np.mean((guesses - self._said) ** 2))
-
-    def between(self, count: int) -> tuple[NDArray[np.float64], NDArray[np.float64], int]:
-        """`(count, num_inputs)` points on segments between neighbours, spread evenly over all, what a straight line between the
-        ends says there, and at how many of them an input is 0: every other one, where the segment passes that.
-        """
-        turn = np.arange(count)
-        first = turn * len(self._rows) // count if count < len(self._rows) else turn % len(self._rows)
-        second = self._near[first, (turn // len(self._rows) + first) % self._near.shape[1]]
-        place = turn * GOLDEN_RATIO % 1.0
-        passes = (self._rows[first] * self._rows[second] < 0) & (turn[:, None] % 2 > 0)
-        zeros = np.flatnonzero(passes.any(axis=1))
-        num = passes.shape[1]
-        column = (passes[zeros] * (1 + (np.arange(num) + turn[zeros, None] // 2) % num)).argmax(axis=1)  # each in turn
-        begin = self._rows[first[zeros], column]
-        place[zeros] = begin / (begin - self._rows[second[zeros], column])
-        points = self._rows[first] + place[:, None] * (self._rows[second] - self._rows[first])
-        points[zeros, column] = 0.0
-        return points, self._said[first] + place * (self._said[second] - self._said[first]), len(zeros)
-
-    def far_from_rows(self, points: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """The points that are farther from each row than any row from the next, and the target of the nearest row."""
-        distances, nearest = self._tree.query(points / self._unit)
-        is_far = distances > self._reach
-        return points[is_far], self._said[nearest[is_far]]

@@ -44,7 +44,7 @@ def read_table(path: Path, target: str, drop: Sequence[str], min_rows: int) -> T
         raise evo.UserError(f"{path}:1: no column '{target}' (task_options.target); the columns are: {listed}")
     for name in drop:
         if name not in header or name == target:
-            what = "is the target" if name == target else f"is no column; the columns are: {listed}"
+            what = "is the target" if name == target else f"is not a column; the columns are: {listed}"
             raise evo.UserError(f"{path}: '{name}' in task_options.drop {what}")
     if len(rows) < min_rows:
         raise evo.UserError(f"{path}: {len(rows)} rows of data, needs at least {min_rows}")

@@ -24,6 +24,8 @@ class SymbolicRegression(evo.RegressionTask):
         split_seed: int = 1,
         ranges: dict[str, list[float]] | None = None,
         max_spread: float = 3.0,
+        loss: str = "squared",
+        template: str | None = None,
     ):
         if not (_is_number(split_seed, int) and split_seed >= 0):
             raise evo.UserError(f"task_options.split_seed: must be an integer from 0 on, got {split_seed!r}")
@@ -43,7 +45,15 @@ class SymbolicRegression(evo.RegressionTask):
         if not train_target.std() > 0:
             raise evo.UserError(f"{data}: column '{target}' is the same in all training rows, so there is nothing to find")
         super().__init__(
-            train, train_target, target_name=target, test=test, test_target=test_target, box=box, max_spread=max_spread
+            train,
+            train_target,
+            target_name=target,
+            test=test,
+            test_target=test_target,
+            box=box,
+            max_spread=max_spread,
+            loss=loss,
+            template=template,
         )
 
     def _check_options_of_a_dataset(self, dataset, **options):
@@ -98,7 +108,7 @@ def _given_ranges(ranges, train, names):
     found = {}
     for called, ends in ranges.items():
         if called not in identifiers:
-            raise evo.UserError(f"task_options.ranges: '{called}' is no input; the inputs are: {', '.join(names.values())}")
+            raise evo.UserError(f"task_options.ranges: '{called}' is not an input; the inputs are: {', '.join(names.values())}")
         name = identifiers[called]
         is_range = isinstance(ends, list) and len(ends) == 2 and all(_is_number(end) for end in ends)
         if not (is_range and -LARGEST <= ends[0] <= train[name].min() and train[name].max() <= ends[1] <= LARGEST):

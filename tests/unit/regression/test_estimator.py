@@ -346,7 +346,7 @@ def test_any_name_will_do_for_a_feature(names):
 
 def test_a_warm_start_goes_on_where_the_last_fit_ended():
     target = np.sin(3.0 * X[:, 2]) * np.exp(X[:, 0] * X[:, 1]) + np.cos(Y)
-    model = regressor(5000, warm_start=True).fit(X, target)
+    model = regressor(2000, warm_start=True).fit(X, target)
     before, generations = model.equations_.loss.min(), model.n_generations_
     model = pickle.loads(pickle.dumps(model))
     cold = clone(model).fit(X, target)

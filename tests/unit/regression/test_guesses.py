@@ -14,7 +14,7 @@ SIGNED = RNG.uniform(-3.0, 3.0, 200)
 
 def unexplained(text, columns, target):
     """The share of a target's variance that a formula leaves after an offset and a scale."""
-    values = eval(text, {"exp2": np.exp2, "log2": np.log2}, columns)
+    values = eval(text, {"exp2": np.exp2, "log2": np.log2, "sin": np.sin, "cos": np.cos}, columns)
     return 1.0 - np.corrcoef(values, target)[0, 1] ** 2
 
 
@@ -27,13 +27,16 @@ def unexplained(text, columns, target):
         ({"t": SIGNED}, 0.04 * np.exp(-((SIGNED - 1.2) ** 2))),
         ({"s": X0, "i": X1}, 1.0 / (2.0 + 0.7 * X0**-1 + 0.3 * X1**2)),
         ({"a": X0, "b": SIGNED, "c": X1}, 5.0 - 2.0 * X0 + 0.3 * SIGNED**3),
+        ({"a": X0, "b": X1, "c": X2}, X2 + (X1 - X2) * np.exp(-0.37 * X0)),  # cooling
+        ({"a": X0, "b": X1}, 4.0 * X1 * (1.0 - np.exp(-X0 / 2.3))),  # charging
+        ({"a": SIGNED, "b": X1}, 0.3 * SIGNED + X1 * np.sin(4.7 * SIGNED + 0.6)),
     ],
 )
 def test_laws_of_known_forms_are_among_the_guesses(columns, target):
     texts = guesses(columns, target)
     assert min(unexplained(text, columns, target) for text in texts) < 1e-11
     for text in texts:
-        assert len(text) < 200
+        assert len(text) < 300
 
 
 def test_a_plane_is_that_of_least_squares():
@@ -43,6 +46,11 @@ def test_a_plane_is_that_of_least_squares():
     expected = 1.0 - LinearRegression().fit(matrix, target).score(matrix, target)
     planes = [text for text in guesses(columns, target) if "exp2" not in text and "log2" not in text and "**" not in text]
     assert unexplained(planes[-1], columns, target) == pytest.approx(expected, rel=0.02)
+
+
+def test_a_wave_that_explains_little_is_no_guess():
+    target = np.sin(4.7 * SIGNED) + RNG.normal(size=200)
+    assert not any("sin" in text for text in guesses({"a": SIGNED, "b": X1}, target))
 
 
 def test_weights_choose_the_rows_that_count():

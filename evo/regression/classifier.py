@@ -1,0 +1,104 @@
+"""Symbolic classification as an estimator of scikit-learn: formulas for the log-odds of classes.
+
+Owns classes and probabilities. `evo.regression.estimator` finds the formulas.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit
+from sklearn.base import ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from evo.regression.estimator import SymbolicRegressor
+from evo.regression.parameters import MIN_ROWS, SearchParameters
+from evo.regression.tables import numbers_of
+
+LOGISTIC = "logistic"
+ERROR_LOSSES = ("squared", "absolute", "huber", "quantile", "poisson")  # of predictions that are not log-odds
+
+
+class SymbolicClassifier(ClassifierMixin, SearchParameters):  # type: ignore[misc]  # scikit-learn has no types
+    """Finds formulas for the log-odds of classes: of the second of two, or of each of more against all others.
+
+    Args:
+        **parameters: as for `SymbolicRegressor`, but for `output`. `loss` is None, the log loss, or a formula of prediction, the
+            log-odds, and target, which is 1 for the class and else 0. Searches share `max_time`, but `max_evaluations` is that of
+            each.
+
+    Attributes:
+        classes_: the labels, sorted.
+        estimators_: a `SymbolicRegressor` of the log-odds: one for two classes, else one for each.
+        equations_: a DataFrame as that of `SymbolicRegressor`, with a column `label` for the class.
+        n_features_in_, feature_names_in_: as everywhere in scikit-learn.
+    """
+
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:  # noqa: N803 - scikit-learn's name
+        """Searches for formulas.
+
+        Args:
+            X: `(n_samples, n_features)`, as for `SymbolicRegressor`.
+            y: `(n_samples,)` labels, at least two different ones.
+            sample_weight: `(n_samples,)` factors of losses, from 0 on.
+
+        Raises:
+            ValueError: a parameter or the data is wrong.
+        """
+        self._check_parameters()
+        _, labels = validate_data(self, numbers_of(X), y, dtype=np.float64, ensure_min_samples=MIN_ROWS)
+        check_classification_targets(labels)
+        if self.loss in ERROR_LOSSES or str(self.loss).partition("(")[0] in ERROR_LOSSES:
+            raise ValueError(f"loss: {self.loss!r} is not a loss of log-odds; None is the log loss")
+        if self.output is not None:
+            raise ValueError("output: SymbolicClassifier writes no file; use `equations_.to_csv` after fit")
+        weights = None if sample_weight is None else _check_sample_weight(sample_weight, labels, dtype=np.float64)
+        self.classes_ = np.unique(labels if weights is None else labels[weights > 0])
+        if len(self.classes_) < 2:
+            raise ValueError("y has one class; SymbolicClassifier needs at least 2")
+        codes = np.searchsorted(self.classes_, labels)  # of rows of weight 0, which do not count, perhaps another's
+        told = [1] if len(self.classes_) == 2 else range(len(self.classes_))
+        parameters = self.get_params(deep=False) | {"loss": self.loss or LOGISTIC, "output": None}
+        parameters["max_time"] = self.max_time and self.max_time / len(told)
+        earlier = getattr(self, "estimators_", []) if self.warm_start else []
+        if len(earlier) != len(told):
+            earlier = [SymbolicRegressor() for _ in told]
+        for each, code in zip(earlier, told, strict=True):
+            each.set_params(**parameters).fit(X, (codes == code).astype(np.float64), sample_weight)
+        self.estimators_ = earlier
+        tables = [each.equations_.assign(label=self.classes_[code]) for each, code in zip(earlier, told, strict=True)]
+        self.equations_ = pd.concat(tables, ignore_index=True)
+        return self
+
+    def __str__(self) -> str:
+        """The equations as tables, `>` before those that predict."""
+        return "\n".join(map(str, self.estimators_)) if hasattr(self, "estimators_") else repr(self)
+
+    def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:  # noqa: N803
+        """Log-odds: `(n_samples,)`, of the second of two classes, or `(n_samples, n_classes)`."""
+        check_is_fitted(self)
+        validate_data(self, numbers_of(X), dtype=np.float64, reset=False)
+        columns = [each.predict(X) for each in self.estimators_]
+        return columns[0] if len(columns) == 1 else np.stack(columns, axis=1)
+
+    def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:  # noqa: N803
+        """Probabilities, `(n_samples, n_classes)`: of more than two classes, each against the others, scaled to a sum of 1."""
+        odds = expit(self.decision_function(X))
+        if odds.ndim == 1:
+            return np.stack([1.0 - odds, odds], axis=1)
+        odds = np.maximum(odds, np.finfo(np.float64).tiny)
+        return np.asarray(odds / odds.sum(axis=1, keepdims=True))
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:  # noqa: N803
+        """The most likely class of each row, `(n_samples,)`."""
+        scores = self.decision_function(X)
+        return np.asarray(self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)])
+
+    def sympy(self, precision: int | None = None) -> list[Any]:
+        """The log-odds of each of `estimators_` as an expression of SymPy."""
+        check_is_fitted(self)
+        return [each.sympy(precision=precision) for each in self.estimators_]

@@ -1,0 +1,232 @@
+"""What searches for formulas are told, whatever estimator asks for them.
+
+Owns the parameters, their checks, and the config of the search that follows from them. `SymbolicRegressor` documents them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from joblib import effective_n_jobs
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
+
+from evo.errors import UserError
+from evo.evaluate.constraints import Constraints
+from evo.evaluate.sampling import MANY
+from evo.regression.defaults import FUNCTIONS, PROGRAM, SEARCH, vocabulary_of, with_phrases, with_separators
+from evo.regression.equations import SELECTIONS
+from evo.report.pareto import SHORTEST
+
+if TYPE_CHECKING:
+    from evo.regression.own_functions import OwnFunction
+    from evo.regression.units import Units
+
+MIN_ROWS = 10  # of a table
+MAX_SIZES = 1024  # cells for complexities, where functions have costs
+MIN_BATCH, MAX_POINTS = 128, 1 << 27  # programs of a generation, if their number times that of rows exceeds MAX_POINTS
+
+
+class SearchParameters(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+    """Parameters of a search for formulas."""
+
+    def __init__(
+        self,
+        *,
+        max_time: float | None = 10.0,
+        max_evaluations: int | None = None,
+        functions: Sequence[str] | Mapping[str, float | str] | None = None,
+        max_length: int = 48,
+        max_size: float | None = None,
+        max_depth: int | None = None,
+        nesting: Mapping[str, Mapping[str, int]] | None = None,
+        costs: Mapping[str, float] | None = None,
+        units: Mapping[str, str] | None = None,
+        y_units: str | Sequence[str] | None = None,
+        dimensionless_constants_only: bool = False,
+        max_spread: float = 3.0,
+        loss: str | None = None,
+        template: str | None = None,
+        select_k_features: int | None = None,
+        max_rows: int = MANY,
+        model_selection: str = SHORTEST,
+        output: str | None = None,
+        verbose: int = 0,
+        warm_start: bool = False,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ):
+        self.max_time = max_time
+        self.max_evaluations = max_evaluations
+        self.functions = functions
+        self.max_length = max_length
+        self.max_size = max_size
+        self.max_depth = max_depth
+        self.nesting = nesting
+        self.costs = costs
+        self.units = units
+        self.y_units = y_units
+        self.dimensionless_constants_only = dimensionless_constants_only
+        self.max_spread = max_spread
+        self.loss = loss
+        self.template = template
+        self.select_k_features = select_k_features
+        self.max_rows = max_rows
+        self.model_selection = model_selection
+        self.output = output
+        self.verbose = verbose
+        self.warm_start = warm_start
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def _check_parameters(self) -> None:
+        """Raises ValueError if one is wrong; those that stand in the config as they are, are checked there."""
+        if self.max_time is None and self.max_evaluations is None:
+            raise ValueError("max_time and max_evaluations are None; one of them must end the search")
+        for name in ("max_evaluations", "max_length", "select_k_features", "max_rows"):
+            value: Any = getattr(self, name)
+            least = MIN_ROWS if name == "max_rows" else 1
+            is_count = isinstance(value, Integral) and int(value) >= least
+            if not (is_count or (name not in ("max_length", "max_rows") and value is None)):
+                raise ValueError(f"{name} is {value!r}, must be an integer from {least} on")
+        if not (isinstance(self.max_spread, Real) and 0.0 <= float(self.max_spread) < np.inf):
+            raise ValueError(f"max_spread is {self.max_spread!r}, must be a number from 0 on")
+        if self.functions is not None and (isinstance(self.functions, str) or not self.functions):
+            raise ValueError(f"functions is {self.functions!r}, must be a list of names or a mapping from names to numbers")
+        if unknown := [name for name in self.drawn() or () if name not in FUNCTIONS]:
+            raise ValueError(
+                f"functions: unknown function {unknown[0]!r}, one of: {', '.join(FUNCTIONS)}; or a definition such as "
+                "{'sq(x)': 'x*x'}"
+            )
+        self._check_selection()
+        self._constraints()
+
+    def drawn(self) -> Any:
+        """`functions` without definitions; None: the default ones."""
+        if not isinstance(self.functions, Mapping):
+            return self.functions
+        return {name: weight for name, weight in self.functions.items() if not isinstance(weight, str)} or None
+
+    def _own_functions(self) -> dict[str, OwnFunction]:
+        """The functions that `functions` defines. Raises ValueError if one is wrong."""
+        if not isinstance(self.functions, Mapping) or not any(isinstance(each, str) for each in self.functions.values()):
+            return {}
+        from evo.regression.own_functions import own_function  # loads what others need not
+
+        try:
+            found = [own_function(str(head), body) for head, body in self.functions.items() if isinstance(body, str)]
+        except UserError as error:
+            raise ValueError(str(error)) from error
+        names = [function.name for function in found]
+        if twice := [name for name in names if names.count(name) > 1]:
+            raise ValueError(f"functions: {twice[0]!r} is defined twice")
+        return {function.name: function for function in found}
+
+    def _units_of(self, columns: Sequence[str], inputs: Mapping[str, str]) -> Units | None:
+        """The units of inputs in use, by the names of their columns; None: none are given. Raises ValueError if one is wrong."""
+        if self.units is None:
+            if self.y_units is not None:
+                raise ValueError("y_units: is given without units; give those of the features too")
+            return None
+        if not isinstance(self.units, Mapping):
+            raise ValueError(f"units is {self.units!r}, must be a mapping such as {{'x0': 'm/s'}}")
+        if lacking := [name for name in columns if name not in self.units]:
+            raise ValueError(f"units: feature {lacking[0]!r} has none; give each one, '1' if it has no dimension")
+        if surplus := [name for name in self.units if name not in columns]:
+            raise ValueError(f"units: X has no feature {surplus[0]!r}")
+        from evo.regression.units import Units  # loads what others need not
+
+        try:
+            given = {name: self.units[column] for name, column in inputs.items()}
+            return Units(given, self.y_units, only_dimensionless=self.dimensionless_constants_only)
+        except UserError as error:
+            raise ValueError(str(error)) from error
+
+    def _constraints(self) -> Constraints | None:
+        """What programs keep to; None: nothing. Raises ValueError if a parameter is wrong."""
+        given = (self.max_size, self.max_depth, self.nesting, self.costs)
+        if all(each is None for each in given):
+            return None
+        for name, value in (("max_size", self.max_size), ("max_depth", self.max_depth)):
+            if not (value is None or (isinstance(value, Real) and float(value) > 0)):
+                raise ValueError(f"{name} is {value!r}, must be a number above 0")
+        if not isinstance(self.costs, Mapping | None):
+            raise ValueError(f"costs is {self.costs!r}, must be a mapping such as {{'sin': 4}}")
+        limits = self.nesting.values() if isinstance(self.nesting, Mapping) else [self.nesting]
+        if self.nesting is not None and not all(isinstance(each, Mapping) for each in limits):
+            raise ValueError(f"nesting is {self.nesting!r}, must be a mapping such as {{'sin': {{'sin': 0}}}}")
+        costs = {_instruction("costs", name): _number("costs", name, cost) for name, cost in (self.costs or {}).items()}
+        nesting = {
+            _instruction("nesting", outer): {
+                _instruction("nesting", inner): int(_number("nesting", inner, most, least=0)) for inner, most in limits.items()
+            }
+            for outer, limits in (self.nesting or {}).items()
+        }
+        return Constraints(self.max_size, self.max_depth, nesting, costs)
+
+    def _check_selection(self) -> None:
+        if self.model_selection not in SELECTIONS:
+            raise ValueError(f"model_selection is {self.model_selection!r}, must be one of: {', '.join(SELECTIONS)}")
+
+    def _config(self, num_rows: int, share: float = 1.0) -> dict[str, Any]:
+        """The config of the search. share: of the time and evaluations that it may take."""
+        if isinstance(self.random_state, Integral):
+            seed = int(self.random_state)
+        else:
+            seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        initial = SEARCH["initial"]
+        own = {function.phrase: function.instructions for function in self._own_functions().values()}
+        vocabulary = with_phrases(vocabulary_of(self.drawn()), own)
+        if self.template is not None:
+            vocabulary = with_separators(vocabulary)
+        # A cell for each complexity.
+        size, *others = SEARCH["archive"]["dims"]
+        greatest = max([1.0, *constraints.costs.values()] if (constraints := self._constraints()) else [1.0])
+        archive = {
+            **SEARCH["archive"],
+            "dims": [min(math.ceil(size * greatest), MAX_SIZES), *others],
+        }  # a cell for each complexity
+        # So that a generation of much data ends in time.
+        most = min(self.max_evaluations or initial["num_programs"], max(MIN_BATCH, MAX_POINTS // num_rows))
+        lengths = {name: min(initial[name], self.max_length) for name in ("min_length", "max_length")}
+        return {
+            "task": type(self).__name__,
+            "seed": seed,
+            "program": {**PROGRAM, "max_length": self.max_length, "vocabulary": vocabulary},
+            "search": {
+                **SEARCH,
+                "archive": archive,
+                "batch_size": min(SEARCH["batch_size"], most),
+                "combination": SEARCH["combination"] if self.template is None else 0.0,  # programs are several functions
+                "initial": {"num_programs": min(initial["num_programs"], most), **lengths},
+            },
+            "evaluation": {"backend": "cpu", "executor": "threads", "threads": effective_n_jobs(self.n_jobs)},
+            "stop": {
+                "seconds": self.max_time and self.max_time * share,
+                "evaluations": self.max_evaluations and max(1, round(self.max_evaluations * share)),
+            },
+        }
+
+
+_BY_OTHER_NAME = {"exp": "exp2", "log": "log2", "log10": "log2"}
+
+
+def _instruction(parameter: str, name: str) -> str:
+    """The instruction that a function is. Raises ValueError if it is several, or none."""
+    words = FUNCTIONS.get(_BY_OTHER_NAME.get(name, name), ("",))[0]
+    if not words or " " in words:
+        single = [each for each, (text, _) in FUNCTIONS.items() if " " not in text]
+        raise ValueError(
+            f"{parameter}: {name!r} is not a function of one instruction, one of: {', '.join([*single, *_BY_OTHER_NAME])}"
+        )
+    return words
+
+
+def _number(parameter: str, name: str, value: Any, least: float = np.nextafter(0.0, 1.0)) -> float:
+    if not (isinstance(value, Real) and least <= float(value) < np.inf):
+        raise ValueError(f"{parameter}: {name} has {value!r}, must be a number {'from 0 on' if least == 0 else 'above 0'}")
+    return float(value)

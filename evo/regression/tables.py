@@ -1,0 +1,144 @@
+"""Tables for estimators: what comes in as columns and goes to searches as rows that count.
+
+Owns names, what is refused with the way out, the order of rows, and which columns tell most of a target.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.stats import rankdata
+
+from evo.evaluate.sampling import spread, weighted_spread
+from evo.regression.task import RegressionTask
+
+Table = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64] | None]  # columns, target and weights of rows
+
+FIRST_SHARE_LOG2, FEWEST = 5, 1024  # of most rows, those that a search begins with: one in 32, but not fewer
+MAX_REPEATED = 4  # times the rows: integer weights repeat rows up to here, beyond they are factors
+FILL = ", or fill them, such as by scikit-learn's SimpleImputer"
+NUM_TREES, TREE_DEPTH = 100, 3  # that say which columns tell most
+
+
+def numbers_of(table: Any) -> Any:
+    """A frame of pandas, Polars or Arrow as one of pandas with columns of numbers; whatever has no names stays as it is.
+
+    Raises:
+        ValueError: a column is not a number, or a value of it is missing.
+    """
+    names = getattr(table, "column_names", getattr(table, "columns", None))
+    if names is None or isinstance(names, str):
+        if isinstance(table, np.ndarray) and table.ndim == 2 and table.dtype.kind == "f":
+            for place, values in enumerate(table.T):
+                refuse_missing(f"X: column {place}", np.isnan(values), FILL)
+        return table
+    if isinstance(table, pd.DataFrame):
+        columns = [table.iloc[:, place] for place in range(len(names))]
+    else:
+        columns = [pd.Series(np.asarray(table[name])) for name in names]
+    for name, column in zip(names, columns, strict=True):
+        if not (pd.api.types.is_numeric_dtype(column) and column.dtype.kind != "c"):
+            raise ValueError(
+                f"X: column '{name}' is {column.dtype}, no number; leave it out, or encode it, such as by pandas.get_dummies or "
+                "scikit-learn's OneHotEncoder"
+            )
+        refuse_missing(f"X: column '{name}'", column.isna().to_numpy(), FILL)
+    if isinstance(table, pd.DataFrame):
+        return table
+    return pd.DataFrame({name: column.to_numpy(np.float64) for name, column in zip(names, columns, strict=True)})
+
+
+def refuse_missing(what: str, is_missing: NDArray[np.bool_], fill: str = "") -> None:
+    """Raises ValueError if a value is missing. is_missing: of each row."""
+    if count := int(is_missing.sum()):
+        place = int(is_missing.argmax())
+        raise ValueError(f"{what} contains NaN: {count} missing values, the first in row {place}; drop these rows{fill}")
+
+
+def most_telling(
+    columns: NDArray[np.float64], target: NDArray[np.float64], weights: NDArray[np.float64] | None, count: int | None
+) -> NDArray[np.int64]:
+    """The `count` columns that shallow trees tell the target by, in their order; None: all. The order of rows does not matter."""
+    if count is None or count >= columns.shape[1]:
+        return np.arange(columns.shape[1])
+    from sklearn.ensemble import RandomForestRegressor
+
+    columns, target, weights = prepared(columns, target.astype(np.float64), weights)
+    trees = RandomForestRegressor(NUM_TREES, max_depth=TREE_DEPTH, random_state=0)
+    trees.fit(rankdata(columns, axis=0), target, weights)  # trees only compare, and take no more than float32 holds
+    return np.sort(np.argsort(-trees.feature_importances_, kind="stable")[:count])
+
+
+def counted(columns: NDArray[np.float64], target: NDArray[np.float64], weights: NDArray[np.float64] | None) -> Table:
+    """The rows that count; weights: None if all are equal."""
+    if weights is not None:
+        if not (weights >= 0).all() or not weights.any():
+            raise ValueError("sample_weight: must be numbers from 0 on, not all of them 0")
+        counts = weights > 0
+        if not counts.all():
+            columns, target, weights = columns[counts], target[counts], weights[counts]
+        if (weights == weights[0]).all():
+            weights = None
+    with np.errstate(over="ignore"):
+        deviations = target - target.mean()
+        squares = np.square(deviations).sum()
+        if not np.isfinite(squares):
+            raise ValueError("y: squares of its deviations from the mean exceed float64; scale it down")
+        if squares == 0.0 and deviations.any():
+            raise ValueError("y: squares of its deviations from the mean are too small for float64; scale it up")
+    return columns, target, weights
+
+
+def growing(table: Table, most: int, num_columns: int | None) -> tuple[NDArray[np.int64], list[Table], Table]:
+    """The places of the `num_columns` most telling columns; None: all. Then, with these alone: samples of at most `most` of the
+    rows that count, spread evenly over their order, each with all rows of the one before it; and the whole table. One of few rows
+    is its own sample.
+    """
+    columns, target, weights = table
+    if len(target) <= most:
+        used = most_telling(*table, num_columns)
+        table = prepared(columns[:, used], target, weights)
+        return used, [table], table
+    samples: list[Table] = []
+    for size in sorted({min(max(most >> FIRST_SHARE_LOG2, FEWEST), most), most}):
+        rows, chosen = (spread(len(target), size), None) if weights is None else weighted_spread(weights, size)
+        samples.append((columns[rows], target[rows], chosen))
+    used = most_telling(*samples[0], num_columns)
+    samples = [prepared(rows[:, used], values, chosen) for rows, values, chosen in samples if np.ptp(values)]
+    if not samples and np.ptp(target):
+        raise ValueError(f"y: has one value in nearly all rows, and in each of {most} of them; set max_rows")
+    columns = columns[:, used] if len(used) < columns.shape[1] else columns
+    return used, samples, (columns, target, None if weights is None else weights / weights.max())
+
+
+def prepared(columns: NDArray[np.float64], target: NDArray[np.float64], weights: NDArray[np.float64] | None) -> Table:
+    """The rows that count, in an order that depends on them alone; weights: None if all are equal.
+
+    Rows with integer weights are repeated, unless that makes too many.
+    """
+    columns, target, weights = counted(columns, target, weights)
+    if weights is not None and (weights == np.floor(weights)).all() and weights.sum() <= MAX_REPEATED * len(weights):
+        times = weights.astype(np.int64)
+        columns, target, weights = columns.repeat(times, axis=0), target.repeat(times), None
+    elif weights is not None:
+        weights = weights / weights.max()  # products of sums stay within float64
+    order = np.argsort(target, kind="stable")
+    if (np.diff(target[order]) == 0).any():
+        order = np.lexsort([*columns.T, target] if weights is None else [weights, *columns.T, target])
+    return columns[order], target[order], None if weights is None else weights[order]
+
+
+def identifiers(names: Sequence[str]) -> list[str]:
+    """A different name for each feature, of letters, digits and underscores, that a register may have."""
+    found: dict[str, None] = {}
+    for name in names:
+        plain = RegressionTask.input_name(str(name)) or "x"
+        identifier, number = plain, 2
+        while identifier in found:
+            identifier, number = f"{plain}_{number}", number + 1
+        found[identifier] = None
+    return list(found)

@@ -1,0 +1,345 @@
+"""Units: what dimensions columns have, and which formulas are consistent with them.
+
+Owns the text of units, the dimensions of formulas, and products of powers of the inputs with a given dimension (Buckingham 1914).
+Knows nothing of searches. Only dimensions count: a formula of km and s is one of m and s with another constant.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+import re
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
+from itertools import combinations, islice
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
+
+from evo.errors import UserError, did_you_mean
+from evo.language.expression import Expression, expression_of
+from evo.language.program import Language
+from evo.native.stack_ptx import NodeKind
+
+if TYPE_CHECKING:
+    from evo.search.archives.elites import Elites
+
+Dimension = tuple[Fraction, ...]  # exponents of the base units
+Powers = tuple[Fraction, ...]  # exponents of the inputs
+
+BASE_UNITS = ("m", "kg", "s", "A", "K", "mol", "cd")
+NONE: Dimension = (Fraction(0),) * len(BASE_UNITS)
+# Names of each unit, and what it is. Names count before prefixes: `min` is a minute.
+_UNITS = {
+    "m meter metre": "m",
+    "g gram t tonne": "kg",
+    "s second min minute h hour d day a yr year": "s",
+    "A ampere": "A",
+    "K kelvin degC": "K",
+    "mol mole": "mol",
+    "cd candela lm lumen": "cd",
+    "dimensionless rad radian sr steradian deg degree percent": "1",
+    "Hz hertz Bq becquerel": "1/s",
+    "N newton": "kg*m/s**2",
+    "Pa pascal bar atm": "kg/m/s**2",
+    "J joule eV cal": "kg*m**2/s**2",
+    "W watt": "kg*m**2/s**3",
+    "C coulomb": "A*s",
+    "V volt": "kg*m**2/s**3/A",
+    "F farad": "A**2*s**4/kg/m**2",
+    "ohm Ω": "kg*m**2/s**3/A**2",
+    "S siemens": "A**2*s**3/kg/m**2",
+    "Wb weber": "kg*m**2/s**2/A",
+    "T tesla": "kg/s**2/A",
+    "H henry": "kg*m**2/s**2/A**2",
+    "lx lux": "cd/m**2",
+    "Gy gray Sv sievert": "m**2/s**2",
+    "kat katal": "mol/s",
+    "L l liter litre": "m**3",
+    "M molar": "mol/m**3",
+}
+_KNOWN = {name: definition for names, definition in _UNITS.items() for name in names.split()}
+_PREFIXES = [
+    *"da d c m u μ n p f a z y h k M G T P E Z Y".split(),
+    *"deca deci centi milli micro nano pico femto atto hecto kilo mega giga tera peta exa".split(),
+]
+LARGEST_DENOMINATOR = 12  # of an exponent
+NEAR = 1e-4  # of two exponents in programs, which are rounded to float32
+MAX_BASES = 4000  # sets of inputs that groups are made of
+
+
+@cache
+def dimension_of(unit: str) -> Dimension:
+    """The dimension of a unit such as `kg*m/s^2`, `mm s**-1` or `1`.
+
+    Raises:
+        UserError: it is not a product of powers of known units.
+    """
+    text = re.sub(r"(?<=[\w)])\s+(?=[^\W\d]|\()", "*", unit.strip().replace("^", "**").replace("·", "*")) or "1"
+    try:
+        return _dimension(ast.parse(text, mode="eval").body)
+    except (SyntaxError, ValueError, ZeroDivisionError, TypeError):
+        raise UserError(f"{unit!r} is not a unit; write products and powers such as 'kg*m/s**2', or '1'") from None
+
+
+def _dimension(node: ast.expr) -> Dimension:
+    if isinstance(node, ast.Name):
+        return _named(node.id)
+    if isinstance(node, ast.Constant) and _number(node) > 0:
+        return NONE
+    if not isinstance(node, ast.BinOp):
+        raise ValueError
+    left = _dimension(node.left)
+    if isinstance(node.op, ast.Pow):
+        exponent = _number(node.right)
+        return tuple(exponent * each for each in left)
+    sign = {ast.Mult: 1, ast.Div: -1}[type(node.op)] if isinstance(node.op, ast.Mult | ast.Div) else None
+    if sign is None:
+        raise ValueError
+    return tuple(one + sign * other for one, other in zip(left, _dimension(node.right), strict=True))
+
+
+def _number(node: ast.expr) -> Fraction:
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        return -_number(node.operand)
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
+        return _number(node.left) / _number(node.right)
+    if not isinstance(node, ast.Constant) or isinstance(node.value, bool):
+        raise ValueError
+    return Fraction(str(node.value))
+
+
+def _named(name: str) -> Dimension:
+    if name in BASE_UNITS:
+        return tuple(Fraction(name == base) for base in BASE_UNITS)
+    for prefix in ("", *_PREFIXES):
+        text = name.removeprefix(prefix)
+        for each in (text, text.removesuffix("s")) if name.startswith(prefix) else ():
+            if each in _KNOWN and (each == text or len(each) > 2):
+                return dimension_of(_KNOWN[each])
+    raise UserError(f"unknown unit {name!r}, {did_you_mean(name, _KNOWN)}")
+
+
+def unit_text(dimension: Dimension) -> str:
+    """A dimension as a product of base units."""
+    powers = [(name, power) for name, power in zip(BASE_UNITS, dimension, strict=True) if power]
+    return "*".join(name if power == 1 else f"{name}**({power})" for name, power in powers) or "1"
+
+
+class _InconsistentError(Exception):
+    """A formula adds or compares what has different dimensions, or has a function of what has one."""
+
+
+@dataclass(frozen=True)
+class _Quantity:
+    """What is known of a value.
+
+    powers: its dimension; None: any, since a constant of any unit is a factor of it. is_log: it is the binary logarithm of a
+    value of this dimension. number: its value, if it is a constant.
+    """
+
+    powers: NDArray[np.float64] | None
+    is_log: bool = False
+    number: float | None = None
+
+    @property
+    def has_none(self) -> bool:
+        return self.powers is None or bool((np.abs(self.powers) < NEAR).all())
+
+    def plain(self) -> _Quantity:
+        """Raises _InconsistentError if it is the logarithm of what has a dimension."""
+        return _none(self) if self.is_log else self
+
+    def _sum(self, other: _Quantity, sign: float) -> _Quantity:
+        if self.is_log or other.is_log:
+            left, right = (each.powers if each.is_log or each.powers is None else _none(each).powers for each in (self, other))
+            # log(a) + c is log(a*exp(c)), with c of any unit
+            return _Quantity(None if left is None or right is None else left + sign * right, is_log=True)
+        if self.powers is None or other.powers is None:
+            return _Quantity(other.powers if self.powers is None else self.powers)
+        if (np.abs(self.powers - other.powers) >= NEAR).any():
+            raise _InconsistentError
+        return _Quantity(self.powers)
+
+    def __add__(self, other: _Quantity) -> _Quantity:
+        return self._sum(other, 1.0)
+
+    def __sub__(self, other: _Quantity) -> _Quantity:
+        return self._sum(other, -1.0)
+
+    def __neg__(self) -> _Quantity:
+        return _Quantity(-self.powers if self.is_log and self.powers is not None else self.powers, self.is_log)
+
+    def __mul__(self, other: _Quantity) -> _Quantity:
+        for one, number in ((self, other.number), (other, self.number)):
+            if one.is_log and number is not None:
+                return _Quantity(None if one.powers is None else number * one.powers, is_log=True)
+        one, two = self.plain(), other.plain()
+        return _Quantity(None if one.powers is None or two.powers is None else one.powers + two.powers)
+
+    def __pow__(self, exponent: float) -> _Quantity:
+        one = self.plain()
+        return _Quantity(None if one.powers is None else exponent * one.powers)
+
+    def __truediv__(self, other: _Quantity) -> _Quantity:
+        if self.is_log and other.number:
+            return self * _Quantity(None, number=1.0 / other.number)
+        return self * other**-1.0
+
+    def __rtruediv__(self, one: float) -> _Quantity:
+        return self**-1.0
+
+    def __lt__(self, other: _Quantity) -> _Quantity:
+        return _none(_same(self, other) / other)
+
+
+def _none(*values: _Quantity) -> _Quantity:
+    """The result of a function that takes and gives what has no dimension."""
+    if not all(each.has_none for each in values):
+        raise _InconsistentError
+    return _Quantity(np.zeros(len(BASE_UNITS)))
+
+
+def _same(one: _Quantity, other: _Quantity) -> _Quantity:
+    return one.plain() + other.plain()
+
+
+_FUNCTIONS: dict[str, Callable[..., _Quantity]] = {
+    "abs": lambda a: a,
+    "copysign": lambda a, _: a,
+    "cos": _none,
+    "exp2": lambda a: _Quantity(a.powers) if a.is_log else _none(a),
+    "fma": lambda a, b, c: a * b + c,
+    "log2": lambda a: _Quantity(a.plain().powers, is_log=True),
+    "max": _same,
+    "min": _same,
+    "select": lambda _, a, b: _same(a, b),
+    "sin": _none,
+    "sqrt": lambda a: a**0.5,
+    "tanh": _none,
+}
+
+
+@cache
+def _compiled(infix: str) -> Callable[..., _Quantity]:
+    function: Callable[..., _Quantity] = eval(f"lambda a=None, b=None, c=None: {infix}", dict(_FUNCTIONS))
+    return function
+
+
+class Units:
+    """The dimensions of a table's columns.
+
+    Args:
+        inputs: unit of each input, by name.
+        target: unit of the target; None: any.
+        only_dimensionless: constants of formulas have no unit, as numbers in physics; else each has whichever makes a formula
+            consistent.
+
+    Raises:
+        UserError: a unit is unknown, or no formula of the inputs has that of the target.
+    """
+
+    def __init__(self, inputs: Mapping[str, str], target: Any = None, *, only_dimensionless: bool = False):
+        self.inputs = {name: _read("units", name, unit) for name, unit in inputs.items()}
+        self.target = None if target is None else _read("y_units", "y", target)
+        self.only_dimensionless = only_dimensionless
+        self._matrix = np.array([[float(each) for each in row] for row in self.inputs.values()]).reshape(-1, len(BASE_UNITS)).T
+        self._rank = int(np.linalg.matrix_rank(self._matrix)) if self.inputs else 0
+        if only_dimensionless and self.target and not self.products():
+            raise UserError(
+                f"y_units: no product of powers of the inputs has the unit {unit_text(self.target)}; add the column of a "
+                "constant that is missing, or set dimensionless_constants_only=False"
+            )
+
+    @property
+    def forbids_offset(self) -> bool:
+        """Whether no constant may be added to the target."""
+        return self.only_dimensionless and self.target not in (None, NONE)
+
+    def is_consistent(self, program: Expression) -> bool:
+        """Whether offset + scale * program can have the dimension of the target, and adds nothing to what has another."""
+        constant = None if not self.only_dimensionless else np.zeros(len(BASE_UNITS))
+        values: list[_Quantity] = []
+        try:
+            for value in program.values:
+                if value.kind == NodeKind.INPUT:
+                    values.append(_Quantity(np.array(self.inputs[value.name], np.float64)))
+                elif value.kind == NodeKind.CONSTANT:
+                    values.append(_Quantity(constant, number=float(np.uint32(value.bits).view(np.float32))))
+                else:
+                    values.append(_compiled(value.semantics.infix)(*(values[operand] for operand in value.operands)))
+            [result] = program.results
+            if result is not None and self.only_dimensionless:
+                whole = values[result].plain()
+                _ = whole if self.target is None else whole + _Quantity(np.array(self.target, np.float64))
+        except _InconsistentError:
+            return False
+        return True
+
+    def kept(self, elites: Elites, language: Language) -> Elites:
+        """Those elites that are, or all with a warning if there are none."""
+        rows = np.array([self.is_consistent(expression_of(language, words)) for words in elites.solution], np.bool_)
+        if len(rows) and not rows.any():
+            warnings.warn("no formula that was found is consistent with the units", ConvergenceWarning, stacklevel=3)
+        return elites.only(rows) if rows.any() else elites
+
+    def products(self) -> list[Powers]:
+        """Products of powers of the inputs that have the target's dimension, those of the fewest and smallest powers first."""
+        wanted = np.array(self.target or NONE, np.float64)
+        if not wanted.any():
+            return [(Fraction(0),) * len(self.inputs)]
+        return self._sorted({found for basis in self._bases() if (found := self._powers(basis, wanted))})
+
+    def groups(self) -> list[Powers]:
+        """Products of powers of the inputs without a dimension, of which all others are products of powers, simple ones first."""
+        found: set[Powers] = set()
+        for basis in self._bases():
+            for other in set(range(len(self.inputs))) - set(basis):
+                powers = self._powers(basis, -self._matrix[:, other])
+                if powers:
+                    whole = [Fraction(place == other) + each for place, each in enumerate(powers)]
+                    factor = math.lcm(*(each.denominator for each in whole))
+                    scaled = [each * factor for each in whole]
+                    divisor = math.gcd(*(int(each) for each in scaled))
+                    sign = 1 if sum(each > 0 for each in scaled) * 2 >= sum(each != 0 for each in scaled) else -1
+                    found.add(tuple(sign * each / divisor for each in scaled))
+        chosen: list[Powers] = []
+        for powers in self._sorted(found):
+            if np.linalg.matrix_rank(np.array([*chosen, powers], np.float64)) > len(chosen):
+                chosen.append(powers)
+        return chosen
+
+    def _bases(self) -> Any:
+        """Sets of as many inputs as there are independent dimensions, whose dimensions are."""
+        sets = islice(combinations(range(len(self.inputs)), self._rank), MAX_BASES)
+        return (basis for basis in map(list, sets) if np.linalg.matrix_rank(self._matrix[:, basis]) == self._rank)
+
+    def _powers(self, basis: list[int], wanted: NDArray[np.float64]) -> Powers | None:
+        """Powers of the inputs of a basis with a dimension; None: there are none."""
+        solved = np.linalg.lstsq(self._matrix[:, basis], wanted, rcond=None)[0]
+        found = [Fraction(0)] * len(self.inputs)
+        for place, power in zip(basis, solved.tolist(), strict=True):
+            found[place] = Fraction(power).limit_denominator(LARGEST_DENOMINATOR)
+        left = self._matrix @ np.array(found, np.float64) - wanted
+        return tuple(found) if np.abs(left).max() < NEAR else None
+
+    @staticmethod
+    def _sorted(found: set[Powers]) -> list[Powers]:
+        def size(powers: Powers) -> tuple[Any, ...]:
+            return sum(abs(each) + (each != 0) + 2 * (each.denominator > 1) for each in powers), [-each for each in powers]
+
+        return sorted(found, key=size)
+
+
+def _read(parameter: str, name: str, unit: Any) -> Dimension:
+    if not isinstance(unit, str):
+        raise UserError(f"{parameter}: {name} has {unit!r}, must be a text such as 'm/s'")
+    try:
+        return dimension_of(unit)
+    except UserError as error:
+        raise UserError(f"{parameter}: {name}: {error}") from None

@@ -1,0 +1,151 @@
+"""Classifier, transformer, several targets and tables: scikit-learn's own checks, and what they promise beyond them."""
+
+import contextlib
+import importlib
+import pickle
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.special import expit
+from sklearn.linear_model import LinearRegression
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import evo
+
+LIMITS = {"max_time": None, "max_evaluations": 3000, "random_state": 1}
+RNG = np.random.default_rng(1)
+X = RNG.uniform(0.5, 2.0, (200, 3))
+
+
+@pytest.mark.slow
+@parametrize_with_checks(
+    [evo.SymbolicClassifier(**LIMITS | {"max_evaluations": 400}), evo.SymbolicTransformer(2, **LIMITS | {"max_evaluations": 200})]
+)
+def test_scikit_learn_accepts_it(estimator, check):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        check(estimator)
+
+
+def test_two_classes_have_one_formula_of_log_odds():
+    inside = X[:, 0] ** 2 + X[:, 1] < 3.0
+    y = np.where(inside, "in", "out")
+    model = evo.SymbolicClassifier(**LIMITS).fit(X[:150], y[:150])
+    assert list(model.classes_) == ["in", "out"] and len(model.estimators_) == 1
+    assert model.score(X[150:], y[150:]) >= 0.95
+    odds, shares = model.decision_function(X), model.predict_proba(X)
+    np.testing.assert_allclose(shares[:, 1], expit(odds), rtol=1e-12)
+    np.testing.assert_allclose(shares.sum(axis=1), 1.0)
+    assert (model.predict(X) == np.where(odds > 0, "out", "in")).all()
+    again = pickle.loads(pickle.dumps(model))
+    assert (again.predict_proba(X) == shares).all() and ">" in str(model)
+
+
+def test_each_of_three_classes_has_a_formula_against_the_others():
+    y = np.digitize(X[:, 0] * X[:, 2], [1.0, 2.0])
+    model = evo.SymbolicClassifier(**LIMITS).fit(X, y)
+    assert sorted(set(model.equations_.label)) == [0, 1, 2] and len(model.estimators_) == 3
+    shares = model.predict_proba(X)
+    assert shares.shape == (200, 3) and np.allclose(shares.sum(axis=1), 1.0) and (model.predict(X) == shares.argmax(axis=1)).all()
+    assert model.score(X, y) > 0.85
+    with pytest.raises(ValueError, match="y has one class; SymbolicClassifier needs at least 2"):
+        model.fit(X, np.zeros(200))
+
+
+def test_features_let_a_line_tell_what_it_cannot_tell_from_the_inputs():
+    y = 3.0 * X[:, 0] * X[:, 1] + np.sin(5.0 * X[:, 2]) + 1.0 / X[:, 0]
+    model = evo.SymbolicTransformer(4, **LIMITS).fit(X[:150], y[:150])
+    features = model.transform(X)
+    assert features.shape == (200, 4) and list(model.get_feature_names_out()) == model.formulas_
+    scores = [LinearRegression().fit(each[:150], y[:150]).score(each[150:], y[150:]) for each in (X, features)]
+    assert scores[1] > 0.99 > scores[0]
+    assert np.abs(np.corrcoef(features.T) - np.eye(4)).max() < 1.0 - 1e-6
+
+
+def test_several_targets_have_a_front_each():
+    targets = np.stack([X[:, 0] * X[:, 1], 1.0 + X[:, 2] ** 2], axis=1)
+    model = evo.SymbolicRegressor(**LIMITS).fit(X, targets)
+    np.testing.assert_allclose(model.predict(X), targets, rtol=1e-9)
+    assert [best.equation for best in model.get_best()] in (["x1*x0", "1 + x2*x2"], ["x0*x1", "1 + x2*x2"])
+    assert len(model.equations_) == len(model.sympy()) == len(model.latex()) == 2 and str(model).count(">") == 2
+    alone = evo.SymbolicRegressor(**LIMITS).fit(X, targets[:, 0])
+    assert model.equations_[0].equals(alone.equations_)
+    assert model.fit(X, targets[:, 0]).predict(X).shape == (200,)
+
+
+class Frame:
+    """What Polars and Arrow have in common: names, and a column by its name."""
+
+    def __init__(self, table: pd.DataFrame):
+        self.columns, self._table = list(table.columns), table
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        return self._table[name].to_numpy()
+
+
+def frames(table: pd.DataFrame) -> list:
+    made = [table, Frame(table)]
+    with contextlib.suppress(ImportError):
+        made.append(importlib.import_module("polars").DataFrame(dict(table)))
+    with contextlib.suppress(ImportError):
+        made.append(importlib.import_module("pyarrow").table(dict(table)))
+    return made
+
+
+def test_columns_of_any_frame_have_their_names():
+    table = pd.DataFrame(X, columns=["mass", "speed", "age"])
+    for frame in frames(table):
+        model = evo.SymbolicRegressor(**LIMITS).fit(frame, table.mass * table.speed)
+        assert model.get_best().equation in ("mass*speed", "speed*mass")
+        assert list(model.feature_names_in_) == list(table.columns)
+        np.testing.assert_allclose(model.predict(frame), table.mass * table.speed, rtol=1e-9)
+
+
+def test_what_is_no_number_or_missing_is_refused_with_the_way_out():
+    table = pd.DataFrame(X, columns=["mass", "speed", "age"])
+    for kind in ("category", "str"):
+        with pytest.raises(ValueError, match=r"X: column 'age' is .*, no number; leave it out, or encode it, such as by pandas"):
+            evo.SymbolicRegressor(**LIMITS).fit(table.assign(age=table.age.astype(str).astype(kind)), X[:, 0])
+    table.loc[7, "speed"] = np.nan
+    for frame in frames(table):
+        with pytest.raises(ValueError, match=r"column 'speed' contains NaN: 1 missing values, the first in row 7"):
+            evo.SymbolicRegressor(**LIMITS).fit(frame, X[:, 0])
+
+
+def test_as_many_features_are_searched_as_are_selected():
+    wide = np.random.default_rng(2).uniform(0.5, 2.0, (300, 12))
+    y = wide[:, 3] * wide[:, 8] ** 2
+    model = evo.SymbolicRegressor(select_k_features=2, **LIMITS).fit(wide, y)
+    np.testing.assert_allclose(model.predict(wide), y, rtol=1e-9)
+    assert all("x3" in text or "x8" in text for text in model.equations_.equation)
+    assert model.n_features_in_ == 12
+    with pytest.raises(ValueError, match="select_k_features is 0, must be an integer from 1 on"):
+        evo.SymbolicRegressor(select_k_features=0).fit(wide, y)
+
+
+def test_rows_of_weight_0_do_not_count():
+    weights = np.repeat([1.0, 0.0], 100)
+    wide = np.c_[X[:, :2], 1e40 * X[:, 2]]
+    y = np.where(weights > 0, X[:, 0], X[:, 1])
+    chosen = evo.SymbolicRegressor(select_k_features=1, **LIMITS).fit(wide, y, weights)
+    assert "x0" in chosen.get_best().equation
+    labels = np.where(weights > 0, X[:, 0] > 1.0, 2)
+    assert list(evo.SymbolicClassifier(**LIMITS).fit(X, labels, weights).classes_) == [0, 1]
+
+
+def test_files_of_several_targets_lie_beside_each_other(tmp_path):
+    (tmp_path / "a.b").mkdir()
+    targets = pd.DataFrame({"p/q": X[:, 0] ** 2, "r": X[:, 1] + X[:, 2]})
+    evo.SymbolicRegressor(output=str(tmp_path / "a.b" / "front"), **LIMITS).fit(X, targets)
+    assert {path.name for path in tmp_path.rglob("*") if path.is_file()} == {"front_p_q", "front_r"}
+
+
+@pytest.mark.parametrize(
+    ("parameters", "words"),
+    [({"loss": "huber(2)"}, "not a loss of log-odds"), ({"output": "front.csv"}, "SymbolicClassifier writes no file")],
+)
+def test_what_a_classifier_does_not_take_is_refused(parameters, words):
+    with pytest.raises(ValueError, match=words):
+        evo.SymbolicClassifier(**parameters).fit(X, X[:, 0] > 1.0)

@@ -1,0 +1,72 @@
+"""Functions that users define: what their words compute, and where formulas have their names."""
+
+import numpy as np
+import pytest
+
+import evo
+from evo.language.program import Language, parse_program
+from evo.native.ptx_vm import VirtualMachine
+from evo.regression.own_functions import own_function
+from evo.semiring.programs import language
+
+A, B = np.linspace(0.2, 2.0, 7, dtype=np.float32), np.linspace(1.0, 3.0, 7, dtype=np.float32)
+
+
+def regressor(functions: dict) -> evo.SymbolicRegressor:
+    return evo.SymbolicRegressor(max_time=None, max_evaluations=10_000, random_state=1, functions=functions)
+
+
+@pytest.mark.parametrize(
+    ("head", "body", "expected"),
+    [
+        ("sq(x)", "x*x", A * A),
+        ("inv(x)", "1/x", 1.0 / A),
+        ("sigm(x)", "1/(1 + exp(-x))", 1.0 / (1.0 + np.exp(-A))),
+        ("g(t)", "sin(t)*cos(t) - 2*t", np.sin(A) * np.cos(A) - 2.0 * A),
+        ("h(x)", "x - sin(x)", A - np.sin(A)),
+        ("q(x)", "3 - x*x*x", 3.0 - A**3),
+        ("leaky(x)", "x if x > 1 else 0.1*x", np.where(A > 1, A, 0.1 * A)),
+        ("d(x, y)", "sqrt(x**2 + y**2)", np.hypot(A, B)),
+        ("k(x, y)", "y - x*y", B - A * B),
+    ],
+)
+def test_words_of_a_definition_compute_it_of_the_topmost_values(head, body, expected):
+    function = own_function(head, body)
+    spoken: Language = language(("a", "b"), ("y",))
+    program = parse_program(spoken, f"%b %a {function.phrase}", "test")
+    found = VirtualMachine(spoken.lowering).store(program[None], [A, B, None])[0, 0]
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6)
+
+
+def test_a_law_is_found_and_written_with_them_and_sympy_has_what_they_stand_for():
+    import sympy
+
+    x = np.random.default_rng(0).uniform(-2.0, 2.0, (200, 2))
+    y = 1.0 + 3.0 / (1.0 + np.exp(-x[:, 0])) * x[:, 1] ** 2
+    model = regressor({"add": 1, "mul": 1, "sq(x)": "x*x", "sigm(x)": "1/(1+exp(-x))"}).fit(x, y)
+    assert model.get_best().equation in ("1 + 3*(sigm(x0)*sq(x1))", "1 + 3*(sq(x1)*sigm(x0))")
+    first, second = sympy.symbols("x0 x1", real=True)
+    assert sympy.simplify(model.sympy() - (1 + 3 * second**2 / (1 + sympy.exp(-first)))) == 0
+    np.testing.assert_allclose(model.predict(x), y, rtol=1e-9)
+
+
+def test_definitions_alone_come_beside_the_usual_functions():
+    x = np.random.default_rng(0).uniform(0.5, 2.0, (200, 2))
+    model = regressor({"d(x, y)": "sqrt(x*x + y*y)"}).fit(x, 2.0 * np.hypot(x[:, 0], x[:, 1]))
+    assert "d(x0, x1)" in model.get_best().equation and model.get_best().loss < 1e-20
+
+
+@pytest.mark.parametrize(
+    ("head", "body", "message"),
+    [
+        ("sq", "x", r"functions: 'sq': a definition begins like 'name\(x\)'"),
+        ("sq(x)", "y*y", r"functions: 'sq\(x\)':1: unknown name 'y', one of: x"),
+        ("sin(x)", "x*x", r"functions: 'sin\(x\)': there is a function sin already; choose another name"),
+        ("f(x, y)", "x*x", r"functions: 'f\(x, y\)': 'x\*x' does not use y"),
+        ("f(x)", "x", r"functions: 'f\(x\)': 'x' is its argument"),
+        ("f(x)", "sin(x)*sin(2*x)*sin(3*x)*sin(4*x)*sin(5*x)", r"is 25 words, 16 are the most"),
+    ],
+)
+def test_a_wrong_definition_is_refused_in_one_line(head, body, message):
+    with pytest.raises(ValueError, match=message):
+        regressor({head: body}).fit(np.ones((20, 1)), np.ones(20))
