@@ -1,6 +1,6 @@
 """Laws of motion from trajectories, as an estimator in scikit-learn's manner.
 
-Owns the estimator's parameters and attributes, and where candidate laws come from: polynomials, and formulas that
+Owns the estimator's parameters and attributes, and where candidate laws come from: polynomials, quotients, and formulas that
 `SymbolicRegressor` finds for the slopes of the smooth courses.
 """
 
@@ -25,6 +25,8 @@ from evo.language.expression import short_number
 from evo.language.simple_numbers import MAX_DENOMINATOR
 from evo.regression.estimator import SymbolicRegressor
 
+LARGEST = 1e100  # of samples and times, whose squares must not overflow
+MOST_GAP = 10_000  # times the usual step between samples, beyond which a recording has two parts
 MAX_LIBRARY = 400  # terms that polynomials are chosen from
 MAX_POINTS = 2000  # at which formulas are searched for
 ENDS = 0.02  # of a trajectory at either end, where slopes are uncertain
@@ -40,10 +42,10 @@ class _LeavesError(Exception):
 class SymbolicDynamics(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """Finds the laws by which states change, dx/dt = f(x, u), from noisy trajectories.
 
-    Each state gets a law: a sum of terms. Candidates are polynomials, which a beam search chooses by the integral of their terms,
-    and formulas from a search by MAP-Elites, with functions, quotients and powers. The whole system is then fitted to the samples
-    by multiple shooting, so that neither noise nor chaos matters much; terms that the samples hardly tell from 0 go, and numbers
-    become simple where the samples allow it. Ctrl-C ends a search with what it has found.
+    Each state gets a law: a sum of terms. Candidates are polynomials and quotients of them, which a beam search chooses by the
+    integral of their terms, and formulas from a search by MAP-Elites, with functions, quotients and powers. The whole system is
+    then fitted to the samples by multiple shooting, so that neither noise nor chaos matters much; terms that the samples hardly
+    tell from 0 go, and numbers become simple where the samples allow it. Ctrl-C ends a search with what it has found.
 
     Args:
         max_time: seconds that searches for formulas take, those of all states together; 0: laws are polynomials; None:
@@ -105,6 +107,7 @@ class SymbolicDynamics(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         candidates = [selection.choices(state) for state in range(num_states)]
         if self.max_time != 0:
             for state, choices in enumerate(candidates):
+                choices.extend(selection.quotients(state))
                 for law in self._searched(records, state):
                     choices.extend(selection.judged(state, law))
         refinement = Refinement(records, len(terms))
@@ -146,14 +149,17 @@ class SymbolicDynamics(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
 
         check_is_fitted(self, "_laws")
         start, times = np.asarray(x0, np.float64), _times(t, "t", 2)
+        if start.ndim != 1:
+            raise ValueError(f"x0: expected an array of shape (num_states,), got {start.shape}")
         inputs = _inputs(u, len(times))
-        self._check_columns(start.size, inputs.shape[1])
+        self._check_columns(len(start), inputs.shape[1])
         if not np.isfinite(start).all() or not np.isfinite(inputs).all():
             raise ValueError("x0 and u: must be finite")
         num_columns = len(start) + inputs.shape[1]
         laws = [(compiled(law, num_columns), numbers_of(law)) for law in self._laws]
 
         sizes = np.maximum(np.abs(start), self._sizes)
+        sizes[sizes == 0.0] = 1.0
         course = np.full((len(times), len(start)), np.nan)
         course[0] = start
         num_calls = 0
@@ -218,14 +224,24 @@ class SymbolicDynamics(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         records = []
         for number, (times, table, given) in enumerate(zip(all_times, tables, all_inputs, strict=True)):
             of = f"[{number}]" if is_list else ""
+            if _names(table, "x") != self.state_names_ or (given is not None and _names(given, "u") != self.input_names_):
+                raise ValueError(f"X{of} and u{of}: all trajectories must have the same states and inputs, in the same order")
             found, states = _times(times, f"t{of}", MIN_SAMPLES), _table(table, f"X{of}")
             inputs = _inputs(given, len(states))
             if len(found) != len(states):
                 raise ValueError(f"t{of} has {len(found)} times, X{of} has {len(states)} rows")
-            if states.shape[1] != len(self.state_names_) or inputs.shape[1] != len(self.input_names_):
-                raise ValueError(f"X{of} and u{of}: all trajectories must have the same states and inputs")
             if np.isinf(states).any() or not np.isfinite(inputs).all():
                 raise ValueError(f"X{of} and u{of}: infinite values; a missing sample of a state is NaN, inputs are all known")
+            largest = max(np.nanmax(np.abs(states)), np.abs(inputs).max(initial=0.0), np.abs(found).max())
+            if not largest < LARGEST or np.ptp(found) < 1.0 / LARGEST:
+                raise ValueError(
+                    f"t{of}, X{of} and u{of}: numbers must be below {LARGEST:g}, and times farther apart than {1 / LARGEST:g}"
+                )
+            if (gap := np.diff(found).max()) > MOST_GAP * np.median(np.diff(found)):
+                raise ValueError(
+                    f"t{of}: {gap:g} passes between two samples, more than {MOST_GAP} times as much as usual; pass what lies "
+                    "before and after as two trajectories, in lists"
+                )
             if (few := np.isfinite(states).sum(axis=0)).min() < MIN_SAMPLES:
                 name = self.state_names_[int(few.argmin())]
                 raise ValueError(f"X{of}: {name} has {few.min()} samples, at least {MIN_SAMPLES} are needed")
@@ -255,7 +271,7 @@ def _names(table: Any, letter: str) -> list[str]:
 
 def _table(values: Any, name: str) -> NDArray[np.float64]:
     found = np.asarray(values, np.float64)
-    if found.ndim != 2:
+    if found.ndim != 2 or not found.shape[1]:
         raise ValueError(f"{name}: expected an array of shape (num_samples, num_states), got {found.shape}")
     return found
 

@@ -15,7 +15,7 @@ from scipy.interpolate import BSpline, make_smoothing_spline
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(3)  # of an integral between two samples
 MIN_SAMPLES = 10  # of each state in a trajectory
 PIECE = 0.5  # of a period
-MIN_PIECE = 8  # samples
+MIN_PIECE = 8  # samples of each state
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class Record:
         return min([span, *(2.0 * np.pi * state / slope for state, slope in deviations if state > 0.0 < slope)])
 
     def pieces(self, length: float) -> NDArray[np.int64]:
-        """The piece of each sample: of about this time, and at least `MIN_PIECE` samples."""
-        span, count = self.times[-1] - self.times[0], len(self.times)
+        """The piece of each sample: of about this time, and on average at least `MIN_PIECE` samples of each state."""
+        span, count = self.times[-1] - self.times[0], int(np.isfinite(self.states).sum(axis=0).min())
         num = max(1, min(round(span / length), count // MIN_PIECE))
         return np.asarray(np.minimum((self.times - self.times[0]) / span * num, num - 1), np.int64)

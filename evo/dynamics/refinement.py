@@ -113,7 +113,7 @@ class Refinement:
         fixed: set[int] = set()
         values = [number for law in fit.laws for number in numbers_of(law)]
         bits = [simplest(value, deviation).cost for value, deviation in zip(values, fit.deviations.tolist(), strict=True)]
-        for place in np.argsort(bits, kind="stable").tolist():  # or 9.8 in the place of 9.81 costs another number its 1
+        for place in np.argsort(bits, kind="stable").tolist():  # or 9.8 in place of 9.81 costs another number its 1
             values = [number for law in fit.laws for number in numbers_of(law)]
             value, deviation = values[place], float(fit.deviations[place])
             if not 0.0 < deviation < 0.1 * abs(value):
@@ -126,6 +126,7 @@ class Refinement:
                 fixed.add(place)
         values = [number for law in fit.laws for number in numbers_of(law)]
         for place, (value, deviation) in enumerate(zip(values, fit.deviations.tolist(), strict=True)):
-            if place not in fixed and 0.0 < deviation < abs(value):
-                values[place] = float(f"{value:.{MORE_DIGITS + int(math.log10(abs(value) / deviation))}e}")
+            if place not in fixed and value and deviation:
+                digits = MORE_DIGITS + max(0, int(math.log10(abs(value) / deviation)))
+                values[place] = float(f"{value:.{digits}e}")
         return replace(fit, laws=laws_with_numbers(fit.laws, values))

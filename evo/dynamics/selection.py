@@ -9,18 +9,25 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar
 
 from evo.dynamics.records import PIECE, Record
-from evo.dynamics.terms import Law, Term, evaluate, numbers_of
+from evo.dynamics.terms import Law, Term, divided_by, evaluate, numbers_of, product_of
 
 MAX_CHOSEN = 10  # terms of a law
 LEAST_NOISE = 1e-5  # of a state's deviation, below which errors are those of smoothing and integration
 RIDGE = 1e-11  # of a term's square: terms that the others leave less of say nothing new
 LEAST_SIZE = 1e-12  # of an integral's values, below which it does not vary
 MIN_BEAM = 32  # sets of terms that are looked at for each number of terms
+# Laws with quotients: their terms, numbers that are tried in divisors, in units of the column's size, and how far from these.
+MAX_OF_QUOTIENTS = 6
+NUMERATOR_DEGREE = 2
+DIVISORS, WIDTH = (0.2, 1.0, 5.0), 1.6
+POLE = 0.9  # a divisor from which that much is taken away is too near to 0
 
 
 @dataclass(frozen=True)
@@ -55,6 +62,52 @@ class Selection:
         """The laws that explain a state best, one for each number of terms from 0 on."""
         return self._choices(state, self._terms, self._integrals, is_whole=False)
 
+    def quotients(self, state: int) -> list[Choice]:
+        """The laws with products over 1 + number * column, or over 1 + number * column**2, that explain a state best."""
+        columns = np.concatenate(self._columns, axis=1)
+        plain = [term for term in self._terms if sum(power for _, power in term) <= NUMERATOR_DEGREE]
+        integrals = self._integrals_of(plain)
+        best: dict[int, tuple[Choice, Term, float]] = {}
+        for column, power in product(range(len(columns)), (1.0, 2.0)):
+            least, size = float(columns[column].min()), float(np.sqrt((columns[column] ** 2).mean()))
+            divisor: Term = ((column, power),)
+            for number in [share / size**power for share in DIVISORS if size > 0.0]:
+                if power == 1.0 and number * least < -POLE:
+                    continue
+                over = [product_of(term, divided_by(number, divisor)) for term in plain]
+                both = np.concatenate([integrals, self._integrals_of(over)])
+                for choice in self._choices(state, [*plain, *over], both, is_whole=False, most=MAX_OF_QUOTIENTS):
+                    is_better = len(choice.law) not in best or choice.cost < best[len(choice.law)][0].cost
+                    if is_better and any(term in over for _, term in choice.law):
+                        best[len(choice.law)] = choice, divisor, number
+        return [better for found in best.values() for better in self._refined(state, *found)]
+
+    def _refined(self, state: int, choice: Choice, divisor: Term, number: float) -> list[Choice]:
+        """With the number within the quotients that explains most. What could also be written as a + b/(1 + x), or as a/(1 + x) +
+        b*x/(1 + x), gets the form a + b*x/(1 + x).
+        """
+        chosen = {term for _, term in choice.law}
+        old = divided_by(number, divisor)
+
+        def changed(term: Term, over: Term) -> Term:
+            if old[0] not in term:
+                return term
+            numerator = tuple(factor for factor in term if factor != old[0])
+            if product_of(term, divisor) in chosen:
+                return numerator
+            return product_of(numerator, over, divisor if numerator in chosen else ())
+
+        def law_with(logarithm: float) -> Law:
+            over = divided_by(math.exp(logarithm), divisor)
+            return tuple((1.0, term) for term in dict.fromkeys(changed(term, over) for _, term in choice.law))
+
+        def cost(logarithm: float) -> float:
+            return min((each.cost for each in self.judged(state, law_with(logarithm))), default=math.inf)
+
+        middle = math.log(number)
+        found = minimize_scalar(cost, bounds=(middle - WIDTH, middle + WIDTH), method="bounded", options={"xatol": 1e-3})
+        return self.judged(state, law_with(float(found.x)))
+
     def judged(self, state: int, law: Law) -> list[Choice]:
         """The law with the best numbers before its terms; nothing if it is not finite along the trajectories."""
         terms = [term for _, term in law]
@@ -68,8 +121,10 @@ class Selection:
         ]
         return np.concatenate([np.reshape(part, (len(terms), -1)) for part in parts], axis=1)
 
-    def _choices(self, state: int, terms: Sequence[Term], integrals: NDArray[np.float64], *, is_whole: bool) -> list[Choice]:
-        """The best law for each number of terms, or that of all terms, with its extended BIC (Chen and Chen 2008)."""
+    def _choices(
+        self, state: int, terms: Sequence[Term], integrals: NDArray[np.float64], *, is_whole: bool, most: int = MAX_CHOSEN
+    ) -> list[Choice]:
+        """The best law for each number of terms up to `most`, or with all terms, with its extended BIC (Chen and Chen 2008)."""
         known = np.isfinite(self._states[:, state])
         pieces = self._pieces[known]
         counts = np.maximum(np.bincount(pieces), 1)
@@ -90,7 +145,7 @@ class Selection:
         noise = count * (LEAST_NOISE * float(np.std(self._states[known, state]))) ** 2 or 1.0
         each = math.log(count) + 2.0 * math.log(len(self._terms))
         choices = []
-        for places in [[*range(len(usable))]] if is_whole else _subsets(gram, moments):
+        for places in [[*range(len(usable))]] if is_whole else _subsets(gram, moments, most):
             numbers = _solved(gram, moments, np.array([places], np.int64))[0]
             left = max(square - float(moments[places] @ numbers), 0.0)
             chosen = usable[places]
@@ -105,14 +160,14 @@ def _solved(gram: NDArray[np.float64], moments: NDArray[np.float64], places: NDA
     return np.asarray(np.linalg.solve(matrices, moments[places][:, :, None])[:, :, 0], np.float64)
 
 
-def _subsets(gram: NDArray[np.float64], moments: NDArray[np.float64]) -> list[list[int]]:
+def _subsets(gram: NDArray[np.float64], moments: NDArray[np.float64], most: int) -> list[list[int]]:
     """For each number of rows, from 0 on, those that explain most, by beam search: among all single rows and pairs, and then
     among the best sets of one row less, each with any other row.
     """
     num, width = len(gram), max(len(gram), MIN_BEAM)
     beam: list[tuple[int, ...]] = [()]
     best: list[list[int]] = [[]]
-    for _ in range(min(MAX_CHOSEN, num)):
+    for _ in range(min(most, num)):
         grown = sorted({tuple(sorted((*chosen, place))) for chosen in beam for place in range(num) if place not in chosen})
         places = np.array(grown)
         explained = (moments[places] * _solved(gram, moments, places)).sum(axis=1)

@@ -53,11 +53,8 @@ class Shooting:
     def __init__(self, records: Sequence[Record], length: int):
         period = min(record.period for record in records)
         times, states, inputs, starts = [], [], [], []
-        self.num_substeps = 1
         for record in records:
             count = len(record.times)
-            widest = float(np.diff(record.times).max())
-            self.num_substeps = max(self.num_substeps, math.ceil(widest * STEPS_A_PERIOD / period))
             for first in range(0, count, length):
                 rows = np.minimum(np.arange(first, first + length), min(first + length, count) - 1)
                 is_new = np.append(True, np.diff(rows) > 0)
@@ -66,6 +63,8 @@ class Shooting:
                 inputs.append(record.inputs[rows])
                 starts.append(record.columns(record.times[first : first + 1])[: record.states.shape[1], 0])
         self._times = np.stack(times, axis=1)  # (length, num_pieces)
+        widest = np.diff(self._times, axis=0).max(axis=1)
+        self.num_substeps = np.ceil(np.maximum(widest * STEPS_A_PERIOD / period, 1.0)).astype(np.int64).tolist()
         self._states = np.stack(states).transpose(1, 2, 0)  # (length, num_states, num_pieces)
         self._inputs = np.stack(inputs).transpose(1, 2, 0)
         self._known = np.isfinite(self._states)
@@ -101,9 +100,10 @@ class Shooting:
         courses = np.empty((len(self._times), *starts.shape))
         courses[0] = state
         for sample in range(1, len(self._times)):
-            h = (self._times[sample] - self._times[sample - 1]) / self.num_substeps
-            begin, change = self._inputs[sample - 1], (self._inputs[sample] - self._inputs[sample - 1]) / self.num_substeps
-            for step in range(self.num_substeps):
+            num_substeps = self.num_substeps[sample - 1]
+            h = (self._times[sample] - self._times[sample - 1]) / num_substeps
+            begin, change = self._inputs[sample - 1], (self._inputs[sample] - self._inputs[sample - 1]) / num_substeps
+            for step in range(num_substeps):
                 k1 = slope(state, begin + step * change)
                 k2 = slope(state + 0.5 * h * k1, begin + (step + 0.5) * change)
                 k3 = slope(state + 0.5 * h * k2, begin + (step + 0.5) * change)

@@ -24,7 +24,7 @@ FUNCTIONS = ("sin", "cos", "tan", "exp", "exp2", "log", "log2", "tanh", "abs")
 
 
 class NoLaw(Exception):
-    """A formula is no sum of terms that this module knows."""
+    """A formula is not a sum of terms that this module knows."""
 
 
 def polynomial_terms(num_columns: int, degree: int) -> list[Term]:
@@ -91,10 +91,16 @@ def _order(part: tuple[float, Term]) -> tuple[float, str]:
 
 
 def _times(left: Law, right: Law) -> Law:
-    return _plus(*(((a * b, _product(s, t)),) for a, s in left for b, t in right))
+    return _plus(*(((a * b, product_of(s, t)),) for a, s in left for b, t in right))
 
 
-def _product(*terms: Term) -> Term:
+def divided_by(number: float, term: Term) -> Term:
+    """1/(1 + number * term)."""
+    return ((("sum", ((1.0, ()), (number, term))), -1.0),)
+
+
+def product_of(*terms: Term) -> Term:
+    """The term that they are together."""
     powers: dict[Factor, float] = {}
     for term in terms:
         for factor, power in term:
@@ -170,9 +176,10 @@ def written(law: Law, names: Sequence[str], number: Callable[[float], str], func
     parts = []
     for value, term in law:
         text = number(value)
-        factors = [_factor_text(factor, power, names, number, function) for factor, power in term]
-        is_one = factors and text in ("1", "-1")
-        parts.append(text[:-1] + "*".join(factors) if is_one else "*".join([text, *factors]))
+        factors = [(power, _factor_text(factor, abs(power), names, number, function)) for factor, power in term]
+        above, below = ([text for power, text in factors if (power > 0) == is_above] for is_above in (True, False))
+        text = text[:-1] + "*".join(above) if above and text in ("1", "-1") else "*".join([text, *above])
+        parts.append("/".join([text, *below]))
     return " + ".join(parts).replace("+ -", "- ") or "0"
 
 
@@ -190,7 +197,7 @@ def _factor_text(
         text = f"({written(factor[1], names, rest, function)})"
     else:
         text = f"{function(factor[0])}({written(factor[1], names, number, function)})"
-    return text if power == 1 else f"{text}**{f'{power:g}' if power > 0 else f'({power:g})'}"
+    return text if power == 1 else f"{text}**{power:g}"
 
 
 @lru_cache(maxsize=4096)

@@ -16,12 +16,11 @@ from numpy.typing import NDArray
 
 from evo.native.ptx_vm import VirtualMachine
 from evo.native.semiring import CHUNK, MAX_DEPTH, OPERAND_DTYPE, STATE_DTYPE, Contraction
-from evo.semiring.folds import Axes, Fold, Variable
+from evo.semiring.folds import LETTERS, Axes, Fold, Variable
 from evo.semiring.programs import evaluate, language, words_of
 
 BFLOAT16 = np.dtype(np.int16)  # how arrays of bfloat16 come here, as their bits
 _ELEMENTS = {np.dtype(np.float32): 0, np.dtype(np.float16): 1, BFLOAT16: 2}
-_LETTERS = {Axes.NONE: "", Axes.ROW: "MK", Axes.COLUMN: "NK", Axes.PAIR: "MN"}
 _MIRRORED = {Axes.ROW: Axes.COLUMN, Axes.COLUMN: Axes.ROW}
 _LANES = 128  # to which columns are filled up
 _MIN_ROWS, _MAX_ROWS, _NUM_ROW_PARTS = 32, 256, 16  # of a part
@@ -61,7 +60,7 @@ def sizes_of(variables: Sequence[Variable], shapes: Sequence[tuple[int, ...]]) -
     sizes: dict[str, int] = {}
     batches = []
     for variable, shape in zip(variables, shapes, strict=True):
-        letters = _LETTERS[variable.axes]
+        letters = LETTERS[variable.axes]
         if len(shape) < len(letters):
             raise ValueError(f"{variable.name}: expected shape (..., {', '.join(letters)}), got {shape}")
         batches.append(shape[: len(shape) - len(letters)])
@@ -76,8 +75,8 @@ def sizes_of(variables: Sequence[Variable], shapes: Sequence[tuple[int, ...]]) -
 
 
 def shape_of(axes: Axes, batch: tuple[int, ...], sizes: dict[str, int]) -> tuple[int, ...]:
-    """Of a result."""
-    return (*batch, *(sizes[letter] for letter in _LETTERS[axes]))
+    """Shape of a result."""
+    return (*batch, *(sizes[letter] for letter in LETTERS[axes]))
 
 
 def run(fold: Fold, arrays: Sequence[NDArray[Any]], level: str | None = None) -> list[NDArray[Any]]:
@@ -148,7 +147,7 @@ class _Run:
 
     def _fill(self, rows: NDArray[np.void], array: NDArray[Any], axes: Axes, batch: tuple[int, ...]) -> None:
         """Addresses and strides of a variable, for each matrix."""
-        inner = len(_LETTERS[axes])
+        inner = len(LETTERS[axes])
         outer = np.broadcast_to(array, (*batch, *array.shape[array.ndim - inner :]))
         offsets = np.zeros(batch, np.intp)
         for axis, (size, stride) in enumerate(zip(batch, outer.strides, strict=False)):
@@ -211,7 +210,7 @@ class _Run:
         self._add_totals(totals)
 
     def _tables(self, matrix: int) -> tuple[NDArray[np.void], NDArray[np.void]]:
-        """Of the states and of the results, which are the same without a finish."""
+        """Tables of the states and of the results, which are the same without a finish."""
         states = self._states[matrix].copy()
         return states, (states if self._outputs is self._states else self._outputs[matrix])
 

@@ -32,6 +32,9 @@ class Axes(IntEnum):
     INDEX = 4  # k itself, which takes no array
 
 
+LETTERS = {Axes.NONE: "", Axes.ROW: "MK", Axes.COLUMN: "NK", Axes.PAIR: "MN"}
+
+
 @dataclass(frozen=True)
 class Variable:
     """A named operand or state; those that are not a user's begin with an underscore.
@@ -57,9 +60,17 @@ class Fold:
     step: Graph
     finish: Graph | None = None
 
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        # Programs are looked up at each call.
+        return hash((self.operands, self.states, self.step, self.finish))
+
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the operands, then of the states."""
+        """Names of the operands, then of the states."""
         return tuple(each.name for each in (*self.operands, *self.states))
 
     @property
@@ -96,9 +107,24 @@ class Sums:
         return Fold(self.operands, states, builder.graph(*totals))
 
     @cached_property
-    def gradient_key(self) -> str:
-        """Of `gradient`."""
-        return key_of(self.gradient)
+    def parts(self) -> tuple[Fold | None, ...]:
+        """Each result by itself; None: it is zero."""
+        return tuple(None if result is None else self.only((index,)).fold for index, result in enumerate(self.terms.results))
+
+    def only(self, wanted: tuple[int, ...]) -> Sums:
+        """Some of the results."""
+        terms = Graph(self.terms.nodes, tuple(self.terms.results[index] for index in wanted))
+        return Sums(self.operands, terms, tuple(self.results[index] for index in wanted))
+
+    def gradient_key(self, wanted: tuple[int, ...]) -> str:
+        """The key of the gradients by some of the operands."""
+        if wanted not in self._gradient_keys:
+            self._gradient_keys[wanted] = key_of(self.gradient.only(wanted))
+        return self._gradient_keys[wanted]
+
+    @cached_property
+    def _gradient_keys(self) -> dict[tuple[int, ...], str]:
+        return {}
 
     @cached_property
     def gradient(self) -> Sums:
@@ -180,7 +206,8 @@ def extremum(multiply: Graph, hyper: tuple[str, ...], initial: float, *, is_min:
 def log_sum_exp(multiply: Graph, hyper: tuple[str, ...], initial: float) -> Fold:
     """log(exp(initial) + sum of exp(term)), online: the largest term so far, and the sum of exponentials relative to it.
 
-    The largest is kept finite, so that no infinity is taken from itself; a NaN gets into the sum and stays there.
+    The largest is kept within float32, so that no infinity is taken from itself; in float64, too, terms beyond it count as
+    infinite. A NaN gets into the sum and stays there.
     """
     builder, operands = Builder(), _operands(hyper)
     inputs = [builder.input(index) for index in range(len(operands) + 2)]
@@ -190,7 +217,7 @@ def log_sum_exp(multiply: Graph, hyper: tuple[str, ...], initial: float) -> Fold
     (largest,) = builder.include(formula(f"min(max(largest, x), {LARGEST!r})", "x", "largest"), (term, inputs[-2]))
     end = Builder()
     (result,) = end.include(
-        formula(f"largest + log(total) if largest < {LARGEST!r} else total*{LARGEST!r}*2", "largest", "total"),
+        formula(f"largest + log(total) if largest < {LARGEST!r} else -log(0*total)", "largest", "total"),
         [end.input(len(operands)), end.input(len(operands) + 1)],
     )
     is_empty = initial == -np.inf

@@ -17,18 +17,17 @@ from numpy.typing import NDArray
 
 from evo.errors import UserError
 from evo.instructions import shipped_instruction_set
+from evo.language import derivative
+from evo.language.derivative import MAX_WORDS
 from evo.language.formula import compiled, is_real_function
-from evo.language.graph import Graph, Node, graph_of, graph_of_arrays
+from evo.language.graph import Graph, Node, graph_of
 from evo.language.infix import parse_infix
 from evo.language.program import Language, Limits, parse_program
-from evo.native.semiring import derivatives
 from evo.native.stack_ptx import NodeKind
 
-MAX_WORDS = 4096  # of a program; that of a second derivative has hundreds
 RESULT = "y"
 _LIMITS = Limits(stack_size=1024, max_nodes=65536, store_size=1024, execution_limit=1 << 16)
 _CONSTANTS = ("pi", "e")  # names that formulas have
-_PARAMETER_BITS = 0x7FC0_0001  # NaNs with a payload, which no formula has as a constant
 _STACK_PTX = re.compile(r"%(\w+)")
 
 
@@ -63,11 +62,15 @@ def read(program: str | NDArray[np.uint64], variables: tuple[str, ...], source: 
     """The graph of a formula, of Stack PTX as text, or of its words, with one result.
 
     Raises:
-        UserError: it is no program of these variables, or it has an instruction that is no function of real numbers.
+        UserError: it is not a program of these variables, or it has an instruction that is not a function of real numbers.
     """
     spoken = language(variables, (RESULT,))
-    if not isinstance(program, str):
-        words = np.asarray(program, np.uint64)
+    if isinstance(program, np.ndarray) and program.dtype == np.uint64 and program.ndim == 1:
+        words = program
+    elif not isinstance(program, str):
+        raise UserError(
+            f"{source} is of {type(program).__name__}; expected a formula, Stack PTX as text, or its words, (length,) uint64"
+        )
     elif _STACK_PTX.search(program):
         words = parse_program(spoken, program, source)
     else:
@@ -79,7 +82,7 @@ def read(program: str | NDArray[np.uint64], variables: tuple[str, ...], source: 
         node = graph.nodes[index]
         if node.kind == NodeKind.SPECIAL or (node.kind == NodeKind.PTX and _function(node.payload) is None):
             name = _instruction_names()[node.payload] if node.kind == NodeKind.PTX else "a special register"
-            raise UserError(f"{source}: {name} is no function of real numbers")
+            raise UserError(f"{source}: {name} is not a function of real numbers")
     return graph
 
 
@@ -153,27 +156,8 @@ def words_of(graph: Graph, inputs: tuple[str, ...], outputs: tuple[str, ...]) ->
 
 
 def derived(graph: Graph, num_inputs: int) -> Graph:
-    """The derivatives of a graph's one result by each of its inputs, by csrc/derive.h; no result where it is zero everywhere."""
-    used = sorted({node.payload for node in graph.nodes if node.kind == NodeKind.INPUT})
-    fixed = Graph(
-        tuple(
-            Node(NodeKind.CONSTANT, _PARAMETER_BITS + node.payload, node.stack) if node.kind == NodeKind.INPUT else node
-            for node in graph.nodes
-        ),
-        graph.results,
-    )
-    needed = {fixed.nodes[index].payload for index in (*fixed.needed_by(fixed.results[0] or 0), fixed.results[0] or 0)}
-    used = [index for index in used if _PARAMETER_BITS + index in needed]
-    spoken = language((), (RESULT,))
-    words = words_of(fixed, (), (RESULT,))
-    found = graph_of_arrays(*derivatives(spoken.lowering, words, np.array(used, np.uint32) + np.uint32(_PARAMETER_BITS)))
-    nodes = tuple(
-        Node(node.kind, used[node.payload], node.stack) if node.kind == NodeKind.INPUT else node for node in found.nodes
-    )
-    results: list[int | None] = [None] * num_inputs
-    for index, result in zip(used, found.results[1:], strict=True):
-        results[index] = result
-    return Graph(nodes, tuple(results))
+    """The derivatives of a graph's one result by each of its inputs, as `evo.language.derivative` has them."""
+    return derivative.derived(graph, num_inputs, language((), (RESULT,)))
 
 
 @cache

@@ -5,23 +5,37 @@ Owns how text, Stack PTX and elites become folds, and which fold a call runs. to
 
 from __future__ import annotations
 
+import operator
 import sys
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from numbers import Real
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evo.errors import UserError, did_you_mean
 from evo.language.graph import Graph
+from evo.native.stack_ptx import check_name
 from evo.semiring import folds
 from evo.semiring.contraction import run, sizes_of
 from evo.semiring.folds import Fold, pairs
 from evo.semiring.programs import formula, names_in, read
 
-Program = str | NDArray[np.uint64]
+
+class Elite(Protocol):
+    """A program that a search found, as `Result.program()` gives it."""
+
+    @property
+    def text(self) -> str:
+        """Its Stack PTX."""
+
+
+Program = str | NDArray[np.uint64] | Elite
 ACCUMULATE = {"sum": 0.0, "min": np.inf, "max": -np.inf, "log-sum-exp": -np.inf}
 _FORMULAS = {"sum": "acc + x", "min": "min(acc, x)", "max": "max(acc, x)"}
 _SWAPPED = {"acc + x": "x + acc", "min(acc, x)": "min(x, acc)", "max(acc, x)": "max(x, acc)"}
+_CPU = 1  # as DLPack numbers devices
 _ROWS_AT_ONCE_BYTES = 32 << 20  # of results, in a search for the nearest
 
 
@@ -37,7 +51,8 @@ class Semiring:
 
     Args:
         multiply: a program of `a` and `b` and hyperparameters: a formula such as `"abs(a - b)**p"`; Stack PTX as text, which
-            writes its inputs `%a`; or its words, with the inputs a, b and then `hyper`.
+            writes its inputs `%a`; an elite of a task with one output, as `Result.program()` gives it; or words, with the inputs
+            a, b and then `hyper`.
         accumulate: `"sum"`, `"min"`, `"max"`, `"log-sum-exp"`, or a formula of `acc` and `x`, the next product, which has no
             gradient unless it is one of these.
         identity: where `acc` begins, and what an empty K gives. None: that of `accumulate`.
@@ -58,19 +73,23 @@ class Semiring:
         identity: float | None = None,
         epilogue: Program | None = None,
         *,
-        hyper: tuple[str, ...] = (),
+        hyper: Sequence[str] = (),
     ):
-        found = [name for program in (multiply, epilogue) if isinstance(program, str) for name in names_in(program)]
+        hyper = [hyper] if isinstance(hyper, str) else hyper
+        programs: list[Any] = [getattr(program, "text", program) for program in (multiply, epilogue)]
+        found = [name for program in programs if isinstance(program, str) for name in names_in(program)]
         self.hyper = tuple(dict.fromkeys([*hyper, *(name for name in found if name not in ("a", "b", "x"))]))
-        if wrong := [name for name in self.hyper if name in ("a", "b", "x") or name.startswith("_")]:
+        if wrong := [name for name in self.hyper if not _is_name(name)]:
             raise UserError(f"a semiring's hyperparameter cannot be called '{wrong[0]}'")
-        self.multiply = read(multiply, ("a", "b", *self.hyper), "multiply")
-        self.epilogue = None if epilogue is None else read(epilogue, ("x", *self.hyper), "epilogue")
+        self.multiply = read(programs[0], ("a", "b", *self.hyper), "multiply")
+        self.epilogue = None if epilogue is None else read(programs[1], ("x", *self.hyper), "epilogue")
         if self.epilogue == formula("x", "x"):
             self.epilogue = None
         self.kind, self._accumulate = _kind_of(accumulate)
         if identity is None and not self.kind:
             raise UserError(f"accumulate '{accumulate}': give its identity, the number that leaves x as it is")
+        if not isinstance(identity, Real | None):
+            raise UserError(f"identity is {identity!r}; expected a number")
         self.identity = ACCUMULATE[self.kind] if identity is None else float(identity)
         self.fold, self.whole = self._folds()
         self.end = None if self.epilogue is None else pairs(("x",), self.hyper, self.epilogue)
@@ -80,10 +99,11 @@ class Semiring:
         # a + b is one of exponentials, where those do not underflow.
         self.is_matrix_product = self.kind == "sum" and self.identity == 0.0 and is_product
         self.is_log_product = self.kind == "log-sum-exp" and self.identity == -np.inf and is_sum
+        self._names = ("a", "b", *self.hyper)
         self.key, self.whole_key = folds.key_of(self), folds.key_of(folds.Direct(self.whole, self._on_arrays))
         self.end_key = "" if self.end is None else folds.key_of(self.end)
 
-    def __call__(self, a: Any, b: Any, **hyper: Any) -> Any:
+    def __call__(self, a: Any, b: Any, /, **hyper: Any) -> Any:
         """`(..., M, N)` of `a`, `(..., M, K)`, and `b`, `(..., N, K)`; batches broadcast.
 
         Args:
@@ -98,40 +118,49 @@ class Semiring:
             ValueError: shapes do not fit each other.
             UserError: a hyperparameter is missing or unknown, or an array has another type.
         """
-        self._check_hyper(hyper)
-        torch = sys.modules.get("torch")
-        if torch is not None and any(isinstance(each, torch.Tensor) for each in (a, b, *hyper.values())):
-            from evo.semiring.torch_operator import call
+        if library := _device_library((a, b, *hyper.values())):
+            return library.from_dlpack(self(_tensor(a), _tensor(b), **{name: _tensor(each) for name, each in hyper.items()}))
+        given = self._given(a, b, hyper)
+        if _has_tensor(given):
+            from evo.semiring.torch_operator import as_tensors, call
 
-            return call(self, a, b, [hyper[name] for name in self.hyper])
-        return self._on_arrays(_array("a", a), _array("b", b), *(_array(name, hyper[name]) for name in self.hyper))
+            return call(self, as_tensors(self._names, given, as_array))
+        return self._on_arrays(*self._arrays(given))
 
-    def nearest(self, a: Any, b: Any, k: int, *, largest: bool = False, **hyper: Any) -> Nearest:
+    def nearest(self, a: Any, b: Any, k: int, /, *, largest: bool = False, **hyper: Any) -> Nearest:
         """The k smallest results of each row, or the largest, best first, ties to the lowest index; the matrix is never whole.
 
         Args:
             a, b, hyper: as in a call, without gradients.
             k: at most N.
         """
-        self._check_hyper(hyper)
-        left, right = _array("a", a), _array("b", b)
-        rest = [_array(name, hyper[name]) for name in self.hyper]
-        if not 0 < k <= right.shape[-2]:
-            raise UserError(f"k is {k}; expected 1 to {right.shape[-2]}, the rows of b")
-        batch, sizes = sizes_of(self.fold.arrays, [each.shape for each in (left, right, *rest)])
+        if library := _device_library((a, b, *hyper.values())):
+            on_device = {name: _tensor(each) for name, each in hyper.items()}
+            return Nearest(*map(library.from_dlpack, self.nearest(_tensor(a), _tensor(b), k, largest=largest, **on_device)))
+        given = self._given(a, b, hyper)
+        is_cuda = any(getattr(each, "is_cuda", False) for each in given)
+        left, right, *rest = given if is_cuda else self._arrays(given)
+        batch, sizes = sizes_of(self.fold.arrays, [np.shape(each) for each in (left, right, *rest)])
+        if not hasattr(k, "__index__") or not 0 < operator.index(k) <= sizes["N"]:
+            raise UserError(f"k is {k!r}; expected 1 to {sizes['N']}, the rows of b")
         height = max(_ROWS_AT_ONCE_BYTES // (4 * max(int(np.prod(batch)) * sizes["N"], 1)), 1)
+        if is_cuda:
+            from evo.semiring.torch_operator import as_tensors, nearest
+
+            tensors = as_tensors(self._names, given, as_array)
+            return Nearest(*nearest(self, tensors, int(k), height, is_largest=largest))
         values, indices = [], []
         for first in range(0, max(sizes["M"], 1), height):
             found = self._on_arrays(left[..., first : first + height, :], right, *rest)
             places = _best(-found if largest else found, k)
             values.append(np.take_along_axis(found, places, -1))
             indices.append(places)
-        nearest = Nearest(np.concatenate(values, -2), np.concatenate(indices, -2))
-        if hasattr(a, "new_tensor"):
+        best = Nearest(np.concatenate(values, -2), np.concatenate(indices, -2))
+        if _has_tensor(given):
             import torch
 
-            return Nearest(*(torch.from_numpy(each) for each in nearest))
-        return nearest
+            return Nearest(*(torch.from_numpy(each) for each in best))
+        return best
 
     def _folds(self) -> tuple[Fold, Fold]:
         """What is accumulated, where minimum and maximum also give the place; and the same without places, with the epilogue."""
@@ -147,6 +176,7 @@ class Semiring:
 
     def _on_arrays(self, a: NDArray[Any], b: NDArray[Any], *hyper: NDArray[Any]) -> NDArray[Any]:
         """A call on arrays of NumPy."""
+        sizes_of(self.whole.arrays, [each.shape for each in (a, b, *hyper)])
         product = None
         if self.is_matrix_product:
             product = np.matmul(_plain(a), np.swapaxes(_plain(b), -1, -2))
@@ -156,13 +186,51 @@ class Semiring:
             return run(self.whole, [a, b, *hyper])[0]
         return product if self.end is None else run(self.end.fold, [product, *hyper])[0]
 
-    def _check_hyper(self, given: dict[str, Any]) -> None:
-        for name in given:
+    def _given(self, a: Any, b: Any, hyper: dict[str, Any]) -> list[Any]:
+        """All arguments, in the order of `fold.arrays`."""
+        for name in hyper:
             if name not in self.hyper:
                 raise UserError(f"unknown hyperparameter '{name}', {did_you_mean(name, [*self.hyper])}")
-        missing = [name for name in self.hyper if name not in given]
-        if missing:
+        if missing := [name for name in self.hyper if name not in hyper]:
             raise UserError(f"hyperparameter '{missing[0]}' is missing: write {missing[0]}=number")
+        return [a, b, *(hyper[name] for name in self.hyper)]
+
+    def _arrays(self, given: Sequence[Any]) -> list[NDArray[Any]]:
+        """Arguments as arrays of NumPy; numbers have the type of the result."""
+        arrays = [each if isinstance(each, Real) else as_array(name, each) for name, each in zip(self._names, given, strict=True)]
+        is_double = any(isinstance(each, np.ndarray) and each.dtype == np.float64 for each in arrays)
+        number = np.float64 if is_double else np.float32
+        return [each if isinstance(each, np.ndarray) else np.asarray(each, number) for each in arrays]
+
+
+def _is_name(name: str) -> bool:
+    """Whether a hyperparameter may have it: it becomes a register too."""
+    try:
+        check_name(name)
+    except ValueError:
+        return False
+    return name not in ("a", "b", "x", "largest") and not name.startswith("_")
+
+
+def _has_tensor(given: Sequence[Any]) -> bool:
+    torch = sys.modules.get("torch")
+    return torch is not None and any(isinstance(each, torch.Tensor) for each in given)
+
+
+def _device_library(given: Sequence[Any]) -> Any:
+    """The library of an array that lies on a device, such as CuPy; None for PyTorch, or where all are on the CPU."""
+    if _has_tensor(given):
+        return None
+    on_device = (each for each in given if hasattr(each, "__dlpack_device__") and each.__dlpack_device__()[0] != _CPU)
+    array = next(on_device, None)
+    return None if array is None else array.__array_namespace__()
+
+
+def _tensor(value: Any) -> Any:
+    """A tensor over the memory of a library's array; numbers stay."""
+    import torch
+
+    return torch.from_dlpack(value) if hasattr(value, "__dlpack__") else value
 
 
 def log_product(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any] | None:
@@ -183,11 +251,11 @@ def log_product(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any] | None:
 
 def _kind_of(accumulate: str) -> tuple[str, Graph]:
     """The kind, or "" where it is another formula, and the graph of acc and x."""
-    if accumulate in ACCUMULATE:
+    if isinstance(accumulate, str) and accumulate in ACCUMULATE:
         return accumulate, formula(_FORMULAS.get(accumulate, "x"), "acc", "x")
-    if "acc" not in accumulate:
+    if not isinstance(accumulate, str) or "acc" not in accumulate:
         raise UserError(
-            f"unknown accumulate '{accumulate}', {did_you_mean(accumulate, [*ACCUMULATE])}; or a formula of acc and x"
+            f"unknown accumulate '{accumulate}', {did_you_mean(str(accumulate), [*ACCUMULATE])}; or a formula of acc and x"
         )
     graph = read(accumulate, ("acc", "x"), "accumulate")
     for kind, text in _FORMULAS.items():
@@ -196,14 +264,12 @@ def _kind_of(accumulate: str) -> tuple[str, Graph]:
     return "", graph
 
 
-def _array(name: str, value: Any) -> NDArray[Any]:
-    """An array of NumPy over the same memory, where the library allows it. Numbers become float32."""
+def as_array(name: str, value: Any) -> NDArray[Any]:
+    """An array of NumPy over the same memory, where the library allows it."""
     if hasattr(value, "detach"):  # a tensor of PyTorch, which may be of bfloat16
-        from evo.semiring.torch_operator import as_array
+        from evo.semiring.torch_operator import array_of
 
-        return as_array(name, value)
-    if isinstance(value, (int, float)):
-        return np.asarray(value, np.float32)
+        return array_of(name, value)
     array = np.from_dlpack(value) if hasattr(value, "__dlpack__") and not isinstance(value, np.ndarray) else np.asarray(value)
     if array.dtype not in (np.float32, np.float16, np.float64):
         raise UserError(f"{name} is of {array.dtype}; expected float32, float16, float64, or bfloat16 of PyTorch")

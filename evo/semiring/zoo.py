@@ -5,7 +5,9 @@ Each is what its formulas say. Roots and powers are written so that value and gr
 
 from typing import Any
 
-from evo.semiring.semiring import Semiring
+import numpy as np
+
+from evo.semiring.semiring import Nearest, Semiring
 
 _TINY = "1e-37"  # above the smallest normal float32
 _DISTANCE = f"x/sqrt(max(x, {_TINY}))"  # the root of x
@@ -30,11 +32,20 @@ matern_32 = Semiring("square(a - b)", epilogue=f"s = 3*x\nr = s/sqrt(max(s, {_TI
 matern_52 = Semiring("square(a - b)", epilogue=f"s = 5*x\nr = s/sqrt(max(s, {_TINY}))/length\n(1 + r + r*r/3)*exp(-r)")
 
 
-def cosine(a: Any, b: Any) -> Any:
+class _Cosine(Semiring):
     """The cosine of the angle between rows: the product of rows of length 1. A row of zeros gives 0."""
-    return plus_times(_normalised(a), _normalised(b))
+
+    def __call__(self, a: Any, b: Any, /, **hyper: Any) -> Any:
+        return super().__call__(_normalised(a), _normalised(b), **hyper)
+
+    def nearest(self, a: Any, b: Any, k: int, /, *, largest: bool = False, **hyper: Any) -> Nearest:
+        return super().nearest(_normalised(a), _normalised(b), k, largest=largest, **hyper)
+
+
+cosine = _Cosine("a*b")
 
 
 def _normalised(rows: Any) -> Any:
-    lengths = ((rows * rows).sum(-1) ** 0.5)[..., None]
-    return rows / (lengths + (lengths == 0))
+    rows = rows if hasattr(rows, "shape") else np.asarray(rows)
+    squares = plus_times(rows[..., None, :], rows[..., None, :])[..., 0]
+    return rows / (squares + (squares == 0)) ** 0.5

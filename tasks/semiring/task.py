@@ -86,7 +86,7 @@ class Semiring(evo.Task):
         return {"test_accuracy": self._accuracies(outputs, self._test_labels)[0]}
 
     def _accuracies(self, outputs, labels):
-        """Of each program, NaN where it is not finite, and its scaled sums of terms, `(batch_size, pairs)`."""
+        """Accuracy of each program, NaN where it is not finite, and its scaled sums of terms, `(batch_size, pairs)`."""
         size = len(outputs["term"])
         terms = outputs["term"][:, : -len(GRID)].reshape(size, len(self._known) * len(labels), -1)
         with np.errstate(all="ignore"):

@@ -10,8 +10,10 @@ from sklearn.base import clone
 
 import evo
 from evo.dynamics.records import Record
-from evo.dynamics.shooting import Shooting
-from evo.dynamics.terms import law_of
+from evo.dynamics.refinement import Refinement
+from evo.dynamics.selection import Selection
+from evo.dynamics.shooting import Fit, Shooting
+from evo.dynamics.terms import divided_by, inner_numbers, law_of, polynomial_terms, product_of
 
 
 def polynomials(**parameters) -> evo.SymbolicDynamics:
@@ -83,6 +85,11 @@ def test_a_simulation_follows_the_law(fitted):
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(fitted)).simulate([10.0, 5.0], times), found)
 
 
+def test_a_wrong_start_of_a_simulation_is_named(fitted):
+    with pytest.raises(ValueError, match="x0: expected an array of shape"):
+        fitted.simulate([[10.0, 5.0]], [0.0, 1.0])
+
+
 def test_a_simulation_that_leaves_the_finite_numbers_is_nan_from_there_on():
     times = np.linspace(0.0, 0.9, 60)
     states = course(lambda _, x: [x[0] ** 2], [1.0], times)  # 1 / (1 - t)
@@ -124,6 +131,38 @@ def test_units_do_not_matter():
     assert [line.count(" ") for line in other.equations()] == [line.count(" ") for line in plain.equations()]
 
 
+def test_a_state_that_is_recorded_seldom_has_a_law_too():
+    times = np.linspace(0.0, 20.0, 400)
+    states = with_noise(course(predator_and_prey, [10.0, 5.0], times), 0.01, 0)
+    states[np.arange(400) % 36 != 0, 1] = np.nan
+    slopes = polynomials().fit(times, states).predict([[4.0, 2.0], [8.0, 5.0]])
+    np.testing.assert_allclose(slopes, [predator_and_prey(0, x) for x in ([4.0, 2.0], [8.0, 5.0])], rtol=0.05)
+
+
+def test_a_break_in_the_recording_makes_only_its_own_integral_finer():
+    times = np.linspace(0.0, 10.0, 101)
+    with_break = np.append(times[:-1], 50.0)
+    records = [Record(each, course(oscillator, [1.0, 0.0], each), np.zeros((101, 0))) for each in (times, with_break)]
+    evenly, broken = (Shooting([record], 101) for record in records)
+    assert broken.num_substeps[-1] > 100 * evenly.num_substeps[-1]
+    assert broken.num_substeps[:-1] == evenly.num_substeps[:-1]
+
+
+def test_a_number_has_no_digits_that_the_samples_do_not_support():
+    times = np.linspace(0.0, 10.0, 100)
+    record = Record(times, course(oscillator, [1.0, 0.0], times), np.zeros((100, 0)))
+    laws = (law_of("0.015313042096384663*x1", ["x0", "x1"]), ())
+    fit = Fit(laws, np.array([0.02]), 0.0, np.ones(2), np.zeros((2, 1)))
+    assert Refinement([record], 6).rounded(fit).laws[0][0][0] == 0.0153
+
+
+def test_a_state_that_is_zero_throughout_can_be_simulated():
+    times = np.linspace(0.0, 10.0, 200)
+    states = np.column_stack([course(oscillator, [1.0, 0.0], times), np.zeros(200)])
+    found = polynomials(degree=1).fit(times, states).simulate(states[0], times)
+    np.testing.assert_allclose(found, states, atol=1e-3)
+
+
 def test_samples_without_noise_give_the_numbers_themselves():
     times = np.linspace(0.0, 10.0, 100)
     model = polynomials().fit(times, course(lambda _, x: [x[1], -x[0]], [0.0, 1.0], times))
@@ -138,6 +177,23 @@ def test_constants_are_fitted_through_the_course_of_the_states():
     truth = {"velocity": 1.0, "spring": -2.0, "friction": -0.3}
     for (name, number), deviation in zip(numbers.items(), fit.deviations, strict=True):
         assert abs(number - truth[name]) < 4.0 * deviation < 0.2, name
+
+
+def monod(_, x):
+    return [0.3 * (5.0 - x[0]) - 2.0 * x[0] * x[1] / (1.5 + x[0]), 0.8 * x[0] * x[1] / (1.5 + x[0]) - 0.3 * x[1]]
+
+
+def test_quotients_are_found_and_written_in_one_form():
+    times = np.linspace(0.0, 40.0, 600)
+    record = Record(times, with_noise(course(monod, [1.0, 0.1], times), 0.01, 1), np.zeros((600, 0)))
+    selection = Selection([record], polynomial_terms(2, 3))
+    best = min(selection.quotients(1), key=lambda choice: choice.cost)
+    assert best.cost < min(choice.cost for choice in selection.choices(1))
+    (friction, plain), (gain, quotient) = best.law
+    assert (plain, friction) == (((1, 1.0),), pytest.approx(-0.3, rel=0.1))
+    [share] = inner_numbers(quotient)
+    assert quotient == product_of(((0, 1.0), (1, 1.0)), divided_by(share, ((0, 1.0),)))
+    assert (gain, share) == (pytest.approx(0.8 / 1.5, rel=0.1), pytest.approx(1.0 / 1.5, rel=0.1))
 
 
 @pytest.mark.slow
@@ -162,6 +218,10 @@ TIMES, STATES = np.linspace(0.0, 1.0, 30), np.random.default_rng(0).normal(size=
         ((TIMES, np.where(TIMES[:, None] > 0.2, np.nan, STATES)), "x0 has 6 samples, at least 10"),
         ((TIMES, np.full((30, 2), np.inf)), "infinite values"),
         (([TIMES], [STATES, STATES]), "lists of 1, 2 and 2 trajectories"),
+        ((TIMES, STATES[:, :0]), "X: expected an array of shape"),
+        (([TIMES] * 2, [pd.DataFrame(STATES, columns=list(order)) for order in ("ab", "ba")]), r"X\[1\] .* in the same order"),
+        ((np.append(TIMES[:-1], 1e6), STATES), r"999999 passes between two samples, more than 10000 times as much as usual"),
+        ((TIMES, 1e200 * STATES), r"numbers must be below 1e\+100"),
         ((TIMES, STATES, np.ones(7)), r"u: expected an array of shape \(30, num_inputs\)"),
     ],
 )

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import evo
 import evo.semiring.contraction as contraction
 from evo.errors import UserError
 from evo.native.ptx_vm import levels
@@ -120,6 +121,7 @@ def test_log_sum_exp_is_stable_and_keeps_infinities():
         wanted = a.max() if np.isinf(a.max()) else log_sum_exp(a.astype(np.float64), -1)[0]
         for semiring in (general, zoo.log_sum_exp):
             np.testing.assert_allclose(semiring(a, np.zeros((1, 2), np.float32))[0, 0], wanted, rtol=2e-7)
+        np.testing.assert_allclose(general(a.astype(np.float64), np.zeros((1, 2)))[0, 0], wanted, rtol=1e-7)
 
 
 def test_exponentials_that_underflow_are_summed_online():
@@ -159,15 +161,35 @@ def test_a_program_may_be_stack_ptx_or_words():
     np.testing.assert_allclose(Semiring(words, hyper=("s",))(a, b, s=2.0), 2 * wanted, rtol=1e-6)
 
 
+def test_a_program_may_be_an_elite():
+    class Distance(evo.Task):
+        inputs, outputs = {"b": "f32", "a": "f32"}, {"y": "f32"}
+        measures = {"num_instructions": (0.0, 8.0)}
+
+        def points(self):
+            return {"b": np.float32([1, 2, 3]), "a": np.float32([3, -1, 4])}
+
+        def programs(self):
+            return ["y = abs(a - b)"]
+
+        def score(self, outputs, programs):
+            return evo.Scores(-np.abs(outputs["y"] - [2, 3, 1]).mean(axis=1), programs.num_instructions[:, None])
+
+    a, b = rows(5, 6), rows(7, 6)
+    elite = evo.evolve(Distance, archive=[8], generations=1, seed=1, evaluation={"threads": 1}).program()
+    np.testing.assert_array_equal(Semiring(elite, "max")(a, b), zoo.chebyshev(a, b))
+
+
 @pytest.mark.parametrize("accumulate", ["sum", "min", "log-sum-exp", "acc + x"])
 def test_a_hyperparameter_may_have_any_name(accumulate):
     a, b = rows(3, 4), rows(5, 4)
-    for name in ("k", "y", "acc", "best", "out", "total", "m"):
+    for name in ("k", "self", "y", "acc", "best", "out", "total", "m"):
         identity = 0.0 if " " in accumulate else None
         semiring = Semiring(f"abs(a - b)*{name}", accumulate, identity, f"x + {name}")
         wanted = Semiring("abs(a - b)*scale", accumulate, identity, "x + scale")(a, b, scale=2.0)
         np.testing.assert_array_equal(semiring(a, b, **{name: 2.0}), wanted, name)
         np.testing.assert_allclose(semiring(a.astype(np.float64), b, **{name: 2.0}), wanted, rtol=1e-5)
+        np.testing.assert_allclose(semiring.nearest(a, b, 1, **{name: 2.0}).values[:, 0], wanted.min(-1), rtol=1e-6)
 
 
 def test_what_is_a_matrix_product_is_found_by_the_program():
@@ -197,6 +219,7 @@ def test_the_nearest_come_in_order_and_ties_to_the_lowest_index(monkeypatch):
     ("call", "message"),
     [
         (lambda: Semiring("a - _c"), "a semiring's hyperparameter cannot be called '_c'"),
+        (lambda: Semiring("a - p1"), "a semiring's hyperparameter cannot be called 'p1'"),  # a register of compilers
         (lambda: Semiring("a - c")(rows(2, 3), rows(2, 3)), "hyperparameter 'c' is missing: write c=number"),
         (lambda: zoo.lp(rows(2, 3), rows(2, 3), q=2), "unknown hyperparameter 'q'"),
         (lambda: Semiring("a -"), "multiply:1: not a formula"),
@@ -207,6 +230,12 @@ def test_the_nearest_come_in_order_and_ties_to_the_lowest_index(monkeypatch):
         (lambda: Semiring("a - b", "acc*x"), "accumulate 'acc*x': give its identity"),
         (lambda: zoo.l1(rows(2, 3).astype(int), rows(2, 3)), "a is of int64; expected float32"),
         (lambda: zoo.l1.nearest(rows(2, 3), rows(2, 3), 3), "k is 3; expected 1 to 2"),
+        (lambda: zoo.l1.nearest(rows(2, 3), rows(2, 3), 1.5), "k is 1.5; expected 1 to 2"),
+        (lambda: Semiring("a*b", identity="x"), "identity is 'x'; expected a number"),
+        (lambda: Semiring("a*b", 0.0), "unknown accumulate '0.0', one of: sum"),
+        (lambda: Semiring(np.multiply), "multiply is of ufunc; expected a formula, Stack PTX as text, or its words"),
+        (lambda: Semiring("a*largest"), "a semiring's hyperparameter cannot be called 'largest'"),
+        (lambda: zoo.lp(rows(2, 3), rows(2, 3), p="3"), "p is of <U1; expected float32"),
     ],
 )
 def test_mistakes_are_named(call, message):
@@ -215,13 +244,15 @@ def test_mistakes_are_named(call, message):
     assert message in str(raised.value)
 
 
-def test_shapes_that_do_not_fit_are_named():
+@pytest.mark.parametrize("semiring", [zoo.l1, zoo.plus_times, zoo.log_sum_exp])  # the last two by matrix products
+def test_shapes_that_do_not_fit_are_named(semiring):
     with pytest.raises(ValueError, match=r"b: K is 4, but 3 in an array before it; shape \(5, 4\)"):
-        zoo.l1(rows(2, 3), rows(5, 4))
+        semiring(rows(2, 3), rows(5, 4))
     with pytest.raises(ValueError, match="batches do not broadcast"):
-        zoo.l1(rows(2, 2, 3), rows(3, 5, 3))
-    with pytest.raises(ValueError, match=r"a: expected shape \(..., M, K\), got \(3,\)"):
-        zoo.l1(rows(3), rows(5, 3))
+        semiring(rows(2, 2, 3), rows(3, 5, 3))
+    for call in (semiring, lambda a, b: semiring.nearest(a, b, 1)):
+        with pytest.raises(ValueError, match=r"a: expected shape \(..., M, K\), got \(3,\)"):
+            call(rows(3), rows(5, 3))
 
 
 def test_cosine_of_rows():
@@ -229,3 +260,13 @@ def test_cosine_of_rows():
     b[0] = 0
     wanted = (a @ b.T) / (np.linalg.norm(a, axis=1)[:, None] * np.linalg.norm(b, axis=1).clip(1e-9))
     np.testing.assert_allclose(zoo.cosine(a, b), wanted, atol=1e-6)
+    np.testing.assert_array_equal(zoo.cosine.nearest(a, b, 2, largest=True).indices, np.argsort(-wanted)[:, :2])
+    half = np.full((1, 4), 300, np.float16)  # whose squares float16 does not have
+    np.testing.assert_allclose(zoo.cosine(half, half), 1)
+
+
+def test_numbers_are_exact_in_float64():
+    a, b = rows(3, 4, dtype=np.float64), rows(5, 4, dtype=np.float64)
+    scaled = Semiring("abs(a - b)*scale")
+    np.testing.assert_allclose(scaled(a, b, scale=0.1), 0.1 * np.abs(a[:, None] - b).sum(-1), rtol=1e-15)
+    assert scaled(a.astype(np.float32), b.astype(np.float32), scale=0.1).dtype == np.float32

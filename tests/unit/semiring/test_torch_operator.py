@@ -6,7 +6,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from evo.errors import UserError  # noqa: E402 - PyTorch need not be there
-from evo.semiring import Semiring, zoo  # noqa: E402
+from evo.semiring import Semiring, torch_operator, zoo  # noqa: E402
 
 HYPER = {"lp": "p", "gaussian": "gamma", "laplace": "gamma", "matern_12": "length", "matern_32": "length", "matern_52": "length"}
 SUMS = ["plus_times", "l1", "squared_l2", "l2", "lp", "gaussian", "laplace", "matern_12", "matern_32", "matern_52"]
@@ -88,6 +88,9 @@ def test_equal_rows_have_no_nan_in_gradients():
         rows = torch.ones(2, 3, 3, dtype=torch.float32, requires_grad=True)
         function(rows, rows, *(each.float() for each in arguments[2:])).sum().backward()
         assert torch.isfinite(rows.grad).all(), name
+    zeros = torch.zeros(2, 3, requires_grad=True)
+    zoo.cosine(zeros, torch.ones(4, 3)).sum().backward()
+    assert torch.isfinite(zeros.grad).all()
 
 
 def test_of_equal_terms_the_first_has_the_gradient():
@@ -124,6 +127,7 @@ def test_a_tensor_beside_an_array_gives_a_tensor():
     found = zoo.l1(torch.ones(2, 3), np.zeros((4, 3), np.float32))
     assert isinstance(found, torch.Tensor) and found.tolist() == [[3.0] * 4] * 2
     nearest = zoo.l1.nearest(torch.tensor([[0.0]]), torch.tensor([[3.0], [-1.0], [2.0]]), 2)
+    assert isinstance(zoo.l1.nearest(np.zeros((1, 1), np.float32), torch.ones(1, 1), 1).values, torch.Tensor)
     assert nearest.indices.tolist() == [[1, 2]] and nearest.values.tolist() == [[1.0, 2.0]]
 
 
@@ -140,6 +144,8 @@ def test_compile_keeps_the_operator_in_one_graph(name):
     found = torch.compile(lambda *given: function(*given).sum(), backend=backend, fullgraph=True)(*arguments)
     torch.testing.assert_close(found, function(*arguments).sum())
     assert len(graphs) == 1 and torch.ops.evo.fold.default in graphs[0]
+    with_number = torch.compile(lambda a, b: zoo.gaussian(a, b, gamma=0.5), backend="eager", fullgraph=True)
+    torch.testing.assert_close(with_number(*arguments[:2]), zoo.gaussian(*arguments[:2], gamma=0.5))
 
 
 def test_the_operator_passes_pytorchs_own_checks():
@@ -153,3 +159,22 @@ def test_what_has_no_gradient_says_so():
         Semiring("a + b", "acc*x", 1.0)(random(2, 3), random(2, 3)).sum().backward()
     with pytest.raises(UserError, match=r"a is of torch.int64; expected torch.float32"):
         zoo.l1(torch.ones(2, 3, dtype=torch.int64), torch.ones(2, 3))
+
+
+@pytest.mark.parametrize("name", ["l1", "lp", "min_plus"])
+def test_only_gradients_that_are_wanted_are_computed(name, monkeypatch):
+    function, arguments = of_zoo(name)
+    function(*arguments).sum().backward()
+    run, num_results = torch_operator.run, []
+
+    def counted(*given):
+        found = run(*given)
+        num_results.append(len(found))
+        return found
+
+    monkeypatch.setattr(torch_operator, "run", counted)
+    for index, wanted in enumerate(arguments):
+        alone = [each.detach() for each in arguments]
+        function(*alone[:index], alone[index].requires_grad_(), *alone[index + 1 :]).sum().backward()
+        torch.testing.assert_close(alone[index].grad, wanted.grad)
+        assert num_results[-1] == 1
