@@ -2,7 +2,7 @@
 
     python docs/approximations/fronts.py FOLDER [--only-proven]
 
-FOLDER keeps runs, proofs and yardsticks (some hours of one core); what is there already is taken from it; with
+FOLDER keeps runs, tuned programs, proofs and yardsticks (some hours of one core); what is there already is taken from it; with
 --only-proven no proofs are added. Needs the extra
 `test`, gcc, a CPU with AVX2, and Sollya.
 """
@@ -25,8 +25,8 @@ from rivals import minimax, rivals, sampled
 from evo.approximation.certificate import Certificate, certified, read_certificate
 from evo.approximation.functions import Function
 from evo.approximation.header import cuda_header
-from evo.approximation.task import ApproximationTask
-from evo.evaluate.tuning import ConstantTuner
+from evo.approximation.prove import tuned
+from evo.evaluate.slots import slots_of
 from evo.instructions import open_instruction_set
 from evo.language.program import Language, parse_program
 from evo.native.ptx_vm import VirtualMachine
@@ -40,7 +40,6 @@ DOCS = Path(__file__).parents[1]
 EXAMPLE = DOCS / "examples" / "approximations"
 WORST = {"ulp": 5000.0, "absolute": 2e-3}  # of elites that are proven
 NUM_HALF = 1 << 16
-FINE, FINE_POINTS = ("sin", "cos"), 1 << 15  # whose constants are tuned again, as so few points show too little of the rounding
 TITLE = """\
 // Approximations that `evo run approximation` found and `evo prove` has proven: see docs/approximations.md.
 // Bounds hold for each value of the format in the interval: on any GPU that keeps the PTX ISA's bounds, or as they say."""
@@ -77,31 +76,45 @@ def searched(case: Case, folder: Path) -> Run:
     return Run.view(run)[0]
 
 
-def elites(case: Case, folder: Path, *, only_proven: bool) -> list[Point]:
-    """The elites of a case's front whose errors matter, each with its errors where `sampled` looks, and proven.
+def elites(case: Case, folder: Path, bars: list[tuple[float, float]], *, only_proven: bool) -> list[Point]:
+    """The elites of a case's front whose errors matter, tuned as `evo prove --tune` does, with the errors where `sampled` looks.
 
     Args:
+        bars: slots and errors. Of each, the cheapest elite that costs less and is no worse is proven.
         only_proven: do without the proofs that are not there.
     """
-    run = searched(case, folder)
-    front, language = front_of(run), run.search.problem.language
-    words = run.search.elites().solution[front.rows]
-    if case.name in FINE:
-        fine = ApproximationTask(**(case.options() | {"num_points": FINE_POINTS}))  # type: ignore[arg-type]
-        words, _, _ = ConstantTuner(language, fine, iterations=10, linear_scale=False, trials=2000).finish(words)
-    machine, largest, points = VirtualMachine(language.lowering), sampled(case), []
-    unused = [None] * (len(language.registers) - 1)
-    for program, slots in zip(words, front.complexity, strict=True):
-        error = largest(lambda x, one=program[None]: case.form.round(machine.store(one, [x, *unused])[0, 0]))[case.error]
-        path = folder / "proofs" / f"{case.name}_{slots:g}.json"
-        if error > WORST[case.error]:
-            continue
-        if not path.exists() and not only_proven:
-            arguments = language, program, Function(case.function), case.form, case.interval
+    run, kept = searched(case, folder), folder / "tuned" / f"{case.name}.npy"
+    problem, largest = run.search.problem, sampled(case)
+    machine = VirtualMachine(problem.language.lowering)
+    unused = [None] * (len(problem.language.registers) - 1)
+
+    def error(program: np.ndarray) -> float:
+        return largest(lambda x: case.form.round(machine.store(program[None], [x, *unused])[0, 0]))[case.error]
+
+    if not kept.exists():
+        words = run.search.elites().solution[front_of(run).rows]
+        words = words[[error(program) <= WORST[case.error] for program in words]]
+        kept.parent.mkdir(exist_ok=True)
+        np.save(kept, tuned(problem.language, problem.task, words))
+    programs = np.load(kept)
+    slots = problem.language.lowering.sums(programs, slots_of(problem.language.instruction_set, "sm_90"))
+    points = [Point(float(cost), math.inf, sampled=error(program)) for cost, program in zip(slots, programs, strict=True)]
+    instruction_set = problem.config.program.instruction_set
+
+    def proven(number: int) -> Point:
+        point = points[number]
+        path = folder / "proofs" / f"{case.name}_{point.slots:g}.json"
+        if not point.found and not path.exists() and not only_proven:
+            arguments = problem.language, programs[number], Function(case.function), case.form, case.interval
             path.parent.mkdir(exist_ok=True)
-            path.write_text(certified(*arguments, instruction_set="default", target="sm_90", state=path).text())
-        points.append(point_of(case, read_certificate(path)) if path.exists() else Point(float(slots), error))
-        points[-1] = replace(points[-1], sampled=error)
+            path.write_text(certified(*arguments, instruction_set=instruction_set, target="sm_90", state=path).text())
+        if not point.found and path.exists():
+            points[number] = replace(point_of(case, read_certificate(path)), sampled=point.sampled)
+        return points[number]
+
+    for most_slots, most_error in bars:
+        hopeful = [i for i, point in enumerate(points) if point.slots < most_slots and point.sampled <= most_error]
+        next((i for i in hopeful if proven(i).error <= most_error), None)
     return points
 
 
@@ -155,8 +168,10 @@ def compared(case: Case, folder: Path, cuda: dict, sollya: dict, *, only_proven:
 
     programs = [Point(each["most"], math.inf, sampled=each["errors"][case.error]) for each in sollya.get(case.name, ())]
     fast, precise = cuda[case.name]["CUDA, fast"], cuda[case.name]["CUDA"]
-    found = elites(case, folder, only_proven=only_proven)
-    return Compared(case, found, point(fast), fast["most"], point(precise), front_points(programs))
+    libraries = [point(fast), point(precise)]
+    bars = [(each.slots, each.error) for each in libraries] if case.format == "f32" else [(math.inf, 1.0), (math.inf, 0.9)]
+    found = elites(case, folder, bars, only_proven=only_proven)
+    return Compared(case, found, libraries[0], fast["most"], libraries[1], front_points(programs))
 
 
 def bits(case: Case, error: float) -> float:

@@ -14,7 +14,9 @@ FLUSHED = 2.0**-126  # results below may be flushed to zero, as .ftz does
 
 @dataclass(frozen=True)
 class Format:
-    """A binary format. digits: binary ones of a normal number. least: exponent of the least normal number. num_bits: of all."""
+    """A binary format. digits: binary ones of a normal number. least: exponent of the least normal number. num_bits: of a
+    number.
+    """
 
     name: str
     digits: int

@@ -53,7 +53,7 @@ FORMULAS = dict(  # noqa: C408 - names, which a test tells from those of tasks
 )
 _CACHE_BYTES = 256 << 20
 _VERSION = "2"  # of what the cache holds
-_BITS = 100  # of the first precision, and so many for each binade between x and 1: terms that cancel there lose these
+_BITS = 100  # of the first precision; more are added for each binade between x and 1: terms that cancel there lose these
 _BITS_OF_BINADE = 4
 _NUM_PRECISIONS = 6  # each twice the one before; two that follow each other must agree
 _AGREEMENT = -90  # log2 of their relative difference
@@ -80,7 +80,7 @@ class Function:
         except (NameError, SyntaxError, TypeError, AttributeError, ImportError, ValueError, RecursionError, SystemExit) as error:
             hint = did_you_mean(self.text, FORMULAS)
             raise UserError(
-                f"task_options.function: {self.text!r} is no name, formula of x, or module:function: {error}; {hint}"
+                f"task_options.function: {self.text!r} is not a name, formula of x, or module:function: {error}; {hint}"
             ) from error
 
     def __reduce__(self) -> tuple[type, tuple[str]]:

@@ -19,7 +19,7 @@ _LEAST_ULP = 2.0**-149
 
 @dataclass(frozen=True)
 class IntervalProgram:
-    """steps, constants: as `evo.native.proof.intervals` takes them. is_exact: all GPUs give the same, so intervals are points."""
+    """What `evo.native.proof.intervals` takes. is_exact: all GPUs give the same; steps are left out if one has no intervals."""
 
     steps: NDArray[np.void]
     constants: NDArray[np.float32]
@@ -30,6 +30,8 @@ def interval_program(language: Language, words: NDArray[np.uint64]) -> IntervalP
     """A program of `(max_length,)` words with one input and one output, both f32; or the name of what has no intervals."""
     lowered = language.lowering.lower(words)
     instructions = language.instruction_set.instructions
+    used = [instructions[node["payload"]] for node in lowered.nodes if node["kind"] == NodeKind.PTX]
+    is_exact = not any(each.semantics.error for each in used)
     constants = [int(node["payload"]) for node in lowered.nodes if node["kind"] == NodeKind.CONSTANT]
     places: dict[int, int] = {}  # of values, by id
     num_constants = 0
@@ -47,7 +49,7 @@ def interval_program(language: Language, words: NDArray[np.uint64]) -> IntervalP
             operation = instruction.semantics.vm.partition(" ")[0].removesuffix("_f32")
             first, count = int(node["first_operand"]), int(node["num_operands"])
             if operation not in OPERATIONS:
-                return instruction.name
+                return IntervalProgram(np.zeros(0, STEP_DTYPE), np.zeros(0, np.float32), True) if is_exact else instruction.name
             operands = [places[int(operand)] for operand in lowered.operands[first : first + count]]
             places[value] = 1 + len(constants) + len(rows)
             bounds = _bounds(instruction.semantics.error)
@@ -56,7 +58,6 @@ def interval_program(language: Language, words: NDArray[np.uint64]) -> IntervalP
             return "special register"
     if 1 + len(constants) + len(rows) > MAX_VALUES:
         return f"programs of more than {MAX_VALUES} values"
-    is_exact = not any(relative or absolute for _, _, relative, absolute, _ in rows)
     values = np.array(constants, np.uint32).view(np.float32)
     return IntervalProgram(np.array(rows, STEP_DTYPE), values, is_exact)
 

@@ -7,18 +7,27 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
+
 from evo.approximation.certificate import certified
 from evo.approximation.header import cuda_header
 from evo.approximation.task import ApproximationTask, checked_interval
 from evo.errors import UserError
+from evo.evaluate.tuning import ConstantTuner
 from evo.instructions import SHIPPED
+from evo.language.program import Language
+from evo.native.ptx_vm import VirtualMachine
 from evo.report.elites import cell_names
 from evo.report.pareto import file_names, front_of, row_of_elite
 from evo.run.run import Run
 from evo.storage.files import write_atomically
 
 HEADER = "approximations.cuh"
-Bar = Callable[[str], AbstractContextManager[Callable[[int, int], None]]]  # of a title: gives what is told of the progress
+NUM_TUNED, NUM_SWEPT = 1 << 14, 1 << 18  # groups of neighbours at which constants are tuned before a proof, and then looked at
+NUM_WORST, NUM_SWEEPS = 256, 2  # points of these where a program's error is largest, which join those at which it is tuned
+NUM_TRIALS = 600  # of last bits
+Bar = Callable[[str], AbstractContextManager[Callable[[int, int], None]]]  # of a title: gives what is called with the progress
 
 
 def prove_elites(
@@ -26,6 +35,7 @@ def prove_elites(
     *,
     name: str | None,
     front: bool,
+    tune: bool,
     interval: tuple[float, float] | None,
     folder: Path,
     bar: Bar,
@@ -34,11 +44,12 @@ def prove_elites(
 
     Args:
         name: of the elite, as in `row_of_elite`.
+        tune: constants as `tuned` gives them.
         interval: None: the task's.
         folder: of the certificates.
 
     Raises:
-        UserError: it is no run of approximations, there is no such elite, or the function has no value somewhere.
+        UserError: it is not a run of approximations, there is no such elite, or the function has no value somewhere.
     """
     task, problem = run.search.problem.task, run.search.problem
     if not isinstance(task, ApproximationTask):
@@ -48,15 +59,17 @@ def prove_elites(
         raise UserError(f"program.instruction_set: a proof knows the instructions of {' and '.join(SHIPPED)} only")
     ends = task.interval if interval is None else checked_interval(interval, "--interval")
     rows = front_of(run).rows.tolist() if front else [row_of_elite(run, name)]
-    names = cell_names(run, rows)
+    names, programs = cell_names(run, rows), run.search.elites().solution[rows]
+    if tune:
+        programs = tuned(problem.language, task, programs)
     folder.mkdir(parents=True, exist_ok=True)
     proven = []
-    for cell, file_name, row in zip(names, file_names(names, ".json"), rows, strict=True):
+    for cell, file_name, words in zip(names, file_names(names, ".json"), programs, strict=True):
         path = folder / file_name
         with bar(f"cell {cell}") as progress:
             found = certified(
                 problem.language,
-                run.search.elites().solution[row],
+                words,
                 task.function,
                 task.format,
                 ends,
@@ -66,8 +79,32 @@ def prove_elites(
                 progress=progress,
             )
         write_atomically(path, found.text().encode())
-        proven.append((found, run.search.elites().solution[row]))
+        proven.append((found, words))
         yield path, f"cell {cell}: {found.description()}"
     header = folder / HEADER
     write_atomically(header, cuda_header(problem.language, proven).encode())
     yield header, ""
+
+
+def tuned(language: Language, task: ApproximationTask, words: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Programs, `(num_programs, max_length)`, with constants of the least largest error at many more points than a search sees.
+
+    Raises:
+        UserError: the task's norm is not max, or its function is too complicated.
+    """
+    if task.norm != "max":
+        raise UserError(f"--tune: constants are tuned to the largest error, and the run's task_options.norm is {task.norm!r}")
+    points, swept = task.denser(NUM_TUNED), task.denser(NUM_SWEPT)
+    machine, unused = VirtualMachine(language.lowering), [None] * (len(language.registers) - 1)
+    least, best = np.full(len(words), np.inf), words.copy()
+    for _ in range(NUM_SWEEPS):
+        tuner = ConstantTuner(language, points, iterations=1, linear_scale=False, trials=NUM_TRIALS)
+        words, worst = tuner.finish(words)[0], []
+        tuner.close()
+        for i, program in enumerate(words):
+            errors = swept.errors(machine.store(program[None], [swept.points()["x"], *unused])[0, 0])
+            worst.append(np.argpartition(errors, -NUM_WORST)[-NUM_WORST:])
+            if errors[worst[-1]].max() < least[i]:
+                least[i], best[i] = errors[worst[-1]].max(), program
+        points = points.joined(swept, np.concatenate(worst))
+    return best

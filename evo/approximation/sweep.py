@@ -126,7 +126,7 @@ class Sweep:
             self._compare_on_gpus(self._sampled, np.concatenate([self._numbers(*group) for group in groups]), exact)
 
     def _end(self, start: int, count: int) -> int:
-        """The key after at most so many of one sign."""
+        """The key after at most `count` of one sign."""
         return min(start + count, self._last + 1, 0 if start < 0 else self._last + 1)
 
     def results(self, x: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -140,7 +140,7 @@ class Sweep:
 
         Args:
             state: where it is kept how far it came; it begins there, and removes the file in the end.
-            progress: called with the number of inputs that are done, and of all.
+            progress: called with the number of inputs that are done, and with the total.
         """
         found, number = _restored(state)
         total = self._last - self._first + 1

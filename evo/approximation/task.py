@@ -5,15 +5,17 @@ Owns points, errors in bits, and the programs to begin with. Knows nothing of pr
 
 import math
 from collections.abc import Callable, Sequence
+from copy import copy
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evo.approximation.fitting import FAR, Goal, formulas
 from evo.approximation.formats import FLUSHED, FORMATS, Format
-from evo.approximation.forms import FAR, Goal, formulas
 from evo.approximation.functions import Function
+from evo.approximation.pieces import pieces_of
 from evo.errors import UserError, did_you_mean
 from evo.native.tune import PointErrors
 from evo.task import Programs, Scores, Task
@@ -25,10 +27,11 @@ _NORMS: dict[str, Callable[[NDArray[np.float64]], NDArray[np.float64]]] = {  # o
     "rms": lambda errors: np.sqrt(np.square(errors, out=errors).mean(axis=1)),
 }
 LEAST_SHARE = 2.0**-20  # of the interval's largest number, down to which points are spread over the floats
-NUM_TINY = 16  # points below, of each sign
+NUM_TINY = 16  # points below, at least, of each sign
 MOST_ROOTS = 16  # near which there are more points,
 MOST_STEPS = 24  # on either side, each twice as many values away as the one before
 LEAST_ERROR = 2.0**-40  # of errors that are not in ulps; a correctly rounded result is 0.5 ulp off at most
+NEIGHBOURS = 8  # of points of `denser`, that one piece of the function gives at once
 MAX_WEIGHT = 1e30  # over the median, and its inverse the least
 SIZES = {"num_instructions": (0.0, 32.0), "slots": (0.0, 64.0)}
 
@@ -65,7 +68,7 @@ class ApproximationTask(Task):
         format: str = "f32",  # noqa: A002 - an option of users
         error: str = "absolute",
         norm: str = "max",
-        num_points: int = 2048,
+        num_points: int = 1 << 14,
         target: str = "sm_90",
     ):
         for name, value, known in (("format", format, FORMATS), ("error", error, ERRORS), ("norm", norm, _NORMS)):
@@ -87,9 +90,19 @@ class ApproximationTask(Task):
         is_finite = np.abs(exact) < self.format.largest
         if not is_finite.sum() >= 2:
             raise UserError(f"task_options.interval: {function} overflows {format} there")
-        self._x, self._exact = x[is_finite], exact[is_finite]
-        self._scale = error_scale(error, self.format, self._exact)
-        self._may_flush = np.flatnonzero(np.abs(self._exact) < FLUSHED)
+        self._take(x[is_finite], exact[is_finite])
+
+    def _take(self, x: NDArray[np.float32], exact: NDArray[np.float64]) -> None:
+        self._x, self._exact = x, exact
+        self._scale = error_scale(self.error, self.format, exact)
+        self._may_flush = np.flatnonzero(np.abs(exact) < FLUSHED)
+
+    def joined(self, other: "ApproximationTask", rows: NDArray[np.int64]) -> "ApproximationTask":
+        """The same with some points of another."""
+        found = copy(self)
+        x, first = np.unique(np.append(self._x, other.points()["x"][rows]), return_index=True)
+        found._take(x, np.append(self._exact, other.targets()["y"][rows])[first])  # noqa: SLF001 - of its own class
+        return found
 
     def _keys(self, num_points: int) -> NDArray[np.int64]:
         low, high = self.interval
@@ -110,7 +123,7 @@ class ApproximationTask(Task):
             if b > least:
                 found.append(sign * np.linspace(max(a, least), b, num_points // 4).astype(np.int64))
             if a < least and b > normal:
-                found.append(sign * np.linspace(max(a, normal), min(b, least), NUM_TINY).astype(np.int64))
+                found.append(sign * np.linspace(max(a, normal), min(b, least), max(num_points // 8, NUM_TINY)).astype(np.int64))
         keys = np.unique(np.concatenate(found))
         return keys[(keys >= first) & (keys <= last)]
 
@@ -148,16 +161,37 @@ class ApproximationTask(Task):
         form = self.format
         return PointErrors(self._exact, self._scale, form.digits, form.least, form.largest, FLUSHED)
 
-    def score(self, outputs: Any, programs: Programs) -> Scores:
-        """Bits, instructions, and room for the slots."""
-        y = self.format.round(outputs["y"])
+    def denser(self, num_points: int) -> "ApproximationTask":
+        """The same at about this many groups of neighbours, where the function is known as proofs know it.
+
+        Raises:
+            UserError: the function is too complicated for that.
+        """
+        form, found = self.format, copy(self)
+        keys = self._keys(num_points)
+        keys = np.unique(np.concatenate([keys + step for step in range(NEIGHBOURS)]).clip(keys[0], keys[-1]))
+        pieces = pieces_of(self.function, form, int(keys[0]), int(keys[-1]))
+        exact = np.concatenate(
+            [pieces.exact(int(part[0]), form.of_keys(part))[0] for part in np.split(keys, np.flatnonzero(np.diff(keys) > 1) + 1)]
+        )
+        is_finite = np.abs(exact) < form.largest
+        found._take(form.of_keys(keys)[is_finite], exact[is_finite])  # noqa: SLF001 - of its own class
+        return found
+
+    def errors(self, y: NDArray[np.float32]) -> NDArray[np.float64]:
+        """As `score` takes the largest of, of results at all points, `(..., num_points)`."""
+        y = self.format.round(y)
         errors = y - self._exact
         np.abs(errors, out=errors)
         errors *= self._scale
-        flushed = errors[:, self._may_flush]
-        flushed[y[:, self._may_flush] == 0.0] = 0.0
-        errors[:, self._may_flush] = flushed
-        error = _NORMS[self.norm](errors)
+        flushed = errors[..., self._may_flush]
+        flushed[y[..., self._may_flush] == 0.0] = 0.0
+        errors[..., self._may_flush] = flushed
+        return errors
+
+    def score(self, outputs: Any, programs: Programs) -> Scores:
+        """Bits, instructions, and room for the slots."""
+        error = _NORMS[self.norm](self.errors(outputs["y"]))
         error[~np.isfinite(error)] = np.nan
         sizes = np.asarray(programs.num_instructions, np.float64)
         return Scores(self._bits(error), np.stack([sizes, np.zeros_like(sizes)], axis=1))

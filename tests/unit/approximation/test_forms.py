@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import evo
-from evo.approximation import forms
+from evo.approximation import fitting, forms
 from evo.config import load_config
 from evo.evaluate.slots import slots_of
 from evo.language.batch import Batch
@@ -20,7 +20,7 @@ CONFIG = load_config(Path("approximation"))
 
 
 def names_at(x: np.ndarray) -> dict:
-    return {**forms._names(np.float64), "x": x, "a": np.abs(x), "c": np.copysign(1.0, x), "p": 0.3 + 0.1 * np.arange(len(x))}
+    return {**fitting._names(np.float64), "x": x, "a": np.abs(x), "c": np.copysign(1.0, x), "p": 0.3 + 0.1 * np.arange(len(x))}
 
 
 @pytest.mark.parametrize("outer", forms.OUTERS)
@@ -41,26 +41,37 @@ def test_what_undoes_a_form_gives_its_polynomial(outer):
 
 @pytest.mark.parametrize(("name", "variable", "end", "undo"), forms.PARTS)
 def test_what_undoes_a_reduction_gives_its_polynomial(name, variable, end, undo):
-    names = names_at(np.array([-0.24, -0.1, 0.1, 0.2]) + (1.0 if name.startswith("log") and name != "log1p" else 0.0))
+    x = np.array([-0.24, -0.1, 0.1, 0.2], np.float32) + np.float32(1.0 if name in ("log", "log2", "cbrt") else 0.0)
+    singles = {**fitting._names(np.float32), "x": x}
+    exec(variable, singles)
+    names = names_at(x.astype(np.float64)) | {key: np.float64(value) for key, value in singles.items() if key in "bdekrsuvwz"}
     names["p"] *= -1.0 if name == "atan" else 1.0  # which adds it to what is larger
-    exec(f"{variable}; {end}", names)
+    exec(end, names)
     np.testing.assert_allclose(eval(undo, names), names["p"], rtol=1e-6)
 
 
 def test_the_cost_of_a_formula_is_the_tables():
     problem = load_problem(CONFIG)
     slots = slots_of(problem.language.instruction_set, "sm_90")
-    for text in ("fma(x, 0.5, 2.0)*x", "exp2(x*x)/(x + 2)", "copysign(log2(abs(x)), x)", "select(x < 0.5, tanh(x), min(x, 3.0))"):
+    bits = "u32_to_f32(shl_b32(sub_u32(f32_to_u32(x), and_b32(f32_to_u32(x + 1.0), 255)), 23))"
+    for text in (
+        "fma(x, 0.5, 2.0)*x",
+        "exp2(x*x)/(x + 2)",
+        "copysign(log2(abs(x)), x)",
+        "select(x < 0.5, tanh(x), min(x, 3.0))",
+        bits,
+    ):
         batch = Batch.analyze(problem.language.lowering, read_program(problem, text)[None])
-        assert forms.slots_of(text) == problem.language.lowering.sums(batch.programs, slots)[0], text
+        assert fitting.slots_of(text) == problem.language.lowering.sums(batch.programs, slots)[0], text
 
 
 def begun(**options) -> evo.Result:
     """The first generation of the shipped search."""
     vocabulary = CONFIG.program.vocabulary.model_dump()
     search = {"initial": {"num_programs": 8}, "tuning": {"share": 0.25, "finished": 1}}
-    task = evo.ApproximationTask(**options)
-    return evo.evolve(task, vocabulary=vocabulary, archive=[32, 64], search=search, generations=1)
+    task = evo.ApproximationTask(**options, num_points=2048)
+    program = {"instruction_set": CONFIG.program.instruction_set}
+    return evo.evolve(task, program=program, vocabulary=vocabulary, archive=[32, 64], search=search, generations=1)
 
 
 def best_within(result: evo.Result, slots: int) -> int:

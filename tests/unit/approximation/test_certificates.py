@@ -1,0 +1,162 @@
+"""Certificates: forgeries, headers of what is proven, and the verb."""
+
+import json
+import re
+import struct
+from pathlib import Path
+
+import numpy as np
+import pytest
+from emulated_gpu.ptx_machine import launch
+from emulated_gpu.ptx_memory import Memory
+from emulated_gpu.ptx_text import Module
+
+from evo.approximation.certificate import Certificate, certified, check_certificate
+from evo.approximation.formats import FORMATS
+from evo.approximation.functions import Function
+from evo.approximation.header import cuda_header, function_name
+from evo.config import load_config
+from evo.errors import UserError
+from evo.kernel import nvrtc
+from evo.native import nvptxcompiler
+
+from .test_proof import LANGUAGE, run, words_of
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory) -> Path:
+    found = certified(
+        LANGUAGE, words_of("tanh(x*0.5)*0.5 + 0.5"), Function("sigmoid"), FORMATS["bf16"], (-3.0, 4.0),
+        instruction_set="default", target="sm_90",
+    )  # fmt: skip
+    path = tmp_path_factory.mktemp("certificate") / "sigmoid.json"
+    path.write_text(found.text())
+    assert check_certificate(path) == found
+    return path
+
+
+def forged(data: dict) -> list[dict]:
+    """Copies with one thing changed each: numbers a little, texts to others that could stand there."""
+    others = {
+        "function": ["+".join(["x"] * 20000), "sys:exit", "x\ud800", "tanh", "gelu", "1/(1 + exp(-x))/1.0001", "sigmoid_grad"],
+        "formula": ["tanh(x)"],
+        "format": ["f16", "f32", "f8"],
+        "instruction_set": ["mine.json"],
+        "program": [data["program"].replace("0.5", "0.499", 1), data["program"] + " 1.0001 mul_ftz_f32", "%x", "nonsense"],
+        "target": ["sm_80", "sm_91"],
+        "symmetry": ["odd"],
+        "why_not": ["tanh_approx_f32"],
+        "reference": ["0" * 64, data["reference"][::-1]],
+        "interval": [["-3.0", "3.984375"], ["-1.0", "1.0"], ["4.0", "-3.0"], ["nan", "4.0"], ["-3.0"], "all"],
+        "proof": [2, True],
+    }
+    words = data["program"].split()
+    swaps = {
+        "0.5": ("0.505", "-0.5", "%x"),
+        "%x": ("0.5",),
+        "mul_ftz_f32": ("add_ftz_f32",),
+        "add_ftz_f32": ("max_ftz_f32",),
+    }
+    for place, word in enumerate(words):
+        others["program"] += [" ".join([*words[:place], other, *words[place + 1 :]]) for other in swaps.get(word, ())]
+    digits = data["reference"]
+    others["reference"] += [f"{digits[:i]}{(int(digits[i], 16) + 1) % 16:x}{digits[i + 1 :]}" for i in range(0, 64, 2)]
+    copies = [{**data, name: value} for name, values in others.items() for value in values]
+    copies += [{**data, name: value + step} for name, value in data.items() if type(value) is int for step in (1, -1)]
+    for name in ("cpu", "any_gpu"):
+        copies.append({**data, name: {}})
+        for kind, error in data[name].items():
+            for key, value in error.items():
+                for changed in (repr(float(value) * 0.999), repr(float(value) * 1.001), "0.0", "x", None):
+                    copies.append({**data, name: {**data[name], kind: {**error, key: changed}}})
+    copies += [{**data, "special": {**data["special"], name: "0.25"}} for name in data["special"]]
+    copies += [{name: value for name, value in data.items() if name != left_out} for left_out in data if left_out != "proof"]
+    return [*copies, {**data, "more": 1}, {}, {"interval": []}]
+
+
+def test_no_forged_certificate_passes(certificate, tmp_path):
+    data = json.loads(certificate.read_text())
+    copies = forged(data)
+    assert sum(copy != data for copy in copies) >= 200
+    for number, copy in enumerate(copies):
+        path = tmp_path / f"{number}.json"
+        path.write_text(json.dumps(copy))
+        if copy != data:
+            with pytest.raises(UserError, match=re.escape(str(path)) if "sm_91" not in copy.get("target", "") else "sm_91"):
+                check_certificate(path)
+
+
+def test_a_header_compiles_and_says_what_is_proven_without_contraction(certificate):
+    found = check_certificate(certificate)
+    header = cuda_header(LANGUAGE, [(found, words_of("%x 0.5 mul_ftz_f32 tanh_approx_f32 0.5 mul_ftz_f32 0.5 add_ftz_f32"))])
+    [told] = re.findall(r"error at most (\S+) ulp", header)
+    assert 0.0 <= float(told) - float(found.any_gpu["ulp"].bound) < 1e-5
+    assert "4 instructions, 11 issue slots of a warp on sm_90" in header
+    use = f'{header}\nextern "C" __global__ void use(float *p) {{ *p = sigmoid_bf16_11(*p); }}'
+    ptx = nvrtc.compile(use.encode(), "header.cu", {}, ["--gpu-architecture=compute_90"]).decode()
+    body = [line.strip() for line in ptx.splitlines() if re.match(r"\s*(mul|add|tanh|fma)", line)]
+    assert [line.split()[0] for line in body] == ["mul.rn.ftz.f32", "tanh.approx.f32", "mul.rn.ftz.f32", "add.rn.ftz.f32"]
+    assert nvptxcompiler.compile(ptx.encode(), ["--gpu-name=sm_90"])
+
+
+@pytest.mark.parametrize("form", ["f16", "bf16"])
+def test_the_function_of_two_halves_in_a_header_gives_the_rounded_result_of_each(form):
+    """On an emulated GPU."""
+    words, form = words_of("min(x*0.23 + 0.5, 1.0)"), FORMATS[form]
+    found = certified(LANGUAGE, words, Function("sigmoid"), form, (-3.0, 4.0), instruction_set="default", target="sm_90")
+    name = f"{function_name(found)}_x2"
+    use = f'extern "C" __global__ void use(unsigned *in, unsigned *out) {{ out[threadIdx.x] = {name}(in[threadIdx.x]); }}'
+    text = f"{cuda_header(LANGUAGE, [(found, words)])}\n{use}"
+    ptx = nvrtc.compile(text.encode(), "header.cu", {}, ["--gpu-architecture=compute_90"])
+    assert nvptxcompiler.compile(ptx, ["--gpu-name=sm_90"])
+    x = form.of_keys(np.linspace(-form.key(3.0), form.key(4.0), 512).astype(int))
+
+    def halves(values: np.ndarray) -> np.ndarray:
+        return (
+            values.astype(np.float16).view(np.uint16) if form.name == "f16" else (values.view(np.uint32) >> 16).astype(np.uint16)
+        )
+
+    given = np.ascontiguousarray(halves(x)).view(np.uint32)
+    results = np.zeros_like(given)
+    addresses = struct.pack("<2Q", given.ctypes.data, results.ctypes.data)
+    launch(Module(ptx), "use", (1,), (256,), addresses, Memory.of_arrays(given, results))
+    np.testing.assert_array_equal(results.view(np.uint16), halves(form.round(run("min(x*0.23 + 0.5, 1.0)", x))))
+
+
+def test_what_is_no_certificate_is_refused_in_one_line(tmp_path):
+    path = tmp_path / "file.json"
+    for text, message in (("{", "not JSON"), ("[]", r"key '': |Input should|object"), ('{"proof": 1}', "key 'function'")):
+        path.write_text(text)
+        with pytest.raises(UserError, match=message):
+            check_certificate(path)
+
+
+@pytest.mark.slow
+def test_a_run_is_proven_by_its_verb(fork_evo, tmp_path):
+    few = ("stop.evaluations=3000", "search.initial.num_programs=512", "search.batch_size=256", "output.plots=[]")
+    options = ("task_options={function: tanh, interval: [-2, 3], format: bf16, error: ulp, num_points: 128}", "output.runs=runs")
+    overrides = [part for each in (*few, *options) for part in ("--set", each)]
+    assert load_config(Path("approximation"), (*few, *options))
+    assert fork_evo("run", "approximation", *overrides, cwd=tmp_path).returncode == 0
+    [run_folder] = (tmp_path / "runs").glob("*/*")
+    proven = fork_evo("prove", str(run_folder), "--front", cwd=tmp_path)
+    assert proven.returncode == 0, proven.stderr
+    files = sorted((run_folder / "proofs").iterdir())
+    header = files.pop()
+    assert header.name == "approximations.cuh" and header.read_text().count("float x) {") == len(files)
+    assert len(files) == proven.stdout.count("bf16, [-2.0, 3.0]: ") > 2
+    best = Certificate.model_validate_json(files[-1].read_text(), strict=False)
+    assert float(best.cpu["ulp"].bound) < 2.0
+    for name in ("c", "torch", "triton"):  # which the run's folder tells what is proven
+        exported = fork_evo("export", str(run_folder), "--format", name, cwd=tmp_path)
+        assert exported.returncode == 0, exported.stderr
+        assert "Proven of its PTX: tanh, bf16, [-2.0, 3.0]: " in exported.stdout
+    checked = fork_evo("prove", "--check", str(files[0]), cwd=tmp_path)
+    assert checked.returncode == 0 and "holds" in checked.stdout
+    for arguments, message in (
+        ((), "name a run, or a certificate"),
+        ((str(run_folder), "--interval", "2", "1"), "--interval: must be two numbers"),
+        ((str(run_folder), "--interval", "1.001", "1.002"), "bf16 has no value in"),
+    ):
+        refused = fork_evo("prove", *arguments, cwd=tmp_path)
+        assert refused.returncode == 2 and message in refused.stderr and "Traceback" not in refused.stderr
