@@ -13,7 +13,7 @@ SIZES = (32, 64)  # a block's shared memory holds no larger picture
 
 
 def macros(statistics: PictureStatistics, coloring: Coloring) -> dict[str, int | str]:
-    """Of pictures of a size and their colours."""
+    """Macros for pictures of a size and their colours."""
     return {
         "SATURATION": _literal(coloring.saturation),
         "LIGHTNESS_SCALE": _literal(coloring.lightness_scale),

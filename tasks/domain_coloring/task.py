@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 import evo
-from evo.pictures import Coloring, PictureStatistics
+from evo.pictures import Coloring, PictureStatistics, PictureSums
 
 from . import cuda
 from .objective import objective
@@ -62,6 +62,7 @@ class DomainColoring(evo.Task):
             raise evo.UserError(f"task_options: {error}") from error
         self._has_kernel = kernel and size in cuda.SIZES
         self.kernel_sums = self._statistics.num_sums
+        self.cpu_sums = PictureSums(self._statistics, self._coloring)
         self._points = self._grid(size, evo.Window(size), _jitter(size)) | {"t": np.float32(t)}
 
     def points(self):

@@ -12,7 +12,7 @@ from evo import Scores
 from evo.compile.assembler import DEFAULT_OPTIONS, compiler_options
 from evo.compile.packing import Packing
 from evo.evaluate import Status
-from evo.evaluate.cuda.choice import COMPILE, INTERPRET, LANES
+from evo.evaluate.cuda.choice import COMPILE, INTERPRET
 from evo.evaluate.cuda.evaluator import CudaEvaluator
 from evo.evaluate.options import EvaluationOptions
 from evo.instructions import shipped_instruction_set
@@ -84,7 +84,7 @@ def assert_agree(found, expected):
     np.testing.assert_array_equal(found.objective[is_finite], expected.objective[is_finite])
 
 
-@pytest.mark.parametrize("lane", LANES)
+@pytest.mark.parametrize("lane", [COMPILE, pytest.param(INTERPRET, marks=pytest.mark.slow)])
 def test_sums_and_scores_are_those_of_the_cpu(emulated_gpu, lane):
     task, language = make_problem()
     assert_agree(*evaluate(task, language, some_programs(language, 8), lane=lane))

@@ -69,8 +69,11 @@ BY_HAND = {
 }
 
 
+THREADS = ("evaluation.backend=cpu", "evaluation.executor=threads")
+
+
 def score_by_hand(text: str, size: int) -> float:
-    problem = load_problem(load_config(shipped("configs")["erf"]))
+    problem = load_problem(load_config(shipped("configs")["erf"], THREADS))
     batch = Batch.analyze(problem.language.lowering, read_program(problem, text)[None])
     [score], [num_instructions] = problem.evaluator.evaluate(batch).objective, batch.num_instructions
     problem.close()
@@ -83,8 +86,7 @@ def is_beaten_by_run(lines: dict[int, float], *overrides: str) -> bool:
 
     Its best elites of a size only get better, so that it need not go on from there.
     """
-    threads = ("evaluation.backend=cpu", "evaluation.executor=threads")
-    problem = load_problem(load_config(shipped("configs")["erf"], (*threads, *overrides)))
+    problem = load_problem(load_config(shipped("configs")["erf"], (*THREADS, *overrides)))
     search = Search(problem)
     is_beaten = False
     for number, _ in enumerate(search.generations()):

@@ -33,7 +33,7 @@ def accuracy_of(term, kernel, first_asked, num_asked):
 
 
 def test_scores_are_the_accuracies_of_the_semirings_that_programs_stand_for():
-    problem = load_problem(load_config(shipped("configs")["semiring"]))
+    problem = load_problem(load_config(shipped("configs")["semiring"], ("evaluation.executor=threads",)))
     texts = [f"term = {term}; kernel = {kernel}" for term, kernel, _ in FORMULAS]
     rows = np.stack([read_program(problem, text) for text in texts])
     scores = problem.evaluator.evaluate(Batch.analyze(problem.language.lowering, rows))
@@ -49,7 +49,7 @@ def test_scores_are_the_accuracies_of_the_semirings_that_programs_stand_for():
 
 
 def test_programs_that_are_not_finite_or_do_not_depend_on_the_rows_are_rejected():
-    problem = load_problem(load_config(shipped("configs")["semiring"]))
+    problem = load_problem(load_config(shipped("configs")["semiring"], ("evaluation.executor=threads",)))
     texts = ["term = a/0; kernel = x", "term = 1 + 0*a; kernel = x", "term = a*b; kernel = log2(x)"]
     rows = np.stack([read_program(problem, text) for text in texts])
     scores = problem.evaluator.evaluate(Batch.analyze(problem.language.lowering, rows))

@@ -145,7 +145,7 @@ def test_columns_are_known_by_the_files_names_and_inputs_by_names_that_ptx_does_
     ("ranges", "message"),
     [
         ([0, 1], "must be like {x: [0, 10]}, got [0, 1]"),
-        ({"z": [0, 1]}, "'z' is no input; the inputs are: speed (m/s), 2019"),
+        ({"z": [0, 1]}, "'z' is not an input; the inputs are: speed (m/s), 2019"),
         ({"x2019": [0.0, 1.0]}, "x2019 must be [low, high] around its data, 0 to "),
     ],
 )
