@@ -9,7 +9,7 @@ import click
 from evo.cli import terminal
 from evo.cli.terminal import PATH, verb, view, warn
 from evo.compile.targets import ASSEMBLED
-from evo.errors import UserError
+from evo.errors import UserError, os_errors_as
 from evo.exit_codes import EXIT_CHECK_FAILED
 from evo.storage.files import exists
 
@@ -106,6 +106,7 @@ def check(run_folder: Path, overrides: tuple[str, ...]) -> None:
 @click.argument("run_folder", metavar="RUN", type=PATH, required=False)
 @terminal.elite_options
 @terminal.front_option
+@click.option("--tune", is_flag=True, help="Tune constants first, at a quarter of a million points.")
 @click.option("--interval", nargs=2, type=float, metavar="LOW HIGH", help="Where it is proven.  [default: the task's interval]")
 @click.option("--check", "certificate", type=PATH, metavar="FILE", help="Compute a certificate anew, in place of RUN.")
 @click.option("--output", type=PATH, help="Folder of the certificates.  [default: RUN/proofs]")
@@ -114,6 +115,7 @@ def prove(
     run_folder: Path | None,
     elite: str | None,
     front: bool,
+    tune: bool,
     interval: tuple[float, float] | None,
     certificate: Path | None,
     output: Path | None,
@@ -139,7 +141,13 @@ def prove(
     folder = output or run_folder / FOLDER
     target = folder.absolute()  # before the task's code runs, which may change the working folder
     proofs = prove_elites(
-        view(run_folder, overrides), name=elite, front=front, interval=interval, folder=target, bar=terminal.bar
+        view(run_folder, overrides),
+        name=elite,
+        front=front,
+        tune=tune,
+        interval=interval,
+        folder=target,
+        bar=terminal.bar,
     )
     for path, text in proofs:
         click.echo(f"{text}{folder / path.name}")
@@ -169,12 +177,10 @@ def evaluate(config: Path, program: str, output: Path, overrides: tuple[str, ...
     if problem.task.has_pictures():
         from evo.report.plot.pictures import picture_program
 
-        try:
+        with os_errors_as(f"{output}: cannot write the pictures"):
             folder.mkdir(parents=True, exist_ok=True)
             for path in picture_program(problem, words, folder / name):
                 click.echo(output / path.name)
-        except OSError as error:
-            raise UserError(f"{output}: cannot write the pictures: {error.strerror}") from error
 
 
 @verb()

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from evo.run.run import LiveRun
     from evo.run.sweep import Sweep
 
-LINE = 200  # characters of a formula's line where the output is no terminal
+LINE = 200  # characters of a formula's line where the output is not a terminal
 MAX_OUT_OF_RANGE = 0.05  # of all evaluations; fewer are outliers, for which nobody should widen a range
 
 
@@ -31,7 +31,8 @@ MAX_OUT_OF_RANGE = 0.05  # of all evaluations; fewer are outliers, for which nob
 @click.option(
     "--template", type=click.Choice(list(shipped("templates"))), default="picture", show_default=True, help="What it begins with."
 )
-def init(folder: Path | None, template: str) -> None:
+@click.option("--notebook", is_flag=True, help="Add a notebook that runs the project's commands and shows its plots.")
+def init(folder: Path | None, template: str, notebook: bool) -> None:
     """Make a project: a task of your own and its config.
 
     They stand with a README in the new folder NAME (by default, the template's name).
@@ -39,11 +40,12 @@ def init(folder: Path | None, template: str) -> None:
     from evo.cli.new_project import make_project
 
     folder = folder or Path(template)
-    files = make_project(folder, template)
+    files = make_project(folder, template, with_notebook=notebook)
     for path in files:
         click.echo(folder / path)
     [config] = [path for path in files if path.suffix == ".yaml"]
-    click.echo(f"start with: cd {shlex.quote(str(folder))} && evo run {config}")
+    start = f"jupyter lab {template}.ipynb" if notebook else f"evo run {config}"
+    click.echo(f"start with: cd {shlex.quote(str(folder))} && {start}")
 
 
 @verb(epilog=f"Shipped configs: {', '.join(shipped('configs'))}.")
@@ -139,7 +141,7 @@ def sweep(
 @click.argument("run_folders", metavar="RUN", nargs=-1, required=True, type=PATH)
 @click.option("--output", default=Path("compare.png"), show_default=True, type=PATH, help="The picture.")
 def compare(run_folders: tuple[Path, ...], output: Path) -> None:
-    """Compare runs: medians, quartiles, and what is no noise.
+    """Compare runs: medians, quartiles, and which differences are significant.
 
     The runs are in the folders RUN, or in folders of them such as a sweep's.
     """

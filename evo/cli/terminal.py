@@ -154,7 +154,7 @@ def is_quiet() -> bool:
 
 
 def say(message: object, *, err: bool = False) -> None:
-    """Prints what is no error and no result of its own, unless the user wants errors only."""
+    """Prints what is not an error and no result of its own, unless the user wants errors only."""
     if not is_quiet():
         click.echo(message, err=err)
 

@@ -1,6 +1,7 @@
 """The verbs that look at runs: list, show, plot, page, watch and film."""
 
 import signal
+from itertools import count
 from pathlib import Path
 
 import click
@@ -14,7 +15,7 @@ from evo.errors import UserError, did_you_mean
 @click.argument("folder", metavar="[RUNS]", default="runs", type=PATH)
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON list.")
 def list_runs_below(folder: Path, as_json: bool) -> None:
-    """List the runs in folder RUNS, the youngest first.
+    """List the runs in folder RUNS, the newest first.
 
     Each with its state, best objective, coverage, evaluations, age and size.
     """
@@ -163,7 +164,6 @@ def film(
     from evo.report.plot.archive_film import ArchiveFilm
     from evo.report.plot.film import NUM_SAMPLED, STILL, check_output, write_film, write_still
     from evo.report.plot.frames import frames_of, parse_size
-    from evo.report.progress import counting
 
     terminal.check_one_of({"--archive": archive}, elite)
     width, height = parse_size(size)
@@ -175,7 +175,12 @@ def film(
     target = output.absolute()  # before the task's code runs, which may change the working folder
     check_output(output, width, height, rate)
     run = view(run_folder, overrides)
-    with counting(1 if is_still else num_frames, "frames", quiet=terminal.is_quiet()) as on_frame:
+    with terminal.bar("frames") as progress:
+        done = count(1)
+
+        def on_frame() -> None:
+            progress(next(done), num_frames)
+
         if archive:
             shown = ArchiveFilm(run, width, height)
             write_film(target, shown.frames(num_frames), lambda: [shown.last()], rate, on_frame)

@@ -19,12 +19,7 @@ PLAIN_S = 60.0  # between two plain lines, unless the worker finds or loses its 
 
 
 class StatusLine(AbstractContextManager["StatusLine"]):
-    """Shows a worker's status when it is called with it.
-
-    Args:
-        address: the run's.
-        as_json: an object a line instead of text.
-    """
+    """Shows a worker's status when it is called with it. address: the run's. as_json: an object a line instead of text."""
 
     def __init__(self, address: str, *, as_json: bool):
         self._address = address

@@ -1,6 +1,6 @@
 """How elites came about: as text, and as JSON data for the page.
 
-Owns which ancestors are told of, and what is told of each: by the run's lineage log, or by what the archive has of their parents.
+Owns which ancestors are listed, and what is said of each: by the run's lineage log, or by what the archive has of their parents.
 `evo.search.lineage` owns which are remembered.
 """
 
@@ -126,7 +126,7 @@ class Origins:
     the elites, null if it has been replaced; `line`, numbers of the programs of its line of first parents that are shown, oldest
     first, itself last; `length` of the whole line; `end`: `complete`, `forgotten`, or `archive` where only ancestors that are
     still elites are known. A number of a line is a place among the elites or, from their count on, among the ancestors.
-    facts: `(n,)` of RECORD_DTYPE, the ancestors that are no elites. words: `(n, max_length)`, theirs.
+    facts: `(n,)` of RECORD_DTYPE, the ancestors that are not elites. words: `(n, max_length)`, theirs.
     note: why the lineage log cannot be read; None: it can, or there is none.
     """
 

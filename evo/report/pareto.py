@@ -51,11 +51,7 @@ def why_no_front(run: Searched) -> str | None:
 
 
 def front_of(run: Searched) -> Front:
-    """The front of a run.
-
-    Raises:
-        UserError: the run has none (`why_no_front`), or the task fails.
-    """
+    """The front of a run. Raises UserError: the run has none (`why_no_front`), or the task fails."""
     if reason := why_no_front(run):
         place = f"{run.run_dir.path}: " if isinstance(run, Run) else ""
         raise UserError(f"{place}no front: {reason}")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from evo.errors import UserError
+from evo.errors import os_errors_as
 from evo.report.page import draw_page
 from evo.report.pareto import why_no_front
 from evo.report.plot import charts, pictures
@@ -36,10 +36,11 @@ PLOTS: dict[str, Callable[[Run], Path]] = {
     "animation": pictures.animation,
     "gallery": pictures.gallery,
     "lineage": pictures.lineage,
+    "poster": pictures.poster,
     "page": draw_page,
 }
 PLAIN_PLOTS = {"heatmap", "curves"}  # which need none of the task's code
-_NEED_ELITES = ("heatmap", "contact_sheet", "best", "animation", "lineage", "page")
+_NEED_ELITES = ("heatmap", "contact_sheet", "best", "animation", "lineage", "poster", "page")
 
 
 def why_not_drawn(run: Run, name: str) -> str | None:
@@ -62,9 +63,7 @@ def draw_plots(run: Run, names: Sequence[str]) -> Iterator[Path]:
     Raises:
         UserError: the task's drawing fails, or the folder cannot be written.
     """
-    try:
+    with os_errors_as(f"{run.run_dir.path}/plots: cannot write"):
         for name in names:
             if not why_not_drawn(run, name):
                 yield PLOTS[name](run)
-    except OSError as error:
-        raise UserError(f"{run.run_dir.path}/plots: cannot write: {error.strerror or error}") from error

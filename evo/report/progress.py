@@ -9,8 +9,8 @@ from __future__ import annotations
 import html
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -29,11 +29,7 @@ HUGE = 1e9  # numbers from here on are written in scientific notation
 
 
 def progress_of(search: Search, *, shown: bool | None = True) -> Progress:
-    """Shows a search's progress while it is entered.
-
-    Args:
-        shown: None: on a terminal or in a notebook only.
-    """
+    """Shows a search's progress while it is entered. shown: whether; None: on a terminal or in a notebook only."""
     in_notebook = is_notebook()
     if shown is None:
         shown = in_notebook or sys.stdout.isatty()
@@ -51,23 +47,6 @@ def is_notebook() -> bool:
     from rich.console import Console
 
     return Console().is_jupyter
-
-
-@contextmanager
-def counting(total: int, unit: str, *, quiet: bool = False) -> Iterator[Callable[[], Any]]:
-    """Shows a bar on a terminal, and nothing elsewhere.
-
-    Yields:
-        A function to call after each of `total` steps.
-    """
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (BarColumn(bar_width=None), MofNCompleteColumn(), TextColumn(unit), TimeRemainingColumn())
-    console = Console(stderr=True)
-    with Progress(*columns, console=console, transient=True, disable=quiet or not console.is_terminal) as bar:
-        task = bar.add_task("", total=total)
-        yield lambda: bar.advance(task)
 
 
 class Progress(AbstractContextManager["Progress"]):

@@ -12,7 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evo.errors import UserError
+from evo.evaluate import stored_types
 from evo.evaluate.backends import BACKENDS, CPU, Backend
+from evo.evaluate.loops import LoopRunner
 from evo.evaluate.options import AUTO
 from evo.language.expression import REAL, Expression, expression_of
 from evo.language.formula import evaluate, formula_of, has_real_form, is_real_function
@@ -93,7 +95,11 @@ def report_facts(problem: Problem, words: NDArray[np.uint64]) -> dict[str, NDArr
         points = task.report_points()
     if isinstance(points, dict) and not points:
         return {}
-    _, num_points = point_arrays(task, points, "report_points()")
+    if task.rollout is None:
+        _, num_points = point_arrays(task, points, "report_points()")
+    else:
+        loop = LoopRunner(problem.language, task, in_pieces=False)
+        num_points = loop.num_records * loop.columns(points, "report_points()")[1]
     parts: list[dict[str, NDArray[np.float64]]] = []
     for outputs in _outputs(problem, words, points, num_points):
         count = len(next(iter(outputs.values())))
@@ -211,7 +217,7 @@ def _outputs(
 ) -> Iterator[dict[str, NDArray[Any]]]:
     """The outputs of programs at points as they read them, some programs at a time."""
     task = problem.task
-    step = max(1, CHUNK_BYTES // (8 * len(task.outputs) * num_points))
+    step = max(1, CHUNK_BYTES // (8 * len(stored_types(task)) * num_points))
     for start in range(0, len(words), step):
         chunk = np.ascontiguousarray(words[start : start + step])
         programs = [expression_of(problem.language, each) for each in chunk]

@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evo.errors import UserError
-from evo.evaluate import by_name
 from evo.evaluate.backends import Backend
 from evo.evaluate.cpu import without_cpu_meaning
+from evo.evaluate.loops import trajectories
 from evo.language.expression import Expression, expression_of
 from evo.language.formula_text import infix, infix_line
 from evo.language.program import format_program
@@ -32,7 +32,7 @@ from evo.run.loaded_task import Problem
 from evo.run.run import save_search
 from evo.run.search import Search
 from evo.search.state import Counters
-from evo.task import point_arrays
+from evo.task import DTYPES, point_arrays
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -198,26 +198,42 @@ class Result:
         return figures[kind](self)
 
     def outputs(self, points: Mapping[str, Any], row: int | None = None) -> dict[str, NDArray[Any]]:
-        """Each output of an elite, `(num_points,)`, computed on the CPU.
+        """Each output of an elite's program, `(num_points,)`, run once at each point on the CPU.
 
         Args:
-            points: the value of each input at each point, as `Task.points` gives them.
+            points: the value of each of the task's inputs at each point.
             row: of `archive`; None: that of `best`.
 
         Raises:
             UserError: the archive is empty, there is no such row, the points do not fit the task's inputs, or only a GPU can run
                 the program.
         """
-        words, problem = self._words("outputs()", row)[None], self.search.problem
-        names = list(expression_of(problem.language, words[0]).instructions())
-        if unsupported := without_cpu_meaning(problem.language, names):
-            raise UserError(f"outputs(): only a GPU can run {', '.join(unsupported)}")
-        if set(points) != set(problem.task.inputs):
-            raise UserError(f"outputs(): points are those of exactly {', '.join(problem.task.inputs)}; got {', '.join(points)}")
-        arrays, _ = point_arrays(problem.task, dict(points), "outputs()")
-        registers = [*arrays, *[None] * (len(problem.language.registers) - len(arrays))]
-        stored = VirtualMachine(problem.language.lowering).store(words, registers)
-        return {name: values[0] for name, values in by_name(problem.task, stored).items()}
+        words, machine = self._runnable("outputs()", row)
+        language, task = self.search.problem.language, self.search.problem.task
+        if set(points) != set(task.inputs):
+            raise UserError(f"outputs(): points are those of exactly {', '.join(task.inputs)}; got {', '.join(points)}")
+        arrays, _ = point_arrays(task, dict(points), "outputs()")
+        stored = machine.store(words, [*arrays, *[None] * (len(language.registers) - len(arrays))])[0]
+        return {name: values.view(DTYPES[kind]) for values, (name, kind) in zip(stored, task.outputs.items(), strict=True)}
+
+    def trajectories(self, points: Mapping[str, Any], row: int | None = None) -> dict[str, NDArray[Any]]:
+        """The records of each state when an elite's program runs in the task's rollout, on the CPU.
+
+        Each is `(num_records, num_trajectories)`; of a rollout over a grid, `(..., height, width)` more.
+
+        Args:
+            points: where trajectories begin, as `Task.points` gives them.
+            row: of `archive`; None: that of `best`.
+
+        Raises:
+            UserError: as `outputs` does; or the task has no rollout.
+        """
+        words, machine = self._runnable("trajectories()", row)
+        language, task = self.search.problem.language, self.search.problem.task
+        if not task.rollout:
+            raise UserError("trajectories(): the task has no rollout; outputs() runs its program once")
+        found = trajectories(machine, language, task, words, dict(points), "trajectories()")
+        return {name: values[0] for name, values in found.items()}
 
     def save(self, folder: str | Path) -> Path:
         """Writes the search to a new folder as a run, which `evo show`, `evo plot` and the others read; returns its path.
@@ -238,6 +254,13 @@ class Result:
             lambda line: warnings.warn(line, stacklevel=4),
         )
         return path
+
+    def _runnable(self, caller: str, row: int | None) -> tuple[NDArray[np.uint64], VirtualMachine]:
+        """The words of a row, `(1, max_length)`, and what runs them."""
+        words, language = self._words(caller, row), self.search.problem.language
+        if unsupported := without_cpu_meaning(language, list(expression_of(language, words).instructions())):
+            raise UserError(f"{caller}: only a GPU can run {', '.join(unsupported)}")
+        return words[None], VirtualMachine(language.lowering)
 
     def _words(self, caller: str, row: int | None) -> NDArray[np.uint64]:
         """The words of a row, `(max_length,)`."""

@@ -44,11 +44,7 @@ class RunRow:
 
 
 def list_runs(folder: Path) -> list[RunRow]:
-    """All runs in a folder and below, the youngest first.
-
-    Raises:
-        UserError: there is no such folder.
-    """
+    """All runs in a folder and below, the newest first. Raises UserError: there is no such folder."""
     if not folder.is_dir():
         raise UserError(f"{folder}: no such folder; name the one that holds your runs: evo list FOLDER")
     now_s = time.time()

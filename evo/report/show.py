@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from evo.errors import UserError
+from evo.errors import UserError, os_errors_as
 from evo.evaluate import Status
 from evo.language.batch import Batch
 from evo.language.formula import display_note, rounded
@@ -34,11 +34,8 @@ def read_program(problem: Problem, given: str) -> NDArray[np.uint64]:
     """
     path, text, source = Path(given), given, "the formula"
     if given and exists(path):
-        try:
+        with os_errors_as(f"{path}: cannot read the program"):
             text, source = read_text(path), given
-        except (OSError, UnicodeDecodeError) as error:
-            reason = error.strerror if isinstance(error, OSError) else error
-            raise UserError(f"{path}: cannot read the program: {reason}") from error
     language, max_length = problem.language, problem.config.program.max_length
     if is_text_form(language, text):
         return parse_program(language, text, source, max_length)
@@ -91,11 +88,7 @@ def describe_elite(run: Run, name: str | None, precision: int | None = None) -> 
 
 
 def describe_failed(run: Run) -> str:
-    """All programs of a run that did not compile or run, with kind and log.
-
-    Raises:
-        UserError: a program's file is damaged.
-    """
+    """All programs of a run that did not compile or run, with kind and log. Raises UserError: a program's file is damaged."""
     problem = run.search.problem
     parts = []
     for key, record in run.run_dir.quarantine().items():

@@ -20,7 +20,7 @@ from evo.run.run import Run
 
 @dataclass(frozen=True)
 class SimplerElites:
-    """Of each elite a description, and by file name the program. notes: lines for the user."""
+    """A description of each elite, and the programs by file name. notes: lines for the user."""
 
     descriptions: list[str]
     programs: dict[str, str]

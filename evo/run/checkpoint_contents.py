@@ -104,7 +104,7 @@ def check_meta(meta: Any) -> None:
 
 @dataclass(frozen=True)
 class _Law:
-    """Of an array. shape: None: any number. low, high: of integers; floats are finite."""
+    """What an array must be. shape: None: any number. low, high: of integers; floats are finite."""
 
     dtype: str
     shape: tuple[int | None, ...]
@@ -139,7 +139,7 @@ def check_arrays(arrays: Arrays, problem: Problem, meta: dict[str, Any]) -> None
 def _check_search(arrays: Arrays, problem: Problem, meta: dict[str, Any]) -> None:
     laws = dict(_laws(arrays, problem, meta))
     needed = {"elites", "memory", "archive", *(["learned"] if problem.config.search.learning.is_spanning else [])}
-    needed |= {name.partition(".")[0] for name in arrays} & {"population", "tidy", "prescreen", "learned", "bred"}
+    needed |= {name.partition(".")[0] for name in arrays} & {"population", "tidy", "prescreen", "learned"}
     missing = [name for name in laws if name not in arrays and name.partition(".")[0] in needed]
     if wrong := [name for name in arrays if name not in laws] + missing:
         raise CheckpointError(f"{wrong[0]}: missing, or unknown")
@@ -190,15 +190,6 @@ def _laws(arrays: Arrays, problem: Problem, meta: dict[str, Any]) -> Iterator[tu
         if config.search.learning.is_spanning:
             yield prefix + "latent", _Law("<f8", (rows, num_spanning))
     yield "initial.words", _Law("<u8", (None, None))
-    bred = np.atleast_2d(arrays.get("bred.words", np.zeros((0, 0))))
-    rows, width = len(bred), min(bred.shape[1], config.program.max_length)
-    yield "bred.words", _Law("<u8", (rows, width))
-    yield "bred.founders", _Law("<i8", (rows,))
-    yield "bred.parents", _Law("<i8", (rows, 2), NONE)
-    yield "bred.num_neutral", _Law("<i8", (1,))
-    yield "bred.origin.parents", _Law("<i4", (rows, 2), NONE, cells - 1)
-    yield "bred.origin.operator", _Law("<i4", (rows,), COMBINED, len(OPERATORS) - 1)
-    yield "bred.origin.emitter", _Law("<i4", (rows,), high=len(config.search.emitters) or 3)
     yield "memory.hash", _Law("<u8", (None, 2))
     yield "lineages.founders", _Law("<i8", (cells,), NONE)
     for name in ("ancestry.archive", "ancestry.population"):

@@ -1,4 +1,4 @@
-"""The programs that generation 0 is told of: `search.initial.programs`.
+"""The programs that generation 0 is given: `search.initial.programs`.
 
 Owns the way from files, texts and other runs' elites to words, and what is refused. Runs none of them, and no other run's task.
 """
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evo.config import RunConfig
-from evo.errors import UserError
+from evo.errors import UserError, os_errors_as
 from evo.language.infix import parse_infix
 from evo.language.program import Language, parse_program
 from evo.native.stack_ptx_words import WordType
@@ -50,11 +50,7 @@ def read_initial(problem: Problem) -> NDArray[np.uint64]:
 
 
 def with_digest(problem: Problem, words: NDArray[np.uint64]) -> Problem:
-    """The problem whose config knows the digest of what `read_initial` gave.
-
-    Raises:
-        UserError: the config has another one.
-    """
+    """The problem whose config knows the digest of what `read_initial` gave. Raises UserError: the config has another one."""
     if not len(words):
         return problem
     digest = hashlib.sha256()
@@ -87,20 +83,16 @@ def _read(problem: Problem, entry: str, key: str) -> NDArray[np.uint64]:
         return _elites_of_run(problem, path)
     if path.suffix == ".npz":
         return _elites_of_archive(problem, path)
-    try:
-        text = read_text(path)
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise UserError(f"{path}: cannot read the program: {reason}") from error
-    return _parse(problem, text, str(path))
+    with os_errors_as(f"{path}: cannot read the program"):
+        return _parse(problem, read_text(path), str(path))
 
 
 def no_file_nor_formula(source: str, text: str, error: UserError) -> UserError:
-    """Why a text, which is no formula by an error, cannot be read: it may have been meant as a path."""
+    """Why a text, which is not a formula by an error, cannot be read: it may have been meant as a path."""
     if not _LIKE_A_PATH.fullmatch(text):
         return error
     mistake = str(error).partition(": ")[2]  # without source and line
-    return UserError(f"{source}: there is no file or folder '{text}', and it is no formula: {mistake}")
+    return UserError(f"{source}: there is no file or folder '{text}', and it is not a formula: {mistake}")
 
 
 def _parse(problem: Problem, text: str, source: str) -> NDArray[np.uint64]:
@@ -124,10 +116,7 @@ def is_text_form(language: Language, text: str) -> bool:
     names = {instruction.name for instruction in language.instruction_set.instructions}
     if any(token in names or (token.startswith("%") and len(token) > 1) for token in tokens):
         return True
-    try:
-        return bool([language.encode(token) for token in tokens])
-    except ValueError:
-        return False
+    return bool(tokens) and all(map(language.is_token, tokens))
 
 
 def _elites_of_run(problem: Problem, path: Path) -> NDArray[np.uint64]:
@@ -176,11 +165,7 @@ def _elites(problem: Problem, path: Path, solution: NDArray[np.uint64], cell: ND
 
 
 def _check(problem: Problem, words: NDArray[np.uint64], place: Callable[[int, int], str]) -> None:
-    """Refuses what the config's programs cannot have.
-
-    Args:
-        place: what messages call a word of a row.
-    """
+    """Refuses what the config's programs cannot have. place: what messages call a word of a row."""
     language = problem.language
     names = [instruction.name for instruction in language.instruction_set.instructions]
     may_use = np.isin(names, list(problem.config.program.vocabulary.instructions))
@@ -189,8 +174,8 @@ def _check(problem: Problem, words: NDArray[np.uint64], place: Callable[[int, in
     is_known = (kinds == WordType.PTX) & (payloads < len(names))
     refused = {
         "is not in program.vocabulary.instructions": is_known & ~may_use[np.where(is_known, payloads, 0)],
-        "is no instruction of program.instruction_set": (kinds == WordType.PTX) & ~is_known,
-        "is no input of the task": (kinds == WordType.INPUT) & (payloads >= len(language.inputs)),
+        "is not an instruction of program.instruction_set": (kinds == WordType.PTX) & ~is_known,
+        "is not an input of the task": (kinds == WordType.INPUT) & (payloads >= len(language.inputs)),
         "is not for a search: it has neither special registers nor routines": np.isin(
             kinds, (WordType.SPECIAL, WordType.ROUTINE)
         ),

@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 
 from evo.errors import UserError
 from evo.evaluate.cpu import without_cpu_meaning
-from evo.evaluate.tuning import spread
+from evo.evaluate.sampling import spread
 from evo.itll import ProgramFeatures
 from evo.language.batch import ProgramRows
 from evo.native.itll import MAX_PCA_FEATURES
 from evo.native.ptx_vm import VirtualMachine
-from evo.row_threads import RowThreads
+from evo.native.row_threads import RowThreads
 from evo.run.loaded_task import Problem
 from evo.search.learned_measures import Describe, LearnedMeasures
 from evo.search.prescreen import Prescreen

@@ -21,10 +21,11 @@ from evo.evaluate import Evaluator, PickledTask, TaskSource
 from evo.evaluate.backends import BACKENDS, CPU, Assignment, Backend, Quarantine, share_gpus
 from evo.evaluate.cluster import ClusterEvaluator
 from evo.evaluate.combining import Combiner
+from evo.evaluate.constraints import ConstrainedEvaluator
 from evo.evaluate.options import AUTO
 from evo.evaluate.pickled_task import pickle_task
 from evo.evaluate.slots import SlotsEvaluator
-from evo.evaluate.tuning import DEFAULT_SHARE, ConstantTuner, why_not_tunable
+from evo.evaluate.tuning import ConstantTuner, default_share, why_not_tunable
 from evo.instructions import check_names, open_instruction_set
 from evo.language.program import Language
 from evo.run.task_identity import DeclaredTask, MadeTask
@@ -57,11 +58,7 @@ class Problem:
 
     @cached_property
     def evaluator(self) -> Evaluator:
-        """Started when first asked for, so that looking at programs needs no GPU.
-
-        Raises:
-            UserError: it cannot be started.
-        """
+        """Started when first asked for, so that looking at programs needs no GPU. Raises UserError: it cannot be started."""
         has_islands = self.config.search.islands.count > 1  # which take the cluster's workers
         if has_islands:
             share_gpus()
@@ -70,6 +67,8 @@ class Problem:
         else:
             evaluator = self.backend.start(self.assignment)
         self._started.callback(evaluator.close)
+        if self.task.constraints is not None:
+            evaluator = ConstrainedEvaluator(evaluator, self.language, self.task.constraints)
         if self.task.slots is None:
             return evaluator
         return SlotsEvaluator(evaluator, self.language, self.task, self.config.program.vocabulary.instructions)
@@ -99,7 +98,8 @@ class Problem:
     @cached_property
     def combiner(self) -> Combiner:
         """Raises UserError if the task does not allow it, or its points or targets are wrong."""
-        if reason := why_not_tunable(self.task):
+        has_other_words = self.task.rollout or self.task.template
+        if reason := why_not_tunable(self.task) or ("needs a task without a rollout or template" if has_other_words else None):
             raise UserError(f"search.combination: {reason}")
         scaled = bool(self.config.search.tuning.linear_scale)
         return Combiner(self.language, self.task, self.config.program.vocabulary.instructions, linear_scale=scaled)
@@ -222,11 +222,7 @@ def problem_for(
     backend: Backend | None,
     quarantine: Quarantine,
 ) -> Problem:
-    """The problem of a config and what was loaded of it.
-
-    Raises:
-        UserError: the config does not fit the task.
-    """
+    """The problem of a config and what was loaded of it. Raises UserError: the config does not fit the task."""
     config = _with_tuning(config, task)
     chosen = config.program.instruction_set
     instruction_set = open_instruction_set(chosen)
@@ -237,6 +233,7 @@ def problem_for(
             tuple(task.inputs.items()),
             tuple(task.outputs.items()),
             config.program.limits,
+            task.template.words(instruction_set, config.program.limits) if task.template else (),
         )
         language.lowering  # noqa: B018 - built here, so that a bad name is reported as the task's
     except (KeyError, ValueError) as error:
@@ -254,9 +251,12 @@ def _with_tuning(config: RunConfig, task: Task | DeclaredTask) -> RunConfig:
     reason = why_not_tunable(task)
     if tuning.share and reason:
         raise UserError(f"search.tuning: {reason}")
+    if tuning.linear_scale and task.rollout:
+        raise UserError("search.tuning.linear_scale: states of a rollout are not scaled; leave it out")
+    is_scaled = task.has_scaling() and (task.template is None or task.template.has_scale)
     changes = {
-        "share": (DEFAULT_SHARE if task.reduction and not reason else 0.0) if tuning.share is None else tuning.share,
-        "linear_scale": task.has_scaling() if tuning.linear_scale is None else tuning.linear_scale,
+        "share": (0.0 if reason else default_share(task)) if tuning.share is None else tuning.share,
+        "linear_scale": is_scaled if tuning.linear_scale is None else tuning.linear_scale,
     }
     search = config.search.model_copy(update={"tuning": tuning.model_copy(update=changes)})
     return config.model_copy(update={"search": search})

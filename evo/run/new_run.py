@@ -14,7 +14,7 @@ from itertools import count
 from pathlib import Path
 from typing import IO
 
-from evo.errors import UserError
+from evo.errors import UserError, os_errors_as
 from evo.run.run_dir import RunDir, open_lock
 from evo.storage.files import PARTIAL_SUFFIX, open_file, try_lock
 
@@ -38,12 +38,10 @@ def new_run_dir(parent: Path) -> Iterator[RunDir]:
     """
     above = [each for each in (parent, *parent.parents) if not each.exists()]
     try:
-        try:
+        with os_errors_as(f"{parent}: cannot create the run folder"):
             parent.mkdir(parents=True, exist_ok=True)
             _remove_abandoned(parent)
             folder, lock = _hidden_folder(parent)
-        except OSError as error:
-            raise UserError(f"{parent}: cannot create the run folder: {error.strerror}") from error
         run_dir = RunDir(folder, writable=True, lock=lock)
         try:
             yield run_dir

@@ -79,11 +79,7 @@ class Run:
         return cls(search, run_dir, BACKENDS[meta["backend"]], meta), notes
 
     def records(self) -> Records:
-        """The programs that became elites (`evo.search.lineage`).
-
-        Raises:
-            UserError: the lineage log is damaged.
-        """
+        """The programs that became elites (`evo.search.lineage`). Raises UserError: the lineage log is damaged."""
         records = self.run_dir.records(self._meta)
         try:
             check_records(records, self.search.problem)
@@ -263,7 +259,7 @@ class Journal(Protocol):
         """Takes a row of `metrics_row`."""
 
     def save_quarantine(self, key: str, record: dict[str, Any]) -> None:
-        """Takes a record of `quarantine_record` by the program's hash. Of two, the first stays."""
+        """Takes a record of `quarantine_record` by the program's hash. If there are two, the first stays."""
 
 
 class MemoryJournal:

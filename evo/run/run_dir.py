@@ -10,16 +10,16 @@ from __future__ import annotations
 import io
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evo.errors import UserError
+from evo.errors import UserError, os_errors_as
 from evo.run.checkpoint import CheckpointError, OtherVersionError, decode_checkpoint, encode_checkpoint
 from evo.run.metrics_rows import is_row_until, row_of
 from evo.search.lineage_records import MAGIC, LineageLogError, Records, decode_log, encode_block, joined
@@ -39,7 +39,7 @@ def open_lock(folder: Path) -> IO[str]:
     return open(folder / "lock", "w", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK, 0o666))
 
 
-class RunDir:
+class RunDir(AbstractContextManager["RunDir"]):
     """A run folder. While it is open for writing, other processes cannot open it for writing."""
 
     def __init__(self, path: Path, *, writable: bool, lock: IO[str] | None = None):
@@ -91,7 +91,7 @@ class RunDir:
     def cut_metrics(self, num_bytes: int, generations: int, every: int = 1) -> int:
         """Cuts metrics.jsonl back to a checkpoint: to its length then, to whole lines, and to its generations.
 
-        There is a line for `every` so many. Some may be missing although the checkpoint knew them: a damaged disk, or someone's
+        Every `every`-th generation has a line. Some may be missing although the checkpoint knew them: a damaged disk, or an
         editor. What is appended later then stands behind whole lines. Returns the number of generations whose lines are missing.
         """
         path = self.path / "metrics.jsonl"
@@ -132,21 +132,13 @@ class RunDir:
         self._saving = self._writer.submit(self._write_checkpoint, generation, meta, arrays, records, is_all)
 
     def is_saving(self) -> bool:
-        """Whether a checkpoint is being written.
-
-        Raises:
-            UserError: the last one could not be written.
-        """
+        """Whether a checkpoint is being written. Raises UserError: the last one could not be written."""
         if self._saving and self._saving.done():
             self.wait_for_checkpoint()
         return self._saving is not None
 
     def wait_for_checkpoint(self) -> None:
-        """Returns when no checkpoint is being written.
-
-        Raises:
-            UserError: the last one could not be written.
-        """
+        """Returns when no checkpoint is being written. Raises UserError: the last one could not be written."""
         while self._saving:
             # The system may deliver Ctrl-C to another thread, which does not wake this one: hence the time limit.
             if wait([self._saving], WAKE_S).done:
@@ -212,11 +204,7 @@ class RunDir:
             _write(folder / f"{key}.json", (json.dumps(record, indent=1) + "\n").encode())
 
     def quarantine(self) -> dict[str, dict[str, Any]]:
-        """The records of `save_quarantine` by key.
-
-        Raises:
-            UserError: one of them is damaged.
-        """
+        """The records of `save_quarantine` by key. Raises UserError: one of them is damaged."""
         records = {}
         for path in sorted((self.path / "quarantine").glob("*.json")):
             try:
@@ -251,11 +239,7 @@ class RunDir:
         return rows
 
     def task_digest(self) -> str:
-        """The digest of the task's files when the run began.
-
-        Raises:
-            UserError: environment.json is damaged or gone.
-        """
+        """The digest of the task's files when the run began. Raises UserError: environment.json is damaged or gone."""
         path = self.path / "environment.json"
         facts = read_json(path, "run's environment")
         if not (isinstance(facts, dict) and isinstance(facts.get("task_digest"), str)):
@@ -271,7 +255,7 @@ class RunDir:
         path = self.path / "metrics.jsonl"
         if not path.exists():
             return None
-        with _reading(path), open_file(path) as file:
+        with os_errors_as(f"{path}: cannot read"), open_file(path) as file:
             end = file.seek(0, os.SEEK_END)
             tail = b""
             while end and tail.count(b"\n") < 2 and len(tail) < _MAX_ROW_BYTES:
@@ -287,7 +271,7 @@ class RunDir:
         path = self.path / "lock"
         if not path.exists():
             return False
-        with _reading(path), open_file(path) as lock:
+        with os_errors_as(f"{path}: cannot read"), open_file(path) as lock:
             return not try_lock(lock, is_shared=True)
 
     def plot_path(self, name: str) -> Path:
@@ -309,9 +293,6 @@ class RunDir:
                 if file is not None:
                     file.close()
             self._metrics = self._lock = None
-
-    def __enter__(self) -> RunDir:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
@@ -378,18 +359,6 @@ def _write(path: Path, content: bytes | Iterable[bytes | memoryview]) -> None:
         write_atomically(path, content, durable=True)
 
 
-@contextmanager
-def _reading(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise UserError(f"{path}: cannot read: {error.strerror}") from error
-
-
-@contextmanager
-def _writing(path: Path) -> Iterator[None]:
+def _writing(path: Path) -> AbstractContextManager[None]:
     """Reports a full disk or a missing permission as the user's error."""
-    try:
-        yield
-    except OSError as error:
-        raise UserError(f"{path}: cannot write: {error.strerror}") from error
+    return os_errors_as(f"{path}: cannot write")

@@ -1,4 +1,4 @@
-"""What can be told of a search, in progress or from its checkpoint, without going on with it.
+"""What can be said of a search, in progress or from its checkpoint, without going on with it.
 
 Owns the elites as reports and files have them, where they lie, and which stop is reached. A saved search makes its archive
 when it is asked for it, since that imports pyribs.
@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from evo.config import RunConfig
 from evo.errors import UserError, shortage
 from evo.language.program import Language
+from evo.native.row_threads import RowThreads
 from evo.native.vary import Variation
-from evo.row_threads import RowThreads
 from evo.run.learning import make_learned_measures
 from evo.run.loaded_task import Problem
 from evo.search.archives import make_archive, make_layout
@@ -93,11 +93,7 @@ class SearchView(ABC):
         return variation.random_programs(config.seed, 0, 0, num_programs, config.program.max_length)
 
     def elite_columns(self) -> Arrays:
-        """The elites as `archive.npz` has them.
-
-        Raises:
-            UserError: as of `latent`.
-        """
+        """The elites as `archive.npz` has them. Raises UserError as of `latent`."""
         return replace(self.elites(), latent=self.latent()).arrays()
 
     @property
@@ -118,12 +114,7 @@ class SearchView(ABC):
 
 
 class SavedSearch(SearchView):
-    """A search as `Search.saved` gave it.
-
-    Args:
-        problem: the same as then.
-        meta: plain JSON values.
-    """
+    """A search as `Search.saved` gave it. problem: the same as then. meta: plain JSON values."""
 
     def __init__(self, problem: Problem, meta: dict[str, Any], arrays: Arrays):
         self.problem = problem

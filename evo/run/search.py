@@ -28,13 +28,13 @@ from evo.run.saved_search import SavedSearch, SearchView, make_archive_of, recor
 from evo.run.task_identity import declarations
 from evo.run.tidying import tidied
 from evo.search.archives.elites import Elites
-from evo.search.emitter import GOLDEN_GAMMA, RANDOM, Combiner, Emitter, ProgramEmitter, no_origin
+from evo.search.emitter import GOLDEN_GAMMA, RANDOM, Combiner, Emitter, ProgramEmitter
 from evo.search.lineage import Lineage
 from evo.search.lineage_records import Records, joined
 from evo.search.map_elites import Generation, MapElites, Tuning
 from evo.search.memory import HashMemory
 from evo.search.restarts import Restarts
-from evo.search.state import Arrays, Counters, Offspring, SearchState, part, with_prefix
+from evo.search.state import Arrays, Counters, SearchState, with_prefix
 
 if TYPE_CHECKING:
     from evo.evaluate.calibration import Calibration
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 NUM_TRIED = 4  # programs that are scored before a search begins
 NUM_DRAWN, NUM_TYPICAL = 1024, 128  # random programs, and the longest of them, which what programs cost is measured with
 PICTURE_TRIED = 8  # side in pixels of the picture that is drawn then
-PICTURE_PLOTS = {"contact_sheet", "best", "animation", "gallery", "lineage"}
+PICTURE_PLOTS = {"contact_sheet", "best", "animation", "gallery", "lineage", "poster"}
 PLOTS_WITH_PICTURES = PICTURE_PLOTS | {"page"}  # if the task draws any
 
 
@@ -102,7 +102,7 @@ class Search(SearchView):
             batch_size=config.search.batch_size,
             emitters=_emitters(problem, variation),
             given=self._given,
-            generation=self.counters.generations + ("bred.words" in arrays),
+            generation=self.counters.generations,
             row_threads=self._row_threads,
             success=arrays.get("emitters.success"),
         )
@@ -114,8 +114,6 @@ class Search(SearchView):
             measures = make_learned_measures(problem, self._row_threads, saved.part("learned.") if saved else {})
         self._learned = measures if learning.is_spanning else None
         self._saved_prescreen = saved.part("prescreen.") if saved else {}
-        bred, lowering = part(arrays, "bred."), problem.language.lowering
-        self._bred = Offspring.of(bred, self.counters.generations, lowering) if bred else None
 
     def _make_restarts(self, saved: SavedSearch | None) -> Restarts:
         def make() -> ProgramArchive:
@@ -138,15 +136,7 @@ class Search(SearchView):
         """What changes from generation to generation."""
         prescreen = make_prescreen(self.problem, self._row_threads, self._saved_prescreen)
         return SearchState(
-            self.archive,
-            self._restarts,
-            self.emitter,
-            self.memory,
-            self.lineage,
-            self.counters,
-            prescreen,
-            self._learned,
-            self._bred,
+            self.archive, self._restarts, self.emitter, self.memory, self.lineage, self.counters, prescreen, self._learned
         )
 
     def elites(self) -> Elites:
@@ -204,8 +194,7 @@ class Search(SearchView):
         if problem.tuner and options.share:
             tuning = Tuning(problem.tuner, options.share, options.finished if problem.tuner.finishes else 0)
         keeps_lowered = problem.evaluator.uses_lowered or bool(self.state.prescreen or self.state.learned)
-        lowering, is_ahead = problem.language.lowering, problem.config.search.lag > 0
-        return MapElites(self.state, problem.evaluator, lowering, tuning, keeps_lowered, is_ahead)
+        return MapElites(self.state, problem.evaluator, problem.language.lowering, tuning, keeps_lowered)
 
     def adopt(self, elites: Elites, numbers: NDArray[np.int64], founders: NDArray[np.int64]) -> None:
         """Adds elites of another search for the same problem to the archive. numbers, founders: theirs in its lineage."""
@@ -238,8 +227,6 @@ class Search(SearchView):
             batch.words[is_elite],
             evaluation.objective[is_elite],
             {name: values[is_elite] for name, values in fields.items()},
-            self.lineage.founders(no_origin(count), generation)[is_elite],
-            fields["parents"][is_elite],
             in_both,
             in_both,
         )

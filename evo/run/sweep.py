@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from evo.config import RunConfig, first_difference, load_config, parse_values
-from evo.errors import UserError
+from evo.errors import UserError, os_errors_as
 from evo.run.initial_programs import read_initial, with_digest
 from evo.run.loaded_task import load_problem
 from evo.run.run import Run
@@ -105,11 +105,7 @@ def plan_sweep(path: Path, seeds: str, grid: Sequence[str], overrides: tuple[str
 
 
 def parse_seeds(text: str) -> list[int]:
-    """The seeds of `1-20` or `1,3,7-9`, in this order.
-
-    Raises:
-        UserError: it is something else.
-    """
+    """The seeds of `1-20` or `1,3,7-9`, in this order. Raises UserError: it is something else."""
     seeds: dict[int, None] = {}
     for part in text.split(","):
         match = re.fullmatch(r"\s*(\d{1,20})\s*(?:-\s*(\d{1,20})\s*)?", part)
@@ -156,11 +152,9 @@ def locked(folder: Path) -> Iterator[None]:
     Raises:
         UserError: one does, or the folder cannot be made.
     """
-    try:
+    with os_errors_as(f"{folder}: cannot create the folder of the sweep"):
         folder.mkdir(parents=True, exist_ok=True)
         lock = open(folder / "lock", "w")  # noqa: SIM115 - closed below
-    except OSError as error:
-        raise UserError(f"{folder}: cannot create the folder of the sweep: {error.strerror}") from error
     with lock:
         if not try_lock(lock):
             raise UserError(f"{folder}: another process is running this sweep; wait for it or stop it")

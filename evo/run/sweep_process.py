@@ -61,14 +61,10 @@ class Job:
 
 
 class RunProcess:
-    """A process at work on a job. It is no part of the terminal's group: Ctrl-C reaches this process alone."""
+    """A process at work on a job. It is not a part of the terminal's group: Ctrl-C reaches this process alone."""
 
     def __init__(self, job: Job):
-        """Starts it.
-
-        Raises:
-            UserError: the system refuses, or the log cannot be written.
-        """
+        """Starts it. Raises UserError: the system refuses, or the log cannot be written."""
         self._log = Path(job.log)
         self._is_stopped = False
         folder = job.folder if os.path.isdir(job.folder) else None  # a Dask worker need not have it

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from evo.errors import UserError
+from evo.language.template import read_template
 from evo.task import Programs, Task, attributes_digest
 
 
@@ -65,6 +66,7 @@ class DeclaredTask(Task):
         self.objective_range = declared["objective_range"] and tuple(declared["objective_range"])
         self.reduction, self.complexity = declared["reduction"], declared["complexity"]
         self._input_scaling = {name: (offset, scale) for name, (offset, scale) in declared.get("input_scaling", {}).items()}
+        self.template = read_template(declared["template"], list(self.inputs)) if "template" in declared else None
         self._reason = reason
 
     def input_scaling(self) -> dict[str, tuple[float, float]]:
@@ -98,6 +100,7 @@ def declarations(task: Task) -> dict[str, Any]:
         "reduction": task.reduction,
         "complexity": task.complexity,
         "input_scaling": {name: list(pair) for name, pair in task.input_scaling().items()},
+        **({"template": task.template.text} if task.template else {}),
     }
 
 

@@ -25,13 +25,14 @@ CellsOf = Callable[[NDArray[np.float64]], NDArray[Any]]  # the cells of measures
 
 
 def tidied(problem: Problem, elites: Elites, cells_of: CellsOf, counters: Counters) -> Elites:
-    """The elites with tidy ones in the place of those on the front, which are the parents of these.
+    """The elites with tidy ones in place of those on the front, which are the parents of these.
 
     A tidy program has the scores that the evaluator gives it. It stands also for those that its parent was better than and as
     simple; and if rounding alone keeps it from the targets, for all that are as complex.
     """
     task = problem.task
-    has_formulas = task.reduction == "regression" and len(task.outputs) == 1 and task.rollout is None
+    has_formulas = task.reduction == "regression" and len(task.outputs) == 1 and not (task.rollout or task.template)
+    has_formulas = has_formulas and task.point_loss() is None  # tidying weighs squared errors
     if not has_formulas or problem.config.search.learning.is_spanning or not len(elites):
         return elites
     complexity = _complexity(task, elites.num_instructions, elites.measures)

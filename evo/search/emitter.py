@@ -5,22 +5,22 @@ decides everything random, together with the seed.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from itertools import accumulate, pairwise
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evo.native.row_threads import RowThreads
 from evo.native.stack_ptx_words import WordType
 from evo.native.vary import Variation
-from evo.row_threads import RowThreads
 from evo.search.restarts import Restarts
 
 RANDOM = -1  # operator code of a random program
-GIVEN = -2  # of a program that generation 0 was told of
-TIDY = -3  # of what a search hands over in the place of an elite
+GIVEN = -2  # of a program that generation 0 was given
+TIDY = -3  # of what a search hands over in place of an elite
 COMBINED = -4  # of a program that joins two elites
 
 TRIMMED_LENGTH = 128  # words; in longer rows, zeros after programs cost more than copies without them
@@ -29,7 +29,6 @@ MAX_RANDOM_PARTNER = 8  # words
 RANDOM_PARTNER_SLOT = 1 << 31  # from which random partners are drawn: behind those of the batch
 MOST_DRAWN = 1024  # elites that are looked at for partners
 GOLDEN_GAMMA = 0x9E3779B97F4A7C15
-MIN_BRED = 256  # programs that a thread breeds and looks at: they take 0.3 ms, and a thread 0.2 ms to wake and to be waited for
 
 INITIAL = "initial"  # stands for an emitter where programs have none: in generation 0, at a start, and while there are no elites
 
@@ -84,8 +83,7 @@ class Origin:
     emitter: NDArray[np.int32]
 
 
-Look = Callable[[NDArray[np.uint64]], Any]
-Part = tuple[NDArray[np.uint64], Origin, list[Any]]
+Part = tuple[NDArray[np.uint64], Origin]
 
 
 class ProgramEmitter:
@@ -102,13 +100,12 @@ class ProgramEmitter:
         emitters: at least one has a weight above 0. Their slots are in this order.
         given: `(n, width)` words of programs that generation 0 begins with; None: none.
         generation: the first generation to emit.
-        row_threads: threads that breed together.
+        row_threads: breed together.
         success: `(1 + number of emitters, 4)`, what `success_counts` was before; None: nothing yet.
 
     Attributes:
         names: of `INITIAL` and the emitters.
         origin: of the programs that were asked for last.
-        looks: at them, block by block.
         success_counts: the fields of `Success` for each of `names`, one row each.
     """
 
@@ -127,7 +124,7 @@ class ProgramEmitter:
         row_threads: RowThreads | None = None,
         success: NDArray[np.int64] | None = None,
     ):
-        self._row_threads = row_threads or RowThreads()
+        self.row_threads = row_threads or RowThreads()
         self._restarts = restarts
         self._max_length = max_length
         self._variation = variation
@@ -139,44 +136,40 @@ class ProgramEmitter:
         self.names = (INITIAL, *(emitter.name for emitter in emitters))
         self.generation = generation
         self.origin = no_origin(0)
-        self.looks: list[Any] = []
         self.success_counts = np.zeros((len(self.names), len(asdict(Success()))), np.int64) if success is None else success.copy()
 
-    def ask(self, factor: int = 1, look: Look = len) -> NDArray[np.uint64]:
-        """The next generation's programs, `(n, width)` uint64; `origin` tells where they came from, `looks` what `look` gives.
+    def ask(self, factor: int = 1) -> NDArray[np.uint64]:
+        """The next generation's programs, `(n, width)` uint64; `origin` tells where they came from.
 
         `factor`: emitters make this many times `batch_size`. Rows are no wider than the programs need, so they may be
-        narrower than `max_length`. `look` is called with the rows of each block, in the thread that has bred them.
+        narrower than `max_length`.
         """
         generation, self.generation = self.generation, self.generation + 1
         is_fresh = self._restarts.is_fresh(generation)
         if is_fresh or not len(self._restarts.population):
-            parts = self._initial_programs(generation, self._num_initial if is_fresh else self._batch_size, look)
+            parts = self._initial_programs(generation, self._num_initial if is_fresh else self._batch_size)
         else:
             slots = slots_of([emitter.weight for emitter in self._emitters], factor * self._batch_size, generation)
             parts = [
-                part
+                self._emit(emitter, index, generation, first, end - first)
                 for index, (emitter, (first, end)) in enumerate(zip(self._emitters, pairwise(slots), strict=True), start=1)
                 if end > first
-                for part in self._emit(emitter, index, generation, first, end - first, look)
             ]
-        origins = [origin for _, origin, _ in parts]
+        origins = [origin for _, origin in parts]
         self.origin = origins[0] if len(origins) == 1 else _joined(origins)
-        self.looks = [each for *_, looks in parts for each in looks]
-        return _one_below_the_other([words for words, *_ in parts])
+        return _one_below_the_other([words for words, _ in parts])
 
-    def tell(self, origin: Origin, slots: NDArray[np.int64], is_elite: NDArray[np.bool_], is_new: NDArray[np.bool_]) -> None:
-        """Counts what became of programs that were asked for.
+    def tell(self, slots: NDArray[np.int64], is_elite: NDArray[np.bool_], is_new: NDArray[np.bool_]) -> None:
+        """Counts what became of the programs that were asked for last.
 
         Args:
-            origin: of all of them.
             slots: `(n,)`, those of the programs that were evaluated.
             is_elite: `(n,)`, which of these are elites now.
             is_new: `(n,)`, which of those took an empty cell.
         """
         num_names = len(self.names)
-        self.success_counts[:, 0] += np.bincount(origin.emitter, minlength=num_names)
-        outcomes = origin.emitter[slots] * 3 + is_elite + is_new  # of each emitter: no elite, one that had a cell, a new one
+        self.success_counts[:, 0] += np.bincount(self.origin.emitter, minlength=num_names)
+        outcomes = self.origin.emitter[slots] * 3 + is_elite + is_new  # of each emitter: no elite, one that had a cell, a new one
         others, improved, new = np.bincount(outcomes, minlength=3 * num_names).reshape(num_names, 3).T
         self.success_counts[:, 1:] += np.stack([others + improved + new, new, improved], axis=1)
 
@@ -188,42 +181,27 @@ class ProgramEmitter:
         """Random programs for the slots from `first_slot` on, `(num_programs, max_length)` uint64. Changes no state."""
         return self._variation.random_programs(self._seed, generation, first_slot, num_programs, self._max_length)
 
-    def _looked_at(self, words: NDArray[np.uint64], origin: Origin, look: Look) -> Part:
-        return words, origin, self._row_threads.map(lambda first, end: look(words[first:end]), len(words), MIN_BRED)
-
-    def _initial_programs(self, generation: int, num_random: int, look: Look) -> list[Part]:
+    def _initial_programs(self, generation: int, num_random: int) -> list[Part]:
         num_given = 0 if self._given is None or generation else len(self._given)
-        random = self._short_random_programs(num_random, generation, num_given)
-        parts = [self._looked_at(random, no_origin(num_random), look)]
+        parts = [(self._short_random_programs(num_random, generation, num_given), no_origin(num_random))]
         if num_given and self._given is not None:
-            parts.insert(0, self._looked_at(self._given, no_origin(num_given, operator=GIVEN), look))
+            parts.insert(0, (self._given, no_origin(num_given, operator=GIVEN)))
         return parts
 
-    def _emit(self, emitter: Emitter, index: int, generation: int, first_slot: int, num_programs: int, look: Look) -> list[Part]:
+    def _emit(self, emitter: Emitter, index: int, generation: int, first_slot: int, num_programs: int) -> Part:
         """An emitter's programs for the slots from `first_slot` on."""
         source = emitter.source
         if source is None:
-            words = self._short_random_programs(num_programs, generation, first_slot)
-            return [self._looked_at(words, no_origin(num_programs, index), look)]
+            return self._short_random_programs(num_programs, generation, first_slot), no_origin(num_programs, index)
         population = self._restarts.population
         candidates = population.best_cells(emitter.parent_shares[generation % len(emitter.parent_shares)])
         if not isinstance(source, Variation):
-            return [self._looked_at(*self._combined(source, candidates, index, generation, num_programs), look)]
-
+            return self._combined(source, candidates, index, generation, num_programs)
+        where = (self._seed, generation, first_slot, num_programs, population.words, candidates)
         is_long = self._max_length > TRIMMED_LENGTH
-        whole = None if is_long else np.empty((num_programs, self._max_length), np.uint64)
-
-        def breed(first: int, end: int) -> tuple[Any, ...]:
-            slot, out = first_slot + first, None if whole is None else whole[first:end]
-            pool = population.words
-            bred = source.offspring(self._seed, generation, slot, end - first, pool, candidates, trim=is_long, out=out)
-            return *bred, look(bred[0])
-
-        parts: list[Part] = []
-        for words, parents, operators, seen in self._row_threads.map(breed, num_programs, MIN_BRED):
-            emitters = np.full(len(words), index, np.int32)
-            parts.append((words, Origin(parents.astype(np.int32), operators.astype(np.int32), emitters), [seen]))
-        return parts if whole is None else [(whole, _joined([part[1] for part in parts]), [part[2][0] for part in parts])]
+        words, parents, operators = source.offspring(*where, trim=is_long, row_threads=self.row_threads)
+        emitters = np.full(num_programs, index, np.int32)
+        return words, Origin(parents.astype(np.int32), operators.astype(np.int32), emitters)
 
     def _combined(
         self, combiner: Combiner, candidates: NDArray[np.uint32], index: int, generation: int, num_programs: int

@@ -13,10 +13,7 @@ from numpy.typing import NDArray
 from evo.native.search_rows import FounderSizes
 from evo.native.vary import program_lengths
 from evo.search.archives.elites import Elites
-from evo.search.emitter import Origin
 from evo.search.lineage_records import NONE, RECORD_DTYPE, Records, joined
-
-NOBODY = np.zeros(0, np.int64)
 
 
 class Lineage:
@@ -63,41 +60,29 @@ class Lineage:
         self._found(elites.cell, self._founders_of(elites.generation, elites.slot))
         self._population = self._archive if is_archive else np.full_like(self._archive, NONE)
 
-    def founders(self, origin: Origin, generation: int) -> NDArray[np.int64]:
-        """The founder of each program of a generation, `(n,)`. Asked before the archive changes."""
-        parents = origin.parents[:, 0]
-        return np.where(parents >= 0, self._founders[parents], self._founders_of(generation, np.arange(len(parents))))
-
-    def parents(self, origin: Origin) -> NDArray[np.int64]:
-        """The records of each program's parents, `(n, 2)`; NONE where they are not known. Asked before the archive changes."""
-        return np.where(origin.parents >= 0, self._population[origin.parents], NONE)
-
     def update(
         self,
         cells: NDArray[np.integer[Any]],
         words: NDArray[np.uint64],
         objective: NDArray[np.float64],
         fields: dict[str, NDArray[Any]],
-        founders: NDArray[np.int64],
-        parents: NDArray[np.int64],
         in_archive: NDArray[np.bool_],
         in_population: NDArray[np.bool_],
-        ahead: NDArray[np.int64] = NOBODY,
     ) -> None:
         """Takes over the new elites of a generation, a row each.
 
         Args:
-            fields: of the archive (`evo.search.archives.base.EXTRA_FIELDS` and `hash`).
-            parents: their records, `(n, 2)`.
+            fields: of the archive (`evo.search.archives.base.EXTRA_FIELDS` and `hash`); parents are cells of the population.
             in_archive, in_population: where each of them is an elite now.
-            ahead: records of the parents of what is bred already, which may be no elites any more.
         """
+        parents, own = fields["parents"], self._founders_of(fields["generation"], fields["slot"])
+        founders = np.where(parents[:, 0] >= 0, self._founders[parents[:, 0]], own)
         self._replace(cells[in_population], founders[in_population])
         if not (self._max_bytes and len(cells)):
             return
         facts = np.zeros(len(cells), RECORD_DTYPE)
         facts["number"] = numbers = self._next + self._step * np.arange(len(cells))
-        facts["parents"] = parents
+        facts["parents"] = np.where(parents >= 0, self._population[parents], NONE)
         facts["objective"], facts["cell"], facts["in_archive"] = objective, cells, in_archive
         for name in ("generation", "hash", "slot", "operator"):
             facts[name] = fields[name]
@@ -106,14 +91,14 @@ class Lineage:
         self._archive[cells[in_archive]] = numbers[in_archive]
         if self._population is not self._archive:
             self._population[cells[in_population]] = numbers[in_population]
-        self.append(Records(facts, words[np.arange(words.shape[1]) < lengths[:, None]]), ahead)
+        self.append(Records(facts, words[np.arange(words.shape[1]) < lengths[:, None]]))
 
-    def append(self, records: Records, ahead: NDArray[np.int64] = NOBODY) -> None:
+    def append(self, records: Records) -> None:
         """Remembers these too, such as another island's."""
         self._parts.append(records)
         self._num_bytes += records.num_bytes
         if self._num_bytes > self._max_bytes:
-            self._forget(ahead)
+            self._forget()
 
     def adopt(self, cells: NDArray[np.integer[Any]], numbers: NDArray[np.int64], founders: NDArray[np.int64]) -> None:
         """Takes over new elites of the archive, which another island has recorded."""
@@ -186,8 +171,8 @@ class Lineage:
         self._parts, self._num_bytes, self._num_taken = [records], records.num_bytes, 1
         self._is_all_new = not len(records)
 
-    def _founders_of(self, generation: int | NDArray[np.int64], slot: NDArray[Any]) -> NDArray[np.int64]:
-        return self._island << 56 | np.asarray(generation, np.int64) << 32 | slot.astype(np.int64)
+    def _founders_of(self, generation: NDArray[Any], slot: NDArray[Any]) -> NDArray[np.int64]:
+        return self._island << 56 | generation.astype(np.int64) << 32 | slot.astype(np.int64)
 
     def _found(self, cells: NDArray[np.int64], founders: NDArray[np.int64]) -> None:
         self._founders[:] = NONE
@@ -199,11 +184,11 @@ class Lineage:
         self._sizes.change(self._founders[cells], founders)
         self._founders[cells] = founders
 
-    def _forget(self, ahead: NDArray[np.int64]) -> None:
+    def _forget(self) -> None:
         records = self.records()
         facts = records.facts
         is_kept = np.zeros(len(facts), bool)
-        reached = np.concatenate([self._archive, self._population, ahead.ravel()])
+        reached = np.concatenate([self._archive, self._population])
         order = np.argsort(facts["number"])
         numbers = facts["number"][order]
         while len(reached := np.unique(reached[reached != NONE])):

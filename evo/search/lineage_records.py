@@ -105,11 +105,7 @@ def encode_block(records: Records) -> bytes:
 
 
 def decode_log(data: bytes) -> Records:
-    """The records of a whole log.
-
-    Raises:
-        LineageLogError: another kind of file, or damaged.
-    """
+    """The records of a whole log. Raises LineageLogError: another kind of file, or damaged."""
     if data[: len(MAGIC)] != MAGIC:
         raise LineageLogError("not a lineage log: it does not start like one")
     parts, offset = [], len(MAGIC)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -21,9 +20,8 @@ from evo.language.batch import Batch
 from evo.native.stack_ptx import Lowering
 from evo.search.emitter import GIVEN, Success
 from evo.search.learned_measures import Fit
-from evo.search.lineage import NOBODY
 from evo.search.prescreen import Screening
-from evo.search.state import Counters, Offspring, SearchState
+from evo.search.state import Counters, SearchState
 
 if TYPE_CHECKING:
     from evo.search.archives.base import ProgramArchive, Winners
@@ -45,7 +43,7 @@ class Tuner(Protocol):
 @dataclass(frozen=True)
 class Tuning:
     """Tunes the best `share` of the programs that are evaluated in a generation, and then finishes `num_finished` of the programs
-    that come closest to elites, and all that generation 0 is told of.
+    that come closest to elites, and all that generation 0 is given.
     """
 
     tuner: Tuner
@@ -80,6 +78,16 @@ class Generation:
 
 
 @dataclass(frozen=True)
+class _Offspring:
+    """What a generation has bred. is_new: programs that nobody has evaluated yet. num_neutral: programs that equal a parent."""
+
+    generation: int
+    batch: Batch
+    is_new: NDArray[np.bool_]
+    num_neutral: int
+
+
+@dataclass(frozen=True)
 class _Scored:
     """The programs of a generation that were evaluated, those from tuning last.
 
@@ -103,7 +111,6 @@ class MapElites:
         lowering: hashes programs.
         tuning: None: constants stay as they were bred.
         keeps_lowered: for an evaluator or a model that gains by it.
-        is_ahead: while a generation is evaluated, the next is bred, from the archive as it was before.
     """
 
     def __init__(
@@ -113,34 +120,26 @@ class MapElites:
         lowering: Lowering,
         tuning: Tuning | None = None,
         keeps_lowered: bool = False,
-        is_ahead: bool = False,
     ):
         self._state = state
         self._evaluator = evaluator
         self._lowering = lowering
         self._tuning = tuning
         self._keeps_lowered = keeps_lowered
-        self._ahead = ThreadPoolExecutor(1, "breed") if is_ahead else None
         self._clock = _Clock()
 
     def step(self) -> Generation:
         """One generation."""
-        state = self._state
-        offspring = state.bred or self._breed()
         self._clock = _Clock()
-        is_new = state.memory.is_new(offspring.batch.hashes)
-        # Until the first programs are in the archive, there is nothing to breed from.
-        following = self._ahead.submit(self._breed) if self._ahead and len(state.archive) else None
-        scored = self._evaluate(offspring, is_new)
-        bred = following.result() if following else None
+        offspring = self._breed()
+        scored = self._evaluate(offspring)
         spanning, fit = self._measure(scored)
-        is_elite, is_parent = self._insert(offspring, scored, spanning, bred)
+        is_elite, is_parent = self._insert(offspring, scored, spanning)
         screening = self._learn(offspring, scored, is_parent)
-        self._count(offspring, is_new, scored, spanning)
+        self._count(offspring, scored, spanning)
         fit = self._fit_anew() or fit
         self._clock.lap("statistics")
-        state.bred = bred
-        archive, lineage, evaluation = state.archive, state.lineage, scored.evaluation
+        archive, lineage, evaluation = self._state.archive, self._state.lineage, scored.evaluation
         return Generation(
             counters=self._state.counters,
             num_elites=len(archive),
@@ -152,16 +151,14 @@ class MapElites:
             largest_lineage=lineage.largest_share,
             success=self._state.emitter.success(),
             failures=evaluation.failures,
-            times_s={**offspring.times_s, **self._clock.times_s, **evaluation.times_s},
+            times_s={**self._clock.times_s, **evaluation.times_s},
             lanes=evaluation.lanes,
             farm=evaluation.farm,
             screening=screening,
             fit=fit,
         )
 
-    def _breed(self) -> Offspring:
-        """The emitter's next generation. It changes nothing that `_evaluate` reads."""
-        clock = _Clock()
+    def _breed(self) -> _Offspring:
         state, restarts, prescreen = self._state, self._state.restarts, self._state.prescreen
         generation = state.emitter.generation
         if restarts.begin(generation):
@@ -170,19 +167,18 @@ class MapElites:
         factor = 1
         if prescreen:
             factor = prescreen.begin(generation, restarts.population, is_fresh=restarts.is_fresh(generation))
-        words = state.emitter.ask(factor, lambda rows: Batch.analyze(self._lowering, rows, keep=self._keeps_lowered))
-        origin, (first, *others) = state.emitter.origin, state.emitter.looks
-        batch = first.joined(others, words)
-        founders, parents = state.lineage.founders(origin, generation), state.lineage.parents(origin)
-        num_neutral = restarts.population.count_neutral(batch.hashes, origin.parents)
-        clock.lap("variation")
-        return Offspring(generation, batch, origin, founders, parents, num_neutral, clock.times_s)
+        words = state.emitter.ask(factor)
+        batch = Batch.analyze(self._lowering, words, state.emitter.row_threads, keep=self._keeps_lowered)
+        num_neutral = restarts.population.count_neutral(batch.hashes, state.emitter.origin.parents)
+        is_new = state.memory.is_new(batch.hashes)
+        self._clock.lap("variation")
+        return _Offspring(generation, batch, is_new, num_neutral)
 
-    def _evaluate(self, offspring: Offspring, is_chosen: NDArray[np.bool_]) -> _Scored:
+    def _evaluate(self, offspring: _Offspring) -> _Scored:
         """Chooses from what is new, evaluates it, and tunes the best of it."""
-        state, batch = self._state, offspring.batch
+        state, batch, is_chosen = self._state, offspring.batch, offspring.is_new
         if state.prescreen:
-            parents = offspring.origin.parents
+            parents = state.emitter.origin.parents
             is_chosen = state.prescreen.choose(batch.programs, is_chosen, parents, state.restarts.population)
             self._clock.lap("prescreen")
         chosen = batch[is_chosen]
@@ -195,7 +191,7 @@ class MapElites:
             return scored
         scored = self._tune(scored, _promising(evaluation, self._tuning.share), self._tuning.tuner.tune)
         if self._tuning.num_finished:
-            scored = self._tune(scored, self._close(scored, offspring, self._tuning.num_finished), self._tuning.tuner.finish)
+            scored = self._tune(scored, self._close(scored, self._tuning.num_finished), self._tuning.tuner.finish)
         self._clock.lap("tuning")
         return scored
 
@@ -203,7 +199,7 @@ class MapElites:
         """What was scored, with what became new by tuning these rows."""
         memory, evaluation = self._state.memory, scored.evaluation
         words, changed, num_runs = tune(scored.batch[rows].words)
-        tuned = Batch.analyze(self._lowering, words, keep=self._keeps_lowered)
+        tuned = Batch.analyze(self._lowering, words, self._state.emitter.row_threads, keep=self._keeps_lowered)
         is_new = np.flatnonzero(changed & memory.is_new(tuned.hashes))
         tuned = tuned[is_new]
         evaluation = join([evaluation, self._evaluator.evaluate(tuned)], evaluation.measures.shape[1])
@@ -212,10 +208,11 @@ class MapElites:
         num_evaluations = scored.num_evaluations + len(is_new) + num_runs
         return _Scored(scored.batch.joined([tuned]), slots, evaluation, scored.num_chosen, num_evaluations)
 
-    def _close(self, scored: _Scored, offspring: Offspring, count: int) -> NDArray[np.int64]:
+    def _close(self, scored: _Scored, count: int) -> NDArray[np.int64]:
         """The rows of the programs that are to be finished."""
         evaluation = scored.evaluation
-        given = np.flatnonzero((offspring.origin.operator[scored.slots] == GIVEN) & (evaluation.status == Status.OK))
+        operators = self._state.emitter.origin.operator[scored.slots]
+        given = np.flatnonzero((operators == GIVEN) & (evaluation.status == Status.OK))
         if len(given):
             return given[given < scored.num_chosen]
         return self._state.restarts.population.rivals(evaluation.objective, evaluation.measures, count)
@@ -236,7 +233,7 @@ class MapElites:
         return spanning, fit
 
     def _insert(
-        self, offspring: Offspring, scored: _Scored, spanning: NDArray[np.float64], bred: Offspring | None
+        self, offspring: _Offspring, scored: _Scored, spanning: NDArray[np.float64]
     ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """Which programs are elites of the archive now, and of what is bred from.
 
@@ -244,7 +241,7 @@ class MapElites:
         programs come here.
         """
         state, batch, slots, objective = self._state, scored.batch, scored.slots, scored.evaluation.objective
-        archive, population, origin = state.archive, state.restarts.population, offspring.origin
+        archive, population, origin = state.archive, state.restarts.population, state.emitter.origin
 
         def facts(rows: NDArray[np.int64]) -> tuple[NDArray[np.uint64], NDArray[np.float64], dict[str, NDArray[Any]]]:
             fields = {
@@ -269,15 +266,13 @@ class MapElites:
         is_elite[won.rows], is_new[won.rows], is_parent[parents.rows] = True, won.is_new, True
         cells = np.zeros(len(slots), np.int32)
         cells[won.rows], cells[parents.rows] = won.cells, parents.cells
-        state.emitter.tell(origin, slots, is_elite, is_new)
+        state.emitter.tell(slots, is_elite, is_new)
         rows = np.flatnonzero(is_elite | is_parent)
-        descent = offspring.founders[slots[rows]], offspring.parents[slots[rows]]
-        ahead = bred.parents if bred else NOBODY
-        state.lineage.update(cells[rows], *facts(rows), *descent, is_elite[rows], is_parent[rows], ahead)
+        state.lineage.update(cells[rows], *facts(rows), is_elite[rows], is_parent[rows])
         self._clock.lap("archive")
         return is_elite, is_parent
 
-    def _learn(self, offspring: Offspring, scored: _Scored, is_parent: NDArray[np.bool_]) -> Screening | None:
+    def _learn(self, offspring: _Offspring, scored: _Scored, is_parent: NDArray[np.bool_]) -> Screening | None:
         prescreen, count = self._state.prescreen, scored.num_chosen
         if not prescreen:
             return None
@@ -292,9 +287,9 @@ class MapElites:
         self._clock.lap("learning")
         return screening
 
-    def _count(self, offspring: Offspring, is_new: NDArray[np.bool_], scored: _Scored, spanning: NDArray[np.float64]) -> None:
+    def _count(self, offspring: _Offspring, scored: _Scored, spanning: NDArray[np.float64]) -> None:
         archive, counters, batch = self._state.archive, self._state.counters, offspring.batch
-        num_different = int(np.count_nonzero(is_new))
+        num_different = int(np.count_nonzero(offspring.is_new))
         is_outside = np.zeros(len(spanning), bool)
         for values, low, high in zip(spanning.T, archive.lower_bounds, archive.upper_bounds, strict=True):
             is_outside |= (values < low) | (values > high)  # never where a measure is NaN
@@ -322,7 +317,9 @@ class MapElites:
 
 
 def _promising(evaluation: Evaluation, share: float) -> NDArray[np.int64]:
-    """The rows of the best programs, best first: this share of those that are OK, rounded up. Of equals, the first."""
+    """The rows of the best programs, best first: this share of those that are OK, rounded up. If two are equal, the first
+    counts.
+    """
     ok = np.flatnonzero(evaluation.status == Status.OK)
     order = np.argsort(-evaluation.objective[ok], kind="stable")
     return ok[order[: math.ceil(share * len(ok))]]

@@ -101,7 +101,7 @@ class IslandsConfig(Options):
     on one of the Dask workers of `evaluation.cluster`.
 
     After every `every` generations of each, the first takes over the elites of the others, and gives each of them `migrants`
-    of its own. The run's generations are those of each, its evaluations those of all; it stops after an exchange.
+    of its own. The run's generations are those of each, its evaluations those of all islands; it stops after an exchange.
     """
 
     count: Annotated[Integer, Field(ge=1, le=100)] = 1
@@ -139,7 +139,6 @@ class EmitterConfig(Options):
 class SearchConfig(Options):
     """MAP-Elites: archive, sizes and operators.
 
-    `lag`: by so many generations parents are older than they could be; 1: the next generation is bred while one is evaluated.
     `parents`: each generation in turn draws its parents from one of these shares of the elites, the best; 1: from all of them.
     `combination` and `immigrants` are shares of each batch. The first joins an elite by least squares with another, a part of it,
     one whose inputs are exchanged, or a short random program, in tasks that can be tuned. The second are random programs.
@@ -149,7 +148,6 @@ class SearchConfig(Options):
 
     archive: ArchiveConfig
     batch_size: BatchSize = 512
-    lag: Annotated[Integer, Field(ge=0, le=1)] = 0
     parents: ParentShares = [1.0]
     combination: Probability = 0.0
     immigrants: Probability = 0.0
@@ -175,17 +173,6 @@ class SearchConfig(Options):
             raise ValueError(f"archive.dims {dims} has {len(dims)} numbers, but learning.features is {num_learned}")
         if self.learning.is_spanning and self.starts.count:
             raise ValueError("'starts' do not go with learning.descriptors 'learned'; give one of them")
-        return self
-
-    @model_validator(mode="after")
-    def _breeds_ahead_alone(self) -> Self:
-        others = {
-            "starts": self.starts.count > 0,
-            "learning.prescreen": self.learning.prescreen > 1,
-            "learning.descriptors": self.learning.is_spanning,
-        }
-        for name in (name for name, is_used in others.items() if self.lag and is_used):
-            raise ValueError(f"'lag' does not go with '{name}'; give one of them")
         return self
 
     @model_validator(mode="after")

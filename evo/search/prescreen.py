@@ -295,7 +295,7 @@ class Prescreen:
             gain = elites[0] * costs[1] / max(elites[1] * costs[0], 1e-9)
             counts["has_ended"] = 1
             self._model = self._new_model()  # which takes less room in checkpoints
-            return f"it finds {gain:.2f} times the elites at equal cost, which is not surely more"
+            return f"no significant gain: {gain:.2f} times the elites at equal cost"
         if sum(elites) > MAX_ELITES:
             for name in COUNTS[2:]:
                 counts[name] //= 2

@@ -6,15 +6,12 @@ Owns which of it a checkpoint holds, and under which names. Knows nothing of fil
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from numpy.typing import NDArray
 
-from evo.language.batch import Batch
-from evo.native.stack_ptx import Lowering
-from evo.search.emitter import Origin, ProgramEmitter
+from evo.search.emitter import ProgramEmitter
 from evo.search.learned_measures import LearnedMeasures
 from evo.search.lineage import Lineage
 from evo.search.memory import HashMemory
@@ -50,40 +47,12 @@ class Counters:
     screened: int = 0
 
 
-@dataclass(frozen=True)
-class Offspring:
-    """What a generation has bred. founders, parents: of each (`Lineage`). num_neutral: of those that equal a parent. times_s:
-    seconds by stage.
-    """
-
-    generation: int
-    batch: Batch
-    origin: Origin
-    founders: NDArray[np.int64]
-    parents: NDArray[np.int64]
-    num_neutral: int
-    times_s: dict[str, float] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, arrays: Arrays, generation: int, lowering: Lowering) -> Offspring:
-        """What `arrays` gave."""
-        origin = Origin(**{name: arrays[f"origin.{name}"] for name in Origin.__dataclass_fields__})
-        batch = Batch.analyze(lowering, arrays["words"])
-        return cls(generation, batch, origin, arrays["founders"], arrays["parents"], int(arrays["num_neutral"][0]))
-
-    def arrays(self) -> Arrays:
-        """For a checkpoint."""
-        others = {"words": self.batch.words, "founders": self.founders, "parents": self.parents}
-        return {**others, "num_neutral": np.array([self.num_neutral]), **with_prefix("origin.", vars(self.origin))}
-
-
 @dataclass
 class SearchState:
     """What changes from generation to generation.
 
     archive: keeps the elites. restarts: which of them are bred from. prescreen: chooses what is evaluated; None: every new
     program is. learned: measures that span the archive; None: the task's do. They go neither with a prescreen nor with restarts.
-    bred: ahead of its generation, which is the next; None: nothing. It goes with none of these.
     """
 
     archive: ProgramArchive
@@ -94,7 +63,6 @@ class SearchState:
     counters: Counters
     prescreen: Prescreen | None = None
     learned: LearnedMeasures | None = None
-    bred: Offspring | None = None
 
     def snapshot(self) -> Callable[[], Arrays]:
         """Gives what another thread calls once for all of it, as it is now, but the counters and the records of `lineage`.
@@ -111,7 +79,6 @@ class SearchState:
             **with_prefix("archive.", self.archive.arrays()),
             **(with_prefix("prescreen.", self.prescreen.arrays()) if self.prescreen else {}),
             **(with_prefix("learned.", self.learned.arrays()) if self.learned else {}),
-            **(with_prefix("bred.", self.bred.arrays()) if self.bred else {}),
             "emitters.success": self.emitter.success_counts.copy(),
         }
 

@@ -201,7 +201,7 @@ def _phrase_word(language: Language, vocabulary: VocabularyOptions, token: str) 
             raise ValueError(f"no constants of '{stack_name}', stacks that have some: {', '.join(names)}") from None
         return replace(entry, group="phrases", weight=0.0)
     if token == "return":
-        raise ValueError("'return' ends a program and is no word of a phrase")
+        raise ValueError("'return' ends a program and is not a word of a phrase")
     return _Entry("phrases", language.encode(token), 0.0)
 
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from evo.errors import UserError
+from evo.errors import os_errors_as
 from evo.storage.files import PARTIAL_SUFFIX, write_atomically
 
 _MAGIC = b"evo cache 2\n"
@@ -32,11 +32,7 @@ def cache_folder() -> Path:
 
 
 def open_cache(megabytes: int) -> DiskCache | None:
-    """This user's cache with a bound in MiB; None for 0, which means no cache.
-
-    Raises:
-        UserError: the folder cannot be made.
-    """
+    """This user's cache with a bound in MiB; None for 0, which means no cache. Raises UserError: the folder cannot be made."""
     return DiskCache(cache_folder(), megabytes << 20) if megabytes else None
 
 
@@ -91,10 +87,8 @@ class DiskCache:
 
     @contextmanager
     def _usable(self) -> Iterator[None]:
-        try:
+        with os_errors_as(f"{self._folder}: cannot be used as cache"):
             yield
-        except OSError as error:
-            raise UserError(f"{self._folder}: cannot be used as cache: {error.strerror}") from error
 
     def _path(self, key: str) -> Path:
         return self._folder / f"{key}{_SUFFIX}"

@@ -4,21 +4,20 @@ Owns atomic writes, reads of files that may be anything, locks, and what command
 none, and never over an input. Knows nothing of what is written.
 """
 
-import contextlib
 import errno
 import fcntl
 import os
 import secrets
 import stat
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from io import BufferedReader
 from pathlib import Path
 from typing import IO, Any
 
-from evo.errors import UserError
+from evo.errors import UserError, os_errors_as
 
 PARTIAL_SUFFIX = ".partial"
-"""Of files that are still being written. One whose writer was killed stays behind."""
+"""Suffix of files that are still being written. One whose writer was killed stays behind."""
 
 
 MAX_INPUT = 1 << 28
@@ -71,10 +70,8 @@ def try_lock(file: IO[Any], *, is_shared: bool = False) -> bool:
 
 def read_input(path: Path) -> bytes:
     """As `read_file`. Raises UserError."""
-    try:
+    with os_errors_as(f"{path}: cannot read it"):
         return read_file(path)
-    except OSError as error:
-        raise UserError(f"{path}: cannot read it: {error.strerror}") from error
 
 
 def write_atomically(path: Path, content: bytes | Iterable[bytes | memoryview], *, durable: bool = False) -> None:
@@ -113,12 +110,12 @@ def write_outputs(outputs: Mapping[Path, bytes], inputs: Iterable[Path]) -> None
     partials: dict[Path, Path] = {}
     try:
         for path, content in outputs.items():
-            with _naming(path):
+            with os_errors_as(f"{path}: cannot write it"):
                 if not path.parent.exists():
                     path.parent.mkdir(parents=True, exist_ok=True)
                 partials[path] = _write_partial(path, content)
         for path, partial in partials.items():
-            with _naming(path):
+            with os_errors_as(f"{path}: cannot write it"):
                 os.replace(partial, path)
     finally:
         for partial in partials.values():
@@ -148,14 +145,6 @@ def _sync_folder(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-@contextlib.contextmanager
-def _naming(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise UserError(f"{path}: cannot write it: {error.strerror}") from error
 
 
 def exists(path: Path) -> bool:

@@ -10,31 +10,18 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from evo.errors import UserError
+from evo.errors import UserError, os_errors_as
 from evo.storage.files import read_text
 
 
 def read_json(path: str | Path, what: str) -> Any:
-    """The JSON of a file; messages call it `what`.
-
-    Raises:
-        UserError: the file cannot be read, or as for `parse_json`.
-    """
-    try:
-        text = read_text(Path(path))
-    except OSError as error:
-        raise UserError(f"{path}: cannot read the {what}: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise UserError(f"{path}: cannot read the {what}: not UTF-8 at byte {error.start}") from error
-    return parse_json(text, str(path), what)
+    """The JSON of a file; messages call it `what`. Raises UserError: the file cannot be read, or as for `parse_json`."""
+    with os_errors_as(f"{path}: cannot read the {what}"):
+        return parse_json(read_text(Path(path)), str(path), what)
 
 
 def parse_json(text: str, source: str, what: str) -> Any:
-    """The JSON of a text; errors name its `source`.
-
-    Raises:
-        UserError: the text is not JSON, or an object has a key twice.
-    """
+    """The JSON of a text; errors name its `source`. Raises UserError: the text is not JSON, or an object has a key twice."""
     try:
         return json.loads(text, object_pairs_hook=_unique_keys)
     except json.JSONDecodeError as error:

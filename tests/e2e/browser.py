@@ -3,6 +3,7 @@
 The browser is the system's Chromium, driven by Playwright. Without it such tests are skipped; in CI they fail.
 """
 
+import io
 import shutil
 from importlib.util import find_spec
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
+from PIL import Image
 
 NAME = "a<b>&amp;<script>document.title='hit'<"
 SCRIPT = "mean</script><script>document.title='hit'</script>"
@@ -203,3 +205,13 @@ def focused(page) -> str:
         "(({id, dataset, textContent}) => id || dataset.cell || dataset.view || dataset.bound || dataset.sort || textContent)"
         "(document.activeElement)"
     )
+
+
+def order_shown(page) -> list[str]:
+    return [each.get_attribute("data-cell") for each in page.locator(CELL).all()]
+
+
+def coarse(element) -> np.ndarray:
+    """What an element looks like, in 8 x 8 pixels."""
+    shot = Image.open(io.BytesIO(element.screenshot())).convert("RGB")
+    return np.asarray(shot.resize((8, 8), Image.Resampling.BOX), int)

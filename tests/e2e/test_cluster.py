@@ -103,10 +103,8 @@ def blocked_workers(tmp_path: Path) -> set[int]:
     return {int(path.name.removeprefix("blocked-")) for path in tmp_path.glob("blocked-*")}
 
 
-@pytest.mark.parametrize("lag", [0, 1])
-def test_a_local_cluster_gives_the_archive_of_a_local_run(start_evo, config, assert_equals_whole_run, tmp_path, lag):
+def test_a_local_cluster_gives_the_archive_of_a_local_run(start_evo, config, assert_equals_whole_run, tmp_path):
     """Also if the run is resumed on it."""
-    config.write_text(config.read_text().replace("search:\n", f"search:\n  lag: {lag}\n"))
     options = ("evaluation.cluster.scheduler=local", "evaluation.threads=2", "stop.generations=3")
     process = start_evo("run", config, *(part for option in options for part in ("--set", option)))
     assert process.wait() == 0, process.stderr

@@ -1,6 +1,6 @@
 """What would be published: an sdist, and the wheel that is built from it and repaired for Linux.
 
-Built in environments of their own, as pip builds them, so the index is needed. CONTRIBUTING.md has the same commands.
+Built in environments of their own, as pip builds them, so the index is needed. docs/releasing.md has the same commands.
 """
 
 import os
@@ -129,4 +129,4 @@ def test_a_wheel_without_the_assembler_has_nothing_of_nvidia(sdist, tmp_path):
     names = names_in(wheel)
     assert any(name.endswith("/NOTICE") for name in names)
     assert not [name for name in names if ASSEMBLER.fullmatch(name) or name.endswith("nvptxcompiler.txt")]
-    assert wheel.stat().st_size < 4 << 20  # with it, more than 10 MB
+    assert wheel.stat().st_size < 6 << 20  # with it, more than 10 MB

@@ -63,6 +63,7 @@ def test_one_that_ends_itself_says_so_then_and_at_the_end_of_each_part_of_the_ru
     assert resumed.stdout.count(f"prescreen: off since generation {ended}: it finds ") == 1
 
 
+@pytest.mark.slow
 def test_reports_show_learned_measures_beside_the_tasks(run, fork_evo, tmp_path):
     folder, completed = run(LEARNED)
     assert "out of its range" not in completed.stderr

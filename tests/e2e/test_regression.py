@@ -78,6 +78,7 @@ def test_predictions_are_those_of_the_exported_formula_digit_for_digit(fork_evo,
     assert numbers(of_cell.stdout) == exported(fork_evo, regression_run, tmp_path, "--cell", cell) != numbers(done.stdout)
 
 
+@pytest.mark.slow
 def test_columns_that_f32_cannot_hold_are_read_as_they_are(fork_evo, repository, tmp_path):
     """Time stamps, and lengths of 1e-30: y = u (5 + 0.25 t), of the seconds t and the units u."""
     t, u = np.arange(0.0, 400.0, 4.0), np.random.default_rng(1).uniform(1.0, 3.0, 100)

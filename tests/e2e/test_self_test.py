@@ -67,6 +67,7 @@ def self_test_row(text: str) -> str:
     return " ".join(row.split()[2:])
 
 
+@pytest.mark.slow
 def test_the_doctor_shows_the_outcome_and_tests_on_request(machine):
     assert self_test_row(machine("doctor").stdout).startswith(
         "not yet run runs before the GPU is first used, or with: evo doctor"

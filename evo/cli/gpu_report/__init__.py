@@ -15,7 +15,7 @@ import click
 
 from evo.about import VERSION
 from evo.cli.gpu_report.work import FULL, SHORT, Order
-from evo.errors import UserError
+from evo.errors import UserError, os_errors_as
 from evo.evaluate.backends import why_no_compiler
 from evo.evaluate.cuda.device import DeviceInfo, choose_device, probe
 from evo.evaluate.cuda.device_child import run_in_child
@@ -27,10 +27,11 @@ SELF_TEST = "device_tests:run"
 PARTS: dict[str, list[tuple[str, float]]] = {
     "device": [("driver:device", 15.0)],
     "self-test": [(SELF_TEST, 0.0)],
-    "checks": [(f"checks:{name}", 30.0) for name in ("instructions", "programs", "sums", "own_kernel", "schedules")],
-    "kernels": [("kernels:alone", 95.0)],
+    "checks": [(f"checks:{name}", 24.0) for name in ("instructions", "programs", "sums", "own_kernel", "schedules")],
+    "kernels": [("kernels:alone", 85.0)],
     "driver": [("driver:calls", 15.0)],
-    "throughput": [("kernels:end_to_end", 85.0)],
+    "throughput": [("kernels:end_to_end", 75.0)],
+    "semirings": [("semirings:agreement", 30.0), ("semirings:speed", 30.0)],
     "faults": [
         ("faults:illegal_address", 30.0),
         ("faults:still_there", 10.0),
@@ -83,10 +84,8 @@ def report(path: Path | None, ordinal: int | None, wanted: Collection[str] = (),
         if path:
             facts = {"evo": VERSION, "device": info.name, "uuid": info.uuid, "extent": "short" if short else "full"}
             parts = [{**vars(part), "verdict": part.verdict} for part in made]
-            try:
+            with os_errors_as(f"{path}: cannot be written"):
                 write_atomically(path, json.dumps({**facts, "parts": parts}, indent=1).encode() + b"\n")
-            except OSError as error:
-                raise UserError(f"{path}: cannot be written: {error.strerror}") from error
 
     save()
     try:

@@ -42,7 +42,7 @@ _ATTRIBUTES = {
     "ECC": "ECC_ENABLED",
 }
 
-# Runs for so many cycles, and stores the cycles and nanoseconds that it took.
+# Runs for a number of cycles, and stores the cycles and nanoseconds that it took.
 _SPIN = """.version 9.0
 .target {target}
 .address_size 64

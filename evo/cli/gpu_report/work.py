@@ -33,7 +33,8 @@ class Extent:
     num_random: points beside the edges, for each instruction. num_programs: most random programs of a check. points: at which
     programs are checked. timed_points, lengths: of kernels that are timed. batches: programs of a batch from end to end.
     cell_s: most seconds of one figure of a batch. spin_s: of a kernel that others wait for. launch_s: after which a kernel counts
-    as endless. rounds: of each figure, the best or the median counts. patience: factor of the parts' time limits.
+    as endless. rounds: of each figure, the best or the median counts. patience: factor of the parts' time limits. semiring: rows
+    of each side of one that is timed, and their length. semiring_shapes: M, N and K of those that are checked.
     """
 
     num_random: int = 1 << 20
@@ -48,11 +49,16 @@ class Extent:
     launch_s: float = 2.0
     rounds: int = 5
     patience: float = 1.0
+    semiring: tuple[int, int] = (2048, 256)
+    semiring_shapes: tuple[tuple[int, int, int], ...] = ((1, 1, 1), (3, 200, 17), (130, 70, 9), (257, 129, 40))
 
 
 FULL = Extent()
 # Each case once, small: for a GPU that is emulated.
-SHORT = Extent(1 << 12, 24, (1, 31, 1023, 1024, 1025, 5_001), (20, 1 << 10), (10,), (16,), (20, 1_025), 60.0, 1e-3, 60.0, 1, 5.0)
+SHORT = Extent(
+    1 << 12, 24, (1, 31, 1023, 1024, 1025, 5_001), (20, 1 << 10), (10,), (16,), (20, 1_025), 60.0, 1e-3, 60.0, 1, 5.0,
+    semiring=(20, 9), semiring_shapes=((1, 1, 1), (3, 70, 9)),
+)  # fmt: skip
 
 
 @dataclass(frozen=True)

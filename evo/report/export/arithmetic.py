@@ -55,7 +55,7 @@ def values_of(
 
 
 def _largest_error(value: Value, size: NDArray[np.float64], operands: Sequence[Any]) -> NDArray[np.float64]:
-    """Of an operation that gives numbers of this size."""
+    """Rounding of an operation that gives numbers of this size."""
     error = value.semantics.error
     if error is None:
         return F32_STEP * size

@@ -14,7 +14,7 @@ from evo.compile.assembler import assembler_options
 from evo.compile.compiler import FailedProgram, Module, PackCompiler
 from evo.compile.pool import CompilePool
 from evo.config import load_config
-from evo.errors import UserError
+from evo.errors import UserError, os_errors_as
 from evo.evaluate.backends import why_no_compiler
 from evo.evaluate.dask_executor import open_compilers
 from evo.evaluate.options import EvaluationOptions
@@ -56,11 +56,7 @@ class CubinReport:
 
 
 def compile_run(run: Run, arch: str, folder: Path) -> CubinReport:
-    """Compiles a run's elites into a folder.
-
-    Raises:
-        UserError: as `write_cubins`.
-    """
+    """Compiles a run's elites into a folder. Raises UserError as `write_cubins`."""
     problem, names = run.search.problem, [f"cell {name}" for name in cell_names(run)]
     return write_cubins(problem.language, batch_of(run), names, arch, folder, problem.config.evaluation)
 
@@ -98,24 +94,20 @@ def write_cubins(
         raise UserError(problem)
     start = time.perf_counter()
     with open_compilers(evaluation) if evaluation.farm or evaluation.cluster else CompilePool() as executor:
-        try:
+        with os_errors_as(f"{folder}: cannot create the folder"):
             folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise UserError(f"{folder}: cannot create the folder: {error.strerror}") from error
         compiler = PackCompiler(language, arch, executor, options=assembler_options(_OPT_LEVEL), cache=cache)
         results = list(compiler.compile(batch))
     # Modules come in the order of completion. Sorting them by their first program makes the files' numbers reproducible.
     modules = sorted((r for r in results if isinstance(r, Module)), key=lambda module: int(module.rows[0][0]))
     files = [f"module_{number:04d}.cubin" for number in range(len(modules))]
     failures = [r for r in results if isinstance(r, FailedProgram)]
-    try:
+    with os_errors_as(f"{folder}: cannot write the cubins"):
         index = {"arch": arch, "template": TEMPLATE, "programs": _index(modules, files, names)}
         outputs = {folder / file: module.cubin for file, module in zip(files, modules, strict=True)}
         write_outputs({**outputs, folder / "index.json": (json.dumps(index, indent=1) + "\n").encode()}, inputs=())
         for stale in set(folder.glob("module_*.cubin")) - outputs.keys():  # from an earlier call
             stale.unlink()
-    except OSError as error:
-        raise UserError(f"{folder}: cannot write the cubins: {error.strerror}") from error
     return CubinReport(
         arch=arch,
         folder=folder,

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evo.errors import UserError
+from evo.instructions import MOVE
 from evo.language.definitions import function_name, python_functions
 from evo.language.expression import REAL
 from evo.language.formula import FUNCTIONS, compiled
@@ -61,7 +62,7 @@ def run_triton(text: str, inputs: list[NDArray[Any]]) -> list[NDArray[Any]]:
                 immediates = [f" {name}" for name in names if name.startswith("0x")]
                 given = [values[n] if n in values else np.uint32(n) for n in names[: len(names) - len(immediates)]]
                 function = function_name(_ROUNDED.sub(".", opcode) + "".join(immediates))
-                values[target] = python_functions()[function](*given)
+                values[target] = given[0].view(dtype) if opcode == MOVE else python_functions()[function](*given)
         return np.asarray(values["$0"], dtype)
 
     namespaces: dict[str, dict[str, Any]] = {"tl": {}, "libdevice": {}}
@@ -133,9 +134,13 @@ def run_json(text: str, inputs: list[NDArray[Any]]) -> list[NDArray[Any]]:
             elif "value" in value:
                 values.append(np.float64(value["value"]))
             else:
-                is_real = "formula" in value
-                function = compiled(value["formula"]) if is_real else python_functions()[function_name(value["ptx"])]
-                found = function(*(values[operand] for operand in value["operands"]))
+                operands, is_real = [values[operand] for operand in value["operands"]], "formula" in value
+                if is_real:
+                    found = compiled(value["formula"])(*operands)
+                elif value["ptx"] == MOVE:
+                    found = operands[0].view(as_type)
+                else:
+                    found = python_functions()[function_name(value["ptx"])](*operands)
                 values.append(np.asarray(found, as_type) if is_real else found)
     outputs = [np.asarray(np.float32(0) if index is None else values[index]) for index in record["outputs"].values()]
     return [output if output.dtype == np.float64 else output.view(np.float32) for output in outputs]

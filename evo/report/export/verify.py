@@ -122,7 +122,7 @@ class Verifier:
 
     @property
     def num_points(self) -> int:
-        """Of all these places."""
+        """Points of all these places."""
         return sum(place.num_points for place in self.places)
 
     def elite(self, row: int) -> Elite:

@@ -177,7 +177,7 @@ def _latent(run: Run) -> NDArray[np.float64]:
 
 
 def _on_map(run: Run, rows: NDArray[np.int64]) -> set[int]:
-    """Of these rows of elites, those that the map shows: in a grid of more than two measures, one at each place."""
+    """Those of these rows of elites that the map shows: in a grid of more than two measures, one at each place."""
     elites, task = run.search.elites(), run.search.problem.task
     if run.search.layout.grid_shape() is None or elites.spanning.shape[1] <= 2:
         return set(rows.tolist())

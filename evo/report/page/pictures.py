@@ -44,11 +44,7 @@ _BATCH = 64  # pictures in memory at once
 
 
 class Pictures:
-    """The pictures of elites of one task.
-
-    Args:
-        most: upper limit of the number of elites, which decides the size of their pictures.
-    """
+    """The pictures of elites of one task. most: upper limit of the number of elites, which decides the size of their pictures."""
 
     def __init__(self, most: int):
         if not features.check("webp"):
@@ -65,7 +61,7 @@ class Pictures:
         """The pictures of `(n, max_length)` programs, the best first, as JSON data: all WebP, in base64.
 
         Returns:
-            `stills` and `films`, of the first; `atlas`, a sheet of thumbnails of all, of `side` pixels, in rows of `columns`.
+            `stills` and `films`, of the first; `atlas`, a sheet of all thumbnails, of `side` pixels, in rows of `columns`.
         """
         keys = [each.tobytes() for each in hashes]
         with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:

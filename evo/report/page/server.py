@@ -11,16 +11,16 @@ import ipaddress
 import secrets
 import socket
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Event, Thread
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from evo.errors import UserError
+from evo.errors import UserError, os_errors_as
 from evo.report.page import page_of
 from evo.report.page.content import MAX_ELITES
 from evo.report.page.pictures import Pictures
@@ -48,7 +48,7 @@ class Served:
     gzipped: bytes
 
 
-class PageServer:
+class PageServer(AbstractContextManager["PageServer"]):
     """Serves the page of a run until it is told to stop.
 
     Args:
@@ -71,10 +71,8 @@ class PageServer:
         is_local = all(ipaddress.ip_address(address[0]).is_loopback for _, address in addresses)
         self.token = None if is_local else secrets.token_urlsafe(_TOKEN_BYTES)
         family, address = addresses[0]
-        try:
+        with os_errors_as(f"--host {host} --port {port}: cannot listen"):
             self._server = _Server(address, family, self)
-        except OSError as error:
-            raise UserError(f"--host {host} --port {port}: cannot listen: {error.strerror or error}") from error
         try:
             self.served = self._made(first=True)
         except BaseException:
@@ -113,10 +111,7 @@ class PageServer:
         self._server.server_close()
         self._thread.join()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _made(self, *, first: bool = False) -> Served:
@@ -149,7 +144,7 @@ class _Server(ThreadingHTTPServer):
         super().__init__(address, _Handler)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A browser may leave at any time, which is no matter."""
+        """A browser may leave at any time, which does no harm."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -166,7 +161,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._answer()
 
     def log_message(self, *args: Any) -> None:
-        """Nothing: requests every two seconds are no news."""
+        """Nothing: a line for each request, one every two seconds, would tell nothing."""
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
         """As plain text, without what was asked for."""

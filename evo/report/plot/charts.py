@@ -6,6 +6,7 @@ Owns their looks. Asks an archive only which cell measures fall into, so it draw
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -34,12 +35,12 @@ CURVES = {
 }
 SHARES = ("coverage", "duplicates")  # of these, in per cent
 _CURVE_COLOR = "#31688e"
-PLAIN_TEXT: Any = {"text.parse_math": False}  # a `$` in a user's names is no formula
+PLAIN_TEXT: Any = {"text.parse_math": False}  # a `$` in a user's names is not a formula
 _SIDE = 900  # of the heat map's image, in pixels
 _MAX_PANELS = 20  # of a heat map of three measures: of more levels, neighbours share one
 _PANEL_INCHES, _MAX_INCHES = 3.4, 13.0  # of a panel's side, and of all beside each other
 _MAX_CELLS_WITH_EDGES = 2500
-_EDGE_COLOR = (0.45, 0.45, 0.45, 1.0)
+_EDGE_COLOR, _EMPTY_COLOR = (1.0, 1.0, 1.0, 1.0), (0.92, 0.92, 0.92, 1.0)  # between cells, and of those without an elite
 _MARK_COLOR = "#d1495b"
 _FENCE = 3.0  # interquartile ranges between the quartiles and the objectives beyond which there are outliers (Tukey's "far out")
 _PLAIN = (1e-12, 1e15)  # magnitudes that matplotlib's arithmetic and labels can take as they are
@@ -58,7 +59,7 @@ class NotebookFigure(Figure):
 def heatmap(run: Searched) -> NotebookFigure:
     """The archive's objectives by cell.
 
-    Of a grid of more than two measures, a panel for each level of the third, with the best over all further ones; of other
+    A grid of more than two measures has a panel for each level of the third, with the best over all further ones; of other
     archives of more than two, the elites at the first two.
     """
     archive: Any = run.search.archive
@@ -75,7 +76,7 @@ def heatmap(run: Searched) -> NotebookFigure:
     axes: Any
     if dims and best is not None:
         figure, axes = _panels(best, dims[2], colors, names, ranges)
-        others = f" · the best over {', '.join(names[3:])}" if len(names) > 3 else ""
+        others = f" · the best over {', '.join(map(written, names[3:]))}" if len(names) > 3 else ""
         figure.suptitle(title + others)
     else:
         figure = NotebookFigure(figsize=(8, 3.2 if len(names) == 1 else 6.5), layout="constrained")
@@ -85,21 +86,22 @@ def heatmap(run: Searched) -> NotebookFigure:
             places = np.clip(fraction(elites.spanning[:, :2], *ranges[:2].T), 0.0, 1.0)
             axes.scatter(*places[order].T, s=14, c=colors.to_rgba(objective[order]))
         else:
-            palette = np.ones((archive.cells, 4))
+            palette = np.tile(_EMPTY_COLOR, (archive.cells, 1))
             palette[elites.cell] = colors.to_rgba(objective)
             _draw_cells(axes, archive, palette, ranges)
         axes.set_yticks([])
-        for axis, name, (low, high) in zip((axes.xaxis, axes.yaxis), names, ranges, strict=False):
-            label_axis(axis, name, low, high)
+        for axis, name, ends in zip((axes.xaxis, axes.yaxis), names, ranges, strict=False):
+            label_axis(axis, name, *ends)
         axes.set_title(title)
-    below, above = bool((shown < low).any()), bool((shown > high).any())
+    below, above = int((shown < low).sum()), int((shown > high).sum())
     extend = "both" if below and above else "min" if below else "max" if above else "neither"
-    figure.colorbar(colors, ax=axes, extend=extend, label=f"objective{unit}", pad=0.02, aspect=30)
+    beyond = f", {below + above:,} beyond these colours" if below or above else ""
+    figure.colorbar(colors, ax=axes, extend=extend, label=f"objective{unit}{beyond}", pad=0.02, aspect=30)
     return figure
 
 
 def color_range(objective: NDArray[np.float64]) -> tuple[float, float]:
-    """The least and the greatest objective that are no outliers, so that a single one does not decide all colours."""
+    """The least and the greatest objective that are not outliers, so that a single one does not decide all colours."""
     lower, upper = np.quantile(objective, (0.25, 0.75))
     reach = _FENCE * (upper - lower)
     inside = objective[(objective >= lower - reach) & (objective <= upper + reach)] if reach > 0.0 else objective
@@ -164,14 +166,20 @@ def _panels(
             edgecolors=_EDGE_COLOR if columns * rows <= _MAX_CELLS_WITH_EDGES else "none",
             linewidth=0.3,
         )
-        axes.set_title(f"{names[2]} {bounds[number]:.3g} to {bounds[number + 1]:.3g}{unit}", fontsize=10)
+        axes.set_facecolor(_EMPTY_COLOR)
+        axes.set_title(f"{written(names[2])} {bounds[number]:.3g} to {bounds[number + 1]:.3g}{unit}", fontsize=10)
     for axis, put, name, (low, high) in zip(
         (grid[0, 0].xaxis, grid[0, 0].yaxis), (figure.supxlabel, figure.supylabel), names, ranges, strict=False
     ):
         places, labels, unit = ticks(low, high, int(2 * side))
         axis.set_ticks(places, labels)  # the panels share them
-        put(name + unit)
+        put(written(name) + unit)
     return figure, grid
+
+
+def written(name: str) -> str:
+    """A measure's name as people write it: `num_instructions` is the number of instructions."""
+    return re.sub("^num_", "number of ", name).replace("_", " ")
 
 
 def fraction(values: Any, low: Any, high: Any) -> Any:
@@ -203,7 +211,7 @@ def label_axis(axis: Axis, name: str, low: float, high: float, most: int = 8) ->
     """Gives an axis from 0 to 1 the ticks of a range, at `most` about this many, and a name."""
     places, labels, unit = ticks(low, high, most)
     axis.set_ticks(places, labels)
-    axis.set_label_text(name + unit)
+    axis.set_label_text(written(name) + unit)
 
 
 @rc_context(PLAIN_TEXT)
@@ -225,7 +233,7 @@ def front(run: Searched) -> NotebookFigure:
             told = f"{' and '.join(marks)}: {x:g}"
             text = axes.annotate(told, (x, y), (dx, -16), textcoords="offset points", ha=side, color=_MARK_COLOR, fontsize=9)
             text.set_bbox({"facecolor": "white", "alpha": 0.8, "edgecolor": "none", "pad": 1.0})
-    axes.set_xlabel(name)
+    axes.set_xlabel(written(name))
     axes.set_ylabel(f"objective{unit}")
     axes.set_title("objective by complexity", loc="left")
     axes.grid(alpha=0.3)
@@ -250,6 +258,7 @@ def curves(run: Run) -> NotebookFigure:
         axes.set_title(CURVES[name], loc="left")
     for axes in grid[-1]:
         axes.set_xlabel("evaluations")
+        axes.xaxis.set_major_formatter("{x:,.0f}")
     return figure
 
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from PIL import GifImagePlugin, Image
 
-from evo.errors import UserError
+from evo.errors import UserError, os_errors_as
 from evo.report.plot.frames import Frame
 from evo.report.plot.palette import Palette
 from evo.storage.files import PARTIAL_SUFFIX
@@ -150,9 +150,8 @@ def _replacing(path: Path) -> Iterator[Path]:
     """A path to write to, whose file takes the place of `path` at the end, or is deleted on failure."""
     partial = path.with_name(f".{path.stem}.{secrets.token_hex(8)}{PARTIAL_SUFFIX}")
     try:
-        yield partial
-        os.replace(partial, path)
-    except OSError as error:
-        raise UserError(f"{path}: cannot write: {error.strerror or error}") from error
+        with os_errors_as(f"{path}: cannot write"):
+            yield partial
+            os.replace(partial, path)
     finally:
         partial.unlink(missing_ok=True)

@@ -9,7 +9,7 @@ import os
 import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,7 +53,7 @@ def frames_of(run: Run, name: str | None, width: int, height: int) -> Iterator[F
         yield frames
 
 
-class Frames:
+class Frames(AbstractContextManager["Frames"]):
     """Draws frames of one program. The task's picture fills the shorter side; beyond it the longer side shows what lies beside.
 
     Args:
@@ -94,9 +94,6 @@ class Frames:
     def loop(self, num_frames: int) -> Iterator[Frame]:
         """Frames at even steps of t from 0 to 1, of which 1 is left out: what moves in a loop goes on."""
         return (self.draw(index / num_frames) for index in range(num_frames))
-
-    def __enter__(self) -> Frames:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self._threads.shutdown(cancel_futures=True)

@@ -19,7 +19,7 @@ class Palette:
     it is and is hardly seen, unlike the noise of error diffusion.
 
     Args:
-        sampled: `(height, width, 3)` uint8 frames that have the colours of all.
+        sampled: `(height, width, 3)` uint8 frames that have the colours of all frames.
     """
 
     def __init__(self, sampled: Sequence[NDArray[np.uint8]]):

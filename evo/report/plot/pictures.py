@@ -14,7 +14,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from evo.report.lineage import LinesOfDescent
 from evo.report.pareto import default_row
-from evo.report.plot.charts import PLAIN_TEXT, label_axis
+from evo.report.plot.charts import PLAIN_TEXT, label_axis, written
 from evo.report.plot.palette import Palette
 from evo.report.plot.variety import features, most_varied
 from evo.run.loaded_task import Problem
@@ -34,6 +34,9 @@ GALLERY_TILE_SIZE = 80
 LINE_TILE_SIZE = 96  # of an ancestor
 LINE_LENGTH = 12  # most pictures of a line of descent; longer ones are sampled at even steps
 GAP = 2
+POSTER_DPI, POSTER_SIZE = 300, (3508, 4961)  # A3: width and height
+POSTER_MARGIN, POSTER_GAP = 254, 30
+POSTER_PLACES = (3, 4)  # columns and rows
 GALLERY_SIDE = 8  # the gallery shows 8 x 8 programs
 NUM_FRAMES = 40
 FRAME_MS = 60
@@ -148,8 +151,49 @@ def lineage(run: Run) -> Path:
         places += [(number, LINE_LENGTH - len(chosen) + index) for index in range(len(chosen))]  # elites below each other
     pictures = render(problem, np.stack(sheet_rows), LINE_TILE_SIZE, STILL_T)
     path = run.run_dir.plot_path("lineage.png")
-    Image.fromarray(_mosaic(pictures, places, places[-1][0] + 1, LINE_LENGTH)).save(path)
+    sheet = _mosaic(pictures, places, places[-1][0] + 1, LINE_LENGTH)
+    _with_title(sheet, "At the right, the best elites of the archive's regions; in each row their ancestors, oldest first").save(
+        path
+    )
     return path
+
+
+def poster(run: Run) -> Path:
+    """Twelve elites for an A3 print, the first measure to the right, the second upwards.
+
+    Columns hold equally many elites, and so do the rows of each; a place shows one of its elites, as `varied` chooses.
+    """
+    problem, elites = run.search.problem, run.search.elites()
+    columns, rows = POSTER_PLACES
+    names = [written(name) for name in problem.spanning][:2]
+    column = _ranks(elites.spanning[:, 0]) * columns // len(elites)
+    row = np.empty_like(column)
+    for here in (column == each for each in range(columns)):
+        row[here] = _ranks(elites.spanning[here, len(names) - 1]) * rows // max(1, here.sum())
+    places = np.stack([column, row], axis=1)
+    width, height = POSTER_SIZE
+    side = (width - 2 * POSTER_MARGIN + POSTER_GAP) // columns - POSTER_GAP
+    image = Image.new("RGB", POSTER_SIZE, "white")
+    for index in varied(run, elites, places):  # one at a time, for the sake of memory
+        left, top = (POSTER_MARGIN + (side + POSTER_GAP) * (places[index] * (1, -1) + (0, rows - 1))).tolist()
+        image.paste(Image.fromarray(render(problem, elites.solution[[index]], side, STILL_T)[0]), (left, top))
+    evaluations, seed = run.search.counters.evaluations, problem.config.seed
+    caption = (
+        f"Each picture is a program, one of {len(elites):,} that evolved in {evaluations:,} evaluations (evo, seed {seed}).\n"
+        f"{names[0].capitalize()} grows to the right{''.join(f', {name} upwards' for name in names[1:])}."
+    )
+    below = (POSTER_MARGIN, POSTER_MARGIN + rows * (side + POSTER_GAP) + POSTER_GAP)
+    ImageDraw.Draw(image).multiline_text(
+        below, caption, (60, 60, 60), ImageFont.load_default(height // 120), spacing=height // 200
+    )
+    path = run.run_dir.plot_path("poster.png")
+    image.save(path, dpi=(POSTER_DPI, POSTER_DPI))
+    return path
+
+
+def _ranks(values: NDArray[np.float64]) -> NDArray[np.int64]:
+    """The place of each value among all, from 0."""
+    return np.argsort(np.argsort(values, kind="stable"), kind="stable")
 
 
 def gallery(run: Run) -> Path:

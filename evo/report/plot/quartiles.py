@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, PercentFormatter
 from numpy.typing import NDArray
 
-from evo.errors import UserError
+from evo.errors import os_errors_as
 from evo.report.compare import METRICS, Group, quartiles
 from evo.report.plot.charts import PLAIN_TEXT
 from evo.storage.files import write_atomically
@@ -26,11 +26,7 @@ _MAX_PLAIN_COLORS = 10
 
 @rc_context(PLAIN_TEXT)
 def draw_quartiles(groups: Sequence[Group], path: Path) -> None:
-    """Draws the curves of the groups into a PNG file.
-
-    Raises:
-        UserError: the file cannot be written.
-    """
+    """Draws the curves of the groups into a PNG file. Raises UserError: the file cannot be written."""
     height = 9.0 + 0.22 * len(groups)
     figure = Figure(figsize=(11, height), layout="constrained")
     grid = figure.subplots(len(METRICS), len(_AXES), sharex="col", sharey="row")
@@ -52,11 +48,9 @@ def draw_quartiles(groups: Sequence[Group], path: Path) -> None:
     figure.legend(handles, labels, loc="outside lower center", ncols=1 if len(groups) <= _MAX_PLAIN_COLORS else 2, frameon=False)
     picture = io.BytesIO()
     figure.savefig(picture, dpi=130, format="png")
-    try:
+    with os_errors_as(f"{path}: cannot write the picture"):
         path.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(path, picture.getvalue())
-    except OSError as error:
-        raise UserError(f"{path}: cannot write the picture: {error.strerror}") from error
 
 
 def _draw(axes: Axes, group: Group, metric: str, along: str, color: tuple[float, ...]) -> None:

@@ -71,7 +71,7 @@ def most_varied(places: NDArray[np.int64], objective: NDArray[np.float64], looks
 
     At first each place shows its best. Then the places in turn show the candidate with the greatest product of its distance from
     the nearest look within `REACH` places and the square of its objective, counted from the least of all to the best of the
-    place, until nothing changes. Of equals, the better one is shown, then the first.
+    place, until nothing changes. If two are equal, the better one is shown, then the first.
 
     Args:
         places: `(n, 2)`, not negative.

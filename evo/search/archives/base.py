@@ -106,11 +106,11 @@ class ProgramArchive(ArchiveBase):
 
         @property
         def lower_bounds(self) -> NDArray[np.float64]:
-            """Of each measure, `(num_measures,)`."""
+            """Lower end of each measure, `(num_measures,)`."""
 
         @property
         def upper_bounds(self) -> NDArray[np.float64]:
-            """Of each measure, `(num_measures,)`."""
+            """Upper end of each measure, `(num_measures,)`."""
 
     def __len__(self) -> int:
         return len(self._store)
@@ -147,7 +147,7 @@ class ProgramArchive(ArchiveBase):
         return cells
 
     def add(self, solution: Any, objective: Any, measures: Any, **fields: Any) -> dict[str, NDArray[Any]]:
-        """Takes the best program of each cell, unless the cell has one as good. Of equals in one batch the first wins.
+        """Takes the best program of each cell, unless the cell has one as good. If two of a batch are equal, the first wins.
 
         This does what pyribs' own `add` does, for programs that may have failed, and at a cost that depends on the rows that get
         in: the others are dropped before their fields are read.

@@ -1,6 +1,7 @@
 """A second copy of an archive's elites, which stands still while another thread reads it and the archive changes.
 
-Owns when rows are copied: each generation those of the cells that it changed, so that no generation waits for a copy of all.
+Owns when rows are copied: each generation those of the cells that it changed, so that no generation waits for a copy of all
+elites.
 """
 
 from collections.abc import Callable

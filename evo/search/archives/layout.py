@@ -52,7 +52,7 @@ class Layout(ABC):
         """Where cells are, `(len(cells), num_measures)`, in units in which neighbours are about as far apart along every axis."""
 
     def nearest(self, cell: int, cells: NDArray[np.int64]) -> int:
-        """Of some cells, the one nearest to a cell: by the sum of distances along the axes."""
+        """The nearest of some cells to a cell, by the sum of distances along the axes."""
         places = self.places(np.append(cells, cell))
         return int(cells[np.argmin(np.abs(places[:-1] - places[-1]).sum(axis=1))])
 

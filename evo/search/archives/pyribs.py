@@ -32,7 +32,7 @@ def _wait(module_name: str) -> None:
     module = module_from_spec(spec)
 
     def get(name: str) -> Any:
-        if name != "__path__":  # which an import asks of modules that are no packages
+        if name != "__path__":  # which an import asks of modules that are not packages
             _complete(module_name)
         if name in vars(module):
             return vars(module)[name]

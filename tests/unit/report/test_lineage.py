@@ -108,7 +108,7 @@ def test_a_run_without_records_says_so(new_run):
     assert run.search.record_numbers().tolist() == [NONE]
     [path] = draw_plots(run, ["lineage"])  # the elite alone
     with Image.open(path) as image:
-        assert image.getpixel((image.width - GAP - 5, GAP + 5)) == (255, 0, 0)
+        assert image.getpixel((image.width - GAP - 5, image.height - GAP - 5)) == (255, 0, 0)
     with pytest.raises(UserError, match="no elites are remembered"):
         ArchiveFilm(run, 320, 240)
 

@@ -119,7 +119,7 @@ def test_the_front_is_drawn_with_its_marks(make_run):
     [axes] = charts.front(make_run(ELITES)).axes
     assert [text.get_text() for text in axes.texts] == ["knee and shortest description: -5"]
     assert axes.lines[0].get_xydata().tolist() == [[-9.0, -8.0], [-5.0, -3.0], [-1.0, -2.0], [3.0, -1.0]]
-    assert (axes.get_xlabel(), axes.get_ylabel()) == ("check_mean", "objective")
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("check mean", "objective")
 
 
 def test_huge_objectives_are_drawn_in_units(make_run):

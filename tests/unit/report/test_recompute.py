@@ -5,12 +5,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import evo
 from evo.errors import UserError
 from evo.evaluate.backends import BACKENDS, Backend
 from evo.evaluate.cpu import CpuEvaluator
 from evo.language.formula import evaluate
+from evo.report import recompute
 from evo.report.pareto import describe_front
-from evo.report.recompute import problem_here, whole_expression
+from evo.report.recompute import problem_here, report_facts, whole_expression
 from evo.report.show import describe_elite
 from evo.run.run import Run
 
@@ -67,6 +69,45 @@ def test_a_scaling_is_part_of_the_formula(make_run):
     formula = whole_expression(run.search.problem, run.search.elites().solution[1])
     assert evaluate(formula, [np.array([1.0, 7.0]), np.zeros(2)])[0].tolist() == [-10.0, -46.0]
     assert "# expression\ny = 2 - 6*(x0 + 1)\n" in describe_elite(run, None).replace("(1 + x0)", "(x0 + 1)")
+
+
+@pytest.mark.parametrize(
+    ("shape", "points", "num_values"),
+    [
+        (None, {"x": np.zeros(3), "force": np.ones((8, 3))}, 2 * 2 * 3),  # by step
+        ((4, 5), {"x": np.zeros((2, 4, 5)), "force": 1.0}, 2 * 2 * 2 * 4 * 5),
+        ((4, 5), {"x": 0.0, "force": np.ones((2, 1, 1))}, 2 * 2 * 2 * 4 * 5),
+    ],
+)
+def test_facts_of_a_rollout_take_memory_for_its_records(monkeypatch, shape, points, num_values):
+    """num_values: of a program, 2 records of 2 states of each trajectory or cell."""
+    counts = []
+
+    class Pushed(evo.Task):
+        inputs = {"x": "f32"}
+        outputs = {"y": "f32"}
+        measures = {"num_instructions": (0.0, 9.0)}
+        rollout = evo.Rollout(steps=8, state={"x": "x + y", "z": "z + force"}, record_every=4, grid=shape and evo.Grid(shape))
+
+        def points(self):
+            return {"x": np.zeros((1, *shape) if shape else 1), "z": 0.0, "force": 0.0}
+
+        def score(self, outputs, programs):
+            return evo.Scores(np.zeros(len(outputs["x"])), programs.num_instructions[:, None])
+
+        def report_points(self):
+            return {**points, "z": 0.0}
+
+        def report(self, outputs):
+            counts.append(len(outputs["z"]))
+            return {"z": outputs["z"].reshape(counts[-1], -1)[:, -1]}
+
+    problem = evo.evolve(Pushed, generations=1, seed=1, progress=False).search.problem
+    counts.clear()
+    monkeypatch.setattr(recompute, "CHUNK_BYTES", 8 * num_values * 3)
+    words = np.zeros((7, problem.config.program.max_length), np.uint64)
+    assert report_facts(problem, words)["z"].tolist() == [8.0] * 7
+    assert counts == [3, 3, 1]
 
 
 class Other(CpuEvaluator):

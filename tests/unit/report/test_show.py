@@ -91,7 +91,7 @@ def test_a_program_is_read_with_its_comments(run, tmp_path):
     (tmp_path / "é.txt").write_text("# größer\n%x # x\n", encoding="utf-8")
     assert read_program(problem, str(tmp_path / "é.txt")).tolist()[:2] == [3 | 1 << 32, 10]
     for given, reason in (
-        ("none.txt", "the formula: there is no file or folder 'none.txt', and it is no formula: "),
+        ("none.txt", "the formula: there is no file or folder 'none.txt', and it is not a formula: "),
         (str(tmp_path), f"{tmp_path}: cannot read the program: Is a directory"),
         ("x*", "the formula:1: not a formula: "),
         ("", "the formula: no formula for the output 'v'"),

@@ -157,8 +157,8 @@ def test_elites_that_do_not_fit_are_refused(start, small_config, tmp_path):
         ("%t # add_ftz_f32\n  tanh_approx_f32\n", "FILE:2: 'tanh_approx_f32' is not in program.vocabulary.instructions"),
         ("%t special:tid.x", "FILE:1: 'special:tid.x' is not for a search"),
         ("1.5 sin_approx_ftz_f32\n0.5 add_f32", "FILE:2: 'add_f32' is not an instruction"),
-        ("%t\nword:425201762307", "FILE:2: 'word:0x0000006300000003' is no input of the task"),
-        ("%t word:0x0000006300000003", "FILE:1: 'word:0x0000006300000003' is no input of the task"),
+        ("%t\nword:425201762307", "FILE:2: 'word:0x0000006300000003' is not an input of the task"),
+        ("%t word:0x0000006300000003", "FILE:1: 'word:0x0000006300000003' is not an input of the task"),
         ("%t " * 25, "FILE: 25 words, but program.max_length is 24"),
         ("a = x\n# a comment\nv = a + q\n", "FILE:3: unknown name 'q', one of: t, x, y, a"),
         ("v = tanh(x)", "FILE:1: 'tanh(x)': tanh_approx_f32 is not in program.vocabulary.instructions"),
@@ -174,5 +174,5 @@ def test_a_mistake_in_a_program_names_file_and_line_or_the_entry(small_config, t
 
 def test_a_missing_file_is_said_to_be_missing(small_config):
     assert refusal(small_config, ["seeds/p.txt"]).startswith(
-        "search.initial.programs.0: there is no file or folder 'seeds/p.txt', and it is no formula: unknown name 'seeds'"
+        "search.initial.programs.0: there is no file or folder 'seeds/p.txt', and it is not a formula: unknown name 'seeds'"
     )

@@ -8,8 +8,8 @@ from evo.config import load_config
 from evo.errors import UserError
 from evo.language.batch import Batch
 from evo.language.program import parse_program
+from evo.native.row_threads import RowThreads
 from evo.report.page.content import run_content
-from evo.row_threads import RowThreads
 from evo.run.learning import make_learned_measures
 from evo.run.loaded_task import load_problem
 from evo.run.run import Run

@@ -8,14 +8,14 @@ import pytest
 
 from evo.evaluate import Evaluation, Status
 from evo.language.batch import Batch
-from evo.row_threads import RowThreads
+from evo.native.row_threads import RowThreads
 from evo.search.archives import make_archive
 from evo.search.emitter import Emitter, ProgramEmitter
 from evo.search.lineage import Lineage
 from evo.search.map_elites import Generation, MapElites
 from evo.search.memory import HashMemory
 from evo.search.restarts import Restarts
-from evo.search.state import Counters, Offspring, SearchState
+from evo.search.state import Counters, SearchState
 from evo.search.vocabulary import ConstantOptions, VariationOptions, VocabularyOptions, make_variation
 
 MAX_LENGTH = 12
@@ -59,7 +59,7 @@ class SteppedSearch:
     Args:
         capacity: of its memory.
         max_bytes: of its lineage.
-        more: of `MapElites`.
+        more: `tuning` of `MapElites`.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class SteppedSearch:
         self.memory, self.counters = HashMemory(capacity), counters or Counters()
         self.lineage = Lineage(self.archive.cells, max_bytes)
         self.lowering = language.lowering
-        self.state = state = SearchState(
+        state = SearchState(
             self.archive, self.restarts, self.emitter, self.memory, self.lineage, self.counters, prescreen=prescreen
         )
         self.loop = MapElites(state, self.evaluator, self.lowering, **more)
@@ -95,8 +95,6 @@ class SteppedSearch:
             population.restore(paused.restarts.population.elites())
         self.memory.restore(paused.memory.arrays())
         self.lineage.restore(self.restarts.population.elites(), paused.lineage.arrays(), paused.lineage.records())
-        if paused.state.bred:
-            self.state.bred = Offspring.of(paused.state.bred.arrays(), self.counters.generations, self.lowering)
 
 
 @pytest.fixture(scope="session")

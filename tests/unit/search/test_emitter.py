@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from evo.language.batch import Batch
+from evo.native.row_threads import RowThreads
 from evo.native.stack_ptx_words import WordType
 from evo.native.vary import OPERATORS, program_lengths
-from evo.row_threads import RowThreads
-from evo.search.emitter import COMBINED, GIVEN, MIN_BRED, NUM_PARTNERS, RANDOM, Emitter, slots_of
+from evo.search.emitter import COMBINED, GIVEN, NUM_PARTNERS, RANDOM, Emitter, slots_of
 
 from .conftest import full_rows
 
@@ -95,9 +95,7 @@ def test_generations_in_turn_draw_parents_from_their_share_of_the_best_elites(ne
 def test_offspring_are_the_same_with_any_number_of_threads(new_search, num_immigrants):
     asked = []
     for num_threads in (1, 2, 5):
-        search = new_search(
-            generation=1, batch_size=5 * MIN_BRED, num_immigrants=num_immigrants, row_threads=RowThreads(num_threads)
-        )
+        search = new_search(generation=1, batch_size=1280, num_immigrants=num_immigrants, row_threads=RowThreads(num_threads))
         fill(search)
         asked.append((search.emitter.ask(), search.emitter.origin))
     for words, origin in asked[1:]:

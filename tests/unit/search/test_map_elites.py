@@ -1,13 +1,12 @@
 """evo.search.map_elites: against a plain Python archive, and with every program evaluated at most once."""
 
 from collections import Counter
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from evo.language.batch import Batch
-from evo.row_threads import RowThreads
+from evo.native.row_threads import RowThreads
 from evo.search.state import Counters
 
 from .conftest import SteppedSearch, WordEvaluator
@@ -143,43 +142,20 @@ def test_each_generation_reports_the_archive_as_it_is_then(search):
         before = elites
 
 
-@pytest.mark.parametrize("is_ahead", [False, True])
-def test_lineages_are_those_of_the_first_parents_back_to_a_random_program(new_search, language, is_ahead):
-    search = RecordedSearch(new_search(num_immigrants=5), language, is_ahead=is_ahead)
+def test_lineages_are_those_of_the_first_parents_back_to_a_random_program(new_search, language):
+    search = RecordedSearch(new_search(num_immigrants=5), language)
     founder: dict[tuple[int, int], tuple[int, int]] = {}  # of each program by generation and slot
-    shares, found = [], [{}]  # the elites before each generation
+    shares = []
     for number in range(15):
+        before = found_elites(search)
         (generation,) = search.run(1)
-        parents = found[max(number - is_ahead, min(number, 1))]
-        for slot, (first, _) in enumerate(search.asked[number]["parents"]):
-            founder[number, slot] = founder[parents[first][1:3]] if first >= 0 else (number, slot)
-        found.append(found_elites(search))
-        sizes = Counter(founder[elite[1:3]] for elite in found[-1].values())
+        for slot, (first, _) in enumerate(search.asked[-1]["parents"]):
+            founder[number, slot] = founder[before[first][1:3]] if first >= 0 else (number, slot)
+        sizes = Counter(founder[elite[1:3]] for elite in found_elites(search).values())
         assert generation.num_lineages == len(sizes)
         assert generation.largest_lineage == max(sizes.values()) / sizes.total()
         shares.append(generation.largest_lineage)
     assert shares[-1] > 2 * shares[0]
-
-
-def test_breeding_ahead_does_not_see_what_is_evaluated_meanwhile(new_search, language):
-    class Late:
-        """Breeds once the generation before has been evaluated."""
-
-        def submit(self, breed):
-            return SimpleNamespace(result=breed)
-
-    early, late = (RecordedSearch(new_search(), language, is_ahead=True) for _ in range(2))
-    late.loop._ahead = Late()
-    found = [{}]  # the elites before each generation
-    for _ in range(10):
-        early.run(1)
-        found.append(dict(zip(*(getattr(early.archive.elites(), name).tolist() for name in ("cell", "hash")), strict=True)))
-    late.run(10)
-    assert found_elites(late) == found_elites(early)
-    for number, asked in enumerate(early.asked):
-        expected = found[max(number - 1, min(number, 1))]
-        assert asked["elite_hashes"] == {cell: tuple(words) for cell, words in expected.items()}
-    assert found[-1] != found[-2] != found[-3]
 
 
 def test_each_start_breeds_from_its_own_elites_and_then_all_are_bred_from(new_search, language):
@@ -207,20 +183,14 @@ def test_each_start_breeds_from_its_own_elites_and_then_all_are_bred_from(new_se
 
 
 @pytest.mark.parametrize(
-    ("starts", "pause", "is_ahead"),
-    [
-        *(({}, pause, is_ahead) for pause in (1, 5) for is_ahead in (False, True)),
-        *(({"num_starts": 2, "start_generations": 4}, pause, False) for pause in (2, 4, 6, 8, 9)),
-    ],
+    ("starts", "pause"), [({}, 1), ({}, 5), *(({"num_starts": 2, "start_generations": 4}, pause) for pause in (2, 4, 6, 8, 9))]
 )
-def test_a_search_rebuilt_from_its_state_goes_on_as_if_nothing_had_happened(new_search, language, starts, pause, is_ahead):
-    whole, first = (RecordedSearch(new_search(**starts), language, capacity=100, is_ahead=is_ahead) for _ in range(2))
+def test_a_search_rebuilt_from_its_state_goes_on_as_if_nothing_had_happened(new_search, language, starts, pause):
+    whole, first = (RecordedSearch(new_search(**starts), language, capacity=100) for _ in range(2))
     whole.run(11)
     first.run(pause)
-    assert bool(first.state.bred) == (is_ahead and pause > 1)
-    made = new_search(generation=pause + bool(first.state.bred), **starts)
-    counters = Counters(**vars(first.counters))
-    second = RecordedSearch(made, language, capacity=100, counters=counters, is_ahead=is_ahead)
+    made = new_search(generation=pause, **starts)
+    second = RecordedSearch(made, language, capacity=100, counters=Counters(**vars(first.counters)))
     second.restore(first, new_search().archive)
     second.run(11 - pause)
     assert found_elites(second) == found_elites(whole)

@@ -124,6 +124,7 @@ LAST_CELL = (0.9, 1.9)
         ([-36.0, 0.2, 0.5, 0.9, 1.0], (0.2, 1.0), "min"),
         ([0.0, 0.0, 0.0, 0.0, 1.0], (0.0, 1.0), "neither"),
         ([2.0], (1.9, 2.1), "neither"),
+        ([3.0, 3.2, 3.5, 3.9, 4.0], (3.0, 4.0), "neither"),  # beyond the range of the measures
     ],
 )
 def test_the_colour_bar_says_which_objectives_are_beyond_it(new_run, objective, shown, extend):
@@ -131,6 +132,7 @@ def test_the_colour_bar_says_which_objectives_are_beyond_it(new_run, objective, 
     bar = figure.axes[-1]._colorbar
     assert (bar.vmin, bar.vmax) == pytest.approx(shown)
     assert bar.extend == extend
+    assert figure.axes[-1].get_ylabel() == "objective" + (extend != "neither") * ", 1 beyond these colours"
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of the sum of such objectives
@@ -163,7 +165,7 @@ def test_a_heat_map_colours_the_cell_that_measures_fall_into_and_shows_its_edges
         point = np.array([(column + 0.5) / columns * 2 - 1, (row + 0.5) / rows * 2])
         cell = ((places - point) ** 2).sum(axis=1).argmin()
         found = elites.objective[elites.cell == cell]
-        expected = colormaps["viridis"]((found[0] - low) / (high - low)) if len(found) else (1.0, 1.0, 1.0, 1.0)
+        expected = colormaps["viridis"]((found[0] - low) / (high - low)) if len(found) else charts._EMPTY_COLOR
         assert image[row, column].tolist() == pytest.approx(expected)
 
 

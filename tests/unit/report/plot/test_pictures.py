@@ -86,11 +86,11 @@ def test_a_large_grid_has_a_sheet_of_bounded_size_that_says_what_it_leaves_out(n
     monkeypatch.setattr(pictures, "MAX_SHEET_SIDE", 600)
 
     def at(i, j):
-        return -1 + (i + 0.5) * 2 / 44, (j + 0.5) * 2 / 44
+        return -1 + (i + 0.5) * 2 / 44, (j + 0.5) * 2 / 20
 
     # Red and the better green share a place; both blues have their own.
-    elites = [(RED, 0.1, at(20, 40)), (GREEN, 0.2, at(21, 41)), (BLUE, 0.1, at(43, 0)), (BLUE, 0.1, at(42, 0))]
-    pixels = pixels_of(pictures.contact_sheet(new_run(elites, {"search": {"archive": {"dims": [44, 44]}}})))
+    elites = [(RED, 0.1, at(20, 10)), (GREEN, 0.2, at(21, 11)), (BLUE, 0.1, at(43, 0)), (BLUE, 0.1, at(42, 0))]
+    pixels = pixels_of(pictures.contact_sheet(new_run(elites, {"search": {"archive": {"dims": [44, 20]}}})))
     assert max(pixels.shape) < 600 + 200
     title = drawn[0].axes[0].get_title(loc="left")
     assert title.startswith("4 elites")
@@ -99,7 +99,7 @@ def test_a_large_grid_has_a_sheet_of_bounded_size_that_says_what_it_leaves_out(n
     assert not len(where(pixels, COLORS[RED]))
     bottom = np.flatnonzero((pixels == BACKGROUND).all(axis=2).mean(axis=1) > 0.5).max()
     left = np.flatnonzero((pixels == BACKGROUND).all(axis=2).mean(axis=0) > 0.5).min()
-    for text, i, j in ((GREEN, 10, 20), (BLUE, 21, 0)):
+    for text, i, j in ((GREEN, 10, 5), (BLUE, 21, 0)):
         found = where(pixels, COLORS[text])
         assert len(found) == 25 * 25
         assert ((found[:, 1] - left - GAP) // 27 == i).all()
@@ -147,6 +147,25 @@ def test_the_animation_shows_the_best_of_each_region_before_others():
     for row in chosen:
         same = (((measures - (-1, 0)) / 2 * 3).astype(int) == ((measures[row] - (-1, 0)) / 2 * 3).astype(int)).all(axis=1)
         assert objective[row] == objective[same].max()
+
+
+def test_a_poster_has_equally_many_elites_behind_each_column_and_a_caption_below(new_run, monkeypatch):
+    monkeypatch.setattr(pictures, "POSTER_SIZE", (350, 500))
+    monkeypatch.setattr(pictures, "POSTER_MARGIN", 25)
+    monkeypatch.setattr(pictures, "POSTER_GAP", 3)
+    near = [(RED, 0.9, measures_at(0, 0)), (GREEN, 0.1, measures_at(1, 4)), (BLUE, 0.5, measures_at(2, 2))]
+    path = pictures.poster(new_run([*near, (RED, 0.2, measures_at(1, 0))]))  # the columns of 2, 1 and 1 elites, by rank
+    with Image.open(path) as image:
+        assert image.info["dpi"] == pytest.approx((300, 300), abs=0.01)
+    pixels = pixels_of(path)
+    assert pixels.shape == (500, 350, 3)
+    side, step = 98, 101
+    colors = [[pixels[25 + step * row + side // 2, 25 + step * column + side // 2] for column in range(3)] for row in range(4)]
+    white = (255, 255, 255)
+    expected = [[white, white, white], [COLORS[RED], white, white], [white, white, white]]
+    expected.append([COLORS[RED], COLORS[GREEN], COLORS[BLUE]])
+    np.testing.assert_array_equal(colors, expected)
+    assert (pixels[25 + 4 * step :] < 255).any()
 
 
 def test_the_gallery_shows_the_first_random_programs_of_the_seed(new_run):
