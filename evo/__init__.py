@@ -14,8 +14,11 @@ if TYPE_CHECKING:
     from evo.approximation.task import ApproximationTask
     from evo.dynamics.estimator import SymbolicDynamics
     from evo.evolution import evolve
+    from evo.grid import Grid
+    from evo.regression.classifier import SymbolicClassifier
     from evo.regression.estimator import SymbolicRegressor
     from evo.regression.task import RegressionTask
+    from evo.regression.transformer import SymbolicTransformer
     from evo.report.result import Result
     from evo.rollout import Rollout
     from evo.task import Programs, Scores, Task, Window
@@ -24,13 +27,16 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ApproximationTask",
+    "Grid",
     "Programs",
     "RegressionTask",
     "Result",
     "Rollout",
     "Scores",
+    "SymbolicClassifier",
     "SymbolicDynamics",
     "SymbolicRegressor",
+    "SymbolicTransformer",
     "Task",
     "UserError",
     "Window",
@@ -42,12 +48,15 @@ __all__ = [
 _MODULES = {
     **dict.fromkeys(("Programs", "Scores", "Task", "Window"), "evo.task"),
     "ApproximationTask": "evo.approximation.task",
+    "Grid": "evo.grid",
     "Result": "evo.report.result",
     "Rollout": "evo.rollout",
     "evolve": "evo.evolution",
     "RegressionTask": "evo.regression.task",
+    "SymbolicClassifier": "evo.regression.classifier",
     "SymbolicDynamics": "evo.dynamics.estimator",
     "SymbolicRegressor": "evo.regression.estimator",
+    "SymbolicTransformer": "evo.regression.transformer",
 }
 
 

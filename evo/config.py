@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, ValidationError, model_validator
 
-from evo.errors import UserError, suggestion
+from evo.errors import UserError, os_errors_as, suggestion
 from evo.evaluate.options import EvaluationOptions, TlsFiles
 from evo.instructions import SHIPPED
 from evo.language.program import Limits
@@ -24,7 +24,7 @@ from evo.shipped import find_config, find_task, shipped
 from evo.storage.files import exists, read_text
 from evo.storage.yaml_text import MAX_DEPTH, dump_yaml, parse_yaml
 
-PlotName = Literal["heatmap", "front", "contact_sheet", "curves", "best", "animation", "gallery", "lineage", "page"]
+PlotName = Literal["heatmap", "front", "contact_sheet", "curves", "best", "animation", "gallery", "lineage", "poster", "page"]
 
 
 class ProgramConfig(Options):
@@ -138,8 +138,6 @@ class RunConfig(Options):
             left_out["search"]["starts"] = True
         if self.search.islands.count == 1:
             left_out["search"]["islands"] = True
-        if not self.search.lag:
-            left_out["search"]["lag"] = True
         if self.search.parents == [1.0]:
             left_out["search"]["parents"] = True
         if not self.search.emitters:
@@ -162,13 +160,11 @@ def load_config(path: Path, overrides: tuple[str, ...] = ()) -> RunConfig:
         UserError: no such file, not YAML, an unknown key, a value out of range.
     """
     file = find_config(path)
-    try:
-        text = read_text(file)
-    except (OSError, UnicodeDecodeError) as error:
-        if isinstance(error, FileNotFoundError):
+    with os_errors_as(f"{path}: cannot read the config"):
+        try:
+            text = read_text(file)
+        except FileNotFoundError as error:
             raise UserError(_no_config(path, str(error.strerror))) from error
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise UserError(f"{path}: cannot read the config: {reason}") from error
     data = parse_yaml(text, str(path))
     if not isinstance(data, dict):
         raise UserError(f"{path}: must be a mapping with the keys {', '.join(RunConfig.model_fields)}")

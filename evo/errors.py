@@ -11,7 +11,8 @@ import re
 import resource
 import signal
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,17 @@ class FailureKind(StrEnum):
 
 class UserError(Exception):
     """Something that the user gave is wrong; the message is one line that names it and says what would be right."""
+
+
+@contextmanager
+def os_errors_as(what: str) -> Iterator[None]:
+    """Makes a UserError of what the system refuses, and of text that is not UTF-8: `what`, and the reason."""
+    try:
+        yield
+    except OSError as error:
+        raise UserError(f"{what}: {error.strerror or error}") from error
+    except UnicodeDecodeError as error:
+        raise UserError(f"{what}: not UTF-8 at byte {error.start}") from error
 
 
 class DeviceFailure(Exception):

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from scipy.integrate import solve_ivp
 
 from evo.dynamics.records import Record
-from evo.dynamics.terms import Law, evaluate, law_of
+from evo.dynamics.terms import Law, Term, evaluate, law_of, numbers_of, with_numbers
 
 THRESHOLDS = (0.01, 0.03, 0.1, 0.3)  # of PySINDy's coefficients
 CLOSE = 0.01
@@ -50,7 +50,9 @@ SYSTEMS = {
     "Brusselator": System(["1 + x0**2*x1 - 4*x0", "3*x0 - x0**2*x1"], [1, 1], 20),
     "Roessler": System(["-x1 - x2", "x0 + 0.2*x1", "0.2 + x0*x2 - 5.7*x2"], [0, -6.8, 0], 50),
     "pendulum": System(["x1", "-9.81*sin(x0) - 0.3*x1"], [2.8, 0], 12),
-    "Holling": System(["x0 - 0.25*x0**2 - 1.5*x0*x1/(1 + x0)", "1.2*x0*x1/(1 + x0) - 0.5*x1"], [1, 1], 60),
+    "chemostat": System(["0.3*(5 - x0) - 2*x0*x1/(1.5 + x0)", "0.8*x0*x1/(1.5 + x0) - 0.3*x1"], [1, 0.1], 40),
+    "Holling III": System(["x0 - 0.2*x0**2 - x0**2*x1/(1 + x0**2)", "0.6*x0**2*x1/(1 + x0**2) - 0.3*x1"], [1, 1], 60),
+    "Rosenzweig-MacArthur": System(["x0 - 0.25*x0**2 - 1.5*x0*x1/(1 + x0)", "1.2*x0*x1/(1 + x0) - 0.5*x1"], [1, 1], 60),
 }
 
 
@@ -77,10 +79,17 @@ def trajectory(system: System, noise: float, seed: int) -> Record:
 
 
 def is_exact(found: Law, true: Law) -> bool:
-    numbers, wanted = ({term: number for number, term in law} for law in (found, true))
+    """Whether the laws have the same terms, and all their numbers are close."""
+    numbers, wanted = ({_form(term): numbers_of(((number, term),)) for number, term in law} for law in (found, true))
     return numbers.keys() == wanted.keys() and all(
-        abs(numbers[term] - wanted[term]) <= CLOSE * abs(wanted[term]) for term in wanted
+        np.allclose(numbers[form], wanted[form], rtol=CLOSE, atol=0.0) for form in wanted
     )
+
+
+def _form(term: Term) -> Law:
+    """A term without its numbers."""
+    law = ((1.0, term),)
+    return with_numbers(law, [1.0] * len(numbers_of(law)))
 
 
 def by_evo(record: Record, names: list[str], seconds: float, seed: int) -> list[list[str]]:

@@ -31,7 +31,7 @@ SLOT_TARGETS = ("sm_80", "sm_90", "sm_100", "sm_120")
 NUM_PROGRAMS = 200
 BOUNDS_US = {32: (3.0, 1.5), 100: (8.0, 4.0)}
 BATCH_SIZE, NUM_POINTS, NUM_BATCHES = 2048, 1024, 60
-HOST_BOUNDS_US = {(1, 0): (2.5, 1.2), (2, 0): (1.5, 0.7), (2, 1): (1.5, 0.7)}  # for so many threads and `search.lag`
+HOST_BOUNDS_US = {1: (2.5, 1.2), 2: (1.5, 0.7)}  # for so many threads
 
 
 def drawn_words(language, shape, num_operations):
@@ -103,13 +103,13 @@ def host_rows(cores):
     from evo.run.loaded_task import load_problem
     from evo.run.search import Search
 
-    for (num_threads, lag), bounds in HOST_BOUNDS_US.items():
+    for num_threads, bounds in HOST_BOUNDS_US.items():
         os.sched_setaffinity(0, cores[:num_threads])
         with tempfile.TemporaryDirectory() as folder:
             (Path(folder) / "task.py").write_text(TASK)
             config = Path(folder) / "config.yaml"
             config.write_text(CONFIG)
-            search = Search(load_problem(load_config(config, (f"evaluation.threads={num_threads}", f"search.lag={lag}"))))
+            search = Search(load_problem(load_config(config, (f"evaluation.threads={num_threads}",))))
             marks = [
                 (time.perf_counter(), generation.counters.evaluations)
                 for generation, _ in zip(search.generations(), range(NUM_BATCHES), strict=False)
@@ -117,7 +117,7 @@ def host_rows(cores):
             search.problem.evaluator.close()
         us = min((end - start) / (after - before) * 1e6 for (start, before), (end, after) in pairwise(marks))
         what = f"host work a program in a run with the interpreter, null device, {NUM_POINTS:,} points, cores: {num_threads}"
-        yield what + ", lag 1" * lag, f"{us:.2f} us", *(f"{bound:g} us" for bound in bounds)
+        yield what, f"{us:.2f} us", *(f"{bound:g} us" for bound in bounds)
 
 
 CONFIG = f"""

@@ -1,7 +1,9 @@
-"""Semirings on the CPU against PyTorch, SciPy and NumPy, all cores of each: 2,048 x 2,048 x 256, float32.
+"""Semirings on the CPU against PyTorch, SciPy, NumPy and, if installed, KeOps, all cores of each: 2,048 x 2,048 x 256, float32.
 
-    python tests/bench/run.py semiring        needs PyTorch and 20 seconds on two cores
+    python tests/bench/run.py semiring        needs PyTorch and 20 seconds on two cores; KeOps compiles for a minute
 
+KeOps gives sums over one side and no matrix: its rows compare sums of rows. kermac and genbmm need a GPU, where
+`evo gpu-report --part semirings` measures evo.
 PyTorch has a minimum or a log-sum-exp of sums only by broadcasting: here in blocks of rows, of the faster of two sizes.
 """
 
@@ -66,6 +68,8 @@ def rows():
     far = a.roll(1, 0) + 1000 * torch.eye(SIZE, DEPTH), b + 1000 * torch.eye(SIZE, DEPTH).roll(1, 1)  # exponentials underflow
     yield row("log-sum-exp, online", theirs, seconds(lambda: zoo.log_sum_exp(*far), 1), "-", "-")
     yield row("plus-times, torch.matmul", seconds(lambda: a @ b.T), seconds(lambda: zoo.plus_times(a, b)), "0.5x", "0.8x")
+    for name, theirs, ours in _keops(x, y):
+        yield row(f"{name}, rows' sums, KeOps", seconds(theirs), seconds(ours), "-", "-")
     for name, semiring in (("L1", zoo.l1), ("min-plus", zoo.min_plus), ("log-sum-exp", zoo.log_sum_exp), ("L2", zoo.l2)):
         left, right = a.clone().requires_grad_(), b.clone().requires_grad_()
         forward = seconds(lambda s=semiring, left=left, right=right: s(left, right), 1)
@@ -79,6 +83,20 @@ def rows():
         )
     for name in ("l1", "log_sum_exp"):
         yield f"memory beyond inputs and output, {name}", f"{_extra_mib(name):.0f} MiB", "64 MiB", "8 MiB"
+
+
+def _keops(x, y):
+    """Sums of rows by KeOps and by evo: of L1 distances and of a Gaussian kernel."""
+    try:
+        from pykeops.numpy import LazyTensor
+    except ImportError:
+        return
+    from evo.semiring import zoo
+
+    left, right = LazyTensor(x[:, None]), LazyTensor(y[None])
+    yield "L1", lambda: (left - right).abs().sum(-1).sum(1), lambda: zoo.l1(x, y).sum(1)
+    squares = ((left - right) ** 2).sum(-1)
+    yield "Gaussian", lambda: (-squares * 2.0**-9).exp().sum(1), lambda: zoo.gaussian(x, y, gamma=2.0**-9).sum(1)
 
 
 def _extra_mib(name):

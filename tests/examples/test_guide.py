@@ -217,6 +217,7 @@ def test_the_commands_of_running_md_run_and_so_does_its_python(empty):
     assert_files_are_as_documented(run)
 
 
+@pytest.mark.slow
 def test_the_commands_of_regression_md_run(workplace):
     (workplace / "my.csv").write_text("x,id,y\n" + "".join(f"{i},{i}a,{i * i}\n" for i in range(20)))
     smaller = ["--set", "task_options.drop=[id]", "--set", "stop.generations=3", "--set", "search.initial.num_programs=512"]
@@ -235,7 +236,7 @@ def test_the_commands_of_regression_md_run(workplace):
     assert any("test_nmse" in path.read_text() for path in (workplace / "formulas").iterdir())
 
 
-@pytest.mark.parametrize("page", ["regression.md", "in-the-loop-learning.md", "libraries.md"])
+@pytest.mark.parametrize("page", ["regression.md", "in-the-loop-learning.md", "libraries.md", "rollouts.md"])
 def test_the_python_of_a_page_prints_what_stands_below_it(page):
     run_python(page, {})
 
@@ -354,14 +355,8 @@ def test_the_kernel_of_the_guide_does_what_the_tested_kernel_does():
     assert words(block("task-kernels.md", "cuda")) == tested
 
 
-def test_the_task_of_the_readme_is_the_shipped_one():
-    _, source = [b.text for b in blocks_of(REPOSITORY / "README.md") if b.language == "python"]
-    shipped = (REPOSITORY / "tasks" / "erf" / "task.py").read_text()
-    assert source == shipped.partition('"""\n\n')[2]
-
-
 def test_the_search_of_the_readme_runs(tmp_path, monkeypatch, capsys):
-    source, _ = [b.text for b in blocks_of(REPOSITORY / "README.md") if b.language == "python"]
+    [source] = [b.text for b in blocks_of(REPOSITORY / "README.md") if b.language == "python"]
     monkeypatch.chdir(tmp_path)
     exec(source.replace("seconds=20", "generations=2"), {})
     assert re.search(r"(^|; )y = ", capsys.readouterr().out)
@@ -403,8 +398,8 @@ def test_commands_in_a_page_and_in_its_sentences_exist(workplace, page):
                 load_config(smoke, parsed.params.get("overrides", ()))
 
 
-def test_every_verb_is_in_the_readme():
-    rows = re.findall(r"^\|.*", (REPOSITORY / "README.md").read_text(), re.MULTILINE)
+def test_every_verb_is_in_the_guides_table():
+    rows = re.findall(r"^\|.*", (GUIDE / "README.md").read_text().partition("\n## Commands\n")[2], re.MULTILINE)
     assert set(re.findall(r"`evo ([\w-]+)", "\n".join(rows))) == set(main.commands)
 
 

@@ -32,7 +32,7 @@ SECTIONS = {
     "program.limits.": "stack_size, max_nodes, max_frame_depth, store_size, execution_limit",
     "program.vocabulary.": "instructions, meta, phrases, groups, constants",
     "program.vocabulary.constants.": "f32_sigma, u32_max, meta_max",
-    "search.": "archive, batch_size, lag, parents, combination, immigrants, initial, starts, islands, variation, emitters, "
+    "search.": "archive, batch_size, parents, combination, immigrants, initial, starts, islands, variation, emitters, "
     "memory_size, tuning, learning",
     "search.starts.": "count, generations",
     "search.islands.": "count, every, migrants",
@@ -200,7 +200,6 @@ def test_a_value_out_of_range_or_of_another_type_is_refused_by_key(minimal, over
             "search.learning={descriptors: learned, features: 2};search.starts.count=2",
             "key 'search': 'starts' do not go with learning.descriptors 'learned'; give one of them",
         ),
-        ("search.lag=1;search.starts.count=2", "key 'search': 'lag' does not go with 'starts'; give one of them"),
         (
             "search.learning={descriptors: learned, features: 2};search.islands.count=2",
             "key 'search': 'islands' do not go with learning.descriptors 'learned', which differ from island to island",

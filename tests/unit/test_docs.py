@@ -61,6 +61,13 @@ def test_paths_in_a_page_exist(page):
         assert list(REPOSITORY.glob(span.replace("NAME", "*").rstrip("/"))), span
 
 
+@pytest.mark.parametrize("notebook", sorted(REPOSITORY.glob("docs/tutorials/*.ipynb")), ids=lambda path: path.name)
+def test_notebooks_are_kept_without_what_they_print(notebook):
+    cells = json.loads(notebook.read_text())["cells"]
+    assert all(not cell["outputs"] and cell["execution_count"] is None for cell in cells if cell["cell_type"] == "code")
+    assert f"]({notebook.name})" in (notebook.parent / "README.md").read_text()
+
+
 def test_the_name_and_version_of_pyproject_are_those_that_the_code_and_cmake_say():
     project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
     assert project["name"] == DISTRIBUTION
@@ -94,7 +101,7 @@ HEADERS = sorted([*CSRC.glob("*.h"), *CSRC.glob("*.cuh")])
 
 def c_section(header: Path) -> str:
     """What c.md says of a header."""
-    parts = re.split(r"^## \[(\w+\.(?:h|cuh))\]\(.*\)$", (API / "c.md").read_text(), flags=re.MULTILINE)
+    parts = re.split(r"^## (\w+\.(?:h|cuh))$", (API / "c.md").read_text(), flags=re.MULTILINE)
     return dict(zip(parts[1::2], parts[2::2], strict=True))[header.name]
 
 

@@ -63,6 +63,27 @@ def test_a_search_from_python_is_that_of_the_same_config(tmp_path, make_task, mo
     assert list(Path().iterdir()) == []
 
 
+def test_trajectories_follow_what_the_program_computes_at_each_state():
+    class Fall(evo.Task):
+        inputs = {"x": "f32"}
+        outputs = {"speed": "f32"}
+        measures = {"num_instructions": (0.0, 20.0)}
+        rollout = evo.Rollout(steps=6, dt=0.25, integrator="euler", state={"x": "speed"}, record_every=2)
+
+        def points(self):
+            return {"x": X}
+
+        def score(self, outputs, programs):
+            return evo.Scores(-np.abs(outputs["x"][:, -1]).mean(axis=1), programs.num_instructions[:, None])
+
+    found = evo.evolve(Fall, archive=[20], generations=4, seed=3, evaluation={"threads": 1})
+    x, by_hand = np.array([2.0, -0.5, 1.0], np.float32), []
+    for _ in range(6):
+        x = x + np.float32(0.25) * found.outputs({"x": x})["speed"]
+        by_hand.append(x)
+    np.testing.assert_allclose(found.trajectories({"x": [2.0, -0.5, 1.0]})["x"], by_hand[1::2], rtol=1e-6)
+
+
 def test_tables_tell_what_programs_compute(result):
     [row] = result.archive.index[result.archive.num_instructions == 1]
     assert result.archive.expression[row] == "y = x*x"
@@ -71,6 +92,8 @@ def test_tables_tell_what_programs_compute(result):
     assert result.outputs({"x": [3.0, -4.0]}, row)["y"].tolist() == [9.0, 16.0]
     with pytest.raises(evo.UserError, match=r"^outputs\(\): points are those of exactly x; got z$"):
         result.outputs({"z": [3.0]})
+    with pytest.raises(evo.UserError, match=r"^trajectories\(\): the task has no rollout; outputs\(\) runs its program once$"):
+        result.trajectories({"x": [3.0]})
     assert result.best.objective == result.archive.objective.max()
     front = result.front()
     assert front.num_instructions.is_monotonic_increasing and front.objective.is_monotonic_increasing
@@ -264,7 +287,7 @@ def test_guesses_begin_generation_0_with_the_objective_that_they_have(result, tm
     [
         (["x", "y = sin(q)"], "guesses[1]:1: unknown name 'q', one of: x"),
         ("sin(q)", "guesses:1: unknown name 'q', one of: x"),
-        (["x", "x/y.txt"], "guesses[1]: there is no file or folder 'x/y.txt', and it is no formula"),
+        (["x", "x/y.txt"], "guesses[1]: there is no file or folder 'x/y.txt', and it is not a formula"),
         ([Path("nowhere.txt")], "evolve: guesses[0]: nowhere.txt: no such file or folder"),
         (["x", 3], "evolve: guesses[1]: a guess is a formula or a program as text, a path or a Result, got int"),
         (["the result", "q"], "guesses[1]:1: unknown name 'q'"),

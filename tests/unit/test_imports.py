@@ -23,7 +23,7 @@ LAYERS = [
         *("options", "c_text", "storage", "shipped", "worker_process", "instructions", "language", "pictures", "sums"),
         *("ast_ptx", "ptx_inject", "stack_ptx", "itll"),
     ),
-    ("rollout", "task", "task_folder", "kernel"),
+    ("grid", "rollout", "task", "task_folder", "kernel"),
     ("compile",),
     ("evaluate",),
     ("search",),
@@ -36,7 +36,7 @@ LAYERS = [
     ("cli", "__main__"),
 ]
 LAYER = {name: layer for layer, names in enumerate(LAYERS) for name in names}
-EVERYBODYS = ("about", "errors", "row_threads", "waiting")
+EVERYBODYS = ("about", "errors", "waiting")
 
 
 @cache
@@ -85,7 +85,7 @@ PYTHON_MODULES = {name: path for name, path in modules().items() if path.suffix 
 @pytest.mark.parametrize("module", PYTHON_MODULES)
 def test_a_module_imports_only_its_own_layer_and_those_before(module):
     if module == "evo":
-        allowed = "about errors rollout task report evolution regression approximation dynamics".split()
+        allowed = "about errors grid rollout task report evolution regression approximation dynamics".split()
         assert {part_of(name) for name in imports(PYTHON_MODULES[module])} - {None} <= {*allowed}
         return
     own = LAYER.get(part_of(module), -1)

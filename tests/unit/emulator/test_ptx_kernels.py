@@ -68,6 +68,12 @@ def test_a_branch_table_sends_each_thread_to_its_label():
         per_thread(body.replace("rem.u32 %case, %i, 3", "and.b32 %case, %i, 3"))
 
 
+def test_a_register_may_hold_the_place_of_a_parameter():
+    out = np.zeros(1, np.uint64)
+    run_kernel(".reg .u64 %q, %v; mov.b64 %q, p0; ld.param.u64 %v, [%q]; st.global.u64 [%p0], %v; ret;", [out], 1)
+    assert out[0] == out.ctypes.data
+
+
 def test_a_predicate_spares_threads_an_instruction():
     body = ".reg .pred %p; mov.u32 %d, 1; setp.lt.u32 %p, %i, 3; @%p add.u32 %d, %d, 4; @!%p bra $end; add.u32 %d, %d, 8; $end:"
     assert per_thread(body, 6) == [13, 13, 13, 1, 1, 1]
