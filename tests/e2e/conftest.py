@@ -18,6 +18,8 @@ from evo.search.lineage_records import decode_log
 
 from .browser import archive, browser, hostile_run, visit  # noqa: F401
 
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # under nohup it is ignored, and commands would inherit that
+
 # Such a run never ends by itself: however late it is killed or interrupted, it is in progress.
 ENDLESS = {
     "search": {"archive": {"dims": [12, 10]}, "batch_size": 48},

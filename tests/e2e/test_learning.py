@@ -56,11 +56,11 @@ def test_one_that_ends_itself_says_so_then_and_at_the_end_of_each_part_of_the_ru
     folder, completed = run(SCREENED, "search.learning.exploration=1.0", "stop.generations=14")
     [ended] = [row["generations"] for row in rows_of(folder) if "ended" in row["learning"]]
     assert 12 <= ended < 14
-    assert completed.stderr.count(f"prescreen off from generation {ended}: it finds ") == 1
-    assert completed.stdout.count(f"prescreen: off since generation {ended}: it finds ") == 1
+    assert completed.stderr.count(f"prescreen off from generation {ended}: no significant gain: ") == 1
+    assert completed.stdout.count(f"prescreen: off since generation {ended}: no significant gain: ") == 1
     resumed = fork_evo("resume", folder, "--set", "stop.generations=16")
     assert "prescreen off" not in resumed.stderr
-    assert resumed.stdout.count(f"prescreen: off since generation {ended}: it finds ") == 1
+    assert resumed.stdout.count(f"prescreen: off since generation {ended}: no significant gain: ") == 1
 
 
 @pytest.mark.slow

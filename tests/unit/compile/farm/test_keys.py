@@ -157,7 +157,7 @@ def test_a_broken_file_keeps_no_other_worker_out_and_is_told_once(tmp_path, capl
         monkeypatch.setattr(keys, "LOOK_S", 0.0)
         ours.look()
     assert [record.message for record in caplog.records] == [
-        f"farm: {run}/workers/a.public: not a key of 40 characters; make keys with: evo keys new KEYS; its worker is not let in"
+        f"farm: {run}/workers/a.public: not a key of 40 characters; make keys with: evo keys new KEYS; its worker is refused"
     ]
 
 
