@@ -62,12 +62,3 @@ def test_a_phone_shows_all_without_scrolling_sideways(visit, archive):
     page.keyboard.press("Escape")
     expect_shown(page)
     assert focused(page) == cell
-
-
-def test_a_printed_page_has_the_map_and_no_controls(visit):
-    page = visit("pictures", viewport={"width": 720, "height": 1000}, color_scheme="dark")
-    page.emulate_media(media="print")
-    assert not any(page.locator(place).is_visible() for place in ("#toolbar", "#controls", "#hint"))
-    assert page.locator("#stage").bounding_box()["width"] <= 720
-    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
-    assert page.pdf().startswith(b"%PDF")

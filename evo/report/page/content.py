@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 from matplotlib import colormaps
-from matplotlib.colors import Normalize
 from numpy.typing import NDArray
 
 from evo.language.formula_text import infix
@@ -21,6 +20,7 @@ from evo.report.lineage import origins
 from evo.report.page.fits import fits
 from evo.report.page.graphs import axis_of, curves, front
 from evo.report.page.pictures import NUM_STILLS, Pictures
+from evo.report.page.timeline import timeline
 from evo.report.plot.charts import color_range
 from evo.report.plot.pictures import best_of_places, varied
 from evo.report.ptx_text import with_values
@@ -82,7 +82,7 @@ def run_content(run: Run, pictures: Pictures | None = None) -> dict[str, Any]:
         return found
     if on_front := front(run, rows):
         found["graphs"].insert(0, on_front)
-    marks = {place: text for place, *_, text in on_front["points"]} if on_front else {}
+    marks = dict(on_front["points"]) if on_front else {}
     born = origins(run, rows)
     found["lineage_note"] = born.note
     with problem_for_facts(run) as (problem, found["note"]):
@@ -102,16 +102,16 @@ def run_content(run: Run, pictures: Pictures | None = None) -> dict[str, Any]:
     outlines, on_map = search.layout.outlines(), _on_map(run, rows)
     has_levels = bool(found["map"] and found["map"]["levels"])
     levels = search.layout.places(elites.cell[rows])[:, 2].astype(int).tolist() if has_levels else [None] * len(rows)
-    colors, found["scale"] = _colors(elites.objective, np.concatenate([elites.objective[rows], born.facts["objective"]]))
+    pasts = timeline(run, rows, born.records)
+    found["scale"] = _scale(elites.objective)
     found["ancestors"] = [
         {
             "cell": search.layout.cell_name(int(record["cell"])),
-            "color": color,
             "objective": _numbers([record["objective"]])[0],
             "generation": int(record["generation"]),
             "operator": operator_name(int(record["operator"])),
         }
-        for record, color in zip(born.facts, colors[len(rows) :], strict=True)
+        for record in born.facts
     ]
     stubs = dict(zip(told, search.problem.language.lowering.emit(words[told]), strict=True))
     found["tokens"], programs = _programs(search.problem.language, words)
@@ -123,7 +123,7 @@ def run_content(run: Run, pictures: Pictures | None = None) -> dict[str, Any]:
                 "outline": outlines[int(elites.cell[row])].round(5).ravel().tolist() if outlines else None,
                 "on_map": row in on_map,
                 "level": levels[place],
-                "color": colors[place],
+                **pasts[place],
                 "values": _numbers([elites.objective[row], *elites.measures[row], *latent[row], *length, elites.generation[row]]),
                 "facts": [[name, f"{values[place]:.9g}"] for name, values in facts.items()],
                 "origin": born.elites[place],
@@ -225,14 +225,10 @@ def _path(corners: NDArray[np.float64]) -> str:
     return "M" + "L".join(f"{a:g} {b:g}" for a, b in zip(x, y, strict=True)) + "Z"
 
 
-def _colors(of_elites: NDArray[np.float64], objective: NDArray[np.float64]) -> tuple[list[str], dict[str, Any]]:
-    """The colours of objectives, and their scale: the objectives at its ends, and colours between."""
-    ends, colors = color_range(of_elites), colormaps["viridis"]
-
-    def texts(values: NDArray[np.float64]) -> list[str]:
-        return [f"#{color.tobytes().hex()}" for color in np.rint(255.0 * colors(values)[:, :3]).astype(np.uint8)]
-
-    return texts(Normalize(*ends, clip=True)(objective)), {"ends": ends, "colors": texts(np.linspace(0, 1, 9))}
+def _scale(objective: NDArray[np.float64]) -> dict[str, Any]:
+    """What colours mean: the objectives at the ends of their scale, and colours at even steps between."""
+    colors = np.rint(255.0 * colormaps["viridis"](np.linspace(0, 1, 17))[:, :3]).astype(np.uint8)
+    return {"ends": color_range(objective), "colors": [f"#{color.tobytes().hex()}" for color in colors]}
 
 
 def _numbers(values: list[Any]) -> list[float | None]:

@@ -23,7 +23,8 @@ def curves(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Graphs of a run's metrics by generation; none without metrics.
 
     Returns:
-        For each `title`; `x` and `y`, axes as of `axis_of`; `line`, an SVG path in a square of 1000 units.
+        For each `title`; `x` and `y`, axes as of `axis_of` with the values at their `ends`; `line`, an SVG path in a square of
+        1000 units.
     """
     if not rows:
         return []
@@ -45,32 +46,29 @@ def front(run: Run, rows: NDArray[np.int64]) -> dict[str, Any] | None:
         rows: of the elites that the page shows.
 
     Returns:
-        As of `curves`; `line` is the best objective by complexity. `dots`: all these elites, as an SVG path. `points`: of each
-        elite on the front its place among these, its coordinates from 0 to 1, and what it stands out for.
+        As of `curves`; `line` is the best objective by complexity. `measure`: the number of the measure that is the complexity.
+        `points`: of each elite on the front its place among these, and what it stands out for.
 
     Raises:
         UserError: the task fails.
     """
     if why_no_front(run):
         return None
-    found, elites, task = front_of(run), run.search.elites(), run.search.problem.task
+    found, task = front_of(run), run.search.problem.task
     name = str(task.complexity)
     x, y = _Axis(name, found.complexity), _Axis("objective", found.objective)
-    across, up = x(found.complexity), y(found.objective)
-    complexity = elites.measures[rows, list(task.measures).index(name)]
-    dots = np.unique(np.stack([x(complexity), y(elites.objective[rows])], axis=1).round(3), axis=0)
     place_of = {row: place for place, row in enumerate(rows.tolist())}
     points = []
     for place, row in enumerate(found.rows.tolist()):
         marks = [*marks_of(found, place), *([CHOSEN] if place == found.default else [])]
         if row in place_of:
-            points.append([place_of[row], round(across[place], 4), round(up[place], 4), ", ".join(marks)])
+            points.append([place_of[row], ", ".join(marks)])
     return {
         "title": f"front: objective by {name}",
         "x": x.data,
         "y": y.data,
-        "line": _line(np.repeat(across, 2)[1:], np.repeat(up, 2)[:-1]),
-        "dots": "".join(f"M{_unit(a)} {_unit(1.0 - b)}h0" for a, b in dots.tolist() if 0.0 <= a <= 1.0 and 0.0 <= b <= 1.0),
+        "line": _line(np.repeat(x(found.complexity), 2)[1:], np.repeat(y(found.objective), 2)[:-1]),
+        "measure": list(task.measures).index(name),
         "points": points,
     }
 
@@ -90,7 +88,7 @@ class _Axis:
         low, high = (float(known.min()), float(known.max())) if len(known) else (0.0, 1.0)
         room = margin * (high - low) if high > low else 0.5 * abs(low) or 0.5
         self._low, self._high = low - room, high + room
-        self.data = axis_of(name, self._low, self._high, _NUM_TICKS)
+        self.data = {**axis_of(name, self._low, self._high, _NUM_TICKS), "ends": [self._low, self._high]}
 
     def __call__(self, values: ArrayLike) -> NDArray[np.float64]:
         with np.errstate(all="ignore"):

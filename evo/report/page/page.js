@@ -12,15 +12,20 @@ const LONG = 100; // characters of an expression in the table
 const STEPS = 200; // of the sliders of filters
 const GAP = 65535; // in curves: not finite
 const TOP = 65534; // in curves: the upper edge
+const NEAR = 24; // pixels from the pointer to an elite on the front
+const WRITE_MS = 400; // browsers allow few changes of the address in a while
+const [PLAY_MS, PLAY_TICKS] = [60, 100];
+const IN_ADDRESS = ["view", "face", "level", "sort", "descending", "time"];
 
 const $ = (id) => document.getElementById(id);
 const state = {
   view: null, face: null, level: "", // of the third measure, "": the best of all
-  sort: 0, descending: true, cell: null, // that the arrow keys start from
+  sort: 0, descending: true, time: null, // generations, null: all
+  cell: null, // that the arrow keys start from
   ranges: new Map(), // number of a quantity -> [least, greatest], null: no bound
   shown: [], held: null, playing: !matchMedia("(prefers-reduced-motion: reduce)").matches, paused: false,
 };
-let data, elites, byCell, visible, buttons, target, sheets = [];
+let data, elites, byCell, visible, buttons, target, usual, writing, player, sheets = [];
 
 // ---- elements
 
@@ -59,7 +64,7 @@ function bytes(text) {
 function load(found) {
   const before = byCell;
   data = found;
-  elites = data.elites.map((elite, row) => ({ ...elite, row, ...geometry(elite.outline) }));
+  elites = data.elites.map((elite, row) => ({ ...elite, row, born: elite.values.at(-1), ...geometry(elite.outline) }));
   byCell = new Map(elites.map((elite) => [elite.cell, elite]));
   sheets = [data.pictures, data.pictures?.ancestors].map((sheet) => sheet && createImageBitmap(new Blob([bytes(sheet.atlas)], { type: "image/webp" })));
   target = data.fits && curve(data.fits.target);
@@ -71,9 +76,13 @@ function load(found) {
   axis($("horizontal"), data.map?.axes[0], "left");
   axis($("vertical"), data.map?.axes[1], "bottom");
   $("graphs").replaceChildren(...data.graphs.map(graph));
-  buttons = new Map(elites.map((elite) => [elite.cell, cellButton(elite)]));
-  if (before) for (const elite of elites) buttons.get(elite.cell).classList.toggle("changed", before.get(elite.cell)?.hash !== elite.hash);
   ranges();
+  drawCells();
+  if (before) for (const elite of elites) buttons.get(elite.cell).classList.toggle("changed", before.get(elite.cell)?.hash !== elite.hash);
+}
+
+function drawCells() {
+  buttons = new Map(elites.map((elite) => [elite.cell, cellButton(elite)]));
   apply();
 }
 
@@ -117,7 +126,8 @@ function header() {
 }
 
 function menus() {
-  const faces = [...(data.pictures ? ["pictures"] : []), ...(data.fits ? ["curves"] : []), "objective"];
+  const hasLines = elites.some((elite) => elite.line >= 0);
+  const faces = [...(data.pictures ? ["pictures"] : []), ...(data.fits ? ["curves"] : []), "objective", ...(hasLines ? ["lineages"] : [])];
   if (!faces.includes(state.face)) state.face = faces[0];
   options($("face"), faces.map((name) => [name, name]), state.face);
   const levels = data.map?.levels ?? [];
@@ -145,20 +155,81 @@ function axis(element, found, side) {
   return element;
 }
 
-// A graph over generations, or the front: its points lead to their elites.
-function graph({ title, x, y, line, dots, points }) {
-  const paths = [svg("path", { class: "dots", d: dots ?? "" }), svg("path", { d: line })];
-  const drawn = svg("svg", { viewBox: "0 0 1000 1000", preserveAspectRatio: "none", role: "img", "aria-label": `${title}, by ${x.name}` }, ...paths);
-  const links = (points ?? []).map(([row, across, up, marks]) => {
-    const told = `cell ${elites[row].cell}: ${label(elites[row]).join(", ")}`;
-    const point = el("a", { href: link(elites[row].cell), class: marks ? "point marked" : "point", title: told, "aria-label": marks ? `${marks}, ${told}` : told });
+// A graph over generations, which sets the time; or the front, whose points lead to their elites.
+function graph(found) {
+  const { title, x, y, line, points } = found;
+  const paths = [...(points ? [["dots", drawn(elites.map((elite) => spot(elite, found)))]] : []), ["", line], ["now", ""], ["marks", ""]].map(([name, d]) => svg("path", { class: name, d }));
+  const chart = svg("svg", { viewBox: "0 0 1000 1000", preserveAspectRatio: "none", role: "img", "aria-label": `${title}, by ${x.name}` }, ...paths);
+  const links = (points ?? []).map(([row, marks]) => {
+    const { cell } = elites[row], [across, up] = spot(elites[row], found), told = `cell ${cell}: ${label(elites[row]).join(", ")}`;
+    const point = el("a", { href: link(cell), class: marks ? "point marked" : "point", "data-cell": cell, "aria-label": marks ? `${marks}, ${told}` : told });
     Object.assign(point.style, { left: `${100 * across}%`, bottom: `${100 * up}%` });
     if (marks) point.append(el("span", { class: across > 0.5 ? "before" : "", text: marks }));
     return point;
   });
-  const area = el("div", { class: "area" }, drawn, ...links);
+  const area = el("div", { class: points ? "area front" : "area" }, chart, ...links);
+  if (points) {
+    area.addEventListener("pointermove", (event) => { if (event.target.closest("svg")) tip(nearest(event, found), new DOMRect(event.clientX, event.clientY)); });
+    area.addEventListener("click", (event) => { if (event.target.closest("svg") && nearest(event, found)) open(nearest(event, found).cell); });
+  } else {
+    area.addEventListener("click", (event) => {
+      const box = area.getBoundingClientRect(), [low, high] = x.ends;
+      setTime(Math.round(low + ((high - low) * (event.clientX - box.left)) / box.width));
+    });
+  }
   const [across, up] = ["horizontal", "vertical"].map((name) => el("div", { class: name, "aria-hidden": "true" }));
   return el("li", {}, el("h3", { text: title }), el("div", { class: "graph" }, axis(up, y, "bottom"), area, axis(across, x, "left")));
+}
+
+const fraction = (value, [low, high]) => ((value ?? NaN) - low) / (high - low);
+const spot = (elite, { x, y, measure }) => [fraction(elite.values[1 + measure], x.ends), fraction(elite.values[0], y.ends)];
+const upright = (generation, { x }) => `M${1000 * fraction(generation, x.ends)} 0V1000`;
+
+const drawn = (spots) => spots.filter((at) => at.every((each) => each >= 0 && each <= 1)).map(([across, up]) => `M${1000 * across} ${1000 * (1 - up)}h0`).join("");
+const atEdge = (at) => at.map((each) => Math.min(Math.max(0, each), 1)); // for an elite beyond the front's ends
+
+function nearest({ clientX, clientY, currentTarget }, front) {
+  const box = currentTarget.getBoundingClientRect();
+  let best, least = NEAR;
+  for (const elite of elites) {
+    const [across, up] = spot(elite, front);
+    const distance = Math.hypot(box.left + across * box.width - clientX, box.bottom - up * box.height - clientY);
+    if (distance < least) [best, least] = [elite, distance];
+  }
+  return best;
+}
+
+// ---- time
+
+// What the cell of an elite held at the time that is shown: generation, objective and line; undefined: nothing.
+function then({ born, values, line, past }) {
+  if (state.time === null || born < state.time) return [born, values[0], line];
+  for (let i = past.length - 3; i >= 0; i -= 3) if (past[i] < state.time) return past.slice(i, i + 3);
+}
+
+function setTime(generation) {
+  state.time = generation < data.counts.generations ? Math.max(1, generation) : null;
+  apply();
+}
+
+function play() {
+  const total = data.counts.generations, isPlaying = player !== undefined;
+  clearInterval(player);
+  player = isPlaying ? undefined : setInterval(() => {
+    setTime((state.time ?? total) + Math.ceil(total / PLAY_TICKS));
+    if (state.time === null) play();
+  }, PLAY_MS);
+  $("play").textContent = isPlaying ? "Play" : "Pause";
+  if (!isPlaying) setTime(state.time ?? 1);
+}
+
+function clock() {
+  const { generations: total, cells } = data.counts, time = state.time ?? total;
+  Object.assign($("moment"), { min: Math.min(1, total), max: total, value: time });
+  $("time").hidden = total < 2;
+  const found = elites.filter(then).length;
+  $("then").textContent = `${count(time)} of ${count(total)} generations: ${count(found)} of ${count(cells)} cells have an elite`;
+  data.graphs.forEach((each, i) => { if (!each.points) $("graphs").children[i].querySelector(".now").setAttribute("d", upright(time, each)); });
 }
 
 // ---- filters
@@ -234,21 +305,33 @@ function face(program, shown = state.face) {
     sheets[isElite ? 0 : 1].then(draw);
     return tile;
   }
-  const tile = el("span", { class: kind });
-  tile.style.background = (isElite ? elites : data.ancestors)[place].color;
+  const tile = el("span", { class: kind }), elite = elites[program];
+  tile.style.background = shown === "lineages" ? lineColor(elite.line) : color(elite?.values[0] ?? data.ancestors[place].objective);
   return tile;
 }
+
+function color(objective) {
+  const { ends, colors } = data.scale, at = Math.min(Math.max(0, fraction(objective, ends) || 0), 1) * (colors.length - 1), i = Math.floor(at);
+  return `color-mix(in srgb, ${colors[i]}, ${colors[i + 1] ?? colors[i]} ${100 * (at - i)}%)`;
+}
+
+// Neighbours in rank have hues far apart.
+const lineColor = (line) => (line < 0 ? "light-dark(#c9c7c2, #45454e)" : `oklch(${[0.62, 0.78, 0.5][line % 3]} 0.14 ${30 + 137.5 * line}deg)`);
 
 function cellButton(elite) {
   const name = `Cell ${elite.cell}, rank ${elite.row + 1}: ${label(elite).join(", ")}`;
   const button = el("button", { type: "button", class: "cell", "aria-label": name, "data-cell": elite.cell, tabindex: -1 }, face(elite.row));
-  if (state.face === "curves") button.style.setProperty("--tint", elite.color);
+  if (state.face === "curves") button.style.setProperty("--tint", color(elite.values[0]));
   return button;
 }
 
 function placed(button, elite, isMap) {
   const style = button.style, tile = button.querySelector(".tile");
-  const share = (value) => `${100 * value}%`;
+  const share = (value) => `${100 * value}%`, [born, objective, line] = (isMap && then(elite)) || [elite?.born];
+  const isEarlier = born !== elite?.born;
+  button.classList.toggle("earlier", isEarlier);
+  button.ariaDescription = isEarlier ? `an earlier elite, objective ${number(objective)}` : null;
+  style.background = isEarlier ? (state.face === "lineages" ? lineColor(line) : color(objective)) : "";
   for (const name of ["left", "top", "width", "height", "clipPath"]) style[name] = "";
   let side = 1;
   if (isMap) {
@@ -263,21 +346,21 @@ function placed(button, elite, isMap) {
   if (tile) tile.style.width = share(side);
 }
 
-// Of the elites that share a place, the one that the map shows.
+// One of the elites that share a place: the one that the page names, unless a filter or the time hides it.
 function onMap(found) {
-  if (state.level === "") return found.filter((elite) => elite.on_map);
   const places = new Map();
   for (const elite of found) {
-    const place = `${elite.left} ${elite.bottom}`;
-    if (elite.level === Number(state.level) && !places.has(place)) places.set(place, elite);
+    const place = elite.outline.join();
+    if ((state.level === "" || elite.level === Number(state.level)) && (elite.on_map || !places.has(place))) places.set(place, elite);
   }
   return [...places.values()];
 }
 
 // What the colours of objectives mean, where they are shown.
 function scale() {
-  $("scale").hidden = !data.scale || state.face === "pictures" || state.view === "table";
-  $("legend").replaceChildren(...(state.face === "curves" && state.view !== "table" ? legend() : []));
+  const isTable = state.view === "table";
+  $("scale").hidden = !data.scale || (state.face === "pictures" && state.time === null) || state.face === "lineages" || isTable;
+  $("legend").replaceChildren(...(isTable ? [] : state.face === "curves" ? legend() : state.face === "lineages" ? lines() : []));
   if ($("scale").hidden) return;
   const { ends, colors } = data.scale, [low, bar, high] = $("scale").children;
   [low.textContent, high.textContent] = [`objective ${number(ends[0])}`, number(ends[1])];
@@ -289,9 +372,11 @@ function apply() {
   const hadFocus = document.activeElement?.classList.contains("cell") && $("stage").contains(document.activeElement);
   const isMap = state.view === "map", isTable = state.view === "table", stage = $("stage");
   // With more than two measures, several elites share a place of the map, which shows one of them.
-  const found = elites.filter(matches);
+  const found = elites.filter((elite) => matches(elite) && (isMap ? then(elite) : state.time === null || elite.born < state.time));
   visible = (isMap ? onMap(found) : found).sort(order);
   scale();
+  clock();
+  remember();
   stage.className = $("figure").className = isMap ? "map" : "gallery";
   stage.setAttribute("aria-label", isMap ? "Map of elites" : "Gallery of elites");
   for (const id of ["vertical", "horizontal"]) $(id).hidden = !isMap || (id === "vertical" && data.map.axes.length < 2);
@@ -301,10 +386,13 @@ function apply() {
   $("count").textContent = `${count(visible.length)} of ${count(elites.length)} elites`;
   for (const button of document.querySelectorAll("[data-view]")) button.setAttribute("aria-pressed", button.dataset.view === state.view);
   $("direction").textContent = state.descending ? "Descending" : "Ascending";
-  if (isTable) {
-    table();
-    return;
-  }
+  if (isTable) table();
+  else stageCells(isMap);
+  mark();
+  if (hadFocus) buttons.get(state.cell)?.focus({ preventScroll: true });
+}
+
+function stageCells(isMap) {
   const size = $("figure").style; // of the stage and of the axis below it
   if (isMap) {
     size.setProperty("--columns", data.map.columns);
@@ -317,10 +405,9 @@ function apply() {
     return button;
   });
   const unit = { viewBox: "0 0 1000 1000", preserveAspectRatio: "none", "aria-hidden": "true" };
-  const ring = svg("svg", { ...unit, class: "ring" }, svg("path"), svg("path"));
-  stage.replaceChildren(...(isMap ? [svg("svg", unit, svg("path", { class: "empty", d: data.map.outlines })), ...shown, ring] : shown));
+  const ring = svg("svg", { ...unit, class: "ring" }, ...["halo", "descends", "chosen", ""].map((name) => svg("path", { class: name })));
+  $("stage").replaceChildren(...(isMap ? [svg("svg", unit, svg("path", { class: "empty", d: data.map.outlines })), ...shown, ring] : shown));
   rove();
-  if (hadFocus) buttons.get(state.cell)?.focus({ preventScroll: true });
 }
 
 function rove() {
@@ -328,9 +415,29 @@ function rove() {
   for (const [cell, button] of buttons) button.tabIndex = cell === state.cell ? 0 : -1;
 }
 
+// Marks the elites that the panel shows, and the one that is looked at, wherever they are: in all views, graphs and lines of descent.
 function mark(elite) {
-  const d = elite && elite.corners ? path(elite) : "";
-  for (const each of document.querySelectorAll("#stage .ring path")) each.setAttribute("d", d);
+  for (const each of document.querySelectorAll("[data-cell].on")) each.classList.remove("on");
+  for (const each of document.querySelectorAll("[data-cell][aria-current]")) each.removeAttribute("aria-current");
+  const same = ({ cell }) => document.querySelectorAll(`[data-cell="${CSS.escape(cell)}"]`);
+  const chosen = state.shown.map((cell) => byCell.get(cell)), marked = elite ? [...chosen, elite] : chosen;
+  for (const each of chosen.flatMap((one) => [...same(one)])) each.setAttribute("aria-current", "true");
+  if (elite) for (const each of same(elite)) each.classList.add("on");
+  const lines = marked.map(descends).join(""), ofChosen = outlines(chosen), ofElite = outlines(elite ? [elite] : []);
+  document.querySelectorAll("#stage .ring path").forEach((each, i) => each.setAttribute("d", [lines + ofChosen + ofElite, lines, ofChosen, ofElite][i]));
+  data.graphs.forEach((each, i) => {
+    const d = each.points ? drawn(marked.map((one) => atEdge(spot(one, each)))) : marked.map(({ born }) => upright(born + 1, each)).join("");
+    $("graphs").children[i].querySelector(".marks").setAttribute("d", d);
+  });
+}
+
+const outlines = (some) => (data.map ? some.map(path).join("") : "");
+
+// The way of an elite's line of first parents over the map, as far as it is shown: a cell that once had an elite has one still.
+function descends({ origin }) {
+  const cells = origin.line.map((program) => elites[program] ?? byCell.get(data.ancestors[program - elites.length].cell));
+  const places = cells.filter((each) => each?.middle).map(({ middle: [x, y] }) => `${1000 * x} ${1000 * (1 - y)}`);
+  return places.length > 1 ? `M${places.join("L")}` : "";
 }
 
 // The visible elites beside this one, from left to right.
@@ -374,7 +481,7 @@ function table() {
     return el("th", { scope: "col", "aria-sort": isSorted ? (state.descending ? "descending" : "ascending") : "none" }, sort);
   });
   heads.push(...COLUMNS.map(([name]) => el("th", { scope: "col", class: "text", text: name })));
-  const rows = visible.map((elite) => el("tr", {},
+  const rows = visible.map((elite) => el("tr", { "data-cell": elite.cell },
     el("th", { scope: "row" }, el("a", { href: link(elite.cell), text: elite.cell })),
     el("td", { text: elite.row + 1 }),
     ...elite.values.map((value) => el("td", { text: number(value) })),
@@ -396,24 +503,60 @@ function sortBy(key) {
 
 // ---- scores beside the cell that is looked at
 
-function tip(button) {
-  const elite = button && byCell.get(button.dataset.cell);
+// at: a box beside which the scores are shown; without one the elite is marked alone.
+function tip(elite, at) {
   mark(elite);
-  $("tip").hidden = !elite;
-  if (!elite) return;
-  const rows = data.quantities.map((name, i) => el("div", {}, el("span", { text: name }), el("span", { text: number(elite.values[i]) })));
+  $("tip").hidden = !(elite && at);
+  if ($("tip").hidden) return;
+  const [born, objective] = then(elite) ?? [elite.born], earlier = born === elite.born ? [] : [["objective then", objective]];
+  const line = elite.line >= 0 && state.face === "lineages" ? [["line of descent", elite.line + 1]] : [];
+  const scores = [...data.quantities.map((name, i) => [name, elite.values[i]]), ...earlier, ...line];
+  const rows = scores.map(([name, value]) => el("div", {}, el("span", { text: name }), el("span", { text: number(value) })));
   $("tip").replaceChildren(el("strong", { text: `Cell ${elite.cell} · rank ${elite.row + 1}` }), ...rows);
-  const at = button.getBoundingClientRect(), box = $("tip").getBoundingClientRect(), gap = 10;
+  const box = $("tip").getBoundingClientRect(), gap = 10;
   const right = at.right + gap + box.width < innerWidth;
   const x = right ? at.right + gap : at.left - gap - box.width;
   $("tip").style.left = `${Math.max(gap, Math.min(x, innerWidth - box.width - gap))}px`;
   $("tip").style.top = `${Math.max(gap, Math.min(at.top, innerHeight - box.height - gap))}px`;
 }
 
-// ---- the panel; the fragment of the address says which cells it shows
+// The elite that an element stands for, and the box for its scores.
+function looked(element) {
+  const found = element.closest?.("[data-cell]");
+  return [found && byCell.get(found.dataset.cell), found?.matches(".cell, .point") ? found.getBoundingClientRect() : null];
+}
 
-const cellsOf = (hash) => hash.slice(1).split("~").filter(Boolean).map(decodeURIComponent).filter((cell) => byCell.has(cell)).slice(0, 2);
+// ---- the address: its fragment has the cells that the panel shows and, after a question mark, all else that is not as usual
+
+const cellsOf = (hash) => hash.slice(1).split("?")[0].split("~").filter(Boolean).map(decodeURIComponent).filter((cell) => byCell.has(cell)).slice(0, 2);
 const link = (...cells) => `#${cells.map((cell) => encodeURIComponent(cell).replaceAll("%2C", ",")).join("~")}`;
+
+function address() {
+  const kept = IN_ADDRESS.filter((name) => state[name] !== usual[name]).map((name) => [name, state[name]]);
+  const all = link(...state.shown) + (kept.length ? `?${new URLSearchParams(kept)}` : "");
+  return all === "#" ? location.pathname + location.search : all;
+}
+
+function remember() {
+  clearTimeout(writing);
+  if (usual) writing = setTimeout(() => history.replaceState(null, "", address()), WRITE_MS);
+}
+
+function follow() {
+  const given = new URLSearchParams(location.hash.split("?")[1]), time = Number(given.get("time"));
+  const among = (name, values) => values.find((value) => String(value) === given.get(name)) ?? usual[name];
+  const listed = (name) => [...$(name).options].map((each) => each.value);
+  Object.assign(state, {
+    view: among("view", [...(data.map ? ["map"] : []), "gallery", "table"]), face: among("face", listed("face")), level: among("level", listed("level")),
+    sort: among("sort", ["cell", ...data.quantities.keys()]), descending: among("descending", [true, false]),
+    time: time >= 1 && time < data.counts.generations ? Math.floor(time) : null, shown: cellsOf(location.hash),
+  });
+  for (const name of ["face", "level", "sort"]) $(name).value = state[name];
+  drawCells();
+  present();
+}
+
+// ---- the panel
 
 function open(cell) {
   const cells = state.held && state.held !== cell ? [state.held, cell] : [cell];
@@ -422,21 +565,24 @@ function open(cell) {
 }
 
 function show(...cells) {
-  if (location.hash !== link(...cells)) history.pushState(null, "", link(...cells));
-  follow();
+  const isNew = state.shown.join("~") !== cells.join("~");
+  state.shown = cells;
+  clearTimeout(writing);
+  if (isNew) history.pushState(null, "", address());
+  present();
 }
 
-function follow() {
-  const cells = cellsOf(location.hash);
-  state.shown = cells;
+function present() {
+  const cells = state.shown;
+  tip(null);
   if (!cells.length) {
     if ($("panel").open) $("panel").close();
     return;
   }
-  tip(null);
   state.cell = cells.at(-1);
   rove();
   cards();
+  mark();
   $("panel-state").textContent = "";
   $("panel").scrollTop = 0;
   if (!$("panel").open) matchMedia(PHONE).matches ? $("panel").showModal() : $("panel").show();
@@ -503,7 +649,7 @@ function looks(elite) {
     return [figure, saving(elite, "picture", drawing(figure), "svg")];
   }
   const swatch = el("div", { class: "swatch" });
-  swatch.style.background = elite.color;
+  swatch.style.background = color(elite.values[0]);
   return [swatch];
 }
 
@@ -513,6 +659,17 @@ function legend() {
   const across = input ? `${input} from ${number(x[0])} to ${number(x[1])}` : `${count(x[1])} points, sorted by target`;
   return [el("span", { class: "line", text: output + (scaled ? ", scaled" : "") }), el("span", { class: "line target", text: "target" }),
     el("span", { text: across }), el("span", { text: `${output} from ${number(y[0])} to ${number(y[1])}` })];
+}
+
+function lines() {
+  const sizes = [];
+  for (const { line } of elites) if (line >= 0) sizes[line] = (sizes[line] ?? 0) + 1;
+  const told = [...sizes.map((size, line) => [line, `line ${line + 1}: ${count(size)}`]), [-1, "smaller, or died out since"]];
+  return told.map(([line, text]) => {
+    const key = el("i");
+    key.style.background = lineColor(line);
+    return el("span", { class: "key" }, key, text);
+  });
 }
 
 // A figure of curves as a file of its own, with the colours that it has here and its legend below.
@@ -571,7 +728,7 @@ function scores(elite) {
 function origin(elite) {
   const { operator, generation, slot, parents } = elite.origin;
   const cells = parents.flatMap(([cell, row], i) => [i ? " and " : " from ",
-    row === null ? `cell ${cell} (replaced since)` : el("a", { href: link(cell), text: `cell ${cell}` })]);
+    row === null ? `cell ${cell} (replaced since)` : el("a", { href: link(cell), "data-cell": cell, text: `cell ${cell}` })]);
   const story = el("p", {}, `Made in generation ${generation} (slot ${slot}) by ${operator}`, ...cells, ".");
   const hash = el("p", { class: "note" }, "Hash ", el("code", { text: elite.hash }));
   return [story, ...(elite.origin.line.length > 1 ? [descent(elite)] : []), el("p", { class: "note", text: ancestry(elite) }), hash];
@@ -592,10 +749,10 @@ function descent(elite) {
   const items = elite.origin.line.map((program) => {
     const there = elites[program], past = data.ancestors[program - elites.length];
     const { cell, operator, generation, objective } = past ?? { ...there.origin, cell: there.cell, objective: there.values[0] };
-    const leads = there && there !== elite;
+    const leads = there && there !== elite, shown = state.face === "lineages" ? usual.face : state.face;
     const picture = leads
-      ? el("a", { class: "cell", href: link(cell), "aria-label": `Ancestor in cell ${cell}` }, face(program))
-      : el("span", { class: "cell" }, face(program));
+      ? el("a", { class: "cell", href: link(cell), "data-cell": cell, "aria-label": `Ancestor in cell ${cell}` }, face(program, shown))
+      : el("span", { class: "cell" }, face(program, shown));
     placed(picture, null, false);
     const maker = operator.replace(/^none \((.*)\)$/, "$1");
     return el("li", {}, picture, ...[`gen. ${count(generation)}`, maker, number(objective)].map((text) => el("span", { text })));
@@ -667,22 +824,19 @@ function refresh() {
 
 function listen() {
   for (const button of document.querySelectorAll("[data-view]")) button.addEventListener("click", () => { state.view = button.dataset.view; apply(); });
-  $("face").addEventListener("change", () => {
-    state.face = $("face").value;
-    buttons = new Map(elites.map((elite) => [elite.cell, cellButton(elite)]));
-    apply();
-  });
+  $("face").addEventListener("change", () => { state.face = $("face").value; drawCells(); });
   $("level").addEventListener("change", () => { state.level = $("level").value; apply(); });
   $("sort").addEventListener("change", () => { state.sort = $("sort").value === "cell" ? "cell" : Number($("sort").value); apply(); });
   $("direction").addEventListener("click", () => { state.descending = !state.descending; apply(); });
   $("size").addEventListener("input", apply);
   $("theme").addEventListener("change", () => { document.documentElement.dataset.theme = $("theme").value; });
   $("search").addEventListener("input", apply);
+  $("moment").addEventListener("input", () => setTime(Number($("moment").value)));
+  $("play").addEventListener("click", play);
   $("reset").addEventListener("click", () => { $("search").value = ""; state.ranges.clear(); ranges(); apply(); });
   $("tabular").addEventListener("click", (event) => {
     const key = event.target.closest("[data-sort]")?.dataset.sort;
     if (key !== undefined) sortBy(key);
-    if (event.target.closest("a") && event.target.closest("a").hash === location.hash) follow();
   });
   $("comparing").querySelector("button").addEventListener("click", () => { hold(null); buttons.get(state.cell)?.focus(); });
 
@@ -691,15 +845,10 @@ function listen() {
     const button = event.target.closest(".cell");
     if (button) open(button.dataset.cell);
   });
-  stage.addEventListener("pointerover", (event) => { if (event.pointerType !== "touch") tip(event.target.closest(".cell")); });
-  stage.addEventListener("pointerleave", () => tip(null));
   stage.addEventListener("focusin", (event) => {
-    const button = event.target.closest(".cell");
-    state.cell = button.dataset.cell;
+    state.cell = event.target.dataset.cell;
     rove();
-    if (button.matches(":focus-visible")) tip(button);
   });
-  stage.addEventListener("focusout", () => tip(null));
   stage.addEventListener("keydown", (event) => {
     if (!/^(Arrow(Left|Right|Up|Down)|Home|End)$/.test(event.key) || event.ctrlKey || event.metaKey || event.altKey) return;
     event.preventDefault();
@@ -707,13 +856,29 @@ function listen() {
     if (next) buttons.get(next.cell).focus();
   });
 
+  addEventListener("pointerover", (event) => { if (event.pointerType !== "touch") tip(...looked(event.target)); });
+  document.documentElement.addEventListener("pointerleave", () => tip(null));
+  addEventListener("focusin", (event) => { if (event.target.matches(":focus-visible")) tip(...looked(event.target)); });
+  addEventListener("focusout", () => tip(null));
+  addEventListener("click", (event) => {
+    const led = event.target.closest?.('a[href^="#"]');
+    if (!led || event.ctrlKey || event.metaKey || event.shiftKey) return;  // those open the elite in a new tab
+    event.preventDefault();
+    show(...cellsOf(led.hash));
+  });
   addEventListener("scroll", () => tip(null), { passive: true });
   addEventListener("hashchange", follow);
+  addEventListener("beforeprint", () => { // on paper, a modal panel would cover the page
+    if (!$("panel").matches(":modal")) return;
+    $("panel").close();
+    $("panel").show();
+  });
   $("close").addEventListener("click", () => $("panel").close());
   $("panel").addEventListener("close", () => {
     if ($("panel").open) return;  // the event comes late: other cells are shown by now
-    if (location.hash) history.replaceState(null, "", location.pathname + location.search);
     state.shown = [];
+    mark();
+    remember();
     const back = state.view === "table" ? [...$("tabular").querySelectorAll("tbody a")].find((each) => each.textContent === state.cell) : buttons.get(state.cell);
     back?.focus({ preventScroll: true });
   });
@@ -745,5 +910,6 @@ const given = JSON.parse($("data").textContent);
 $("size").value = fit(given);
 $("filters").open = !matchMedia(NARROW).matches;
 load(given);
+usual = Object.fromEntries(IN_ADDRESS.map((name) => [name, state[name]]));
 listen();
 if (location.hash) follow();

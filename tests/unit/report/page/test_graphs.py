@@ -53,10 +53,10 @@ def test_a_front_has_its_elites_the_marked_one_and_those_below(new_run, make_tas
     order = np.argsort(-run.search.elites().objective, kind="stable")
     found = front(run, order)
     low, high = -0.1, 2.1  # of 0 to 2, with a twentieth at each end
-    assert [(place, marks) for place, _, _, marks in found["points"]] == [(3, ""), (1, "knee"), (0, "chosen")]
-    assert [x for _, x, _, _ in found["points"]] == pytest.approx([(n - low) / (high - low) for n in (0, 1, 2)], abs=1e-4)
-    assert [y for _, _, y, _ in found["points"]] == pytest.approx([0.4 / 7.7 - 0.05 / 7.7, 4.35 / 7.7, 7.35 / 7.7], abs=1e-4)
-    assert found["dots"].count("M") == 3  # the fourth lies beyond the front's end
+    assert found["points"] == [[3, ""], [1, "knee"], [0, "chosen"]]
+    assert found["measure"] == 0
+    assert found["x"]["ends"] == pytest.approx([low, high])
+    assert found["y"]["ends"] == pytest.approx([2.0 - 0.35, 9.0 + 0.35])
     assert found["line"].count("L") == 4  # stairs
 
 

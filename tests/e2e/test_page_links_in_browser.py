@@ -1,0 +1,174 @@
+"""The page of a run in a real browser: views that mark the same elite, the time, and the address that holds the view."""
+
+import re
+
+import numpy as np
+import pytest
+
+from evo.run.run import Run
+
+from .browser import CELL, COLUMNS, DESKTOP, PHONE, ROWS, button, expect_shown, order_shown
+
+pytestmark = pytest.mark.slow
+GENERATIONS = 12  # of the runs
+EVENTS_CAME = "() => new Promise((done) => requestAnimationFrame(() => setTimeout(done, 0)))"
+MARKED = "all => [...new Set(all.map((each) => each.dataset.cell))]"
+
+
+def marked(page, how: str = "[aria-current]") -> list[str]:
+    return page.locator(f"[data-cell]{how}").evaluate_all(MARKED)
+
+
+def drawn(page, place: str) -> str:
+    return page.locator(place).first.get_attribute("d")
+
+
+def middle(cell: str) -> tuple[float, float]:
+    """Of a cell, in the units of the map's ring."""
+    i, j = map(int, cell.split(","))
+    return 1000 * (i + 0.5) / COLUMNS, 1000 * (1 - (j + 0.5) / ROWS)
+
+
+def test_an_elite_that_is_opened_anywhere_is_marked_everywhere(visit, archive):
+    page, elites = visit("curves"), archive("curves")
+    point = page.locator("#graphs .point").first
+    cell = point.get_attribute("data-cell")
+    point.press("Enter")
+    expect_shown(page, cell)
+    assert marked(page) == [cell]
+    assert point.get_attribute("aria-current") == button(page, cell).get_attribute("aria-current") == "true"
+    corners = [float(each) for each in re.findall(r"[\d.]+", drawn(page, ".ring .chosen"))]
+    x, y = middle(cell)
+    assert min(corners[::2]) < x < max(corners[::2]) and min(corners[1::2]) < y < max(corners[1::2])
+    born = elites["generation"][elites["cell"].tolist().index(cell)]
+    at = float(drawn(page, "#graphs li:nth-child(2) .marks").removeprefix("M").split()[0])
+    assert at == pytest.approx(1000 * born / (GENERATIONS - 1))  # from the end of the first generation on
+    page.get_by_role("button", name="Table").click()
+    assert page.locator("tr[aria-current] th").all_inner_texts() == [cell]
+    page.locator("#close").click()
+    page.evaluate(EVENTS_CAME)
+    assert marked(page) == [] and drawn(page, "#graphs .marks") == ""
+
+
+def test_an_elite_that_is_looked_at_is_marked_everywhere_with_its_line(visit, archive):
+    page = visit("curves")
+    hover = ".on"
+    cell = page.locator("#graphs .point").last.get_attribute("data-cell")
+    button(page, cell).hover()
+    assert marked(page, hover) == [cell]
+    assert page.locator("#graphs .point.on").count() == 1 and drawn(page, ".front .marks").startswith("M")
+    page.locator("h1").hover()
+    assert marked(page, hover) == [] and drawn(page, ".front .marks") == ""
+    page.locator("#graphs .point").last.focus()
+    page.keyboard.press("Shift+Tab")  # to the point before it
+    assert marked(page, hover) == [page.locator("#graphs .point").nth(-2).get_attribute("data-cell")]
+    for cell in archive("curves")["cell"]:
+        page.goto(f"{page.url.partition('#')[0]}#{cell}")
+        expect_shown(page, cell)
+        if page.locator(".descent a").count():
+            break
+    ancestor = page.locator(".descent a").first
+    ancestor.hover()
+    assert marked(page, hover) == [ancestor.get_attribute("data-cell")] and marked(page) == [cell]
+    ends = re.findall(r"([\d.]+) ([\d.]+)(?=M|$)", drawn(page, ".ring .descends"))
+    assert [float(each) for each in ends[0]] == pytest.approx(middle(cell), abs=0.01)
+
+
+def test_a_click_beside_the_points_of_the_front_opens_the_elite_there(visit):
+    page = visit("curves")
+    on_front = page.locator(".front .point").evaluate_all(MARKED)
+    page.evaluate("scrollTo(0, document.body.scrollHeight)")
+    page.evaluate(EVENTS_CAME)  # scrolling hides what is looked at
+    box = page.locator(".front").bounding_box()
+    dots = [(float(x), float(y)) for x, y in re.findall(r"M([\d.]+) ([\d.]+)h0", drawn(page, ".dots"))]
+    line = [(float(x), float(y)) for x, y in re.findall(r"([\d.]+) ([\d.]+)", drawn(page, ".dots + path"))]
+    x, y = max(dots, key=lambda dot: min(np.hypot(dot[0] - x, dot[1] - y) for x, y in line))
+    at = box["x"] + box["width"] * x / 1000, box["y"] + box["height"] * y / 1000
+    page.mouse.move(*at)
+    [cell] = marked(page, ".on")
+    assert cell not in on_front and f"Cell {cell} " in page.locator("#tip").inner_text()
+    page.mouse.click(*at)
+    expect_shown(page, cell)
+
+
+def test_the_map_fills_over_the_time_as_the_metrics_say(visit, hostile_run):
+    page, rows = visit("pictures"), Run.view(hostile_run("pictures"))[0].run_dir.metrics()
+    moment = page.get_by_role("slider", name="Generations")
+    moment.focus()
+    page.keyboard.press("Home")
+    for row in rows:
+        elites = round(row["coverage"] * COLUMNS * ROWS)
+        assert page.locator(CELL).count() == elites
+        told = f"{row['generations']} of {GENERATIONS} generations: {elites} of {COLUMNS * ROWS} cells have an elite"
+        assert page.locator("#then").inner_text() == told
+        page.keyboard.press("ArrowRight")
+    assert page.locator(".earlier").count() == 0
+    curves = page.locator(".area")
+    box = curves.first.bounding_box()
+    curves.first.click(position={"x": box["width"] * 4 / (GENERATIONS - 1), "y": 20})
+    assert moment.input_value() == "5"
+    assert float(drawn(page, ".now").removeprefix("M").split()[0]) == pytest.approx(1000 * 4 / (GENERATIONS - 1))
+    earlier = page.locator(".earlier").first
+    assert re.fullmatch(r"an earlier elite, objective [\d.]+", earlier.evaluate("each => each.ariaDescription"))
+    assert not earlier.locator("canvas").is_visible()
+    page.get_by_role("button", name="Table").click()
+    born = page.locator("#tabular tbody tr td:nth-child(7)").all_inner_texts()
+    assert born and all(int(each) < 5 for each in born)
+    page.locator("#play").click()
+    page.locator("#then", has_text=f"{GENERATIONS} of {GENERATIONS}").wait_for()
+    page.get_by_role("button", name="Play").wait_for()
+
+
+def test_lineages_have_colours_and_a_legend(visit, archive):
+    page, total = visit("pictures"), len(archive()["cell"])
+    page.locator("#face").select_option("lineages")
+    legend = page.locator("#legend .key").all_inner_texts()
+    sizes = [int(text.split(": ")[1]) for text in legend[:-1]]
+    assert sizes == sorted(sizes, reverse=True) and 0 < sum(sizes) <= total
+    keys = page.locator("#legend .key i").evaluate_all("all => all.map((each) => getComputedStyle(each).backgroundColor)")
+    assert len({*keys}) == len(keys)
+    cells = page.locator(f"{CELL} .tile").evaluate_all("all => all.map((each) => getComputedStyle(each).backgroundColor)")
+    assert [cells.count(key) for key in keys] == [*sizes, total - sum(sizes)]
+
+
+def test_the_address_holds_the_view_and_restores_it(visit, archive):
+    from playwright.sync_api import expect
+
+    page, elites = visit("pictures"), archive()
+    bare = page.url
+    page.get_by_role("button", name="Gallery").click()
+    page.locator("#face").select_option("objective")
+    page.locator("#sort").select_option("generation")
+    page.locator("#direction").click()
+    page.locator("#moment").fill("7")
+    cell = order_shown(page)[0]
+    button(page, cell).click()
+    expect(page).to_have_url(f"{bare}#{cell}?view=gallery&face=objective&sort=4&descending=false&time=7")
+    order = order_shown(page)
+    generation = dict(zip(elites["cell"].tolist(), elites["generation"].tolist(), strict=True))
+    assert [generation[each] for each in order] == sorted(each for each in generation.values() if each < 7)
+    page.reload()
+    expect_shown(page, cell)
+    assert order_shown(page) == order and marked(page) == [cell]
+    assert (page.locator("#face").input_value(), page.locator("#moment").input_value()) == ("objective", "7")
+    assert page.locator("#direction").inner_text() == "Ascending"
+    page.locator("#close").click()
+    expect(page).to_have_url(f"{bare}#?view=gallery&face=objective&sort=4&descending=false&time=7")
+    page.evaluate("location.hash = '#nowhere?view=film&face=x&level=9&sort=99&descending=no&time=-3'")
+    expect(page).to_have_url(bare)  # what makes no sense is as usual
+    assert len(order_shown(page)) == len(elites["cell"]) and page.locator("#stage").get_attribute("class") == "map"
+
+
+@pytest.mark.parametrize("viewport", [DESKTOP, PHONE])
+def test_a_printed_page_has_the_map_the_charts_and_the_open_elite(visit, archive, viewport):
+    page = visit("pictures", viewport=viewport, color_scheme="dark")
+    button(page, archive()["cell"][0]).click()
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    page.emulate_media(media="print")
+    hidden = ("#toolbar", "#controls", "#hint", "#moment", "#play", "#theme", "#close", ".actions")
+    assert not any(page.locator(place).is_visible() for place in hidden)
+    boxes = [page.locator(place).bounding_box() for place in ("#stage", "#graphs", "#panel")]
+    assert all(100 < box["width"] <= viewport["width"] for box in boxes)
+    assert boxes == sorted(boxes, key=lambda box: box["y"]) and boxes[1]["y"] + boxes[1]["height"] <= boxes[2]["y"]
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    assert page.pdf().startswith(b"%PDF")
