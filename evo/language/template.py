@@ -77,7 +77,7 @@ class Template:
             UserError: there are more calls or arguments than the store has entries, or the instruction set lacks something.
         """
         first, last = FREE_ENTRIES, limits.store_size - 1
-        most = max(len(arguments) for _, arguments in self.calls)
+        most = max((len(arguments) for _, arguments in self.calls), default=0)
         room = limits.store_size - first
         if len(self.calls) + most > room:
             raise UserError(f"template: {len(self.calls)} calls of up to {most} arguments, at most {room} in all are possible")

@@ -13,6 +13,7 @@ from evo.evaluate import Status
 from evo.evaluate.tidy import LOW_PRICE, MOST_LOST, Tidied, Tidier
 from evo.language.batch import Batch
 from evo.run.loaded_task import Problem
+from evo.run.template_tidying import TemplateTidier
 from evo.search.archives.elites import Elites
 from evo.search.emitter import TIDY
 from evo.search.state import Counters
@@ -31,19 +32,23 @@ def tidied(problem: Problem, elites: Elites, cells_of: CellsOf, counters: Counte
     simple; and if rounding alone keeps it from the targets, for all that are as complex.
     """
     task = problem.task
-    has_formulas = task.reduction == "regression" and len(task.outputs) == 1 and not (task.rollout or task.template)
+    has_formulas = task.reduction == "regression" and len(task.outputs) == 1 and not task.rollout
     has_formulas = has_formulas and task.point_loss() is None  # tidying weighs squared errors
     if not has_formulas or problem.config.search.learning.is_spanning or not len(elites):
         return elites
     complexity = _complexity(task, elites.num_instructions, elites.measures)
     bits = _description_length(task, elites.objective, complexity)
     most = min(max(counters.evaluations, MIN_OPERATIONS), MAX_OPERATIONS)
-    tidier = Tidier(problem.language, task, problem.config.program.vocabulary.instructions, keeps_all=bits is None)
+    allowed = problem.config.program.vocabulary.instructions
+    if task.template:
+        tidier: Tidier | TemplateTidier = TemplateTidier(problem.language, task, allowed)
+    else:
+        tidier = Tidier(problem.language, task, allowed, keeps_all=bits is None)
     found: list[tuple[int, Tidied]] = []  # with the rows of the parents
     for row in _front(elites.objective, complexity, bits):
         if tidier.num_operations < most and (tidy := tidier.tidy(elites.solution[row])):
             found.append((row, tidy))
-            if tidy.is_coarse and (finer := tidier.tidy(elites.solution[row], LOW_PRICE)):
+            if tidy.is_coarse and isinstance(tidier, Tidier) and (finer := tidier.tidy(elites.solution[row], LOW_PRICE)):
                 found.append((row, finer))
     if not found:
         return elites
