@@ -104,7 +104,7 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const bool is_worst = size % 3 == 0;
     const TuneProblem problem = {
         tools.derive_set,           tools.vm_set, PTX_VM_LEVEL_BASELINE,    inputs, NUM_REGISTERS, NUM_POINTS, target, 4,
-        size % 2 == 0 && !is_worst, NULL,         is_worst ? &worst : NULL, NULL
+        size % 2 == 0 && !is_worst, NULL,         is_worst ? &worst : NULL, NULL,   size % 4 == 0
     };
     const StackPtxLowered lowered = lower(&tools, words, num_words);
     const uint32_t num_instructions = lowered.num_instructions;
