@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 REPOSITORY = Path(__file__).parents[2]
-PATTERNS = ("[CRS]*.md", "docs/**/*.md", "docs/**/*.ipynb", "runs/*.md", "tasks/**/*.md", "templates/**/*.md")
+PATTERNS = ("[ACRS]*.md", "docs/**/*.md", "docs/**/*.ipynb", "runs/*.md", "tasks/**/*.md", "templates/**/*.md")
 PATTERNS += ("evo/**/*.py", "evo/**/*.pyx", "tasks/**/*.py", "templates/**/*.py", "csrc/*.h")
 FILES = sorted({path for pattern in PATTERNS for path in REPOSITORY.glob(pattern)} - {REPOSITORY / "CHANGELOG.md"})
 
