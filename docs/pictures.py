@@ -29,7 +29,7 @@ def main(run: Path) -> None:
         browser = driver.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
         page = browser.new_page(viewport=WINDOW, color_scheme="light")
         page.goto(page_file.resolve().as_uri())
-        page.evaluate("Promise.all(sheets)")
+        page.evaluate("begun")
         page.locator("#stage .cell").nth(RANK).hover()
         page.screenshot(path=HERE / "page.jpg", type="jpeg", quality=QUALITY)
         browser.close()

@@ -1,7 +1,10 @@
 """What runs that learn say of it, and how reports show learned measures; test_same_result.py holds their bits."""
 
+import base64
 import csv
+import gzip
 import json
+import re
 
 import pytest
 
@@ -82,7 +85,8 @@ def test_reports_show_learned_measures_beside_the_tasks(run, fork_evo, tmp_path)
     assert fork_evo("plot", folder, *plots).returncode == 0
     completed = fork_evo("page", folder, "--output", tmp_path / "page.html")
     assert completed.returncode == 0, completed.stderr
-    assert json.dumps("component_1") in (tmp_path / "page.html").read_text()
+    packed = re.search(r'id="data">(.*?)</script>', (tmp_path / "page.html").read_text())[1]
+    assert json.dumps("component_1").encode() in gzip.decompress(base64.b64decode(packed))
     completed = fork_evo("film", folder, "--archive", "--output", tmp_path / "film.gif")
     assert completed.returncode == 2
     assert "measures are learned, so earlier elites have no place in the archive" in completed.stderr

@@ -148,6 +148,7 @@ def test_the_address_holds_the_view_and_restores_it(visit, archive):
     generation = dict(zip(elites["cell"].tolist(), elites["generation"].tolist(), strict=True))
     assert [generation[each] for each in order] == sorted(each for each in generation.values() if each < 7)
     page.reload()
+    page.evaluate("begun")
     expect_shown(page, cell)
     assert order_shown(page) == order and marked(page) == [cell]
     assert (page.locator("#face").input_value(), page.locator("#moment").input_value()) == ("objective", "7")

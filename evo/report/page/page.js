@@ -61,6 +61,9 @@ function bytes(text) {
 
 // ---- data
 
+// The JSON that evo.report.page.document packs.
+const unpacked = (text) => new Response(new Blob([bytes(text)]).stream().pipeThrough(new DecompressionStream("gzip"))).json();
+
 function load(found) {
   const before = byCell;
   data = found;
@@ -772,7 +775,10 @@ async function poll() {
   if (!state.paused) {
     try {
       const answer = await fetch(location.pathname + location.search, { cache: "no-store", headers: { "If-None-Match": `"${data.live}"` } });
-      if (answer.status === 200) renew(await answer.text());
+      if (answer.status === 200) {
+        const next = new DOMParser().parseFromString(await answer.text(), "text/html");
+        renew(await unpacked(next.getElementById("data").textContent));
+      }
       else if (answer.status !== 304) throw new Error(answer.statusText);
       tell(`generation ${count(data.counts.generations)}`);
     } catch {
@@ -786,12 +792,11 @@ function tell(text) {
   if ($("live-state").textContent !== text) $("live-state").textContent = text;
 }
 
-function renew(text) {
-  const next = new DOMParser().parseFromString(text, "text/html");
+function renew(found) {
   const [left, top] = [$("scroll").scrollLeft, scrollY];
   const within = document.activeElement && $("panel").contains(document.activeElement) ? document.activeElement.id : null;
   tip(null);
-  load(JSON.parse(next.getElementById("data").textContent));
+  load(found);
   state.shown = state.shown.filter((cell) => byCell.has(cell));
   if ($("panel").open) {
     const kept = [...$("cards").children].map((each) => each.dataset.hash).join();
@@ -906,10 +911,15 @@ function fit(found) {
   return Math.max(found.elites.length > MANY ? 8 : 24, Math.min(Math.floor(room / found.map.columns), Math.floor((innerHeight - 230) / found.map.rows), 120));
 }
 
-const given = JSON.parse($("data").textContent);
-$("size").value = fit(given);
-$("filters").open = !matchMedia(NARROW).matches;
-load(given);
-usual = Object.fromEntries(IN_ADDRESS.map((name) => [name, state[name]]));
-listen();
-if (location.hash) follow();
+async function begin() {
+  const given = await unpacked($("data").textContent);
+  $("size").value = fit(given);
+  $("filters").open = !matchMedia(NARROW).matches;
+  load(given);
+  usual = Object.fromEntries(IN_ADDRESS.map((name) => [name, state[name]]));
+  listen();
+  if (location.hash) follow();
+  return Promise.all(sheets);
+}
+
+const begun = begin();

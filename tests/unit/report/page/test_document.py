@@ -1,6 +1,7 @@
 """evo.report.page.document: whatever data says stays data, and a browser may do no more than the page needs."""
 
 import base64
+import gzip
 import hashlib
 import json
 import re
@@ -8,7 +9,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from evo.report.page.document import html_of, script_json
+from evo.report.page.document import html_of, packed
 
 NASTY = [
     "</script><script>alert(1)</script>",
@@ -55,13 +56,13 @@ def policy_of(elements: Elements) -> dict[str, list[str]]:
 def test_data_that_looks_like_markup_is_read_back_and_adds_no_element(name):
     plain, nasty = page(), page(name)
     assert [tag for tag, _ in nasty.tags] == [tag for tag, _ in plain.tags]
-    data = json.loads(nasty.texts[-2][1])
+    data = json.loads(gzip.decompress(base64.b64decode(nasty.texts[-2][1], validate=True)))
     assert data["name"] == name and data["elites"] == [name]
 
 
 def test_numbers_that_json_does_not_have_are_refused():
     with pytest.raises(ValueError, match="Out of range"):
-        script_json([float("nan")])
+        packed([float("nan")])
 
 
 def test_only_the_pages_own_script_and_style_may_run_and_nobody_is_asked():
