@@ -79,7 +79,7 @@ def test_a_wrong_name_of_a_task(elsewhere):
     config = load_config(Path("erf"), ("task=domain_colouring",))
     with pytest.raises(UserError, match=r"domain_colouring/task\.py: no such file; .* did you mean domain_coloring\?$"):
         load_task(Path(config.task), {})
-    with pytest.raises(UserError, match=r"a task\.py, .* one of: approximation, .*erf, .*semiring, symbolic_"):
+    with pytest.raises(UserError, match=r"a task\.py, .* one of: approximation, .*erf, .*semiring, shapes, symbolic_"):
         load_task(Path("zzz"), {})
     (elsewhere / "zzz").mkdir()
     with pytest.raises(UserError, match=r"zzz/task\.py: no such file; a task is a folder with a task\.py$"):
