@@ -25,6 +25,7 @@ from evo.task_folder import load_task
 
 FOLDER = Path(__file__).parents[3] / "tasks" / "domain_coloring"
 MAX_LENGTH = 100
+pytestmark = pytest.mark.usefixtures("nvrtc")
 # Of one colour; undefined in a quarter, in three quarters, and everywhere; infinite; with a pole.
 EDGES = ["0.5", "1.5 %x sub_ftz_f32 lg2_approx_ftz_f32 %y", "%x 1.5 sub_ftz_f32 lg2_approx_ftz_f32 %y", "-1.0 lg2_approx_ftz_f32"]
 EDGES += ["1e38 1e38 mul_ftz_f32", "1.0 %y %x mul_ftz_f32 div_approx_ftz_f32"]
@@ -32,7 +33,6 @@ EDGES += ["1e38 1e38 mul_ftz_f32", "1.0 %y %x mul_ftz_f32 div_approx_ftz_f32"]
 
 def make_problem(size=64, folder=FOLDER):
     """A task whose measures are its sums, and its language."""
-    pytest.importorskip("cuda.bindings.nvrtc", reason="NVRTC is not installed")
     task, scorer = (load_task(folder, {"size": size, "saturation": 0.7, "pure_magnitude": 1.5}) for _ in range(2))
 
     def score_sums(sums, programs):
