@@ -1,21 +1,24 @@
 """Draws the pictures in docs: contact sheet and page of the shipped run of domain colouring, and a poster's pictures of shapes.
 
-python docs/pictures.py                     # makes the runs first; needs Chromium, and Playwright of the extra `test`
-python docs/pictures.py COLORING SHAPES     # of two runs that there are
+python docs/pictures.py             # makes the runs, a minute; needs Chromium, and Playwright of the extra `test`
+python docs/pictures.py --check     # draws them elsewhere, and fails if those in docs are out of date
 """
 
 from __future__ import annotations
 
+import math
 import shutil
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
-from PIL import Image, ImageOps
+from PIL import Image, ImageChops, ImageOps, ImageStat
 from playwright.sync_api import sync_playwright
 
 HERE = Path(__file__).parent
+COMPARED = (160, 120)  # size at which pictures are compared
+MOST_DISTANCE = 2.0
 QUALITY = 82  # of JPEG
 WINDOW = {"width": 1280, "height": 860}
 SHAPES_WIDTH = 720
@@ -23,23 +26,46 @@ SHAPES_ROWS = 2  # of the poster's, which has three pictures in a row
 RANK = 40  # of the cell whose scores the page shows: the best lie at the edge
 
 
-def main(coloring: Path, shapes: Path) -> None:
-    draw_shapes(shapes)
-    draw_coloring(coloring)
+def main(*, check: bool) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for config in ("domain_coloring", "shapes"):
+            subprocess.run(["evo", "run", config, "--quiet", "--set", f"output.runs={folder}"], check=True)
+        coloring, shapes = (next((folder / config).iterdir()) for config in ("domain_coloring", "shapes"))
+        draw_shapes(shapes, folder)
+        draw_coloring(coloring, folder)
+        stale = [drawn.name for drawn in sorted(folder.glob("*.jpg")) if distance(drawn, HERE / drawn.name) > MOST_DISTANCE]
+        if not check:
+            for drawn in folder.glob("*.jpg"):
+                shutil.copy(drawn, HERE)
+        elif stale:
+            sys.exit(f"docs: {', '.join(stale)}: out of date: draw them with python docs/pictures.py")
 
 
-def draw_shapes(run: Path) -> None:
+def distance(drawn: Path, kept: Path) -> float:
+    """Mean difference of a channel, 0 to 255, where text is too small to be read: fonts differ between machines."""
+    if not kept.is_file():
+        return math.inf
+    images = [Image.open(path).convert("RGB") for path in (drawn, kept)]
+    if images[0].size != images[1].size:
+        return math.inf
+    return (
+        sum(ImageStat.Stat(ImageChops.difference(*(image.resize(COMPARED, Image.Resampling.BOX) for image in images))).mean) / 3
+    )
+
+
+def draw_shapes(run: Path, folder: Path) -> None:
     """The poster without its margins and its text, cut below the first rows."""
     subprocess.run(["evo", "plot", run, "--plot", "poster"], check=True)
     poster = Image.open(run / "plots" / "poster.png").convert("RGB")
     left, top, right, _ = ImageOps.invert(poster).getbbox()
     poster = poster.crop((left, top, right, top + (right - left) * SHAPES_ROWS // 3))
     poster.thumbnail((SHAPES_WIDTH, SHAPES_WIDTH))
-    poster.save(HERE / "shapes.jpg", quality=QUALITY)
+    poster.save(folder / "shapes.jpg", quality=QUALITY)
 
 
-def draw_coloring(run: Path) -> None:
-    Image.open(run / "plots" / "contact_sheet.png").convert("RGB").save(HERE / "contact_sheet.jpg", quality=QUALITY)
+def draw_coloring(run: Path, folder: Path) -> None:
+    Image.open(run / "plots" / "contact_sheet.png").convert("RGB").save(folder / "contact_sheet.jpg", quality=QUALITY)
     page_file = run / "plots" / "page.html"
     subprocess.run(["evo", "page", run, "--output", page_file], check=True)
     with sync_playwright() as driver:
@@ -48,15 +74,9 @@ def draw_coloring(run: Path) -> None:
         page.goto(page_file.resolve().as_uri())
         page.evaluate("begun")
         page.locator("#stage .cell").nth(RANK).hover()
-        page.screenshot(path=HERE / "page.jpg", type="jpeg", quality=QUALITY)
+        page.screenshot(path=folder / "page.jpg", type="jpeg", quality=QUALITY)
         browser.close()
 
 
 if __name__ == "__main__":
-    if len(sys.argv) > 1:
-        main(*map(Path, sys.argv[1:]))
-    else:
-        with tempfile.TemporaryDirectory() as folder:
-            for config in ("domain_coloring", "shapes"):
-                subprocess.run(["evo", "run", config, "--set", f"output.runs={folder}"], check=True)
-            main(*(next(Path(folder, task).iterdir()) for task in ("domain_coloring", "shapes")))
+    main(check=sys.argv[1:] == ["--check"])
