@@ -143,7 +143,7 @@ def watch(run_folder: Path, host: str, port: int, overrides: tuple[str, ...]) ->
 @click.option("--seconds", type=click.FloatRange(0.0, 3600.0, min_open=True), default=20.0, show_default=True, help="Length.")
 @click.option("--fps", type=click.IntRange(1, 240), help="Frames a second.  [default: 60; of a GIF 25]")
 @click.option("--at", type=click.FloatRange(0.0, 1.0, max_open=True), default=0.0, help="Time in the loop (0 to 1) of a still.")
-@click.option("--output", "-o", required=True, type=PATH, help="A film: .mp4, .webm or .gif; a still: .png.")
+@click.option("--output", "-o", required=True, type=PATH, help="A film: .mp4, .webm, .webp or .gif; a still: .png.")
 @terminal.set_shown_key
 @terminal.quiet_option
 def film(

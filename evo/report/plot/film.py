@@ -1,7 +1,7 @@
 """Films and stills of a program, at any size.
 
-Owns file formats: MP4 and WebM by PyAV, which is optional and brings its encoders along, GIF and PNG. Knows nothing of how a
-frame is drawn.
+Owns file formats: MP4, WebM and WebP by PyAV, which is optional and brings its encoders along, GIF and PNG. Knows nothing of how
+a frame is drawn.
 """
 
 import os
@@ -24,18 +24,20 @@ NUM_SAMPLED = 8  # frames of a loop from which a GIF's palette is taken
 
 
 class _Format(NamedTuple):
-    """container and codec: FFmpeg's names. options: of the codec."""
+    """container and codec: FFmpeg's names. options: of the codec. container_options: of the container."""
 
     container: str
     codec: str
     pixels: str
     options: dict[str, str]
+    container_options: dict[str, str]
 
 
 # Quality: constant rate factors at which gradients show no steps.
 FORMATS = {
-    ".mp4": _Format("mp4", "libx264", "yuv420p", {"crf": "16", "preset": "medium"}),
-    ".webm": _Format("webm", "libvpx-vp9", "yuv420p", {"crf": "24", "b": "0", "row-mt": "1", "cpu-used": "4"}),
+    ".mp4": _Format("mp4", "libx264", "yuv420p", {"crf": "16", "preset": "medium"}, {}),
+    ".webm": _Format("webm", "libvpx-vp9", "yuv420p", {"crf": "24", "b": "0", "row-mt": "1", "cpu-used": "4"}, {}),
+    ".webp": _Format("webp", "libwebp_anim", "bgra", {"quality": "85", "compression_level": "3"}, {"loop": "0"}),  # 0: forever
 }
 GIF = ".gif"
 
@@ -91,7 +93,7 @@ def write_film(
     encode = _RgbFrames(av, made.pixels)
     with _replacing(path) as partial:
         try:
-            with av.open(str(partial), "w", format=made.container) as container:
+            with av.open(str(partial), "w", format=made.container, options=made.container_options) as container:
                 stream = None
                 for frame in frames:
                     if stream is None:
