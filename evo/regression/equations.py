@@ -1,11 +1,12 @@
 """Which equations a fit keeps, and which of them predicts.
 
-Owns the rules that `model_selection` names, and the table that is printed. Knows nothing of how equations are found.
+Owns the rules that `model_selection` names, and tables for people. Knows nothing of how equations are found.
 """
 
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -97,6 +98,21 @@ def table_text(table: pd.DataFrame, front: Front, chosen: int) -> str:
     return front_text(front, chosen, columns, "equation", table.equation, shutil.get_terminal_size((LINE, 24)).columns).rstrip(
         "\n"
     )
+
+
+def latex_table(rows: Iterable[tuple[int, float, str]], digits: int) -> str:
+    """A LaTeX table, for the package booktabs.
+
+    Args:
+        rows: complexity, loss and formula of each equation.
+        digits: of the losses.
+    """
+    lines = [r"\begin{tabular}{rll}", r"\toprule", r"Complexity & Loss & Equation \\", r"\midrule"]
+    for complexity, loss, formula in rows:
+        mantissa, _, exponent = f"{loss:.{digits}g}".partition("e")
+        power = rf" \times 10^{{{int(exponent)}}}" if exponent else ""
+        lines.append(rf"{complexity} & ${mantissa}{power}$ & ${formula}$ \\")
+    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"])
 
 
 def written_size(expression: Expression) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 import warnings
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from functools import lru_cache
@@ -32,7 +33,16 @@ from evo.language.formula_text import INFIX
 from evo.language.program import Language, Limits, word
 from evo.language.template import Template, read_template
 from evo.native.stack_ptx_words import WordType
-from evo.regression.equations import chosen_row, fitted, front_of_losses, front_programs, scores, table_text, written_size
+from evo.regression.equations import (
+    chosen_row,
+    fitted,
+    front_of_losses,
+    front_programs,
+    latex_table,
+    scores,
+    table_text,
+    written_size,
+)
 from evo.regression.parameters import MIN_ROWS, SearchParameters
 from evo.regression.tables import Table, counted, growing, identifiers, numbers_of, refuse_missing
 from evo.regression.task import BEST_DIGITS, SQUARED, RegressionTask, output_name
@@ -314,6 +324,22 @@ class SymbolicRegressor(RegressorMixin, SearchParameters):  # type: ignore[misc]
         if self._targets:
             return [each.latex(index, precision) for each in self._targets]
         return latex_of(self.sympy(index, precision))
+
+    def latex_table(self, indices: Sequence[int] | None = None, precision: int = 3) -> Any:
+        """Equations with complexity and loss as a LaTeX table, for the package booktabs. With several targets, a list of these.
+
+        Args:
+            indices: of the equations in `equations_`; None: all.
+            precision: significant digits of numbers.
+
+        Raises:
+            UserError, ValueError: as in `sympy`.
+        """
+        check_is_fitted(self)
+        if self._targets:
+            return [each.latex_table(indices, precision) for each in self._targets]
+        rows = self.equations_ if indices is None else self.equations_.loc[list(indices)]
+        return latex_table(((row.complexity, row.loss, self.latex(at, precision)) for at, row in rows.iterrows()), precision)
 
     def _search(
         self, config: dict[str, Any], task: RegressionTask, table: Table, earlier: NDArray[np.uint64] | None, is_last: bool

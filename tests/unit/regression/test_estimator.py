@@ -1,6 +1,7 @@
 """evo.SymbolicRegressor: scikit-learn's own checks, and what it promises beyond them."""
 
 import pickle
+import re
 import signal
 import warnings
 
@@ -144,6 +145,13 @@ def test_a_precision_rounds_for_display_alone():
     assert all(len(str(number).strip("-.0").replace(".", "").partition("e")[0]) <= 2 for number in shown.atoms(sympy.Float))
     assert shown != fitted.sympy(row) and len(fitted.latex(row, precision=2)) < len(fitted.latex(row))
     assert fitted.predict(X, row).tolist() == before.tolist()
+    complexity = fitted.equations_.complexity[row]
+    lines = fitted.latex_table([0, row], precision=2).split("\n")
+    assert (lines[0], lines[-1]) == (r"\begin{tabular}{rll}", r"\end{tabular}")
+    cells = re.fullmatch(rf"{complexity} & \$(\d\.?\d?)(?: \\times 10\^\{{(-\d+)\}})?\$ & \$(.*)\$ \\\\", lines[-3])
+    assert cells and cells[3] == fitted.latex(row, precision=2)
+    assert float(f"{cells[1]}e{cells[2] or 0}") == pytest.approx(fitted.equations_.loss[row], rel=0.05)
+    assert len(fitted.latex_table().split("\n")) == 6 + len(fitted.equations_)
     with pytest.warns(UserWarning, match="x0: float32 cannot hold its values"):
         moved = regressor(500).fit(1.70000012e9 + X[:, :1].astype(float), X[:, 0])
     assert float(min(moved.sympy(precision=1).atoms(sympy.Float))) == pytest.approx(-1_700_000_121.0, abs=2.0)
