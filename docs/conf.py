@@ -63,7 +63,10 @@ CONTENTS = {
             f"docs/guide/{name}"
             for name in ("regression", "regression-migrating", "dynamics", "art", "kernels", "semirings", "research")
         ),
-        *(f"docs/guide/{name}" for name in ("running", "writing-a-task", "rollouts", "task-kernels", "in-the-loop-learning")),
+        *(
+            f"docs/guide/{name}"
+            for name in ("stack-programs", "running", "writing-a-task", "rollouts", "task-kernels", "in-the-loop-learning")
+        ),
         *("docs/gpu", "docs/cluster", "docs/farm"),
         *("docs/guide/libraries", "docs/guide/migrating-from-mm-ptx", "docs/examples/README", "docs/examples/dynamics/README"),
         *(f"tasks/{path.name}/README" for path in sorted(REPOSITORY.glob("tasks/*")) if (path / "README.md").exists()),

@@ -1,4 +1,5 @@
-"""Draws the pictures in docs: contact sheet and page of the shipped run of domain colouring, and a poster's pictures of shapes.
+"""Draws the pictures in docs: contact sheet and page of the shipped run of domain colouring, a poster's pictures of shapes, and
+a stack program word by word.
 
 python docs/pictures.py             # makes the runs, a minute; needs Chromium, and Playwright of the extra `test`
 python docs/pictures.py --check     # draws them elsewhere, and fails if those in docs are out of date
@@ -15,7 +16,9 @@ from pathlib import Path
 
 from PIL import Image, ImageChops, ImageOps, ImageStat
 from playwright.sync_api import sync_playwright
+from stack_program import drawing
 
+ANIMATION = "stack_program.svg"
 HERE = Path(__file__).parent
 COMPARED = (160, 120)  # size at which pictures are compared
 MOST_DISTANCE = 2.0
@@ -34,11 +37,12 @@ def main(*, check: bool) -> None:
         coloring, shapes = (next((folder / config).iterdir()) for config in ("domain_coloring", "shapes"))
         draw_shapes(shapes, folder)
         draw_coloring(coloring, folder)
-        stale = [drawn.name for drawn in sorted(folder.glob("*.jpg")) if distance(drawn, HERE / drawn.name) > MOST_DISTANCE]
+        (folder / ANIMATION).write_text(drawing())
+        drawn = [folder / ANIMATION, *sorted(folder.glob("*.jpg"))]
         if not check:
-            for drawn in folder.glob("*.jpg"):
-                shutil.copy(drawn, HERE)
-        elif stale:
+            for path in drawn:
+                shutil.copy(path, HERE)
+        elif stale := [path.name for path in drawn if distance(path, HERE / path.name) > MOST_DISTANCE]:
             sys.exit(f"docs: {', '.join(stale)}: out of date: draw them with python docs/pictures.py")
 
 
@@ -46,12 +50,13 @@ def distance(drawn: Path, kept: Path) -> float:
     """Mean difference of a channel, 0 to 255, where text is too small to be read: fonts differ between machines."""
     if not kept.is_file():
         return math.inf
+    if drawn.name == ANIMATION:
+        return 0.0 if drawn.read_text() == kept.read_text() else math.inf
     images = [Image.open(path).convert("RGB") for path in (drawn, kept)]
     if images[0].size != images[1].size:
         return math.inf
-    return (
-        sum(ImageStat.Stat(ImageChops.difference(*(image.resize(COMPARED, Image.Resampling.BOX) for image in images))).mean) / 3
-    )
+    difference = ImageChops.difference(*(image.resize(COMPARED, Image.Resampling.BOX) for image in images))
+    return sum(ImageStat.Stat(difference).mean) / 3
 
 
 def draw_shapes(run: Path, folder: Path) -> None:

@@ -56,11 +56,6 @@ class Memory:
         """A space that holds these arrays, each at the address where it lies in this process (`array.ctypes.data`)."""
         return cls(areas=tuple(Area(array.ctypes.data, array.reshape(-1).view(np.uint8)) for array in arrays if array.nbytes))
 
-    @classmethod
-    def of_process(cls, table: list[tuple[int, int]]) -> Memory:
-        """A space of this process's own memory: address and size of each area."""
-        return cls(areas=tuple(process_area(address, num_bytes) for address, num_bytes in table))
-
     def with_areas(self, areas: list[Area]) -> Memory:
         """This space and further areas."""
         return Memory(self.name, (*self._areas, *areas)) if areas else self

@@ -80,7 +80,7 @@ class Mixed(evo.Task):
 
 
 @pytest.mark.parametrize("count", [150, pytest.param(10_000, marks=pytest.mark.slow)])
-def testrandom_programs_give_the_same_bits_in_both_lanes(lanes, count):
+def test_random_programs_give_the_same_bits_in_both_lanes(lanes, count):
     task = Mixed()
     language = Language(DEFAULT, tuple(task.inputs.items()), tuple(task.outputs.items()))
     names = [
