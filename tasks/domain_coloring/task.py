@@ -15,7 +15,7 @@ from evo.pictures import Coloring, PictureStatistics, PictureSums
 from . import cuda
 from .objective import objective
 
-RANGES = {"colourfulness": (0.0, 0.65), "detail": (0.0, 0.5), "hue": (0.0, 360.0), "orientation": (0.0, 180.0)}  # of the measures
+RANGES = {"detail": (0.0, 0.5), "hue": (0.0, 360.0), "orientation": (0.0, 180.0)}  # of the measures
 SUPERSAMPLING = 2  # drawn pictures: points per pixel, along each side; picture() adds up two by two
 
 
@@ -50,9 +50,10 @@ class DomainColoring(evo.Task):
     ):
         if not (math.isfinite(low) and math.isfinite(high) and low < high):
             raise evo.UserError(f"task_options: low is {low} and high is {high}, low must be the smaller")
-        if unknown := set(measures) - set(RANGES):
-            raise evo.UserError(f"task_options.measures: no '{min(unknown)}', these are: {', '.join(RANGES)}")
-        self.measures = {name: RANGES[name] for name in measures}
+        ranges = {"colourfulness": (0.0, saturation or 1.0), **RANGES}
+        if unknown := set(measures) - set(ranges):
+            raise evo.UserError(f"task_options.measures: no '{min(unknown)}', these are: {', '.join(ranges)}")
+        self.measures = {name: ranges[name] for name in measures}
         self._low, self._width = low, high - low
         self._t, self._t_swing = t, t_swing
         try:

@@ -292,6 +292,17 @@ def test_pictures_are_square_and_have_y_upwards():
     np.testing.assert_allclose(np.int32(pictures[1]), np.int32(mirrored), atol=1)
 
 
+def test_muted_pictures_are_as_spread_over_the_archive_as_vivid_ones():
+    vivid, muted = (load_task(FOLDER, {"saturation": saturation}) for saturation in (0.8, 0.2))
+    x, y = np.linspace(-3.0, 3.0, SIZE * SIZE, dtype=np.float32), np.linspace(2.0, -2.0, SIZE * SIZE, dtype=np.float32)
+    places = [
+        each.score({"f": x[None], "g": y[None]}, PROGRAMS).measures[0, 0] / each.measures["colourfulness"][1]
+        for each in (vivid, muted)
+    ]
+    assert places[0] == pytest.approx(places[1], rel=0.1) and places[0] > 0.2
+    assert load_task(FOLDER, {"saturation": 0.0}).measures["colourfulness"] == (0.0, 1.0)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
