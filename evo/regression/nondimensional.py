@@ -93,8 +93,7 @@ def first_programs(
     """
     functions = set(DEFAULT_FUNCTIONS if regressor.drawn() is None else regressor.drawn())
     is_moved = any(offset for offset, _ in task.input_scaling().values())
-    is_plain = regressor.loss in (None, SQUARED) and regressor.template is None
-    if is_moved or not is_plain or not {"add", "mul", "div"} <= functions:
+    if is_moved or regressor.loss not in (None, SQUARED) or not {"add", "mul", "div"} <= functions:
         return None, 0
     table = nondimensional(units, task.points(), *y, has_roots={"sqrt", "exp2", "log2"} <= functions)
     if table is None:
