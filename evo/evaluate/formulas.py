@@ -24,6 +24,7 @@ from evo.native.stack_ptx import NodeKind
 STEP = 1e-6  # relative, of differences
 Step = tuple[int, Any, tuple[int, ...]]  # a node, its function, its operands
 _LEAVES = (NodeKind.INPUT, NodeKind.CONSTANT)
+CHOICES = ("a < b", "select(c, a, b)")  # by infix form, of f32 and predicates
 _LINEAR = ("add", "sub", "mul", "div", "neg")
 
 
@@ -32,18 +33,21 @@ class Formulas:
 
     Args:
         columns: of each input, `(num_points,)` or a number.
+        has_choices: comparisons and what they choose between are known too, which nothing here simplifies.
 
     Attributes:
         num_operations: how many instructions were computed or looked at, each at all points.
     """
 
-    def __init__(self, language: Language, columns: list[NDArray[Any]]):
+    def __init__(self, language: Language, columns: list[NDArray[Any]], *, has_choices: bool = False):
         self.columns = [np.asarray(column, np.float64) for column in columns]
         self.num_points = max((column.size for column in self.columns), default=1)
         self.num_operations = 0
         instruction_set = language.instruction_set
-        self._is_f32 = [stack.constant_type == "f32" for stack in instruction_set.stacks]
-        self.functions = [_function_of(instruction_set, instruction) for instruction in instruction_set.instructions]
+        self._is_known = [
+            stack.constant_type == "f32" or (has_choices and stack.literal_prefix == "pred") for stack in instruction_set.stacks
+        ]
+        self.functions = [_function_of(instruction_set, each, has_choices) for each in instruction_set.instructions]
         self.is_division = [instruction.semantics.function in DIVISIONS for instruction in instruction_set.instructions]
         self.names = [instruction.semantics.function for instruction in instruction_set.instructions]
         self._is_coarse = [instruction.semantics.is_coarse for instruction in instruction_set.instructions]
@@ -57,7 +61,7 @@ class Formulas:
         return any(node.kind == NodeKind.PTX and self._is_coarse[node.payload] for node in graph.nodes)
 
     def _has_meaning(self, node: Node) -> bool:
-        if not self._is_f32[node.stack]:
+        if not self._is_known[node.stack]:
             return False
         return self.functions[node.payload] is not None if node.kind == NodeKind.PTX else node.kind in _LEAVES
 
@@ -164,8 +168,9 @@ def needed(graph: Graph) -> list[int]:
     return [] if result is None else [*graph.needed_by(result), result]
 
 
-def _function_of(instruction_set: InstructionSet, instruction: Instruction) -> Callable[..., Any] | None:
-    return compiled(instruction.semantics.infix) if is_real_function(instruction_set, instruction) else None
+def _function_of(instruction_set: InstructionSet, instruction: Instruction, has_choices: bool) -> Callable[..., Any] | None:
+    is_choice = has_choices and instruction.semantics.infix in CHOICES
+    return compiled(instruction.semantics.infix) if is_choice or is_real_function(instruction_set, instruction) else None
 
 
 @cache

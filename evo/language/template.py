@@ -7,10 +7,14 @@ up an offset and a scale. Knows nothing of tasks or searches.
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from evo.errors import UserError, did_you_mean
 from evo.instructions import InstructionSet
@@ -21,6 +25,7 @@ from evo.native.stack_ptx_words import META_OPERATIONS, WordType
 
 FREE_ENTRIES = 3  # of the store, which a program's own words use
 MAX_WORDS = 1024
+MAX_CATEGORIES = 12  # of a column, which has a number to find for each
 _CLEAR = META_OPERATIONS.index("clear")
 
 
@@ -138,6 +143,47 @@ def read_template(text: str, inputs: Sequence[str]) -> Template:
     return Template(text, tuple(inputs), tuple(found), tuple(reader.calls), tuple(reader.names), formula)
 
 
+def by_category(text: str, columns: Mapping[str, NDArray[np.float64]]) -> str:
+    """A template's text in which each `c[x]` has become a choice between numbers to find, one for each value of the column x.
+
+    `c[x]` becomes `c_1() if x < 1.5 else c_2()` where x is 1 or 2, so that a value that is not among the data takes the nearest
+    one's number. Other texts stay as they are.
+
+    Raises:
+        UserError: the brackets hold anything but a column, or the column has more than MAX_CATEGORIES values.
+    """
+    try:
+        tree = ast.parse(text.strip(), mode="eval")
+    except (AttributeError, SyntaxError):
+        return text  # which read_template refuses
+    chooser = _Chooser(columns)
+    changed = chooser.visit(tree)
+    return ast.unparse(changed) if chooser.is_used else text
+
+
+class _Chooser(ast.NodeTransformer):
+    """Replaces subscripts by choices."""
+
+    def __init__(self, columns: Mapping[str, NDArray[np.float64]]):
+        self._columns = columns
+        self.is_used = False
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
+        """As ast.NodeTransformer."""
+        name, column = ast.unparse(node.value), ast.unparse(node.slice)
+        if not isinstance(node.value, ast.Name) or column not in self._columns:
+            raise _wrong(node, f"'{ast.unparse(node)}' is not a name and an input, as in c[{next(iter(self._columns))}]")
+        values = np.unique(self._columns[column])
+        if len(values) > MAX_CATEGORIES:
+            raise _wrong(node, f"{column} has {len(values)} values; {name}[{column}] needs a column of at most {MAX_CATEGORIES}")
+        self.is_used = True
+        numbers = [f"{name}_{re.sub(r'[^0-9]', '_', f'{value:g}')}()" for value in values]
+        found = numbers[-1]
+        for number, low, high in reversed([*zip(numbers, values, values[1:], strict=False)]):
+            found = f"{number} if {column} < {(low + high) / 2!s} else ({found})"
+        return ast.parse(found, mode="eval").body
+
+
 class _Reader:
     """Takes calls out of a formula."""
 
@@ -181,7 +227,12 @@ class _Reader:
             return ast.UnaryOp(node.op, self.read(node.operand))
         if isinstance(node, ast.Constant) and isinstance(node.value, (int, float)):
             return node
-        raise _wrong(node, f"'{ast.unparse(node)}' cannot be in a template: there are + - * / **, numbers, inputs and functions")
+        if isinstance(node, ast.IfExp):
+            return ast.IfExp(self.read(node.test), self.read(node.body), self.read(node.orelse))
+        if isinstance(node, ast.Compare) and len(node.ops) == 1 and isinstance(node.ops[0], (ast.Lt, ast.Gt)):
+            return ast.Compare(self.read(node.left), node.ops, [self.read(node.comparators[0])])
+        known = "+ - * / **, a if b < c else d, numbers, inputs and functions"
+        raise _wrong(node, f"'{ast.unparse(node)}' cannot be in a template: there are {known}")
 
     def scaled(self, node: Any) -> list[str] | None:
         """The calls whose functions take up a factor of a formula; None: none can."""
@@ -189,10 +240,11 @@ class _Reader:
             return [name]
         if isinstance(node, ast.UnaryOp):
             return self.scaled(node.operand)
-        if not isinstance(node, ast.BinOp):
+        if not isinstance(node, (ast.BinOp, ast.IfExp)):
             return None
-        sides = self.scaled(node.left), self.scaled(node.right)
-        if isinstance(node.op, (ast.Add, ast.Sub)):
+        both = (node.left, node.right) if isinstance(node, ast.BinOp) else (node.body, node.orelse)
+        sides = self.scaled(both[0]), self.scaled(both[1])
+        if isinstance(node, ast.IfExp) or isinstance(node.op, (ast.Add, ast.Sub)):
             return None if None in sides else reduce(list.__add__, [each for each in sides if each])
         if isinstance(node.op, ast.Mult):
             return sides[0] or sides[1]

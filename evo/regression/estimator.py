@@ -31,7 +31,7 @@ from evo.language.expression import Expression, expression_of, lines_of
 from evo.language.formula import evaluate, formula_of
 from evo.language.formula_text import INFIX
 from evo.language.program import Language, Limits, word
-from evo.language.template import Template, read_template
+from evo.language.template import Template, by_category, read_template
 from evo.native.stack_ptx_words import WordType
 from evo.regression.equations import (
     chosen_row,
@@ -98,8 +98,8 @@ class SymbolicRegressor(RegressorMixin, SearchParameters):  # type: ignore[misc]
             grows in proportion; `quantile(0.9)`; `logistic`, of targets 0 and 1, for the log-odds; `poisson`, of counts, for
             their mean; or a formula such as `"abs(prediction - target)/target"`, with `weight` if that is not just a factor.
         template: a formula of features, numbers and functions to find, such as `"f(x0, x1) + g(x2)*h(x0)"`. A function without
-            arguments, as `c()`, is a number to find. `equations_` has a column `functions` then. Offset and scale are those that
-            the functions can take up.
+            arguments, as `c()`, is a number to find, and `c[x2]` one for each value of a column. `equations_` has a column
+            `functions` then. Offset and scale are those that the functions can take up.
         select_k_features: number of features that the search uses, those that help a random forest most; None: all.
         max_rows: of more rows than this, the search sees samples, spread evenly over their order: for three quarters of the time
             and the evaluations `max_rows / 32`, at least 1,024, then `max_rows`. All rows decide between the formulas on the
@@ -162,7 +162,10 @@ class SymbolicRegressor(RegressorMixin, SearchParameters):  # type: ignore[misc]
         if self._units and self.template is not None:
             raise ValueError("template: a search with units has none; leave out units or the template")
         try:
-            self._template = None if self.template is None else read_template(self.template, self._inputs)
+            self._template = None
+            if self.template is not None:
+                text = by_category(self.template, dict(zip(self._inputs, table[0].T, strict=True)))
+                self._template = read_template(text, self._inputs)
         except UserError as error:
             raise ValueError(str(error)) from error
         self._mean = float(np.average(target, weights=weights))
@@ -217,7 +220,7 @@ class SymbolicRegressor(RegressorMixin, SearchParameters):  # type: ignore[misc]
                 weights=weights,
                 loss=self.loss or SQUARED,
                 constraints=self._constraints(),
-                template=self.template,
+                template=self._template and self._template.text,
                 scaling=scaling,
             )
         except UserError as error:

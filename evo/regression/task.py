@@ -124,9 +124,9 @@ class RegressionTask(Task):
         self._weights = weights
         self._has_scale = self._has_offset = True
         if template is not None:
-            from evo.language.template import read_template  # loads what others need not
+            from evo.language.template import by_category, read_template  # loads what others need not
 
-            self.template = read_template(template, list(train))
+            self.template = read_template(by_category(template, train), list(train))
             self._has_scale, self._has_offset = self.template.has_scale, self.template.has_offset
             self._refuse_template(loss)
             self._mean = self._mean if self._has_offset else 0.0

@@ -112,14 +112,15 @@ class TemplateTidier:
             if called == index:
                 earlier = replace(self._template, calls=self._template.calls[:place], names=self._template.names[:place])
                 values = [self._values(replace(earlier, formula=each), words) for each in formulas or ("0",)]
+                if any(each is None for each in values):
+                    return None
                 found.append([each for each in values if each is not None])
-        is_whole = len({len(each) for each in found}) == 1 and found[0]
-        return [np.concatenate(each) for each in zip(*found, strict=True)] if is_whole else None
+        return [np.concatenate(each) for each in zip(*found, strict=True)] if found else None
 
     def _values(self, template: Template, words: NDArray[np.uint64]) -> NDArray[np.float64] | None:
         """What a template gives of a program at the task's points, `(num_points,)`; None: not everywhere a number."""
         graph = self._graph(template, words)
-        formulas = Formulas(self._language, self._columns)
+        formulas = Formulas(self._language, self._columns, has_choices=True)
         if graph is None or not formulas.is_known(graph):
             return None
         values = formulas.of(graph).outputs()

@@ -8,7 +8,7 @@ from evo.instructions import shipped_instruction_set
 from evo.language.expression import expression_of
 from evo.language.formula import evaluate, formula_of
 from evo.language.program import Language, Limits, parse_program
-from evo.language.template import read_template
+from evo.language.template import by_category, read_template
 from evo.native.ptx_vm import VirtualMachine
 from evo.native.tune import Tuner
 
@@ -107,6 +107,9 @@ def test_a_scale_without_an_offset_is_projected_out():
         ("sin(f(x0))", set(), {}),
         ("f(x0) + x1", set(), {}),
         ("-f(x0)/x1 + c()", {"f", "c"}, {"c": 1.0}),
+        ("f(x0) if x1 < 2 else g(x0)", {"f", "g"}, {}),
+        ("f(x0) if f(x1) < 2 else g(x0)", set(), {}),
+        ("f(x0) if x1 > 2 else x0", set(), {}),
     ],
 )
 def test_which_functions_take_up_scale_and_offset(text, scale, offset):
@@ -135,6 +138,28 @@ def test_what_is_no_template_is_refused_with_its_place(text, message):
     with pytest.raises(UserError) as error:
         read_template(text, INPUTS)
     assert str(error.value).startswith(message) and "\n" not in str(error.value)
+
+
+def test_a_number_by_category_is_a_choice_between_numbers():
+    columns = {"x": np.linspace(0.0, 1.0, 50), "k": np.array([2.0, -1.0, 0.5, 2.0])}
+    choice = "(c__1() if k < -0.25 else c_0_5() if k < 1.25 else c_2())"
+    assert by_category("f(x)*c[k] + c[k]", columns) == f"f(x) * {choice} + {choice}"
+    assert by_category("f(x)*c[k]", {"k": np.ones(3)}) == "f(x) * c_1()"
+    assert by_category("f( x )", columns) == "f( x )"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("f(x) + c[x]", "template: column 8: x has 50 values; c[x] needs a column of at most 12"),
+        ("c[z]", "template: column 1: 'c[z]' is not a name and an input, as in c[x]"),
+        ("f(x)[k]", "template: column 1: 'f(x)[k]' is not a name and an input, as in c[x]"),
+    ],
+)
+def test_what_is_no_category_is_refused_with_its_place(text, message):
+    with pytest.raises(UserError) as error:
+        by_category(text, {"x": np.linspace(0.0, 1.0, 50), "k": np.ones(3)})
+    assert str(error.value) == message
 
 
 def test_more_calls_than_the_store_has_entries_are_refused():

@@ -17,6 +17,9 @@ IN_WORDS = {
     "columns of a frame": lambda: evo.SymbolicRegressor(max_time=None, max_evaluations=200).fit(
         pd.DataFrame({"a": X[:, 0]}), X[:, 1]
     ),
+    '`template="c[x1]*f(x0)"`': lambda: evo.SymbolicRegressor(max_time=None, max_evaluations=200, template="c[x1]*f(x0)").fit(
+        X.round(), X[:, 0]
+    ),
     "by the same names": lambda: evo.SymbolicRegressor(max_time=None, max_evaluations=200).fit(X, X[:, 0]).get_best().equation,
     "`evo.SymbolicClassifier`": lambda: evo.SymbolicClassifier,
     "`evo.SymbolicTransformer(n_components=10)`": lambda: evo.SymbolicTransformer(n_components=10),

@@ -45,6 +45,22 @@ def test_a_law_is_found_in_its_template(template, law):
     np.testing.assert_allclose(value_of(model.get_best().equation, new), model.predict(new), rtol=1e-5)
 
 
+def test_each_category_has_a_number_of_its_own():
+    numbers, category = np.array([0.7, 2.5, 1.6]), np.random.default_rng(2).integers(0, 3, 200)
+    x = np.column_stack([X[:, 0], category])
+    law = numbers[category] * np.sin(X[:, 0])
+    model = evo.SymbolicRegressor(template="c[x1]*f(x0)", max_evaluations=4000, random_state=1, max_time=None).fit(x, law)
+    np.testing.assert_allclose(model.predict(x), law, rtol=1e-5)
+    np.testing.assert_allclose(model.predict([[1.0, -3.0], [1.0, 1.2]]), numbers[:2] * np.sin(1.0), rtol=1e-5)  # the nearest
+    assert [line.partition(" = ")[0] for line in model.get_best().functions.split("; ")] == ["c_0()", "c_1()", "c_2()", "f(x0)"]
+
+
+def test_a_law_of_two_pieces_is_found():
+    law = np.where(X[:, 1] < 1.5, X[:, 0] ** 2, np.sin(X[:, 0]))
+    model = fitted("f(x0) if x1 < 1.5 else g(x0)", law)
+    np.testing.assert_allclose(model.predict(X), law, rtol=1e-5)
+
+
 def test_a_product_of_powers_in_an_exponential_is_found_at_once():
     model = fitted("x0*f(x1, x2)", 3.0 * X[:, 0] * np.exp(-X[:, 1] / X[:, 2]), max_evaluations=4000)
     np.testing.assert_allclose(model.predict(X), 3.0 * X[:, 0] * np.exp(-X[:, 1] / X[:, 2]), rtol=1e-5)

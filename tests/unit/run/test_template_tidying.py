@@ -20,8 +20,8 @@ CLEAR = word(WordType.META, SET.stack_index("f32"), META_OPERATIONS.index("clear
 X = np.random.default_rng(0).uniform(0.5, 3.0, (100, 2))
 
 
-def tidied(template: str, functions: dict[str, str], y: np.ndarray) -> tuple[str, np.ndarray]:
-    """The text of the whole tidy program, and what it gives. functions: formulas, by their arguments."""
+def tidy_words(template: str, functions: dict[str, str], y: np.ndarray) -> tuple[Language, np.ndarray | None]:
+    """The words of the whole tidy program. functions: formulas, by their arguments."""
     task = evo.RegressionTask({"a": X[:, 0], "b": X[:, 1]}, y, template=template)
     words: list[int] = []
     for arguments, formula in functions.items():
@@ -31,12 +31,29 @@ def tidied(template: str, functions: dict[str, str], y: np.ndarray) -> tuple[str
     program = np.array([*words, word(WordType.RETURN), *[0] * (63 - len(words))], np.uint64)
     language = Language(SET, (("a", "f32"), ("b", "f32")), (("y", "f32"),), template=task.template.words(SET, Limits()))
     tidy = TemplateTidier(language, task, NAMES).tidy(program)
-    assert tidy is not None
-    graph = graph_of(language, tidy.words)
+    return language, tidy and tidy.words
+
+
+def tidied(template: str, functions: dict[str, str], y: np.ndarray) -> tuple[str, np.ndarray]:
+    """The text of the whole tidy program, and what it gives."""
+    language, words = tidy_words(template, functions, y)
+    assert words is not None
+    graph = graph_of(language, words)
     assert graph is not None
-    lines = lines_of(expression_of(language, tidy.words), INFIX)
+    lines = lines_of(expression_of(language, words), INFIX)
     assert not lines.locals
-    return lines.outputs[0], Formulas(language, [*X.T]).of(graph).outputs()
+    return lines.outputs[0], Formulas(language, [*X.T], has_choices=True).of(graph).outputs()
+
+
+def test_a_function_whose_arguments_are_infinite_is_left_as_it_is():
+    assert tidy_words("f(a, g(b))", {"x y": "x", "z": "1/(z - z)"}, X[:, 0])[1] is None
+
+
+def test_functions_beside_a_choice_become_shorter():
+    y = np.where(X[:, 1] < 1.5, np.sin(X[:, 0]), X[:, 0] ** 2)
+    found, values = tidied("f(a) if b < 1.5 else g(a)", {"x": "sin(x + x - x)", "u": "u*u + 2 - 2"}, y)
+    np.testing.assert_allclose(values, y, rtol=1e-6)
+    assert found == "select(b < 1.5, sin(a), a*a)"
 
 
 @pytest.mark.parametrize(
