@@ -9,7 +9,7 @@ from evo.cli import terminal
 from evo.cli.terminal import PATH, verb, view, warn
 from evo.errors import UserError
 
-EXPORT_FORMATS = ("ptx", "cuda", "c", "python", "torch", "triton", "sympy", "latex", "json")
+EXPORT_FORMATS = ("ptx", "cuda", "c", "python", "torch", "jax", "julia", "excel", "triton", "sympy", "latex", "json")
 
 
 @verb()

@@ -220,7 +220,7 @@ class SymbolicRegressor(RegressorMixin, SearchParameters):  # type: ignore[misc]
                 weights=weights,
                 loss=self.loss or SQUARED,
                 constraints=self._constraints(),
-                template=self._template and self._template.text,
+                template=self._template.text if self._template else None,
                 scaling=scaling,
             )
         except UserError as error:

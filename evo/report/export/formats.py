@@ -1,4 +1,4 @@
-"""Elites as PTX, CUDA, C, Python, PyTorch, Triton, SymPy, LaTeX and JSON, each compared with the archive before it is written.
+"""Elites as PTX, CUDA, programs and formulas of other languages, each compared with the archive before it is written.
 
 Owns the formats and how each one is run here. Knows nothing of how programs become expressions, and of scores (`verify.py`).
 """
@@ -20,6 +20,7 @@ from evo.evaluate.backends import why_no_compiler
 from evo.kernel import nvrtc
 from evo.language.expression import REAL, Expression, Unsupported, number_of
 from evo.language.formula import display_note, rounded
+from evo.language.formula_source import excel_source, jax_source, julia_source
 from evo.language.formula_text import infix, plain_constant
 from evo.language.source import c_source, cuda_source, python_source
 from evo.language.tensor_source import torch_source, triton_source
@@ -179,6 +180,16 @@ _Write = Callable[[Verifier, Elite, Expression], str]
 _Run = Callable[[Verifier, Expression, str], list[NDArray[Any]] | None]
 
 
+def _stand_in(name: str, run: Callable[[str, list[NDArray[Any]]], list[NDArray[Any]]]) -> _Run:
+    """Runs a text by a stand-in for what the user runs it by."""
+
+    def by_numpy(job: Verifier, _: Expression, text: str) -> list[NDArray[Any]]:
+        job.notes[f"run by NumPy in place of {name}, with the same functions"] = None
+        return [np.broadcast_to(each, job.num_points) for each in run(text, job.inputs)]
+
+    return by_numpy
+
+
 def _checked(name: str, write: _Write, run: _Run, *, is_exact: bool = True) -> Callable[[Verifier, Elite], str]:
     """An export that is checked by running what is written here."""
 
@@ -210,6 +221,33 @@ FORMATS = {
     ),
     "torch": _Format(
         ".py", _checked("PyTorch", lambda job, elite, each: torch_source(each, job.comment(elite)), _run_torch, is_exact=False)
+    ),
+    "jax": _Format(
+        ".py",
+        _checked(
+            "JAX",
+            lambda job, elite, each: jax_source(each, job.comment(elite)),
+            _stand_in("JAX", run_export.run_jax),
+            is_exact=False,
+        ),
+    ),
+    "julia": _Format(
+        ".jl",
+        _checked(
+            "Julia",
+            lambda job, elite, each: julia_source(each, job.comment(elite)),
+            _stand_in("Julia", run_export.run_julia),
+            is_exact=False,
+        ),
+    ),
+    "excel": _Format(
+        ".txt",
+        _checked(
+            "Excel",
+            lambda job, elite, each: excel_source(each, job.comment(elite)),
+            _stand_in("Excel", run_export.run_excel),
+            is_exact=False,
+        ),
     ),
     "triton": _Format(".py", _checked("Triton", lambda job, elite, each: triton_source(each, job.comment(elite)), _run_triton)),
     "sympy": _Format(

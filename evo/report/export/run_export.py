@@ -1,9 +1,10 @@
-"""Runs exported Python, C, PyTorch, Triton and JSON at given points, to see what they compute.
+"""Runs exported Python, C, PyTorch, JAX, Triton, Julia, Excel and JSON at given points, to see what they compute.
 
-Owns the compiler's call, the loop around exported C, and a stand-in for Triton, which needs a GPU. Runs only text that evo has
-just written. Knows nothing of archives.
+Owns the compiler's call, the loop around exported C, and stand-ins for Triton, which needs a GPU, for JAX, Julia and Excel. Runs
+only text that evo has just written. Knows nothing of archives.
 """
 
+import ast
 import ctypes
 import json
 import re
@@ -25,6 +26,7 @@ from evo.language.definitions import function_name, python_functions
 from evo.language.expression import REAL
 from evo.language.formula import FUNCTIONS, compiled
 
+_JULIA, _EXCEL = 4, 5  # columns of FUNCTIONS
 _COMPILERS = ("cc", "gcc", "clang")
 # No fused arithmetic: the bits of the archive.
 _OPTIONS = ("-std=c99", "-O2", "-ffp-contract=off", "-shared", "-fPIC")
@@ -50,6 +52,49 @@ def run_torch(text: str, inputs: list[NDArray[Any]]) -> list[NDArray[Any]] | Non
     return [each.numpy() for each in namespace["program"](*(torch.from_numpy(array.astype(np.float64)) for array in inputs))]
 
 
+def run_jax(text: str, inputs: list[NDArray[Any]]) -> list[NDArray[Any]]:
+    """The outputs of an exported module for JAX, by NumPy's functions of the same names, in float64."""
+    return run_python(
+        text.replace("import jax.numpy as jnp", "import numpy as jnp"), [each.astype(np.float64) for each in inputs]
+    )
+
+
+def run_julia(text: str, inputs: list[NDArray[Any]]) -> list[NDArray[Any]]:
+    """The outputs of an exported function for Julia: Python reads its lines too, and NumPy's functions stand in for Julia's."""
+    body = text.rpartition("\nfunction program(")[2]
+    names = dict(zip(body.partition(")")[0].split(", "), (each.astype(np.float64) for each in inputs), strict=True))
+    names |= _stand_ins(_JULIA)
+    *lines, returned = body.partition("\n")[2].removesuffix("end\n").splitlines()
+    for line in lines:
+        exec(line.strip(), names)
+    found = eval(f"({returned.strip().removeprefix('return ')},)", names)
+    return [np.asarray(each) for each in found]
+
+
+def run_excel(text: str, inputs: list[NDArray[Any]]) -> list[NDArray[Any]]:
+    """The outputs of exported formulas for Excel: NumPy's functions stand in for Excel's."""
+    pairs = re.findall(r"(\w+2) = ", text.rpartition("For row 2: ")[2].partition(". Paste")[0])
+    cells: dict[str, Any] = dict(zip(pairs, (each.astype(np.float64) for each in inputs), strict=True)) | _stand_ins(_EXCEL)
+    cells |= {"LOG": lambda a, base: np.log2(a) / np.log2(base)}
+    for name in ("COPYSIGN", "EXP2", "LOG2"):  # which Excel lacks
+        del cells[name]
+    found = []
+    for line in text.splitlines():
+        if line.startswith("="):
+            tree = ast.parse(line[1:], mode="eval").body
+            parts = tree.args if isinstance(tree, ast.Call) and ast.unparse(tree.func) == "LET" else [tree]
+            names = dict(cells)
+            for variable, value in zip(parts[:-1:2], parts[1:-1:2], strict=True):
+                names[ast.unparse(variable)] = eval(ast.unparse(value), names)
+            found.append(np.asarray(eval(ast.unparse(parts[-1]), names)))
+    return found
+
+
+def _stand_ins(language: int) -> dict[str, Any]:
+    """NumPy's functions by their names in a language (a column of `evo.language.formula.FUNCTIONS`)."""
+    return {names[language]: getattr(np, names[0].removeprefix("np.")) for names in FUNCTIONS.values()}
+
+
 def run_triton(text: str, inputs: list[NDArray[Any]]) -> list[NDArray[Any]]:
     """The outputs of an exported module for Triton: NumPy's functions and instructions' definitions stand in for it."""
 
@@ -66,7 +111,7 @@ def run_triton(text: str, inputs: list[NDArray[Any]]) -> list[NDArray[Any]]:
         return np.asarray(values["$0"], dtype)
 
     namespaces: dict[str, dict[str, Any]] = {"tl": {}, "libdevice": {}}
-    for numpy_name, _, _, name in FUNCTIONS.values():
+    for numpy_name, _, _, name, *_ in FUNCTIONS.values():
         module, _, attribute = name.partition(".")
         namespaces[module][attribute] = getattr(np, numpy_name.removeprefix("np."))
     namespaces["tl"] |= {"inline_asm_elementwise": inline_asm_elementwise, "cast": lambda a, kind: np.asarray(a).astype(kind)}

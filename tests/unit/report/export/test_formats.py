@@ -18,7 +18,7 @@ from evo.language import source, tensor_source
 from evo.language.formula import evaluate
 from evo.report.export import formats, sympy_text
 from evo.report.export.formats import FORMATS, export_elites
-from evo.report.export.run_export import run_c, run_json, run_python, run_torch, run_triton
+from evo.report.export.run_export import run_c, run_excel, run_jax, run_json, run_julia, run_python, run_torch, run_triton
 from evo.report.pareto import describe_front
 from evo.report.recompute import whole_expression
 from evo.report.show import describe_elite
@@ -150,6 +150,9 @@ def test_all_formats_compute_the_whole_formula_that_is_shown(scaled_run):
         "cuda": run_c(as_c(texts["cuda"]), [x], 3, [np.float64])[0],
         "json": run_json(json.dumps(record), [x])[0],
         **({"torch": run_torch(texts["torch"], [x])[0]} if HAS_TORCH else {}),
+        "jax": run_jax(texts["jax"], [x])[0],
+        "julia": run_julia(texts["julia"], [x])[0],
+        "excel": run_excel(texts["excel"], [x])[0],
         "triton": run_triton(texts["triton"], [x])[0],
         "sympy": [float(expression.subs({namespace["x"]: float(each)})) for each in x],
     }
@@ -211,6 +214,9 @@ MISTAKES = {
     "python": [("python_source", "(sub_ftz_f32(", "(add_ftz_f32("), ("python_source", "(0.4375187)", "(0.4375188)")],
     "json": [("_record", '"ptx": "sub.ftz.f32"', '"ptx": "add.ftz.f32"'), ("_record", "1054868083", "1054868084")],
     "torch": [("torch_source", " - 0.4", " + 0.4"), ("torch_source", "0.1875094", "0.1875095")],
+    "jax": [("jax_source", " - 0.4", " + 0.4"), ("jax_source", "0.1875094", "0.1875095")],
+    "julia": [("julia_source", " - 0.4", " + 0.4"), ("julia_source", "0.1875094", "0.1875095")],
+    "excel": [("excel_source", " - 0.4", " + 0.4"), ("excel_source", "0.1875094", "0.1875095")],
     "triton": [("triton_source", "sub.rn.ftz.f32", "add.rn.ftz.f32"), ("triton_source", "0.4375187, x)", "0.4375188, x)")],
     "sympy": [("sympy_text", "+ y - ", "+ y + "), ("sympy_text", "0.1875094'", "0.1875095'")],
     "latex": [("sympy_text", "+ y - ", "+ y + "), ("sympy_text", "0.4375187'", "0.4375188'")],
