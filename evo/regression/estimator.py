@@ -6,6 +6,7 @@ those of `evo.regression.task`. Slightly long, since the class documents each pa
 
 from __future__ import annotations
 
+import re
 import time
 import warnings
 from collections.abc import Sequence
@@ -100,6 +101,7 @@ class SymbolicRegressor(RegressorMixin, SearchParameters):  # type: ignore[misc]
         template: a formula of features, numbers and functions to find, such as `"f(x0, x1) + g(x2)*h(x0)"`. A function without
             arguments, as `c()`, is a number to find, and `c[x2]` one for each value of a column. `equations_` has a column
             `functions` then. Offset and scale are those that the functions can take up.
+        guesses: formulas that the search begins with, such as `"x0*sin(x1)"`, beside those that it makes itself.
         select_k_features: number of features that the search uses, those that help a random forest most; None: all.
         max_rows: of more rows than this, the search sees samples, spread evenly over their order: for three quarters of the time
             and the evaluations `max_rows / 32`, at least 1,024, then `max_rows`. All rows decide between the formulas on the
@@ -353,7 +355,7 @@ class SymbolicRegressor(RegressorMixin, SearchParameters):  # type: ignore[misc]
         try:
             search = make_search(type(self).__name__, config, task)
         except UserError as error:  # scikit-learn's exception for a wrong parameter
-            raise ValueError(str(error)) from error
+            raise ValueError(re.sub(r"^search\.initial\.programs\.(\d+):1", r"guesses[\1]", str(error))) from error
         with closing(search.problem), interruptible() as asked, progress_of(search, shown=self.verbose > 0) as show:
             if earlier is not None and len(earlier):
                 # Cut, or filled up with zeros.

@@ -99,7 +99,9 @@ def first_programs(
     if table is None:
         return None, 0
     start_s = time.monotonic()
-    model = clone(regressor).set_params(units=None, y_units=None, select_k_features=None, output=None, warm_start=False)
+    model = clone(regressor).set_params(
+        units=None, y_units=None, select_k_features=None, output=None, warm_start=False, guesses=None
+    )
     model.max_time = model.max_time and SHARE * model.max_time
     model.max_evaluations = model.max_evaluations and max(1, int(SHARE * model.max_evaluations))
     model.fit(pd.DataFrame(table.columns, columns=[*table.groups]), table.target, table.weights)

@@ -51,6 +51,7 @@ class SearchParameters(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         max_spread: float = 3.0,
         loss: str | None = None,
         template: str | None = None,
+        guesses: Sequence[str] | None = None,
         select_k_features: int | None = None,
         max_rows: int = MANY,
         model_selection: str = SHORTEST,
@@ -74,6 +75,7 @@ class SearchParameters(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         self.max_spread = max_spread
         self.loss = loss
         self.template = template
+        self.guesses = guesses
         self.select_k_features = select_k_features
         self.max_rows = max_rows
         self.model_selection = model_selection
@@ -102,6 +104,12 @@ class SearchParameters(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
                 f"functions: unknown function {unknown[0]!r}, one of: {', '.join(FUNCTIONS)}; or a definition such as "
                 "{'sq(x)': 'x*x'}"
             )
+        if self.guesses is not None and (
+            isinstance(self.guesses, str) or not all(isinstance(each, str) for each in self.guesses)
+        ):
+            raise ValueError(f"guesses is {self.guesses!r}, must be a list of formulas such as ['x0*sin(x1)']")
+        if self.guesses and self.template is not None:
+            raise ValueError("guesses: a search with a template has none; leave out guesses or the template")
         self._check_selection()
         self._constraints()
 
@@ -202,7 +210,11 @@ class SearchParameters(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
                 "archive": archive,
                 "batch_size": min(SEARCH["batch_size"], most),
                 "combination": SEARCH["combination"] if self.template is None else 0.0,  # programs are several functions
-                "initial": {"num_programs": min(initial["num_programs"], most), **lengths},
+                "initial": {
+                    "num_programs": min(initial["num_programs"], most),
+                    "programs": [*(self.guesses or ())],
+                    **lengths,
+                },
             },
             "evaluation": {"backend": "cpu", "executor": "threads", "threads": effective_n_jobs(self.n_jobs)},
             "stop": {

@@ -408,3 +408,29 @@ def test_wrong_data_is_told():
     model = regressor(100).fit(X, Y)
     with pytest.raises(ValueError, match="index is 99, but there are"):
         model.predict(X, 99)
+
+
+def test_a_search_begins_with_guesses():
+    x = np.random.default_rng(3).uniform(0.5, 3.0, (100, 3))
+    y = np.sin(x[:, 0] * x[:, 1]) / (x[:, 2] + np.exp(x[:, 0])) + np.cos(x[:, 1] / x[:, 2])
+    guess = "sin(x0*x1)/(x2 + exp(x0)) + cos(x1/x2)"
+    given = {"max_time": None, "max_evaluations": 600, "random_state": 1}
+    found, unaided = (evo.SymbolicRegressor(guesses=each, **given).fit(x, y) for each in ([guess], None))
+    assert found.get_best().loss < 1e-12 < 1e-6 < unaided.equations_.loss.min()
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"guesses": "x0"}, r"guesses is 'x0', must be a list of formulas such as \['x0\*sin\(x1\)'\]"),
+        (
+            {"guesses": ["x0"], "template": "f(x0)"},
+            "guesses: a search with a template has none; leave out guesses or the template",
+        ),
+        ({"guesses": ["x0*y7"]}, r"^guesses\[0\]: unknown name 'y7', one of: x0, x1, x2$"),
+    ],
+)
+def test_what_is_no_guess_is_refused(given, message):
+    with pytest.raises(ValueError, match=message) as error:
+        evo.SymbolicRegressor(**given).fit(np.eye(20)[:, :3] + 1.0, np.arange(20.0))
+    assert "\n" not in str(error.value)
