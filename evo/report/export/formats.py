@@ -180,16 +180,6 @@ _Write = Callable[[Verifier, Elite, Expression], str]
 _Run = Callable[[Verifier, Expression, str], list[NDArray[Any]] | None]
 
 
-def _stand_in(name: str, run: Callable[[str, list[NDArray[Any]]], list[NDArray[Any]]]) -> _Run:
-    """Runs a text by a stand-in for what the user runs it by."""
-
-    def by_numpy(job: Verifier, _: Expression, text: str) -> list[NDArray[Any]]:
-        job.notes[f"run by NumPy in place of {name}, with the same functions"] = None
-        return [np.broadcast_to(each, job.num_points) for each in run(text, job.inputs)]
-
-    return by_numpy
-
-
 def _checked(name: str, write: _Write, run: _Run, *, is_exact: bool = True) -> Callable[[Verifier, Elite], str]:
     """An export that is checked by running what is written here."""
 
@@ -198,6 +188,18 @@ def _checked(name: str, write: _Write, run: _Run, *, is_exact: bool = True) -> C
         return write(job, elite, rounded(elite.expression, job.precision))
 
     return export
+
+
+def _by_numpy(
+    name: str, write: Callable[[Expression, str], str], run: Callable[[str, list[NDArray[Any]]], list[NDArray[Any]]]
+) -> Callable[[Verifier, Elite], str]:
+    """An export of real numbers that is checked by NumPy's functions in place of the language's."""
+
+    def outputs(job: Verifier, _: Expression, text: str) -> list[NDArray[Any]]:
+        job.notes[f"run by NumPy in place of {name}, with the same functions"] = None
+        return [np.broadcast_to(each, job.num_points) for each in run(text, job.inputs)]
+
+    return _checked(name, lambda job, elite, each: write(each, job.comment(elite)), outputs, is_exact=False)
 
 
 @dataclass(frozen=True)
@@ -222,33 +224,9 @@ FORMATS = {
     "torch": _Format(
         ".py", _checked("PyTorch", lambda job, elite, each: torch_source(each, job.comment(elite)), _run_torch, is_exact=False)
     ),
-    "jax": _Format(
-        ".py",
-        _checked(
-            "JAX",
-            lambda job, elite, each: jax_source(each, job.comment(elite)),
-            _stand_in("JAX", run_export.run_jax),
-            is_exact=False,
-        ),
-    ),
-    "julia": _Format(
-        ".jl",
-        _checked(
-            "Julia",
-            lambda job, elite, each: julia_source(each, job.comment(elite)),
-            _stand_in("Julia", run_export.run_julia),
-            is_exact=False,
-        ),
-    ),
-    "excel": _Format(
-        ".txt",
-        _checked(
-            "Excel",
-            lambda job, elite, each: excel_source(each, job.comment(elite)),
-            _stand_in("Excel", run_export.run_excel),
-            is_exact=False,
-        ),
-    ),
+    "jax": _Format(".py", _by_numpy("JAX", lambda *given: jax_source(*given), run_export.run_jax)),
+    "julia": _Format(".jl", _by_numpy("Julia", lambda *given: julia_source(*given), run_export.run_julia)),
+    "excel": _Format(".txt", _by_numpy("Excel", lambda *given: excel_source(*given), run_export.run_excel)),
     "triton": _Format(".py", _checked("Triton", lambda job, elite, each: triton_source(each, job.comment(elite)), _run_triton)),
     "sympy": _Format(
         ".py", _checked("SymPy", lambda job, elite, each: sympy_text(each, job.comment(elite)), _run_sympy, is_exact=False)
