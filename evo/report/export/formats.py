@@ -191,7 +191,7 @@ def _checked(name: str, write: _Write, run: _Run, *, is_exact: bool = True) -> C
 
 
 def _by_numpy(
-    name: str, write: Callable[[Expression, str], str], run: Callable[[str, list[NDArray[Any]]], list[NDArray[Any]]]
+    name: str, write: _Write, run: Callable[[str, list[NDArray[Any]]], list[NDArray[Any]]]
 ) -> Callable[[Verifier, Elite], str]:
     """An export of real numbers that is checked by NumPy's functions in place of the language's."""
 
@@ -199,7 +199,7 @@ def _by_numpy(
         job.notes[f"run by NumPy in place of {name}, with the same functions"] = None
         return [np.broadcast_to(each, job.num_points) for each in run(text, job.inputs)]
 
-    return _checked(name, lambda job, elite, each: write(each, job.comment(elite)), outputs, is_exact=False)
+    return _checked(name, write, outputs, is_exact=False)
 
 
 @dataclass(frozen=True)
@@ -224,9 +224,13 @@ FORMATS = {
     "torch": _Format(
         ".py", _checked("PyTorch", lambda job, elite, each: torch_source(each, job.comment(elite)), _run_torch, is_exact=False)
     ),
-    "jax": _Format(".py", _by_numpy("JAX", lambda *given: jax_source(*given), run_export.run_jax)),
-    "julia": _Format(".jl", _by_numpy("Julia", lambda *given: julia_source(*given), run_export.run_julia)),
-    "excel": _Format(".txt", _by_numpy("Excel", lambda *given: excel_source(*given), run_export.run_excel)),
+    "jax": _Format(".py", _by_numpy("JAX", lambda job, elite, each: jax_source(each, job.comment(elite)), run_export.run_jax)),
+    "julia": _Format(
+        ".jl", _by_numpy("Julia", lambda job, elite, each: julia_source(each, job.comment(elite)), run_export.run_julia)
+    ),
+    "excel": _Format(
+        ".txt", _by_numpy("Excel", lambda job, elite, each: excel_source(each, job.comment(elite)), run_export.run_excel)
+    ),
     "triton": _Format(".py", _checked("Triton", lambda job, elite, each: triton_source(each, job.comment(elite)), _run_triton)),
     "sympy": _Format(
         ".py", _checked("SymPy", lambda job, elite, each: sympy_text(each, job.comment(elite)), _run_sympy, is_exact=False)
