@@ -11,7 +11,7 @@
  *     #include "device_code.h"
  *
  *     device_code_workspace_size(&lowered, &bytes);                                             for each program
- *     device_code_encode(&kernel, &lowered, first_output, workspace, bytes, steps, room, &num_steps);
+ *     device_code_encode(&kernel, &lowered, first_output, workspace, bytes, words, room, &num_words);
  *
  * Options, defined before the implementation
  *
@@ -20,11 +20,13 @@
  * Memory and threads. Nothing is allocated; the caller owns all memory. There is no global state. A kernel's description may be
  * used by any number of threads; a workspace, by one at a time. No pointer may be NULL unless its comment says so.
  *
- * Format. A step is a DeviceCodeStep of 16 bytes. It names the case of the step after it, so that a kernel can look up where to go
- * on while it waits for operands. A program begins with a step that does nothing else, and ends where the next case is
- * DEVICE_CODE_CASE_END. The result of a case is left in the accumulator; one with the bit DEVICE_CODE_STORES also stores it.
- * Operands are in PTX's order, but the first two of a commutative instruction may be swapped. A predicate is 0 or 1. Vectors are
- * numbered by the kernel: inputs, slots, outputs. A missing request is zero.
+ * Format. A step is a word of 32 bits, and a second one if its case takes a constant, which is that word, or three operands from
+ * vectors. The words of all threads of a warp come from one address: on a GPU such a load takes as long as one of as many different
+ * words, so that code must be short. A step names the case of the step after it, so that a kernel can look up where to go on while
+ * it waits for operands. A program begins with a step that does nothing else, and ends where the next case is DEVICE_CODE_CASE_END.
+ * The result of a case is left in the accumulator; one with the bit DEVICE_CODE_STORES also stores it. Operands are in PTX's order,
+ * but the first two of a commutative instruction may be swapped. A predicate is 0 or 1. Vectors are numbered by the kernel: inputs,
+ * slots, outputs. A missing request is zero.
  */
 
 #ifndef DEVICE_CODE_H
@@ -36,7 +38,7 @@
 #include "detail/result.h"
 #include "stack_ptx.h"
 
-#define DEVICE_CODE_VERSION_MAJOR 2
+#define DEVICE_CODE_VERSION_MAJOR 3
 #define DEVICE_CODE_VERSION_MINOR 0
 #define DEVICE_CODE_VERSION_PATCH 0
 
@@ -48,7 +50,7 @@ extern "C" {
     X(DEVICE_CODE_SUCCESS, 0)                                                                                      \
     X(DEVICE_CODE_ERROR_INVALID_VALUE, 1) /* NULL, or a request that has no vector */                              \
     X(DEVICE_CODE_ERROR_INSUFFICIENT_MEMORY, 2) /* less workspace than the size query returned */                  \
-    X(DEVICE_CODE_ERROR_INSUFFICIENT_BUFFER, 3) /* more steps than there is room for */                            \
+    X(DEVICE_CODE_ERROR_INSUFFICIENT_BUFFER, 3) /* more words than there is room for */                            \
     X(DEVICE_CODE_ERROR_NO_CASE, 4) /* the kernel does not know an instruction, or a node is a special register */ \
     X(DEVICE_CODE_ERROR_TOO_MANY_SLOTS, 5) /* more values are needed at once than the kernel has slots */
 
@@ -74,13 +76,13 @@ typedef enum {
 
 #define DEVICE_CODE_STORES 1u /* in the number of a case */
 
-/* The words of a step: the next case, then the vectors of the operands from vectors, each from bit VECTOR_SHIFT on. Bits 0-5 of
-   the first of them are the vector that the result is stored in. A constant is in place of the third. */
-typedef struct DeviceCodeStep {
-    uint32_t words[4];
-} DeviceCodeStep;
-
-#define DEVICE_CODE_VECTOR_SHIFT 26
+/* A step's word: the next case in the lowest bits, then the vector that the result is stored in, and those of the second and first
+   operand from vectors. A third one is in the second word, in the bits of the first. */
+#define DEVICE_CODE_CASE_BITS 14
+#define DEVICE_CODE_RESULT_SHIFT 14
+#define DEVICE_CODE_SECOND_SHIFT 20
+#define DEVICE_CODE_FIRST_SHIFT 26
+#define DEVICE_CODE_VECTOR_BITS 6
 
 #define DEVICE_CODE_MAX_VECTORS 64
 
@@ -88,7 +90,7 @@ typedef struct DeviceCodeStep {
    swapped ones of a commutative instruction, where the first operand's place is above the second's; with two constants, or one in
    an instruction of a single operand; with the accumulator twice, if there are three operands. */
 typedef struct DeviceCodeKernel {
-    const uint16_t* cases;         /* num_instructions times DEVICE_CODE_NUM_FORMS: even, or NO_CASE if it does not have one */
+    const uint16_t* cases; /* num_instructions times DEVICE_CODE_NUM_FORMS: even, of CASE_BITS, or NO_CASE without one */
     const uint8_t* num_commutative; /* of each instruction: 2 if the first two operands may be swapped, else 0 */
     size_t num_instructions;
     const uint8_t* register_vectors; /* vector of each register's values */
@@ -99,13 +101,13 @@ typedef struct DeviceCodeKernel {
 
 DeviceCodeResult device_code_workspace_size(const StackPtxLowered* lowered, size_t* bytes_out);
 
-/* The most steps that a program of this many instructions and requests takes. */
-#define DEVICE_CODE_MAX_STEPS(num_instructions, num_requests) (3 * (size_t)(num_instructions) + 2 * (size_t)(num_requests) + 1)
+/* The most words that a program of this many instructions and requests takes. */
+#define DEVICE_CODE_MAX_WORDS(num_instructions, num_requests) (6 * (size_t)(num_instructions) + 4 * (size_t)(num_requests) + 1)
 
-/* Writes a program's steps. Request i goes to vector first_output + i. On an error other than INVALID_VALUE, num_steps_out is 0. */
+/* Writes a program's code. Request i goes to vector first_output + i. On an error other than INVALID_VALUE, num_words_out is 0. */
 DeviceCodeResult device_code_encode(
     const DeviceCodeKernel* kernel, const StackPtxLowered* lowered, uint32_t first_output, void* workspace,
-    size_t workspace_bytes, DeviceCodeStep* steps, size_t max_steps, size_t* num_steps_out
+    size_t workspace_bytes, uint32_t* words, size_t max_words, size_t* num_words_out
 );
 
 #ifdef __cplusplus
@@ -164,13 +166,13 @@ enum { DEVICE_CODE__IS_SWAPPABLE = 1, DEVICE_CODE__IS_PAIR = 2 };
 typedef struct DeviceCodeValue {
     uint8_t kind;
     uint8_t traits;
-    uint8_t by_height;    /* operands with the most results below them first: two bits each, from the lowest on */
-    uint8_t vector;       /* that holds it, or NO_VECTOR */
-    uint32_t height;      /* 1 + results on the longest way from it down; of NOTHING 0 */
+    uint8_t by_height; /* operands with the most results below them first: two bits each, from the lowest on */
+    uint8_t vector; /* that holds it, or NO_VECTOR */
+    uint32_t height; /* 1 + results on the longest way from it down; of NOTHING 0 */
     uint32_t operands[DEVICE_CODE__MAX_OPERANDS]; /* a constant's first one: its value in a vector, if there is one */
-    uint32_t num_uses;    /* as operands that are still to come */
+    uint32_t num_uses; /* as operands that are still to come */
     uint32_t num_pending; /* while ordering: as operands of values that are not ordered yet */
-    uint32_t payload;     /* instruction, or constant's bits */
+    uint32_t payload; /* instruction, or constant's bits */
 } DeviceCodeValue;
 
 #define DEVICE_CODE__NO_VECTOR 0xFFu
@@ -178,15 +180,16 @@ typedef struct DeviceCodeValue {
 typedef struct DeviceCodeBuilder {
     const DeviceCodeKernel* kernel;
     DeviceCodeValue* values;
-    uint32_t* numbers;      /* of the lowered program's values */
+    uint32_t* numbers; /* of the lowered program's values */
     uint32_t* first_request; /* for each value, or NONE */
-    uint32_t* requested;    /* value of each request */
+    uint32_t* requested; /* value of each request */
     uint32_t* next_request; /* for the same value, or NONE */
-    uint32_t* order;        /* results in order of evaluation */
-    uint32_t* stack;        /* values to order */
+    uint32_t* order; /* results in order of evaluation */
+    uint32_t* stack; /* values to order */
     uint32_t num_values, num_ordered, first_output;
-    DeviceCodeStep* steps;
-    size_t num_steps, max_steps;
+    uint32_t* words;
+    uint32_t* last; /* the first word of the latest step */
+    size_t num_words, max_words;
     uint8_t free_vectors[DEVICE_CODE_MAX_VECTORS + 2]; /* a slot that is new, then those that are free again */
 } DeviceCodeBuilder;
 
@@ -367,21 +370,25 @@ static inline void device_code__choose_form(
     form->places[1] ^= place;
 }
 
-/* step: its own case in place of the next one. */
+/* A step as it is written: its case, its word but for the next case, and the second word, if it has one. */
+typedef struct DeviceCodeStep {
+    uint32_t case_number, word, extra, has_extra;
+} DeviceCodeStep;
+
 static bool device_code__add_step(DeviceCodeBuilder* builder, DeviceCodeStep step, uint32_t vector) {
     const uint32_t is_stored = vector != DEVICE_CODE__NO_VECTOR;
-    DeviceCodeStep* added = &builder->steps[builder->num_steps];
-    if (builder->num_steps == builder->max_steps) return false;
-    added[-1].words[0] = step.words[0] | is_stored * DEVICE_CODE_STORES;
-    step.words[0] = DEVICE_CODE_CASE_END;
-    step.words[1] |= (vector & (DEVICE_CODE_MAX_VECTORS - 1)) & (0u - is_stored);
-    *added = step;
-    builder->num_steps++;
+    uint32_t* added = &builder->words[builder->num_words];
+    if (builder->max_words - builder->num_words < 2) return false;
+    *builder->last |= step.case_number | is_stored * DEVICE_CODE_STORES;
+    builder->last = added;
+    added[0] = step.word | ((vector & (DEVICE_CODE_MAX_VECTORS - 1)) << DEVICE_CODE_RESULT_SHIFT & (0u - is_stored));
+    added[1] = step.extra; /* of a step that has none it is overwritten */
+    builder->num_words += 1 + step.has_extra;
     return true;
 }
 
 static DeviceCodeStep device_code__constant_step(uint32_t payload) {
-    const DeviceCodeStep step = {{DEVICE_CODE_CASE_LOAD_CONSTANT, 0, 0, payload}};
+    const DeviceCodeStep step = {DEVICE_CODE_CASE_LOAD_CONSTANT, 0, payload, 1};
     return step;
 }
 
@@ -389,16 +396,19 @@ static DeviceCodeStep device_code__constant_step(uint32_t payload) {
 static DeviceCodeStep device_code__step(
     const DeviceCodeBuilder* builder, const DeviceCodeValue* value, const DeviceCodeForm* form
 ) {
+    static const uint32_t shifts[] = {DEVICE_CODE_FIRST_SHIFT, DEVICE_CODE_SECOND_SHIFT, DEVICE_CODE_FIRST_SHIFT};
     const uint32_t form_idx = form->places[0] + 3 * form->places[1] + 9 * form->places[2];
-    DeviceCodeStep step = {{builder->kernel->cases[value->payload * DEVICE_CODE_NUM_FORMS + form_idx], 0, 0, 0}};
-    uint32_t word = 1;
+    uint32_t words[2] = {0, 0}, num_slots = 0, has_constant = 0;
     for (uint32_t k = 0; k < DEVICE_CODE__MAX_OPERANDS; k++) {
         const DeviceCodeValue* operand = &builder->values[form->operands[k]];
         const uint32_t is_slot = form->places[k] & DEVICE_CODE_SLOT, is_constant = form->places[k] / DEVICE_CODE_CONSTANT;
-        step.words[word & 3u] |= ((uint32_t)operand->vector << DEVICE_CODE_VECTOR_SHIFT) & (0u - is_slot);
-        step.words[3] |= operand->payload & (0u - is_constant);
-        word += is_slot;
+        words[num_slots / 2] |= ((uint32_t)operand->vector << shifts[num_slots]) & (0u - is_slot);
+        words[1] |= operand->payload & (0u - is_constant);
+        num_slots += is_slot;
+        has_constant |= is_constant;
     }
+    const uint32_t case_number = builder->kernel->cases[value->payload * DEVICE_CODE_NUM_FORMS + form_idx];
+    const DeviceCodeStep step = {case_number, words[0], words[1], has_constant | num_slots / DEVICE_CODE__MAX_OPERANDS};
     return step;
 }
 
@@ -407,8 +417,8 @@ static bool device_code__add_copies(DeviceCodeBuilder* builder, uint32_t number)
     const DeviceCodeValue* value = &builder->values[number];
     DeviceCodeStep step = device_code__constant_step(value->payload);
     if (value->kind == DEVICE_CODE__INPUT) {
-        step.words[0] = DEVICE_CODE_CASE_LOAD_SLOT;
-        step.words[1] = (uint32_t)value->vector << DEVICE_CODE_VECTOR_SHIFT;
+        const DeviceCodeStep loaded = {DEVICE_CODE_CASE_LOAD_SLOT, (uint32_t)value->vector << DEVICE_CODE_FIRST_SHIFT, 0, 0};
+        step = loaded;
     }
     for (uint32_t i = builder->first_request[number]; i != DEVICE_CODE__NONE; i = builder->next_request[i])
         if (!device_code__add_step(builder, step, builder->first_output + i)) return false;
@@ -417,7 +427,7 @@ static bool device_code__add_copies(DeviceCodeBuilder* builder, uint32_t number)
 
 /* Stores a value in the vector of its first request. Steps for the others follow its own. */
 static bool device_code__add_kept(DeviceCodeBuilder* builder, uint32_t request) {
-    const DeviceCodeStep step = {{DEVICE_CODE_CASE_KEEP, 0, 0, 0}};
+    const DeviceCodeStep step = {DEVICE_CODE_CASE_KEEP, 0, 0, 0};
     for (; request != DEVICE_CODE__NONE; request = builder->next_request[request])
         if (!device_code__add_step(builder, step, builder->first_output + request)) return false;
     return true;
@@ -467,25 +477,25 @@ static DeviceCodeResult device_code__add_steps(DeviceCodeBuilder* builder) {
 
 DeviceCodeResult device_code_encode(
     const DeviceCodeKernel* kernel, const StackPtxLowered* lowered, uint32_t first_output, void* workspace,
-    size_t workspace_bytes, DeviceCodeStep* steps, size_t max_steps, size_t* num_steps_out
+    size_t workspace_bytes, uint32_t* words, size_t max_words, size_t* num_words_out
 ) {
     EvoArena arena = evo__arena(workspace, workspace_bytes);
     DeviceCodeBuilder builder;
-    if (kernel == NULL || lowered == NULL || workspace == NULL || steps == NULL || num_steps_out == NULL)
+    if (kernel == NULL || lowered == NULL || workspace == NULL || words == NULL || num_words_out == NULL)
         return DEVICE_CODE__ERROR(INVALID_VALUE);
     if (first_output + lowered->num_requests > DEVICE_CODE_MAX_VECTORS) return DEVICE_CODE__ERROR(INVALID_VALUE);
     if (kernel->first_slot + kernel->num_slots > DEVICE_CODE_MAX_VECTORS) return DEVICE_CODE__ERROR(INVALID_VALUE);
-    *num_steps_out = 0;
+    *num_words_out = 0;
     device_code__take_builder(&arena, lowered, &builder);
     if (workspace_bytes < arena.num_bytes) return DEVICE_CODE__ERROR(INSUFFICIENT_MEMORY);
     builder.kernel = kernel;
-    builder.steps = steps;
-    builder.max_steps = max_steps;
+    builder.words = builder.last = words;
+    builder.max_words = max_words;
     builder.first_output = first_output;
     builder.num_values = builder.num_ordered = 0;
-    if (max_steps == 0) return DEVICE_CODE_ERROR_INSUFFICIENT_BUFFER;
-    memset(steps, 0, sizeof *steps);
-    builder.num_steps = 1;
+    if (max_words == 0) return DEVICE_CODE_ERROR_INSUFFICIENT_BUFFER;
+    words[0] = 0;
+    builder.num_words = 1;
     for (uint32_t k = 0; k < DEVICE_CODE__MAX_OPERANDS; k++) device_code__add_value(&builder, DEVICE_CODE__NOTHING, 0);
     if (!device_code__add_nodes(&builder, lowered)) return DEVICE_CODE_ERROR_NO_CASE;
     device_code__add_requests(&builder, lowered);
@@ -503,7 +513,7 @@ DeviceCodeResult device_code_encode(
     }
     device_code__order(&builder, num_roots);
     const DeviceCodeResult result = device_code__add_steps(&builder);
-    if (result == DEVICE_CODE_SUCCESS) *num_steps_out = builder.num_steps;
+    if (result == DEVICE_CODE_SUCCESS) *num_words_out = builder.num_words;
     return result;
 }
 

@@ -11,8 +11,9 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
+from device_steps import steps_of
 
-from evo.native.device_code import NUM_EXTRA_STEPS, DeviceEncoder, max_steps
+from evo.native.device_code import NUM_EXTRA_WORDS, DeviceEncoder, max_words
 
 _TARGET = re.compile(r"(\.L_x_\d+)")
 _TABLE = re.compile(r"BRX.*BRANCH_TARGETS ([.\w,]+)")
@@ -106,8 +107,8 @@ def case_numbers(language, made, words: np.ndarray) -> list[list[int]]:
     found = []
     for row in words:
         _, [count] = language.lowering.analyze(row[None])
-        steps = np.zeros((int(max_steps(int(count), len(language.outputs))) + NUM_EXTRA_STEPS, 4), np.uint32)
-        encoder.encode(row[None], np.zeros(1, np.int64), steps, np.zeros(1, np.uint32), layout.first_output)
-        cases = steps[:, 0].tolist()
-        found.append(cases[: cases.index(0)])
+        words = np.zeros(int(max_words(int(count), len(language.outputs))) + NUM_EXTRA_WORDS, np.uint32)
+        places = np.array([0, len(words)])
+        encoder.encode(row[None], np.zeros(1, np.int64), places, words, np.zeros(1, np.uint32), layout.first_output)
+        found.append([step.case for step in steps_of(words, 0, made.cases.numbers)])
     return found

@@ -6,8 +6,8 @@ where others do not. A vector of shared memory has a value for each thread of th
 
     grid     y: the number of programs
     block    `Layout` vectors of VECTOR_BYTES each as dynamic shared memory
-    CODE     a u64 in global memory: the address of the programs' first steps, u32 each, padded to a multiple of TABLE_ALIGNMENT
-             bytes, and of the device code behind them, with at least one step after the last program's
+    CODE     a u64 in global memory: the address of the numbers of the programs' first words, u32 each, padded to a multiple of
+             TABLE_ALIGNMENT bytes, and of the device code behind them, with at least one word after the last program's
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ _REGISTERS = """
 .reg .pred %p0, %p1, %p2;
 .reg .u32 %mine;
 .reg .u64 %at;
-.reg .b32 %next, %first, %second, %third, %case, %target, %from, %a0, %x0, %y0, %z0;
+.reg .b32 %word, %extra, %case, %target, %from, %a0, %x0, %y0, %z0;
 mov.u64 %at, {0};
 mov.u32 %mine, {1};"""
 
@@ -50,7 +50,7 @@ def program_text(layout: Layout, cases: Cases, inputs: Sequence[str], outputs: S
         lines += [f"    mine[{i} * EVO_BLOCK_SIZE] = {f'__float_as_uint(in_{i})' if name == 'float' else f'in_{i}'};"]
     lines += [f"    const unsigned int table = (4 * gridDim.y + {TABLE_ALIGNMENT - 1}) / {TABLE_ALIGNMENT} * {TABLE_ALIGNMENT};"]
     lines += [f"    const unsigned int first = __ldg(reinterpret_cast<const unsigned int*>({CODE}) + site);"]
-    lines += [f"    evo_run({CODE} + table + 16ull * first, static_cast<unsigned int>(__cvta_generic_to_shared(mine)));"]
+    lines += [f"    evo_run({CODE} + table + 4ull * first, static_cast<unsigned int>(__cvta_generic_to_shared(mine)));"]
     for i, name in enumerate(outputs):
         value = f"mine[{layout.first_output + i} * EVO_BLOCK_SIZE]"
         lines += [f"    out_{i} = {f'__uint_as_float({value})' if name == 'float' else value};"]

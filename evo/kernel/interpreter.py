@@ -14,8 +14,8 @@ and a block has just enough warps for it; more points are tiles of MAX_POINTS. L
     block    `Layout.block_size` threads, `Layout.shared_bytes` of dynamic shared memory
     params   one u64 an input: address of its values, 4 bytes each
              one u32 an input: bytes from a point to the next, 4, or 0 for an input that is the same at all points
-             u64: address of the device code, 16 bytes a step, with at least one step after the last program's
-             u64: address of the programs' first steps, u32 each
+             u64: address of the device code, with at least one word after the last program's
+             u64: address of the numbers of the programs' first words, u32 each
              u32: num_programs; u32: num_together, programs that a block runs, a multiple of `Layout.num_buffered`
              u32: num_points, below 2**31
              u64: address of the results, which must not overlap the inputs
@@ -48,7 +48,7 @@ from evo.language.program import Language
 
 ENTRY = "interpret"
 # Part of the cubin's cache key. Change it with the kernel's text.
-TEMPLATE = "interpreter-4"
+TEMPLATE = "interpreter-5"
 
 # The 64 KiB of compute capability 7.5 are one block's.
 _SHARED_BYTES = {"sm_75": 64 << 10}
@@ -169,7 +169,7 @@ def _looped(layout: Layout, cases: Cases, threads: Threads, loop: Loop) -> list[
 _REGISTERS = """
 .reg .pred %past_end, %is_point, %p0, %p1, %p2;
 .reg .u32 %thread, %tile, %point, %left, %num_points, %program, %end, %num_programs, %num_together, %index, %mine, %base;
-.reg .b32 %next, %first, %second, %third, %case, %target, %from, %a<4>, %x<4>, %y<4>, %z<4>;
+.reg .b32 %word, %extra, %case, %target, %from, %a<4>, %x<4>, %y<4>, %z<4>;
 .reg .u64 %code, %starts, %at, %address, %offset, %results;
 """
 
@@ -205,7 +205,7 @@ setp.ge.u32 %past_end, %program, %end;
 mul.wide.u32 %offset, %program, 4;
 add.u64 %address, %starts, %offset;
 ld.global.nc.u32 %index, [%address];
-mul.wide.u32 %offset, %index, 16;
+mul.wide.u32 %offset, %index, 4;
 add.u64 %at, %code, %offset;"""
 
 
@@ -229,23 +229,26 @@ def _store(layout: Layout) -> list[str]:
     return [*lines, "bar.warp.sync 0xffffffff;"]
 
 
-_AT_ONCE = 2  # a lane's points in flight: more of them leave too few registers
+_AT_ONCE = 2  # a lane's points of a trip; twice as many are in flight, and more of them leave too few registers
 _TRIP_BYTES = 4 * reduction.LANES * _AT_ONCE
+_GOLDEN = 0x9E3779B1  # 2**32 over the golden ratio: products with it scatter (Knuth, The Art of Computer Programming 3, 6.4)
 
-# program: the last one that is summed; row: a row of outputs; number: of the thread's next point in the tile; done: bytes of a
-# row that are summed. In odd rows of several programs a lane's points lie in pairs the other way round, so that no more than two
-# octets meet in the banks of shared memory.
+# program: the last one that is summed; place: the thread's, counted from the warp that sums; row: a row of outputs; number: of
+# the thread's next point in the tile; done: bytes of a row that are summed. In odd rows of several programs a lane's points lie
+# in pairs the other way round, so that no more than two octets meet in the banks of shared memory.
 _SUM_REGISTERS = f"""
 .reg .pred %is_waiting, %is_octet, %again;
-.reg .u32 %group, %lane, %octet, %row, %output, %number, %done, %num_bytes, %y_address<{_AT_ONCE}>;
+.reg .u32 %group, %place, %lane, %octet, %row, %output, %number, %done, %num_bytes, %y_address<{_AT_ONCE}>;
 .reg .u64 %t_address, %w_address, %plane_bytes, %back;
-.reg .f32 %y_<{_AT_ONCE}>, %t_<{_AT_ONCE}>, %w_<{_AT_ONCE}>;"""
+.reg .f32 %y_<{2 * _AT_ONCE}>, %t_<{2 * _AT_ONCE}>, %w_<{2 * _AT_ONCE}>;"""
 
-_SUM_NEXT = f"""
-add.u32 %done, %done, {_TRIP_BYTES};
-add.u64 %t_address, %t_address, {_TRIP_BYTES};
-add.u64 %w_address, %w_address, {_TRIP_BYTES};
-setp.lt.u32 %again, %done, %num_bytes;"""
+
+def _next_trip(trips: int) -> list[str]:
+    """Goes on to the points after these trips; %again: whether there are more."""
+    num_bytes = trips * _TRIP_BYTES
+    lines = [f"add.u32 %{name}, %{name}, {num_bytes};" for name in (*(f"y_address{i}" for i in range(_AT_ONCE)), "done")]
+    lines += [f"add.u64 %{name}_address, %{name}_address, {num_bytes};" for name in "tw"]
+    return [*lines, "setp.lt.u32 %again, %done, %num_bytes;"]
 
 
 def _sum(layout: Layout, is_weighted: bool) -> list[str]:
@@ -267,9 +270,14 @@ def _sum(layout: Layout, is_weighted: bool) -> list[str]:
             lines += [f"xor.b32 %from, %mine, {row % _AT_ONCE * 4 * reduction.LANES};"]
             lines += [f"st.shared{suffix} [%from+{(layout.num_inputs + row) * vector_bytes}], {names};"]
     first_row = (layout.num_inputs if held > 1 else layout.first_output) * vector_bytes
-    lines += ["bar.sync 0;", f"setp.ge.u32 %past_end, %thread, {-(-num_rows // NUM_OCTETS) * WARP};"]
+    # A warp's place decides which unit for FP64 it has. So blocks, and the times that one sums, take turns at warps.
+    lines += ["mov.u32 %place, %ctaid.y;", "mad.lo.u32 %place, %place, 3, %tile;"]
+    lines += [f"mul.lo.u32 %place, %place, {_GOLDEN:#x};", "shr.u32 %place, %place, 29;"]
+    lines += [f"shr.u32 %index, %program, {held.bit_length() - 1};", "add.u32 %place, %place, %index;"]
+    lines += [f"mad.lo.u32 %place, %place, {WARP}, %thread;", f"and.b32 %place, %place, {layout.block_size - 1};"]
+    lines += ["bar.sync 0;", f"setp.ge.u32 %past_end, %place, {-(-num_rows // NUM_OCTETS) * WARP};"]
     lines += ["@%past_end bra $rows_end;", f"and.b32 %lane, %thread, {reduction.LANES - 1};"]
-    lines += [f"shr.u32 %octet, %thread, {reduction.LANES.bit_length() - 1};", f"min.u32 %row, %octet, {num_rows - 1};"]
+    lines += [f"shr.u32 %octet, %place, {reduction.LANES.bit_length() - 1};", f"min.u32 %row, %octet, {num_rows - 1};"]
     lines += [f"setp.lt.u32 %is_octet, %octet, {num_rows};", "mov.u32 %output, %row;"]
     if held > 1:  # the rows of the group's programs are the last ones
         lines += [f"sub.u32 %index, {held - 1}, %group;", f"mul.lo.u32 %index, %index, {num_outputs};"]
@@ -293,10 +301,13 @@ def _sum(layout: Layout, is_weighted: bool) -> list[str]:
     lines += [reduction.REFERENCES, reduction.NO_SUMS, "mov.u32 %done, 0;"]
     names = "ytw" if is_weighted else "yt"
     if layout.points == MAX_POINTS:
-        lines += [f"setp.ne.u32 %again, %in_block, {MAX_POINTS};", "@%again bra.uni $with_gaps;", "$all_points:"]
-        lines += [_load(name, i, first_row) for name in names for i in range(_AT_ONCE)]
-        lines += [reduction.add_point(i, is_weighted, has_gaps=False) for i in range(_AT_ONCE)]
-        lines += [*(f"add.u32 %y_address{i}, %y_address{i}, {_TRIP_BYTES};" for i in range(_AT_ONCE)), _SUM_NEXT]
+        # While the points of one trip are added, those of the next one are loaded.
+        trips = [range(_AT_ONCE), range(_AT_ONCE, 2 * _AT_ONCE)]
+        loads = [[_load(name, i, first_row) for name in names for i in trip] for trip in trips]
+        sums = [[reduction.add_point(i, is_weighted, has_gaps=False) for i in trip] for trip in trips]
+        lines += [f"setp.ne.u32 %again, %in_block, {MAX_POINTS};", "@%again bra.uni $with_gaps;"]
+        lines += [*loads[0], "$all_points:", *loads[1], *sums[0], *_next_trip(2)]
+        lines += [*(f"@%again {load}" for load in loads[0]), *sums[1]]
         lines += ["mov.b64 {%low, %high}, %sum_squared_error;", "setp.lt.u32 %is_finite, %high, 0x7ff00000;"]
         lines += ["vote.sync.all.pred %is_finite, %is_finite, 0xffffffff;"]
         lines += ["setp.lt.and.u32 %again, %done, %num_bytes, %is_finite;", "@%again bra.uni $all_points;"]
@@ -310,7 +321,7 @@ def _sum(layout: Layout, is_weighted: bool) -> list[str]:
         lines += [f"mov.f32 %{name}_{i}, {'0f7FFFFFFF' if name == 'y' else '0f00000000'};" for name in names]
         lines += [f"@%is_point {_load(name, i, first_row)}" for name in names]
     lines += [reduction.add_point(i, is_weighted) for i in range(_AT_ONCE)]
-    lines += [*(f"add.u32 %y_address{i}, %y_address{i}, {_TRIP_BYTES};" for i in range(_AT_ONCE)), _SUM_NEXT]
+    lines += _next_trip(1)
     lines += [f"add.u32 %number, %number, {_TRIP_BYTES // 4};", "@%again bra.uni $points;", "$joined:"]
     lines += [reduction.join_lanes(is_weighted), "mov.u32 %index, %nctaid.x;", "mul.wide.u32 %plane_bytes, %index, 8;"]
     lines += [f"mad.lo.u32 %row, %program, {num_outputs}, %row;", f"sub.u32 %row, %row, {num_rows - num_outputs};"]
@@ -334,5 +345,5 @@ mad.wide.u32 %address, %index, 8, %address;
 
 def _load(name: str, i: int, first_row: int) -> str:
     if name == "y":
-        return f"ld.shared.f32 %y_{i}, [%y_address{i}+{first_row}];"
+        return f"ld.shared.f32 %y_{i}, [%y_address{i % _AT_ONCE}+{first_row + i // _AT_ONCE * _TRIP_BYTES}];"
     return f"ld.global.nc.f32 %{name}_{i}, [%{name}_address+{4 * reduction.LANES * i}];"

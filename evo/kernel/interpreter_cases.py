@@ -8,7 +8,8 @@ is a case of its own, so that none moves an operand that it does not need. It ha
 result as well. Predicates are 0 or 1 in registers and slots.
 
 A step names the case of the one after it. So a case looks up where to go on, and loads the next step, while it waits for its
-operands, and then branches there: one taken branch a step.
+operands, and then branches there: one taken branch a step. Loads of code and of shared memory share a path to the registers,
+which bounds the kernel. So a step is one word, and has a second one only where its case needs it.
 """
 
 from collections.abc import Collection, Iterator
@@ -19,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evo.instructions import Instruction, InstructionSet
+from evo.native.device_code import CASE_BITS, RESULT_SHIFT, SLOT_SHIFTS, VECTOR_BITS
 
 # As in csrc/device_code.h.
 ACCUMULATOR, SLOT, CONSTANT = range(3)
@@ -76,7 +78,7 @@ class Cases:
         # Most steps store nothing, so those cases have a branch of their own first. Where threads part, all share one.
         num_own = _TABLES_BYTES // (4 * (last + 1)) if threads.are_together else 0
         yield f"$cases: .branchtargets $program_end, {', '.join(f'$case_{i}' for i in range(KEEP, last + 1))};"
-        yield from ("ld.global.nc.b32 %next, [%at];", "add.u64 %at, %at, 16;")
+        yield from ("ld.global.nc.b32 %word, [%at];", "add.u64 %at, %at, 4;")
         yield from ("$step:", *dispatch)
         for number in (*range(LOAD_SLOT, last, 2), *range(KEEP, last + 1, 2)):
             yield f"$case_{number}:"
@@ -166,31 +168,38 @@ def _forms(num_operands: int, num_commutative: int) -> Iterator[tuple[int, ...]]
             yield form
 
 
-# A step's words: the next step's case, then the vectors of operands from slots, in their order, each in the highest bits. The
-# first of them has the result's vector in its lowest bits, and in place of the last there may be a constant.
-_STEP = "{%next, %first, %second, %third}"
-_SLOT_WORDS = ("%first", "%second", "%third")
-_VECTOR_BIT = 26
-_VECTOR_MASK = 0x3F
-
-_DISPATCH = ("mov.b32 %case, %next;", "add.u64 %at, %at, 16;", f"ld.global.nc.v4.b32 {_STEP}, [%at+-16];")
+# Goes on to the case that a step's word names, and loads that of the case's own step.
+_DISPATCH = (
+    f"and.b32 %case, %word, {(1 << CASE_BITS) - 1:#x};",
+    "add.u64 %at, %at, 4;",
+    "ld.global.nc.b32 %word, [%at+-4];",
+)
 
 
 def _fetch(form: tuple[int, ...], threads: Threads) -> Iterator[str]:
-    """Loads the operands that come from slots."""
-    for word, register in zip(_SLOT_WORDS[: form.count(SLOT)], _SLOT_REGISTERS, strict=False):
-        yield f"shr.u32 %from, {word}, {_VECTOR_BIT - threads.vector_bits};"
-        yield "add.u32 %from, %from, %mine;"
+    """Loads the step's second word, if it has one, and the operands that come from slots."""
+    num_slots = form.count(SLOT)
+    if CONSTANT in form or num_slots > len(SLOT_SHIFTS):
+        yield from ("ld.global.nc.b32 %extra, [%at];", "add.u64 %at, %at, 4;")
+    places = [("%word", shift) for shift in SLOT_SHIFTS] + [("%extra", SLOT_SHIFTS[0])]
+    for (word, shift), register in zip(places[:num_slots], _SLOT_REGISTERS, strict=False):
+        yield from _address("%from", word, shift, threads)
         suffix, registers = vector(f"%{register}", range(threads.num_points))
         yield f"ld.shared{suffix} {registers}, [%from];"
 
 
 def _store(threads: Threads) -> Iterator[str]:
     """Stores the accumulator in the step's vector."""
-    yield f"and.b32 %target, %first, {_VECTOR_MASK:#x};"
-    yield f"mad.lo.u32 %target, %target, {1 << threads.vector_bits}, %mine;"
+    yield from _address("%target", "%word", RESULT_SHIFT, threads)
     suffix, registers = vector("%a", range(threads.num_points))
     yield f"st.shared{suffix} [%target], {registers};"
+
+
+def _address(register: str, word: str, shift: int, threads: Threads) -> Iterator[str]:
+    """The address of the vector that a word names from bit `shift` on."""
+    yield f"and.b32 {register}, {word}, {((1 << VECTOR_BITS) - 1) << shift:#x};"
+    yield f"shr.u32 {register}, {register}, {shift - threads.vector_bits};"
+    yield f"add.u32 {register}, {register}, %mine;"
 
 
 def vector(register: str, points: range) -> tuple[str, str]:
@@ -203,7 +212,7 @@ def _place(form: tuple[int, ...], i: int, k: int) -> str:
     """The register of operand i at the thread's point k."""
     if form[i] == ACCUMULATOR:
         return f"%a{k}"
-    return "%third" if form[i] == CONSTANT else f"%{_SLOT_REGISTERS[form[:i].count(SLOT)]}{k}"
+    return "%extra" if form[i] == CONSTANT else f"%{_SLOT_REGISTERS[form[:i].count(SLOT)]}{k}"
 
 
 def _type_name(instruction_set: InstructionSet, arg: int) -> str:

@@ -16,9 +16,11 @@ cdef extern from "device_code.h" nogil:
     enum:
         DEVICE_CODE_NUM_FORMS
         DEVICE_CODE_MAX_VECTORS
-
-    ctypedef struct DeviceCodeStep:
-        uint32_t words[4]
+        DEVICE_CODE_CASE_BITS
+        DEVICE_CODE_RESULT_SHIFT
+        DEVICE_CODE_SECOND_SHIFT
+        DEVICE_CODE_FIRST_SHIFT
+        DEVICE_CODE_VECTOR_BITS
 
     ctypedef struct DeviceCodeKernel:
         const uint16_t* cases
@@ -31,5 +33,5 @@ cdef extern from "device_code.h" nogil:
 
     DeviceCodeResult device_code_workspace_size(const StackPtxLowered*, size_t*)
     DeviceCodeResult device_code_encode(
-        const DeviceCodeKernel*, const StackPtxLowered*, uint32_t, void*, size_t, DeviceCodeStep*, size_t, size_t*
+        const DeviceCodeKernel*, const StackPtxLowered*, uint32_t, void*, size_t, uint32_t*, size_t, size_t*
     )

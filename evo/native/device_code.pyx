@@ -12,6 +12,7 @@ import numpy as np
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t
 
 from evo.native.arrays cimport address
+from evo.native.row_threads cimport RowThreads
 from evo.native.stack_ptx cimport Lowering, StackPtxLowered, programs_of
 
 
@@ -24,23 +25,28 @@ class Encoded(IntEnum):
     TOO_MANY_SLOTS = DEVICE_CODE_ERROR_TOO_MANY_SLOTS
 
 
-# Steps of a buffer beside those of programs: one that the kernel reads ahead.
-NUM_EXTRA_STEPS: int = 1
+# Words of a program's room beside its own: one that the kernel reads ahead.
+cdef enum: _NUM_EXTRA = 1
+NUM_EXTRA_WORDS: int = _NUM_EXTRA
+
+# As in csrc/device_code.h.
+CASE_BITS: int = DEVICE_CODE_CASE_BITS
+VECTOR_BITS: int = DEVICE_CODE_VECTOR_BITS
+RESULT_SHIFT: int = DEVICE_CODE_RESULT_SHIFT
+SLOT_SHIFTS: tuple[int, int] = (DEVICE_CODE_FIRST_SHIFT, DEVICE_CODE_SECOND_SHIFT)
 
 
-def max_steps(num_instructions: Any, num_requests: int) -> Any:
-    """The most steps of programs with these numbers of live instructions, an array or a number."""
-    return 3 * num_instructions + 2 * num_requests + 1  # as DEVICE_CODE_MAX_STEPS
+def max_words(num_instructions: Any, num_requests: int) -> Any:
+    """The most words of programs with these numbers of live instructions, an array or a number."""
+    return 6 * num_instructions + 4 * num_requests + 1  # as DEVICE_CODE_MAX_WORDS
 
 
 cdef struct _Batch:
-    # One call, and how far it is.
+    # One call. places: where each program's room begins, and the last one's ends.
     const DeviceCodeKernel* kernel
-    DeviceCodeStep* steps
-    size_t room
-    size_t used
+    uint32_t* words
+    const int64_t* places
     uint32_t* starts
-    size_t num_taken
     uint8_t* results
     uint32_t first_output
 
@@ -50,18 +56,16 @@ cdef int _encode(
 ) noexcept nogil:
     """A visitor; always gives 0."""
     cdef _Batch* batch = <_Batch*>context
-    cdef size_t needed = 0, num_steps = 0
+    cdef size_t needed = 0, num_words = 0, place = <size_t>batch.places[program_idx]
+    cdef size_t room = <size_t>batch.places[program_idx + 1] - place
     device_code_workspace_size(lowered, &needed)
     if needed > num_bytes:
         needed_out[0] = 2 * needed
         return 0
+    batch.starts[program_idx] = <uint32_t>place
     batch.results[program_idx] = <uint8_t>device_code_encode(
-        batch.kernel, lowered, batch.first_output, memory, num_bytes, batch.steps + batch.used, batch.room - batch.used, &num_steps
+        batch.kernel, lowered, batch.first_output, memory, num_bytes, batch.words + place, room - _NUM_EXTRA, &num_words
     )
-    if batch.results[program_idx] == DEVICE_CODE_SUCCESS:
-        batch.starts[batch.num_taken] = <uint32_t>batch.used
-        batch.num_taken += 1
-        batch.used += num_steps
     return 0
 
 
@@ -107,47 +111,53 @@ cdef class DeviceEncoder:
         self.kernel.num_slots = num_slots
 
     def encode(
-        self, programs: NDArray[np.uint64] | LoweredPrograms, rows: NDArray[np.int64], steps: NDArray[np.uint32], starts: NDArray[np.uint32],
-        uint32_t first_output
-    ) -> tuple[NDArray[np.uint8], int]:
-        """Writes the code of some programs of a batch.
+        self,
+        programs: NDArray[np.uint64] | LoweredPrograms,
+        rows: NDArray[np.int64],
+        places: NDArray[np.int64],
+        words: NDArray[np.uint32],
+        starts: NDArray[np.uint32],
+        uint32_t first_output,
+        row_threads: RowThreads | None = None,
+    ) -> NDArray[np.uint8]:
+        """Writes the code of some programs of a batch, each into room of its own.
 
         Args:
             programs: `(num_programs, max_length)` uint64, or lowered.
-            rows: `(count,)` int64, which of the programs, in the order of their code.
-            steps: `(num_steps, 4)` uint32, is written to. `max_steps` says how much room is enough, besides NUM_EXTRA_STEPS.
-            starts: `(count,)` uint32, is written to: the first step of each program that is OK.
+            rows: `(count,)` int64, which of the programs.
+            places: `(count + 1,)` int64, where each one's room begins, and the last one's ends. `max_words` says how much is enough,
+                besides NUM_EXTRA_WORDS.
+            words: uint32, is written to.
+            starts: `(count,)` uint32, is written to: the first word of each program.
             first_output: vector of the first output.
+            row_threads: encode together.
 
         Returns:
-            `(count,)` uint8 of `Encoded`, and the number of steps that were written, with one after the last program.
+            `(count,)` uint8 of `Encoded`.
 
         Raises:
             ValueError: an array has the wrong type or shape.
         """
         cdef _Batch batch
         cdef const int64_t[::1] order = rows
-        cdef uint32_t[:, ::1] step_view = steps
+        cdef const int64_t[::1] place_view = places
+        cdef uint32_t[::1] word_view = words
         cdef uint32_t[::1] start_view = starts
-        cdef size_t count = len(rows), room = step_view.shape[0], num_requests = len(self.lowering.requests)
+        cdef size_t count = len(rows), num_requests = len(self.lowering.requests)
         programs = programs_of(programs)
-        if start_view.shape[0] < count or room < NUM_EXTRA_STEPS or step_view.shape[1] != 4:
-            raise ValueError(
-                f"expected {count} starts and at least {NUM_EXTRA_STEPS} steps of 4 words, got {start_view.shape[0]} and {steps.shape}"
-            )
+        if start_view.shape[0] < count or place_view.shape[0] != count + 1:
+            raise ValueError(f"expected {count} starts and {count + 1} places, got {len(starts)} and {len(places)}")
+        if places[0] < 0 or places[count] > len(words) or (np.diff(places) < NUM_EXTRA_WORDS).any():
+            raise ValueError(f"places: expected ascending ones up to {len(words)}, {NUM_EXTRA_WORDS} apart or more")
         if first_output + num_requests > DEVICE_CODE_MAX_VECTORS:
             raise ValueError(f"a step can name {DEVICE_CODE_MAX_VECTORS} vectors")
         if count and not 0 <= rows.min() <= rows.max() < len(programs):
             raise ValueError(f"rows: expected numbers below {len(programs)}")
         results = np.empty(count, np.uint8)
-        batch.kernel = &self.kernel
-        batch.steps = <DeviceCodeStep*>&step_view[0, 0]
-        batch.room = room - NUM_EXTRA_STEPS
-        batch.starts = <uint32_t*>address(starts)
-        batch.results = <uint8_t*>address(results)
-        batch.used = batch.num_taken = 0
-        batch.first_output = first_output
         if count:
-            self.lowering.visit(programs, _encode, &batch, 0, &order[0], count)
-        steps[batch.used] = 0
-        return results, batch.used + 1
+            batch.kernel = &self.kernel
+            batch.words, batch.places = &word_view[0], &place_view[0]
+            batch.starts, batch.results = &start_view[0], <uint8_t*>address(results)
+            batch.first_output = first_output
+            self.lowering.visit(programs, _encode, &batch, 0, &order[0], count, NULL, row_threads)
+        return results

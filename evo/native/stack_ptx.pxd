@@ -6,6 +6,8 @@ The C implementation is compiled into evo.native.stack_ptx alone; other modules 
 from libc.stddef cimport size_t
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
+from evo.native.row_threads cimport RowThreads
+
 
 cdef extern from "stack_ptx.h":
     ctypedef struct StackPtxInstruction:
@@ -162,9 +164,11 @@ cdef class Lowering:
 
     # Visits programs one after the other, as `programs_of` gives them: words are lowered in lenient mode. The GIL is released. Visits
     # `count` rows in an order, or all if it is NULL; program_idx counts visits. Threads that visit the same programs share the number
-    # `turn`, of the next visit: each program is visited by one of them. Returns the last visitor's number.
+    # `turn`, of the next visit: each program is visited by one of them. With `row_threads`, these visit them together. Returns the
+    # last visitor's number.
     cdef int visit(
-        self, programs, Visitor visitor, void* context, uint32_t flags=*, const int64_t* order=*, size_t count=*, size_t* turn=*
+        self, programs, Visitor visitor, void* context, uint32_t flags=*, const int64_t* order=*, size_t count=*, size_t* turn=*,
+        RowThreads row_threads=*
     ) except -1
 
 

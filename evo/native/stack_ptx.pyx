@@ -174,59 +174,47 @@ cdef class Lowering:
         _check(stack_ptx_workspace_size(self.language, &self.workspace_bytes))
 
     cdef int visit(
-        self, programs, Visitor visitor, void* context, uint32_t flags=0, const int64_t* order=NULL, size_t count=0, size_t* turn=NULL
+        self, programs, Visitor visitor, void* context, uint32_t flags=0, const int64_t* order=NULL, size_t count=0, size_t* turn=NULL,
+        RowThreads row_threads=None
     ) except -1:
         cdef LoweredPrograms kept = programs if isinstance(programs, LoweredPrograms) else None
-        cdef const uint64_t* rows = NULL
-        cdef const uintptr_t* places = NULL
-        cdef size_t num_visits = count if order != NULL else len(programs), length = 0, num_bytes = 0, needed, row, i, own_turn = 0
-        cdef _Workspace workspace = None
-        cdef StackPtxLowered own
-        cdef const StackPtxLowered* lowered = &own
-        cdef void* memory = NULL
-        cdef bint has_memory = True
-        cdef int result = 0
+        cdef size_t num_visits = count if order != NULL else len(programs), num_members = 1
+        cdef size_t i
+        cdef _Workspace workspace
+        cdef _Visits visits
+        if row_threads is not None:
+            num_members = row_threads.num_threads
+        workspaces = [] if kept is not None else [_take_workspace(self) for _ in range(num_members)]
+        memories = np.zeros((num_members, 3), np.uintp)  # as _Memory
+        for i, workspace in enumerate(workspaces):
+            memories[i, 0] = <uintptr_t>workspace.memory
+        visits.language, visits.workspace_bytes, visits.flags = self.language, self.workspace_bytes, flags
+        visits.rows, visits.length, visits.places = NULL, 0, NULL
+        visits.order, visits.visitor, visits.context = order, visitor, context
+        visits.memories = <_Memory*>address(memories)
+        visits.result, visits.missing_bytes = 0, 0
         if kept is None:
-            rows, length = <const uint64_t*>address(programs), programs.shape[1]
-            workspace = _take_workspace(self)
+            visits.rows, visits.length = <const uint64_t*>address(programs), programs.shape[1]
         elif kept.lowering is not self or flags:
             raise ValueError("the programs were lowered for another language or in another way; expected their words")
         else:
-            places = <const uintptr_t*>address(kept.places)
+            visits.places = <const uintptr_t*>address(kept.places)
         with nogil:
-            while True:
-                if turn == NULL:
-                    i = own_turn
-                    own_turn += 1
-                else:
+            if row_threads is not None:
+                row_threads.run(_visit_rows, &visits, num_visits, _LOWERED_AT_ONCE)
+            elif turn == NULL:
+                _visit_rows(&visits, 0, 0, num_visits)
+            else:
+                while True:
                     i = next_turn(turn, 1)
-                if i >= num_visits:
-                    break
-                row = order[i] if order != NULL else i
-                if places != NULL:
-                    lowered = <const StackPtxLowered*>places[row]
-                else:
-                    stack_ptx_lower(
-                        self.language, STACK_PTX_MODE_LENIENT, flags, <const StackPtxInstruction*>(rows + row * length), length,
-                        workspace.memory, self.workspace_bytes, &own, NULL
-                    )
-                while has_memory:
-                    needed = 0
-                    result = visitor(context, lowered, i, memory, num_bytes, &needed)
-                    if needed <= num_bytes:
+                    if i >= num_visits or not _visit(&visits, 0, i):
                         break
-                    free(memory)
-                    memory = malloc(needed)
-                    num_bytes = needed
-                    has_memory = memory != NULL
-                if result != 0 or not has_memory:
-                    break
-            free(memory)
-        if workspace is not None:
-            self.idle_workspaces.append(workspace)
-        if not has_memory:
-            raise MemoryError(f"no {needed} bytes for a program")
-        return result
+            for i in range(num_members):
+                free(visits.memories[i].memory)
+        self.idle_workspaces += workspaces
+        if visits.missing_bytes != 0:
+            raise MemoryError(f"no {visits.missing_bytes} bytes for a program")
+        return visits.result
 
     def analyze(
         self, words: NDArray[np.uint64], row_threads: RowThreads | None = None
@@ -436,6 +424,65 @@ cdef _Workspace _take_workspace(Lowering lowering):
 
 # Programs that a thread lowers in one go, which take 0.03 ms.
 cdef enum: _LOWERED_AT_ONCE = 32
+
+
+cdef struct _Memory:
+    # A thread's. workspace: for programs that are not lowered yet; memory: for visitors, num_bytes.
+    void* workspace
+    void* memory
+    size_t num_bytes
+
+
+cdef struct _Visits:
+    # One call of `Lowering.visit`. Either rows or places is NULL.
+    const StackPtxLanguage* language
+    size_t workspace_bytes
+    uint32_t flags
+    const uint64_t* rows
+    size_t length
+    const uintptr_t* places
+    const int64_t* order
+    Visitor visitor
+    void* context
+    _Memory* memories
+    int result
+    size_t missing_bytes
+
+
+cdef bint _visit(_Visits* visits, size_t member, size_t i) noexcept nogil:
+    """Whether visits go on."""
+    cdef _Memory* own = &visits.memories[member]
+    cdef size_t row = visits.order[i] if visits.order != NULL else i, needed
+    cdef StackPtxLowered made
+    cdef const StackPtxLowered* lowered = &made
+    cdef int result
+    if visits.places != NULL:
+        lowered = <const StackPtxLowered*>visits.places[row]
+    else:
+        stack_ptx_lower(
+            visits.language, STACK_PTX_MODE_LENIENT, visits.flags, <const StackPtxInstruction*>(visits.rows + row * visits.length),
+            visits.length, own.workspace, visits.workspace_bytes, &made, NULL
+        )
+    while True:
+        needed = 0
+        result = visits.visitor(visits.context, lowered, i, own.memory, own.num_bytes, &needed)
+        if needed <= own.num_bytes:
+            visits.result = result
+            return result == 0
+        free(own.memory)
+        own.memory = malloc(needed)
+        own.num_bytes = needed
+        if own.memory == NULL:
+            own.num_bytes = 0
+            visits.missing_bytes = needed
+            return False
+
+
+cdef void _visit_rows(void* context, size_t member, size_t first, size_t end) noexcept nogil:
+    cdef size_t i
+    for i in range(first, end):
+        if not _visit(<_Visits*>context, member, i):
+            break
 
 
 cdef struct _Analysis:

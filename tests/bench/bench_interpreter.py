@@ -24,7 +24,7 @@ from evo.instructions import shipped_instruction_set  # noqa: E402
 from evo.kernel.interpreter import interpreter  # noqa: E402
 from evo.language.program import Language  # noqa: E402
 from evo.native import nvptxcompiler  # noqa: E402
-from evo.native.device_code import NUM_EXTRA_STEPS, DeviceEncoder, max_steps  # noqa: E402
+from evo.native.device_code import NUM_EXTRA_WORDS, DeviceEncoder, max_words  # noqa: E402
 
 LANGUAGE = Language(shipped_instruction_set("default"), (("t", "f32"), ("x", "f32"), ("y", "f32")), (("z", "f32"),))
 SLOT_TARGETS = ("sm_80", "sm_90", "sm_100", "sm_120")
@@ -51,7 +51,7 @@ def slot_rows():
             cubin = Path(folder) / "cubin"
             cubin.write_bytes(nvptxcompiler.compile(made.ptx, [f"--gpu-name={target}", "--fmad=false", "--opt-level=3"]))
             sass = Sass(disassembled(disassembler(), cubin)["interpret"])
-        waiting, idle, summing = sass.sums(64)
+        waiting, idle, summing = sass.sums(32)
         each = (3 * 8 * waiting.issued + 7 * idle.issued + summing.issued) / 4
         texts = []
         for shape in SHAPES:
@@ -80,9 +80,11 @@ def encoding_rows():
         for shape in SHAPES:
             words = drawn_words(language, shape, num_operations)
             _, num_instructions = language.lowering.analyze(words)
-            steps = np.zeros((int(max_steps(num_instructions.astype(np.int64), 1).sum()) + NUM_EXTRA_STEPS, 4), np.uint32)
-            arguments = (words, np.arange(NUM_PROGRAMS), steps, np.zeros(NUM_PROGRAMS, np.uint32))
-            results, _ = encoder.encode(*arguments, layout.first_output)
+            rooms = max_words(num_instructions.astype(np.int64), 1) + NUM_EXTRA_WORDS
+            places = np.concatenate([[0], np.cumsum(rooms)])
+            code, starts = np.zeros(places[-1], np.uint32), np.zeros(NUM_PROGRAMS, np.uint32)
+            arguments = (words, np.arange(NUM_PROGRAMS), places, code, starts)
+            results = encoder.encode(*arguments, layout.first_output)
             seconds = best_s(lambda arguments=arguments: encoder.encode(*arguments, layout.first_output))
             us = seconds / NUM_PROGRAMS * 1e6 * num_operations / num_instructions.mean()
             texts.append(f"{shape} {us:.2f}" + (f" ({(results != 0).mean():.0%} refused)" if results.any() else ""))

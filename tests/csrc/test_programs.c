@@ -370,14 +370,14 @@ static DeviceCodeKernel kernel_of(uint32_t num_slots) {
 }
 
 static DeviceCodeResult encode(
-    const DeviceCodeKernel* kernel, const StackPtxLowered* lowered, size_t missing_bytes, DeviceCodeStep* steps, size_t room,
+    const DeviceCodeKernel* kernel, const StackPtxLowered* lowered, size_t missing_bytes, uint32_t* words, size_t room,
     size_t* count
 ) {
     size_t num_bytes = 0;
     CHECK_UINT(device_code_workspace_size(lowered, &num_bytes), DEVICE_CODE_SUCCESS);
     Block workspace = block_of(num_bytes - missing_bytes);
     const DeviceCodeResult result =
-        device_code_encode(kernel, lowered, FIRST_OUTPUT, workspace.memory, num_bytes - missing_bytes, steps, room, count);
+        device_code_encode(kernel, lowered, FIRST_OUTPUT, workspace.memory, num_bytes - missing_bytes, words, room, count);
     free(workspace.base);
     return result;
 }
@@ -386,16 +386,14 @@ TEST(test_steps_are_those_of_the_format) {
     Tools tools = tools_of(1);
     const StackPtxLowered lowered = lower(&tools, wave, COUNT(wave));
     const DeviceCodeKernel kernel = kernel_of(0);
-    DeviceCodeStep steps[8];
+    uint32_t words[8];
     size_t count = 0;
-    CHECK_UINT(encode(&kernel, &lowered, 0, steps, 8, &count), DEVICE_CODE_SUCCESS);
-    CHECK_UINT(count, 4);
+    CHECK_UINT(encode(&kernel, &lowered, 0, words, 8, &count), DEVICE_CODE_SUCCESS);
     /* x (vector 0) times the constant: places slot and constant, form 1 + 3 * 2. Then the sine of the accumulator, form 0. Then
        accumulator plus y (vector 1), form 0 + 3 * 1, stored to vector 10. Each case stands in the step before. */
-    const uint32_t expected[4][4] = {
-        {214}, {300, 0, 0, 0x3fc00000}, {106 + DEVICE_CODE_STORES}, {DEVICE_CODE_CASE_END, 1u << 26 | 10}
-    };
-    for (uint32_t i = 0; i < 16; i++) CHECK_UINT(steps[i / 4].words[i % 4], expected[i / 4][i % 4]);
+    const uint32_t expected[] = {214, 300, 0x3fc00000, 106 + DEVICE_CODE_STORES, DEVICE_CODE_CASE_END | 1u << 26 | 10u << 14};
+    CHECK_UINT(count, COUNT(expected));
+    for (uint32_t i = 0; i < COUNT(expected); i++) CHECK_UINT(words[i], expected[i]);
     tools_free(&tools);
 }
 
@@ -407,21 +405,21 @@ TEST(test_what_cannot_be_encoded_is_refused) {
     };
     Tools tools = tools_of(1);
     const DeviceCodeKernel kernel = kernel_of(0), with_slot = kernel_of(1);
-    DeviceCodeStep steps[8];
+    uint32_t words[8];
     size_t count = 9, num_bytes = 0;
     StackPtxLowered lowered = lower(&tools, wave, COUNT(wave));
-    CHECK_UINT(encode(&kernel, &lowered, 8, steps, 8, &count), DEVICE_CODE_ERROR_INSUFFICIENT_MEMORY);
+    CHECK_UINT(encode(&kernel, &lowered, 8, words, 8, &count), DEVICE_CODE_ERROR_INSUFFICIENT_MEMORY);
     CHECK_UINT(count, 0);
-    for (size_t room = 0; room < 4; room++)
-        CHECK_UINT(encode(&kernel, &lowered, 0, steps, room, &count), DEVICE_CODE_ERROR_INSUFFICIENT_BUFFER);
+    for (size_t room = 0; room < 5; room++)
+        CHECK_UINT(encode(&kernel, &lowered, 0, words, room, &count), DEVICE_CODE_ERROR_INSUFFICIENT_BUFFER);
     CHECK_UINT(device_code_workspace_size(NULL, &num_bytes), DEVICE_CODE_ERROR_INVALID_VALUE);
-    CHECK_UINT(device_code_encode(&kernel, &lowered, 64, steps, 8, steps, 8, &count), DEVICE_CODE_ERROR_INVALID_VALUE);
-    CHECK_UINT(device_code_encode(NULL, &lowered, 10, steps, 8, steps, 8, &count), DEVICE_CODE_ERROR_INVALID_VALUE);
+    CHECK_UINT(device_code_encode(&kernel, &lowered, 64, words, 8, words, 8, &count), DEVICE_CODE_ERROR_INVALID_VALUE);
+    CHECK_UINT(device_code_encode(NULL, &lowered, 10, words, 8, words, 8, &count), DEVICE_CODE_ERROR_INVALID_VALUE);
     lowered = lower(&tools, unknown, COUNT(unknown));
-    CHECK_UINT(encode(&kernel, &lowered, 0, steps, 8, &count), DEVICE_CODE_ERROR_NO_CASE);
+    CHECK_UINT(encode(&kernel, &lowered, 0, words, 8, &count), DEVICE_CODE_ERROR_NO_CASE);
     lowered = lower(&tools, wide, COUNT(wide));
-    CHECK_UINT(encode(&kernel, &lowered, 0, steps, 8, &count), DEVICE_CODE_ERROR_TOO_MANY_SLOTS);
-    CHECK_UINT(encode(&with_slot, &lowered, 0, steps, 8, &count), DEVICE_CODE_SUCCESS);
+    CHECK_UINT(encode(&kernel, &lowered, 0, words, 8, &count), DEVICE_CODE_ERROR_TOO_MANY_SLOTS);
+    CHECK_UINT(encode(&with_slot, &lowered, 0, words, 8, &count), DEVICE_CODE_SUCCESS);
     CHECK_TEXT(device_code_result_to_string(DEVICE_CODE_ERROR_NO_CASE), "DEVICE_CODE_ERROR_NO_CASE");
     CHECK_TEXT(device_code_result_to_string((DeviceCodeResult)99), "DEVICE_CODE_RESULT_UNKNOWN");
     tools_free(&tools);

@@ -16,16 +16,16 @@ from evo.evaluate.cuda.device import Device
 from evo.evaluate.cuda.interpreter_kernels import (
     MAX_PROGRAMS,
     MAX_PROGRAMS_OF_MANY_POINTS,
-    STEP_BYTES,
+    WORD_BYTES,
     Coding,
     code_bytes,
-    most_steps,
+    most_words,
     starts_bytes,
 )
 from evo.evaluate.cuda.lane import NUM_IN_FLIGHT, Lane, LaneTimes
 from evo.evaluate.cuda.plans import Plan
 from evo.language.batch import Batch
-from evo.native.device_code import NUM_EXTRA_STEPS, Encoded, max_steps
+from evo.native.device_code import NUM_EXTRA_WORDS, Encoded, max_words
 from evo.native.row_threads import RowThreads
 
 # A batch is cut into this many packs, unless they get too small. A pack takes the host half a millisecond, whatever its size; so
@@ -40,7 +40,7 @@ class CodePack:
     """Programs as device code, as `Lane` takes them.
 
     rows: `(num_programs,)`, those of the batch. num_instructions: `(num_programs,)` int32. code: uint8, page-locked, overwritten
-    when the pack is back: the programs' first steps, padded to `starts_bytes`, and the steps.
+    when the pack is back: the programs' first words, padded to `starts_bytes`, and the code.
     """
 
     rows: NDArray[np.int64]
@@ -74,7 +74,7 @@ class InterpretLane:
         most = max(MAX_PROGRAMS_OF_MANY_POINTS, self._min_programs)
         self._lane = Lane(device, plan, max(1, min(max_programs, most)), time_limit_s, num_threads)
         self._num_requests = len(kernel.encoder.lowering.requests)
-        self._most_steps = most_steps(self._lane.capacity)
+        self._most_words = most_words(self._lane.capacity)
         # Of the lane's packs some are in flight and one waits for a place.
         self._slots = [device.pinned(code_bytes(self._lane.capacity)) for _ in range(NUM_IN_FLIGHT + 1)]
         self._row_threads = RowThreads(num_threads)
@@ -96,17 +96,16 @@ class InterpretLane:
 
     def _packs(self, batch: Batch, rows: NDArray[np.int64], left: list[NDArray[np.int64]]) -> Iterator[CodePack]:
         """Packs with room for the code of their programs."""
-        # A step follows the last program of each block of rows. So that blocks may begin anywhere, each program has room for it.
-        needed = max_steps(batch.num_instructions[rows].astype(np.int64), self._num_requests) + NUM_EXTRA_STEPS
-        left.append(rows[needed > self._most_steps])
-        rows, needed = rows[needed <= self._most_steps], needed[needed <= self._most_steps]
+        needed = max_words(batch.num_instructions[rows].astype(np.int64), self._num_requests) + NUM_EXTRA_WORDS
+        left.append(rows[needed > self._most_words])
+        rows, needed = rows[needed <= self._most_words], needed[needed <= self._most_words]
         places = np.concatenate([[0], np.cumsum(needed)])
         most = min(self._lane.capacity, max(self._min_programs, -(-len(rows) // _NUM_PACKS)))
         first = 0
         for slot in cycle(self._slots):
             if first == len(rows):
                 return
-            stop = min(int(np.searchsorted(places, places[first] + self._most_steps, "right")) - 1, first + most)
+            stop = min(int(np.searchsorted(places, places[first] + self._most_words, "right")) - 1, first + most)
             pack, others = self._encode(batch, rows[first:stop], places[first : stop + 1] - places[first], slot)
             first = stop
             left.append(others)
@@ -116,31 +115,19 @@ class InterpretLane:
     def _encode(
         self, batch: Batch, rows: NDArray[np.int64], places: NDArray[np.int64], slot: NDArray[np.uint8]
     ) -> tuple[CodePack, NDArray[np.int64]]:
-        """The pack of these rows, and those of them that it lacks. places: of each row's room for steps; the last ends there."""
+        """The pack of these rows, and those of them that it lacks. places: where each row's room for words begins; the last ends
+        there.
+        """
         layout, encoder = self._kernel.layout, self._kernel.encoder
-        table = starts_bytes(len(rows))
-        starts, steps = slot[: len(rows) * 4].view(np.uint32), slot[table:].view(np.uint32).reshape(-1, 4)
-
-        def encode(first: int, end: int) -> tuple[int, int, NDArray[np.uint8], int]:
-            begin, stop = places[[first, end]]
-            where = (steps[begin:stop], starts[first:end], layout.first_output)
-            return first, begin, *encoder.encode(batch.programs, rows[first:end], *where)
-
-        blocks = self._row_threads.map(encode, len(rows))
-        is_there = np.concatenate([results for _, _, results, _ in blocks]) == Encoded.OK
+        table, end = starts_bytes(len(rows)), starts_bytes(len(rows)) + WORD_BYTES * int(places[-1])
+        starts, words = slot[: 4 * len(rows)].view(np.uint32), slot[table:end].view(np.uint32)
+        results = encoder.encode(batch.programs, rows, places, words, starts, layout.first_output, self._row_threads)
+        is_there = results == Encoded.OK
         taken = rows[is_there]
-        used = num_taken = 0
-        for first, begin, results, num_steps in blocks:
-            count = int((results == Encoded.OK).sum())
-            steps[used : used + num_steps] = steps[begin : begin + num_steps]
-            starts[num_taken : num_taken + count] = starts[first : first + count] + np.uint32(used)
-            num_taken += count
-            used += num_steps - NUM_EXTRA_STEPS
-        used += NUM_EXTRA_STEPS
-        # Fewer programs have a shorter table. It moves up to the steps.
+        # Fewer programs have a shorter table. It moves up to the code.
         gap = table - starts_bytes(len(taken))
-        slot[gap : gap + 4 * len(taken)] = slot[: 4 * len(taken)].copy()
-        return CodePack(taken, batch.num_instructions[taken], slot[gap : table + STEP_BYTES * used]), rows[~is_there]
+        slot[gap : gap + 4 * len(taken)] = starts[is_there].view(np.uint8)
+        return CodePack(taken, batch.num_instructions[taken], slot[gap:end]), rows[~is_there]
 
     def close(self) -> None:
         """Frees the memory. The device must not have failed."""

@@ -44,9 +44,9 @@ MAX_TOGETHER = 32
 # Threads that a multiprocessor should get. 512 to 1,024 run at once; programs differ in length. An estimate, not a measurement.
 THREADS_PER_MULTIPROCESSOR = 4096
 
-STEP_BYTES = 16
-_STEPS_PER_PROGRAM = 128  # of a pack
-_MIN_STEPS = 4096  # of a pack of few programs
+WORD_BYTES = 4
+_WORDS_PER_PROGRAM = 256  # of a pack
+_MIN_WORDS = 8192  # of a pack of few programs
 
 _OPTIONS = assembler_options(3)  # assembled once, launched for every pack
 _LINE = re.compile(r"line (\d+); error")
@@ -224,18 +224,18 @@ def cubin_of(ptx: str, target: str, cache: DiskCache | None) -> bytes:
     return cubin
 
 
-def most_steps(max_programs: int) -> int:
-    """Steps of the code of a pack of at most this many programs."""
-    return _MIN_STEPS + _STEPS_PER_PROGRAM * max_programs
+def most_words(max_programs: int) -> int:
+    """Words of the code of a pack of at most this many programs."""
+    return _MIN_WORDS + _WORDS_PER_PROGRAM * max_programs
 
 
 def code_bytes(max_programs: int) -> int:
     """Bytes of that code."""
-    return starts_bytes(max_programs) + STEP_BYTES * most_steps(max_programs)
+    return starts_bytes(max_programs) + WORD_BYTES * most_words(max_programs)
 
 
 def starts_bytes(num_programs: int) -> int:
-    """Bytes of the table of first steps of programs, which lies before the steps."""
+    """Bytes of the table of programs' first words, which lies before the code."""
     return -(-num_programs * 4 // TABLE_ALIGNMENT) * TABLE_ALIGNMENT
 
 

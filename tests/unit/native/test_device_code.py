@@ -2,12 +2,14 @@
 
 import numpy as np
 import pytest
+from device_steps import Step, steps_of
 
 from evo.instructions import shipped_instruction_set
-from evo.kernel.interpreter_cases import ACCUMULATOR, END, IS_STORED, KEEP, LOAD_CONSTANT, LOAD_SLOT, NO_CASE, SLOT, cases_of
+from evo.kernel.interpreter_cases import ACCUMULATOR, IS_STORED, KEEP, LOAD_CONSTANT, LOAD_SLOT, NO_CASE, SLOT, cases_of
 from evo.language.program import Language, parse_program
-from evo.native.device_code import NUM_EXTRA_STEPS, DeviceEncoder, Encoded, max_steps
+from evo.native.device_code import NUM_EXTRA_WORDS, DeviceEncoder, Encoded, max_words
 from evo.native.ptx_vm import VirtualMachine
+from evo.native.row_threads import RowThreads
 
 SET = shipped_instruction_set("default")
 LANGUAGE = Language(SET, (("x", "f32"), ("y", "f32")), (("z", "f32"), ("x", "f32"), ("w", "f32")))
@@ -32,41 +34,36 @@ def encoder(num_slots: int = 20, names=None) -> DeviceEncoder:
     return DeviceEncoder(LANGUAGE.lowering, cases.numbers, [0, 1, 63, 63], NUM_INPUTS, num_slots)
 
 
-def encode(words: np.ndarray, **kernel) -> tuple[np.ndarray, list[np.ndarray]]:
+def encode(words: np.ndarray, row_threads: RowThreads | None = None, **kernel) -> tuple[np.ndarray, list[list[Step]]]:
     """What became of each program, and the steps of those that have any."""
     _, num_instructions = LANGUAGE.lowering.analyze(words)
-    steps = np.full((int(max_steps(num_instructions.astype(np.int64), 3).sum()) + NUM_EXTRA_STEPS, 4), 99, np.uint32)
-    starts = np.zeros(len(words), np.uint32)
-    results, used = encoder(**kernel).encode(words, np.arange(len(words)), steps, starts, FIRST_OUTPUT)
-    assert (steps[used - 1] == 0).all() and (steps[used:] == 99).all()
-    return results, [steps_of(steps, start) for start in starts[: (results == Encoded.OK).sum()]]
+    places = np.concatenate([[0], np.cumsum(max_words(num_instructions.astype(np.int64), 3) + NUM_EXTRA_WORDS)])
+    code, starts = np.full(places[-1] + 9, 99, np.uint32), np.zeros(len(words), np.uint32)
+    made = encoder(**kernel)
+    results = made.encode(words, np.arange(len(words)), places, code, starts, FIRST_OUTPUT, row_threads)
+    assert (code[places[1:] - 1] == 99).all() and (code[places[-1] :] == 99).all()
+    assert (starts == places[:-1]).all()
+    return results, [steps_of(code, start, CASES.numbers) for start in starts[results == Encoded.OK]]
 
 
-def steps_of(steps: np.ndarray, start: int) -> np.ndarray:
-    """A program's steps, each with its own case in place of the next one's."""
-    end = start + np.flatnonzero(steps[start:, 0] == END)[0]
-    return np.column_stack([steps[start:end, 0], steps[start + 1 : end + 1, 1:]])
-
-
-def stores(steps: np.ndarray) -> list[int]:
+def stores(steps: list[Step]) -> list[int]:
     """The vectors that steps store to."""
-    return [int(first) & 63 for case, first in steps[:, :2] if case & IS_STORED]
+    return [step.result for step in steps if step.case & IS_STORED]
 
 
-def run(steps: np.ndarray, inputs: list[np.ndarray]) -> tuple[np.ndarray, set[int]]:
+def run(steps: list[Step], inputs: list[np.ndarray]) -> tuple[np.ndarray, set[int]]:
     """What the steps leave in the vectors of the outputs, as the header describes it, and the vectors that they store to."""
     vectors: dict[int, np.ndarray] = dict(enumerate(inputs))
     accumulator, stored = None, set()
     case_of = {int(CASES.numbers[i, f]): (i, f) for i, f in np.argwhere(CASES.numbers != NO_CASE)}
-    for number, *operands, last in steps.tolist():
-        places = iter([word >> 26 for word in (*operands, last)])
-        constant = np.full(len(inputs[0]), last, np.uint32).view(np.float32)
-        case = number & ~IS_STORED
+    for step in steps:
+        places, constant = iter(step.vectors), np.full(len(inputs[0]), step.extra or 0, np.uint32).view(np.float32)
+        case = step.case & ~IS_STORED
         if case == LOAD_SLOT:
             accumulator = vectors[next(places)]
         elif case == LOAD_CONSTANT:
             accumulator = constant
-        elif number != KEEP:
+        elif case != KEEP & ~IS_STORED:
             index, form = case_of[case]
             instruction = SET.instructions[index]
             values = []
@@ -74,9 +71,9 @@ def run(steps: np.ndarray, inputs: list[np.ndarray]) -> tuple[np.ndarray, set[in
                 place = form // 3**k % 3
                 values.append(accumulator if place == ACCUMULATOR else vectors[next(places)] if place == SLOT else constant)
             accumulator = MEANINGS[instruction.name](*values)
-        if number & IS_STORED:
-            vectors[operands[0] & 63] = accumulator
-            stored.add(operands[0] & 63)
+        if step.case & IS_STORED:
+            vectors[step.result] = accumulator
+            stored.add(step.result)
     return np.stack([vectors[FIRST_OUTPUT + i] for i in range(3)]), stored
 
 
@@ -90,10 +87,11 @@ def random_words(count: int) -> np.ndarray:
     return np.stack(rows)
 
 
-def test_steps_compute_what_the_virtual_machine_does():
+@pytest.mark.parametrize("row_threads", [None, RowThreads(3)], ids=["the caller", "three threads"])
+def test_steps_compute_what_the_virtual_machine_does(row_threads):
     words = random_words(400)
     x, y = (np.arange(-8, 8) / 3).astype(np.float32), (np.arange(16)[::-1] - 5.5).astype(np.float32)
-    results, code = encode(words)
+    results, code = encode(words, row_threads)
     assert (results == Encoded.OK).all()
     expected = VirtualMachine(LANGUAGE.lowering).store(words, [x, y, x, x][: len(LANGUAGE.registers)])
     longest = 0
@@ -131,12 +129,13 @@ def test_what_a_kernel_cannot_run_is_told_and_takes_no_place():
 
 def test_programs_are_encoded_in_the_order_of_their_rows():
     words = np.stack([parse_program(LANGUAGE, text, "test", 8) for text in ("%y", "%x sin_approx_ftz_f32", "%x", "1.0")])
-    steps, starts = np.zeros((40, 4), np.uint32), np.zeros(5, np.uint32)
-    results, _ = encoder(names=["add_ftz_f32"]).encode(words, np.array([3, 1, 0, 2, 0]), steps, starts, 40)
+    code, starts = np.zeros(100, np.uint32), np.zeros(5, np.uint32)
+    made = encoder(names=["add_ftz_f32"])
+    results = made.encode(words, np.array([3, 1, 0, 2, 0]), np.arange(0, 101, 20), code, starts, 40)
     assert list(results) == [Encoded.OK, Encoded.NO_CASE, *[Encoded.OK] * 3]
-    found = [steps_of(steps, start) for start in starts[:4]]
-    assert [0x3F800000 in each[:, 3] for each in found] == [True, False, False, False]
-    assert [1 in each[:, 1] >> 26 for each in found] == [False, True, False, True]
+    found = [steps_of(code, start, CASES.numbers) for start in starts[[0, 2, 3, 4]]]
+    assert [any(step.extra == 0x3F800000 for step in each) for each in found] == [True, False, False, False]
+    assert [any(step.vectors[0] == 1 for step in each) for each in found] == [False, True, False, True]
     assert all(sorted(stores(each)) == [40, 41, 42] for each in found)
 
 
@@ -144,13 +143,14 @@ def test_programs_are_encoded_in_the_order_of_their_rows():
     ("arguments", "message"),
     [
         ({"rows": np.array([1])}, "rows: expected numbers below 1"),
-        ({"steps": np.zeros((0, 4), np.uint32)}, "at least 1 steps of 4 words"),
-        ({"steps": np.zeros((9, 2), np.uint32)}, "steps of 4 words"),
+        ({"places": np.array([0])}, "expected 1 starts and 2 places"),
+        ({"places": np.array([0, 10])}, "ascending ones up to 9"),
+        ({"places": np.array([3, 3])}, "1 apart or more"),
         ({"first_output": 62}, "64 vectors"),
     ],
 )
 def test_wrong_arguments_are_refused(arguments, message):
     words = parse_program(LANGUAGE, "%x", "test", 8)[None]
-    given = {"rows": np.array([0]), "steps": np.zeros((9, 4), np.uint32), "starts": np.zeros(1, np.uint32), "first_output": 60}
+    given = {"rows": np.array([0]), "places": np.array([0, 9]), "words": np.zeros(9, np.uint32), "starts": np.zeros(1, np.uint32)}
     with pytest.raises(ValueError, match=message):
-        encoder().encode(words, **{**given, **arguments})
+        encoder().encode(words, **{**given, "first_output": 60, **arguments})

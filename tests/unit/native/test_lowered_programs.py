@@ -87,9 +87,9 @@ def test_sums_features_and_device_code_are_those_of_the_words():
     encoder = DeviceEncoder(LANGUAGE.lowering, cases_of(LANGUAGE.instruction_set).numbers, [0, 1, 63], 2, 20)
     codes = []
     for each in (kept, words):
-        steps, starts = np.zeros((500, 4), np.uint32), np.zeros(5, np.uint32)
-        results, used = encoder.encode(each, np.array([3, 1, 0, 4, 2]), steps, starts, 60)
-        codes.append([*results, used, *steps.flat, *starts])
+        code, starts = np.zeros(500, np.uint32), np.zeros(5, np.uint32)
+        results = encoder.encode(each, np.array([3, 1, 0, 4, 2]), np.arange(0, 501, 100), code, starts, 60)
+        codes.append([*results, *code, *starts])
     assert codes[0] == codes[1]
 
 
