@@ -4,6 +4,7 @@ Owns the checks of the report and of tests/gpu, which take more programs and poi
 (`evo.evaluate.cuda.device_tests`). Each is the work of a `device_child`: it gives in one line what is wrong, or None.
 """
 
+import tempfile
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -25,6 +26,7 @@ from evo.evaluate.cuda.device_tests import (
 )
 from evo.kernel import nvrtc
 from evo.language.batch import Batch
+from evo.storage.disk_cache import DiskCache
 from evo.task import Programs, Scores
 from evo.task_folder import load_task
 
@@ -47,10 +49,11 @@ class Hashes(Operands):
 
 def instructions(order: Order, told: Told) -> str | None:
     """Every instruction that the CPU knows."""
-    for lane in LANES:
-        if problem := compare_instructions(order.ordinal, lane, order.extent.num_random):
-            return f"{VERBS[lane]}: {problem}"
-        told(row(f"{len(NAMES)} instructions, {VERBS[lane]}", f"agree at edges and {order.extent.num_random:,} points"))
+    with tempfile.TemporaryDirectory() as folder:
+        for lane in LANES:
+            if problem := compare_instructions(order.ordinal, lane, order.extent.num_random, DiskCache(folder)):
+                return f"{VERBS[lane]}: {problem}"
+            told(row(f"{len(NAMES)} instructions, {VERBS[lane]}", f"agree at edges and {order.extent.num_random:,} points"))
     return None
 
 
@@ -122,11 +125,12 @@ def schedules(order: Order, told: Told) -> str | None:
 CHECKS = {check.__name__: check for check in (instructions, programs, sums, own_kernel, schedules)}
 
 
-def _at_all_points(order: Order, told: Told, compare: Callable[[int, str, int, int], str | None]) -> str | None:
-    for num_points in order.extent.points:
-        count = max(16, min(order.extent.num_programs, _MOST_VALUES // num_points))
-        for lane in LANES:
-            if problem := compare(order.ordinal, lane, num_points, count):
-                return f"{VERBS[lane]}, at {num_points:,} points: {problem}"
-        told(row(f"{num_points:,} points", f"{count:,} programs agree in both lanes"))
+def _at_all_points(order: Order, told: Told, compare: Callable[[int, str, int, int, DiskCache], str | None]) -> str | None:
+    with tempfile.TemporaryDirectory() as folder:
+        for num_points in order.extent.points:
+            count = max(16, min(order.extent.num_programs, _MOST_VALUES // num_points))
+            for lane in LANES:
+                if problem := compare(order.ordinal, lane, num_points, count, DiskCache(folder)):
+                    return f"{VERBS[lane]}, at {num_points:,} points: {problem}"
+            told(row(f"{num_points:,} points", f"{count:,} programs agree in both lanes"))
     return None

@@ -38,6 +38,7 @@ from evo.language.batch import Batch
 from evo.language.program import Language, word
 from evo.native.stack_ptx_words import WordType
 from evo.native.vary import OPERATORS, RATES, Draw, Variation
+from evo.storage.disk_cache import DiskCache
 from evo.sums import Regression
 from evo.task import Programs, Scores, Task, point_arrays
 
@@ -117,13 +118,17 @@ def _lane_cases() -> Iterator[tuple[Callable[[int], str], Language, Task, NDArra
     yield lambda _: "a reduction", language, sums, random_programs(language, [name for name in EXACT if "u32" not in name])
 
 
-def compare_instructions(ordinal: int, lane: str = COMPILE, num_random: int = 0) -> str | None:
-    """Every instruction that the CPU knows, at edges and other points: exact ones bit by bit, others within their bounds."""
+def compare_instructions(ordinal: int, lane: str = COMPILE, num_random: int = 0, cache: DiskCache | None = None) -> str | None:
+    """Every instruction that the CPU knows, at edges and other points: exact ones bit by bit, others within their bounds.
+
+    Args:
+        cache: of cubins, here and below; with one, all cores compile.
+    """
     points = points_of(edge_columns(num_random))
     num_points = len(points["a"])
     task = Operands({name: values[:64] for name, values in points.items()})
     group = max(16, _MOST_VALUES // num_points)  # each has three outputs at all points
-    with _both(ordinal, LANGUAGE, task, _LARGE_PACKS, lane, NAMES) as (cpu, gpu):
+    with _both(ordinal, LANGUAGE, task, _LARGE_PACKS, lane, NAMES, cache) as (cpu, gpu):
         for first in range(0, len(NAMES), group):
             names = NAMES[first : first + group]
             outputs = [each.outputs(programs_of(names), points) for each in (cpu, gpu)]
@@ -135,22 +140,34 @@ def compare_instructions(ordinal: int, lane: str = COMPILE, num_random: int = 0)
     return None
 
 
-def compare_programs(ordinal: int, lane: str = COMPILE, num_points: int = _NUM_POINTS, count: int = _NUM_PROGRAMS) -> str | None:
+def compare_programs(
+    ordinal: int,
+    lane: str = COMPILE,
+    num_points: int = _NUM_POINTS,
+    count: int = _NUM_PROGRAMS,
+    cache: DiskCache | None = None,
+) -> str | None:
     """Outputs of random programs of exact instructions, bit by bit."""
     task = Operands(moderate_points(num_points))
     words = random_programs(LANGUAGE, EXACT, count)
-    with _both(ordinal, LANGUAGE, task, _SMALL_PACKS, lane) as evaluators:
+    with _both(ordinal, LANGUAGE, task, _SMALL_PACKS, lane, cache=cache) as evaluators:
         cpu, gpu = (each.outputs(words, task.points()) for each in evaluators)
     different = [row for row in range(len(words)) if any(cpu[name][row].tobytes() != gpu[name][row].tobytes() for name in cpu)]
     return f"outputs of {len(different)} of {len(words)} programs of exact instructions differ" if different else None
 
 
-def compare_sums(ordinal: int, lane: str = COMPILE, num_points: int = _NUM_POINTS, count: int = _NUM_PROGRAMS) -> str | None:
+def compare_sums(
+    ordinal: int,
+    lane: str = COMPILE,
+    num_points: int = _NUM_POINTS,
+    count: int = _NUM_PROGRAMS,
+    cache: DiskCache | None = None,
+) -> str | None:
     """The sums of a reduction over such programs, bit by bit."""
     task = Sums(num_points)
     language = Language(shipped_instruction_set("default"), tuple(task.inputs.items()), tuple(task.outputs.items()))
     batch = Batch.analyze(language.lowering, random_programs(language, [name for name in EXACT if "u32" not in name], count))
-    with _both(ordinal, language, task, _SMALL_PACKS, lane) as evaluators:
+    with _both(ordinal, language, task, _SMALL_PACKS, lane, cache=cache) as evaluators:
         return difference(*(each.evaluate(batch) for each in evaluators))
 
 
@@ -199,10 +216,18 @@ def _test_unloading(ordinal: int) -> str | None:
 
 @contextmanager
 def _both(
-    ordinal: int, language: Language, task: Task, packing: Packing, lane: str, names: Sequence[str] = EXACT
+    ordinal: int,
+    language: Language,
+    task: Task,
+    packing: Packing,
+    lane: str,
+    names: Sequence[str] = EXACT,
+    cache: DiskCache | None = None,
 ) -> Iterator[tuple[Evaluator, Evaluator]]:
     """The CPU evaluator and the CUDA evaluator."""
-    gpu = CudaEvaluator(language, task, _options(ordinal, packing, lane), instructions=names)
+    options = _options(ordinal, packing, lane)
+    options = options.model_copy(update={"compile_workers": None}) if cache else options
+    gpu = CudaEvaluator(language, task, options, cache, instructions=names)
     try:
         yield CpuEvaluator(language, task, 1), gpu
     finally:
