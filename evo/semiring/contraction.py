@@ -68,7 +68,7 @@ def sizes_of(variables: Sequence[Variable], shapes: Sequence[tuple[int, ...]]) -
             if sizes.setdefault(letter, size) != size:
                 raise ValueError(f"{variable.name}: {letter} is {size}, but {sizes[letter]} in an array before it; shape {shape}")
     try:
-        batch = np.broadcast_shapes(*batches)
+        batch = np.broadcast_shapes(*batches) if any(batches) else ()  # NumPy takes as long as a small call
     except ValueError:
         raise ValueError(f"batches do not broadcast: {', '.join(str(each) for each in batches)}") from None
     return batch, {letter: sizes.get(letter, 1) for letter in "MNK"}

@@ -6,10 +6,11 @@ Owns cubins, the choice of a tile and the kernel's arguments. Knows nothing of t
 from __future__ import annotations
 
 import hashlib
+import math
 import operator
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from itertools import pairwise
 from typing import Any
 
@@ -95,12 +96,25 @@ class Launcher:
                 raise ValueError(f"{letter} is {sizes[letter]:,}, at most {most:,}")
         roles = roles_of(fold)
         size = [sizes[letter] for letter in (*roles.outer, roles.inner)]
-        num_matrices = int(np.prod(batch, dtype=np.int64))
+        num_matrices = math.prod(batch)
         if num_matrices * size[0] * size[1] == 0:
             return
-        used = _used(fold, operands)
-        calls = [*_calls(fold, used, results, batch, size)]
-        kinds = tuple(KINDS[each.dtype] for role in ("rows", "columns") for _, each in used[role])
+        roles_used = _used(fold)
+        kinds = tuple(KINDS[operands[index].dtype] for role in ("rows", "columns") for _, index in roles_used[role])
+        layouts = tuple((each.shape, each.strides) for each in operands)
+        addresses = np.array(
+            [*(operands[index].address for many in roles_used.values() for _, index in many), *results], np.uint64
+        )
+        numbers = [(place, operands[index].number) for place, (_, index) in enumerate(roles_used["numbers"])]
+        calls = []
+        for pattern, places, num_in_call in _calls(fold, layouts, len(results), batch, tuple(size)):
+            words = pattern.copy()
+            words[places] += addresses
+            call = words.view(CALL)
+            for place, number in numbers:
+                if number is not None:
+                    call["given"][0, place] = number
+            calls.append((call, num_in_call))
 
         def launch(elements: int) -> None:
             for call, num_in_call in calls:
@@ -145,7 +159,7 @@ class Launcher:
             if matrices * -(-rows // tile_size(elements)) * -(-columns // tile_size(elements)) >= wanted
         ]
         guess = enough[0] if enough else ELEMENTS[-1]
-        if float(np.prod(size, dtype=np.float64)) < _MIN_MEASURED:
+        if math.prod(size) < _MIN_MEASURED:
             return guess
         key = (fold, kinds, tuple(each.bit_length() for each in size))
         if key not in self._elements:
@@ -181,51 +195,57 @@ def launcher_of(ordinal: int) -> Launcher:
     return Launcher(Device(ordinal), DiskCache(cache_folder()))
 
 
-_Used = dict[str, list[tuple[str, Operand]]]
+_Layout = tuple[tuple[int, ...], tuple[int, ...]]  # shape and strides in bytes
 
 
-def _used(fold: Fold, operands: Sequence[Operand]) -> _Used:
-    """The operands of each role, and the letters of their axes."""
-    given = iter(operands)
-    by_index = {index: next(given) for index, each in enumerate(fold.operands) if each.axes != Axes.INDEX}
-    roles = roles_of(fold).operands
-    return {role: [(LETTERS[fold.operands[index].axes], by_index[index]) for index in indices] for role, indices in roles.items()}
+@cache
+def _used(fold: Fold) -> dict[str, list[tuple[str, int]]]:
+    """For each role the letters of its operands' axes, and their indices among `fold.arrays`."""
+    given = [index for index, each in enumerate(fold.operands) if each.axes != Axes.INDEX]
+    return {
+        role: [(LETTERS[fold.operands[index].axes], given.index(index)) for index in indices]
+        for role, indices in roles_of(fold).operands.items()
+    }
 
 
+@lru_cache(1024)
 def _calls(
-    fold: Fold, used: _Used, results: Sequence[int], batch: tuple[int, ...], size: list[int]
-) -> Iterator[tuple[NDArray[Any], int]]:
-    """The kernel's argument, and how many matrices it is for. A launch goes through the last two axes of a batch whose axes have
-    no stride in common.
+    fold: Fold, layouts: tuple[_Layout, ...], num_results: int, batch: tuple[int, ...], size: tuple[int, ...]
+) -> list[tuple[NDArray[np.uint64], NDArray[np.intp], int]]:
+    """The kernel's argument for each launch, in units of 8 bytes and with offsets in place of addresses; where these are, first
+    those of the roles and then the results'; and how many matrices it is for. A launch goes through the last two axes of a batch
+    whose axes have no stride in common.
     """
-    outer, inner = (roles := roles_of(fold)).outer, roles.inner
+    outer, inner, used = (roles := roles_of(fold)).outer, roles.inner, _used(fold)
     seen = {"rows": outer[0] + inner, "columns": outer[1] + inner, "pairs": outer, "numbers": "--"}
-    own_strides = [_batch_strides(operand, len(letters), batch) for many in used.values() for letters, operand in many]
+    own_strides = [_batch_strides(layouts[index], len(letters), batch) for many in used.values() for letters, index in many]
     shape, strides = _merged(batch, own_strides)
     last = (1, 1, *shape)[-2:]
     call = np.zeros(1, CALL)
     call["num_rows"], call["num_columns"], call["depth"] = size
     call["inner_batch"] = last[1]
     call["initial"][0, : len(fold.states)] = [state.initial for state in fold.states]
+    starts = [call[role][0, place : place + 1]["values"] for role, many in used.items() for place in range(len(many))]
+    starts += [call["results"][0, place : place + 1] for place in range(num_results)]
+    places = np.array([(start.ctypes.data - call.ctypes.data) // 8 for start in starts], np.intp)
+    found = []
     for done, position in enumerate(np.ndindex(shape[:-2])):
         moved = iter(strides)
         for role, many in used.items():
-            for place, (letters, operand) in enumerate(many):
+            for place, (letters, index) in enumerate(many):
                 own, matrix = next(moved), call[role][0, place]
-                matrix["values"] = operand.address + sum(map(operator.mul, position, own))
-                of_letter = dict(zip(letters, operand.strides[len(operand.strides) - len(letters) :], strict=True))
+                matrix["values"] = sum(map(operator.mul, position, own)) % (1 << 64)
+                of_letter = dict(zip(letters, layouts[index][1][len(layouts[index][1]) - len(letters) :], strict=True))
                 matrix["strides"] = [*(0, 0, *own)[-2:], *(of_letter.get(letter, 0) for letter in seen[role])]
-                if operand.number is not None:
-                    call["given"][0, place] = operand.number
-        num_bytes = last[0] * last[1] * size[0] * size[1] * 4
-        call["results"][0, : len(results)] = [address + done * num_bytes for address in results]
-        yield call.copy(), last[0] * last[1]
+        call["results"][0, :num_results] = done * last[0] * last[1] * size[0] * size[1] * 4
+        found.append((call.view(np.uint64).copy(), places, last[0] * last[1]))
+    return found
 
 
-def _batch_strides(operand: Operand, num_inner: int, batch: tuple[int, ...]) -> list[int]:
+def _batch_strides(layout: _Layout, num_inner: int, batch: tuple[int, ...]) -> list[int]:
     """Stride of each axis of the batch; 0 where the operand has one value for all."""
-    own = len(operand.shape) - num_inner
-    strides = [stride if size > 1 else 0 for size, stride in zip(operand.shape[:own], operand.strides[:own], strict=True)]
+    own = len(layout[0]) - num_inner
+    strides = [stride if size > 1 else 0 for size, stride in zip(layout[0][:own], layout[1][:own], strict=True)]
     return [0] * (len(batch) - own) + strides
 
 

@@ -73,12 +73,12 @@ class Fold:
         """Names of the operands, then of the states."""
         return tuple(each.name for each in (*self.operands, *self.states))
 
-    @property
+    @cached_property
     def arrays(self) -> tuple[Variable, ...]:
         """The operands that are given."""
         return tuple(each for each in self.operands if each.axes != Axes.INDEX)
 
-    @property
+    @cached_property
     def results(self) -> tuple[Axes, ...]:
         """The axes of what comes out."""
         if self.finish is not None:
