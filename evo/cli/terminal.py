@@ -100,7 +100,7 @@ set_shown_key = set_option("Override a key that changes no result.")
 _ELITE_OPTIONS = (
     click.option("--cell", metavar="I,J", help="The elite in this cell of the grid (or with this cell number)."),
     click.option("--shortest", is_flag=True, help="The elite with the shortest description; the default where a task knows it."),
-    click.option("--knee", is_flag=True, help="The elite beyond which more complexity pays off least."),
+    click.option("--knee", is_flag=True, help="The knee of the front: beyond it, more complexity gains less."),
     click.option("--best", is_flag=True, help="The elite with the highest objective; the default of other tasks."),
 )
 front_option = click.option("--front", is_flag=True, help="Each elite of the front, as evo show --front lists them.")
