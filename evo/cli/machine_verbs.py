@@ -106,7 +106,7 @@ def check(run_folder: Path, overrides: tuple[str, ...]) -> None:
 @click.argument("run_folder", metavar="RUN", type=PATH, required=False)
 @terminal.elite_options
 @terminal.front_option
-@click.option("--tune", is_flag=True, help="Tune constants first, at a quarter of a million points.")
+@click.option("--tune", is_flag=True, help="Tune constants first, at many more inputs than the search saw.")
 @click.option("--interval", nargs=2, type=float, metavar="LOW HIGH", help="Where it is proven.  [default: the task's interval]")
 @click.option("--check", "certificate", type=PATH, metavar="FILE", help="Compute a certificate anew, in place of RUN.")
 @click.option("--output", type=PATH, help="Folder of the certificates.  [default: RUN/proofs]")
