@@ -183,7 +183,7 @@ def assert_files_are_as_documented(run: Path) -> None:
 @pytest.mark.parametrize(
     ("page", "made"),
     [
-        ("art.md", ["mine.txt", "mine.png", "mine.gif", "runs/domain_coloring_random", "sunset/runs/picture"]),
+        ("art.md", ["mine.txt", "mine.png", "mine.gif", "film.gif", "runs/domain_coloring_random", "sunset/runs/picture"]),
         ("kernels.md", ["erf.txt", "formulas", "runs/erf/*/cubins/index.json", "fast/runs/kernel"]),
         ("research.md", ["runs/erf-sweep/sweep.png", "runs/umad", "compare.png", "elites.csv"]),
     ],
