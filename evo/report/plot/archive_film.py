@@ -87,8 +87,9 @@ class ArchiveFilm:
                     occupied.update(cells.tolist())
                     best = shown + np.flatnonzero(self._is_best[shown:end])[::-1]
                     newest = best[np.unique(self._place_number[best], return_index=True)[1]]
-                    pictures = render(problem, np.ascontiguousarray(self._words[newest]), self._tile, STILL_T)
-                    self._place(sheet, pictures, newest)
+                    if len(newest):  # cells of a third measure share places, whose best may be older
+                        pictures = render(problem, np.ascontiguousarray(self._words[newest]), self._tile, STILL_T)
+                        self._place(sheet, pictures, newest)
                     shown = end
                     titled = self._with_title(sheet, int(self._facts["generation"][end - 1]), len(occupied))
                 yield titled

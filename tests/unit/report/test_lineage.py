@@ -2,6 +2,7 @@
 
 import shutil
 from collections import Counter
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from evo.report.plot.pictures import GAP
 from evo.report.plots import draw_plots
 from evo.run.run import LiveRun, Run
 from evo.search.lineage_records import NONE
+from evo.shipped import shipped
 
 
 @pytest.fixture(scope="module")
@@ -185,4 +187,18 @@ def test_cells_without_a_grid_are_filmed_row_by_row(small_config):
     for picture, cell in zip(problem.draw(elites.solution, tile, 0.0), elites.cell.tolist(), strict=True):
         y, x = top + cell // 5 * (tile + GAP), left + cell % 5 * (tile + GAP)
         np.testing.assert_array_equal(frame[y : y + tile, x : x + tile], picture)
+    run.close()
+
+
+def test_an_elite_of_a_third_measure_that_is_not_the_best_of_its_tile_leaves_the_frame_as_it_is(tmp_path):
+    search = ("search.archive.dims=[2, 2, 12]", "search.initial.num_programs=120", "search.batch_size=20")
+    others = ("stop.generations=2", f"output.runs={tmp_path}", "output.plots=[]")
+    config = load_config(shipped("configs")["domain_coloring"], (*search, *others))
+    run = LiveRun.start(config, "shared")
+    run.execute(lambda *_: None, lambda _: False)
+    film = ArchiveFilm(run, 200, 200)
+    assert not film._is_best.all()
+    frames = list(film.frames(2 * len(film._is_best)))  # each shows at most one more elite
+    changes = [(now[:160] != before[:160]).any() for before, now in pairwise(frames)]
+    assert 0 < sum(changes) < film._is_best.sum()
     run.close()
