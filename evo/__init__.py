@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from evo.regression.transformer import SymbolicTransformer
     from evo.report.result import Result
     from evo.rollout import Rollout
-    from evo.task import Programs, Scores, Task, Window
+    from evo.task import Programs, RunnablePrograms, Scores, Task, Window
 
     __version__: str
 
@@ -32,6 +32,7 @@ __all__ = [
     "RegressionTask",
     "Result",
     "Rollout",
+    "RunnablePrograms",
     "Scores",
     "SymbolicClassifier",
     "SymbolicDynamics",
@@ -46,7 +47,7 @@ __all__ = [
 ]
 
 _MODULES = {
-    **dict.fromkeys(("Programs", "Scores", "Task", "Window"), "evo.task"),
+    **dict.fromkeys(("Programs", "RunnablePrograms", "Scores", "Task", "Window"), "evo.task"),
     "ApproximationTask": "evo.approximation.task",
     "Grid": "evo.grid",
     "Result": "evo.report.result",

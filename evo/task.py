@@ -12,7 +12,7 @@ import pickle
 import sys
 import types
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -68,6 +68,23 @@ class Programs:
 
     num_instructions: NDArray[Any]
     check: Regression | None = None
+
+
+@dataclass(frozen=True)
+class RunnablePrograms:
+    """The programs of a batch, as `Task.simulate` gets them. `len(programs)` is batch_size.
+
+    Attributes:
+        num_instructions: as of `Programs`.
+        run: takes the value of each input, name -> `(batch_size, num_points)` if each program has values of its own, else
+            `(num_points,)` or a number, and gives name -> `(batch_size, num_points)` of each output, of its type.
+    """
+
+    num_instructions: NDArray[np.int32]
+    run: Callable[[dict[str, Any]], dict[str, NDArray[Any]]]
+
+    def __len__(self) -> int:
+        return len(self.num_instructions)
 
 
 class Task:
@@ -166,6 +183,14 @@ class Task:
             programs: facts about the programs themselves.
         """
         raise self._lacks("must define score(outputs, programs)")
+
+    def simulate(self, programs: RunnablePrograms) -> Scores:
+        """In place of `points` and `score`: runs the programs as often as it likes, at inputs that depend on what they computed
+        before, and scores them. For simulators in Python; where formulas will do, `rollout` is faster. On the CPU alone.
+
+        The result of a row must depend on that row alone. Several threads may call it at once.
+        """
+        raise self._lacks("must define simulate(programs)")
 
     def files(self) -> Sequence[str | Path]:
         """Files and folders outside the task's folder that decide its scores, such as data. A run is only resumed with the same.
@@ -274,6 +299,11 @@ class Task:
         return UserError(f"{place_of(type(self))}: class {type(self).__name__} {what}")
 
     @classmethod
+    def has_simulation(cls) -> bool:
+        """Whether the task defines `simulate`."""
+        return cls.simulate is not Task.simulate
+
+    @classmethod
     def has_scaling(cls) -> bool:
         """Whether the task defines `scaling`."""
         return cls.scaling is not Task.scaling
@@ -374,18 +404,20 @@ def _state(task: Task) -> bytes | None:
     return digest.digest()
 
 
-def typed_arrays(values: Any, kinds: Mapping[str, str], place: str, dtype: type | None = None) -> list[NDArray[Any]]:
+def typed_arrays(
+    values: Any, kinds: Mapping[str, str], place: str, dtype: type | None = None, verb: str = "must return"
+) -> list[NDArray[Any]]:
     """The arrays of a task's dict in the order of `kinds`, name -> type, each of its type, or of the dtype.
 
     Args:
-        place: what messages call the dict.
+        place: what messages call what has or gets the dict, followed by the verb.
 
     Raises:
         UserError: one is missing, unknown or not a number.
     """
     if not isinstance(values, dict) or set(values) != set(kinds):
         given = ", ".join(values) if isinstance(values, dict) else type(values).__name__
-        raise UserError(f"{place}: must return a dict of exactly {', '.join(kinds)}; got {given}")
+        raise UserError(f"{place}: {verb} a dict of exactly {', '.join(kinds)}; got {given}")
     arrays: list[NDArray[Any]] = []
     for name, kind in kinds.items():
         try:

@@ -187,6 +187,8 @@ def check_declarations(task: Task) -> None:
                 f"{path}: {name_of_class}.cpu_sums is {task.cpu_sums!r}, must be None or such as evo.pictures.PictureSums, with "
                 f"as many sums as kernel_sums, which is {sums}, and without reduction and rollout"
             )
+    if task.has_simulation() and (task.reduction is not None or task.rollout is not None or task.cpu_sums is not None):
+        raise UserError(f"{path}: {name_of_class} defines simulate(), so it has no reduction, no rollout and no cpu_sums")
     if not isinstance(task.needs_kernel, bool):
         raise UserError(f"{path}: {name_of_class}.needs_kernel is {task.needs_kernel!r}, must be True or False")
     if task.complexity is not None and task.complexity not in task.measures:

@@ -165,9 +165,17 @@ def score_batch(
     Raises:
         UserError: the method raises or returns the wrong thing.
     """
-    batch_size = len(num_instructions)
+    return checked(task, method, len(num_instructions), outputs, Programs(num_instructions, check))
+
+
+def checked(task: Task, method: str, batch_size: int, *args: Any) -> Evaluation:
+    """The results of a batch by what one of the task's methods makes of these arguments.
+
+    Raises:
+        UserError: the method raises or returns the wrong thing.
+    """
     with np.errstate(all="ignore"), task_errors(type(task), method):
-        scores = getattr(task, method)(outputs, Programs(num_instructions, check))
+        scores = getattr(task, method)(*args)
         if not isinstance(scores, Scores):
             raise UserError(f"{method_place(type(task), method)}: {method}() must return evo.Scores, got {type(scores).__name__}")
         if np.iscomplexobj(scores.objective) or np.iscomplexobj(scores.measures):

@@ -228,6 +228,8 @@ def _why_cpu(task: Task) -> str | None:
     """What of a task only the CPU can do; None: nothing."""
     if task.rollout is not None and task.rollout.grid is not None:
         return "whose rollout has a grid"
+    if task.has_simulation():
+        return "that simulates"
     return "with a loss of its own" if ask(task, "point_loss") else None
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evo.errors import UserError
-from evo.evaluate import Evaluation, by_name, join, score_batch, stored_types
+from evo.evaluate import Evaluation, by_name, checked, join, score_batch, stored_types
 from evo.evaluate.loops import LoopRunner, trajectories
 from evo.evaluate.tuning import LOSS_POINTS, loss_fitter
 from evo.language.batch import Batch, ProgramRows
@@ -24,7 +24,17 @@ from evo.native import ptx_vm
 from evo.native.ptx_vm import SUMS_DTYPE, Targets, VirtualMachine
 from evo.native.tune import LossFitter
 from evo.sums import Regression
-from evo.task import Task, ask, changes_when_asked, place_of, point_arrays, target_array, weight_array
+from evo.task import (
+    RunnablePrograms,
+    Task,
+    ask,
+    changes_when_asked,
+    place_of,
+    point_arrays,
+    target_array,
+    typed_arrays,
+    weight_array,
+)
 
 OUTPUT_BYTES = 1 << 20  # of one chunk: fits a core's L2 cache
 MIN_CHUNK, MAX_CHUNK = 8, 256
@@ -105,6 +115,10 @@ class ChunkScorer:
     def score(self, programs: ProgramRows, num_instructions: NDArray[np.int32]) -> Evaluation:
         """The results of a chunk. times_s: `evaluate` and `score`."""
         start = time.perf_counter()
+        if self.task.has_simulation():
+            runnable = RunnablePrograms(num_instructions, lambda inputs: self._run_at(programs, inputs))
+            part = checked(self.task, "simulate", len(programs), runnable)
+            return replace(part, times_s={"score": time.perf_counter() - start})
         results = self.run(programs)
         evaluated = time.perf_counter()
         part = self.judge(results, num_instructions)
@@ -168,12 +182,20 @@ class ChunkScorer:
         inputs, _ = self._point_arrays(points, "picture_points()")
         return by_name(self.task, self._machine.store(words, inputs))
 
+    def _run_at(self, programs: ProgramRows, inputs: dict[str, Any]) -> dict[str, NDArray[Any]]:
+        """As of `RunnablePrograms.run`."""
+        arrays = typed_arrays(inputs, self.task.inputs, f"{place_of(type(self.task))}: programs.run()", verb="takes")
+        registers = [*arrays, *[None] * (len(self._language.registers) - len(arrays))]
+        return by_name(self.task, self._machine.store(programs, registers))
+
     def _stored(self, machine: VirtualMachine, programs: ProgramRows, inputs: list[Any]) -> NDArray[Any]:
         """What programs compute, or with a rollout what is recorded of their trajectories."""
         return self._loop.run(machine, programs, inputs) if self._loop else machine.store(programs, inputs)
 
     def choose_level(self, batch: Batch) -> None:
         """Runs some of the programs at the two widest SIMD levels in turn, and keeps the faster level."""
+        if self.task.has_simulation():
+            return
         words = np.ascontiguousarray(batch.words[:NUM_MEASURED])
         machines = [VirtualMachine(self._language.lowering, level) for level in ptx_vm.levels()[-2:]]
         best_s = [float("inf")] * len(machines)
@@ -193,6 +215,8 @@ class ChunkScorer:
             self._machine = VirtualMachine(self._language.lowering, level)
 
     def _ask_for_points(self) -> Points:
+        if self.task.has_simulation():
+            return Points([], 1, None)
         inputs, num_points = self._point_arrays(ask(self.task, "points"), "points()")
         aligned = [None if values is None else _aligned(values) for values in inputs]
         targets = check = None

@@ -69,7 +69,8 @@ class CpuEvaluator:
         self._scorer = ChunkScorer(language, task, level)
         self._is_level_chosen = level is not None
         self._score_seconds = score_seconds
-        self._crew = Crew(num_threads or len(os.sched_getaffinity(0)), method_place(type(task), "score"))
+        scoring = "simulate" if task.has_simulation() else "score"
+        self._crew = Crew(num_threads or len(os.sched_getaffinity(0)), method_place(type(task), scoring))
         self._processes: ScoringPool | None = None
         self._trials: Trials | None = None
         if source and executor != "threads" and (executor == "processes" or self._crew.size > 1):

@@ -24,7 +24,7 @@ cdef extern from "ptx_vm.h" nogil:
         pass
 
     ctypedef struct PtxVmInput:
-        pass
+        const void* values
 
     ctypedef struct PtxVmTarget:
         pass

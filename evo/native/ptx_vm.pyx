@@ -103,7 +103,9 @@ cdef struct _Batch:
     const PtxVmSet* vm_set
     PtxVmLevel level
     PtxVmRunKind kind
-    const PtxVmInput* inputs
+    PtxVmInput* inputs
+    const uintptr_t* firsts     # addresses of the first program's inputs
+    const uintptr_t* strides    # bytes from a program's inputs to the next one's
     size_t num_inputs
     size_t num_points
     size_t num_requests
@@ -140,6 +142,8 @@ cdef int _run_program(
         needed_out[0] = 4 * run_bytes
         return PTX_VM_SUCCESS
     memory = <char*>memory + half
+    for i in range(batch.num_inputs):
+        batch.inputs[i].values = <const void*>(batch.firsts[i] + program_idx * batch.strides[i])
     if batch.kind == PTX_VM_RUN_STORE:
         for i in range(batch.num_requests):
             first = 0 if batch.sum_up != NULL else program_idx * batch.num_requests
@@ -245,7 +249,8 @@ cdef class VirtualMachine:
         Args:
             programs: `(num_programs, max_length)` uint64, or lowered.
             inputs: an array for each register, or None for one that no program reads; of the register's type (f32, s32 also as
-                uint32 bits; pred as uint32, nonzero for true), `(num_points,)`, or `()` for one value at all points.
+                uint32 bits; pred as uint32, nonzero for true), `(num_points,)`, or `()` for one value at all points, or
+                `(num_programs, num_points)` if each program has its own.
             out: where to write, not overlapping the inputs; allocated if None.
 
         Returns:
@@ -257,7 +262,7 @@ cdef class VirtualMachine:
         """
         cdef _Batch batch
         programs = programs_of(programs)
-        table, owned, num_points = self.input_table(inputs, None if out is None else out.shape[out.ndim - 1])
+        table, owned, num_points = self.input_table(inputs, None if out is None else out.shape[out.ndim - 1], len(programs))
         if out is not None and any(np.may_share_memory(out, values) for values in owned):
             raise ValueError("out: overlaps an input; expected memory of its own")
         out = self._output_array(out, (len(programs), len(self.lowering.requests), num_points))
@@ -326,7 +331,11 @@ cdef class VirtualMachine:
         batch.vm_set = self.vm_set
         batch.level = self.level_code
         batch.kind = kind
-        batch.inputs = <const PtxVmInput*>address(table)
+        given = [None if values is None else np.ndim(values) for values in inputs]
+        firsts = np.ascontiguousarray(table["values"])
+        strides = np.array([4 * num_points if ndim == 2 else 0 for ndim in given], np.uintp)
+        batch.inputs = <PtxVmInput*>address(table)
+        batch.firsts, batch.strides = <const uintptr_t*>address(firsts), <const uintptr_t*>address(strides)
         batch.num_inputs = len(table)
         batch.num_points = num_points
         batch.num_requests = len(pointers)
@@ -338,9 +347,11 @@ cdef class VirtualMachine:
         return 0
 
     def input_table(
-        self, inputs: Sequence[NDArray[Any] | None], num_points: int | None
+        self, inputs: Sequence[NDArray[Any] | None], num_points: int | None, num_programs: int | None = None
     ) -> tuple[NDArray[np.void], list[NDArray[Any]], int]:
-        """The table of inputs for C, the arrays it points to, and the number of points."""
+        """The table of inputs for C, the arrays it points to, and the number of points. num_programs: which may have inputs of
+        their own; the table has the first one's.
+        """
         registers = self.lowering.registers
         if len(inputs) != len(registers):
             raise ValueError(f"inputs: expected one for each of the {len(registers)} registers, got {len(inputs)}")
@@ -354,11 +365,14 @@ cdef class VirtualMachine:
             if values.dtype not in allowed:
                 wanted = " or ".join(map(str, allowed)) if allowed else f"none, as {type_name} has no CPU meaning"
                 raise ValueError(f"input '{name}': expected an array of type {wanted}, got {values.dtype}")
-            if values.ndim > 1 or (values.ndim and num_points is not None and len(values) != num_points):
+            shapes = [(), values.shape[-1:] if num_points is None else (num_points,)]
+            shapes += [] if num_programs is None else [(num_programs, *shapes[1])]
+            if values.shape not in shapes:
                 wanted = "(num_points,)" if num_points is None else f"({num_points},)"
-                raise ValueError(f"input '{name}': expected shape {wanted} or (), got {values.shape}")
+                own = f", ({num_programs}, {wanted[1:-2]})" if num_programs is not None and values.ndim > 1 else ""
+                raise ValueError(f"input '{name}': expected shape {wanted}{own} or (), got {values.shape}")
             if values.ndim:
-                num_points = len(values)
+                num_points = values.shape[values.ndim - 1]
             table[i] = <uintptr_t>address(values), values.ndim == 0
             owned.append(values)
         if num_points is None:

@@ -56,7 +56,8 @@ def describe_program(problem: Problem, words: NDArray[np.uint64]) -> str:
         scores += _scores(problem, evaluation.objective[0], evaluation.measures[0], batch)
     elif status is Status.REJECTED:
         scores = ["status: rejected by score, which gives an objective or a measure that is not finite"]
-        outputs = problem.evaluator.outputs(batch.words, problem.task.points())
+        points = {} if problem.task.has_simulation() else problem.task.points()
+        outputs = problem.evaluator.outputs(batch.words, points) if points else {}
         for name, [values] in outputs.items():
             if num_bad := int((~np.isfinite(values)).sum()):
                 scores.append(f"{name} is not finite at {num_bad:,} of {values.size:,} points")
