@@ -47,6 +47,7 @@ from evo.regression.equations import (
 from evo.regression.parameters import MIN_ROWS, SearchParameters
 from evo.regression.tables import Table, counted, growing, identifiers, numbers_of, refuse_missing
 from evo.regression.task import BEST_DIGITS, SQUARED, RegressionTask, output_name
+from evo.regression.uncertainty import constants_of, fit_noise
 from evo.report.pareto import KNEE, SHORTEST, Front
 from evo.report.progress import progress_of
 from evo.report.table import write_csv
@@ -123,6 +124,7 @@ class SymbolicRegressor(RegressorMixin, SearchParameters):  # type: ignore[misc]
             unless it has a tenth of the loss of all others.
         n_features_in_, feature_names_in_: as everywhere in scikit-learn.
         n_evaluations_, n_generations_: of the search, the latter over all fits of a warm start.
+        noise_: after `fit_noise`, an `evo.regression.uncertainty.Noise`; its `log_variance` is an estimator too.
     """
 
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:  # noqa: N803 - scikit-learn's name
@@ -138,6 +140,7 @@ class SymbolicRegressor(RegressorMixin, SearchParameters):  # type: ignore[misc]
             ValueError: a parameter or the data is wrong.
         """
         self._check_parameters()
+        self.__dict__.pop("noise_", None)
         if isinstance(y, np.ndarray | pd.Series) and y.ndim == 1:
             refuse_missing("y", np.asarray(pd.isna(y)))
         columns, target = validate_data(
@@ -211,6 +214,23 @@ class SymbolicRegressor(RegressorMixin, SearchParameters):  # type: ignore[misc]
         self._tabulate(words, task, table)
         return self
 
+    def fit_noise(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, **parameters: Any) -> Self:  # noqa: N803
+        """Searches for a formula of the noise, after `fit`: errors are taken to be normally distributed, with a variance that
+        depends on the features. The search is as long as that of `fit`.
+
+        Args:
+            X, y, sample_weight: as in `fit`, the same data or others.
+            parameters: of this search, where they differ from the estimator's own, such as `max_size`.
+
+        Raises:
+            ValueError: a parameter or the data is wrong, there are several targets, or y is predicted without errors.
+        """
+        check_is_fitted(self)
+        if self._targets:
+            raise ValueError("fit_noise is for one target; call it for each of estimators_")
+        self.noise_ = fit_noise(self, X, np.ravel(y).astype(np.float64) - self.predict(X), sample_weight, parameters)
+        return self
+
     def _task(self, table: Table, scaling: Any = None) -> RegressionTask:
         """The task of these rows. scaling: of inputs. Raises ValueError if a parameter is wrong."""
         columns, target, weights = table
@@ -271,24 +291,64 @@ class SymbolicRegressor(RegressorMixin, SearchParameters):  # type: ignore[misc]
             return "\n".join(map(str, self._targets))
         return table_text(self.equations_, self._marked, self._row(None))
 
-    def predict(self, X: ArrayLike, index: int | None = None) -> NDArray[np.float64]:  # noqa: N803
+    def predict(self, X: ArrayLike, index: int | None = None, return_std: bool = False) -> Any:  # noqa: N803
         """What an equation gives for each row. Where it is not finite, that is the mean of the training targets, or
         with another loss the best constant.
 
         Args:
             X: `(n_samples, n_features)`.
             index: of the equation in `equations_`; None: the one that `model_selection` says.
+            return_std: whether the standard deviation of `y` is given as well. That needs `fit_noise`.
 
         Returns:
-            `(n_samples,)`, always finite.
+            `(n_samples,)`, always finite; with `return_std` a pair of these.
         """
         check_is_fitted(self)
+        if return_std:
+            if not hasattr(self, "noise_"):
+                raise ValueError("return_std needs a formula of the noise: call fit_noise first")
+            return self.predict(X, index), self.noise_.std(X)
         columns = validate_data(self, numbers_of(X), dtype=[np.float64, np.float32], reset=False)
         if self._targets:
             return np.stack([each.predict(X, index) for each in self._targets], axis=1)
         predicted = evaluate(self._formula(self._row(index)), [columns[:, place] for place in self._used])[0]
         predicted[~np.isfinite(predicted)] = self._mean
         return predicted
+
+    def constants(
+        self,
+        X: ArrayLike,  # noqa: N803 - scikit-learn's name
+        y: ArrayLike,
+        index: int | None = None,
+        *,
+        sample_weight: ArrayLike | None = None,
+        confidence: float = 0.95,
+    ) -> pd.DataFrame:
+        """The constants of an equation, in the order in which it has them, with standard errors and intervals.
+
+        They are those of least squares for the equation as it is. That it was chosen among many by the same data is not in them.
+
+        Args:
+            X, y, sample_weight: the data of `fit`, or others.
+            index: of the equation in `equations_`; None: the one that `model_selection` says.
+            confidence: of the intervals.
+
+        Returns:
+            Columns `constant`, `std_error`, `low` and `high`; NaN where the data do not determine a constant.
+
+        Raises:
+            ValueError: the confidence is not between 0 and 1, or there are several targets.
+        """
+        check_is_fitted(self)
+        if self._targets:
+            raise ValueError("constants is for one target; call it for each of estimators_")
+        if not 0.0 < confidence < 1.0:
+            raise ValueError(f"confidence is {confidence!r}, must be between 0 and 1")
+        columns = validate_data(self, numbers_of(X), dtype=np.float64, reset=False)
+        weights = None if sample_weight is None else _check_sample_weight(sample_weight, columns, dtype=np.float64)
+        target = np.ravel(y).astype(np.float64)
+        used = [columns[:, place] for place in self._used]
+        return constants_of(self._formula(self._row(index)), used, target, weights, confidence)
 
     def get_best(self) -> Any:
         """The row of `equations_` that `model_selection` says, a Series; with several targets a list of these."""

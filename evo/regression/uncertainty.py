@@ -1,0 +1,109 @@
+"""How sure a formula is: the noise of its target as a formula too, and intervals for its constants.
+
+Owns the loss of a variance, and the derivatives by constants. Knows nothing of searches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+from scipy import stats
+
+from evo.language.expression import Expression, Value, number_of
+from evo.language.formula import evaluate
+from evo.native.stack_ptx import NodeKind
+
+if TYPE_CHECKING:
+    from evo.regression.estimator import SymbolicRegressor
+
+# Twice the negative logarithm of the density of a normal distribution, but for a constant: the prediction is the logarithm of the
+# variance, the target the squared error.
+LOSS = "prediction + target*exp(-prediction)"
+# What says something of the target alone.
+_OF_TARGET = {"units": None, "y_units": None, "template": None, "guesses": None, "output": None, "warm_start": False}
+MOST_LOG = 200.0  # of a variance over the mean one, so that no standard deviation overflows
+
+
+@dataclass(frozen=True)
+class Noise:
+    """A variance that depends on the features: `level`, the mean squared error, times the exponential of what `log_variance`
+    predicts. The latter's `equations_`, `sympy` and so on are those of the logarithm.
+    """
+
+    level: float
+    log_variance: SymbolicRegressor
+
+    def std(self, X: ArrayLike) -> NDArray[np.float64]:  # noqa: N803 - scikit-learn's name
+        """The standard deviation for each row."""
+        logs = np.clip(self.log_variance.predict(X), -MOST_LOG, MOST_LOG)
+        return np.asarray(np.sqrt(self.level * np.exp(logs)), np.float64)
+
+
+def fit_noise(
+    estimator: SymbolicRegressor,
+    X: ArrayLike,  # noqa: N803 - scikit-learn's name
+    errors: NDArray[np.float64],
+    sample_weight: ArrayLike | None,
+    parameters: dict[str, Any],
+) -> Noise:
+    """Searches for the variance of errors, with an estimator's parameters and others."""
+    squares = errors**2
+    level = float(np.average(squares, weights=None if sample_weight is None else np.asarray(sample_weight, np.float64)))
+    if not level > 0.0:
+        raise ValueError("y is predicted without errors: there is no noise to fit")
+    given = {**estimator.get_params(), **_OF_TARGET, "loss": LOSS, **parameters}
+    return Noise(level, type(estimator)(**given).fit(X, squares / level, sample_weight))
+
+
+_STEP = float(
+    np.cbrt(np.finfo(np.float64).eps)
+)  # of central differences, relative (Nocedal, Wright, Numerical Optimization, 8.1)
+
+
+def constants_of(
+    formula: Expression,
+    columns: Sequence[NDArray[np.float64]],
+    target: NDArray[np.float64],
+    weights: NDArray[np.float64] | None,
+    confidence: float,
+) -> pd.DataFrame:
+    """The constants of a formula with standard errors and intervals: of nonlinear least squares at its optimum, by Student's t
+    (Seber, Wild, Nonlinear Regression, 5.1). Constants that the data do not determine, alone or beside others, have NaN; so have
+    all if there are no more rows than constants.
+    """
+    constants = [value for value in formula.values if value.kind == NodeKind.CONSTANT]
+    numbers = np.array([number_of(value.bits) for value in constants])
+    root = np.ones(len(target)) if weights is None else np.sqrt(weights)
+    errors = root * (target - evaluate(formula, columns)[0])
+    slopes = np.array([root * _slope(formula, columns, value) for value in constants]).reshape(len(constants), len(target))
+    deviations = np.full(len(constants), np.nan)
+    rows = np.isfinite(errors) & np.isfinite(slopes).all(axis=0)
+    free = int((rows & (root > 0)).sum()) - len(constants)
+    if free > 0 and constants:
+        sizes = np.linalg.norm(slopes[:, rows], axis=1)
+        scaled = slopes[:, rows] / np.where(sizes > 0, sizes, 1.0)[:, None]
+        strengths, directions = np.linalg.eigh(scaled @ scaled.T)
+        is_known = strengths > np.finfo(np.float64).eps ** 0.5 * strengths.max()
+        # A constant that moves along a direction that changes nothing is not determined.
+        is_sure = (sizes > 0) & ((directions[:, ~is_known] ** 2).sum(axis=1) < 1e-6)
+        variances = (directions[:, is_known] ** 2 / strengths[is_known]).sum(axis=1) * (errors[rows] @ errors[rows]) / free
+        deviations[is_sure] = (np.sqrt(variances) / np.where(sizes > 0, sizes, 1.0))[is_sure]
+    reach = stats.t.ppf(0.5 + confidence / 2, max(free, 1)) * deviations
+    return pd.DataFrame({"constant": numbers, "std_error": deviations, "low": numbers - reach, "high": numbers + reach})
+
+
+def _slope(formula: Expression, columns: Sequence[NDArray[np.float64]], constant: Value) -> NDArray[np.float64]:
+    """The derivative of a formula by one of its constants at each row."""
+    number = number_of(constant.bits)
+    step = _STEP * max(abs(number), _STEP)
+
+    def at(moved: float) -> NDArray[np.float64]:
+        return evaluate(formula, columns, lambda value, found, _: np.float64(moved) if value is constant else found)[0]
+
+    high, low = number + step, number - step
+    return np.asarray((at(high) - at(low)) / (high - low), np.float64)
