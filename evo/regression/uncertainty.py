@@ -60,9 +60,8 @@ def fit_noise(
     return Noise(level, type(estimator)(**given).fit(X, squares / level, sample_weight))
 
 
-_STEP = float(
-    np.cbrt(np.finfo(np.float64).eps)
-)  # of central differences, relative (Nocedal, Wright, Numerical Optimization, 8.1)
+# Of central differences, relative (Nocedal, Wright, Numerical Optimization, 8.1).
+_STEP = float(np.cbrt(np.finfo(np.float64).eps))
 
 
 def constants_of(
