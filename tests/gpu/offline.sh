@@ -24,7 +24,10 @@ run() {
     local venv
     venv=$(mktemp -d)/venv
     trap 'rm -rf "$(dirname "'"$venv"'")"' EXIT
-    python3 -m venv --system-site-packages "$venv"
+    python3 -m venv "$venv"
+    # A virtual environment made from another one does not see that one's packages by itself.
+    python3 -c 'import site; print("\n".join(site.getsitepackages()))' \
+        >"$("$venv/bin/python" -c 'import site; print(site.getsitepackages()[0])')/outer.pth"
     PIP_NO_INDEX=1 PIP_FIND_LINKS=$(realpath "$1") "$venv/bin/pip" install --quiet "$here"
     "$venv/bin/evo" gpu-report "${2:-gpu.json}"
 }
