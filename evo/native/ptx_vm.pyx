@@ -104,8 +104,7 @@ cdef struct _Batch:
     PtxVmLevel level
     PtxVmRunKind kind
     PtxVmInput* inputs
-    const uintptr_t* firsts     # addresses of the first program's inputs
-    const uintptr_t* strides    # bytes from a program's inputs to the next one's
+    const uintptr_t* strides    # bytes from a program's inputs to the next one's, or NULL: all have the same
     size_t num_inputs
     size_t num_points
     size_t num_requests
@@ -142,13 +141,14 @@ cdef int _run_program(
         needed_out[0] = 4 * run_bytes
         return PTX_VM_SUCCESS
     memory = <char*>memory + half
-    for i in range(batch.num_inputs):
-        batch.inputs[i].values = <const void*>(batch.firsts[i] + program_idx * batch.strides[i])
     if batch.kind == PTX_VM_RUN_STORE:
         for i in range(batch.num_requests):
             first = 0 if batch.sum_up != NULL else program_idx * batch.num_requests
             batch.pointers[i] = batch.outputs + (first + i) * batch.num_points * 4
         result = ptx_vm_store(program, batch.inputs, batch.num_inputs, batch.num_points, batch.pointers, memory, half)
+        if batch.strides != NULL:  # of the next program, which comes next
+            for i in range(batch.num_inputs):
+                batch.inputs[i].values = <const char*>batch.inputs[i].values + batch.strides[i]
         if batch.sum_up != NULL and result == PTX_VM_SUCCESS:
             batch.sum_up(batch.sum_context, batch.outputs, batch.sum_work, batch.own_sums + program_idx * batch.num_own_sums)
         return result
@@ -331,11 +331,10 @@ cdef class VirtualMachine:
         batch.vm_set = self.vm_set
         batch.level = self.level_code
         batch.kind = kind
-        given = [None if values is None else np.ndim(values) for values in inputs]
-        firsts = np.ascontiguousarray(table["values"])
-        strides = np.array([4 * num_points if ndim == 2 else 0 for ndim in given], np.uintp)
-        batch.inputs = <PtxVmInput*>address(table)
-        batch.firsts, batch.strides = <const uintptr_t*>address(firsts), <const uintptr_t*>address(strides)
+        batch.inputs, batch.strides = <PtxVmInput*>address(table), NULL
+        if any(getattr(values, "ndim", 0) == 2 for values in inputs):
+            strides = np.array([4 * num_points if getattr(values, "ndim", 0) == 2 else 0 for values in inputs], np.uintp)
+            batch.strides = <const uintptr_t*>address(strides)
         batch.num_inputs = len(table)
         batch.num_points = num_points
         batch.num_requests = len(pointers)
@@ -365,14 +364,13 @@ cdef class VirtualMachine:
             if values.dtype not in allowed:
                 wanted = " or ".join(map(str, allowed)) if allowed else f"none, as {type_name} has no CPU meaning"
                 raise ValueError(f"input '{name}': expected an array of type {wanted}, got {values.dtype}")
-            shapes = [(), values.shape[-1:] if num_points is None else (num_points,)]
-            shapes += [] if num_programs is None else [(num_programs, *shapes[1])]
-            if values.shape not in shapes:
+            is_own = values.ndim == 2 and len(values) == num_programs
+            length = values.shape[values.ndim - 1] if values.ndim else num_points
+            if (values.ndim > 1 and not is_own) or (num_points is not None and length != num_points):
                 wanted = "(num_points,)" if num_points is None else f"({num_points},)"
                 own = f", ({num_programs}, {wanted[1:-2]})" if num_programs is not None and values.ndim > 1 else ""
                 raise ValueError(f"input '{name}': expected shape {wanted}{own} or (), got {values.shape}")
-            if values.ndim:
-                num_points = values.shape[values.ndim - 1]
+            num_points = length
             table[i] = <uintptr_t>address(values), values.ndim == 0
             owned.append(values)
         if num_points is None:

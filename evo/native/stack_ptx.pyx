@@ -182,16 +182,18 @@ cdef class Lowering:
         cdef size_t i
         cdef _Workspace workspace
         cdef _Visits visits
+        cdef _Memory own = _Memory(NULL, NULL, 0)
+        visits.memories = &own
         if row_threads is not None:
             num_members = row_threads.num_threads
+            memories = np.zeros((num_members, sizeof(_Memory)), np.uint8)
+            visits.memories = <_Memory*>address(memories)
         workspaces = [] if kept is not None else [_take_workspace(self) for _ in range(num_members)]
-        memories = np.zeros((num_members, 3), np.uintp)  # as _Memory
         for i, workspace in enumerate(workspaces):
-            memories[i, 0] = <uintptr_t>workspace.memory
+            visits.memories[i].workspace = workspace.memory
         visits.language, visits.workspace_bytes, visits.flags = self.language, self.workspace_bytes, flags
         visits.rows, visits.length, visits.places = NULL, 0, NULL
         visits.order, visits.visitor, visits.context = order, visitor, context
-        visits.memories = <_Memory*>address(memories)
         visits.result, visits.missing_bytes = 0, 0
         if kept is None:
             visits.rows, visits.length = <const uint64_t*>address(programs), programs.shape[1]
