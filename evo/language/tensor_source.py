@@ -26,7 +26,7 @@ _TORCH_DEFINITIONS = {
     "copysign": '''def copysign(a, b):
     """The size of a with the sign of b."""
     if isinstance(b, torch.Tensor):
-        return torch.where(torch.signbit(b), -abs(a), abs(a))
+        return torch.copysign(torch.zeros_like(b) + a, b)
     return abs(a) * math.copysign(1.0, b)''',
 }
 _TRITON_TYPES = {

@@ -38,6 +38,8 @@ from evo.task import DTYPES
 # last bits of the task's own arithmetic, which another machine or version of NumPy changes.
 EXACT_TOLERANCE = 1e-9
 
+_NUM_SPREAD = 256  # points of a task that has none, a power of two
+
 _Execute = Callable[[Expression], list[NDArray[Any]] | None]
 _Values = tuple[list[NDArray[Any]], list[NDArray[Any]]]
 
@@ -61,6 +63,16 @@ class Elite:
     def num_instructions(self) -> int:
         """Live PTX instructions."""
         return int(self.batch.num_instructions[0])
+
+
+def _spread_points(language: Language) -> Points:
+    """Inputs from -4 to 4, or the integers there, in another order each."""
+    places = np.arange(_NUM_SPREAD)
+    inputs: list[NDArray[Any] | None] = [None] * len(language.registers)
+    for number, (_, kind) in enumerate(language.inputs):
+        values = (places * (2 * number + 1) * 37 % _NUM_SPREAD) * (8.0 / _NUM_SPREAD) - 4.0
+        inputs[number] = values.astype(np.int64).astype(DTYPES[kind]) if kind != "f32" else values.astype(np.float32)
+    return Points(inputs, _NUM_SPREAD, None)
 
 
 class Verifier:
@@ -96,9 +108,11 @@ class Verifier:
 
     @cached_property
     def places(self) -> tuple[Points, ...]:
-        """Where exports run: the task's points, and its check points if it has any."""
+        """Where exports run: the task's points, and its check points if it has any; if it simulates, some points."""
         if self.problem.task.rollout is not None:
-            raise UserError("a program of a task with a rollout is exported as ptx only; `evo show` has its formula")
+            raise UserError("a program of a task with a rollout is exported as ptx and cuda only; `evo show` has its formula")
+        if self.problem.task.has_simulation():
+            return (_spread_points(self.problem.language),)
         points = self.scorer.points
         return (points, points.check) if points.check else (points,)
 
@@ -119,6 +133,11 @@ class Verifier:
             [np.broadcast_to(array, place.num_points) for array in place.inputs if array is not None] for place in self.places
         ]
         return [np.concatenate(parts) for parts in zip(*values, strict=True)]
+
+    @property
+    def _scores_outputs(self) -> bool:
+        """Whether the task scores outputs at points; else it runs programs itself."""
+        return not self.problem.task.has_simulation()
 
     @property
     def num_points(self) -> int:
@@ -188,6 +207,8 @@ class Verifier:
             self._wanted = (elite.name, is_formula or is_exact, self._values(elite, is_formula=is_formula, is_exact=is_exact))
         if wanted := self._wanted[2]:
             self._compare_values(elite, what, outputs, *wanted)
+        elif not self._scores_outputs:
+            raise UserError(f"{what} computes integers as real numbers, which only a score at points could check")
         else:  # integers as real numbers
             self._compare(elite, what, self.score(elite, outputs), TOLERANCE)
 
@@ -225,7 +246,7 @@ class Verifier:
         instructions may move them.
         """
         nearby = [scores]
-        if tolerance == TOLERANCE and has_real_form(elite.program):
+        if tolerance == TOLERANCE and has_real_form(elite.program) and self._scores_outputs:
             formula = formula_of(elite.program, {}, {}, usual_names=False)
             nearby += [self.score(elite, outputs) for outputs in samples(formula, self._read, is_f32=True)]
         numbers = [("objective", elite.objective, max(1.0, abs(elite.objective)), [each.objective[0] for each in nearby])]
@@ -257,7 +278,7 @@ class Verifier:
         own, formula = replace(elite, scaling={}), formula_of(elite.program, {}, {}, usual_names=False)
         values, allowed = values_of(formula, self._read, is_f32=True)
         self._compare_values(own, "the formula in real numbers", [*values], self._program_values(own)[0], allowed, SHARE)
-        real = float(self.score(elite, [*values]).objective[0])
+        real = float(self.score(elite, [*values]).objective[0]) if self._scores_outputs else elite.objective
         if not real >= elite.objective - TOLERANCE * max(1.0, abs(elite.objective)):
             self.notes[
                 f"cell {elite.name}: its formula has objective {real:.6g} in real numbers, its program {elite.objective:.6g} in "

@@ -5,12 +5,15 @@ import pytest
 from rollout_programs import language_of, words_of
 
 import evo
+from evo.config import load_config
 from evo.errors import UserError
 from evo.evaluate.backends import CUDA, Assignment
 from evo.evaluate.chunks import ChunkScorer
 from evo.evaluate.cpu import CpuEvaluator
 from evo.evaluate.options import EvaluationOptions
 from evo.language.batch import Batch
+from evo.report.export.formats import export_elites
+from evo.run.run import LiveRun
 from evo.task_folder import check_declarations
 
 X = np.linspace(0.1, 0.9, 37).astype(np.float32)
@@ -93,3 +96,32 @@ def test_what_a_simulation_cannot_have_is_refused():
 def test_a_search_improves_what_it_simulates():
     result = evo.evolve(Logistic, evaluations=600, seed=2, progress=False)
     assert result.best.objective > 0.9
+
+
+def test_what_a_search_has_found_can_be_carried_away(small_config, tmp_path):
+    (tmp_path / "task").mkdir()
+    (tmp_path / "task" / "task.py").write_text(TASK)
+    config = {"task": str(tmp_path / "task"), "stop": {"generations": 2}, "output": {"plots": []}}
+    run = LiveRun.start(load_config(small_config(config)), "simulated")
+    run.execute(lambda *_: None, lambda _: False)
+    for name in ("python", "c", "json", "sympy", "jax"):
+        [text] = export_elites(run, name).texts.values()
+        assert text
+    run.close()
+
+
+TASK = """
+import numpy as np
+import evo
+
+class Approach(evo.Task):
+    inputs = {"x": "f32"}
+    outputs = {"step": "f32"}
+    measures = {"num_instructions": (0.0, 24.0), "last": (0.0, 2.0)}
+
+    def simulate(self, programs):
+        x = np.tile(np.linspace(1, 2, 9), (len(programs), 1))
+        for _ in range(5):
+            x = np.clip(x + programs.run({"x": x})["step"], 0, 2)
+        return evo.Scores(-x.mean(axis=1), np.stack([programs.num_instructions, x[:, 0]], axis=1))
+"""

@@ -61,6 +61,16 @@ def test_a_program_for_pytorch_computes_in_float32_gives_the_type_of_its_input_a
     assert torch.equal(of_half, of_float.to(torch.bfloat16))
 
 
+@pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="needs PyTorch: pip install 'evo-ptx[torch]'")
+def test_a_program_for_pytorch_keeps_the_digits_of_a_constant_that_takes_a_sign():
+    import torch
+
+    namespace = {}
+    exec(torch_source(read("0.1 %x copysign_f32")[0], ""), namespace)
+    [found] = namespace["program"](torch.tensor([-3.0, 2.0], dtype=torch.float64))
+    assert found.tolist() == [-0.1, 0.1]
+
+
 def test_what_has_no_function_of_real_numbers_is_refused_for_pytorch():
     with pytest.raises(Unsupported, match="cvt_rn_f32_u32"):
         torch_source(read(INTEGER[0])[0], "")
