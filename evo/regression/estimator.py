@@ -225,11 +225,20 @@ class SymbolicRegressor(RegressorMixin, SearchParameters):  # type: ignore[misc]
         Raises:
             ValueError: a parameter or the data is wrong, there are several targets, or y is predicted without errors.
         """
+        _, target, weights = self._one_target("fit_noise", X, y, sample_weight)
+        self.noise_ = fit_noise(self, X, target - self.predict(X), weights, parameters)
+        return self
+
+    def _one_target(self, method: str, X: Any, y: Any, sample_weight: ArrayLike | None) -> Table:  # noqa: N803
+        """What such a method is given, after `fit` of one target. Raises ValueError as `fit` does."""
         check_is_fitted(self)
         if self._targets:
-            raise ValueError("fit_noise is for one target; call it for each of estimators_")
-        self.noise_ = fit_noise(self, X, np.ravel(y).astype(np.float64) - self.predict(X), sample_weight, parameters)
-        return self
+            raise ValueError(f"{method} is for one target; call it for each of estimators_")
+        columns, target = validate_data(self, numbers_of(X), y, dtype=np.float64, y_numeric=True, reset=False)
+        weights = None if sample_weight is None else _check_sample_weight(sample_weight, columns, dtype=np.float64)
+        target = target.astype(np.float64)
+        counted(columns, target, weights)  # refuses what a search cannot take
+        return columns, target, weights
 
     def _task(self, table: Table, scaling: Any = None) -> RegressionTask:
         """The task of these rows. scaling: of inputs. Raises ValueError if a parameter is wrong."""
@@ -337,16 +346,11 @@ class SymbolicRegressor(RegressorMixin, SearchParameters):  # type: ignore[misc]
             Columns `constant`, `std_error`, `low` and `high`; NaN where the data do not determine a constant.
 
         Raises:
-            ValueError: the confidence is not between 0 and 1, or there are several targets.
+            ValueError: the confidence is not between 0 and 1, the data is wrong, or there are several targets.
         """
-        check_is_fitted(self)
-        if self._targets:
-            raise ValueError("constants is for one target; call it for each of estimators_")
+        columns, target, weights = self._one_target("constants", X, y, sample_weight)
         if not 0.0 < confidence < 1.0:
             raise ValueError(f"confidence is {confidence!r}, must be between 0 and 1")
-        columns = validate_data(self, numbers_of(X), dtype=np.float64, reset=False)
-        weights = None if sample_weight is None else _check_sample_weight(sample_weight, columns, dtype=np.float64)
-        target = np.ravel(y).astype(np.float64)
         used = [columns[:, place] for place in self._used]
         return constants_of(self._formula(self._row(index)), used, target, weights, confidence)
 

@@ -48,16 +48,16 @@ def fit_noise(
     estimator: SymbolicRegressor,
     X: ArrayLike,  # noqa: N803 - scikit-learn's name
     errors: NDArray[np.float64],
-    sample_weight: ArrayLike | None,
+    weights: NDArray[np.float64] | None,
     parameters: dict[str, Any],
 ) -> Noise:
     """Searches for the variance of errors, with an estimator's parameters and others."""
     squares = errors**2
-    level = float(np.average(squares, weights=None if sample_weight is None else np.asarray(sample_weight, np.float64)))
+    level = float(np.average(squares, weights=weights))
     if not level > 0.0:
         raise ValueError("y is predicted without errors: there is no noise to fit")
     given = {**estimator.get_params(), **_OF_TARGET, "loss": LOSS, **parameters}
-    return Noise(level, type(estimator)(**given).fit(X, squares / level, sample_weight))
+    return Noise(level, type(estimator)(**given).fit(X, squares / level, weights))
 
 
 # Of central differences, relative (Nocedal, Wright, Numerical Optimization, 8.1).

@@ -58,6 +58,23 @@ def test_what_has_no_noise_is_refused():
         several.fit_noise(x, np.hstack([x, -x]))
 
 
+@pytest.mark.parametrize("method", ["fit_noise", "constants"])
+@pytest.mark.parametrize(
+    ("targets", "weights", "message"),
+    [
+        (np.r_[np.nan, np.ones(399)], None, "y contains NaN"),
+        (np.ones(399), None, r"\[400, 399\]"),
+        (np.array(["a"] * 400), None, "could not convert string to float"),
+        (np.ones(400), np.full(400, -1.0), "sample_weight: must be numbers from 0 on"),
+        (np.ones(400), np.ones(3), r"sample_weight.shape == \(3,\)"),
+    ],
+)
+def test_wrong_data_are_refused_as_by_fit(model, method, targets, weights, message):
+    x, *_ = sampled(1, 400)
+    with pytest.raises(ValueError, match=message):
+        getattr(model, method)(x, targets, sample_weight=weights)
+
+
 def real(number: float) -> Value:
     return Value(NodeKind.CONSTANT, REAL, bits=int(np.float64(number).view(np.uint64)))
 
