@@ -62,9 +62,9 @@
 extern "C" {
 #endif
 
-#define DERIVE__RESULTS(X)                                                                                                \
-    X(DERIVE_SUCCESS, 0)                                                                                                  \
-    X(DERIVE_ERROR_INVALID_VALUE, 1) /* NULL, an index out of range, a parameter that is not an f32 constant, or twice */ \
+#define DERIVE__RESULTS(X)                                                                                                       \
+    X(DERIVE_SUCCESS, 0)                                                                                                         \
+    X(DERIVE_ERROR_INVALID_VALUE, 1) /* NULL, an index out of range, a parameter that is neither constant nor input, or twice */ \
     X(DERIVE_ERROR_INSUFFICIENT_MEMORY, 2) /* less memory than the size query returned */
 
 typedef enum { DERIVE__RESULTS(EVO__ENUMERATOR) DERIVE_RESULT_NUM_ENUMS } DeriveResult;
@@ -96,10 +96,10 @@ DeriveResult derive_constants(
 /* As first_register: parameters stay constants. */
 #define DERIVE_KEEP_CONSTANTS UINT32_MAX
 
-/* The derived program; its arrays lie in `memory`. `parameters` are node indices of f32 constants. Parameter k becomes an input
-   of register first_register + k, or stays a constant with DERIVE_KEEP_CONSTANTS. The requests are y and then the derivative by
-   each parameter. A derivative that is zero everywhere is STACK_PTX_NO_VALUE, which is zero in lenient mode, the mode of
-   the result. */
+/* The derived program; its arrays lie in `memory`. `parameters` are node indices of f32 constants or inputs. Parameter k becomes an
+   input of register first_register + k, or stays what it is with DERIVE_KEEP_CONSTANTS. The first nodes and values are those of
+   `lowered` that the request needs, in their order; the requests are y and then the derivative by each parameter. A derivative that
+   is zero everywhere is STACK_PTX_NO_VALUE, which is zero in lenient mode, the mode of the result. */
 DeriveResult derive_program(
     const DeriveSet* set, const StackPtxLowered* lowered, size_t request_idx, const uint32_t* parameters, size_t num_parameters,
     uint32_t first_register, void* memory, size_t memory_bytes, StackPtxLowered* derived_out
@@ -592,7 +592,8 @@ static bool derive__take_parameters(
     for (uint32_t i = 0; i < lowered->num_nodes; i++) builder->parameter_of[i] = DERIVE__NO_PARAMETER;
     for (size_t k = 0; k < num_parameters; k++) {
         const uint32_t i = parameters[k];
-        if (i >= lowered->num_nodes || lowered->nodes[i].kind != STACK_PTX_NODE_CONSTANT ||
+        if (i >= lowered->num_nodes ||
+            (lowered->nodes[i].kind != STACK_PTX_NODE_CONSTANT && lowered->nodes[i].kind != STACK_PTX_NODE_INPUT) ||
             lowered->nodes[i].stack_idx != builder->set->stack_idx || builder->parameter_of[i] != DERIVE__NO_PARAMETER) {
             return false;
         }

@@ -358,7 +358,29 @@ typedef struct StackPtxFolding {
    k with an `aux` of n stands for the words of function k, whose n arguments the template has put into the last store entries, the
    first into the last one: INPUT i becomes a LOAD of argument i modulo n, or is left out if n is 0. The template clears stacks
    between functions. A program whose instance would exceed the execution limit is empty. Places in an instance are those of its own
-   words. */
+   words.
+
+   In a template, a word of the type STACK_PTX_TEMPLATE_DERIVATIVE replaces the value y in the store entry `aux` by the derivative of
+   y by the value x in the store entry `payload`, an input. The program ends there if that needs more nodes than there may be. */
+#define STACK_PTX_TEMPLATE_DERIVATIVE STACK_PTX_INSTRUCTION_TYPE_NUM_ENUMS
+
+struct StackPtxLowered;
+
+/* The derivatives of templates. `derive` gets a lowered program with one request, y, all of whose nodes y needs, and the node of x, one
+   of them. It writes a lowered program whose second request is the derivative. Its first nodes and values are those of the given one;
+   the others are constants and plain instructions: not volatile, of at most four operands, with one result. It lies in `memory` and
+   stays valid until the next call. Any result but SUCCESS means that there is not enough memory. It must depend on its arguments alone.
+   derive_program of derive.h can do this. */
+typedef StackPtxResult (*StackPtxDeriveFunction)(
+    const void* context, const struct StackPtxLowered* lowered, uint32_t node, void* memory, size_t memory_bytes,
+    struct StackPtxLowered* derived_out
+);
+
+typedef struct StackPtxDerivation {
+    StackPtxDeriveFunction derive; /* NULL: the template has no derivative */
+    const void* context;
+    size_t memory_bytes; /* in each workspace, for a program of limits.max_nodes */
+} StackPtxDerivation;
 
 /* What programs are written in and connected to. Keep the arrays and strings unchanged while the language is used. */
 typedef struct StackPtxLanguageInfo {
@@ -375,6 +397,7 @@ typedef struct StackPtxLanguageInfo {
     StackPtxFolding folding; /* zeros: none */
     const StackPtxInstruction* template_words; /* what runs instead of a program: see above. NULL: the program itself */
     size_t template_length;
+    StackPtxDerivation derivation; /* zeros: none */
 } StackPtxLanguageInfo;
 
 /* The prepared form: strings measured and padded, operands resolved to stacks. It lies in the caller's memory. */

@@ -618,7 +618,7 @@ static StackPtxResult stack_ptx__place_compile(
         const size_t max_values = info->stack_info->num_stacks * compiler_info->stack_size;
         stack_ptx__place_work(
             layout, &info->limits, info->stack_info, 1, stack_ptx__bound_operands(info->stack_info),
-            STACK_PTX__MAX_LATE_REGISTERS, max_values, max_values, 0
+            STACK_PTX__MAX_LATE_REGISTERS, max_values, max_values, 0, 0
         );
         *language_bytes_out = stack_ptx__place_language(info, 1, workspace, workspace_bytes, language_out);
         if (*language_bytes_out > SIZE_MAX / 2 || layout->bytes > SIZE_MAX / 2)

@@ -156,6 +156,8 @@ typedef struct StackPtx__Pending {
     X(uint32_t, sorted_nodes, max_values)    /* those with temporaries, then the others backwards */          \
     X(uint32_t, num_temporaries, num_stacks) /* of each stack, in all */                                      \
     X(StackPtxInstruction, instance, template_length > 0 ? limits->execution_limit : 0)                       \
+    X(char, derived, derived_bytes)                                                                           \
+    X(uint32_t, derived_rows, derived_bytes > 0 ? max_values : 0) /* of values of a derived program */        \
     X(StackPtxHash, hashes, is_late ? 0 : max_values) /* of each value, for stack_ptx_hash */
 
 /* Their offsets in bytes. */
@@ -198,6 +200,7 @@ struct StackPtxLanguage {
     size_t num_routines;
     const StackPtxInstruction* template_words;
     size_t template_length;
+    StackPtxDerivation derivation;
     size_t
         num_input_rows; /* registers with a row from the start: all of them, or none if they are too many for a language prepared late */
 
@@ -543,7 +546,8 @@ static uint32_t stack_ptx__bound_operands(const StackPtxStackInfo* info) {
 /* The arrays of a workspace for this many registers, requests and lines that write requests. */
 static void stack_ptx__place_work(
     StackPtx__Layout* layout, const StackPtxLimits* limits, const StackPtxStackInfo* stack_info, int is_late,
-    uint64_t max_operands, size_t num_registers, size_t num_requests, size_t max_moves, size_t template_length
+    uint64_t max_operands, size_t num_registers, size_t num_requests, size_t max_moves, size_t template_length,
+    size_t derived_bytes
 ) {
     const uint64_t num_stacks = stack_info->num_stacks;
     const uint64_t rows_per_node = 1 + (max_operands > 4 ? (max_operands - 2) / 3 : 0);
@@ -885,6 +889,7 @@ static void stack_ptx__open_language(const StackPtxLanguageInfo* info, StackPtxL
     language->folding = info->folding;
     language->template_words = info->template_words;
     language->template_length = info->template_length;
+    language->derivation = info->derivation;
     language->num_registers = info->num_registers;
     language->num_requests = info->num_requests;
     language->num_routines = info->num_routines;
@@ -929,7 +934,8 @@ StackPtxResult stack_ptx_language_init(
     stack_ptx__prepare_connections(language);
     stack_ptx__place_work(
         &language->layout, &language->limits, info->stack_info, 0, stack_ptx__max_operands(info->stack_info), info->num_registers,
-        info->num_requests, 2 * info->num_requests, info->template_length
+        info->num_requests, 2 * info->num_requests, info->template_length,
+        info->derivation.derive == NULL ? 0 : info->derivation.memory_bytes
     );
     *language_out = language;
     return STACK_PTX_SUCCESS;

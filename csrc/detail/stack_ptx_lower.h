@@ -95,6 +95,63 @@ static void stack_ptx__collect(const StackPtxLanguage* language, StackPtx__Work*
     lowered->num_instructions = num_instructions;
 }
 
+/* The row that computes what a node does whose operands have rows. */
+static uint32_t stack_ptx__row_of_node(
+    const StackPtxLanguage* language, StackPtx__Work* work, const StackPtxNode* node, const uint32_t* operands,
+    const uint32_t* rows
+) {
+    uint32_t op_idx = node->payload, bits = 0, k;
+    uint64_t commutes = 0, pairs[2] = {0, 0};
+    if (node->kind == STACK_PTX_NODE_CONSTANT) {
+        op_idx = language->first_constant + node->stack_idx;
+        bits = node->payload;
+    } else {
+        commutes = stack_ptx__commutes(language, op_idx);
+    }
+    for (k = 0; k < node->num_operands; ++k) pairs[k / 2] |= (uint64_t)rows[operands[k]] << (k % 2 * 32);
+    return stack_ptx__find_row(language, work, stack_ptx__pair(op_idx, bits), pairs[0], pairs[1], commutes);
+}
+
+/* Puts the derivative of one stored value by another into the first one's place. False if the node limit ends the program. */
+PTX_TEXT__COLD bool stack_ptx__run_derivative(const StackPtxLanguage* language, StackPtx__Work* work, StackPtxInstruction word) {
+    const StackPtxDerivation* derivation = &language->derivation;
+    const uint32_t x = work->store[word.payload.u].row, y = work->store[word.aux].row;
+    StackPtxNode zero = {STACK_PTX_NODE_CONSTANT, 0, 0, 1, 0, 0, 0};
+    StackPtxLowered lowered, derived;
+    uint32_t* rows = work->derived_rows;
+    uint32_t request, i, r;
+    stack_ptx__mark_live(work, &y, 1);
+    if (x != 0 && work->live[x]) {
+        stack_ptx__collect(language, work, &lowered);
+        request = work->value_ids[y];
+        lowered.request_values = &request;
+        lowered.num_requests = 1;
+        lowered.mode = STACK_PTX_MODE_LENIENT;
+        if (derivation->derive(
+                derivation->context, &lowered, work->value_nodes[work->value_ids[x]], work->derived, derivation->memory_bytes,
+                &derived
+            ) != STACK_PTX_SUCCESS ||
+            !stack_ptx__count_values(language, work, derived.num_values - lowered.num_values)) {
+            return false;
+        }
+        for (r = 1; r < work->num_rows; ++r)
+            for (i = 0; work->live[r] && i < language->op_nodes[(uint32_t)work->rows[r].head].node.num_values; ++i)
+                rows[work->value_ids[r] + i] = r + i;
+        for (i = lowered.num_nodes; i < derived.num_nodes; ++i) {
+            const StackPtxNode* node = &derived.nodes[i];
+            rows[node->first_value] = stack_ptx__row_of_node(language, work, node, derived.operands + node->first_operand, rows);
+        }
+        if (derived.request_values[1] != STACK_PTX_NO_VALUE) {
+            work->store[word.aux].row = rows[derived.request_values[1]];
+            return true;
+        }
+    }
+    if (!stack_ptx__count_values(language, work, 1)) return false;
+    zero.stack_idx = work->store[word.aux].stack_idx;
+    work->store[word.aux].row = stack_ptx__row_of_node(language, work, &zero, NULL, NULL);
+    return true;
+}
+
 static StackPtxResult stack_ptx__check_work(const StackPtxLanguage* language, const void* workspace, size_t workspace_bytes) {
     if (language == NULL || workspace == NULL) return STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);
     if (workspace_bytes < language->layout.bytes) return STACK_PTX__ERROR(STACK_PTX_ERROR_INSUFFICIENT_WORKSPACE);
@@ -115,6 +172,7 @@ PTX_TEXT__COLD size_t stack_ptx__instantiate(
         for (i = 0; i < count && from[i].instruction_type != STACK_PTX_INSTRUCTION_TYPE_RETURN; ++i) {
             StackPtxInstruction word = from[i];
             if (is_call) {
+                if (word.instruction_type >= STACK_PTX_INSTRUCTION_TYPE_NUM_ENUMS) continue; /* only a template may have it */
                 if (word.instruction_type == STACK_PTX_INSTRUCTION_TYPE_META &&
                     word.payload.u == STACK_PTX_META_INSTRUCTION_CLEAR) {
                     ++function;

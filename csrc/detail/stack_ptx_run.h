@@ -357,6 +357,9 @@ static bool stack_ptx__run_last_plain(const StackPtx__Work* work, const StackPtx
     return stack_ptx__height(&work->stacks[op->in_stack]) < op->num_operands;
 }
 
+/* A word of a template, in stack_ptx_lower.h. */
+static bool stack_ptx__run_derivative(const StackPtxLanguage* language, StackPtx__Work* work, StackPtxInstruction word);
+
 /* Runs a word at which stack_ptx__run_plain_words stops, or returns STACK_PTX__PREPARED or, for one that leaves its word list,
    STACK_PTX__LEAVE. Otherwise the result is the word's error, or SUCCESS, also for a no-op of every mode. The node limit is
    INSUFFICIENT_AST_SIZE. */
@@ -427,6 +430,12 @@ static StackPtxResult stack_ptx__run_word(const StackPtxLanguage* language, Stac
             return STACK_PTX_SUCCESS;
         case STACK_PTX_INSTRUCTION_TYPE_ROUTINE:
         case STACK_PTX_INSTRUCTION_TYPE_RETURN: return STACK_PTX__LEAVE;
+        case STACK_PTX_TEMPLATE_DERIVATIVE:
+            if (language->derivation.derive == NULL) return STACK_PTX_ERROR_BAD_INSTRUCTION_MAYBE_FORGOT_RETURN;
+            if (payload >= language->limits.store_size || word.aux >= language->limits.store_size)
+                return STACK_PTX_ERROR_STORE_IDX_OUT_OF_BOUNDS;
+            is_within_limit = stack_ptx__run_derivative(language, work, word);
+            break;
         default: return STACK_PTX_ERROR_BAD_INSTRUCTION_MAYBE_FORGOT_RETURN;
     }
     return is_within_limit ? STACK_PTX_SUCCESS : STACK_PTX_ERROR_INSUFFICIENT_AST_SIZE;

@@ -94,6 +94,8 @@ def formula_of(program: Expression, inputs: Scaling, outputs: Scaling, *, usual_
             places.append(place if is_real else cast(place, "f32"))
         elif is_real and value.type == "f32" and value.kind == NodeKind.CONSTANT:
             places.append(number(meant_number(np.uint32(value.bits).view(np.float32))))
+        elif is_real and value.semantics.infix in _WITHOUT_CALL:
+            places.append(apply("a + b", apply("a*b", *operands[:2]), operands[2]))
         elif is_real:
             places.append(put(replace(value, type=REAL if value.type == "f32" else value.type, ptx="", operands=operands)))
         else:

@@ -21,11 +21,13 @@ from evo.instructions import InstructionSet
 from evo.language.functions import functions as known_functions
 from evo.language.infix import parse_infix
 from evo.language.program import Language, Limits, word
-from evo.native.stack_ptx_words import META_OPERATIONS, WordType
+from evo.native.stack_ptx_words import META_OPERATIONS, TEMPLATE_DERIVATIVE, WordType
 
 FREE_ENTRIES = 3  # of the store, which a program's own words use
 MAX_WORDS = 1024
 MAX_CATEGORIES = 12  # of a column, which has a number to find for each
+DERIVATIVE = -1  # in place of a function
+_DERIVATIVE_NAME = "d"
 _CLEAR = META_OPERATIONS.index("clear")
 
 
@@ -49,8 +51,9 @@ class Function:
 class Template:
     """How functions make a formula.
 
-    calls: index of a function and the formulas of its arguments, each of the inputs and the `names` of earlier calls. formula: of
-    inputs and `names`. has_scale, has_offset: the template times a number, or plus a number, is another of the template.
+    calls: index of a function and the formulas of its arguments, each of the inputs and the `names` of earlier calls; or
+    DERIVATIVE, a formula, and the input by which it is derived. formula: of inputs and `names`. has_scale, has_offset: the
+    template times a number, or plus a number, is another of the template.
     """
 
     text: str
@@ -109,6 +112,11 @@ class Template:
         for place, (function, arguments) in enumerate(self.calls):
             for entry in (*range(first), first + place):  # so that each function begins with the same, and lacks no value
                 found += [zero, store(entry)]
+            if function == DERIVATIVE:
+                y, x = arguments
+                found += [*of_formula(y), store(first + place), *of_formula(x), store(last)]
+                found += [word(TEMPLATE_DERIVATIVE, first + place, last), *clear]
+                continue
             for number, argument in enumerate(arguments):
                 found += [*of_formula(argument), store(last - number)]
             found += [word(WordType.ROUTINE, len(arguments), function), store(first + place), *clear]
@@ -199,6 +207,8 @@ class _Reader:
             name = node.func.id
             if name in self._inputs:
                 raise _wrong(node, f"'{name}' is an input; give the function another name")
+            if name == _DERIVATIVE_NAME:
+                return self._named(DERIVATIVE, self._derived(node))
             before = [] if name in known_functions() else self.arguments.setdefault(name, [])
             arguments = [self.read(each) for each in node.args]
             if name in known_functions():
@@ -211,11 +221,7 @@ class _Reader:
                     node, f"{name} takes {len(texts)} arguments, at most as many as there are inputs, {len(self._inputs)}"
                 )
             before.append(texts)
-            call = (list(self.arguments).index(name), texts)
-            if call not in self.calls:
-                self.calls.append(call)
-                self.names.append(f"{name}__{len(self.calls)}")
-            return ast.Name(self.names[self.calls.index(call)])
+            return self._named(list(self.arguments).index(name), texts)
         if isinstance(node, ast.Name):
             if node.id not in (*self._inputs, "pi", "e"):
                 hint = did_you_mean(node.id, self._inputs)
@@ -234,12 +240,31 @@ class _Reader:
         known = "+ - * / **, a if b < c else d, numbers, inputs and functions"
         raise _wrong(node, f"'{ast.unparse(node)}' cannot be in a template: there are {known}")
 
+    def _named(self, function: int, arguments: tuple[str, ...]) -> ast.Name:
+        """The name of a call's value."""
+        call = (function, arguments)
+        if call not in self.calls:
+            self.calls.append(call)
+            name = _DERIVATIVE_NAME if function == DERIVATIVE else list(self.arguments)[function]
+            self.names.append(f"{name}__{len(self.calls)}")
+        return ast.Name(self.names[self.calls.index(call)])
+
+    def _derived(self, node: Any) -> tuple[str, str]:
+        """The formula and the input of a derivative."""
+        by = ast.unparse(node.args[1]) if len(node.args) == 2 else None
+        if by not in self._inputs:
+            example = f"d(f({', '.join(self._inputs[:2])}), {self._inputs[0]})"
+            raise _wrong(node, f"'{ast.unparse(node)}' is not the derivative of a formula by an input, such as {example}")
+        return ast.unparse(self.read(node.args[0])), by
+
     def scaled(self, node: Any) -> list[str] | None:
         """The calls whose functions take up a factor of a formula; None: none can."""
         if isinstance(node, ast.Call) and (name := ast.unparse(node.func)) in self.arguments:
             return [name]
         if isinstance(node, ast.UnaryOp):
             return self.scaled(node.operand)
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == _DERIVATIVE_NAME:
+            return self.scaled(node.args[0])
         if not isinstance(node, (ast.BinOp, ast.IfExp)):
             return None
         both = (node.left, node.right) if isinstance(node, ast.BinOp) else (node.body, node.orelse)

@@ -15,6 +15,7 @@ cdef extern from "stack_ptx.h":
 
     ctypedef enum StackPtxResult:
         STACK_PTX_SUCCESS
+        STACK_PTX_ERROR_INSUFFICIENT_WORKSPACE
 
     ctypedef enum StackPtxMode:
         STACK_PTX_MODE_LENIENT
@@ -103,6 +104,15 @@ cdef extern from "stack_ptx.h":
         uint32_t store_size
         uint32_t execution_limit
 
+    ctypedef StackPtxResult (*StackPtxDeriveFunction)(
+        const void*, const StackPtxLowered*, uint32_t, void*, size_t, StackPtxLowered*
+    ) noexcept nogil
+
+    ctypedef struct StackPtxDerivation:
+        StackPtxDeriveFunction derive
+        const void* context
+        size_t memory_bytes
+
     ctypedef struct StackPtxLanguageInfo:
         const StackPtxStackInfo* stack_info
         const StackPtxTraits* traits
@@ -117,6 +127,7 @@ cdef extern from "stack_ptx.h":
         StackPtxFolding folding
         const StackPtxInstruction* template_words
         size_t template_length
+        StackPtxDerivation derivation
 
     ctypedef struct StackPtxPlace:
         size_t routine_idx

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from evo.native.stack_ptx_tables import check_connections, connection_tables, instruction_set_tables, word_rows
-from evo.native.stack_ptx_words import ProgramError, explain
+from evo.native.stack_ptx_words import TEMPLATE_DERIVATIVE, ProgramError, explain
 
 from libc.stdint cimport int32_t, uint8_t, uintptr_t
 from libc.stdlib cimport calloc, free, malloc, realloc
@@ -28,6 +28,23 @@ cdef extern from *:
 cdef extern from "Python.h":
     object PyUnicode_New(Py_ssize_t, Py_UCS4)
     void* PyUnicode_1BYTE_DATA(object)
+
+
+cdef extern from "derive.h" nogil:
+    ctypedef struct DeriveSet:
+        pass
+
+    ctypedef enum DeriveResult:
+        DERIVE_SUCCESS
+
+    const uint32_t DERIVE_KEEP_CONSTANTS
+
+    DeriveResult derive_set_size(const StackPtxStackInfo*, size_t*)
+    DeriveResult derive_set_init(const StackPtxStackInfo*, void*, size_t, const DeriveSet**)
+    DeriveResult derive_size(const StackPtxLowered*, size_t, size_t*)
+    DeriveResult derive_program(
+        const DeriveSet*, const StackPtxLowered*, size_t, const uint32_t*, size_t, uint32_t, void*, size_t, StackPtxLowered*
+    )
 
 
 # Programs whose stubs are emitted at once; then the GIL is taken to copy them into str.
@@ -167,9 +184,10 @@ cdef class Lowering:
         _fill_connections(connections, limits, &info)
         _fill_folding(folding, &info.folding)
         info.template_words, info.template_length = <const StackPtxInstruction*>address(self.template), len(self.template)
+        derive_set = _fill_derivation(self.template, &info)
         _check(stack_ptx_language_size(&info, &num_bytes))
         memory = np.empty(num_bytes, np.uint8)
-        self.owned = [tables, connections, memory]
+        self.owned = [tables, connections, memory, derive_set]
         _check(stack_ptx_language_init(&info, address(memory), num_bytes, &self.language))
         _check(stack_ptx_workspace_size(self.language, &self.workspace_bytes))
 
@@ -695,6 +713,33 @@ cdef int _fill_folding(folding, StackPtxFolding* c_folding) except -1:
         c_folding.fold = <StackPtxFoldFunction><uintptr_t>function
         c_folding.context = <const void*><uintptr_t>context
     return 0
+
+
+cdef object _fill_derivation(template, StackPtxLanguageInfo* info):
+    """The memory of what derives, if the template does. The rest of `info` is filled."""
+    cdef size_t num_bytes = 0
+    cdef const DeriveSet* derive_set
+    cdef StackPtxLowered largest
+    info.derivation.derive, info.derivation.context, info.derivation.memory_bytes = NULL, NULL, 0
+    if not (template & 0xFFFF == TEMPLATE_DERIVATIVE).any():
+        return None
+    derive_set_size(info.stack_info, &num_bytes)
+    memory = np.empty(num_bytes, np.uint8)
+    derive_set_init(info.stack_info, address(memory), num_bytes, &derive_set)
+    largest.num_nodes = largest.num_values = info.limits.max_nodes + <uint32_t>info.num_registers
+    largest.num_operands = 4 * largest.num_nodes
+    derive_size(&largest, 1, &info.derivation.memory_bytes)
+    info.derivation.derive, info.derivation.context = _derive, derive_set
+    return memory
+
+
+cdef StackPtxResult _derive(
+    const void* context, const StackPtxLowered* lowered, uint32_t node, void* memory, size_t num_bytes, StackPtxLowered* derived_out
+) noexcept nogil:
+    cdef DeriveResult result = derive_program(
+        <const DeriveSet*>context, lowered, 0, &node, 1, DERIVE_KEEP_CONSTANTS, memory, num_bytes, derived_out
+    )
+    return STACK_PTX_SUCCESS if result == DERIVE_SUCCESS else STACK_PTX_ERROR_INSUFFICIENT_WORKSPACE
 
 
 cdef StackPtxMode _mode(mode) except *:

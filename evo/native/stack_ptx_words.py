@@ -27,6 +27,10 @@ class WordType(IntEnum):
     LOAD = 12
 
 
+TEMPLATE_DERIVATIVE = 13
+"""The type of a word that only a template has."""
+
+
 def nearest_f32(number: Any) -> np.float32:
     """The f32 next to a number. Raises ValueError if the number is finite and too large."""
     with np.errstate(over="ignore"), suppress(OverflowError):

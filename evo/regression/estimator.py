@@ -100,8 +100,9 @@ class SymbolicRegressor(RegressorMixin, SearchParameters):  # type: ignore[misc]
             grows in proportion; `quantile(0.9)`; `logistic`, of targets 0 and 1, for the log-odds; `poisson`, of counts, for
             their mean; or a formula such as `"abs(prediction - target)/target"`, with `weight` if that is not just a factor.
         template: a formula of features, numbers and functions to find, such as `"f(x0, x1) + g(x2)*h(x0)"`. A function without
-            arguments, as `c()`, is a number to find, and `c[x2]` one for each value of a column. `equations_` has a column
-            `functions` then. Offset and scale are those that the functions can take up.
+            arguments, as `c()`, is a number to find, and `c[x2]` one for each value of a column. `d(f(x0, x1), x0)` is the
+            derivative of a formula by a feature. `equations_` has a column `functions` then. Offset and scale are those that the
+            functions can take up.
         guesses: formulas that the search begins with, such as `"x0*sin(x1)"`, beside those that it makes itself.
         select_k_features: number of features that the search uses, those that help a random forest most; None: all.
         max_rows: of more rows than this, the search sees samples, spread evenly over their order: for three quarters of the time

@@ -7,9 +7,10 @@ from evo.errors import UserError
 from evo.instructions import shipped_instruction_set
 from evo.language.expression import expression_of
 from evo.language.formula import evaluate, formula_of
-from evo.language.program import Language, Limits, parse_program
+from evo.language.program import Language, Limits, parse_program, word
 from evo.language.template import by_category, read_template
 from evo.native.ptx_vm import VirtualMachine
+from evo.native.stack_ptx_words import TEMPLATE_DERIVATIVE
 from evo.native.tune import Tuner
 
 SET = shipped_instruction_set("default")
@@ -47,10 +48,40 @@ def computed(language: Language, program: str) -> np.ndarray:
             X[0],
         ),  # no function sees the other's store
         ("f(x0) + g(x0)", f"%x0 %x0 %x0 {DIVIDE} {MUL} {MUL} 2.0", X[0] + 2.0),  # nor its stack
+        ("x1 - d(f(x0, x1), x0)", f"{MEET} %x0 {SIN} add_ftz_f32", -np.cos(X[0])),
+        ("d(f(x0, x1), x2) + x2", MEET, X[2]),
+        ("d(f(x0), x0) + g(x0)", f"{DIVIDE} %x0", X[0]),
+        ("d(x2*f(x0*x0), x0) - f(x0)", f"%x0 {SIN}", X[2] * np.cos(X[0] ** 2) * 2 * X[0] - np.sin(X[0])),
+        ("d(f(g(x0)), x0)", f"%x0 {SIN} {DIVIDE} %x0 %x0 {MUL}", np.cos(X[0] ** 2) * 2 * X[0]),
+        ("d(d(f(x0), x0), x0) + 2*f(x1)", f"%x0 {SIN}", -np.sin(X[0]) + 2 * np.sin(X[1])),
+        ("d(f(x0)*d(g(x0), x0), x1) + d(x0, x0)", f"%x0 {SIN} {DIVIDE} %x0", np.ones(50)),
     ],
 )
 def test_a_program_is_the_functions_of_a_template(text, program, expected):
     np.testing.assert_allclose(computed(language_of(text), program), expected, rtol=1e-12)
+
+
+def test_all_that_runs_programs_derives_them():
+    language = language_of("d(f(x0), x0)")
+    words = parse_program(language, f"%x0 %x0 {MUL} 0.25 {MUL} {SIN}", "program")
+    machine = VirtualMachine(language.lowering)
+    [[found]] = machine.store(words[None], [*X.astype(np.float32), None])
+    np.testing.assert_allclose(found, 0.5 * X[0] * np.cos(0.25 * X[0] ** 2), rtol=1e-5, atol=1e-6)
+    assert "cos.approx.ftz.f32" in language.lowering.emit(words[None])[0]
+
+
+def test_a_derivative_beyond_the_node_limit_ends_the_program():
+    program = f"%x0 {f'%x0 {SIN} {MUL} ' * 8}"
+    assert computed(language_of("d(f(x0), x0)", Limits(max_nodes=100)), program).any()
+    assert not computed(language_of("d(f(x0), x0)", Limits(max_nodes=40)), program).any()
+
+
+def test_a_program_has_no_derivative_of_its_own():
+    language = language_of("f(x0) + d(g(x0), x0)")
+    words = parse_program(language, f"%x0 {SIN} {DIVIDE} %x0", "program")
+    forged = np.insert(words, 1, word(TEMPLATE_DERIVATIVE, 0, 15))[:-1]
+    hashes, _ = language.lowering.analyze(np.array([words, forged]))
+    assert (hashes[0] == hashes[1]).all()
 
 
 def test_an_instance_beyond_the_execution_limit_is_empty():
@@ -78,6 +109,16 @@ def test_constants_of_functions_are_tuned_together_and_those_of_the_template_are
     assert outcome["num_parameters"] == 2
     found = computed(language, " ".join(language.decode(int(word)) for word in tuned[:-1]))
     np.testing.assert_allclose(found, 0.7 * np.sin(X[0]) - 2.1 * np.sin(X[1]) + 1.6 * X[2], rtol=1e-5, atol=1e-5)
+
+
+def test_constants_are_tuned_through_a_derivative():
+    language = language_of("d(f(x0, x1), x0)")
+    x = X.astype(np.float32)
+    target = (1.7 * x[1] * np.cos(1.7 * x[0])).astype(np.float32)  # of sin(1.7 x0) x1
+    words = parse_program(language, f"%x0 1.5 {MUL} {SIN} %x1 {MUL}", "program")
+    tuner = Tuner(VirtualMachine(language.lowering), [*x, None], target, iterations=30, is_scaled=False)
+    [tuned], _ = tuner.tune(words[None])
+    assert np.uint32(tuned[1] >> np.uint64(32)).view(np.float32) == pytest.approx(1.7, rel=1e-5)
 
 
 def test_a_scale_without_an_offset_is_projected_out():
@@ -110,6 +151,9 @@ def test_a_scale_without_an_offset_is_projected_out():
         ("f(x0) if x1 < 2 else g(x0)", {"f", "g"}, {}),
         ("f(x0) if f(x1) < 2 else g(x0)", set(), {}),
         ("f(x0) if x1 > 2 else x0", set(), {}),
+        ("d(f(x0), x0)/2", {"f"}, {}),
+        ("d(f(x0), x0) + g(x1)", {"f", "g"}, {"g": 1.0}),
+        ("d(f(x0)*f(x1), x0)", set(), {}),
     ],
 )
 def test_which_functions_take_up_scale_and_offset(text, scale, offset):
@@ -130,6 +174,9 @@ def test_which_functions_take_up_scale_and_offset(text, scale, offset):
         ("f(x0) + f(x0, x1)", "template: column 9: f takes 1 arguments before, here 2"),
         ("1/f(x0, x1, x2, x0*x1)", "template: column 3: f takes 4 arguments, at most as many as there are inputs, 3"),
         ("x0(x1)", "template: column 1: 'x0' is an input; give the function another name"),
+        ("1 + d(f(x0), x0*x1)", "template: column 5: 'd(f(x0), x0 * x1)' is not the derivative of a formula by an input"),
+        ("d(f(x0))", "template: column 1: 'd(f(x0))' is not the derivative of a formula by an input, such as d(f(x0, x1), x0)"),
+        ("d(f, x0)", "template: column 3: unknown input 'f', one of: x0, x1, x2; a function to find has arguments, as in f(x)"),
         ("1 + f(x0)[1]", "template: column 5: 'f(x0)[1]' cannot be in a template"),
         (7, "template is 7, must be a formula of inputs and functions to find"),
     ],

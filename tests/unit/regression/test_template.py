@@ -35,6 +35,7 @@ def value_of(text: str, x: np.ndarray) -> np.ndarray:
         ("f(x0) - f(x1)", lambda x: np.sin(x[:, 0]) * x[:, 0] - np.sin(x[:, 1]) * x[:, 1]),
         ("sqrt(f(x0) + g(x1))", lambda x: np.sqrt(x[:, 0] ** 2 + 2 * x[:, 1] ** 2)),
         ("c()*x0 + f(x1)", lambda x: 2.5 * x[:, 0] + np.cos(x[:, 1])),
+        ("x2*d(f(x0), x0)", lambda x: x[:, 2] * (np.sin(x[:, 0]) + x[:, 0] * np.cos(x[:, 0]))),
         ("x2*f(x0)", lambda x: 7.0 * x[:, 2] * np.sin(x[:, 0])),
     ],
 )
