@@ -23,7 +23,7 @@ from evo.evaluate.options import AUTO, EvaluationOptions
 from evo.language.batch import Batch
 from evo.language.program import Language
 from evo.native import ptx_vm
-from evo.task import Task, ask
+from evo.task import Task
 
 if TYPE_CHECKING:
     from evo.compile.request import CompileExecutor
@@ -228,9 +228,7 @@ def _why_cpu(task: Task) -> str | None:
     """What of a task only the CPU can do; None: nothing."""
     if task.rollout is not None and task.rollout.grid is not None:
         return "whose rollout has a grid"
-    if task.has_simulation():
-        return "that simulates"
-    return "with a loss of its own" if ask(task, "point_loss") else None
+    return "that simulates" if task.has_simulation() else None
 
 
 def _start_cuda(assignment: Assignment) -> Evaluator:

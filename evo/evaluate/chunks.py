@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from evo.errors import UserError
 from evo.evaluate import Evaluation, by_name, checked, join, score_batch, stored_types
 from evo.evaluate.loops import LoopRunner, trajectories
+from evo.evaluate.stored_sums import StoredSums
 from evo.evaluate.tuning import LOSS_POINTS, loss_fitter
 from evo.language.batch import Batch, ProgramRows
 from evo.language.program import Language
@@ -99,6 +100,7 @@ class ChunkScorer:
         targets, self._loss = self.points.targets, None
         if targets and not self._loop:
             self._loss = loss_fitter(task, targets.values[0], targets.weights, LOSS_POINTS)
+        self._check_sums = StoredSums(language.instruction_set, 1) if self._loss and self.points.check else None
         self.num_outputs = len(stored_types(task))  # of what a program leaves
         self.chunk_size = chunk_size(self.points.num_points, self.num_outputs)
         if task.cpu_sums:
@@ -130,6 +132,18 @@ class ChunkScorer:
         start = time.perf_counter()
         part = self.judge(outputs, num_instructions)
         return replace(part, times_s={"score": time.perf_counter() - start})
+
+    def score_losses(
+        self, outputs: NDArray[np.float32], checked: NDArray[np.float32] | None, num_instructions: NDArray[np.int32]
+    ) -> Evaluation:
+        """As `score_stored`, with a loss. checked: outputs at the check points; None: there are none."""
+        assert self._loss
+        sums = _sums_of_losses(self._loss, outputs)
+        if self._check_sums and checked is not None and (check := self.points.check):
+            assert check.targets
+            sums = np.concatenate([sums, self._check_sums.of(self.level, checked, check.targets)], axis=1)
+            sums[sums["num_nonfinite"][:, 0] > 0, 1] = 0
+        return self.judge(sums, num_instructions)
 
     def work(self, programs: ProgramRows) -> tuple[NDArray[np.float64], Callable[[], None]] | None:
         """With `cpu_sums`: what `run` gives, and what fills it in: any number of threads call it at once, and take turns at the

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from evo.errors import UserError
 from evo.evaluate import by_name, stored_types
+from evo.evaluate.stored_sums import StoredSums
 from evo.grid import Grid
 from evo.kernel.rollout import Loop as KernelLoop
 from evo.language.batch import ProgramRows
@@ -74,11 +75,7 @@ class LoopRunner:
         f32 = next(index for index, stack in enumerate(instruction_set.stacks) if stack.literal_prefix == "f32")
         grid = _grid_loop(rollout.grid, self.states, [read.get(name) for name in self.types]) if rollout.grid else None
         self.loop = Loop(rollout.integrator, columns, lowered, f32, add, fma, dt, rollout.steps, rollout.record_every, grid)
-        # A reduction's sums are those of programs that give back the records.
-        given = Language(instruction_set, tuple(self.states.items()), tuple(names.items()))
-        self._given = given.lowering
-        text = "\n".join(f"{_CHANGE}{name} = {name}" for name in self.states)
-        self._records = parse_infix(given, text, place, _MAX_WORDS, [])[None]
+        self._sums = StoredSums(instruction_set, len(self.states))
 
     def columns(self, points: Any, method: str) -> tuple[list[NDArray[Any]], int]:
         """What `Task.points` gives, each of its type, and the number of trajectories.
@@ -172,10 +169,7 @@ class LoopRunner:
 
     def reduced(self, level: str, records: NDArray[np.float32], targets: Targets) -> NDArray[np.void]:
         """Sums that compare records with data, `(num_programs, num_states)`."""
-        machine = VirtualMachine(self._given, level)
-        rows = records.reshape(*records.shape[:2], -1)
-        inputs = len(self._given.registers) - len(self.states)
-        return np.concatenate([machine.reduce(self._records, [*row, *[None] * inputs], targets) for row in rows])
+        return self._sums.of(level, records.reshape(*records.shape[:2], -1), targets)
 
     def targets(self, num_trajectories: int) -> NDArray[np.float32]:
         """The recorded data, `(num_states, num_records * num_trajectories)`.

@@ -21,6 +21,7 @@ from evo.compile.request import CompileExecutor, CompileFailure
 from evo.compile.targets import architecture
 from evo.errors import DeviceFailure, FailureKind, UserError
 from evo.evaluate import Evaluation, Failure, PickledTask, Status, TaskSource, by_name
+from evo.evaluate.chunks import ChunkScorer
 from evo.evaluate.cuda.blame import Kernel as BlamedKernel
 from evo.evaluate.cuda.blame import try_alone
 from evo.evaluate.cuda.choice import COMPILE, INTERPRET, LANES, TRIAL_PROGRAMS, choose_lane, lane_trials
@@ -28,7 +29,7 @@ from evo.evaluate.cuda.device import Device
 from evo.evaluate.cuda.interpret import InterpretLane
 from evo.evaluate.cuda.interpreter_kernels import MAX_PROGRAMS, Coding, Kernel, TaskKernel, open_kernel, open_task_kernel
 from evo.evaluate.cuda.lane import Lane, Pack, PackFailure
-from evo.evaluate.cuda.plans import DeviceInputs, KernelPlan, Plan, RegressionPlan, StorePlan
+from evo.evaluate.cuda.plans import DeviceInputs, KernelPlan, LossPlan, Plan, RegressionPlan, StorePlan
 from evo.evaluate.dask_executor import open_compilers
 from evo.evaluate.loops import LoopRunner
 from evo.evaluate.options import EvaluationOptions
@@ -327,8 +328,9 @@ class CudaEvaluator:
             plan: Plan = KernelPlan(self._task, inputs, kernel)
         else:
             is_reduced = self._task.reduction is not None
+            sums = isinstance(self._plan, RegressionPlan) and not self._loop
             most_points = inputs.width if self._loop else self._plan.most_points
-            kernel = self._open_kernel(is_reduced and not self._loop, most_points, opened, inputs.loop)
+            kernel = self._open_kernel(sums, most_points, opened, inputs.loop)
             if kernel is None:
                 return None
             plan = self._regression_plan(inputs, opened, kernel) if is_reduced else StorePlan(self._task, inputs, kernel)
@@ -380,11 +382,14 @@ class CudaEvaluator:
         )
 
     def _regression_plan(self, inputs: DeviceInputs, opened: ExitStack, kernel: Kernel | None = None) -> Plan:
-        """Sums over outputs that packs store, or that the interpreter's kernel sums by itself."""
+        """Sums over outputs that packs store, or that the interpreter's kernel sums by itself; or losses of outputs."""
         points = None if self._loop else ask(self._task, "check_points")
         check = self._upload(points, "check_points()", None) if points else None
         if check:
             opened.callback(check.close)
+        if not self._loop and ask(self._task, "point_loss"):
+            scorer = ChunkScorer(self._language, self._task)
+            return LossPlan(self._task, inputs, scorer, self._num_threads, kernel, check)
         recorded = (self._loop.targets(inputs.width), self._loop.weights(inputs.num_points)) if self._loop else None
         return RegressionPlan(self._task, inputs, self._device, kernel, check, recorded)
 

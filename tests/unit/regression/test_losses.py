@@ -144,12 +144,6 @@ def test_a_wrong_loss_is_refused_in_one_line(loss, message):
         regressor(loss).fit(X, LINE)
 
 
-def test_a_gpu_is_refused():
-    task = evo.RegressionTask({"x": X[:, 0]}, LINE, loss="absolute")
-    with pytest.raises(evo.UserError, match="a task with a loss of its own runs on the CPU; set it to cpu or auto"):
-        evo.evolve(task, evaluation={"backend": "cuda"}, generations=1)
-
-
 @pytest.mark.parametrize(
     ("loss", "target"),
     [
