@@ -20,7 +20,8 @@ from evo.errors import UserError, did_you_mean
 from evo.rollout import Rollout
 from evo.shipped import shipped
 from evo.storage.files import open_file
-from evo.task import DTYPES, MAX_MEASURE_RANGE, REDUCTIONS, Task, error_place, forks_ended, place_of, task_errors
+from evo.task import DTYPES, MAX_MEASURE_RANGE, REDUCTIONS, Task, place_of
+from evo.task_answers import error_place, forks_ended, task_errors
 
 
 def check_options(task_class: type[Task], options: Mapping[str, Any]) -> None:

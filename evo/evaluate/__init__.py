@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from evo.errors import FailureKind, UserError
 from evo.language.batch import Batch
 from evo.sums import Regression
-from evo.task import DTYPES, MAX_OBJECTIVE, Programs, Scores, Task, method_place, task_errors
+from evo.task import DTYPES, MAX_OBJECTIVE, Programs, Scores, Task
+from evo.task_answers import method_place, task_errors
 
 
 class Status(IntEnum):

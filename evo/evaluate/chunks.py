@@ -25,17 +25,8 @@ from evo.native import ptx_vm
 from evo.native.ptx_vm import SUMS_DTYPE, Targets, VirtualMachine
 from evo.native.tune import LossFitter
 from evo.sums import Regression
-from evo.task import (
-    RunnablePrograms,
-    Task,
-    ask,
-    changes_when_asked,
-    place_of,
-    point_arrays,
-    target_array,
-    typed_arrays,
-    weight_array,
-)
+from evo.task import RunnablePrograms, Task, place_of
+from evo.task_answers import ask, changes_when_asked, point_arrays, target_array, typed_arrays, weight_array
 
 OUTPUT_BYTES = 1 << 20  # of one chunk: fits a core's L2 cache
 MIN_CHUNK, MAX_CHUNK = 8, 256

@@ -26,7 +26,8 @@ from evo.evaluate import Evaluation, Evaluator, TaskSource, dask_worker, join
 from evo.evaluate.backends import CPU, Assignment, Backend
 from evo.evaluate.dask_client import GOES_ON, Workers, WorkersDied, connect
 from evo.language.batch import Batch
-from evo.task import Task, method_place
+from evo.task import Task
+from evo.task_answers import method_place
 from evo.task_folder import declared_files, task_digest, task_files
 
 PARTS_PER_WORKER = 4  # of a batch, at most: workers differ in speed, and the last part is waited for

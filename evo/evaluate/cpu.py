@@ -23,7 +23,8 @@ from evo.evaluate.trials import Trials
 from evo.language.batch import Batch
 from evo.language.program import Language
 from evo.native.ptx_vm import VirtualMachine
-from evo.task import Task, method_place
+from evo.task import Task
+from evo.task_answers import method_place
 
 SCORE_SECONDS = 300.0
 # Of `evo.evaluate.trials`. Threads must be faster by a factor: noise is below it, and a crash of a thread ends the run.

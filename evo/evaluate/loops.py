@@ -20,7 +20,8 @@ from evo.language.infix import parse_infix
 from evo.language.program import Language
 from evo.native.ptx_vm import Targets, VirtualMachine
 from evo.native.rollout import NEIGHBOUR_DTYPE, NO_STATE, GridLoop, Loop, rollouts
-from evo.task import DTYPES, Task, ask, place_of, point_arrays, typed_arrays, weight_array
+from evo.task import DTYPES, Task, place_of
+from evo.task_answers import ask, point_arrays, typed_arrays, weight_array
 
 _CHANGE = "change_of_"  # names of requests
 _MAX_WORDS = 4096  # of all formulas

@@ -24,7 +24,8 @@ from evo.language.signs import with_plain_signs
 from evo.language.simple_numbers import F32_STEP, MOST_BITS, NEAR, Simple, f32_number, meant_number, misfit_bits, simplest
 from evo.native.ptx_vm import VirtualMachine
 from evo.native.stack_ptx import NodeKind
-from evo.task import Task, ask, point_arrays, target_array, weight_array
+from evo.task import Task
+from evo.task_answers import ask, point_arrays, target_array, weight_array
 
 MAX_POINTS = 2048  # of the task's that errors are taken at
 MAX_CONSTANTS, MAX_INSTRUCTIONS = 16, 128  # of a program that is tidied

@@ -18,7 +18,8 @@ from evo.evaluate.sampling import spread, weighted_spread
 from evo.language.program import Language
 from evo.native.ptx_vm import VirtualMachine
 from evo.native.tune import LossFitter, PointErrors, Tuner
-from evo.task import Task, ask, point_arrays, target_array, weight_array
+from evo.task import Task
+from evo.task_answers import ask, point_arrays, target_array, weight_array
 
 DEFAULT_SHARE = 0.25  # of a generation's new programs; docs/regression.md has what other shares find
 ROLLOUT_SHARE = 0.05  # with a rollout, which makes tuning a program as costly as evaluating thousands

@@ -21,6 +21,7 @@ from sklearn.base import clone
 from evo.language.graph import graph_of
 from evo.language.program import Language
 from evo.regression.defaults import DEFAULT_FUNCTIONS, FUNCTIONS
+from evo.regression.parameters import drawn
 from evo.regression.task import SQUARED, RegressionTask
 from evo.regression.units import Powers, Units
 from evo.semiring.programs import Builder
@@ -91,7 +92,7 @@ def first_programs(
         y: target and weights at the task's points.
         stop: of the search with dimensions; is left what this one does not take.
     """
-    functions = set(DEFAULT_FUNCTIONS if regressor.drawn() is None else regressor.drawn())
+    functions = set(drawn(regressor.functions) or DEFAULT_FUNCTIONS)
     is_moved = any(offset for offset, _ in task.input_scaling().values())
     if is_moved or regressor.loss not in (None, SQUARED) or not {"add", "mul", "div"} <= functions:
         return None, 0

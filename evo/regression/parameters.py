@@ -99,7 +99,7 @@ class SearchParameters(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
             raise ValueError(f"max_spread is {self.max_spread!r}, must be a number from 0 on")
         if self.functions is not None and (isinstance(self.functions, str) or not self.functions):
             raise ValueError(f"functions is {self.functions!r}, must be a list of names or a mapping from names to numbers")
-        if unknown := [name for name in self.drawn() or () if name not in FUNCTIONS]:
+        if unknown := [name for name in drawn(self.functions) or () if name not in FUNCTIONS]:
             raise ValueError(
                 f"functions: unknown function {unknown[0]!r}, one of: {', '.join(FUNCTIONS)}; or a definition such as "
                 "{'sq(x)': 'x*x'}"
@@ -112,12 +112,6 @@ class SearchParameters(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
             raise ValueError("guesses: a search with a template has none; leave out guesses or the template")
         self._check_selection()
         self._constraints()
-
-    def drawn(self) -> Any:
-        """`functions` without definitions; None: the default ones."""
-        if not isinstance(self.functions, Mapping):
-            return self.functions
-        return {name: weight for name, weight in self.functions.items() if not isinstance(weight, str)} or None
 
     def _own_functions(self) -> dict[str, OwnFunction]:
         """The functions that `functions` defines. Raises ValueError if one is wrong."""
@@ -188,7 +182,7 @@ class SearchParameters(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
             seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         initial = SEARCH["initial"]
         own = {function.phrase: function.instructions for function in self._own_functions().values()}
-        vocabulary = with_phrases(vocabulary_of(self.drawn()), own)
+        vocabulary = with_phrases(vocabulary_of(drawn(self.functions)), own)
         if self.template is not None:
             vocabulary = with_separators(vocabulary)
         # A cell for each complexity.
@@ -242,3 +236,10 @@ def _number(parameter: str, name: str, value: Any, least: float = np.nextafter(0
     if not (isinstance(value, Real) and least <= float(value) < np.inf):
         raise ValueError(f"{parameter}: {name} has {value!r}, must be a number {'from 0 on' if least == 0 else 'above 0'}")
     return float(value)
+
+
+def drawn(functions: Any) -> Any:
+    """The parameter `functions` without definitions; None: the default ones."""
+    if not isinstance(functions, Mapping):
+        return functions
+    return {name: weight for name, weight in functions.items() if not isinstance(weight, str)} or None

@@ -17,7 +17,8 @@ from evo.report.elites import cell_names
 from evo.report.recompute import Searched, problem_for_facts, report_facts, whole_expressions
 from evo.report.table import aligned, shortened
 from evo.run.run import Run
-from evo.task import Task, task_errors
+from evo.task import Task
+from evo.task_answers import task_errors
 
 MIN_EXPRESSION = 40  # characters of an expression, even where lines are too narrow
 BEST, SHORTEST, KNEE = "best", "shortest", "knee"  # names of elites, beside those of cells

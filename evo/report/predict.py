@@ -12,7 +12,7 @@ from evo.native.stack_ptx import NodeKind
 from evo.report.pareto import row_of_elite
 from evo.report.recompute import predicted, problem_for_facts, program_points
 from evo.run.run import Run
-from evo.task import point_arrays, task_errors
+from evo.task_answers import point_arrays, task_errors
 
 
 def predictions(run: Run, data: Path, name: str | None = None) -> tuple[str, str | None]:

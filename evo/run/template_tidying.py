@@ -17,7 +17,8 @@ from evo.language.program import Language, word
 from evo.language.template import FREE_ENTRIES, Template
 from evo.native.stack_ptx import NodeKind
 from evo.native.stack_ptx_words import META_OPERATIONS, WordType
-from evo.task import Task, point_arrays
+from evo.task import Task
+from evo.task_answers import point_arrays
 
 Columns = list[NDArray[np.float64]]
 

@@ -14,7 +14,8 @@ from evo.instructions import shipped_instruction_set
 from evo.language.batch import Batch
 from evo.language.program import Language, parse_program
 from evo.sums import Regression
-from evo.task import Programs, point_arrays, target_array
+from evo.task import Programs
+from evo.task_answers import point_arrays, target_array
 from evo.task_folder import load_task
 
 TESTS = Path(__file__).parents[1]

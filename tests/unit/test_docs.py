@@ -12,6 +12,7 @@ import pytest
 import yaml
 from pydantic import BaseModel
 
+import evo
 from evo.about import DISTRIBUTION
 from evo.compile import farm
 from evo.config import RunConfig
@@ -125,13 +126,15 @@ def public_names(module) -> list[str]:
 
 
 def members(value) -> set[str]:
-    """Public methods and properties that a class defines itself."""
+    """Public methods and properties that a class defines itself, or has from a class of evo that is not public."""
     if not inspect.isclass(value):
         return set()
     kinds = (classmethod, staticmethod, property, cached_property)
+    bases = [base for base in value.__mro__[1:] if base.__module__.startswith("evo.") and not hasattr(evo, base.__name__)]
     return {
         name
-        for name, member in vars(value).items()
+        for owner in (value, *bases)
+        for name, member in vars(owner).items()
         if not name.startswith("_") and (inspect.isfunction(member) or isinstance(member, kinds))
     }
 

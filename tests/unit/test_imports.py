@@ -23,7 +23,7 @@ LAYERS = [
         *("options", "c_text", "storage", "shipped", "worker_process", "instructions", "language", "pictures", "sums"),
         *("ast_ptx", "ptx_inject", "stack_ptx", "itll"),
     ),
-    ("grid", "rollout", "task", "task_folder", "kernel"),
+    ("grid", "rollout", "task", "task_answers", "task_folder", "kernel"),
     ("compile",),
     ("evaluate",),
     ("search",),

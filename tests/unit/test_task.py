@@ -18,7 +18,8 @@ from evo.evaluate.cpu import CpuEvaluator
 from evo.instructions import shipped_instruction_set
 from evo.language.batch import Batch
 from evo.language.program import Language
-from evo.task import Task, point_arrays, target_array, weight_array
+from evo.task import Task
+from evo.task_answers import point_arrays, target_array, weight_array
 from evo.task_folder import declared_files, load_task, task_digest
 
 GOOD = """\

@@ -40,7 +40,8 @@ from evo.native.stack_ptx_words import WordType
 from evo.native.vary import OPERATORS, RATES, Draw, Variation
 from evo.storage.disk_cache import DiskCache
 from evo.sums import Regression
-from evo.task import Programs, Scores, Task, point_arrays
+from evo.task import Programs, Scores, Task
+from evo.task_answers import point_arrays
 
 # The instructions' programs go together, as in a search: a kernel of 64 sites and one with the rest.
 _LARGE_PACKS = Packing(sites_per_kernel=64, kernels_per_module=2)

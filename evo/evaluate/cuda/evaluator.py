@@ -41,7 +41,8 @@ from evo.language.batch import Batch
 from evo.language.program import Language
 from evo.native.stack_ptx_words import WordType
 from evo.storage.disk_cache import DiskCache
-from evo.task import Task, ask, point_arrays, task_kernel
+from evo.task import Task
+from evo.task_answers import ask, point_arrays, task_kernel
 
 # Of a task's own kernel, which runs a program in each: more programs of a pack would wait for the first ones.
 BLOCKS_PER_MULTIPROCESSOR = 2048 // KERNEL_BLOCK_SIZE

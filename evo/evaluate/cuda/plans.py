@@ -28,7 +28,8 @@ from evo.kernel.template import ENTRY
 from evo.native.ptx_vm import Targets
 from evo.rollout import Rollout
 from evo.sums import Regression
-from evo.task import Task, num_kernel_results, target_array, weight_array
+from evo.task import Task
+from evo.task_answers import num_kernel_results, target_array, weight_array
 
 BLOCK_SIZE = 256
 WARP = 32

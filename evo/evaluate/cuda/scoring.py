@@ -14,7 +14,8 @@ from evo.evaluate.chunks import ChunkScorer, slices
 from evo.evaluate.crew import Crew
 from evo.evaluate.scoring_pool import ScoringPool, WorkerError
 from evo.language.program import Language
-from evo.task import Task, method_place
+from evo.task import Task
+from evo.task_answers import method_place
 
 
 class OutputScorer:

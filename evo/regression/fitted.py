@@ -1,0 +1,204 @@
+"""The equations of a fitted estimator: their table, texts and forms.
+
+Owns `equations_` and what is said of its rows. Knows nothing of searches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from joblib import effective_n_jobs
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from evo.errors import UserError
+from evo.instructions import shipped_instruction_set
+from evo.language.expression import Expression, expression_of, lines_of
+from evo.language.formula import formula_of
+from evo.language.formula_text import INFIX
+from evo.language.program import Language, Limits
+from evo.language.template import Template
+from evo.regression.equations import chosen_row, fitted, front_of_losses, latex_table, scores, table_text, written_size
+from evo.regression.parameters import SearchParameters
+from evo.regression.tables import Table
+from evo.regression.task import SQUARED, RegressionTask, output_name
+from evo.report.pareto import KNEE, SHORTEST, Front
+from evo.report.table import write_csv
+
+MAX_DIGITS = 17  # of a float64
+MAX_WRITTEN_OUT = 5000  # operations of an expression for SymPy
+
+
+class FittedEquations(SearchParameters):
+    """What an estimator has after `fit`."""
+
+    @property
+    def _targets(self) -> list[Any]:
+        """An estimator for each of several targets."""
+        return getattr(self, "estimators_", [])
+
+    def __str__(self) -> str:
+        """The equations as a table, `>` before the one that predicts."""
+        if not hasattr(self, "equations_"):
+            return repr(self)
+        if self._targets:
+            return "\n".join(map(str, self._targets))
+        return table_text(self.equations_, self._marked, self._row(None))
+
+    def get_best(self) -> Any:
+        """The row of `equations_` that `model_selection` says, a Series; with several targets a list of these."""
+        check_is_fitted(self)
+        if self._targets:
+            return [each.get_best() for each in self._targets]
+        return self.equations_.loc[self._row(None)]
+
+    def sympy(self, index: int | None = None, precision: int | None = None) -> Any:
+        """An equation as an expression of SymPy (`pip install 'evo-ptx[sympy]'`). It computes what `predict` does. With several
+        targets, a list of these.
+
+        Args:
+            index: as in `predict`.
+            precision: significant digits that its numbers are rounded to, for display; None: all.
+
+        Raises:
+            UserError: SymPy is missing.
+            ValueError: the equation is far too long where it is written out, or the precision is not a number of digits.
+        """
+        from evo.report.export.sympy_text import shortened, sympy_outputs
+
+        check_is_fitted(self)
+        if self._targets:
+            return [each.sympy(index, precision) for each in self._targets]
+        row = self._row(index)
+        formula = self._formula(row)
+        if (size := written_size(formula)) > MAX_WRITTEN_OUT:
+            raise ValueError(f"equation {row} has {size} operations where it is written out; choose a simpler one")
+        if precision is not None and not (isinstance(precision, Integral) and 1 <= int(precision) <= MAX_DIGITS):
+            raise ValueError(f"precision is {precision!r}, must be an integer from 1 to {MAX_DIGITS}, or None")
+        return shortened(formula, sympy_outputs(formula)[0], precision)
+
+    def latex(self, index: int | None = None, precision: int | None = None) -> Any:
+        """An equation as LaTeX; arguments and errors are those of `sympy`."""
+        from evo.report.export.sympy_text import latex_of
+
+        if self._targets:
+            return [each.latex(index, precision) for each in self._targets]
+        return latex_of(self.sympy(index, precision))
+
+    def latex_table(self, indices: Sequence[int] | None = None, precision: int = 3) -> Any:
+        """Equations with complexity and loss as a LaTeX table, for the package booktabs. With several targets, a list of these.
+
+        Args:
+            indices: of the equations in `equations_`; None: all.
+            precision: significant digits of numbers.
+
+        Raises:
+            UserError, ValueError: as in `sympy`.
+        """
+        check_is_fitted(self)
+        if self._targets:
+            return [each.latex_table(indices, precision) for each in self._targets]
+        rows = self.equations_ if indices is None else self.equations_.loc[list(indices)]
+        return latex_table(((row.complexity, row.loss, self.latex(at, precision)) for at, row in rows.iterrows()), precision)
+
+    def found(self) -> tuple[Language, dict[str, tuple[float, float]], NDArray[np.uint64], NDArray[np.float64]]:
+        """The programs of `equations_`: language, offset and divisor of inputs, words, offset and scale of results."""
+        return self._language, self._input_scaling, self._words, self._scaling
+
+    def text_of(self, formula: Expression) -> str:
+        """A formula on one line, with the functions that `functions` defines by their names."""
+        if self._own:
+            from evo.regression.own_functions import named
+
+            formula = named(formula, self._own)
+        lines = lines_of(formula, INFIX)
+        return "; ".join([*(f"{name} = {text}" for name, _, text in lines.locals), *lines.outputs])
+
+    def _tabulate(self, words: NDArray[np.uint64], task: RegressionTask | None, table: Table) -> None:
+        """Makes `equations_` of programs, the simplest first. task: None if the target is the same everywhere."""
+        constraints, (_, target, weights) = self._constraints(), table
+        has_offset = not (self._units and self._units.forbids_offset)
+        programs = [formula_of(expression_of(self._language, each), self._input_scaling, {}) for each in words]
+        with ThreadPoolExecutor(effective_n_jobs(self.n_jobs)) as threads:
+            found = np.array([*threads.map(lambda program: fitted(program, task, table, self._mean, has_offset), programs)])
+        scaling, losses = found[:, :2], found[:, 2]
+        # The search compared sums of float32; errors of formulas may be in another order. Below their rounding there is none.
+        least = np.minimum.accumulate(np.append(np.inf, losses[:-1]))
+        floor = (4.0 * np.spacing(np.abs(target).max())) ** 2 if self.loss in (None, SQUARED) else -np.inf
+        is_better = (losses < least) & (least > floor)
+        self._words, self._scaling, losses = words[is_better], scaling[is_better], losses[is_better]
+        complexity: NDArray[Any] = self._language.lowering.analyze(self._words)[1]
+        if constraints and constraints.costs:
+            complexity = constraints.cost_of(self._language, self._words)
+        equations = {
+            "complexity": complexity,
+            "loss": losses,
+            "score": scores(complexity, losses),
+            "equation": [self._equation(row) for row in range(len(losses))],
+        }
+        if self._template:
+            equations["functions"] = [self._functions(row, self._template) for row in range(len(losses))]
+        self.equations_ = pd.DataFrame(equations)
+        self._marked = Front(np.arange(1), complexity[:1].astype(np.float64), np.zeros(1), {SHORTEST: 0, KNEE: 0})
+        if task:
+            variance = float(np.average((target - self._mean) ** 2, weights=weights))
+            self._marked = front_of_losses(task, complexity, losses, variance)
+        if self.output is not None:
+            try:
+                write_csv(self.output, self.equations_)
+            except UserError as error:
+                raise ValueError(f"output: {error}") from error
+
+    @property
+    def _language(self) -> Language:
+        return _language_of(tuple(self._inputs), self._template)
+
+    def _functions(self, row: int, template: Template) -> str:
+        """The functions of the template, as the formula of a row of `equations_` has them."""
+        texts = []
+        offset, scale = self._scaling[row].tolist()
+        for index, function in enumerate(template.functions):
+            program = expression_of(_language_of(function.arguments, template.alone(index)), self._words[row])
+            scaled = (offset * function.offset, scale if function.scale else 1.0)
+            before, divider, last = self.text_of(formula_of(program, {}, {program.outputs[0][0]: scaled})).rpartition("; ")
+            texts.append(f"{before}{divider}{function} = {last}")
+        return "; ".join(texts)
+
+    def _formula(self, row: int) -> Expression:
+        """The formula of a row of `equations_`."""
+        offset, scale = self._scaling[row].tolist()
+        program = expression_of(self._language, self._words[row])
+        return formula_of(program, self._input_scaling, {program.outputs[0][0]: (offset, scale)})
+
+    def _row(self, index: int | None) -> int:
+        """The row of `equations_` that predicts."""
+        table = self.equations_
+        if index is not None:
+            if not (isinstance(index, Integral) and 0 <= int(index) < len(table)):
+                raise ValueError(f"index is {index}, but there are {len(table)} equations")
+            return int(index)
+        self._check_selection()
+        return chosen_row(self.model_selection, table, self._marked)
+
+    def programs(self) -> list[Expression]:
+        """What elites compute, without offset and scale, of `warm_start`: the most accurate first, of the inputs in use."""
+        words = self._elites[np.argsort(-self._objective, kind="stable")] if len(self._elites) else self._words
+        return [formula_of(expression_of(self._language, each), self._input_scaling, {}) for each in words]
+
+    def _equation(self, row: int) -> str:
+        """`offset + scale*program`; values that are used more than once come before it."""
+        return self.text_of(self._formula(row))
+
+
+@lru_cache(maxsize=16)
+def _language_of(inputs: tuple[str, ...], template: Template | None) -> Language:
+    """The language of formulas of these inputs."""
+    outputs, instruction_set, limits = ((output_name(inputs), "f32"),), shipped_instruction_set("default"), Limits()
+    words = template.words(instruction_set, limits) if template else ()
+    return Language(instruction_set, tuple((name, "f32") for name in inputs), outputs, limits, words)
