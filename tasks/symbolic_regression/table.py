@@ -28,7 +28,8 @@ class Table:
 
 
 def read_table(path: Path, target: str, drop: Sequence[str], min_rows: int) -> Table:
-    """The columns of a CSV file but for those to drop. The first line has the names.
+    """The columns of a CSV file but for those to drop, which the target may be among: it is no input anyway. The first line has
+    the names.
 
     Raises:
         evo.UserError: the file cannot be read, or a name or a value is wrong.
@@ -43,12 +44,11 @@ def read_table(path: Path, target: str, drop: Sequence[str], min_rows: int) -> T
     if target not in header:
         raise evo.UserError(f"{path}:1: no column '{target}' (task_options.target); the columns are: {listed}")
     for name in drop:
-        if name not in header or name == target:
-            what = "is the target" if name == target else f"is not a column; the columns are: {listed}"
-            raise evo.UserError(f"{path}: '{name}' in task_options.drop {what}")
+        if name not in header:
+            raise evo.UserError(f"{path}: '{name}' in task_options.drop is not a column; the columns are: {listed}")
     if len(rows) < min_rows:
         raise evo.UserError(f"{path}: {len(rows)} rows of data, needs at least {min_rows}")
-    kept = [(number, name) for number, name in enumerate(header) if name not in drop]
+    kept = [(number, name) for number, name in enumerate(header) if name == target or name not in drop]
     if len(kept) < 2:
         raise evo.UserError(f"{path}: no column but the target '{target}' is left; at least one must be an input")
     identifiers = _identifiers(path, [name for _, name in kept])

@@ -100,7 +100,7 @@ def test_columns_become_inputs_and_rows_are_split_by_seed(tmp_path):
     assert sorted(task.report_points()["speed_m_s"][:20].tolist()) == list(range(20))
     assert other.points()["speed_m_s"].tolist() != train
     assert declared_files(task, FOLDER) == [tmp_path / "t.csv"]
-    assert list(task_of(data=data, target="y", drop=["2019"]).inputs) == ["speed_m_s"]
+    assert list(task_of(data=data, target="y", drop=["2019", "y"]).inputs) == ["speed_m_s"]
     _, facts = evaluate(task, "%speed_m_s")
     assert (facts["scale"], facts["offset"]) == (pytest.approx([3.0]), pytest.approx([1.0]))
     assert facts["test_nmse"][0] < 1e-12
