@@ -14,14 +14,16 @@ from evo.evaluate import Evaluation, Evaluator, Status
 from evo.language.batch import Batch, ProgramRows
 from evo.language.program import Language
 
+ANY = "any"  # as the name of an instruction
+
 
 @dataclass(frozen=True)
 class Constraints:
     """What programs may be. Instructions go by their names.
 
     max_size: the greatest sum of costs. max_depth: the most instructions on a path. nesting: of an instruction, how often each
-    other may come on a path to its operands. costs: of instructions, where it is not 1; they count in place of instructions in
-    all scores.
+    other may come on a path to its operands, and ANY, how many instructions may. costs: of instructions, where it is not 1; they
+    count in place of instructions in all scores.
     """
 
     max_size: float | None = None
@@ -42,8 +44,9 @@ class Constraints:
             everywhere = self._numbers(language, {}, 1.0)
             found &= lowering.longest(programs, everywhere, everywhere) < self.max_depth
         for outer, limits in self.nesting.items():
+            at = self._numbers(language, {outer: 1.0}, 0.0)
             for inner, most in limits.items():
-                counted, at = (self._numbers(language, {name: 1.0}, 0.0) for name in (inner, outer))
+                counted = self._numbers(language, {}, 1.0) if inner == ANY else self._numbers(language, {inner: 1.0}, 0.0)
                 found &= lowering.longest(programs, counted, at) <= most
         return found
 

@@ -67,8 +67,8 @@ class SymbolicRegressor(RegressorMixin, FittedEquations):  # type: ignore[misc] 
         max_length: words of a program.
         max_size: the greatest complexity of a formula; None: what `max_length` words allow.
         max_depth: the most instructions of a formula on a path from an input to the result.
-        nesting: how often functions may come inside of one, such as `{"sin": {"sin": 0, "exp": 1}}`. Here and in `costs` they are
-            those that are one instruction, exp, log and log10.
+        nesting: how often functions may come inside of one, such as `{"sin": {"sin": 0, "exp": 1, "any": 3}}`; `any` is the depth
+            of its arguments. Here and in `costs` functions are those that are one instruction, exp, log and log10.
         costs: what functions add to the complexity where that is not 1, such as `{"sin": 3}`.
         units: of each feature by name, such as `{"x0": "m/s", "x1": "1"}`: formulas are then consistent in them, and a search
             without dimensions comes first (docs/guide/regression.md).

@@ -16,7 +16,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
 from evo.errors import UserError
-from evo.evaluate.constraints import Constraints
+from evo.evaluate.constraints import ANY, Constraints
 from evo.evaluate.sampling import MANY
 from evo.regression.defaults import FUNCTIONS, PROGRAM, SEARCH, vocabulary_of, with_phrases, with_separators
 from evo.regression.equations import SELECTIONS
@@ -164,7 +164,8 @@ class SearchParameters(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         costs = {_instruction("costs", name): _number("costs", name, cost) for name, cost in (self.costs or {}).items()}
         nesting = {
             _instruction("nesting", outer): {
-                _instruction("nesting", inner): int(_number("nesting", inner, most, least=0)) for inner, most in limits.items()
+                inner if inner == ANY else _instruction("nesting", inner): int(_number("nesting", inner, most, least=0))
+                for inner, most in limits.items()
             }
             for outer, limits in (self.nesting or {}).items()
         }

@@ -28,8 +28,7 @@ class Table:
 
 
 def read_table(path: Path, target: str, drop: Sequence[str], min_rows: int) -> Table:
-    """The columns of a CSV file but for those to drop, which the target may be among: it is no input anyway. The first line has
-    the names.
+    """The columns of a CSV file but for those to drop, among which the target may be. The first line has the names.
 
     Raises:
         evo.UserError: the file cannot be read, or a name or a value is wrong.

@@ -47,6 +47,15 @@ def test_programs_are_measured_along_their_longest_paths(program, size, depth, s
         assert most == 0 or not admits(nesting={outer: {inner: most - 1}})
 
 
+@pytest.mark.parametrize(
+    ("program", "depth"), [(f"%a {SIN}", 0), (f"%a {EXP2} {SIN} {EXP2}", 1), (f"%a %b {ADD} {EXP2} {SIN}", 2)]
+)
+def test_the_depth_of_arguments_is_bounded(program, depth):
+    words = parse_program(SPOKEN, program, "test")[None]
+    assert Constraints(nesting={SIN: {"any": depth}}).admitted(SPOKEN, words)[0]
+    assert depth == 0 or not Constraints(nesting={SIN: {"any": depth - 1}}).admitted(SPOKEN, words)[0]
+
+
 def test_no_formula_is_larger_than_allowed():
     sizes = regressor(max_size=5).fit(X, Y).equations_.complexity
     assert sizes.max() == 5 < regressor().fit(X, Y).equations_.complexity.max()
