@@ -135,6 +135,7 @@ def read_template(text: str, inputs: Sequence[str]) -> Template:
         tree = ast.parse(text.strip(), mode="eval").body
     except SyntaxError as error:
         raise UserError(f"template: column {error.offset}: not a formula: {error.msg}") from None
+    tree = _Completer(tree).visit(tree)
     reader = _Reader(tuple(inputs))
     formula = ast.unparse(reader.read(tree))
     if not reader.calls:
@@ -190,6 +191,25 @@ class _Chooser(ast.NodeTransformer):
         for number, low, high in reversed([*zip(numbers, values, values[1:], strict=False)]):
             found = f"{number} if {column} < {(low + high) / 2!s} else ({found})"
         return ast.parse(found, mode="eval").body
+
+
+class _Completer(ast.NodeTransformer):
+    """Replaces a function's name under a derivative by its call, where all its calls are the same."""
+
+    def __init__(self, tree: ast.expr):
+        self._calls: dict[str, set[str]] = {}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+                self._calls.setdefault(node.func.id, set()).add(ast.unparse(node))
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        """As ast.NodeTransformer."""
+        self.generic_visit(node)
+        is_short = ast.unparse(node.func) == _DERIVATIVE_NAME and node.args and isinstance(node.args[0], ast.Name)
+        calls = self._calls.get(ast.unparse(node.args[0]), set()) if is_short else set()
+        if len(calls) == 1:
+            node.args[0] = ast.copy_location(ast.parse(next(iter(calls)), mode="eval").body, node.args[0])
+        return node
 
 
 class _Reader:

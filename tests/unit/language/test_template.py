@@ -50,6 +50,7 @@ def computed(language: Language, program: str) -> np.ndarray:
         ("f(x0) + g(x0)", f"%x0 %x0 %x0 {DIVIDE} {MUL} {MUL} 2.0", X[0] + 2.0),  # nor its stack
         ("x1 - d(f(x0, x1), x0)", f"{MEET} %x0 {SIN} add_ftz_f32", -np.cos(X[0])),
         ("d(f(x0, x1), x2) + x2", MEET, X[2]),
+        ("f(x0, x1) + d(f, x0) + g(x2)", MEET, X[0] * X[1] + X[1]),
         ("d(f(x0), x0) + g(x0)", f"{DIVIDE} %x0", X[0]),
         ("d(x2*f(x0*x0), x0) - f(x0)", f"%x0 {SIN}", X[2] * np.cos(X[0] ** 2) * 2 * X[0] - np.sin(X[0])),
         ("d(f(g(x0)), x0)", f"%x0 {SIN} {DIVIDE} %x0 %x0 {MUL}", np.cos(X[0] ** 2) * 2 * X[0]),
@@ -176,7 +177,10 @@ def test_which_functions_take_up_scale_and_offset(text, scale, offset):
         ("x0(x1)", "template: column 1: 'x0' is an input; give the function another name"),
         ("1 + d(f(x0), x0*x1)", "template: column 5: 'd(f(x0), x0 * x1)' is not the derivative of a formula by an input"),
         ("d(f(x0))", "template: column 1: 'd(f(x0))' is not the derivative of a formula by an input, such as d(f(x0, x1), x0)"),
-        ("d(f, x0)", "template: column 3: unknown input 'f', one of: x0, x1, x2; a function to find has arguments, as in f(x)"),
+        (
+            "f(x0) + f(x1) - d(f, x0)",
+            "template: column 19: unknown input 'f', one of: x0, x1, x2; a function to find has arguments, as in f(x)",
+        ),
         ("1 + f(x0)[1]", "template: column 5: 'f(x0)[1]' cannot be in a template"),
         (7, "template is 7, must be a formula of inputs and functions to find"),
     ],
