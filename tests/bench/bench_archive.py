@@ -19,7 +19,7 @@ INSTRUCTIONS = ["add_ftz_f32", "sub_ftz_f32", "mul_ftz_f32", "fma_rn_ftz_f32", "
 def new_search(side: int, batch_size: int, num_threads: int, max_length: int = 64) -> Search:
     """A search for erf at 64 points, over `side * side` cells, without an end."""
     config = {
-        "task": str(Path(__file__).parents[2] / "tasks" / "erf"),
+        "task": str(Path(__file__).parents[1] / "data" / "erf"),
         "task_options": {"num_points": 64},
         "program": {"max_length": max_length, "vocabulary": {"instructions": INSTRUCTIONS}},
         "search": {"archive": {"dims": [side, side]}, "batch_size": batch_size},

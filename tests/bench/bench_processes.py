@@ -29,7 +29,7 @@ NUM_ROUNDS = 15
 NAMES = ("add_ftz_f32", "sub_ftz_f32", "mul_ftz_f32", "fma_rn_ftz_f32", "sin_approx_ftz_f32", "cos_approx_ftz_f32")
 CHUNK_SIZES = (8, 16, 32, 64, 128, 256, 512)
 REGRESSION = f"""
-task: {FOLDER.parent / "erf"}
+task: {Path(__file__).parents[1] / "data" / "erf"}
 program:
   vocabulary:
     instructions: [add_ftz_f32, sub_ftz_f32, mul_ftz_f32, fma_rn_ftz_f32, sin_approx_ftz_f32, ex2_approx_ftz_f32]

@@ -23,10 +23,10 @@ CVT = {"archive": {"type": "CVTArchive", "dims": None, "centroids": 12}}
 # Of the plane task, unless there is another.
 CASES = {
     "plane": BROAD,
-    "erf": {**BROAD, "task": "erf"},
-    "domain_coloring": {**BROAD, "task": "domain_coloring"},
+    "erf": {**BROAD, "task": "tests/data/erf"},
+    "domain_coloring": {**BROAD, "task": "tasks/domain_coloring"},
     "tuned": {
-        "task": "erf",
+        "task": "tests/data/erf",
         "search": {
             "batch_size": 100,
             "initial": {"num_programs": 200},
@@ -58,7 +58,7 @@ def run(fork_evo_in, small_config_in, repository, tmp_path_factory):
             folder = tmp_path_factory.mktemp("case")
             changes = {**CASES[case], "output": {"plots": [], "runs": str(folder / "runs")}}
             if "task" in changes:
-                changes["task"] = str(repository / "tasks" / changes["task"])
+                changes["task"] = str(repository / changes["task"])
             sets = [part for override in overrides for part in ("--set", override)]
             completed = fork_evo_in(folder, "run", small_config_in(folder, changes), *sets)
             assert completed.returncode == 0, completed.stderr

@@ -63,11 +63,11 @@ def test_eval_scores_and_pictures_a_program_written_by_hand(fork_evo, small_conf
 
 
 def test_eval_takes_a_formula(fork_evo):
-    """The line that users of erf write first: 3.598 digits."""
+    """The line that users of erf write first: with an exact tanh it is wrong by 0.00062827 at 0.9306, by SciPy: 10.64 bits."""
     completed = fork_evo("eval", "erf", "tanh(x*(0.1*x*x + 1.1283))")
     assert (completed.returncode, completed.stderr) == (0, "")
     assert ", 5 live PTX instructions\n" in completed.stdout
-    assert re.search(r"^objective +3\.598", completed.stdout, re.M)
+    assert abs(float(re.search(r"^objective +(\S+)$", completed.stdout, re.M)[1]) - 10.64) < 0.2
 
 
 @pytest.mark.parametrize(

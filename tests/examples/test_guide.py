@@ -185,7 +185,7 @@ def assert_files_are_as_documented(run: Path) -> None:
     [
         ("art.md", ["mine.txt", "mine.png", "mine.gif", "film.gif", "runs/domain_coloring_random", "sunset/runs/picture"]),
         ("kernels.md", ["erf.txt", "formulas", "runs/erf/*/cubins/index.json", "fast/runs/kernel"]),
-        ("research.md", ["runs/erf-sweep/sweep.png", "runs/umad", "compare.png", "elites.csv"]),
+        ("research.md", ["runs/symbolic_regression-sweep/sweep.png", "runs/umad", "compare.png", "elites.csv"]),
     ],
 )
 def test_the_commands_of_a_page_for_users_run_in_an_empty_folder(empty, page, made):
@@ -332,13 +332,24 @@ def test_the_commands_and_the_cmake_of_the_page_on_migration_work(workplace):
 def test_the_task_of_the_guide_can_be_searched(workplace):
     task = workplace / "ripple"
     task.mkdir()
-    source, pictures = (block("writing-a-task.md", "python", number) for number in (0, 2))
+    source, pictures = (block("writing-a-task.md", "python", number) for number in (0, 3))
     (task / "task.py").write_text(source.rstrip() + "\n\n" + textwrap.indent(pictures, "    "))
     (workplace / "ripple.yaml").write_text(block("writing-a-task.md", "yaml") + "\noutput: {plots: [contact_sheet]}\n")
     assert "contact_sheet.png" in evo("run", "ripple.yaml")
     (run,) = (workplace / "runs" / "ripple").iterdir()
     with np.load(run / "archive.npz") as archive:
         assert len(archive["cell"]) > 10
+
+
+def test_the_reduction_of_the_guide_gives_the_digits_of_its_error():
+    import evo as package
+
+    names = {"np": np, "evo": package}
+    exec(block("writing-a-task.md", "python", 2), names)
+    found = package.evolve(names["Root"], guesses="x", generations=1, search={"initial": {"num_programs": 8}, "batch_size": 8})
+    x = np.linspace(1.0, 4.0, 2048)
+    of_x = found.archive[found.archive.num_instructions == 0].objective.max()
+    assert of_x == pytest.approx(-0.5 * np.log10(((x - np.sqrt(x)) ** 2).mean()), abs=1e-4)
 
 
 def test_the_kernel_of_the_guide_does_what_the_tested_kernel_does():
@@ -359,7 +370,7 @@ def test_the_search_of_the_readme_runs(tmp_path, monkeypatch, capsys):
     [source] = [b.text for b in blocks_of(REPOSITORY / "README.md") if b.language == "python"]
     monkeypatch.chdir(tmp_path)
     exec(source.replace("seconds=20", "generations=2"), {})
-    assert re.search(r"(^|; )y = ", capsys.readouterr().out)
+    assert re.search(r"(^|; )f = ", capsys.readouterr().out)
     assert (tmp_path / "found" / "config.yaml").is_file()
 
 

@@ -14,7 +14,7 @@ from evo.shipped import find_config, find_task, shipped
 from evo.task_folder import load_task
 
 MINE = """\
-task: erf
+task: pendulum
 program: {vocabulary: {instructions: [add_ftz_f32]}}
 search: {archive: {dims: [4, 4]}}
 stop: {generations: 1}
@@ -42,21 +42,21 @@ def test_a_shipped_config_and_its_task_load_by_name(name):
 
 
 def test_a_task_is_found_by_name_from_a_config_and_from_an_override(elsewhere):
-    erf = load_config(Path("erf"))
+    found = load_config(Path("pendulum"))
     (elsewhere / "mine.yaml").write_text(MINE)
-    assert Path(erf.task).name == "erf" and load_config(Path("mine.yaml")).task == erf.task
-    assert Path(load_config(Path("erf"), ("task=domain_coloring",)).task) == shipped("tasks")["domain_coloring"].resolve()
+    assert Path(found.task).name == "pendulum" and load_config(Path("mine.yaml")).task == found.task
+    assert Path(load_config(Path("pendulum"), ("task=domain_coloring",)).task) == shipped("tasks")["domain_coloring"].resolve()
 
 
 def test_files_of_the_folder_come_first(elsewhere):
     shutil.copy(shipped("configs")["erf"], elsewhere / "domain_coloring")  # without a suffix
     assert load_config(Path("domain_coloring")).search.archive.dims == [32, 32]
-    (elsewhere / "erf").mkdir()
-    assert find_task("erf", Path()) == Path("erf")
-    assert load_config(Path("erf"), ("task=erf",)).task == str(elsewhere / "erf")
+    (elsewhere / "pendulum").mkdir()
+    assert find_task("pendulum", Path()) == Path("pendulum")
+    assert load_config(Path("pendulum"), ("task=pendulum",)).task == str(elsewhere / "pendulum")
     # A folder hides a task's name, not a config's, and a task of the working folder none of another folder's config.
-    assert find_config(Path("erf")) == shipped("configs")["erf"]
-    assert load_config(Path("erf")).task == str(shipped("tasks")["erf"].resolve())
+    assert find_config(Path("pendulum")) == shipped("configs")["pendulum"]
+    assert load_config(Path("pendulum")).task == str(shipped("tasks")["pendulum"].resolve())
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_a_wrong_name_of_a_task(elsewhere):
     config = load_config(Path("erf"), ("task=domain_colouring",))
     with pytest.raises(UserError, match=r"domain_colouring/task\.py: no such file; .* did you mean domain_coloring\?$"):
         load_task(Path(config.task), {})
-    with pytest.raises(UserError, match=r"a task\.py, .* one of: approximation, .*erf, .*semiring, shapes, symbolic_"):
+    with pytest.raises(UserError, match=r"a task\.py, .* one of: approximation, .*pendulum, .*semiring, shapes, symbolic_"):
         load_task(Path("zzz"), {})
     (elsewhere / "zzz").mkdir()
     with pytest.raises(UserError, match=r"zzz/task\.py: no such file; a task is a folder with a task\.py$"):
@@ -87,8 +87,10 @@ def test_a_wrong_name_of_a_task(elsewhere):
 
 
 def test_python_finds_a_task_by_name():
-    found = evo.evolve("erf", generations=1, search={"initial": {"num_programs": 64}, "batch_size": 64}, archive=[4, 4])
-    assert list(found.search.problem.task.outputs) == ["y"]
+    found = evo.evolve(
+        "domain_coloring", generations=1, search={"initial": {"num_programs": 64}, "batch_size": 64}, archive=[4, 4]
+    )
+    assert list(found.search.problem.task.outputs) == ["f", "g"]
 
 
 def completions(*words: str) -> list[str]:

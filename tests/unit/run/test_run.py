@@ -221,8 +221,9 @@ def test_a_run_that_tuned_on_all_points_goes_on_only_if_it_still_does(tmp_path, 
         del values["search"]["tuning"]["points"]
         return values
 
+    task = (f"task={Path(__file__).parents[2] / 'data' / 'erf'}", "task_options={}")
     config = load_config(
-        Path("erf"), (f"output.runs={tmp_path}", "stop.generations=1", "search.batch_size=16", "output.plots=[]")
+        Path("erf"), (*task, f"output.runs={tmp_path}", "stop.generations=1", "search.batch_size=16", "output.plots=[]")
     )
     with monkeypatch.context() as patch:
         patch.setattr(RunConfig, "identity", of_old)

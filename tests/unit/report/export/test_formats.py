@@ -26,6 +26,7 @@ from evo.run.checkpoint import decode_checkpoint, encode_checkpoint
 from evo.run.run import LiveRun, Run
 
 CONFIGS = Path(__file__).parents[4] / "configs"
+REDUCTION = Path(__file__).parents[3] / "data" / "erf"
 HAS_TORCH = find_spec("torch") is not None
 SCALED = (
     "symbolic_regression",
@@ -41,7 +42,8 @@ def finished(tmp_path_factory):
     """Folders of a small run of each kind: outputs scored in Python, a reduction, and one with check points and a scaling."""
     folder = tmp_path_factory.mktemp("runs")
     runs = []
-    for config, *stop in [("domain_coloring_smoke", "stop.generations=2"), ("erf", "stop.evaluations=6000"), SCALED]:
+    erf = ("erf", f"task={REDUCTION}", "task_options={}", "stop.evaluations=6000")
+    for config, *stop in [("domain_coloring_smoke", "stop.generations=2"), erf, SCALED]:
         settings = (f"output.runs={folder}", "output.plots=[]", *stop, "evaluation.backend=cpu")
         run = LiveRun.start(load_config(CONFIGS / f"{config}.yaml", settings), config)
         run.execute(lambda *_: None, lambda _: False)
