@@ -7,23 +7,29 @@ import hashlib
 import json
 import math
 from collections.abc import Callable
+from contextlib import closing, nullcontext
 from decimal import ROUND_CEILING, Context
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, StringConstraints, ValidationError
 
 from evo.approximation.formats import FORMATS, Format
 from evo.approximation.functions import Function, to_odd
+from evo.approximation.pieces import pieces_of
 from evo.approximation.sweep import KINDS, Found, Sweep, Worst
 from evo.errors import UserError
+from evo.evaluate.backends import why_no_compiler
 from evo.evaluate.slots import slots_of
 from evo.instructions import SHIPPED, open_instruction_set
 from evo.language.program import Language, format_program, parse_program
 from evo.report.table import table
 from evo.storage.json_file import first_mistake, read_json
+
+if TYPE_CHECKING:
+    from evo.approximation.gpu_sweep import GpuSweep
 
 FOLDER = "proofs"  # of a run
 _WHAT = "certificate"
@@ -33,6 +39,7 @@ _TABLE_ULPS = 2.0**-28  # which values in tables and their comparison may add to
 _COMPARED = 1.0 + 2.0**-50  # what the rounding of a comparison may make of an error
 _SIX_DIGITS = Context(prec=6, rounding=ROUND_CEILING)
 _SAME = 1e-9  # relative, of numbers that libm decides
+_STEPS = "steps against the function"
 _SPECIAL = {"0": 0.0, "-0": -0.0, "inf": math.inf, "-inf": -math.inf, "nan": math.nan, "1e-40": 1e-40, "-1e-40": -1e-40}
 
 
@@ -40,16 +47,44 @@ class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
+def _number(text: str) -> str:
+    if text != repr(float(text)):
+        raise ValueError("must be a float64 as Python writes it")
+    return text
+
+
+_Number = Annotated[str, AfterValidator(_number)]
+_Line = Annotated[str, StringConstraints(pattern=r"^[ -~]{1,200}$")]
+
+
 class Error(_Strict):
     """worst: the largest error found, and at which input. bound: what no error exceeds; `inf` where nothing is known."""
 
-    worst: str
-    at: str
-    bound: str
+    worst: _Number
+    at: _Number
+    bound: _Number
 
     def at_most(self) -> str:
         """The bound in six digits, rounded up."""
         return f"{float(_SIX_DIGITS.create_decimal(self.bound)):.6g}"
+
+
+class OnGpu(_Strict):
+    """What one GPU gave, with the errors that a kernel found there at every input. driver: as `driver_name` tells it."""
+
+    device: _Line
+    capability: _Line
+    driver: _Line
+    errors: dict[_Line, Error]
+    num_nans: int
+    num_wrong_signs: int
+    num_falls: int
+
+    def description(self) -> str:
+        """In one line."""
+        errors = ", ".join(f"{error.at_most()} {kind} at x = {error.at}" for kind, error in self.errors.items())
+        counts = f"NaN results: {self.num_nans:,}, wrong signs: {self.num_wrong_signs:,}, {_STEPS}: {self.num_falls:,}"
+        return f"{self.device} (compute capability {self.capability}, driver {self.driver}): {errors}; {counts}"
 
 
 class Certificate(_Strict):
@@ -57,7 +92,7 @@ class Certificate(_Strict):
 
     Numbers are texts that give each float64 exactly. cpu: with the CPU's arithmetic. any_gpu: with whatever a GPU gives within
     the bounds of its instructions; why_not: of what no bound is known. reference: SHA-256 of correctly rounded
-    values.
+    values. on_gpu: with what a GPU gave.
     """
 
     proof: Literal[1] = 1
@@ -81,10 +116,11 @@ class Certificate(_Strict):
     num_asymmetric: int
     special: dict[str, str]
     reference: str
+    on_gpu: OnGpu | None = None
 
     def text(self) -> str:
         """As a file has it."""
-        return json.dumps(self.model_dump(mode="json"), indent=2) + "\n"
+        return json.dumps(self.model_dump(mode="json", exclude_none=True), indent=2) + "\n"
 
     def description(self) -> str:
         """What it says, for people."""
@@ -100,7 +136,7 @@ class Certificate(_Strict):
         counts = {
             "NaN results": self.num_nans,
             "wrong signs": self.num_wrong_signs,
-            "steps against the function": self.num_falls,
+            _STEPS: self.num_falls,
         }
         if self.symmetry != "none":
             counts[f"results that are not {self.symmetry}"] = self.num_asymmetric
@@ -108,6 +144,8 @@ class Certificate(_Strict):
         lines.append("special values: " + ", ".join(f"f({x}) = {y}" for x, y in self.special.items()))
         if self.why_not:
             lines.append(f"on GPUs nothing is known of {self.why_not}")
+        if self.on_gpu:
+            lines.append(self.on_gpu.description())
         return "\n".join(lines) + "\n"
 
 
@@ -122,10 +160,12 @@ def certified(
     target: str,
     state: Path | None = None,
     progress: Callable[[int, int], None] = lambda _, __: None,
+    gpu: "GpuSweep | None" = None,
 ) -> Certificate:
     """Proves a program of `(max_length,)` words, with one input x and one output y.
 
     Args:
+        gpu: where it runs at every input too.
         state: as of `Sweep.run`; `.part` and a digest of what is proven are added.
 
     Raises:
@@ -141,6 +181,7 @@ def certified(
     if state:
         told = f"{instruction_set}\n{program}\n{function.formula}\n{reference}\n{form.name}\n{ends}"
         state = state.with_suffix(f".{hashlib.sha256(told.encode()).hexdigest()[:16]}.part")
+    seen = gpu.run(language, words, pieces_of(function, form, first, last), form) if gpu else None
     found = sweep.run(state, progress)
     lowered = language.lowering.analyze(words[None])
     on_gpu, why_not = found.gpu, ""
@@ -148,6 +189,17 @@ def certified(
         why_not = sweep.on_intervals
     elif sweep.on_intervals.is_exact:
         on_gpu = found.cpu
+    on_gpu_found = None
+    if gpu and seen:
+        on_gpu_found = OnGpu(
+            device=gpu.info.name,
+            capability="{}.{}".format(*gpu.info.capability),
+            driver=gpu.driver,
+            errors=_errors(function, form, sweep, found, seen.cpu, is_cpu=False),
+            num_nans=seen.num_nans,
+            num_wrong_signs=seen.num_wrong_signs,
+            num_falls=seen.num_falls,
+        )
     special = sweep.results(np.array(list(_SPECIAL.values()), np.float32))
     return Certificate(
         function=function.text,
@@ -170,7 +222,17 @@ def certified(
         num_asymmetric=found.num_asymmetric,
         special={name: repr(float(value)) for name, value in zip(_SPECIAL, special, strict=True)},
         reference=reference,
+        on_gpu=on_gpu_found,
     )
+
+
+def open_gpu(ordinal: int | None = None) -> "GpuSweep":
+    """A GPU for `certified`; None: the first that can be used. Raises UserError: there is none, or something is missing."""
+    if problem := why_no_compiler():
+        raise UserError(problem)
+    from evo.approximation.gpu_sweep import GpuSweep
+
+    return GpuSweep(ordinal)
 
 
 def _errors(function: Function, form: Format, sweep: Sweep, found: Found, worst: Worst, *, is_cpu: bool) -> dict[str, Error]:
@@ -218,7 +280,7 @@ def read_certificate(path: Path) -> Certificate:
 
 
 def check_certificate(path: Path, progress: Callable[[int, int], None] = lambda _, __: None) -> Certificate:
-    """The certificate in a file, all of which is computed anew.
+    """The certificate in a file, all of which is computed anew; but `on_gpu` is None where this machine has no such GPU.
 
     Raises:
         UserError: it cannot be read, or says something else than what is computed.
@@ -246,19 +308,32 @@ def check_certificate(path: Path, progress: Callable[[int, int], None] = lambda 
         quick["reference"] = _reference_hash(function, form, first, last)
     if difference := _difference({name: getattr(told, name) for name in quick}, quick):
         raise UserError(f"{path}: refused: {difference}")
-    computed = certified(
-        language,
-        words,
-        function,
-        form,
-        (low, high),
-        instruction_set=told.instruction_set,
-        target=told.target,
-        progress=progress,
-    )
-    if difference := _difference(told.model_dump(), computed.model_dump()):
+    same = _same_gpu(told.on_gpu) if told.on_gpu else None
+    with nullcontext() if same is None else closing(open_gpu(same)) as gpu:
+        computed = certified(
+            language,
+            words,
+            function,
+            form,
+            (low, high),
+            instruction_set=told.instruction_set,
+            target=told.target,
+            progress=progress,
+            gpu=gpu,
+        )
+    # The driver may be another one.
+    anew = told.on_gpu and computed.on_gpu and told.on_gpu.model_copy(update={"driver": computed.on_gpu.driver})
+    if difference := _difference(told.model_copy(update={"on_gpu": anew}).model_dump(), computed.model_dump()):
         raise UserError(f"{path}: refused: {difference}")
     return computed
+
+
+def _same_gpu(told: OnGpu) -> int | None:
+    """The ordinal of a GPU of this machine that is called so."""
+    from evo.evaluate.cuda.device import probe
+
+    names = {(info.name, "{}.{}".format(*info.capability)): info.ordinal for info in probe().devices}
+    return names.get((told.device, told.capability))
 
 
 def _difference(told: Any, computed: Any, place: str = "") -> str | None:

@@ -29,6 +29,11 @@ class Format:
         exponent = 16 if self.name == "f16" else 128
         return 2.0**exponent * (1.0 - 2.0**-self.digits)
 
+    @property
+    def overflow(self) -> float:
+        """The least number that rounds to infinity."""
+        return self.largest * (1.0 + 2.0 ** -(self.digits + 1))
+
     def of_keys(self, keys: NDArray[Any]) -> NDArray[np.float32]:
         """The values with these keys: integers in the order of the values, 0 for zero, and 1 apart for neighbours."""
         bits = np.abs(keys).astype(np.uint32)

@@ -79,8 +79,7 @@ def pieces_of(function: Function, form: Format, first: int, last: int) -> Pieces
     columns = [np.concatenate([part[i] for part in done]) for i in range(5)]
     order = np.argsort(columns[0])
     keys, *rest = (column[order] for column in columns)
-    overflow = form.largest * (1.0 + 2.0 ** -(form.digits + 1))
-    return Pieces(np.append(keys, last + 1), *rest, digits=form.digits, least_exponent=form.least, overflow=overflow)
+    return Pieces(np.append(keys, last + 1), *rest, digits=form.digits, least_exponent=form.least, overflow=form.overflow)
 
 
 def _fitted(function: Function, centres: NDArray[np.float64], halves: NDArray[np.float64]) -> _Fits:

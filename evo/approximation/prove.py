@@ -4,13 +4,13 @@ Owns where they go. `evo.approximation.certificate` proves.
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, closing, nullcontext
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evo.approximation.certificate import certified
+from evo.approximation.certificate import certified, open_gpu
 from evo.approximation.header import cuda_header
 from evo.approximation.task import ApproximationTask, checked_interval
 from evo.errors import UserError
@@ -37,6 +37,7 @@ def prove_elites(
     front: bool,
     tune: bool,
     interval: tuple[float, float] | None,
+    on_gpu: bool,
     folder: Path,
     bar: Bar,
 ) -> Iterator[tuple[Path, str]]:
@@ -46,10 +47,12 @@ def prove_elites(
         name: of the elite, as in `row_of_elite`.
         tune: constants as `tuned` gives them.
         interval: None: the task's.
+        on_gpu: whether this machine's GPU runs them at every input too.
         folder: of the certificates.
 
     Raises:
-        UserError: it is not a run of approximations, there is no such elite, or the function has no value somewhere.
+        UserError: it is not a run of approximations, there is no such elite, the function has no value somewhere, or no GPU is
+            usable.
     """
     task, problem = run.search.problem.task, run.search.problem
     if not isinstance(task, ApproximationTask):
@@ -64,23 +67,25 @@ def prove_elites(
         programs = tuned(problem.language, task, programs)
     folder.mkdir(parents=True, exist_ok=True)
     proven = []
-    for cell, file_name, words in zip(names, file_names(names, ".json"), programs, strict=True):
-        path = folder / file_name
-        with bar(f"cell {cell}") as progress:
-            found = certified(
-                problem.language,
-                words,
-                task.function,
-                task.format,
-                ends,
-                instruction_set=instruction_set,
-                target=str(task.slots),
-                state=path,
-                progress=progress,
-            )
-        write_atomically(path, found.text().encode())
-        proven.append((found, words))
-        yield path, f"cell {cell}: {found.description()}"
+    with closing(open_gpu()) if on_gpu else nullcontext() as gpu:
+        for cell, file_name, words in zip(names, file_names(names, ".json"), programs, strict=True):
+            path = folder / file_name
+            with bar(f"cell {cell}") as progress:
+                found = certified(
+                    problem.language,
+                    words,
+                    task.function,
+                    task.format,
+                    ends,
+                    instruction_set=instruction_set,
+                    target=str(task.slots),
+                    state=path,
+                    progress=progress,
+                    gpu=gpu,
+                )
+            write_atomically(path, found.text().encode())
+            proven.append((found, words))
+            yield path, f"cell {cell}: {found.description()}"
     header = folder / HEADER
     write_atomically(header, cuda_header(problem.language, proven).encode())
     yield header, ""

@@ -105,6 +105,11 @@ cdef class Pieces:
         self.format.least_exponent = least_exponent
         self.format.overflow = overflow
 
+    @property
+    def tables(self) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+        """The arrays that it was made of, in that order."""
+        return self.owned
+
     def exact(self, first_key: int, x: NDArray[np.float32]) -> tuple[NDArray[np.float64], float]:
         """The function at numbers with keys from the first on, and how many ulps it may be wrong by.
 

@@ -153,8 +153,12 @@ def test_a_run_is_proven_by_its_verb(fork_evo, tmp_path):
         assert "Proven of its PTX: tanh, bf16, [-2.0, 3.0]: " in exported.stdout
     checked = fork_evo("prove", "--check", str(files[0]), cwd=tmp_path)
     assert checked.returncode == 0 and "holds" in checked.stdout
+    stand_in = {"EVO_EMULATED_GPU": "", "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    on_gpu = fork_evo("prove", str(run_folder), "--gpu", "--output", "on_gpu", cwd=tmp_path, env=stand_in)
+    assert on_gpu.returncode == 0 and on_gpu.stdout.count("\nEmulated GPU (compute capability 9.0, driver CUDA 13.0") == 1
     for arguments, message in (
         ((), "name a run, or a certificate"),
+        (("--check", str(files[0]), "--gpu"), "--gpu: goes with RUN"),
         ((str(run_folder), "--interval", "2", "1"), "--interval: must be two numbers"),
         ((str(run_folder), "--interval", "1.001", "1.002"), "bf16 has no value in"),
     ):
