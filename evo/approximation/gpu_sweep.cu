@@ -39,7 +39,7 @@ __device__ float number_of(long long key, int form) {
 __device__ double result_of(float x, int form) {
     float y;
     /* PTX_INJECT program
-        out f32 y
+        out f32 y // in registers of evo.kernel.pointwise.site_lowering
         in f32 x
     */
     if (form == F16) asm("{ .reg .b16 h; cvt.rn.f16.f32 h, %0; cvt.f32.f16 %0, h; }" : "+f"(y));

@@ -18,9 +18,9 @@ from evo.evaluate.cuda.device import Device, driver_name
 from evo.evaluate.cuda.interpreter_kernels import cubin_of
 from evo.evaluate.cuda.self_test import why_untrusted
 from evo.kernel import nvrtc
+from evo.kernel.pointwise import site_lowering
 from evo.language.program import Language
 from evo.native.proof import Pieces
-from evo.native.stack_ptx import Lowering
 from evo.ptx_inject import PTXInject, process_cuda
 
 KEYS = 1 << 27  # of a launch, which takes some milliseconds
@@ -66,11 +66,12 @@ class GpuSweep:
         self._device.close()
 
     def run(self, language: Language, words: NDArray[np.uint64], pieces: Pieces, form: Format) -> Found:
-        """Compares a program of `(max_length,)` words, with one input and one output, with the function at all keys of the
+        """Compares a program of `(max_length,)` words, with input x and output y, with the function at all keys of the
         pieces. `cpu` of what is returned has the GPU's errors.
         """
         device, stream = self._device, self._device.stream()
-        module = device.load(cubin_of(self._ptx(language, words), self.info.target, None))
+        ptx = self._template.render({"program": site_lowering(language).emit(words[None])[0]})
+        module = device.load(cubin_of(ptx, self.info.target, None))
         tables = [device.upload(table) for table in pieces.tables]
         results = device.allocate(MAX_THREADS * _RESULT.itemsize)
         host, done = device.pinned(MAX_THREADS * _RESULT.itemsize), device.event()
@@ -99,14 +100,6 @@ class GpuSweep:
         device.destroy_stream(stream)
         device.unload(module)
         return found
-
-    def _ptx(self, language: Language, words: NDArray[np.uint64]) -> str:
-        site = self._template["program"]
-        named = [(site[name].register, stack) for name, stack in language.registers]
-        lowering = Lowering(
-            language.instruction_set, named, language.requests, language.limits, folding=language.lowering.folding
-        )
-        return self._template.render({"program": lowering.emit(words[None])[0]})
 
 
 def _join(found: Found, results: NDArray[Any], form: Format) -> None:

@@ -8,6 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from evo.approximation.formats import FORMATS
+from evo.approximation.functions import Function
+from evo.approximation.gpu_sweep import GpuSweep
+from evo.approximation.pieces import pieces_of
+from evo.approximation.sweep import Sweep
+from evo.instructions import shipped_instruction_set
+from evo.language.program import Language, parse_program
+
 REPOSITORY = Path(__file__).parents[2]
 SMOKE = REPOSITORY / "configs" / "domain_coloring_smoke.yaml"
 OWN_KERNEL = REPOSITORY / "tests" / "data" / "own_kernel"
@@ -165,3 +173,16 @@ def test_a_gpu_failure_ends_the_run_and_resuming_leaves_out_the_programs_at_faul
         pytest.fail("the run never came to its end")
     shown = gpu_evo("show", folder, "--failed")
     assert shown.returncode == 0 and shown.stdout.count("kind       device failed") == len(more)
+
+
+def test_a_sweep_of_an_exact_program_finds_the_errors_that_the_cpu_finds():
+    language = Language(shipped_instruction_set("default"), (("x", "f32"),), (("y", "f32"),))
+    words = parse_program(language, "1.0 %x %x 1.0 %x 0.5 fma_rn_ftz_f32 fma_rn_ftz_f32", "test", 16)
+    function, form = Function("exp"), FORMATS["f32"]
+    first, last = form.keys_of(-0.1, -0.0999 if IS_EMULATED else -1e-3)
+    gpu = GpuSweep()
+    found = gpu.run(language, words, pieces_of(function, form, first, last), form)
+    gpu.close()
+    expected = Sweep(language, words, function, form, first, last).run()
+    assert (found.cpu, found.num_falls) == (expected.cpu, expected.num_falls)
+    assert 0.0 < expected.cpu.errors[1] < 1e-2
