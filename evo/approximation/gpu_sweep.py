@@ -14,10 +14,10 @@ from evo.approximation.formats import FORMATS, Format
 from evo.approximation.sweep import Found
 from evo.compile.targets import architecture
 from evo.errors import UserError
-from evo.evaluate.cuda.device import Device, driver_name
+from evo.evaluate.cuda.device import Device, choose_device, driver_name, probe
 from evo.evaluate.cuda.interpreter_kernels import cubin_of
 from evo.evaluate.cuda.self_test import why_untrusted
-from evo.kernel import nvrtc
+from evo.kernel.cuda_source import compiled
 from evo.kernel.pointwise import site_lowering
 from evo.language.program import Language
 from evo.native.proof import Pieces
@@ -33,7 +33,8 @@ _CALL = np.dtype(
         *((name, "<u8") for name in ("first_keys", "centres", "inverses", "coefficients", "bounds", "results")),
         *((name, "<i8") for name in ("first", "last")),
         ("overflow", "<f8"),
-        *((name, "<i4") for name in ("num_pieces", "run", "form", "digits", "least", "padding")),
+        *((name, "<i4") for name in ("num_pieces", "run", "form", "digits", "least")),
+        ("minus_zero", "<f4"),
     ]
 )
 _RESULT = np.dtype([("worst", "<f8", 3), ("at", "<i8", 3), ("counts", "<i8", 3)])
@@ -50,16 +51,11 @@ class GpuSweep:
     """
 
     def __init__(self, ordinal: int | None = None):
-        self._device = Device(ordinal)
-        self.info, self.driver = self._device.info, driver_name()
+        self.info = choose_device(probe(), ordinal)
         if problem := why_untrusted(self.info):
-            self.close()
             raise UserError(problem)
-        try:
-            self._template = _template(architecture(self.info.target))
-        except nvrtc.NvrtcMissing as error:
-            self.close()
-            raise UserError(str(error)) from error
+        self._template = _template(architecture(self.info.target))
+        self._device, self.driver = Device(self.info.ordinal), driver_name()
 
     def close(self) -> None:
         """Frees the device."""
@@ -85,7 +81,7 @@ class GpuSweep:
             call[0] = (
                 *map(int, (*tables, results)),
                 *(start, last, form.overflow, len(pieces.tables[0]) - 1, run),
-                *(list(FORMATS).index(form.name), form.digits, form.least, 0),
+                *(list(FORMATS).index(form.name), form.digits, form.least, -0.0),
             )
             device.launch(device.function(module, "sweep"), (-(-num_threads // BLOCK_SIZE), 1), BLOCK_SIZE, [call], stream)
             device.copy_to_host(host, results, stream)
@@ -117,4 +113,4 @@ def _join(found: Found, results: NDArray[Any], form: Format) -> None:
 @cache
 def _template(target: str) -> PTXInject:
     options = (f"--gpu-architecture={target.replace('sm_', 'compute_')}", "--fmad=false")
-    return PTXInject(nvrtc.compile(process_cuda(_SOURCE.read_bytes()), _SOURCE.name, {}, options))
+    return PTXInject(compiled(_SOURCE, process_cuda(_SOURCE.read_bytes()), {}, options, None))

@@ -136,7 +136,7 @@ def interpreting(
 def _ptx(path: Path, defines: Mapping[str, int | float | str], header: str, target: str, cache: DiskCache | None) -> bytes:
     texts = {**_folder_headers(path), HEADER_NAME: header.encode()}
     options = (f"--gpu-architecture={target.replace('sm_', 'compute_')}", *_OPTIONS, *_macros(path, defines))
-    ptx = _compiled(path, _read(path), texts, options, cache)
+    ptx = compiled(path, _read(path), texts, options, cache)
     if f".entry {ENTRY}(".encode() not in ptx:
         raise UserError(f"{path}: must define {ENTRY}, which {HEADER_NAME} declares")
     return ptx
@@ -146,9 +146,8 @@ def _no_program(path: Path) -> UserError:
     return UserError(f"{path}: {ENTRY} must call evo_program, and its scores must depend on the outputs")
 
 
-def _compiled(
-    path: Path, source: bytes, headers: Mapping[str, bytes], options: tuple[str, ...], cache: DiskCache | None
-) -> bytes:
+def compiled(path: Path, source: bytes, headers: Mapping[str, bytes], options: tuple[str, ...], cache: DiskCache | None) -> bytes:
+    """The PTX of a source, which may include the headers. Raises UserError: it is wrong, or NVRTC is missing or too new."""
     try:
         compiler_version = nvrtc.version()
         _check_version(path, compiler_version)

@@ -14,7 +14,8 @@ from evo.approximation.gpu_sweep import GpuSweep
 from evo.approximation.pieces import pieces_of
 from evo.approximation.sweep import Sweep
 from evo.instructions import shipped_instruction_set
-from evo.language.program import Language, parse_program
+from evo.language.infix import parse_infix
+from evo.language.program import Language
 
 REPOSITORY = Path(__file__).parents[2]
 SMOKE = REPOSITORY / "configs" / "domain_coloring_smoke.yaml"
@@ -177,7 +178,7 @@ def test_a_gpu_failure_ends_the_run_and_resuming_leaves_out_the_programs_at_faul
 
 def test_a_sweep_of_an_exact_program_finds_the_errors_that_the_cpu_finds():
     language = Language(shipped_instruction_set("default"), (("x", "f32"),), (("y", "f32"),))
-    words = parse_program(language, "1.0 %x %x 1.0 %x 0.5 fma_rn_ftz_f32 fma_rn_ftz_f32", "test", 16)
+    words = parse_infix(language, "fma(fma(0.5, x, 1.0), x, 1.0)", "test", 16, ["fma_rn_ftz_f32"])
     function, form = Function("exp"), FORMATS["f32"]
     first, last = form.keys_of(-0.1, -0.0999 if IS_EMULATED else -1e-3)
     gpu = GpuSweep()
