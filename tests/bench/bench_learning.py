@@ -28,7 +28,10 @@ TASKS = (
     ("domain colouring", "domain_coloring", 30_000, ("search.initial.num_programs=2000",)),
     ("regression, Pagie-1", "symbolic_regression", 20_000, REGRESSION),
 )
-ERF = (f"task={Path(__file__).parents[1] / 'data' / 'erf'}", "task_options={}")
+ERF = (
+    *(f"task={Path(__file__).parents[1] / 'data' / 'erf'}", "task_options={}", "program.max_length=48"),
+    *("search.tuning={}", "search.starts={count: 24, generations: 25}"),
+)
 DEAR_TASK = ("erf", 10_000, (*ERF, "search.initial.num_programs=1000", "search.learning.evaluation_cost=200"))
 
 
