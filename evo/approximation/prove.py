@@ -63,11 +63,11 @@ def prove_elites(
     ends = task.interval if interval is None else checked_interval(interval, "--interval")
     rows = front_of(run).rows.tolist() if front else [row_of_elite(run, name)]
     names, programs = cell_names(run, rows), run.search.elites().solution[rows]
-    if tune:
-        programs = tuned(problem.language, task, programs)
     folder.mkdir(parents=True, exist_ok=True)
     proven = []
     with closing(open_gpu()) if on_gpu else nullcontext() as gpu:
+        if tune:
+            programs = tuned(problem.language, task, programs)
         for cell, file_name, words in zip(names, file_names(names, ".json"), programs, strict=True):
             path = folder / file_name
             with bar(f"cell {cell}") as progress:
