@@ -9,6 +9,7 @@ from evo.language.template import Template
 from evo.regression.defaults import FUNCTIONS
 
 NUM_PROGRAMS = 1024
+PRIMES = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41)  # one for each function that a template may have
 # What is made of a product.
 WRAPPERS = (
     *("", "", " -0.7 mul_ftz_f32 ex2_approx_ftz_f32", " sin_approx_ftz_f32", " cos_approx_ftz_f32", " sqrt_approx_ftz_f32"),
@@ -24,7 +25,7 @@ def first_functions(template: Template) -> list[str]:
     for number in range(NUM_PROGRAMS):
         parts = []
         for place, products in enumerate(kinds):
-            turn = number * (place + 2) ** 0.5 % 1.0 * len(products)  # in irrational steps, so that all meet
+            turn = number * PRIMES[place] ** 0.5 % 1.0 * len(products)  # in independent steps, so that all meet
             parts.append(products[int(turn)] + WRAPPERS[int(turn % 1.0 * len(WRAPPERS))])
         programs[" clear.f32 ".join(parts)] = None
     return [*programs]

@@ -8,6 +8,8 @@ import pytest
 import evo
 from evo.instructions import shipped_instruction_set
 from evo.language.program import Language, Limits
+from evo.language.template import read_template
+from evo.regression.first_functions import first_functions
 
 X = np.random.default_rng(0).uniform(0.5, 3.0, (200, 3))
 
@@ -139,3 +141,9 @@ def test_a_run_of_a_template_is_saved_and_goes_on(tmp_path):
     result.save(tmp_path / "run")
     again = evo.evolve(task, resume=tmp_path / "run", evaluations=3000, progress=False)
     assert again.search.archive.best_objective >= result.search.archive.best_objective
+
+
+def test_a_search_begins_with_many_forms_of_each_function():
+    programs = first_functions(read_template("f(x0) + g(x1)*h(x2) - k(x0)", ("x0", "x1", "x2")))
+    parts = [set(each) for each in zip(*(program.split(" clear.f32 ") for program in programs), strict=True)]
+    assert len(parts) == 4 and min(map(len, parts)) > 20
