@@ -147,7 +147,7 @@ PTX_TEXT__COLD bool stack_ptx__run_derivative(const StackPtxLanguage* language, 
         }
     }
     if (!stack_ptx__count_values(language, work, 1)) return false;
-    zero.stack_idx = work->store[word.aux].stack_idx;
+    zero.stack_idx = (uint16_t)work->store[word.aux].stack_idx;
     work->store[word.aux].row = stack_ptx__row_of_node(language, work, &zero, NULL, NULL);
     return true;
 }

@@ -31,7 +31,7 @@ TEST(test_wrong_parameters_are_refused) {
     Tools tools = tools_of(1);
     const StackPtxLowered lowered = lower(&tools, sine, COUNT(sine));
     StackPtxLowered derived;
-    const uint32_t constant[] = {1}, input[] = {0}, twice[] = {1, 1}, beyond[] = {99};
+    const uint32_t constant[] = {1}, input[] = {0}, product[] = {2}, twice[] = {1, 1}, beyond[] = {99};
     uint32_t found[4];
     size_t num_bytes = 0, count = 0;
     CHECK_UINT(derive_size(&lowered, 2, &num_bytes), DERIVE_SUCCESS);
@@ -43,7 +43,9 @@ TEST(test_wrong_parameters_are_refused) {
     CHECK_UINT(DERIVE(tools.derive_set, NULL, 0, constant, 1, &derived), DERIVE_ERROR_INVALID_VALUE);
     CHECK_UINT(DERIVE(tools.derive_set, &lowered, 1, constant, 1, &derived), DERIVE_ERROR_INVALID_VALUE);
     CHECK_UINT(DERIVE(tools.derive_set, &lowered, 0, NULL, 1, &derived), DERIVE_ERROR_INVALID_VALUE);
-    CHECK_UINT(DERIVE(tools.derive_set, &lowered, 0, input, 1, &derived), DERIVE_ERROR_INVALID_VALUE);
+    CHECK_UINT(DERIVE(tools.derive_set, &lowered, 0, input, 1, &derived), DERIVE_SUCCESS);
+    CHECK_UINT(derived.nodes[0].kind, STACK_PTX_NODE_INPUT);
+    CHECK_UINT(DERIVE(tools.derive_set, &lowered, 0, product, 1, &derived), DERIVE_ERROR_INVALID_VALUE);
     CHECK_UINT(DERIVE(tools.derive_set, &lowered, 0, twice, 2, &derived), DERIVE_ERROR_INVALID_VALUE);
     CHECK_UINT(DERIVE(tools.derive_set, &lowered, 0, beyond, 1, &derived), DERIVE_ERROR_INVALID_VALUE);
     CHECK_UINT(DERIVE(tools.derive_set, &lowered, 0, constant, 1, NULL), DERIVE_ERROR_INVALID_VALUE);
