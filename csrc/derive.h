@@ -25,7 +25,8 @@
  * needs it.
  *
  * Rules. The column `derivative` of evo/instructions/instructions.json says what an instruction passes to its operands: scalars of
- * one f32 stack. Instructions without one pass nothing: their operands count as constants. So do those whose rule needs an
+ * one f32 stack, and of stacks of f16 and bf16. Adjoints are f32, and take values of halves as operands, as the virtual machine
+ * does; such a program cannot be emitted. Instructions without one pass nothing: their operands count as constants. So do those whose rule needs an
  * instruction that the set lacks; add, sub, mul, fma and neg are needed for any derivative. Subgradients:
  *
  *     sqrt        infinite at 0
@@ -96,10 +97,10 @@ DeriveResult derive_constants(
 /* As first_register: parameters stay constants. */
 #define DERIVE_KEEP_CONSTANTS UINT32_MAX
 
-/* The derived program; its arrays lie in `memory`. `parameters` are node indices of f32 constants or inputs. Parameter k becomes an
-   input of register first_register + k, or stays what it is with DERIVE_KEEP_CONSTANTS. The first nodes and values are those of
-   `lowered` that the request needs, in their order; the requests are y and then the derivative by each parameter. A derivative that
-   is zero everywhere is STACK_PTX_NO_VALUE, which is zero in lenient mode, the mode of the result. */
+/* The derived program; its arrays lie in `memory`. `parameters` are node indices of f32, f16 or bf16 constants or inputs. Parameter k
+   becomes an input of register first_register + k, or stays what it is with DERIVE_KEEP_CONSTANTS. The first nodes and values are
+   those of `lowered` that the request needs, in their order; the requests are y and then the derivative by each parameter. A
+   derivative that is zero everywhere is STACK_PTX_NO_VALUE, which is zero in lenient mode, the mode of the result. */
 DeriveResult derive_program(
     const DeriveSet* set, const StackPtxLowered* lowered, size_t request_idx, const uint32_t* parameters, size_t num_parameters,
     uint32_t first_register, void* memory, size_t memory_bytes, StackPtxLowered* derived_out
@@ -182,11 +183,12 @@ typedef struct DeriveRule {
 
 struct DeriveSet {
     size_t num_instructions;
-    uint16_t stack_idx; /* of the scalars that have derivatives */
+    uint16_t stack_idx; /* of f32 */
     uint16_t predicate_stack_idx;
     uint32_t instructions[DERIVE__NUM_OPERATORS]; /* index of each operator; UINT32_MAX if there is none */
     uint8_t operators[128]; /* of each character in a rule, or NUM_OPERATORS */
     DeriveRule* rules; /* of each instruction */
+    char* letters; /* of each stack that rules know; 0 of others */
 };
 
 /* Whether the set has the operators among the characters of a text. */
@@ -212,15 +214,15 @@ static void derive__read_rule(const char* text, DeriveRule* rule) {
     }
 }
 
-/* The first stack of a type, which gets its letter; one past the last if there is none. */
+/* The first stack of a type, or one past the last. Others of that type lose their letter. */
 static uint16_t derive__stack_of(const StackPtxStackInfo* info, char letter, char* letters) {
-    uint16_t i = 0;
-    while (i < info->num_stacks && evo__letter(info->stack_literal_prefixes[i]) != letter) i++;
-    if (i < info->num_stacks) letters[i] = letter;
-    return i;
+    uint16_t first = 0;
+    while (first < info->num_stacks && letters[first] != letter) first++;
+    for (size_t i = (size_t)first + 1; i < info->num_stacks; i++)
+        if (letters[i] == letter) letters[i] = '\0';
+    return first;
 }
 
-/* `letters`: of the two stacks that rules know. */
 static DeriveSet* derive__take_set(EvoArena* arena, const StackPtxStackInfo* info, DeriveRule** rules, char** letters) {
     DeriveSet* set = (DeriveSet*)evo__take(arena, 1, sizeof(DeriveSet));
     *rules = (DeriveRule*)evo__take(arena, info->num_ptx_instructions, sizeof(DeriveRule));
@@ -245,7 +247,9 @@ DeriveResult derive_set_init(const StackPtxStackInfo* stack_info, void* memory, 
     char* letters;
     DeriveSet* set = derive__take_set(&arena, stack_info, &rules, &letters);
     if (memory_bytes < arena.num_bytes) return DERIVE__ERROR(INSUFFICIENT_MEMORY);
-    memset(letters, 0, stack_info->num_stacks);
+    evo__letters(stack_info, letters);
+    for (size_t i = 0; i < stack_info->num_stacks; i++)
+        if (letters[i] == 'i') letters[i] = '\0';
     memset(set->instructions, 0xff, sizeof set->instructions);
     memset(set->operators, DERIVE__NUM_OPERATORS, sizeof set->operators);
     for (uint8_t i = 0; i < DERIVE__NUM_OPERATORS; i++) set->operators[(uint8_t)derive__characters[i]] = i;
@@ -253,6 +257,7 @@ DeriveResult derive_set_init(const StackPtxStackInfo* stack_info, void* memory, 
     set->rules = rules;
     set->stack_idx = derive__stack_of(stack_info, 'f', letters);
     set->predicate_stack_idx = derive__stack_of(stack_info, 'p', letters);
+    set->letters = letters;
     memset(rules, 0, set->num_instructions * sizeof *rules);
     for (size_t i = set->num_instructions; i-- > 0;) {
         const size_t row = evo__find_row(stack_info, letters, i);
@@ -271,6 +276,12 @@ DeriveResult derive_set_init(const StackPtxStackInfo* stack_info, void* memory, 
 
 bool derive_set_has_rule(const DeriveSet* set, size_t instruction_idx) {
     return set != NULL && instruction_idx < set->num_instructions && set->rules[instruction_idx].passes_to != 0;
+}
+
+/* Whether a node's value is of a type that programs can be derived by. */
+static bool derive__is_float(const DeriveSet* set, const StackPtxNode* node) {
+    const char letter = set->letters[node->stack_idx];
+    return letter == 'f' || letter == 'h' || letter == 'b';
 }
 
 /* The rule of a node. */
@@ -580,7 +591,7 @@ DeriveResult derive_constants(
     derive__mark(set, lowered, request_idx, true, is_marked);
     for (uint32_t i = 0; i < lowered->num_nodes && count < max_nodes; i++) {
         const StackPtxNode* node = &lowered->nodes[i];
-        if (is_marked[i] && node->kind == STACK_PTX_NODE_CONSTANT && node->stack_idx == set->stack_idx) nodes_out[count++] = i;
+        if (is_marked[i] && node->kind == STACK_PTX_NODE_CONSTANT && derive__is_float(set, node)) nodes_out[count++] = i;
     }
     *num_nodes_out = count;
     return DERIVE_SUCCESS;
@@ -592,9 +603,10 @@ static bool derive__take_parameters(
     for (uint32_t i = 0; i < lowered->num_nodes; i++) builder->parameter_of[i] = DERIVE__NO_PARAMETER;
     for (size_t k = 0; k < num_parameters; k++) {
         const uint32_t i = parameters[k];
-        if (i >= lowered->num_nodes ||
-            (lowered->nodes[i].kind != STACK_PTX_NODE_CONSTANT && lowered->nodes[i].kind != STACK_PTX_NODE_INPUT) ||
-            lowered->nodes[i].stack_idx != builder->set->stack_idx || builder->parameter_of[i] != DERIVE__NO_PARAMETER) {
+        const StackPtxNode* node = &lowered->nodes[i];
+        if (i >= lowered->num_nodes || !derive__is_float(builder->set, node) ||
+            (node->kind != STACK_PTX_NODE_CONSTANT && node->kind != STACK_PTX_NODE_INPUT) ||
+            builder->parameter_of[i] != DERIVE__NO_PARAMETER) {
             return false;
         }
         builder->parameter_of[i] = (uint32_t)k;

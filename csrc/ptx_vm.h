@@ -43,6 +43,8 @@
  *
  *   ftz           Subnormal operands and results become zeros of their sign. Results are tested after rounding.
  *                 copysign, selp and tanh are not ftz and keep subnormals.
+ *   f16, bf16     are held as the f32 of equal value. Inputs and constants are rounded to them, ties to even; outputs are f32.
+ *                 They keep subnormals, but for ex2.approx.ftz.bf16. Arithmetic is rounded once.
  *   NaN           Arithmetic that gives NaN gives 0x7fffffff. Values that are only moved keep their bits.
  *   fma           is rounded once, on every CPU.
  *   min, max      -0 is less than +0; a number beats a NaN.
@@ -138,9 +140,9 @@ StackPtxFoldKind ptx_vm_fold(
 /* What a program is prepared for. */
 typedef enum {
     PTX_VM_RUN_STORE = 0,  /* ptx_vm_store */
-    PTX_VM_RUN_REDUCE = 1, /* ptx_vm_reduce; every request must be an f32 */
-    PTX_VM_RUN_GRAM = 2,   /* ptx_vm_gram; every request must be an f32, and there is at least one */
-    PTX_VM_RUN_CONTRACT = 3 /* ptx_vm_contract; every request must be an f32 */
+    PTX_VM_RUN_REDUCE = 1, /* ptx_vm_reduce; every request must be an f32, f16 or bf16, as in those that follow */
+    PTX_VM_RUN_GRAM = 2,   /* ptx_vm_gram; there is at least one request */
+    PTX_VM_RUN_CONTRACT = 3 /* ptx_vm_contract */
 } PtxVmRunKind;
 
 /* The prepared form, in the caller's memory. It does not refer to the lowered program. */
@@ -149,7 +151,7 @@ typedef struct PtxVmProgram PtxVmProgram;
 PtxVmResult ptx_vm_program_size(const StackPtxLowered* lowered, size_t* bytes_out);
 
 /* node_out may be NULL; on NO_CPU_MEANING it is the index of that node.
-   Errors: INVALID_VALUE (also REDUCE with a request that is not an f32), INSUFFICIENT_MEMORY, NO_LEVEL, NO_CPU_MEANING. */
+   Errors: INVALID_VALUE (also REDUCE with a request that is not a float), INSUFFICIENT_MEMORY, NO_LEVEL, NO_CPU_MEANING. */
 PtxVmResult ptx_vm_program_init(
     const PtxVmSet* set, PtxVmLevel level, PtxVmRunKind kind, const StackPtxLowered* lowered, void* memory, size_t memory_bytes,
     const PtxVmProgram** program_out, uint32_t* node_out
@@ -458,7 +460,15 @@ PtxVmLevel ptx_vm_best_level(void) {
 
 /* ---- instruction sets -------------------------------------------------------------------------------------------- */
 
-enum { PTX_VM__TYPE_NONE, PTX_VM__TYPE_F32 = 'f', PTX_VM__TYPE_PRED = 'p' };
+enum {
+    PTX_VM__TYPE_NONE,
+    PTX_VM__TYPE_F32 = 'f',
+    PTX_VM__TYPE_F16 = 'h',
+    PTX_VM__TYPE_BF16 = 'b',
+    PTX_VM__TYPE_PRED = 'p'
+};
+
+static bool ptx_vm__is_half(char type) { return type == PTX_VM__TYPE_F16 || type == PTX_VM__TYPE_BF16; }
 
 #define PTX_VM__OPERATION_OF_ROW(enumerator, ptx, signature, operation, derivative) PTX_VM__##operation,
 static const uint8_t ptx_vm__row_operations[] = {INSTRUCTION_TABLE(PTX_VM__OPERATION_OF_ROW)};
@@ -499,7 +509,7 @@ PtxVmResult ptx_vm_set_init(const StackPtxStackInfo* stack_info, void* memory, s
     if (memory_bytes < arena.num_bytes) return PTX_VM__ERROR(INSUFFICIENT_MEMORY);
     *set = content;
     set->multiplication = (uint32_t)set->num_instructions;
-    for (size_t i = 0; i < set->num_stacks; i++) set->types[i] = evo__letter(stack_info->stack_literal_prefixes[i]);
+    evo__letters(stack_info, set->types);
     for (size_t i = 0; i < set->num_instructions; i++) {
         const size_t row = evo__find_row(stack_info, set->types, i);
         set->signatures[i] = row < EVO__NUM_ROWS ? evo__rows[row].signature : "";
@@ -634,13 +644,31 @@ static uint32_t ptx_vm__add_input(PtxVmBuilder* builder, uint32_t register_idx, 
     if (i == program->num_inputs) program->input_registers[program->num_inputs++] = register_idx;
     if (program->num_registers <= register_idx) program->num_registers = register_idx + 1;
     builder->values[number].memory = i;
-    return type == PTX_VM__TYPE_PRED ? ptx_vm__add_unary(builder, PTX_VM__TRUTH, 0, number) : number;
+    if (type == PTX_VM__TYPE_PRED) return ptx_vm__add_unary(builder, PTX_VM__TRUTH, 0, number);
+    if (type == PTX_VM__TYPE_F16) return ptx_vm__add_unary(builder, PTX_VM__F16_FROM_F32, PTX_VM__LOOSE_NAN, number);
+    if (type == PTX_VM__TYPE_BF16) return ptx_vm__add_unary(builder, PTX_VM__BF16_FROM_F32, PTX_VM__LOOSE_NAN, number);
+    return number;
 }
 
 static bool ptx_vm__is_nan_bits(uint32_t bits) { return (bits & 0x7fffffffu) > 0x7f800000u; }
 static bool ptx_vm__is_subnormal_bits(uint32_t bits) { return (bits & 0x7f800000u) == 0 && (bits & 0x007fffffu) != 0; }
 
+/* The bits of the f32 that equals a constant's nearest half. */
+static uint32_t ptx_vm__narrowed(uint32_t bits, char type) {
+    const uint32_t magnitude = bits & 0x7fffffffu, sign = bits & 0x80000000u;
+    float value;
+    if (ptx_vm__is_nan_bits(bits)) return bits;
+    if (type == PTX_VM__TYPE_BF16) return (bits + 0x7fffu + (bits >> 16 & 1u)) & 0xffff0000u;
+    if (magnitude >= 0x477ff000u) return sign | 0x7f800000u;
+    if (magnitude >= 0x38800000u) return sign | ((magnitude + 0xfffu + (magnitude >> 13 & 1u)) & 0xffffe000u);
+    memcpy(&value, &magnitude, sizeof value);
+    value = (value + 0.5f) - 0.5f; /* whose last digit is that of the subnormal f16 */
+    memcpy(&bits, &value, sizeof bits);
+    return sign | bits;
+}
+
 static uint32_t ptx_vm__add_constant(PtxVmBuilder* builder, uint32_t bits, char type) {
+    if (ptx_vm__is_half(type)) bits = ptx_vm__narrowed(bits, type);
     PtxVmProgram* program = builder->program;
     bool is_raw = type == PTX_VM__TYPE_F32 && (ptx_vm__is_nan_bits(bits) || ptx_vm__is_subnormal_bits(bits));
     uint32_t number = ptx_vm__add_value(builder, PTX_VM__CONSTANT, is_raw ? PTX_VM__RAW : 0);
@@ -842,7 +870,8 @@ static void ptx_vm__add_steps(PtxVmBuilder* builder, uint32_t num_ordered) {
     end->kernel = program->kernels->end;
 }
 
-/* The value as another type: as bits, a NaN is PTX's; as a float, it may be anything. */
+/* The value as another type: as bits, a NaN is PTX's; as a float, it may be anything. A half is the f32 that it is held as, which is
+   subnormal if it is a subnormal bf16. */
 static uint32_t ptx_vm__moved(PtxVmBuilder* builder, uint32_t number, const char* signature) {
     const bool is_float = signature[0] == PTX_VM__TYPE_F32, was_float = signature[1] == PTX_VM__TYPE_F32;
     if (was_float && !is_float) return ptx_vm__fix(builder, number);
@@ -891,7 +920,7 @@ static bool ptx_vm__add_requests(PtxVmBuilder* builder, const PtxVmSet* set, con
             type = set->types[lowered->value_stacks[id]];
         }
         PtxVmValue* value = &builder->values[number];
-        if (builder->program->kind != PTX_VM_RUN_STORE && type != PTX_VM__TYPE_F32) return false;
+        if (builder->program->kind != PTX_VM_RUN_STORE && type != PTX_VM__TYPE_F32 && !ptx_vm__is_half(type)) return false;
         if (builder->program->kind == PTX_VM_RUN_REDUCE)
             builder->outputs[i] = PTX_VM__SUM_F32;
         else if (builder->program->kind == PTX_VM_RUN_GRAM || builder->program->kind == PTX_VM_RUN_CONTRACT)
@@ -1212,6 +1241,7 @@ PtxVmResult ptx_vm_target_sums(const float* values, const float* weights, size_t
 /* A constant as an operation takes it. */
 static uint32_t ptx_vm__operand_bits(uint8_t operation, char letter, uint32_t bits) {
     if (letter == PTX_VM__TYPE_PRED) return bits != 0 ? UINT32_MAX : 0;
+    if (ptx_vm__is_half(letter)) return ptx_vm__narrowed(bits, letter);
     if (operation != PTX_VM__MIN_F32 && operation != PTX_VM__MAX_F32) return bits;
     if (ptx_vm__is_nan_bits(bits)) return 0x7fffffffu;
     return ptx_vm__is_subnormal_bits(bits) ? bits & 0x80000000u : bits;
@@ -1239,7 +1269,7 @@ StackPtxFoldKind ptx_vm_fold(
     }
     if (known != (1u << num_operands) - 1) return STACK_PTX_FOLD_NONE;
     if (operation == PTX_VM__MOV) {
-        *result_out = operands[0];
+        *result_out = ptx_vm__operand_bits(operation, signature[1], operands[0]);
         return STACK_PTX_FOLD_CONSTANT;
     }
 

@@ -253,7 +253,8 @@ typedef struct {
 } StackPtxRegister;
 
 /* What a stack's constants are, given as 32 bits. The 64-bit types are widened: F64 from a float, U64 with zeros, S64 with the
-   sign. Printed 0f3F800000, 0x00000001U, 0x00000001, 0d3FF0000000000000, 0x0000000000000001U, 0x0000000000000001. */
+   sign. F16 and BF16 are the nearest of a float, ties to even. Printed 0f3F800000, 0x00000001U, 0x00000001, 0d3FF0000000000000,
+   0x0000000000000001U, 0x0000000000000001, 0x3C00, 0x3F80. */
 typedef enum {
     STACK_PTX_CONSTANT_TYPE_NONE = 0,
     STACK_PTX_CONSTANT_TYPE_F32 = 1,
@@ -262,6 +263,8 @@ typedef enum {
     STACK_PTX_CONSTANT_TYPE_F64 = 4,
     STACK_PTX_CONSTANT_TYPE_U64 = 5,
     STACK_PTX_CONSTANT_TYPE_S64 = 6,
+    STACK_PTX_CONSTANT_TYPE_F16 = 7, /* as operands, they are moved into registers: the assembler takes no others */
+    STACK_PTX_CONSTANT_TYPE_BF16 = 8,
     STACK_PTX_CONSTANT_TYPE_NUM_ENUMS
 } StackPtxConstantType;
 

@@ -2,8 +2,8 @@
  * instruction_row.h - finds the row of an instruction in the table of those that a CPU computes.
  *
  * Private: included by headers that give instructions a meaning. An instruction has the row of its PTX name and of its types by
- * the row's signature: a letter for the result and one for each operand, f for f32, i for u32 or s32, p for pred. All are
- * scalars.
+ * the row's signature: a letter for the result and one for each operand, f for f32, i for u32 or s32, p for pred, h for f16, b for
+ * bf16. All are scalars.
  */
 
 #ifndef EVO_INSTRUCTION_ROW_H
@@ -29,7 +29,22 @@ static const struct {
 static inline char evo__letter(const char* literal_prefix) {
     if (strcmp(literal_prefix, "f32") == 0) return 'f';
     if (strcmp(literal_prefix, "u32") == 0 || strcmp(literal_prefix, "s32") == 0) return 'i';
+    if (strcmp(literal_prefix, "b16") == 0) return 'h';
     return strcmp(literal_prefix, "pred") == 0 ? 'p' : '\0';
+}
+
+/* The letter of each stack. A stack of b16 is one of bf16 if an instruction of this type takes its scalars. */
+static inline void evo__letters(const StackPtxStackInfo* info, char* letters) {
+    for (size_t i = 0; i < info->num_stacks; i++) letters[i] = evo__letter(info->stack_literal_prefixes[i]);
+    for (size_t i = 0; i < info->num_ptx_instructions; i++) {
+        const size_t length = strlen(info->ptx_instruction_strings[i]);
+        const uint16_t arg_type = info->ptx_instruction_descriptors[i].arg_types[0];
+        if (length < 5 || strcmp(info->ptx_instruction_strings[i] + length - 5, ".bf16") != 0 || arg_type >= info->num_arg_types)
+            continue;
+        const StackPtxArgTypeInfo type = info->arg_type_info[arg_type];
+        if (type.num_vec_elems == 0 && type.stack_idx < info->num_stacks && letters[type.stack_idx] == 'h')
+            letters[type.stack_idx] = 'b';
+    }
 }
 
 /* Whether an argument type is a scalar of the type of a letter; 0 stands for no argument. */

@@ -161,6 +161,141 @@ PTX_VM__INLINE PtxVmV ptx_vm__truth(PtxVmV x) { return ptx_vm__setp_ne_u32(x, pt
 PTX_VM__INLINE PtxVmV ptx_vm__selp_b32(PtxVmV x, PtxVmV y, PtxVmV p) { return ptx_vm__select(ptx_vm__to_mask(p), x, y); }
 PTX_VM__INLINE PtxVmV ptx_vm__mad_lo_u32(PtxVmV x, PtxVmV y, PtxVmV z) { return ptx_vm__add_u32(ptx_vm__mul_lo_u32(x, y), z); }
 
+/* ---- halves ------------------------------------------------------------------------------------------------------- */
+
+/* All ones where true. */
+#define PTX_VM__TRUE(comparison) ((PtxVmU)(comparison))
+
+/* An f16 or bf16 is held as the f32 of equal value. That of an f16 is never subnormal, and products of two are exact. */
+
+/* The sum of a product and a number, rounded to odd: inexact results end with a one. Rounding them once more to a format
+   with at least two digits less gives what rounding the exact one would (Boldo and Melquiond 2008). The product and the exact
+   error of the sum (Knuth's two-sum) must be exact in f32. */
+PTX_VM__INLINE PtxVmV ptx_vm__sum_to_odd(PtxVmV product, PtxVmV c) {
+    PtxVmV sum = ptx_vm__add_f32(product, c);
+    PtxVmV part = ptx_vm__sub_f32(sum, product);
+    PtxVmV error = ptx_vm__add_f32(ptx_vm__sub_f32(product, ptx_vm__sub_f32(sum, part)), ptx_vm__sub_f32(c, part));
+    /* One less in size where the sum was rounded away from zero. The error of what is not finite is NaN, and no size. */
+    PtxVmV odd = ptx_vm__add_u32(sum, ptx_vm__shift_right_signed(ptx_vm__xor_b32(error, sum), 31));
+    PtxVmM is_inexact = ptx_vm__less(ptx_vm__set(0.0f), ptx_vm__and_b32(error, ptx_vm__set_bits(0x7fffffffu)));
+    return ptx_vm__select(is_inexact, ptx_vm__or_b32(odd, ptx_vm__set_bits(1u)), sum);
+}
+
+/* Adding 1.5 * 2^23 units in the last place of the result, or of the least normal one, rounds to them. */
+PTX_VM__INLINE PtxVmV ptx_vm__f16_from_f32(PtxVmV x) {
+    const PtxVmV sign_bit = ptx_vm__set(-0.0f), largest = ptx_vm__set(65504.0f), infinity = ptx_vm__set_bits(0x7f800000u);
+    PtxVmV magnitude = ptx_vm__and_b32(x, ptx_vm__set_bits(0x7fffffffu));
+    PtxVmV exponent = ptx_vm__and_b32(ptx_vm__max_raw_f32(ptx_vm__set(0x1p-14f), magnitude), infinity); /* of NaN, its own */
+    exponent = ptx_vm__min_raw_f32(ptx_vm__set(65536.0f), exponent);
+    PtxVmV magic = ptx_vm__add_u32(exponent, ptx_vm__set_bits((13u << 23) | 0x400000u));
+    PtxVmV rounded = ptx_vm__sub_f32(ptx_vm__add_f32(magnitude, magic), magic);
+    rounded = ptx_vm__select(ptx_vm__less(largest, rounded), infinity, rounded);
+    return ptx_vm__or_b32(rounded, ptx_vm__and_b32(x, sign_bit));
+}
+
+/* On bits, so that subnormals are kept. */
+PTX_VM__INLINE PtxVmV ptx_vm__bf16_from_f32(PtxVmV x) {
+    const PtxVmU bits = (PtxVmU)x;
+    PtxVmV rounded = (PtxVmV)((bits + 0x7fffu + (bits >> 16 & 1u)) & 0xffff0000u);
+    return ptx_vm__select(ptx_vm__is_nan(x), x, rounded);
+}
+
+/* f32 has more than twice as many digits and two: rounding its sums once more is rounding once (Figueroa 1995). */
+PTX_VM__INLINE PtxVmV ptx_vm__add_f16(PtxVmV x, PtxVmV y) { return ptx_vm__f16_from_f32(ptx_vm__add_f32(x, y)); }
+PTX_VM__INLINE PtxVmV ptx_vm__sub_f16(PtxVmV x, PtxVmV y) { return ptx_vm__f16_from_f32(ptx_vm__sub_f32(x, y)); }
+PTX_VM__INLINE PtxVmV ptx_vm__mul_f16(PtxVmV x, PtxVmV y) { return ptx_vm__f16_from_f32(ptx_vm__mul_f32(x, y)); }
+PTX_VM__INLINE PtxVmV ptx_vm__fma_f16(PtxVmV x, PtxVmV y, PtxVmV z) {
+    return ptx_vm__f16_from_f32(ptx_vm__sum_to_odd(ptx_vm__mul_f32(x, y), z));
+}
+
+/* bf16 as a double, past flushing: its subnormals are integers times 2^-149. */
+PTX_VM__INLINE double ptx_vm__wide_bf16(float x) {
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    const double small = (double)(int32_t)(bits & 0x7fffffu) * 0x1p-149;
+    const int is_small = (bits & 0x7f800000u) == 0;
+    return is_small ? (bits >> 31 ? -small : small) : (double)x;
+}
+
+/* Where f32 would flush or overflow: in double, which holds the product exactly, rounded to odd before it is rounded to bf16. */
+static __attribute__((noinline, unused)) PtxVmV ptx_vm__fma_bf16_in_double(PtxVmV x, PtxVmV y, PtxVmV z) {
+    float a[PTX_VM__LANES], b[PTX_VM__LANES], c[PTX_VM__LANES], results[PTX_VM__LANES];
+    ptx_vm__store(a, x);
+    ptx_vm__store(b, y);
+    ptx_vm__store(c, z);
+    for (int i = 0; i < PTX_VM__LANES; i++) {
+        const double product = ptx_vm__wide_bf16(a[i]) * ptx_vm__wide_bf16(b[i]), addend = ptx_vm__wide_bf16(c[i]);
+        const double sum = product + addend, part = sum - product;
+        const double error = (product - (sum - part)) + (addend - part);
+        uint64_t bits, error_bits;
+        memcpy(&bits, &sum, sizeof bits);
+        memcpy(&error_bits, &error, sizeof error_bits);
+        const uint64_t sign = bits & UINT64_C(1) << 63;
+        const int is_inexact = (error < 0.0) | (error > 0.0);
+        if (is_inexact) bits = (bits - ((bits ^ error_bits) >> 63)) | 1;
+        uint64_t exponent = bits >> 52 & 0x7ff;
+        exponent = exponent < 1023 - 126 ? 1023 - 126 : exponent > 1023 + 128 ? 1023 + 128 : exponent;
+        const uint64_t magic_bits = ((exponent + 45) << 52) | UINT64_C(0x8000000000000);
+        double magnitude, magic;
+        bits &= UINT64_MAX >> 1;
+        memcpy(&magnitude, &bits, sizeof magnitude);
+        memcpy(&magic, &magic_bits, sizeof magic);
+        magnitude = (magnitude + magic) - magic;
+        const float normal = (float)magnitude; /* infinite from 2^128 on */
+        uint32_t result;
+        memcpy(&result, &normal, sizeof result);
+        if (magnitude < 0x1p-126) result = (uint32_t)(int32_t)(magnitude * 0x1p149);
+        result |= (uint32_t)(sign >> 32);
+        memcpy(&results[i], &result, sizeof result);
+    }
+    return ptx_vm__load(results);
+}
+
+/* In f32 where nothing is small or large: then the product and the error are exact. */
+PTX_VM__INLINE PtxVmV ptx_vm__fma_bf16(PtxVmV x, PtxVmV y, PtxVmV z) {
+    const PtxVmV magnitude_bits = ptx_vm__set_bits(0x7fffffffu), small = ptx_vm__set(0x1p-100f), large = ptx_vm__set(0x1p126f);
+    PtxVmV product = ptx_vm__mul_f32(x, y);
+    PtxVmV size = ptx_vm__and_b32(product, magnitude_bits);
+    /* As bits: comparisons of floats would take subnormals for zeros. */
+    const PtxVmU zero = {0};
+    const PtxVmU is_product = PTX_VM__TRUE((PtxVmU)x << 1 != zero) & PTX_VM__TRUE((PtxVmU)y << 1 != zero);
+    const PtxVmU is_addend = PTX_VM__TRUE((PtxVmU)z << 1 != zero);
+    const PtxVmU product_bits = (PtxVmU)size, addend_bits = (PtxVmU)ptx_vm__and_b32(z, magnitude_bits);
+    const PtxVmU doubt = (is_product & PTX_VM__TRUE((product_bits < (PtxVmU)small) | (product_bits > (PtxVmU)large))) |
+        (is_addend & PTX_VM__TRUE((addend_bits < (PtxVmU)small) | (addend_bits > (PtxVmU)large)));
+    if (__builtin_expect(ptx_vm__any_bit((PtxVmV)doubt), 0)) return ptx_vm__fma_bf16_in_double(x, y, z);
+    return ptx_vm__bf16_from_f32(ptx_vm__sum_to_odd(product, z));
+}
+
+PTX_VM__INLINE PtxVmV ptx_vm__add_bf16(PtxVmV x, PtxVmV y) { return ptx_vm__fma_bf16(x, ptx_vm__set(1.0f), y); }
+PTX_VM__INLINE PtxVmV ptx_vm__sub_bf16(PtxVmV x, PtxVmV y) { return ptx_vm__fma_bf16(y, ptx_vm__set(-1.0f), x); }
+PTX_VM__INLINE PtxVmV ptx_vm__mul_bf16(PtxVmV x, PtxVmV y) { return ptx_vm__fma_bf16(x, y, ptx_vm__set(-0.0f)); }
+
+/* Rounded from f32: tanh within 2^-11.6 and 2^-8.9 [2^-10.987 and 2^-8], ex2 by a factor of 2^-10.9 and 2^-8.9 [2^-9.9 and 2^-7]. */
+PTX_VM__INLINE PtxVmV ptx_vm__tanh_f16(PtxVmV x) { return ptx_vm__f16_from_f32(ptx_vm__tanh_f32(x)); }
+PTX_VM__INLINE PtxVmV ptx_vm__tanh_bf16(PtxVmV x) { return ptx_vm__bf16_from_f32(ptx_vm__tanh_f32(x)); }
+PTX_VM__INLINE PtxVmV ptx_vm__ex2_f16(PtxVmV x) { return ptx_vm__f16_from_f32(ptx_vm__ex2_f32(x)); }
+PTX_VM__INLINE PtxVmV ptx_vm__ex2_bf16(PtxVmV x) { return ptx_vm__bf16_from_f32(ptx_vm__ex2_f32(x)); }
+
+PTX_VM__INLINE PtxVmV ptx_vm__neg_half(PtxVmV x) { return ptx_vm__xor_b32(x, ptx_vm__set(-0.0f)); }
+PTX_VM__INLINE PtxVmV ptx_vm__abs_half(PtxVmV x) { return ptx_vm__and_b32(x, ptx_vm__set_bits(0x7fffffffu)); }
+
+/* As integers in the order of the numbers, -0 below 0. */
+PTX_VM__INLINE PtxVmS ptx_vm__order(PtxVmV x) { return (PtxVmS)x ^ (PtxVmS)((PtxVmU)((PtxVmS)x >> 31) >> 1); }
+
+/* A number beats a NaN. */
+PTX_VM__INLINE PtxVmV ptx_vm__number_of(PtxVmV x, PtxVmV y, PtxVmV chosen) {
+    return ptx_vm__select(ptx_vm__is_nan(x), y, ptx_vm__select(ptx_vm__is_nan(y), x, chosen));
+}
+PTX_VM__INLINE PtxVmV ptx_vm__min_half(PtxVmV x, PtxVmV y) {
+    const PtxVmU is_less = PTX_VM__TRUE(ptx_vm__order(x) < ptx_vm__order(y));
+    return ptx_vm__number_of(x, y, (PtxVmV)((is_less & (PtxVmU)x) | (~is_less & (PtxVmU)y)));
+}
+PTX_VM__INLINE PtxVmV ptx_vm__max_half(PtxVmV x, PtxVmV y) {
+    const PtxVmU is_less = PTX_VM__TRUE(ptx_vm__order(x) < ptx_vm__order(y));
+    return ptx_vm__number_of(x, y, (PtxVmV)((is_less & (PtxVmU)y) | (~is_less & (PtxVmU)x)));
+}
+
 /* ---- integers and bits ------------------------------------------------------------------------------------------- */
 
 /* Written once for all levels in GNU C vectors, as integer results are the same at every level. Shifts by more than 31 are
@@ -182,9 +317,6 @@ PTX_VM__INLINE PtxVmV ptx_vm__mad_lo_u32(PtxVmV x, PtxVmV y, PtxVmV z) { return 
         const PtxVmU x = PTX_VM__WORDS(a), y = PTX_VM__WORDS(b), z = PTX_VM__WORDS(c); \
         return (PtxVmV)(expression);                                                   \
     }
-
-/* All ones where true. */
-#define PTX_VM__TRUE(comparison) ((PtxVmU)(comparison))
 
 PTX_VM__INLINE PtxVmU ptx_vm__choose(PtxVmU mask, PtxVmU yes, PtxVmU no) { return (mask & yes) | (~mask & no); }
 PTX_VM__INLINE PtxVmU ptx_vm__least(PtxVmU x, PtxVmU y) { return ptx_vm__choose(PTX_VM__TRUE(x < y), x, y); }

@@ -12,7 +12,7 @@
 
 /* ---- emission ---- */
 
-/* Finds the constants that are operands of instructions which take registers only. */
+/* Finds the constants that are operands of instructions which take registers only; of halves, all that are operands. */
 PTX_TEXT__COLD void stack_ptx__mark_moved(
     const StackPtxLanguage* language, const StackPtxLowered* lowered, StackPtx__Work* work
 ) {
@@ -20,11 +20,12 @@ PTX_TEXT__COLD void stack_ptx__mark_moved(
     memset(work->live, 0, lowered->num_nodes);
     for (i = 0; i < lowered->num_nodes; ++i) {
         const StackPtxNode* node = &lowered->nodes[i];
-        if (node->kind == STACK_PTX_NODE_PTX && language->op_nodes[node->payload].registers_only) {
-            for (k = 0; k < node->num_operands; ++k) {
-                const uint32_t operand = lowered->value_nodes[lowered->operands[node->first_operand + k]];
-                work->live[operand] = lowered->nodes[operand].kind == STACK_PTX_NODE_CONSTANT;
-            }
+        for (k = 0; node->kind == STACK_PTX_NODE_PTX && k < node->num_operands; ++k) {
+            const uint32_t operand = lowered->value_nodes[lowered->operands[node->first_operand + k]];
+            const StackPtxNode* constant = &lowered->nodes[operand];
+            const bool is_moved = language->op_nodes[node->payload].registers_only != 0 ||
+                stack_ptx__is_half(language->stacks[constant->stack_idx].constant_type);
+            if (is_moved && constant->kind == STACK_PTX_NODE_CONSTANT) work->live[operand] = 1;
         }
     }
     work->moved = work->live;

@@ -217,7 +217,7 @@ struct StackPtxLanguage {
     uint32_t follower; /* op of the second and further values of a node */
     uint32_t continuation; /* op of the rows of operands beyond the fourth */
     uint32_t num_ops;
-    int has_registers_only; /* some instruction takes no constants */
+    int has_registers_only; /* some instruction takes no constants, or those of some stack are moved */
     int has_rewrites; /* some instruction becomes another if an operand is constant */
 
     int is_late; /* ops are prepared at their first use; nothing is numbered, hashed or moved in parallel */
@@ -590,12 +590,44 @@ static uint64_t stack_ptx__widen_float(uint32_t bits) {
     return sign | (uint64_t)(uint32_t)(exponent + 896u) << 52 | fraction << 29; /* 896 = 1023 - 127 */
 }
 
+/* The nearest f16 of a float, ties to even. */
+static uint32_t stack_ptx__narrow_to_f16(uint32_t bits) {
+    const uint32_t sign = bits >> 16 & 0x8000u, magnitude = bits & 0x7FFFFFFFu, exponent = magnitude >> 23;
+    const uint32_t fraction = (magnitude & 0x7FFFFFu) | 0x800000u;
+    if (magnitude > 0x7F800000u) return 0x7FFFu;
+    if (exponent >= 143) return sign | 0x7C00u; /* from 2^16 on */
+    if (exponent < 102) return sign; /* less than half of the least one, 2^-24 */
+    {
+        /* A unit of the result is 2^shift units of the fraction. */
+        const uint32_t shift = exponent >= 113 ? 13 : 126 - exponent, whole = fraction >> shift;
+        const uint32_t rest = fraction & ((1u << shift) - 1u), half = 1u << (shift - 1u);
+        const uint32_t rounded = whole + (uint32_t)(rest > half || (rest == half && (whole & 1u) != 0));
+        return sign | (exponent >= 113 ? rounded + ((exponent - 113) << 10) : rounded);
+    }
+}
+
+/* The nearest bf16 of a float, ties to even. */
+static uint32_t stack_ptx__narrow_to_bf16(uint32_t bits) {
+    if ((bits & 0x7FFFFFFFu) > 0x7F800000u) return 0x7FFFu;
+    return (bits + 0x7FFFu + (bits >> 16 & 1u)) >> 16;
+}
+
+static bool stack_ptx__is_half(uint32_t constant_type) { return constant_type >= STACK_PTX_CONSTANT_TYPE_F16; }
+
 #define STACK_PTX__MAX_LITERAL 19u
 
 /* A literal; returns its length. A type without constants has only 0. */
 PTX_TEXT__HOT uint32_t stack_ptx__format_literal(uint32_t constant_type, uint32_t bits, char* literal_out) {
     uint32_t high = 0, low = bits;
     char letter = 'x';
+    if (stack_ptx__is_half(constant_type)) {
+        char digits[8];
+        low = constant_type == STACK_PTX_CONSTANT_TYPE_F16 ? stack_ptx__narrow_to_f16(bits) : stack_ptx__narrow_to_bf16(bits);
+        ptx_text__format_hex(low, false, digits);
+        memcpy(literal_out, "0x", 2);
+        memcpy(literal_out + 2, digits + 4, 4);
+        return 6;
+    }
     switch (constant_type) {
         case STACK_PTX_CONSTANT_TYPE_NONE: literal_out[0] = '0'; return 1;
         case STACK_PTX_CONSTANT_TYPE_F32: letter = 'f'; break;
@@ -792,8 +824,10 @@ static void stack_ptx__prepare_ops(StackPtxLanguage* language, const StackPtxTra
         language->has_registers_only |= language->op_nodes[i].registers_only;
     }
     for (i = 0; i < (uint32_t)language->stack_info.num_special_registers; ++i) stack_ptx__prepare_special(language, i, traits);
-    for (i = 0; i < (uint32_t)language->stack_info.num_stacks; ++i)
+    for (i = 0; i < (uint32_t)language->stack_info.num_stacks; ++i) {
         if (language->stacks[i].constant_type != STACK_PTX_CONSTANT_TYPE_NONE) stack_ptx__prepare_constant(language, i);
+        language->has_registers_only |= stack_ptx__is_half(language->stacks[i].constant_type);
+    }
     for (i = 0; i < (uint32_t)language->num_input_rows; ++i) stack_ptx__prepare_input(language, i);
 }
 

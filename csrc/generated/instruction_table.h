@@ -7,7 +7,7 @@
 #ifndef GENERATED_INSTRUCTION_TABLE_H
 #define GENERATED_INSTRUCTION_TABLE_H
 
-/* X(enumerator, PTX, signature, operation, derivative). Signature: the types of result and operands, f, i or p.
+/* X(enumerator, PTX, signature, operation, derivative). Signature: the types of result and operands, f, i, p, h or b.
    Derivative: in postfix form, see evo/instructions/tables.py; empty without one. */
 #define INSTRUCTION_TABLE(X)                                                                                  \
     X(ADD_U32, "add.u32", "iii", ADD_U32, "")                                                                 \
@@ -37,6 +37,7 @@
     X(SETP_NE_U32, "setp.ne.u32", "pii", SETP_NE_U32, "")                                                     \
     X(SELP_F32, "selp.f32", "fffp", SELP_B32, "cw0?=ac0w?=b")                                                 \
     X(CVT_RN_F32_U32, "cvt.rn.f32.u32", "fi", F32_FROM_U32, "")                                               \
+    X(CVT_F32_F16, "cvt.f32.f16", "fh", MOV, "w=a")                                                           \
     X(XOR_B32, "xor.b32", "iii", XOR_B32, "")                                                                 \
     X(MOV_B32, "mov.b32", "ii", MOV, "")                                                                      \
     X(MUL_HI_U32, "mul.hi.u32", "iii", MUL_HI_U32, "")                                                        \
@@ -87,9 +88,32 @@
     X(SETP_GE_S32, "setp.ge.s32", "pii", SETP_GE_S32, "")                                                     \
     X(SELP_U32, "selp.u32", "iiip", SELP_B32, "")                                                             \
     X(SELP_S32, "selp.s32", "iiip", SELP_B32, "")                                                             \
+    X(ADD_F16, "add.f16", "hhh", ADD_F16, "w=aw=b")                                                           \
+    X(SUB_F16, "sub.f16", "hhh", SUB_F16, "w=aw~=b")                                                          \
+    X(MUL_F16, "mul.f16", "hhh", MUL_F16, "wb@awa@b")                                                         \
+    X(FMA_RN_F16, "fma.rn.f16", "hhhh", FMA_F16, "w=cwb@awa@b")                                               \
+    X(NEG_F16, "neg.f16", "hh", NEG_HALF, "w~=a")                                                             \
+    X(ABS_F16, "abs.f16", "hh", ABS_HALF, "wa1|@a")                                                           \
+    X(MIN_F16, "min.f16", "hhh", MIN_HALF, "ab<w0?=aab<0w?=b")                                                \
+    X(MAX_F16, "max.f16", "hhh", MAX_HALF, "ab<w0?=bab<0w?=a")                                                \
+    X(TANH_APPROX_F16, "tanh.approx.f16", "hh", TANH_F16, "w1yy*-@a")                                         \
+    X(EX2_APPROX_F16, "ex2.approx.f16", "hh", EX2_F16, "wl*y@a")                                              \
     X(CVT_RN_F32_S32, "cvt.rn.f32.s32", "fi", F32_FROM_S32, "")                                               \
+    X(CVT_RN_F16_F32, "cvt.rn.f16.f32", "hf", F16_FROM_F32, "w=a")                                            \
     X(MOV_B32_IF, "mov.b32", "if", MOV, "")                                                                   \
-    X(MOV_B32_FI, "mov.b32", "fi", MOV, "")
+    X(MOV_B32_FI, "mov.b32", "fi", MOV, "")                                                                   \
+    X(ADD_BF16, "add.bf16", "bbb", ADD_BF16, "w=aw=b")                                                        \
+    X(SUB_BF16, "sub.bf16", "bbb", SUB_BF16, "w=aw~=b")                                                       \
+    X(MUL_BF16, "mul.bf16", "bbb", MUL_BF16, "wb@awa@b")                                                      \
+    X(FMA_RN_BF16, "fma.rn.bf16", "bbbb", FMA_BF16, "w=cwb@awa@b")                                            \
+    X(NEG_BF16, "neg.bf16", "bb", NEG_HALF, "w~=a")                                                           \
+    X(ABS_BF16, "abs.bf16", "bb", ABS_HALF, "wa1|@a")                                                         \
+    X(MIN_BF16, "min.bf16", "bbb", MIN_HALF, "ab<w0?=aab<0w?=b")                                              \
+    X(MAX_BF16, "max.bf16", "bbb", MAX_HALF, "ab<w0?=bab<0w?=a")                                              \
+    X(TANH_APPROX_BF16, "tanh.approx.bf16", "bb", TANH_BF16, "w1yy*-@a")                                      \
+    X(EX2_APPROX_FTZ_BF16, "ex2.approx.ftz.bf16", "bb", EX2_BF16, "wl*y@a")                                   \
+    X(CVT_F32_BF16, "cvt.f32.bf16", "fb", MOV, "w=a")                                                         \
+    X(CVT_RN_BF16_F32, "cvt.rn.bf16.f32", "bf", BF16_FROM_F32, "w=a")
 
 /* X(operation, name, kind, NaN), as detail/ptx_vm_operations.h has them. */
 #define INSTRUCTION_OPERATIONS(X)                                                                             \
@@ -157,6 +181,24 @@
     X(SETP_LE_S32, setp_le_s32, BINARY, EXACT)                                                                \
     X(SETP_GT_S32, setp_gt_s32, BINARY, EXACT)                                                                \
     X(SETP_GE_S32, setp_ge_s32, BINARY, EXACT)                                                                \
-    X(F32_FROM_S32, f32_from_s32, UNARY, EXACT)
+    X(ADD_F16, add_f16, COMMUTATIVE, LOOSE_NAN)                                                               \
+    X(SUB_F16, sub_f16, BINARY, LOOSE_NAN)                                                                    \
+    X(MUL_F16, mul_f16, COMMUTATIVE, LOOSE_NAN)                                                               \
+    X(FMA_F16, fma_f16, MULTIPLY_ADD, LOOSE_NAN)                                                              \
+    X(NEG_HALF, neg_half, UNARY, LOOSE_NAN)                                                                   \
+    X(ABS_HALF, abs_half, UNARY, LOOSE_NAN)                                                                   \
+    X(MIN_HALF, min_half, COMMUTATIVE, LOOSE_NAN)                                                             \
+    X(MAX_HALF, max_half, COMMUTATIVE, LOOSE_NAN)                                                             \
+    X(TANH_F16, tanh_f16, UNARY, LOOSE_NAN)                                                                   \
+    X(EX2_F16, ex2_f16, UNARY, LOOSE_NAN)                                                                     \
+    X(F32_FROM_S32, f32_from_s32, UNARY, EXACT)                                                               \
+    X(F16_FROM_F32, f16_from_f32, UNARY, LOOSE_NAN)                                                           \
+    X(ADD_BF16, add_bf16, COMMUTATIVE, LOOSE_NAN)                                                             \
+    X(SUB_BF16, sub_bf16, BINARY, LOOSE_NAN)                                                                  \
+    X(MUL_BF16, mul_bf16, COMMUTATIVE, LOOSE_NAN)                                                             \
+    X(FMA_BF16, fma_bf16, MULTIPLY_ADD, LOOSE_NAN)                                                            \
+    X(TANH_BF16, tanh_bf16, UNARY, LOOSE_NAN)                                                                 \
+    X(EX2_BF16, ex2_bf16, UNARY, LOOSE_NAN)                                                                   \
+    X(BF16_FROM_F32, bf16_from_f32, UNARY, LOOSE_NAN)
 
 #endif /* GENERATED_INSTRUCTION_TABLE_H */

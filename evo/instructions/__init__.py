@@ -8,15 +8,16 @@
       "special_registers": [{"ptx": "tid", "arg_type": "V4_U32"}]
     }
 
-Optional keys: `constant_type` (f32 u32 s32 f64 u64 s64; without it a stack has no constants), `encoder_type` (f32 u32 s32: the C
+Optional keys: `constant_type` (f32 u32 s32 f64 u64 s64 f16 bf16; without it a stack has no constants), `encoder_type` (f32 u32 s32: the C
 type of constants), `num_vec_elems`, `special_registers`, and of an instruction `display` (for readers; default: its PTX), `name`
 (default: its `display`, or else its PTX, as an identifier), `aligned`, `volatile`, `num_commutative`, `registers_only` and
 `meaning` (one line of words): see the classes below. What an instruction does not say is taken from the shipped one with its PTX.
 
-The shipped sets are one table, instructions.json. `wide` is all of it: PTX's arithmetic, logic, shift, bit, compare, select and
+The shipped sets are one table, instructions.json. `wide` is most of it: PTX's arithmetic, logic, shift, bit, compare, select and
 convert instructions of f32, f64, f16, f16x2, u32, s32, u64, s64, b32, b64 and pred that need no memory (the sections
 "Instructions: ..." of the PTX ISA, 8.1, for sm_90). Instructions with a carry flag are left out: it is state. `default` is the
-beginning of it; the key `default` has its counts. Some rows have more keys, in which operands are called a, b, c and d. They may
+beginning of it; the keys `default` and `wide` have their counts. `halves` is all of the table: also arithmetic of bf16, and
+constants of f16 and bf16, which the two others lack. Some rows have more keys, in which operands are called a, b, c and d. They may
 stand in other sets too, but `vm`, `derivative` and `code` are compiled in: only the library's own are taken.
 
     vm           the operation of csrc/ptx_vm.h that computes it on a CPU; without it the CPU cannot. A second word: `extreme`
@@ -36,7 +37,10 @@ stand in other sets too, but `vm`, `derivative` and `code` are compiled in: only
                  takes 128 / results in a clock, by the CUDA C++ Programming Guide, "Throughput of Native Arithmetic
                  Instructions": of a multiprocessor f32 add, multiply and fma 128 (64 before 8.6), integers, logic, shifts and
                  comparisons 64, special functions, bit counts and conversions 16. The guide does not name choices and
-                 permutations, here 64, nor conversions from integers on the unit of integers (from 8.6 on), here 64
+                 permutations, here 64, nor conversions from integers on the unit of integers (from 8.6 on), here 64.
+                 An instruction of f16 or bf16 counts half of what its form of two values (x2) takes: add, multiply and fma 256
+                 results (128 in 7.5, 8.6 to 8.9 and 12, and for bf16 in 8.x), minima, maxima and the packing of two conversions
+                 64 instructions, ex2 and tanh one of the special function units a value, and half of a permutation
     function     its name among the functions of regression, and `weight`: how often it is drawn by default
 
 Owns sets and what refers to what in them; description.py has the keys of the JSON. Knows nothing of programs, tasks or search;
@@ -46,7 +50,7 @@ table as C headers.
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from importlib.resources import files
 from pathlib import Path
@@ -59,7 +63,8 @@ from evo.instructions.description import InstructionSetJson, Semantics
 from evo.storage.json_file import first_mistake, parse_json, read_json
 
 ABI_VERSION = 1
-SHIPPED = ("default", "wide")
+SHIPPED = ("default", "wide", "halves")
+HALVES = ("f16", "bf16")
 MOVE = "mov.b32"  # whose types its PTX does not tell
 _WHAT = "instruction set"
 
@@ -206,27 +211,28 @@ def shipped_instruction_set(name: str) -> InstructionSet:
     """One of `SHIPPED`. Its order of indices is part of the meaning of every stored program. Raises KeyError."""
     if name not in SHIPPED:
         raise KeyError(name)
-    wide, table = _table()
-    if name == "wide":
-        return wide
-    counts = table.default
+    full, table = _table()
+    if name == "halves":
+        return full
+    counts = table.default if name == "default" else table.wide
     assert counts is not None
+    stacks = full.stacks[: counts.stack_types]
     return InstructionSet(
-        wide.stacks[: counts.stack_types],
-        wide.arg_types[: counts.arg_types],
-        wide.instructions[: counts.instructions],
-        wide.special_registers,
+        tuple(replace(s, constant_type=None, encoder_type=None) if s.constant_type in HALVES else s for s in stacks),
+        full.arg_types[: counts.arg_types],
+        full.instructions[: counts.instructions],
+        full.special_registers,
     )
 
 
 @cache
 def shipped_functions() -> tuple[Function, ...]:
     """The helpers, and the instructions with `code`; one for each PTX, or, of moves between types, for each name."""
-    wide, table = _table()
-    prefixes = [wide.stacks[each.stack_idx].literal_prefix for each in wide.arg_types]
-    types = {each.name: prefix for each, prefix in zip(wide.arg_types, prefixes, strict=True)}
+    full, table = _table()
+    prefixes = [full.stacks[each.stack_idx].literal_prefix for each in full.arg_types]
+    types = {each.name: prefix for each, prefix in zip(full.arg_types, prefixes, strict=True)}
     found = [Function(h.name, tuple(types[arg] for arg in h.args), types[h.rets[0]], h.meaning, h.code) for h in table.helpers]
-    for each in wide.instructions:
+    for each in full.instructions:
         if each.semantics.code:
             words = [prefixes[index].replace("s32", "u32") for index in (*each.rets, *each.args)]
             found.append(
@@ -244,7 +250,7 @@ def _table() -> tuple[InstructionSet, InstructionSetJson]:
 
 
 def _check(data: Any, source: str) -> InstructionSet:
-    shipped_ones = sorted(shipped_instruction_set("wide").instructions, key=lambda each: bool(each.semantics.vm))
+    shipped_ones = sorted(shipped_instruction_set("halves").instructions, key=lambda each: bool(each.semantics.vm))
     known = {_key(each): each.semantics for each in shipped_ones}
     found = _resolved(_parsed(data, source), source, known)
     for i, instruction in enumerate(found.instructions):
@@ -322,8 +328,9 @@ def _resolved(parsed: InstructionSetJson, source: str, known: Mapping[str, Seman
 
 _UNKNOWN = Semantics()
 
-# The default encoder type by constant type: constants of 64-bit types are widened from 32 bits.
+# The default encoder type by constant type: constants of 64-bit types are widened from 32 bits, those of 16 are rounded.
 _ENCODER_TYPES = {None: None, "f32": "f32", "u32": "u32", "s32": "s32", "f64": "f32", "u64": "u32", "s64": "s32"}
+_ENCODER_TYPES |= dict.fromkeys(HALVES, "f32")
 
 
 def _key(instruction: Any) -> str:

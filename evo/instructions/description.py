@@ -84,7 +84,7 @@ class Semantics(_Strict):
 class _StackTypeJson(_Strict):
     name: _Name
     literal_prefix: _Prefix
-    constant_type: Literal["f32", "u32", "s32", "f64", "u64", "s64"] | None = None
+    constant_type: Literal["f32", "u32", "s32", "f64", "u64", "s64", "f16", "bf16"] | None = None
     encoder_type: Literal["f32", "u32", "s32"] | None = None
 
 
@@ -132,10 +132,11 @@ class _CountsJson(_Strict):
 
 
 class InstructionSetJson(_Strict):
-    """A set. default: how much of it the set of this name has; helpers: what the code of instructions shares."""
+    """A set. default, wide: how much of it the set of this name has; helpers: what the code of instructions shares."""
 
     abi_version: int
     default: _CountsJson | None = None
+    wide: _CountsJson | None = None
     stack_types: list[_StackTypeJson] = Field(min_length=1, max_length=_MAX_COUNT)
     arg_types: list[_ArgTypeJson] = Field(max_length=_MAX_COUNT)
     instructions: list[_InstructionJson]

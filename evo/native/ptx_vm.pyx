@@ -44,10 +44,12 @@ _TARGET_DTYPE = np.dtype([("values", np.uintp), ("weights", np.uintp), ("sums", 
 # Like PtxVmInput.
 _INPUT_DTYPE = np.dtype([("values", np.uintp), ("is_uniform", np.bool_)], align=True)
 
-# Types of an input array by its register's type; f32 and s32 also as bits.
+# Types of an input array by its register's type; f32 and s32 also as bits. Those of b16, f16 and bf16, are given as f32.
 _INPUT_TYPES = {
     name: tuple(map(np.dtype, types))
-    for name, types in {"f32": ("f4", "u4"), "s32": ("i4", "u4"), "u32": ("u4",), "pred": ("u4",)}.items()
+    for name, types in {
+        "f32": ("f4", "u4"), "b16": ("f4",), "s32": ("i4", "u4"), "u32": ("u4",), "pred": ("u4",)
+    }.items()
 }
 
 

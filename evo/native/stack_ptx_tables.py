@@ -12,7 +12,7 @@ MAX_NUM_ARGS = 4
 MAX_NUM_RETS = 2
 
 # Index: StackPtxConstantType.
-CONSTANT_TYPES = (None, "f32", "u32", "s32", "f64", "u64", "s64")
+CONSTANT_TYPES = (None, "f32", "u32", "s32", "f64", "u64", "s64", "f16", "bf16")
 
 _DESCRIPTOR = np.dtype(
     [

@@ -275,8 +275,8 @@ cdef class Tuner:
         instruction_set, registers, requests = machine.lowering.instruction_set, machine.lowering.registers, machine.lowering.requests
         if machine.lowering.routines:
             raise ValueError("the language has routines, whose constants cannot be tuned; expected none")
-        if not requests or instruction_set.stacks[registers[requests[0]][1]].literal_prefix != "f32":
-            raise ValueError("the language's first request must be an f32")
+        if not requests or instruction_set.stacks[registers[requests[0]][1]].literal_prefix not in ("f32", "b16"):
+            raise ValueError("the language's first request must be an f32, f16 or bf16")
         table, arrays, num_points = machine.input_table(inputs, len(target if errors is None else errors.targets))
         set_address, level = machine.handle()
         self.machine = machine
