@@ -24,7 +24,8 @@ from evo.sums import Regression
 REDUCTIONS = ("regression",)
 MAX_OBJECTIVE = 1e150  # of magnitudes; squares and sums over an archive must not overflow
 MAX_MEASURE_RANGE = 1e300  # times the number of cells it must not overflow
-DTYPES = {"f32": np.float32, "u32": np.uint32, "s32": np.int32}
+# f16 and bf16 are given, and come back, as float32 of their values.
+DTYPES = {"f32": np.float32, "u32": np.uint32, "s32": np.int32, "f16": np.float32, "bf16": np.float32}
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,7 @@ class Task:
     These are attributes of the class; `__init__` may replace them by attributes of the task if they depend on its options.
 
     Attributes:
-        inputs: name -> type (`"f32"`, `"u32"`, `"s32"`) of each value that a program reads.
+        inputs: name -> type (`"f32"`, `"u32"`, `"s32"`; on the CPU `"f16"`, `"bf16"`) of each value that a program reads.
         outputs: name -> type of each value that a program must leave on its stacks; the first is popped first.
         measures: name -> `(low, high)`, the range that the archive's cells divide.
         objective_range: `(low, high)`, or None if it is not known. The QD score sums objectives above `low`, so that each new

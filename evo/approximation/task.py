@@ -4,6 +4,7 @@ Owns points, errors in bits, and the programs to begin with. Knows nothing of pr
 """
 
 import math
+import re
 from collections.abc import Callable, Sequence
 from copy import copy
 from pathlib import Path
@@ -17,10 +18,13 @@ from evo.approximation.formats import FLUSHED, FORMATS, Format
 from evo.approximation.functions import Function
 from evo.approximation.pieces import pieces_of
 from evo.errors import UserError, did_you_mean
+from evo.instructions import HALVES
 from evo.native.tune import PointErrors
 from evo.task import Programs, Scores, Task
 
 ERRORS = ("ulp", "relative", "absolute", "mixed")
+ARITHMETICS = ("f32", "native")
+_TO_F32 = {"f16": "f16_to_f32", "bf16": "cvt_f32_bf16"}  # instructions
 _NORMS: dict[str, Callable[[NDArray[np.float64]], NDArray[np.float64]]] = {  # of errors, which may be overwritten
     "max": lambda errors: errors.max(axis=1),
     "mean": lambda errors: errors.mean(axis=1),
@@ -46,6 +50,7 @@ class ApproximationTask(Task):
         function: a name or formula (`evo.approximation.functions`).
         interval: its ends, finite, within which the function is finite.
         format: of what programs read and give: f32, or f16 or bf16, to which inputs and results are rounded.
+        arithmetic: `f32`, or `native`: programs read and give values of the format, f16 or bf16, for instructions of its own.
         error: `ulp`, `relative`, `absolute`, or `mixed`: relative above 1, else absolute.
         norm: of the errors at the points: `max`, `mean` or `rms`, the root of the mean square.
         num_points: about this many, half of them spread over the interval, and over what is near 0 if it reaches far, and half
@@ -70,10 +75,16 @@ class ApproximationTask(Task):
         norm: str = "max",
         num_points: int = 1 << 14,
         target: str = "sm_90",
+        arithmetic: str = "f32",
     ):
-        for name, value, known in (("format", format, FORMATS), ("error", error, ERRORS), ("norm", norm, _NORMS)):
+        options = (("format", format, FORMATS), ("error", error, ERRORS), ("norm", norm, _NORMS), ("arithmetic", arithmetic, ARITHMETICS))
+        for name, value, known in options:
             if value not in known:
                 raise UserError(f"task_options.{name}: {value!r}, {did_you_mean(str(value), known)}")
+        if arithmetic == "native" and format not in HALVES:
+            raise UserError(f"task_options.arithmetic: 'native' needs task_options.format f16 or bf16, got {format!r}")
+        if arithmetic == "native":
+            self.inputs, self.outputs = {"x": format}, {"y": format}
         if isinstance(num_points, bool) or not isinstance(num_points, int) or not 16 <= num_points <= 1 << 20:
             raise UserError(f"task_options.num_points: must be an integer from 16 to {1 << 20:,}, got {num_points!r}")
         self.function, self.interval, self.format = Function(function), checked_interval(interval), FORMATS[format]
@@ -209,10 +220,15 @@ class ApproximationTask(Task):
         return "\n".join(f"Proven of its PTX: {each.description()}" for each in proofs if each.program == program)
 
     def programs(self) -> list[str]:
-        """The forms that people write, and others with polynomials and quotients that are fitted."""
+        """The forms that people write, and others with polynomials and quotients that are fitted. In native arithmetic each is there
+        twice: as far as it can be native, and in f32.
+        """
         order = np.argsort(self._x)
         goal = Goal(self._x[order].astype(np.float64), self._exact[order], self._scale[order], self.format)
-        return formulas(self.function.text, goal)
+        found = formulas(self.function.text, goal)
+        if convert := _TO_F32.get(self.inputs["x"]):
+            found += [re.sub(r"\bx\b", f"{convert}(x)", text) for text in found]
+        return found
 
 
 def checked_interval(interval: Any, source: str = "task_options.interval") -> tuple[float, float]:

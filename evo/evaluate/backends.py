@@ -20,6 +20,7 @@ from evo.compile.assembler import choose_opt_level
 from evo.errors import DeviceFailure, FailureKind, UserError
 from evo.evaluate import Evaluator, PickledTask, TaskSource
 from evo.evaluate.options import AUTO, EvaluationOptions
+from evo.instructions import HALVES
 from evo.language.batch import Batch
 from evo.language.program import Language
 from evo.native import ptx_vm
@@ -228,7 +229,9 @@ def _why_cpu(task: Task) -> str | None:
     """What of a task only the CPU can do; None: nothing."""
     if task.rollout is not None and task.rollout.grid is not None:
         return "whose rollout has a grid"
-    return "that simulates" if task.has_simulation() else None
+    if task.has_simulation():
+        return "that simulates"
+    return None if {*task.inputs.values(), *task.outputs.values()}.isdisjoint(HALVES) else "of f16 or bf16"
 
 
 def _start_cuda(assignment: Assignment) -> Evaluator:

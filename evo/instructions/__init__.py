@@ -65,6 +65,7 @@ from evo.storage.json_file import first_mistake, parse_json, read_json
 ABI_VERSION = 1
 SHIPPED = ("default", "wide", "halves")
 HALVES = ("f16", "bf16")
+FLOATS = ("f32", "f64", *HALVES)  # whose constants are written as numbers: words have them as f32
 MOVE = "mov.b32"  # whose types its PTX does not tell
 _WHAT = "instruction set"
 
@@ -154,6 +155,11 @@ class InstructionSet:
         """The indices of the instructions that take or give vectors."""
         instructions = enumerate(self.instructions)
         return frozenset(i for i, each in instructions if any(self.arg_types[a].num_vec_elems for a in (*each.args, *each.rets)))
+
+    @cached_property
+    def constant_types(self) -> tuple[str | None, ...]:
+        """Of the stack of each argument type."""
+        return tuple(self.stacks[each.stack_idx].constant_type for each in self.arg_types)
 
     @cached_property
     def _instruction_indices(self) -> dict[str, int]:

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from functools import cache
 
-from evo.instructions import shipped_instruction_set
+from evo.instructions import HALVES, shipped_instruction_set
 
 _LOG2_E, _LN_2, _LOG10_2 = repr(1 / math.log(2)), repr(math.log(2)), repr(math.log10(2))
 
@@ -70,11 +70,17 @@ _OTHERWISE: dict[str, tuple[str, ...]] = {
 
 
 @cache
-def forms() -> dict[str, list[str]]:
+def forms(*, with_halves: bool = False) -> dict[str, list[str]]:
     """What stands for each operator and function, in the order of preference: calls of instructions, by their names in programs.
     The first whose instructions are at hand, and whose operands have the right types, is taken.
+
+    Args:
+        with_halves: instructions of f16 and bf16 too.
     """
-    instructions = shipped_instruction_set("wide").instructions
+    full = shipped_instruction_set("halves")
+    instructions = [
+        i for i in full.instructions if with_halves or not any(full.constant_types[index] in HALVES for index in i.rets)
+    ]
     written = [(i.name, i.semantics.infix) for i in instructions] + [(i.name, i.semantics.formula) for i in instructions]
     found: dict[str, list[str]] = {}
     for name, text in written:

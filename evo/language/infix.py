@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evo.errors import UserError, did_you_mean, suggestion
+from evo.instructions import FLOATS, HALVES
 from evo.language.expression import identifier
 from evo.language.formula import Scaling, units_text
 from evo.language.functions import forms, functions
@@ -139,6 +140,8 @@ class _Reader:
         self._locals: dict[str, _Operand] = {}
         self._numbers: dict[int, float] = {}  # node of a constant -> the number that was written
         self._base_2: dict[int, int] = {}  # node of a natural logarithm -> that of the logarithm to base 2
+        self._forms = forms(with_halves=any(stack.constant_type in HALVES for stack in self._set.stacks))
+        self._may_convert = True  # operands, by instructions that keep their value or round it
 
     def read(self, statement: ast.stmt) -> None:
         """Takes a line. Raises _Wrong."""
@@ -303,17 +306,21 @@ class _Reader:
         for number, logarithm in (pair, pair[::-1]) if pair else ():
             if isinstance(number, _Number) and not isinstance(logarithm, _Number) and logarithm in self._base_2:
                 form, operands = "a * b", [self._base_2[logarithm], _Number(number.value * LN_2)]
-        reasons = []
-        for each in forms()[form]:
-            try:
-                return self._built(_parsed(each), dict(zip("abc", operands, strict=False)))
-            except _Lacking as error:
-                reasons.append(str(error))
+        reasons: list[str] = []
+        for self._may_convert in (False, True):  # in the end it may again
+            for each in self._forms[form]:
+                try:
+                    found = self._built(_parsed(each), dict(zip("abc", operands, strict=False)))
+                except _Lacking as error:
+                    reasons.append(str(error))
+                    continue
+                self._may_convert = True
+                return found
         raise _Wrong(f"'{_text(formula)}': {'; or '.join(dict.fromkeys(reasons))}")
 
     def _first(self, form: str, operands: list[_Operand]) -> _Operand | None:
         """By the first way in which a form can be written; None: there is none."""
-        for each in forms()[form]:
+        for each in self._forms[form]:
             try:
                 return self._built(_parsed(each), dict(zip("abc", operands, strict=False)))
             except _Lacking:
@@ -353,7 +360,7 @@ class _Reader:
                 raise _Lacking(f"{place} takes {stacks[stack].name.lower()}, which has no constants")
             number = value.value
             literal = (
-                repr(float(number)) if type_name in ("f32", "f64") else repr(int(number) if number == int(number) else number)
+                repr(float(number)) if type_name in FLOATS else repr(int(number) if number == int(number) else number)
             )
             try:
                 word = self._language.encode(f"{literal}:{stacks[stack].name.lower()}")
@@ -363,9 +370,19 @@ class _Reader:
             self._numbers.setdefault(node, float(number))
             return node
         if self.nodes[value].stack != stack:
+            if self._may_convert and (name := self._conversion(self.nodes[value].stack, stack)):
+                return self._instruction(name, [value])
             given, wanted = (stacks[each].name.lower() for each in (self.nodes[value].stack, stack))
             raise _Lacking(f"{place} takes {wanted}, got {given}")
         return value
+
+    def _conversion(self, given: int, wanted: int) -> str | None:
+        """The instruction at hand that makes a value of one stack one of another, whose derivative is 1; None: there is none."""
+        for instruction in self._set.instructions:
+            stacks = [self._set.arg_types[arg].stack_idx for arg in (*instruction.args, *instruction.rets)]
+            if stacks == [given, wanted] and instruction.semantics.derivative == {"a": "w"} and instruction.name in self._allowed:
+                return instruction.name
+        return None
 
     def _node(self, kind: NodeKind, payload: int, stack: int, operands: tuple[int, ...] = ()) -> int:
         node = Node(kind, payload, stack, operands)

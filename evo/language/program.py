@@ -23,7 +23,7 @@ import numpy as np
 from pydantic import Field
 
 from evo.errors import UserError, did_you_mean, suggestion
-from evo.instructions import InstructionSet
+from evo.instructions import FLOATS, InstructionSet
 from evo.native.ptx_vm import Folding
 from evo.native.stack_ptx import Lowering
 from evo.native.stack_ptx_words import META_OPERATIONS, WordType
@@ -143,7 +143,7 @@ class Language:
     def _constant(self, literal: str, stack_name: str) -> int:
         stack = self._stack(stack_name)
         constant_type = self.instruction_set.stacks[stack].constant_type
-        if constant_type in ("f32", "f64") and not literal.lower().startswith("0x"):
+        if constant_type in FLOATS and not literal.lower().startswith("0x"):
             if not _FLOAT.fullmatch(literal):
                 raise ValueError(
                     f"'{literal}' is not an {constant_type} constant; write 1.5, or its bits as 0x3fc00000:{stack_name}"
@@ -250,7 +250,7 @@ def parse_program(language: Language, text: str, source: str, max_length: int | 
 
 
 def _constant_token(constant_type: str | None, stack_name: str, bits: int) -> str:
-    if constant_type in ("f32", "f64"):  # those of f64 are widened from 32 bits
+    if constant_type in FLOATS:
         value = np.uint32(bits).view(np.float32)
         literal = str(value)
         if _FLOAT.fullmatch(literal) and np.float32(literal).view(np.uint32) == bits:

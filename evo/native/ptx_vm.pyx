@@ -256,7 +256,7 @@ cdef class VirtualMachine:
             out: where to write, not overlapping the inputs; allocated if None.
 
         Returns:
-            float32 if every request is an f32, otherwise uint32 bits.
+            float32 if every request is an f32, f16 or bf16, otherwise uint32 bits.
 
         Raises:
             ValueError: an array has the wrong type or shape, or a program reads a register without values or has an
@@ -380,7 +380,7 @@ cdef class VirtualMachine:
         return table, owned, num_points
 
     def _output_array(self, out, shape):
-        is_float = all(self.register_types[request] == "f32" for request in self.lowering.requests)
+        is_float = all(self.register_types[request] in ("f32", "b16") for request in self.lowering.requests)
         dtype = np.dtype(np.float32 if is_float else np.uint32)
         if out is None:
             return empty(shape, dtype)

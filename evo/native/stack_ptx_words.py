@@ -92,7 +92,7 @@ def explain(lowering: Any, result: str, word: int, where: str) -> str:
     if (
         word_type == WordType.CONSTANT
         and aux < len(description.stacks)
-        and description.stacks[aux].constant_type in ("f32", "f64")
+        and description.stacks[aux].constant_type in ("f32", "f64", "f16", "bf16")
     ):
         shown += f", the constant {np.uint32(payload).view(np.float32)}"
     return f"{where} ({shown}): {reasons[result.removeprefix('STACK_PTX_ERROR_')]} [{result}]"

@@ -13,7 +13,7 @@ import numpy as np
 from pydantic import BeforeValidator, Field, create_model, model_validator
 
 from evo.errors import UserError, did_you_mean
-from evo.instructions import Instruction
+from evo.instructions import FLOATS, Instruction
 from evo.language.program import Language, word
 from evo.native.stack_ptx_words import META_OPERATIONS, WordType
 from evo.native.vary import MAX_PHRASE, OPERATORS, RATES, Draw, Variation
@@ -219,7 +219,7 @@ def _constants(language: Language, stacks: list[int], vocabulary: VocabularyOpti
     for stack in stacks:
         constant_type = language.instruction_set.stacks[stack].constant_type
         literal = word(WordType.CONSTANT, stack)
-        if constant_type in ("f32", "f64"):
+        if constant_type in FLOATS:
             entries.append(_Entry("constants", literal, 1.0, Draw.GAUSSIAN, (0.0, vocabulary.constants.f32_sigma)))
         elif constant_type is not None:
             entries.append(_Entry("constants", literal, 1.0, Draw.INTEGER, (0.0, float(vocabulary.constants.u32_max) + 1)))
@@ -241,10 +241,10 @@ def _weigh_groups(entries: list[_Entry], groups: dict[str, float]) -> list[_Entr
 
 def _native_options(language: Language, options: VariationOptions, initial_lengths: tuple[int, int]) -> SimpleNamespace:
     stacks = language.instruction_set.stacks
-    # Constants of 64-bit types are widened from 32 bits, and vary like those of the 32-bit type.
+    # Constants of 64-bit types are widened from 32 bits, and those of halves rounded: they vary like those of the 32-bit type.
+    alike = {"f32": FLOATS, "u32": ("u32", "u64"), "s32": ("s32", "s64")}
     masks = {
-        kind: sum(1 << i for i, stack in enumerate(stacks) if stack.constant_type in (kind, f"{kind[0]}64"))
-        for kind in ("f32", "u32", "s32")
+        kind: sum(1 << i for i, stack in enumerate(stacks) if stack.constant_type in types) for kind, types in alike.items()
     }
     return SimpleNamespace(
         operator_weights=tuple(options.operators.get(name, 0.0) for name in OPERATORS),

@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 
 from evo.errors import did_you_mean
-from evo.instructions import InstructionSet, describe_instruction_set, open_instruction_set
+from evo.instructions import FLOATS, InstructionSet, describe_instruction_set, open_instruction_set
 from evo.language.program import Language, Limits, format_program, parse_program, program_length, word
 from evo.native.stack_ptx import MODES, Lowering, check_name
 from evo.native.stack_ptx_words import META_OPERATIONS, ProgramError, WordType, nearest_f32
@@ -353,7 +353,7 @@ def _constant_word(stack: int, constant_type: str, value: Any) -> Word:
 
 def _constant_bits(constant_type: str, value: Any) -> int:
     """The 32 bits of a constant. Those of f64, u64 and s64 are widened from 32 bits; a float is rounded to f32."""
-    if constant_type in ("f32", "f64"):
+    if constant_type in FLOATS:
         return int(nearest_f32(value).view(np.uint32))
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
         raise ValueError(f"{value!r} is not an integer, but the constants of this stack are {constant_type}")

@@ -52,7 +52,12 @@ class Operands(Task):
 LANGUAGE = Language(shipped_instruction_set("wide"), tuple(Operands.inputs.items()), tuple(Operands.outputs.items()))
 _SET = LANGUAGE.instruction_set
 _UNSUPPORTED = VirtualMachine(LANGUAGE.lowering).unsupported
-NAMES = [instruction.name for instruction in _SET.instructions if instruction.name not in _UNSUPPORTED]
+NAMES = [
+    instruction.name
+    for instruction in _SET.instructions
+    if instruction.name not in _UNSUPPORTED
+    and {_SET.arg_types[arg].name for arg in (*instruction.args, *instruction.rets)} <= {*_INPUTS, *_OUTPUTS}
+]
 
 # The largest errors of approximate instructions. Both sides keep within them, and differ by at most twice as much.
 BOUNDS = {i.name: i.semantics.error for i in _SET.instructions if i.semantics.error and i.name in NAMES}
