@@ -645,8 +645,8 @@ static uint32_t ptx_vm__add_input(PtxVmBuilder* builder, uint32_t register_idx, 
     if (program->num_registers <= register_idx) program->num_registers = register_idx + 1;
     builder->values[number].memory = i;
     if (type == PTX_VM__TYPE_PRED) return ptx_vm__add_unary(builder, PTX_VM__TRUTH, 0, number);
-    if (type == PTX_VM__TYPE_F16) return ptx_vm__add_unary(builder, PTX_VM__F16_FROM_F32, PTX_VM__LOOSE_NAN, number);
-    if (type == PTX_VM__TYPE_BF16) return ptx_vm__add_unary(builder, PTX_VM__BF16_FROM_F32, PTX_VM__LOOSE_NAN, number);
+    if (type == PTX_VM__TYPE_F16) return ptx_vm__add_unary(builder, PTX_VM__ROUND_F16, PTX_VM__LOOSE_NAN, number);
+    if (type == PTX_VM__TYPE_BF16) return ptx_vm__add_unary(builder, PTX_VM__ROUND_BF16, PTX_VM__LOOSE_NAN, number);
     return number;
 }
 

@@ -79,15 +79,19 @@ typedef enum {
     PROOF_TANH,
     PROOF_SIN,
     PROOF_COS,
+    PROOF_ROUND,
     PROOF_NUM_OPERATIONS
 } ProofOperation;
 
 /* operands: values by their index: the input, the constants, then the results of the steps. The error of an approximate instruction
    is at most the larger of absolute and of relative times the result, where its operand's size, of DIV the second's, is at most
-   `limit`. */
+   `limit`. digits and least_exponent: of the format of results, f32 with 24, or a half, of which there are the operations up to MAX,
+   EX2, TANH and ROUND, from f32. Halves keep subnormals, but EX2 of 8 digits flushes them. */
 typedef struct ProofStep {
     int32_t operation;
     int32_t operands[3];
+    int32_t digits;
+    int32_t least_exponent;
     double relative;
     double absolute;
     double limit;

@@ -228,6 +228,54 @@ PROOF__INLINE double proof__floor(double v) {
 }
 PROOF__INLINE double proof__ceil(double v) { return -proof__floor(-v); }
 
+/* ---- halves ---- */
+
+static const double proof__largest_halves[12] = {[8] = 0x1.fep127, [11] = 65504.0}; /* by digits */
+
+/* The exponent of a number's last digit in a half format. */
+PROOF__INLINE int64_t proof__last_digit(const ProofStep* step, double v) {
+    int64_t bits, exponent;
+    memcpy(&bits, &v, sizeof bits);
+    exponent = (bits >> 52 & 0x7ff) - 1023;
+    exponent = exponent < step->least_exponent ? step->least_exponent : exponent > 300 ? 300 : exponent;
+    return exponent - step->digits + 1;
+}
+
+PROOF__INLINE double proof__overflowed(const ProofStep* step, double v) {
+    return fabs(v) > proof__largest_halves[step->digits] ? copysign(INFINITY, v) : v;
+}
+
+/* The nearest half, ties to even. */
+PROOF__INLINE double proof__half(const ProofStep* step, double v) {
+    const int64_t bits = (proof__last_digit(step, v) + 52 + 1023) << 52 | INT64_C(0x8000000000000);
+    double magic;
+    memcpy(&magic, &bits, sizeof magic);
+    return proof__overflowed(step, copysign((v + magic) - magic, v));
+}
+
+/* The largest half up to v, and the least from v on; infinity where v overflows. */
+PROOF__INLINE double proof__half_floor(const ProofStep* step, double v) {
+    const double near = proof__half(step, v);
+    const int64_t bits = (proof__last_digit(step, v) + 1023) << 52;
+    double unit;
+    memcpy(&unit, &bits, sizeof unit);
+    return near <= v || near == INFINITY ? near : proof__overflowed(step, near - unit);
+}
+PROOF__INLINE double proof__half_ceil(const ProofStep* step, double v) { return -proof__half_floor(step, -v); }
+
+/* The sum, rounded to odd: inexact ones end with a one. So the half that is nearest to it is nearest to the exact sum. */
+PROOF__INLINE double proof__odd_sum(double a, double b) {
+    const double sum = a + b, part = sum - a, error = (a - (sum - part)) + (b - part);
+    int64_t bits, error_bits;
+    double odd;
+    if (!(error < 0.0) && !(error > 0.0)) return sum;
+    memcpy(&bits, &sum, sizeof bits);
+    memcpy(&error_bits, &error, sizeof error_bits);
+    bits = (bits - ((bits ^ error_bits) < 0)) | 1;
+    memcpy(&odd, &bits, sizeof odd);
+    return odd;
+}
+
 typedef struct ProofRow {
     const double *low, *high;
 } ProofRow;
@@ -340,6 +388,46 @@ static void proof__exact(int operation, ProofRow a, ProofRow b, ProofRow c, doub
     }
 }
 
+/* Of halves: products are exact in double. What is rounded is monotonic. */
+static void proof__exact_half(const ProofStep* step, ProofRow a, ProofRow b, ProofRow c, double* low, double* high) {
+    double least, most;
+    switch (step->operation) {
+        case PROOF_ADD:
+            PROOF__LOOP {
+                low[i] = proof__half(step, proof__odd_sum(a.low[i], b.low[i]));
+                high[i] = proof__half(step, proof__odd_sum(a.high[i], b.high[i]));
+            }
+            break;
+        case PROOF_SUB:
+            PROOF__LOOP {
+                low[i] = proof__half(step, proof__odd_sum(a.low[i], -b.high[i]));
+                high[i] = proof__half(step, proof__odd_sum(a.high[i], -b.low[i]));
+            }
+            break;
+        case PROOF_MUL:
+            PROOF__LOOP {
+                proof__products(a, b, i, &least, &most);
+                low[i] = proof__half(step, least);
+                high[i] = proof__half(step, most);
+            }
+            break;
+        case PROOF_FMA:
+            PROOF__LOOP {
+                proof__products(a, b, i, &least, &most);
+                low[i] = proof__half(step, proof__odd_sum(least, c.low[i]));
+                high[i] = proof__half(step, proof__odd_sum(most, c.high[i]));
+            }
+            break;
+        case PROOF_ROUND:
+            PROOF__LOOP {
+                low[i] = proof__half(step, a.low[i]);
+                high[i] = proof__half(step, a.high[i]);
+            }
+            break;
+        default: proof__exact(step->operation, a, b, c, low, high);
+    }
+}
+
 /* copysign gives the second operand the first one's sign. Zeros have either sign, but what the program reads has its own. */
 static void proof__copysign(int is_input, ProofRow a, ProofRow b, double* low, double* high) {
     PROOF__LOOP {
@@ -354,6 +442,19 @@ static void proof__copysign(int is_input, ProofRow a, ProofRow b, double* low, d
 
 /* Bounds of an approximate instruction, and of libm, about values at ends of operands: the floats there. */
 static void proof__widen(const ProofStep* step, const double* values, double* low, double* high) {
+    if (step->digits < 24) {
+        /* Relative bounds say nothing of subnormal results: these are taken to be a unit off at most. */
+        const double normal = ldexp(1.0, step->least_exponent), unit = ldexp(normal, 1 - step->digits);
+        PROOF__LOOP {
+            const double v = values[i], width = proof__most(step->absolute, step->relative * fabs(v));
+            const double out = proof__most(width, fabs(v) < normal ? unit : 0.0) + fabs(v) * PROOF__OUT;
+            const int is_flushed = step->operation == PROOF_EX2 && step->digits == 8;
+            const double least = proof__half_ceil(step, v - out), most = proof__half_floor(step, v + out);
+            low[i] = fabs(v) < INFINITY ? (is_flushed ? proof__flush(least) : least) : v;
+            high[i] = fabs(v) < INFINITY ? (is_flushed ? proof__flush(most) : most) : v;
+        }
+        return;
+    }
     const double threshold = step->operation == PROOF_TANH ? 0.0 : PROOF__FLUSHED;
     PROOF__LOOP {
         const double v = values[i], width = proof__most(step->absolute, step->relative * fabs(v)) + fabs(v) * PROOF__OUT;
@@ -540,6 +641,12 @@ static int proof__is_flushed(const double* in) {
     return !is_subnormal;
 }
 
+static int proof__are_numbers(const double* in) {
+    int are_numbers = 1;
+    PROOF__LOOP are_numbers &= in[i] == in[i];
+    return are_numbers;
+}
+
 /* What an instruction reads: `in`, or what is in `flushed` then. */
 static const double* proof__operand(int is_kept, const double* in, double* flushed) {
     if (is_kept) return in;
@@ -551,7 +658,7 @@ static void proof__intervals(
     const ProofStep* steps, size_t num_steps, const float* constants, size_t num_constants, const float* x, const float* x_high,
     size_t num_points, double* memory, float* low_out, float* high_out
 ) {
-    static const int num_operands[PROOF_NUM_OPERATIONS] = {2, 2, 2, 3, 1, 1, 2, 2, 2, 1, 2, 1, 1, 1, 1, 1, 1, 1};
+    static const int num_operands[PROOF_NUM_OPERATIONS] = {2, 2, 2, 3, 1, 1, 2, 2, 2, 1, 2, 1, 1, 1, 1, 1, 1, 1, 1};
     const size_t num_values = 1 + num_constants + num_steps;
     double ends[3][2][PROOF_BLOCK];
     unsigned char is_point[PROOF_MAX_VALUES]; /* whose high ends are not written */
@@ -571,10 +678,12 @@ static void proof__intervals(
             const ProofStep* step = steps + number;
             const size_t value = 1 + num_constants + number;
             double *low = memory + value * 2 * PROOF_BLOCK, *high = low + PROOF_BLOCK;
-            const int keeps_subnormals = step->operation == PROOF_COPYSIGN || step->operation == PROOF_TANH;
+            const int is_half = step->digits < 24, is_exact = step->operation <= PROOF_MAX || step->operation == PROOF_ROUND;
+            const int keeps_subnormals = is_half || step->operation == PROOF_COPYSIGN || step->operation == PROOF_TANH;
             ProofRow rows[3];
             int are_points = 1;
             is_flushed[value] = step->operation < PROOF_TANH && step->operation != PROOF_COPYSIGN; /* sin and cos end anywhere */
+            if (is_half) is_flushed[value] = step->least_exponent > -126; /* no f16 is a subnormal f32 */
             for (int i = 0; i < 3; i++) {
                 const int32_t operand = i < num_operands[step->operation] ? step->operands[i] : step->operands[0];
                 const double* in = memory + (size_t)operand * 2 * PROOF_BLOCK;
@@ -584,10 +693,14 @@ static void proof__intervals(
                 rows[i].high = proof__operand(is_kept, in + PROOF_BLOCK, ends[i][1]);
                 are_points = 0;
             }
-            is_point[value] = are_points && step->operation <= PROOF_MAX &&
+            is_point[value] = are_points && !is_half && is_exact &&
                 proof__points(step->operation, rows[0].low, rows[1].low, rows[2].low, low);
             if (is_point[value]) continue;
-            if (step->operation == PROOF_COPYSIGN)
+            if (is_half && is_exact) {
+                proof__exact_half(step, rows[0], rows[1], rows[2], low, high);
+                is_point[value] = (unsigned char)(are_points && proof__are_numbers(low));
+                if (is_point[value]) continue;
+            } else if (step->operation == PROOF_COPYSIGN)
                 proof__copysign(step->operands[0] == 0, rows[0], rows[1], low, high);
             else if (step->operation == PROOF_DIV)
                 proof__quotients(step, rows[0], rows[1], low, high);

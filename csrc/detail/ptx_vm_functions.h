@@ -182,7 +182,7 @@ PTX_VM__INLINE PtxVmV ptx_vm__sum_to_odd(PtxVmV product, PtxVmV c) {
 }
 
 /* Adding 1.5 * 2^23 units in the last place of the result, or of the least normal one, rounds to them. */
-PTX_VM__INLINE PtxVmV ptx_vm__f16_from_f32(PtxVmV x) {
+PTX_VM__INLINE PtxVmV ptx_vm__round_f16(PtxVmV x) {
     const PtxVmV sign_bit = ptx_vm__set(-0.0f), largest = ptx_vm__set(65504.0f), infinity = ptx_vm__set_bits(0x7f800000u);
     PtxVmV magnitude = ptx_vm__and_b32(x, ptx_vm__set_bits(0x7fffffffu));
     PtxVmV exponent = ptx_vm__and_b32(ptx_vm__max_raw_f32(ptx_vm__set(0x1p-14f), magnitude), infinity); /* of NaN, its own */
@@ -194,18 +194,18 @@ PTX_VM__INLINE PtxVmV ptx_vm__f16_from_f32(PtxVmV x) {
 }
 
 /* On bits, so that subnormals are kept. */
-PTX_VM__INLINE PtxVmV ptx_vm__bf16_from_f32(PtxVmV x) {
+PTX_VM__INLINE PtxVmV ptx_vm__round_bf16(PtxVmV x) {
     const PtxVmU bits = (PtxVmU)x;
     PtxVmV rounded = (PtxVmV)((bits + 0x7fffu + (bits >> 16 & 1u)) & 0xffff0000u);
     return ptx_vm__select(ptx_vm__is_nan(x), x, rounded);
 }
 
 /* f32 has more than twice as many digits and two: rounding its sums once more is rounding once (Figueroa 1995). */
-PTX_VM__INLINE PtxVmV ptx_vm__add_f16(PtxVmV x, PtxVmV y) { return ptx_vm__f16_from_f32(ptx_vm__add_f32(x, y)); }
-PTX_VM__INLINE PtxVmV ptx_vm__sub_f16(PtxVmV x, PtxVmV y) { return ptx_vm__f16_from_f32(ptx_vm__sub_f32(x, y)); }
-PTX_VM__INLINE PtxVmV ptx_vm__mul_f16(PtxVmV x, PtxVmV y) { return ptx_vm__f16_from_f32(ptx_vm__mul_f32(x, y)); }
+PTX_VM__INLINE PtxVmV ptx_vm__add_f16(PtxVmV x, PtxVmV y) { return ptx_vm__round_f16(ptx_vm__add_f32(x, y)); }
+PTX_VM__INLINE PtxVmV ptx_vm__sub_f16(PtxVmV x, PtxVmV y) { return ptx_vm__round_f16(ptx_vm__sub_f32(x, y)); }
+PTX_VM__INLINE PtxVmV ptx_vm__mul_f16(PtxVmV x, PtxVmV y) { return ptx_vm__round_f16(ptx_vm__mul_f32(x, y)); }
 PTX_VM__INLINE PtxVmV ptx_vm__fma_f16(PtxVmV x, PtxVmV y, PtxVmV z) {
-    return ptx_vm__f16_from_f32(ptx_vm__sum_to_odd(ptx_vm__mul_f32(x, y), z));
+    return ptx_vm__round_f16(ptx_vm__sum_to_odd(ptx_vm__mul_f32(x, y), z));
 }
 
 /* bf16 as a double, past flushing: its subnormals are integers times 2^-149. */
@@ -264,7 +264,7 @@ PTX_VM__INLINE PtxVmV ptx_vm__fma_bf16(PtxVmV x, PtxVmV y, PtxVmV z) {
     const PtxVmU doubt = (is_product & PTX_VM__TRUE((product_bits < (PtxVmU)small) | (product_bits > (PtxVmU)large))) |
         (is_addend & PTX_VM__TRUE((addend_bits < (PtxVmU)small) | (addend_bits > (PtxVmU)large)));
     if (__builtin_expect(ptx_vm__any_bit((PtxVmV)doubt), 0)) return ptx_vm__fma_bf16_in_double(x, y, z);
-    return ptx_vm__bf16_from_f32(ptx_vm__sum_to_odd(product, z));
+    return ptx_vm__round_bf16(ptx_vm__sum_to_odd(product, z));
 }
 
 PTX_VM__INLINE PtxVmV ptx_vm__add_bf16(PtxVmV x, PtxVmV y) { return ptx_vm__fma_bf16(x, ptx_vm__set(1.0f), y); }
@@ -272,10 +272,10 @@ PTX_VM__INLINE PtxVmV ptx_vm__sub_bf16(PtxVmV x, PtxVmV y) { return ptx_vm__fma_
 PTX_VM__INLINE PtxVmV ptx_vm__mul_bf16(PtxVmV x, PtxVmV y) { return ptx_vm__fma_bf16(x, y, ptx_vm__set(-0.0f)); }
 
 /* Rounded from f32: tanh within 2^-11.6 and 2^-8.9 [2^-10.987 and 2^-8], ex2 by a factor of 2^-10.9 and 2^-8.9 [2^-9.9 and 2^-7]. */
-PTX_VM__INLINE PtxVmV ptx_vm__tanh_f16(PtxVmV x) { return ptx_vm__f16_from_f32(ptx_vm__tanh_f32(x)); }
-PTX_VM__INLINE PtxVmV ptx_vm__tanh_bf16(PtxVmV x) { return ptx_vm__bf16_from_f32(ptx_vm__tanh_f32(x)); }
-PTX_VM__INLINE PtxVmV ptx_vm__ex2_f16(PtxVmV x) { return ptx_vm__f16_from_f32(ptx_vm__ex2_f32(x)); }
-PTX_VM__INLINE PtxVmV ptx_vm__ex2_bf16(PtxVmV x) { return ptx_vm__bf16_from_f32(ptx_vm__ex2_f32(x)); }
+PTX_VM__INLINE PtxVmV ptx_vm__tanh_f16(PtxVmV x) { return ptx_vm__round_f16(ptx_vm__tanh_f32(x)); }
+PTX_VM__INLINE PtxVmV ptx_vm__tanh_bf16(PtxVmV x) { return ptx_vm__round_bf16(ptx_vm__tanh_f32(x)); }
+PTX_VM__INLINE PtxVmV ptx_vm__ex2_f16(PtxVmV x) { return ptx_vm__round_f16(ptx_vm__ex2_f32(x)); }
+PTX_VM__INLINE PtxVmV ptx_vm__ex2_bf16(PtxVmV x) { return ptx_vm__round_bf16(ptx_vm__ex2_f32(x)); }
 
 PTX_VM__INLINE PtxVmV ptx_vm__neg_half(PtxVmV x) { return ptx_vm__xor_b32(x, ptx_vm__set(-0.0f)); }
 PTX_VM__INLINE PtxVmV ptx_vm__abs_half(PtxVmV x) { return ptx_vm__and_b32(x, ptx_vm__set_bits(0x7fffffffu)); }

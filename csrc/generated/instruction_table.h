@@ -99,7 +99,7 @@
     X(TANH_APPROX_F16, "tanh.approx.f16", "hh", TANH_F16, "w1yy*-@a")                                         \
     X(EX2_APPROX_F16, "ex2.approx.f16", "hh", EX2_F16, "wl*y@a")                                              \
     X(CVT_RN_F32_S32, "cvt.rn.f32.s32", "fi", F32_FROM_S32, "")                                               \
-    X(CVT_RN_F16_F32, "cvt.rn.f16.f32", "hf", F16_FROM_F32, "w=a")                                            \
+    X(CVT_RN_F16_F32, "cvt.rn.f16.f32", "hf", ROUND_F16, "w=a")                                               \
     X(MOV_B32_IF, "mov.b32", "if", MOV, "")                                                                   \
     X(MOV_B32_FI, "mov.b32", "fi", MOV, "")                                                                   \
     X(ADD_BF16, "add.bf16", "bbb", ADD_BF16, "w=aw=b")                                                        \
@@ -113,7 +113,7 @@
     X(TANH_APPROX_BF16, "tanh.approx.bf16", "bb", TANH_BF16, "w1yy*-@a")                                      \
     X(EX2_APPROX_FTZ_BF16, "ex2.approx.ftz.bf16", "bb", EX2_BF16, "wl*y@a")                                   \
     X(CVT_F32_BF16, "cvt.f32.bf16", "fb", MOV, "w=a")                                                         \
-    X(CVT_RN_BF16_F32, "cvt.rn.bf16.f32", "bf", BF16_FROM_F32, "w=a")
+    X(CVT_RN_BF16_F32, "cvt.rn.bf16.f32", "bf", ROUND_BF16, "w=a")
 
 /* X(operation, name, kind, NaN), as detail/ptx_vm_operations.h has them. */
 #define INSTRUCTION_OPERATIONS(X)                                                                             \
@@ -192,13 +192,13 @@
     X(TANH_F16, tanh_f16, UNARY, LOOSE_NAN)                                                                   \
     X(EX2_F16, ex2_f16, UNARY, LOOSE_NAN)                                                                     \
     X(F32_FROM_S32, f32_from_s32, UNARY, EXACT)                                                               \
-    X(F16_FROM_F32, f16_from_f32, UNARY, LOOSE_NAN)                                                           \
+    X(ROUND_F16, round_f16, UNARY, LOOSE_NAN)                                                                 \
     X(ADD_BF16, add_bf16, COMMUTATIVE, LOOSE_NAN)                                                             \
     X(SUB_BF16, sub_bf16, BINARY, LOOSE_NAN)                                                                  \
     X(MUL_BF16, mul_bf16, COMMUTATIVE, LOOSE_NAN)                                                             \
     X(FMA_BF16, fma_bf16, MULTIPLY_ADD, LOOSE_NAN)                                                            \
     X(TANH_BF16, tanh_bf16, UNARY, LOOSE_NAN)                                                                 \
     X(EX2_BF16, ex2_bf16, UNARY, LOOSE_NAN)                                                                   \
-    X(BF16_FROM_F32, bf16_from_f32, UNARY, LOOSE_NAN)
+    X(ROUND_BF16, round_bf16, UNARY, LOOSE_NAN)
 
 #endif /* GENERATED_INSTRUCTION_TABLE_H */

@@ -101,6 +101,7 @@ class Certificate(_Strict):
     format: str
     interval: tuple[str, str]
     num_inputs: int
+    arithmetic: Literal["f32", "native"] = "f32"
     instruction_set: str
     program: str
     num_instructions: int
@@ -207,6 +208,7 @@ def certified(
         format=form.name,
         interval=(ends[0], ends[1]),
         num_inputs=found.num_inputs,
+        arithmetic="f32" if dict(language.inputs)["x"] == "f32" else "native",
         instruction_set=instruction_set,
         program=program,
         num_instructions=int(lowered[1][0]),
@@ -296,7 +298,8 @@ def check_certificate(path: Path, progress: Callable[[int, int], None] = lambda 
             raise ValueError("must be two finite numbers, the lower first")
     except ValueError as error:
         raise UserError(f"{path}: key 'interval': {error}") from error
-    language = Language(open_instruction_set(told.instruction_set), (("x", "f32"),), (("y", "f32"),))
+    kind = told.format if told.arithmetic == "native" else "f32"
+    language = Language(open_instruction_set(told.instruction_set), (("x", kind),), (("y", kind),))
     words = parse_program(language, told.program, f"{path}: key 'program'", _MAX_WORDS)
     try:
         function, form = Function(told.function), FORMATS[told.format]

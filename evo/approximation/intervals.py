@@ -3,11 +3,13 @@
 Owns which instructions have intervals. csrc/detail/proof.h computes them.
 """
 
+import re
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evo.approximation.formats import FORMATS, Format
 from evo.instructions.description import ErrorBound
 from evo.language.program import Language
 from evo.native.proof import MAX_VALUES, OPERATIONS, STEP_DTYPE
@@ -15,6 +17,7 @@ from evo.native.stack_ptx import NodeKind
 
 _F32_ULP = 2.0**-23  # the largest, over the number
 _LEAST_ULP = 2.0**-149
+_TYPE = re.compile("_(f32|f16|bf16|half)$")  # of operations
 
 
 @dataclass(frozen=True)
@@ -27,15 +30,15 @@ class IntervalProgram:
 
 
 def interval_program(language: Language, words: NDArray[np.uint64]) -> IntervalProgram | str:
-    """A program of `(max_length,)` words with one input and one output, both f32; or the name of what has no intervals."""
+    """A program of `(max_length,)` words with one input and one output, of f32 or halves; or the name of what has no intervals."""
     lowered = language.lowering.lower(words)
     instructions = language.instruction_set.instructions
     used = [instructions[node["payload"]] for node in lowered.nodes if node["kind"] == NodeKind.PTX]
     is_exact = not any(each.semantics.error for each in used)
-    constants = [int(node["payload"]) for node in lowered.nodes if node["kind"] == NodeKind.CONSTANT]
+    constants = [node for node in lowered.nodes if node["kind"] == NodeKind.CONSTANT]
     places: dict[int, int] = {}  # of values, by id
     num_constants = 0
-    rows: list[tuple[int, tuple[int, ...], float, float, float]] = []
+    rows: list[tuple[int, tuple[int, ...], int, int, float, float, float]] = []
     for node in lowered.nodes:
         kind = NodeKind(node["kind"])
         value, payload = int(node["first_value"]), int(node["payload"])
@@ -46,20 +49,28 @@ def interval_program(language: Language, words: NDArray[np.uint64]) -> IntervalP
             places[value] = num_constants
         elif kind == NodeKind.PTX:
             instruction = instructions[payload]
-            operation = instruction.semantics.vm.partition(" ")[0].removesuffix("_f32")
+            operation = _TYPE.sub("", instruction.semantics.vm.partition(" ")[0])
             first, count = int(node["first_operand"]), int(node["num_operands"])
+            form = _format(language, int(node["stack_idx"]))
+            if operation == "mov" and _format(language, lowered.value_stacks[lowered.operands[first]]) is not FORMATS["f32"]:
+                places[value] = places[int(lowered.operands[first])]  # as a half is an f32
+                continue
             if operation not in OPERATIONS:
                 return IntervalProgram(np.zeros(0, STEP_DTYPE), np.zeros(0, np.float32), True) if is_exact else instruction.name
             operands = [places[int(operand)] for operand in lowered.operands[first : first + count]]
             places[value] = 1 + len(constants) + len(rows)
             bounds = _bounds(instruction.semantics.error)
-            rows.append((OPERATIONS.index(operation), (*operands, 0, 0)[:3], *bounds))
+            rows.append((OPERATIONS.index(operation), (*operands, 0, 0)[:3], form.digits, form.least, *bounds))
         else:
             return "special register"
     if 1 + len(constants) + len(rows) > MAX_VALUES:
         return f"programs of more than {MAX_VALUES} values"
-    values = np.array(constants, np.uint32).view(np.float32)
-    return IntervalProgram(np.array(rows, STEP_DTYPE), values, is_exact)
+    values = [_format(language, each["stack_idx"]).round(np.uint32(each["payload"]).view(np.float32)) for each in constants]
+    return IntervalProgram(np.array(rows, STEP_DTYPE), np.array(values, np.float32), is_exact)
+
+
+def _format(language: Language, stack: int) -> Format:
+    return FORMATS.get(str(language.instruction_set.stacks[stack].constant_type), FORMATS["f32"])
 
 
 def _bounds(error: ErrorBound | None) -> tuple[float, float, float]:

@@ -90,7 +90,7 @@ class Sweep:
     """A program at all numbers of a format in an interval.
 
     Args:
-        language: of programs with one input and one output, both f32.
+        language: of programs with one input and one output, both f32, or both of the format.
         words: `(max_length,)` uint64.
         first, last: keys of the format.
         num_threads: None: one for each core that this process may use.

@@ -60,12 +60,12 @@ NUM_COEFFICIENTS: int = PROOF_NUM_COEFFICIENTS
 MAX_VALUES: int = PROOF_MAX_VALUES
 
 # Operations on intervals, by their number.
-OPERATIONS: tuple[str, ...] = tuple("add sub mul fma neg abs min max copysign rcp div sqrt rsqrt ex2 lg2 tanh sin cos".split())
+OPERATIONS: tuple[str, ...] = tuple("add sub mul fma neg abs min max copysign rcp div sqrt rsqrt ex2 lg2 tanh sin cos round".split())
 
 # A step of a program on intervals, laid out like ProofStep.
 STEP_DTYPE: np.dtype[np.void] = np.dtype(
     [
-        ("operation", np.int32), ("operands", np.int32, 3),
+        ("operation", np.int32), ("operands", np.int32, 3), ("digits", np.int32), ("least_exponent", np.int32),
         ("relative", np.float64), ("absolute", np.float64), ("limit", np.float64),
     ]
 )
