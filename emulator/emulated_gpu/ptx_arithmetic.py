@@ -16,6 +16,7 @@ import numpy as np
 
 from emulated_gpu.ptx_conversion import conversion
 from emulated_gpu.ptx_floats import float_operation
+from emulated_gpu.ptx_halves import half_operation
 from emulated_gpu.ptx_text import Unsupported
 from emulated_gpu.ptx_values import DTYPES, flush, unsigned
 
@@ -65,6 +66,8 @@ def operation(opcode: str, num_operands: int) -> Operation:
         return Operation(kind, (kind,) * num_sources, function)
     if name in ("shl", "shr"):
         return _shift(name, kind)
+    if kind in ("f16x2", "bf16", "bf16x2") or (name, kind) == ("fma", "f16"):
+        return Operation(*half_operation(name, parts, opcode))
     if kind in ("f32", "f64", "f16"):
         return Operation(*float_operation(name, parts, opcode))
     if kind[:1] in ("u", "s", "b") and kind in DTYPES:

@@ -23,7 +23,7 @@ from evo.approximation.sweep import KINDS, Found, Sweep, Worst
 from evo.errors import UserError
 from evo.evaluate.backends import why_no_compiler
 from evo.evaluate.slots import slots_of
-from evo.instructions import SHIPPED, open_instruction_set
+from evo.instructions import HALVES, SHIPPED, open_instruction_set
 from evo.language.program import Language, format_program, parse_program
 from evo.report.table import table
 from evo.storage.json_file import first_mistake, read_json
@@ -120,8 +120,9 @@ class Certificate(_Strict):
     on_gpu: OnGpu | None = None
 
     def text(self) -> str:
-        """As a file has it."""
-        return json.dumps(self.model_dump(mode="json", exclude_none=True), indent=2) + "\n"
+        """As a file has it: without the arithmetic if it is f32."""
+        left_out = {"arithmetic"} if self.arithmetic == "f32" else set()
+        return json.dumps(self.model_dump(mode="json", exclude_none=True, exclude=left_out), indent=2) + "\n"
 
     def description(self) -> str:
         """What it says, for people."""
@@ -298,7 +299,10 @@ def check_certificate(path: Path, progress: Callable[[int, int], None] = lambda 
             raise ValueError("must be two finite numbers, the lower first")
     except ValueError as error:
         raise UserError(f"{path}: key 'interval': {error}") from error
-    kind = told.format if told.arithmetic == "native" else "f32"
+    is_native = told.arithmetic == "native"
+    if is_native and (told.format not in HALVES or told.instruction_set != "halves"):
+        raise UserError(f"{path}: key 'arithmetic': 'native' needs format f16 or bf16, and instruction_set halves")
+    kind = told.format if is_native else "f32"
     language = Language(open_instruction_set(told.instruction_set), (("x", kind),), (("y", kind),))
     words = parse_program(language, told.program, f"{path}: key 'program'", _MAX_WORDS)
     try:

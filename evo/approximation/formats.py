@@ -57,6 +57,11 @@ class Format:
         ends = self.of_keys(np.array([first, last])).astype(np.float64)
         return first + int(ends[0] < low), last - int(ends[1] > high)
 
+    def bits(self, value: np.float32) -> int:
+        """Those of the nearest value of f16 or bf16."""
+        nearest = np.float32(self.round(value))
+        return int(nearest.astype(np.float16).view(np.uint16)) if self.name == "f16" else int(nearest.view(np.uint32)) >> 16
+
     def round(self, values: Any) -> Any:
         """The nearest values of the format, ties to even, as float32, of float32."""
         if self.name == "f32":

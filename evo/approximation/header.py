@@ -1,6 +1,6 @@
 """Proven programs as a CUDA header: device functions by inline PTX, each with what is proven of it.
 
-Owns the text. Knows nothing of proofs.
+Owns the text, and native programs for two values at once. Knows nothing of proofs.
 """
 
 import re
@@ -10,7 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evo.approximation.certificate import Certificate
+from evo.approximation.formats import FORMATS
+from evo.instructions import HALVES, StackType
 from evo.language.program import Language
+from evo.native.stack_ptx import NodeKind
 
 # Of two halves in a word: how they become floats.
 _HALVES = {
@@ -18,7 +21,9 @@ _HALVES = {
     "f16": """float a, b;
     asm("{ .reg .b16 p, q; mov.b32 {p, q}, %2; cvt.f32.f16 %0, p; cvt.f32.f16 %1, q; }" : "=f"(a), "=f"(b) : "r"(x));""",
 }
-_CONTRACTED = re.compile(r"\b(add|sub|mul)\.(?=ftz\.f32)")  # ptxas fuses those that do not say how they round
+# ptxas fuses those that do not say how they round.
+_CONTRACTED = re.compile(r"\b(add|sub|mul)\.(?=ftz\.f32|f16|bf16)")
+_PAIRS = {"f16": "half2", "bf16": "__nv_bfloat162"}
 
 
 def cuda_header(language: Language, proven: Sequence[tuple[Certificate, NDArray[np.uint64]]]) -> str:
@@ -32,38 +37,98 @@ def cuda_header(language: Language, proven: Sequence[tuple[Certificate, NDArray[
     ]
     for found, words in proven:
         [stub] = language.lowering.emit(words[None])
-        text = _CONTRACTED.sub(r"\1.rn.", stub).replace("%", "%%")
-        rounded = "" if found.format == "f32" else f"; x is a value of {found.format}, round the result to it"
+        is_native, name = found.arithmetic == "native", function_name(found)
+        rounded = "" if found.format == "f32" or is_native else f"; x is a value of {found.format}, round the result to it"
+        shared = " a value, of two at once" if is_native else ""
         lines += [
             f"// {found.format} in [{found.interval[0]}, {found.interval[1]}], {found.num_inputs} inputs{rounded}.",
-            f"// {found.num_instructions} instructions, {float(found.slots):g} issue slots of a warp on {found.target}.",
+            f"// {found.num_instructions} instructions, {float(found.slots):g} issue slots of a warp{shared} on {found.target}.",
             *(f"// error at most {text}" for text in _bounds(found)),
             *([f"// {found.on_gpu.description()}"] if found.on_gpu else []),
-            f"__device__ __forceinline__ float {function_name(found)}(float x) {{",
-            "    float y;",
-            '    asm("{\\n\\t"',
-            '        ".reg .f32 %%x, %%y;\\n\\t"',
-            '        "mov.f32 %%x, %1;\\n\\t"',
-            *(f'        "{line}\\n\\t"' for line in text.splitlines()),
-            '        "mov.f32 %0, %%y;\\n\\t"',
-            '        "}"',
-            '        : "=f"(y)',
-            '        : "f"(x));',
-            "    return y;",
-            "}",
-            *_of_two(found.format, function_name(found)),
-            "",
         ]
+        if is_native:
+            lines += [
+                f"// x and the result are the bits of a {found.format}.",
+                *_function(f"unsigned short {name}", "b16", "h", stub.splitlines()),
+                f"// Two of them: x and the result are the bits of a {_PAIRS[found.format]}.",
+                *_function(f"unsigned int {name}_x2", "b32", "r", paired(language, words)),
+                "",
+            ]
+        else:
+            lines += [*_function(f"float {name}", "f32", "f", stub.splitlines()), *_of_two(found.format, name), ""]
     return "\n".join(lines)
+
+
+def _function(head: str, kind: str, letter: str, stub: Sequence[str]) -> list[str]:
+    """A device function of one type, whose result a stub leaves in %y, of %x."""
+    c_type = head.rpartition(" ")[0]
+    text = (_CONTRACTED.sub(r"\1.rn.", line).replace("%", "%%") for line in stub)
+    return [
+        f"__device__ __forceinline__ {head}({c_type} x) {{",
+        f"    {c_type} y;",
+        '    asm("{\\n\\t"',
+        f'        ".reg .{kind} %%x, %%y;\\n\\t"',
+        f'        "mov.{kind} %%x, %1;\\n\\t"',
+        *(f'        "{line}\\n\\t"' for line in text),
+        f'        "mov.{kind} %0, %%y;\\n\\t"',
+        '        "}"',
+        f'        : "={letter}"(y)',
+        f'        : "{letter}"(x));',
+        "    return y;",
+        "}",
+    ]
+
+
+def paired(language: Language, words: NDArray[np.uint64]) -> list[str]:
+    """The stub of a native program for the two halves of %x: instructions of halves take both at once, others are there twice."""
+    lowered, instruction_set = language.lowering.lower(words), language.instruction_set
+    names: dict[int, tuple[str, ...]] = {}  # of each value: the register of both, or that of each, or a literal
+    lines = []
+
+    def registers(value: int, stack: StackType) -> tuple[str, ...]:
+        names[value] = (f"%v{value}",) if stack.constant_type in HALVES else (f"%v{value}a", f"%v{value}b")
+        lines.append(f".reg .{'b32' if stack.constant_type in HALVES else stack.literal_prefix} {', '.join(names[value])};")
+        return names[value]
+
+    for node in lowered.nodes:
+        value, payload, stack = int(node["first_value"]), int(node["payload"]), instruction_set.stacks[node["stack_idx"]]
+        if node["kind"] == NodeKind.INPUT:
+            names[value] = ("%x",)
+        elif node["kind"] == NodeKind.CONSTANT and stack.constant_type in HALVES:
+            bits = FORMATS[stack.constant_type].bits(np.uint32(payload).view(np.float32))
+            lines.append(f"mov.b32 {registers(value, stack)[0]}, 0x{bits:04X}{bits:04X};")
+        elif node["kind"] == NodeKind.CONSTANT:
+            names[value] = (f"0f{payload:08X}" if stack.constant_type == "f32" else f"0x{payload:08X}",) * 2
+        else:
+            first, count = int(node["first_operand"]), int(node["num_operands"])
+            operands = [names[int(operand)] for operand in lowered.operands[first : first + count]]
+            ptx, results = instruction_set.instructions[payload].ptx, registers(value, stack)
+            if ptx in ("cvt.rn.bf16.f32", "cvt.rn.f16.f32"):  # the first operand is the upper half
+                lines.append(f"{ptx.replace('16.f32', '16x2.f32')} {results[0]}, {operands[0][1]}, {operands[0][0]};")
+            elif ptx == "cvt.f32.bf16":
+                parts = f".reg .b32 %l{value}, %h{value}; shl.b32 %l{value}, {{0}}, 16; and.b32 %h{value}, {{0}}, 0xFFFF0000;"
+                lines.append(parts.format(operands[0][0]))
+                lines += [f"mov.b32 {name}, %{part}{value};" for name, part in zip(results, "lh", strict=True)]
+            elif ptx == "cvt.f32.f16":
+                lines.append(f".reg .b16 %l{value}, %h{value}; mov.b32 {{%l{value}, %h{value}}}, {operands[0][0]};")
+                lines += [f"{ptx} {name}, %{part}{value};" for name, part in zip(results, "lh", strict=True)]
+            elif len(results) == 1:
+                lines.append(f"{ptx}x2 {results[0]}, {', '.join(each[0] for each in operands)};")
+            else:
+                name, _, immediates = ptx.partition(" ")
+                rest = f", {immediates}" if immediates else ""
+                lines += [
+                    f"{name} {result}, {', '.join(each[k] for each in operands)}{rest};" for k, result in enumerate(results)
+                ]
+    return ["{", *lines, f"mov.b32 %y, {names[int(lowered.request_values[0])][0]};", "}"]
 
 
 def _of_two(form: str, name: str) -> list[str]:
     """As the formats' arithmetic wants them: two conversions of one result each become one of two."""
     if form not in _HALVES:
         return []
-    kind = "half2" if form == "f16" else "__nv_bfloat162"
     return [
-        f"// Two of them, rounded: x and the result are the bits of a {kind}. From sm_80 on.",
+        f"// Two of them, rounded: x and the result are the bits of a {_PAIRS[form]}. From sm_80 on.",
         f"__device__ __forceinline__ unsigned int {name}_x2(unsigned int x) {{",
         f"    {_HALVES[form]}",
         "    unsigned int y;",
@@ -76,7 +141,8 @@ def _of_two(form: str, name: str) -> list[str]:
 def function_name(found: Certificate) -> str:
     """What a program is called in the header, such as `gelu_f32_14`, by its slots."""
     name = re.sub(r"\W+", "_", found.function).strip("_") or "f"
-    return f"{'f' if name[0].isdigit() else ''}{name}_{found.format}_{float(found.slots):g}".replace(".", "_")
+    kind = f"native_{found.format}" if found.arithmetic == "native" else found.format
+    return f"{'f' if name[0].isdigit() else ''}{name}_{kind}_{float(found.slots):g}".replace(".", "_")
 
 
 def _bounds(found: Certificate) -> list[str]:

@@ -239,7 +239,8 @@ def problem_for(
         language.lowering  # noqa: B018 - built here, so that a bad name is reported as the task's
     except (KeyError, ValueError) as error:
         place = f"{source.folder}/task.py" if isinstance(source, TaskSource) else type(task).__name__
-        raise UserError(f"{place}: inputs and outputs: {error}") from error
+        lacking = f"program.instruction_set={chosen} has no type {error}" if isinstance(error, KeyError) else str(error)
+        raise UserError(f"{place}: inputs and outputs: {lacking}") from error
     check_names(instruction_set, config.program.vocabulary.instructions, "program.vocabulary.instructions")
     wanted = config.evaluation.backend
     backend = backend or (CPU if wanted == AUTO else BACKENDS[wanted])

@@ -17,8 +17,11 @@ from evo.approximation.functions import Function
 from evo.approximation.header import cuda_header, function_name
 from evo.config import load_config
 from evo.errors import UserError
+from evo.instructions import shipped_instruction_set
 from evo.kernel import nvrtc
+from evo.language.program import Language, parse_program
 from evo.native import nvptxcompiler
+from evo.native.ptx_vm import VirtualMachine
 
 from .test_proof import LANGUAGE, run, words_of
 
@@ -44,6 +47,7 @@ def forged(data: dict) -> list[dict]:
         "instruction_set": ["mine.json"],
         "program": [data["program"].replace("0.5", "0.499", 1), data["program"] + " 1.0001 mul_ftz_f32", "%x", "nonsense"],
         "target": ["sm_80", "sm_91"],
+        "arithmetic": ["native", "half"],
         "symmetry": ["odd"],
         "why_not": ["tanh_approx_f32"],
         "reference": ["0" * 64, data["reference"][::-1]],
@@ -164,3 +168,45 @@ def test_a_run_is_proven_by_its_verb(fork_evo, tmp_path):
     ):
         refused = fork_evo("prove", *arguments, cwd=tmp_path)
         assert refused.returncode == 2 and message in refused.stderr and "Traceback" not in refused.stderr
+
+
+HALVES = shipped_instruction_set("halves")
+NATIVE = {
+    "bf16": "%x 0.5:bf16 mul_bf16 dup.bf16 tanh_approx_bf16 %x cvt_f32_bf16 0.03 mul_ftz_f32 dup.f32 mul_ftz_f32 cvt_rn_bf16_f32"
+    " add_bf16 0.5:bf16 swap.bf16 fma_rn_bf16 %x neg_bf16 -1.442695:bf16 %x abs_bf16 mul_bf16 ex2_approx_ftz_bf16 %x min_bf16"
+    " max_bf16 sub_bf16",
+    "f16": "%x 0.5:f16 mul_f16 dup.f16 tanh_approx_f16 %x f16_to_f32 0.03 mul_ftz_f32 dup.f32 mul_ftz_f32 cvt_rn_f16_f32"
+    " add_f16 0.5:f16 swap.f16 fma_rn_f16 %x neg_f16 -1.442695:f16 %x abs_f16 mul_f16 ex2_approx_f16 %x min_f16 max_f16 sub_f16",
+}
+
+
+@pytest.mark.parametrize("name", ["f16", "bf16"])
+def test_both_native_functions_in_a_header_compute_what_the_program_does(name):
+    """On an emulated GPU, whose approximate instructions are nearer to the truth: they differ by a unit in the last place."""
+    form = FORMATS[name]
+    language = Language(HALVES, (("x", name),), (("y", name),))
+    words = parse_program(language, NATIVE[name], "test")
+    found = certified(language, words, Function("sigmoid"), form, (-3.0, 4.0), instruction_set="halves", target="sm_90")
+    assert (found.arithmetic, found.num_instructions) == ("native", 15)
+    function = function_name(found)
+    use = f"""
+extern "C" __global__ void one(unsigned short *in, unsigned short *out) {{ out[threadIdx.x] = {function}(in[threadIdx.x]); }}
+extern "C" __global__ void two(unsigned *in, unsigned *out) {{ out[threadIdx.x] = {function}_x2(in[threadIdx.x]); }}
+"""
+    text = cuda_header(language, [(found, words)]) + use
+    ptx = nvrtc.compile(text.encode(), "header.cu", {}, ["--gpu-architecture=compute_90"])
+    assert nvptxcompiler.compile(ptx, ["--gpu-name=sm_90"])
+    assert {f"fma.rn.{name}", f"fma.rn.{name}x2", f"mul.rn.{name}x2", f"tanh.approx.{name}x2"} <= set(ptx.decode().split())
+    x = form.of_keys(np.linspace(-form.key(3.0), form.key(4.0), 1024).astype(int))
+    given = np.array([form.bits(each) for each in x], np.uint16)
+    results = [np.zeros_like(given), np.zeros_like(given)]
+    for result, kernel, threads in zip(results, ("one", "two"), (1024, 512), strict=True):
+        addresses = struct.pack("<2Q", given.ctypes.data, result.ctypes.data)
+        launch(Module(ptx), kernel, (1,), (threads,), addresses, Memory.of_arrays(given, result))
+    np.testing.assert_array_equal(*results)
+    expected = VirtualMachine(language.lowering).store(words[None], [x, None])[0, 0]
+    emulated = (
+        results[0].view(np.float16).astype(np.float32) if name == "f16" else (results[0].astype(np.uint32) << 16).view(np.float32)
+    )
+    off = np.abs(emulated - expected) / form.ulp(expected.astype(np.float64))
+    assert (off == 0.0).mean() > 0.8 and np.abs(emulated - expected).max() < 2.0 ** (1 - form.digits)
