@@ -127,6 +127,9 @@ PtxVmResult ptx_vm_set_init(const StackPtxStackInfo* stack_info, void* memory, s
 /* Whether the instruction has a CPU meaning; false for an index out of range. */
 bool ptx_vm_set_has_instruction(const PtxVmSet* set, size_t instruction_idx);
 
+/* Binary digits of a stack's floats: 24, of f16 11, of bf16 8; 0 of other types and for an index out of range. */
+uint32_t ptx_vm_set_digits(const PtxVmSet* set, size_t stack_idx);
+
 /* What an instruction of constants gives, as the `fold` of a StackPtxFolding whose context is a PtxVmSet. So a GPU's assembler
    finds no instruction of constants that it would compute by its own approximations, and CPU and GPU agree. selp whose predicate
    is known is one of its operands. div.approx by a constant is the product with its reciprocal, as "Meaning" says, which an
@@ -522,6 +525,11 @@ PtxVmResult ptx_vm_set_init(const StackPtxStackInfo* stack_info, void* memory, s
 
 bool ptx_vm_set_has_instruction(const PtxVmSet* set, size_t instruction_idx) {
     return set != NULL && instruction_idx < set->num_instructions && set->operations[instruction_idx] != PTX_VM__NO_OPERATION;
+}
+
+uint32_t ptx_vm_set_digits(const PtxVmSet* set, size_t stack_idx) {
+    const char type = set != NULL && stack_idx < set->num_stacks ? set->types[stack_idx] : (char)PTX_VM__TYPE_NONE;
+    return type == PTX_VM__TYPE_F32 ? 24u : type == PTX_VM__TYPE_F16 ? 11u : type == PTX_VM__TYPE_BF16 ? 8u : 0u;
 }
 
 /* ---- programs: from a lowered program to operations -------------------------------------------------------------- */

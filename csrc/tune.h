@@ -19,7 +19,7 @@
  *
  * Meaning
  *
- *   constants    The finite f32 constants on which the first request y depends (derive_constants), at most TUNE_MAX_PARAMETERS of
+ *   constants    The finite f32, f16 and bf16 constants on which the first request y depends (derive_constants), at most TUNE_MAX_PARAMETERS of
  *                them, the first in evaluation order.
  *   words        Lowering merges equal constants, so a constant's words are all CONSTANT words of its stack with its bits, up to
  *                the first RETURN. All of them are rewritten; those that were dead stay dead. Constants that no word of the program
@@ -336,6 +336,7 @@ typedef struct TuneRun {
     void* workspace;
     size_t workspace_bytes;
     uint32_t num_parameters;
+    uint32_t num_digits[TUNE_MAX_PARAMETERS]; /* of the constants' formats */
     TuneLossRun* loss; /* NULL: squared errors */
 } TuneRun;
 
@@ -564,8 +565,10 @@ static TuneResult tune__run(
         run.loss = &loss;
         if (!tune__take_loss_run(problem->loss, run.num_parameters, arena, &loss)) return TUNE_ERROR_INSUFFICIENT_MEMORY;
     }
-    for (uint32_t k = 0; k < run.num_parameters; k++)
+    for (uint32_t k = 0; k < run.num_parameters; k++) {
         memcpy(&constants[k], &lowered->nodes[nodes[k]].payload, sizeof constants[k]);
+        run.num_digits[k] = ptx_vm_set_digits(problem->vm_set, lowered->nodes[nodes[k]].stack_idx);
+    }
     memcpy(first, constants, sizeof first);
     result = run.loss != NULL ? tune__iterate_loss(&run, constants, outcome)
                               : tune__iterate(&run, problem->num_iterations, constants, outcome);

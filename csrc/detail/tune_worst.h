@@ -426,18 +426,18 @@ static bool tune__passes_active(TuneSearch* search, const float* constants, Tune
 }
 
 /* By how many bits a move of a constant may exceed its last, so that it changes no result by more than an eighth of the error. */
-static uint32_t tune__reach(float constant, double unit, double error) {
+static uint32_t tune__reach(float constant, uint32_t num_digits, double unit, double error) {
     int exponent, exponent_of_error;
     (void)frexp((double)constant, &exponent);
     (void)frexp(error * unit, &exponent_of_error);
-    const int reach = exponent_of_error - 4 - (exponent - 24);
-    return reach > 0 ? (reach < 22 ? (uint32_t)reach : 22u) : 0u;
+    const int reach = exponent_of_error - 4 - (exponent - (int)num_digits), most = (int)num_digits - 2;
+    return (uint32_t)(reach > 0 ? (reach < most ? reach : most) : 0);
 }
 
-static float tune__nudged(float constant, int32_t count) {
+static float tune__nudged(float constant, uint32_t num_digits, int32_t count) {
     int exponent;
     (void)frexp((double)constant, &exponent);
-    return (float)((double)constant + ldexp((double)count, exponent > -125 ? exponent - 24 : -149));
+    return (float)((double)constant + ldexp((double)count, (exponent > -125 ? exponent : -125) - (int)num_digits));
 }
 
 static TuneWorstError tune__last_bits(
@@ -462,8 +462,9 @@ static TuneWorstError tune__last_bits(
         memcpy(moved, constants, n * sizeof *constants);
         for (uint32_t k = 0; k < num_moved; k++) {
             const uint32_t which = tune__draw(search, n);
-            const uint32_t bits = tune__draw(search, 1 + tune__reach(constants[which], units[which], error.plain));
-            moved[which] = tune__nudged(moved[which], (tune__draw(search, 2) ? 1 : -1) * (int32_t)(1u << bits));
+            const uint32_t num_digits = search->run->num_digits[which];
+            const uint32_t bits = tune__draw(search, 1 + tune__reach(constants[which], num_digits, units[which], error.plain));
+            moved[which] = tune__nudged(moved[which], num_digits, (tune__draw(search, 2) ? 1 : -1) * (int32_t)(1u << bits));
         }
         if (memcmp(moved, constants, n * sizeof *constants) == 0 || !tune__passes_active(search, moved, bar)) continue;
         const TuneWorstError trial = tune__all_errors(search, moved, outcome);

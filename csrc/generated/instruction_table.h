@@ -7,7 +7,7 @@
 #ifndef GENERATED_INSTRUCTION_TABLE_H
 #define GENERATED_INSTRUCTION_TABLE_H
 
-/* X(enumerator, PTX, signature, operation, derivative). Signature: the types of result and operands, f, i, p, h or b.
+/* X(enumerator, PTX, signature, operation, derivative). Signature: types of result and operands, f, i, p, h or b.
    Derivative: in postfix form, see evo/instructions/tables.py; empty without one. */
 #define INSTRUCTION_TABLE(X)                                                                                  \
     X(ADD_U32, "add.u32", "iii", ADD_U32, "")                                                                 \

@@ -1,7 +1,7 @@
 """What PTX's instructions of f16x2, bf16 and bf16x2, and fma of f16, compute.
 
-Owns their functions. Knows nothing of the scalar f16 arithmetic that NumPy has. Results are rounded once, from float64: of a sum that
-float64 cannot hold, its bits are made odd, so that the second rounding goes where one would.
+Owns their functions. Knows nothing of the scalar f16 arithmetic that NumPy has. Results are rounded once, from float64: of a sum
+that float64 cannot hold, its bits are made odd, so that the second rounding goes where one would.
 """
 
 from __future__ import annotations
@@ -12,15 +12,35 @@ import numpy as np
 
 from emulated_gpu.ptx_text import Unsupported
 
+
+def _to_odd(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """The sum; if it is not exact, of the two float64 around it that of odd bits."""
+    total = a + b
+    back = total - a
+    error = (a - (total - back)) + (b - back)
+    bits = total.view(np.int64)
+    away = np.where((error > 0) == (total > 0), 1, -1)
+    return np.where(np.isfinite(error) & (error != 0) & ((bits & 1) == 0), bits + away, bits).view(np.float64)
+
+
+def _extreme(a: np.ndarray, b: np.ndarray, is_first: np.ndarray) -> np.ndarray:
+    """A number beats a NaN."""
+    return np.where(np.isnan(a), b, np.where(np.isnan(b) | is_first, a, b))
+
+
+def _minimum(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    return _extreme(a, b, (a < b) | ((a == b) & np.signbit(a)))
+
+
 _FUNCTIONS: dict[str, tuple[int, Callable]] = {
-    "add": (2, lambda a, b: _to_odd(a, b)),
+    "add": (2, _to_odd),
     "sub": (2, lambda a, b: _to_odd(a, -b)),
-    "mul": (2, np.multiply),
     "fma.rn": (3, lambda a, b, c: _to_odd(a * b, c)),
+    "min": (2, _minimum),
+    "max": (2, lambda a, b: -_minimum(-a, -b)),
+    "mul": (2, np.multiply),
     "neg": (1, np.negative),
     "abs": (1, np.abs),
-    "min": (2, lambda a, b: _chosen(a, b, np.signbit(a) > np.signbit(b), a < b)),
-    "max": (2, lambda a, b: _chosen(a, b, np.signbit(a) < np.signbit(b), a > b)),
     "tanh.approx": (1, np.tanh),
     "ex2.approx": (1, np.exp2),
     "ex2.approx.ftz": (1, np.exp2),
@@ -70,19 +90,3 @@ def _narrow(values: np.ndarray, is_bf16: bool) -> np.ndarray:
         else:
             bits = values.astype(np.float16).view(np.uint16)
     return np.where(np.isnan(values), np.uint16(0x7FFF), bits)
-
-
-def _to_odd(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """The sum; if it is not exact, of the two float64 around it that of odd bits."""
-    total = a + b
-    back = total - a
-    error = (a - (total - back)) + (b - back)
-    bits = total.view(np.int64)
-    away = np.where((error > 0) == (total > 0), 1, -1)
-    return np.where(np.isfinite(error) & (error != 0) & ((bits & 1) == 0), bits + away, bits).view(np.float64)
-
-
-def _chosen(a: np.ndarray, b: np.ndarray, is_first_zero: np.ndarray, is_first: np.ndarray) -> np.ndarray:
-    """A number beats a NaN, -0 is less than +0."""
-    result = np.where((a == b) & is_first_zero | is_first, a, b)
-    return np.where(np.isnan(a), b, np.where(np.isnan(b), a, result))

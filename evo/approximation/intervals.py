@@ -30,7 +30,7 @@ class IntervalProgram:
 
 
 def interval_program(language: Language, words: NDArray[np.uint64]) -> IntervalProgram | str:
-    """A program of `(max_length,)` words with one input and one output, of f32 or halves; or the name of what has no intervals."""
+    """A program of `(max_length,)` words with one input and one output, of floats; or the name of what has no intervals."""
     lowered = language.lowering.lower(words)
     instructions = language.instruction_set.instructions
     used = [instructions[node["payload"]] for node in lowered.nodes if node["kind"] == NodeKind.PTX]

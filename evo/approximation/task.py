@@ -77,8 +77,8 @@ class ApproximationTask(Task):
         target: str = "sm_90",
         arithmetic: str = "f32",
     ):
-        options = (("format", format, FORMATS), ("error", error, ERRORS), ("norm", norm, _NORMS), ("arithmetic", arithmetic, ARITHMETICS))
-        for name, value, known in options:
+        known_of = {"format": FORMATS, "error": ERRORS, "norm": _NORMS, "arithmetic": ARITHMETICS}
+        for (name, known), value in zip(known_of.items(), (format, error, norm, arithmetic), strict=True):
             if value not in known:
                 raise UserError(f"task_options.{name}: {value!r}, {did_you_mean(str(value), known)}")
         if arithmetic == "native" and format not in HALVES:
@@ -220,8 +220,8 @@ class ApproximationTask(Task):
         return "\n".join(f"Proven of its PTX: {each.description()}" for each in proofs if each.program == program)
 
     def programs(self) -> list[str]:
-        """The forms that people write, and others with polynomials and quotients that are fitted. In native arithmetic each is there
-        twice: as far as it can be native, and in f32.
+        """The forms that people write, and others with polynomials and quotients that are fitted. In native arithmetic, each is
+        there twice: as far as it can be native, and in f32.
         """
         order = np.argsort(self._x)
         goal = Goal(self._x[order].astype(np.float64), self._exact[order], self._scale[order], self.format)

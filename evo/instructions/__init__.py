@@ -8,17 +8,18 @@
       "special_registers": [{"ptx": "tid", "arg_type": "V4_U32"}]
     }
 
-Optional keys: `constant_type` (f32 u32 s32 f64 u64 s64 f16 bf16; without it a stack has no constants), `encoder_type` (f32 u32 s32: the C
-type of constants), `num_vec_elems`, `special_registers`, and of an instruction `display` (for readers; default: its PTX), `name`
-(default: its `display`, or else its PTX, as an identifier), `aligned`, `volatile`, `num_commutative`, `registers_only` and
-`meaning` (one line of words): see the classes below. What an instruction does not say is taken from the shipped one with its PTX.
+Optional keys: `constant_type` (f32 u32 s32 f64 u64 s64 f16 bf16; without it a stack has no constants), `encoder_type` (f32 u32
+s32: the C type of constants), `num_vec_elems`, `special_registers`, and of an instruction `display` (for readers; default: its
+PTX), `name` (default: its `display`, or else its PTX, as an identifier), `aligned`, `volatile`, `num_commutative`,
+`registers_only` and `meaning` (one line of words): see the classes below. What an instruction does not say is taken from the
+shipped one with its PTX.
 
 The shipped sets are one table, instructions.json. `wide` is most of it: PTX's arithmetic, logic, shift, bit, compare, select and
 convert instructions of f32, f64, f16, f16x2, u32, s32, u64, s64, b32, b64 and pred that need no memory (the sections
 "Instructions: ..." of the PTX ISA, 8.1, for sm_90). Instructions with a carry flag are left out: it is state. `default` is the
 beginning of it; the keys `default` and `wide` have their counts. `halves` is all of the table: also arithmetic of bf16, and
-constants of f16 and bf16, which the two others lack. Some rows have more keys, in which operands are called a, b, c and d. They may
-stand in other sets too, but `vm`, `derivative` and `code` are compiled in: only the library's own are taken.
+constants of f16 and bf16, which the two others lack. Some rows have more keys, in which operands are called a, b, c and d. They
+may stand in other sets too, but `vm`, `derivative` and `code` are compiled in: only the library's own are taken.
 
     vm           the operation of csrc/ptx_vm.h that computes it on a CPU; without it the CPU cannot. A second word: `extreme`
                  (minimum or maximum of floats), `exact` (of floats, but any NaN keeps its bits) or `passes_nan` (an operand's

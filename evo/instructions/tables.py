@@ -83,7 +83,7 @@ def _instruction_table(instruction_set: InstructionSet) -> str:
         "instruction_table.h",
         "the PTX instructions that a CPU can compute.",
         [
-            "/* X(enumerator, PTX, signature, operation, derivative). Signature: the types of result and operands, f, i, p, h or b.",
+            "/* X(enumerator, PTX, signature, operation, derivative). Signature: types of result and operands, f, i, p, h or b.",
             "   Derivative: in postfix form, see evo/instructions/tables.py; empty without one. */",
             *_macro("INSTRUCTION_TABLE", list(rows.values())),
             "",
@@ -122,9 +122,7 @@ def _enumerator(instruction: Instruction) -> str:
 def _signature(instruction_set: InstructionSet, instruction: Instruction) -> str:
     """A letter for the result and for each operand; `-` for another type, or a vector."""
     types = [instruction_set.arg_types[index] for index in (*instruction.rets, *instruction.args)]
-    return "".join(
-        "-" if t.num_vec_elems else _letter(instruction_set.stacks[t.stack_idx]) for t in types
-    )
+    return "".join("-" if t.num_vec_elems else _letter(instruction_set.stacks[t.stack_idx]) for t in types)
 
 
 def _letter(stack: StackType) -> str:

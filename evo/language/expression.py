@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evo.c_text import KEYWORDS
+from evo.instructions import HALVES
 from evo.instructions.description import Semantics
 from evo.language.program import Language
 from evo.native.stack_ptx import NO_VALUE, NodeKind
@@ -27,7 +28,7 @@ _ATOM = 9  # precedence of names, calls and numbers
 
 @dataclass(frozen=True)
 class Value:
-    """A value of a program. type: a PTX type such as `f32`, or REAL.
+    """A value of a program. type: a PTX type such as `f32`, or `bf16` although its registers are b16, or REAL.
 
     kind: of its node. name: of an input or special register, or an instruction. ptx: of an instruction, in full; empty: a
     function of real numbers stands for it. operands: indices of values. bits: of a constant; of a real number, as float64.
@@ -83,7 +84,7 @@ def expression_of(language: Language, words: NDArray[np.uint64]) -> Expression:
     """The expression of a program of `(max_length,)` words."""
     lowered = language.lowering.lower(words)
     instruction_set = language.instruction_set
-    types = [stack.literal_prefix for stack in instruction_set.stacks]
+    types = [s.constant_type if s.constant_type in HALVES else s.literal_prefix for s in instruction_set.stacks]
     places = dict.fromkeys(range(len(lowered.value_nodes)), 0)
     all_operands, value_stacks = lowered.operands.tolist(), lowered.value_stacks.tolist()
     values: list[Value] = []

@@ -5,6 +5,7 @@ Owns these two styles of text. Knows nothing of runs, tasks or files.
 
 import numpy as np
 
+from evo.instructions import HALVES
 from evo.language.expression import REAL, Expression, Style, Unsupported, lines_of, number_of, short_number
 from evo.language.simple_numbers import F32_STEP, F64_STEP, exact_text
 from evo.language.usual_names import with_usual_names
@@ -31,7 +32,7 @@ SYMPY_NAMES = (
 
 def plain_constant(type_name: str, bits: int) -> str:
     """A number as people write it: the shortest that gives the same float32 or, of a real number, float64."""
-    if type_name == "f32":
+    if type_name in ("f32", *HALVES):
         return str(np.uint32(bits).view(np.float32)).removesuffix(".0")
     if type_name == REAL:
         return short_number(number_of(bits))

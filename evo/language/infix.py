@@ -307,15 +307,15 @@ class _Reader:
             if isinstance(number, _Number) and not isinstance(logarithm, _Number) and logarithm in self._base_2:
                 form, operands = "a * b", [self._base_2[logarithm], _Number(number.value * LN_2)]
         reasons: list[str] = []
-        for self._may_convert in (False, True):  # in the end it may again
+        for may_convert in (False, True):
             for each in self._forms[form]:
+                self._may_convert = may_convert
                 try:
-                    found = self._built(_parsed(each), dict(zip("abc", operands, strict=False)))
+                    return self._built(_parsed(each), dict(zip("abc", operands, strict=False)))
                 except _Lacking as error:
                     reasons.append(str(error))
-                    continue
-                self._may_convert = True
-                return found
+                finally:
+                    self._may_convert = True
         raise _Wrong(f"'{_text(formula)}': {'; or '.join(dict.fromkeys(reasons))}")
 
     def _first(self, form: str, operands: list[_Operand]) -> _Operand | None:
@@ -359,9 +359,7 @@ class _Reader:
             if type_name is None:
                 raise _Lacking(f"{place} takes {stacks[stack].name.lower()}, which has no constants")
             number = value.value
-            literal = (
-                repr(float(number)) if type_name in FLOATS else repr(int(number) if number == int(number) else number)
-            )
+            literal = repr(float(number)) if type_name in FLOATS else repr(int(number) if number == int(number) else number)
             try:
                 word = self._language.encode(f"{literal}:{stacks[stack].name.lower()}")
             except ValueError as error:

@@ -243,9 +243,7 @@ def _native_options(language: Language, options: VariationOptions, initial_lengt
     stacks = language.instruction_set.stacks
     # Constants of 64-bit types are widened from 32 bits, and those of halves rounded: they vary like those of the 32-bit type.
     alike = {"f32": FLOATS, "u32": ("u32", "u64"), "s32": ("s32", "s64")}
-    masks = {
-        kind: sum(1 << i for i, stack in enumerate(stacks) if stack.constant_type in types) for kind, types in alike.items()
-    }
+    masks = {kind: sum(1 << i for i, stack in enumerate(stacks) if stack.constant_type in types) for kind, types in alike.items()}
     return SimpleNamespace(
         operator_weights=tuple(options.operators.get(name, 0.0) for name in OPERATORS),
         **options.rates,

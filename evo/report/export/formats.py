@@ -18,6 +18,7 @@ from evo.compile.request import CompileRequest, pack_programs, render
 from evo.errors import UserError
 from evo.evaluate.backends import why_no_compiler
 from evo.kernel import nvrtc
+from evo.instructions import HALVES
 from evo.language.expression import REAL, Expression, Unsupported, number_of
 from evo.language.formula import display_note, rounded
 from evo.language.formula_source import excel_source, jax_source, julia_source
@@ -294,6 +295,9 @@ def export_if_sound(job: Verifier, row: int, formats: Iterable[str]) -> dict[str
 def _export_all(job: Verifier, elites: list[Elite], format_name: str) -> Iterator[tuple[Elite, str]]:
     chosen = FORMATS[format_name]
     for elite in elites:
+        kinds = {kind for _, kind in (*elite.expression.inputs, *elite.expression.outputs)}
+        if halves := sorted(kinds.intersection(HALVES)):
+            raise UserError(f"--format {format_name}: not for programs of {halves[0]}; evo prove writes them as a CUDA header")
         lacking = sorted(elite.expression.instructions().keys() & job.unsupported)
         if chosen.needs_cpu and lacking:
             raise UserError(

@@ -1,7 +1,6 @@
 """Arithmetic of f16 and bf16 on the CPU, beside exact rational arithmetic and NumPy's float16."""
 
 from fractions import Fraction
-from itertools import product
 
 import numpy as np
 import pytest
@@ -65,7 +64,8 @@ def same(found, expected):
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-@pytest.mark.parametrize(("level", "name"), product(levels(), ("f16", "bf16")))
+@pytest.mark.parametrize("level", levels())
+@pytest.mark.parametrize("name", ["f16", "bf16"])
 def test_sums_and_products_are_rounded_once(level, name):
     x, y, z = samples(name, 4000, 3)
     exact = [[Fraction(float(v)) for v in each] for each in (x, y, z)]
@@ -92,7 +92,8 @@ def test_f16_is_that_of_numpy_for_special_values_too(level):
             same(run(f"%y %x {operation}_f16", ["f16"] * 2, "f16", x, y, level=level), expected.astype(np.float32))
 
 
-@pytest.mark.parametrize(("level", "name"), product(levels(), ("f16", "bf16")))
+@pytest.mark.parametrize("level", levels())
+@pytest.mark.parametrize("name", ["f16", "bf16"])
 def test_conversions_and_signs_keep_every_half(level, name):
     x = number(ALL_BITS, name)
     to_f32 = {"f16": "f16_to_f32", "bf16": "cvt_f32_bf16"}[name]
@@ -102,27 +103,26 @@ def test_conversions_and_signs_keep_every_half(level, name):
     same(run(f"%x abs_{name}", [name], name, x, level=level), abs(x))
 
 
-@pytest.mark.parametrize(("level", "name"), product(levels(), ("f16", "bf16")))
+@pytest.mark.parametrize("level", levels())
+@pytest.mark.parametrize("name", ["f16", "bf16"])
 def test_f32_is_rounded_to_the_nearest_half_as_inputs_and_constants_are(level, name):
     draw = np.random.default_rng(5)
     halves = number(draw.integers(0, 0x7F00 if name == "bf16" else 0x7C00, 3000).astype(np.uint16), name)
     bits = halves.view(np.uint32)
     half = 0x8000 if name == "bf16" else 0x1000
     x = np.concatenate([(bits + step).view(np.float32) for step in (0, 1, half - 1, half, half + 1)])
-    x = np.concatenate([x, draw.integers(0, 1 << 32, 3000, dtype=np.uint64).astype(np.uint32).view(np.float32), [65519.996, 65520.0]])
-    x = x[np.isfinite(x)].astype(np.float32)
-    if name == "f16":  # .ftz is how this machine reads f32, and no f16 is that small
-        expected = np.array([rounded(Fraction(float(v)), name, v) if v else v for v in x], np.float32)
-        expected = np.copysign(expected, x)
-    else:
-        expected = np.copysign(np.array([rounded(Fraction(float(v)), name) for v in x], np.float32), x)
+    any_bits = draw.integers(0, 1 << 32, 3000, dtype=np.uint64).astype(np.uint32)
+    x = np.concatenate([x, any_bits.view(np.float32), np.array([65519.996, 65520.0], np.float32)])
+    x = x[np.isfinite(x)]
+    expected = np.copysign(np.array([rounded(Fraction(float(v)), name) for v in x], np.float32), x)
     same(run(f"%x cvt_rn_{name}_f32", ["f32"], name, x, level=level), expected)
     same(run("%x", [name], name, x, level=level), expected)
     for value, wanted in zip(x[::701], expected[::701], strict=True):
         same(run(f"0x{value.view(np.uint32):08x}:{name}", [name], name, np.zeros(1), level=level), [wanted])
 
 
-@pytest.mark.parametrize(("level", "name"), product(levels(), ("f16", "bf16")))
+@pytest.mark.parametrize("level", levels())
+@pytest.mark.parametrize("name", ["f16", "bf16"])
 def test_minimum_and_maximum_take_numbers_and_order_zeros(level, name):
     largest = {"f16": 0x7BFF, "bf16": 0x7F7F}[name]
     bits = np.array([0, 1, 2, 0x1234, 0x3C01, largest, largest + 1], np.uint16)
@@ -137,7 +137,8 @@ def test_minimum_and_maximum_take_numbers_and_order_zeros(level, name):
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-@pytest.mark.parametrize(("level", "name"), product(levels(), ("f16", "bf16")))
+@pytest.mark.parametrize("level", levels())
+@pytest.mark.parametrize("name", ["f16", "bf16"])
 def test_approximate_functions_keep_the_bounds_of_the_ptx_isa(level, name):
     x = number(ALL_BITS, name)
     form, finite = FORMATS[name], np.isfinite(x)
