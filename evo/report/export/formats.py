@@ -17,8 +17,8 @@ from evo.compile.language import encode_language
 from evo.compile.request import CompileRequest, pack_programs, render
 from evo.errors import UserError
 from evo.evaluate.backends import why_no_compiler
-from evo.kernel import nvrtc
 from evo.instructions import HALVES
+from evo.kernel import nvrtc
 from evo.language.expression import REAL, Expression, Unsupported, number_of
 from evo.language.formula import display_note, rounded
 from evo.language.formula_source import excel_source, jax_source, julia_source

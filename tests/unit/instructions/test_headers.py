@@ -95,7 +95,7 @@ int main(void) {{
 }}
 """
     lines = output(tmp_path, command, render_header(instruction_set, lang, "set.h"), source).splitlines()
-    kinds = [None, "f32", "u32", "s32", "f64", "u64", "s64"]
+    kinds = [None, "f32", "u32", "s32", "f64", "u64", "s64", "f16", "bf16"]
     none = len(instruction_set.arg_types)
     expected = [f"{stack.literal_prefix} {kinds.index(stack.constant_type)}" for stack in instruction_set.stacks]
     for index, one in enumerate(instruction_set.instructions):

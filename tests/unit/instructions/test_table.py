@@ -1,5 +1,6 @@
 """The table of instructions: its words and derivatives, held to the PTX ISA and to calculus."""
 
+import hashlib
 import math
 
 import pytest
@@ -8,7 +9,8 @@ from evo.errors import UserError
 from evo.instructions import describe_instruction_set, shipped_instruction_set
 from evo.instructions.tables import postfix
 
-WIDE = shipped_instruction_set("wide")
+WIDE, HALVES = shipped_instruction_set("wide"), shipped_instruction_set("halves")
+WIDE_DIGEST = "afd27986a986baf08443bac59b7a1baf692de112f85c821cf395d8c5e176ef6a"
 BY_NAME = {instruction.name: instruction for instruction in WIDE.instructions}
 
 
@@ -70,7 +72,26 @@ def test_errors_are_those_of_the_isa_and_only_tanh_is_coarse():
         "sin_approx_ftz_f32": ("absolute", 2.0**-20.5, "a", 2 * math.pi),
         "tanh_approx_f32": ("relative", 2.0**-11, "a", math.inf),
     }
-    assert [i.name for i in WIDE.instructions if i.semantics.vm and i.semantics.is_coarse] == ["tanh_approx_f32"]
+    of_f32 = [i for i in WIDE.instructions if i.semantics.vm and "f16" not in i.ptx]
+    assert [i.name for i in of_f32 if i.semantics.is_coarse] == ["tanh_approx_f32"]
+
+
+def test_errors_of_halves_are_those_of_the_isa():
+    """Sections 9.7.4.9 and .10."""
+    errors = {i.name: tuple(i.semantics.error) for i in HALVES.instructions if i.semantics.error and i.ptx.endswith("f16")}
+    assert errors == {
+        "tanh_approx_f16": ("absolute", 2.0**-10.987, "a", math.inf),
+        "ex2_approx_f16": ("relative", 2.0**-9.9, "a", math.inf),
+        "tanh_approx_bf16": ("absolute", 2.0**-8, "a", math.inf),
+        "ex2_approx_ftz_bf16": ("relative", 2.0**-7, "a", math.inf),
+    }
+
+
+def test_what_recognises_the_older_sets_has_not_changed():
+    """The digest is in checkpoints: of `wide` as it was before there were constants of halves."""
+    assert hashlib.sha256(repr(WIDE).encode()).hexdigest() == WIDE_DIGEST
+    assert len(shipped_instruction_set("default").instructions) == 38
+    assert all(stack.constant_type not in ("f16", "bf16") for stack in shipped_instruction_set("default").stacks)
 
 
 def test_a_users_instruction_has_its_own_slots_or_those_of_its_ptx():
