@@ -185,7 +185,7 @@ PTX_VM__INLINE PtxVmV ptx_vm__sum_to_odd(PtxVmV product, PtxVmV c) {
 PTX_VM__INLINE PtxVmV ptx_vm__round_f16(PtxVmV x) {
     const PtxVmV sign_bit = ptx_vm__set(-0.0f), largest = ptx_vm__set(65504.0f), infinity = ptx_vm__set_bits(0x7f800000u);
     PtxVmV magnitude = ptx_vm__and_b32(x, ptx_vm__set_bits(0x7fffffffu));
-    PtxVmV exponent = ptx_vm__and_b32(ptx_vm__max_raw_f32(ptx_vm__set(0x1p-14f), magnitude), infinity); /* of NaN, its own */
+    PtxVmV exponent = ptx_vm__and_b32(ptx_vm__max_raw_f32(ptx_vm__set(6.103515625e-05f), magnitude), infinity); /* of NaN, its own */
     exponent = ptx_vm__min_raw_f32(ptx_vm__set(65536.0f), exponent);
     PtxVmV magic = ptx_vm__add_u32(exponent, ptx_vm__set_bits((13u << 23) | 0x400000u));
     PtxVmV rounded = ptx_vm__sub_f32(ptx_vm__add_f32(magnitude, magic), magic);
@@ -212,7 +212,7 @@ PTX_VM__INLINE PtxVmV ptx_vm__fma_f16(PtxVmV x, PtxVmV y, PtxVmV z) {
 PTX_VM__INLINE double ptx_vm__wide_bf16(float x) {
     uint32_t bits;
     memcpy(&bits, &x, sizeof bits);
-    const double small = (double)(int32_t)(bits & 0x7fffffu) * 0x1p-149;
+    const double small = (double)(int32_t)(bits & 0x7fffffu) * 1.401298464324817e-45; /* 2^-149 */
     const int is_small = (bits & 0x7f800000u) == 0;
     return is_small ? (bits >> 31 ? -small : small) : (double)x;
 }
@@ -244,7 +244,7 @@ static __attribute__((noinline, unused)) PtxVmV ptx_vm__fma_bf16_in_double(PtxVm
         const float normal = (float)magnitude; /* infinite from 2^128 on */
         uint32_t result;
         memcpy(&result, &normal, sizeof result);
-        if (magnitude < 0x1p-126) result = (uint32_t)(int32_t)(magnitude * 0x1p149);
+        if (magnitude < 1.1754943508222875e-38) result = (uint32_t)(int32_t)(magnitude * 7.1362384635298e44); /* 2^-126, 2^149 */
         result |= (uint32_t)(sign >> 32);
         memcpy(&results[i], &result, sizeof result);
     }
@@ -253,7 +253,8 @@ static __attribute__((noinline, unused)) PtxVmV ptx_vm__fma_bf16_in_double(PtxVm
 
 /* In f32 where nothing is small or large: then the product and the error are exact. */
 PTX_VM__INLINE PtxVmV ptx_vm__fma_bf16(PtxVmV x, PtxVmV y, PtxVmV z) {
-    const PtxVmV magnitude_bits = ptx_vm__set_bits(0x7fffffffu), small = ptx_vm__set(0x1p-100f), large = ptx_vm__set(0x1p126f);
+    const PtxVmV magnitude_bits = ptx_vm__set_bits(0x7fffffffu);
+    const PtxVmU least = (PtxVmU)ptx_vm__set_bits(0x0d800000u), most = (PtxVmU)ptx_vm__set_bits(0x7e800000u); /* 2^-100, 2^126 */
     PtxVmV product = ptx_vm__mul_f32(x, y);
     PtxVmV size = ptx_vm__and_b32(product, magnitude_bits);
     /* As bits: comparisons of floats would take subnormals for zeros. */
@@ -261,8 +262,8 @@ PTX_VM__INLINE PtxVmV ptx_vm__fma_bf16(PtxVmV x, PtxVmV y, PtxVmV z) {
     const PtxVmU is_product = PTX_VM__TRUE((PtxVmU)x << 1 != zero) & PTX_VM__TRUE((PtxVmU)y << 1 != zero);
     const PtxVmU is_addend = PTX_VM__TRUE((PtxVmU)z << 1 != zero);
     const PtxVmU product_bits = (PtxVmU)size, addend_bits = (PtxVmU)ptx_vm__and_b32(z, magnitude_bits);
-    const PtxVmU doubt = (is_product & PTX_VM__TRUE((product_bits < (PtxVmU)small) | (product_bits > (PtxVmU)large))) |
-        (is_addend & PTX_VM__TRUE((addend_bits < (PtxVmU)small) | (addend_bits > (PtxVmU)large)));
+    const PtxVmU doubt = (is_product & PTX_VM__TRUE((product_bits < least) | (product_bits > most))) |
+        (is_addend & PTX_VM__TRUE((addend_bits < least) | (addend_bits > most)));
     if (__builtin_expect(ptx_vm__any_bit((PtxVmV)doubt), 0)) return ptx_vm__fma_bf16_in_double(x, y, z);
     return ptx_vm__round_bf16(ptx_vm__sum_to_odd(product, z));
 }

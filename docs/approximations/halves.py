@@ -2,8 +2,8 @@
 
     python docs/approximations/halves.py FOLDER
 
-FOLDER keeps runs and their proofs (a minute and a half of two cores for each of 20 searches); what is there already is taken from it.
-Needs the extra `test`, gcc and a CPU with AVX2.
+FOLDER keeps runs and their proofs (a minute and a half of two cores for each of 20 searches); what is there already is taken from
+it. Needs the extra `test`, gcc and a CPU with AVX2.
 """
 
 from __future__ import annotations
@@ -14,13 +14,11 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 from cases import BEFORE, CASES, LIBRARIES
 from cuda_code import Rival, kernel, ptx_of
 from fronts import DOCS, EXAMPLE, TITLE, number
 
 from evo.approximation.certificate import Certificate, read_certificate
-from evo.approximation.formats import FORMATS
 from evo.approximation.header import cuda_header
 from evo.approximation.intervals import IntervalProgram, interval_program
 from evo.approximation.task import ApproximationTask
@@ -37,13 +35,12 @@ CONVERSIONS = {"bf16": ("cvt_f32_bf16", "cvt_rn_bf16_f32"), "f16": ("f16_to_f32"
 
 @dataclass(frozen=True)
 class Point:
-    """A proven program. slots: of a value, with the conversions of one that is in f32 inside. error: on any GPU, over every input,
-    absolute, or relative to results above 1. cpu: the same with the CPU's arithmetic.
+    """A proven program. slots: of a value, with the conversions of one that is in f32 inside. error: on any GPU, over every
+    input, absolute, or relative to results above 1.
     """
 
     slots: float
     error: float
-    cpu: float
     found: Certificate
 
 
@@ -76,14 +73,16 @@ def points_of(task: ApproximationTask, paths: list[Path]) -> list[Point]:
     for each in map(read_certificate, paths):
         language = language_of(each)
         words = parse_program(language, each.program, "certificate", 4096)
-        cpu = float(task.errors(VirtualMachine(language.lowering).store(words[None], [x, None])[0, 0]).max())
-        program, error = interval_program(language, words), cpu
+        program = interval_program(language, words)
         if not isinstance(program, IntervalProgram):
             continue
-        if not program.is_exact:
-            error = max(float(task.errors(ends).max()) for ends in intervals(program.steps, program.constants, x))
+        if program.is_exact:
+            results = [VirtualMachine(language.lowering).store(words[None], [x, None])[0, 0]]
+        else:
+            results = list(intervals(program.steps, program.constants, x))
+        error = max(float(task.errors(y).max()) for y in results)
         more = 0.0 if each.arithmetic == "native" else slots_of_conversions(each.format)
-        found.append(Point(float(each.slots) + more, error, cpu, each))
+        found.append(Point(float(each.slots) + more, error, each))
     return sorted(found, key=lambda point: point.slots)
 
 
@@ -96,15 +95,16 @@ def rivals(function: str, task: ApproximationTask, folder: Path) -> str:
         if name.startswith("PyTorch"):
             rival = Rival(ptx_of(kernel(expression, BEFORE), fast), folder / "code")
             error = float(task.errors(rival.results(task.points()["x"])).max())
-            label = name.removeprefix("PyTorch").removeprefix(", ")
-            texts.append(f"{rival.least + slots_of_conversions(task.format.name):g}{f' ({label})' if label else ''}: {number(error)}")
+            label = name.removeprefix("PyTorch")
+            texts.append(f"{rival.least + slots_of_conversions(task.format.name):g}{label}: {number(error)}")
     return "; ".join(texts)
 
 
 def main(folder: Path) -> None:
     rows, chosen = [], dict[str, list[Certificate]]()
     for form, bars in BARS.items():
-        rows += ["", f"| {form}, error at most | {' | '.join(f'{bar:g}' for bar in bars)} | PyTorch |", "|---|" + "---|" * (len(bars) + 1)]
+        titles = (f"{form}, error at most", *(f"{bar:g}" for bar in bars), "PyTorch")
+        rows += ["", f"| {' | '.join(titles)} |", "|" + "---|" * len(titles)]
         for function in FUNCTIONS:
             task = ApproximationTask(function, INTERVAL, form, "mixed", num_points=1 << 16)
             native, single = (points_of(task, proofs(function, form, kind, folder)) for kind in ("native", "f32"))

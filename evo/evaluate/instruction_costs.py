@@ -44,6 +44,9 @@ def instruction_costs(instruction_set: InstructionSet, names: Sequence[str]) -> 
     return dict(zip(known, (spent_s / (NUM_POINTS - NUM_FEW) / NUM_COPIES * 1e9).tolist(), strict=True))
 
 
+_FLOATS = ("f32", "b16")  # PTX types that the machine takes as float32
+
+
 def _run_of(instruction_set: InstructionSet, instruction: Instruction) -> Callable[[int], object]:
     """Runs a program of `NUM_COPIES` copies of an instruction at `NUM_POINTS` or `NUM_FEW` points."""
 
@@ -70,7 +73,7 @@ def _run_of(instruction_set: InstructionSet, instruction: Instruction) -> Callab
         _value(number, types[stack]) for stack, each in names.items() for number in range(len(each))
     ]
     registers = [*values, *[None] * len(language.outputs)]
-    dtype = np.float32 if all(types[stack] == "f32" for stack in results) else np.uint32
+    dtype = np.float32 if all(types[stack] in _FLOATS for stack in results) else np.uint32
     outs = {num_points: np.zeros((1, len(language.outputs), num_points), dtype) for num_points in (NUM_POINTS, NUM_FEW)}
     machine = VirtualMachine(language.lowering)
     return lambda num_points: machine.store(words, registers, outs[num_points])
@@ -78,6 +81,6 @@ def _run_of(instruction_set: InstructionSet, instruction: Instruction) -> Callab
 
 def _value(number: int, kind: str) -> NDArray[Any]:
     """An operand of a PTX type, the same at all points: a float from 0.5 on, an integer without pattern, either truth value."""
-    if kind == "f32":
+    if kind in _FLOATS:
         return np.asarray(0.5 + number / 16, np.float32)
     return np.asarray(number % 2 if kind == "pred" else (number + 1) * 2654435761 % 2**32, np.uint32)

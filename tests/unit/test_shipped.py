@@ -63,7 +63,7 @@ def test_files_of_the_folder_come_first(elsewhere):
     ("name", "message"),
     [
         ("domain_colouring", "domain_colouring: no such file, and no config of evo's; did you mean domain_coloring"),
-        ("zzz", "zzz: no such file, and no config of evo's; evo has approximation, cart_pole, domain_coloring, "),
+        ("zzz", "zzz: no such file, and no config of evo's; evo has approximation, approximation_bf16, approximation_f16, "),
         ("configs/erf.yaml", "configs/erf.yaml: cannot read the config: No such file or directory; evo has one by the name erf"),
         ("zzz.yaml", "zzz.yaml: cannot read the config: No such file or directory"),
     ],

@@ -1,5 +1,6 @@
 """Arithmetic of f16 and bf16 on the CPU, beside exact rational arithmetic and NumPy's float16."""
 
+import re
 from fractions import Fraction
 
 import numpy as np
@@ -166,3 +167,24 @@ def test_all_levels_give_the_same_bits():
     found = [run(text, ["bf16"] * 3, "bf16", x, y, z, level=level) for level in levels()]
     for each in found[1:]:
         same(each, found[0])
+
+
+@pytest.mark.parametrize("name", ["f16", "bf16"])
+def test_constants_are_written_as_the_bits_of_the_nearest_half(name):
+    """Where they are operands, in registers, since the assembler takes no others."""
+    language = Language(SET, (("x", name),), (("r", name),))
+    draw = np.random.default_rng(9)
+    bits = [*draw.integers(0, 1 << 32, 400).tolist(), 0x33000000, 0x33000001, 0x38800000, 0x387FFFFF, 0x477FEFFF, 0x477FF000]
+    values = np.array(bits, np.uint32).view(np.float32)
+    if name == "f16":
+        with np.errstate(over="ignore"):
+            expected = values.astype(np.float16).view(np.uint16)
+    else:
+        finite = [rounded(Fraction(float(v)), name) if np.isfinite(v) else v for v in values]
+        expected = (np.copysign(np.array(finite, np.float32), values).view(np.uint32) >> 16).astype(np.uint16)
+    expected[np.isnan(values)] = 0x7FFF
+    for each, wanted in zip(bits, expected.tolist(), strict=True):
+        [stub] = language.lowering.emit(parse_program(language, f"0x{each:08x}:{name} %x add_{name}", "test")[None])
+        [(constant, literal)] = re.findall(r"mov\.b16 (%_\w+), 0x(\w+);", stub)
+        assert literal == f"{wanted:04X}"
+        assert re.search(rf"add\.{name} %\w+, (%x, {constant}|{constant}, %x);", stub)
