@@ -159,7 +159,7 @@ class InstructionSet:
 
     @cached_property
     def constant_types(self) -> tuple[str | None, ...]:
-        """Of the stack of each argument type."""
+        """The constant type of each argument type's stack."""
         return tuple(self.stacks[each.stack_idx].constant_type for each in self.arg_types)
 
     @cached_property
