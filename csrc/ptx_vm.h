@@ -463,13 +463,7 @@ PtxVmLevel ptx_vm_best_level(void) {
 
 /* ---- instruction sets -------------------------------------------------------------------------------------------- */
 
-enum {
-    PTX_VM__TYPE_NONE,
-    PTX_VM__TYPE_F32 = 'f',
-    PTX_VM__TYPE_F16 = 'h',
-    PTX_VM__TYPE_BF16 = 'b',
-    PTX_VM__TYPE_PRED = 'p'
-};
+enum { PTX_VM__TYPE_NONE, PTX_VM__TYPE_F32 = 'f', PTX_VM__TYPE_F16 = 'h', PTX_VM__TYPE_BF16 = 'b', PTX_VM__TYPE_PRED = 'p' };
 
 static bool ptx_vm__is_half(char type) { return type == PTX_VM__TYPE_F16 || type == PTX_VM__TYPE_BF16; }
 

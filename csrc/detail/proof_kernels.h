@@ -693,8 +693,8 @@ static void proof__intervals(
                 rows[i].high = proof__operand(is_kept, in + PROOF_BLOCK, ends[i][1]);
                 are_points = 0;
             }
-            is_point[value] = are_points && !is_half && is_exact &&
-                proof__points(step->operation, rows[0].low, rows[1].low, rows[2].low, low);
+            is_point[value] =
+                are_points && !is_half && is_exact && proof__points(step->operation, rows[0].low, rows[1].low, rows[2].low, low);
             if (is_point[value]) continue;
             if (is_half && is_exact) {
                 proof__exact_half(step, rows[0], rows[1], rows[2], low, high);

@@ -315,6 +315,8 @@ def check_certificate(path: Path, progress: Callable[[int, int], None] = lambda 
         quick["reference"] = _reference_hash(function, form, first, last)
     if difference := _difference({name: getattr(told, name) for name in quick}, quick):
         raise UserError(f"{path}: refused: {difference}")
+    if told.on_gpu and told.arithmetic == "native":
+        raise UserError(f"{path}: refused: on_gpu: no GPU has run it, since its arithmetic is native")
     same = _same_gpu(told.on_gpu) if told.on_gpu else None
     with nullcontext() if same is None else closing(open_gpu(same)) as gpu:
         computed = certified(

@@ -60,6 +60,8 @@ def prove_elites(
     instruction_set = problem.config.program.instruction_set
     if instruction_set not in SHIPPED:
         raise UserError(f"program.instruction_set: a proof knows the instructions of {' and '.join(SHIPPED)} only")
+    if on_gpu and task.arithmetic == "native":
+        raise UserError("--gpu: runs programs of f32 arithmetic; leave it out for native ones")
     ends = task.interval if interval is None else checked_interval(interval, "--interval")
     rows = front_of(run).rows.tolist() if front else [row_of_elite(run, name)]
     names, programs = cell_names(run, rows), run.search.elites().solution[rows]
