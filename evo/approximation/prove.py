@@ -15,7 +15,7 @@ from evo.approximation.header import cuda_header
 from evo.approximation.task import ApproximationTask, checked_interval
 from evo.errors import UserError
 from evo.evaluate.tuning import ConstantTuner
-from evo.instructions import SHIPPED
+from evo.instructions import HALVES, SHIPPED
 from evo.language.program import Language
 from evo.native.ptx_vm import VirtualMachine
 from evo.report.elites import cell_names
@@ -60,7 +60,7 @@ def prove_elites(
     instruction_set = problem.config.program.instruction_set
     if instruction_set not in SHIPPED:
         raise UserError(f"program.instruction_set: a proof knows the instructions of {' and '.join(SHIPPED)} only")
-    if on_gpu and task.arithmetic == "native":
+    if on_gpu and task.inputs["x"] in HALVES:
         raise UserError("--gpu: runs programs of f32 arithmetic; leave it out for native ones")
     ends = task.interval if interval is None else checked_interval(interval, "--interval")
     rows = front_of(run).rows.tolist() if front else [row_of_elite(run, name)]

@@ -151,6 +151,10 @@ def make_variation(
 def _entries(language: Language, vocabulary: VocabularyOptions) -> list[_Entry]:
     instruction_set = language.instruction_set
     indices = {name: instruction_set.instruction_index(name) for name in vocabulary.instructions}
+    taken = {stack for index in indices.values() for stack in _effect(language, instruction_set.instructions[index])[0]}
+    if language.inputs and not any(instruction_set.stack_index(kind) in taken for _, kind in language.inputs):
+        kinds = " or ".join(dict.fromkeys(kind for _, kind in language.inputs))
+        raise UserError(f"program.vocabulary.instructions: none takes {kinds}, the type of the task's inputs; name some that do")
     entries = [
         _Entry("instructions", word(WordType.PTX, payload=indices[name]), weight)
         for name, weight in vocabulary.instructions.items()

@@ -6,12 +6,14 @@ from functools import cache
 import mpmath
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 from evo.approximation.certificate import certified
 from evo.approximation.formats import FORMATS, Format
 from evo.approximation.functions import Function
 from evo.approximation.intervals import interval_program
 from evo.approximation.task import ApproximationTask
+from evo.cli import main
 from evo.errors import UserError
 from evo.evaluate.tuning import ConstantTuner
 from evo.instructions import shipped_instruction_set
@@ -166,3 +168,19 @@ def test_constants_of_halves_are_tuned_by_their_own_last_digits():
     ]
     before, after = worst(np.stack([words, tuned]))
     assert after == worst(np.stack(trials)).min() < before
+
+
+def test_a_vocabulary_of_another_format_is_refused(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(main, ["run", "approximation_bf16", "--set", "task_options.format=f16"])
+    assert done.exit_code == 2 and "none takes f16, the type of the task's inputs" in done.output
+    assert not list(tmp_path.glob("runs/*"))
+
+
+def test_a_gpu_is_refused_for_native_programs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    quick = ["--set", "search.initial.num_programs=64", "--set", "stop={generations: 1}", "--quiet"]
+    assert CliRunner().invoke(main, ["run", "approximation_bf16", *quick]).exit_code == 0
+    [run] = tmp_path.glob("runs/*/*")
+    done = CliRunner().invoke(main, ["prove", str(run), "--gpu"])
+    assert done.exit_code == 2 and "--gpu: runs programs of f32 arithmetic; leave it out for native ones" in done.output
