@@ -26,8 +26,8 @@
  *
  * Rules. The column `derivative` of evo/instructions/instructions.json says what an instruction passes to its operands: scalars of
  * one f32 stack, and of stacks of f16 and bf16. Adjoints are f32, and take values of halves as operands, as the virtual machine
- * does; such a program cannot be emitted. Instructions without one pass nothing: their operands count as constants. So do those whose rule needs an
- * instruction that the set lacks; add, sub, mul, fma and neg are needed for any derivative. Subgradients:
+ * does; such a program cannot be emitted. Instructions without a rule pass nothing: their operands count as constants. So do those
+ * whose rule needs an instruction that the set lacks; add, sub, mul, fma and neg are needed for any derivative. Subgradients:
  *
  *     sqrt        infinite at 0
  *     abs         the sign of its operand, also at 0 and -0

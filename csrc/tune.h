@@ -19,8 +19,8 @@
  *
  * Meaning
  *
- *   constants    The finite f32, f16 and bf16 constants on which the first request y depends (derive_constants), at most TUNE_MAX_PARAMETERS of
- *                them, the first in evaluation order.
+ *   constants    The finite f32, f16 and bf16 constants on which the first request y depends (derive_constants), at most
+ *                TUNE_MAX_PARAMETERS of them, the first in evaluation order.
  *   words        Lowering merges equal constants, so a constant's words are all CONSTANT words of its stack with its bits, up to
  *                the first RETURN. All of them are rewritten; those that were dead stay dead. Constants that no word of the program
  *                pushes, as those of a template, stay as they are.

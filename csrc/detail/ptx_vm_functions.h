@@ -185,7 +185,8 @@ PTX_VM__INLINE PtxVmV ptx_vm__sum_to_odd(PtxVmV product, PtxVmV c) {
 PTX_VM__INLINE PtxVmV ptx_vm__round_f16(PtxVmV x) {
     const PtxVmV sign_bit = ptx_vm__set(-0.0f), largest = ptx_vm__set(65504.0f), infinity = ptx_vm__set_bits(0x7f800000u);
     PtxVmV magnitude = ptx_vm__and_b32(x, ptx_vm__set_bits(0x7fffffffu));
-    PtxVmV exponent = ptx_vm__and_b32(ptx_vm__max_raw_f32(ptx_vm__set(6.103515625e-05f), magnitude), infinity); /* of NaN, its own */
+    PtxVmV exponent =
+        ptx_vm__and_b32(ptx_vm__max_raw_f32(ptx_vm__set(6.103515625e-05f), magnitude), infinity); /* of NaN, its own */
     exponent = ptx_vm__min_raw_f32(ptx_vm__set(65536.0f), exponent);
     PtxVmV magic = ptx_vm__add_u32(exponent, ptx_vm__set_bits((13u << 23) | 0x400000u));
     PtxVmV rounded = ptx_vm__sub_f32(ptx_vm__add_f32(magnitude, magic), magic);

@@ -113,7 +113,8 @@ def main(folder: Path) -> None:
                 best = next((point for point in native if point.error <= bar), None)
                 other = next((point for point in single if point.error <= bar), None)
                 cells.append(f"{f'{best.slots:g}' if best else 'none'} ({f'{other.slots:g}' if other else 'none'})")
-                if best and best.found not in chosen.setdefault(function, []):
+                saves = best and (other is None or best.slots < other.slots)
+                if best and saves and best.found not in chosen.setdefault(function, []):
                     chosen[function].append(best.found)
             rows.append(f"| {function} | {' | '.join(cells)} | {rivals(function, task, folder)} |")
     body = "\n".join(rows[1:])

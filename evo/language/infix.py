@@ -3,6 +3,7 @@
 Owns which instructions a formula's operators and functions stand for. Reads what `evo.language.formula_text.infix` writes: a line
 `name = formula` for each local variable and output; a task with one output may have the formula alone. Beside Python's signs it
 takes `x^2` and signs of print, such as `x²` and `2·x`. Knows nothing of tasks or searches.
+Slightly long: one reader takes a formula.
 """
 
 import ast

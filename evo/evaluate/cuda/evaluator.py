@@ -2,6 +2,7 @@
 
 Owns the connection of compiler, lane and score, and the results of programs that fail. Results equal the CPU evaluator's except
 in the last bits of approximate instructions. They do not depend on packing, workers or order. Knows nothing of the search.
+Slightly long: how both lanes are opened, run and closed is one life.
 """
 
 import os
@@ -21,7 +22,6 @@ from evo.compile.request import CompileExecutor, CompileFailure
 from evo.compile.targets import architecture
 from evo.errors import DeviceFailure, FailureKind, UserError
 from evo.evaluate import Evaluation, Failure, PickledTask, Status, TaskSource, by_name
-from evo.evaluate.chunks import ChunkScorer
 from evo.evaluate.cuda.blame import Kernel as BlamedKernel
 from evo.evaluate.cuda.blame import try_alone
 from evo.evaluate.cuda.choice import COMPILE, INTERPRET, LANES, TRIAL_PROGRAMS, choose_lane, lane_trials
@@ -29,7 +29,8 @@ from evo.evaluate.cuda.device import Device
 from evo.evaluate.cuda.interpret import InterpretLane
 from evo.evaluate.cuda.interpreter_kernels import MAX_PROGRAMS, Coding, Kernel, TaskKernel, open_kernel, open_task_kernel
 from evo.evaluate.cuda.lane import Lane, Pack, PackFailure
-from evo.evaluate.cuda.plans import DeviceInputs, KernelPlan, LossPlan, Plan, RegressionPlan, StorePlan
+from evo.evaluate.cuda.loss_plan import LossPlan
+from evo.evaluate.cuda.plans import DeviceInputs, KernelPlan, Plan, RegressionPlan, StorePlan
 from evo.evaluate.dask_executor import open_compilers
 from evo.evaluate.loops import LoopRunner
 from evo.evaluate.options import EvaluationOptions
@@ -329,9 +330,8 @@ class CudaEvaluator:
             plan: Plan = KernelPlan(self._task, inputs, kernel)
         else:
             is_reduced = self._task.reduction is not None
-            sums = isinstance(self._plan, RegressionPlan) and not self._loop
             most_points = inputs.width if self._loop else self._plan.most_points
-            kernel = self._open_kernel(sums, most_points, opened, inputs.loop)
+            kernel = self._open_kernel(self._plan.takes_sums, most_points, opened, inputs.loop)
             if kernel is None:
                 return None
             plan = self._regression_plan(inputs, opened, kernel) if is_reduced else StorePlan(self._task, inputs, kernel)
@@ -389,8 +389,7 @@ class CudaEvaluator:
         if check:
             opened.callback(check.close)
         if not self._loop and ask(self._task, "point_loss"):
-            scorer = ChunkScorer(self._language, self._task)
-            return LossPlan(self._task, inputs, scorer, self._num_threads, kernel, check)
+            return LossPlan(self._task, inputs, self._language, self._num_threads, kernel, check)
         recorded = (self._loop.targets(inputs.width), self._loop.weights(inputs.num_points)) if self._loop else None
         return RegressionPlan(self._task, inputs, self._device, kernel, check, recorded)
 

@@ -6,7 +6,6 @@ kernels.
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,8 +15,7 @@ from numpy.typing import NDArray
 from evo.compile.assembler import assembler_options
 from evo.compile.request import assemble
 from evo.compile.targets import architecture
-from evo.evaluate import Evaluation, finite_only, join, score_batch, stored_types
-from evo.evaluate.chunks import ChunkScorer, slices
+from evo.evaluate import Evaluation, finite_only, score_batch, stored_types
 from evo.evaluate.cuda.device import Device
 from evo.evaluate.cuda.interpreter_kernels import Kernel, TaskKernel, code_bytes
 from evo.evaluate.cuda.scoring import OutputScorer
@@ -85,10 +83,12 @@ class Plan(ABC):
 
     Attributes:
         inputs: at which points.
+        takes_sums: whether an interpreter adds outputs up, and stores none.
         is_divisible: whether the results of any consecutive programs of a pack are consecutive bytes.
         num_results: values that a task's own kernel writes for each program; None: the kernel is not a task's.
     """
 
+    takes_sums = False
     is_divisible = True
     num_results: int | None = None
 
@@ -178,62 +178,6 @@ class StorePlan(Plan):
         self.scorer.close()
 
 
-class LossPlan(Plan):
-    """Outputs at all points and check points, by which threads of this machine fit offset, scale and loss of each program.
-
-    Args:
-        scorer: of the task, which has a loss.
-        check: the task's check points, if it has any. Outputs there follow all those at the other points.
-    """
-
-    _kernel: Kernel | None
-
-    def __init__(
-        self,
-        task: Task,
-        inputs: DeviceInputs,
-        scorer: ChunkScorer,
-        num_threads: int,
-        kernel: Kernel | None = None,
-        check: DeviceInputs | None = None,
-    ):
-        super().__init__(task, inputs, kernel)
-        self.is_divisible = check is None
-        self._scorer, self._threads = scorer, ThreadPoolExecutor(num_threads)
-        self._places = [StorePlan(task, each, kernel) for each in (inputs, check) if each]
-
-    @property
-    def most_points(self) -> int:
-        """The greater number of points and check points."""
-        return max(place.inputs.num_points for place in self._places)
-
-    def result_bytes(self, num_programs: int) -> int:
-        """4 bytes for each point and check point."""
-        return sum(place.result_bytes(num_programs) for place in self._places)
-
-    def launch(self, device: Device, loaded: Any, module: Any, results: int, scratch: int, stream: Any) -> None:
-        """Starts the kernels at the points, then at the check points."""
-        for place in self._places:
-            place.launch(device, loaded, module, results, scratch, stream)
-            results += place.result_bytes(len(module.rows))
-
-    def score(self, host: NDArray[Any], num_instructions: NDArray[Any]) -> Evaluation:
-        """Scores chunk by chunk with the task's `score`."""
-        count = len(num_instructions)
-        parts = np.split(host, [self._places[0].result_bytes(count)])
-        stored = [place.outputs(part, count) for place, part in zip(self._places, parts, strict=False)]
-
-        def score(rows: slice) -> Evaluation:
-            outputs, *checked = (each[rows] for each in stored)
-            return self._scorer.score_losses(outputs, checked[0] if checked else None, num_instructions[rows])
-
-        return join([*self._threads.map(score, slices(count, self._scorer.chunk_size))], len(self._task.measures))
-
-    def abandon(self) -> None:
-        """Ends the threads."""
-        self._threads.shutdown()
-
-
 @dataclass(frozen=True)
 class _Place:
     """Points that sums are taken at. targets, target_sums, weights: on the device; None: all weights are 1."""
@@ -271,7 +215,7 @@ class RegressionPlan(Plan):
         super().__init__(task, inputs, kernel)
         self._device = device
         self._num_outputs = len(stored_types(task))
-        self.is_divisible = check is None
+        self.takes_sums, self.is_divisible = inputs.rollout is None, check is None
         count = inputs.num_points
         targets, weights = recorded or (target_array(task, count), weight_array(task, count))
         self._places = [self._place(inputs, targets, weights)]
@@ -301,7 +245,7 @@ class RegressionPlan(Plan):
 
     @property
     def _stores(self) -> bool:
-        return self._kernel is None or self.inputs.rollout is not None
+        return self._kernel is None or not self.takes_sums
 
     def launch(self, device: Device, loaded: Any, module: Any, results: int, scratch: int, stream: Any) -> None:
         """Starts the module's kernels and the reduction of their outputs, or the interpreter; then adds up the partial sums."""
