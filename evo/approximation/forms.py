@@ -85,6 +85,11 @@ FORMS: dict[str, tuple[str, ...]] = dict(  # noqa: C408 - names, which a test te
         ),
     ),
     erfc=("1 - tanh(x*(0.1029*x*x + 1.128379))",),
+    sinh=("e = exp2(x*1.442695); y = fma(e, 0.5, -0.5/e)", "h = exp2(fma(abs(x), 1.442695, -1.0)); y = copysign(h - 0.25/h, x)"),
+    cosh=("e = exp2(x*1.442695); y = fma(e, 0.5, 0.5/e)",),
+    asinh=("copysign(log2(abs(x) + sqrt(fma(x, x, 1.0)))*0.6931472, x)",),
+    acosh=("log2(x + sqrt(fma(x, x, -1.0)))*0.6931472",),
+    atanh=("log2((1 + x)/(1 - x))*0.3465736",),
     rsqrt=("1/sqrt(x)", "r = 1/sqrt(x); h = x*-0.5; y = r*fma(h*r, r, 1.5)"),
     cbrt=(
         "copysign(exp2(log2(abs(x))*0.3333333), x)",

@@ -63,7 +63,8 @@ LEAST, LARGEST = 2.0**-300, 2.0**200  # beyond, values count as 0 and as this: n
 
 @dataclass(frozen=True)
 class Function:
-    """A function of x. text: its name in FORMULAS, a formula of x with mpmath's functions, or `module:function` of an mpf.
+    """A function of x. text: its name in FORMULAS or mpmath, a formula of x with mpmath's functions, or `module:function` of
+    an mpf.
 
     Raises:
         UserError: mpmath is missing, or the text is none of these.
@@ -95,11 +96,15 @@ class Function:
     def _call(self) -> Callable[[Any], Any]:
         import mpmath
 
+        found: Callable[[Any], Any]
         if re.fullmatch(r"[A-Za-z_][\w.]*:\w+", self.formula):
             module, _, name = self.formula.partition(":")
-            found: Callable[[Any], Any] = getattr(import_module(module), name)
+            found = getattr(import_module(module), name)
             return found
         names = {name: getattr(mpmath.mp, name) for name in dir(mpmath.mp) if not name.startswith("_")}
+        if callable(names.get(self.formula)) and not hasattr(names[self.formula], "_mpf_"):  # pi can be called too
+            found = names[self.formula]
+            return found
         tree = ast.parse(self.formula, "task_options.function", "eval")
         _check_formula(tree, {*names, "x"})
         code = compile(ast.fix_missing_locations(_Exact().visit(tree)), "task_options.function", "eval")

@@ -27,6 +27,8 @@ OTHERS = {
     "j0": special.j0,
     "cbrt": np.cbrt,
     "sinpi": special.sindg,
+    "asinh": np.arcsinh,  # mpmath's name
+    "pi": lambda x: np.full_like(x, math.pi),
 }
 
 
