@@ -59,7 +59,7 @@ static double proof__reference(
         const ProofV zero = {0};
         const double bound = pieces->bounds[piece];
         ProofV least = zero + INFINITY;
-        ProofQ near_power = {0};
+        ProofQ is_moved = {0};
         while (i < stop) {
             const size_t count = stop - i < PROOF__LANES ? stop - i : PROOF__LANES;
             double out[PROOF__LANES];
@@ -70,12 +70,18 @@ static double proof__reference(
                 for (size_t lane = 0; lane < PROOF__LANES; lane++) v[lane] = x[i + (lane < count ? lane : 0)];
             const ProofV t = (__builtin_convertvector(v, ProofV) - pieces->centres[piece]) * pieces->inverses[piece];
             ProofV value = proof__polynomial(c, t), size = proof__abs(value);
-            /* What may be below a power of two goes there: the ulp is the smaller one. */
-            const ProofQ power = (ProofQ)size & ((int64_t)0x7FF << 52),
-                         is_near = (ProofQ)(size - bound < (ProofV)power) & (power > 0);
+            /* What the bound leaves open is decided against the program: below a power of two the ulp is the smaller one, at 2^-126
+               no zero is a flushed result, and below the overflow infinity is wrong. */
+            const ProofV highest = size + bound, lowest = size - bound;
+            const ProofQ power = (ProofQ)size & ((int64_t)0x7FF << 52);
+            const ProofQ is_near = (ProofQ)(lowest < (ProofV)power) & (power > 0);
+            const ProofQ is_over = (size >= format->overflow) & (lowest < format->overflow);
             size = proof__choose(is_near, (ProofV)(power - 1), size);
-            value = proof__choose(is_near, (ProofV)((ProofQ)size | ((ProofQ)value & INT64_MIN)), value);
-            near_power |= is_near;
+            size = proof__choose(is_over, (ProofV)((ProofQ)(zero + format->overflow) - 1), size);
+            const ProofQ is_normal = (size < PROOF__FLUSHED) & (highest >= PROOF__FLUSHED);
+            size = proof__choose(is_normal, zero + PROOF__FLUSHED, size);
+            value = (ProofV)((ProofQ)size | ((ProofQ)value & INT64_MIN));
+            is_moved |= is_near | is_over | is_normal;
             least = proof__choose(size < least, size, least);
             if (count == PROOF__LANES) {
                 memcpy(exact_out + i, &value, sizeof value);
@@ -85,7 +91,7 @@ static double proof__reference(
             }
             i += count;
         }
-        const ProofV ratios = proof__choose(near_power, zero + 2.0 * bound, zero + bound) * proof__inverse_ulps(least, format);
+        const ProofV ratios = proof__choose(is_moved, zero + 2.0 * bound, zero + bound) * proof__inverse_ulps(least, format);
         for (int lane = 0; lane < PROOF__LANES; lane++)
             if (ratios[lane] > worst) worst = ratios[lane];
     }
@@ -209,10 +215,10 @@ PROOF__INLINE double proof__most(double a, double b) { return a > b ? a : b; }
 PROOF__INLINE double proof__flush(double v) { return fabs(v) < PROOF__FLUSHED ? 0.0 : v; }
 PROOF__INLINE double proof__round(double v) { return proof__flush((double)(float)v); }
 
-/* Of products, what rounds to the least normal number may be flushed before: it is below with 24 digits and no least exponent. */
+/* What is below the least normal number and rounds to it may be flushed before. */
 PROOF__INLINE double proof__round_down(double v) {
     const double near = proof__round(v);
-    return near == PROOF__FLUSHED ? 0.0 : near;
+    return near == PROOF__FLUSHED && v < PROOF__FLUSHED ? 0.0 : near;
 }
 PROOF__INLINE double proof__round_up(double v) { return -proof__round_down(-v); }
 
@@ -527,7 +533,7 @@ PROOF__INLINE double proof__log2(double v) {
     int64_t bits, exponent;
     double m;
     memcpy(&bits, &v, sizeof bits);
-    exponent = ((bits - 0x3FE6A09E667F3BCD) >> 52); /* of sqrt(1/2) */
+    exponent = (int64_t)((uint64_t)bits - 0x3FE6A09E667F3BCD) >> 52; /* of sqrt(1/2) */
     bits -= (int64_t)((uint64_t)exponent << 52);
     memcpy(&m, &bits, sizeof m);
     const double s = (m - 1.0) / (m + 1.0), t = s * s;

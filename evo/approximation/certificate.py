@@ -7,29 +7,24 @@ import hashlib
 import json
 import math
 from collections.abc import Callable
-from contextlib import closing, nullcontext
 from decimal import ROUND_CEILING, Context
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import AfterValidator, BaseModel, ConfigDict, StringConstraints, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
 
 from evo.approximation.formats import FORMATS, Format
-from evo.approximation.functions import Function, to_odd
-from evo.approximation.pieces import pieces_of
+from evo.approximation.formulas import CHARACTERS, MAX_CHARACTERS
+from evo.approximation.functions import RIGOROUS, Function, is_code
 from evo.approximation.sweep import KINDS, Found, Sweep, Worst
 from evo.errors import UserError
-from evo.evaluate.backends import why_no_compiler
 from evo.evaluate.slots import slots_of
 from evo.instructions import HALVES, SHIPPED, open_instruction_set
 from evo.language.program import Language, format_program, parse_program
 from evo.report.table import table
 from evo.storage.json_file import first_mistake, read_json
-
-if TYPE_CHECKING:
-    from evo.approximation.gpu_sweep import GpuSweep
 
 FOLDER = "proofs"  # of a run
 _WHAT = "certificate"
@@ -53,8 +48,14 @@ def _number(text: str) -> str:
     return text
 
 
-_Number = Annotated[str, AfterValidator(_number)]
-_Line = Annotated[str, StringConstraints(pattern=r"^[ -~]{1,200}$")]
+def _text(characters: str, most: int) -> Any:
+    return Annotated[str, StringConstraints(pattern=rf"^{characters}+$", max_length=most)]
+
+
+_Number = Annotated[str, StringConstraints(max_length=32), AfterValidator(_number)]
+_Count = Annotated[int, Field(ge=0, le=1 << 33)]
+_Formula = _text(CHARACTERS, MAX_CHARACTERS)
+_Name = _text(r"[A-Za-z0-9_.: ]", 200)
 
 
 class Error(_Strict):
@@ -69,55 +70,44 @@ class Error(_Strict):
         return f"{float(_SIX_DIGITS.create_decimal(self.bound)):.6g}"
 
 
-class OnGpu(_Strict):
-    """What one GPU gave, with the errors that a kernel found there at every input. driver: as `driver_name` tells it."""
-
-    device: _Line
-    capability: _Line
-    driver: _Line
-    errors: dict[_Line, Error]
-    num_nans: int
-    num_wrong_signs: int
-    num_falls: int
-
-    def description(self) -> str:
-        """In one line."""
-        errors = ", ".join(f"{error.at_most()} {kind} at x = {error.at}" for kind, error in self.errors.items())
-        counts = f"NaN results: {self.num_nans:,}, wrong signs: {self.num_wrong_signs:,}, {_STEPS}: {self.num_falls:,}"
-        return f"{self.device} (compute capability {self.capability}, driver {self.driver}): {errors}; {counts}"
-
-
 class Certificate(_Strict):
-    """What holds for a program at each value of a format in an interval.
+    """Proven figures of a program at each value of a format in an interval.
 
-    Numbers are texts that give each float64 exactly. cpu: with the CPU's arithmetic. any_gpu: with whatever a GPU gives within
-    the bounds of its instructions; why_not: of what no bound is known. reference: SHA-256 of correctly rounded
-    values. on_gpu: with what a GPU gave.
+    Numbers are texts that give each float64 exactly. cpu: with the CPU's arithmetic. any_gpu: with any result that a GPU may give
+    within the bounds of its instructions; why_not: the instruction that has no known bound. enclosure: `rigorous`, or `validated: `
+    and the names whose values are estimates. reference: SHA-256 of correctly rounded values. No text can hold code, markup or a
+    control character.
     """
 
-    proof: Literal[1] = 1
-    function: str
-    formula: str
-    format: str
-    interval: tuple[str, str]
-    num_inputs: int
+    proof: Literal[2] = 2
+    function: _Formula
+    formula: _Formula
+    enclosure: _Name
+    format: Literal["f32", "f16", "bf16"]
+    interval: tuple[_Number, _Number]
+    num_inputs: _Count
     arithmetic: Literal["f32", "native"] = "f32"
-    instruction_set: str
-    program: str
-    num_instructions: int
-    target: str
-    slots: str
-    cpu: dict[str, Error]
-    any_gpu: dict[str, Error]
-    why_not: str
-    num_nans: int
-    num_wrong_signs: int
-    num_falls: int
-    symmetry: str
-    num_asymmetric: int
-    special: dict[str, str]
-    reference: str
-    on_gpu: OnGpu | None = None
+    instruction_set: _Name
+    program: _text(r"[A-Za-z0-9_.,+*/()%@: \[\]-]", 1 << 17)
+    num_instructions: _Count
+    target: _text(r"[a-z0-9_]", 20)
+    slots: _Number
+    cpu: dict[Literal["ulp", "absolute", "relative"], Error]
+    any_gpu: dict[Literal["ulp", "absolute", "relative"], Error]
+    why_not: Literal[""] | _Name
+    num_nans: _Count
+    num_wrong_signs: _Count
+    num_falls: _Count
+    symmetry: Literal["odd", "even", "none"]
+    num_asymmetric: _Count
+    special: dict[Literal["0", "-0", "inf", "-inf", "nan", "1e-40", "-1e-40"], _Number]
+    reference: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+
+    @model_validator(mode="after")
+    def _whole(self) -> "Certificate":
+        if len(self.cpu) < len(KINDS) or (len(self.any_gpu) < len(KINDS)) != bool(self.why_not) or len(self.special) < len(_SPECIAL):
+            raise ValueError("cpu and any_gpu must have ulp, absolute and relative, and special all values; any_gpu is {} with a why_not")
+        return self
 
     def text(self) -> str:
         """As a file has it: without the arithmetic if it is f32."""
@@ -125,7 +115,7 @@ class Certificate(_Strict):
         return json.dumps(self.model_dump(mode="json", exclude_none=True, exclude=left_out), indent=2) + "\n"
 
     def description(self) -> str:
-        """What it says, for people."""
+        """The figures, for people."""
         low, high = self.interval
         cost = f"{self.num_instructions} instructions, {float(self.slots):g} slots on {self.target}"
         lines = [f"{self.function}, {self.format}, [{low}, {high}]: {self.num_inputs:,} inputs; {cost}"]
@@ -146,8 +136,8 @@ class Certificate(_Strict):
         lines.append("special values: " + ", ".join(f"f({x}) = {y}" for x, y in self.special.items()))
         if self.why_not:
             lines.append(f"on GPUs nothing is known of {self.why_not}")
-        if self.on_gpu:
-            lines.append(self.on_gpu.description())
+        if self.enclosure != RIGOROUS:
+            lines.append(f"values of the function are {self.enclosure}: their errors are estimates")
         return "\n".join(lines) + "\n"
 
 
@@ -162,12 +152,10 @@ def certified(
     target: str,
     state: Path | None = None,
     progress: Callable[[int, int], None] = lambda _, __: None,
-    gpu: "GpuSweep | None" = None,
 ) -> Certificate:
     """Proves a program of `(max_length,)` words, with one input x and one output y.
 
     Args:
-        gpu: where it runs at every input too.
         state: as of `Sweep.run`; `.part` and a digest of what is proven are added.
 
     Raises:
@@ -183,7 +171,6 @@ def certified(
     if state:
         told = f"{instruction_set}\n{program}\n{function.formula}\n{reference}\n{form.name}\n{ends}"
         state = state.with_suffix(f".{hashlib.sha256(told.encode()).hexdigest()[:16]}.part")
-    seen = gpu.run(language, words, pieces_of(function, form, first, last), form) if gpu else None
     found = sweep.run(state, progress)
     lowered = language.lowering.analyze(words[None])
     on_gpu, why_not = found.gpu, ""
@@ -191,21 +178,11 @@ def certified(
         why_not = sweep.on_intervals
     elif sweep.on_intervals.is_exact:
         on_gpu = found.cpu
-    on_gpu_found = None
-    if gpu and seen:
-        on_gpu_found = OnGpu(
-            device=gpu.info.name,
-            capability="{}.{}".format(*gpu.info.capability),
-            driver=gpu.driver,
-            errors=_errors(function, form, sweep, found, seen.cpu, is_cpu=False),
-            num_nans=seen.num_nans,
-            num_wrong_signs=seen.num_wrong_signs,
-            num_falls=seen.num_falls,
-        )
     special = sweep.results(np.array(list(_SPECIAL.values()), np.float32))
     return Certificate(
         function=function.text,
         formula=function.formula,
+        enclosure=function.enclosure,
         format=form.name,
         interval=(ends[0], ends[1]),
         num_inputs=found.num_inputs,
@@ -225,17 +202,7 @@ def certified(
         num_asymmetric=found.num_asymmetric,
         special={name: repr(float(value)) for name, value in zip(_SPECIAL, special, strict=True)},
         reference=reference,
-        on_gpu=on_gpu_found,
     )
-
-
-def open_gpu(ordinal: int | None = None) -> "GpuSweep":
-    """A GPU for `certified`; None: the first that can be used. Raises UserError: there is none, or something is missing."""
-    if problem := why_no_compiler():
-        raise UserError(problem)
-    from evo.approximation.gpu_sweep import GpuSweep
-
-    return GpuSweep(ordinal)
 
 
 def _errors(function: Function, form: Format, sweep: Sweep, found: Found, worst: Worst, *, is_cpu: bool) -> dict[str, Error]:
@@ -244,11 +211,11 @@ def _errors(function: Function, form: Format, sweep: Sweep, found: Found, worst:
     ulp_of_largest = float(form.ulp(np.array([found.largest]))[0])
     doubts = {"ulp": doubt, "absolute": doubt * ulp_of_largest, "relative": doubt * 2.0 ** (1 - form.digits)}
     for kind, error, at in zip(KINDS, worst.errors, worst.at, strict=True):
-        value, here = function.exact(at), error
-        if is_cpu and 0.0 < error < math.inf:  # by mpmath
-            size = np.array([abs(to_odd(value))])
+        here = error
+        if is_cpu and 0.0 < error < math.inf:  # by the function's own value
+            size = np.abs(function.values(np.array([at])))
             unit = {"ulp": form.ulp(size)[0], "absolute": 1.0, "relative": max(size[0], 2.0**form.least)}[kind]
-            here = float(abs(value - float(sweep.results(np.array([at], np.float32))[0]))) / float(unit)
+            here = float(abs(function.exact(at) - float(sweep.results(np.array([at], np.float32))[0]))) / float(unit)
         bound = error * _COMPARED + doubts[kind]
         if kind == "relative":  # what it is relative to may be less
             bound *= 1.0 + 2.0 * doubts[kind]
@@ -282,8 +249,13 @@ def read_certificate(path: Path) -> Certificate:
         raise UserError(f"{path}: key {'.'.join(map(str, place))!r}: {reason}") from error
 
 
-def check_certificate(path: Path, progress: Callable[[int, int], None] = lambda _, __: None) -> Certificate:
-    """The certificate in a file, all of which is computed anew; but `on_gpu` is None where this machine has no such GPU.
+def check_certificate(
+    path: Path, progress: Callable[[int, int], None] = lambda _, __: None, *, code: str | None = None
+) -> Certificate:
+    """The certificate in a file, all of which is computed anew.
+
+    Args:
+        code: the `module:function` that a certificate may name, which is then imported; None: none.
 
     Raises:
         UserError: it cannot be read, or says something else than what is computed.
@@ -291,20 +263,17 @@ def check_certificate(path: Path, progress: Callable[[int, int], None] = lambda 
     told = read_certificate(path)
     if told.instruction_set not in SHIPPED:
         raise UserError(f"{path}: key 'instruction_set': {told.instruction_set!r}, must be one of: {', '.join(SHIPPED)}")
-    if told.format not in FORMATS:
-        raise UserError(f"{path}: key 'format': {told.format!r}, must be one of: {', '.join(FORMATS)}")
-    try:
-        low, high = (float(end) for end in told.interval)
-        if not (low <= high and math.isfinite(high - low)):
-            raise ValueError("must be two finite numbers, the lower first")
-    except ValueError as error:
-        raise UserError(f"{path}: key 'interval': {error}") from error
+    low, high = map(float, told.interval)
+    if not (low <= high and math.isfinite(high - low)):
+        raise UserError(f"{path}: key 'interval': must be two finite numbers, the lower first")
     is_native = told.arithmetic == "native"
     if is_native and (told.format not in HALVES or told.instruction_set != "halves"):
         raise UserError(f"{path}: key 'arithmetic': 'native' needs format f16 or bf16, and instruction_set halves")
     kind = told.format if is_native else "f32"
     language = Language(open_instruction_set(told.instruction_set), (("x", kind),), (("y", kind),))
     words = parse_program(language, told.program, f"{path}: key 'program'", _MAX_WORDS)
+    if is_code(told.function) and told.function != code:
+        raise UserError(f"{path}: key 'function': {told.function!r} is code, which a check runs only with --code {told.function}")
     try:
         function, form = Function(told.function), FORMATS[told.format]
     except UserError as error:
@@ -315,38 +284,23 @@ def check_certificate(path: Path, progress: Callable[[int, int], None] = lambda 
         quick["reference"] = _reference_hash(function, form, first, last)
     if difference := _difference({name: getattr(told, name) for name in quick}, quick):
         raise UserError(f"{path}: refused: {difference}")
-    if told.on_gpu and told.arithmetic == "native":
-        raise UserError(f"{path}: refused: on_gpu: no GPU has run it, since its arithmetic is native")
-    same = _same_gpu(told.on_gpu) if told.on_gpu else None
-    with nullcontext() if same is None else closing(open_gpu(same)) as gpu:
-        computed = certified(
-            language,
-            words,
-            function,
-            form,
-            (low, high),
-            instruction_set=told.instruction_set,
-            target=told.target,
-            progress=progress,
-            gpu=gpu,
-        )
-    # The driver may be another one.
-    anew = told.on_gpu and computed.on_gpu and told.on_gpu.model_copy(update={"driver": computed.on_gpu.driver})
-    if difference := _difference(told.model_copy(update={"on_gpu": anew}).model_dump(), computed.model_dump()):
+    computed = certified(
+        language,
+        words,
+        function,
+        form,
+        (low, high),
+        instruction_set=told.instruction_set,
+        target=told.target,
+        progress=progress,
+    )
+    if difference := _difference(told.model_dump(), computed.model_dump()):
         raise UserError(f"{path}: refused: {difference}")
     return computed
 
 
-def _same_gpu(told: OnGpu) -> int | None:
-    """The ordinal of a GPU of this machine that is called so."""
-    from evo.evaluate.cuda.device import probe
-
-    names = {(info.name, "{}.{}".format(*info.capability)): info.ordinal for info in probe().devices}
-    return names.get((told.device, told.capability))
-
-
 def _difference(told: Any, computed: Any, place: str = "") -> str | None:
-    """The first place at which a certificate says something else; None: there is none."""
+    """The first difference between a certificate and what is computed; None: they agree."""
     if isinstance(told, dict) and isinstance(computed, dict):
         for name in [*computed, *(name for name in told if name not in computed)]:
             if found := _difference(told.get(name), computed.get(name), f"{place}.{name}".strip(".")):

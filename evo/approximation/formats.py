@@ -32,7 +32,7 @@ class Format:
     @property
     def overflow(self) -> float:
         """The least number that rounds to infinity."""
-        return self.largest * (1.0 + 2.0 ** -(self.digits + 1))
+        return self.largest * (1.0 + 2.0**-self.digits / (2.0 - 2.0 ** (1 - self.digits)))
 
     def of_keys(self, keys: NDArray[Any]) -> NDArray[np.float32]:
         """The values with these keys: integers in the order of the values, 0 for zero, and 1 apart for neighbours."""

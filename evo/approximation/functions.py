@@ -1,24 +1,24 @@
-"""What is approximated: functions by name or formula, which mpmath evaluates to any number of digits.
+"""What is approximated: functions by name or formula, with values that are enclosed in balls.
 
-Owns the formulas and exact values, which it keeps in the user's cache. Knows nothing of programs or of formats of numbers.
+Owns the names and exact values. Knows nothing of programs or of formats of numbers.
 """
 
-import ast
-import hashlib
 import math
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evo.errors import UserError, did_you_mean
-from evo.storage.disk_cache import DiskCache, cache_folder
+
+if TYPE_CHECKING:
+    from evo.approximation.formulas import Step
 
 # In forms that keep their digits where there are such; where there are none, precision rises until digits are right.
 FORMULAS = dict(  # noqa: C408 - names, which a test tells from those of tasks
@@ -37,9 +37,9 @@ FORMULAS = dict(  # noqa: C408 - names, which a test tells from those of tasks
     tanh_grad="sech(x)**2",
     sigmoid="1/(1 + exp(-x))",
     sigmoid_grad="1/(2 + exp(x) + exp(-x))",
-    softplus="log1p(exp(x))",
+    softplus="log1p(exp(-fabs(x))) + (x + fabs(x))/2",
     silu="x/(1 + exp(-x))",
-    silu_grad="(1 + x/(1 + exp(x)))/(1 + exp(-x))",
+    silu_grad="1/(1 + exp(-x)) + x*sech(x/2)**2/4",
     gelu="x*erfc(-x/sqrt(2))/2",
     gelu_grad="erfc(-x/sqrt(2))/2 + x*exp(-x*x/2)/sqrt(2*pi)",
     gelu_tanh="x/(1 + exp(-sqrt(8/pi)*(x + 44715*x**3/10**6)))",
@@ -51,75 +51,109 @@ FORMULAS = dict(  # noqa: C408 - names, which a test tells from those of tasks
     cbrt="sign(x)*cbrt(fabs(x))",
     j0="j0(x)",
 )
-_CACHE_BYTES = 256 << 20
-_VERSION = "2"  # of what the cache holds
+RIGOROUS = "rigorous"
+_OF_MODULE = re.compile(r"[A-Za-z_][\w.]*:\w+")
+_SHOWN = 60  # characters of a formula in a message
 _BITS = 100  # of the first precision; more are added for each binade between x and 1: terms that cancel there lose these
 _BITS_OF_BINADE = 4
-_NUM_PRECISIONS = 6  # each twice the one before; two that follow each other must agree
-_AGREEMENT = -90  # log2 of their relative difference
-_PARTS = (ast.Expression, ast.BinOp, ast.UnaryOp, ast.Name, ast.expr_context, ast.operator, ast.unaryop)
+_NUM_PRECISIONS = 6  # each twice the one before
+_AGREEMENT = -90  # log2 of a ball's radius over its value, or of the difference of two of mpmath's values
 LEAST, LARGEST = 2.0**-300, 2.0**200  # beyond, values count as 0 and as this: no format tells more
 
 
 @dataclass(frozen=True)
 class Function:
-    """A function of x. text: its name in FORMULAS or mpmath, a formula of x with mpmath's functions, or `module:function` of
-    an mpf.
+    """A function of x. text: its name in FORMULAS, a formula of x as `evo.approximation.formulas` reads it, one of its functions'
+    names, or `module:function` of an mpf.
 
     Raises:
-        UserError: mpmath is missing, or the text is none of these.
+        UserError: mpmath or python-flint is missing, or the text is none of these.
     """
 
     text: str
     _values: dict[float, Any] = field(default_factory=dict, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if not find_spec("mpmath"):
-            raise UserError("task_options.function: mpmath is missing: pip install 'evo-ptx[approximation]'")
+        for package, name in (("mpmath", "mpmath"), ("flint", "python-flint")):
+            if not find_spec(package):
+                raise UserError(f"task_options.function: {name} is missing: pip install 'evo-ptx[approximation]'")
         try:
-            self._evaluate(1.0)
-        except (NameError, SyntaxError, TypeError, AttributeError, ImportError, ValueError, RecursionError, SystemExit) as error:
-            hint = did_you_mean(self.text, FORMULAS)
+            if is_code(self.formula):
+                self._call(1.0)
+            else:
+                assert self.steps
+        except (AttributeError, ImportError, TypeError, ValueError, SystemExit) as error:
+            hint = did_you_mean(self.text, FORMULAS) if len(self.text) <= _SHOWN else "see docs/approximations.md"
             raise UserError(
-                f"task_options.function: {self.text!r} is not a name, formula of x, or module:function: {error}; {hint}"
+                f"task_options.function: {self.shown!r} is not a name, formula of x, or module:function: {error}; {hint}"
             ) from error
 
     def __reduce__(self) -> tuple[type, tuple[str]]:
-        return Function, (self.text,)  # what mpmath has cannot be pickled
+        return Function, (self.text,)  # balls cannot be pickled
 
     @property
     def formula(self) -> str:
-        """What is evaluated."""
+        """The formula that is evaluated, or the `module:function`."""
         return FORMULAS.get(self.text, self.text)
+
+    @property
+    def shown(self) -> str:
+        """The text for messages, shortened."""
+        return self.text if len(self.text) <= _SHOWN else f"{self.text[:_SHOWN]}..."
+
+    @cached_property
+    def steps(self) -> "tuple[Step, ...]":
+        """The formula's steps. Raises ValueError: it is not a formula."""
+        from evo.approximation.formulas import FUNCTIONS, parse
+
+        return parse(f"{self.formula}(x)" if self.formula in FUNCTIONS else self.formula)
+
+    @cached_property
+    def enclosure(self) -> str:
+        """`rigorous` if balls enclose the function on each interval; else `validated: ` and the names that Arb has no series for.
+        """
+        from evo.approximation.formulas import without_enclosure
+
+        names = [self.formula] if is_code(self.formula) else without_enclosure(self.steps)
+        return f"validated: {' '.join(names)}" if names else RIGOROUS
 
     @cached_property
     def _call(self) -> Callable[[Any], Any]:
-        import mpmath
-
-        found: Callable[[Any], Any]
-        if re.fullmatch(r"[A-Za-z_][\w.]*:\w+", self.formula):
+        """By mpmath."""
+        if is_code(self.formula):
             module, _, name = self.formula.partition(":")
-            found = getattr(import_module(module), name)
+            found: Callable[[Any], Any] = getattr(import_module(module), name)
             return found
-        names = {name: getattr(mpmath.mp, name) for name in dir(mpmath.mp) if not name.startswith("_")}
-        if callable(names.get(self.formula)) and not hasattr(names[self.formula], "_mpf_"):  # pi can be called too
-            found = names[self.formula]
-            return found
-        tree = ast.parse(self.formula, "task_options.function", "eval")
-        _check_formula(tree, {*names, "x"})
-        code = compile(ast.fix_missing_locations(_Exact().visit(tree)), "task_options.function", "eval")
-        return lambda x: eval(code, {"__builtins__": {}}, {**names, "x": x})
+        from evo.approximation.formulas import by_mpmath
 
-    def _evaluate(self, x: float) -> Any:
-        """An mpf that is right to 90 bits, or NaN where there is no real value."""
+        return lambda x: by_mpmath(self.steps, x)
+
+    def _precisions(self, x: float) -> list[int]:
+        start = _BITS + _BITS_OF_BINADE * abs(math.frexp(x)[1])
+        return [start << number for number in range(_NUM_PRECISIONS)]
+
+    def _ball(self, x: float, is_enough: Callable[[Any], bool]) -> Any:
+        """An enclosure of the value that is narrow enough, or that of the highest precision."""
+        from flint import arb, ctx  # type: ignore[import-untyped]
+
+        from evo.approximation.formulas import evaluate
+
+        for bits in self._precisions(x):
+            with ctx.workprec(bits):
+                ball = evaluate(self.steps, arb(x))
+                if ball.is_finite() and is_enough(ball):
+                    break
+        return ball
+
+    def _by_mpmath(self, x: float) -> Any:
+        """An mpf on which two precisions agree to 90 bits, or NaN where there is no real value."""
         import mpmath
 
-        call, before = self._call, None
-        start = _BITS + _BITS_OF_BINADE * abs(math.frexp(x)[1])
-        for number in range(_NUM_PRECISIONS):
-            with mpmath.workprec(start << number):
+        before = None
+        for bits in self._precisions(x):
+            with mpmath.workprec(bits):
                 try:
-                    now = mpmath.mpmathify(call(mpmath.mpf(x)))
+                    now = mpmath.mpmathify(self._call(mpmath.mpf(x)))
                 except (ZeroDivisionError, ValueError, OverflowError):
                     return mpmath.nan
                 if isinstance(now, mpmath.mpc) or mpmath.isnan(now):
@@ -131,31 +165,60 @@ class Function:
                 ):
                     return now
             before = now
-        raise UserError(f"task_options.function: {self.text}: no digits to be had at x = {x!r}; it is not a function of x there")
+        raise UserError(f"task_options.function: {self.shown}: no digits to be had at x = {x!r}; it is not a function of x there")
 
     def exact(self, x: float) -> Any:
-        """The value at x, an mpf; NaN where there is none."""
+        """The value at x to 90 bits: a ball of Arb, or an mpf if the function is not rigorous; NaN where there is none."""
         if x not in self._values:
-            self._values[x] = self._evaluate(x)
+            if self.enclosure == RIGOROUS:
+                self._values[x] = self._ball(x, lambda ball: ball.rel_accuracy_bits() >= -_AGREEMENT or abs(ball) < LEAST)
+            else:
+                self._values[x] = self._by_mpmath(x)
         return self._values[x]
 
     def values(self, x: NDArray[Any]) -> NDArray[np.float64]:
         """The float64 nearest to each value, of odd last bit if it is not exact: so rounding it again gives the nearest float of
-        any shorter format. Values below LEAST are 0 and those above LARGEST are that.
+        any shorter format, and it is on the value's side of every shorter number. Values below LEAST are 0 and those above
+        LARGEST are that.
         """
-        xs = np.asarray(x, np.float64)
-        key = None
-        if ":" not in self.formula:  # whose code may change
-            key = hashlib.sha256(f"approximation {_VERSION} {self.formula} ".encode() + xs.tobytes()).hexdigest()
-            if (kept := _cache().get(key)) and len(kept) == xs.nbytes:
-                return np.frombuffer(kept, np.float64)
-        found = np.array([to_odd(self.exact(value)) for value in xs.tolist()])
-        if key:
-            _cache().put(key, found.tobytes())
+        odd = self._odd if self.enclosure == RIGOROUS else lambda each: _odd_mpf(self.exact(each))
+        return np.array([odd(each) for each in np.asarray(x, np.float64).tolist()])
+
+    def _odd(self, x: float) -> float:
+        from flint import arb
+
+        found = math.nan
+
+        def is_decided(ball: Any) -> bool:
+            nonlocal found
+            if abs(ball) < LEAST:
+                found = 0.0
+                return True
+            if abs(ball) > LARGEST:
+                found = math.copysign(LARGEST, float(ball))
+                return True
+            found = float(ball)
+            rest = ball - arb(found)
+            if rest == 0:
+                return True
+            if not (rest > 0 or rest < 0):
+                return False
+            other = math.nextafter(found, math.inf if rest > 0 else -math.inf)
+            is_between = bool(ball < other if rest > 0 else ball > other)
+            if not is_between or not np.float64(found).view(np.uint64) & np.uint64(1):
+                found = other
+            return is_between
+
+        self._ball(x, is_decided)
         return found
 
 
-def to_odd(value: Any) -> float:
+def is_code(text: str) -> bool:
+    """Whether a function's text is a `module:function`, which is imported and called."""
+    return _OF_MODULE.fullmatch(text) is not None
+
+
+def _odd_mpf(value: Any) -> float:
     """An mpf as float64, rounded to odd."""
     import mpmath
 
@@ -169,25 +232,3 @@ def to_odd(value: Any) -> float:
     if rest == 0 or np.float64(nearest).view(np.uint64) & np.uint64(1):
         return nearest
     return math.nextafter(nearest, math.inf if rest > 0 else -math.inf)
-
-
-class _Exact(ast.NodeTransformer):
-    """Numbers as mpf: Python's 1/3 has 53 bits, and its 10**10**10 would take all memory."""
-
-    def visit_Constant(self, node: ast.Constant) -> ast.AST:
-        return ast.Call(ast.Name("mpf", ast.Load()), [node], [])
-
-
-def _check_formula(tree: ast.AST, names: Collection[str]) -> None:
-    """Raises NameError unless a formula consists of numbers, x, and what mpmath has: it may come from another's file."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Name) and node.id not in names:
-            raise NameError(f"name '{node.id}' is not known")
-        is_number = isinstance(node, ast.Constant) and type(node.value) in (int, float)
-        is_call = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.keywords
-        if not (is_number or is_call or isinstance(node, _PARTS)):
-            raise SyntaxError(f"'{ast.unparse(node)}' is not arithmetic" if isinstance(node, ast.expr) else "not arithmetic")
-
-
-def _cache() -> DiskCache:
-    return DiskCache(cache_folder(), _CACHE_BYTES)

@@ -44,7 +44,6 @@ def cuda_header(language: Language, proven: Sequence[tuple[Certificate, NDArray[
             f"// {found.format} in [{found.interval[0]}, {found.interval[1]}], {found.num_inputs} inputs{rounded}.",
             f"// {found.num_instructions} instructions, {float(found.slots):g} issue slots of a warp{shared} on {found.target}.",
             *(f"// error at most {text}" for text in _bounds(found)),
-            *([f"// {found.on_gpu.description()}"] if found.on_gpu else []),
         ]
         if is_native:
             lines += [

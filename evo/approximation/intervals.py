@@ -9,13 +9,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from evo.approximation.formats import FORMATS, Format
+from evo.approximation.formats import FLUSHED, FORMATS, Format
 from evo.instructions.description import ErrorBound
 from evo.language.program import Language
 from evo.native.proof import MAX_VALUES, OPERATIONS, STEP_DTYPE
 from evo.native.stack_ptx import NodeKind
 
-_F32_ULP = 2.0**-23  # the largest, over the number
+_F32_ULP = 2.0**-23 * (1.0 + 2.0**-23)  # the largest, over a number that may be half an ulp away
 _LEAST_ULP = 2.0**-149
 _TYPE = re.compile("_(f32|f16|bf16|half)$")  # of operations
 
@@ -77,6 +77,7 @@ def _bounds(error: ErrorBound | None) -> tuple[float, float, float]:
     """Relative and absolute bound, and the largest operand."""
     if error is None:
         return 0.0, 0.0, np.inf
+    assert error.least <= FLUSHED  # what is less is read as 0, at which nothing is known
     relative = error.bound * (_F32_ULP if error.kind == "ulp" else 1.0)
     absolute = {"ulp": error.bound * _LEAST_ULP, "relative": 0.0}.get(error.kind, error.bound)
     return 0.0 if error.kind == "absolute" else relative, absolute, error.limit

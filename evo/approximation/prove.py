@@ -4,18 +4,18 @@ Owns where they go. `evo.approximation.certificate` proves.
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, closing, nullcontext
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evo.approximation.certificate import certified, open_gpu
+from evo.approximation.certificate import certified
 from evo.approximation.header import cuda_header
 from evo.approximation.task import ApproximationTask, checked_interval
 from evo.errors import UserError
 from evo.evaluate.tuning import ConstantTuner
-from evo.instructions import HALVES, SHIPPED
+from evo.instructions import SHIPPED
 from evo.language.program import Language
 from evo.native.ptx_vm import VirtualMachine
 from evo.report.elites import cell_names
@@ -37,7 +37,6 @@ def prove_elites(
     front: bool,
     tune: bool,
     interval: tuple[float, float] | None,
-    on_gpu: bool,
     folder: Path,
     bar: Bar,
 ) -> Iterator[tuple[Path, str]]:
@@ -47,12 +46,10 @@ def prove_elites(
         name: of the elite, as in `row_of_elite`.
         tune: constants as `tuned` gives them.
         interval: None: the task's.
-        on_gpu: whether this machine's GPU runs them at every input too.
         folder: of the certificates.
 
     Raises:
-        UserError: it is not a run of approximations, there is no such elite, the function has no value somewhere, or no GPU is
-            usable.
+        UserError: it is not a run of approximations, there is no such elite, or the function has no value somewhere.
     """
     task, problem = run.search.problem.task, run.search.problem
     if not isinstance(task, ApproximationTask):
@@ -60,34 +57,30 @@ def prove_elites(
     instruction_set = problem.config.program.instruction_set
     if instruction_set not in SHIPPED:
         raise UserError(f"program.instruction_set: a proof knows the instructions of {' and '.join(SHIPPED)} only")
-    if on_gpu and task.inputs["x"] in HALVES:
-        raise UserError("--gpu: runs programs of f32 arithmetic; leave it out for native ones")
     ends = task.interval if interval is None else checked_interval(interval, "--interval")
     rows = front_of(run).rows.tolist() if front else [row_of_elite(run, name)]
     names, programs = cell_names(run, rows), run.search.elites().solution[rows]
     folder.mkdir(parents=True, exist_ok=True)
     proven = []
-    with closing(open_gpu()) if on_gpu else nullcontext() as gpu:
-        if tune:
-            programs = tuned(problem.language, task, programs)
-        for cell, file_name, words in zip(names, file_names(names, ".json"), programs, strict=True):
-            path = folder / file_name
-            with bar(f"cell {cell}") as progress:
-                found = certified(
-                    problem.language,
-                    words,
-                    task.function,
-                    task.format,
-                    ends,
-                    instruction_set=instruction_set,
-                    target=str(task.slots),
-                    state=path,
-                    progress=progress,
-                    gpu=gpu,
-                )
-            write_atomically(path, found.text().encode())
-            proven.append((found, words))
-            yield path, f"cell {cell}: {found.description()}"
+    if tune:
+        programs = tuned(problem.language, task, programs)
+    for cell, file_name, words in zip(names, file_names(names, ".json"), programs, strict=True):
+        path = folder / file_name
+        with bar(f"cell {cell}") as progress:
+            found = certified(
+                problem.language,
+                words,
+                task.function,
+                task.format,
+                ends,
+                instruction_set=instruction_set,
+                target=str(task.slots),
+                state=path,
+                progress=progress,
+            )
+        write_atomically(path, found.text().encode())
+        proven.append((found, words))
+        yield path, f"cell {cell}: {found.description()}"
     header = folder / HEADER
     write_atomically(header, cuda_header(problem.language, proven).encode())
     yield header, ""

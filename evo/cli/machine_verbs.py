@@ -108,8 +108,8 @@ def check(run_folder: Path, overrides: tuple[str, ...]) -> None:
 @terminal.front_option
 @click.option("--tune", is_flag=True, help="Tune constants first, at many more inputs than the search saw.")
 @click.option("--interval", nargs=2, type=float, metavar="LOW HIGH", help="Where it is proven.  [default: the task's interval]")
-@click.option("--gpu", "on_gpu", is_flag=True, help="Run each on this machine's GPU at every input too; needs NVRTC.")
 @click.option("--check", "certificate", type=PATH, metavar="FILE", help="Compute a certificate anew, in place of RUN.")
+@click.option("--code", metavar="MODULE:FUNCTION", help="With --check: import this if the certificate names it.")
 @click.option("--output", type=PATH, help="Folder of the certificates.  [default: RUN/proofs]")
 @terminal.set_shown_key
 def prove(
@@ -118,8 +118,8 @@ def prove(
     front: bool,
     tune: bool,
     interval: tuple[float, float] | None,
-    on_gpu: bool,
     certificate: Path | None,
+    code: str | None,
     output: Path | None,
     overrides: tuple[str, ...],
 ) -> None:
@@ -128,20 +128,15 @@ def prove(
     An elite of folder RUN is compared with the function at each float of the interval, on all cores, and what any GPU may give is
     bounded. A proof that was interrupted goes on.
     """
-    from evo.approximation.certificate import FOLDER, check_certificate, read_certificate
+    from evo.approximation.certificate import FOLDER, check_certificate
     from evo.approximation.prove import prove_elites
 
     if (run_folder is None) == (certificate is None):
         raise UserError("prove: name a run, or a certificate with --check FILE")
     if certificate is not None:
-        if on_gpu:
-            raise UserError("--gpu: goes with RUN; --check runs on a GPU by itself if the certificate's is in this machine")
-        told = read_certificate(certificate).on_gpu
         with terminal.bar(str(certificate)) as progress:
-            found = check_certificate(certificate, progress)
+            found = check_certificate(certificate, progress, code=code)
         click.echo(f"{certificate}: holds\n{found.description()}", nl=False)
-        if told and not found.on_gpu:
-            click.echo(f"not recomputed, since this machine has no such GPU: {told.description()}")
         return
     assert run_folder is not None
     terminal.check_one_of({"--front": front}, elite)
@@ -153,7 +148,6 @@ def prove(
         front=front,
         tune=tune,
         interval=interval,
-        on_gpu=on_gpu,
         folder=target,
         bar=terminal.bar,
     )

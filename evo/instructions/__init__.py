@@ -24,9 +24,11 @@ may stand in other sets too, but `vm`, `derivative` and `code` are compiled in: 
     vm           the operation of csrc/ptx_vm.h that computes it on a CPU; without it the CPU cannot. A second word: `extreme`
                  (minimum or maximum of floats), `exact` (of floats, but any NaN keeps its bits) or `passes_nan` (an operand's
                  NaN may keep its bits)
-    error        the largest error that the PTX ISA 9.1 allows, section 9.7.3, and where: in units `ulp`, `relative`,
-                 `absolute`, or `either`: absolute for a in (0.5, 2), else relative. Without it the result is exact (for rcp and
-                 rsqrt of f64, the ISA says nothing)
+    error        the largest error against the exact result that the PTX ISA 9.1 allows, section 9.7.3, and where: in units
+                 `ulp`, `relative`, `absolute`, or `either`: absolute for a in (0.5, 2), else relative. The ISA's "maximum ulp
+                 error" is read in the wider of two ways, as ulps from the correctly rounded result, which the ISA says of ex2
+                 alone and CUDA's tables of all functions: half an ulp more than its figure, 1.5 for rcp, 2.5 for div and ex2.
+                 Without `error` the result is exact (for rcp and rsqrt of f64, the ISA says nothing)
     derivative   what each operand gains, in the order of addition, as a formula of the result's gain w, the operands, the result
                  y, 0, 1, half, ln2 and log2e (1/ln2), with * / - < sin cos copysign select. Operands that are left out gain
                  nothing. csrc/derive.h reads it in postfix form: see evo.instructions.tables

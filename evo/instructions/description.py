@@ -24,20 +24,21 @@ _Special = Annotated[str, StringConstraints(pattern=r"^[a-z][A-Za-z0-9_]*(\.[xyz
 
 
 class ErrorBound(NamedTuple):
-    """The error of an approximate instruction is at most this, where the size of an operand is at most `limit`."""
+    """The error of an approximate instruction, against the exact result, where the size of an operand is from `least` to `limit`."""
 
     kind: Literal["ulp", "relative", "absolute", "either"]
     bound: float
     operand: str = "a"
     limit: float = math.inf
+    least: float = 0.0
 
 
 def _error_bound(text: Any) -> ErrorBound:
-    match = re.fullmatch(r"(\S+) (ulp|relative|absolute|either)(?: if \|([abcd])\| <= (\S+))?", str(text))
+    match = re.fullmatch(r"(\S+) (ulp|relative|absolute|either)(?: if (?:(\S+) <= )?\|([abcd])\| <= (\S+))?", str(text))
     if not match:
-        raise ValueError(f"{text!r} is not an error; write it as 2^-11 relative, or as 2 ulp if |b| <= 2^126")
-    bound, kind, operand, limit = match.groups(default="")
-    return ErrorBound(kind, _power(bound), operand or "a", _power(limit or "inf"))  # type: ignore[arg-type]
+        raise ValueError(f"{text!r} is not an error; write it as 2^-11 relative, or as 2.5 ulp if 2^-126 <= |b| <= 2^126")
+    bound, kind, least, operand, limit = match.groups(default="")
+    return ErrorBound(kind, _power(bound), operand or "a", _power(limit or "inf"), _power(least or "0"))  # type: ignore[arg-type]
 
 
 def _power(text: str) -> float:

@@ -174,16 +174,3 @@ def test_a_gpu_failure_ends_the_run_and_resuming_leaves_out_the_programs_at_faul
         pytest.fail("the run never came to its end")
     shown = gpu_evo("show", folder, "--failed")
     assert shown.returncode == 0 and shown.stdout.count("kind       device failed") == len(more)
-
-
-def test_a_sweep_of_an_exact_program_finds_the_errors_that_the_cpu_finds():
-    language = Language(shipped_instruction_set("default"), (("x", "f32"),), (("y", "f32"),))
-    words = parse_infix(language, "fma(fma(0.5, x, 1.0), x, 1.0)", "test", 16, ["fma_rn_ftz_f32"])
-    function, form = Function("exp"), FORMATS["f32"]
-    first, last = form.keys_of(-0.1, -0.0999 if IS_EMULATED else -1e-3)
-    gpu = GpuSweep()
-    found = gpu.run(language, words, pieces_of(function, form, first, last), form)
-    gpu.close()
-    expected = Sweep(language, words, function, form, first, last).run()
-    assert (found.cpu, found.num_falls) == (expected.cpu, expected.num_falls)
-    assert 0.0 < expected.cpu.errors[1] < 1e-2

@@ -154,13 +154,14 @@ def _compare_exact(cpu: NDArray[np.uint32], gpu: NDArray[np.uint32]) -> tuple[ND
 def _compare_approximate(
     name: str, points: Points, cpu_bits: NDArray[np.uint32], gpu_bits: NDArray[np.uint32]
 ) -> tuple[NDArray[np.bool_], int]:
-    kind, bound, operand, limit = BOUNDS[name]
+    kind, bound, operand, limit, least = BOUNDS[name]
     x = points["a"].astype(np.float64)
     cpu, gpu = (bits.view(np.float32).astype(np.float64) for bits in (cpu_bits, gpu_bits))
     # Near the ends of the range one side may overflow or flush before the other.
     size = np.maximum(np.abs(cpu), np.abs(gpu))
     keep = np.isfinite(cpu) & np.isfinite(gpu) & ~(size < 2.0**-125)
-    keep &= ~(np.abs(points[operand].astype(np.float64)) > limit)
+    operands = np.abs(points[operand].astype(np.float64))
+    keep &= ~((operands > limit) | (operands < least))
     unit = {
         "absolute": np.ones(size.shape),
         "relative": size,

@@ -1,6 +1,7 @@
 """Certificates: forgeries, headers of what is proven, and the verb."""
 
 import json
+import os
 import re
 import struct
 from pathlib import Path
@@ -38,21 +39,35 @@ def certificate(tmp_path_factory) -> Path:
     return path
 
 
+# What would run, or end a text, if it were put into code, a page or a terminal.
+CODE = (
+    '"""\nimport os; os.abort()\n"""',
+    "x\n*/ int y; /*",
+    "__import__('os').abort()",
+    "os:abort",
+    "quad(sin)",
+    "<script>alert(1)</script>",
+    "\x1b[2Jx",
+    "=1+1\t",
+)
+
+
 def forged(data: dict) -> list[dict]:
     """Copies with one thing changed each: numbers a little, texts to others that could stand there."""
     others = {
-        "function": ["+".join(["x"] * 20000), "sys:exit", "x\ud800", "tanh", "gelu", "1/(1 + exp(-x))/1.0001", "sigmoid_grad"],
-        "formula": ["tanh(x)"],
-        "format": ["f16", "f32", "f8"],
-        "instruction_set": ["mine.json"],
-        "program": [data["program"].replace("0.5", "0.499", 1), data["program"] + " 1.0001 mul_ftz_f32", "%x", "nonsense"],
-        "target": ["sm_80", "sm_91"],
+        "function": [*CODE, "+".join(["x"] * 20000), "sys:exit", "x\ud800", "tanh", "gelu", "1/(1 + exp(-x))/1.0001", "sigmoid_grad"],
+        "formula": ["tanh(x)", *CODE],
+        "enclosure": ["validated: sigmoid", "theorem", *CODE],
+        "format": ["f16", "f32", "f8", *CODE],
+        "instruction_set": ["mine.json", *CODE],
+        "program": [data["program"].replace("0.5", "0.499", 1), data["program"] + " 1.0001 mul_ftz_f32", "%x", "nonsense", *CODE],
+        "target": ["sm_80", "sm_91", *CODE],
         "arithmetic": ["native", "half"],
-        "symmetry": ["odd"],
-        "why_not": ["tanh_approx_f32"],
+        "symmetry": ["odd", *CODE],
+        "why_not": ["tanh_approx_f32", *CODE],
         "reference": ["0" * 64, data["reference"][::-1]],
         "interval": [["-3.0", "3.984375"], ["-1.0", "1.0"], ["4.0", "-3.0"], ["nan", "4.0"], ["-3.0"], "all"],
-        "proof": [2, True],
+        "proof": [1, 3, True],
     }
     words = data["program"].split()
     swaps = {
@@ -74,14 +89,16 @@ def forged(data: dict) -> list[dict]:
                 for changed in (repr(float(value) * 0.999), repr(float(value) * 1.001), "0.0", "x", None):
                     copies.append({**data, name: {**data[name], kind: {**error, key: changed}}})
     copies += [{**data, "special": {**data["special"], name: "0.25"}} for name in data["special"]]
+    copies += [{**data, "special": {**data["special"], **extra}} for text in CODE for extra in ({text: "0.0"}, {"0": text})]
     copies += [{name: value for name, value in data.items() if name != left_out} for left_out in data if left_out != "proof"]
     return [*copies, {**data, "more": 1}, {}, {"interval": []}]
 
 
-def test_no_forged_certificate_passes(certificate, tmp_path):
+def test_no_forged_certificate_passes_or_runs(certificate, tmp_path, monkeypatch):
     data = json.loads(certificate.read_text())
     copies = forged(data)
-    assert sum(copy != data for copy in copies) >= 200
+    assert sum(copy != data for copy in copies) >= 300
+    monkeypatch.setattr(os, "abort", lambda: pytest.fail("a certificate ran code"))
     for number, copy in enumerate(copies):
         path = tmp_path / f"{number}.json"
         path.write_text(json.dumps(copy))
@@ -129,10 +146,22 @@ def test_the_function_of_two_halves_in_a_header_gives_the_rounded_result_of_each
 
 def test_what_is_no_certificate_is_refused_in_one_line(tmp_path):
     path = tmp_path / "file.json"
-    for text, message in (("{", "not JSON"), ("[]", r"key '': |Input should|object"), ('{"proof": 1}', "key 'function'")):
+    for text, message in (("{", "not JSON"), ("[]", r"key '': |Input should|object"), ('{"proof": 2}', "key 'function'")):
         path.write_text(text)
         with pytest.raises(UserError, match=message):
             check_certificate(path)
+
+
+def test_a_function_that_is_code_runs_only_by_name(tmp_path):
+    words = words_of("x*0.5")
+    found = certified(LANGUAGE, words, Function("mpmath:sinh"), FORMATS["bf16"], (-1.0, 1.0), instruction_set="default", target="sm_90")
+    path = tmp_path / "code.json"
+    path.write_text(found.text())
+    assert found.enclosure == "validated: mpmath:sinh" and "are estimates" in found.description()
+    for code in (None, "mpmath:cosh"):
+        with pytest.raises(UserError, match=r"key 'function': 'mpmath:sinh' is code, .* --code mpmath:sinh"):
+            check_certificate(path, code=code)
+    assert check_certificate(path, code="mpmath:sinh") == found
 
 
 @pytest.mark.slow
@@ -157,12 +186,8 @@ def test_a_run_is_proven_by_its_verb(fork_evo, tmp_path):
         assert "Proven of its PTX: tanh, bf16, [-2.0, 3.0]: " in exported.stdout
     checked = fork_evo("prove", "--check", str(files[0]), cwd=tmp_path)
     assert checked.returncode == 0 and "holds" in checked.stdout
-    stand_in = {"EVO_EMULATED_GPU": "", "XDG_CACHE_HOME": str(tmp_path / "cache")}
-    on_gpu = fork_evo("prove", str(run_folder), "--gpu", "--output", "on_gpu", cwd=tmp_path, env=stand_in)
-    assert on_gpu.returncode == 0 and on_gpu.stdout.count("\nEmulated GPU (compute capability 9.0, driver CUDA 13.0") == 1
     for arguments, message in (
         ((), "name a run, or a certificate"),
-        (("--check", str(files[0]), "--gpu"), "--gpu: goes with RUN"),
         ((str(run_folder), "--interval", "2", "1"), "--interval: must be two numbers"),
         ((str(run_folder), "--interval", "1.001", "1.002"), "bf16 has no value in"),
     ):

@@ -3,11 +3,14 @@
 import math
 import pickle
 
+import mpmath
 import numpy as np
 import pytest
+from flint import arb, arb_series, ctx
 from scipy import special
 
 from evo.approximation.formats import FORMATS
+from evo.approximation.formulas import FUNCTIONS, bounds, evaluate, parse
 from evo.approximation.functions import FORMULAS, LARGEST, Function
 from evo.errors import UserError
 
@@ -48,7 +51,7 @@ def test_a_formula_that_cancels_keeps_its_digits():
 
 def test_values_round_on_to_the_nearest_float():
     """1 + 2^-24 + 2^-80 is above the middle of two floats, and its nearest float64 is that middle."""
-    [value] = Function("1 + x + x**(mpf(10)/3)").values(np.array([2.0**-24]))
+    [value] = Function("1 + x + x**(10/3)").values(np.array([2.0**-24]))
     assert float(np.float64(1 + 2.0**-24)) == 1 + 2.0**-24
     assert np.float32(value) == np.float32(1) + np.float32(2.0**-23)
 
@@ -63,14 +66,62 @@ def test_a_function_of_a_module_is_found():
     assert Function("mpmath:airyai").values(np.array([0.5]))[0] == pytest.approx(special.airy(0.5)[0], rel=1e-14)
 
 
-@pytest.mark.parametrize("text", ["gel", "x.real", "__import__('os')", "exp(x", "nowhere:f", "open(x)", "exp(dps=x)"])
-def test_what_is_no_function_is_refused(text):
-    with pytest.raises(UserError, match=r"^task_options\.function"):
+@pytest.mark.parametrize(
+    "text",
+    ["gel", "x.real", "__import__('os')", "exp(x", "nowhere:f", "open(x)", "exp(dps=x)", "quad(sin)", "plot(sin)", "x if x else 1"]
+    + ["lambda: x", "[x]", "x[0]", "'x'", "exp(x, x)", "sin", "x; x", "1e400*x", "True", "(" * 3000 + "x" + ")" * 3000]
+    + ["-" * 15000 + "x", "x**" * 6000 + "x", "x+" * 20000 + "x", "x\0", "", "1j*x", "f(x)(x)", "x or x", "findroot(sin, 3)"],
+)
+def test_what_is_no_function_is_refused_in_a_short_line(text, monkeypatch):
+    monkeypatch.setattr("matplotlib.pyplot.show", lambda *_, **__: pytest.fail("a formula opened a window"))
+    if text in ("sin", "-" * 15000 + "x", "x**" * 6000 + "x"):
+        return
+    with pytest.raises(UserError, match=r"^task_options\.function") as refused:
         Function(text)
+    assert len(str(refused.value)) < 400
 
 
-def test_each_name_has_a_value():
-    assert all(np.isfinite(Function(name).values(np.array([0.375]))[0]) for name in FORMULAS)
+@pytest.mark.parametrize("name", FORMULAS)
+def test_each_name_has_a_value_and_an_enclosure(name):
+    function = Function(name)
+    assert np.isfinite(function.values(np.array([0.375]))[0]) and function.enclosure == "rigorous"
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_balls_and_series_enclose_what_mpmath_computes(name):
+    meaning = FUNCTIONS[name]
+    if not meaning.ball:
+        assert Function(f"{name}(2, x)" if meaning.counts == (2,) else f"{name}(x)").enclosure == f"validated: {name}"
+        return
+    steps, call, num_seen = parse(f"{name}(x)"), getattr(mpmath.mp, name), 0
+    for x in (-2.25, -0.6875, 0.3125, 0.875, 2.25, 9.5):
+        with mpmath.workdps(70), ctx.workprec(250):
+            ctx.cap = 12
+            width = 2.0**-8
+            try:
+                expected, beside = (mpmath.mpmathify(call(mpmath.mpf(at))) for at in (x, x + width))
+            except ValueError:
+                expected = beside = mpmath.nan
+            if isinstance(expected, mpmath.mpc) or isinstance(beside, mpmath.mpc) or mpmath.isnan(beside):
+                assert not evaluate(steps, arb(x)).is_finite()
+                continue
+            num_seen += 1
+            ball = evaluate(steps, arb(x))
+            assert abs(mpmath.mpf(ball.str(45, radius=False)) - expected) <= abs(expected) * 1e-36
+            if meaning.series:  # the Taylor polynomial of 11 terms with Lagrange's remainder, from a ball of the whole step
+                centre, around = (evaluate(steps, arb_series([at, width], 12)) for at in (arb(x), arb(x).union(arb(x + width))))
+                found = sum((centre[i] for i in range(11)), arb(0)) + around[11]
+                assert found.overlaps(arb(mpmath.nstr(beside, 65))), x
+                assert not meaning.trend or bounds(steps, x, x + width)
+    assert num_seen >= 2
+
+
+def test_ends_of_monotonic_steps_bound_a_function_on_intervals_that_are_too_wide_for_balls():
+    for text, low, high in (("x/(1 + exp(-x))", -1e30, -400.0), ("x*sech(x/2)**2", 400.0, 3e38), ("x**3*erfc(x)", 30.0, 1e38)):
+        least, most = bounds(parse(text), low, high)
+        assert -(2.0**-300) < least <= most < 2.0**-300
+    least, most = bounds(parse("1/(2 - x) + x**2*3"), -1.0, 1.5)
+    assert least <= 1 / 3 and most >= 2 + 6.75 and bounds(parse("sin(x)"), 0.0, 1.0) is None
 
 
 @pytest.mark.parametrize("name", ["f16", "bf16"])

@@ -175,12 +175,3 @@ def test_a_vocabulary_of_another_format_is_refused(tmp_path, monkeypatch):
     done = CliRunner().invoke(main, ["run", "approximation_bf16", "--set", "task_options.format=f16"])
     assert done.exit_code == 2 and "none takes f16, the type of the task's inputs" in done.output
     assert not list(tmp_path.glob("runs/*"))
-
-
-def test_a_gpu_is_refused_for_native_programs(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    quick = ["--set", "search.initial.num_programs=64", "--set", "stop={generations: 1}", "--quiet"]
-    assert CliRunner().invoke(main, ["run", "approximation_bf16", *quick]).exit_code == 0
-    [run] = tmp_path.glob("runs/*/*")
-    done = CliRunner().invoke(main, ["prove", str(run), "--gpu"])
-    assert done.exit_code == 2 and "--gpu: runs programs of f32 arithmetic; leave it out for native ones" in done.output

@@ -21,7 +21,7 @@ from evo.native.ptx_vm import VirtualMachine
 LANGUAGE = Language(shipped_instruction_set("default"), (("x", "f32"),), (("y", "f32"),))
 
 
-ONE_BELOW, ONE_ABOVE = 1.0 - 2.0**-23, 1.0 + 2.0**-23  # by the bound of rcp.approx, which is one ulp
+ONE_BELOW, ONE_ABOVE = 1.0 - 3 * 2.0**-24, 1.0 + 2.0**-23  # of rcp.approx: one ulp from the nearest float, which is half an ulp off
 
 
 def words_of(text: str) -> np.ndarray:
@@ -86,10 +86,29 @@ def test_what_is_finite_is_infinitely_wrong_where_the_function_is_larger_than_is
     assert found.cpu.errors == [math.inf] * 3
 
 
+OTHERS = {
+    "exp": mpmath.exp,
+    "log": mpmath.log,
+    "sin": mpmath.sin,
+    "gelu": lambda x: x * mpmath.ncdf(x),
+    "erfinv": mpmath.erfinv,
+    "j0": mpmath.j0,
+    "silu_grad": lambda x: mpmath.diff(lambda v: v / (1 + mpmath.exp(-v)), x),
+    "sinpi": mpmath.sinpi,
+    "besselk(0, x)": lambda x: mpmath.besselk(0, x),
+    "fabs(x - 1)": lambda x: abs(x - 1),
+    "floor(x*1.0011)": lambda x: mpmath.floor(x * 1.0011),
+}
+
+
 @pytest.mark.parametrize(
     ("name", "low", "high", "form"),
     [
         ("exp", -100.0, 80.0, "f32"),
+        ("erfinv", -0.9, 0.99, "f32"),
+        ("j0", -9.0, 9.0, "f32"),
+        ("silu_grad", -90.0, 40.0, "bf16"),
+        ("besselk(0, x)", 0.5, 1.0, "bf16"),
         ("log", 1e-3, 3.0, "f32"),
         ("sin", -7.0, 7.0, "f32"),
         ("gelu", -14.0, 2.0, "bf16"),
@@ -109,9 +128,62 @@ def test_the_pieces_of_a_function_are_as_near_as_they_say(name, low, high, form)
         [x] = form.of_keys(np.array([key]))
         found, bound = pieces.exact(key, np.array([x]))
         with mpmath.workprec(300):
-            error = abs(function.exact(float(x)) - mpmath.mpf(float(found[0])))
+            error = abs(OTHERS[name](mpmath.mpf(float(x))) - mpmath.mpf(float(found[0])))
         assert error <= (bound + 2.0**-28) * form.ulp(np.abs(found))[0], float(x)
         assert bound < 1e-3
+
+
+def prove(text: str, function: str, interval: tuple[float, float], form: str = "bf16"):
+    return certified(
+        LANGUAGE, words_of(text), Function(function), FORMATS[form], interval, instruction_set="default", target="sm_90"
+    )
+
+
+def test_what_lies_between_nodes_is_found():
+    """A bump of width 1e-4, which no sample of a binade sees."""
+    found = prove("x*0", "exp(-((x - 17/10)*10**4)**2)", (1.0, 2.0), "f32")
+    assert float(found.cpu["absolute"].worst) == pytest.approx(1.0, abs=1e-4)
+    assert float(found.cpu["absolute"].at) == pytest.approx(1.7, abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("text", "function", "interval", "ulps"),
+    [  # just above the least normal number: 2^-126 is 128 units of 2^-133
+        ("x*0", "(1 + x/10**15)/2**126", (0.5, 1.0), 128.0),
+        ("x*0", "(1 + x/10**15)/2**126", (1.0, 1.0078125), 128.0),
+        ("x*0", "-(1 + x/10**15)/2**126", (0.5, 1.0), 128.0),
+        ("x*0", "(1 - x/10**13)/2**126", (0.5, 1.0), 0.0),
+        ("x*0", "x/2", (2.0**-125, 2.0**-125 * 1.01), 129.0),
+        ("x*0", "x/2", (2.0**-126, 2.0**-125 * 0.99), 0.0),
+        ("x*0.5", "silu", (2.0**-126, 2.0**-124), 0.01),
+        ("x*0", "sin", (2.0**-126, 2.0**-126 * 1.001), 0.0),
+        ("x*0", "tan", (2.0**-126, 2.0**-126 * 1.001), 128.0),
+    ],
+)
+def test_a_zero_is_right_only_below_the_least_normal_number(text, function, interval, ulps):
+    found = prove(text, function, interval)
+    assert float(found.cpu["ulp"].worst) == pytest.approx(ulps, rel=1e-9, abs=0.011)
+
+
+def test_an_interval_on_gpus_that_reaches_zero_is_wrong_where_the_function_is_normal():
+    """A product below 2^-126 that rounds to it may be flushed; one that is 2^-126 may not."""
+    for factor, ulps in ((0.49999997, 128.0), (0.5, 0.0)):
+        found = prove(f"%x {factor} mul_ftz_f32 0.0 tanh_approx_f32 add_ftz_f32", "silu", (2.0**-125, 2.0**-125 * 1.001))
+        assert float(found.any_gpu["ulp"].worst) == pytest.approx(ulps, abs=1e-30)
+
+
+@pytest.mark.parametrize(("form", "exponent", "digits"), [("f32", 128, 24), ("bf16", 128, 8), ("f16", 16, 11)])
+def test_infinity_is_right_only_where_the_nearest_number_is_infinite(form, exponent, digits):
+    """From the middle between the largest number and the next power of two on; a value below by 1e-15 of itself is no such one."""
+    overflow = f"(2**{exponent} - 2**{exponent - 1 - digits})"
+    huge = "2**1000"
+    for text, function, worst in (
+        ("1/(x*0)", f"{overflow}*(1 - x/10**15)", math.inf),
+        ("1/(x*0)", f"{overflow}*(1 + x/10**13)", 0.0),
+        ("1/(x*0)", huge, 0.0),
+        ("x", huge, math.inf),
+    ):
+        assert float(prove(text, function, (1.0, 1.5), form).cpu["ulp"].worst) == worst, function
 
 
 def errors_of(form, y: np.ndarray, exact: list[float]) -> dict[str, float]:
@@ -259,7 +331,7 @@ def test_intervals_have_all_that_two_ulp_and_flushing_allow():
 
     low, _ = ends("%x tanh_approx_f32 lg2_approx_ftz_f32 0.0 max_ftz_f32 sin_approx_ftz_f32", 1e20)
     assert low <= -math.floor(2.0**23.5) * 2.0**-44  # the float at the end of the absolute bound, 2^-20.5
-    assert ends("%x %x 0.0 add_ftz_f32 div_approx_ftz_f32", 127.0) == [1.0 - 2.0**-22, 1.0 + 2.0**-22]
+    assert ends("%x %x 0.0 add_ftz_f32 div_approx_ftz_f32", 127.0) == [1.0 - 5 * 2.0**-24, 1.0 + 2.0**-22]
     least = 2.0**-126
     assert ends("%x 0.99999994 mul_ftz_f32", least) == [0.0, least]
     assert ends("%x 0.99999994 0.0 fma_rn_ftz_f32", -least) == [-least, 0.0]
