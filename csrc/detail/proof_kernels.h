@@ -208,7 +208,7 @@ static void proof__screen(
 /* ---- intervals --------------------------------------------------------------------------------------------------- */
 
 /* Ends are floats held in double. Rounding to nearest and flushing are monotonic, so the ends of an exact instruction's interval are
-   its results at ends of its operands. A sum of products may be rounded twice: it is moved outwards by more than the first. */
+   its results at ends of its operands. */
 
 PROOF__INLINE double proof__least(double a, double b) { return a < b ? a : b; }
 PROOF__INLINE double proof__most(double a, double b) { return a > b ? a : b; }
@@ -222,9 +222,20 @@ PROOF__INLINE double proof__round_down(double v) {
 }
 PROOF__INLINE double proof__round_up(double v) { return -proof__round_down(-v); }
 
-#define PROOF__OUT 0x1p-50
-PROOF__INLINE double proof__up(double v) { return fabs(v) < INFINITY ? v + fabs(v) * PROOF__OUT : v; }
-PROOF__INLINE double proof__down(double v) { return -proof__up(-v); }
+#define PROOF__OUT 0x1p-50 /* relative, of values that are not exact */
+
+/* The sum, rounded to odd: inexact ones end with a one. So what is nearest to it, of any shorter format, is nearest to the exact sum,
+   and it is on the same side of each number of a shorter format. */
+PROOF__INLINE double proof__odd_sum(double a, double b) {
+    const double sum = a + b, part = sum - a, error = (a - (sum - part)) + (b - part);
+    int64_t bits, error_bits;
+    double odd;
+    memcpy(&bits, &sum, sizeof bits);
+    memcpy(&error_bits, &error, sizeof error_bits);
+    bits = (bits - ((bits ^ error_bits) < 0)) | 1;
+    memcpy(&odd, &bits, sizeof odd);
+    return (error < 0.0) | (error > 0.0) ? odd : sum;
+}
 
 /* The largest float up to v, and the least from v on; infinity where that overflows. */
 PROOF__INLINE double proof__floor(double v) {
@@ -268,19 +279,6 @@ PROOF__INLINE double proof__half_floor(const ProofStep* step, double v) {
     return near <= v || near == INFINITY ? near : proof__overflowed(step, near - unit);
 }
 PROOF__INLINE double proof__half_ceil(const ProofStep* step, double v) { return -proof__half_floor(step, -v); }
-
-/* The sum, rounded to odd: inexact ones end with a one. So the half that is nearest to it is nearest to the exact sum. */
-PROOF__INLINE double proof__odd_sum(double a, double b) {
-    const double sum = a + b, part = sum - a, error = (a - (sum - part)) + (b - part);
-    int64_t bits, error_bits;
-    double odd;
-    if (!(error < 0.0) && !(error > 0.0)) return sum;
-    memcpy(&bits, &sum, sizeof bits);
-    memcpy(&error_bits, &error, sizeof error_bits);
-    bits = (bits - ((bits ^ error_bits) < 0)) | 1;
-    memcpy(&odd, &bits, sizeof odd);
-    return odd;
-}
 
 typedef struct ProofRow {
     const double *low, *high;
@@ -355,14 +353,14 @@ static void proof__exact(int operation, ProofRow a, ProofRow b, ProofRow c, doub
         case PROOF_FMA:
             if (is_multiple) PROOF__LOOP {
                     proof__multiples(factor, number, i, &least, &most);
-                    low[i] = proof__round_down(proof__down(least + c.low[i]));
-                    high[i] = proof__round_up(proof__up(most + c.high[i]));
+                    low[i] = proof__round_down(proof__odd_sum(least, c.low[i]));
+                    high[i] = proof__round_up(proof__odd_sum(most, c.high[i]));
                 }
             else
                 PROOF__LOOP {
                     proof__products(a, b, i, &least, &most);
-                    low[i] = proof__round_down(proof__down(least + c.low[i]));
-                    high[i] = proof__round_up(proof__up(most + c.high[i]));
+                    low[i] = proof__round_down(proof__odd_sum(least, c.low[i]));
+                    high[i] = proof__round_up(proof__odd_sum(most, c.high[i]));
                 }
             break;
         case PROOF_NEG:

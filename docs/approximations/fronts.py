@@ -261,15 +261,18 @@ def picture(everything: list[Compared], path: Path) -> None:
     figure.savefig(path, dpi=80)
 
 
-def header(everything: list[Compared]) -> str:
-    """All proven programs, by function and slots."""
+def language_of(found: Certificate) -> Language:
+    kind = found.format if found.arithmetic == "native" else "f32"
+    return Language(open_instruction_set(found.instruction_set), (("x", kind),), (("y", kind),))
+
+
+def header(found: list[Certificate]) -> str:
+    """The functions of certificates, in their order."""
     texts = []
-    for each in everything:
-        found = [point.found for point in each.proven if point.found]
-        if found:
-            language = Language(open_instruction_set(found[0].instruction_set), (("x", "f32"),), (("y", "f32"),))
-            pairs = [(one, parse_program(language, one.program, "certificate", 4096)) for one in found]
-            texts.append(cuda_header(language, pairs).split("#pragma once\n", 1)[1].strip())
+    for one in found:
+        language = language_of(one)
+        text = cuda_header(language, [(one, parse_program(language, one.program, "certificate", 4096))])
+        texts.append(text.split("#pragma once\n", 1)[1].strip())
     return "\n".join([TITLE, "#pragma once", "", "\n\n".join(texts), ""])
 
 
@@ -297,7 +300,8 @@ def main(folder: Path) -> None:
     print("as good as all of minimax:", sum(done == total for done, total in (each.beaten() for each in functions)))
     picture(functions, DOCS / "approximations" / "fronts.png")
     (EXAMPLE / "certificates").mkdir(parents=True, exist_ok=True)
-    (EXAMPLE / "approximations.cuh").write_text(header([*functions, *halves]))
+    proven = [point.found for each in (*functions, *halves) for point in each.proven if point.found]
+    (EXAMPLE / "approximations.cuh").write_text(header(proven))
     for each in (*functions, *halves):
         for point in each.proven:
             (EXAMPLE / "certificates" / f"{each.case.name}_{point.slots:g}.json").write_text(point.found.text())

@@ -16,14 +16,13 @@ from pathlib import Path
 
 from cases import BEFORE, CASES, LIBRARIES
 from cuda_code import Rival, kernel, ptx_of
-from fronts import DOCS, EXAMPLE, TITLE, number
+from fronts import DOCS, EXAMPLE, header, language_of, number
 
 from evo.approximation.certificate import Certificate, read_certificate
-from evo.approximation.header import cuda_header
 from evo.approximation.intervals import IntervalProgram, interval_program
 from evo.approximation.task import ApproximationTask
 from evo.instructions import open_instruction_set
-from evo.language.program import Language, parse_program
+from evo.language.program import parse_program
 from evo.native.proof import intervals
 from evo.native.ptx_vm import VirtualMachine
 
@@ -56,11 +55,6 @@ def proofs(function: str, form: str, arithmetic: str, folder: Path) -> list[Path
     if not (run / "proofs").exists():
         subprocess.run(["evo", "prove", run, "--front", "--tune"], check=True)
     return sorted((run / "proofs").glob("*.json"))
-
-
-def language_of(found: Certificate) -> Language:
-    kind = found.format if found.arithmetic == "native" else "f32"
-    return Language(open_instruction_set(found.instruction_set), (("x", kind),), (("y", kind),))
 
 
 def slots_of_conversions(form: str) -> float:
@@ -122,18 +116,12 @@ def main(folder: Path) -> None:
     page = DOCS / "approximations.md"
     pattern = re.compile(r"(<!-- halves -->\n).*?(<!-- end -->)", re.DOTALL)
     page.write_text(pattern.sub(lambda match: f"{match[1]}\n{body}\n\n{match[2]}", page.read_text()))
-    texts = []
-    for function in FUNCTIONS:
-        for form in BARS:
-            found = [each for each in chosen.get(function, ()) if each.format == form]
-            if found:
-                pairs = [(each, parse_program(language_of(each), each.program, "certificate", 4096)) for each in found]
-                texts.append(cuda_header(language_of(found[0]), pairs).split("#pragma once\n", 1)[1].strip())
-            for each in found:
-                path = EXAMPLE / "certificates" / "native" / f"{function}_{form}_{float(each.slots):g}.json"
-                path.parent.mkdir(exist_ok=True)
-                path.write_text(each.text())
-    (EXAMPLE / "native_halves.cuh").write_text("\n".join([TITLE, "#pragma once", "", "\n\n".join(texts), ""]))
+    proven = [each for function in FUNCTIONS for form in BARS for each in chosen.get(function, ()) if each.format == form]
+    for each in proven:
+        path = EXAMPLE / "certificates" / "native" / f"{each.function}_{each.format}_{float(each.slots):g}.json"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(each.text())
+    (EXAMPLE / "native_halves.cuh").write_text(header(proven))
 
 
 if __name__ == "__main__":

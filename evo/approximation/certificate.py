@@ -35,7 +35,6 @@ _COMPARED = 1.0 + 2.0**-50  # what the rounding of a comparison may make of an e
 _SIX_DIGITS = Context(prec=6, rounding=ROUND_CEILING)
 _SAME = 1e-9  # relative, of numbers that libm decides
 _STEPS = "steps against the function"
-_SPECIAL = {"0": 0.0, "-0": -0.0, "inf": math.inf, "-inf": -math.inf, "nan": math.nan, "1e-40": 1e-40, "-1e-40": -1e-40}
 
 
 class _Strict(BaseModel):
@@ -48,14 +47,22 @@ def _number(text: str) -> str:
     return text
 
 
-def _text(characters: str, most: int) -> Any:
-    return Annotated[str, StringConstraints(pattern=rf"^{characters}+$", max_length=most)]
-
-
 _Number = Annotated[str, StringConstraints(max_length=32), AfterValidator(_number)]
 _Count = Annotated[int, Field(ge=0, le=1 << 33)]
-_Formula = _text(CHARACTERS, MAX_CHARACTERS)
-_Name = _text(r"[A-Za-z0-9_.: ]", 200)
+_Formula = Annotated[str, StringConstraints(pattern=rf"^{CHARACTERS}+$", max_length=MAX_CHARACTERS)]
+_Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.: ]+$", max_length=200)]
+_Program = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.%+: -]+$", max_length=1 << 17)]
+_Kind = Literal["ulp", "absolute", "relative"]
+_Special = Literal["0", "-0", "inf", "-inf", "nan", "1e-40", "-1e-40"]
+_SPECIAL: dict[_Special, float] = {
+    "0": 0.0,
+    "-0": -0.0,
+    "inf": math.inf,
+    "-inf": -math.inf,
+    "nan": math.nan,
+    "1e-40": 1e-40,
+    "-1e-40": -1e-40,
+}
 
 
 class Error(_Strict):
@@ -74,9 +81,8 @@ class Certificate(_Strict):
     """Proven figures of a program at each value of a format in an interval.
 
     Numbers are texts that give each float64 exactly. cpu: with the CPU's arithmetic. any_gpu: with any result that a GPU may give
-    within the bounds of its instructions; why_not: the instruction that has no known bound. enclosure: `rigorous`, or `validated: `
-    and the names whose values are estimates. reference: SHA-256 of correctly rounded values. No text can hold code, markup or a
-    control character.
+    within the bounds of its instructions; why_not: the instruction that has no known bound. enclosure: as of `Function`.
+    reference: SHA-256 of correctly rounded values. No text can hold code, markup or a control character.
     """
 
     proof: Literal[2] = 2
@@ -88,25 +94,26 @@ class Certificate(_Strict):
     num_inputs: _Count
     arithmetic: Literal["f32", "native"] = "f32"
     instruction_set: _Name
-    program: _text(r"[A-Za-z0-9_.,+*/()%@: \[\]-]", 1 << 17)
+    program: _Program
     num_instructions: _Count
-    target: _text(r"[a-z0-9_]", 20)
+    target: _Name
     slots: _Number
-    cpu: dict[Literal["ulp", "absolute", "relative"], Error]
-    any_gpu: dict[Literal["ulp", "absolute", "relative"], Error]
+    cpu: dict[_Kind, Error]
+    any_gpu: dict[_Kind, Error]
     why_not: Literal[""] | _Name
     num_nans: _Count
     num_wrong_signs: _Count
     num_falls: _Count
     symmetry: Literal["odd", "even", "none"]
     num_asymmetric: _Count
-    special: dict[Literal["0", "-0", "inf", "-inf", "nan", "1e-40", "-1e-40"], _Number]
+    special: dict[_Special, _Number]
     reference: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 
     @model_validator(mode="after")
     def _whole(self) -> "Certificate":
-        if len(self.cpu) < len(KINDS) or (len(self.any_gpu) < len(KINDS)) != bool(self.why_not) or len(self.special) < len(_SPECIAL):
-            raise ValueError("cpu and any_gpu must have ulp, absolute and relative, and special all values; any_gpu is {} with a why_not")
+        num_kinds = 0 if self.why_not else len(KINDS)
+        if (len(self.cpu), len(self.any_gpu), len(self.special)) != (len(KINDS), num_kinds, len(_SPECIAL)):
+            raise ValueError("'cpu', 'special' and, without a 'why_not', 'any_gpu' must have all their keys")
         return self
 
     def text(self) -> str:
@@ -205,8 +212,8 @@ def certified(
     )
 
 
-def _errors(function: Function, form: Format, sweep: Sweep, found: Found, worst: Worst, *, is_cpu: bool) -> dict[str, Error]:
-    errors = {}
+def _errors(function: Function, form: Format, sweep: Sweep, found: Found, worst: Worst, *, is_cpu: bool) -> dict[_Kind, Error]:
+    errors: dict[_Kind, Error] = {}
     doubt = found.reference_ulps + _TABLE_ULPS
     ulp_of_largest = float(form.ulp(np.array([found.largest]))[0])
     doubts = {"ulp": doubt, "absolute": doubt * ulp_of_largest, "relative": doubt * 2.0 ** (1 - form.digits)}
@@ -214,8 +221,8 @@ def _errors(function: Function, form: Format, sweep: Sweep, found: Found, worst:
         here = error
         if is_cpu and 0.0 < error < math.inf:  # by the function's own value
             size = np.abs(function.values(np.array([at])))
-            unit = {"ulp": form.ulp(size)[0], "absolute": 1.0, "relative": max(size[0], 2.0**form.least)}[kind]
-            here = float(abs(function.exact(at) - float(sweep.results(np.array([at], np.float32))[0]))) / float(unit)
+            units: dict[_Kind, float] = {"ulp": form.ulp(size)[0], "absolute": 1.0, "relative": max(size[0], 2.0**form.least)}
+            here = float(abs(function.exact(at) - float(sweep.results(np.array([at], np.float32))[0]))) / float(units[kind])
         bound = error * _COMPARED + doubts[kind]
         if kind == "relative":  # what it is relative to may be less
             bound *= 1.0 + 2.0 * doubts[kind]
@@ -275,9 +282,12 @@ def check_certificate(
     if is_code(told.function) and told.function != code:
         raise UserError(f"{path}: key 'function': {told.function!r} is code, which a check runs only with --code {told.function}")
     try:
+        key = "function"
         function, form = Function(told.function), FORMATS[told.format]
+        key = "target"
+        slots_of(language.instruction_set, told.target)
     except UserError as error:
-        raise UserError(f"{path}: key 'function': {str(error).removeprefix('task_options.function: ')}") from error
+        raise UserError(f"{path}: key {key!r}: {str(error).partition(': ')[2]}") from error
     first, last = form.keys_of(low, high)
     quick = {"formula": function.formula, "num_inputs": last - first + 1, "reference": ""}
     if last >= first and told.num_inputs == last - first + 1:  # before a sweep of hours

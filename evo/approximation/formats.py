@@ -4,7 +4,7 @@ Owns their order, rounding and units in the last place. Knows nothing of functio
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,7 @@ class Format:
     number.
     """
 
-    name: str
+    name: Literal["f32", "f16", "bf16"]
     digits: int
     least: int
     num_bits: int
@@ -81,4 +81,6 @@ class Format:
         return found
 
 
-FORMATS = {each.name: each for each in (Format("f32", 24, -126, 32), Format("f16", 11, -14, 16), Format("bf16", 8, -126, 16))}
+FORMATS: dict[str, Format] = {
+    each.name: each for each in (Format("f32", 24, -126, 32), Format("f16", 11, -14, 16), Format("bf16", 8, -126, 16))
+}

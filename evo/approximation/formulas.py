@@ -11,7 +11,7 @@ from math import inf
 from operator import add, mul, sub, truediv
 from typing import Any, NamedTuple
 
-from flint import arb, arb_series, ctx, fmpq  # type: ignore[import-untyped]
+from flint import arb, arb_series, ctx, fmpq
 
 MAX_CHARACTERS = 20_000
 CHARACTERS = r"[A-Za-z0-9_ .,+*/():-]"  # of formulas, and of `module:function`
@@ -19,10 +19,10 @@ _OPERATORS: dict[type, str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Di
 
 
 class Step(NamedTuple):
-    """A step of a formula in postfix order: a name or operator that takes `count` values, or a number."""
+    """A step of a formula in postfix order: a name or operator that takes `num_operands` values, or a number."""
 
     name: str
-    count: int = 0
+    num_operands: int = 0
     number: Fraction = Fraction(0)
 
 
@@ -226,7 +226,7 @@ def parse(text: str) -> tuple[Step, ...]:
             if isinstance(node.op, ast.USub):
                 steps.append(Step("neg", 1))
             waiting.append(node.operand)
-        elif isinstance(node, ast.Constant) and type(node.value) in (int, float):
+        elif isinstance(node, ast.Constant) and isinstance(node.value, int | float) and not isinstance(node.value, bool):
             if node.value == inf:
                 raise ValueError("a number is too large for float64; write it as 10**400")
             steps.append(Step("number", 0, Fraction(node.value)))

@@ -110,8 +110,7 @@ class Function:
 
     @cached_property
     def enclosure(self) -> str:
-        """`rigorous` if balls enclose the function on each interval; else `validated: ` and the names that Arb has no series for.
-        """
+        """`rigorous` if balls enclose the function on intervals; else `validated: ` and the names that Arb has no series for."""
         from evo.approximation.formulas import without_enclosure
 
         names = [self.formula] if is_code(self.formula) else without_enclosure(self.steps)
@@ -134,7 +133,7 @@ class Function:
 
     def _ball(self, x: float, is_enough: Callable[[Any], bool]) -> Any:
         """An enclosure of the value that is narrow enough, or that of the highest precision."""
-        from flint import arb, ctx  # type: ignore[import-untyped]
+        from flint import arb, ctx
 
         from evo.approximation.formulas import evaluate
 

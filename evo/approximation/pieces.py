@@ -2,10 +2,10 @@
 
 Owns the fit: pieces are halved until each bound is a small part of an ulp. Knows nothing of programs.
 
-A piece of a rigorous function is its Taylor polynomial about the centre, of degree TERMS - 1 with balls as coefficients, whose
-last Chebyshev terms are left out. Its bound is a theorem: the sum of the sizes of the terms that are left out, of the balls' radii,
-of Lagrange's remainder, which is the coefficient of the next power about the ball of the whole piece, and of all rounding. A
-function that is only validated is interpolated, and one part of its bound is an estimate, TAIL_FACTOR.
+A piece of a rigorous function is its Taylor polynomial about the centre, of degree TERMS - 1 with balls as coefficients, without
+the last Chebyshev terms. Its bound is a theorem: the sum of the sizes of these terms, of the balls' radii, of Lagrange's
+remainder, which is the coefficient of the next power about the ball of the whole piece, and of all rounding. A function that is
+only validated is interpolated, and one part of its bound is an estimate, TAIL_FACTOR.
 """
 
 from dataclasses import dataclass
@@ -43,8 +43,8 @@ _OF_POWERS = np.array([np.pad(np.polynomial.chebyshev.poly2cheb([0.0] * i + [1.0
 
 @dataclass(frozen=True)
 class _Fits:
-    """Polynomials of pieces: coefficients, `(n, NUM_COEFFICIENTS)`, and the bounds of their errors. least, most: about half the least
-    and the largest of the polynomial's sizes, which decide how narrow pieces become and not what holds for them.
+    """Polynomials of pieces: coefficients, `(n, NUM_COEFFICIENTS)`, and the bounds of their errors. least, most: about half the
+    least and the largest of the polynomial's sizes, which decide how narrow pieces become and not what holds for them.
     """
 
     coefficients: NDArray[np.float64]
@@ -122,10 +122,10 @@ def _enclosed(function: Function, centres: NDArray[np.float64], halves: NDArray[
 
 
 def _taylor(function: Function, centre: float, half: float) -> tuple[list[float], float] | None:
-    """Taylor coefficients in units of the piece's half width, and how far the function may be from their polynomial; None: unknown
-    or beyond LARGEST.
+    """Taylor coefficients in units of the piece's half width, and the bound of their polynomial's error; None: unknown, or beyond
+    LARGEST.
     """
-    from flint import arb, arb_series, ctx  # type: ignore[import-untyped]
+    from flint import arb, arb_series, ctx
 
     from evo.approximation.formulas import evaluate
 
@@ -156,7 +156,7 @@ def _taylor(function: Function, centre: float, half: float) -> tuple[list[float]
 
 
 def _level(function: Function, low: float, high: float) -> tuple[float, float]:
-    """0 or LARGEST, with its sign, where the function is below LEAST or beyond LARGEST on the whole interval, and the bound of its
+    """0 or LARGEST with its sign, if the function is below LEAST or beyond LARGEST on the whole interval, and the bound of its
     error; else NaN and infinity.
     """
     from flint import ctx

@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,8 +34,8 @@ KEPT_BYTES = 31 << 20  # just below the largest threshold that glibc learns from
 MOST_KEPT = 0.5  # of the blocks; beyond, each input is looked at
 NUM_SAMPLES = 2048  # groups that a sweep of several parts begins with
 SAVE_S = 5.0
-KINDS = ("ulp", "absolute", "relative")
-_SIGNS = {"odd": -1.0, "even": 1.0}
+KINDS: tuple[Literal["ulp"], Literal["absolute"], Literal["relative"]] = ("ulp", "absolute", "relative")
+_SIGNS: dict[Literal["odd", "even"], float] = {"odd": -1.0, "even": 1.0}
 
 
 @dataclass
@@ -229,7 +230,7 @@ class Sweep:
         return (np.arange(-first, -end, -1, dtype=np.uint32) | np.uint32(1 << 31)).view(np.float32)
 
 
-def symmetry_of(function: Function, form: Format, first: int, last: int) -> str:
+def symmetry_of(function: Function, form: Format, first: int, last: int) -> Literal["odd", "even", "none"]:
     """`odd` or `even`, if the interval is symmetric and the function is so at some points; else `none`."""
     if first != -last:
         return "none"

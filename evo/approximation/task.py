@@ -92,15 +92,16 @@ class ApproximationTask(Task):
         keys = self._keys(num_points)
         exact = self.function.values(self.format.of_keys(keys))
         if norm == "max" and error in ("ulp", "relative"):
-            keys = np.union1d(keys, self._near_roots(keys, exact))
+            keys = np.union1d(keys, self._near_changes(keys, exact))
         x = self.format.of_keys(keys)
         exact = self.function.values(x)
         if np.isnan(exact).any():
             where = float(x[np.isnan(exact)][0])
-            raise UserError(f"task_options.interval: {function} has no value at {where!r}; leave it out")
+            raise UserError(f"task_options.interval: {self.function.shown} has no value at {where!r}; leave it out")
         is_finite = np.abs(exact) < self.format.largest
         if not is_finite.sum() >= 2:
-            raise UserError(f"task_options.interval: {function} overflows {format} there")
+            reason = f"overflows {format} there" if len(x) >= 2 else f"has {len(x)} value of {format} there; two are needed"
+            raise UserError(f"task_options.interval: {self.function.shown} {reason}")
         self._take(x[is_finite], exact[is_finite])
 
     def _take(self, x: NDArray[np.float32], exact: NDArray[np.float64]) -> None:
@@ -138,18 +139,25 @@ class ApproximationTask(Task):
         keys = np.unique(np.concatenate(found))
         return keys[(keys >= first) & (keys <= last)]
 
-    def _near_roots(self, keys: NDArray[np.int64], exact: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Keys ever closer to where the sign changes, in which relative errors and ulps are large."""
+    def _near_changes(self, keys: NDArray[np.int64], exact: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Keys ever closer to where relative errors and ulps are large: where the sign changes, and where the function reaches the
+        least normal float32, so that a zero is wrong.
+        """
         found: list[int] = []
-        for place in np.flatnonzero(np.diff(exact >= 0.0))[:MOST_ROOTS]:
-            low, high = int(keys[place]), int(keys[place + 1])
-            while high - low > 1:
-                middle = (low + high) // 2
-                value = self.function.exact(float(self.format.of_keys(np.array([middle]))[0]))
-                low, high = (middle, high) if (value >= 0) == (exact[place] >= 0.0) else (low, middle)
-            steps = 1 << np.arange(MOST_STEPS)
-            near = np.concatenate([low - steps, [low], high + steps, [high]])
-            found += near[(near >= keys[0]) & (near <= keys[-1])].tolist()
+        sides: list[Callable[[NDArray[np.float64]], NDArray[np.bool_]]] = [
+            lambda values: values >= 0.0,
+            lambda values: np.abs(values) >= FLUSHED,
+        ]
+        for side in sides if 2.0**self.format.least == FLUSHED else sides[:1]:
+            for place in np.flatnonzero(np.diff(side(exact)))[:MOST_ROOTS]:
+                low, high = int(keys[place]), int(keys[place + 1])
+                while high - low > 1:
+                    middle = (low + high) // 2
+                    is_low = side(self.function.values(self.format.of_keys(np.array([middle]))))[0] == side(exact[place])
+                    low, high = (middle, high) if is_low else (low, middle)
+                steps = 1 << np.arange(MOST_STEPS)
+                near = np.concatenate([low - steps, [low], high + steps, [high]])
+                found += near[(near >= keys[0]) & (near <= keys[-1])].tolist()
         return np.array(found, np.int64)
 
     def points(self) -> dict[str, NDArray[Any]]:

@@ -24,7 +24,7 @@ _Special = Annotated[str, StringConstraints(pattern=r"^[a-z][A-Za-z0-9_]*(\.[xyz
 
 
 class ErrorBound(NamedTuple):
-    """The error of an approximate instruction, against the exact result, where the size of an operand is from `least` to `limit`."""
+    """The error of an approximate instruction against the exact result, where an operand's size is from `least` to `limit`."""
 
     kind: Literal["ulp", "relative", "absolute", "either"]
     bound: float

@@ -8,15 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from evo.approximation.formats import FORMATS
-from evo.approximation.functions import Function
-from evo.approximation.gpu_sweep import GpuSweep
-from evo.approximation.pieces import pieces_of
-from evo.approximation.sweep import Sweep
-from evo.instructions import shipped_instruction_set
-from evo.language.infix import parse_infix
-from evo.language.program import Language
-
 REPOSITORY = Path(__file__).parents[2]
 SMOKE = REPOSITORY / "configs" / "domain_coloring_smoke.yaml"
 OWN_KERNEL = REPOSITORY / "tests" / "data" / "own_kernel"

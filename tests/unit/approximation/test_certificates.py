@@ -55,7 +55,16 @@ CODE = (
 def forged(data: dict) -> list[dict]:
     """Copies with one thing changed each: numbers a little, texts to others that could stand there."""
     others = {
-        "function": [*CODE, "+".join(["x"] * 20000), "sys:exit", "x\ud800", "tanh", "gelu", "1/(1 + exp(-x))/1.0001", "sigmoid_grad"],
+        "function": [
+            *CODE,
+            "+".join(["x"] * 20000),
+            "sys:exit",
+            "x\ud800",
+            "tanh",
+            "gelu",
+            "1/(1 + exp(-x))/1.0001",
+            "sigmoid_grad",
+        ],
         "formula": ["tanh(x)", *CODE],
         "enclosure": ["validated: sigmoid", "theorem", *CODE],
         "format": ["f16", "f32", "f8", *CODE],
@@ -103,7 +112,7 @@ def test_no_forged_certificate_passes_or_runs(certificate, tmp_path, monkeypatch
         path = tmp_path / f"{number}.json"
         path.write_text(json.dumps(copy))
         if copy != data:
-            with pytest.raises(UserError, match=re.escape(str(path)) if "sm_91" not in copy.get("target", "") else "sm_91"):
+            with pytest.raises(UserError, match=re.escape(str(path))):
                 check_certificate(path)
 
 
@@ -154,7 +163,9 @@ def test_what_is_no_certificate_is_refused_in_one_line(tmp_path):
 
 def test_a_function_that_is_code_runs_only_by_name(tmp_path):
     words = words_of("x*0.5")
-    found = certified(LANGUAGE, words, Function("mpmath:sinh"), FORMATS["bf16"], (-1.0, 1.0), instruction_set="default", target="sm_90")
+    found = certified(
+        LANGUAGE, words, Function("mpmath:sinh"), FORMATS["bf16"], (-1.0, 1.0), instruction_set="default", target="sm_90"
+    )
     path = tmp_path / "code.json"
     path.write_text(found.text())
     assert found.enclosure == "validated: mpmath:sinh" and "are estimates" in found.description()

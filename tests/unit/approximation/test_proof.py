@@ -21,7 +21,7 @@ from evo.native.ptx_vm import VirtualMachine
 LANGUAGE = Language(shipped_instruction_set("default"), (("x", "f32"),), (("y", "f32"),))
 
 
-ONE_BELOW, ONE_ABOVE = 1.0 - 3 * 2.0**-24, 1.0 + 2.0**-23  # of rcp.approx: one ulp from the nearest float, which is half an ulp off
+ONE_BELOW, ONE_ABOVE = 1.0 - 3 * 2.0**-24, 1.0 + 2.0**-23  # by the bound of rcp.approx: one ulp from the nearest float
 
 
 def words_of(text: str) -> np.ndarray:
@@ -174,7 +174,7 @@ def test_an_interval_on_gpus_that_reaches_zero_is_wrong_where_the_function_is_no
 
 @pytest.mark.parametrize(("form", "exponent", "digits"), [("f32", 128, 24), ("bf16", 128, 8), ("f16", 16, 11)])
 def test_infinity_is_right_only_where_the_nearest_number_is_infinite(form, exponent, digits):
-    """From the middle between the largest number and the next power of two on; a value below by 1e-15 of itself is no such one."""
+    """From the middle between the largest number and the next power of two on."""
     overflow = f"(2**{exponent} - 2**{exponent - 1 - digits})"
     huge = "2**1000"
     for text, function, worst in (
@@ -334,7 +334,8 @@ def test_intervals_have_all_that_two_ulp_and_flushing_allow():
     assert ends("%x %x 0.0 add_ftz_f32 div_approx_ftz_f32", 127.0) == [1.0 - 5 * 2.0**-24, 1.0 + 2.0**-22]
     least = 2.0**-126
     assert ends("%x 0.99999994 mul_ftz_f32", least) == [0.0, least]
-    assert ends("%x 0.99999994 0.0 fma_rn_ftz_f32", -least) == [-least, 0.0]
+    assert ends("0.0 0.99999994 %x fma_rn_ftz_f32", -least) == [-least, 0.0]
+    assert ends("%x 0.99999994 0.0 fma_rn_ftz_f32", -least) == [-least, -least]  # exactly
     assert ends("%x 0.99999994 mul_ftz_f32 1.0 add_ftz_f32 rcp_approx_ftz_f32", least) == [ONE_BELOW, ONE_ABOVE]
 
 
