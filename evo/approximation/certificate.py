@@ -17,8 +17,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstra
 
 from evo.approximation.formats import FORMATS, Format
 from evo.approximation.formulas import CHARACTERS, MAX_CHARACTERS
-from evo.approximation.functions import RIGOROUS, Function, is_code
-from evo.approximation.sweep import KINDS, Found, Sweep, Worst
+from evo.approximation.functions import RIGOROUS, Function, is_code, shortened
+from evo.approximation.sweep import KINDS, Found, Kind, Sweep, Worst
 from evo.errors import UserError
 from evo.evaluate.slots import slots_of
 from evo.instructions import HALVES, SHIPPED, open_instruction_set
@@ -52,7 +52,6 @@ _Count = Annotated[int, Field(ge=0, le=1 << 33)]
 _Formula = Annotated[str, StringConstraints(pattern=rf"^{CHARACTERS}+$", max_length=MAX_CHARACTERS)]
 _Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.: ]+$", max_length=200)]
 _Program = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.%+: -]+$", max_length=1 << 17)]
-_Kind = Literal["ulp", "absolute", "relative"]
 _Special = Literal["0", "-0", "inf", "-inf", "nan", "1e-40", "-1e-40"]
 _SPECIAL: dict[_Special, float] = {
     "0": 0.0,
@@ -98,8 +97,8 @@ class Certificate(_Strict):
     num_instructions: _Count
     target: _Name
     slots: _Number
-    cpu: dict[_Kind, Error]
-    any_gpu: dict[_Kind, Error]
+    cpu: dict[Kind, Error]
+    any_gpu: dict[Kind, Error]
     why_not: Literal[""] | _Name
     num_nans: _Count
     num_wrong_signs: _Count
@@ -125,7 +124,7 @@ class Certificate(_Strict):
         """The figures, for people."""
         low, high = self.interval
         cost = f"{self.num_instructions} instructions, {float(self.slots):g} slots on {self.target}"
-        lines = [f"{self.function}, {self.format}, [{low}, {high}]: {self.num_inputs:,} inputs; {cost}"]
+        lines = [f"{shortened(self.function)}, {self.format}, [{low}, {high}]: {self.num_inputs:,} inputs; {cost}"]
         rows = [("largest error", "CPU", "at x", "any GPU", "at x")]
         for kind in KINDS:
             cpu, gpu = self.cpu[kind], self.any_gpu.get(kind)
@@ -212,8 +211,8 @@ def certified(
     )
 
 
-def _errors(function: Function, form: Format, sweep: Sweep, found: Found, worst: Worst, *, is_cpu: bool) -> dict[_Kind, Error]:
-    errors: dict[_Kind, Error] = {}
+def _errors(function: Function, form: Format, sweep: Sweep, found: Found, worst: Worst, *, is_cpu: bool) -> dict[Kind, Error]:
+    errors: dict[Kind, Error] = {}
     doubt = found.reference_ulps + _TABLE_ULPS
     ulp_of_largest = float(form.ulp(np.array([found.largest]))[0])
     doubts = {"ulp": doubt, "absolute": doubt * ulp_of_largest, "relative": doubt * 2.0 ** (1 - form.digits)}
@@ -221,7 +220,7 @@ def _errors(function: Function, form: Format, sweep: Sweep, found: Found, worst:
         here = error
         if is_cpu and 0.0 < error < math.inf:  # by the function's own value
             size = np.abs(function.values(np.array([at])))
-            units: dict[_Kind, float] = {"ulp": form.ulp(size)[0], "absolute": 1.0, "relative": max(size[0], 2.0**form.least)}
+            units: dict[Kind, float] = {"ulp": form.ulp(size)[0], "absolute": 1.0, "relative": max(size[0], 2.0**form.least)}
             here = float(abs(function.exact(at) - float(sweep.results(np.array([at], np.float32))[0]))) / float(units[kind])
         bound = error * _COMPARED + doubts[kind]
         if kind == "relative":  # what it is relative to may be less
@@ -322,4 +321,4 @@ def _difference(told: Any, computed: Any, place: str = "") -> str | None:
             is_same = math.isclose(float(told), float(computed), rel_tol=_SAME)
         except ValueError:
             is_same = False
-    return None if is_same else f"'{place}' is {told!r}, computed: {computed!r}"
+    return None if is_same else f"'{place}' is {shortened(repr(told))}, computed: {shortened(repr(computed))}"

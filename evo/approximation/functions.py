@@ -98,8 +98,8 @@ class Function:
 
     @property
     def shown(self) -> str:
-        """The text for messages, shortened."""
-        return self.text if len(self.text) <= _SHOWN else f"{self.text[:_SHOWN]}..."
+        """The text for messages."""
+        return shortened(self.text)
 
     @cached_property
     def steps(self) -> "tuple[Step, ...]":
@@ -210,6 +210,11 @@ class Function:
 
         self._ball(x, is_decided)
         return found
+
+
+def shortened(text: str) -> str:
+    """A text of at most some 60 characters, for messages."""
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
 
 def is_code(text: str) -> bool:

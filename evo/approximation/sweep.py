@@ -34,7 +34,8 @@ KEPT_BYTES = 31 << 20  # just below the largest threshold that glibc learns from
 MOST_KEPT = 0.5  # of the blocks; beyond, each input is looked at
 NUM_SAMPLES = 2048  # groups that a sweep of several parts begins with
 SAVE_S = 5.0
-KINDS: tuple[Literal["ulp"], Literal["absolute"], Literal["relative"]] = ("ulp", "absolute", "relative")
+Kind = Literal["ulp", "absolute", "relative"]  # of errors
+KINDS: tuple[Kind, ...] = ("ulp", "absolute", "relative")
 _SIGNS: dict[Literal["odd", "even"], float] = {"odd": -1.0, "even": 1.0}
 
 

@@ -140,8 +140,8 @@ class ApproximationTask(Task):
         return keys[(keys >= first) & (keys <= last)]
 
     def _near_changes(self, keys: NDArray[np.int64], exact: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Keys ever closer to where relative errors and ulps are large: where the sign changes, and where the function reaches the
-        least normal float32, so that a zero is wrong.
+        """Keys ever closer to where relative errors and ulps are large: where the sign changes, and where the function reaches
+        the least normal float32, so that a zero is wrong.
         """
         found: list[int] = []
         sides: list[Callable[[NDArray[np.float64]], NDArray[np.bool_]]] = [
