@@ -4,9 +4,9 @@
 
 // f32 in [-87.0, 88.0], 2237530113 inputs.
 // 14 instructions, 13 issue slots of a warp on sm_90.
-// error at most 0.89129 ulp
-// error at most 7.09912e+30 absolute
-// error at most 7.54629e-08 relative
+// error at most 0.891306 ulp
+// error at most 7.09929e+30 absolute
+// error at most 7.54622e-08 relative
 __device__ __forceinline__ float exp_f32_13(float x) {
     float y;
     asm("{\n\t"
@@ -40,9 +40,9 @@ __device__ __forceinline__ float exp_f32_13(float x) {
 
 // f32 in [-126.0, 127.0], 2247753729 inputs.
 // 1 instructions, 8 issue slots of a warp on sm_90.
-// error at most 5.00005 ulp
-// error at most 5.07065e+31 absolute
-// error at most 2.98029e-07 relative
+// error at most 8.38861e+06 ulp
+// error at most 5.07061e+31 absolute
+// error at most 1.00001 relative
 __device__ __forceinline__ float exp2_f32_8(float x) {
     float y;
     asm("{\n\t"
@@ -62,9 +62,9 @@ __device__ __forceinline__ float exp2_f32_8(float x) {
 
 // f32 in [-0.8999999761581421, 1000.0], 2212521575 inputs.
 // 24 instructions, 24 issue slots of a warp on sm_90.
-// error at most 1.2684 ulp
-// error at most 2.81722e-07 absolute
-// error at most 9.3234e-08 relative
+// error at most 1.26839 ulp
+// error at most 2.81717e-07 absolute
+// error at most 9.32328e-08 relative
 __device__ __forceinline__ float log1p_f32_24(float x) {
     float y;
     asm("{\n\t"
@@ -109,9 +109,9 @@ __device__ __forceinline__ float log1p_f32_24(float x) {
 
 // f32 in [-0.8999999761581421, 1000.0], 2212521575 inputs.
 // 25 instructions, 25 issue slots of a warp on sm_90.
-// error at most 1.2684 ulp
-// error at most 2.79738e-07 absolute
-// error at most 9.3234e-08 relative
+// error at most 1.26839 ulp
+// error at most 2.79733e-07 absolute
+// error at most 9.32328e-08 relative
 __device__ __forceinline__ float log1p_f32_25(float x) {
     float y;
     asm("{\n\t"
@@ -157,9 +157,9 @@ __device__ __forceinline__ float log1p_f32_25(float x) {
 
 // f32 in [-16.0, 16.0], 2197815297 inputs.
 // 16 instructions, 15 issue slots of a warp on sm_90.
-// error at most 1.4402 ulp
-// error at most 0.652611 absolute
-// error at most 1.32305e-07 relative
+// error at most 1.44019 ulp
+// error at most 0.65262 absolute
+// error at most 1.32304e-07 relative
 __device__ __forceinline__ float expm1_f32_15(float x) {
     float y;
     asm("{\n\t"
@@ -195,9 +195,9 @@ __device__ __forceinline__ float expm1_f32_15(float x) {
 
 // f32 in [-16.0, 16.0], 2197815297 inputs.
 // 17 instructions, 16 issue slots of a warp on sm_90.
-// error at most 1.32334 ulp
-// error at most 0.540313 absolute
-// error at most 1.18359e-07 relative
+// error at most 1.32333 ulp
+// error at most 0.54031 absolute
+// error at most 1.18358e-07 relative
 __device__ __forceinline__ float expm1_f32_16(float x) {
     float y;
     asm("{\n\t"
@@ -263,7 +263,7 @@ __device__ __forceinline__ float sin_f32_7(float x) {
 // f32 in [-3.141592502593994, 3.141592502593994], 2157060021 inputs.
 // 8 instructions, 8 issue slots of a warp on sm_90.
 // error at most 4.80157e+06 ulp
-// error at most 2.79874e-07 absolute
+// error at most 2.79873e-07 absolute
 // error at most 0.350446 relative
 __device__ __forceinline__ float sin_f32_8(float x) {
     float y;
@@ -292,7 +292,7 @@ __device__ __forceinline__ float sin_f32_8(float x) {
 // f32 in [-3.141592502593994, 3.141592502593994], 2157060021 inputs.
 // 7 instructions, 7 issue slots of a warp on sm_90.
 // error at most 1.30736e+07 ulp
-// error at most 2.95302e-07 absolute
+// error at most 2.95294e-07 absolute
 // error at most 1.06258 relative
 __device__ __forceinline__ float cos_f32_7(float x) {
     float y;
@@ -320,7 +320,7 @@ __device__ __forceinline__ float cos_f32_7(float x) {
 // f32 in [-3.141592502593994, 3.141592502593994], 2157060021 inputs.
 // 8 instructions, 8 issue slots of a warp on sm_90.
 // error at most 1.03441e+07 ulp
-// error at most 3.31772e-07 absolute
+// error at most 3.31764e-07 absolute
 // error at most 0.973526 relative
 __device__ __forceinline__ float cos_f32_8(float x) {
     float y;
@@ -349,7 +349,7 @@ __device__ __forceinline__ float cos_f32_8(float x) {
 // f32 in [-1.5, 1.5], 2139095041 inputs.
 // 7 instructions, 15 issue slots of a warp on sm_90.
 // error at most 8.38862e+06 ulp
-// error at most 1.70357e-05 absolute
+// error at most 1.75707e-05 absolute
 // error at most 1.00001 relative
 __device__ __forceinline__ float tan_f32_15(float x) {
     float y;
@@ -376,9 +376,9 @@ __device__ __forceinline__ float tan_f32_15(float x) {
 
 // f32 in [-1.5, 1.5], 2139095041 inputs.
 // 15 instructions, 22 issue slots of a warp on sm_90.
-// error at most 5.88522 ulp
-// error at most 5.51116e-06 absolute
-// error at most 4.41676e-07 relative
+// error at most 7.41687 ulp
+// error at most 6.23838e-06 absolute
+// error at most 5.50769e-07 relative
 __device__ __forceinline__ float tan_f32_22(float x) {
     float y;
     asm("{\n\t"
@@ -412,9 +412,9 @@ __device__ __forceinline__ float tan_f32_22(float x) {
 
 // f32 in [-1.5, 1.5], 2139095041 inputs.
 // 19 instructions, 26 issue slots of a warp on sm_90.
-// error at most 6.22456 ulp
-// error at most 5.9362e-06 absolute
-// error at most 4.33258e-07 relative
+// error at most 7.6042 ulp
+// error at most 7.08138e-06 absolute
+// error at most 5.46597e-07 relative
 __device__ __forceinline__ float tan_f32_26(float x) {
     float y;
     asm("{\n\t"
@@ -452,9 +452,9 @@ __device__ __forceinline__ float tan_f32_26(float x) {
 
 // f32 in [-16.0, 16.0], 2197815297 inputs.
 // 9 instructions, 26 issue slots of a warp on sm_90.
-// error at most 108294 ulp
-// error at most 3.72536e-07 absolute
-// error at most 0.00683753 relative
+// error at most 108295 ulp
+// error at most 4.02336e-07 absolute
+// error at most 0.00683759 relative
 __device__ __forceinline__ float sigmoid_f32_26(float x) {
     float y;
     asm("{\n\t"
@@ -483,7 +483,7 @@ __device__ __forceinline__ float sigmoid_f32_26(float x) {
 // f32 in [-8.0, 8.0], 2181038081 inputs.
 // 12 instructions, 20 issue slots of a warp on sm_90.
 // error at most 1483.02 ulp
-// error at most 7.34236e-07 absolute
+// error at most 7.34214e-07 absolute
 // error at most 0.000128635 relative
 __device__ __forceinline__ float softplus_f32_20(float x) {
     float y;
@@ -516,7 +516,7 @@ __device__ __forceinline__ float softplus_f32_20(float x) {
 // f32 in [-8.0, 8.0], 2181038081 inputs.
 // 13 instructions, 21 issue slots of a warp on sm_90.
 // error at most 357.377 ulp
-// error at most 5.60066e-07 absolute
+// error at most 5.60043e-07 absolute
 // error at most 3.09814e-05 relative
 __device__ __forceinline__ float softplus_f32_21(float x) {
     float y;
@@ -550,7 +550,7 @@ __device__ __forceinline__ float softplus_f32_21(float x) {
 // f32 in [-8.0, 8.0], 2181038081 inputs.
 // 11 instructions, 19 issue slots of a warp on sm_90.
 // error at most 5.60687e+34 ulp
-// error at most 2.44456e-07 absolute
+// error at most 2.44449e-07 absolute
 // error at most 6.68391e+27 relative
 __device__ __forceinline__ float gelu_f32_19(float x) {
     float y;
@@ -582,7 +582,7 @@ __device__ __forceinline__ float gelu_f32_19(float x) {
 // f32 in [-8.0, 8.0], 2181038081 inputs.
 // 9 instructions, 24 issue slots of a warp on sm_90.
 // error at most 1.94287e+37 ulp
-// error at most 2.76122e-07 absolute
+// error at most 2.82684e-07 absolute
 // error at most 2.31609e+30 relative
 __device__ __forceinline__ float silu_f32_24(float x) {
     float y;
@@ -611,9 +611,9 @@ __device__ __forceinline__ float silu_f32_24(float x) {
 
 // f32 in [0.0010000000474974513, 1000.0], 167177618 inputs.
 // 15 instructions, 16 issue slots of a warp on sm_90.
-// error at most 0.819596 ulp
-// error at most 6.67251e-07 absolute
-// error at most 7.98463e-08 relative
+// error at most 0.819632 ulp
+// error at most 6.67285e-07 absolute
+// error at most 7.98494e-08 relative
 __device__ __forceinline__ float cbrt_f32_16(float x) {
     float y;
     asm("{\n\t"
@@ -648,9 +648,9 @@ __device__ __forceinline__ float cbrt_f32_16(float x) {
 
 // bf16 in [-3.3895313892515355e+38, 3.3895313892515355e+38], 65279 inputs; x is a value of bf16, round the result to it.
 // 12 instructions, 20 issue slots of a warp on sm_90.
-// error at most 0.637615 ulp
-// error at most 4.38053e+32 absolute
-// error at most 0.00420658 relative
+// error at most 0.637573 ulp
+// error at most 3.83066e+32 absolute
+// error at most 0.00420625 relative
 __device__ __forceinline__ float gelu_bf16_20(float x) {
     float y;
     asm("{\n\t"
@@ -688,9 +688,9 @@ __device__ __forceinline__ unsigned int gelu_bf16_20_x2(unsigned int x) {
 
 // bf16 in [-3.3895313892515355e+38, 3.3895313892515355e+38], 65279 inputs; x is a value of bf16, round the result to it.
 // 18 instructions, 28 issue slots of a warp on sm_90.
-// error at most 1.0217 ulp
-// error at most 0.00438548 absolute
-// error at most 0.00520469 relative
+// error at most 1.02131 ulp
+// error at most 0.00438245 absolute
+// error at most 0.00520163 relative
 __device__ __forceinline__ float gelu_grad_bf16_28(float x) {
     float y;
     asm("{\n\t"
@@ -734,9 +734,9 @@ __device__ __forceinline__ unsigned int gelu_grad_bf16_28_x2(unsigned int x) {
 
 // bf16 in [-3.3895313892515355e+38, 3.3895313892515355e+38], 65279 inputs; x is a value of bf16, round the result to it.
 // 9 instructions, 24 issue slots of a warp on sm_90.
-// error at most 0.500159 ulp
-// error at most 1.42129e+32 absolute
-// error at most 0.00389192 relative
+// error at most 128.001 ulp
+// error at most 1.25926e+32 absolute
+// error at most 1.00001 relative
 __device__ __forceinline__ float silu_bf16_24(float x) {
     float y;
     asm("{\n\t"
@@ -744,15 +744,15 @@ __device__ __forceinline__ float silu_bf16_24(float x) {
         "mov.f32 %%x, %1;\n\t"
         "{\n\t"
         ".reg .f32 %%_s0_<9>;\n\t"
-        "max.ftz.f32 %%_s0_0, %%x, 0f8000000C;\n\t"
+        "max.ftz.f32 %%_s0_0, %%x, 0f8007F60E;\n\t"
         "abs.ftz.f32 %%_s0_1, %%x;\n\t"
-        "fma.rn.ftz.f32 %%_s0_2, %%_s0_1, 0fBFB8AA3B, 0f41000004;\n\t"
+        "fma.rn.ftz.f32 %%_s0_2, %%_s0_1, 0fBFB8AA33, 0f4100001F;\n\t"
         "ex2.approx.ftz.f32 %%_s0_3, %%_s0_2;\n\t"
-        "fma.rn.ftz.f32 %%_s0_4, %%_s0_3, 0f3B7FFFE3, 0f3F800014;\n\t"
+        "fma.rn.ftz.f32 %%_s0_4, %%_s0_3, 0f3B7FFE6C, 0f3F8002F7;\n\t"
         "rcp.approx.ftz.f32 %%_s0_5, %%_s0_4;\n\t"
         "mul.rn.ftz.f32 %%_s0_6, %%_s0_1, %%_s0_3;\n\t"
         "mul.rn.ftz.f32 %%_s0_7, %%_s0_6, %%_s0_5;\n\t"
-        "fma.rn.ftz.f32 %%_s0_8, %%_s0_7, 0fBB7FFFF5, %%_s0_0;\n\t"
+        "fma.rn.ftz.f32 %%_s0_8, %%_s0_7, 0fBB8000BF, %%_s0_0;\n\t"
         "mov.f32 %%y, %%_s0_8;\n\t"
         "}\n\t"
         "mov.f32 %0, %%y;\n\t"
@@ -771,9 +771,9 @@ __device__ __forceinline__ unsigned int silu_bf16_24_x2(unsigned int x) {
 
 // bf16 in [-3.3895313892515355e+38, 3.3895313892515355e+38], 65279 inputs; x is a value of bf16, round the result to it.
 // 1 instructions, 8 issue slots of a warp on sm_90.
-// error at most 0.617828 ulp
-// error at most 0.0024136 absolute
-// error at most 0.00409823 relative
+// error at most 0.617826 ulp
+// error at most 0.00241339 absolute
+// error at most 0.00409822 relative
 __device__ __forceinline__ float tanh_bf16_8(float x) {
     float y;
     asm("{\n\t"

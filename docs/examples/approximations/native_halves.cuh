@@ -179,7 +179,7 @@ __device__ __forceinline__ unsigned int tanh_native_f16_3_x2(unsigned int x) {
 // f16 in [-8.0, 8.0], 36865 inputs.
 // 1 instructions, 9 issue slots of a warp a value, of two at once on sm_90.
 // error at most 8266.01 ulp
-// error at most 0.000492743 absolute
+// error at most 0.000492705 absolute
 // error at most 8.07227 relative
 // x and the result are the bits of a f16.
 __device__ __forceinline__ unsigned short tanh_native_f16_9(unsigned short x) {
@@ -283,7 +283,7 @@ __device__ __forceinline__ unsigned int sigmoid_native_bf16_2_5_x2(unsigned int 
 // bf16 in [-8.0, 8.0], 33281 inputs.
 // 4 instructions, 10.5 issue slots of a warp a value, of two at once on sm_90.
 // error at most 848.181 ulp
-// error at most 0.00390647 absolute
+// error at most 0.0039065 absolute
 // error at most 4.82415 relative
 // x and the result are the bits of a bf16.
 __device__ __forceinline__ unsigned short sigmoid_native_bf16_10_5(unsigned short x) {
@@ -399,7 +399,7 @@ __device__ __forceinline__ unsigned int sigmoid_native_f16_2_5_x2(unsigned int x
 // f16 in [-8.0, 8.0], 36865 inputs.
 // 6 instructions, 3 issue slots of a warp a value, of two at once on sm_90.
 // error at most 26044.3 ulp
-// error at most 0.00657988 absolute
+// error at most 0.00657989 absolute
 // error at most 18.4725 relative
 // x and the result are the bits of a f16.
 __device__ __forceinline__ unsigned short sigmoid_native_f16_3(unsigned short x) {
@@ -469,7 +469,7 @@ __device__ __forceinline__ unsigned int sigmoid_native_f16_3_x2(unsigned int x) 
 // f16 in [-8.0, 8.0], 36865 inputs.
 // 4 instructions, 10.5 issue slots of a warp a value, of two at once on sm_90.
 // error at most 1025.78 ulp
-// error at most 0.000490499 absolute
+// error at most 0.000490511 absolute
 // error at most 0.501516 relative
 // x and the result are the bits of a f16.
 __device__ __forceinline__ unsigned short sigmoid_native_f16_10_5(unsigned short x) {
@@ -521,7 +521,7 @@ __device__ __forceinline__ unsigned int sigmoid_native_f16_10_5_x2(unsigned int 
 // bf16 in [-8.0, 8.0], 33281 inputs.
 // 6 instructions, 3 issue slots of a warp a value, of two at once on sm_90.
 // error at most 2.85785e+38 ulp
-// error at most 0.122091 absolute
+// error at most 0.122092 absolute
 // error at most 2.2327e+36 relative
 // x and the result are the bits of a bf16.
 __device__ __forceinline__ unsigned short silu_native_bf16_3(unsigned short x) {
@@ -594,7 +594,7 @@ __device__ __forceinline__ unsigned int silu_native_bf16_3_x2(unsigned int x) {
 // f16 in [-8.0, 8.0], 36865 inputs.
 // 6 instructions, 3 issue slots of a warp a value, of two at once on sm_90.
 // error at most 393857 ulp
-// error at most 0.0378858 absolute
+// error at most 0.0378853 absolute
 // error at most 384.626 relative
 // x and the result are the bits of a f16.
 __device__ __forceinline__ unsigned short silu_native_f16_3(unsigned short x) {
@@ -667,7 +667,7 @@ __device__ __forceinline__ unsigned int silu_native_f16_3_x2(unsigned int x) {
 // f16 in [-8.0, 8.0], 36865 inputs.
 // 12 instructions, 12 issue slots of a warp a value, of two at once on sm_90.
 // error at most 9230.51 ulp
-// error at most 0.00269011 absolute
+// error at most 0.00268966 absolute
 // error at most 9.01417 relative
 // x and the result are the bits of a f16.
 __device__ __forceinline__ unsigned short silu_native_f16_12(unsigned short x) {
@@ -753,8 +753,8 @@ __device__ __forceinline__ unsigned int silu_native_f16_12_x2(unsigned int x) {
 // bf16 in [-8.0, 8.0], 33281 inputs.
 // 6 instructions, 3 issue slots of a warp a value, of two at once on sm_90.
 // error at most 5.31692e+38 ulp
-// error at most 0.218751 absolute
-// error at most 4.15384e+36 relative
+// error at most 0.218753 absolute
+// error at most 4.15385e+36 relative
 // x and the result are the bits of a bf16.
 __device__ __forceinline__ unsigned short gelu_native_bf16_3(unsigned short x) {
     unsigned short y;
@@ -826,7 +826,7 @@ __device__ __forceinline__ unsigned int gelu_native_bf16_3_x2(unsigned int x) {
 // f16 in [-8.0, 8.0], 36865 inputs.
 // 7 instructions, 3.5 issue slots of a warp a value, of two at once on sm_90.
 // error at most 411904 ulp
-// error at most 0.0312504 absolute
+// error at most 0.0312502 absolute
 // error at most 402.25 relative
 // x and the result are the bits of a f16.
 __device__ __forceinline__ unsigned short gelu_native_f16_3_5(unsigned short x) {
@@ -905,7 +905,7 @@ __device__ __forceinline__ unsigned int gelu_native_f16_3_5_x2(unsigned int x) {
 // f16 in [-8.0, 8.0], 36865 inputs.
 // 6 instructions, 11.5 issue slots of a warp a value, of two at once on sm_90.
 // error at most 32768.1 ulp
-// error at most 0.00195351 absolute
+// error at most 0.00195328 absolute
 // error at most 32.0001 relative
 // x and the result are the bits of a f16.
 __device__ __forceinline__ unsigned short gelu_native_f16_11_5(unsigned short x) {
@@ -968,8 +968,8 @@ __device__ __forceinline__ unsigned int gelu_native_f16_11_5_x2(unsigned int x) 
 
 // f16 in [-8.0, 8.0], 36865 inputs.
 // 9 instructions, 13.5 issue slots of a warp a value, of two at once on sm_90.
-// error at most 71.2157 ulp
-// error at most 0.00105134 absolute
+// error at most 71.2156 ulp
+// error at most 0.00105111 absolute
 // error at most 0.0537201 relative
 // x and the result are the bits of a f16.
 __device__ __forceinline__ unsigned short gelu_native_f16_13_5(unsigned short x) {
@@ -1054,7 +1054,7 @@ __device__ __forceinline__ unsigned int gelu_native_f16_13_5_x2(unsigned int x) 
 // bf16 in [-8.0, 8.0], 33281 inputs.
 // 15 instructions, 16 issue slots of a warp a value, of two at once on sm_90.
 // error at most 5.36012e+12 ulp
-// error at most 0.0048337 absolute
+// error at most 0.00483332 absolute
 // error at most 2.33974e+10 relative
 // x and the result are the bits of a bf16.
 __device__ __forceinline__ unsigned short gelu_grad_native_bf16_16(unsigned short x) {
@@ -1152,7 +1152,7 @@ __device__ __forceinline__ unsigned int gelu_grad_native_bf16_16_x2(unsigned int
 // f16 in [-8.0, 8.0], 36865 inputs.
 // 8 instructions, 8 issue slots of a warp a value, of two at once on sm_90.
 // error at most 419585 ulp
-// error at most 0.0256197 absolute
+// error at most 0.0256194 absolute
 // error at most 409.751 relative
 // x and the result are the bits of a f16.
 __device__ __forceinline__ unsigned short gelu_grad_native_f16_8(unsigned short x) {
@@ -1222,7 +1222,7 @@ __device__ __forceinline__ unsigned int gelu_grad_native_f16_8_x2(unsigned int x
 // f16 in [-8.0, 8.0], 36865 inputs.
 // 15 instructions, 19 issue slots of a warp a value, of two at once on sm_90.
 // error at most 16220.8 ulp
-// error at most 0.000978453 absolute
+// error at most 0.000978092 absolute
 // error at most 15.8406 relative
 // x and the result are the bits of a f16.
 __device__ __forceinline__ unsigned short gelu_grad_native_f16_19(unsigned short x) {
@@ -1341,8 +1341,8 @@ __device__ __forceinline__ unsigned int gelu_grad_native_f16_19_x2(unsigned int 
 // f16 in [-8.0, 8.0], 36865 inputs.
 // 13 instructions, 21 issue slots of a warp a value, of two at once on sm_90.
 // error at most 5328.01 ulp
-// error at most 0.000627614 absolute
-// error at most 5.20314 relative
+// error at most 0.000627288 absolute
+// error at most 5.20313 relative
 // x and the result are the bits of a f16.
 __device__ __forceinline__ unsigned short gelu_grad_native_f16_21(unsigned short x) {
     unsigned short y;
