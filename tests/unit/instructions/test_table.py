@@ -63,7 +63,7 @@ def test_derivatives_are_written_in_postfix_form(name, text):
 
 
 def test_errors_are_those_of_the_isa_and_only_tanh_is_coarse():
-    """Sections 9.7.3.8, .13, .18, .21 and .22; half an ulp more than it says, since it counts from the correctly rounded result."""
+    """Sections 9.7.3.8, .13, .18, .21 and .22; ulps count from the correctly rounded result."""
     assert BY_NAME["rcp_approx_ftz_f32"].semantics.error[:2] == ("ulp", 1.5)
     assert BY_NAME["ex2_approx_ftz_f32"].semantics.error[:2] == ("ulp", 2.5)
     errors = {
