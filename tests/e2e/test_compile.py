@@ -88,5 +88,5 @@ def test_cubins_are_written_all_or_none(compile_evo, finished_run, tmp_path):
 
 def test_ptx_for_a_driver_is_no_cubin(compile_evo, finished_run, tmp_path):
     refused = compile_evo(finished_run, "--arch", "compute_90", "--output", "out")
-    message = "evo: --arch compute_90: the driver assembles this, so there is no cubin; name a GPU, such as sm_90\n"
+    message = "evo: --arch compute_90: the driver assembles this, there is no cubin; name a GPU, such as sm_90\n"
     assert (refused.returncode, refused.stderr, list(tmp_path.glob("out"))) == (2, message, [])

@@ -91,7 +91,7 @@ def write_cubins(
             cannot be written.
     """
     if is_assembled_by_driver(arch):
-        raise UserError(f"--arch {arch}: the driver assembles this, so there is no cubin; name a GPU, such as {architecture(arch)}")
+        raise UserError(f"--arch {arch}: the driver assembles this, there is no cubin; name a GPU, such as {architecture(arch)}")
     cache = open_cache(evaluation.cache_megabytes)
     if problem := why_no_compiler():
         raise UserError(problem)
