@@ -113,7 +113,7 @@ class SymbolicRegressor(RegressorMixin, FittedEquations):  # type: ignore[misc] 
 
         Args:
             X: `(n_samples, n_features)`, at least 10 samples; an array, or a frame of pandas, Polars or Arrow.
-                Columns of a frame that are no numbers or have no name are left out, with a warning.
+                Columns of a frame without numbers or a name are left out, with a warning.
             y: `(n_samples,)`, or `(n_samples, n_targets)`: then there is a search for each, `equations_` is a list of tables, and
                 `estimators_` has what is fitted to each. They share `max_time`, but `max_evaluations` is that of each.
             sample_weight: `(n_samples,)` factors of squared errors, from 0 on. Rows of weight 0 do not count.

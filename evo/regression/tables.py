@@ -66,7 +66,7 @@ def numbers_of(table: Any, known: Sequence[str] | None = None) -> Any:
 
 
 def _no_input(name: Any, column: pd.Series) -> str | None:
-    """Why a column is left out. Raises ValueError if its values are no numbers, but texts of numbers."""
+    """Why a column is left out. Raises ValueError if it has numbers as text."""
     if isinstance(name, str) and UNNAMED.fullmatch(name):
         return "has no name"
     if (pd.api.types.is_numeric_dtype(column) and column.dtype.kind != "c") or column.map(type).isin([bool, np.bool_]).all():

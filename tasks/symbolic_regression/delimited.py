@@ -182,7 +182,7 @@ def _text(path: Path) -> tuple[str, tuple[str, ...]]:
         shown = data[start:].partition(b"\n")[0].decode("cp1252", "replace").strip()[:60]
         notes = (f"{path}:{line}: is not UTF-8, so the file is read as Latin-1; check this line: {shown}",)
     if "\0" in text:
-        raise evo.UserError(f"{path}: has NUL characters, so it is no text; save the table as CSV in UTF-8")
+        raise evo.UserError(f"{path}: has NUL characters, so it is not a text file; save the table as CSV in UTF-8")
     if not text.strip():
         raise evo.UserError(f"{path}: the file is empty")
     return text, notes
@@ -229,7 +229,7 @@ def _records(path: Path, text: str, sign: str) -> Iterator[tuple[int, list[str]]
 
 
 def _rows(path: Path, text: str, sign: str, most: int | None = None) -> tuple[int, list[str], list[int], list[list[str]]]:
-    """Line and cells of the names, and of the first rows. None: of all."""
+    """Line and cells of the names, and of the first `most` rows; None: all rows."""
     records = _records(path, text, sign)
     commented, comment = 0, [""]
     for line, names in records:

@@ -25,7 +25,7 @@ class Table:
     """The columns of a file by identifier.
 
     target: that of the target. names: identifier -> what the file calls it. decimal: the decimal sign; None: no cell tells.
-    left_out: column, quoted if it has a name -> why it is no input. notes: what the user should know.
+    left_out: column, quoted if it has a name -> why it cannot be an input. notes: what the user should know.
     """
 
     columns: dict[str, NDArray[np.float64]]

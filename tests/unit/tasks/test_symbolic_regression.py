@@ -138,7 +138,7 @@ ROWS = "".join(f"{i},{i % 3}\n" for i in range(12))
         ("a;y\n1,5;2.5\n" + ROWS.replace(",", ";"), ":2: column 'a': '1,5' has a decimal comma, but '2.5' ("),
         ("# a comment\n\n# another\n", ": the file has comments alone"),
         ("PK\3\4", ": is a spreadsheet; save the table as CSV"),
-        ("a\0,y\n", ": has NUL characters, so it is no text; save the table as CSV in UTF-8"),
+        ("a\0,y\n", ": has NUL characters, so it is not a text file; save the table as CSV in UTF-8"),
         ("a,y\n" + "5,1\n5,2\n" * 6, ": no column but the target 'y' is left; at least one must be an input; column 'a' is 5 in"),
         ("a,y\n" + "1,yes\n2,no\n" * 6, ":2: column 'y': 'yes' is not a number; write it as one"),
         ("a,y\n" + "1,7\n2,7\n" * 6, ": column 'y' is 7 in every row, so there is nothing to find"),
