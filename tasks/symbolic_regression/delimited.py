@@ -64,7 +64,7 @@ def read_cells(path: Path, separator: str | None = None) -> Cells:
         separator: what stands between cells; None: the one that gives each of the first rows as many cells as there are names.
 
     Raises:
-        evo.UserError: the file cannot be read, is no table, or can be read in two ways.
+        evo.UserError: the file cannot be read, has no table, or can be read in two ways.
     """
     text, notes = _text(path)
     if first := re.match(r'"?sep=(.)"?\r?\n', text):  # how spreadsheets are told
