@@ -40,6 +40,10 @@ napoleon_google_docstring = True
 
 html_theme = "pydata_sphinx_theme"
 html_title = "evo"
+html_static_path = ["_static"]
+html_css_files = ["evo.css"]
+html_search_scorer = str(Path(__file__).parent / "_static" / "scorer.js")
+html_context = {"default_mode": "auto"}  # light or dark, as the reader's system says
 html_show_sourcelink = False
 html_copy_source = False
 html_theme_options = {

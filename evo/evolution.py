@@ -238,7 +238,7 @@ def make_search(caller: str, data: dict[str, Any], task: Task | None) -> Search:
     problem = problem_of(config, task) if task else load_problem(config)
     search = Search(problem)
     search.choose_backend(_warn)
-    for line in scaling_notes(problem.task.input_scaling()):
+    for line in (*problem.task.notes, *scaling_notes(problem.task.input_scaling())):
         _warn(line)
     return search
 

@@ -50,7 +50,8 @@ class SymbolicClassifier(ClassifierMixin, SearchParameters):  # type: ignore[mis
             ValueError: a parameter or the data is wrong.
         """
         self._check_parameters()
-        _, labels = validate_data(self, numbers_of(X), y, dtype=np.float64, ensure_min_samples=MIN_ROWS)
+        X = numbers_of(X)  # noqa: N806
+        _, labels = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=MIN_ROWS)
         check_classification_targets(labels)
         if self.loss in ERROR_LOSSES or str(self.loss).partition("(")[0] in ERROR_LOSSES:
             raise ValueError(f"loss: {self.loss!r} is not a loss of log-odds; None is the log loss")
@@ -81,7 +82,8 @@ class SymbolicClassifier(ClassifierMixin, SearchParameters):  # type: ignore[mis
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:  # noqa: N803
         """Log-odds: `(n_samples,)`, of the second of two classes, or `(n_samples, n_classes)`."""
         check_is_fitted(self)
-        validate_data(self, numbers_of(X), dtype=np.float64, reset=False)
+        X = numbers_of(X, self._known)  # noqa: N806
+        validate_data(self, X, dtype=np.float64, reset=False)
         columns = [each.predict(X) for each in self.estimators_]
         return columns[0] if len(columns) == 1 else np.stack(columns, axis=1)
 

@@ -113,6 +113,7 @@ class SymbolicRegressor(RegressorMixin, FittedEquations):  # type: ignore[misc] 
 
         Args:
             X: `(n_samples, n_features)`, at least 10 samples; an array, or a frame of pandas, Polars or Arrow.
+                Columns of a frame without numbers or a name are left out, with a warning.
             y: `(n_samples,)`, or `(n_samples, n_targets)`: then there is a search for each, `equations_` is a list of tables, and
                 `estimators_` has what is fitted to each. They share `max_time`, but `max_evaluations` is that of each.
             sample_weight: `(n_samples,)` factors of squared errors, from 0 on. Rows of weight 0 do not count.
@@ -124,8 +125,9 @@ class SymbolicRegressor(RegressorMixin, FittedEquations):  # type: ignore[misc] 
         self.__dict__.pop("noise_", None)
         if isinstance(y, np.ndarray | pd.Series) and y.ndim == 1:
             refuse_missing("y", np.asarray(pd.isna(y)))
+        X = numbers_of(X)  # noqa: N806
         columns, target = validate_data(
-            self, numbers_of(X), y, dtype=np.float64, y_numeric=True, multi_output=True, ensure_min_samples=MIN_ROWS
+            self, X, y, dtype=np.float64, y_numeric=True, multi_output=True, ensure_min_samples=MIN_ROWS
         )
         if target.ndim == 2 and target.shape[1] > 1:
             return self._fit_each(X, target, getattr(y, "columns", range(target.shape[1])), sample_weight)
@@ -206,6 +208,7 @@ class SymbolicRegressor(RegressorMixin, FittedEquations):  # type: ignore[misc] 
         Raises:
             ValueError: a parameter or the data is wrong, there are several targets, or y is predicted without errors.
         """
+        X = numbers_of(X, self._known)  # noqa: N806
         _, target, weights = self._one_target("fit_noise", X, y, sample_weight)
         self.noise_ = fit_noise(self, X, target - self.predict(X), weights, parameters)
         return self
@@ -215,7 +218,8 @@ class SymbolicRegressor(RegressorMixin, FittedEquations):  # type: ignore[misc] 
         check_is_fitted(self)
         if self._targets:
             raise ValueError(f"{method} is for one target; call it for each of estimators_")
-        columns, target = validate_data(self, numbers_of(X), y, dtype=np.float64, y_numeric=True, reset=False)
+        X = numbers_of(X, self._known)  # noqa: N806
+        columns, target = validate_data(self, X, y, dtype=np.float64, y_numeric=True, reset=False)
         weights = None if sample_weight is None else _check_sample_weight(sample_weight, columns, dtype=np.float64)
         target = target.astype(np.float64)
         counted(columns, target, weights)  # refuses what a search cannot take
@@ -285,7 +289,7 @@ class SymbolicRegressor(RegressorMixin, FittedEquations):  # type: ignore[misc] 
             if not hasattr(self, "noise_"):
                 raise ValueError("return_std needs a formula of the noise: call fit_noise first")
             return self.predict(X, index), self.noise_.std(X)
-        columns = validate_data(self, numbers_of(X), dtype=[np.float64, np.float32], reset=False)
+        columns = validate_data(self, numbers_of(X, self._known), dtype=[np.float64, np.float32], reset=False)
         if self._targets:
             return np.stack([each.predict(X, index) for each in self._targets], axis=1)
         predicted = evaluate(self._formula(self._row(index)), [columns[:, place] for place in self._used])[0]

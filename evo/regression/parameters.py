@@ -85,6 +85,11 @@ class SearchParameters(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         self.n_jobs = n_jobs
         self.random_state = random_state
 
+    @property
+    def _known(self) -> Sequence[str]:
+        """The features that `fit` had, if they have names."""
+        return getattr(self, "feature_names_in_", ())
+
     def _check_parameters(self) -> None:
         """Raises ValueError if one is wrong; those that stand in the config as they are, are checked there."""
         if self.max_time is None and self.max_evaluations is None:

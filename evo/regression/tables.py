@@ -5,6 +5,8 @@ Owns names, what is refused with the way out, the order of rows, and which colum
 
 from __future__ import annotations
 
+import re
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,14 +23,20 @@ Table = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64] | No
 FIRST_SHARE_LOG2, FEWEST = 5, 1024  # of most rows, those that a search begins with: one in 32, but not fewer
 MAX_REPEATED = 4  # times the rows: integer weights repeat rows up to here, beyond they are factors
 FILL = ", or fill them, such as by scikit-learn's SimpleImputer"
+UNNAMED = re.compile(r"|Unnamed: \d+")  # as pandas writes and reads an index
 NUM_TREES, TREE_DEPTH = 100, 3  # that say which columns tell most
 
 
-def numbers_of(table: Any) -> Any:
+def numbers_of(table: Any, known: Sequence[str] | None = None) -> Any:
     """A frame of pandas, Polars or Arrow as one of pandas with columns of numbers; whatever has no names stays as it is.
 
+    Columns without a number or a name, such as an index, are left out.
+
+    Args:
+        known: columns that are asked for; None: a warning names those that are left out.
+
     Raises:
-        ValueError: a column is not a number, or a value of it is missing.
+        ValueError: a column has numbers as text, is asked for and no number, or a value of it is missing; or no column is left.
     """
     names = getattr(table, "column_names", getattr(table, "columns", None))
     if names is None or isinstance(names, str):
@@ -40,16 +48,36 @@ def numbers_of(table: Any) -> Any:
         columns = [table.iloc[:, place] for place in range(len(names))]
     else:
         columns = [pd.Series(np.asarray(table[name])) for name in names]
-    for name, column in zip(names, columns, strict=True):
-        if not (pd.api.types.is_numeric_dtype(column) and column.dtype.kind != "c"):
-            raise ValueError(
-                f"X: column '{name}' is {column.dtype}, no number; leave it out, or encode it, such as by pandas.get_dummies or "
-                "scikit-learn's OneHotEncoder"
-            )
-        refuse_missing(f"X: column '{name}'", column.isna().to_numpy(), FILL)
+    kept = []
+    for place, (name, column) in enumerate(zip(names, columns, strict=True)):
+        reason = _no_input(name, column)
+        if reason is None or (known is not None and name in known):
+            if reason:
+                raise ValueError(f"X: column '{name}' {reason}, but was a number in fit")
+            refuse_missing(f"X: column '{name}'", column.isna().to_numpy(), FILL)
+            kept.append(place)
+        elif known is None:
+            warnings.warn(f"X: left out column '{name}', which {reason}", stacklevel=3)
+    if not kept:
+        raise ValueError("X: no column of numbers is left")
     if isinstance(table, pd.DataFrame):
-        return table
-    return pd.DataFrame({name: column.to_numpy(np.float64) for name, column in zip(names, columns, strict=True)})
+        return table if len(kept) == len(names) else table.iloc[:, kept]
+    return pd.DataFrame({names[place]: columns[place].to_numpy(np.float64) for place in kept})
+
+
+def _no_input(name: Any, column: pd.Series) -> str | None:
+    """Why a column is left out. Raises ValueError if it has numbers as text."""
+    if isinstance(name, str) and UNNAMED.fullmatch(name):
+        return "has no name"
+    if (pd.api.types.is_numeric_dtype(column) and column.dtype.kind != "c") or column.map(type).isin([bool, np.bool_]).all():
+        return None
+    texts = column.dropna().astype(str)
+    if pd.to_numeric(texts.str.replace(",", "."), errors="coerce").notna().any():
+        raise ValueError(
+            f"X: column '{name}' is {column.dtype}, no number; leave it out, or encode it, such as by pandas.get_dummies or "
+            "scikit-learn's OneHotEncoder; numbers in text become numbers by pandas.to_numeric"
+        )
+    return f"is {column.dtype}" + (f", such as '{texts.iloc[0]}'" if len(texts) else "")
 
 
 def refuse_missing(what: str, is_missing: NDArray[np.bool_], fill: str = "") -> None:

@@ -72,7 +72,8 @@ class SymbolicTransformer(TransformerMixin, SearchParameters):  # type: ignore[m
         """
         if not (isinstance(self.n_components, Integral) and int(self.n_components) >= 1):
             raise ValueError(f"n_components is {self.n_components!r}, must be an integer from 1 on")
-        columns, target = validate_data(self, numbers_of(X), y, dtype=np.float64, y_numeric=True)
+        X = numbers_of(X)  # noqa: N806
+        columns, target = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
         given = self.get_params(deep=False)
         given.pop("n_components")
         model = SymbolicRegressor(**given, warm_start=True).fit(X, target, sample_weight)
@@ -91,7 +92,7 @@ class SymbolicTransformer(TransformerMixin, SearchParameters):  # type: ignore[m
     def transform(self, X: ArrayLike) -> NDArray[np.float64]:  # noqa: N803
         """The features, `(n_samples, n)`, always finite: where one is not, its mean over the training rows stands in."""
         check_is_fitted(self)
-        columns = validate_data(self, numbers_of(X), dtype=np.float64, reset=False)
+        columns = validate_data(self, numbers_of(X, self._known), dtype=np.float64, reset=False)
         values = np.stack([evaluate(each, columns.T)[0] for each in self._formulas], axis=1)
         return np.where(np.isfinite(values), values, self._means)
 

@@ -31,6 +31,19 @@ def hash_text(words: NDArray[np.uint64]) -> str:
     return f"{words[1]:016x}{words[0]:016x}"
 
 
+# What each operator did; an offspring can have one or two parents.
+OPERATOR_MEANINGS = {
+    "umad": "uniform mutation by addition and deletion: words are inserted and deleted at random places",
+    "alternation": "words of two parents, read in turns",
+    "crossover": "at each position the word of one of two parents",
+    "perturbation": "constants are changed a little",
+    "replacement": "words are exchanged for random ones",
+    "subprogram": "a part that gives one value is exchanged for such a part of another parent",
+    "tidy": "the formula of an elite, simplified when the search ended",
+    "combination": "a program that joins two elites",
+}
+
+
 def operator_name(code: int) -> str:
     """The operator that made a program."""
     return {RANDOM: "none (random program)", GIVEN: "none (given to generation 0)", TIDY: "tidy", COMBINED: "combination"}.get(

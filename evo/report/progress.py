@@ -94,8 +94,8 @@ class Progress(AbstractContextManager["Progress"]):
         return (
             (
                 f"generation {counters.generations:,}  evaluations {counters.evaluations:,} ({rate:,.0f}/s)  "
-                f"duplicates {counters.duplicates / counters.offspring:.0%}  neutral {counters.neutral / counters.offspring:.0%}"
-                f"{farm}"
+                f"duplicates {counters.duplicates / counters.offspring:.0%}  "
+                f"unchanged {counters.neutral / counters.offspring:.0%}{farm}"
             ),
             (
                 f"coverage {generation.coverage:.1%}  QD score {_short(generation.qd_score, ',.2f')}  "

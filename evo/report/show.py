@@ -16,7 +16,7 @@ from evo.language.formula import display_note, rounded
 from evo.language.formula_text import infix
 from evo.language.infix import parse_infix
 from evo.language.program import format_program, parse_program, program_length
-from evo.report.elites import batch_of, hash_text, operator_name
+from evo.report.elites import OPERATOR_MEANINGS, batch_of, hash_text, operator_name
 from evo.report.pareto import row_of_elite
 from evo.report.ptx_text import with_token_values, with_values
 from evo.report.recompute import problem_for_facts, program_expression, report_facts, whole_expression
@@ -82,6 +82,8 @@ def describe_elite(run: Run, name: str | None, precision: int | None = None) -> 
         f"parents    {', '.join(layout.cell_name(int(c)) for c in elites.parents[row] if c >= 0) or 'none'}",
         f"hash       {hash_text(elites.hash[row])}",
     ]
+    if meaning := OPERATOR_MEANINGS.get(operator_name(int(elites.operator[row]))):
+        origin.append(f"({operator_name(int(elites.operator[row]))}: {meaning})")
     batch = batch_of(run)[row : row + 1]
     with problem_for_facts(run) as (problem, note):
         scores = _scores(problem, elites.objective[row], elites.measures[row], batch, note, elites.latent[row])

@@ -132,7 +132,7 @@ class LiveRun(Run):
             search = Search(problem)
             calibration = search.choose_backend(warn)
             search.try_task()
-        for line in scaling_notes(problem.task.input_scaling()):
+        for line in (*original.task.notes, *scaling_notes(problem.task.input_scaling())):
             warn(line)
         facts = environment(search.problem)
         if calibration:

@@ -46,7 +46,7 @@ class EscapeTime(evo.Task):
 
     inputs = {"x": "f32", "y": "f32", "a": "f32", "b": "f32", "t": "f32"}
     outputs = {"f": "f32", "g": "f32"}
-    measures = {"staying": (0.0, 1.0), "detail": (0.0, 0.6)}
+    measures = {"never_escaping": (0.0, 1.0), "detail": (0.0, 0.6)}
     objective_range = (0.0, 1.0)
     rollout = evo.Rollout(
         steps=STEPS,

@@ -1,10 +1,11 @@
-"""CSV files: numbers by column, or one line that says which cell is wrong.
+"""Tables for symbolic regression: numbers by column, or one line that says which cell is wrong.
 
-Owns what a table must look like, and the names of inputs. Knows nothing of training and test points.
+Owns which columns are inputs, and their names. Knows nothing of training and test points.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,127 +15,150 @@ from numpy.typing import NDArray
 
 import evo
 
-MISSING = ("", "na", "n/a", "nan", "null", "none", "?")
+from .delimited import DECIMALS, MISSING, NO_NAMES, SEPARATORS, Cells, decimal_of, is_boolean, is_number, read_cells, values_of
+
 LARGEST = 1e150  # squares stay within float64
 
 
 @dataclass(frozen=True)
 class Table:
-    """The columns of a CSV file by identifier. target: that of the target. names: identifier -> what the file calls it."""
+    """The columns of a file by identifier.
+
+    target: that of the target. names: identifier -> what the file calls it. decimal: the decimal sign; None: no cell tells.
+    left_out: column, quoted if it has a name -> why it cannot be an input. notes: what the user should know.
+    """
 
     columns: dict[str, NDArray[np.float64]]
     target: str
     names: dict[str, str]
+    decimal: str | None
+    left_out: dict[str, str]
+    notes: tuple[str, ...]
 
 
-def read_table(path: Path, target: str, drop: Sequence[str], min_rows: int) -> Table:
-    """The columns of a CSV file but for those to drop, among which the target may be. The first line has the names.
+def read_table(path: Path, target: str, drop: Sequence[str], min_rows: int, separator: str | None, decimal: str | None) -> Table:
+    """The columns of a text file but for those to drop, among which the target may be, and those that can be no input.
+
+    Args:
+        separator, decimal: a name in SEPARATORS and DECIMALS; None: the file tells.
 
     Raises:
         evo.UserError: the file cannot be read, or a name or a value is wrong.
     """
-    header, rows = _read_cells(path)
-    for number, name in enumerate(header, 1):
-        if not name:
-            raise evo.UserError(f"{path}:1: column {number} has no name; give it one, or write the table without it")
-        if header.index(name) != number - 1:
-            raise evo.UserError(f"{path}:1: two columns are named '{name}'")
-    listed = ", ".join(header)
-    if target not in header:
-        raise evo.UserError(f"{path}:1: no column '{target}' (task_options.target); the columns are: {listed}")
+    cells = read_cells(path, SEPARATORS[separator] if separator else None)
+    header = cells.names
+    is_named = target in header and all(re.fullmatch(r"\d*", name) for name in header)  # such as years
+    if all(is_number(name) or not name for name in header) and not is_named:
+        raise evo.UserError(f"{path}:{cells.line}: {NO_NAMES}")
+    for number, name in enumerate(header):
+        if name and header.index(name) != number:
+            raise evo.UserError(f"{path}:{cells.line}: two columns are named '{name}'")
+    listed = ", ".join(name or "(no name)" for name in header)
+    if target not in header or not target:
+        raise evo.UserError(f"{path}:{cells.line}: no column '{target}' (task_options.target); the columns are: {listed}")
     for name in drop:
         if name not in header:
             raise evo.UserError(f"{path}: '{name}' in task_options.drop is not a column; the columns are: {listed}")
-    if len(rows) < min_rows:
-        raise evo.UserError(f"{path}: {len(rows)} rows of data, needs at least {min_rows}")
-    kept = [(number, name) for number, name in enumerate(header) if name == target or name not in drop]
-    if len(kept) < 2:
-        raise evo.UserError(f"{path}: no column but the target '{target}' is left; at least one must be an input")
-    identifiers = _identifiers(path, [name for _, name in kept])
+    if len(cells.lines) < min_rows:
+        raise evo.UserError(f"{path}: {len(cells.lines)} rows of data, needs at least {min_rows}")
+    kept = {place: cells.columns[place] for place, name in enumerate(header) if name == target or name not in drop}
+    left_out = {}
+    for place in [place for place in kept if header[place] != target]:
+        if reason := _unusable(header[place], kept[place]):
+            left_out[f"'{header[place]}'" if header[place] else f"{place + 1}"] = reason
+            del kept[place]
+    sign = DECIMALS[decimal] if decimal else decimal_of(cells, kept)
+    identifiers = dict(zip(kept, _identifiers(cells, [header[place] for place in kept]), strict=True))
     columns = {}
-    for (number, name), identifier in zip(kept, identifiers, strict=True):
-        advice = "" if name == target else f", or leave the column out with task_options.drop=[{name}]"
-        values = _numbers(path, name, rows[number], advice)
-        if values.min() == values.max():
-            advice = "" if name == target else f"; leave it out with task_options.drop=[{name}]"
-            what = "there is nothing to find" if name == target else "it cannot explain anything"
-            raise evo.UserError(f"{path}: column '{name}' is {values[0]:g} in every row, so {what}{advice}")
-        columns[identifier] = values
-    names = dict(zip(identifiers, (name for _, name in kept), strict=True))
-    return Table(columns, next(identifier for identifier, name in names.items() if name == target), names)
+    for place in kept:
+        advice = "" if header[place] == target else f", or leave the column out with task_options.drop=[{header[place]}]"
+        values = _numbers(cells, place, sign or ".", advice)
+        if values.min() < values.max():
+            columns[identifiers[place]] = values
+        elif header[place] == target:
+            raise evo.UserError(f"{path}: column '{target}' is {values[0]:g} in every row, so there is nothing to find")
+        else:
+            left_out[f"'{header[place]}'"] = f"is {values[0]:g} in every row"
+    if len(columns) < 2:
+        reasons = "".join(f"; column {name} {reason}" for name, reason in left_out.items())
+        raise evo.UserError(f"{path}: no column but the target '{target}' is left; at least one must be an input{reasons}")
+    names = {identifier: header[place] for place, identifier in identifiers.items() if identifier in columns}
+    notes = [f"{path}: left out column {name}, which {reason}" for name, reason in left_out.items()]
+    return Table(columns, identifiers[header.index(target)], names, sign, left_out, (*cells.notes, *notes))
 
 
-def read_inputs(path: Path, names: Mapping[str, str]) -> dict[str, NDArray[np.float64]]:
-    """The columns with these names (identifier -> name) of a CSV file, by identifier. Other columns may be there too.
+def read_inputs(
+    path: Path, names: Mapping[str, str], separator: str | None, decimal: str | None
+) -> dict[str, NDArray[np.float64]]:
+    """The columns with these names (identifier -> name) of a text file, by identifier. Other columns may be there too.
+
+    Args:
+        separator: as for `read_table`, if the file does not tell.
+        decimal: the decimal sign, if the file does not tell.
 
     Raises:
         evo.UserError: the file cannot be read, a column is missing, or a value is wrong.
     """
-    header, rows = _read_cells(path)
-    for name in names.values():
-        if header.count(name) != 1:
-            what = f"two columns are named '{name}'" if name in header else f"no column '{name}'"
-            raise evo.UserError(f"{path}:1: {what}; the formula's inputs are: {', '.join(names.values())}")
-    if not len(rows):
-        raise evo.UserError(f"{path}: no rows of data below the names of the columns")
-    return {identifier: _numbers(path, name, rows[header.index(name)], "") for identifier, name in names.items()}
-
-
-def _read_cells(path: Path):
-    """The header's cells, and those of the other lines but for blank ones at the end, as text; a row's index is its line - 1."""
-    import pandas as pd
-
     try:
-        if path.is_fifo() or path.is_char_device():  # which may never end
-            raise OSError("not a regular file")
-        with path.open(encoding="utf-8-sig") as file:
-            header = file.readline()
-        for sign, name in ((";", "semicolons"), ("\t", "tabs")):
-            if sign in header and "," not in header:
-                raise evo.UserError(f"{path}:1: columns are separated by {name}; save it with commas, and numbers with points")
-        lines = pd.read_csv(
-            path, header=None, dtype=str, keep_default_na=False, skip_blank_lines=False, encoding="utf-8-sig"
-        ).fillna("")
-    except OSError as error:
-        raise evo.UserError(f"{path}: cannot read the data: {error.strerror or error}") from error
-    except pd.errors.EmptyDataError as error:
-        raise evo.UserError(f"{path}: the file is empty") from error
-    except (pd.errors.ParserError, UnicodeDecodeError) as error:
-        reason = str(error).removeprefix("Error tokenizing data. C error: ")
-        raise evo.UserError(f"{path}: not a table of comma-separated values in UTF-8: {reason}") from error
-    rows = lines.iloc[1:]
-    used = np.flatnonzero((rows != "").any(axis=1))
-    return [str(cell).strip() for cell in lines.iloc[0]], rows.iloc[: used[-1] + 1 if len(used) else 0]
+        cells = read_cells(path)
+    except evo.UserError:
+        if separator is None:
+            raise
+        cells = read_cells(path, SEPARATORS[separator])
+    for name in names.values():
+        if cells.names.count(name) != 1:
+            what = f"two columns are named '{name}'" if name in cells.names else f"no column '{name}'"
+            raise evo.UserError(f"{path}:{cells.line}: {what}; the formula's inputs are: {', '.join(names.values())}")
+    if not cells.lines:
+        raise evo.UserError(f"{path}: no rows of data below the names of the columns")
+    used = {cells.names.index(name): cells.columns[cells.names.index(name)] for name in names.values()}
+    sign = decimal_of(cells, used, decimal) or decimal or "."
+    return {identifier: _numbers(cells, cells.names.index(name), sign, "") for identifier, name in names.items()}
 
 
-def _identifiers(path: Path, names: list[str]) -> list[str]:
+def _unusable(name: str, cells) -> str | None:
+    """Why a column can be no input, if no cell of it is a number."""
+    if not name or re.fullmatch(r"Unnamed: \d+", name):  # the index, as pandas writes and reads it
+        return "has no name"
+    first = next((cell for cell in cells if cell.lower() not in MISSING), None)
+    if first is None:
+        return "has no values"
+    if is_number(first) or is_boolean(cells) or any(map(is_number, cells)):
+        return None
+    return f"is text, such as '{first[:40]}'"
+
+
+def _identifiers(cells: Cells, names: list[str]) -> list[str]:
     """A name of letters, digits and underscores for each column."""
     found: dict[str, str] = {}
     for name in names:
         identifier = evo.RegressionTask.input_name(name)
         if not identifier:
             raise evo.UserError(
-                f"{path}:1: column '{name}': no input can be named so; use letters a to z, digits and _, or leave the column out "
-                f"with task_options.drop=[{name}]"
+                f"{cells.path}:{cells.line}: column '{name}': no input can be named so; use letters a to z, digits and _, or "
+                f"leave the column out with task_options.drop=[{name}]"
             )
         if identifier in found:
-            raise evo.UserError(f"{path}:1: columns '{found[identifier]}' and '{name}' would both be the input {identifier}")
+            raise evo.UserError(
+                f"{cells.path}:{cells.line}: columns '{found[identifier]}' and '{name}' would both be the input {identifier}"
+            )
         found[identifier] = name
     return list(found)
 
 
-def _numbers(path: Path, name: str, cells, advice: str) -> NDArray[np.float64]:
-    import pandas as pd
-
-    cells = cells.str.strip()
-    values = pd.to_numeric(cells, errors="coerce").to_numpy(np.float64)
+def _numbers(cells: Cells, column: int, decimal: str, advice: str) -> NDArray[np.float64]:
+    values = values_of(cells.columns[column], decimal)
     with np.errstate(invalid="ignore"):
         wrong = np.flatnonzero(~(np.abs(values) <= LARGEST))
     if len(wrong):
-        cell, place = cells.iloc[wrong[0]], f"{path}:{cells.index[wrong[0]] + 1}: column '{name}'"
+        row = int(wrong[0])
+        cell, place = cells.columns[column].iloc[row], cells.place(column, row)
         if cell.lower() in MISSING:
             raise evo.UserError(f"{place}: the value is missing; fill it in or delete the row{advice}")
-        if np.isnan(values[wrong[0]]):
-            raise evo.UserError(f"{place}: '{cell}' is not a number; write it as one{advice}")
+        if np.isnan(values[row]):
+            sign = {".": "decimal point", ",": "decimal comma"}[decimal]
+            what = f"no number with a {sign}, as others in this file" if is_number(cell) else "not a number"
+            what = "neither True nor False, as other cells are" if is_boolean(cells.columns[column]) else what
+            raise evo.UserError(f"{place}: '{cell[:40]}' is {what}; write it as one{advice}")
         raise evo.UserError(f"{place}: {cell} is beyond 1e150; correct it or delete the row{advice}")
     return values

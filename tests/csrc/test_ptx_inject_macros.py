@@ -211,7 +211,7 @@ def test_device_code_sees_the_macros_and_host_code_the_functions():
     assert preprocess(*DEVICE, "-DPTX_INJECT_IMPLEMENTATION", source=source).split() == ["MACRO"]
 
 
-# NVIDIA's types as their headers have them, and a user's own function of a name that only the helper takes.
+# NVIDIA's types as their headers have them, and a user's own functions beside the helper, as mm-ptx's own tests have them.
 CHECKS = """#include <ptx_inject.h>
 typedef enum { CUDA_SUCCESS, CUDA_ERROR_UNKNOWN = 999 } CUresult;
 typedef enum { NVRTC_SUCCESS, NVRTC_ERROR_COMPILATION = 6 } nvrtcResult;
@@ -220,11 +220,15 @@ typedef enum { NVJITLINK_SUCCESS, NVJITLINK_ERROR_INTERNAL = 6 } nvJitLinkResult
 typedef enum { STACK_PTX_INJECT_SERIALIZE_SUCCESS, STACK_PTX_INJECT_SERIALIZE_ERROR_INTERNAL = 3 } StackPtxInjectSerializeResult;
 static const char* stack_ptx_inject_serialize_result_to_string(StackPtxInjectSerializeResult bad) { return bad ? "bad" : ""; }
 static const char* nvrtcGetErrorString(nvrtcResult result) { return result == NVRTC_SUCCESS ? "" : "NVRTC_ERROR_COMPILATION"; }
-static int astPtxCheck(int result) { return 3 + result; }
-static int users_own(void) { return astPtxCheck(0); }
 #define PTX_INJECT_IMPLEMENTATION
 #include <ptx_inject.h>
 #include <check_result_helper.h>
+static int astPtxCheck(int result) { return 3 + result; }
+static int users_own(int check_result) {
+    assert(check_result == 0);
+    cuCheck((CUresult)check_result);
+    return astPtxCheck(check_result);
+}
 int main(int argc, char** argv) {
     PtxInjectHandle handle;
     (void)argv;
@@ -236,9 +240,17 @@ int main(int argc, char** argv) {
     nvJitLinkCheck(argc == 6 ? NVJITLINK_ERROR_INTERNAL : NVJITLINK_SUCCESS);
     stackPtxInjectSerializeCheck(argc == 7 ? STACK_PTX_INJECT_SERIALIZE_ERROR_INTERNAL : STACK_PTX_INJECT_SERIALIZE_SUCCESS);
     ASSERT(argc != 8);
-    return users_own();
+    return users_own(0);
 }
 """
+
+
+def test_the_helper_takes_no_name_that_mm_ptx_does_not_take():
+    own = set(re.findall(r"#define (\w+)", (CSRC / "check_result_helper.h").read_text())) - {"CHECK_RESULT_HELPER_H"}
+    checks = {
+        f"{library}Check" for library in ("cu", "nvptx", "nvrtc", "nvJitLink", "stackPtx", "ptxInject", "stackPtxInjectSerialize")
+    }
+    assert {name for name in own if not name.startswith("CHECK_RESULT__")} == {"ASSERT", *checks}
 
 
 @pytest.mark.parametrize(("compiler", "standard", "suffix"), [("gcc", "c99", "c"), ("g++", "c++11", "cpp")])
@@ -251,13 +263,13 @@ def test_check_macros_pass_success_and_end_the_program_at_an_error_with_its_plac
     for num_arguments, expected in enumerate(
         [
             "",
-            f"{source}:17: PTX_INJECT_ERROR_INVALID_INPUT\n",
-            f"{source}:19: CUresult 999\n",
-            f"{source}:20: NVRTC_ERROR_COMPILATION\n",
-            f"{source}:21: nvPTXCompileResult 3\n",
-            f"{source}:22: nvJitLinkResult 6\n",
-            f"{source}:23: bad\n",
-            f"{source}:24: failed: argc != 8\n",
+            f"{source}:21: PTX_INJECT_ERROR_INVALID_INPUT\n",
+            f"{source}:23: CUresult 999\n",
+            f"{source}:24: NVRTC_ERROR_COMPILATION\n",
+            f"{source}:25: nvPTXCompileResult 3\n",
+            f"{source}:26: nvJitLinkResult 6\n",
+            f"{source}:27: bad\n",
+            f"{source}:28: failed: argc != 8\n",
         ]
     ):
         done = subprocess.run([tmp_path / "main", *"x" * num_arguments], capture_output=True, text=True, timeout=300, check=False)

@@ -84,3 +84,9 @@ def test_cubins_are_written_all_or_none(compile_evo, finished_run, tmp_path):
     assert (refused.returncode, refused.stderr) == (2, "evo: out/index.json: exists and is not a file\n")
     assert {path.name for path in (tmp_path / "out").iterdir()} == {"index.json", "module_0000.cubin"}
     assert (tmp_path / "out" / "module_0000.cubin").read_bytes() == b"old"
+
+
+def test_ptx_for_a_driver_is_no_cubin(compile_evo, finished_run, tmp_path):
+    refused = compile_evo(finished_run, "--arch", "compute_90", "--output", "out")
+    message = "evo: --arch compute_90: the driver assembles this, there is no cubin; name a GPU, such as sm_90\n"
+    assert (refused.returncode, refused.stderr, list(tmp_path.glob("out"))) == (2, message, [])

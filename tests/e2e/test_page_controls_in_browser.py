@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from evo.report.elites import OPERATOR_MEANINGS
 from evo.report.lineage import LinesOfDescent
 from evo.run.run import Run
 
@@ -88,6 +89,9 @@ def test_views_and_sorting_by_mouse_and_by_keyboard(visit, archive):
     page.get_by_role("button", name="Table").focus()
     page.keyboard.press("Enter")
     assert [row.split("\t")[0] for row in page.locator("#tabular tbody tr").all_inner_texts()] == elites["cell"].tolist()
+    assert page.locator('#tabular [data-sort="3"]').inner_text() == "number of instructions"
+    explained = dict(page.eval_on_selector_all("#tabular abbr", "all => all.map((each) => [each.innerText, each.title])"))
+    assert explained and set(explained.items()) <= set(OPERATOR_MEANINGS.items())
     page.locator('#tabular [data-sort="1"]').click()
     assert page.locator("#tabular tbody th").all_inner_texts() == by_mean.tolist()
     assert page.locator('th:has([data-sort="1"])').get_attribute("aria-sort") == "descending"

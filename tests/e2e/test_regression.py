@@ -29,11 +29,12 @@ def regression_run(fork_server, repository, tmp_path_factory):
     rng = np.random.default_rng(1)
     rows = "".join(f"{u!r},a{i},{1000 + 3 * u * v!r},{v!r}\n" for i, (u, v) in enumerate(rng.uniform(-2, 2, (40, 2)).tolist()))
     (folder / "table.csv").write_text("speed (m/s),id,y,2019\n" + rows)
-    options = f"{{data: {folder}/table.csv, target: y, drop: [id]}}"
+    options = f"{{data: {folder}/table.csv, target: y}}"
     arguments = run_arguments(repository, options, 4, "search.initial.num_programs=2048", "search.batch_size=256")
     stdout, stderr = folder / "stdout.txt", folder / "stderr.txt"
     process = fork_server.start(arguments, folder, {}, stdout, stderr)
     assert fork_server.wait(process) == 0, stderr.read_text()
+    assert f"warning: {folder}/table.csv: left out column 'id', which is text, such as 'a0'\n" in stderr.read_text()
     (run,) = run_folders(folder / "runs")
     return run
 

@@ -298,3 +298,10 @@ def test_a_wrong_guess_is_refused_in_one_line(result, guesses, message):
     guesses = [result if guess == "the result" else guess for guess in guesses] if isinstance(guesses, list) else guesses
     with pytest.raises(evo.UserError, match=f"^{re.escape(message)}"):
         evo.evolve(Square, guesses=guesses, generations=1)
+
+
+def test_what_a_task_has_to_say_is_a_warning(tmp_path):
+    (tmp_path / "t.csv").write_text("id;a;y\n" + "".join(f"n{i};{i},5;{i * i}\n" for i in range(12)))
+    options = {"data": str(tmp_path / "t.csv"), "target": "y"}
+    with pytest.warns(UserWarning, match="left out column 'id', which is text, such as 'n0'"):
+        evo.evolve("symbolic_regression", evaluations=1000, task_options=options)

@@ -46,10 +46,12 @@ static const AstPtxInstruction program[] = {
 int main(void) {
     char stub[1024]; /* enough here; measure to know */
     size_t length = 0;
-    astPtxCheck(ast_ptx_compile(
-        "z", input_names, 2, ast_ptx_ptx_instruction_names, ast_ptx_ptx_instruction_num_args, AST_PTX_PTX_INSTRUCTION_NUM_ENUMS,
-        routines, NUM_ROUTINES, program, stub, sizeof stub, &length
-    ));
+    ASSERT(
+        ast_ptx_compile(
+            "z", input_names, 2, ast_ptx_ptx_instruction_names, ast_ptx_ptx_instruction_num_args,
+            AST_PTX_PTX_INSTRUCTION_NUM_ENUMS, routines, NUM_ROUTINES, program, stub, sizeof stub, &length
+        ) == AST_PTX_SUCCESS
+    );
     (void)puts(stub);
     return EXIT_SUCCESS;
 }

@@ -36,19 +36,23 @@ int main(void) {
     char* stub;
 
     /* Without a buffer the text is measured; its NUL takes one byte more. */
-    astPtxCheck(ast_ptx_compile(
-        output_name, input_names, NUM_INPUTS, ast_ptx_ptx_instruction_names, ast_ptx_ptx_instruction_num_args,
-        AST_PTX_PTX_INSTRUCTION_NUM_ENUMS, NULL, 0, program, NULL, 0, &length
-    ));
+    ASSERT(
+        ast_ptx_compile(
+            output_name, input_names, NUM_INPUTS, ast_ptx_ptx_instruction_names, ast_ptx_ptx_instruction_num_args,
+            AST_PTX_PTX_INSTRUCTION_NUM_ENUMS, NULL, 0, program, NULL, 0, &length
+        ) == AST_PTX_SUCCESS
+    );
     stub = (char*)malloc(length + 1);
-    astPtxCheck(ast_ptx_compile(
-        output_name, input_names, NUM_INPUTS, ast_ptx_ptx_instruction_names, ast_ptx_ptx_instruction_num_args,
-        AST_PTX_PTX_INSTRUCTION_NUM_ENUMS, NULL, 0, program, stub, length + 1, &length
-    ));
+    ASSERT(
+        ast_ptx_compile(
+            output_name, input_names, NUM_INPUTS, ast_ptx_ptx_instruction_names, ast_ptx_ptx_instruction_num_args,
+            AST_PTX_PTX_INSTRUCTION_NUM_ENUMS, NULL, 0, program, stub, length + 1, &length
+        ) == AST_PTX_SUCCESS
+    );
     (void)puts(stub);
     free(stub);
 
-    astPtxCheck(ast_ptx_interpret(program, NULL, 0, inputs, NUM_INPUTS, &value));
+    ASSERT(ast_ptx_interpret(program, NULL, 0, inputs, NUM_INPUTS, &value) == AST_PTX_SUCCESS);
     (void)printf("at x = 3, y = 4: %g\n", (double)value);
     return EXIT_SUCCESS;
 }

@@ -13,6 +13,7 @@ from typing import Any
 from evo.compile.assembler import assembler_options
 from evo.compile.compiler import FailedProgram, Module, PackCompiler
 from evo.compile.pool import CompilePool
+from evo.compile.targets import architecture, is_assembled_by_driver
 from evo.config import load_config
 from evo.errors import UserError, os_errors_as
 from evo.evaluate.backends import why_no_compiler
@@ -86,9 +87,11 @@ def write_cubins(
             does.
 
     Raises:
-        UserError: cache or farm cannot be used, there is no compiler, the architecture is unknown, or the folder cannot be
-            written.
+        UserError: cache or farm cannot be used, there is no compiler, the architecture is unknown or one of PTX, or the folder
+            cannot be written.
     """
+    if is_assembled_by_driver(arch):
+        raise UserError(f"--arch {arch}: the driver assembles this, there is no cubin; name a GPU, such as {architecture(arch)}")
     cache = open_cache(evaluation.cache_megabytes)
     if problem := why_no_compiler():
         raise UserError(problem)

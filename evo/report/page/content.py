@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 from evo.language.formula_text import infix
 from evo.language.program import Language, program_length
 from evo.native.stack_ptx import NodeKind
-from evo.report.elites import hash_text, operator_name
+from evo.report.elites import OPERATOR_MEANINGS, hash_text, operator_name
 from evo.report.lineage import origins
 from evo.report.page.fits import fits
 from evo.report.page.graphs import axis_of, curves, front
 from evo.report.page.pictures import NUM_STILLS, Pictures
 from evo.report.page.timeline import timeline
-from evo.report.plot.charts import color_range
+from evo.report.plot.charts import color_range, written
 from evo.report.plot.pictures import best_of_places, varied
 from evo.report.ptx_text import with_values
 from evo.report.recompute import problem_for_facts, report_facts, whole_expressions
@@ -67,6 +67,7 @@ def run_content(run: Run, pictures: Pictures | None = None) -> dict[str, Any]:
             "generation",
         ],
         "num_measures": len(names),
+        "operators": OPERATOR_MEANINGS,
         "map": _map(run),
         "graphs": curves(run.run_dir.metrics()),
         "elites": [],
@@ -211,12 +212,12 @@ def _levels(problem: Problem, count: int) -> list[str]:
     """The names of the third measure's levels."""
     low, high = problem.ranges[2].tolist()
     edges = np.linspace(low, high, count + 1)
-    return [f"{list(problem.spanning)[2]} {low:g} to {high:g}" for low, high in pairwise(edges.tolist())]
+    return [f"{written(list(problem.spanning)[2])} {low:g} to {high:g}" for low, high in pairwise(edges.tolist())]
 
 
 def _axis(problem: Problem, axis: int) -> dict[str, Any]:
     low, high = problem.ranges[axis].tolist()
-    return axis_of(list(problem.spanning)[axis], low, high, 6)
+    return axis_of(written(list(problem.spanning)[axis]), low, high, 6)
 
 
 def _path(corners: NDArray[np.float64]) -> str:

@@ -48,6 +48,8 @@ function number(value) {
   return (Math.abs(short) >= 1e6 && Math.abs(short) < 1e15 ? short.toLocaleString("en") : String(short)).replace("-", "−");
 }
 
+// As evo.report.plot.charts.written.
+const written = (name) => name.replace(/^num_/, "number of ").replaceAll("_", " ");
 const count = (value) => value.toLocaleString("en");
 const percent = (value) => `${(100 * value).toFixed(1)} %`;
 const label = (elite) => data.quantities.map((name, i) => `${name} ${number(elite.values[i])}`);
@@ -66,7 +68,7 @@ const unpacked = (text) => new Response(new Blob([bytes(text)]).stream().pipeThr
 
 function load(found) {
   const before = byCell;
-  data = found;
+  data = { ...found, quantities: found.quantities.map(written) };
   elites = data.elites.map((elite, row) => ({ ...elite, row, born: elite.values.at(-1), ...geometry(elite.outline) }));
   byCell = new Map(elites.map((elite) => [elite.cell, elite]));
   sheets = [data.pictures, data.pictures?.ancestors].map((sheet) => sheet && createImageBitmap(new Blob([bytes(sheet.atlas)], { type: "image/webp" })));
@@ -471,7 +473,7 @@ function neighbour(key) {
 // ---- the table
 
 const COLUMNS = [
-  ["origin", (elite) => elite.origin.operator],
+  ["origin", (elite) => maker(elite.origin.operator)],
   ["expression", (elite) => (elite.expression.length > LONG ? `${elite.expression.slice(0, LONG)} …` : elite.expression)],
 ];
 
@@ -488,7 +490,7 @@ function table() {
     el("th", { scope: "row" }, el("a", { href: link(elite.cell), text: elite.cell })),
     el("td", { text: elite.row + 1 }),
     ...elite.values.map((value) => el("td", { text: number(value) })),
-    ...COLUMNS.map(([, text]) => el("td", { class: "text", text: text(elite) }))));
+    ...COLUMNS.map(([, text]) => el("td", { class: "text" }, text(elite)))));
   const focused = document.activeElement?.dataset?.sort;
   $("tabular").replaceChildren(el("table", {},
     el("caption", { text: `${count(visible.length)} elites; a cell's name opens it` }),
@@ -728,11 +730,16 @@ function scores(elite) {
   return el("div", {}, el("table", {}, el("tbody", {}, ...rows, ...facts)), ...note);
 }
 
+// An operator's name, which tells what it does where a pointer rests on it.
+function maker(operator) {
+  return data.operators[operator] ? el("abbr", { title: data.operators[operator], text: operator }) : operator;
+}
+
 function origin(elite) {
   const { operator, generation, slot, parents } = elite.origin;
   const cells = parents.flatMap(([cell, row], i) => [i ? " and " : " from ",
     row === null ? `cell ${cell} (replaced since)` : el("a", { href: link(cell), "data-cell": cell, text: `cell ${cell}` })]);
-  const story = el("p", {}, `Made in generation ${generation} (slot ${slot}) by ${operator}`, ...cells, ".");
+  const story = el("p", {}, `Made in generation ${generation} (slot ${slot}) by `, maker(operator), ...cells, ".");
   const hash = el("p", { class: "note" }, "Hash ", el("code", { text: elite.hash }));
   return [story, ...(elite.origin.line.length > 1 ? [descent(elite)] : []), el("p", { class: "note", text: ancestry(elite) }), hash];
 }
@@ -757,8 +764,8 @@ function descent(elite) {
       ? el("a", { class: "cell", href: link(cell), "data-cell": cell, "aria-label": `Ancestor in cell ${cell}` }, face(program, shown))
       : el("span", { class: "cell" }, face(program, shown));
     placed(picture, null, false);
-    const maker = operator.replace(/^none \((.*)\)$/, "$1");
-    return el("li", {}, picture, ...[`gen. ${count(generation)}`, maker, number(objective)].map((text) => el("span", { text })));
+    const made = maker(operator.replace(/^none \((.*)\)$/, "$1"));
+    return el("li", {}, picture, ...[`gen. ${count(generation)}`, made, number(objective)].map((text) => el("span", {}, text)));
   });
   return el("ol", { class: "descent", "aria-label": "Ancestors, the oldest first" }, ...items);
 }

@@ -3,6 +3,7 @@
 import contextlib
 import importlib
 import pickle
+import re
 import warnings
 
 import numpy as np
@@ -108,10 +109,34 @@ def test_what_is_no_number_or_missing_is_refused_with_the_way_out():
     for kind in ("category", "str"):
         with pytest.raises(ValueError, match=r"X: column 'age' is .*, no number; leave it out, or encode it, such as by pandas"):
             evo.SymbolicRegressor(**LIMITS).fit(table.assign(age=table.age.astype(str).astype(kind)), X[:, 0])
+    with (
+        pytest.raises(ValueError, match="X: no column of numbers is left"),
+        pytest.warns(UserWarning, match="which is str, such as 'a'"),
+    ):
+        evo.SymbolicRegressor(**LIMITS).fit(pd.DataFrame({"name": ["a"] * len(X)}), X[:, 0])
     table.loc[7, "speed"] = np.nan
     for frame in frames(table):
         with pytest.raises(ValueError, match=r"column 'speed' contains NaN: 1 missing values, the first in row 7"):
             evo.SymbolicRegressor(**LIMITS).fit(frame, X[:, 0])
+
+
+def test_columns_of_text_and_without_a_name_are_left_out_with_a_warning_and_do_not_count_in_new_data():
+    table = pd.DataFrame(X, columns=["mass", "speed", "age"])
+    y = table.mass * table.speed
+    others = {"Unnamed: 0": range(len(X)), "id": [f"n{i}" for i in range(len(X))], "on": [i % 2 == 0 for i in range(len(X))]}
+    for frame in frames(table.assign(**others)):
+        for model, target in ((evo.SymbolicRegressor(**LIMITS), y), (evo.SymbolicRegressor(**LIMITS), np.stack([y, y], 1))):
+            with pytest.warns(UserWarning, match="X: left out column") as caught:
+                model.fit(frame, target)
+            texts = [str(each.message).removeprefix("X: left out column ") for each in caught]
+            assert sorted(texts)[0] == "'Unnamed: 0', which has no name" and len(texts) == 2
+            assert re.fullmatch("'id', which is (object|str), such as 'n0'", sorted(texts)[1])
+            assert list(model.feature_names_in_) == ["mass", "speed", "age", "on"]
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                np.testing.assert_array_equal(model.predict(frame), model.predict(table.assign(on=others["on"])))
+    with pytest.raises(ValueError, match="X: column 'mass' is str, such as 'n0', but was a number in fit"):
+        model.predict(table.assign(on=True, mass=others["id"]))
 
 
 def test_as_many_features_are_searched_as_are_selected():

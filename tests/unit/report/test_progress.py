@@ -42,7 +42,7 @@ def test_a_line_has_all_numbers_and_the_rate_since_the_resume(search, capsys):
     with progress.progress_of(search) as show:
         show(generation(1234, 1500), 12.0)
     assert capsys.readouterr().out == (
-        "generation 1,234  evaluations 1,500 (250/s)  duplicates 25%  neutral 10%  "
+        "generation 1,234  evaluations 1,500 (250/s)  duplicates 25%  unchanged 10%  "
         "coverage 25.0%  QD score 1,234.50  best 0.5000\n"
     )
 

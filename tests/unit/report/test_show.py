@@ -12,6 +12,8 @@ from evo.cli import main
 from evo.errors import UserError
 from evo.language.batch import Batch
 from evo.language.program import parse_program
+from evo.native.vary import OPERATORS
+from evo.report.elites import OPERATOR_MEANINGS
 from evo.report.elites_csv import elites_csv
 from evo.report.show import describe_elite, describe_program, read_program
 from evo.run.run import Run
@@ -47,6 +49,7 @@ def test_without_a_cell_the_best_elite_is_described(run):
     assert text.startswith("# program: 5 words, 1 live PTX instructions\n%x %x mul_ftz_f32 0.5 drop.f32\n")
     assert "cell       5,4\nborn       generation 7, slot 72\noperator   alternation\nparents    0,1, 0,2\n" in text
     assert f"hash       {0:016x}{2**64 - 1:016x}\n" in text
+    assert "\n(alternation: words of two parents, read in turns)\n" in text
     assert "objective  0.375\n" in text
 
 
@@ -170,3 +173,7 @@ def test_show_shows_one_thing(options):
     result = CliRunner().invoke(main, ["show", "RUN", *options])
     assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
     assert all(option.partition("=")[0] in result.stderr for option in options) and result.stderr.endswith(": give one of them\n")
+
+
+def test_each_operator_is_explained():
+    assert set(OPERATOR_MEANINGS) == {*OPERATORS, "tidy", "combination"}

@@ -1,5 +1,6 @@
 """tasks/symbolic_regression: the sets, what tables are refused, scale-free scores, the guard against poles, the test error."""
 
+import gzip
 import sys
 from pathlib import Path
 
@@ -114,17 +115,33 @@ ROWS = "".join(f"{i},{i % 3}\n" for i in range(12))
     [
         ("", ": the file is empty"),
         ("a,y\n1,2\n3,4\n", ": 2 rows of data, needs at least 10"),
-        ("a;y\n1,5;2,5\n", ":1: columns are separated by semicolons; save it with commas, and numbers with points"),
         ("y\n" + "1\n2\n" * 6, ": no column but the target 'y' is left; at least one must be an input"),
         ("a,y\n,3\n" + ROWS, ":2: column 'a': the value is missing; fill it in or delete the row, or leave the column out"),
         ("a,y\n" + ROWS + "7,NaN\n", ":14: column 'y': the value is missing; fill it in or delete the row"),
         ("a,y\n" + ROWS + ",\n7,1\n", ":14: column 'a': the value is missing; fill it in or delete the row"),
         ("a,y\n1,2\nlow,3\n" + ROWS, ":3: column 'a': 'low' is not a number; write it as one, or leave the column out with"),
         ("a,y\n" + ROWS + "inf,1\n", ":14: column 'a': inf is beyond 1e150; correct it or delete the row, or leave"),
-        ("a,y\n1,2\n1,2,3\n", ": not a table of comma-separated values in UTF-8: Expected 2 fields in line 3, saw 3"),
-        ("a,y\n" + "5,1\n5,2\n" * 6, ": column 'a' is 5 in every row, so it cannot explain anything; leave it out with"),
+        ("a,y\n1,2\n1,2,3\n", ":3: 3 cells, but line 1 has 2 names; with decimal commas, columns are separated by semicolons"),
+        ("a,y\n" + "1,5,2,5\n" * 12, ":2: 4 cells, but line 1 has 2 names; with decimal commas, columns are separated by"),
+        ("a,y\n" + ROWS + '"1,2\n3,4\n', ":14: quotes do not match: unexpected end of data"),
+        ("1.5,2\n" + ROWS, ":1: has numbers where the names of the columns belong; write the names above them"),
+        ("1,5;2,5\n3,5;4,5\n", ":1: has numbers where the names of the columns belong; write the names above them"),
+        (
+            "x, m;y, s\n" + "1,5;2,5\n" * 12,
+            ": columns may be separated by comma or by semicolon; say which by task_options.separator=",
+        ),
+        (
+            'a,y\n"1,234",2\n' + ROWS,
+            ":2: column 'a': '1,234' may be 1.234 or 1234, and no other cell tells which; write it plainly",
+        ),
+        ("a;y\n1.234;2\n" + ROWS.replace(",", ";"), ":2: column 'a': '1.234' may be 1.234 or 1234, and no other cell tells"),
+        ("a;y\n1,5;2.5\n" + ROWS.replace(",", ";"), ":2: column 'a': '1,5' has a decimal comma, but '2.5' ("),
+        ("# a comment\n\n# another\n", ": the file has comments alone"),
+        ("PK\3\4", ": is a spreadsheet; save the table as CSV"),
+        ("a\0,y\n", ": has NUL characters, so it is not a text file; save the table as CSV in UTF-8"),
+        ("a,y\n" + "5,1\n5,2\n" * 6, ": no column but the target 'y' is left; at least one must be an input; column 'a' is 5 in"),
+        ("a,y\n" + "1,yes\n2,no\n" * 6, ":2: column 'y': 'yes' is not a number; write it as one"),
         ("a,y\n" + "1,7\n2,7\n" * 6, ": column 'y' is 7 in every row, so there is nothing to find"),
-        ("a,,y\n", ":1: column 2 has no name"),
         ("a,a,y\n", ":1: two columns are named 'a'"),
         ("a b,a-b,y\n" + ROWS.replace("\n", ",1\n"), ":1: columns 'a b' and 'a-b' would both be the input a_b"),
         ("\u6e29\u5ea6,y\n" + ROWS, ":1: column '\u6e29\u5ea6': no input can be named so; use letters a to z, digits and _"),
@@ -133,6 +150,83 @@ ROWS = "".join(f"{i},{i % 3}\n" for i in range(12))
 def test_a_table_that_cannot_be_used_is_one_line_with_its_place(tmp_path, text, message):
     data = write(tmp_path / "t.csv", text)
     assert refusal(data=data, target="y").startswith(data + message)
+
+
+A, Y = [1234.5 + i for i in range(12)], [float(i * i) for i in range(12)]
+
+
+def table(separator: str, number, before: str = "") -> str:
+    """A and Y as a table, each number written by a function."""
+    rows = "".join(f"{number(a)}{separator}{number(y)}\n" for a, y in zip(A, Y, strict=True))
+    return f"{before}a{separator}y\n{rows}"
+
+
+@pytest.mark.parametrize(
+    ("data", "options"),
+    [
+        (table(";", lambda x: f"{x}".replace(".", ",")), {}),
+        (table("\t", lambda x: f" {x} "), {}),
+        (table("|", lambda x: f"{x:+.6e}"), {}),
+        (table("  ", str), {}),
+        (table(";", lambda x: f"{x:,}".translate(str.maketrans(",.", ".,"))), {}),
+        (table(", ", lambda x: f'"{x:,}"'), {}),
+        (table(",", lambda x: f'"{x:,}"'.translate(str.maketrans(",.", ".,"))), {}),
+        (table("\t", lambda x: f"{x:,}".replace(",", "\u202f").replace(".", ",")), {}),
+        (table(";", lambda x: f"{x:,}".replace(",", "'")), {}),
+        (table(";", str, "sep=;\n"), {}),
+        (table(",", str, "# made by a, b\n\n").replace("\n1236", "\n\n# a pause\n1236") + ",\n,\n", {}),
+        ("# a y\n" + table(" ", str).partition("\n")[2], {}),
+        (table(";", str).replace("\n", ";\n"), {}),
+        (table(",", str).encode("utf-16"), {}),
+        (table(";", str).encode("utf-8-sig"), {}),
+        (gzip.compress(table(",", str).encode()), {}),
+        (table(";", lambda x: f"{x:.3f}"), {"decimal": "point"}),
+        (
+            table(";", lambda x: f"{x}".replace(".", ",")).replace("a;y", "a, m;y, s"),
+            {"separator": "semicolon", "target": "y, s"},
+        ),
+    ],
+)
+def test_a_table_is_read_as_it_was_written(tmp_path, data, options):
+    (tmp_path / "t.csv").write_bytes(data if isinstance(data, bytes) else data.encode())
+    task = task_of(**{"data": str(tmp_path / "t.csv"), "target": "y", "test_share": 0.0, **options})
+    [values], target = task.points().values(), task.targets()["f"]
+    assert values.tolist() == A
+    np.testing.assert_allclose((target - target[0]) / (target[-1] - target[0]), np.array(Y) / Y[-1], atol=1e-12)
+    assert list(task.notes) == []
+
+
+def test_what_can_be_no_input_is_left_out_with_a_note_and_refused_if_it_is_asked_for(tmp_path):
+    rows = [[i, f"n{i}", i % 2 == 0, 7, "", i * i, "x"] for i in range(12)]
+    text = "\n".join(",".join(map(str, row)) for row in [["", "Gr\u00f6\u00dfe", "flag", "k", "none", "y", "Unnamed: 6"], *rows])
+    (tmp_path / "t.csv").write_bytes(text.encode("latin-1"))
+    path = str(tmp_path / "t.csv")
+    task = task_of(data=path, target="y", test_share=0.0)
+    assert {name: values.tolist() for name, values in task.points().items()} == {"flag": [1.0, 0.0] * 6}
+    assert list(task.notes) == [
+        f"{path}:1: is not UTF-8, so the file is read as Latin-1; check this line: ,Gr\u00f6\u00dfe,flag,k,none,y,Unnamed: 6",
+        f"{path}: left out column 1, which has no name",
+        f"{path}: left out column 'Gr\u00f6\u00dfe', which is text, such as 'n0'",
+        f"{path}: left out column 'none', which has no values",
+        f"{path}: left out column 'Unnamed: 6', which has no name",
+        f"{path}: left out column 'k', which is 7 in every row",
+    ]
+    assert task_of(data=path, target="flag", drop=["Gr\u00f6\u00dfe", "none", "k", "Unnamed: 6"]).notes == task.notes[:2]
+    message = "task_options.ranges: 'k' is not an input, because the column is 7 in every row; the inputs are: flag"
+    assert refusal(data=path, target="y", ranges={"k": [0, 9]}) == message
+    assert refusal(data=path, target="k").startswith(f"{path}: column 'k' is 7 in every row, so there is nothing to find")
+    with pytest.raises(UserError, match="column 'flag': 'maybe' is neither True nor False"):
+        task.read_points(Path(write(tmp_path / "new.csv", "flag\nTrue\nmaybe\n")), ["flag"])
+
+
+def test_new_rows_may_be_written_in_another_way_than_the_table_and_are_read_alike_where_nothing_tells(tmp_path):
+    task = task_of(data=write(tmp_path / "t.csv", table(";", lambda x: f"{x}".replace(".", ","))), target="y")
+    for text, expected in (("b,a\n1,2.5\n", 2.5), ("a (m)\ta\n2\t1,234\n", 1.234), ("a\n5\n", 5.0), ('a\n"1.234"\n', 1234.0)):
+        assert task.read_points(Path(write(tmp_path / "new.csv", text)), ["a"])["a"].tolist() == [expected]
+    task = task_of(data=write(tmp_path / "t.csv", "a;y\n" + ROWS.replace(",", ";")), target="y")
+    unclear = Path(write(tmp_path / "new.csv", 'a\n"1,234"\n'))
+    with pytest.raises(UserError, match=r"'1,234' may be 1\.234 or 1234"):
+        task.read_points(unclear, ["a"])
 
 
 def test_columns_are_known_by_the_files_names_and_inputs_by_names_that_ptx_does_not_use(tmp_path):
@@ -163,6 +257,12 @@ def test_ranges_that_make_no_sense_are_one_line(tmp_path, ranges, message):
         ({"data": "/none/t.csv", "target": "y"}, "/none/t.csv: cannot read the data: No such file or directory"),
         ({"data": "/dev/zero", "target": "y"}, "/dev/zero: cannot read the data: not a regular file"),
         ({"data": "t.csv", "target": "y", "drop": "a"}, "task_options.drop: must be a list of columns, such as [id, date]"),
+        ({"separator": "tab"}, "task_options.separator needs task_options.data"),
+        ({"data": "t.csv", "target": "y", "separator": ";"}, "task_options.separator: must be one of comma, semicolon, tab, "),
+        (
+            {"data": "t.csv", "target": "y", "decimal": ["point"]},
+            "task_options.decimal: must be one of point, comma; got ['point']",
+        ),
         ({"data": "t.csv", "target": "y", "test_share": 0.6}, "task_options.test_share: must be between 0 and 0.5, got 0.6"),
         ({"split_seed": True}, "task_options.split_seed: must be an integer from 0 on, got True"),
         ({"max_spread": float("inf")}, "task_options.max_spread: must be a number from 0 on, got inf"),
