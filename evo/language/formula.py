@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from evo.instructions import Instruction, InstructionSet
 from evo.instructions.description import Semantics
 from evo.language.expression import CAST, REAL, Expression, Value, number_of, short_number
+from evo.language.parsed import closure
 from evo.language.simple_numbers import meant_number
 from evo.language.usual_names import with_usual_names
 from evo.native.stack_ptx import NodeKind
@@ -43,6 +44,7 @@ FUNCTIONS = {
     "sqrt": ("np.sqrt", "sqrt", "torch.sqrt", "tl.sqrt", "sqrt", "SQRT"),
     "tanh": ("np.tanh", "tanh", "torch.tanh", "libdevice.tanh", "tanh", "TANH"),
 }
+_NUMPY = {names[0]: getattr(np, names[0].removeprefix("np.")) for names in FUNCTIONS.values()}
 _REAL_TYPES = frozenset({"f32", "pred"})
 _CALL = re.compile(r"[a-z]\w+(?=\()")
 _WITHOUT_CALL = {"fma(a, b, c)": "a*b + c"}  # NumPy has no fma
@@ -230,8 +232,8 @@ def moves(formula: Expression) -> dict[int, float]:
 @cache
 def compiled(infix: str) -> Callable[..., Any]:
     """The function of an infix form, of up to three operands."""
-    function: Callable[..., Any] = eval(f"lambda a=None, b=None, c=None: {real_form(Semantics(infix=infix), 0)}", {"np": np})
-    return function
+    function = closure(real_form(Semantics(infix=infix), 0), _NUMPY)
+    return lambda *operands: function(dict(zip("abc", operands, strict=False)))
 
 
 def _bits(number: float) -> int:

@@ -48,7 +48,7 @@ def _sympy_constant(type_name: str, bits: int) -> str:
         if not np.isfinite(value):
             raise Unsupported(f"the constant {text}")
         return exact_text(value, (F32_STEP if type_name == "f32" else F64_STEP) * abs(value)) or f"Float('{text}')"
-    return text
+    return text if type_name == "pred" else f"Integer({text})"
 
 
 INFIX = Style(

@@ -7,6 +7,7 @@ flushing or PTX's rules for NaN. Knows nothing of archives.
 import ast
 import math
 import re
+from collections.abc import Callable
 from functools import reduce
 from typing import Any
 
@@ -17,6 +18,7 @@ from evo.errors import UserError
 from evo.language.expression import Expression, lines_of
 from evo.language.formula import moves
 from evo.language.formula_text import SYMPY, SYMPY_NAMES
+from evo.language.parsed import statements
 from evo.language.usual_names import with_usual_names
 
 INSTALL = "pip install 'evo-ptx[sympy]'"
@@ -84,18 +86,11 @@ def run_sympy(text: str, inputs: list[NDArray[Any]], num_points: int) -> list[ND
     """The outputs of a module of `sympy_text` in float64. Local variables are computed one by one: a formula without them can be
     far too long.
     """
-    sympy = _sympy()
     names, variables, outputs = _read(text)
     values: dict[str, NDArray[Any]] = dict(zip(names, (array.astype(np.float64) for array in inputs), strict=True))
-    # A number beats NaN, as in PTX. Which functions are called depends on SymPy's version.
-    functions = {"maximum": np.fmax, "amax": lambda items, **_: reduce(np.fmax, items)}
-    functions |= {"minimum": np.fmin, "amin": lambda items, **_: reduce(np.fmin, items)}
 
     def computed(each: Any) -> NDArray[np.float64]:
-        symbols = sorted(each.free_symbols, key=str)
-        found = np.asarray(
-            sympy.lambdify(symbols, each, modules=[functions, "numpy"])(*(values[str(symbol)] for symbol in symbols))
-        )
+        found = np.asarray(_numbers(each, values))
         if np.iscomplexobj(found):
             found = np.where(found.imag == 0, found.real, np.nan)
         return np.broadcast_to(found.astype(np.float64), num_points)  # conditions of different shapes cannot be combined
@@ -106,19 +101,58 @@ def run_sympy(text: str, inputs: list[NDArray[Any]], num_points: int) -> list[ND
         return [computed(each) for each in outputs.values()]
 
 
+# What computes each kind of SymPy's expressions. A number beats NaN, as in PTX.
+_COMPUTED: dict[str, Callable[..., Any]] = {
+    "Abs": np.abs,
+    "Add": lambda *terms: reduce(np.add, terms),
+    "And": lambda *conditions: reduce(np.logical_and, conditions),
+    "Equality": np.equal,
+    "ExprCondPair": lambda value, condition: (value, condition),
+    "GreaterThan": np.greater_equal,
+    "LessThan": np.less_equal,
+    "Max": lambda *items: reduce(np.fmax, items),
+    "Min": lambda *items: reduce(np.fmin, items),
+    "Mul": lambda *factors: reduce(np.multiply, factors),
+    "Not": np.logical_not,
+    "Or": lambda *conditions: reduce(np.logical_or, conditions),
+    "Piecewise": lambda *pairs: reduce(lambda rest, pair: np.where(pair[1], pair[0], rest), pairs[::-1], np.nan),
+    "Pow": np.power,
+    "StrictGreaterThan": np.greater,
+    "StrictLessThan": np.less,
+    "Unequality": np.not_equal,
+    **{name: getattr(np, name) for name in ("cos", "cosh", "exp", "log", "sign", "sin", "sinh", "tan", "tanh")},
+}
+
+
+def _numbers(each: Any, values: dict[str, NDArray[Any]]) -> Any:
+    """The numbers that an expression of SymPy has, by NumPy: `lambdify` would write Python and run it."""
+    if each.is_Symbol:
+        return values[each.name]
+    if not each.args:
+        number = bool(each) if each.is_Boolean else complex(each)
+        return number.real if isinstance(number, complex) and not number.imag else number
+    if each.func.__name__ not in _COMPUTED:
+        raise UserError(f"SymPy writes this program with {each.func.__name__}, which evo cannot check")
+    return _COMPUTED[each.func.__name__](*(_numbers(part, values) for part in each.args))
+
+
 def _read(text: str, *, is_whole: bool = False) -> tuple[list[str], dict[str, Any], dict[str, Any]]:
     """Names of the inputs, local variables and outputs of a module of `sympy_text`.
 
     is_whole: the outputs are written out in full; otherwise, local variables are symbols in the lines after their own.
     """
     sympy = _sympy()
+    from sympy.core.parameters import distribute
+
+    names: dict[str, Any] = {name: getattr(sympy, name) for name in (*SYMPY_NAMES, "Symbol", "true", "false")}
+    names["distribute"] = distribute
     namespace: dict[str, Any] = {}
     inputs, variables = [], {}
     for statement in ast.parse(text).body:
         for line in statement.body if isinstance(statement, ast.With) else [statement]:
             try:
                 with _as_written(statement is not line):
-                    exec(compile(ast.Module([line], []), "<export>", "exec"), namespace)
+                    statements([line], names)(namespace)
             except (TypeError, ValueError, ArithmeticError, RecursionError) as error:
                 raise UserError(f"SymPy cannot hold this program: {ast.unparse(line)}: {error}") from error
             if not isinstance(line, ast.Assign) or not isinstance(line.targets[0], ast.Name):
@@ -127,9 +161,9 @@ def _read(text: str, *, is_whole: bool = False) -> tuple[list[str], dict[str, An
             if ast.unparse(line.value).startswith("Symbol("):
                 inputs.append(name)
             elif name != "outputs":
-                variables[name] = sympy.sympify(namespace[name])
+                variables[name] = namespace[name]
                 namespace[name] = namespace[name] if is_whole else sympy.Symbol(name, real=True)
-    return inputs, variables, {name: sympy.sympify(each) for name, each in namespace["outputs"].items()}
+    return inputs, variables, namespace["outputs"]
 
 
 def _as_written(is_kept: bool) -> Any:
