@@ -3,17 +3,55 @@
 Owns these models. Knows nothing of what refers to what.
 """
 
+import ast
 import math
 import re
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, model_validator
 
 _MAX_COUNT = 65535  # indices and counts of types are 16 bits in stack_ptx.h
 
 
 class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+# Of formulas, whose text is copied into exports: no comments, quotes, lines, powers or attributes.
+_FORM_TEXT = re.compile(r"(?!.*\w\s+\()[A-Za-z0-9_ .,()<>=!*/+-]{1,200}")
+_FORM_NODES = (
+    *(ast.BinOp, ast.UnaryOp, ast.Compare, ast.Call, ast.Name, ast.Load, ast.Constant, ast.Add, ast.Sub, ast.Mult, ast.Div),
+    *(ast.USub, ast.Lt),
+)
+_MORE_NODES = {"formula": (ast.Gt, ast.Eq, ast.NotEq), "sympy": (ast.Tuple, ast.keyword)}
+SYMPY_CALLS = ("Abs", "Add", "Lt", "Max", "Min", "Mul", "Piecewise", "Pow", "cos", "exp", "log", "sin", "sqrt", "tanh")
+_LARGEST_NUMBER = 64  # SymPy computes powers of numbers exactly
+
+
+def _check_form(key: str, text: str, num_operands: int) -> None:
+    """Raises ValueError unless a formula is one of operators, calls, small numbers and the first operands."""
+    is_sympy = key == "sympy"
+    try:
+        nodes = [*ast.walk(ast.parse(text, mode="eval").body)] if _FORM_TEXT.fullmatch(text) else []
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        nodes = []
+    called = [node.func for node in nodes if isinstance(node, ast.Call)]
+    names = [each.id for each in called if isinstance(each, ast.Name)]
+    numbers = [node.value for node in nodes if isinstance(node, ast.Constant) and not (is_sympy and isinstance(node.value, bool))]
+    powers = [part for node in nodes if isinstance(node, ast.Call) and ast.unparse(node.func) == "Pow" for part in node.args]
+    is_form = (
+        nodes
+        and all(isinstance(node, (*_FORM_NODES, *_MORE_NODES.get(key, ()))) for node in nodes)
+        and len(names) == len(called)
+        and all(name in SYMPY_CALLS if is_sympy else re.fullmatch(r"[a-z]\w+", name) for name in names)
+        and all(node in called or node.id in tuple("abcd"[:num_operands]) for node in nodes if isinstance(node, ast.Name))
+        and all(type(number) in (int, float) and abs(number) <= _LARGEST_NUMBER for number in numbers)
+        and all(isinstance(part, ast.Name | ast.Constant) for part in powers)
+        and not any(isinstance(node, ast.Compare) and len(node.ops) > 1 for node in nodes)
+    )
+    if not is_form:
+        operands = ", ".join("abcd"[:num_operands]) or "none"
+        raise ValueError(f"{key} is {text[:80]!r}, must be a formula of the operands ({operands}) with + - * / < and functions")
 
 
 # Names become identifiers in C and Python and tokens of program text; the rest is written into PTX unchanged.
@@ -36,13 +74,18 @@ def _error_bound(text: Any) -> ErrorBound:
     match = re.fullmatch(r"(\S+) (ulp|relative|absolute|either)(?: if \|([abcd])\| <= (\S+))?", str(text))
     if not match:
         raise ValueError(f"{text!r} is not an error; write it as 2^-11 relative, or as 2 ulp if |b| <= 2^126")
-    bound, kind, operand, limit = match.groups(default="")
-    return ErrorBound(kind, _power(bound), operand or "a", _power(limit or "inf"))  # type: ignore[arg-type]
+    kind, operand, bound, limit = match[2], match[3] or "a", _power(match[1]), _power(match[4] or "inf")
+    if not (0.0 <= bound < math.inf and limit > 0.0):
+        raise ValueError(f"{text!r} is not an error: its numbers must be positive, and finite")
+    return ErrorBound(kind, bound, operand, limit)  # type: ignore[arg-type]
 
 
 def _power(text: str) -> float:
     base, _, exponent = text.partition("^")
-    return math.pow(float(base), float(exponent or 1))
+    try:
+        return math.pow(float(base), float(exponent or 1))
+    except OverflowError:
+        return math.inf
 
 
 def _by_architecture(slots: Any) -> Any:
@@ -57,7 +100,7 @@ _Architecture = Annotated[str, StringConstraints(pattern=r"^sm_[1-9][0-9]{1,2}$"
 class Semantics(_Strict):
     """What is known of an instruction: the keys of its row, empty where it does not have them. meaning: in one line of words."""
 
-    meaning: str = Field(default="see the PTX ISA", min_length=1)
+    meaning: str = Field(default="see the PTX ISA", pattern=r"^[ -~]{1,200}$")
     vm: str = ""
     error: Annotated[ErrorBound | None, BeforeValidator(_error_bound)] = None
     derivative: dict[Literal["a", "b", "c", "d"], str] = {}
@@ -66,8 +109,10 @@ class Semantics(_Strict):
     formula: str = ""
     sympy: str = ""
     function: str = ""
-    weight: float = 0.0
-    slots: Annotated[dict[_Architecture, Annotated[float, Field(ge=0.0)]], BeforeValidator(_by_architecture)] = {}
+    weight: float = Field(default=0.0, ge=0.0, allow_inf_nan=False)
+    slots: Annotated[
+        dict[_Architecture, Annotated[float, Field(ge=0.0, allow_inf_nan=False)]], BeforeValidator(_by_architecture)
+    ] = {}
 
     def slots_on(self, target: str) -> float | None:
         """Issue slots of a warp on a target such as `sm_89`; None: unknown."""
@@ -104,6 +149,13 @@ class _InstructionJson(Semantics):
     num_commutative: int = Field(default=0, ge=0, le=2)
     volatile: bool = False
     registers_only: bool = False
+
+    @model_validator(mode="after")
+    def _has_forms(self) -> Self:
+        for key in ("infix", "formula", "sympy"):
+            if text := getattr(self, key):
+                _check_form(key, text, len(self.args))
+        return self
 
     @property
     def semantics_set(self) -> set[str]:

@@ -153,6 +153,8 @@ def _read(text: str, *, is_whole: bool = False) -> tuple[list[str], dict[str, An
             try:
                 with _as_written(statement is not line):
                     statements([line], names)(namespace)
+                    if wrong := [value for value in namespace.values() if not isinstance(value, (sympy.Basic, dict))]:
+                        raise TypeError(f"{wrong[0]!r} is no expression")
             except (TypeError, ValueError, ArithmeticError, RecursionError) as error:
                 raise UserError(f"SymPy cannot hold this program: {ast.unparse(line)}: {error}") from error
             if not isinstance(line, ast.Assign) or not isinstance(line.targets[0], ast.Name):
