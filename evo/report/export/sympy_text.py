@@ -5,6 +5,7 @@ flushing or PTX's rules for NaN. Knows nothing of archives.
 """
 
 import ast
+import json
 import math
 import re
 from collections.abc import Callable
@@ -15,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evo.errors import UserError
+from evo.escape import docstring, identifier
 from evo.language.expression import Expression, lines_of
 from evo.language.formula import moves
 from evo.language.formula_text import SYMPY, SYMPY_NAMES
@@ -30,7 +32,7 @@ def sympy_text(expression: Expression, comment: str) -> str:
     body = [f'{name} = Symbol("{name}", real=True)' for name in lines.inputs]
     code = [f"{name} = {text}" for name, _, text in lines.locals]
     code += ["outputs = {"]
-    code += [f'    "{name}": {text},' for (name, _), text in zip(expression.outputs, lines.outputs, strict=True)]
+    code += [f"    {json.dumps(name)}: {text}," for (name, _), text in zip(expression.outputs, lines.outputs, strict=True)]
     code += ["}"]
     if moves(expression):
         body += ["with distribute(False):  # written out, 2*(x - 1.7e9) would lose digits"]
@@ -40,7 +42,7 @@ def sympy_text(expression: Expression, comment: str) -> str:
     names = [name for name in (*SYMPY_NAMES, "Symbol", "true", "false") if name in used]
     imports = [f"from sympy import {', '.join(names)}"] if names else []
     imports += ["from sympy.core.parameters import distribute"] if "distribute" in used else []
-    return "\n".join([f'"""{comment}"""', "", *imports, *([""] if imports else []), *body, ""])
+    return "\n".join([docstring(comment), "", *imports, *([""] if imports else []), *body, ""])
 
 
 def latex_text(expression: Expression, precision: int | None = None) -> str:
@@ -49,7 +51,7 @@ def latex_text(expression: Expression, precision: int | None = None) -> str:
     _, variables, outputs = _read(sympy_text(expression, ""))
     rows = []
     for name, each in (variables | outputs).items():
-        rows.append(f"{latex_of(sympy.Symbol(name))} &= {latex_of(shortened(expression, each, precision))}")
+        rows.append(f"{latex_of(sympy.Symbol(identifier(name)))} &= {latex_of(shortened(expression, each, precision))}")
     return "\\begin{aligned}\n" + " \\\\\n".join(rows) + "\n\\end{aligned}\n"
 
 
