@@ -125,11 +125,12 @@ class WorkerProcess:
         """Sends a signal to it, unless it has ended."""
         self._process.send_signal(number)
 
-    def kill(self) -> None:
-        """Ends it at once, with the processes that it has started."""
+    def kill(self, *, waits: bool = True) -> None:
+        """Ends it at once, with the processes that it has started. Of many, first end all, then wait for each."""
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait()
+        if waits:
+            self._process.wait()
 
     def how_it_ended(self) -> str:
         """What its end was, for a message. Its connection has closed, so it has ended or is about to."""

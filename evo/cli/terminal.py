@@ -58,8 +58,7 @@ def verb(name: str | None = None, **settings: Any) -> Callable[[Callable[..., No
             except DeviceFailure as failure:
                 end_at_once(EXIT_DEVICE_FAILED, f"the GPU failed: {failure}")
             except KeyboardInterrupt:
-                echo("evo: interrupted", err=True)
-                sys.exit(EXIT_INTERRUPTED)
+                end_at_once(EXIT_INTERRUPTED, "interrupted")  # Python's own end waits for hundreds of threads
 
         decorate: Callable[[Callable[..., None]], click.Command] = click.command(name, **settings)
         return decorate(wrapped)

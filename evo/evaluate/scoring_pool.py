@@ -141,6 +141,8 @@ class ScoringPool:
         with self._lock:
             memory, busy, idle = self._memory, self._workers.difference(self._idle), self._idle
             self._memory, self._workers, self._idle = None, set(), []
+        for worker in (*busy, *(each for each in idle if not each.is_ready)):
+            worker.kill(waits=False)
         for worker in busy:
             worker.kill()  # the thread that waits for it closes it
         for worker in idle:

@@ -70,7 +70,9 @@ class _UniqueKeyLoader(yaml.SafeLoader):
 
     def construct_document(self, node: yaml.Node) -> Any:
         sizes: dict[int, float] = {}
-        if _size(node, sizes) > len(sizes) + MAX_REPEATED:
+        if (size := _size(node, sizes)) == math.inf:
+            raise RecursionError
+        if size > len(sizes) + MAX_REPEATED:
             problem = f"aliases (*name) repeat more than {MAX_REPEATED:,} values"
             raise yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark)
         return super().construct_document(node)

@@ -270,7 +270,10 @@ def test_what_nests_too_deeply_is_refused(minimal, text):
 
 @pytest.mark.parametrize("override", ["task_options.a=" + "[" * 5000 + "]" * 5000, "task_options" + ".a" * 64 + "=1"])
 def test_an_override_that_nests_too_deeply_is_refused(minimal, override):
-    assert refusal(minimal, override) == f"--set {override}: nested too deeply: more than 64 levels"
+    message = refusal(minimal, override)
+    assert message.startswith(f"--set {override[:50]}")
+    assert message.endswith(f"{override[-50:]}: nested too deeply: more than 64 levels")
+    assert len(message) <= 1000
 
 
 def test_control_characters_and_broken_utf8_are_refused(minimal):
