@@ -31,13 +31,9 @@ def identifier(text: str) -> str:
 
 
 def cell(value: Any) -> Any:
-    """For a spreadsheet, where a text that begins like a formula would be one; `plain` is the way back. Numbers stay."""
-    return f"'{value}" if isinstance(value, str) and value[:1] in tuple("=+-@\t\r") else value
-
-
-def plain(text: str) -> str:
-    """The text that `cell` was given."""
-    return text[1:] if text[:1] == "'" and cell(text[1:]) == text else text
+    """For a spreadsheet, where a text that begins like a formula would be one. Numbers stay."""
+    text = printable(value) if isinstance(value, str) else value
+    return f"'{text}" if isinstance(value, str) and value[:1] in tuple("=+-@\t\r") else text
 
 
 def cut(text: str, most: int) -> str:

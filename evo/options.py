@@ -14,10 +14,10 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from evo.errors import did_you_mean
 from evo.escape import cut
+from evo.worker_process import MAX_WORKERS
 
 WRITTEN_AS_FLOAT = re.compile(r"[-+]?(\d+\.\d*|\.\d+|\d+)[eE][-+]?\d+")
 MAX_SHOWN = 200  # characters of a wrong value
-MAX_WORKERS = 512  # processes or threads, each of which takes tens of MB
 _MAX_EXACT = float(1 << 53)  # beyond it, a float may stand for another integer than the one written
 
 

@@ -17,8 +17,8 @@ from evo.errors import DeviceFailure, UserError
 from evo.escape import echo
 from evo.exit_codes import EXIT_CHECK_FAILED, EXIT_DEVICE_FAILED, EXIT_INTERRUPTED, Interrupt, end_at_once
 from evo.native.crash_line import on_crash
-from evo.options import MAX_WORKERS
 from evo.shipped import shipped
+from evo.worker_process import MAX_WORKERS
 
 if TYPE_CHECKING:
     from evo.run.run import LiveRun

@@ -6,7 +6,8 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, Field, model_validator
 
 from evo.compile.packing import Packing
-from evo.options import MAX_WORKERS, Integer, Options, Seconds, Workers
+from evo.options import Integer, Options, Seconds, Workers
+from evo.worker_process import MAX_WORKERS
 
 AUTO = "auto"
 BackendName = Literal["auto", "cuda", "cpu"]  # `evo.evaluate.backends` has them

@@ -6,6 +6,7 @@ Owns these models. Knows nothing of what refers to what.
 import ast
 import math
 import re
+from contextlib import suppress
 from typing import Annotated, Any, Literal, NamedTuple, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, model_validator
@@ -17,41 +18,45 @@ class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
-# Of formulas, whose text is copied into exports: no comments, quotes, lines, powers or attributes.
+# Formulas, whose text is copied into exports, have no comments, quotes, lines, powers or attributes.
 _FORM_TEXT = re.compile(r"(?!.*\w\s+\()[A-Za-z0-9_ .,()<>=!*/+-]{1,200}")
-_FORM_NODES = (
-    *(ast.BinOp, ast.UnaryOp, ast.Compare, ast.Call, ast.Name, ast.Load, ast.Constant, ast.Add, ast.Sub, ast.Mult, ast.Div),
-    *(ast.USub, ast.Lt),
-)
-_MORE_NODES = {"formula": (ast.Gt, ast.Eq, ast.NotEq), "sympy": (ast.Tuple, ast.keyword)}
 SYMPY_CALLS = ("Abs", "Add", "Lt", "Max", "Min", "Mul", "Piecewise", "Pow", "cos", "exp", "log", "sin", "sqrt", "tanh")
 _LARGEST_NUMBER = 64  # SymPy computes powers of numbers exactly
 
 
-def _check_form(key: str, text: str, num_operands: int) -> None:
-    """Raises ValueError unless a formula is one of operators, calls, small numbers and the first operands."""
-    is_sympy = key == "sympy"
-    try:
-        nodes = [*ast.walk(ast.parse(text, mode="eval").body)] if _FORM_TEXT.fullmatch(text) else []
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        nodes = []
-    called = [node.func for node in nodes if isinstance(node, ast.Call)]
-    names = [each.id for each in called if isinstance(each, ast.Name)]
-    numbers = [node.value for node in nodes if isinstance(node, ast.Constant) and not (is_sympy and isinstance(node.value, bool))]
-    powers = [part for node in nodes if isinstance(node, ast.Call) and ast.unparse(node.func) == "Pow" for part in node.args]
-    is_form = (
-        nodes
-        and all(isinstance(node, (*_FORM_NODES, *_MORE_NODES.get(key, ()))) for node in nodes)
-        and len(names) == len(called)
-        and all(name in SYMPY_CALLS if is_sympy else re.fullmatch(r"[a-z]\w+", name) for name in names)
-        and all(node in called or node.id in tuple("abcd"[:num_operands]) for node in nodes if isinstance(node, ast.Name))
-        and all(type(number) in (int, float) and abs(number) <= _LARGEST_NUMBER for number in numbers)
-        and all(isinstance(part, ast.Name | ast.Constant) for part in powers)
-        and not any(isinstance(node, ast.Compare) and len(node.ops) > 1 for node in nodes)
-    )
-    if not is_form:
-        operands = ", ".join("abcd"[:num_operands]) or "none"
-        raise ValueError(f"{key} is {text[:80]!r}, must be a formula of the operands ({operands}) with + - * / < and functions")
+def _check_form(key: str, text: str, operands: str) -> None:
+    """Raises ValueError unless a text is a formula of operators, calls, small numbers and these operands."""
+
+    def are_forms(*nodes: ast.expr) -> bool:
+        return all(map(is_form, nodes))
+
+    def is_form(node: ast.expr) -> bool:
+        match node:
+            case ast.Name(name):
+                return name in tuple(operands)
+            case ast.Constant(bool()):
+                return key == "sympy"
+            case ast.Constant(int() | float() as number):
+                return abs(number) <= _LARGEST_NUMBER
+            case ast.UnaryOp(ast.USub(), operand):
+                return is_form(operand)
+            case ast.BinOp(left, ast.Add() | ast.Sub() | ast.Mult() | ast.Div(), right) | ast.Compare(left, [ast.Lt()], [right]):
+                return are_forms(left, right)
+            case ast.Compare(left, [ast.Gt() | ast.Eq() | ast.NotEq()], [right]):
+                return key == "formula" and are_forms(left, right)
+            case ast.Call(ast.Name(name), parts, named) if key == "sympy":
+                is_plain = name != "Pow" or all(isinstance(part, ast.Name | ast.Constant) for part in parts)
+                return name in SYMPY_CALLS and is_plain and are_forms(*parts, *(each.value for each in named))
+            case ast.Call(ast.Name(name), parts, []):
+                return bool(re.fullmatch(r"[a-z]\w+", name)) and are_forms(*parts)
+            case ast.Tuple(parts):
+                return key == "sympy" and are_forms(*parts)
+        return False
+
+    with suppress(SyntaxError, ValueError, RecursionError, MemoryError):
+        if _FORM_TEXT.fullmatch(text) and is_form(ast.parse(text, mode="eval").body):
+            return
+    raise ValueError(f"{key} is {text[:80]!r}, must be a formula of {', '.join(operands)} with + - * / < and functions")
 
 
 # Names become identifiers in C and Python and tokens of program text; the rest is written into PTX unchanged.
@@ -154,7 +159,7 @@ class _InstructionJson(Semantics):
     def _has_forms(self) -> Self:
         for key in ("infix", "formula", "sympy"):
             if text := getattr(self, key):
-                _check_form(key, text, len(self.args))
+                _check_form(key, text, "abcd"[: len(self.args)])
         return self
 
     @property

@@ -100,14 +100,8 @@ def _statement(node: ast.stmt, names: Mapping[str, Any]) -> Closure:
         case ast.Return(ast.expr() as value):
             result = closure(value, names)
             return lambda variables: (result(variables),)
-        case ast.With([ast.withitem(value, None)], body):
-            entered, inner = closure(value, names), statements(body, names)
-
-            def within(variables: Variables) -> Any:
-                with entered(variables):
-                    return inner(variables)
-
-            return within
+        case ast.With(_, body):  # of NumPy's messages, which are off
+            return statements(body, names)
         case ast.If(test, body, []):
             condition, inner = closure(test, names), statements(body, names)
             return lambda variables: inner(variables) if condition(variables) else None
@@ -124,7 +118,8 @@ def _statement(node: ast.stmt, names: Mapping[str, Any]) -> Closure:
             return repeated
         case ast.FunctionDef(name, ast.arguments([], parameters, rest, [], [], None, []), body):
             inner, taken = statements(body, names), [each.arg for each in parameters]
-            return lambda variables: variables.update({name: partial(_called, inner, variables, taken, rest and rest.arg)})
+            others = rest.arg if rest else None
+            return lambda variables: variables.update({name: partial(_called, inner, variables, taken, others)})
     raise NotAllowed(f"not a statement that evo reads: {ast.unparse(node)[:80]}")
 
 

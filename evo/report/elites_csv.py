@@ -35,7 +35,7 @@ def elites_csv(run: Run) -> str:
         "num_instructions": elites.num_instructions.tolist(),
         "hash": map(hash_text, elites.hash),
         "expression": [infix_line(program_expression(problem, words)) for words in elites.solution],
-        "program": program_lines(problem.language, elites.solution),
+        "program": [line if cell(line) == line else f" {line}" for line in program_lines(problem.language, elites.solution)],
     }
     table = io.StringIO()
     writer = csv.writer(table, lineterminator="\n")

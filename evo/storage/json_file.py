@@ -43,7 +43,7 @@ def first_mistake(error: ValidationError) -> tuple[tuple[str | int, ...], str]:
 
 
 def _no_number(name: str) -> float:
-    raise ValueError(f"{name} is no number of JSON")
+    raise ValueError(f"JSON does not have {name}")
 
 
 class _RepeatedKey(Exception):

@@ -104,26 +104,26 @@ def run_sympy(text: str, inputs: list[NDArray[Any]], num_points: int) -> list[ND
 
 
 # What computes each kind of SymPy's expressions. A number beats NaN, as in PTX.
-_COMPUTED: dict[str, Callable[..., Any]] = {
-    "Abs": np.abs,
-    "Add": lambda *terms: reduce(np.add, terms),
-    "And": lambda *conditions: reduce(np.logical_and, conditions),
-    "Equality": np.equal,
-    "ExprCondPair": lambda value, condition: (value, condition),
-    "GreaterThan": np.greater_equal,
-    "LessThan": np.less_equal,
-    "Max": lambda *items: reduce(np.fmax, items),
-    "Min": lambda *items: reduce(np.fmin, items),
-    "Mul": lambda *factors: reduce(np.multiply, factors),
-    "Not": np.logical_not,
-    "Or": lambda *conditions: reduce(np.logical_or, conditions),
-    "Piecewise": lambda *pairs: reduce(lambda rest, pair: np.where(pair[1], pair[0], rest), pairs[::-1], np.nan),
-    "Pow": np.power,
-    "StrictGreaterThan": np.greater,
-    "StrictLessThan": np.less,
-    "Unequality": np.not_equal,
-    **{name: getattr(np, name) for name in ("cos", "cosh", "exp", "log", "sign", "sin", "sinh", "tan", "tanh")},
+_EACH: dict[str, Any] = {
+    "Add": np.add,
+    "And": np.logical_and,
+    "Max": np.fmax,
+    "Min": np.fmin,
+    "Mul": np.multiply,
+    "Or": np.logical_or,
 }
+_COMPUTED: dict[str, Callable[..., Any]] = {name: lambda *parts, own=own: reduce(own, parts) for name, own in _EACH.items()}
+_COMPUTED |= {name: getattr(np, name) for name in ("cos", "cosh", "exp", "log", "sign", "sin", "sinh", "tan", "tanh")}
+_COMPUTED |= {"Abs": np.abs, "Not": np.logical_not, "Pow": np.power, "Equality": np.equal, "Unequality": np.not_equal}
+_COMPUTED |= {"StrictLessThan": np.less, "LessThan": np.less_equal, "StrictGreaterThan": np.greater}
+_COMPUTED |= {"GreaterThan": np.greater_equal, "ExprCondPair": lambda *pair: pair, "Piecewise": lambda *pairs: _first_of(pairs)}
+
+
+def _first_of(pairs: tuple[Any, ...]) -> Any:
+    found: Any = np.nan
+    for value, condition in reversed(pairs):
+        found = np.where(condition, value, found)
+    return found
 
 
 def _numbers(each: Any, values: dict[str, NDArray[Any]]) -> Any:
@@ -156,7 +156,7 @@ def _read(text: str, *, is_whole: bool = False) -> tuple[list[str], dict[str, An
                 with _as_written(statement is not line):
                     statements([line], names)(namespace)
                     if wrong := [value for value in namespace.values() if not isinstance(value, (sympy.Basic, dict))]:
-                        raise TypeError(f"{wrong[0]!r} is no expression")
+                        raise TypeError(f"SymPy does not compute with {wrong[0]!r}")
             except (TypeError, ValueError, ArithmeticError, RecursionError) as error:
                 raise UserError(f"SymPy cannot hold this program: {ast.unparse(line)}: {error}") from error
             if not isinstance(line, ast.Assign) or not isinstance(line.targets[0], ast.Name):
