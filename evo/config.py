@@ -74,7 +74,7 @@ class OutputConfig(Options):
     runs: str = "runs"
     checkpoint_seconds: Annotated[float, Field(ge=0.0)] = 10.0
     lineage_megabytes: Annotated[Integer, Field(ge=0, le=1 << 16)] = 64
-    task_megabytes: Annotated[Integer, Field(ge=0)] = 64
+    task_megabytes: Annotated[Integer, Field(ge=0, le=1 << 20)] = 64
     plots: list[PlotName] = ["heatmap", "contact_sheet", "curves", "best", "animation"]
 
 

@@ -17,6 +17,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from evo.escape import cut, printable
+
 
 class FailureKind(StrEnum):
     """Why a program has no scores although its words are valid."""
@@ -28,7 +30,16 @@ class FailureKind(StrEnum):
 
 
 class UserError(Exception):
-    """Something that the user gave is wrong; the message is one line that names it and says what would be right."""
+    """Something that the user gave is wrong; the message is one line that names it and says what would be right.
+
+    What it repeats of the user's may be long, and have any characters: its text has the ends of long lines, and no controls.
+    """
+
+    def __str__(self) -> str:
+        return "\n".join(cut(line, MAX_CHARACTERS) for line in printable(super().__str__()).split("\n"))
+
+
+MAX_CHARACTERS = 1000  # of a line of a message
 
 
 @contextmanager
@@ -123,7 +134,7 @@ def shortage(error: BaseException) -> str | None:
     """What the machine lacks, or which of its limits is reached, if an error or its cause says so; else None."""
     cause: BaseException | None = error
     while cause:
-        if isinstance(cause, MemoryError) or "failed to map segment" in str(cause):
+        if isinstance(cause, MemoryError) or (isinstance(cause, ImportError) and "failed to map segment" in str(cause)):
             return f"out of memory, or beyond its limit (ulimit -v): {cause}".removesuffix(": ")
         if isinstance(cause, RuntimeError) and str(cause) == "can't start new thread":
             return "the system starts no more threads: too many run (ulimit -u), or memory is short (ulimit -v)"
@@ -131,7 +142,7 @@ def shortage(error: BaseException) -> str | None:
             return f"{cause.filename or 'the system refuses'}: {cause.strerror}"
         cause = cause.__cause__ or cause.__context__
     if _used_memory() > _MOST_USED:  # libraries raise something else, such as ValueError, where memory was refused
-        return f"out of memory, or beyond its limit (ulimit -v): {type(error).__name__}: {error}"
+        return f"out of memory, or beyond its limit (ulimit -v): {type(error).__name__}: {cut(str(error), MAX_CHARACTERS)}"
     return None
 
 

@@ -12,8 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, NoReturn, Protocol
 
-import click
-
+from evo.escape import echo
 from evo.native.crash_line import on_crash
 
 EXIT_CHECK_FAILED = 1
@@ -37,7 +36,7 @@ class Shown(Protocol):
 def end_at_once(exit_code: int, message: str = "") -> NoReturn:
     """Ends the process, with a line. Python's own end would wait for threads that wait for a device that may never answer."""
     if message:
-        click.echo(f"evo: {message}", err=True)
+        echo(f"evo: {message}", err=True)
     sys.stdout.flush()
     # This part of Python's end stops processes and frees what multiprocessing would otherwise warn about.
     atexit._run_exitfuncs()  # noqa: SLF001 - there is no public way to run exit functions and then end at once

@@ -13,8 +13,11 @@ from typing import Annotated, Any
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from evo.errors import did_you_mean
+from evo.escape import cut
+from evo.worker_process import MAX_WORKERS
 
 WRITTEN_AS_FLOAT = re.compile(r"[-+]?(\d+\.\d*|\.\d+|\d+)[eE][-+]?\d+")
+MAX_SHOWN = 200  # characters of a wrong value
 _MAX_EXACT = float(1 << 53)  # beyond it, a float may stand for another integer than the one written
 
 
@@ -36,7 +39,8 @@ def _whole(value: Any) -> Any:
 
 
 Integer = Annotated[int, BeforeValidator(_whole)]
-Positive = Annotated[Integer, Field(ge=1)]
+Positive = Annotated[Integer, Field(ge=1, le=1 << 53)]
+Workers = Annotated[Integer, Field(ge=1, le=MAX_WORKERS)]
 Probability = Annotated[float, Field(ge=0.0, le=1.0)]
 Weight = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
 Seconds = Annotated[float, Field(gt=0.0, le=86400.0)]
@@ -56,11 +60,17 @@ def mistake(error: ValidationError, model: type[Options]) -> str:
         message = str(first["ctx"]["error"])
         return f"key '{key}': {message}" if key else message
     if first["type"] == "model_type":
-        return (
-            f"key '{key}': must be a section with the keys {', '.join(_keys_of(model, path))}, got {json.dumps(first['input'])}"
-        )
+        return f"key '{key}': must be a section with the keys {', '.join(_keys_of(model, path))}, got {_shown(first['input'])}"
     message = first["msg"].replace("Input should be", "must be")
-    return f"key '{key}': {message}, got {json.dumps(first['input'], default=str)}"
+    return f"key '{key}': {message}, got {_shown(first['input'])}"
+
+
+def _shown(value: Any) -> str:
+    try:
+        text = json.dumps(value, default=str)
+    except (TypeError, ValueError):  # keys that are dates, an integer of thousands of digits
+        text = f"a {type(value).__name__} that JSON does not have"
+    return cut(text, MAX_SHOWN)
 
 
 def _keys_of(model: Any, path: list[int | str]) -> list[str]:

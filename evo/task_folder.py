@@ -20,7 +20,7 @@ from evo.errors import UserError, did_you_mean
 from evo.rollout import Rollout
 from evo.shipped import shipped
 from evo.storage.files import open_file
-from evo.task import DTYPES, MAX_MEASURE_RANGE, REDUCTIONS, Task, place_of
+from evo.task import DTYPES, MAX_MEASURE_RANGE, MAX_NAMES, REDUCTIONS, Task, place_of
 from evo.task_answers import error_place, forks_ended, task_errors
 
 
@@ -149,6 +149,8 @@ def check_declarations(task: Task) -> None:
         declared = getattr(task, attribute)
         if not isinstance(declared, dict) or not declared:
             raise UserError(f"{path}: {name_of_class}.{attribute} must be a dict of name -> type, and not empty")
+        if len(declared) > MAX_NAMES:
+            raise UserError(f"{path}: {name_of_class}.{attribute} has {len(declared):,} names, at most {MAX_NAMES:,} fit")
         for name, type_name in declared.items():
             if not isinstance(name, str) or type_name not in tuple(DTYPES):
                 raise UserError(

@@ -26,6 +26,7 @@ from evo.waiting import WAKE_S
 
 # -P: modules in the user's current folder are not imported.
 COMMAND = (sys.executable, "-P", "-m", "evo.worker_process")
+MAX_WORKERS = 512  # processes or threads that a user can ask for; each takes tens of MB
 END_S = 5.0  # for the end of a process whose connection has closed
 # Parallel work is done by processes. A library that starts threads in each of them would only disturb.
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS"), "1")
@@ -125,11 +126,12 @@ class WorkerProcess:
         """Sends a signal to it, unless it has ended."""
         self._process.send_signal(number)
 
-    def kill(self) -> None:
-        """Ends it at once, with the processes that it has started."""
+    def kill(self, *, waits: bool = True) -> None:
+        """Ends it at once, with the processes that it has started. Without `waits` it may be still there afterwards."""
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait()
+        if waits:
+            self._process.wait()
 
     def how_it_ended(self) -> str:
         """What its end was, for a message. Its connection has closed, so it has ended or is about to."""

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import product
-from types import CodeType
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 
 from evo.approximation.formats import FLUSHED, Format
 from evo.approximation.forms import BOUNDED, FORMS, KERNELS, OUTERS, PARTS, VARIABLES
+from evo.language.parsed import closure, statements
 
 Row = NDArray[np.float64]
 LARGEST = 3e38
@@ -36,6 +36,7 @@ SLOTS = dict.fromkeys(("exp2", "log2", "tanh", "sqrt"), 8) | {"sin": 9, "cos": 9
 SLOTS |= dict.fromkeys(("max", "min", "copysign", "select", "shl_b32", "and_b32", "sub_u32", "mul_hi_u32", "cvt_rn_f32_s32"), 2)
 SLOTS |= dict.fromkeys(("f32_to_u32", "u32_to_f32", "u32_to_s32"), 0)
 SLOTS_OF_DIVISION = 9
+_statements = cache(statements)
 
 
 @dataclass(frozen=True)
@@ -96,15 +97,16 @@ def _fitted(name: str, goal: Goal) -> Iterator[tuple[int, float, str]]:
 def _of_form(variable: str, argument: str, end: str, undo: str, goal: Goal) -> Iterator[tuple[int, float, str]]:
     x = goal.x
     singles = {**_names(np.float32), "x": x.astype(np.float32)}
-    exec(_code(variable), singles)  # where numbers are rounded to integers by their last bits
+    _statements(variable)(singles)  # where numbers are rounded to integers by their last bits
     arrays = {name: np.float64(value) for name, value in singles.items() if isinstance(value, np.ndarray)}
     names = {**_names(np.float64), **arrays, "a": np.abs(x), "c": np.copysign(1.0, x)}
-    target, moved = (eval(_code(undo, "eval"), names | {"y": y}) * np.ones_like(x) for y in (goal.y, goal.y * ABOUT_ONE))
+    inverse = closure(undo)
+    target, moved = (inverse(names | {"y": y}) * np.ones_like(x) for y in (goal.y, goal.y * ABOUT_ONE))
     step = 1e-6 * (1.0 + np.abs(target))
     sides = []
     for side in (-1.0, 1.0):
         values = {**names, "p": target + side * step}
-        exec(_code(end), values)
+        _statements(end)(values)
         sides.append(values["y"])
     weight = np.abs(sides[1] - sides[0]) / (2.0 * step) * goal.scale
     v = np.asarray(names[argument], np.float64)
@@ -130,7 +132,7 @@ def _of_form(variable: str, argument: str, end: str, undo: str, goal: Goal) -> I
             divisor, by = horner(argument, under, singles)
             p, value, slots = f"({p})/({divisor})", value / by, slots + SLOTS_OF_DIVISION + len(under) - 1
         values = {**singles, "p": value}
-        exec(_code(end), values)
+        _statements(end)(values)
         bits = goal.bits(np.asarray(values["y"], np.float32) * np.ones_like(singles["x"]))
         return slots, bits, f"{variable}; p = {p}; {end}"
 
@@ -185,11 +187,6 @@ def slots_of(text: str) -> int:
         elif isinstance(node, ast.BinOp):
             total += SLOTS_OF_DIVISION if isinstance(node.op, ast.Div) else 1
     return total
-
-
-@cache
-def _code(text: str, mode: str = "exec") -> CodeType:
-    return compile(text, "form", mode)
 
 
 def _names(dtype: type) -> dict[str, Any]:

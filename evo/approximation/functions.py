@@ -213,7 +213,7 @@ class Function:
 
 
 def shortened(text: str) -> str:
-    """A text of at most some 60 characters, for messages."""
+    """The first characters of a text, for messages."""
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from evo.approximation.certificate import Certificate
 from evo.approximation.formats import FORMATS
+from evo.escape import comment_lines, identifier
 from evo.instructions import HALVES, StackType
 from evo.language.program import Language
 from evo.native.stack_ptx import NodeKind
@@ -30,7 +31,7 @@ def cuda_header(language: Language, proven: Sequence[tuple[Certificate, NDArray[
     """The header of certificates and their programs, `(max_length,)` words each, whose input is x and output y."""
     first = proven[0][0]
     lines = [
-        f"// Approximations of {' '.join(first.function.split())}, found and proven by evo: the cheapest first.",
+        *_remark(f"Approximations of {first.function}, found and proven by evo: the cheapest first."),
         "// Bounds hold for each value of the format in the interval, on any GPU that keeps the PTX ISA's bounds.",
         "#pragma once",
         "",
@@ -41,9 +42,11 @@ def cuda_header(language: Language, proven: Sequence[tuple[Certificate, NDArray[
         rounded = "" if found.format == "f32" or is_native else f"; x is a value of {found.format}, round the result to it"
         shared = " a value, of two at once" if is_native else ""
         lines += [
-            f"// {found.format} in [{found.interval[0]}, {found.interval[1]}], {found.num_inputs} inputs{rounded}.",
-            f"// {found.num_instructions} instructions, {float(found.slots):g} issue slots of a warp{shared} on {found.target}.",
-            *(f"// error at most {text}" for text in _bounds(found)),
+            *_remark(f"{found.format} in [{found.interval[0]}, {found.interval[1]}], {found.num_inputs} inputs{rounded}."),
+            *_remark(
+                f"{found.num_instructions} instructions, {float(found.slots):g} issue slots of a warp{shared} on {found.target}."
+            ),
+            *(line for text in _bounds(found) for line in _remark(f"error at most {text}")),
         ]
         if is_native:
             lines += [
@@ -56,6 +59,10 @@ def cuda_header(language: Language, proven: Sequence[tuple[Certificate, NDArray[
         else:
             lines += [*_function(f"float {name}", "f32", "f", stub.splitlines()), *_of_two(found.format, name), ""]
     return "\n".join(lines)
+
+
+def _remark(text: str) -> list[str]:
+    return comment_lines(" ".join(text.split()), "// ")
 
 
 def _function(head: str, kind: str, letter: str, stub: Sequence[str]) -> list[str]:
@@ -139,9 +146,9 @@ def _of_two(form: str, name: str) -> list[str]:
 
 def function_name(found: Certificate) -> str:
     """What a program is called in the header, such as `gelu_f32_14`, by its slots."""
-    name = re.sub(r"\W+", "_", found.function).strip("_") or "f"
+    name = identifier(found.function).strip("_") or "f"
     kind = f"native_{found.format}" if found.arithmetic == "native" else found.format
-    return f"{'f' if name[0].isdigit() else ''}{name}_{kind}_{float(found.slots):g}".replace(".", "_")
+    return identifier(f"{'f' if name[0].isdigit() else ''}{name}_{kind}_{float(found.slots):g}")
 
 
 def _bounds(found: Certificate) -> list[str]:

@@ -15,6 +15,7 @@ from evo import get_include
 from evo.about import DISTRIBUTION
 from evo.cli import export_verbs, machine_verbs, search_verbs, view_verbs
 from evo.errors import did_you_mean
+from evo.escape import echo, printable
 from evo.exit_codes import EXIT_USER_ERROR
 
 
@@ -28,7 +29,7 @@ class _UsageError(click.ClickException):
         super().__init__(f"{' '.join(error.format_message().split()).rstrip('.')}; see: {command} --help")
 
     def show(self, file: Any = None) -> None:
-        click.echo(f"evo: {self.message}", err=True)
+        echo(f"evo: {self.message}", err=True)
 
 
 @contextmanager
@@ -67,7 +68,7 @@ class _Main(click.Group):
 
 def _print_include(ctx: click.Context, _: click.Parameter, is_given: bool) -> None:
     if is_given:
-        click.echo(get_include())
+        echo(get_include())
         ctx.exit()
 
 
@@ -87,6 +88,8 @@ def main() -> None:
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS"):
         os.environ.setdefault(name, "1")
     # joblib, which pyribs imports, says this where it cannot make a semaphore. Nothing of evo's depends on it.
+    written = warnings.formatwarning  # a task's own warnings
+    warnings.formatwarning = lambda *told, **more: printable(written(*told, **more))
     warnings.filterwarnings("ignore", ".*joblib will operate in serial mode")
 
 

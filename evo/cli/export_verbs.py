@@ -8,6 +8,7 @@ import click
 from evo.cli import terminal
 from evo.cli.terminal import PATH, verb, view, warn
 from evo.errors import UserError
+from evo.escape import echo
 
 EXPORT_FORMATS = ("ptx", "cuda", "c", "python", "torch", "jax", "julia", "excel", "triton", "sympy", "latex", "json")
 
@@ -49,10 +50,10 @@ def export(
     for note in exported.notes:
         warn(note)
     if output is None or target is None:
-        click.echo("".join(exported.texts.values()), nl=False)
+        echo("".join(exported.texts.values()), nl=False)
         return
     for path in _write(exported.texts, output, target, into_folder=front and not exported.is_list):
-        click.echo(path)
+        echo(path)
 
 
 @verb()
@@ -74,10 +75,10 @@ def predict(run_folder: Path, data: Path, elite: str | None, output: Path | None
     if note:
         warn(note)
     if target is None:
-        click.echo(text, nl=False)
+        echo(text, nl=False)
     else:
         write_outputs({target: text.encode()}, [source])
-        click.echo(output)
+        echo(output)
 
 
 @verb()
@@ -108,9 +109,9 @@ def simplify(
     for note in found.notes:
         warn(note)
     paths = _write(found.programs, output, target, into_folder=front) if output and target else []
-    click.echo("\n".join(found.descriptions), nl=False)
+    echo("\n".join(found.descriptions), nl=False)
     for path in paths:
-        click.echo(path)
+        echo(path)
 
 
 @verb("compile")
@@ -131,8 +132,8 @@ def compile_cubins(source: Path, arch: str, output: Path | None, num_random: int
     else:
         report = compile_config(source, overrides, arch, output or Path("cubins"), num_random)
     for line in report.failed:
-        click.echo(f"failed: {line}", err=True)
-    click.echo(report.text(), nl=False)
+        echo(f"failed: {line}", err=True)
+    echo(report.text(), nl=False)
 
 
 VERBS = (export, predict, simplify, compile_cubins)

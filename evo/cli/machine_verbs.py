@@ -10,8 +10,10 @@ from evo.cli import terminal
 from evo.cli.terminal import PATH, verb, view, warn
 from evo.compile.targets import ASSEMBLED
 from evo.errors import UserError, os_errors_as
+from evo.escape import echo
 from evo.exit_codes import EXIT_CHECK_FAILED
 from evo.storage.files import exists
+from evo.worker_process import MAX_WORKERS
 
 
 @verb()
@@ -25,7 +27,7 @@ def doctor(test: bool) -> None:
 
     for line in test_gpus() if test else []:
         warn(line)
-    click.echo(report(), nl=False)
+    echo(report(), nl=False)
 
 
 @verb("gpu-report")
@@ -83,7 +85,7 @@ def instructions(
         chosen = open_instruction_set(program.instruction_set)
         names = list(program.vocabulary.instructions)
         check_names(chosen, names, "program.vocabulary.instructions")
-    click.echo(describe_instructions(chosen, names, word, target), nl=False)
+    echo(describe_instructions(chosen, names, word, target), nl=False)
 
 
 @verb()
@@ -97,7 +99,7 @@ def check(run_folder: Path, overrides: tuple[str, ...]) -> None:
     from evo.report.check import check_elites
 
     report = check_elites(view(run_folder, overrides))
-    click.echo(report.text(), nl=False)
+    echo(report.text(), nl=False)
     if not report.passed:
         sys.exit(EXIT_CHECK_FAILED)
 
@@ -136,7 +138,7 @@ def prove(
     if certificate is not None:
         with terminal.bar(str(certificate)) as progress:
             found = check_certificate(certificate, progress, code=code)
-        click.echo(f"{certificate}: holds\n{found.description()}", nl=False)
+        echo(f"{certificate}: holds\n{found.description()}", nl=False)
         return
     assert run_folder is not None
     terminal.check_one_of({"--front": front}, elite)
@@ -152,7 +154,7 @@ def prove(
         bar=terminal.bar,
     )
     for path, text in proofs:
-        click.echo(f"{text}{folder / path.name}")
+        echo(f"{text}{folder / path.name}")
 
 
 @verb("eval")
@@ -175,20 +177,20 @@ def evaluate(config: Path, program: str, output: Path, overrides: tuple[str, ...
     name = Path(program).stem if exists(Path(program)) else "program"
     problem = load_problem(loaded).here()
     words = read_program(problem, program)
-    click.echo(describe_program(problem, words), nl=False)
+    echo(describe_program(problem, words), nl=False)
     if problem.task.has_pictures():
         from evo.report.plot.pictures import picture_program
 
         with os_errors_as(f"{output}: cannot write the pictures"):
             folder.mkdir(parents=True, exist_ok=True)
             for path in picture_program(problem, words, folder / name):
-                click.echo(output / path.name)
+                echo(output / path.name)
 
 
 @verb()
 @click.option("--connect", metavar="ADDRESS", help="Where the run listens: tcp://HOST:PORT.")
 @click.option("--server-file", type=PATH, help="In place of --connect: the file of the run's evaluation.farm.server_file.")
-@click.option("--workers", "num_workers", type=click.IntRange(1), help="Compile processes.  [default: one per core]")
+@click.option("--workers", "num_workers", type=click.IntRange(1, MAX_WORKERS), help="Compile processes.  [default: one per core]")
 @click.option("--keys", type=PATH, help="Folder of this worker's keys; see: evo keys new --help")
 @click.option("--idle", "idle_s", type=click.FloatRange(0.0), metavar="SECONDS", help="End after so long without a run.")
 @click.option("--json", "as_json", is_flag=True, help="Print the status as a JSON object each second.")
@@ -242,8 +244,8 @@ def new_keys(folder: Path, name: str) -> None:
     from evo.compile.farm.keys import make_keys
 
     run_folder, worker_folder = make_keys(folder, name)
-    click.echo(f"the run's keys:    {run_folder}  (evaluation.farm.keys)")
-    click.echo(f"the worker's keys: {worker_folder}  (copy the folder to its machine: evo worker --keys)")
+    echo(f"the run's keys:    {run_folder}  (evaluation.farm.keys)")
+    echo(f"the worker's keys: {worker_folder}  (copy the folder to its machine: evo worker --keys)")
 
 
 keys.add_command(new_keys)

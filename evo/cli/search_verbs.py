@@ -14,9 +14,11 @@ import click
 from evo.cli import terminal
 from evo.cli.terminal import PATH, say, verb, warn
 from evo.errors import DeviceFailure, UserError
+from evo.escape import echo
 from evo.exit_codes import EXIT_CHECK_FAILED, EXIT_DEVICE_FAILED, EXIT_INTERRUPTED, Interrupt, end_at_once
 from evo.native.crash_line import on_crash
 from evo.shipped import shipped
+from evo.worker_process import MAX_WORKERS
 
 if TYPE_CHECKING:
     from evo.run.run import LiveRun
@@ -42,10 +44,10 @@ def init(folder: Path | None, template: str, notebook: bool) -> None:
     folder = folder or Path(template)
     files = make_project(folder, template, with_notebook=notebook)
     for path in files:
-        click.echo(folder / path)
+        echo(folder / path)
     [config] = [path for path in files if path.suffix == ".yaml"]
     start = f"jupyter lab {template}.ipynb" if notebook else f"evo run {config}"
-    click.echo(f"start with: cd {shlex.quote(str(folder))} && {start}")
+    echo(f"start with: cd {shlex.quote(str(folder))} && {start}")
 
 
 @verb(epilog=f"Shipped configs: {', '.join(shipped('configs'))}.")
@@ -89,7 +91,7 @@ def resume(run_folder: Path, overrides: tuple[str, ...]) -> None:
 @click.option("--seeds", default="1-10", show_default=True, help="Seeds and ranges: 1-20 or 1,3,7-9.")
 @click.option("--grid", multiple=True, metavar="KEY=A,B", help="Try each value of a key: --grid search.batch_size=256,1024.")
 @click.option("--output", type=PATH, help="Folder of the sweep.  [default: runs/<config>-sweep]")
-@click.option("--jobs", type=click.IntRange(1), help="Runs at the same time.  [default: one per core]")
+@click.option("--jobs", type=click.IntRange(1, MAX_WORKERS), help="Runs at the same time.  [default: one per core]")
 @click.option("--on", "scheduler", metavar="ADDRESS", help="Address of a Dask scheduler whose workers execute the runs.")
 @terminal.set_key
 @terminal.quiet_option
@@ -128,7 +130,7 @@ def sweep(
     if not num_failed:
         _compare([folder], folder / "sweep.png")
         return
-    click.echo(f"evo: {num_failed} of {len(plan.runs)} runs failed; the same command tries again", err=True)
+    echo(f"evo: {num_failed} of {len(plan.runs)} runs failed; the same command tries again", err=True)
     if num_failed < len(plan.runs):
         try:
             _compare([folder], folder / "sweep.png")
@@ -237,7 +239,7 @@ def _execute_sweep(plan: Sweep, folder: Path, jobs: int | None, scheduler: str |
             for note in outcome.notes:
                 warn(f"{run.name}: {note}")
             if outcome.ending is Ending.FAILED:
-                click.echo(f"evo: {run.name}: failed: {outcome.text}", err=True)
+                echo(f"evo: {run.name}: failed: {outcome.text}", err=True)
             elif outcome.ending is Ending.FINISHED:
                 say(f"[{num_done + counts[Ending.FINISHED]}/{total}] {run.name}: stopped by {outcome.text}")
     if interrupted():

@@ -19,6 +19,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from evo.errors import DeviceFailure, UserError, refuse_scipy_without_room, shortage
+from evo.escape import echo
 from evo.exit_codes import EXIT_DEVICE_FAILED, EXIT_INTERRUPTED, EXIT_USER_ERROR, end_at_once, exits_told
 from evo.shipped import shipped
 
@@ -48,7 +49,7 @@ def verb(name: str | None = None, **settings: Any) -> Callable[[Callable[..., No
                 lacking = shortage(error)
                 if not (lacking or isinstance(error, UserError)):
                     raise
-                click.echo(f"evo: {one_line(error if isinstance(error, UserError) else lacking)}", err=True)
+                echo(f"evo: {one_line(error if isinstance(error, UserError) else lacking)}", err=True)
                 if os.environ.get("EVO_TRACEBACK"):
                     raise
                 if lacking:  # Python's own end may hang then
@@ -57,8 +58,7 @@ def verb(name: str | None = None, **settings: Any) -> Callable[[Callable[..., No
             except DeviceFailure as failure:
                 end_at_once(EXIT_DEVICE_FAILED, f"the GPU failed: {failure}")
             except KeyboardInterrupt:
-                click.echo("evo: interrupted", err=True)
-                sys.exit(EXIT_INTERRUPTED)
+                end_at_once(EXIT_INTERRUPTED, "interrupted")  # Python's own end waits for hundreds of threads
 
         decorate: Callable[[Callable[..., None]], click.Command] = click.command(name, **settings)
         return decorate(wrapped)
@@ -156,7 +156,7 @@ def is_quiet() -> bool:
 def say(message: object, *, err: bool = False) -> None:
     """Prints what is not an error and no result of its own, unless the user wants errors only."""
     if not is_quiet():
-        click.echo(message, err=err)
+        echo(message, err=err)
 
 
 def warn(message: str) -> None:
@@ -174,7 +174,7 @@ def bar(title: str) -> Iterator[Callable[[int, int], None]]:
     """A progress bar on a terminal; gives what is told how much is done, and of how much."""
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
-    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
     with Progress(*columns, transient=True, disable=is_quiet() or not sys.stdout.isatty()) as shown:
         task = shown.add_task(title, total=None)
         yield lambda done, total: shown.update(task, completed=done, total=total)

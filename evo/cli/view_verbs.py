@@ -9,6 +9,7 @@ import click
 from evo.cli import terminal
 from evo.cli.terminal import PATH, say, verb, view, warn
 from evo.errors import UserError, did_you_mean
+from evo.escape import echo
 
 
 @verb("list")
@@ -22,7 +23,7 @@ def list_runs_below(folder: Path, as_json: bool) -> None:
     from evo.report.run_list import list_runs, runs_json, runs_text
 
     rows = list_runs(folder)
-    click.echo(runs_json(rows) if as_json else runs_text(rows), nl=False)
+    echo(runs_json(rows) if as_json else runs_text(rows), nl=False)
 
 
 @verb()
@@ -62,7 +63,7 @@ def show(
     run = view(run_folder, overrides, with_task=csv_file is None and not failed)
     if target:
         write_outputs({target: elites_csv(run).encode()}, [])
-        click.echo(csv_file)
+        echo(csv_file)
         return
     if csv_file:
         text = elites_csv(run)
@@ -72,7 +73,7 @@ def show(
         text = describe_front(run, terminal.width(), precision)
     else:
         text = describe_failed(run) if failed else describe_elite(run, elite, precision)
-    click.echo(text, nl=False)
+    echo(text, nl=False)
 
 
 @verb()
@@ -92,7 +93,7 @@ def plot(run_folder: Path, names: tuple[str, ...], overrides: tuple[str, ...]) -
         if reason := why_not_drawn(run, name):
             raise UserError(f"--plot {name}: {reason}")
     for path in draw_plots(run, list(names) or run.search.problem.config.output.plots):
-        click.echo(run_folder / path.relative_to(run.run_dir.path))
+        echo(run_folder / path.relative_to(run.run_dir.path))
 
 
 @verb()
@@ -110,7 +111,7 @@ def page(run_folder: Path, output: Path | None, overrides: tuple[str, ...]) -> N
     shown = output or run_folder / "plots" / FILE_NAME
     target = shown.absolute()  # before the task's code runs, which may change the working folder
     write_page(view(run_folder, overrides), target)
-    click.echo(shown)
+    echo(shown)
 
 
 @verb()
@@ -131,7 +132,7 @@ def watch(run_folder: Path, host: str, port: int, overrides: tuple[str, ...]) ->
     with PageServer(run_folder, overrides, host, port, warn) as server:
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: server.stop())
-        click.echo(f"watching {run_folder}; Ctrl-C ends\n{server.url}")
+        echo(f"watching {run_folder}; Ctrl-C ends\n{server.url}")
         server.serve()
 
 

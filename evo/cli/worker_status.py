@@ -13,6 +13,7 @@ from contextlib import AbstractContextManager
 import click
 
 from evo.compile.farm.farm_worker import Status
+from evo.escape import echo, printable
 
 RATE_S = 10.0  # the rate is that of this long
 PLAIN_S = 60.0  # between two plain lines, unless the worker finds or loses its run
@@ -38,7 +39,7 @@ class StatusLine(AbstractContextManager["StatusLine"]):
         rate = (status.programs - self._past[0][1]) / seconds if seconds > 0 else 0.0
         if self._as_json:
             fields = {"address": self._address, **vars(status), "programs_per_s": round(rate, 1)}
-            click.echo(json.dumps(fields))
+            echo(json.dumps(fields))
             return
         state = "works for" if status.run else "waits for"
         text = (
@@ -46,17 +47,17 @@ class StatusLine(AbstractContextManager["StatusLine"]):
             f"done {status.requests:,} requests, {status.programs:,} programs  failed {status.failures:,}"
         )
         if self._is_terminal:
-            click.echo(f"\r\x1b[K{text[: shutil.get_terminal_size().columns - 1]}", nl=False)
+            click.echo(f"\r\x1b[K{printable(text)[: shutil.get_terminal_size().columns - 1]}", nl=False)
         elif self._shown is None or status.run != self._shown[1] or now_s - self._shown[0] >= PLAIN_S:
-            click.echo(text)
+            echo(text)
             self._shown = (now_s, status.run)
 
     def __exit__(self, *_: object) -> None:
         if self._is_terminal:
-            click.echo()
+            echo()
 
     def say(self, line: str) -> None:
         """Shows a line for whoever looks after the worker."""
         if self._is_terminal:
-            click.echo()
-        click.echo(f"evo: {line}", err=True)
+            echo()
+        echo(f"evo: {line}", err=True)

@@ -14,6 +14,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from evo.language.parsed import closure
+
 # A factor: the number of a column, or a function and the sum that it is of; `sum` is the sum itself, whose first number is 1.
 Factor: TypeAlias = Any
 Term: TypeAlias = tuple[tuple[Factor, float], ...]  # factors and their powers, sorted
@@ -206,8 +208,8 @@ def compiled(law: Law, num_columns: int) -> Callable[..., Any]:
     count = iter(range(len(numbers_of(law))))
     names = [f"x[{column}]" for column in range(num_columns)]
     text = written(law, names, lambda _: f"p[{next(count)}]", lambda name: f"np.{name}")
-    made: Callable[..., Any] = eval(f"lambda x, p: {text}", {"np": np})
-    return made
+    made = closure(text, {f"np.{name}": getattr(np, name) for name in FUNCTIONS})
+    return lambda x, p: made({"x": x, "p": p})
 
 
 def evaluate(law: Law, columns: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -11,7 +11,6 @@ import importlib.util
 import logging
 import os
 import platform
-import sys
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -23,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from evo.about import DISTRIBUTION
 from evo.errors import UserError
+from evo.escape import echo
 from evo.evaluate.options import TlsFiles
 from evo.waiting import WAKE_S
 
@@ -319,7 +319,7 @@ class Workers:
                     found = facts_of(told["packages"], told["host"]["machine"])
                     self._known[address] = None if found == self._wanted else _difference(found, self._wanted)
                     if why := self._known[address]:
-                        print(f"evo: Dask worker {address} is not used: {why}", file=sys.stderr)
+                        echo(f"evo: Dask worker {address} is not used: {why}", err=True)
         return {address: worker["nthreads"] for address, worker in workers.items() if not self._known.get(address, "unknown")}
 
     def _restriction(self, usable: Iterable[str]) -> list[str] | None:

@@ -6,7 +6,8 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, Field, model_validator
 
 from evo.compile.packing import Packing
-from evo.options import Integer, Options, Positive, Seconds
+from evo.options import Integer, Options, Seconds, Workers
+from evo.worker_process import MAX_WORKERS
 
 AUTO = "auto"
 BackendName = Literal["auto", "cuda", "cpu"]  # `evo.evaluate.backends` has them
@@ -83,14 +84,14 @@ class EvaluationOptions(Options):
     """
 
     backend: BackendName = "auto"
-    threads: Positive | None = None
+    threads: Workers | None = None
     simd: Literal["auto", "portable", "baseline", "avx2", "avx512"] = "auto"
     executor: ExecutorName = "auto"
     score_seconds: Seconds = 300.0
     device: Annotated[int | Literal["all"] | list[int] | None, BeforeValidator(_devices)] = None
     lane: LaneName = "auto"
-    compile_workers: Positive | None = None
-    local_workers: Annotated[Integer, Field(ge=0)] | None = None
+    compile_workers: Workers | None = None
+    local_workers: Annotated[Integer, Field(ge=0, le=MAX_WORKERS)] | None = None
     farm: FarmOptions | None = None
     packing: Packing = Packing()
     opt_level: Annotated[Integer, Field(ge=0, le=3)] | None = None

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import mmap
 import os
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -21,6 +20,7 @@ from numpy.typing import NDArray
 
 from evo.compile.language import decode_language, encode_language
 from evo.errors import UserError
+from evo.escape import echo
 from evo.evaluate import Evaluation, PickledTask, TaskSource, join
 from evo.evaluate.chunks import ChunkScorer, Points, slices, whole
 from evo.evaluate.crew import Crew, overtime_message
@@ -141,6 +141,8 @@ class ScoringPool:
         with self._lock:
             memory, busy, idle = self._memory, self._workers.difference(self._idle), self._idle
             self._memory, self._workers, self._idle = None, set(), []
+        for worker in (*busy, *(each for each in idle if not each.is_ready)):
+            worker.kill(waits=False)
         for worker in busy:
             worker.kill()  # the thread that waits for it closes it
         for worker in idle:
@@ -155,7 +157,7 @@ class ScoringPool:
         """Ends the workers, which fail where threads may do better, and says so in a line."""
         self.close()
         line = " ".join(str(error).splitlines())
-        print(f"evo: the processes that score programs fail, threads go on: {line}", file=sys.stderr)
+        echo(f"evo: the processes that score programs fail, threads go on: {line}", err=True)
 
     def _evaluate(
         self, score: Callable[[slice], Evaluation], parts: list[slice], outputs: NDArray[np.float32] | None = None
@@ -171,7 +173,7 @@ class ScoringPool:
         if self.num_deaths >= self._told_from:
             self._told_from = 2 * self.num_deaths
             told = f"{self.num_deaths} so far died while they scored programs; the last {self._last_end}, another took its place"
-            print(f"evo: worker processes: {told}", file=sys.stderr)
+            echo(f"evo: worker processes: {told}", err=True)
         return evaluation
 
     def _call(self, num_chunks: int, function: Callable[_P, Evaluation], *args: _P.args, **kwargs: _P.kwargs) -> Evaluation:

@@ -19,7 +19,8 @@ convert instructions of f32, f64, f16, f16x2, u32, s32, u64, s64, b32, b64 and p
 "Instructions: ..." of the PTX ISA, 8.1, for sm_90). Instructions with a carry flag are left out: it is state. `default` is the
 beginning of it; the keys `default` and `wide` have their counts. `halves` is all of the table: also arithmetic of bf16, and
 constants of f16 and bf16, which the two others lack. Some rows have more keys, in which operands are called a, b, c and d. They
-may stand in other sets too, but `vm`, `derivative` and `code` are compiled in: only the library's own are taken.
+may stand in other sets too, but `vm`, `derivative` and `code` are compiled in: only the library's own are taken. So are `error`,
+`infix`, `formula`, `sympy` and `function` of an instruction that the library has: what is said of it stays true.
 
     vm           the operation of csrc/ptx_vm.h that computes it on a CPU; without it the CPU cannot. A second word: `extreme`
                  (minimum or maximum of floats), `exact` (of floats, but any NaN keeps its bits) or `passes_nan` (an operand's
@@ -33,7 +34,7 @@ may stand in other sets too, but `vm`, `derivative` and `code` are compiled in: 
                  y, 0, 1, half, ln2 and log2e (1/ln2), with * / - < sin cos copysign select. Operands that are left out gain
                  nothing. csrc/derive.h reads it in postfix form: see evo.instructions.tables
     code         what exported Python and C compute: see evo.language.definitions; the key `helpers` has functions that it shares
-    infix        how people write it; it is also read back from formulas. formula: what is only read
+    infix        how people write it, with + - * / < and calls; it is also read back from formulas. formula: what is only read
     sympy        how SymPy writes it, if not as people do
     slots        issue slots that it takes of a warp, of the four in a clock of a multiprocessor: a number, or numbers by the
                  architecture from which on each holds. The machine instructions are nvPTXCompiler 13's, by disassembly; each
@@ -264,8 +265,9 @@ def _check(data: Any, source: str) -> InstructionSet:
     found = _resolved(_parsed(data, source), source, known)
     for i, instruction in enumerate(found.instructions):
         shipped = known.get(_key(instruction), _UNKNOWN)
-        for key in ("vm", "derivative", "code"):
-            if getattr(instruction.semantics, key) not in (getattr(shipped, key), getattr(_UNKNOWN, key)):
+        for key in ("vm", "derivative", "code") if shipped is _UNKNOWN else _LIBRARYS:
+            given = getattr(instruction.semantics, key)
+            if given != getattr(shipped, key) and (given or key == "error"):  # without an error, it would be exact
                 raise UserError(
                     f"{source}: key 'instructions.{i}.{key}': the library finds it by the PTX text; leave it out, or add "
                     f"{instruction.ptx!r} to the library (CONTRIBUTING.md)"
@@ -336,6 +338,7 @@ def _resolved(parsed: InstructionSetJson, source: str, known: Mapping[str, Seman
 
 
 _UNKNOWN = Semantics()
+_LIBRARYS = ("vm", "derivative", "code", "error", "infix", "formula", "sympy", "function")  # of an instruction that it has
 
 # The default encoder type by constant type: constants of 64-bit types are widened from 32 bits, those of 16 are rounded.
 _ENCODER_TYPES = {None: None, "f32": "f32", "u32": "u32", "s32": "s32", "f64": "f32", "u64": "u32", "s64": "s32"}

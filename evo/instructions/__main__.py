@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from evo.errors import UserError
+from evo.escape import echo
 from evo.instructions import SHIPPED, open_instruction_set
 from evo.instructions.header import render_header
 from evo.instructions.tables import rendered_tables
@@ -31,7 +32,7 @@ def generate(source: str, output: Path, lang: str) -> None:
         header = render_header(instruction_set, lang, output.name)
         write_outputs({output: header.encode("ascii", "replace")}, [] if source in SHIPPED else [Path(source)])
     except UserError as error:
-        click.echo(" ".join(str(error).splitlines()), err=True)
+        echo(" ".join(str(error).splitlines()), err=True)
         sys.exit(2)
 
 

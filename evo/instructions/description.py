@@ -3,17 +3,60 @@
 Owns these models. Knows nothing of what refers to what.
 """
 
+import ast
 import math
 import re
-from typing import Annotated, Any, Literal, NamedTuple
+from contextlib import suppress
+from typing import Annotated, Any, Literal, NamedTuple, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, model_validator
 
 _MAX_COUNT = 65535  # indices and counts of types are 16 bits in stack_ptx.h
 
 
 class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+# Formulas, whose text is copied into exports, have no comments, quotes, lines, powers or attributes.
+_FORM_TEXT = re.compile(r"(?!.*\w\s+\()[A-Za-z0-9_ .,()<>=!*/+-]{1,200}")
+SYMPY_CALLS = ("Abs", "Add", "Lt", "Max", "Min", "Mul", "Piecewise", "Pow", "cos", "exp", "log", "sin", "sqrt", "tanh")
+_LARGEST_NUMBER = 64  # SymPy computes powers of numbers exactly
+
+
+def _check_form(key: str, text: str, operands: str) -> None:
+    """Raises ValueError unless a text is a formula of operators, calls, small numbers and these operands."""
+
+    def are_forms(*nodes: ast.expr) -> bool:
+        return all(map(is_form, nodes))
+
+    def is_form(node: ast.expr) -> bool:
+        match node:
+            case ast.Name(name):
+                return name in tuple(operands)
+            case ast.Constant(bool()):
+                return key == "sympy"
+            case ast.Constant(int() | float() as number):
+                return abs(number) <= _LARGEST_NUMBER
+            case ast.UnaryOp(ast.USub(), operand):
+                return is_form(operand)
+            case ast.BinOp(left, ast.Add() | ast.Sub() | ast.Mult() | ast.Div(), right) | ast.Compare(left, [ast.Lt()], [right]):
+                return are_forms(left, right)
+            case ast.Compare(left, [ast.Gt() | ast.Eq() | ast.NotEq()], [right]):
+                return key == "formula" and are_forms(left, right)
+            case ast.Call(ast.Name(name), parts, named) if key == "sympy":
+                is_plain = name != "Pow" or all(isinstance(part, ast.Name | ast.Constant) for part in parts)
+                return name in SYMPY_CALLS and is_plain and are_forms(*parts, *(each.value for each in named))
+            case ast.Call(ast.Name(name), parts, []):
+                return bool(re.fullmatch(r"[a-z]\w+", name)) and are_forms(*parts)
+            case ast.Tuple(parts):
+                return key == "sympy" and are_forms(*parts)
+        return False
+
+    with suppress(SyntaxError, ValueError, RecursionError, MemoryError):
+        if _FORM_TEXT.fullmatch(text) and is_form(ast.parse(text, mode="eval").body):
+            return
+    raise ValueError(f"{key} is {text[:80]!r}, must be a formula of {', '.join(operands)} with + - * / < and functions")
 
 
 # Names become identifiers in C and Python and tokens of program text; the rest is written into PTX unchanged.
@@ -37,13 +80,19 @@ def _error_bound(text: Any) -> ErrorBound:
     match = re.fullmatch(r"(\S+) (ulp|relative|absolute|either)(?: if (?:(\S+) <= )?\|([abcd])\| <= (\S+))?", str(text))
     if not match:
         raise ValueError(f"{text!r} is not an error; write it as 2^-11 relative, or as 2.5 ulp if 2^-126 <= |b| <= 2^126")
-    bound, kind, least, operand, limit = match.groups(default="")
-    return ErrorBound(kind, _power(bound), operand or "a", _power(limit or "inf"), _power(least or "0"))  # type: ignore[arg-type]
+    kind, operand, bound = match[2], match[4] or "a", _power(match[1])
+    least, limit = _power(match[3] or "0"), _power(match[5] or "inf")
+    if not (0.0 <= bound < math.inf and 0.0 <= least < limit):
+        raise ValueError(f"{text!r} is not an error: its numbers must be positive, and finite")
+    return ErrorBound(kind, bound, operand, limit, least)  # type: ignore[arg-type]
 
 
 def _power(text: str) -> float:
     base, _, exponent = text.partition("^")
-    return math.pow(float(base), float(exponent or 1))
+    try:
+        return math.pow(float(base), float(exponent or 1))
+    except OverflowError:
+        return math.inf
 
 
 def _by_architecture(slots: Any) -> Any:
@@ -58,7 +107,7 @@ _Architecture = Annotated[str, StringConstraints(pattern=r"^sm_[1-9][0-9]{1,2}$"
 class Semantics(_Strict):
     """What is known of an instruction: the keys of its row, empty where it does not have them. meaning: in one line of words."""
 
-    meaning: str = Field(default="see the PTX ISA", min_length=1)
+    meaning: str = Field(default="see the PTX ISA", pattern=r"^[ -~]{1,200}$")
     vm: str = ""
     error: Annotated[ErrorBound | None, BeforeValidator(_error_bound)] = None
     derivative: dict[Literal["a", "b", "c", "d"], str] = {}
@@ -67,8 +116,10 @@ class Semantics(_Strict):
     formula: str = ""
     sympy: str = ""
     function: str = ""
-    weight: float = 0.0
-    slots: Annotated[dict[_Architecture, Annotated[float, Field(ge=0.0)]], BeforeValidator(_by_architecture)] = {}
+    weight: float = Field(default=0.0, ge=0.0, allow_inf_nan=False)
+    slots: Annotated[
+        dict[_Architecture, Annotated[float, Field(ge=0.0, allow_inf_nan=False)]], BeforeValidator(_by_architecture)
+    ] = {}
 
     def slots_on(self, target: str) -> float | None:
         """Issue slots of a warp on a target such as `sm_89`; None: unknown."""
@@ -105,6 +156,13 @@ class _InstructionJson(Semantics):
     num_commutative: int = Field(default=0, ge=0, le=2)
     volatile: bool = False
     registers_only: bool = False
+
+    @model_validator(mode="after")
+    def _has_forms(self) -> Self:
+        for key in ("infix", "formula", "sympy"):
+            if text := getattr(self, key):
+                _check_form(key, text, "abcd"[: len(self.args)])
+        return self
 
     @property
     def semantics_set(self) -> set[str]:

@@ -21,6 +21,8 @@ from typing import Any
 import numpy as np
 
 from evo.instructions import Function, shipped_functions
+from evo.language import primitives
+from evo.language.parsed import statements
 
 _C_TYPES = {"f32": "float", "f64": "double", "u32": "uint32_t", "s32": "int32_t", "u64": "uint64_t", "pred": "bool"}
 _FROM_C = {name: kind for kind, name in _C_TYPES.items()}
@@ -31,7 +33,14 @@ _OPERATORS: dict[type[ast.AST], tuple[str, int]] = {  # precedence as in C; high
     ast.BitAnd: ("&", 3), ast.BitXor: ("^", 2), ast.BitOr: ("|", 1), ast.USub: ("-", 8), ast.Invert: ("~", 8),
 }  # fmt: skip
 _ATOM, _PRODUCT, _SUM, _TERNARY = 9, 7, 6, 0
-_NUMPY = {"f32": "float32", "f64": "float32", "u32": "uint32", "s32": "int32", "pred": "bool_"}
+_DTYPES = {"f32": "float32", "f64": "float32", "u32": "uint32", "s32": "int32", "pred": "bool_"}
+
+# What exported Python may refer to.
+NUMPY: dict[str, Any] = {"Any": Any} | {
+    f"np.{name}": getattr(np, name)
+    for name in """abs asarray bool_ copysign cos errstate exp exp2 float32 float64 fmax fmin inf int32 int64 isfinite isnan log
+    log10 log2 nan nextafter power rint signbit sin sqrt tanh uint32 uint64 where""".split()
+}
 
 
 @dataclass(frozen=True)
@@ -82,9 +91,10 @@ def c_definitions() -> Definitions:
 @cache
 def python_functions() -> dict[str, Callable[..., Any]]:
     """The definitions in Python, to be called."""
-    namespace: dict[str, Any] = {"np": np, "Any": Any}
-    exec("\n\n".join(python_definitions().texts.values()), namespace)
-    return namespace
+    found: dict[str, Any] = {name: getattr(primitives, name) for name in python_definitions().texts if hasattr(primitives, name)}
+    own = (text for name, text in python_definitions().texts.items() if name not in found)
+    statements("\n\n".join(own), NUMPY)(found)
+    return found
 
 
 def _source(name: str) -> str:
@@ -170,7 +180,7 @@ def _written(node: ast.expr, types: Mapping[str, str], is_c: bool, hint: str = "
         case ast.Constant() | ast.UnaryOp(ast.USub(), ast.Constant()):
             number = ast.literal_eval(node)
             kind = hint or ("f32" if isinstance(number, float) else "u32")
-            return (_number(number, kind) if is_c else f"np.{_NUMPY[kind]}({_digits(number)})"), kind, _ATOM
+            return (_number(number, kind) if is_c else f"np.{_DTYPES[kind]}({_digits(number)})"), kind, _ATOM
         case ast.UnaryOp(operator, operand):
             text, kind, own = _written(operand, types, is_c)
             symbol, precedence = _OPERATORS[type(operator)]

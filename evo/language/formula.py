@@ -4,6 +4,7 @@ Owns how a program and the scalings of its inputs and outputs become one express
 nothing of tasks or texts.
 """
 
+import ast
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 from evo.instructions import Instruction, InstructionSet
 from evo.instructions.description import Semantics
 from evo.language.expression import CAST, REAL, Expression, Value, number_of, short_number
+from evo.language.parsed import closure
 from evo.language.simple_numbers import meant_number
 from evo.language.usual_names import with_usual_names
 from evo.native.stack_ptx import NodeKind
@@ -43,6 +45,8 @@ FUNCTIONS = {
     "sqrt": ("np.sqrt", "sqrt", "torch.sqrt", "tl.sqrt", "sqrt", "SQRT"),
     "tanh": ("np.tanh", "tanh", "torch.tanh", "libdevice.tanh", "tanh", "TANH"),
 }
+_NUMPY = {names[0]: getattr(np, names[0].removeprefix("np.")) for names in FUNCTIONS.values()}
+_NUM_OPERANDS = {"copysign": 2, "max": 2, "min": 2, "pow": 2, "select": 3}  # of others, one
 _REAL_TYPES = frozenset({"f32", "pred"})
 _CALL = re.compile(r"[a-z]\w+(?=\()")
 _WITHOUT_CALL = {"fma(a, b, c)": "a*b + c"}  # NumPy has no fma
@@ -150,7 +154,14 @@ def is_real_function(instruction_set: InstructionSet, instruction: Instruction) 
 
 
 def _is_function(semantics: Semantics) -> bool:
-    return bool(semantics.infix) and {*_CALL.findall(_plain(semantics))} <= FUNCTIONS.keys()
+    return bool(semantics.infix) and _has_functions(_plain(semantics))
+
+
+@cache
+def _has_functions(form: str) -> bool:
+    calls = [node for node in ast.walk(ast.parse(form)) if isinstance(node, ast.Call)]
+    names = [ast.unparse(call.func) for call in calls]
+    return all(n in FUNCTIONS and len(call.args) == _NUM_OPERANDS.get(n, 1) for n, call in zip(names, calls, strict=True))
 
 
 def real_form(semantics: Semantics, language: int) -> str:
@@ -230,8 +241,8 @@ def moves(formula: Expression) -> dict[int, float]:
 @cache
 def compiled(infix: str) -> Callable[..., Any]:
     """The function of an infix form, of up to three operands."""
-    function: Callable[..., Any] = eval(f"lambda a=None, b=None, c=None: {real_form(Semantics(infix=infix), 0)}", {"np": np})
-    return function
+    function = closure(real_form(Semantics(infix=infix), 0), _NUMPY)
+    return lambda *operands: function(dict(zip("abc", operands, strict=False)))
 
 
 def _bits(number: float) -> int:

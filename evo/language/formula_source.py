@@ -7,6 +7,7 @@ import re
 from dataclasses import replace
 
 from evo.errors import UserError
+from evo.escape import cell, comment_lines, docstring, printable
 from evo.language.expression import REAL, Expression, Lines, Style, Unsupported, Value, lines_of, number_of
 from evo.language.formula import formula_of
 from evo.language.source import calls
@@ -30,8 +31,8 @@ def jax_source(expression: Expression, comment: str) -> str:
     body.append(f"return {', '.join(lines.outputs)}{',' * (len(lines.outputs) == 1)}")
     told = f"Returns the outputs: {', '.join(name for name, _ in expression.outputs)}."
     code = re.sub(r"\bnp\.", "jnp.", "".join(f"    {line}\n" for line in body))
-    head = f'"""{comment}"""\n\nimport jax.numpy as jnp\n\n'
-    return f'{head}def program({", ".join(lines.inputs)}):\n    """{told}"""\n{code}'
+    head = f"{docstring(comment)}\n\nimport jax.numpy as jnp\n\n"
+    return f"{head}def program({', '.join(lines.inputs)}):\n    {docstring(told)}\n{code}"
 
 
 def julia_source(expression: Expression, comment: str) -> str:
@@ -40,7 +41,7 @@ def julia_source(expression: Expression, comment: str) -> str:
     lines = _lines(expression, style)
     body = [f"{name} = {text}" for name, _, text in lines.locals] + [f"return {', '.join(lines.outputs)}"]
     used = set(re.findall(r"\w+", "\n".join(body)))
-    head = [f"# {line}".rstrip() for line in comment.splitlines()]
+    head = comment_lines(comment, "# ")
     definitions = [text for name, text in _JULIA_DEFINITIONS.items() if name in used]
     return "\n".join(
         [*head, *definitions, f"function program({', '.join(lines.inputs)})", *(f"    {x}" for x in body), "end", ""]
@@ -70,8 +71,9 @@ def excel_source(expression: Expression, comment: str) -> str:
         found.append(f"=LET({', '.join([*local, renamed(output)])})" if local else f"={renamed(output)}")
         if len(found[-1]) > MAX_CHARACTERS:
             raise UserError(f"Excel takes {MAX_CHARACTERS} characters, the formula has {len(found[-1])}; export a shorter one")
-    where = ", ".join(f"{cell} = {name}" for name, cell in cells.items())
-    return "\n".join([*comment.splitlines(), f"For row 2: {where}. Paste into {columns[-1]}2, and fill down.", *found, ""])
+    where = ", ".join(f"{place} = {printable(name)}" for name, place in cells.items())
+    where = f"For row 2: {where}. Paste into {columns[-1]}2, and fill down."
+    return "\n".join([*map(cell, printable(comment).splitlines()), where, *found, ""])
 
 
 def _lines(expression: Expression, style: Style) -> Lines:

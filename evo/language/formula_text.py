@@ -3,31 +3,17 @@
 Owns these two styles of text. Knows nothing of runs, tasks or files.
 """
 
+import re
+
 import numpy as np
 
 from evo.instructions import HALVES
+from evo.instructions.description import SYMPY_CALLS, Semantics
 from evo.language.expression import REAL, Expression, Style, Unsupported, lines_of, number_of, short_number
 from evo.language.simple_numbers import F32_STEP, F64_STEP, exact_text
 from evo.language.usual_names import with_usual_names
 
-_SYMPY_NUMBERS = ("E", "Float", "Integer", "Rational", "pi")
-SYMPY_NAMES = (
-    *_SYMPY_NUMBERS,
-    "Abs",
-    "Add",
-    "Lt",
-    "Max",
-    "Min",
-    "Mul",
-    "Piecewise",
-    "Pow",
-    "cos",
-    "exp",
-    "log",
-    "sin",
-    "sqrt",
-    "tanh",
-)
+SYMPY_NAMES = ("E", "Float", "Integer", "Rational", "pi", *SYMPY_CALLS)
 
 
 def plain_constant(type_name: str, bits: int) -> str:
@@ -48,7 +34,11 @@ def _sympy_constant(type_name: str, bits: int) -> str:
         if not np.isfinite(value):
             raise Unsupported(f"the constant {text}")
         return exact_text(value, (F32_STEP if type_name == "f32" else F64_STEP) * abs(value)) or f"Float('{text}')"
-    return text
+    return text if type_name == "pred" else f"Integer({text})"
+
+
+def _sympy_form(semantics: Semantics) -> str:
+    return semantics.infix if {*re.findall(r"\w+(?=\()", semantics.infix)} <= {*SYMPY_CALLS} else ""
 
 
 INFIX = Style(
@@ -57,7 +47,7 @@ INFIX = Style(
     plain_constant,
 )
 SYMPY = Style(
-    lambda value: value.semantics.sympy or value.semantics.infix,
+    lambda value: value.semantics.sympy or _sympy_form(value.semantics),
     None,
     _sympy_constant,
     reserved=frozenset({*SYMPY_NAMES, "Symbol", "distribute", "outputs", "sympy", "true", "false"}),

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
 
+from evo.escape import comment_lines, docstring
 from evo.instructions import MOVE
 from evo.language.definitions import c_definitions, function_name, python_definitions
 from evo.language.expression import CAST, REAL, Expression, Lines, Style, Unsupported, Value, lines_of, number_of
@@ -38,10 +39,10 @@ def python_source(expression: Expression, comment: str) -> str:
     body += [f"    return ({', '.join(results)},)" if len(results) == 1 else f"    return {', '.join(results)}"]
     outputs = ", ".join(name for name, _ in expression.outputs)
     parts = [
-        f'"""{comment}"""',
+        docstring(comment),
         "from typing import Any\n\nimport numpy as np",
         *definitions.closure(_words(lines)),
-        f'def program({", ".join(lines.inputs)}):\n    """Returns the outputs: {outputs}."""\n'
+        f"def program({', '.join(lines.inputs)}):\n    {docstring(f'Returns the outputs: {outputs}.')}\n"
         + "".join(f"    {line}\n" for line in body).rstrip("\n"),
     ]
     return "\n\n".join(parts) + "\n"
@@ -52,7 +53,7 @@ def c_source(expression: Expression, comment: str) -> str:
     definitions = c_definitions()
     lines = lines_of(expression, calls(definitions.texts, _c_constant, _C_NAMES, _C))
     parts = [
-        f"/*\n{_comment_lines(comment)} */",
+        "\n".join(["/*", *comment_lines(comment, " * "), " */"]),
         "#include <math.h>\n#include <stdbool.h>\n#include <stdint.h>\n#include <string.h>",
         *definitions.closure(_words(lines)),
         *_chooses(lines, "static inline"),
@@ -67,7 +68,7 @@ def cuda_source(expression: Expression, comment: str) -> str:
     lines = lines_of(expression, calls(wrappers, _cuda_constant, f"float bool {_C_NAMES}", _C, wrapper_name))
     inlined = "static __device__ __forceinline__"
     parts = [
-        f"/*\n{_comment_lines(comment)} */",
+        "\n".join(["/*", *comment_lines(comment, " * "), " */"]),
         *wrappers.values(),
         *_chooses(lines, inlined),
         _c_function(f"{inlined} void", expression, lines, _CUDA_TYPES),
@@ -112,10 +113,6 @@ def _chooses(lines: Lines, head: str) -> list[str]:
     """What C has an operator for, as a function."""
     text = f"{head} double choose(bool condition, double a, double b) {{ return condition ? a : b; }}"
     return [text] if "choose" in _words(lines) else []
-
-
-def _comment_lines(comment: str) -> str:
-    return "".join(f" * {line}".rstrip() + "\n" for line in comment.replace("*/", "* /").splitlines())
 
 
 # ---- C and CUDA ----

@@ -10,6 +10,7 @@ import re
 
 import numpy as np
 
+from evo.escape import docstring
 from evo.language.expression import REAL, Expression, Lines, Unsupported, lines_of, number_of
 from evo.language.formula import formula_of
 from evo.language.source import CONSTRAINTS, assembly, calls, number_text, wrapper_name
@@ -87,11 +88,11 @@ def triton_source(expression: Expression, comment: str) -> str:
 
 
 def _module(comment: str, parts: list[str]) -> str:
-    return "\n\n".join([f'"""{comment}"""', *parts]) + "\n"
+    return "\n\n".join([docstring(comment), *parts]) + "\n"
 
 
 def _function(inputs: tuple[str, ...], told: str, body: list[str]) -> str:
-    return f'def program({", ".join(inputs)}):\n    """{told}"""\n' + "\n".join(f"    {line}" for line in body)
+    return f"def program({', '.join(inputs)}):\n    {docstring(told)}\n" + "\n".join(f"    {line}" for line in body)
 
 
 def _outputs(expression: Expression, lines: Lines) -> list[tuple[str, bool]]:

@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from evo.errors import UserError
+from evo.escape import echo
 from evo.ptx_inject.header import render_embedded_text, render_types_header
 from evo.ptx_inject.types import load_types
 from evo.storage.files import read_input, write_outputs
@@ -54,7 +55,7 @@ def _write(source: Path, output: Path, render: Callable[[], bytes]) -> None:
     try:
         write_outputs({output: render()}, [source])
     except UserError as error:
-        click.echo(" ".join(str(error).splitlines()), err=True)
+        echo(" ".join(str(error).splitlines()), err=True)
         sys.exit(2)
 
 

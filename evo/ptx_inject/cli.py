@@ -13,6 +13,7 @@ import click
 
 from evo.about import VERSION
 from evo.errors import UserError
+from evo.escape import echo
 from evo.native.ptx_inject import AnnotationError, DataType, process_cuda
 from evo.storage.files import read_input, write_outputs
 
@@ -45,7 +46,7 @@ def main(inputs: tuple[Path, ...], output: str, types_path: Path | None) -> None
         read = inputs if types_path is None else (*inputs, types_path)
         write_outputs(dict(zip(outputs, processed, strict=True)), read)
     except UserError as error:
-        click.echo(str(error), err=True)
+        echo(str(error), err=True)
         sys.exit(EXIT_USER_ERROR)
 
 

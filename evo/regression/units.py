@@ -23,6 +23,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from evo.errors import UserError, did_you_mean
 from evo.language.expression import Expression, expression_of
+from evo.language.parsed import closure
 from evo.language.program import Language
 from evo.native.stack_ptx import NodeKind
 
@@ -227,8 +228,8 @@ _FUNCTIONS: dict[str, Callable[..., _Quantity]] = {
 
 @cache
 def _compiled(infix: str) -> Callable[..., _Quantity]:
-    function: Callable[..., _Quantity] = eval(f"lambda a=None, b=None, c=None: {infix}", dict(_FUNCTIONS))
-    return function
+    function = closure(infix, _FUNCTIONS)
+    return lambda *operands: function(dict(zip("abc", operands, strict=False)))
 
 
 class Units:

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from evo.escape import cell
 from evo.language.formula_text import infix_line
 from evo.report.elites import cell_names, hash_text, program_lines
 from evo.report.recompute import program_expression
@@ -34,10 +35,10 @@ def elites_csv(run: Run) -> str:
         "num_instructions": elites.num_instructions.tolist(),
         "hash": map(hash_text, elites.hash),
         "expression": [infix_line(program_expression(problem, words)) for words in elites.solution],
-        "program": program_lines(problem.language, elites.solution),
+        "program": [line if cell(line) == line else f" {line}" for line in program_lines(problem.language, elites.solution)],
     }
     table = io.StringIO()
     writer = csv.writer(table, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows(zip(*columns.values(), strict=True))
+    writer.writerow(map(cell, columns))
+    writer.writerows(map(cell, row) for row in zip(*columns.values(), strict=True))
     return table.getvalue()

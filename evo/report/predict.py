@@ -11,6 +11,7 @@ from evo.language.expression import expression_of
 from evo.native.stack_ptx import NodeKind
 from evo.report.pareto import row_of_elite
 from evo.report.recompute import predicted, problem_for_facts, program_points
+from evo.report.table import csv_text
 from evo.run.run import Run
 from evo.task_answers import point_arrays, task_errors
 
@@ -39,4 +40,4 @@ def predictions(run: Run, data: Path, name: str | None = None) -> tuple[str, str
     with problem_for_facts(run) as (problem, note):
         outputs = predicted(problem, words, points, num_points)
     columns = {task.column_names.get(output, output): values for output, values in outputs.items()}
-    return pd.DataFrame(columns).to_csv(index=False, lineterminator="\n", na_rep="nan"), note
+    return csv_text(pd.DataFrame(columns), na_rep="nan"), note

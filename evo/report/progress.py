@@ -14,8 +14,7 @@ from contextlib import AbstractContextManager
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-import click
-
+from evo.escape import echo, printable
 from evo.run.search import Search
 from evo.search.emitter import Success
 from evo.search.map_elites import Generation
@@ -119,11 +118,11 @@ class _PlainProgress(Progress):
 
     def _print(self) -> None:
         if self._latest:
-            click.echo("  ".join(self._parts(*self._latest)))
+            echo("  ".join(self._parts(*self._latest)))
         self._latest = None
 
     def say(self, message: str) -> None:
-        click.echo(message, err=True)
+        echo(message, err=True)
 
 
 class _TerminalProgress(Progress):
@@ -147,7 +146,7 @@ class _TerminalProgress(Progress):
         return self
 
     def say(self, message: str) -> None:
-        self._said.append(message)
+        self._said.append(printable(message))
 
     def end(self) -> None:
         self._live.stop()
@@ -185,7 +184,7 @@ class _NotebookProgress(Progress):
             self._show()
 
     def say(self, message: str) -> None:
-        click.echo(message, err=True)
+        echo(message, err=True)
 
     def _show(self) -> None:
         self._shown_s = time.monotonic()

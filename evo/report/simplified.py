@@ -5,6 +5,7 @@ Owns the texts. `evo.evaluate.program_simplifier` decides what goes.
 
 from dataclasses import dataclass
 
+from evo.escape import comment_lines
 from evo.evaluate import Evaluation
 from evo.evaluate.program_simplifier import TOLERANCE, simplify
 from evo.language.batch import Batch
@@ -52,7 +53,7 @@ def simplify_elites(run: Run, *, name: str | None = None, front: bool = False, t
             scores = _changes(_numbers(problem, old, found.before), _numbers(problem, found.program, found.after))
             descriptions.append(f"# {title}\n{formula}\n{scores}")
             comment = f"{title}\n\n{formula}\n{scores}"
-            head = "".join(f"# {line}".rstrip() + "\n" for line in comment.splitlines())
+            head = "".join(f"{line}\n" for line in comment_lines(comment, "# "))
             programs.append(head + format_program(problem.language, found.program.words[0]))
     notes = [note] if note else []
     return SimplerElites(descriptions, dict(zip(file_names(names, ".txt"), programs, strict=True)), notes)

@@ -9,6 +9,7 @@ from collections.abc import Container, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from evo.escape import cell
 from evo.storage.files import write_outputs
 
 if TYPE_CHECKING:
@@ -37,4 +38,10 @@ def table(rows: Iterable[Sequence[str]], right: Container[int] = ()) -> str:
 
 def write_csv(path: str, frame: pd.DataFrame) -> None:
     """Replaces a CSV file as a whole. Raises UserError if it cannot be written."""
-    write_outputs({Path(path).absolute(): frame.to_csv(index=False, lineterminator="\n").encode()}, [])
+    write_outputs({Path(path).absolute(): csv_text(frame).encode()}, [])
+
+
+def csv_text(frame: pd.DataFrame, na_rep: str = "") -> str:
+    """A table as CSV, with texts as spreadsheets take them. na_rep: what stands for NaN."""
+    shown = frame.rename(columns=cell).apply(lambda column: column if column.dtype.kind in "biuf" else column.map(cell))
+    return str(shown.to_csv(index=False, lineterminator="\n", na_rep=na_rep))

@@ -81,8 +81,8 @@ class TuningConfig(Options):
     share: Probability | None = None
     iterations: Annotated[Integer, Field(ge=1, le=1000)] = 5
     linear_scale: bool | None = None
-    points: Annotated[Integer, Field(ge=16)] | None = None
-    finished: Annotated[Integer, Field(ge=0)] = 0
+    points: Annotated[Integer, Field(ge=16, le=1 << 30)] | None = None
+    finished: Annotated[Integer, Field(ge=0, le=MAX_BATCH_SIZE)] = 0
     trials: Annotated[Integer, Field(ge=0, le=1 << 20)] = 256
 
 
@@ -92,7 +92,7 @@ class StartsConfig(Options):
     0: the main search alone. For searches that either succeed soon or get stuck.
     """
 
-    count: Annotated[Integer, Field(ge=0)] = 0
+    count: Annotated[Integer, Field(ge=0, le=1 << 20)] = 0
     generations: Positive = 300
 
 
@@ -106,7 +106,7 @@ class IslandsConfig(Options):
 
     count: Annotated[Integer, Field(ge=1, le=100)] = 1
     every: Positive = 10
-    migrants: Annotated[Integer, Field(ge=0)] = 64
+    migrants: Annotated[Integer, Field(ge=0, le=MAX_BATCH_SIZE)] = 64
 
     @property
     def generations(self) -> int:

@@ -23,7 +23,7 @@ def read_json(path: str | Path, what: str) -> Any:
 def parse_json(text: str, source: str, what: str) -> Any:
     """The JSON of a text; errors name its `source`. Raises UserError: the text is not JSON, or an object has a key twice."""
     try:
-        return json.loads(text, object_pairs_hook=_unique_keys)
+        return json.loads(text, object_pairs_hook=_unique_keys, parse_constant=_no_number)
     except json.JSONDecodeError as error:
         raise UserError(f"{source}:{error.lineno}:{error.colno}: not JSON: {error.msg}") from error
     except _RepeatedKey as error:
@@ -40,6 +40,10 @@ def first_mistake(error: ValidationError) -> tuple[tuple[str | int, ...], str]:
     if first["type"] == "model_type":  # Pydantic's message names our class
         return first["loc"], "expected an object with keys"
     return first["loc"], first["msg"].removeprefix("Value error, ")
+
+
+def _no_number(name: str) -> float:
+    raise ValueError(f"JSON does not have {name}")
 
 
 class _RepeatedKey(Exception):

@@ -1,5 +1,6 @@
 """YAML that users write: read whole, or refused in one line that names the place. Knows nothing of what is described."""
 
+import math
 import re
 from collections.abc import Hashable
 from typing import Any
@@ -10,6 +11,9 @@ from evo.errors import UserError
 from evo.options import WRITTEN_AS_FLOAT
 
 MAX_DEPTH = 64  # of lists and mappings; what reads them calls itself for each
+MAX_CHARACTERS = 1 << 20
+MAX_REPEATED = 10_000  # values that aliases stand for
+MAX_DIGITS = 1000  # of a number
 
 
 def parse_yaml(text: str, source: str) -> Any:
@@ -20,6 +24,8 @@ def parse_yaml(text: str, source: str) -> Any:
     """
     too_deep = UserError(f"{source}: nested too deeply: more than {MAX_DEPTH} levels")
     try:
+        if len(text) > MAX_CHARACTERS:
+            raise UserError(f"{source}: {len(text):,} characters are more than {MAX_CHARACTERS:,}")
         value = yaml.load(text, _UniqueKeyLoader)
     except yaml.MarkedYAMLError as error:
         line = f":{error.problem_mark.line + 1}" if error.problem_mark else ""
@@ -49,11 +55,32 @@ def _is_deeper(value: Any, limit: int) -> bool:
     return True
 
 
+def _size(node: yaml.Node, sizes: dict[int, float]) -> float:
+    """The nodes of a tree that aliases make of the file's. sizes: of the nodes seen so far; infinite: it contains itself."""
+    if id(node) not in sizes:
+        sizes[id(node)] = math.inf
+        parts = node.value if isinstance(node, yaml.CollectionNode) else []
+        children = [child for part in parts for child in (part if isinstance(part, tuple) else (part,))]
+        sizes[id(node)] = 1.0 + sum(_size(child, sizes) for child in children)
+    return sizes[id(node)]
+
+
 class _UniqueKeyLoader(yaml.SafeLoader):
     """Refuses a key that is given twice, reads 1e-3 as a number, and names the line of an invalid value."""
 
+    def construct_document(self, node: yaml.Node) -> Any:
+        sizes: dict[int, float] = {}
+        if (size := _size(node, sizes)) == math.inf:
+            raise RecursionError
+        if size > len(sizes) + MAX_REPEATED:
+            problem = f"aliases (*name) repeat more than {MAX_REPEATED:,} values"
+            raise yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark)
+        return super().construct_document(node)
+
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
         try:
+            if node.tag.endswith((":int", ":float")) and len(node.value) > MAX_DIGITS:
+                raise ValueError(f"a number of {len(node.value):,} digits, at most {MAX_DIGITS:,} fit")
             value = super().construct_object(node, deep)
         except ValueError as error:  # such as a date in month 13
             raise yaml.MarkedYAMLError(problem=str(error), problem_mark=node.start_mark) from error

@@ -1,6 +1,7 @@
 """evo.config: what is refused is refused in one line that names key and remedy; what is accepted comes back unchanged."""
 
 import copy
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from evo.config import dump_config, first_difference, load_config, with_paths_in
 from evo.errors import UserError
 from evo.native.vary import OPERATORS, RATES
 from evo.search.archives import ARCHIVES
+from evo.storage.yaml_text import parse_yaml
 
 MINIMAL = """\
 task: a_task
@@ -268,9 +270,55 @@ def test_what_nests_too_deeply_is_refused(minimal, text):
     assert refusal(minimal) == f"{minimal}: nested too deeply: more than 64 levels"
 
 
+def repeated(first: str, line: str) -> str:
+    """Each name stands for ten times the one before."""
+    return first + "".join(line.format(name, name, ",".join([f"*{last}"] * 10)) for last, name in pairwise("abcdefgh"))
+
+
+BOMBS = {
+    "aliases": (repeated("a: &a [x, x]\n", "{}: &{} [{}]\n"), "repeat"),
+    "merges": (repeated("a: &a {x: 1}\n", "{}: &{} {{<<: [{}]}}\n"), "repeat"),
+    "digits": ("a: 1" + "0" * 5000, "5,001 digits, at most 1,000 fit"),
+    "base 60": ("a: 1" + ":59" * 100_000, "300,001 digits, at most 1,000 fit"),
+    "text": ("a: " + "x" * 2_000_000, "2,000,003 characters are more than 1,048,576"),
+}
+
+
+@pytest.mark.parametrize(("text", "reason"), BOMBS.values(), ids=BOMBS)
+def test_small_texts_that_stand_for_much_are_refused(text, reason):
+    with pytest.raises(UserError, match=reason):
+        parse_yaml(text, "f")
+
+
+def test_aliases_and_merged_keys_go_on_working():
+    assert parse_yaml("a: &x {b: [1, 2]}\nc: {<<: *x, d: 2}\ne: *x", "f") == {
+        "a": {"b": [1, 2]},
+        "c": {"b": [1, 2], "d": 2},
+        "e": {"b": [1, 2]},
+    }
+
+
+@pytest.mark.parametrize(
+    "override",
+    [
+        *("evaluation.threads=513", "evaluation.compile_workers=513", "search.islands.count=101", "search.starts.count=1e9"),
+        *("search.tuning.finished=1e9", "search.islands.migrants=1e9", "search.tuning.points=1e12", f"seed={2**64}"),
+        *("search.archive.dims=[1" + "0" * 400 + "]", "output.task_megabytes=1e12"),
+    ],
+)
+def test_what_starts_processes_or_takes_memory_by_count_has_a_bound(minimal, override):
+    message = refusal(minimal, override)
+    assert override.partition("=")[0] in message
+    assert "less than" in message
+    assert len(message) < 500
+
+
 @pytest.mark.parametrize("override", ["task_options.a=" + "[" * 5000 + "]" * 5000, "task_options" + ".a" * 64 + "=1"])
 def test_an_override_that_nests_too_deeply_is_refused(minimal, override):
-    assert refusal(minimal, override) == f"--set {override}: nested too deeply: more than 64 levels"
+    message = refusal(minimal, override)
+    assert message.startswith(f"--set {override[:50]}")
+    assert message.endswith(f"{override[-50:]}: nested too deeply: more than 64 levels")
+    assert len(message) <= 1000
 
 
 def test_control_characters_and_broken_utf8_are_refused(minimal):

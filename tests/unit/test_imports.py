@@ -36,7 +36,7 @@ LAYERS = [
     ("cli", "__main__"),
 ]
 LAYER = {name: layer for layer, names in enumerate(LAYERS) for name in names}
-EVERYBODYS = ("about", "errors", "waiting")
+EVERYBODYS = ("about", "errors", "escape", "waiting")
 
 
 @cache

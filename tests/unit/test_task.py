@@ -95,6 +95,7 @@ NO_OBJECTIVE_RANGE = ", must be None or (low, high) with low < high"
         *((f"{name} = ['x']", name + NO_DICT) for name in ("inputs", "outputs")),
         *((f"{name} = {{'x': 'f64'}}", f"{name}['x'] is 'f64', must be one of: f32, u32, s32") for name in ("inputs", "outputs")),
         ("outputs = {1: 'f32'}", "outputs[1]"),
+        ("inputs = {f'x{i}': 'f32' for i in range(70_000)}", "inputs has 70,000 names, at most 16,384 fit"),
         ("objective_range = [0, 1]", f"objective_range is [0, 1]{NO_OBJECTIVE_RANGE}"),
         ("objective_range = (float('-inf'), 0)", f"objective_range is (-inf, 0){NO_OBJECTIVE_RANGE}"),
         ("objective_range = -1.0", f"objective_range is -1.0{NO_OBJECTIVE_RANGE}"),

@@ -11,11 +11,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import click
-
 from evo.about import VERSION
 from evo.cli.gpu_report.work import FULL, SHORT, Order
 from evo.errors import UserError, os_errors_as
+from evo.escape import echo
 from evo.evaluate.backends import why_no_compiler
 from evo.evaluate.cuda.device import DeviceInfo, choose_device, probe
 from evo.evaluate.cuda.device_child import run_in_child
@@ -110,9 +109,9 @@ def report(path: Path | None, ordinal: int | None, wanted: Collection[str] = (),
                     part.problem = run_in_child(place, order, limit_s * order.extent.patience, told=told).problem
                 part.seconds, part.is_over = round(time.monotonic() - start, 3), True
                 save()
-                click.echo(f"{name}, {work.rpartition(':')[2].replace('_', ' ')}: {part.verdict} ({part.seconds:.0f} s)")
+                echo(f"{name}, {work.rpartition(':')[2].replace('_', ' ')}: {part.verdict} ({part.seconds:.0f} s)")
     finally:  # what has been measured is told also after Ctrl-C, or if the disk is full
-        click.echo("\n" + page(info, made), nl=False)
+        echo("\n" + page(info, made), nl=False)
     return all(part.problem is None for part in made)
 
 

@@ -16,6 +16,7 @@ from evo.compile.assembler import assembler_options, compiler_options
 from evo.compile.language import encode_language
 from evo.compile.request import CompileRequest, pack_programs, render
 from evo.errors import UserError
+from evo.escape import comment_lines
 from evo.evaluate.backends import why_no_compiler
 from evo.instructions import HALVES
 from evo.kernel import nvrtc
@@ -81,7 +82,7 @@ def _export_ptx(job: Verifier, elite: Elite) -> str:
     ]
     if elite.scaling:
         lines.append(f"At the task's points that is within {job.float32_error(elite):.1e} standard deviations of the formula.")
-    return "".join(f"// {line}".rstrip() + "\n" for line in lines) + ptx
+    return "".join(f"{line}\n" for line in comment_lines("\n".join(lines), "// ")) + ptx
 
 
 def _export_cuda(job: Verifier, elite: Elite) -> str:

@@ -1,20 +1,20 @@
 """Runs exported Python, C, PyTorch, JAX, Triton, Julia, Excel and JSON at given points, to see what they compute.
 
-Owns the compiler's call, the loop around exported C, and stand-ins for Triton, which needs a GPU, for JAX, Julia and Excel. Runs
-only text that evo has just written. Knows nothing of archives.
+Owns the compiler's call, the loop around exported C, and stand-ins for Triton, which needs a GPU, for JAX, Julia and Excel.
+`evo.language.parsed` walks exports, so only C becomes machine code. Knows nothing of archives.
 """
 
 import ast
 import ctypes
 import json
+import math
 import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -22,11 +22,12 @@ from numpy.typing import NDArray
 
 from evo.errors import UserError
 from evo.instructions import MOVE
-from evo.language.definitions import function_name, python_functions
+from evo.language.definitions import NUMPY, function_name, python_functions
 from evo.language.expression import REAL
 from evo.language.formula import FUNCTIONS, compiled
+from evo.language.parsed import closure, statements
 
-_JULIA, _EXCEL = 4, 5  # columns of FUNCTIONS
+_TORCH, _TRITON, _JULIA, _EXCEL = 2, 3, 4, 5  # columns of FUNCTIONS
 _COMPILERS = ("cc", "gcc", "clang")
 # No fused arithmetic: the bits of the archive.
 _OPTIONS = ("-std=c99", "-O2", "-ffp-contract=off", "-shared", "-fPIC")
@@ -36,9 +37,15 @@ _ROUNDED = re.compile(r"(?<=^add|^sub|^mul)\.rn\.")  # which exports add
 
 def run_python(text: str, inputs: list[NDArray[Any]]) -> list[NDArray[Any]]:
     """The outputs of an exported module."""
-    namespace: dict[str, Any] = {}
-    exec(compile(text, "<export>", "exec"), namespace)
-    return [np.asarray(output) for output in namespace["program"](*inputs)]
+    with np.errstate(all="ignore"):
+        return [np.asarray(output) for output in _program(text, NUMPY)(*inputs)]
+
+
+def _program(text: str, names: dict[str, Any]) -> Callable[..., Any]:
+    variables: dict[str, Any] = {}
+    statements(text, names)(variables)
+    program: Callable[..., Any] = variables["program"]
+    return program
 
 
 def run_torch(text: str, inputs: list[NDArray[Any]]) -> list[NDArray[Any]] | None:
@@ -47,37 +54,34 @@ def run_torch(text: str, inputs: list[NDArray[Any]]) -> list[NDArray[Any]] | Non
         return None
     import torch
 
-    namespace: dict[str, Any] = {}
-    exec(compile(text, "<export>", "exec"), namespace)
-    return [each.numpy() for each in namespace["program"](*(torch.from_numpy(array.astype(np.float64)) for array in inputs))]
+    own = [row[_TORCH] for row in FUNCTIONS.values() if row[_TORCH].startswith("torch.")]
+    own += [f"torch.{name}" for name in ("Tensor", "copysign", "float32", "full_like", "promote_types", "zeros_like")]
+    names = {name: getattr(torch, name.removeprefix("torch.")) for name in own}
+    names |= {"abs": abs, "float": float, "isinstance": isinstance, "math.copysign": math.copysign}
+    return [each.numpy() for each in _program(text, names)(*(torch.from_numpy(array.astype(np.float64)) for array in inputs))]
 
 
 def run_jax(text: str, inputs: list[NDArray[Any]]) -> list[NDArray[Any]]:
     """The outputs of an exported module for JAX, by NumPy's functions of the same names, in float64."""
-    return run_python(
-        text.replace("import jax.numpy as jnp", "import numpy as jnp"), [each.astype(np.float64) for each in inputs]
-    )
+    return run_python(text.replace("jnp.", "np."), [each.astype(np.float64) for each in inputs])
 
 
 def run_julia(text: str, inputs: list[NDArray[Any]]) -> list[NDArray[Any]]:
     """The outputs of an exported function for Julia: Python reads its lines too, and NumPy's functions stand in for Julia's."""
     body = text.rpartition("\nfunction program(")[2]
     names = dict(zip(body.partition(")")[0].split(", "), (each.astype(np.float64) for each in inputs), strict=True))
-    names |= _stand_ins(_JULIA)
-    *lines, returned = body.partition("\n")[2].removesuffix("end\n").splitlines()
-    for line in lines:
-        exec(line.strip(), names)
-    found = eval(f"({returned.strip().removeprefix('return ')},)", names)
+    *lines, returned = (line.strip() for line in body.partition("\n")[2].removesuffix("end\n").splitlines())
+    [found] = statements("\n".join([*lines, f"{returned},"]), _stand_ins(_JULIA))(names)
     return [np.asarray(each) for each in found]
 
 
 def run_excel(text: str, inputs: list[NDArray[Any]]) -> list[NDArray[Any]]:
     """The outputs of exported formulas for Excel: NumPy's functions stand in for Excel's."""
     pairs = re.findall(r"(\w+2) = ", text.rpartition("For row 2: ")[2].partition(". Paste")[0])
-    cells: dict[str, Any] = dict(zip(pairs, (each.astype(np.float64) for each in inputs), strict=True)) | _stand_ins(_EXCEL)
-    cells |= {"LOG": lambda a, base: np.log2(a) / np.log2(base)}
+    cells = dict(zip(pairs, (each.astype(np.float64) for each in inputs), strict=True))
+    functions = _stand_ins(_EXCEL) | {"LOG": lambda a, base: np.log2(a) / np.log2(base)}
     for name in ("COPYSIGN", "EXP2", "LOG2"):  # which Excel lacks
-        del cells[name]
+        del functions[name]
     found = []
     for line in text.splitlines():
         if line.startswith("="):
@@ -85,8 +89,8 @@ def run_excel(text: str, inputs: list[NDArray[Any]]) -> list[NDArray[Any]]:
             parts = tree.args if isinstance(tree, ast.Call) and ast.unparse(tree.func) == "LET" else [tree]
             names = dict(cells)
             for variable, value in zip(parts[:-1:2], parts[1:-1:2], strict=True):
-                names[ast.unparse(variable)] = eval(ast.unparse(value), names)
-            found.append(np.asarray(eval(ast.unparse(parts[-1]), names)))
+                names[ast.unparse(variable)] = closure(value, functions)(names)
+            found.append(np.asarray(closure(parts[-1], functions)(names)))
     return found
 
 
@@ -110,17 +114,11 @@ def run_triton(text: str, inputs: list[NDArray[Any]]) -> list[NDArray[Any]]:
                 values[target] = given[0].view(dtype) if opcode == MOVE else python_functions()[function](*given)
         return np.asarray(values["$0"], dtype)
 
-    namespaces: dict[str, dict[str, Any]] = {"tl": {}, "libdevice": {}}
-    for numpy_name, _, _, name, *_ in FUNCTIONS.values():
-        module, _, attribute = name.partition(".")
-        namespaces[module][attribute] = getattr(np, numpy_name.removeprefix("np."))
-    namespaces["tl"] |= {"inline_asm_elementwise": inline_asm_elementwise, "cast": lambda a, kind: np.asarray(a).astype(kind)}
-    namespaces["tl"] |= {name: getattr(np, name) for name in ("float32", "float64", "uint32", "uint64")}
-    names: dict[str, Any] = {name: SimpleNamespace(**found) for name, found in namespaces.items()}
-    names["triton"] = SimpleNamespace(jit=lambda function: function)
-    exec(compile(re.sub(r"^(import|from) .*$", "", text, flags=re.MULTILINE), "<export>", "exec"), names)
+    names = _stand_ins(_TRITON) | {f"tl.{name}": getattr(np, name) for name in ("float32", "float64", "uint32", "uint64")}
+    names |= {"tl.inline_asm_elementwise": inline_asm_elementwise, "tl.cast": lambda a, kind: np.asarray(a).astype(kind)}
+    names["float"] = float
     with np.errstate(all="ignore"):
-        outputs = names["program"](*inputs)
+        outputs = _program(text.replace("@triton.jit\n", ""), names)(*inputs)
     return [np.asarray(each) for each in (outputs if isinstance(outputs, tuple) else (outputs,))]
 
 

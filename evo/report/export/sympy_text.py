@@ -5,8 +5,10 @@ flushing or PTX's rules for NaN. Knows nothing of archives.
 """
 
 import ast
+import json
 import math
 import re
+from collections.abc import Callable
 from functools import reduce
 from typing import Any
 
@@ -14,9 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evo.errors import UserError
+from evo.escape import docstring, identifier
 from evo.language.expression import Expression, lines_of
 from evo.language.formula import moves
 from evo.language.formula_text import SYMPY, SYMPY_NAMES
+from evo.language.parsed import statements
 from evo.language.usual_names import with_usual_names
 
 INSTALL = "pip install 'evo-ptx[sympy]'"
@@ -28,7 +32,7 @@ def sympy_text(expression: Expression, comment: str) -> str:
     body = [f'{name} = Symbol("{name}", real=True)' for name in lines.inputs]
     code = [f"{name} = {text}" for name, _, text in lines.locals]
     code += ["outputs = {"]
-    code += [f'    "{name}": {text},' for (name, _), text in zip(expression.outputs, lines.outputs, strict=True)]
+    code += [f"    {json.dumps(name)}: {text}," for (name, _), text in zip(expression.outputs, lines.outputs, strict=True)]
     code += ["}"]
     if moves(expression):
         body += ["with distribute(False):  # written out, 2*(x - 1.7e9) would lose digits"]
@@ -38,7 +42,7 @@ def sympy_text(expression: Expression, comment: str) -> str:
     names = [name for name in (*SYMPY_NAMES, "Symbol", "true", "false") if name in used]
     imports = [f"from sympy import {', '.join(names)}"] if names else []
     imports += ["from sympy.core.parameters import distribute"] if "distribute" in used else []
-    return "\n".join([f'"""{comment}"""', "", *imports, *([""] if imports else []), *body, ""])
+    return "\n".join([docstring(comment), "", *imports, *([""] if imports else []), *body, ""])
 
 
 def latex_text(expression: Expression, precision: int | None = None) -> str:
@@ -47,7 +51,7 @@ def latex_text(expression: Expression, precision: int | None = None) -> str:
     _, variables, outputs = _read(sympy_text(expression, ""))
     rows = []
     for name, each in (variables | outputs).items():
-        rows.append(f"{latex_of(sympy.Symbol(name))} &= {latex_of(shortened(expression, each, precision))}")
+        rows.append(f"{latex_of(sympy.Symbol(identifier(name)))} &= {latex_of(shortened(expression, each, precision))}")
     return "\\begin{aligned}\n" + " \\\\\n".join(rows) + "\n\\end{aligned}\n"
 
 
@@ -84,18 +88,11 @@ def run_sympy(text: str, inputs: list[NDArray[Any]], num_points: int) -> list[ND
     """The outputs of a module of `sympy_text` in float64. Local variables are computed one by one: a formula without them can be
     far too long.
     """
-    sympy = _sympy()
     names, variables, outputs = _read(text)
     values: dict[str, NDArray[Any]] = dict(zip(names, (array.astype(np.float64) for array in inputs), strict=True))
-    # A number beats NaN, as in PTX. Which functions are called depends on SymPy's version.
-    functions = {"maximum": np.fmax, "amax": lambda items, **_: reduce(np.fmax, items)}
-    functions |= {"minimum": np.fmin, "amin": lambda items, **_: reduce(np.fmin, items)}
 
     def computed(each: Any) -> NDArray[np.float64]:
-        symbols = sorted(each.free_symbols, key=str)
-        found = np.asarray(
-            sympy.lambdify(symbols, each, modules=[functions, "numpy"])(*(values[str(symbol)] for symbol in symbols))
-        )
+        found = np.asarray(_numbers(each, values))
         if np.iscomplexobj(found):
             found = np.where(found.imag == 0, found.real, np.nan)
         return np.broadcast_to(found.astype(np.float64), num_points)  # conditions of different shapes cannot be combined
@@ -106,19 +103,60 @@ def run_sympy(text: str, inputs: list[NDArray[Any]], num_points: int) -> list[ND
         return [computed(each) for each in outputs.values()]
 
 
+# What computes each kind of SymPy's expressions. A number beats NaN, as in PTX.
+_EACH: dict[str, Any] = {
+    "Add": np.add,
+    "And": np.logical_and,
+    "Max": np.fmax,
+    "Min": np.fmin,
+    "Mul": np.multiply,
+    "Or": np.logical_or,
+}
+_COMPUTED: dict[str, Callable[..., Any]] = {name: lambda *parts, own=own: reduce(own, parts) for name, own in _EACH.items()}
+_COMPUTED |= {name: getattr(np, name) for name in ("cos", "cosh", "exp", "log", "sign", "sin", "sinh", "tan", "tanh")}
+_COMPUTED |= {"Abs": np.abs, "Not": np.logical_not, "Pow": np.power, "Equality": np.equal, "Unequality": np.not_equal}
+_COMPUTED |= {"StrictLessThan": np.less, "LessThan": np.less_equal, "StrictGreaterThan": np.greater}
+_COMPUTED |= {"GreaterThan": np.greater_equal, "ExprCondPair": lambda *pair: pair, "Piecewise": lambda *pairs: _first_of(pairs)}
+
+
+def _first_of(pairs: tuple[Any, ...]) -> Any:
+    found: Any = np.nan
+    for value, condition in reversed(pairs):
+        found = np.where(condition, value, found)
+    return found
+
+
+def _numbers(each: Any, values: dict[str, NDArray[Any]]) -> Any:
+    """The numbers that an expression of SymPy has, by NumPy: `lambdify` would write Python and run it."""
+    if each.is_Symbol:
+        return values[each.name]
+    if not each.args:
+        number = bool(each) if each.is_Boolean else complex(each)
+        return number.real if isinstance(number, complex) and not number.imag else number
+    if each.func.__name__ not in _COMPUTED:
+        raise UserError(f"SymPy writes this program with {each.func.__name__}, which evo cannot check")
+    return _COMPUTED[each.func.__name__](*(_numbers(part, values) for part in each.args))
+
+
 def _read(text: str, *, is_whole: bool = False) -> tuple[list[str], dict[str, Any], dict[str, Any]]:
     """Names of the inputs, local variables and outputs of a module of `sympy_text`.
 
     is_whole: the outputs are written out in full; otherwise, local variables are symbols in the lines after their own.
     """
     sympy = _sympy()
+    from sympy.core.parameters import distribute
+
+    names: dict[str, Any] = {name: getattr(sympy, name) for name in (*SYMPY_NAMES, "Symbol", "true", "false")}
+    names["distribute"] = distribute
     namespace: dict[str, Any] = {}
     inputs, variables = [], {}
     for statement in ast.parse(text).body:
         for line in statement.body if isinstance(statement, ast.With) else [statement]:
             try:
                 with _as_written(statement is not line):
-                    exec(compile(ast.Module([line], []), "<export>", "exec"), namespace)
+                    statements([line], names)(namespace)
+                    if wrong := [value for value in namespace.values() if not isinstance(value, (sympy.Basic, dict))]:
+                        raise TypeError(f"SymPy does not compute with {wrong[0]!r}")
             except (TypeError, ValueError, ArithmeticError, RecursionError) as error:
                 raise UserError(f"SymPy cannot hold this program: {ast.unparse(line)}: {error}") from error
             if not isinstance(line, ast.Assign) or not isinstance(line.targets[0], ast.Name):
@@ -127,9 +165,9 @@ def _read(text: str, *, is_whole: bool = False) -> tuple[list[str], dict[str, An
             if ast.unparse(line.value).startswith("Symbol("):
                 inputs.append(name)
             elif name != "outputs":
-                variables[name] = sympy.sympify(namespace[name])
+                variables[name] = namespace[name]
                 namespace[name] = namespace[name] if is_whole else sympy.Symbol(name, real=True)
-    return inputs, variables, {name: sympy.sympify(each) for name, each in namespace["outputs"].items()}
+    return inputs, variables, namespace["outputs"]
 
 
 def _as_written(is_kept: bool) -> Any:

@@ -13,6 +13,7 @@ from evo.storage.json_file import first_mistake, parse_json, read_json
         ("", "here:1:1: not JSON: Expecting value"),
         ('{\n"a": 1,\n}', "here:3:1: not JSON: "),
         ("[" * 100_000, "here: cannot read the thing: nested too deeply"),
+        *((f"[{name}]", f"here: cannot read the thing: JSON does not have {name}") for name in ("NaN", "Infinity", "-Infinity")),
         ("9" * 5000, "here: cannot read the thing: Exceeds the limit"),
         ('[{"b": 1, "a": 1, "a\\n": 2, "a": 3}]', "here: key 'a' is given twice in one object"),
         ('{"\\ud800\\n": 1, "\\ud800\\n": 1}', r"here: key '\ud800\n' is given twice in one object"),
