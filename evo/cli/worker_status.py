@@ -5,7 +5,6 @@ Owns their form. Knows nothing of how the work is done.
 
 import json
 import shutil
-import sys
 import time
 from collections import deque
 from contextlib import AbstractContextManager
@@ -13,6 +12,7 @@ from contextlib import AbstractContextManager
 import click
 
 from evo.compile.farm.farm_worker import Status
+from evo.report.screen import is_terminal
 
 RATE_S = 10.0  # the rate is that of this long
 PLAIN_S = 60.0  # between two plain lines, unless the worker finds or loses its run
@@ -24,7 +24,7 @@ class StatusLine(AbstractContextManager["StatusLine"]):
     def __init__(self, address: str, *, as_json: bool):
         self._address = address
         self._as_json = as_json
-        self._is_terminal = sys.stdout.isatty() and not as_json
+        self._is_terminal = is_terminal() and not as_json
         self._past: deque[tuple[float, int]] = deque()  # time and number of programs
         self._shown: tuple[float, bool] | None = None  # when the last plain line was printed, and whether there was a run
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from evo.report.screen import is_terminal
 from evo.run.search import Search
 from evo.search.emitter import Success
 from evo.search.map_elites import Generation
@@ -32,12 +33,12 @@ def progress_of(search: Search, *, shown: bool | None = True) -> Progress:
     """Shows a search's progress while it is entered. shown: whether; None: on a terminal or in a notebook only."""
     in_notebook = is_notebook()
     if shown is None:
-        shown = in_notebook or sys.stdout.isatty()
+        shown = in_notebook or is_terminal()
     if not shown:
         return Progress(search)
     if in_notebook:
         return _NotebookProgress(search)
-    return _TerminalProgress(search) if sys.stdout.isatty() else _PlainProgress(search)
+    return _TerminalProgress(search) if is_terminal() else _PlainProgress(search)
 
 
 def is_notebook() -> bool:
