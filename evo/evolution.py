@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from evo.config import RunConfig, make_config
-from evo.errors import UserError
+from evo.errors import UserError, command_line
 from evo.evaluate.cpu import without_cpu_meaning
 from evo.instructions import SHIPPED, load_instruction_set, shipped_instruction_set
 from evo.language.formula import scaling_notes
@@ -208,7 +208,9 @@ def _resumed(
 ) -> LiveRun:
     """The run in a folder, with a task that this process has made again."""
     if isinstance(task, (str, Path)):
-        raise UserError(f"evolve: resume is for a task or its class; a run of a task's folder goes on with: evo resume {folder}")
+        raise UserError(
+            f"evolve: resume is for a task or its class; a run of a task's folder goes on with: {command_line('resume', folder)}"
+        )
 
     def make(config: RunConfig) -> Task:
         known = config.task_options if inspect.isclass(task) else {}

@@ -20,7 +20,7 @@ from evo.approximation.formats import FORMATS, Format
 from evo.approximation.functions import Function, to_odd
 from evo.approximation.pieces import pieces_of
 from evo.approximation.sweep import KINDS, Found, Sweep, Worst
-from evo.errors import UserError
+from evo.errors import UserError, plural
 from evo.evaluate.backends import why_no_compiler
 from evo.evaluate.slots import slots_of
 from evo.instructions import HALVES, SHIPPED, open_instruction_set
@@ -127,8 +127,8 @@ class Certificate(_Strict):
     def description(self) -> str:
         """What it says, for people."""
         low, high = self.interval
-        cost = f"{self.num_instructions} instructions, {float(self.slots):g} slots on {self.target}"
-        lines = [f"{self.function}, {self.format}, [{low}, {high}]: {self.num_inputs:,} inputs; {cost}"]
+        cost = f"{plural(self.num_instructions, 'instruction')}, {float(self.slots):g} slots on {self.target}"
+        lines = [f"{self.function}, {self.format}, [{low}, {high}]: {plural(self.num_inputs, 'input')}; {cost}"]
         rows = [("largest error", "CPU", "at x", "any GPU", "at x")]
         for kind in KINDS:
             cpu, gpu = self.cpu[kind], self.any_gpu.get(kind)

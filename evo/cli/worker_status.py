@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager
 import click
 
 from evo.compile.farm.farm_worker import Status
+from evo.errors import plural
 from evo.report.screen import is_terminal
 
 RATE_S = 10.0  # the rate is that of this long
@@ -43,7 +44,7 @@ class StatusLine(AbstractContextManager["StatusLine"]):
         state = "works for" if status.run else "waits for"
         text = (
             f"{state} {self._address}  {rate:,.0f} programs/s  queue {status.queue}  "
-            f"done {status.requests:,} requests, {status.programs:,} programs  failed {status.failures:,}"
+            f"done {plural(status.requests, 'request')}, {plural(status.programs, 'program')}  failed {status.failures:,}"
         )
         if self._is_terminal:
             click.echo(f"\r\x1b[K{text[: shutil.get_terminal_size().columns - 1]}", nl=False)

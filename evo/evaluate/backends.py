@@ -284,6 +284,8 @@ def _start_cpu(assignment: Assignment) -> Evaluator:
             f"program.vocabulary.instructions: no CPU meaning for {', '.join(unsupported)}: remove them, or use a GPU backend"
         )
     simd = assignment.settings.simd
+    if simd == "portable":
+        simd = ptx_vm.levels()[0]
     if simd != AUTO and simd not in ptx_vm.levels():
         raise UserError(f"evaluation.simd: this CPU has no '{simd}', one of: {AUTO}, {', '.join(ptx_vm.levels())}")
     level = None if simd == AUTO else simd

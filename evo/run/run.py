@@ -20,7 +20,7 @@ import numpy as np
 
 from evo.about import VERSION
 from evo.config import RunConfig, dump_config, load_config, with_paths_in
-from evo.errors import DeviceFailure, UserError
+from evo.errors import DeviceFailure, UserError, plural
 from evo.evaluate import Failure, TaskSource
 from evo.evaluate.backends import BACKENDS, Backend
 from evo.language.formula import scaling_notes
@@ -197,7 +197,7 @@ class LiveRun(Run):
             )
         generations = search.counters.generations
         if missing := run_dir.cut_metrics(meta["metrics_num_bytes"], generations, config.search.islands.generations):
-            notes.append(f"{path}/metrics.jsonl: {missing} of {generations} generations are missing; curves leave them out")
+            notes.append(f"{path}/metrics.jsonl: {missing} of {plural(generations, 'generation')} missing; curves leave them out")
         run_dir.cut_records(meta)
         if overrides:
             run_dir.save_config(dump_config(with_paths_in(config, run_dir.path)))

@@ -19,15 +19,16 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evo.errors import UserError, os_errors_as
+from evo.errors import UserError, command_line, os_errors_as
 from evo.run.checkpoint import CheckpointError, OtherVersionError, decode_checkpoint, encode_checkpoint
 from evo.run.metrics_rows import is_row_until, row_of
 from evo.search.lineage_records import MAGIC, LineageLogError, Records, decode_log, encode_block, joined
-from evo.storage.files import PARTIAL_SUFFIX, open_file, read_file, try_lock, write_atomically
+from evo.storage.files import PARTIAL_SUFFIX, open_file, read_file, read_text, try_lock, write_atomically
 from evo.storage.json_file import read_json
 from evo.waiting import WAKE_S
 
 CHECKPOINTS_KEPT = 2
+_NEWEST = "newest"  # file with the name of the newest checkpoint
 _TAIL_BYTES = 4096  # read at a time to find the last row of metrics
 _MAX_ROW_BYTES = 1 << 20  # of metrics
 _MAX_BYTES = 1 << 34  # of a checkpoint, and of metrics
@@ -146,13 +147,15 @@ class RunDir(AbstractContextManager["RunDir"]):
                 done.result()
 
     def load_checkpoint(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]], list[str]]:
-        """The newest intact checkpoint, and a line for each newer one that is damaged.
+        """The newest intact checkpoint, and a line for each newer one that is damaged, or gone.
 
         Raises:
             UserError: there is none, none is intact, or it was written by another version of evo.
         """
-        damaged: list[str] = []
-        for path in reversed(self._checkpoints()):
+        paths, named = self._checkpoints(), self.path / "checkpoints" / _NEWEST
+        newest = named.with_name(read_text(named)) if named.is_file() else None
+        damaged = [f"{newest}: gone"] if newest and paths and newest > paths[-1] else []
+        for path in reversed(paths):
             try:
                 return *decode_checkpoint(read_file(path, _MAX_BYTES)), damaged
             except FileNotFoundError:
@@ -165,7 +168,7 @@ class RunDir(AbstractContextManager["RunDir"]):
             raise UserError(f"{'; '.join(damaged)}; no intact checkpoint is left")
         if self.has_begun():
             raise UserError(f"{self.path}: its checkpoints are gone; start a new run with: evo run")
-        raise UserError(f"{self.path}: has no checkpoint yet; begin with: evo resume {self.path}")
+        raise UserError(f"{self.path}: has no checkpoint yet; begin with: {command_line('resume', self.path)}")
 
     def records(self, meta: dict[str, Any]) -> Records:
         """The records that the lineage log had when a checkpoint with this header was written; none if there was no log.
@@ -322,6 +325,8 @@ class RunDir(AbstractContextManager["RunDir"]):
             meta = {**meta, "lineage": {"file": log.name, "num_bytes": log.stat().st_size}}
         newest = self.path / "checkpoints" / f"{generation:08d}.ckpt"
         _write(newest, encode_checkpoint(meta, arrays()))
+        with _writing(newest):
+            write_atomically(newest.with_name(_NEWEST), newest.name.encode())
         paths = self._checkpoints()
         num_valid = paths.index(newest) + 1
         with _writing(self.path / "checkpoints"):

@@ -5,6 +5,7 @@ Owns the wiring of archive, emitter, memory and evaluator. Knows nothing of the 
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, replace
@@ -15,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evo.about import VERSION
-from evo.errors import DeviceFailure, FailureKind, UserError
+from evo.errors import DeviceFailure, FailureKind, UserError, plural
 from evo.evaluate import Failure
 from evo.evaluate.backends import choose_backend
 from evo.language.batch import Batch
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from evo.evaluate.calibration import Calibration
     from evo.search.archives.base import ProgramArchive
 
+ISLANDS_PER_CORE = 4  # at most; each is a process that evaluates
 NUM_TRIED = 4  # programs that are scored before a search begins
 NUM_DRAWN, NUM_TYPICAL = 1024, 128  # random programs, and the longest of them, which what programs cost is measured with
 PICTURE_TRIED = 8  # side in pixels of the picture that is drawn then
@@ -249,12 +251,21 @@ class Search(SearchView):
             UserError: the task's points or score are wrong.
         """
         problem = self.problem
+        self._check_islands(warn)
         choice = choose_backend(problem.config.evaluation.backend, problem.assignment, self.typical_programs, warn)
         config = problem.config
         if choice.lane:  # a run that is resumed keeps it
             config = config.model_copy(update={"evaluation": config.evaluation.model_copy(update={"lane": choice.lane})})
         self.problem = replace(problem, backend=choice.backend, config=config)
         return choice.calibration
+
+    def _check_islands(self, warn: Callable[[str], None]) -> None:
+        config, cores = self.problem.config, len(os.sched_getaffinity(0))
+        count, most = config.search.islands.count, ISLANDS_PER_CORE * cores
+        if count > most and not config.evaluation.cluster:
+            raise UserError(f"search.islands.count: {count} islands on {plural(cores, 'core')}, at most {most} are sensible here")
+        if count > cores and not config.evaluation.cluster:
+            warn(f"search.islands.count: {count} islands share {plural(cores, 'core')}, so each is slower")
 
     def try_task(self) -> None:
         """Scores a few programs, and draws one if the plots at the end will.

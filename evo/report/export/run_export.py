@@ -79,14 +79,13 @@ def run_excel(text: str, inputs: list[NDArray[Any]]) -> list[NDArray[Any]]:
     for name in ("COPYSIGN", "EXP2", "LOG2"):  # which Excel lacks
         del cells[name]
     found = []
-    for line in text.splitlines():
-        if line.startswith("="):
-            tree = ast.parse(line[1:], mode="eval").body
-            parts = tree.args if isinstance(tree, ast.Call) and ast.unparse(tree.func) == "LET" else [tree]
-            names = dict(cells)
-            for variable, value in zip(parts[:-1:2], parts[1:-1:2], strict=True):
-                names[ast.unparse(variable)] = eval(ast.unparse(value), names)
-            found.append(np.asarray(eval(ast.unparse(parts[-1]), names)))
+    for formula in text.splitlines()[-1].split("\t"):
+        tree = ast.parse(formula.removeprefix("="), mode="eval").body
+        parts = tree.args if isinstance(tree, ast.Call) and ast.unparse(tree.func) == "LET" else [tree]
+        names = dict(cells)
+        for variable, value in zip(parts[:-1:2], parts[1:-1:2], strict=True):
+            names[ast.unparse(variable)] = eval(ast.unparse(value), names)
+        found.append(np.asarray(eval(ast.unparse(parts[-1]), names)))
     return found
 
 
