@@ -29,7 +29,7 @@ from evo.run.initial_programs import INITIAL_PROGRAMS
 from evo.run.loaded_task import load_problem, problem_of
 from evo.run.run import LiveRun, MemoryJournal, carry_out, environment
 from evo.run.search import Search
-from evo.search.map_elites import Generation
+from evo.search.map_elites import Generation, Step
 from evo.search.vocabulary import VocabularyOptions
 from evo.shipped import find_task
 from evo.task import Task
@@ -92,8 +92,8 @@ def evolve(
     callbacks = [on_generation] if callable(on_generation) else list(on_generation)
     ended_by: list[str] = []
 
-    def ends(generation: Generation) -> bool:
-        if any([callback(generation) is True for callback in callbacks]):  # noqa: C419 - each is called
+    def ends(generation: Step) -> bool:
+        if isinstance(generation, Generation) and any([callback(generation) is True for callback in callbacks]):  # noqa: C419 - each is called
             ended_by.append("on_generation")
         return bool(ended_by)
 

@@ -201,9 +201,11 @@ def _execute(run: LiveRun, folder: Path) -> None:
 
 def _warn_of_losses(run: LiveRun, folder: Path) -> None:
     """Warns of programs that the archive does not show as they are."""
+    from evo.report.progress import why_none_survives
+
     search, counters = run.search, run.search.counters
     if search.archive.empty:
-        warn(f"none of {counters.evaluations:,} programs got a finite score; the archive is empty")
+        warn(why_none_survives(search.problem, counters.evaluations))
     if counters.failed:
         warn(
             f"{counters.failed:,} of {plural(counters.evaluations, 'program')} could not be compiled or run; see them with: "

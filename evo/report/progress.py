@@ -16,10 +16,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from evo.errors import plural
 from evo.report.screen import is_terminal
+from evo.run.loaded_task import Problem
 from evo.run.search import Search
 from evo.search.emitter import Success
-from evo.search.map_elites import Generation
+from evo.search.map_elites import Beginning, Step
+from evo.search.state import Counters
+from evo.task import MAX_OBJECTIVE
+from evo.task_answers import method_place
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -59,14 +64,19 @@ class Progress(AbstractContextManager["Progress"]):
     def __init__(self, search: Search):
         self._search = search
         self._first = (search.counters.evaluations, search.elapsed_s)
-        self._latest: tuple[Generation, float] | None = None
+        self._latest: tuple[Step, float] | None = None
+        self._has_warned = False
 
     def __exit__(self, *_: object) -> None:
         self.end()
 
-    def __call__(self, generation: Generation, elapsed_s: float) -> None:
-        """Shows a generation, and the seconds that the search has taken so far. Says once that the prescreen is off."""
-        if generation.screening and generation.screening.ended:
+    def __call__(self, generation: Step, elapsed_s: float) -> None:
+        """Shows a step, and the seconds that the search has taken. Says once that nothing survives, or the prescreen ends."""
+        if isinstance(generation, Beginning):
+            if not (generation.num_scored or self._has_warned):
+                self._has_warned = True
+                self.say(f"warning: {why_none_survives(self._search.problem, generation.done)}")
+        elif generation.screening and generation.screening.ended:
             self.say(f"prescreen off from generation {generation.counters.generations}: {generation.screening.ended}")
         self._latest = (generation, elapsed_s)
         self._renew()
@@ -80,15 +90,20 @@ class Progress(AbstractContextManager["Progress"]):
     def end(self) -> None:
         """Gives the terminal back, as leaving the context does."""
 
-    def _share_done(self, generation: Generation, elapsed_s: float) -> float | None:
+    def _share_done(self, generation: Step, elapsed_s: float) -> float | None:
         """How far the search is towards its nearest stop, up to 1; None if the only stop is an objective."""
-        stop, counters = self._search.problem.config.stop, generation.counters
+        stop = self._search.problem.config.stop
+        counters = Counters(evaluations=generation.done) if isinstance(generation, Beginning) else generation.counters
         bounds = (counters.generations, stop.generations), (counters.evaluations, stop.evaluations), (elapsed_s, stop.seconds)
         shares = [done / total for done, total in bounds if total]
         return min(1.0, max(shares)) if shares else None
 
-    def _parts(self, generation: Generation, elapsed_s: float) -> tuple[str, str]:
+    def _parts(self, generation: Step, elapsed_s: float) -> tuple[str, str]:
         """Two texts: how far the run is, and how good its elites are."""
+        if isinstance(generation, Beginning):
+            rate = generation.done / max(elapsed_s, 1e-9)
+            done = f"{generation.done:,} of {plural(generation.total, 'program')} {generation.stage} ({rate:,.0f}/s)"
+            return f"generation 0  {done}", f"{generation.num_scored:,} with a score"
         counters = generation.counters
         rate = (counters.evaluations - self._first[0]) / max(elapsed_s - self._first[1], 1e-9)
         farm = "".join(f"  {name} {count:,}" for name, count in generation.farm.items() if count)
@@ -108,14 +123,16 @@ class Progress(AbstractContextManager["Progress"]):
 class _PlainProgress(Progress):
     """Prints a line every few seconds and one at the end, for logs."""
 
-    _shown_s = float("-inf")
+    def __init__(self, search: Search):
+        super().__init__(search)
+        self._shown_s: dict[type, float] = {}
 
     def __exit__(self, *_: object) -> None:
         self._print()
 
     def _renew(self) -> None:
-        if self._latest and self._latest[1] - self._shown_s >= PLAIN_SECONDS:
-            self._shown_s = self._latest[1]
+        if self._latest and self._latest[1] - self._shown_s.get(type(self._latest[0]), float("-inf")) >= PLAIN_SECONDS:
+            self._shown_s[type(self._latest[0])] = self._latest[1]
             self._print()
 
     def _print(self) -> None:
@@ -195,6 +212,15 @@ class _NotebookProgress(Progress):
             value = "" if share is None else f' value="{share:.4f}"'
             lines = "\n".join(html.escape(part) for part in self._parts(*self._latest))
             self._handle.update(self._html(f'<progress style="width: 100%" max="1"{value}></progress><pre>{lines}</pre>'))
+
+
+def why_none_survives(problem: Problem, num_programs: int) -> str:
+    """That no program of so many has a score, and where to look."""
+    place = method_place(type(problem.task), "simulate" if problem.task.has_simulation() else "score")
+    return (
+        f"none of {plural(num_programs, 'program')} got a finite score, so the archive is empty: {place} gives NaN, infinity or "
+        f"more than {MAX_OBJECTIVE:g} as objective or measure, or they could not run; try one with: evo eval CONFIG PROGRAM"
+    )
 
 
 def success_text(success: Mapping[str, Success]) -> str:

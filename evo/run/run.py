@@ -35,7 +35,7 @@ from evo.run.saved_search import SearchView
 from evo.run.search import Search
 from evo.run.task_copy import hold_task
 from evo.search.lineage_records import LineageLogError, Records, joined
-from evo.search.map_elites import Generation
+from evo.search.map_elites import Beginning, Generation, Step
 
 if TYPE_CHECKING:
     from evo.evaluate.calibration import Calibration
@@ -196,19 +196,26 @@ class LiveRun(Run):
                 f"programs ran on {was} and run on {now} from now on: approximate instructions may differ in their last bits"
             )
         generations = search.counters.generations
-        if missing := run_dir.cut_metrics(meta["metrics_num_bytes"], generations, config.search.islands.generations):
+        if saved.counters.evaluations and not search.counters.evaluations:
+            notes.append(f"{path}: was stopped inside generation 0, which begins anew")
+        num_bytes = meta["metrics_num_bytes"] if search.counters.evaluations else 0
+        if missing := run_dir.cut_metrics(num_bytes, generations, config.search.islands.generations):
             notes.append(f"{path}/metrics.jsonl: {missing} of {plural(generations, 'generation')} missing; curves leave them out")
         run_dir.cut_records(meta)
         if overrides:
             run_dir.save_config(dump_config(with_paths_in(config, run_dir.path)))
         return cls(search, run_dir), notes
 
-    def execute(self, on_generation: Callable[[Generation, float], None], interrupted: Callable[[Generation], bool]) -> str:
+    def execute(
+        self,
+        on_generation: Callable[[Step, float], None],
+        interrupted: Callable[[Step], bool],
+    ) -> str:
         """Runs until a stop is reached or `interrupted`; returns which. Everything is saved when it returns.
 
         Args:
-            on_generation: called after each generation with it and the seconds that the run has taken.
-            interrupted: asked after each generation, before it is saved.
+            on_generation: called after each generation, and inside generation 0, with it and the seconds that the run has taken.
+            interrupted: asked after each generation, before it is saved, and inside generation 0.
 
         Raises:
             DeviceFailure: the GPU failed. The last checkpoint stands, and the programs at fault are in quarantine.
@@ -217,7 +224,11 @@ class LiveRun(Run):
         with _naming_originals(self.search.problem, self._original):
             return self._execute(on_generation, interrupted)
 
-    def _execute(self, on_generation: Callable[[Generation, float], None], interrupted: Callable[[Generation], bool]) -> str:
+    def _execute(
+        self,
+        on_generation: Callable[[Step, float], None],
+        interrupted: Callable[[Step], bool],
+    ) -> str:
         self._saved_s = time.monotonic()
         try:
             reason = carry_out(self.search, self.run_dir, on_generation, interrupted, self._save_if_due)
@@ -281,15 +292,15 @@ class MemoryJournal:
 def carry_out(
     search: Search,
     journal: Journal,
-    on_generation: Callable[[Generation, float], None],
-    interrupted: Callable[[Generation], bool],
+    on_generation: Callable[[Step, float], None],
+    interrupted: Callable[[Step], bool],
     save: Callable[[bool], float] = lambda _: 0.0,
 ) -> str:
     """Runs a search until a stop is reached or `interrupted`; returns which.
 
     Args:
-        on_generation: called after each generation with it and the seconds that the search has taken.
-        interrupted: asked after each generation, before it is saved.
+        on_generation: called after each generation, and inside generation 0, with it and the seconds that the search has taken.
+        interrupted: asked after each generation, before it is saved, and inside generation 0.
         save: called after each generation, with whether it is the last; gives the seconds that this took.
 
     Raises:
@@ -301,11 +312,16 @@ def carry_out(
         for failure in failures:
             journal.save_quarantine(failure.hash.hex(), quarantine_record(failure, born))
 
+    def on_beginning(beginning: Beginning, elapsed_s: float) -> bool:
+        on_generation(beginning, elapsed_s)
+        return interrupted(beginning)
+
+    search.on_beginning = on_beginning
     save_s = 0.0
     generations = islands.generations(search)
     try:
         for generation in generations:
-            note(generation.failures, search.counters.generations - 1)
+            note(generation.failures, max(0, search.counters.generations - 1))
             journal.append_metrics(metrics_row(search, generation, save_s))
             is_interrupted = interrupted(generation)
             reason = search.stop_reason or ("interrupted" if is_interrupted else None)

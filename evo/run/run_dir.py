@@ -106,7 +106,7 @@ class RunDir(AbstractContextManager["RunDir"]):
                 end = known.rfind(b"\n", 0, end - 1) + 1
             if path.stat().st_size > end:
                 os.truncate(path, end)
-        return generations - every * known.count(b"\n", 0, end)
+        return max(0, generations - every * known.count(b"\n", 0, end))
 
     def save_checkpoint(
         self,
