@@ -218,7 +218,7 @@ def why_none_survives(problem: Problem, num_programs: int) -> str:
     """That no program of so many has a score, and where to look."""
     place = method_place(type(problem.task), "simulate" if problem.task.has_simulation() else "score")
     return (
-        f"none of {plural(num_programs, 'program')} got a finite score, so the archive is empty: {place} gives NaN, infinity or "
+        f"none of {plural(num_programs, 'program')} got a finite score; the archive is empty: {place} gives NaN, infinity or "
         f"more than {MAX_OBJECTIVE:g} as objective or measure, or they could not run; try one with: evo eval CONFIG PROGRAM"
     )
 
