@@ -23,13 +23,13 @@ from evo.evaluate.cpu import without_cpu_meaning
 from evo.instructions import SHIPPED, load_instruction_set, shipped_instruction_set
 from evo.language.formula import scaling_notes
 from evo.language.program import Language, format_program
-from evo.report.progress import progress_of
+from evo.report.progress import progress_of, watch
 from evo.report.result import Result
 from evo.run.initial_programs import INITIAL_PROGRAMS
 from evo.run.loaded_task import load_problem, problem_of
 from evo.run.run import LiveRun, MemoryJournal, carry_out, environment
 from evo.run.search import Search
-from evo.search.map_elites import Generation, Step
+from evo.search.map_elites import Generation
 from evo.search.vocabulary import VocabularyOptions
 from evo.shipped import find_task
 from evo.task import Task
@@ -92,8 +92,8 @@ def evolve(
     callbacks = [on_generation] if callable(on_generation) else list(on_generation)
     ended_by: list[str] = []
 
-    def ends(generation: Step) -> bool:
-        if isinstance(generation, Generation) and any([callback(generation) is True for callback in callbacks]):  # noqa: C419 - each is called
+    def ends(generation: Generation) -> bool:
+        if any([callback(generation) is True for callback in callbacks]):  # noqa: C419 - each is called
             ended_by.append("on_generation")
         return bool(ended_by)
 
@@ -106,6 +106,7 @@ def evolve(
         run = _resumed(task, Path(resume), task_options, stop, evaluation or {})
         try:
             with interruptible() as asked, progress_of(run.search, shown=progress) as show:
+                watch(run.search, show, asked)
                 reason = run.execute(show, lambda generation: ends(generation) or asked())
             facts = environment(run.search.problem)
             return Result(run.search, run.run_dir.metrics(), (ended_by or [reason])[0], facts, run.run_dir.quarantine())
@@ -144,6 +145,7 @@ def evolve(
         found = make_search("evolve", data, made if isinstance(made, Task) else None)
     journal = MemoryJournal()
     with closing(found.problem), interruptible() as asked, progress_of(found, shown=progress) as show:
+        watch(found, show, asked)
         reason = carry_out(found, journal, show, lambda generation: ends(generation) or asked())
         facts = environment(found.problem)
     return Result(found, journal.metrics, (ended_by or [reason])[0], facts, journal.quarantine)

@@ -153,11 +153,12 @@ VERBS = (init, run, resume, sweep, compare)
 
 def _execute(run: LiveRun, folder: Path) -> None:
     """Runs a search to its end with progress; draws its plots. Messages name the run's folder as its user does: `folder`."""
-    from evo.report.progress import prescreen_text, progress_of, success_text
+    from evo.report.progress import prescreen_text, progress_of, success_text, watch
 
     search = run.search
     progress = progress_of(search, shown=not terminal.is_quiet())
     interrupted = Interrupt(progress)
+    watch(search, progress, interrupted)
     say(f"run folder: {folder}")
     if run.calibration:
         say(f"measured: {run.calibration}")
@@ -201,11 +202,9 @@ def _execute(run: LiveRun, folder: Path) -> None:
 
 def _warn_of_losses(run: LiveRun, folder: Path) -> None:
     """Warns of programs that the archive does not show as they are."""
-    from evo.report.progress import why_none_survives
-
     search, counters = run.search, run.search.counters
     if search.archive.empty:
-        warn(why_none_survives(search.problem, counters.evaluations))
+        warn(f"none of {plural(counters.evaluations, 'program')} got a finite score; the archive is empty")
     if counters.failed:
         warn(
             f"{counters.failed:,} of {plural(counters.evaluations, 'program')} could not be compiled or run; see them with: "

@@ -1,7 +1,7 @@
 """A search's progress: a bar on a terminal or in a notebook, plain lines elsewhere; at its end what became of emitters and
 prescreen.
 
-Owns how a generation's numbers are shown. Reads the search and never changes it.
+Owns how a generation's numbers are shown. Changes nothing of a search's state.
 """
 
 from __future__ import annotations
@@ -18,12 +18,11 @@ import click
 
 from evo.errors import plural
 from evo.report.screen import is_terminal
-from evo.run.loaded_task import Problem
 from evo.run.search import Search
 from evo.search.emitter import Success
 from evo.search.map_elites import Beginning, Step
 from evo.search.state import Counters
-from evo.task import MAX_OBJECTIVE
+from evo.task import MAX_OBJECTIVE, Task
 from evo.task_answers import method_place
 
 if TYPE_CHECKING:
@@ -75,7 +74,9 @@ class Progress(AbstractContextManager["Progress"]):
         if isinstance(generation, Beginning):
             if not (generation.num_scored or self._has_warned):
                 self._has_warned = True
-                self.say(f"warning: {why_none_survives(self._search.problem, generation.done)}")
+                self.say(f"warning: {_why_none_survives(self._search.problem.task, generation.done)}")
+            if generation.done == generation.total:  # what comes next says more
+                return
         elif generation.screening and generation.screening.ended:
             self.say(f"prescreen off from generation {generation.counters.generations}: {generation.screening.ended}")
         self._latest = (generation, elapsed_s)
@@ -214,12 +215,21 @@ class _NotebookProgress(Progress):
             self._handle.update(self._html(f'<progress style="width: 100%" max="1"{value}></progress><pre>{lines}</pre>'))
 
 
-def why_none_survives(problem: Problem, num_programs: int) -> str:
-    """That no program of so many has a score, and where to look."""
-    place = method_place(type(problem.task), "simulate" if problem.task.has_simulation() else "score")
+def watch(search: Search, progress: Progress, interrupted: Callable[[], bool]) -> None:
+    """Has a search show how far its generation 0 is, and end inside it once it is interrupted."""
+
+    def on_beginning(beginning: Beginning, elapsed_s: float) -> bool:
+        progress(beginning, elapsed_s)
+        return interrupted()
+
+    search.on_beginning = on_beginning
+
+
+def _why_none_survives(task: Task, num_programs: int) -> str:
+    place = method_place(type(task), "simulate" if task.has_simulation() else "score")
     return (
-        f"none of {plural(num_programs, 'program')} got a finite score; the archive is empty: {place} gives NaN, infinity or "
-        f"more than {MAX_OBJECTIVE:g} as objective or measure, or they could not run; try one with: evo eval CONFIG PROGRAM"
+        f"none of the first {plural(num_programs, 'program')} survives: {place} gives NaN, infinity or more than "
+        f"{MAX_OBJECTIVE:g} as objective or measure, or they could not run; try one with: evo eval CONFIG PROGRAM"
     )
 
 

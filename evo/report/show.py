@@ -70,7 +70,7 @@ def describe_elite(run: Run, name: str | None, precision: int | None = None, *, 
     Args:
         name: as in `row_of_elite`.
         precision: significant digits of the formula's numbers; None: all.
-        with_ptx: its PTX stub too, which elites that are no pictures always have.
+        with_ptx: its PTX stub too, which only pictures can be shown without.
 
     Raises:
         UserError: as `row_of_elite`, or the task fails.

@@ -20,7 +20,7 @@ import numpy as np
 
 from evo.about import VERSION
 from evo.config import RunConfig, dump_config, load_config, with_paths_in
-from evo.errors import DeviceFailure, UserError, plural
+from evo.errors import DeviceFailure, UserError
 from evo.evaluate import Failure, TaskSource
 from evo.evaluate.backends import BACKENDS, Backend
 from evo.language.formula import scaling_notes
@@ -35,7 +35,7 @@ from evo.run.saved_search import SearchView
 from evo.run.search import Search
 from evo.run.task_copy import hold_task
 from evo.search.lineage_records import LineageLogError, Records, joined
-from evo.search.map_elites import Beginning, Generation, Step
+from evo.search.map_elites import Generation
 
 if TYPE_CHECKING:
     from evo.evaluate.calibration import Calibration
@@ -200,7 +200,7 @@ class LiveRun(Run):
             notes.append(f"{path}: was stopped inside generation 0, which begins anew")
         num_bytes = meta["metrics_num_bytes"] if search.counters.evaluations else 0
         if missing := run_dir.cut_metrics(num_bytes, generations, config.search.islands.generations):
-            notes.append(f"{path}/metrics.jsonl: {missing} of {plural(generations, 'generation')} missing; curves leave them out")
+            notes.append(f"{path}/metrics.jsonl: {missing} of {generations} generations are missing; curves leave them out")
         run_dir.cut_records(meta)
         if overrides:
             run_dir.save_config(dump_config(with_paths_in(config, run_dir.path)))
@@ -208,14 +208,14 @@ class LiveRun(Run):
 
     def execute(
         self,
-        on_generation: Callable[[Step, float], None],
-        interrupted: Callable[[Step], bool],
+        on_generation: Callable[[Generation, float], None],
+        interrupted: Callable[[Generation], bool],
     ) -> str:
         """Runs until a stop is reached or `interrupted`; returns which. Everything is saved when it returns.
 
         Args:
-            on_generation: called after each generation, and inside generation 0, with it and the seconds that the run has taken.
-            interrupted: asked after each generation, before it is saved, and inside generation 0.
+            on_generation: called after each generation with it and the seconds that the run has taken.
+            interrupted: asked after each generation, before it is saved.
 
         Raises:
             DeviceFailure: the GPU failed. The last checkpoint stands, and the programs at fault are in quarantine.
@@ -226,8 +226,8 @@ class LiveRun(Run):
 
     def _execute(
         self,
-        on_generation: Callable[[Step, float], None],
-        interrupted: Callable[[Step], bool],
+        on_generation: Callable[[Generation, float], None],
+        interrupted: Callable[[Generation], bool],
     ) -> str:
         self._saved_s = time.monotonic()
         try:
@@ -292,15 +292,15 @@ class MemoryJournal:
 def carry_out(
     search: Search,
     journal: Journal,
-    on_generation: Callable[[Step, float], None],
-    interrupted: Callable[[Step], bool],
+    on_generation: Callable[[Generation, float], None],
+    interrupted: Callable[[Generation], bool],
     save: Callable[[bool], float] = lambda _: 0.0,
 ) -> str:
     """Runs a search until a stop is reached or `interrupted`; returns which.
 
     Args:
-        on_generation: called after each generation, and inside generation 0, with it and the seconds that the search has taken.
-        interrupted: asked after each generation, before it is saved, and inside generation 0.
+        on_generation: called after each generation with it and the seconds that the search has taken.
+        interrupted: asked after each generation, before it is saved.
         save: called after each generation, with whether it is the last; gives the seconds that this took.
 
     Raises:
@@ -312,11 +312,6 @@ def carry_out(
         for failure in failures:
             journal.save_quarantine(failure.hash.hex(), quarantine_record(failure, born))
 
-    def on_beginning(beginning: Beginning, elapsed_s: float) -> bool:
-        on_generation(beginning, elapsed_s)
-        return interrupted(beginning)
-
-    search.on_beginning = on_beginning
     save_s = 0.0
     generations = islands.generations(search)
     try:

@@ -28,16 +28,15 @@ from evo.storage.json_file import read_json
 from evo.waiting import WAKE_S
 
 CHECKPOINTS_KEPT = 2
-_NEWEST = "newest"  # file with the name of the newest checkpoint
 _TAIL_BYTES = 4096  # read at a time to find the last row of metrics
 _MAX_ROW_BYTES = 1 << 20  # of metrics
 _MAX_BYTES = 1 << 34  # of a checkpoint, and of metrics
 
 
 def open_lock(folder: Path) -> IO[str]:
-    """A run's lock, to be locked."""
+    """A run's lock, to be locked. It holds the name of the newest checkpoint."""
     # A pipe in its place would wait.
-    return open(folder / "lock", "w", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK, 0o666))
+    return open(folder / "lock", "w", opener=lambda name, flags: os.open(name, flags & ~os.O_TRUNC | os.O_NONBLOCK, 0o666))
 
 
 class RunDir(AbstractContextManager["RunDir"]):
@@ -152,9 +151,9 @@ class RunDir(AbstractContextManager["RunDir"]):
         Raises:
             UserError: there is none, none is intact, or it was written by another version of evo.
         """
-        paths, named = self._checkpoints(), self.path / "checkpoints" / _NEWEST
-        newest = named.with_name(read_text(named)) if named.is_file() else None
-        damaged = [f"{newest}: gone"] if newest and paths and newest > paths[-1] else []
+        paths, lock = self._checkpoints(), self.path / "lock"
+        newest = self.path / "checkpoints" / (read_text(lock) if lock.is_file() else "")
+        damaged = [f"{newest}: gone"] if newest.suffix and paths and newest > paths[-1] else []
         for path in reversed(paths):
             try:
                 return *decode_checkpoint(read_file(path, _MAX_BYTES)), damaged
@@ -325,8 +324,10 @@ class RunDir(AbstractContextManager["RunDir"]):
             meta = {**meta, "lineage": {"file": log.name, "num_bytes": log.stat().st_size}}
         newest = self.path / "checkpoints" / f"{generation:08d}.ckpt"
         _write(newest, encode_checkpoint(meta, arrays()))
-        with _writing(newest):
-            write_atomically(newest.with_name(_NEWEST), newest.name.encode())
+        if self._lock:
+            self._lock.seek(0)
+            self._lock.write(newest.name)
+            self._lock.flush()
         paths = self._checkpoints()
         num_valid = paths.index(newest) + 1
         with _writing(self.path / "checkpoints"):

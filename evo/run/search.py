@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evo.about import VERSION
-from evo.errors import DeviceFailure, FailureKind, UserError, plural
+from evo.errors import DeviceFailure, FailureKind, UserError
 from evo.evaluate import Failure
 from evo.evaluate.backends import choose_backend
 from evo.language.batch import Batch
@@ -264,21 +264,15 @@ class Search(SearchView):
             UserError: the task's points or score are wrong.
         """
         problem = self.problem
-        self._check_islands(warn)
+        count, most = problem.config.search.islands.count, ISLANDS_PER_CORE * len(os.sched_getaffinity(0))
+        if count > most and not problem.config.evaluation.cluster:
+            raise UserError(f"search.islands.count: {count} processes are too many for this machine's cores, at most {most}")
         choice = choose_backend(problem.config.evaluation.backend, problem.assignment, self.typical_programs, warn)
         config = problem.config
         if choice.lane:  # a run that is resumed keeps it
             config = config.model_copy(update={"evaluation": config.evaluation.model_copy(update={"lane": choice.lane})})
         self.problem = replace(problem, backend=choice.backend, config=config)
         return choice.calibration
-
-    def _check_islands(self, warn: Callable[[str], None]) -> None:
-        config, cores = self.problem.config, len(os.sched_getaffinity(0))
-        count, most = config.search.islands.count, ISLANDS_PER_CORE * cores
-        if count > most and not config.evaluation.cluster:
-            raise UserError(f"search.islands.count: {count} islands on {plural(cores, 'core')}, at most {most} are sensible here")
-        if count > cores and not config.evaluation.cluster:
-            warn(f"search.islands.count: {count} islands share {plural(cores, 'core')}, so each is slower")
 
     def try_task(self) -> None:
         """Scores a few programs, and draws one if the plots at the end will.

@@ -117,7 +117,7 @@ def test_the_panel_says_what_evo_show_says(visit, archive, fork_evo, hostile_run
     row = 1
     cell = elites["cell"][row]
     button(page, cell).click()
-    told = sections(fork_evo("show", hostile_run(case), "--cell", cell).stdout)
+    told = sections(fork_evo("show", hostile_run(case), "--cell", cell, "--ptx").stdout)
     blocks = dict(zip(["expression", "program", "ptx"], page.locator("#cards pre").all_inner_texts(), strict=True))
     (heading,) = [name for name in told if name.startswith("# program")]
     assert blocks["program"].split() == told[heading].split()

@@ -44,7 +44,7 @@ class Layout(ABC):
         except ValueError:
             raise ValueError("write a cell number") from None
         if not 0 <= number < self.num_cells:
-            raise ValueError(f"no such cell; cells are numbered from 0 to {self.num_cells - 1}")
+            raise ValueError(f"no such cell; the archive has {self.num_cells} cells")
         return number
 
     @abstractmethod
