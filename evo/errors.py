@@ -154,8 +154,9 @@ def refusal(error: BaseException) -> str | None:
     """What is wrong with a path that a user named, or that lies in a run, if an error says so; else None."""
     if isinstance(error, RuntimeError) and str(error).startswith("Symlink loop from "):
         return f"{str(error).partition(' from ')[2].strip(chr(39))}: {os.strerror(errno.ELOOP)}"
-    is_path = isinstance(error, OSError) and error.errno in _REFUSING and error.filename is not None
-    return f"{error.filename}: {error.strerror}" if is_path else None
+    if isinstance(error, OSError) and error.errno in _REFUSING and error.filename is not None:
+        return f"{error.filename}: {error.strerror}"
+    return None
 
 
 class _RoomForSciPy:

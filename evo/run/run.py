@@ -206,11 +206,7 @@ class LiveRun(Run):
             run_dir.save_config(dump_config(with_paths_in(config, run_dir.path)))
         return cls(search, run_dir), notes
 
-    def execute(
-        self,
-        on_generation: Callable[[Generation, float], None],
-        interrupted: Callable[[Generation], bool],
-    ) -> str:
+    def execute(self, on_generation: Callable[[Generation, float], None], interrupted: Callable[[Generation], bool]) -> str:
         """Runs until a stop is reached or `interrupted`; returns which. Everything is saved when it returns.
 
         Args:
@@ -224,11 +220,7 @@ class LiveRun(Run):
         with _naming_originals(self.search.problem, self._original):
             return self._execute(on_generation, interrupted)
 
-    def _execute(
-        self,
-        on_generation: Callable[[Generation, float], None],
-        interrupted: Callable[[Generation], bool],
-    ) -> str:
+    def _execute(self, on_generation: Callable[[Generation, float], None], interrupted: Callable[[Generation], bool]) -> str:
         self._saved_s = time.monotonic()
         try:
             reason = carry_out(self.search, self.run_dir, on_generation, interrupted, self._save_if_due)
