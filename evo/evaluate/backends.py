@@ -283,7 +283,7 @@ def _start_cpu(assignment: Assignment) -> Evaluator:
         raise UserError(
             f"program.vocabulary.instructions: no CPU meaning for {', '.join(unsupported)}: remove them, or use a GPU backend"
         )
-    simd = assignment.settings.simd
+    simd: str = assignment.settings.simd
     if simd == "portable":
         simd = ptx_vm.levels()[0]
     if simd != AUTO and simd not in ptx_vm.levels():

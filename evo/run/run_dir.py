@@ -23,7 +23,7 @@ from evo.errors import UserError, command_line, os_errors_as
 from evo.run.checkpoint import CheckpointError, OtherVersionError, decode_checkpoint, encode_checkpoint
 from evo.run.metrics_rows import is_row_until, row_of
 from evo.search.lineage_records import MAGIC, LineageLogError, Records, decode_log, encode_block, joined
-from evo.storage.files import PARTIAL_SUFFIX, open_file, read_file, read_text, try_lock, write_atomically
+from evo.storage.files import PARTIAL_SUFFIX, open_file, read_file, try_lock, write_atomically
 from evo.storage.json_file import read_json
 from evo.waiting import WAKE_S
 
@@ -152,7 +152,7 @@ class RunDir(AbstractContextManager["RunDir"]):
             UserError: there is none, none is intact, or it was written by another version of evo.
         """
         paths, lock = self._checkpoints(), self.path / "lock"
-        newest = self.path / "checkpoints" / (read_text(lock) if lock.is_file() else "")
+        newest = self.path / "checkpoints" / (read_file(lock).decode(errors="replace") if lock.is_file() else "")
         damaged = [f"{newest}: gone"] if newest.suffix and paths and newest > paths[-1] else []
         for path in reversed(paths):
             try:
