@@ -94,24 +94,13 @@ def test_wrong_usage(refusal, arguments, message, verb):
         ("search.initial.programs=[/dev/zero]", "/dev/zero: cannot read the program: not a regular file"),
         ("task=loop", "loop: Too many levels of symbolic links"),
         ("task_files={a: loop}", "loop: Too many levels of symbolic links"),
-        ("search.islands.count=100", "search.islands.count: 100 processes are too many for this machine's cores, at most "),
         ("evaluation.compile_workers=100000000000000000000000", "compile_workers': must be less than or equal to 1024"),
         ("output.runs=small.yaml/runs", "small.yaml/runs/small: cannot create the run folder: Not a directory"),
     ],
 )
-def test_what_does_not_fit_the_config_the_task_or_the_machine(refusal, small_config, override, message, tmp_path, monkeypatch):
-    monkeypatch.setattr("os.sched_getaffinity", lambda _: {0})
+def test_what_does_not_fit_the_config_the_task_or_the_machine(refusal, small_config, override, message, tmp_path):
     (tmp_path / "loop").symlink_to("loop")
     assert message in refusal("run", small_config(), "--set", override)
-
-
-def test_a_simd_level_that_this_machine_does_not_have(refusal, small_config):
-    from evo.native import ptx_vm
-
-    absent = next(level for level in ("avx512", "avx2", "baseline") if level not in ptx_vm.levels())
-    assert refusal("run", small_config(), "--set", f"evaluation.simd={absent}") == (
-        f"evaluation.simd: this CPU has no '{absent}', one of: auto, {', '.join(ptx_vm.levels())}"
-    )
 
 
 @pytest.mark.parametrize(

@@ -75,7 +75,8 @@ class Pictures:
                 missing, _encoded(pool, _batches(problem, words[missing], size), self._side), strict=True
             ):
                 self._stills[keys[row]], self._tiles[keys[row]] = still, tile
-            missing = [row for row, key in enumerate(keys[:NUM_LARGE]) if key not in self._large]
+            best = keys[: min(NUM_LARGE, NUM_STILLS)]
+            missing = [row for row, key in enumerate(best) if key not in self._large]
             large = _encoded(pool, _batches(problem, words[missing], LARGE), self._side)
             self._large |= {keys[row]: still for row, (still, _) in zip(missing, large, strict=True)}
             missing = [row for row, key in enumerate(keys) if key not in self._tiles]
@@ -88,7 +89,7 @@ class Pictures:
             self._films |= {keys[row]: film for row, film in zip(missing, films, strict=True)}
         self._stills = {key: self._stills[key] for key in keys[:NUM_STILLS]}
         self._films = {key: self._films[key] for key in keys[:NUM_FILMS]}
-        self._large = {key: self._large[key] for key in keys[:NUM_LARGE]}
+        self._large = {key: self._large[key] for key in best}
         return {
             "stills": [_base64(self._large.get(key) or self._stills[key]) for key in keys[:NUM_STILLS]],
             "large": len(self._large),
