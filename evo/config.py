@@ -40,7 +40,9 @@ class ProgramConfig(Options):
 
 
 class StopConfig(Options):
-    """The run ends after the generation in which the first of these is reached; at least one is needed."""
+    """The run ends after the generation in which the first of these is reached; at least one is needed. `seconds` are heard
+    between the batches of generation 0 too, which then begins anew when the run goes on.
+    """
 
     generations: Positive | None = None
     evaluations: Positive | None = None

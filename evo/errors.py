@@ -7,8 +7,10 @@ command line keeps it.
 
 import errno
 import mmap
+import os
 import re
 import resource
+import shlex
 import signal
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -51,6 +53,16 @@ def os_errors_as(what: str) -> Iterator[None]:
         raise UserError(f"{what}: {error.strerror or error}") from error
     except UnicodeDecodeError as error:
         raise UserError(f"{what}: not UTF-8 at byte {error.start}") from error
+
+
+def command_line(*words: object) -> str:
+    """The command `evo` with these words, quoted as a shell needs it."""
+    return f"evo {shlex.join(map(str, words))}"
+
+
+def plural(count: int, noun: str) -> str:
+    """A count and its noun: `1 elite`, `1,024 elites`."""
+    return f"{count:,} {noun}{'s' * (count != 1)}"
 
 
 class DeviceFailure(Exception):
@@ -143,6 +155,18 @@ def shortage(error: BaseException) -> str | None:
         cause = cause.__cause__ or cause.__context__
     if _used_memory() > _MOST_USED:  # libraries raise something else, such as ValueError, where memory was refused
         return f"out of memory, or beyond its limit (ulimit -v): {type(error).__name__}: {cut(str(error), MAX_CHARACTERS)}"
+    return None
+
+
+_REFUSING = {errno.EACCES, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.ENOTDIR, errno.EPERM}
+
+
+def refusal(error: BaseException) -> str | None:
+    """What is wrong with a path that a user named, or that lies in a run, if an error says so; else None."""
+    if isinstance(error, RuntimeError) and str(error).startswith("Symlink loop from "):
+        return f"{str(error).partition(' from ')[2].strip(chr(39))}: {os.strerror(errno.ELOOP)}"
+    if isinstance(error, OSError) and error.errno in _REFUSING and error.filename is not None:
+        return f"{error.filename}: {error.strerror}"
     return None
 
 

@@ -18,12 +18,12 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from evo.config import RunConfig, make_config
-from evo.errors import UserError
+from evo.errors import UserError, command_line
 from evo.evaluate.cpu import without_cpu_meaning
 from evo.instructions import SHIPPED, load_instruction_set, shipped_instruction_set
 from evo.language.formula import scaling_notes
 from evo.language.program import Language, format_program
-from evo.report.progress import progress_of
+from evo.report.progress import progress_of, watch
 from evo.report.result import Result
 from evo.run.initial_programs import INITIAL_PROGRAMS
 from evo.run.loaded_task import load_problem, problem_of
@@ -106,6 +106,7 @@ def evolve(
         run = _resumed(task, Path(resume), task_options, stop, evaluation or {})
         try:
             with interruptible() as asked, progress_of(run.search, shown=progress) as show:
+                watch(run.search, show, asked)
                 reason = run.execute(show, lambda generation: ends(generation) or asked())
             facts = environment(run.search.problem)
             return Result(run.search, run.run_dir.metrics(), (ended_by or [reason])[0], facts, run.run_dir.quarantine())
@@ -144,6 +145,7 @@ def evolve(
         found = make_search("evolve", data, made if isinstance(made, Task) else None)
     journal = MemoryJournal()
     with closing(found.problem), interruptible() as asked, progress_of(found, shown=progress) as show:
+        watch(found, show, asked)
         reason = carry_out(found, journal, show, lambda generation: ends(generation) or asked())
         facts = environment(found.problem)
     return Result(found, journal.metrics, (ended_by or [reason])[0], facts, journal.quarantine)
@@ -208,7 +210,9 @@ def _resumed(
 ) -> LiveRun:
     """The run in a folder, with a task that this process has made again."""
     if isinstance(task, (str, Path)):
-        raise UserError(f"evolve: resume is for a task or its class; a run of a task's folder goes on with: evo resume {folder}")
+        raise UserError(
+            f"evolve: resume is for a task or its class; a run of a task's folder goes on with: {command_line('resume', folder)}"
+        )
 
     def make(config: RunConfig) -> Task:
         known = config.task_options if inspect.isclass(task) else {}

@@ -119,13 +119,13 @@ def typed_arrays(
         UserError: one is missing, unknown or not a number.
     """
     if not isinstance(values, dict) or set(values) != set(kinds):
-        given = ", ".join(values) if isinstance(values, dict) else type(values).__name__
+        given = ", ".join(map(str, values)) if isinstance(values, dict) else type(values).__name__
         raise UserError(f"{place}: {verb} a dict of exactly {', '.join(kinds)}; got {given}")
     arrays: list[NDArray[Any]] = []
     for name, kind in kinds.items():
         try:
             arrays.append(np.asarray(values[name], dtype=dtype or DTYPES[kind], order="C"))
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, OverflowError) as error:
             raise UserError(f"{place}: '{name}' is not an array of {kind}: {error}") from error
     return arrays
 
@@ -179,7 +179,7 @@ def weight_array(task: Task, num_points: int) -> NDArray[np.float32] | None:
     place = f"{place_of(type(task))}: weights()"
     try:
         array = np.ascontiguousarray(weights, dtype=np.float32)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise UserError(f"{place}: is not an array of f32: {error}") from error
     if array.shape != (num_points,):
         raise UserError(f"{place}: has shape {array.shape}, the points have ({num_points},)")

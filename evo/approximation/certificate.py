@@ -19,7 +19,7 @@ from evo.approximation.formats import FORMATS, Format
 from evo.approximation.formulas import CHARACTERS, MAX_CHARACTERS
 from evo.approximation.functions import RIGOROUS, Function, is_code, shortened
 from evo.approximation.sweep import KINDS, Found, Kind, Sweep, Worst
-from evo.errors import UserError
+from evo.errors import UserError, plural
 from evo.evaluate.slots import slots_of
 from evo.instructions import HALVES, SHIPPED, open_instruction_set
 from evo.language.program import Language, format_program, parse_program
@@ -123,8 +123,9 @@ class Certificate(_Strict):
     def description(self) -> str:
         """The figures, for people."""
         low, high = self.interval
-        cost = f"{self.num_instructions} instructions, {float(self.slots):g} slots on {self.target}"
-        lines = [f"{shortened(self.function)}, {self.format}, [{low}, {high}]: {self.num_inputs:,} inputs; {cost}"]
+        cost = f"{plural(self.num_instructions, 'instruction')}, {float(self.slots):g} slots on {self.target}"
+        where = f"{self.format}, [{low}, {high}]: {plural(self.num_inputs, 'input')}"
+        lines = [f"{shortened(self.function)}, {where}; {cost}"]
         rows = [("largest error", "CPU", "at x", "any GPU", "at x")]
         for kind in KINDS:
             cpu, gpu = self.cpu[kind], self.any_gpu.get(kind)

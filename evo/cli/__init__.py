@@ -87,6 +87,8 @@ def main() -> None:
     # Before NumPy is loaded. Sums of a library depend on its threads, and worker processes have one.
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS"):
         os.environ.setdefault(name, "1")
+    # A notebook's kernel names a backend that only it has, and matplotlib refuses to load with an unknown one.
+    os.environ["MPLBACKEND"] = "Agg"
     # joblib, which pyribs imports, says this where it cannot make a semaphore. Nothing of evo's depends on it.
     written = warnings.formatwarning  # a task's own warnings
     warnings.formatwarning = lambda *told, **more: printable(written(*told, **more))

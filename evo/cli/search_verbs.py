@@ -13,7 +13,7 @@ import click
 
 from evo.cli import terminal
 from evo.cli.terminal import PATH, say, verb, warn
-from evo.errors import DeviceFailure, UserError
+from evo.errors import DeviceFailure, UserError, command_line, plural
 from evo.escape import echo
 from evo.exit_codes import EXIT_CHECK_FAILED, EXIT_DEVICE_FAILED, EXIT_INTERRUPTED, Interrupt, end_at_once
 from evo.native.crash_line import on_crash
@@ -46,7 +46,7 @@ def init(folder: Path | None, template: str, notebook: bool) -> None:
     for path in files:
         echo(folder / path)
     [config] = [path for path in files if path.suffix == ".yaml"]
-    start = f"jupyter lab {template}.ipynb" if notebook else f"evo run {config}"
+    start = f"jupyter lab {template}.ipynb" if notebook else command_line("run", config)
     echo(f"start with: cd {shlex.quote(str(folder))} && {start}")
 
 
@@ -130,7 +130,7 @@ def sweep(
     if not num_failed:
         _compare([folder], folder / "sweep.png")
         return
-    echo(f"evo: {num_failed} of {len(plan.runs)} runs failed; the same command tries again", err=True)
+    echo(f"evo: {num_failed} of {plural(len(plan.runs), 'run')} failed; the same command tries again", err=True)
     if num_failed < len(plan.runs):
         try:
             _compare([folder], folder / "sweep.png")
@@ -155,16 +155,17 @@ VERBS = (init, run, resume, sweep, compare)
 
 def _execute(run: LiveRun, folder: Path) -> None:
     """Runs a search to its end with progress; draws its plots. Messages name the run's folder as its user does: `folder`."""
-    from evo.report.progress import prescreen_text, progress_of, success_text
+    from evo.report.progress import prescreen_text, progress_of, success_text, watch
 
     search = run.search
     progress = progress_of(search, shown=not terminal.is_quiet())
     interrupted = Interrupt(progress)
+    watch(search, progress, interrupted)
     say(f"run folder: {folder}")
     if run.calibration:
         say(f"measured: {run.calibration}")
     say(f"programs run on: {search.problem.evaluator.device}")
-    on_crash(f"evo: the process crashed; the last checkpoint stands, go on with: evo resume {folder}")
+    on_crash(f"evo: the process crashed; the last checkpoint stands, go on with: {command_line('resume', folder)}")
     try:
         with interrupted, progress:
             reason = run.execute(progress, interrupted)
@@ -175,7 +176,7 @@ def _execute(run: LiveRun, folder: Path) -> None:
             if count
             else ""
         )
-        resume_line = f"the last checkpoint stands, go on with: evo resume {folder}"
+        resume_line = f"the last checkpoint stands, go on with: {command_line('resume', folder)}"
         end_at_once(EXIT_DEVICE_FAILED, f"the GPU failed: {failure}{culprits}; {resume_line}")
     say(reason if reason == "interrupted" else f"stopped by {reason}")
     if search.problem.config.search.emitters:
@@ -184,7 +185,7 @@ def _execute(run: LiveRun, folder: Path) -> None:
         say(text)
     if reason == "interrupted":
         run.close()
-        say(f"saved; go on with: evo resume {folder}")
+        say(f"saved; go on with: {command_line('resume', folder)}")
         sys.exit(EXIT_INTERRUPTED)
     from evo.report.pareto import describe_front, why_no_front
 
@@ -198,24 +199,24 @@ def _execute(run: LiveRun, folder: Path) -> None:
     _warn_of_losses(run, folder)
     run.close()
     if not search.archive.empty:
-        say(f"look at it with: evo page {folder}")
+        say(f"look at it with: {command_line('page', folder)}")
 
 
 def _warn_of_losses(run: LiveRun, folder: Path) -> None:
     """Warns of programs that the archive does not show as they are."""
     search, counters = run.search, run.search.counters
     if search.archive.empty:
-        warn(f"none of {counters.evaluations:,} programs got a finite score; the archive is empty")
+        warn(f"none of {plural(counters.evaluations, 'program')} got a finite score; the archive is empty")
     if counters.failed:
         warn(
-            f"{counters.failed:,} of {counters.evaluations:,} programs could not be compiled or run; see them with: "
-            f"evo show {folder} --failed"
+            f"{counters.failed:,} of {plural(counters.evaluations, 'program')} could not be compiled or run; see them with: "
+            f"{command_line('show', folder, '--failed')}"
         )
     if (
         counters.out_of_range > MAX_OUT_OF_RANGE * counters.evaluations and not search.problem.config.search.learning.is_spanning
     ):  # where ranges leave some out by design
         warn(
-            f"{counters.out_of_range:,} of {counters.evaluations:,} evaluations had a measure out of its range; "
+            f"{counters.out_of_range:,} of {plural(counters.evaluations, 'evaluation')} had a measure out of its range; "
             "they count to the cells at the edge; widen the ranges in the task's measures to tell them apart"
         )
 
@@ -229,7 +230,7 @@ def _execute_sweep(plan: Sweep, folder: Path, jobs: int | None, scheduler: str |
     total, num_done = len(plan.runs), len(plan.runs) - len(unfinished)
     num_started = sum(run.is_finished is False for run in unfinished)
     say(f"sweep folder: {folder}")
-    say(f"{total} runs: {num_done} finished, {num_started} to go on, {len(unfinished) - num_started} to start")
+    say(f"{plural(total, 'run')}: {num_done} finished, {num_started} to go on, {len(unfinished) - num_started} to start")
     counts = dict.fromkeys(Ending, 0)
     interrupted = Interrupt(_Lines(), "finishing the generations in progress and saving")
     with interrupted:
@@ -243,7 +244,7 @@ def _execute_sweep(plan: Sweep, folder: Path, jobs: int | None, scheduler: str |
             elif outcome.ending is Ending.FINISHED:
                 say(f"[{num_done + counts[Ending.FINISHED]}/{total}] {run.name}: stopped by {outcome.text}")
     if interrupted():
-        say(f"{num_done + counts[Ending.FINISHED]} of {total} runs are finished; go on with the same command")
+        say(f"{num_done + counts[Ending.FINISHED]} of {plural(total, 'run')} finished; go on with the same command")
         sys.exit(EXIT_INTERRUPTED)
     return counts[Ending.FAILED]
 

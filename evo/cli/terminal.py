@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.shell_completion import CompletionItem
 
-from evo.errors import DeviceFailure, UserError, refuse_scipy_without_room, shortage
+from evo.errors import DeviceFailure, UserError, os_errors_as, refusal, refuse_scipy_without_room, shortage
 from evo.escape import echo
 from evo.exit_codes import EXIT_DEVICE_FAILED, EXIT_INTERRUPTED, EXIT_USER_ERROR, end_at_once, exits_told
+from evo.report.screen import is_terminal
 from evo.shipped import shipped
 
 if TYPE_CHECKING:
@@ -42,14 +43,16 @@ def verb(name: str | None = None, **settings: Any) -> Callable[[Callable[..., No
         @functools.wraps(function)
         def wrapped(*args: Any, **kwargs: Any) -> None:
             try:
+                _check_surroundings()
                 refuse_scipy_without_room()
                 with exits_told():
                     function(*args, **kwargs)
             except Exception as error:
                 lacking = shortage(error)
-                if not (lacking or isinstance(error, UserError)):
+                line = str(error) if isinstance(error, UserError) else lacking or refusal(error)
+                if line is None:
                     raise
-                echo(f"evo: {one_line(error if isinstance(error, UserError) else lacking)}", err=True)
+                echo(f"evo: {one_line(line)}", err=True)
                 if os.environ.get("EVO_TRACEBACK"):
                     raise
                 if lacking:  # Python's own end may hang then
@@ -64,6 +67,14 @@ def verb(name: str | None = None, **settings: Any) -> Callable[[Callable[..., No
         return decorate(wrapped)
 
     return made
+
+
+def _check_surroundings() -> None:
+    """Raises UserError where a command cannot print, or relative paths lead nowhere."""
+    if sys.stdout is None:  # the next file that is opened would take its place, and what is printed
+        raise UserError("standard output is closed; send it to a file or to /dev/null")
+    with os_errors_as("the working folder is gone, or cannot be entered; change to another one"):
+        os.getcwd()
 
 
 PATH = click.Path(path_type=Path)
@@ -166,7 +177,7 @@ def warn(message: str) -> None:
 
 def width() -> int | None:
     """Characters of a line on the terminal; None: the output goes elsewhere."""
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    return shutil.get_terminal_size().columns if is_terminal() else None
 
 
 @contextmanager
@@ -175,14 +186,14 @@ def bar(title: str) -> Iterator[Callable[[int, int], None]]:
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
-    with Progress(*columns, transient=True, disable=is_quiet() or not sys.stdout.isatty()) as shown:
+    with Progress(*columns, transient=True, disable=is_quiet() or not is_terminal()) as shown:
         task = shown.add_task(title, total=None)
         yield lambda done, total: shown.update(task, completed=done, total=total)
 
 
 def say_loading(path: Path) -> None:
     """Says on a terminal what may take seconds. Where nobody watches, a mistake stays the only line."""
-    if sys.stdout.isatty():
+    if is_terminal():
         say(f"loading {path}")
 
 

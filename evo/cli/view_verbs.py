@@ -35,6 +35,7 @@ def list_runs_below(folder: Path, as_json: bool) -> None:
 @click.option(
     "--csv", "csv_file", metavar="[FILE]", is_flag=False, flag_value="-", help="All elites as CSV.  [FILE: standard output]"
 )
+@click.option("--ptx", is_flag=True, help="With its PTX stub, which a picture is shown without.")
 @terminal.precision_option
 @terminal.set_shown_key
 def show(
@@ -44,12 +45,13 @@ def show(
     lineage: bool,
     failed: bool,
     csv_file: str | None,
+    ptx: bool,
     precision: int | None,
     overrides: tuple[str, ...],
 ) -> None:
     """Print an elite of the run in folder RUN.
 
-    Its program, its expression, its PTX stub, its origin and its scores.
+    Its program, its expression, its PTX stub unless it is a picture, its origin and its scores.
     """
     from evo.report.elites_csv import elites_csv
     from evo.report.lineage import describe_lineage
@@ -72,7 +74,7 @@ def show(
     elif front:
         text = describe_front(run, terminal.width(), precision)
     else:
-        text = describe_failed(run) if failed else describe_elite(run, elite, precision)
+        text = describe_failed(run) if failed else describe_elite(run, elite, precision, with_ptx=ptx)
     echo(text, nl=False)
 
 

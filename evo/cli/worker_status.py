@@ -5,7 +5,6 @@ Owns their form. Knows nothing of how the work is done.
 
 import json
 import shutil
-import sys
 import time
 from collections import deque
 from contextlib import AbstractContextManager
@@ -13,7 +12,9 @@ from contextlib import AbstractContextManager
 import click
 
 from evo.compile.farm.farm_worker import Status
+from evo.errors import plural
 from evo.escape import echo, printable
+from evo.report.screen import is_terminal
 
 RATE_S = 10.0  # the rate is that of this long
 PLAIN_S = 60.0  # between two plain lines, unless the worker finds or loses its run
@@ -25,7 +26,7 @@ class StatusLine(AbstractContextManager["StatusLine"]):
     def __init__(self, address: str, *, as_json: bool):
         self._address = address
         self._as_json = as_json
-        self._is_terminal = sys.stdout.isatty() and not as_json
+        self._is_terminal = is_terminal() and not as_json
         self._past: deque[tuple[float, int]] = deque()  # time and number of programs
         self._shown: tuple[float, bool] | None = None  # when the last plain line was printed, and whether there was a run
 
@@ -44,7 +45,7 @@ class StatusLine(AbstractContextManager["StatusLine"]):
         state = "works for" if status.run else "waits for"
         text = (
             f"{state} {self._address}  {rate:,.0f} programs/s  queue {status.queue}  "
-            f"done {status.requests:,} requests, {status.programs:,} programs  failed {status.failures:,}"
+            f"done {plural(status.requests, 'request')}, {plural(status.programs, 'program')}  failed {status.failures:,}"
         )
         if self._is_terminal:
             click.echo(f"\r\x1b[K{printable(text)[: shutil.get_terminal_size().columns - 1]}", nl=False)

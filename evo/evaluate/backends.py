@@ -283,9 +283,12 @@ def _start_cpu(assignment: Assignment) -> Evaluator:
         raise UserError(
             f"program.vocabulary.instructions: no CPU meaning for {', '.join(unsupported)}: remove them, or use a GPU backend"
         )
-    simd = assignment.settings.simd
+    simd: str = assignment.settings.simd
+    if simd == "portable":
+        simd = ptx_vm.levels()[0]
     if simd != AUTO and simd not in ptx_vm.levels():
-        raise UserError(f"evaluation.simd: this CPU has no '{simd}', one of: {AUTO}, {', '.join(ptx_vm.levels())}")
+        known = ", ".join(dict.fromkeys((AUTO, "portable", *ptx_vm.levels())))
+        raise UserError(f"evaluation.simd: this CPU has no '{simd}', one of: {known}")
     level = None if simd == AUTO else simd
     return CpuEvaluator(
         assignment.language,

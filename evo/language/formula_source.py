@@ -49,7 +49,7 @@ def julia_source(expression: Expression, comment: str) -> str:
 
 
 def excel_source(expression: Expression, comment: str) -> str:
-    """A line for each output: a formula for row 2, whose inputs stand in columns A, B, and so on. Raises Unsupported."""
+    """Formulas for row 2, one a column; the inputs stand in columns A, B, and so on. Raises Unsupported."""
     columns = [_column(number) for number in range(len(expression.inputs) + 1)]
     cells = {name: f"{column}2" for (name, _), column in zip(expression.inputs, columns, strict=False)}
     style = calls((), _number, "", _EXCEL)
@@ -73,7 +73,7 @@ def excel_source(expression: Expression, comment: str) -> str:
             raise UserError(f"Excel takes {MAX_CHARACTERS} characters, the formula has {len(found[-1])}; export a shorter one")
     where = ", ".join(f"{place} = {printable(name)}" for name, place in cells.items())
     where = f"For row 2: {where}. Paste into {columns[-1]}2, and fill down."
-    return "\n".join([*map(cell, printable(comment).splitlines()), where, *found, ""])
+    return "\n".join([*map(cell, printable(comment).splitlines()), where, "\t".join(found), ""])
 
 
 def _lines(expression: Expression, style: Style) -> Lines:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evo.errors import UserError
+from evo.errors import UserError, plural
 from evo.language.formula_text import infix_line
 from evo.report.elites import cell_names, operator_name
 from evo.report.pareto import row_of_elite
@@ -114,7 +114,7 @@ def describe_lineage(run: Run, name: str | None) -> str:
         other = f"{each.second_parent[0]} of {each.second_parent[1]}" if each.second_parent else ""
         text = shortened(infix_line(program_expression(run.search.problem, each.words)), MAX_TEXT)
         rows.append((str(each.generation), str(each.slot), each.cell, f"{each.objective:.6g}", each.operator, other, text))
-    count = "1 program" if len(line) == 1 else f"{len(line)} programs"
+    count = plural(len(line), "program")
     return f"# lineage of cell {cell}: {count}, {begins}\n" + table(rows)
 
 

@@ -1,7 +1,7 @@
 """A search's progress: a bar on a terminal or in a notebook, plain lines elsewhere; at its end what became of emitters and
 prescreen.
 
-Owns how a generation's numbers are shown. Reads the search and never changes it.
+Owns how a generation's numbers are shown. Changes nothing of a search's state.
 """
 
 from __future__ import annotations
@@ -14,10 +14,15 @@ from contextlib import AbstractContextManager
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from evo.errors import plural
 from evo.escape import echo, printable
+from evo.report.screen import is_terminal
 from evo.run.search import Search
 from evo.search.emitter import Success
-from evo.search.map_elites import Generation
+from evo.search.map_elites import Beginning, Step
+from evo.search.state import Counters
+from evo.task import MAX_OBJECTIVE, Task
+from evo.task_answers import method_place
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -31,12 +36,12 @@ def progress_of(search: Search, *, shown: bool | None = True) -> Progress:
     """Shows a search's progress while it is entered. shown: whether; None: on a terminal or in a notebook only."""
     in_notebook = is_notebook()
     if shown is None:
-        shown = in_notebook or sys.stdout.isatty()
+        shown = in_notebook or is_terminal()
     if not shown:
         return Progress(search)
     if in_notebook:
         return _NotebookProgress(search)
-    return _TerminalProgress(search) if sys.stdout.isatty() else _PlainProgress(search)
+    return _TerminalProgress(search) if is_terminal() else _PlainProgress(search)
 
 
 def is_notebook() -> bool:
@@ -57,14 +62,21 @@ class Progress(AbstractContextManager["Progress"]):
     def __init__(self, search: Search):
         self._search = search
         self._first = (search.counters.evaluations, search.elapsed_s)
-        self._latest: tuple[Generation, float] | None = None
+        self._latest: tuple[Step, float] | None = None
+        self._has_warned = False
 
     def __exit__(self, *_: object) -> None:
         self.end()
 
-    def __call__(self, generation: Generation, elapsed_s: float) -> None:
-        """Shows a generation, and the seconds that the search has taken so far. Says once that the prescreen is off."""
-        if generation.screening and generation.screening.ended:
+    def __call__(self, generation: Step, elapsed_s: float) -> None:
+        """Shows a step, and the seconds that the search has taken. Says once that nothing survives, or the prescreen ends."""
+        if isinstance(generation, Beginning):
+            if not (generation.num_scored or self._has_warned):
+                self._has_warned = True
+                self.say(f"warning: {_why_none_survives(self._search.problem.task, generation.done)}")
+            if generation.done == generation.total:  # what comes next says more
+                return
+        elif generation.screening and generation.screening.ended:
             self.say(f"prescreen off from generation {generation.counters.generations}: {generation.screening.ended}")
         self._latest = (generation, elapsed_s)
         self._renew()
@@ -78,15 +90,20 @@ class Progress(AbstractContextManager["Progress"]):
     def end(self) -> None:
         """Gives the terminal back, as leaving the context does."""
 
-    def _share_done(self, generation: Generation, elapsed_s: float) -> float | None:
+    def _share_done(self, generation: Step, elapsed_s: float) -> float | None:
         """How far the search is towards its nearest stop, up to 1; None if the only stop is an objective."""
-        stop, counters = self._search.problem.config.stop, generation.counters
+        stop = self._search.problem.config.stop
+        counters = Counters(evaluations=generation.done) if isinstance(generation, Beginning) else generation.counters
         bounds = (counters.generations, stop.generations), (counters.evaluations, stop.evaluations), (elapsed_s, stop.seconds)
         shares = [done / total for done, total in bounds if total]
         return min(1.0, max(shares)) if shares else None
 
-    def _parts(self, generation: Generation, elapsed_s: float) -> tuple[str, str]:
+    def _parts(self, generation: Step, elapsed_s: float) -> tuple[str, str]:
         """Two texts: how far the run is, and how good its elites are."""
+        if isinstance(generation, Beginning):
+            rate = generation.done / max(elapsed_s, 1e-9)
+            done = f"{generation.done:,} of {plural(generation.total, 'program')} {generation.stage} ({rate:,.0f}/s)"
+            return f"generation 0  {done}", f"{generation.num_scored:,} with a score"
         counters = generation.counters
         rate = (counters.evaluations - self._first[0]) / max(elapsed_s - self._first[1], 1e-9)
         farm = "".join(f"  {name} {count:,}" for name, count in generation.farm.items() if count)
@@ -106,14 +123,16 @@ class Progress(AbstractContextManager["Progress"]):
 class _PlainProgress(Progress):
     """Prints a line every few seconds and one at the end, for logs."""
 
-    _shown_s = float("-inf")
+    def __init__(self, search: Search):
+        super().__init__(search)
+        self._shown_s: dict[type, float] = {}
 
     def __exit__(self, *_: object) -> None:
         self._print()
 
     def _renew(self) -> None:
-        if self._latest and self._latest[1] - self._shown_s >= PLAIN_SECONDS:
-            self._shown_s = self._latest[1]
+        if self._latest and self._latest[1] - self._shown_s.get(type(self._latest[0]), float("-inf")) >= PLAIN_SECONDS:
+            self._shown_s[type(self._latest[0])] = self._latest[1]
             self._print()
 
     def _print(self) -> None:
@@ -193,6 +212,24 @@ class _NotebookProgress(Progress):
             value = "" if share is None else f' value="{share:.4f}"'
             lines = "\n".join(html.escape(part) for part in self._parts(*self._latest))
             self._handle.update(self._html(f'<progress style="width: 100%" max="1"{value}></progress><pre>{lines}</pre>'))
+
+
+def watch(search: Search, progress: Progress, interrupted: Callable[[], bool]) -> None:
+    """Has a search show how far its generation 0 is, and end inside it once it is interrupted."""
+
+    def on_beginning(beginning: Beginning, elapsed_s: float) -> bool:
+        progress(beginning, elapsed_s)
+        return interrupted()
+
+    search.on_beginning = on_beginning
+
+
+def _why_none_survives(task: Task, num_programs: int) -> str:
+    place = method_place(type(task), "simulate" if task.has_simulation() else "score")
+    return (
+        f"none of the first {plural(num_programs, 'program')} survives: {place} gives NaN, infinity or more than "
+        f"{MAX_OBJECTIVE:g} as objective or measure, or they could not run; try one with: evo eval CONFIG PROGRAM"
+    )
 
 
 def success_text(success: Mapping[str, Success]) -> str:

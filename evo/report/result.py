@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from evo.errors import UserError
+from evo.errors import UserError, plural
 from evo.evaluate.backends import Backend
 from evo.evaluate.cpu import without_cpu_meaning
 from evo.evaluate.loops import trajectories
@@ -91,7 +91,7 @@ class Result:
 
     def __repr__(self) -> str:
         best = f", best objective {self._elites.objective.max():.6g}" if len(self._elites) else ""
-        return f"<evo.Result: {len(self._elites)} elites{best}; {self.stop_reason}>"
+        return f"<evo.Result: {plural(len(self._elites), 'elite')}{best}; {self.stop_reason}>"
 
     @cached_property
     def _picture(self) -> bytes | None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from evo.errors import UserError, os_errors_as
+from evo.errors import UserError, os_errors_as, plural
 from evo.evaluate import Status
 from evo.language.batch import Batch
 from evo.language.formula import display_note, rounded
@@ -60,16 +60,17 @@ def describe_program(problem: Problem, words: NDArray[np.uint64]) -> str:
         outputs = problem.evaluator.outputs(batch.words, points) if points else {}
         for name, [values] in outputs.items():
             if num_bad := int((~np.isfinite(values)).sum()):
-                scores.append(f"{name} is not finite at {num_bad:,} of {values.size:,} points")
+                scores.append(f"{name} is not finite at {num_bad:,} of {plural(values.size, 'point')}")
     return _sections(problem, batch, [("scores", scores)], is_scored=status is Status.OK)
 
 
-def describe_elite(run: Run, name: str | None, precision: int | None = None) -> str:
+def describe_elite(run: Run, name: str | None, precision: int | None = None, *, with_ptx: bool = False) -> str:
     """An elite, with origin and scores.
 
     Args:
         name: as in `row_of_elite`.
         precision: significant digits of the formula's numbers; None: all.
+        with_ptx: its PTX stub too, which only pictures can be shown without.
 
     Raises:
         UserError: as `row_of_elite`, or the task fails.
@@ -87,7 +88,8 @@ def describe_elite(run: Run, name: str | None, precision: int | None = None) -> 
     batch = batch_of(run)[row : row + 1]
     with problem_for_facts(run) as (problem, note):
         scores = _scores(problem, elites.objective[row], elites.measures[row], batch, note, elites.latent[row])
-        return _sections(problem, batch, [("origin", origin), ("scores", scores)], is_scored=True, precision=precision)
+        more, with_ptx = [("origin", origin), ("scores", scores)], with_ptx or not problem.task.has_pictures()
+        return _sections(problem, batch, more, is_scored=True, precision=precision, with_ptx=with_ptx)
 
 
 def describe_failed(run: Run) -> str:
@@ -118,16 +120,17 @@ def _sections(
     *,
     is_scored: bool = False,
     precision: int | None = None,
+    with_ptx: bool = True,
 ) -> str:
     """The text of a batch's only program, followed by further sections. is_scored: it has a score, and so a scaling."""
     words = batch.words[0]
     formula = (whole_expression if is_scored else program_expression)(problem, words)
     stub = problem.language.lowering.emit(batch.words)[0]
     parts = [
-        f"# program: {program_length(words)} words, {batch.num_instructions[0]} live PTX instructions\n"
+        f"# program: {plural(program_length(words), 'word')}, {plural(int(batch.num_instructions[0]), 'live PTX instruction')}\n"
         + with_token_values(format_program(problem.language, words)),
         f"# expression{display_note(precision)}\n{infix(rounded(formula, precision))}",
-        "# PTX stub\n" + with_values(stub).rstrip("\n") + "\n",
+        *(["# PTX stub\n" + with_values(stub).rstrip("\n") + "\n"] if with_ptx else []),
         *(f"# {title}\n" + "".join(line + "\n" for line in lines) for title, lines in more),
     ]
     return "\n".join(parts)

@@ -5,6 +5,7 @@ Owns the texts. `evo.evaluate.program_simplifier` decides what goes.
 
 from dataclasses import dataclass
 
+from evo.errors import plural
 from evo.escape import comment_lines
 from evo.evaluate import Evaluation
 from evo.evaluate.program_simplifier import TOLERANCE, simplify
@@ -47,7 +48,7 @@ def simplify_elites(run: Run, *, name: str | None = None, front: bool = False, t
         for cell, row in zip(names, rows, strict=True):
             found = simplify(problem.language, problem.evaluator.evaluate, elites.solution[row], tolerance)
             count, fewer = int(elites.num_instructions[row]), int(found.program.num_instructions[0])
-            title = f"cell {cell}: {count} instructions, simplified {fewer}"
+            title = f"cell {cell}: {plural(count, 'instruction')}, simplified {fewer}"
             formula = infix(whole_expression(problem, found.program.words[0]))
             old = batch_of(run)[row : row + 1]
             scores = _changes(_numbers(problem, old, found.before), _numbers(problem, found.program, found.after))

@@ -25,7 +25,7 @@ from evo.run.loaded_task import Problem
 from evo.run.restore import load
 from evo.run.run_dir import RunDir
 from evo.storage.files import exists, open_file, read_text
-from evo.task_answers import task_errors
+from evo.task_answers import method_place, task_errors
 
 INITIAL_PROGRAMS = "search.initial.programs"
 _LIKE_A_PATH = re.compile(r"[^\s()*]*(/|\.[A-Za-z]\w*$)[^\s()*]*")
@@ -41,7 +41,11 @@ def read_initial(problem: Problem) -> NDArray[np.uint64]:
     entries = problem.config.search.initial.programs
     parts = [_read(problem, entry, f"{INITIAL_PROGRAMS}.{number}") for number, entry in enumerate(entries)]
     with task_errors(type(problem.task), "programs"):
-        texts = problem.task.programs()
+        given = problem.task.programs()
+        texts = [given] if isinstance(given, str) else list(given)
+    if wrong := [text for text in texts if not isinstance(text, str)]:
+        place = method_place(type(problem.task), "programs")
+        raise UserError(f"{place}: programs() must return formulas or programs as text, got {wrong[0]!r}")
     for text in texts:
         with suppress(UserError):  # the vocabulary is the user's
             parts.append(_parse(problem, text, "programs()"))

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from evo.config import RunConfig, first_difference
-from evo.errors import FailureKind, UserError
+from evo.errors import FailureKind, UserError, command_line
 from evo.evaluate.backends import BACKENDS, Backend, Quarantine
 from evo.evaluate.options import AUTO
 from evo.native.stack_ptx import HASH_VERSION
@@ -97,7 +97,7 @@ def loader(path: Path, make_task: MakeTask | None) -> Load:
         made = MadeTask(**meta["made_task"]) if meta.get("made_task") else None
         if not made:
             if make_task:
-                raise UserError(f"{path}: this run has a task of its own; go on with: evo resume {path}")
+                raise UserError(f"{path}: this run has a task of its own; go on with: {command_line('resume', path)}")
             return _load_from_folder(config, backend, quarantine)
         if not make_task:
             raise UserError(_made_elsewhere(path, made))
@@ -133,7 +133,7 @@ def _load_from_folder(config: RunConfig, backend: Backend | None, quarantine: Qu
 def _made_elsewhere(path: Path, made: MadeTask) -> str:
     return (
         f"{path}: the run's task is the class {made.name} of a script or notebook; go on there with: "
-        f"evo.evolve({made.name}, resume='{path}')"
+        f"evo.evolve({made.name}, resume={str(path)!r})"
     )
 
 

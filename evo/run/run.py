@@ -196,7 +196,10 @@ class LiveRun(Run):
                 f"programs ran on {was} and run on {now} from now on: approximate instructions may differ in their last bits"
             )
         generations = search.counters.generations
-        if missing := run_dir.cut_metrics(meta["metrics_num_bytes"], generations, config.search.islands.generations):
+        if saved.counters.evaluations and not search.counters.evaluations:
+            notes.append(f"{path}: was stopped inside generation 0, which begins anew")
+        num_bytes = meta["metrics_num_bytes"] if search.counters.evaluations else 0
+        if missing := run_dir.cut_metrics(num_bytes, generations, config.search.islands.generations):
             notes.append(f"{path}/metrics.jsonl: {missing} of {generations} generations are missing; curves leave them out")
         run_dir.cut_records(meta)
         if overrides:
@@ -305,7 +308,7 @@ def carry_out(
     generations = islands.generations(search)
     try:
         for generation in generations:
-            note(generation.failures, search.counters.generations - 1)
+            note(generation.failures, max(0, search.counters.generations - 1))
             journal.append_metrics(metrics_row(search, generation, save_s))
             is_interrupted = interrupted(generation)
             reason = search.stop_reason or ("interrupted" if is_interrupted else None)

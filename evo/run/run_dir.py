@@ -19,7 +19,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evo.errors import UserError, os_errors_as
+from evo.errors import UserError, command_line, os_errors_as
 from evo.run.checkpoint import CheckpointError, OtherVersionError, decode_checkpoint, encode_checkpoint
 from evo.run.metrics_rows import is_row_until, row_of
 from evo.search.lineage_records import MAGIC, LineageLogError, Records, decode_log, encode_block, joined
@@ -34,9 +34,9 @@ _MAX_BYTES = 1 << 34  # of a checkpoint, and of metrics
 
 
 def open_lock(folder: Path) -> IO[str]:
-    """A run's lock, to be locked."""
+    """A run's lock, to be locked. It holds the name of the newest checkpoint."""
     # A pipe in its place would wait.
-    return open(folder / "lock", "w", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK, 0o666))
+    return open(folder / "lock", "w", opener=lambda name, flags: os.open(name, flags & ~os.O_TRUNC | os.O_NONBLOCK, 0o666))
 
 
 class RunDir(AbstractContextManager["RunDir"]):
@@ -105,7 +105,7 @@ class RunDir(AbstractContextManager["RunDir"]):
                 end = known.rfind(b"\n", 0, end - 1) + 1
             if path.stat().st_size > end:
                 os.truncate(path, end)
-        return generations - every * known.count(b"\n", 0, end)
+        return max(0, generations - every * known.count(b"\n", 0, end))
 
     def save_checkpoint(
         self,
@@ -146,13 +146,15 @@ class RunDir(AbstractContextManager["RunDir"]):
                 done.result()
 
     def load_checkpoint(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]], list[str]]:
-        """The newest intact checkpoint, and a line for each newer one that is damaged.
+        """The newest intact checkpoint, and a line for each newer one that is damaged, or gone.
 
         Raises:
             UserError: there is none, none is intact, or it was written by another version of evo.
         """
-        damaged: list[str] = []
-        for path in reversed(self._checkpoints()):
+        paths, lock = self._checkpoints(), self.path / "lock"
+        newest = self.path / "checkpoints" / (read_file(lock).decode(errors="replace") if lock.is_file() else "")
+        damaged = [f"{newest}: gone"] if newest.suffix and paths and newest > paths[-1] else []
+        for path in reversed(paths):
             try:
                 return *decode_checkpoint(read_file(path, _MAX_BYTES)), damaged
             except FileNotFoundError:
@@ -165,7 +167,7 @@ class RunDir(AbstractContextManager["RunDir"]):
             raise UserError(f"{'; '.join(damaged)}; no intact checkpoint is left")
         if self.has_begun():
             raise UserError(f"{self.path}: its checkpoints are gone; start a new run with: evo run")
-        raise UserError(f"{self.path}: has no checkpoint yet; begin with: evo resume {self.path}")
+        raise UserError(f"{self.path}: has no checkpoint yet; begin with: {command_line('resume', self.path)}")
 
     def records(self, meta: dict[str, Any]) -> Records:
         """The records that the lineage log had when a checkpoint with this header was written; none if there was no log.
@@ -322,6 +324,10 @@ class RunDir(AbstractContextManager["RunDir"]):
             meta = {**meta, "lineage": {"file": log.name, "num_bytes": log.stat().st_size}}
         newest = self.path / "checkpoints" / f"{generation:08d}.ckpt"
         _write(newest, encode_checkpoint(meta, arrays()))
+        if self._lock:
+            self._lock.seek(0)
+            self._lock.write(newest.name)
+            self._lock.flush()
         paths = self._checkpoints()
         num_valid = paths.index(newest) + 1
         with _writing(self.path / "checkpoints"):

@@ -5,6 +5,7 @@ Owns the wiring of archive, emitter, memory and evaluator. Knows nothing of the 
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, replace
@@ -31,7 +32,7 @@ from evo.search.archives.elites import Elites
 from evo.search.emitter import GOLDEN_GAMMA, RANDOM, Combiner, Emitter, ProgramEmitter
 from evo.search.lineage import Lineage
 from evo.search.lineage_records import Records, joined
-from evo.search.map_elites import Generation, MapElites, Tuning
+from evo.search.map_elites import Beginning, Generation, MapElites, Tuning, Watch
 from evo.search.memory import HashMemory
 from evo.search.restarts import Restarts
 from evo.search.state import Arrays, Counters, SearchState, with_prefix
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from evo.evaluate.calibration import Calibration
     from evo.search.archives.base import ProgramArchive
 
+ISLANDS_PER_CORE = 4  # at most; each is a process that evaluates
 NUM_TRIED = 4  # programs that are scored before a search begins
 NUM_DRAWN, NUM_TYPICAL = 1024, 128  # random programs, and the longest of them, which what programs cost is measured with
 PICTURE_TRIED = 8  # side in pixels of the picture that is drawn then
@@ -53,12 +55,13 @@ class Search(SearchView):
     Attributes:
         emitter, memory, lineage: its parts.
         other_islands: gives what checkpoints hold of these (`evo.run.islands`).
+        on_beginning: called inside generation 0, with how far it is and the seconds so far; a True ends it.
         quarantine: canonical hash (16 bytes) -> kind and log of each program that could not be compiled or run.
         stop_reason: the stop that was reached, or None.
     """
 
     def __init__(self, problem: Problem, saved: SavedSearch | None = None, records: Records | None = None, island: int = 0):
-        """An empty search, or one that goes on.
+        """An empty search, or one that goes on. One that was stopped inside generation 0 begins anew, unless it is finished.
 
         Args:
             records: those of the saved search's `lineage`; None: elites are of unknown descent.
@@ -74,14 +77,18 @@ class Search(SearchView):
             given = arrays.get("initial.words") if saved else read_initial(problem)
         self._given = np.zeros((0, 1), np.uint64) if given is None else given
         self.problem = problem = problem if saved else with_digest(problem, self._given)
+        archive_arrays = saved.archive_arrays() if saved else {}
+        if saved and not (saved.counters.generations or saved.is_finished):
+            saved, arrays = None, {}
         self.counters = replace(saved.counters) if saved else Counters()
         self.elapsed_s = saved.elapsed_s if saved else 0.0
         self.quarantine: dict[bytes, tuple[FailureKind, str]] = dict(problem.quarantine)
         self.stop_reason: str | None = None
+        self.on_beginning: Callable[[Beginning, float], bool] = lambda *_: False
         self._tidied: Elites | None = None
         self._row_threads = row_threads_of(problem)
         config = problem.config
-        self._archive = saved.archive if saved else make_archive_of(problem, {})
+        self._archive = saved.archive if saved else make_archive_of(problem, archive_arrays)
         self._restarts = self._make_restarts(saved)
         self.memory = HashMemory(config.search.memory_size)
         self.lineage = Lineage(
@@ -175,7 +182,13 @@ class Search(SearchView):
         self.stop_reason = self.stop_reached(self.archive.best_objective)
         if self.stop_reason:
             return
-        step = self.loop().step
+
+        def watch(beginning: Beginning) -> bool:
+            self.elapsed_s = time.monotonic() - start_s
+            stop_s = self.problem.config.stop.seconds
+            return self.on_beginning(beginning, self.elapsed_s) or (stop_s is not None and self.elapsed_s >= stop_s)
+
+        step = self.loop(watch if self.problem.config.search.islands.count == 1 else None).step
         while not self.stop_reason:
             try:
                 generation = advance(step)
@@ -186,15 +199,17 @@ class Search(SearchView):
             self.elapsed_s = time.monotonic() - start_s
             self.stop_reason = self.stop_reached(generation.best_objective)
             yield generation
+            if not generation.counters.generations:  # ended by `on_beginning`
+                return
 
-    def loop(self) -> MapElites:
-        """What breeds this island's generations, one by one."""
+    def loop(self, watch: Watch | None = None) -> MapElites:
+        """What breeds this island's generations, one by one. watch: as of `MapElites`."""
         problem, options = self.problem, self.problem.config.search.tuning
         tuning = None
         if problem.tuner and options.share:
             tuning = Tuning(problem.tuner, options.share, options.finished if problem.tuner.finishes else 0)
         keeps_lowered = problem.evaluator.uses_lowered or bool(self.state.prescreen or self.state.learned)
-        return MapElites(self.state, problem.evaluator, problem.language.lowering, tuning, keeps_lowered)
+        return MapElites(self.state, problem.evaluator, problem.language.lowering, tuning, keeps_lowered, watch)
 
     def adopt(self, elites: Elites, numbers: NDArray[np.int64], founders: NDArray[np.int64]) -> None:
         """Adds elites of another search for the same problem to the archive. numbers, founders: theirs in its lineage."""
@@ -249,6 +264,9 @@ class Search(SearchView):
             UserError: the task's points or score are wrong.
         """
         problem = self.problem
+        count, most = problem.config.search.islands.count, ISLANDS_PER_CORE * len(os.sched_getaffinity(0))
+        if count > most and not problem.config.evaluation.cluster:
+            raise UserError(f"search.islands.count: {count} processes are too many for this machine's cores, at most {most}")
         choice = choose_backend(problem.config.evaluation.backend, problem.assignment, self.typical_programs, warn)
         config = problem.config
         if choice.lane:  # a run that is resumed keeps it

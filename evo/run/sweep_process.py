@@ -19,6 +19,7 @@ from evo.config import RunConfig
 from evo.errors import DeviceFailure, UserError, how_it_ended
 from evo.evaluate.backends import share_gpus
 from evo.run.run import LiveRun
+from evo.run.run_dir import open_lock
 from evo.run.sweep import SweepRun, find_run, resume_overrides
 from evo.storage.files import try_lock
 from evo.worker_process import ProcessDied, WorkerProcess
@@ -138,6 +139,7 @@ def execute_job(job: Job, is_stopped: list[int]) -> Outcome:
         run, notes = LiveRun.resume(folder, resume_overrides(folder, config))
     else:
         run = LiveRun.start(config, job.variant, notes.append)
+    run.search.on_beginning = lambda *_: bool(is_stopped)
     reason = run.execute(lambda *_: None, lambda _: bool(is_stopped))
     run.close()
     return Outcome(Ending.INTERRUPTED if reason == "interrupted" else Ending.FINISHED, reason, tuple(notes))
@@ -146,6 +148,6 @@ def execute_job(job: Job, is_stopped: list[int]) -> Outcome:
 def _wait_until_free(folder: Path) -> None:
     """Waits while another process has the run open. It may have lost its parent and be saving."""
     end_s = time.monotonic() + LOCK_S
-    with open(folder / "lock", "w") as lock:
+    with open_lock(folder) as lock:
         while not try_lock(lock) and time.monotonic() < end_s:
             time.sleep(POLL_S)

@@ -130,7 +130,7 @@ class ProgramEmitter:
         self._variation = variation
         self._seed = seed
         self._num_initial = num_initial
-        self._batch_size = batch_size
+        self.batch_size = batch_size
         self._emitters = emitters
         self._given = given
         self.names = (INITIAL, *(emitter.name for emitter in emitters))
@@ -147,9 +147,9 @@ class ProgramEmitter:
         generation, self.generation = self.generation, self.generation + 1
         is_fresh = self._restarts.is_fresh(generation)
         if is_fresh or not len(self._restarts.population):
-            parts = self._initial_programs(generation, self._num_initial if is_fresh else self._batch_size)
+            parts = self._initial_programs(generation, self._num_initial if is_fresh else self.batch_size)
         else:
-            slots = slots_of([emitter.weight for emitter in self._emitters], factor * self._batch_size, generation)
+            slots = slots_of([emitter.weight for emitter in self._emitters], factor * self.batch_size, generation)
             parts = [
                 self._emit(emitter, index, generation, first, end - first)
                 for index, (emitter, (first, end)) in enumerate(zip(self._emitters, pairwise(slots), strict=True), start=1)

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,17 @@ if TYPE_CHECKING:
     from evo.search.archives.base import ProgramArchive, Winners
 
 
+@dataclass(frozen=True)
+class Beginning:
+    """How far generation 0 is: programs `evaluated` or `tuned`, of how many, and how many evaluated ones have a score."""
+
+    stage: str
+    done: int
+    total: int
+    num_scored: int
+
+
+Watch = Callable[[Beginning], bool]
 Tune = Callable[[NDArray[np.uint64]], tuple[NDArray[np.uint64], NDArray[np.bool_], int]]
 
 
@@ -77,6 +88,9 @@ class Generation:
     fit: Fit | None = None
 
 
+Step: TypeAlias = Generation | Beginning
+
+
 @dataclass(frozen=True)
 class _Offspring:
     """What a generation has bred. is_new: programs that nobody has evaluated yet. num_neutral: programs that equal a parent."""
@@ -111,6 +125,8 @@ class MapElites:
         lowering: hashes programs.
         tuning: None: constants stay as they were bred.
         keeps_lowered: for an evaluator or a model that gains by it.
+        watch: called with each part of generation 0; a True ends the generation, whose counter stays at 0 then: it is for a
+            look, and a search goes on by doing generation 0 anew.
     """
 
     def __init__(
@@ -120,12 +136,16 @@ class MapElites:
         lowering: Lowering,
         tuning: Tuning | None = None,
         keeps_lowered: bool = False,
+        watch: Watch | None = None,
     ):
         self._state = state
         self._evaluator = evaluator
         self._lowering = lowering
         self._tuning = tuning
         self._keeps_lowered = keeps_lowered
+        self._watch = watch
+        self._is_cut = False
+        self._num_scored = 0
         self._clock = _Clock()
 
     def step(self) -> Generation:
@@ -133,6 +153,9 @@ class MapElites:
         self._clock = _Clock()
         offspring = self._breed()
         scored = self._evaluate(offspring)
+        if self._is_cut:
+            end = int(scored.slots.max()) + 1
+            offspring = replace(offspring, batch=offspring.batch[:end], is_new=offspring.is_new[:end])
         spanning, fit = self._measure(scored)
         is_elite, is_parent = self._insert(offspring, scored, spanning)
         screening = self._learn(offspring, scored, is_parent)
@@ -181,11 +204,14 @@ class MapElites:
             parents = state.emitter.origin.parents
             is_chosen = state.prescreen.choose(batch.programs, is_chosen, parents, state.restarts.population)
             self._clock.lap("prescreen")
-        chosen = batch[is_chosen]
-        evaluation = self._evaluator.evaluate(chosen)
+        chosen, parts = batch[is_chosen], []
+        for rows in self._parts("evaluated", len(chosen)):
+            parts.append(self._evaluator.evaluate(chosen[rows]))
+            self._num_scored += int(np.count_nonzero(parts[-1].status == Status.OK))
+        evaluation = replace(join(parts, parts[0].measures.shape[1]), farm=parts[-1].farm)
         self._clock.lap("evaluation")
+        slots, chosen = np.flatnonzero(is_chosen)[: len(evaluation.status)], chosen[: len(evaluation.status)]
         state.memory.add(chosen.hashes)
-        slots = np.flatnonzero(is_chosen)
         scored = _Scored(chosen, slots, evaluation, len(slots), len(slots))
         if not self._tuning:
             return scored
@@ -195,8 +221,25 @@ class MapElites:
         self._clock.lap("tuning")
         return scored
 
+    def _parts(self, stage: str, count: int) -> Iterator[slice]:
+        """The rows of a batch, those of generation 0 part by part until the watch ends it."""
+        is_watched = self._watch and not self._state.counters.generations
+        size = self._state.emitter.batch_size if is_watched else count
+        for end in range(size, count + size, size) if count else [0]:
+            if self._is_cut:
+                return
+            yield slice(end - size, end)
+            if self._watch and is_watched:
+                is_ended = self._watch(Beginning(stage, min(end, count), count, self._num_scored))
+                self._is_cut = is_ended and end < count
+
     def _tune(self, scored: _Scored, rows: NDArray[np.int64], tune: Tune) -> _Scored:
         """What was scored, with what became new by tuning these rows."""
+        for part in self._parts("tuned", len(rows)):
+            scored = self._tune_part(scored, rows[part], tune)
+        return scored
+
+    def _tune_part(self, scored: _Scored, rows: NDArray[np.int64], tune: Tune) -> _Scored:
         memory, evaluation = self._state.memory, scored.evaluation
         words, changed, num_runs = tune(scored.batch[rows].words)
         tuned = Batch.analyze(self._lowering, words, self._state.emitter.row_threads, keep=self._keeps_lowered)
@@ -293,7 +336,7 @@ class MapElites:
         is_outside = np.zeros(len(spanning), bool)
         for values, low, high in zip(spanning.T, archive.lower_bounds, archive.upper_bounds, strict=True):
             is_outside |= (values < low) | (values > high)  # never where a measure is NaN
-        counters.generations += 1
+        counters.generations += not self._is_cut
         counters.offspring += len(batch)
         counters.evaluations += scored.num_evaluations
         counters.tuned += len(scored.slots) - scored.num_chosen

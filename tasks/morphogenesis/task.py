@@ -33,7 +33,7 @@ class Morphogenesis(evo.Task):
 
     inputs = dict.fromkeys((*CHANNELS, "a_n", "a_e", "a_s", "a_w"), "f32")
     outputs = {"next_a": "f32"}
-    measures = {"outline": (60.0, 180.0), "num_instructions": (0.0, 48.0)}
+    measures = {"outline": (0.0, 720.0), "num_instructions": (0.0, 48.0)}
     objective_range = (0.0, 1.0)
     complexity = "num_instructions"
     rollout = evo.Rollout(

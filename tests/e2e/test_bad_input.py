@@ -1,7 +1,12 @@
 """evo.cli.terminal: a user's mistake is one line that begins with 'evo: ' and exit code 2, without traceback or run folder."""
 
+import errno
+import subprocess
+import sys
+
 import click
 import pytest
+from click.testing import CliRunner
 
 from evo.cli import main
 
@@ -87,26 +92,29 @@ def test_wrong_usage(refusal, arguments, message, verb):
         ('task="\\0"', "a text holds a NUL"),
         ("program.instruction_set=/dev/zero", "/dev/zero: cannot read the instruction set: not a regular file"),
         ("search.initial.programs=[/dev/zero]", "/dev/zero: cannot read the program: not a regular file"),
+        ("task=loop", "loop: Too many levels of symbolic links"),
+        ("task_files={a: loop}", "loop: Too many levels of symbolic links"),
+        ("evaluation.compile_workers=100000000000000000000000", "compile_workers': must be less than or equal to 1024"),
         ("output.runs=small.yaml/runs", "small.yaml/runs/small: cannot create the run folder: Not a directory"),
     ],
 )
-def test_what_does_not_fit_the_config_the_task_or_the_machine(refusal, small_config, override, message):
+def test_what_does_not_fit_the_config_the_task_or_the_machine(refusal, small_config, override, message, tmp_path):
+    (tmp_path / "loop").symlink_to("loop")
     assert message in refusal("run", small_config(), "--set", override)
-
-
-def test_a_simd_level_that_this_machine_does_not_have(refusal, small_config):
-    from evo.native import ptx_vm
-
-    absent = next(level for level in ("portable", "avx512", "avx2") if level not in ptx_vm.levels())
-    assert refusal("run", small_config(), "--set", f"evaluation.simd={absent}") == (
-        f"evaluation.simd: this CPU has no '{absent}', one of: auto, {', '.join(ptx_vm.levels())}"
-    )
 
 
 @pytest.mark.parametrize(
     ("old", "new", "place", "message"),
     [
         ("np.linspace(0, 1, 8)", "np.linspace(0, 1, n)", ":10", "points() raised NameError: name 'n' is not defined"),
+        ("np.linspace(0, 1, 8)", "[10**400]", ": points()", "'x' is not an array of f32: int too large to convert to float"),
+        ('{"x": np.linspace(0, 1, 8)}', "{1: 2}", ": points()", "must return a dict of exactly x; got 1"),
+        (
+            "    def points",
+            "    def programs(self):\n        return [3]\n\n    def points",
+            ":9",
+            "formulas or programs as text, got 3",
+        ),
         ("abs(y)", "abs(z)", ":14", "score() raised NameError: name 'z' is not defined"),
         ("        y = ", "        raise SystemExit(3)\n        y = ", ":13", "score() raised SystemExit: 3"),
         ('measures = {"mean": (-1.0, 1.0)}', 'measures = {"mean": (-1.0, 1.0)}\n    reduction = "regression"', "", "targets()"),
@@ -143,6 +151,43 @@ def test_a_folder_that_is_empty_or_not_there_is_no_run_folder(refusal, tmp_path,
     assert refusal(verb, tmp_path / "empty", *NEEDED.get(verb, ())).startswith(f"{tmp_path}/empty: not a run folder")
     if verb not in verbs_with("CONFIG"):
         assert refusal(verb, tmp_path / "none", *NEEDED.get(verb, ())).startswith(f"{tmp_path}/none: not a run folder")
+
+
+@pytest.mark.parametrize("verb", verbs_with("CONFIG"))
+def test_every_verb_refuses_a_folder_or_a_link_to_itself_in_place_of_a_config(refusal, tmp_path, verb):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "loop").symlink_to("loop")
+    assert refusal(verb, "loop", *NEEDED.get(verb, ())).endswith(": Too many levels of symbolic links")
+    if verb != "compile":  # which takes the folder of a run
+        assert refusal(verb, "folder", *NEEDED.get(verb, ())).endswith(": Is a directory")
+
+
+@pytest.mark.parametrize(
+    "error", [IsADirectoryError(errno.EISDIR, "Is a directory", "a.csv"), RuntimeError("Symlink loop from 'a.csv'")]
+)
+def test_any_path_that_the_system_refuses_is_named_in_one_line(monkeypatch, error):
+    monkeypatch.setattr("evo.report.run_list.list_runs", lambda _: (_ for _ in ()).throw(error))
+    refused = CliRunner().invoke(main, ["list"])
+    assert refused.exit_code == 2 and refused.stderr in (
+        "evo: a.csv: Is a directory\n",
+        "evo: a.csv: Too many levels of symbolic links\n",
+    )
+
+
+@pytest.mark.parametrize(
+    ("script", "message"),
+    [
+        ('exec "$0" -m evo doctor >&-', "evo: standard output is closed; send it to a file or to /dev/null\n"),
+        (
+            'mkdir gone && cd gone && rmdir ../gone && "$0" -P -m evo doctor',
+            "evo: the working folder is gone, or cannot be entered; ",
+        ),
+    ],
+)
+def test_a_closed_output_and_a_lost_working_folder(tmp_path, script, message):
+    completed = subprocess.run(["sh", "-c", script, sys.executable], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (completed.returncode, completed.stdout) == (2, "")
+    assert completed.stderr.startswith(message) and completed.stderr.count("\n") == 1
 
 
 @pytest.mark.parametrize("verb", verbs_with("CONFIG"))

@@ -89,3 +89,8 @@ def test_bash_completes_verbs_options_and_values(evo_command, tmp_path, words, c
         ["bash", "--norc", "-c", script], env=environment, cwd=tmp_path, capture_output=True, text=True, check=True, timeout=300
     )
     assert done.stdout.splitlines() == ["complete -o nosort -F _evo_completion evo", " ".join(completed)], done.stderr
+
+
+def test_a_picture_is_shown_with_its_ptx_on_request_only(fork_evo, finished_run):
+    assert "# PTX stub" not in fork_evo("show", finished_run).stdout
+    assert "# PTX stub" in fork_evo("show", finished_run, "--ptx").stdout

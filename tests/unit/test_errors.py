@@ -1,6 +1,7 @@
 """evo.errors: how each exception ends a command, and how the code of a task uses the public one."""
 
 import resource
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +12,7 @@ from processes import LIMIT_S
 import evo
 import evo.cli.doctor
 from evo.cli import main
-from evo.errors import MAX_LISTED, UserError, did_you_mean, shortage, suggestion
+from evo.errors import MAX_LISTED, UserError, command_line, did_you_mean, plural, shortage, suggestion
 from evo.instructions import shipped_instruction_set
 from evo.task_folder import load_task
 
@@ -131,3 +132,9 @@ def test_an_unknown_name_is_answered_with_those_that_may_be_meant(name, names, a
     assert found.startswith(answer) if names is DEFAULT else found == answer
     assert (suggestion(name, names) is None) == answer.startswith("one of")
     assert suggestion("", ["x"]) is None
+
+
+def test_commands_are_quoted_and_nouns_are_counted():
+    assert command_line("page", Path("runs/my cfg é")) == "evo page 'runs/my cfg é'"
+    assert shlex.split(command_line("resume", "a'b $c")) == ["evo", "resume", "a'b $c"]
+    assert [plural(count, "elite") for count in (0, 1, 1024)] == ["0 elites", "1 elite", "1,024 elites"]

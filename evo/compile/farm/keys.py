@@ -32,7 +32,7 @@ from pathlib import Path
 import zmq
 from zmq.utils import z85
 
-from evo.errors import UserError, os_errors_as
+from evo.errors import UserError, command_line, os_errors_as
 from evo.storage.files import PARTIAL_SUFFIX, read_file, write_atomically
 from evo.storage.json_file import read_json
 
@@ -168,7 +168,9 @@ def make_keys(folder: Path, name: str) -> list[Path]:
         raise UserError(f"--worker {name}: write a name of letters, digits and .-_, other than '{RUN}'")
     run, worker = folder / RUN, folder / name
     if worker.exists():
-        raise UserError(f"{worker}: exists; give another worker another name: evo keys new {folder} --worker NAME")
+        raise UserError(
+            f"{worker}: exists; give another worker another name: {command_line('keys', 'new', folder)} --worker NAME"
+        )
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not run.exists():

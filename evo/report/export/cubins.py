@@ -15,7 +15,7 @@ from evo.compile.compiler import FailedProgram, Module, PackCompiler
 from evo.compile.pool import CompilePool
 from evo.compile.targets import architecture, is_assembled_by_driver
 from evo.config import load_config
-from evo.errors import UserError, os_errors_as
+from evo.errors import UserError, os_errors_as, plural
 from evo.evaluate.backends import why_no_compiler
 from evo.evaluate.dask_executor import open_compilers
 from evo.evaluate.options import EvaluationOptions
@@ -50,10 +50,9 @@ class CubinReport:
 
     def text(self) -> str:
         """The report that `evo compile` prints."""
-        return (
-            f"{self.num_programs:,} programs in {self.num_modules} cubins ({self.num_bytes / 2**20:.1f} MiB) for {self.arch}: "
-            f"{self.folder}\n{self.seconds:.1f} s; {self.compiler_s:.1f} s inside nvPTXCompiler, summed over workers\n"
-        )
+        done = f"{plural(self.num_programs, 'program')} in {plural(self.num_modules, 'cubin')}"
+        times = f"{self.seconds:.1f} s; {self.compiler_s:.1f} s inside nvPTXCompiler, summed over workers"
+        return f"{done} ({self.num_bytes / 2**20:.1f} MiB) for {self.arch}: {self.folder}\n{times}\n"
 
 
 def compile_run(run: Run, arch: str, folder: Path) -> CubinReport:

@@ -83,14 +83,13 @@ def run_excel(text: str, inputs: list[NDArray[Any]]) -> list[NDArray[Any]]:
     for name in ("COPYSIGN", "EXP2", "LOG2"):  # which Excel lacks
         del functions[name]
     found = []
-    for line in text.splitlines():
-        if line.startswith("="):
-            tree = ast.parse(line[1:], mode="eval").body
-            parts = tree.args if isinstance(tree, ast.Call) and ast.unparse(tree.func) == "LET" else [tree]
-            names = dict(cells)
-            for variable, value in zip(parts[:-1:2], parts[1:-1:2], strict=True):
-                names[ast.unparse(variable)] = closure(value, functions)(names)
-            found.append(np.asarray(closure(parts[-1], functions)(names)))
+    for formula in text.splitlines()[-1].split("\t"):
+        tree = ast.parse(formula.removeprefix("="), mode="eval").body
+        parts = tree.args if isinstance(tree, ast.Call) and ast.unparse(tree.func) == "LET" else [tree]
+        names = dict(cells)
+        for variable, value in zip(parts[:-1:2], parts[1:-1:2], strict=True):
+            names[ast.unparse(variable)] = closure(value, functions)(names)
+        found.append(np.asarray(closure(parts[-1], functions)(names)))
     return found
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evo.errors import UserError
+from evo.errors import UserError, plural
 from evo.evaluate import Evaluation
 from evo.evaluate.backends import CPU, CUDA
 from evo.evaluate.chunks import ChunkScorer, Points
@@ -328,7 +328,8 @@ class Verifier:
         numbers = [("objective", elite.objective), *measures, *elite.facts.items()]
         text = "".join(f"\n{name} {value:.9g}" for name, value in numbers)
         lines = infix(rounded(elite.expression, self.precision)).rstrip("\n")
-        head = f"Cell {elite.name} of a run of evo, {elite.num_instructions} instructions.{display_note(self.precision)}"
+        count = plural(elite.num_instructions, "instruction")
+        head = f"Cell {elite.name} of a run of evo, {count}.{display_note(self.precision)}"
         [program] = program_lines(self.problem.language, elite.batch.words)
         known = self.problem.task.known_of(program, self.run.run_dir.path)
         return "\n".join([head, text, "", lines, *(["", known.rstrip()] if known else []), ""])

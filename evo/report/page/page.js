@@ -23,7 +23,7 @@ const state = {
   sort: 0, descending: true, time: null, // generations, null: all
   cell: null, // that the arrow keys start from
   ranges: new Map(), // number of a quantity -> [least, greatest], null: no bound
-  shown: [], held: null, playing: !matchMedia("(prefers-reduced-motion: reduce)").matches, paused: false,
+  shown: [], held: null, playing: false, paused: false,
 };
 let data, elites, byCell, visible, buttons, target, usual, writing, player, sheets = [];
 
@@ -635,10 +635,12 @@ function looks(elite) {
   if (data.pictures) {
     const film = data.pictures.films[elite.row], still = data.pictures.stills[elite.row];
     if (!still) return [el("div", { class: "picture small", role: "img", "aria-label": `Picture of cell ${elite.cell}` }, face(elite.row, "pictures"))];
-    const image = el("img", { alt: `Picture of cell ${elite.cell}` });
+    const image = el("img", { alt: `Picture of cell ${elite.cell}` }), small = webp(still);
+    let shown = small; // until a server has drawn a larger one
     const toggle = el("button", { type: "button", class: "play" });
     const turn = () => {
-      image.src = webp(film && state.playing ? film : still);
+      image.src = film && state.playing ? webp(film) : shown;
+      image.classList.toggle("coarse", image.src === small && elite.row >= data.pictures.large);
       toggle.textContent = state.playing ? "Pause" : "Play";
       toggle.setAttribute("aria-label", `${toggle.textContent} the animation of cell ${elite.cell}`);
     };
@@ -647,7 +649,9 @@ function looks(elite) {
       turn();
     });
     turn();
-    return [el("div", { class: "picture" }, image, ...(film ? [toggle] : [])), saving(elite, "picture", webp(still), "webp")];
+    const save = saving(elite, "picture", small, "webp");
+    if (data.live) larger(elite).then((url) => { save.href = shown = url; turn(); }, () => {}); // else the small one stays
+    return [el("div", { class: "picture" }, image, ...(film ? [toggle] : [])), save];
   }
   if (data.fits) {
     const figure = el("figure", { class: "chart" }, plot(elite.row), el("figcaption", {}, ...legend()));
@@ -656,6 +660,16 @@ function looks(elite) {
   const swatch = el("div", { class: "swatch" });
   swatch.style.background = color(elite.values[0]);
   return [swatch];
+}
+
+// A picture as large as the panel, from the server.
+async function larger(elite) {
+  const asked = new URLSearchParams(location.search);
+  asked.set("hash", elite.hash);
+  asked.set("size", Math.min(2048, Math.ceil(512 * devicePixelRatio)));
+  const answer = await fetch(`picture?${asked}`);
+  if (!answer.ok) throw new Error(answer.statusText);
+  return URL.createObjectURL(await answer.blob());
 }
 
 // What a picture of curves shows: its lines, and the ranges of both axes.

@@ -24,6 +24,8 @@ from evo.run.loaded_task import Problem
 
 NUM_FILMS = 20  # the best elites are animated
 NUM_STILLS = 1024  # the best elites; of all others there are thumbnails alone
+NUM_LARGE = 8  # the best elites have stills of this size in place of one of SIZES
+LARGE = 512
 NUM_FRAMES = 30
 FRAME_MS = 80
 TILE = 64  # side of a thumbnail in pixels: a multiple of 16, WebP's blocks, so that neighbours do not bleed into each other
@@ -53,6 +55,7 @@ class Pictures:
         self._side = TILE if most <= NUM_STILLS else SMALL_TILE
         self._sizes: tuple[int, int] | None = None
         self._stills: dict[bytes, bytes] = {}
+        self._large: dict[bytes, bytes] = {}
         self._tiles: dict[bytes, NDArray[np.uint8]] = {}
         self._films: dict[bytes, bytes] = {}
         self._ancestors: dict[bytes, NDArray[np.uint8]] = {}  # thumbnails
@@ -61,7 +64,8 @@ class Pictures:
         """The pictures of `(n, max_length)` programs, the best first, as JSON data: all WebP, in base64.
 
         Returns:
-            `stills` and `films`, of the first; `atlas`, a sheet of all thumbnails, of `side` pixels, in rows of `columns`.
+            `stills` and `films`, of the first; `large`: how many stills have `LARGE` pixels; `atlas`, a sheet of all thumbnails,
+            of `side` pixels, in rows of `columns`.
         """
         keys = [each.tobytes() for each in hashes]
         with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
@@ -71,6 +75,10 @@ class Pictures:
                 missing, _encoded(pool, _batches(problem, words[missing], size), self._side), strict=True
             ):
                 self._stills[keys[row]], self._tiles[keys[row]] = still, tile
+            best = keys[: min(NUM_LARGE, NUM_STILLS)]
+            missing = [row for row, key in enumerate(best) if key not in self._large]
+            large = _encoded(pool, _batches(problem, words[missing], LARGE), self._side)
+            self._large |= {keys[row]: still for row, (still, _) in zip(missing, large, strict=True)}
             missing = [row for row, key in enumerate(keys) if key not in self._tiles]
             tiles = chain.from_iterable(_batches(problem, words[missing], self._side))
             self._tiles |= {keys[row]: tile for row, tile in zip(missing, tiles, strict=True)}
@@ -81,8 +89,10 @@ class Pictures:
             self._films |= {keys[row]: film for row, film in zip(missing, films, strict=True)}
         self._stills = {key: self._stills[key] for key in keys[:NUM_STILLS]}
         self._films = {key: self._films[key] for key in keys[:NUM_FILMS]}
+        self._large = {key: self._large[key] for key in best}
         return {
-            "stills": [_base64(self._stills[key]) for key in keys[:NUM_STILLS]],
+            "stills": [_base64(self._large.get(key) or self._stills[key]) for key in keys[:NUM_STILLS]],
+            "large": len(self._large),
             "films": [_base64(self._films[key]) for key in keys[:NUM_FILMS]],
             **sheet.result(),
         }
@@ -156,6 +166,11 @@ def _sheet(tiles: list[NDArray[np.uint8]], side: int, quality: int) -> dict[str,
         top, left = side * (number // columns), side * (number % columns)
         sheet[top : top + side, left : left + side] = tile
     return {"atlas": _base64(_webp(Image.fromarray(sheet), quality=quality)), "columns": columns, "side": side}
+
+
+def picture(problem: Problem, words: NDArray[np.uint64], size: int) -> bytes:
+    """A program's picture as WebP, of `size` x `size` pixels."""
+    return _webp(Image.fromarray(render(problem, words[None], size, STILL_T)[0]), quality=_QUALITY)
 
 
 def _webp(image: Image.Image, **options: Any) -> bytes:

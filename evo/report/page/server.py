@@ -8,25 +8,30 @@ import gzip
 import hashlib
 import hmac
 import ipaddress
+import re
 import secrets
 import socket
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Event, Thread
+from threading import Event, Lock, Thread
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+import numpy as np
+
 from evo.errors import UserError, os_errors_as
+from evo.report.elites import hash_text as hash_of
 from evo.report.page import page_of
 from evo.report.page.content import MAX_ELITES
-from evo.report.page.pictures import Pictures
+from evo.report.page.pictures import Pictures, picture
 from evo.run.run import Run
 
 LOOK_S = 1.0  # between looks for a new checkpoint
+MIN_SIZE, MAX_SIZE = 16, 2048  # of a picture that is asked for, in pixels
 READ_S = 30.0  # that a connection may be silent
 _TOKEN_BYTES = 16
 _HEADERS = {
@@ -64,6 +69,8 @@ class PageServer(AbstractContextManager["PageServer"]):
     def __init__(self, path: Path, overrides: tuple[str, ...], host: str, port: int, warn: Callable[[str], None]):
         self._path, self._overrides, self._warn = path.absolute(), overrides, warn
         self._pictures: Pictures | None = None
+        self._run: Run | None = None  # that the page shows
+        self._lock = Lock()  # of the run: one picture at a time
         self._stopped = Event()
         self._seen: tuple[str, ...] = ()
         self._warned = ""
@@ -110,6 +117,17 @@ class PageServer(AbstractContextManager["PageServer"]):
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
+        if self._run:
+            self._run.close()
+
+    def picture(self, hash_text: str, size: int) -> bytes | None:
+        """The picture of an elite of this hash as WebP, drawn now; None: the page has none, or its task cannot draw it."""
+        with self._lock, suppress(UserError):
+            if self._run and self._pictures and MIN_SIZE <= size <= MAX_SIZE:
+                elites = self._run.search.elites()
+                for row in np.flatnonzero([hash_of(each) == hash_text for each in elites.hash])[:1]:
+                    return picture(self._run.search.problem, elites.solution[row], size)
+        return None
 
     def __exit__(self, *_: object) -> None:
         self.close()
@@ -128,8 +146,13 @@ class PageServer(AbstractContextManager["PageServer"]):
                 self._pictures = Pictures(min(run.search.layout.num_cells, MAX_ELITES))
             version = hashlib.sha256("\n".join(seen).encode()).hexdigest()[:16]
             html = page_of(run, self._pictures, live=version)
-        finally:
+        except BaseException:
             run.close()
+            raise
+        with self._lock:
+            before, self._run = self._run, run
+        if before:
+            before.close()
         self._seen = seen
         return Served(version, html, gzip.compress(html, compresslevel=1))
 
@@ -180,6 +203,14 @@ class _Handler(BaseHTTPRequestHandler):
         given = parse_qs(url.query).get("token", [""])[-1]
         if watch.token is not None and not hmac.compare_digest(given.encode(), watch.token.encode()):
             self.send_error(HTTPStatus.FORBIDDEN, "The address needs the token that evo watch printed.")
+            return
+        if url.path == "/picture" and not url.netloc:
+            asked = {name: values[-1] for name, values in parse_qs(url.query).items()}
+            size = int(asked["size"]) if re.fullmatch("[0-9]{1,4}", asked.get("size", "")) else 0
+            if (drawn := watch.picture(asked.get("hash", ""), size)) is None:
+                self.send_error(HTTPStatus.NOT_FOUND)
+            else:
+                self._send(HTTPStatus.OK, drawn, {**_HEADERS, "Content-Type": "image/webp"})
             return
         if url.path != "/" or url.netloc:
             self.send_error(HTTPStatus.NOT_FOUND)

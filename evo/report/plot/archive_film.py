@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
-from evo.errors import UserError
+from evo.errors import UserError, plural
 from evo.report.plot.frames import Frame
 from evo.report.plot.pictures import BACKGROUND, GAP, STILL_T, render
 from evo.report.recompute import problem_here
@@ -105,7 +105,7 @@ class ArchiveFilm:
 
     def _with_title(self, sheet: Frame, generation: int, num_elites: int) -> Frame:
         image = Image.fromarray(sheet)
-        text = f"generation {generation:,}   {num_elites:,} elites in {self._num_cells:,} cells"
+        text = f"generation {generation:,}   {plural(num_elites, 'elite')} in {plural(self._num_cells, 'cell')}"
         place = (self._size[0] // 2, self._size[1] - _TITLE // 2)
         ImageDraw.Draw(image).text(place, text, fill=_TEXT, font=ImageFont.load_default(16), anchor="mm")
         return np.asarray(image)

@@ -20,6 +20,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 from numpy.typing import NDArray
 
+from evo.errors import plural
 from evo.report.pareto import front_of, marks_of
 from evo.report.recompute import Searched
 from evo.run.run import Run
@@ -72,7 +73,7 @@ def heatmap(run: Searched) -> NotebookFigure:
     colors = ScalarMappable(Normalize(low, high, clip=True), colormaps["viridis"])
     names = list(problem.spanning)
     ranges = np.asarray(problem.ranges, float)
-    title = f"objective · {len(elites)} elites after {run.search.counters.evaluations:,} evaluations"
+    title = f"objective · {plural(len(elites), 'elite')} after {plural(run.search.counters.evaluations, 'evaluation')}"
     axes: Any
     if dims and best is not None:
         figure, axes = _panels(best, dims[2], colors, names, ranges)
@@ -123,8 +124,9 @@ def _draw_cells(axes: Axes, archive: Any, palette: NDArray[Any], ranges: NDArray
     image = palette[cells]
     if archive.cells <= _MAX_CELLS_WITH_EDGES:
         edge = np.zeros(shape, bool)
-        edge[:, 1:] |= cells[:, 1:] != cells[:, :-1]
-        edge[1:] |= cells[1:] != cells[:-1]
+        for part, whole in ((cells, edge), (cells.T, edge.T)):  # two pixels wide: smaller pictures leave single ones out
+            whole[1:] |= (differs := part[1:] != part[:-1])
+            whole[:-1] |= differs
         image[edge] = _EDGE_COLOR
     axes.imshow(image, extent=(0.0, 1.0, 0.0, 1.0), origin="lower", aspect="auto", interpolation="nearest")
 

@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
+from evo.errors import plural
 from evo.report.lineage import LinesOfDescent
 from evo.report.pareto import default_row
 from evo.report.plot.charts import PLAIN_TEXT, label_axis, written
@@ -65,7 +66,7 @@ def contact_sheet(run: Run) -> Path:
     still more cells share one place, which shows their best elite. The title says so.
     """
     layout, elites = run.search.layout, run.search.elites()
-    title = f"{len(elites):,} elites after {run.search.counters.evaluations:,} evaluations"
+    title = f"{plural(len(elites), 'elite')} after {plural(run.search.counters.evaluations, 'evaluation')}"
     most = (MAX_SHEET_SIDE - GAP) // (SMALLEST_THUMBNAIL_SIZE + GAP)  # places along a side
     if shape := layout.grid_shape():
         merged = -(-max(shape) // most)  # cells along the side of a place

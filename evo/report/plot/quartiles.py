@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, PercentFormatter
 from numpy.typing import NDArray
 
-from evo.errors import os_errors_as
+from evo.errors import os_errors_as, plural
 from evo.report.compare import METRICS, Group, quartiles
 from evo.report.plot.charts import PLAIN_TEXT
 from evo.storage.files import write_atomically
@@ -63,7 +63,7 @@ def _draw(axes: Axes, group: Group, metric: str, along: str, color: tuple[float,
     low, middle, high = quartiles(np.stack([_at(places, run.curves[along], run.curves[metric]) for run in group.runs]))
     low, middle, high = (np.where(np.isfinite(values), values, np.nan) for values in (low, middle, high))
     axes.fill_between(places, low, high, color=color, alpha=0.2, linewidth=0)
-    label = f"{group.label} ({len(group.runs)} runs)"
+    label = f"{group.label} ({plural(len(group.runs), 'run')})"
     axes.plot(places, middle, color=color, linewidth=1.8, marker="o", markersize=4.0, markevery=[-1], label=label)
 
 

@@ -34,6 +34,15 @@ def test_excel_gets_cells_and_its_own_functions(text, excel):
     assert line == excel
 
 
+def test_excel_gets_all_outputs_in_one_line_of_columns():
+    language = Language(SET, (("x", "f32"),), (("y", "f32"), ("z", "f32")), Limits())
+    text = "y = (x + 1)*sin(x + 1)\nz = 2*x"
+    words = parse_infix(language, text, "test", 100, [each.name for each in SET.instructions])
+    *_, where, line = excel_source(formula_of(expression_of(language, words), {}, {}), "told").splitlines()
+    assert where == "For row 2: A2 = x. Paste into B2, and fill down."
+    assert line.split("\t") == ["=LET(v_0, A2 + 1, v_0*SIN(v_0))", "=LET(v_0, A2 + 1, 2*A2)"]
+
+
 def test_julia_gets_definitions_and_no_word_of_its_own_as_a_name():
     text = julia_source(formula("max(x1, 2)*(x1 + 3)/(x1 + 3)**0.5"), "told\ntwice")
     assert text.splitlines()[:2] == ["# told", "# twice"]

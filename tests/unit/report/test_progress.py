@@ -9,7 +9,7 @@ import pytest
 from evo.report import progress
 from evo.report.progress import success_text
 from evo.search.emitter import Success
-from evo.search.map_elites import Generation
+from evo.search.map_elites import Beginning, Generation
 from evo.search.state import Counters
 
 
@@ -69,6 +69,32 @@ def test_a_terminal_shows_the_same_numbers_below_a_bar(search, monkeypatch):
         show(generation(8, 2000), 13.0)
     assert "generation 8" in terminal.getvalue() and "coverage 25.0%" in terminal.getvalue()
     assert "100%" in terminal.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("TTY_COMPATIBLE", "0"), ("TTY_INTERACTIVE", "0"), ("TERM", "dumb"), ("JPY_PARENT_PID", "1")]
+)
+def test_a_terminal_that_moves_no_cursor_gets_plain_lines(search, monkeypatch, capsys, name, value):
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    assert progress.is_terminal()
+    monkeypatch.setenv(name, value)
+    with progress.progress_of(search) as show:
+        show(generation(8, 2000), 13.0)
+    [line] = capsys.readouterr().out.splitlines()
+    assert line.startswith("generation 8 ") and line.endswith("best 0.5000")
+
+
+def test_generation_0_is_told_in_parts(search, capsys):
+    with progress.progress_of(search) as show:
+        show(Beginning("evaluated", 256, 16000, 12), 0.5)
+        show(Beginning("evaluated", 512, 16000, 20), 0.9)
+        show(Beginning("evaluated", 2560, 16000, 90), 5.5)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines == [
+        "generation 0  256 of 16,000 programs evaluated (512/s)  12 with a score",
+        "generation 0  2,560 of 16,000 programs evaluated (465/s)  90 with a score",
+    ]
 
 
 def test_a_table_says_what_became_of_each_emitter():

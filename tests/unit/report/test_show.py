@@ -46,7 +46,7 @@ PLACES = [(-0.9, 0.1), (0.9, 0.1), (0.9, 1.9)]
 
 def test_without_a_cell_the_best_elite_is_described(run):
     text = describe_elite(run(GRID, PLACES), None)
-    assert text.startswith("# program: 5 words, 1 live PTX instructions\n%x %x mul_ftz_f32 0.5 drop.f32\n")
+    assert text.startswith("# program: 5 words, 1 live PTX instruction\n%x %x mul_ftz_f32 0.5 drop.f32\n")
     assert "cell       5,4\nborn       generation 7, slot 72\noperator   alternation\nparents    0,1, 0,2\n" in text
     assert f"hash       {0:016x}{2**64 - 1:016x}\n" in text
     assert "\n(alternation: words of two parents, read in turns)\n" in text

@@ -67,6 +67,64 @@ def test_checkpoints_are_written_when_their_time_has_come_and_at_the_end(start, 
     assert saved == [0, 1, 2, 3, 4, 5, 6]
 
 
+@pytest.mark.parametrize("archive", [ARCHIVE_CONFIGS["GridArchive"], ARCHIVE_CONFIGS["CVTArchive"]], ids=["grid", "CVT"])
+@pytest.mark.parametrize("by", ["seconds", "interruption"])
+def test_a_run_stopped_inside_generation_0_shows_what_it_found_and_goes_on_to_the_same_end(start, resume, archive, by):
+    changes = {"search": {"archive": archive, "initial": {"num_programs": 300}}}  # in parts of 64
+    whole = start(changes)
+    execute(whole)
+    stopped = start({**changes, "stop": {"seconds": 1e-9} if by == "seconds" else {}})
+    seen = []
+    if by == "interruption":
+        stopped.search.on_beginning = lambda *step: bool(seen.append(step)) or len(seen) == 1
+    reason = execute(stopped, lambda: by == "interruption")
+    assert reason == ("stop.seconds: 1e-09" if by == "seconds" else "interrupted")
+    stopped.close()
+    view, _ = Run.view(stopped.run_dir.path)
+    counters = view.search.counters
+    assert (counters.generations, counters.offspring >= counters.evaluations, counters.evaluations) == (0, True, 64)
+    assert len(view.search.elites()) > 0 and (view.search.elites().slot < 300).all()
+    assert [row["generations"] for row in view.run_dir.metrics()] == [0]
+    again = resume(stopped.run_dir.path, "stop.seconds=null")
+    assert execute(again) == "stop.generations: 6"
+    assert_same_elites(whole, again)
+    assert again.search.counters == whole.search.counters
+    assert again.records().facts.tobytes() == whole.records().facts.tobytes()
+    assert [row["generations"] for row in again.run_dir.metrics()] == [1, 2, 3, 4, 5, 6]
+
+
+def test_a_run_that_reached_its_seconds_inside_generation_0_is_finished(start, resume):
+    stopped = start({"search": {"initial": {"num_programs": 300}}, "stop": {"seconds": 1e-9}})
+    execute(stopped)
+    stopped.close()
+    again = resume(stopped.run_dir.path)
+    assert execute(again) == "stop.seconds: 1e-09"
+    assert_same_elites(stopped, again)
+
+
+def test_a_newest_checkpoint_that_is_gone_is_named(start):
+    run = start()
+    execute(run)
+    run.close()
+    newest = run.run_dir.path / "checkpoints" / "00000006.ckpt"
+    assert Run.view(run.run_dir.path)[1] == []
+    newest.unlink()
+    again, notes = LiveRun.resume(run.run_dir.path)
+    again.close()
+    assert notes[0] == f"{newest}: gone; going back to the checkpoint before" and again.search.counters.generations == 5
+    assert Run.view(run.run_dir.path)[1] == [f"{newest}: gone; this is the checkpoint before"]
+
+
+def test_what_this_machine_lacks_for_a_config_is_said(start, monkeypatch):
+    monkeypatch.setattr("evo.run.search.os.sched_getaffinity", lambda _: {0})
+    monkeypatch.setattr("evo.evaluate.backends.ptx_vm.levels", lambda: ["baseline", "avx2"])
+    with pytest.raises(UserError, match=r"^search.islands.count: 5 processes are too many for this machine's cores, at most 4$"):
+        start({"search": {"islands": {"count": 5}}})
+    with pytest.raises(UserError, match=r"^evaluation.simd: this CPU has no 'avx512', one of: auto, portable, baseline, avx2$"):
+        start({}, "evaluation.simd=avx512")
+    assert start({}, "evaluation.simd=portable").search.problem.evaluator.environment()["simd"] == "baseline"
+
+
 class HeldWrites:
     """Holds back whoever writes a checkpoint, until `let_go` is set; counts them."""
 

@@ -149,8 +149,9 @@ def test_of_a_large_archive_the_best_have_texts_and_larger_pictures_and_all_have
     monkeypatch.setattr(pictures.Pictures, "_choose", lambda *_: (128, 96))
     monkeypatch.setattr(Problem, "draw", record)
     found = run_content(run)
+    assert (found["pictures"]["large"], *decoded(found["pictures"]["stills"][0]).size) == (1, 512, 512)
     assert [len(found["pictures"]["stills"]), *decoded(found["pictures"]["atlas"]).size] == [1, 96, 96]
-    assert {size: drawn.count(size) for size in drawn} == {128: 1, 48: 2, 96: 3 * NUM_FRAMES}  # each is drawn once
+    assert {size: drawn.count(size) for size in drawn} == {128: 1, 512: 1, 48: 2, 96: 3 * NUM_FRAMES}  # each is drawn once
     assert [each["expression"].strip() for each in found["elites"]] == ["v = -1", "", ""]
     assert [bool(each["ptx"]) for each in found["elites"]] == [True, False, False]
     assert [len(each["program"]) for each in found["elites"]] == [1, 1, 1]

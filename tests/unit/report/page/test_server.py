@@ -3,18 +3,23 @@
 import base64
 import gzip
 import http.client
+import io
 import json
 import re
 from threading import Thread
 from urllib.parse import urlsplit
 
+import numpy as np
 import pytest
+from PIL import Image
 from processes import LIMIT_S, wait_until
 
 import evo.report.page.server
 from evo.errors import UserError
+from evo.report.elites import hash_text
 from evo.report.page.server import PageServer
-from evo.run.run import LiveRun
+from evo.report.plot.pictures import STILL_T
+from evo.run.run import LiveRun, Run
 from evo.storage.files import write_atomically
 
 
@@ -120,3 +125,17 @@ def test_an_address_in_use_is_refused(server, finished):
     port = urlsplit(server.url).port
     with pytest.raises(UserError, match=f"--host 127.0.0.1 --port {port}: cannot listen: "):
         PageServer(finished, (), "127.0.0.1", port, lambda _: None)
+
+
+def test_a_picture_is_drawn_at_the_size_that_is_asked_for(server, finished):
+    run, _ = Run.view(finished)
+    row = int(np.argmin(run.search.elites().objective))
+    asked = f"/picture?hash={hash_text(run.search.elites().hash[row])}"
+    answer, content = ask(server, f"{asked}&size=200")
+    assert (answer.status, answer.headers["Content-Type"]) == (200, "image/webp")
+    with Image.open(io.BytesIO(content)) as picture:
+        drawn = np.asarray(picture.convert("RGB"), float)
+    expected = run.search.problem.draw(run.search.elites().solution[row : row + 1], 200, STILL_T)[0]
+    assert drawn.shape == expected.shape and np.abs(drawn - expected).mean() < 16.0  # WebP loses a little
+    for wrong in (asked, f"{asked}&size=0", f"{asked}&size=99999", f"{asked}&size=-1", "/picture?hash=0&size=64", "/picture"):
+        assert ask(server, wrong)[0].status == 404
