@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from evo.native.ptx_vm import VirtualMachine
 from evo.native.semiring import CHUNK, MAX_DEPTH, OPERAND_DTYPE, STATE_DTYPE, Contraction
-from evo.semiring.folds import LETTERS, Axes, Fold, Variable
+from evo.semiring import blocks
+from evo.semiring.folds import LETTERS, Axes, Fold, Variable, sizes_of
 from evo.semiring.programs import evaluate, language, words_of
 
 BFLOAT16 = np.dtype(np.int16)  # how arrays of bfloat16 come here, as their bits
@@ -51,29 +52,6 @@ def prepared(fold: Fold, level: str | None = None) -> Contraction:
     )
 
 
-def sizes_of(variables: Sequence[Variable], shapes: Sequence[tuple[int, ...]]) -> tuple[tuple[int, ...], dict[str, int]]:
-    """The shape of the batch, and M, N and K, which are 1 where no array has them.
-
-    Raises:
-        ValueError: the shapes do not fit each other.
-    """
-    sizes: dict[str, int] = {}
-    batches = []
-    for variable, shape in zip(variables, shapes, strict=True):
-        letters = LETTERS[variable.axes]
-        if len(shape) < len(letters):
-            raise ValueError(f"{variable.name}: expected shape (..., {', '.join(letters)}), got {shape}")
-        batches.append(shape[: len(shape) - len(letters)])
-        for letter, size in zip(letters, shape[len(shape) - len(letters) :], strict=True):
-            if sizes.setdefault(letter, size) != size:
-                raise ValueError(f"{variable.name}: {letter} is {size}, but {sizes[letter]} in an array before it; shape {shape}")
-    try:
-        batch = np.broadcast_shapes(*batches) if any(batches) else ()  # NumPy takes as long as a small call
-    except ValueError:
-        raise ValueError(f"batches do not broadcast: {', '.join(str(each) for each in batches)}") from None
-    return batch, {letter: sizes.get(letter, 1) for letter in "MNK"}
-
-
 def shape_of(axes: Axes, batch: tuple[int, ...], sizes: dict[str, int]) -> tuple[int, ...]:
     """Shape of a result."""
     return (*batch, *(sizes[letter] for letter in LETTERS[axes]))
@@ -95,6 +73,8 @@ def run(fold: Fold, arrays: Sequence[NDArray[Any]], level: str | None = None) ->
     batch, sizes = sizes_of(fold.arrays, [array.shape for array in arrays])
     if sizes["K"] > MAX_DEPTH:
         raise ValueError(f"K is {sizes['K']:,}, at most {MAX_DEPTH:,}")
+    if fold.merge is not None and sizes["K"] > blocks.BLOCK and set(fold.results) == {Axes.PAIR}:
+        return blocks.run_blocks(fold, arrays, "K", sizes["K"], partial(run, level=level))
     if any(array.dtype == np.float64 for array in arrays):
         return _run_float64(fold, arrays, batch, sizes)
     # Sums over everything are doubles, added part by part.

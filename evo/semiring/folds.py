@@ -6,8 +6,8 @@ Owns these definitions; contraction.py runs them.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from functools import cached_property
 from typing import Any
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from evo.language.graph import Graph
 from evo.semiring.programs import Builder, derived, formula
 
-LARGEST = float(np.finfo(np.float32).max)
+LARGEST, SMALLEST = (float(each) for each in (np.finfo(np.float32).max, np.finfo(np.float32).tiny))
 SMALLEST_SUM = 2.0**-80  # of exponentials, above which those that underflowed are too small to count
 
 
@@ -53,12 +53,16 @@ class Fold:
 
     step, finish: graphs whose inputs are the operands and then the states. finish: without it the results are the states; with it
     all states are of PAIR, and so are the results.
+    merge: the states of two blocks of terms as one, of the operands, the states of one block, and those of the next, where only
+    operands of NONE are used; None: terms are not cut into blocks. neutral: where the states of blocks after the first begin.
     """
 
     operands: tuple[Variable, ...]
     states: tuple[Variable, ...]
     step: Graph
     finish: Graph | None = None
+    merge: Graph | None = None
+    neutral: tuple[float, ...] = ()
 
     def __hash__(self) -> int:
         return self._hash
@@ -67,6 +71,35 @@ class Fold:
     def _hash(self) -> int:
         # Programs are looked up at each call.
         return hash((self.operands, self.states, self.step, self.finish))
+
+    @cached_property
+    def blocks(self) -> tuple[Fold, Fold]:
+        """The first block of terms, and any other: their states."""
+        states = tuple(Variable(state.name, state.axes, at) for state, at in zip(self.states, self.neutral, strict=True))
+        return Fold(self.operands, self.states, self.step), Fold(self.operands, states, self.step)
+
+    @cached_property
+    def merging(self) -> Fold:
+        """`merge`, element by element."""
+        assert self.merge is not None, "terms come in blocks"
+        return self._of_states(2, self.merge)
+
+    @cached_property
+    def ending(self) -> Fold:
+        """`finish`, element by element."""
+        assert self.finish is not None, "states are finished"
+        return self._of_states(1, self.finish)
+
+    def _of_states(self, num_sets: int, graph: Graph) -> Fold:
+        """A graph of the operands and sets of states, as a fold of the operands of NONE and of arrays of states."""
+        numbers = [index for index, each in enumerate(self.operands) if each.axes == Axes.NONE]
+        given = tuple(Variable(f"{state.name}_{index}", Axes.PAIR) for index in range(num_sets) for state in self.states)
+        builder = Builder()
+        places = [builder.input(index) for index in range(len(numbers) + len(given))]
+        inputs = [places[numbers.index(index)] if index in numbers else places[0] for index in range(len(self.operands))]
+        step = builder.graph(*builder.include(graph, [*inputs, *places[len(numbers) :]]))
+        results = tuple(Variable(f"_result_state_{index}", Axes.PAIR) for index in range(len(graph.results)))
+        return Fold((*(self.operands[index] for index in numbers), *given), results, step)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -91,11 +124,13 @@ class Sums:
     """Sums of terms, each over the axes that its result lacks.
 
     terms: a graph of the operands with a result for each of `results`. So the derivative of sums is sums, and so on.
+    slopes: the derivatives of the one term by the operands; None: they are derived.
     """
 
     operands: tuple[Variable, ...]
     terms: Graph
     results: tuple[Axes, ...]
+    slopes: Graph | None = None
 
     @cached_property
     def fold(self) -> Fold:
@@ -104,7 +139,10 @@ class Sums:
         terms = builder.include(self.terms, [builder.input(index) for index in range(first)])
         totals = [builder.plus(builder.input(first + index), term) for index, term in enumerate(terms)]
         states = tuple(Variable(f"_sum_{index}", axes) for index, axes in enumerate(self.results))
-        return Fold(self.operands, states, builder.graph(*totals))
+        merge, count = Builder(), len(states)
+        inputs = [merge.input(index) for index in range(first + 2 * count)]
+        merged = merge.graph(*(merge.plus(inputs[first + at], inputs[first + count + at]) for at in range(count)))
+        return Fold(self.operands, states, builder.graph(*totals), merge=merged, neutral=(0.0,) * count)
 
     @cached_property
     def parts(self) -> tuple[Fold | None, ...]:
@@ -116,33 +154,64 @@ class Sums:
         terms = Graph(self.terms.nodes, tuple(self.terms.results[index] for index in wanted))
         return Sums(self.operands, terms, tuple(self.results[index] for index in wanted))
 
-    def gradient_key(self, wanted: tuple[int, ...]) -> str:
-        """The key of the gradients by some of the operands."""
-        if wanted not in self._gradient_keys:
-            self._gradient_keys[wanted] = key_of(self.gradient.only(wanted))
-        return self._gradient_keys[wanted]
+    def key(self, derivative: str, indices: tuple[int, ...]) -> str:
+        """The key of a derivative by the operands with these indices: `"gradient"` or `"tangent"`."""
+        if (derivative, indices) not in self._keys:
+            found = self.tangent(indices) if derivative == "tangent" else self.gradient.only(indices)
+            self._keys[derivative, indices] = key_of(found)
+        return self._keys[derivative, indices]
 
     @cached_property
-    def _gradient_keys(self) -> dict[tuple[int, ...], str]:
+    def _keys(self) -> dict[tuple[str, tuple[int, ...]], str]:
         return {}
 
     @cached_property
     def gradient(self) -> Sums:
         """The gradients by the operands, in order, from the operands and then the gradients by the results."""
-        operands = tuple(each for each in self.operands if each.axes != Axes.INDEX)
-        if operands != self.operands:
+        inputs, builder = self._inputs(), Builder()
+        incoming = tuple(Variable(f"_grad_{len(inputs)}_{index}", axes) for index, axes in enumerate(self.results))
+        operands = [builder.input(index) for index in range(len(inputs))]
+        weights = [builder.input(len(inputs) + index) for index in range(len(incoming))]
+        if self.slopes is not None:
+            slopes = builder.include(self.slopes, operands)
+            gradients = builder.graph(*(builder.call("mul_ftz_f32", weights[0], slope) for slope in slopes))
+        else:
+            total = _products(builder, zip(weights, builder.include(self.terms, operands), strict=True))
+            assert total is not None, "sums have a result"
+            gradients = derived(builder.graph(total), len(inputs) + len(incoming))
+        kept = Graph(gradients.nodes, gradients.results[: len(inputs)])
+        return Sums((*inputs, *incoming), kept, tuple(each.axes for each in inputs))
+
+    def tangent(self, moved: tuple[int, ...]) -> Sums:
+        """How fast the results change, from the operands and then how fast those with these indices change."""
+        inputs, builder = self._inputs(), Builder()
+        rates = tuple(Variable(f"_rate_{len(inputs)}_{index}", inputs[index].axes) for index in moved)
+        operands = [builder.input(index) for index in range(len(inputs))]
+        places = {index: builder.input(len(inputs) + place) for place, index in enumerate(moved)}
+        totals = []
+        for result in self.terms.results:
+            slopes = self.slopes
+            if slopes is None:
+                term = Graph(self.terms.nodes, (result,))
+                slopes = Graph((), (None,) * len(inputs)) if result is None else derived(term, len(inputs))
+            values = builder.include(slopes, operands)
+            used = [index for index in moved if slopes.results[index] is not None]
+            totals.append(_products(builder, ((places[index], values[index]) for index in used)))
+        return Sums((*inputs, *rates), Graph(builder.graph().nodes, tuple(totals)), self.results)
+
+    def _inputs(self) -> tuple[Variable, ...]:
+        if any(each.axes == Axes.INDEX for each in self.operands):
             raise ValueError("sums over k itself have no gradient")
-        incoming = tuple(Variable(f"_grad_{len(operands)}_{index}", axes) for index, axes in enumerate(self.results))
-        builder = Builder()
-        inputs = [builder.input(index) for index in range(len(operands) + len(incoming))]
-        total: int | None = None
-        for term, weight in zip(builder.include(self.terms, inputs), inputs[len(operands) :], strict=True):
-            product = builder.call("mul_ftz_f32", weight, term)
-            total = product if total is None else builder.plus(total, product)
-        assert total is not None, "sums have a result"
-        gradients = derived(builder.graph(total), len(inputs))
-        kept = Graph(gradients.nodes, gradients.results[: len(operands)])
-        return Sums((*operands, *incoming), kept, tuple(each.axes for each in operands))
+        return self.operands
+
+
+def _products(builder: Builder, factors: Iterable[tuple[int, int]]) -> int | None:
+    """The sum of products; None of none."""
+    total: int | None = None
+    for one, other in factors:
+        product = builder.call("mul_ftz_f32", one, other)
+        total = product if total is None else builder.plus(total, product)
+    return total
 
 
 @dataclass(frozen=True)
@@ -164,7 +233,8 @@ def key_of(content: Any) -> str:
     return key
 
 
-def _operands(hyper: tuple[str, ...]) -> tuple[Variable, ...]:
+def rows_and_columns(hyper: tuple[str, ...]) -> tuple[Variable, ...]:
+    """The operands of a semiring: a, b, and hyperparameters."""
     return (Variable("a", Axes.ROW), Variable("b", Axes.COLUMN), *(Variable(name, Axes.NONE) for name in hyper))
 
 
@@ -176,13 +246,13 @@ def pairs(names: tuple[str, ...], hyper: tuple[str, ...], terms: Graph) -> Sums:
 
 def sums(multiply: Graph, hyper: tuple[str, ...], initial: float) -> Fold:
     """A sum over k, from `initial` on."""
-    fold = Sums(_operands(hyper), multiply, (Axes.PAIR,)).fold
-    return Fold(fold.operands, (Variable("_sum_0", Axes.PAIR, initial),), fold.step)
+    fold = Sums(rows_and_columns(hyper), multiply, (Axes.PAIR,)).fold
+    return replace(fold, states=(Variable("_sum_0", Axes.PAIR, initial),))
 
 
 def general(multiply: Graph, accumulate: Graph, hyper: tuple[str, ...], initial: float) -> Fold:
     """accumulate: of acc and x, the next term."""
-    builder, operands = Builder(), _operands(hyper)
+    builder, operands = Builder(), rows_and_columns(hyper)
     inputs = [builder.input(index) for index in range(len(operands) + 1)]
     (term,) = builder.include(multiply, inputs)
     (total,) = builder.include(accumulate, (inputs[-1], term))
@@ -191,7 +261,7 @@ def general(multiply: Graph, accumulate: Graph, hyper: tuple[str, ...], initial:
 
 def extremum(multiply: Graph, hyper: tuple[str, ...], initial: float, *, is_min: bool) -> Fold:
     """The smallest or largest term, and the first k that gives it; -1 where no term is beyond `initial`."""
-    builder, operands = Builder(), (*_operands(hyper), Variable("_k", Axes.INDEX))
+    builder, operands = Builder(), (*rows_and_columns(hyper), Variable("_k", Axes.INDEX))
     inputs = [builder.input(index) for index in range(len(operands) + 2)]
     best, place = inputs[-2:]
     (term,) = builder.include(multiply, inputs)
@@ -209,12 +279,13 @@ def log_sum_exp(multiply: Graph, hyper: tuple[str, ...], initial: float) -> Fold
     The largest is kept within float32, so that no infinity is taken from itself; in float64, too, terms beyond it count as
     infinite. A NaN gets into the sum and stays there.
     """
-    builder, operands = Builder(), _operands(hyper)
+    builder, operands = Builder(), rows_and_columns(hyper)
     inputs = [builder.input(index) for index in range(len(operands) + 2)]
     (term,) = builder.include(multiply, inputs)
-    step = formula(_NEXT_SUM, "x", "largest", "total")
-    (total,) = builder.include(step, (term, *inputs[-2:]))
-    (largest,) = builder.include(formula(f"min(max(largest, x), {LARGEST!r})", "x", "largest"), (term, inputs[-2]))
+    total, largest = _joined(builder, inputs[-2:], term, None)
+    merge, count = Builder(), len(operands)
+    several = [merge.input(index) for index in range(count + 4)]
+    total_of_two, largest_of_two = _joined(merge, several[count : count + 2], *several[count + 2 :])
     end = Builder()
     (result,) = end.include(
         formula(f"largest + log(total) if largest < {LARGEST!r} else -log(0*total)", "largest", "total"),
@@ -225,14 +296,18 @@ def log_sum_exp(multiply: Graph, hyper: tuple[str, ...], initial: float) -> Fold
         Variable("_largest", Axes.PAIR, -LARGEST if is_empty else initial),
         Variable("_total", Axes.PAIR, 0.0 if is_empty else 1.0),
     )
-    return Fold(operands, states, builder.graph(largest, total), end.graph(result))
+    merged = merge.graph(largest_of_two, total_of_two)
+    return Fold(operands, states, builder.graph(largest, total), end.graph(result), merged, (-LARGEST, 0.0))
 
 
-_NEXT_SUM = """
-d = x - largest
-e = exp(-abs(d))
-y = total*e + 1 if 0 < d else total + e
-"""
+def _joined(builder: Builder, states: Sequence[int], x: int, weight: int | None) -> list[int]:
+    """Total and largest with a further term, or with those of `weight`."""
+    new, scaled = ("1", "e") if weight is None else ("weight", "weight*e")
+    total = f"d = x - largest\ne = exp(-abs(d))\ntotal*e + {new} if 0 < d else total + {scaled}"
+    values = [*states, x, *([] if weight is None else [weight])]
+    names = ("largest", "total", "x", "weight")[: len(values)]
+    largest = f"min(max(largest, x), {LARGEST!r})"
+    return [builder.include(formula(text, *names), values)[0] for text in (total, largest)]
 
 
 def followed(fold: Fold, epilogue: Graph, hyper: tuple[str, ...]) -> Fold:
@@ -241,14 +316,40 @@ def followed(fold: Fold, epilogue: Graph, hyper: tuple[str, ...]) -> Fold:
     inputs = [builder.input(index) for index in range(len(fold.names))]
     (value,) = inputs[len(fold.operands) :] if fold.finish is None else builder.include(fold.finish, inputs)
     (result,) = builder.include(epilogue, [value, *(inputs[fold.names.index(name)] for name in hyper)])
-    return Fold(fold.operands, fold.states, fold.step, builder.graph(result))
+    return replace(fold, finish=builder.graph(result))
 
 
 def exponentials(multiply: Graph, hyper: tuple[str, ...]) -> Sums:
-    """exp(term - out), whose sum is 1 where out is the log-sum-exp of the terms: its gradient is that of the log-sum-exp."""
-    operands = (*_operands(hyper), Variable("_out", Axes.PAIR))
+    """exp(term - out), whose sum is 1 where out is the log-sum-exp of the terms: its gradient is that of the log-sum-exp.
+
+    Terms that are minus infinity have no gradient, even if all are.
+    """
+    operands = (*rows_and_columns(hyper), Variable("_out", Axes.PAIR))
     builder = Builder()
     inputs = [builder.input(index) for index in range(len(operands))]
     (term,) = builder.include(multiply, inputs)
-    (value,) = builder.include(formula("exp(x - out)", "x", "out"), (term, inputs[-1]))
+    (value,) = builder.include(formula(f"exp(x - (-{LARGEST!r} if out < -{LARGEST!r} else out))", "x", "out"), (term, inputs[-1]))
     return Sums(operands, builder.graph(value), (Axes.PAIR,))
+
+
+def sizes_of(variables: Sequence[Variable], shapes: Sequence[tuple[int, ...]]) -> tuple[tuple[int, ...], dict[str, int]]:
+    """The shape of the batch, and M, N and K, which are 1 where no array has them.
+
+    Raises:
+        ValueError: the shapes do not fit each other.
+    """
+    sizes: dict[str, int] = {}
+    batches = []
+    for variable, shape in zip(variables, shapes, strict=True):
+        letters = LETTERS[variable.axes]
+        if len(shape) < len(letters):
+            raise ValueError(f"{variable.name}: expected shape (..., {', '.join(letters)}), got {shape}")
+        batches.append(shape[: len(shape) - len(letters)])
+        for letter, size in zip(letters, shape[len(shape) - len(letters) :], strict=True):
+            if sizes.setdefault(letter, size) != size:
+                raise ValueError(f"{variable.name}: {letter} is {size}, but {sizes[letter]} in an array before it; shape {shape}")
+    try:
+        batch = np.broadcast_shapes(*batches) if any(batches) else ()  # NumPy takes as long as a small call
+    except ValueError:
+        raise ValueError(f"batches do not broadcast: {', '.join(str(each) for each in batches)}") from None
+    return batch, {letter: sizes.get(letter, 1) for letter in "MNK"}

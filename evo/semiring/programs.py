@@ -168,16 +168,24 @@ def _function(instruction: int) -> Any:
     return compiled(row.semantics.infix) if is_real_function(instruction_set, row) else None
 
 
-_IRRATIONAL = {
-    sign * np.float32(number): sign * number
-    for number in (1 / math.log(2), math.log(2), math.log10(2), math.pi, math.e)
+_SINGLE: Any = np.finfo(np.float32)
+_DOUBLE: Any = np.finfo(np.float64)
+_MEANT = {
+    sign * np.float32(number): sign * float(meant)
+    for number, meant in (
+        *((number, number) for number in (1 / math.log(2), math.log(2), math.log10(2), math.pi, math.e)),
+        (_SINGLE.max, _DOUBLE.max),
+        (_SINGLE.tiny, _DOUBLE.tiny),
+    )
     for sign in (1.0, -1.0)
 }
 
 
 def _meant(value: np.float32) -> np.float64:
-    """The number that float32 rounded: one that exponentials and logarithms are made with, or else the shortest decimal."""
-    return np.float64(_IRRATIONAL.get(value, float(str(value))))
+    """The number that float32 rounded: one that exponentials and logarithms are made with, a limit of its type, or else the
+    shortest decimal.
+    """
+    return np.float64(_MEANT.get(value, float(str(value))))
 
 
 def evaluate(graph: Graph, inputs: Sequence[Any]) -> list[Any]:

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from evo.errors import UserError, did_you_mean
 from evo.language.graph import Graph
 from evo.native.stack_ptx import check_name
-from evo.semiring import folds
-from evo.semiring.contraction import run, sizes_of
-from evo.semiring.folds import Fold, pairs
+from evo.semiring import blocks, folds, norms
+from evo.semiring.contraction import run
+from evo.semiring.folds import Fold, pairs, sizes_of
 from evo.semiring.programs import formula, names_in, read
 
 
@@ -32,7 +32,8 @@ class Elite(Protocol):
 
 
 Program = str | NDArray[np.uint64] | Elite
-ACCUMULATE = {"sum": 0.0, "min": np.inf, "max": -np.inf, "log-sum-exp": -np.inf}
+ACCUMULATE = {"sum": 0.0, "min": np.inf, "max": -np.inf, "log-sum-exp": -np.inf, **dict.fromkeys(norms.ORDERS, 0.0)}
+_NAMES = [name for name in ACCUMULATE if name not in norms.ORDERS]  # without those of the zoo's distances
 _FORMULAS = {"sum": "acc + x", "min": "min(acc, x)", "max": "max(acc, x)"}
 _SWAPPED = {"acc + x": "x + acc", "min(acc, x)": "min(x, acc)", "max(acc, x)": "max(x, acc)"}
 _CPU = 1  # as DLPack numbers devices
@@ -53,8 +54,8 @@ class Semiring:
         multiply: a program of `a` and `b` and hyperparameters: a formula such as `"abs(a - b)**p"`; Stack PTX as text, which
             writes its inputs `%a`; an elite of a task with one output, as `Result.program()` gives it; or words, with the inputs
             a, b and then `hyper`.
-        accumulate: `"sum"`, `"min"`, `"max"`, `"log-sum-exp"`, or a formula of `acc` and `x`, the next product, which has no
-            gradient unless it is one of these.
+        accumulate: `"sum"`, `"min"`, `"max"`, `"log-sum-exp"`, `"2-norm"`, `"p-norm"` of the hyperparameter p, or a formula of
+            `acc` and `x`, the next product, which has no gradient unless it is one of these.
         identity: where `acc` begins, and what an empty K gives. None: that of `accumulate`.
         epilogue: a program of `x`, what was accumulated, and hyperparameters; None leaves it as it is.
         hyper: the order of hyperparameters in words of a program. Those of text are found in it.
@@ -63,7 +64,7 @@ class Semiring:
         UserError: a program is wrong, or a formula for `accumulate` has no identity.
 
     Arithmetic is that of PTX in float32, as everywhere in evo: subnormals are zero, exp2 and the like are within 2 ulp. min and
-    max prefer a number to a NaN; sums and log-sum-exp give NaN if a term is NaN. float64 is computed in float64.
+    max prefer a number to a NaN; sums, norms and log-sum-exp give NaN if a term is NaN. float64 is computed in float64.
     """
 
     def __init__(
@@ -78,6 +79,7 @@ class Semiring:
         hyper = [hyper] if isinstance(hyper, str) else hyper
         programs: list[Any] = [getattr(program, "text", program) for program in (multiply, epilogue)]
         found = [name for program in programs if isinstance(program, str) for name in names_in(program)]
+        found += ["p"] if accumulate == "p-norm" else []
         self.hyper = tuple(dict.fromkeys([*hyper, *(name for name in found if name not in ("a", "b", "x"))]))
         if wrong := [name for name in self.hyper if not _is_name(name)]:
             raise UserError(f"a semiring's hyperparameter cannot be called '{wrong[0]}'")
@@ -91,10 +93,15 @@ class Semiring:
         if not isinstance(identity, Real | None):
             raise UserError(f"identity is {identity!r}; expected a number")
         self.identity = ACCUMULATE[self.kind] if identity is None else float(identity)
+        self.order = norms.ORDERS.get(self.kind, "")
+        if self.order and self.identity != 0.0:
+            raise UserError(f"identity is {identity!r}; a {self.kind} begins at 0")
+        self.scaled = norms.scaled_norm(self.multiply, self.hyper, self.order) if self.order else None
         self.fold, self.whole = self._folds()
         self.end = None if self.epilogue is None else pairs(("x",), self.hyper, self.epilogue)
         is_product = self.multiply in (formula("a*b", "a", "b"), formula("b*a", "a", "b"))
         is_sum = self.multiply in (formula("a + b", "a", "b"), formula("b + a", "a", "b"))
+        self.is_difference = self.multiply == formula("a - b", "a", "b")
         # By what the program is, whatever it was written as. A BLAS has the best kernels for a matrix product; the log-sum-exp of
         # a + b is one of exponentials, where those do not underflow.
         self.is_matrix_product = self.kind == "sum" and self.identity == 0.0 and is_product
@@ -138,13 +145,17 @@ class Semiring:
             on_device = {name: _tensor(each) for name, each in hyper.items()}
             return Nearest(*map(library.from_dlpack, self.nearest(_tensor(a), _tensor(b), k, largest=largest, **on_device)))
         given = self._given(a, b, hyper)
-        is_cuda = any(getattr(each, "is_cuda", False) for each in given)
-        left, right, *rest = given if is_cuda else self._arrays(given)
+        is_by_torch = any(getattr(each, "is_cuda", False) for each in given)
+        if _has_tensor(given):
+            from evo.semiring.torch_transforms import is_transformed
+
+            is_by_torch |= is_transformed()
+        left, right, *rest = given if is_by_torch else self._arrays(given)
         batch, sizes = sizes_of(self.fold.arrays, [np.shape(each) for each in (left, right, *rest)])
         if not hasattr(k, "__index__") or not 0 < operator.index(k) <= sizes["N"]:
             raise UserError(f"k is {k!r}; expected 1 to {sizes['N']}, the rows of b")
         height = max(_ROWS_AT_ONCE_BYTES // (4 * max(int(np.prod(batch)) * sizes["N"], 1)), 1)
-        if is_cuda:
+        if is_by_torch:
             from evo.semiring.torch_operator import as_tensors, nearest
 
             tensors = as_tensors(self._names, given, as_array)
@@ -166,6 +177,8 @@ class Semiring:
         """What is accumulated, where minimum and maximum also give the place; and the same without places, with the epilogue."""
         if self.kind == "sum":
             fold = whole = folds.sums(self.multiply, self.hyper, self.identity)
+        elif self.order:
+            fold = whole = norms.norm(self.multiply, self.hyper, self.order)
         elif self.kind == "log-sum-exp":
             fold = whole = folds.log_sum_exp(self.multiply, self.hyper, self.identity)
         else:
@@ -179,7 +192,9 @@ class Semiring:
         sizes_of(self.whole.arrays, [each.shape for each in (a, b, *hyper)])
         product = None
         if self.is_matrix_product:
-            product = np.matmul(_plain(a), np.swapaxes(_plain(b), -1, -2))
+            product = blocks.product(_plain(a), _plain(b), np.matmul)
+        elif self.scaled is not None:
+            product = norms.run_norm(self.fold, self.scaled, self.is_difference, [a, b, *hyper], run)
         elif self.is_log_product and a.shape[-1] > 0:
             product = log_product(_plain(a), _plain(b))
         if product is None:
@@ -240,7 +255,7 @@ def log_product(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any] | None:
     largest_a, largest_b = a.max(-1, keepdims=True), b.max(-1, keepdims=True)
     if not (np.isfinite(largest_a).all() and np.isfinite(largest_b).all()):
         return None
-    sums: NDArray[Any] = np.matmul(np.exp(a - largest_a), np.swapaxes(np.exp(b - largest_b), -1, -2))
+    sums: NDArray[Any] = blocks.product(np.exp(a - largest_a), np.exp(b - largest_b), np.matmul)
     if not sums.size or not sums.min() > folds.SMALLEST_SUM:
         return None
     np.log(sums, out=sums)
@@ -254,9 +269,7 @@ def _kind_of(accumulate: str) -> tuple[str, Graph]:
     if isinstance(accumulate, str) and accumulate in ACCUMULATE:
         return accumulate, formula(_FORMULAS.get(accumulate, "x"), "acc", "x")
     if not isinstance(accumulate, str) or "acc" not in accumulate:
-        raise UserError(
-            f"unknown accumulate '{accumulate}', {did_you_mean(str(accumulate), [*ACCUMULATE])}; or a formula of acc and x"
-        )
+        raise UserError(f"unknown accumulate '{accumulate}', {did_you_mean(str(accumulate), _NAMES)}; or a formula of acc and x")
     graph = read(accumulate, ("acc", "x"), "accumulate")
     for kind, text in _FORMULAS.items():
         if graph in (formula(text, "acc", "x"), formula(_SWAPPED[text], "acc", "x")):

@@ -7,6 +7,7 @@ torch.compile keeps the operator as it is.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cache
 from numbers import Real
 from typing import TYPE_CHECKING, Any
@@ -17,9 +18,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from evo.errors import UserError
-from evo.semiring import folds
-from evo.semiring.contraction import BFLOAT16, run, shape_of, sizes_of
-from evo.semiring.folds import Axes, Direct, Fold, Sums
+from evo.semiring import blocks, folds, norms
+from evo.semiring.contraction import BFLOAT16, run, shape_of
+from evo.semiring.folds import LETTERS, Axes, Direct, Fold, Sums, sizes_of
+from evo.semiring.torch_transforms import batch_first, is_recorded, is_transformed, matrix_product, of_batch, of_outer_levels
 
 if TYPE_CHECKING:
     from evo.semiring.device_fold import Launcher, Operand
@@ -72,31 +74,27 @@ def as_tensors(names: Sequence[str], given: Sequence[Any], as_array: Callable[[s
 
 
 def call(semiring: Semiring, given: Sequence[Tensor]) -> Tensor:
-    """`Semiring.__call__` on what `as_tensors` gives."""
+    """`Semiring.__call__` on what `as_tensors` gives. Autocast changes nothing: float32 is computed and comes out."""
     sizes_of(semiring.whole.arrays, [tuple(each.shape) for each in given])
     a, b, *hyper = given
     dtype = torch.float64 if any(each.dtype == torch.float64 for each in given) else torch.float32
-    needs_gradient = torch.is_grad_enabled() and any(each.requires_grad for each in (a, b, *hyper))
+    is_differentiated = is_transformed() or (torch.is_grad_enabled() and any(each.requires_grad for each in given))
     if semiring.is_matrix_product:
-        found = torch.matmul(a.to(dtype), b.to(dtype).mT)
+        found = matrix_product(a.to(dtype), b.to(dtype))
     else:
-        # On the CPU the operator tries it. What decides is in the numbers, which a graph does not know.
-        is_tried = semiring.is_log_product and (needs_gradient or a.is_cuda) and not _is_recorded(a)
+        # On the CPU the operator tries it. What decides is in the numbers, which neither a graph nor `vmap` knows.
+        is_tried = semiring.is_log_product and (is_differentiated or a.is_cuda)
+        is_tried = is_tried and not is_recorded(a) and not is_transformed()
         product = _log_product(a.to(dtype), b.to(dtype)) if is_tried else None
-        if product is None and not needs_gradient:
+        if product is None and not is_differentiated and not semiring.order:
             return fold([a, b, *hyper], semiring.whole_key)[0]
-        found = fold([a, b, *hyper], semiring.key)[0] if product is None else product
-    return found if semiring.end is None else fold([found, *hyper], semiring.end_key)[0]
-
-
-def _is_recorded(tensor: Tensor) -> bool:
-    """Whether calls become a graph, of torch.compile or of CUDA."""
-    return bool(torch.compiler.is_compiling() or (tensor.is_cuda and torch.cuda.is_current_stream_capturing()))
+        found = _apply([a, b, *hyper], semiring.key)[0] if product is None else product
+    return found if semiring.end is None else _apply([found, *hyper], semiring.end_key)[0]
 
 
 def nearest(semiring: Semiring, given: Sequence[Tensor], k: int, num_rows: int, *, is_largest: bool) -> list[Tensor]:
     """`Semiring.nearest` on a device, for `num_rows` rows at once: values and indices."""
-    a, *rest = given
+    a, *rest = (each.detach() for each in given)
     parts = []
     with torch.no_grad():
         for first in range(0, max(a.shape[-2], 1), num_rows):
@@ -114,7 +112,7 @@ def _log_product(a: Tensor, b: Tensor) -> Tensor | None:
     largest_a, largest_b = (each.detach().amax(-1, keepdim=True) for each in (a, b))
     if not (torch.isfinite(largest_a).all() and torch.isfinite(largest_b).all()):
         return None
-    sums = torch.matmul(torch.exp(a - largest_a), torch.exp(b - largest_b).mT)
+    sums = matrix_product(torch.exp(a - largest_a), torch.exp(b - largest_b))
     if not sums.detach().min() > folds.SMALLEST_SUM:
         return None
     return sums.log() + largest_a + largest_b.mT
@@ -130,7 +128,13 @@ def fold(operands: list[Tensor], key: str) -> list[Tensor]:
     arrays = [array_of(variable.name, each) for variable, each in zip(of.arrays, operands, strict=True)]
     if isinstance(content, Direct):
         return [torch.from_numpy(content.on_arrays(*arrays))]
-    return [torch.from_numpy(result) for result in run(of, arrays)]
+    if getattr(content, "order", ""):
+        return [torch.from_numpy(norms.run_norm(of, content.scaled, content.is_difference, arrays, run))]
+    depth = sizes_of(of.arrays, [array.shape for array in arrays])[1]["K"]
+    # Sums over k come in blocks, those over rows do not, so each is by itself.
+    parts = [content.only((index,)).fold for index in range(len(of.results))] if isinstance(content, Sums) else []
+    several = parts if depth > blocks.BLOCK and len(parts) > 1 else [of]
+    return [torch.from_numpy(result) for part in several for result in run(part, arrays)]
 
 
 def _gpu_of(operands: Sequence[Tensor]) -> torch.device | None:
@@ -161,28 +165,41 @@ def on_device(
     """
     from evo.semiring.fold_kernel import roles_of
 
+    def launch(part: Fold, given: Sequence[Tensor]) -> list[Tensor]:
+        batch, sizes = sizes_of(part.arrays, [tuple(each.shape) for each in given])
+        roles = roles_of(part).operands
+        places = [index for index, each in enumerate(part.operands) if each.axes != Axes.INDEX]
+        are_f32 = [index in (*roles["pairs"], *roles["numbers"]) for index in places]
+        values = [_operand(each.float() if is_f32 else each) for each, is_f32 in zip(given, are_f32, strict=True)]
+        # A sum over everything is one over pairs of the kernel's.
+        outs = [_empty(shape_of(axes or Axes.PAIR, batch, sizes), device) for axes in part.results]
+        launcher.run(part, values, [out.data_ptr() for out in outs], batch, sizes, stream, may_wait=may_wait)
+        return outs
+
+    def run_part(part: Fold, given: Sequence[Tensor]) -> list[Tensor]:
+        inner = roles_of(part).inner
+        size = sizes_of(part.arrays, [tuple(each.shape) for each in given])[1][inner]
+        is_long = part.merge is not None and size > blocks.BLOCK
+        return blocks.run_blocks(part, given, inner, size, launch) if is_long else launch(part, given)
+
     of: Fold = content.fold
     for variable, each in zip(of.arrays, operands, strict=True):
         if each.dtype == torch.float64:
             raise UserError(f"{variable.name} is of float64, which semirings compute on the CPU: pass {variable.name}.float()")
+    if getattr(content, "order", ""):
+        if not may_wait:
+            return run_part(content.scaled, operands)
+        return [norms.run_norm(of, content.scaled, content.is_difference, operands, run_part)]
+    if not isinstance(content, Sums):
+        return run_part(of, operands)
     batch, sizes = sizes_of(of.arrays, [tuple(each.shape) for each in operands])
-    parts = zip(content.parts, ((axes,) for axes in of.results), strict=True) if isinstance(content, Sums) else [(of, of.results)]
     found: list[Tensor] = []
-    for part, results in parts:
+    for part, axes in zip(content.parts, of.results, strict=True):
         if part is None:
-            found.append(torch.zeros(shape_of(results[0], batch, sizes), device=device))
-            continue
-        roles = roles_of(part).operands
-        places = [index for index, each in enumerate(part.operands) if each.axes != Axes.INDEX]
-        are_f32 = [index in (*roles["pairs"], *roles["numbers"]) for index in places]
-        values = [each.float() if is_f32 else each for each, is_f32 in zip(operands, are_f32, strict=True)]
-        # A sum over everything is one over pairs of the kernel's.
-        outs = [_empty(shape_of(axes or Axes.PAIR, batch, sizes), device) for axes in results]
-        given = [_operand(each) for each in values]
-        launcher.run(part, given, [out.data_ptr() for out in outs], batch, sizes, stream, may_wait=may_wait)
-        found += [
-            out if axes else out.sum((-2, -1), dtype=torch.float64).float() for out, axes in zip(outs, results, strict=True)
-        ]
+            found.append(torch.zeros(shape_of(axes, batch, sizes), device=device))
+        else:
+            (out,) = run_part(part, operands)
+            found.append(out if axes else out.sum((-2, -1), dtype=torch.float64).float())
     return found
 
 
@@ -208,6 +225,21 @@ def _(operands: list[Tensor], key: str) -> list[Tensor]:
     return [operands[0].new_empty(shape_of(axes, batch, sizes), dtype=dtype) for axes in of.results]
 
 
+def _apply(operands: Sequence[Tensor], key: str) -> Sequence[Tensor]:
+    """`fold` with derivatives of every kind. torch.compile takes the operator, which has those of backward passes, and leaves
+    calls under a transform to Python.
+    """
+    is_kept = torch.compiler.is_compiling() and not is_transformed()
+    found: Sequence[Tensor] = fold(list(operands), key) if is_kept else _with_derivatives(key, *operands)
+    return found
+
+
+@torch.compiler.disable(reason="semirings under torch.func's transforms and forward-mode derivatives are not compiled")
+def _with_derivatives(key: str, *operands: Tensor) -> Sequence[Tensor]:
+    found: Sequence[Tensor] = _Fold.apply(key, *operands)
+    return found
+
+
 def _save(ctx: Any, inputs: tuple[list[Tensor], str], output: list[Tensor]) -> None:
     operands, ctx.key = inputs
     ctx.num_operands = len(operands)
@@ -215,36 +247,105 @@ def _save(ctx: Any, inputs: tuple[list[Tensor], str], output: list[Tensor]) -> N
 
 
 def _backward(ctx: Any, incoming: list[Tensor | None]) -> tuple[list[Tensor | None], None]:
-    content = folds.FOLDS[ctx.key]
+    return _gradients(ctx, ctx.needs_input_grad[0], incoming), None
+
+
+def _gradients(ctx: Any, is_wanted: Sequence[bool], incoming: Sequence[Tensor | None]) -> list[Tensor | None]:
     operands, output = list(ctx.saved_tensors[: ctx.num_operands]), ctx.saved_tensors[ctx.num_operands :]
     given = [torch.zeros_like(result) if each is None else each for each, result in zip(incoming, output, strict=True)]
-    wanted = tuple(index for index, is_wanted in enumerate(ctx.needs_input_grad[0]) if is_wanted)
-    if isinstance(content, Sums):
-        found = fold([*operands, *given], content.gradient_key(wanted))
-    else:
-        found = _of_semiring(content, operands, output, given[0], wanted)
+    wanted = tuple(index for index, each in enumerate(is_wanted) if each)
+    derivative = _derivative(folds.FOLDS[ctx.key], operands, output)
     gradients: list[Tensor | None] = [None] * len(operands)
-    for index, gradient in zip(wanted, found, strict=True):
+    for index, gradient in zip(wanted, derivative.gradients(given, wanted), strict=True):
         # An operand whose batch was broadcast gets the sum.
         gradients[index] = gradient.sum_to_size(operands[index].shape).to(operands[index])
-    return gradients, None
+    return gradients
 
 
 fold.register_autograd(_backward, setup_context=_save)
 
 
-def _of_semiring(
-    semiring: Semiring, operands: list[Tensor], output: Sequence[Tensor], incoming: Tensor, wanted: tuple[int, ...]
-) -> Any:
-    """The gradients of what a semiring accumulates, by the operands with these indices."""
-    if semiring.kind == "sum":
-        return fold([*operands, incoming], _sums(semiring).gradient_key(wanted))
-    if semiring.kind == "log-sum-exp":
+class _Fold(torch.autograd.Function):  # type: ignore[misc]
+    """`fold` with the derivatives that PyTorch's operators in Python do not have: of forward mode, and under `vmap`."""
+
+    @staticmethod
+    def forward(key: str, *operands: Tensor) -> tuple[Tensor, ...]:
+        return tuple(fold(list(operands), key))
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+        ctx.key, *operands = inputs
+        ctx.num_operands = len(operands)
+        ctx.save_for_backward(*operands, *output)
+        ctx.save_for_forward(*operands, *output)
+        if _is_extremum(folds.FOLDS[ctx.key]):
+            ctx.mark_non_differentiable(output[1])
+
+    @staticmethod
+    def backward(ctx: Any, *incoming: Tensor | None) -> tuple[Tensor | None, ...]:
+        return None, *of_batch(lambda *given: _gradients(ctx, ctx.needs_input_grad[1:], given), incoming)
+
+    @staticmethod
+    def jvp(ctx: Any, _: None, *rates: Tensor | None) -> tuple[Tensor | None, ...]:
+        moved = tuple(index for index, rate in enumerate(rates) if rate is not None)
+        with of_outer_levels(ctx.saved_tensors) as saved:
+            operands, output = saved[: ctx.num_operands], saved[ctx.num_operands :]
+            derivative = _derivative(folds.FOLDS[ctx.key], operands, output)
+            found = of_batch(lambda *given: derivative.tangents(given, moved), [rates[index] for index in moved])
+        return *found, *(None for _ in output[len(found) :])
+
+    @staticmethod
+    def vmap(_: Any, in_dims: tuple[int | None, ...], key: str, *operands: Tensor) -> tuple[Any, Any]:
+        inners = [len(LETTERS[each.axes]) for each in folds.FOLDS[key].fold.arrays]
+        found = _Fold.apply(key, *batch_first(operands, in_dims[1:], inners))
+        return found, (0,) * len(found)
+
+
+@dataclass(frozen=True)
+class _OfSums:
+    """The derivatives of sums of the operands, times a factor."""
+
+    sums: Sums
+    operands: Sequence[Tensor]
+    factor: Tensor | None = None
+
+    def gradients(self, incoming: Sequence[Tensor], wanted: tuple[int, ...]) -> Sequence[Tensor]:
+        """By the operands with these indices."""
+        given = incoming if self.factor is None else [incoming[0] * self.factor]
+        return _apply([*self.operands, *given], self.sums.key("gradient", wanted))
+
+    def tangents(self, rates: Sequence[Tensor], moved: tuple[int, ...]) -> Sequence[Tensor]:
+        """How fast the results change."""
+        found = _apply([*self.operands, *rates], self.sums.key("tangent", moved))
+        return found if self.factor is None else [found[0] * self.factor]
+
+
+def _derivative(content: Any, operands: Sequence[Tensor], output: Sequence[Tensor]) -> _OfSums | _OfExtremum:
+    """Those of what is in FOLDS."""
+    if isinstance(content, Sums):
+        return _OfSums(content, operands)
+    if content.kind == "sum":
+        return _OfSums(_sums(content), operands)
+    if content.kind == "log-sum-exp":
         # With the result as it is, the terms are weights whose sum is 1.
-        return fold([*operands, output[0], incoming], _weights(semiring).gradient_key(wanted))
-    if semiring.kind:
-        return _of_extremum(semiring, operands, output[1], incoming, wanted)
+        return _OfSums(_weights(content), [*operands, output[0]])
+    if content.order:
+        (out,) = output
+        scale = torch.where(out > 1, 0.25, 4.0).to(out.dtype)
+        is_zero = out.detach() < torch.finfo(out.dtype).tiny
+        inverse = torch.where(is_zero, 0.0, 1 / (torch.where(is_zero, 1.0, out) * scale))
+        if content.order == "2":
+            return _OfSums(_slopes(content), [*operands, inverse], scale)
+        p = operands[2 + content.hyper.index("p")].detach()
+        is_norm = (p > 0).to(out.dtype)  # and no count, which has no gradient
+        return _OfSums(_slopes(content), [*operands, inverse, scale], is_norm[..., None, None] if p.ndim else is_norm)
+    if content.kind:
+        return _OfExtremum(content, operands, output[1])
     raise UserError("a semiring whose accumulate is a formula has no gradient; it has one with sum, min, max or log-sum-exp")
+
+
+def _is_extremum(content: Any) -> bool:
+    return getattr(content, "kind", "") in ("min", "max")
 
 
 @cache
@@ -258,23 +359,50 @@ def _weights(semiring: Semiring) -> Sums:
 
 
 @cache
+def _slopes(semiring: Semiring) -> Sums:
+    return norms.slopes(semiring.multiply, semiring.hyper, semiring.order)
+
+
+@cache
 def _of_pairs(semiring: Semiring) -> Sums:
     return folds.pairs(("a", "b"), semiring.hyper, semiring.multiply)
 
 
-def _of_extremum(
-    semiring: Semiring, operands: list[Tensor], place: Tensor, incoming: Tensor, wanted: tuple[int, ...]
-) -> list[Tensor]:
-    """Only the term that is the result has a gradient."""
-    a, b, *hyper = operands
-    if a.shape[-1] == 0:
-        return [torch.zeros_like(operands[index]) for index in wanted]
-    is_found, k = place >= 0, place.clamp(min=0).long()
-    wholes = [each.expand(*k.shape[:-2], *each.shape[-2:]).to(incoming.dtype) for each in (a, b)]
-    pairs = [torch.gather(wholes[0], -1, k), torch.gather(wholes[1], -1, k.mT).mT]
-    found = list(fold([*pairs, *hyper, incoming * is_found], _of_pairs(semiring).gradient_key(wanted)))
-    for number, index in enumerate(wanted):
-        if index < 2:
-            at, values = (k, found[number] * is_found) if index == 0 else (k.mT, (found[number] * is_found).mT)
-            found[number] = torch.zeros_like(wholes[index]).scatter_add(-1, at, values)
-    return found
+class _OfExtremum:
+    """The derivatives of a minimum or maximum: those of the term that is the result."""
+
+    def __init__(self, semiring: Semiring, operands: Sequence[Tensor], place: Tensor):
+        self._is_found, self._k = place >= 0, place.clamp(min=0).long()
+        self._sums, self._is_empty = _of_pairs(semiring), operands[0].shape[-1] == 0
+        self._wholes = [self._whole(each) if index < 2 else each for index, each in enumerate(operands)]
+        self._operands = [self._pairs(each, index) for index, each in enumerate(self._wholes)]
+
+    def _whole(self, rows: Tensor) -> Tensor:
+        return rows.expand(*self._k.shape[:-2], *rows.shape[-2:])
+
+    def _pairs(self, whole: Tensor, index: int) -> Tensor:
+        """The values of rows of a or b that the results are made of."""
+        if index > 1 or self._is_empty:
+            return whole
+        return torch.gather(whole, -1, self._k) if index == 0 else torch.gather(whole, -1, self._k.mT).mT
+
+    def gradients(self, incoming: Sequence[Tensor], wanted: tuple[int, ...]) -> list[Tensor]:
+        """By the operands with these indices."""
+        if self._is_empty:
+            return [torch.zeros_like(self._wholes[index]) for index in wanted]
+        given = torch.where(self._is_found, incoming[0], 0.0)
+        found = list(_apply([*self._operands, given], self._sums.key("gradient", wanted)))
+        for number, index in enumerate(wanted):
+            if index < 2:
+                at, values = self._k, torch.where(self._is_found, found[number], 0.0)
+                at, values = (at, values) if index == 0 else (at.mT, values.mT)
+                found[number] = torch.zeros_like(self._wholes[index], dtype=values.dtype).scatter_add(-1, at, values)
+        return found
+
+    def tangents(self, rates: Sequence[Tensor], moved: tuple[int, ...]) -> list[Tensor]:
+        """How fast the result changes."""
+        if self._is_empty:
+            return [torch.zeros_like(self._k, dtype=torch.promote_types(rates[0].dtype, torch.float32))]
+        given = [self._pairs(self._whole(rate) if index < 2 else rate, index) for rate, index in zip(rates, moved, strict=True)]
+        (found,) = _apply([*self._operands, *given], self._sums.key("tangent", moved))
+        return [torch.where(self._is_found, found, 0.0)]

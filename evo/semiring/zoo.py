@@ -1,6 +1,6 @@
 """Semirings by their usual names.
 
-Each is what its formulas say. Roots and powers are written so that value and gradient are 0, not NaN, where rows are equal.
+Each is what its formulas say. Norms have the gradient 0, not NaN, where rows are equal.
 """
 
 from typing import Any
@@ -9,8 +9,7 @@ import numpy as np
 
 from evo.semiring.semiring import Nearest, Semiring
 
-_TINY = "1e-37"  # above the smallest normal float32
-_DISTANCE = f"x/sqrt(max(x, {_TINY}))"  # the root of x
+_KEPT = "s = 999 if 999 < r else r"  # beyond which exponentials are 0 in every type, and squares of r infinite
 
 plus_times = Semiring("a*b")
 min_plus = Semiring("a + b", "min")
@@ -20,16 +19,16 @@ log_sum_exp = Semiring("a + b", "log-sum-exp")
 
 l1 = Semiring("abs(a - b)")
 squared_l2 = Semiring("square(a - b)")
-l2 = Semiring("square(a - b)", epilogue=_DISTANCE)
-lp = Semiring(f"max(abs(a - b), {_TINY})**p", epilogue=f"x*max(x, {_TINY})**(1/p - 1)")
+l2 = Semiring("a - b", "2-norm")
+lp = Semiring("a - b", "p-norm")
 chebyshev = Semiring("abs(a - b)", "max", 0.0)
 hamming = Semiring("1 if a < b else (1 if b < a else 0)")
 
 gaussian = Semiring("square(a - b)", epilogue="exp(-gamma*x)")
 laplace = Semiring("abs(a - b)", epilogue="exp(-gamma*x)")
-matern_12 = Semiring("square(a - b)", epilogue=f"exp(-({_DISTANCE})/length)")
-matern_32 = Semiring("square(a - b)", epilogue=f"s = 3*x\nr = s/sqrt(max(s, {_TINY}))/length\n(1 + r)*exp(-r)")
-matern_52 = Semiring("square(a - b)", epilogue=f"s = 5*x\nr = s/sqrt(max(s, {_TINY}))/length\n(1 + r + r*r/3)*exp(-r)")
+matern_12 = Semiring("a - b", "2-norm", epilogue="exp(-x/length)")
+matern_32 = Semiring("a - b", "2-norm", epilogue=f"r = sqrt(3)*x/length\n{_KEPT}\n(1 + s)*exp(-s)")
+matern_52 = Semiring("a - b", "2-norm", epilogue=f"r = sqrt(5)*x/length\n{_KEPT}\n(1 + s + s*s/3)*exp(-s)")
 
 
 class _Cosine(Semiring):
@@ -45,7 +44,14 @@ class _Cosine(Semiring):
 cosine = _Cosine("a*b")
 
 
+_largest, _length = Semiring("abs(a)", "max", 0.0), Semiring("a", "2-norm")  # of rows, whatever b is
+
+
 def _normalised(rows: Any) -> Any:
     rows = rows if hasattr(rows, "shape") else np.asarray(rows)
-    squares = plus_times(rows[..., None, :], rows[..., None, :])[..., 0]
-    return rows / (squares + (squares == 0)) ** 0.5
+    if rows.ndim < 2 or 0 in rows.shape:
+        return rows
+    for norm in (_largest, _length):  # rows may be longer than any number of their type
+        sizes = norm(rows, rows[..., :1, :])
+        rows = rows / (sizes + (sizes == 0))
+    return rows

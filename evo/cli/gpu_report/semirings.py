@@ -17,10 +17,10 @@ from evo.cli.gpu_report.work import Order, Told, row
 from evo.evaluate.cuda.agreement import scrambled
 from evo.evaluate.cuda.device import Device
 from evo.semiring import zoo
-from evo.semiring.contraction import run, shape_of, sizes_of
+from evo.semiring.contraction import run, shape_of
 from evo.semiring.device_fold import Launcher, Operand
 from evo.semiring.fold_kernel import elements_of, tile_size
-from evo.semiring.folds import Axes, Fold, Sums
+from evo.semiring.folds import Axes, Fold, Sums, sizes_of
 
 _EXACT = ("l1", "squared_l2", "min_plus", "max_times", "hamming")
 _OTHERS = ("l2", "log_sum_exp")
