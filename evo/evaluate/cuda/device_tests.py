@@ -166,7 +166,7 @@ def _compare_lanes(ordinal: int) -> str | None:
             with _opened(ordinal, case.language, case.task, case.names, _LARGE_PACKS, lane) as gpu:
                 results.append(case.results(gpu))
         if len(rows := different_rows(*results)):
-            return case.labels[rows[0]]
+            return case.labels[int(rows[0])]
     return None
 
 
