@@ -92,7 +92,7 @@ def own_kernel(ordinal, extent):
 
 def schedules(ordinal, extent):
     """Programs, approximate ones too, in both lanes, packs of all sizes, and from another thread."""
-    case = random_case([*EXACT, *BOUNDS], 300, extent.num_programs // 10 + 8)
+    case = random_case([*EXACT, *BOUNDS], 300, extent.num_programs // 10 + 40)
 
     def results(lane, sites=64, kernels=2, workers=2, level=0):
         options = {"packing": {"sites_per_kernel": sites, "kernels_per_module": kernels}, "compile_workers": workers}
