@@ -23,6 +23,7 @@ def main() -> None:
     prepare()
     if len(sys.argv) > 1 and sys.argv[1].endswith(".py"):
         sys.argv = sys.argv[1:]
+        sys.path.insert(0, os.path.dirname(sys.argv[0]))  # as Python does
         runpy.run_path(sys.argv[0], run_name="__main__")
         return
     if sys.argv[1:2] == ["pytest"]:

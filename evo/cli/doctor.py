@@ -65,7 +65,7 @@ def _gpu() -> list[tuple[str, str, str]]:
     meaning = (
         "unusable without nvPTXCompiler"
         if why_no_compiler()
-        else "'auto' measures before each run whether programs run faster on a GPU; for this machine: evo gpu-report"
+        else "'auto' measures before each run whether programs run faster on a GPU"
     )
     gpus = [(f"GPU {info.ordinal}", info.architecture, f"{info.name}, {_memory(info)}{_target(info)}") for info in found.devices]
     tests = [(f"self-test {info.ordinal}", *_self_test(info)) for info in _testable(found)]

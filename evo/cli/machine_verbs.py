@@ -1,4 +1,4 @@
-"""The verbs about machines and single programs: doctor, gpu-report, instructions, check, eval, worker and keys."""
+"""The verbs about machines and single programs: doctor, instructions, check, eval, worker and keys."""
 
 import signal
 import sys
@@ -28,22 +28,6 @@ def doctor(test: bool) -> None:
     for line in test_gpus() if test else []:
         warn(line)
     echo(report(), nl=False)
-
-
-@verb("gpu-report")
-@click.argument("output", metavar="[OUT.json]", required=False, type=PATH)
-@click.option("--device", type=click.IntRange(0), help="Number of the GPU.  [default: the first that can be used]")
-@click.option("--part", "parts", multiple=True, metavar="PART", help="Only this part; may be given several times.")
-@click.option("--short", is_flag=True, help="Each case once, with few programs and points: for an emulated GPU.")
-def gpu_report(output: Path | None, device: int | None, parts: tuple[str, ...], short: bool) -> None:
-    """Prove that a GPU computes what it should, and measure it.
-
-    Takes up to ten minutes. Each part runs in a process of its own, and OUT.json has what is known so far.
-    """
-    from evo.cli.gpu_report import report
-
-    if not report(output, device, parts, short=short):
-        sys.exit(EXIT_CHECK_FAILED)
 
 
 @verb()
@@ -249,4 +233,4 @@ def new_keys(folder: Path, name: str) -> None:
 
 
 keys.add_command(new_keys)
-VERBS = (doctor, gpu_report, instructions, check, prove, evaluate, worker, keys)
+VERBS = (doctor, instructions, check, prove, evaluate, worker, keys)

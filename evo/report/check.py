@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from evo.errors import UserError
 from evo.evaluate import Evaluation
 from evo.evaluate.backends import CPU, CUDA
+from evo.evaluate.cuda.agreement import different_rows, results_of
 from evo.report.elites import batch_of, cell_names
 from evo.run.run import Run
 from evo.task_answers import task_kernel
@@ -63,26 +64,20 @@ class CheckReport:
     def text(self) -> str:
         """The report that `evo check` prints. It lists the elites beyond the tolerance, worst first."""
         difference = self.difference
-        same = sum(
-            a.tobytes() == b.tobytes() and m.tobytes() == n.tobytes()
-            for a, b, m, n in zip(self.cpu.objective, self.gpu.objective, self.cpu.measures, self.gpu.measures, strict=True)
-        )
-        count = len(difference)
+        count, apart = len(difference), different_rows(results_of(self.cpu), results_of(self.gpu))
         near = f", and half of those without tanh within {NEAR:g}" if self.is_accurate.any() else ""
         rows = [
             ("elites", f"{count:,}"),
             ("GPU", self.device),
-            ("bit-identical scores", f"{same / count:.2%}"),
+            ("bit-identical scores", f"{1 - len(apart) / count:.2%}"),
             *((f"objective within {bound:g}", f"{(difference <= bound).mean():.2%}") for bound in (1e-6, 1e-4, TOLERANCE, 0.1)),
             ("largest difference", f"{difference.max():.6g}"),
             ("median without tanh", f"{self.median:.3g}"),
             ("verdict", f"{'passed' if self.passed else 'FAILED'}: {SHARE:.0%} must be within {TOLERANCE:g}{near}"),
         ]
         lines = [f"{name:<26} {value}\n" for name, value in rows]
-        apart = [int(row) for row in np.argsort(-difference, kind="stable") if difference[row] > TOLERANCE]
-        lines += [
-            f"{self.names[row]:<26} CPU {self.cpu.objective[row]:.6g}  GPU {self.gpu.objective[row]:.6g}\n" for row in apart
-        ]
+        far = [int(row) for row in np.argsort(-difference, kind="stable") if difference[row] > TOLERANCE]
+        lines += [f"{self.names[row]:<26} CPU {self.cpu.objective[row]:.6g}  GPU {self.gpu.objective[row]:.6g}\n" for row in far]
         return "".join(lines)
 
 

@@ -84,7 +84,7 @@ class Launcher:
         Args:
             operands: of `fold.arrays`, `(*batch, ...)`, where batches broadcast. Pairs and numbers (`roles_of`) are float32.
             results: addresses of float32, contiguous, one for each of `fold.results`.
-            batch, sizes: of `contraction.sizes_of`.
+            batch, sizes: of `folds.sizes_of`.
             may_wait: whether this may wait for the device, to find the fastest tile.
             elements: of `elements_of`; None: the best.
 

@@ -3,7 +3,7 @@
     python tests/bench/run.py semiring        needs PyTorch and 20 seconds on two cores; KeOps compiles for a minute
 
 KeOps gives sums over one side and no matrix: its rows compare sums of rows. kermac and genbmm need a GPU, where
-`evo gpu-report --part semirings` measures evo.
+`python tests/gpu/report.py gpu.json --part semirings` measures evo.
 PyTorch has a minimum or a log-sum-exp of sums only by broadcasting: here in blocks of rows, of the faster of two sizes.
 """
 

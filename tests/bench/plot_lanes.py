@@ -1,4 +1,4 @@
-"""What a program costs over points, by what runs it: draws what `evo gpu-report` has measured.
+"""What a program costs over points, by what runs it: draws what tests/gpu/report.py has measured.
 
     python tests/bench/plot_lanes.py docs/h200.json docs/lanes.svg
 

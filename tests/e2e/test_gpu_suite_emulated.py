@@ -1,4 +1,4 @@
-"""tests/gpu and `evo gpu-report` over the tests' stand-in for a GPU: where there is no GPU this is what runs the CUDA evaluator.
+"""tests/gpu over the tests' stand-in for a GPU: where there is no GPU this is what runs the CUDA evaluator.
 
 Work is done only when it is waited for, so that code that does not wait finds old bytes.
 """
@@ -8,81 +8,87 @@ import re
 from pathlib import Path
 
 import pytest
+from gpu.report import PARTS
 
-from evo.cli.gpu_report import PARTS
+from evo.evaluate.cuda.self_test import TIME_LIMIT_S
 
 GPU_TESTS = Path(__file__).parents[1] / "gpu"
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("module", "chosen"), [("test_runs.py", ""), ("test_checks.py", "own_kernel")]
-)  # the report has the others
-def test_the_gpu_tests_pass_over_an_emulated_gpu(run_emulated, module, chosen):
-    arguments = (GPU_TESTS / module, "-q", "-n", "0", "-p", "no:cacheprovider", "-k", chosen)
+def test_the_gpu_tests_pass_over_an_emulated_gpu(run_emulated):
+    arguments = (GPU_TESTS, "-q", "-n", "0", "-p", "no:cacheprovider")
     completed = run_emulated("pytest", *arguments, options="deferred=1", timeout_s=1200.0)
     assert completed.returncode == 0, completed.stdout + completed.stderr
     assert re.search(r"^\d+ passed( in|,)", completed.stdout.splitlines()[-1]), completed.stdout
     assert "skipped" not in completed.stdout
 
 
-def report(run_emulated, tmp_path, *args: str, options: str = "deferred=1", **env: str):
-    """The process of a short report, and the file that it leaves."""
-    env = {"EVO_EMULATED_GPU_MAX_STEPS": "200000", **env}
-    completed = run_emulated("gpu-report", "out.json", "--short", *args, options=options, env=env, timeout_s=600.0)
-    path = tmp_path / "out.json"
-    return completed, json.loads(path.read_text()) if path.exists() else None
+@pytest.fixture
+def report(run_emulated, tmp_path):
+    """Makes a short report; gives the exit code, what it prints, and for each work its verdict and its rows' texts."""
+
+    def make(*args, options="deferred=1", wrong=""):
+        env = {
+            "EVO_EMULATED_GPU_MAX_STEPS": "200000",
+            "EVO_EMULATED_GPU_SELF_TEST": "",
+            "EVO_EMULATED_GPU_SELF_TEST_WRONG": wrong,
+        }
+        command = (GPU_TESTS / "report.py", "out.json", "--short", *args)
+        done = run_emulated(*command, options=options, env=env, timeout_s=900.0)
+        path = tmp_path / "out.json"
+        parts = json.loads(path.read_text())["parts"] if path.exists() else []
+        rows = {each["work"]: {(row["what"], row["at"]): row["text"] for row in each["rows"]} for each in parts}
+        return done.returncode, done.stdout + done.stderr, {each["work"]: each["verdict"] for each in parts}, rows
+
+    return make
 
 
 @pytest.mark.slow
-def test_the_whole_report_of_an_emulated_gpu_is_made_in_ten_minutes_and_finds_no_fault(run_emulated, tmp_path):
-    completed, found = report(run_emulated, tmp_path, EVO_EMULATED_GPU_SELF_TEST="")
-    assert completed.returncode == 0, completed.stdout + completed.stderr
-    assert list(dict.fromkeys(part["part"] for part in found["parts"])) == list(PARTS)
-    assert {part["verdict"] for part in found["parts"]} == {"passed"}
-    assert all(part["rows"] for part in found["parts"])
-    timed = [row["what"] for part in found["parts"] if part["part"] == "kernels" for row in part["rows"]]
-    kinds = [
-        f"{way}, {kind}" for way in ("interpret", "compile0", "compile1", "compile3") for kind in ("sums", "stores", "own kernel")
-    ]
-    assert all(any(what.startswith(kind) for what in timed) for kind in kinds)
-    semirings = [part["rows"] for part in found["parts"] if part["part"] == "semirings"]
-    agreement, speed = ({(row["what"], row["at"]): row["text"] for row in rows} for rows in semirings)
-    assert agreement["min_plus", ""] == "equal bits" and agreement["log_sum_exp", ""].startswith("within ")
-    assert all(speed["l1", f"tiles of {size}"].endswith(" ms") for size in (128, 64, 32))
-    assert any(what == "l1, gradient by a" for what, _ in speed)
+def test_the_whole_report_of_an_emulated_gpu_finds_no_fault(report):
+    code, printed, verdicts, rows = report()
+    assert code == 0, printed
+    assert verdicts == {work: "passed" for works in PARTS.values() for work, _ in works}
+    ways = ("interpret", "compile0", "compile1", "compile3")
+    timed = {(f"{way}, {kind}, 10 instructions", "20 points") for way in ways for kind in ("sums", "stores", "own kernel")}
+    assert timed <= set(rows["kernels:alone"])
+    assert re.fullmatch(r"\d+ programs agree; \d+ of them interpreted", rows["checks:own_kernel"]["a task's own kernel", ""])
+    assert rows["semirings:agreement"]["min_plus", ""] == "equal bits"
+    assert {("l1, gradient by a", f"tiles of {size}") for size in (128, 64, 32)} <= set(rows["semirings:speed"])
 
 
-def test_parts_of_the_report_are_made_alone_and_say_whose_figures_they_are(run_emulated, tmp_path):
-    completed, found = report(run_emulated, tmp_path, "--part", "device", "--part", "driver")
-    assert (completed.returncode, completed.stderr) == (0, "")
-    assert [(part["part"], part["verdict"]) for part in found["parts"]] == [("device", "passed"), ("driver", "passed")]
-    assert found["device"] == "Emulated GPU" and "## driver, calls, on Emulated GPU: passed\n" in completed.stdout
-    rows = {row["what"]: row["text"] for part in found["parts"] for row in part["rows"]}
-    assert rows["UUID"] == "e0e0e0e0-e0e0-e0e0-e0e0-e0e0e0e0e0e0" and rows["multiprocessors"] == "132"
-    assert rows["interpreter that sums"].endswith("carve-out 100 %, 4 blocks at once")
-    assert "launch, until the end is seen" in rows
+def test_a_part_of_the_report_is_made_alone_and_says_whose_figures_they_are(report):
+    code, printed, verdicts, rows = report("--part", "device")
+    assert (code, verdicts) == (0, {"driver:device": "passed"}), printed
+    assert "## device, device, on Emulated GPU: passed (" in printed and "\nMULTIPROCESSOR_COUNT: 132\n" in printed
+    assert rows["driver:device"]["UUID", ""] == "e0e0e0e0-e0e0-e0e0-e0e0-e0e0e0e0e0e0"
+    assert rows["driver:device"]["interpreter that sums", ""].endswith("carve-out 100 %, 4 blocks at once")
 
 
 @pytest.mark.slow
-def test_a_fault_of_the_gpu_fails_its_part_and_is_told_by_the_exit_code(run_emulated, tmp_path):
-    wrong = {"EVO_EMULATED_GPU_SELF_TEST": "", "EVO_EMULATED_GPU_SELF_TEST_WRONG": "sub.ftz.f32"}
-    completed, found = report(run_emulated, tmp_path, "--part", "self-test", "--part", "device", **wrong)
-    assert completed.returncode == 1
-    device, tested = found["parts"]
-    assert (device["verdict"], tested["part"]) == ("passed", "self-test")
-    assert tested["verdict"].startswith("FAILED: sub_ftz_f32 differs")
+def test_one_wrong_bit_of_the_interpreter_fails_each_check_that_uses_it(report):
+    code, printed, verdicts, rows = report("--part", "self-test", "--part", "checks", wrong="sub.ftz.f32@interpret")
+    assert code == 1
+    assert verdicts["device_tests:run"] == "passed" and rows["device_tests:run"]["lanes", ""] == "sub_ftz_f32", printed
+    failed = {
+        work.removeprefix("checks:") for work, verdict in verdicts.items() if verdict.startswith("FAILED: AssertionError: ")
+    }
+    assert failed == {"instructions", "programs", "sums", "schedules"}, printed  # a task's own kernel has another interpreter
+    assert "interpret: sub_ftz_f32 differs at " in verdicts["checks:instructions"]
 
 
 @pytest.mark.parametrize(
     ("args", "options", "line"),
     [
-        ((), "devices=0", "evo: no GPU is usable: the NVIDIA driver finds no usable GPU (CUDA_ERROR_NO_DEVICE)"),
-        (("--device", "3"), "", "evo: --device 3 is not a usable GPU, one of: 0 (Emulated GPU)"),
-        (("--part", "wether"), "", "evo: --part wether: no such part, one of: device, self-test, checks, kernels,"),
+        ((), "devices=0", "report: no GPU is usable: the NVIDIA driver finds no usable GPU (CUDA_ERROR_NO_DEVICE)"),
+        (("--device", "3"), "", "report: --device 3 is not a usable GPU, one of: 0 (Emulated GPU)"),
     ],
 )
-def test_a_report_that_cannot_be_made_is_one_line(run_emulated, tmp_path, args, options, line):
-    completed, found = report(run_emulated, tmp_path, *args, options=options)
-    assert (completed.returncode, completed.stdout, found) == (2, "", None)
-    assert completed.stderr.startswith(line) and completed.stderr.count("\n") == 1
+def test_a_report_that_cannot_be_made_is_one_line(report, args, options, line):
+    code, printed, verdicts, _ = report(*args, options=options)
+    assert (code, verdicts) == (2, {})
+    assert printed.startswith(line) and printed.count("\n") == 1
+
+
+def test_the_report_takes_ten_minutes_at_most():
+    assert TIME_LIMIT_S + sum(limit_s for works in PARTS.values() for _, limit_s in works) <= 600.0

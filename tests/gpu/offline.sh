@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs evo and runs `evo gpu-report` on a machine that reaches no package registry.
+# Installs evo and runs report.py on a machine that reaches no package registry.
 #
 #   tests/gpu/offline.sh collect WHEELS [PYTHON_VERSION]   where there is one: fills the folder WHEELS, for Linux x86-64
 #   tests/gpu/offline.sh run WHEELS [OUT.json]             on the GPU machine, which has a C compiler
@@ -29,7 +29,7 @@ run() {
     python3 -c 'import site; print("\n".join(site.getsitepackages()))' \
         >"$("$venv/bin/python" -c 'import site; print(site.getsitepackages()[0])')/outer.pth"
     PIP_NO_INDEX=1 PIP_FIND_LINKS=$(realpath "$1") "$venv/bin/pip" install --quiet "$here"
-    "$venv/bin/evo" gpu-report "${2:-gpu.json}"
+    "$venv/bin/python" "$here/tests/gpu/report.py" "${2:-gpu.json}"
 }
 
 case "${1:-}" in

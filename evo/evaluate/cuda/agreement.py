@@ -1,15 +1,17 @@
-"""How far CPU and GPU must agree on each instruction, and the operands that show it.
+"""How far CPU and GPU must agree, bit by bit or within the bounds of instructions, and the operands that show it.
 
 Owns the edge values, and a program for each instruction of the shipped sets that
-the CPU knows. The self-test and the GPU tests judge by it. Knows nothing of evaluators and devices.
+the CPU knows. The self-test, `evo check` and tests/gpu judge by it. Knows nothing of evaluators and devices.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evo.evaluate import Evaluation
 from evo.instructions import shipped_instruction_set
 from evo.language.program import Language, word
 from evo.native.ptx_vm import VirtualMachine
@@ -114,6 +116,20 @@ def programs_of(names: list[str]) -> NDArray[np.uint64]:
 def output_of(name: str) -> str:
     """The output in which the program of an instruction leaves its result."""
     return _OUTPUTS[_stacks_of(name, "rets")[0]]
+
+
+def different_rows(one: Iterable[NDArray[Any]], other: Iterable[NDArray[Any]]) -> NDArray[np.intp]:
+    """Rows at which two lists of arrays, each `(num_rows, ...)`, differ in any bit."""
+
+    def bits(array: NDArray[Any]) -> NDArray[np.uint8]:
+        return np.ascontiguousarray(array).view(np.uint8).reshape(len(array), -1)
+
+    return np.flatnonzero(np.any([(bits(a) != bits(b)).any(axis=1) for a, b in zip(one, other, strict=True)], axis=0))
+
+
+def results_of(evaluation: Evaluation) -> list[NDArray[Any]]:
+    """The arrays of an evaluation that must agree, for `different_rows`."""
+    return [evaluation.status, evaluation.objective, evaluation.measures]
 
 
 @dataclass(frozen=True)

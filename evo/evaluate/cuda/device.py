@@ -173,7 +173,6 @@ class Device:
             ) from error
         self.make_current()
         self.num_multiprocessors = self.attribute("MULTIPROCESSOR_COUNT")
-        self.clock_hz = self.attribute("CLOCK_RATE") * 1000
 
     def make_current(self) -> None:
         """Makes the context current on the calling thread. Every thread that uses the device calls this first."""
@@ -183,10 +182,6 @@ class Device:
         """`CU_DEVICE_ATTRIBUTE_name`."""
         attribute = getattr(self._cuda.CUdevice_attribute, f"CU_DEVICE_ATTRIBUTE_{name}")
         return int(_ask(self._cuda.cuDeviceGetAttribute, attribute, self._handle))
-
-    def loads_whole_modules(self) -> bool:
-        """Whether kernels are loaded with their module."""
-        return bool(_ask(self._cuda.cuModuleGetLoadingMode) == self._cuda.CUmoduleLoadingMode.CU_MODULE_EAGER_LOADING)
 
     def free_bytes(self) -> int:
         """The device memory that is free now."""
@@ -322,16 +317,6 @@ class Device:
         _ask(self._cuda.cuFuncSetAttribute, function, attributes.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, num_bytes)
         carveout = attributes.CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT
         _ask(self._cuda.cuFuncSetAttribute, function, carveout, MOST_SHARED)
-
-    def resources(self, function: Any, block_size: int, shared_bytes: int) -> dict[str, int]:
-        """What a kernel takes and gets: registers a thread, percentage of cache that is shared memory, resident blocks."""
-        attributes, ask = self._cuda.CUfunction_attribute, self._cuda.cuFuncGetAttribute
-        find_blocks = self._cuda.cuOccupancyMaxActiveBlocksPerMultiprocessor
-        return {
-            "registers": _ask(ask, attributes.CU_FUNC_ATTRIBUTE_NUM_REGS, function),
-            "carveout": _ask(ask, attributes.CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, function),
-            "blocks": _ask(find_blocks, function, block_size, shared_bytes),
-        }
 
     def launch(
         self,

@@ -47,15 +47,12 @@ class Report:
     is_timeout: bool = False
 
 
-def run_in_child(
-    work: str, argument: object, limit_s: float, step_s: float | None = None, told: Callable[[str], None] = lambda _: None
-) -> Report:
+def run_in_child(work: str, argument: object, limit_s: float, step_s: float | None = None) -> Report:
     """Runs `work`, a `module:function` that is a `Work`, in a new process, which is dead or left behind afterwards.
 
     Args:
         limit_s: for the whole work or, with `step_s`, until its first step.
         step_s: from each step to the next one.
-        told: called with each step.
     """
     with os.fdopen(os.memfd_create("evo-work"), "w+b") as given, tempfile.TemporaryFile() as errors:
         pickle.dump(argument, given, protocol=5)
@@ -69,7 +66,7 @@ def run_in_child(
             return Report((), f"its process cannot be started: {error.strerror}", is_final=False)
         assert child.stdout
         try:
-            return _listen(child, child.stdout, errors, limit_s, step_s, told)
+            return _listen(child, child.stdout, errors, limit_s, step_s)
         finally:
             with suppress(ProcessLookupError):
                 os.killpg(child.pid, signal.SIGKILL)
@@ -78,14 +75,7 @@ def run_in_child(
             child.stdout.close()
 
 
-def _listen(
-    child: subprocess.Popen[bytes],
-    output: IO[bytes],
-    errors: IO[bytes],
-    limit_s: float,
-    step_s: float | None,
-    told: Callable[[str], None],
-) -> Report:
+def _listen(child: subprocess.Popen[bytes], output: IO[bytes], errors: IO[bytes], limit_s: float, step_s: float | None) -> Report:
     steps: list[str] = []
     text, end_s = b"", time.monotonic() + limit_s
     while True:
@@ -97,7 +87,6 @@ def _listen(
         for line in (each.decode(errors="replace") for each in lines):
             if line.startswith(STEP):
                 steps.append(line.removeprefix(STEP))
-                told(steps[-1])
                 end_s = end_s if step_s is None else time.monotonic() + step_s
             elif line == PASSED:
                 return Report(tuple(steps), None)

@@ -5,7 +5,9 @@ Owns the steps of the self-test. Knows nothing of records and backends.
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +15,7 @@ from numpy.typing import NDArray
 from evo.compile.compiler import Module, PackCompiler
 from evo.compile.packing import Packing
 from evo.compile.request import InLine
-from evo.evaluate import Evaluation, Evaluator
+from evo.evaluate import Evaluator
 from evo.evaluate.cpu import CpuEvaluator
 from evo.evaluate.cuda.agreement import (
     EXACT,
@@ -22,12 +24,14 @@ from evo.evaluate.cuda.agreement import (
     Operands,
     Points,
     compare,
+    different_rows,
     edge_columns,
     output_of,
     points_of,
     programs_of,
+    results_of,
 )
-from evo.evaluate.cuda.choice import COMPILE, INTERPRET
+from evo.evaluate.cuda.choice import COMPILE, LANES
 from evo.evaluate.cuda.device import Device
 from evo.evaluate.cuda.evaluator import CudaEvaluator
 from evo.evaluate.cuda.plans import DeviceInputs, StorePlan
@@ -90,33 +94,37 @@ def run(ordinal: int, report: Callable[[str], None]) -> str | None:
     return None
 
 
-def _compare_lanes(ordinal: int) -> str | None:
-    """How interpreted programs differ from compiled ones, which have passed: every instruction, random programs, a reduction."""
-    for what, language, task, words in _lane_cases():
-        batch = Batch.analyze(language.lowering, words)
-        results = []
-        for lane in (COMPILE, INTERPRET):
-            evaluator = CudaEvaluator(language, task, _options(ordinal, _LARGE_PACKS, lane), instructions=NAMES)
-            if task.reduction:
-                evaluation = evaluator.evaluate(batch)
-                results.append([evaluation.objective.tobytes(), evaluation.measures.tobytes()])
-            else:
-                outputs = evaluator.outputs(words, task.points())
-                results.append([b"".join(values[row].tobytes() for values in outputs.values()) for row in range(len(words))])
-            evaluator.close()
-        if wrong := [row for row, (one, other) in enumerate(zip(*results, strict=True)) if one != other]:
-            return what(wrong[0])
-    return None
+@dataclass(frozen=True)
+class Case:
+    """Programs whose results must have the same bits wherever they run.
+
+    names: of their instructions. labels: of the programs, `(num_programs,)`.
+    """
+
+    labels: Sequence[str]
+    language: Language
+    task: Task
+    names: Sequence[str]
+    words: NDArray[np.uint64]
+
+    def results(self, evaluator: Evaluator) -> list[NDArray[Any]]:
+        """Scores if the task has a reduction, else outputs, a row a program."""
+        if not self.task.reduction:
+            return [*evaluator.outputs(self.words, self.task.points()).values()]
+        return results_of(evaluator.evaluate(Batch.analyze(self.language.lowering, self.words)))
 
 
-def _lane_cases() -> Iterator[tuple[Callable[[int], str], Language, Task, NDArray[np.uint64]]]:
-    """What to say of a difference, given its index, the language, the task, and programs."""
-    operands = Operands(points_of(edge_columns()))
-    yield NAMES.__getitem__, LANGUAGE, operands, programs_of(NAMES)
-    yield lambda _: "random programs", LANGUAGE, Operands(moderate_points()), random_programs(LANGUAGE, NAMES)
-    sums = Sums()
-    language = Language(shipped_instruction_set("default"), tuple(sums.inputs.items()), tuple(sums.outputs.items()))
-    yield lambda _: "a reduction", language, sums, random_programs(language, [name for name in EXACT if "u32" not in name])
+def random_case(names: Sequence[str] = EXACT, num_points: int = _NUM_POINTS, count: int = _NUM_PROGRAMS) -> Case:
+    """Random programs of these instructions, by their outputs."""
+    words = random_programs(LANGUAGE, names, count)
+    return Case(["random programs"] * count, LANGUAGE, Operands(moderate_points(num_points)), names, words)
+
+
+def sums_case(num_points: int = _NUM_POINTS, count: int = _NUM_PROGRAMS) -> Case:
+    """Random programs of exact instructions, by the sums of a reduction."""
+    task, names = Sums(num_points), [name for name in EXACT if "u32" not in name]
+    language = Language(shipped_instruction_set("default"), tuple(task.inputs.items()), tuple(task.outputs.items()))
+    return Case(["a reduction"] * count, language, task, names, random_programs(language, names, count))
 
 
 def compare_instructions(ordinal: int, lane: str = COMPILE, num_random: int = 0, cache: DiskCache | None = None) -> str | None:
@@ -129,7 +137,8 @@ def compare_instructions(ordinal: int, lane: str = COMPILE, num_random: int = 0,
     num_points = len(points["a"])
     task = Operands({name: values[:64] for name, values in points.items()})
     group = max(16, _MOST_VALUES // num_points)  # each has three outputs at all points
-    with _both(ordinal, LANGUAGE, task, _LARGE_PACKS, lane, NAMES, cache) as (cpu, gpu):
+    cpu = CpuEvaluator(LANGUAGE, task, 1)
+    with _opened(ordinal, LANGUAGE, task, NAMES, _LARGE_PACKS, lane, cache) as gpu:
         for first in range(0, len(NAMES), group):
             names = NAMES[first : first + group]
             outputs = [each.outputs(programs_of(names), points) for each in (cpu, gpu)]
@@ -141,44 +150,24 @@ def compare_instructions(ordinal: int, lane: str = COMPILE, num_random: int = 0,
     return None
 
 
-def compare_programs(
-    ordinal: int,
-    lane: str = COMPILE,
-    num_points: int = _NUM_POINTS,
-    count: int = _NUM_PROGRAMS,
-    cache: DiskCache | None = None,
-) -> str | None:
-    """Outputs of random programs of exact instructions, bit by bit."""
-    task = Operands(moderate_points(num_points))
-    words = random_programs(LANGUAGE, EXACT, count)
-    with _both(ordinal, LANGUAGE, task, _SMALL_PACKS, lane, cache=cache) as evaluators:
-        cpu, gpu = (each.outputs(words, task.points()) for each in evaluators)
-    different = [row for row in range(len(words)) if any(cpu[name][row].tobytes() != gpu[name][row].tobytes() for name in cpu)]
-    return f"outputs of {len(different)} of {len(words)} programs of exact instructions differ" if different else None
+def compare_case(case: Case, ordinal: int, lane: str = COMPILE, cache: DiskCache | None = None) -> str | None:
+    """Programs of exact instructions in a lane against the CPU."""
+    with _opened(ordinal, case.language, case.task, case.names, _SMALL_PACKS, lane, cache) as gpu:
+        rows = different_rows(case.results(CpuEvaluator(case.language, case.task, 1)), case.results(gpu))
+    return f"{len(rows)} of {len(case.words)} programs of exact instructions differ" if len(rows) else None
 
 
-def compare_sums(
-    ordinal: int,
-    lane: str = COMPILE,
-    num_points: int = _NUM_POINTS,
-    count: int = _NUM_PROGRAMS,
-    cache: DiskCache | None = None,
-) -> str | None:
-    """The sums of a reduction over such programs, bit by bit."""
-    task = Sums(num_points)
-    language = Language(shipped_instruction_set("default"), tuple(task.inputs.items()), tuple(task.outputs.items()))
-    batch = Batch.analyze(language.lowering, random_programs(language, [name for name in EXACT if "u32" not in name], count))
-    with _both(ordinal, language, task, _SMALL_PACKS, lane, cache=cache) as evaluators:
-        return difference(*(each.evaluate(batch) for each in evaluators))
-
-
-def difference(expected: Evaluation, found: Evaluation) -> str | None:
-    """How a GPU's results differ from those that were expected, in one line."""
-    if found.failures:
-        return f"a program could not be compiled: {found.failures[0].log}"
-    fields = [(getattr(expected, name), getattr(found, name)) for name in ("status", "objective", "measures")]
-    rows = [row for row in range(len(found.status)) if any(one[row].tobytes() != other[row].tobytes() for one, other in fields)]
-    return f"scores of {len(rows)} of {len(found.status)} programs differ" if rows else None
+def _compare_lanes(ordinal: int) -> str | None:
+    """Interpreted programs against compiled ones, which have passed: every instruction, random programs, a reduction."""
+    single = Case(NAMES, LANGUAGE, Operands(points_of(edge_columns())), NAMES, programs_of(NAMES))
+    for case in (single, random_case(NAMES), sums_case()):
+        results = []
+        for lane in LANES:
+            with _opened(ordinal, case.language, case.task, case.names, _LARGE_PACKS, lane) as gpu:
+                results.append(case.results(gpu))
+        if len(rows := different_rows(*results)):
+            return case.labels[int(rows[0])]
+    return None
 
 
 def _test_unloading(ordinal: int) -> str | None:
@@ -209,36 +198,29 @@ def _test_unloading(ordinal: int) -> str | None:
     device.wait(event, lambda: False)
     found = plan.outputs(host[: plan.result_bytes(len(stays.rows))], len(stays.rows))
     expected = CpuEvaluator(LANGUAGE, task, 1).outputs(words[[rows[0] for rows in stays.rows]], task.points())
-    names = list(task.outputs)
-    if any(found[:, i].tobytes() != expected[name].tobytes() for i, name in enumerate(names)):
+    if len(different_rows(np.moveaxis(found, 1, 0), expected.values())):
         return "outputs of a module differ if another is unloaded while it runs"
     return None
 
 
 @contextmanager
-def _both(
+def _opened(
     ordinal: int,
     language: Language,
     task: Task,
+    names: Sequence[str],
     packing: Packing,
     lane: str,
-    names: Sequence[str] = EXACT,
     cache: DiskCache | None = None,
-) -> Iterator[tuple[Evaluator, Evaluator]]:
-    """The CPU evaluator and the CUDA evaluator."""
-    options = _options(ordinal, packing, lane)
-    options = options.model_copy(update={"compile_workers": None}) if cache else options
-    gpu = CudaEvaluator(language, task, options, cache, instructions=names)
-    try:
-        yield CpuEvaluator(language, task, 1), gpu
-    finally:
-        gpu.close()
-
-
-def _options(ordinal: int, packing: Packing, lane: str) -> EvaluationOptions:
+) -> Iterator[Evaluator]:
     # The time limit is that of the whole process, which the parent ends.
-    values = {"device": ordinal, "compile_workers": 1, "packing": packing, "launch_seconds": TIME_LIMIT_S, "threads": 1}
-    return EvaluationOptions.model_validate({**values, "lane": lane})
+    values = {"device": ordinal, "packing": packing, "lane": lane, "launch_seconds": TIME_LIMIT_S, "threads": 1}
+    options = EvaluationOptions.model_validate({**values, "compile_workers": None if cache else 1})
+    evaluator = CudaEvaluator(language, task, options, cache, instructions=names)
+    try:
+        yield evaluator
+    finally:
+        evaluator.close()
 
 
 def random_programs(
@@ -286,7 +268,7 @@ def _wave(frequency: float, amplitude: float, count: int) -> NDArray[np.float32]
 # What a device is tested with: each gives in one line what is wrong, or None.
 STEPS: dict[str, Callable[[int], str | None]] = {
     "every instruction": compare_instructions,
-    "random programs": compare_programs,
-    "a reduction": compare_sums,
+    "random programs": lambda ordinal: compare_case(random_case(), ordinal),
+    "a reduction": lambda ordinal: compare_case(sums_case(), ordinal),
     "a module unloaded while another runs": _test_unloading,
 }

@@ -66,7 +66,7 @@ class Coding:
 
 
 class Kernel(Coding):
-    """The interpreter kernel on a device, and the encoder for it. resources: as of `Device.resources`."""
+    """The interpreter kernel on a device, and the encoder for it."""
 
     def __init__(self, device: Device, language: Language, made: Interpreter, cubin: bytes):
         super().__init__(language, made)
@@ -74,7 +74,6 @@ class Kernel(Coding):
         self._module = device.load(cubin)
         self._function = device.function(self._module, kernels.ENTRY)
         device.allow_shared_bytes(self._function, self.layout.shared_bytes)
-        self.resources = device.resources(self._function, self.layout.block_size, self.layout.shared_bytes)
 
     def launch(
         self, inputs: DeviceInputs, code: int, num_programs: int, results: int, targets: Sequence[int], stream: Any

@@ -1,18 +1,17 @@
 """evo.semiring on a GPU, over the stand-in: results and gradients against those of the CPU, launches, cubins and tiles."""
 
-import ctypes
 from pathlib import Path
 
 import numpy as np
 import pytest
+from gpu.parts.semirings import Gpu
 
 import evo.semiring.device_fold as device_fold
 from evo.errors import UserError
-from evo.evaluate.cuda.device import Device
 from evo.native import nvptxcompiler
 from evo.semiring import Semiring, fold_kernel, zoo
-from evo.semiring.contraction import run, shape_of, sizes_of
-from evo.semiring.device_fold import Launcher, Operand
+from evo.semiring.contraction import run
+from evo.semiring.device_fold import Launcher
 from evo.semiring.fold_kernel import ELEMENTS
 from evo.storage.disk_cache import DiskCache
 
@@ -24,41 +23,10 @@ def rows(*shape, dtype=np.float32):
     return RANDOM.normal(size=shape).astype(dtype)
 
 
-class Gpu:
-    """The stand-in's device, with arrays of NumPy and tensors in its memory."""
-
-    def __init__(self, stand_in, cache=None):
-        self.stand_in = stand_in
-        self.device = Device(0)
-        self.launcher = Launcher(self.device, cache)
-
-    def memory(self, shape, dtype=np.float32):
-        """An array in the device's memory."""
-        num_bytes = int(np.prod(shape)) * np.dtype(dtype).itemsize
-        address = int(self.device.allocate(num_bytes))
-        return np.frombuffer((ctypes.c_uint8 * num_bytes).from_address(address), dtype).reshape(shape)
-
-    def operand(self, array):
-        """What the launcher is told of an array, whose base is copied so that its strides stay."""
-        base = array if array.base is None else array.base
-        copy = self.memory(base.shape, base.dtype)
-        copy[...] = base
-        offset = array.ctypes.data - base.ctypes.data
-        return Operand(copy.ctypes.data + offset, array.shape, array.strides, array.dtype)
-
-    def run(self, fold, arrays, elements=None):
-        """As `contraction.run`."""
-        batch, sizes = sizes_of(fold.arrays, [array.shape for array in arrays])
-        results = [self.memory(shape_of(axes, batch, sizes)) for axes in fold.results]
-        operands = [self.operand(array) if array.ndim else Operand(0, (), (), array.dtype, float(array)) for array in arrays]
-        self.launcher.run(fold, operands, [each.ctypes.data for each in results], batch, sizes, 0, elements=elements)
-        assert not self.stand_in.messages
-        return results
-
-
 @pytest.fixture
 def gpu(emulated_gpu):
-    return Gpu(emulated_gpu)
+    yield Gpu(0)
+    assert not emulated_gpu.messages
 
 
 EXACT = ["l1", "squared_l2", "min_plus", "max_times", "chebyshev", "hamming"]
@@ -97,7 +65,7 @@ def test_half_precision_is_read_as_the_cpu_reads_it(gpu):
     np.testing.assert_array_equal(gpu.run(zoo.l1.fold, [a, bits])[0], run(zoo.l1.fold, [a, bits])[0])
 
 
-def test_views_and_batches_are_read_where_they_are(gpu, monkeypatch):
+def test_views_and_batches_are_read_where_they_are(gpu, emulated_gpu, monkeypatch):
     monkeypatch.setattr(device_fold, "_MAX_GRID_Y", 2)
     a = rows(3, 1, 2, 8, 30)[..., 5:, ::-3][..., :2]
     b = rows(4, 6, 2, 10).transpose(0, 2, 3, 1)[..., 1:5:2]
@@ -106,7 +74,7 @@ def test_views_and_batches_are_read_where_they_are(gpu, monkeypatch):
     (found,) = gpu.run(fold, [a, b, scale])
     assert found.shape == (3, 4, 2, 3, 10)
     np.testing.assert_array_equal(found, run(fold, [a, b, scale])[0])
-    assert gpu.stand_in.num_calls("launch") == 3 * 4  # by the first axis, and two matrices at once
+    assert emulated_gpu.num_calls("launch") == 3 * 4  # by the first axis, and two matrices at once
 
 
 def test_an_empty_k_gives_the_identity_and_an_empty_batch_nothing(gpu):
@@ -123,9 +91,9 @@ def test_minimum_and_sum_treat_nan_as_on_the_cpu(gpu):
 
 def test_a_cubin_is_made_once(emulated_gpu, tmp_path, monkeypatch):
     arrays = [rows(4, 3), rows(5, 3)]
-    (wanted,) = Gpu(emulated_gpu, DiskCache(tmp_path)).run(zoo.l1.fold, arrays)
+    (wanted,) = Gpu(0, DiskCache(tmp_path)).run(zoo.l1.fold, arrays)
     monkeypatch.setattr(nvptxcompiler, "compile", None)  # calls fail
-    np.testing.assert_array_equal(Gpu(emulated_gpu, DiskCache(tmp_path)).run(zoo.l1.fold, arrays)[0], wanted)
+    np.testing.assert_array_equal(Gpu(0, DiskCache(tmp_path)).run(zoo.l1.fold, arrays)[0], wanted)
 
 
 def test_large_calls_try_all_tiles_once_and_remember_the_fastest(emulated_gpu, tmp_path, monkeypatch):
@@ -140,7 +108,7 @@ def test_large_calls_try_all_tiles_once_and_remember_the_fastest(emulated_gpu, t
 
     monkeypatch.setattr(Launcher, "_seconds", timed)
     for size, num_tried in ((40, 3), (45, 3), (70, 6)):  # the first two are of one class
-        gpu = Gpu(emulated_gpu, DiskCache(tmp_path))  # as in a new process
+        gpu = Gpu(0, DiskCache(tmp_path))  # as in a new process
         arrays = [rows(size, 1), rows(5, 1)]
         np.testing.assert_array_equal(gpu.run(zoo.l1.fold, arrays)[0], run(zoo.l1.fold, arrays)[0])
         assert len(tried) == num_tried

@@ -179,7 +179,7 @@ def table(separator: str, number, before: str = "") -> str:
         (table(";", str).replace("\n", ";\n"), {}),
         (table(",", str).encode("utf-16"), {}),
         (table(";", str).encode("utf-8-sig"), {}),
-        (gzip.compress(table(",", str).encode()), {}),
+        (gzip.compress(table(",", str).encode(), mtime=0), {}),
         (table(";", lambda x: f"{x:.3f}"), {"decimal": "point"}),
         (
             table(";", lambda x: f"{x}".replace(".", ",")).replace("a;y", "a, m;y, s"),

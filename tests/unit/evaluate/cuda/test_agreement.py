@@ -17,6 +17,7 @@ from evo.evaluate.cuda.agreement import (
     NAMES,
     Operands,
     compare,
+    different_rows,
     edge_columns,
     output_of,
     points_of,
@@ -46,6 +47,18 @@ def test_every_instruction_of_the_default_set_that_the_cpu_knows_is_tested():
     assert len(known) >= 30
     assert known | set(BOUNDS) | set(EXACT) <= set(NAMES)
     assert {name for name in NAMES if "approx" in name} == set(BOUNDS)
+
+
+def test_rows_differ_by_their_bits_wherever_they_lie():
+    one = [np.float64([0.0, np.nan, 1.0, 2.0]), np.zeros((4, 3, 2), np.float32), np.uint8([0, 1, 2, 3])]
+    other = [each.copy() for each in one]
+    assert different_rows(one, other).tolist() == []
+    other[0][0], other[1][3, 1, 1] = -0.0, np.nextafter(np.float32(0), np.float32(1))
+    assert different_rows(one, other).tolist() == [0, 3]
+    other[2] = other[2][::-1]
+    assert different_rows(one[2:], other[2:]).tolist() == [0, 1, 2, 3]
+    with pytest.raises(ValueError, match="zip"):
+        different_rows(one, other[:2])
 
 
 @pytest.mark.parametrize("name", ["add_ftz_f32", "setp_lt_ftz_f32", "mul_lo_u32", "mul_hi_philox"])

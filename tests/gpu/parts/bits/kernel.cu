@@ -16,12 +16,6 @@ static __device__ void store(EvoPoints points, unsigned int i, double* results) 
 
 extern "C" __global__ void evaluate(EvoPoints points, const int* num_instructions, double* results) {
     results += EVO_NUM_RESULTS * blockIdx.y;
-#if FAULT
-    if (num_instructions[blockIdx.y] >= FAULTY_INSTRUCTIONS) {
-        if (FAULT == 1) *(volatile int*)8 = 1;
-        while (FAULT == 2) asm volatile("");
-    }
-#endif
     for (unsigned int i = threadIdx.x; i < points.num_points; i += EVO_BLOCK_SIZE)
         if (i % 3 > 0) store(points, i, results);
 #pragma unroll
