@@ -13,7 +13,7 @@ from evo.semiring import zoo
 from evo.semiring.contraction import run, shape_of
 from evo.semiring.device_fold import Launcher, Operand
 from evo.semiring.fold_kernel import elements_of, tile_size
-from evo.semiring.folds import Axes, Sums
+from evo.semiring.folds import Axes, Sums, sizes_of
 
 from .work import row
 
