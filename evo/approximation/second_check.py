@@ -143,7 +143,7 @@ def enclosure(formula: str, x: float) -> tuple[float, float, int, bool]:
     low = high = float(y.mid())
     if abs(y) < _NEGLIGIBLE:
         return *((0.0, 0.0) if y == 0 else (-_NEGLIGIBLE, _NEGLIGIBLE)), -300, True
-    if arb(low) != y:
+    if not arb(low) == y:  # != asks whether they are apart
         low, high = math.nextafter(float(y.lower()), -math.inf), math.nextafter(float(y.upper()), math.inf)
     least, most = sorted((abs(low), abs(high)))
     exponent = math.frexp(min(most, 2.0**1023))[1] - 1
