@@ -211,7 +211,7 @@ def _inputs(form: Format, formula: str, first: int, last: int, places: list[int]
     keys = np.arange(first, last + 1) if form.digits < 24 else np.random.default_rng(_SEED).integers(first, last + 1, _NUM_RANDOM)
     near = np.r_[(powers := np.r_[1 << np.arange(23), np.arange(1, 255) << 23]), -powers, first, last, 0, places]
     for _ in range(3 if form.digits == 24 else 0):
-        keys = np.union1d(keys, near.astype(np.int64)[:, None] + np.arange(-8, 9))
+        keys = np.union1d(keys, near.astype(np.int64)[:, None] + np.arange(-8, 10))
         keys = keys[(first <= keys) & (keys <= last)]
         found = binades(keys)
         at = np.flatnonzero(np.diff(found))
