@@ -112,6 +112,8 @@ def test_it_accepts_what_is_true_and_refuses_each_change():
         (SILU, "x/(1 + exp(-x))", "bf16", (2.0**-125, 2.0**-125), 128.0),
         (SILU, "x/(1 + exp(-x))", "bf16", (-(2.0**-125), -(2.0**-125)), 0.0),
         (SAME, "x", "f32", (-(2.0**100), 2.0**100), 0.0),
+        ("mul.rn.ftz.f32 %%y, %%x, 0f40000001;", "exp(x*ln2)", "f32", (1.0, 1.0), 2.0),  # 2^-22 beside 2: the smaller ulp counts
+        ("ex2.approx.f32 %%r0, %%x; max.f32 %%y, %%r0, 0f00000000;", "9/10/2**126", "f32", (-150.0, -150.0), 0.9 * 2.0**23),
         (SAME, "x + 1/2**24", "f32", (1.0, 1.0), 0.5),
         (SAME, "x - 1/2**24", "f32", (1.0, 1.0), 1.0),  # in ulps below 1
         ("mul.rn.ftz.f32 %%y, %%x, 0f7F000000;", "x*2**127", "f32", (2.0, 4.0), 0.0),  # infinity is right
@@ -191,7 +193,8 @@ def test_rounding_is_that_of_fractions(form):
         near = nearest(Fraction(v), form)
         assert (low <= v <= high or abs(v) > 2.0**form.top - 2.0 ** (form.top - form.digits)) and near in (low, high)
     bits = np.arange(0, 1 << 16, 7) if form is not F32 else rng.integers(0, 1 << 32, 5000)
-    numbers = second_check._of_bits(bits, form)
+    with np.errstate(invalid="ignore"):
+        numbers = second_check._of_bits(bits, form)
     is_number = ~np.isnan(numbers)
     assert np.array_equal(second_check._to_bits(numbers, form)[is_number], bits[is_number])
 
@@ -201,6 +204,7 @@ def test_exact_instructions_are_those_of_fractions(kind):
     form, ftz = FORMATS[kind], ".ftz" if kind == "f32" else ""
     a, b, c = (floats(400, form, seed) for seed in (1, 2, 3))
     rng = np.random.default_rng(4)
+    a[~np.isfinite(a)] = b[~np.isfinite(b)] = 1.0
     c[:200] = second_check._rounded(-a[:200] * b[:200] * (1 + rng.integers(-3, 4, 200) * 2.0**-form.digits), form)  # cancels
     is_finite = np.isfinite(a) & np.isfinite(b) & np.isfinite(c)
     a, b, c = a[is_finite], b[is_finite], c[is_finite]
@@ -246,6 +250,7 @@ def ran(text: str, x: float, figure: str = "any_gpu") -> tuple[float, float]:
         ("add.rn.ftz.f32 %y, %x, 0f7F800000", -INF, (-INF, INF)),  # NaN
         ("max.ftz.f32 %y, %x, 0f80000000", -0.0, (-0.0, -0.0)),
         ("max.ftz.f32 %y, %x, 0f00000000", -0.0, (0.0, 0.0)),
+        ("max.ftz.f32 %y, %x, 0f80000000", 0.0, (0.0, 0.0)),
         ("copysign.f32 %y, %x, 0f40000000", -0.0, (-2.0, -2.0)),
         ("neg.ftz.f32 %r, %x; rcp.approx.ftz.f32 %s, %r; max.ftz.f32 %y, %s, 0f3F800000", 0.0, (1.0, INF)),  # of NaN and 1: 1
         ("abs.ftz.f32 %y, %x", -(2.0**-127), (0.0, 0.0)),
@@ -256,12 +261,12 @@ def ran(text: str, x: float, figure: str = "any_gpu") -> tuple[float, float]:
         ("tanh.approx.f32 %y, %x", INF, (1 - 2.0**-11, 1 + 2.0**-11)),
         ("sqrt.approx.ftz.f32 %y, %x", -1.0, (-INF, INF)),
         ("lg2.approx.ftz.f32 %y, %x", 1.0, (-(2.0**-22), 2.0**-22)),
-        ("cos.approx.ftz.f32 %y, %x", 0.0, (1 - 2.0**-20.5, 1 + 2.0**-20.5)),
+        ("cos.approx.ftz.f32 %y, %x", 0.0, (1 - 11 * 2.0**-24, 1 + 5 * 2.0**-23)),
     ],
 )
 def test_results_on_any_gpu(text, x, expected):
     low, high = ran(text, x)
-    assert (low, high) == pytest.approx(expected, rel=2.0**-23)
+    assert (low, high) == expected
     assert [math.copysign(1.0, end) for end in (low, high)] == [math.copysign(1.0, end) for end in expected] or low < high
 
 
@@ -270,7 +275,8 @@ def test_intervals_of_approximations_reach_their_bounds_and_no_further(name):
     """Over an interval of operands: the floats at its ends by mpmath's values."""
     true = {
         "rcp": lambda v: 1 / v, "div": lambda v: v / 3, "sqrt": mpmath.sqrt, "rsqrt": lambda v: 1 / mpmath.sqrt(v),
-        "sin": mpmath.sin, "cos": mpmath.cos, "lg2": lambda v: mpmath.log(v, 2), "ex2": lambda v: mpmath.mpf(2) ** v, "tanh": mpmath.tanh,
+        "sin": mpmath.sin, "cos": mpmath.cos, "lg2": lambda v: mpmath.log(v, 2),
+        "ex2": lambda v: mpmath.mpf(2) ** v, "tanh": mpmath.tanh,
     }[name.partition(".")[0]]  # fmt: skip
     form, (relative, absolute) = FORMATS[name.rpartition(".")[2]], BOUNDS[name]
     low, high = np.array([0.75 - 2.0**-20]), np.array([0.75])
