@@ -3,18 +3,18 @@
 `python -m evo.approximation.second_check HEADER CERTIFICATE...` imports nothing of evo. It exits with 1 after a counterexample,
 with 2 if it cannot read something. Slots, steps, wrong signs and functions `..._x2` are not checked. Inputs are all of f16 and
 bf16; of f32 the stated places, zeros, ends, powers of two and where the function passes one, 8 neighbours on both sides of each,
-100,000 at random. Arb encloses the function until its binade is clear; else the smaller ulp counts. 0 is right below 2^-126.
+100,000 by a hash. Arb encloses the function until its binade is clear; else the smaller ulp counts. 0 is right below 2^-126.
 Results on any GPU are intervals. Exact instructions round correctly; .ftz flushes operands and results, and what is below 2^-126
 but rounds to it may be either. Products are exact in float64, sums rounded to odd, so that a second rounding gives the nearest
 number. Approximate instructions give all within the bounds of the PTX ISA 9.1, 9.7.3 and 9.7.4, in the widest reading: n ulp are
 from the correctly rounded result, n + 1/2 from the exact one (the ISA says so of ex2 alone); an ulp is 2^-23 of that, at least
-its own and that of a power of two it rounds to. lg2 has both its bounds, a half's relative one is at least its least number. Of
-rcp and rsqrt of 0, div by |b| outside [2^-126, 2^126], and sin and cos outside [-2 pi, 2 pi] nothing is known.
+its own and that of a power of two it rounds to. lg2 may use both its bounds, ex2 of halves a least number. Unknown are rcp and rsqrt
+of 0, div by |b| outside [2^-126, 2^126], and sin and cos outside [-2 pi, 2 pi].
 """
 
 import ast
+import hashlib
 import json
-import math
 import operator
 import re
 import sys
@@ -34,10 +34,10 @@ BOUNDS = {name: ((n + 0.5) * 2.0**-23, (n + 0.5) * 2.0**-149) for name, n in _UL
 BOUNDS |= {name: (2.0**n, 0.0) for name, n in _RELATIVE.items()} | {name: (0.0, 2.0**n) for name, n in _ABSOLUTE.items()}
 BOUNDS |= {"lg2.approx.f32": (2.0**-22, 2.0**-22), "ex2.approx.f16": (2.0**-9.9, 2.0**-24)}
 BOUNDS |= {"ex2.approx.bf16": (2.0**-7, 2.0**-133)}
-LIMITS = {"div.approx.f32": (2.0**-126, 2.0**126)} | dict.fromkeys(["sin.approx.f32", "cos.approx.f32"], (0.0, 2.0 * math.pi))
+LIMITS = {"div.approx.f32": (2.0**-126, 2.0**126)} | dict.fromkeys(["sin.approx.f32", "cos.approx.f32"], (0.0, 2.0 * np.pi))
 _TRUE = {"rcp": "1/x", "rsqrt": "1/sqrt(x)", "ex2": "exp(x*ln2)", "lg2": "log(x)/ln2"}
 KINDS, _PRECISIONS = ("ulp", "absolute", "relative"), (80, 320, 1280, 5120, 20480)  # bits of Arb
-_NUM_RANDOM, _SEED, _NORMAL, _NEGLIGIBLE, _SAME, _ROUNDING = 100_000, 42, 2.0**-126, 2.0**-300, 1.0 - 1e-6, 2.0**-50
+_NUM_DRAWN, _NORMAL, _NEGLIGIBLE, _SAME, _ROUNDING = 100_000, 2.0**-126, 2.0**-300, 1.0 - 1e-6, 2.0**-50
 _OPERATORS = {"Add": "add", "Sub": "sub", "Mult": "mul", "Div": "truediv", "Pow": "pow", "USub": "neg", "UAdd": "pos"}
 _FUNCTIONS = "sqrt exp log log1p expm1 sin cos tan asin acos atan sinh cosh tanh sech erf erfc erfinv"
 _CALLS: dict[str, Callable[..., arb]] = {name: getattr(arb, name) for name in _FUNCTIONS.split()}
@@ -116,10 +116,10 @@ def enclosure(formula: str, x: float) -> tuple[float, float, int, bool]:
             if is_clear := bool(abs(y) >= arb(2) ** exponent):
                 break
     if exponent is None:
-        return math.nan, math.nan, 0, False
+        return np.nan, np.nan, 0, False
     low = high = float(y.mid())
     if not (y.is_exact() and arb(low) == y):
-        low, high = math.nextafter(float(y.lower()), -math.inf), math.nextafter(float(y.upper()), math.inf)
+        low, high = np.nextafter(float(y.lower()), -np.inf), np.nextafter(float(y.upper()), np.inf)
     return low, high, min(exponent - (not is_clear), 1100), is_clear and exponent < -126
 
 
@@ -208,7 +208,8 @@ def _inputs(form: Format, formula: str, first: int, last: int, places: list[int]
     def binades(keys: Any) -> Any:  # of integers in the order of numbers, 1 apart for neighbours
         return np.array([max(enclosure(formula, x)[2], -127) for x in np.copysign(_of_bits(np.abs(keys), form), keys).tolist()])
 
-    keys = np.arange(first, last + 1) if form.digits < 24 else np.random.default_rng(_SEED).integers(first, last + 1, _NUM_RANDOM)
+    drawn = np.frombuffer(hashlib.shake_128(b"inputs").digest(8 * _NUM_DRAWN), "<u8") % np.uint64(last - first + 1)
+    keys = np.arange(first, last + 1) if form.digits < 24 else first + drawn.astype(np.int64)
     near = np.r_[(powers := np.r_[1 << np.arange(23), np.arange(1, 255) << 23]), -powers, first, last, 0, places]
     for _ in range(3 if form.digits == 24 else 0):
         keys = np.union1d(keys, near.astype(np.int64)[:, None] + np.arange(-8, 10))
@@ -281,9 +282,8 @@ def check(header: str, certificate: dict[str, Any]) -> tuple[bool, str]:
 
 def main(arguments: list[str]) -> int:
     """Checks files, a line for each. 0: all hold; 1: one does not; 2: one cannot be read."""
-    if len(arguments) < 2:
+    if (code := 2 * (len(arguments) < 2)) == 2:
         print("usage: python -m evo.approximation.second_check HEADER CERTIFICATE...", file=sys.stderr)
-    code = 2 if len(arguments) < 2 else 0
     for path in arguments[1:]:
         try:
             with np.errstate(all="ignore"):
