@@ -8,8 +8,8 @@ Results on any GPU are intervals. Exact instructions round correctly; .ftz flush
 but rounds to it may be either. Products are exact in float64, sums rounded to odd, so that a second rounding gives the nearest
 number. Approximate instructions give all within the bounds of the PTX ISA 9.1, 9.7.3 and 9.7.4, in the widest reading: n ulp are
 from the correctly rounded result, n + 1/2 from the exact one (the ISA says so of ex2 alone); an ulp is 2^-23 of that, at least
-its own and that of a power of two it rounds to. lg2 may use both its bounds, ex2 of halves a least number. Unknown are rcp and rsqrt
-of 0, div by |b| outside [2^-126, 2^126], and sin and cos outside [-2 pi, 2 pi].
+its own and that of a power of two it rounds to. lg2 may use both its bounds, ex2 of halves their least number. Unknown are rcp
+and rsqrt of 0, div by |b| outside [2^-126, 2^126], and sin and cos outside [-2 pi, 2 pi].
 """
 
 import ast
