@@ -25,7 +25,6 @@ from evo.evaluate import Failure, TaskSource
 from evo.evaluate.backends import BACKENDS, Backend
 from evo.language.formula import scaling_notes
 from evo.language.program import program_length
-from evo.run import islands
 from evo.run.checkpoint_contents import check_records
 from evo.run.loaded_task import Problem, load_problem, located_options
 from evo.run.new_run import new_run_dir, run_paths, take_name
@@ -196,7 +195,7 @@ class LiveRun(Run):
                 f"programs ran on {was} and run on {now} from now on: approximate instructions may differ in their last bits"
             )
         generations = search.counters.generations
-        if missing := run_dir.cut_metrics(meta["metrics_num_bytes"], generations, config.search.islands.generations):
+        if missing := run_dir.cut_metrics(meta["metrics_num_bytes"], generations):
             notes.append(f"{path}/metrics.jsonl: {missing} of {generations} generations are missing; curves leave them out")
         run_dir.cut_records(meta)
         if overrides:
@@ -302,9 +301,8 @@ def carry_out(
             journal.save_quarantine(failure.hash.hex(), quarantine_record(failure, born))
 
     save_s = 0.0
-    generations = islands.generations(search)
     try:
-        for generation in generations:
+        for generation in search.generations():
             note(generation.failures, search.counters.generations - 1)
             journal.append_metrics(metrics_row(search, generation, save_s))
             is_interrupted = interrupted(generation)
@@ -318,8 +316,6 @@ def carry_out(
     except DeviceFailure as failure:
         note(failure.failures, search.counters.generations)
         raise
-    finally:
-        generations.close()  # raises where Python's own end of a generator would print
     search.tidy()
     return str(search.stop_reason)
 

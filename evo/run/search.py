@@ -28,7 +28,7 @@ from evo.run.saved_search import SavedSearch, SearchView, make_archive_of, recor
 from evo.run.task_identity import declarations
 from evo.run.tidying import tidied
 from evo.search.archives.elites import Elites
-from evo.search.emitter import GOLDEN_GAMMA, RANDOM, Combiner, Emitter, ProgramEmitter
+from evo.search.emitter import RANDOM, Combiner, Emitter, ProgramEmitter
 from evo.search.lineage import Lineage
 from evo.search.lineage_records import Records, joined
 from evo.search.map_elites import Generation, MapElites, Tuning
@@ -52,26 +52,22 @@ class Search(SearchView):
 
     Attributes:
         emitter, memory, lineage: its parts.
-        other_islands: gives what checkpoints hold of these (`evo.run.islands`).
         quarantine: canonical hash (16 bytes) -> kind and log of each program that could not be compiled or run.
         stop_reason: the stop that was reached, or None.
     """
 
-    def __init__(self, problem: Problem, saved: SavedSearch | None = None, records: Records | None = None, island: int = 0):
+    def __init__(self, problem: Problem, saved: SavedSearch | None = None, records: Records | None = None):
         """An empty search, or one that goes on.
 
         Args:
             records: those of the saved search's `lineage`; None: elites are of unknown descent.
-            island: which one it is (`evo.run.islands`); but the first begins without the given programs.
 
         Raises:
             UserError: the archive or the vocabulary cannot be made from the config, its initial programs are wrong, or the saved
                 search does not fit.
         """
         arrays = saved.arrays if saved else {}
-        given = None  # until generation 0 is done
-        if not island:
-            given = arrays.get("initial.words") if saved else read_initial(problem)
+        given = arrays.get("initial.words") if saved else read_initial(problem)  # until generation 0 is done
         self._given = np.zeros((0, 1), np.uint64) if given is None else given
         self.problem = problem = problem if saved else with_digest(problem, self._given)
         self.counters = replace(saved.counters) if saved else Counters()
@@ -84,11 +80,7 @@ class Search(SearchView):
         self._archive = saved.archive if saved else make_archive_of(problem, {})
         self._restarts = self._make_restarts(saved)
         self.memory = HashMemory(config.search.memory_size)
-        self.lineage = Lineage(
-            int(self.archive.cells), config.output.lineage_megabytes << 20, island, config.search.islands.count
-        )
-        others = {name: array for name, array in arrays.items() if name.startswith("islands.")}
-        self.other_islands: Callable[[], Arrays] = lambda: others
+        self.lineage = Lineage(int(self.archive.cells), config.output.lineage_megabytes << 20)
         if saved:
             self.memory.restore(saved.part("memory."))
             self.lineage.restore(self._restarts.population.elites(), arrays, records or joined([]))
@@ -96,7 +88,7 @@ class Search(SearchView):
         self.emitter = ProgramEmitter(
             self._restarts,
             variation,
-            seed=(config.seed + island * GOLDEN_GAMMA) % 2**64,
+            seed=config.seed,
             max_length=config.program.max_length,
             num_initial=config.search.initial.num_programs,
             batch_size=config.search.batch_size,
@@ -159,13 +151,8 @@ class Search(SearchView):
         """As of `SearchView`."""
         return self.archive.arrays()
 
-    def generations(
-        self, advance: Callable[[Callable[[], Generation]], Generation] = lambda step: step()
-    ) -> Iterator[Generation]:
+    def generations(self) -> Iterator[Generation]:
         """Yields after each generation until a stop is reached; `stop_reason` then says which.
-
-        Args:
-            advance: makes a generation out of what it is given, which breeds one (`evo.run.islands`).
 
         Raises:
             DeviceFailure: the device failed. The programs at fault are in quarantine.
@@ -178,7 +165,7 @@ class Search(SearchView):
         step = self.loop().step
         while not self.stop_reason:
             try:
-                generation = advance(step)
+                generation = step()
             except DeviceFailure as failure:
                 self._put_in_quarantine(failure.failures)
                 raise
@@ -188,21 +175,13 @@ class Search(SearchView):
             yield generation
 
     def loop(self) -> MapElites:
-        """What breeds this island's generations, one by one."""
+        """The loop that breeds generations."""
         problem, options = self.problem, self.problem.config.search.tuning
         tuning = None
         if problem.tuner and options.share:
             tuning = Tuning(problem.tuner, options.share, options.finished if problem.tuner.finishes else 0)
         keeps_lowered = problem.evaluator.uses_lowered or bool(self.state.prescreen or self.state.learned)
         return MapElites(self.state, problem.evaluator, problem.language.lowering, tuning, keeps_lowered)
-
-    def adopt(self, elites: Elites, numbers: NDArray[np.int64], founders: NDArray[np.int64]) -> None:
-        """Adds elites of another search for the same problem to the archive. numbers, founders: theirs in its lineage."""
-        if not len(elites):
-            return
-        self.memory.add(elites.hash[self.memory.is_new(elites.hash)])
-        is_elite = self.archive.take(elites)
-        self.lineage.adopt(self.archive.index_of(elites.spanning[is_elite]), numbers[is_elite], founders[is_elite])
 
     def insert(self, words: NDArray[np.uint64], generation: int) -> None:
         """Evaluates programs, `(num_programs, max_length)`, such as another search's elites, and adds them to the archive as if
@@ -294,8 +273,8 @@ class Search(SearchView):
         is_to_come = len(self._given) and not self.counters.generations
         given = {"initial.words": self._given} if is_to_come else {}
         tidy = {} if self._tidied is None else with_prefix("tidy.", self._tidied.arrays())
-        islands, arrays = self.other_islands(), self.state.snapshot()
-        return meta, lambda: {**given, **tidy, **islands, **arrays()}
+        arrays = self.state.snapshot()
+        return meta, lambda: {**given, **tidy, **arrays()}
 
     def _put_in_quarantine(self, failures: Sequence[Failure]) -> None:
         for failure in failures:
