@@ -63,6 +63,9 @@ class DeviceFailure(Exception):
         super().__init__(message)
         self.failures = failures
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return DeviceFailure, (str(self), self.failures)
+
 
 MAX_LISTED = 16  # names that a message lists
 _MAX_NEAR = 3

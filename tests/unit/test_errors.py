@@ -1,5 +1,6 @@
 """evo.errors: how each exception ends a command, and how the code of a task uses the public one."""
 
+import pickle
 import resource
 import subprocess
 import sys
@@ -11,7 +12,8 @@ from processes import LIMIT_S
 import evo
 import evo.cli.doctor
 from evo.cli import main
-from evo.errors import MAX_LISTED, UserError, did_you_mean, shortage, suggestion
+from evo.errors import MAX_LISTED, DeviceFailure, UserError, did_you_mean, shortage, suggestion
+from evo.evaluate.cuda.device import CudaError
 from evo.instructions import shipped_instruction_set
 from evo.task_folder import load_task
 
@@ -131,3 +133,16 @@ def test_an_unknown_name_is_answered_with_those_that_may_be_meant(name, names, a
     assert found.startswith(answer) if names is DEFAULT else found == answer
     assert (suggestion(name, names) is None) == answer.startswith("one of")
     assert suggestion("", ["x"]) is None
+
+
+@pytest.mark.parametrize(
+    ("error", "message", "failures"),
+    [
+        (DeviceFailure("an address", ["a program"]), "an address", ["a program"]),
+        (CudaError("cuCtxCreate", "CUDA_ERROR_UNKNOWN"), "cuCtxCreate: CUDA_ERROR_UNKNOWN", []),
+    ],
+)
+def test_a_failure_of_the_device_comes_from_another_process_whole(error, message, failures):
+    found = pickle.loads(pickle.dumps(error))
+    assert isinstance(found, DeviceFailure)
+    assert (str(found), found.failures) == (message, failures)
