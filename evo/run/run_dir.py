@@ -91,8 +91,8 @@ class RunDir(AbstractContextManager["RunDir"]):
     def cut_metrics(self, num_bytes: int, generations: int) -> int:
         """Cuts metrics.jsonl back to a checkpoint: to its length then, to whole lines, and to its generations.
 
-        Lines may be missing although the checkpoint knew them: a damaged disk, or an
-        editor. What is appended later then stands behind whole lines. Returns the number of generations whose lines are missing.
+        Lines may be missing although the checkpoint knew them: a damaged disk, or an editor. What is appended later then stands
+        behind whole lines. Returns the number of generations whose lines are missing.
         """
         path = self.path / "metrics.jsonl"
         if not path.exists():
