@@ -14,7 +14,7 @@ from pathlib import Path
 from playwright.sync_api import Page, sync_playwright
 
 WIDTHS = (390, 1440)  # CSS pixels
-WORDS = ("resume", "table", "GELU", "islands", "compile farm")
+WORDS = ("resume", "table", "GELU", "sweep", "compile farm")
 FAULTS = """() => {
   const isWide = (each) => each.scrollWidth > each.clientWidth + 1;
   const all = (what) => [...document.querySelectorAll(`.bd-article ${what}`)];

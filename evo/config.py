@@ -5,7 +5,6 @@ search from them.
 """
 
 import json
-import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -97,20 +96,6 @@ class RunConfig(Options):
     stop: StopConfig
     output: OutputConfig = OutputConfig()
 
-    @model_validator(mode="after")
-    def _islands_compile_alone(self) -> Self:
-        cluster, farm = self.evaluation.cluster, self.evaluation.farm
-        if self.search.islands.count > 1 and (farm or (cluster and cluster.work == "compile")):
-            raise ValueError("search.islands: each compiles for itself; leave out evaluation.farm and cluster.work=compile")
-        return self
-
-    @property
-    def num_threads(self) -> int | None:
-        """Threads that evaluate and score for an island; None: one per core."""
-        count, threads = self.search.islands.count, self.evaluation.threads
-        is_alone = count == 1 or self.evaluation.cluster
-        return threads if is_alone else max(1, (threads or len(os.sched_getaffinity(0))) // count)
-
     def identity(self) -> dict[str, Any]:
         """The part that decides the archive, as plain values. A run is only resumed with the same.
 
@@ -128,8 +113,8 @@ class RunConfig(Options):
             "stop": True,
             "output": True,
         }
-        # So that runs that were started before there were tuning, learning, parents, starts, islands, emitters and given programs
-        # go on; those that tuned on all points by default do not.
+        # So that runs that were started before there were tuning, learning, parents, starts, emitters and given programs go on;
+        # those that tuned on all points by default do not.
         left_out["search"] = {} if self.search.tuning.share else {"tuning": True}
         if self.search.tuning.share and not self.search.tuning.finished:
             left_out["search"]["tuning"] = {"finished", "trials"}
@@ -138,8 +123,6 @@ class RunConfig(Options):
             left_out["search"]["learning"] = {"descriptors", "features"} if learning.prescreen > 1 else True
         if not self.search.starts.count:
             left_out["search"]["starts"] = True
-        if self.search.islands.count == 1:
-            left_out["search"]["islands"] = True
         if self.search.parents == [1.0]:
             left_out["search"]["parents"] = True
         if not self.search.emitters:

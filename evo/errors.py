@@ -76,7 +76,7 @@ class DeviceFailure(Exception):
         self.failures = failures
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (str(self), self.failures)
+        return DeviceFailure, (str(self), self.failures)
 
 
 MAX_LISTED = 16  # names that a message lists

@@ -16,7 +16,7 @@ import time
 import zipfile
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -60,20 +60,6 @@ class PackedTask:
         """The task's folder where the run is."""
         return str(Path(self.root, self.folder))
 
-    def unpack(self, root: Path, options: Mapping[str, Any]) -> TaskSource:
-        """Lays the files out in a folder. options: of the task where the run is."""
-        with zipfile.ZipFile(io.BytesIO(self.zip)) as files:
-            files.extractall(root)
-        return TaskSource(root / self.folder, {**options, **{name: str(root / path) for name, path in self.options.items()}})
-
-    @contextmanager
-    def original_places(self, root: Path) -> Iterator[None]:
-        """Errors name the files in the folder as they are called where the run is."""
-        try:
-            yield
-        except UserError as error:
-            raise UserError(str(error).replace(str(root), self.root.rstrip("/"))) from None
-
 
 @dataclass(frozen=True)
 class RemoteSetup:
@@ -111,15 +97,19 @@ class _Held:
         self.lock = threading.Lock()  # an evaluator works at one batch at a time
         self.is_closed = False
         try:
-            with setup.packed.original_places(self._root):
+            with self.original_places():
                 self.evaluator = self._make()
         except BaseException:
             shutil.rmtree(self._root, ignore_errors=True)
             raise
 
-    def original_places(self) -> AbstractContextManager[None]:
+    @contextmanager
+    def original_places(self) -> Iterator[None]:
         """Errors name the files as they are called where the run is."""
-        return self._setup.packed.original_places(self._root)
+        try:
+            yield
+        except UserError as error:
+            raise UserError(str(error).replace(str(self._root), self._setup.packed.root.rstrip("/"))) from None
 
     def close(self) -> None:
         """Frees everything, after the batch that it works at."""
@@ -130,7 +120,10 @@ class _Held:
 
     def _make(self) -> Evaluator:
         setup, packed = self._setup, self._setup.packed
-        source = packed.unpack(self._root, setup.options)
+        with zipfile.ZipFile(io.BytesIO(packed.zip)) as files:
+            files.extractall(self._root)
+        options = {**setup.options, **{name: str(self._root / path) for name, path in packed.options.items()}}
+        source = TaskSource(self._root / packed.folder, options)
         task = load_task(source.folder, dict(source.options))
         if task_digest(source.folder, declared_files(task, source.folder)) != setup.task_digest:
             raise UserError(f"{packed.original}: Dask worker {_worker().address} has other files of the task than the run")
@@ -211,7 +204,7 @@ def _hold(setup: bytes, run: str) -> _Held:
     """The evaluator of a run, made if the worker does not have it."""
     with _held_lock:
         if not _held:
-            keep_memory()
+            _keep_memory()
         _held[run] = held = _held.pop(run, None) or _Held(pickle.loads(setup))
         surplus = [_held.popitem(last=False)[1] for _ in range(len(_held) - MAX_HELD)]
     for other in surplus:
@@ -226,7 +219,7 @@ def _forget(run: str) -> None:
         held.close()
 
 
-def keep_memory() -> None:
+def _keep_memory() -> None:
     """Lets the C library keep the memory of arrays that are made again and again, here and in child processes."""
     os.environ.pop("MALLOC_TRIM_THRESHOLD_", None)
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)

@@ -33,7 +33,6 @@ from evo.regression.tables import Table, counted, growing, identifiers, numbers_
 from evo.regression.task import BEST_DIGITS, SQUARED, RegressionTask
 from evo.regression.uncertainty import constants_of, fit_noise
 from evo.report.progress import progress_of
-from evo.run import islands
 
 if TYPE_CHECKING:
     from evo.search.archives.elites import Elites
@@ -345,7 +344,7 @@ class SymbolicRegressor(RegressorMixin, FittedEquations):  # type: ignore[misc] 
                 search.insert(words, self.n_generations_)
             most, saved_s = np.inf, time.monotonic()
             is_of_errors = task.objective_range == (0.0, BEST_DIGITS)  # of likelihoods no digits are all
-            for generation in islands.generations(search):
+            for generation in search.generations():
                 show(generation, search.elapsed_s)
                 if most == np.inf and generation.best_objective >= BEST_DIGITS and is_of_errors:
                     most = (1.0 + MORE_EVALUATIONS) * search.counters.evaluations

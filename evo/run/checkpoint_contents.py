@@ -125,18 +125,6 @@ class _Law:
 
 def check_arrays(arrays: Arrays, problem: Problem, meta: dict[str, Any]) -> None:
     """Raises CheckpointError unless the arrays are those of a search for a problem, whose elites have their programs' hashes."""
-    if meta["counters"]["generations"]:
-        for number in range(1, problem.config.search.islands.count):
-            prefix = f"islands.{number}."
-            own, arrays = part(arrays, prefix), {name: array for name, array in arrays.items() if not name.startswith(prefix)}
-            try:
-                _check_search(own, problem, meta)
-            except CheckpointError as error:
-                raise CheckpointError(f"{prefix}{error}") from error
-    _check_search(arrays, problem, meta)
-
-
-def _check_search(arrays: Arrays, problem: Problem, meta: dict[str, Any]) -> None:
     laws = dict(_laws(arrays, problem, meta))
     needed = {"elites", "memory", "archive", *(["learned"] if problem.config.search.learning.is_spanning else [])}
     needed |= {name.partition(".")[0] for name in arrays} & {"population", "tidy", "prescreen", "learned"}

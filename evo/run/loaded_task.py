@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from evo.config import RunConfig
 from evo.errors import UserError
 from evo.evaluate import Evaluator, PickledTask, TaskSource
-from evo.evaluate.backends import BACKENDS, CPU, Assignment, Backend, Quarantine, share_gpus
+from evo.evaluate.backends import BACKENDS, CPU, Assignment, Backend, Quarantine
 from evo.evaluate.cluster import ClusterEvaluator
 from evo.evaluate.combining import Combiner
 from evo.evaluate.constraints import ConstrainedEvaluator
@@ -60,10 +60,7 @@ class Problem:
     @cached_property
     def evaluator(self) -> Evaluator:
         """Started when first asked for, so that looking at programs needs no GPU. Raises UserError: it cannot be started."""
-        has_islands = self.config.search.islands.count > 1  # which take the cluster's workers
-        if has_islands:
-            share_gpus()
-        if self.config.evaluation.evaluating_cluster and not has_islands and not self.is_local:
+        if self.config.evaluation.evaluating_cluster and not self.is_local:
             evaluator: Evaluator = ClusterEvaluator(self.assignment, self.backend, self.task_digest)
         else:
             evaluator = self.backend.start(self.assignment)
@@ -91,7 +88,7 @@ class Problem:
             linear_scale=bool(tuning.linear_scale),
             trials=tuning.trials,
             max_points=tuning.points,
-            num_threads=self.config.num_threads,
+            num_threads=self.config.evaluation.threads,
         )
         self._started.callback(tuner.close)
         return tuner
@@ -109,7 +106,7 @@ class Problem:
     def assignment(self) -> Assignment:
         """The work of the evaluator."""
         names = list(self.config.program.vocabulary.instructions)
-        settings = self.config.evaluation.model_copy(update={"threads": self.config.num_threads})
+        settings = self.config.evaluation
         if self.is_local:
             # A report asks for little: starting processes would take longer.
             here = {"cluster": None, "farm": None, "local_workers": None, "executor": "threads"}
@@ -167,7 +164,7 @@ def load_problem(config: RunConfig, backend: Backend | None = None, quarantine: 
     source = TaskSource(Path(config.task), located_options(config))
     task = load_task(source.folder, dict(source.options))
     digest = task_digest(source.folder, declared_files(task, source.folder))
-    return problem_for(config, task, source, digest, backend, quarantine or {})
+    return _problem_for(config, task, source, digest, backend, quarantine or {})
 
 
 def located_options(config: RunConfig) -> dict[str, Any]:
@@ -203,7 +200,7 @@ def problem_of(config: RunConfig, task: Task, backend: Backend | None = None, qu
             if config.evaluation.executor == "processes":
                 raise
     made = MadeTask.of(task)
-    return replace(problem_for(config, task, source, made.digest, backend, quarantine or {}), made=made)
+    return replace(_problem_for(config, task, source, made.digest, backend, quarantine or {}), made=made)
 
 
 def unloaded_problem(config: RunConfig, task: DeclaredTask, digest: str) -> Problem:
@@ -212,10 +209,10 @@ def unloaded_problem(config: RunConfig, task: DeclaredTask, digest: str) -> Prob
     Raises:
         UserError: the instruction set is wrong.
     """
-    return problem_for(config, task, None, digest, None, {})
+    return _problem_for(config, task, None, digest, None, {})
 
 
-def problem_for(
+def _problem_for(
     config: RunConfig,
     task: Task,
     source: TaskSource | PickledTask | None,

@@ -25,7 +25,6 @@ from evo.evaluate import Failure, TaskSource
 from evo.evaluate.backends import BACKENDS, Backend
 from evo.language.formula import scaling_notes
 from evo.language.program import program_length
-from evo.run import islands
 from evo.run.checkpoint_contents import check_records
 from evo.run.loaded_task import Problem, load_problem, located_options
 from evo.run.new_run import new_run_dir, run_paths, take_name
@@ -199,7 +198,7 @@ class LiveRun(Run):
         if saved.counters.evaluations and not search.counters.evaluations:
             notes.append(f"{path}: was stopped inside generation 0, which begins anew")
         num_bytes = meta["metrics_num_bytes"] if search.counters.evaluations else 0
-        if missing := run_dir.cut_metrics(num_bytes, generations, config.search.islands.generations):
+        if missing := run_dir.cut_metrics(num_bytes, generations):
             notes.append(f"{path}/metrics.jsonl: {missing} of {generations} generations are missing; curves leave them out")
         run_dir.cut_records(meta)
         if overrides:
@@ -305,9 +304,8 @@ def carry_out(
             journal.save_quarantine(failure.hash.hex(), quarantine_record(failure, born))
 
     save_s = 0.0
-    generations = islands.generations(search)
     try:
-        for generation in generations:
+        for generation in search.generations():
             note(generation.failures, max(0, search.counters.generations - 1))
             journal.append_metrics(metrics_row(search, generation, save_s))
             is_interrupted = interrupted(generation)
@@ -321,8 +319,6 @@ def carry_out(
     except DeviceFailure as failure:
         note(failure.failures, search.counters.generations)
         raise
-    finally:
-        generations.close()  # raises where Python's own end of a generator would print
     search.tidy()
     return str(search.stop_reason)
 

@@ -88,11 +88,11 @@ class RunDir(AbstractContextManager["RunDir"]):
             self._metrics.write(json.dumps(row).encode() + b"\n")
             self._metrics.flush()  # visible at once to whoever looks at a run in progress
 
-    def cut_metrics(self, num_bytes: int, generations: int, every: int = 1) -> int:
+    def cut_metrics(self, num_bytes: int, generations: int) -> int:
         """Cuts metrics.jsonl back to a checkpoint: to its length then, to whole lines, and to its generations.
 
-        Every `every`-th generation has a line. Some may be missing although the checkpoint knew them: a damaged disk, or an
-        editor. What is appended later then stands behind whole lines. Returns the number of generations whose lines are missing.
+        Lines may be missing although the checkpoint knew them: a damaged disk, or an editor. What is appended later then stands
+        behind whole lines. Returns the number of generations whose lines are missing.
         """
         path = self.path / "metrics.jsonl"
         if not path.exists():
@@ -105,7 +105,7 @@ class RunDir(AbstractContextManager["RunDir"]):
                 end = known.rfind(b"\n", 0, end - 1) + 1
             if path.stat().st_size > end:
                 os.truncate(path, end)
-        return max(0, generations - every * known.count(b"\n", 0, end))
+        return max(0, generations - known.count(b"\n", 0, end))
 
     def save_checkpoint(
         self,

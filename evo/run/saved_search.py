@@ -163,7 +163,7 @@ def recorded_cells(elites: Elites) -> NDArray[np.int64]:
 
 def row_threads_of(problem: Problem) -> RowThreads:
     """The threads that a config allows."""
-    return RowThreads(problem.config.num_threads or len(os.sched_getaffinity(0)))
+    return RowThreads(problem.config.evaluation.threads or len(os.sched_getaffinity(0)))
 
 
 def variation_of(config: RunConfig, language: Language, options: VariationOptions, source: str = "search.variation") -> Variation:

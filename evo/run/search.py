@@ -5,7 +5,6 @@ Owns the wiring of archive, emitter, memory and evaluator. Knows nothing of the 
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, replace
@@ -29,7 +28,7 @@ from evo.run.saved_search import SavedSearch, SearchView, make_archive_of, recor
 from evo.run.task_identity import declarations
 from evo.run.tidying import tidied
 from evo.search.archives.elites import Elites
-from evo.search.emitter import GOLDEN_GAMMA, RANDOM, Combiner, Emitter, ProgramEmitter
+from evo.search.emitter import RANDOM, Combiner, Emitter, ProgramEmitter
 from evo.search.lineage import Lineage
 from evo.search.lineage_records import Records, joined
 from evo.search.map_elites import Beginning, Generation, MapElites, Tuning, Watch
@@ -41,7 +40,6 @@ if TYPE_CHECKING:
     from evo.evaluate.calibration import Calibration
     from evo.search.archives.base import ProgramArchive
 
-ISLANDS_PER_CORE = 4  # at most; each is a process that evaluates
 NUM_TRIED = 4  # programs that are scored before a search begins
 NUM_DRAWN, NUM_TYPICAL = 1024, 128  # random programs, and the longest of them, which what programs cost is measured with
 PICTURE_TRIED = 8  # side in pixels of the picture that is drawn then
@@ -54,27 +52,23 @@ class Search(SearchView):
 
     Attributes:
         emitter, memory, lineage: its parts.
-        other_islands: gives what checkpoints hold of these (`evo.run.islands`).
         on_beginning: called inside generation 0, with how far it is and the seconds so far; a True ends it.
         quarantine: canonical hash (16 bytes) -> kind and log of each program that could not be compiled or run.
         stop_reason: the stop that was reached, or None.
     """
 
-    def __init__(self, problem: Problem, saved: SavedSearch | None = None, records: Records | None = None, island: int = 0):
+    def __init__(self, problem: Problem, saved: SavedSearch | None = None, records: Records | None = None):
         """An empty search, or one that goes on. One that was stopped inside generation 0 begins anew, unless it is finished.
 
         Args:
             records: those of the saved search's `lineage`; None: elites are of unknown descent.
-            island: which one it is (`evo.run.islands`); but the first begins without the given programs.
 
         Raises:
             UserError: the archive or the vocabulary cannot be made from the config, its initial programs are wrong, or the saved
                 search does not fit.
         """
         arrays = saved.arrays if saved else {}
-        given = None  # until generation 0 is done
-        if not island:
-            given = arrays.get("initial.words") if saved else read_initial(problem)
+        given = arrays.get("initial.words") if saved else read_initial(problem)  # until generation 0 is done
         self._given = np.zeros((0, 1), np.uint64) if given is None else given
         self.problem = problem = problem if saved else with_digest(problem, self._given)
         archive_arrays = saved.archive_arrays() if saved else {}
@@ -91,11 +85,7 @@ class Search(SearchView):
         self._archive = saved.archive if saved else make_archive_of(problem, archive_arrays)
         self._restarts = self._make_restarts(saved)
         self.memory = HashMemory(config.search.memory_size)
-        self.lineage = Lineage(
-            int(self.archive.cells), config.output.lineage_megabytes << 20, island, config.search.islands.count
-        )
-        others = {name: array for name, array in arrays.items() if name.startswith("islands.")}
-        self.other_islands: Callable[[], Arrays] = lambda: others
+        self.lineage = Lineage(int(self.archive.cells), config.output.lineage_megabytes << 20)
         if saved:
             self.memory.restore(saved.part("memory."))
             self.lineage.restore(self._restarts.population.elites(), arrays, records or joined([]))
@@ -103,7 +93,7 @@ class Search(SearchView):
         self.emitter = ProgramEmitter(
             self._restarts,
             variation,
-            seed=(config.seed + island * GOLDEN_GAMMA) % 2**64,
+            seed=config.seed,
             max_length=config.program.max_length,
             num_initial=config.search.initial.num_programs,
             batch_size=config.search.batch_size,
@@ -166,13 +156,8 @@ class Search(SearchView):
         """As of `SearchView`."""
         return self.archive.arrays()
 
-    def generations(
-        self, advance: Callable[[Callable[[], Generation]], Generation] = lambda step: step()
-    ) -> Iterator[Generation]:
+    def generations(self) -> Iterator[Generation]:
         """Yields after each generation until a stop is reached; `stop_reason` then says which.
-
-        Args:
-            advance: makes a generation out of what it is given, which breeds one (`evo.run.islands`).
 
         Raises:
             DeviceFailure: the device failed. The programs at fault are in quarantine.
@@ -188,10 +173,10 @@ class Search(SearchView):
             stop_s = self.problem.config.stop.seconds
             return self.on_beginning(beginning, self.elapsed_s) or (stop_s is not None and self.elapsed_s >= stop_s)
 
-        step = self.loop(watch if self.problem.config.search.islands.count == 1 else None).step
+        step = self.loop(watch).step
         while not self.stop_reason:
             try:
-                generation = advance(step)
+                generation = step()
             except DeviceFailure as failure:
                 self._put_in_quarantine(failure.failures)
                 raise
@@ -203,21 +188,13 @@ class Search(SearchView):
                 return
 
     def loop(self, watch: Watch | None = None) -> MapElites:
-        """What breeds this island's generations, one by one. watch: as of `MapElites`."""
+        """The loop that breeds generations. watch: as of `MapElites`."""
         problem, options = self.problem, self.problem.config.search.tuning
         tuning = None
         if problem.tuner and options.share:
             tuning = Tuning(problem.tuner, options.share, options.finished if problem.tuner.finishes else 0)
         keeps_lowered = problem.evaluator.uses_lowered or bool(self.state.prescreen or self.state.learned)
         return MapElites(self.state, problem.evaluator, problem.language.lowering, tuning, keeps_lowered, watch)
-
-    def adopt(self, elites: Elites, numbers: NDArray[np.int64], founders: NDArray[np.int64]) -> None:
-        """Adds elites of another search for the same problem to the archive. numbers, founders: theirs in its lineage."""
-        if not len(elites):
-            return
-        self.memory.add(elites.hash[self.memory.is_new(elites.hash)])
-        is_elite = self.archive.take(elites)
-        self.lineage.adopt(self.archive.index_of(elites.spanning[is_elite]), numbers[is_elite], founders[is_elite])
 
     def insert(self, words: NDArray[np.uint64], generation: int) -> None:
         """Evaluates programs, `(num_programs, max_length)`, such as another search's elites, and adds them to the archive as if
@@ -264,9 +241,6 @@ class Search(SearchView):
             UserError: the task's points or score are wrong.
         """
         problem = self.problem
-        count, most = problem.config.search.islands.count, ISLANDS_PER_CORE * len(os.sched_getaffinity(0))
-        if count > most and not problem.config.evaluation.cluster:
-            raise UserError(f"search.islands.count: {count} processes are too many for this machine's cores, at most {most}")
         choice = choose_backend(problem.config.evaluation.backend, problem.assignment, self.typical_programs, warn)
         config = problem.config
         if choice.lane:  # a run that is resumed keeps it
@@ -312,8 +286,8 @@ class Search(SearchView):
         is_to_come = len(self._given) and not self.counters.generations
         given = {"initial.words": self._given} if is_to_come else {}
         tidy = {} if self._tidied is None else with_prefix("tidy.", self._tidied.arrays())
-        islands, arrays = self.other_islands(), self.state.snapshot()
-        return meta, lambda: {**given, **tidy, **islands, **arrays()}
+        arrays = self.state.snapshot()
+        return meta, lambda: {**given, **tidy, **arrays()}
 
     def _put_in_quarantine(self, failures: Sequence[Failure]) -> None:
         for failure in failures:

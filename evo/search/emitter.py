@@ -235,7 +235,7 @@ class ProgramEmitter:
         """The first cells in an order of their own for each turn: those with programs of at most `max_length` words, if there are
         any.
         """
-        drawn = cells[shuffled(self._restarts.population.hashes(cells), turn)[:MOST_DRAWN]]
+        drawn = cells[_shuffled(self._restarts.population.hashes(cells), turn)[:MOST_DRAWN]]
         lengths = (self._restarts.population.words[drawn] != 0).sum(axis=1)
         short = drawn[lengths <= max_length]
         return short if len(short) else drawn[:1]
@@ -246,7 +246,7 @@ class ProgramEmitter:
         return self._variation.random_programs(self._seed, generation, first_slot, num_programs, width)
 
 
-def shuffled(hashes: NDArray[np.uint64], turn: int) -> NDArray[np.int64]:
+def _shuffled(hashes: NDArray[np.uint64], turn: int) -> NDArray[np.int64]:
     """The numbers of `(n, 2)` hashes in an order that each turn mixes anew."""
     return np.argsort(_mixed(hashes[:, :1], turn)[:, 0], kind="stable")
 

@@ -25,17 +25,15 @@ class Lineage:
     Args:
         num_cells: of the archive.
         max_bytes: 0: nothing is recorded.
-        island, num_islands: which of several searches this is; no number of a record or founder is one of another island's.
     """
 
-    def __init__(self, num_cells: int, max_bytes: int, island: int = 0, num_islands: int = 1):
-        self._island, self._step = island, num_islands
+    def __init__(self, num_cells: int, max_bytes: int):
         self._founders = np.full(num_cells, NONE, np.int64)  # of the elites that are bred from
         self._sizes = FounderSizes()
         self._max_bytes = max_bytes
         self._archive = np.full(num_cells, NONE, np.int64)  # the record of each cell's elite
         self._population = self._archive  # of the elites that are bred from: another array during a start
-        self._next = island
+        self._next = 0
         self._parts: list[Records] = []
         self._num_bytes = 0
         self._num_taken = 0  # of the parts
@@ -57,7 +55,7 @@ class Lineage:
         Args:
             elites: that are bred from; each is the founder of a line.
         """
-        self._found(elites.cell, self._founders_of(elites.generation, elites.slot))
+        self._found(elites.cell, _founders_of(elites.generation, elites.slot))
         self._population = self._archive if is_archive else np.full_like(self._archive, NONE)
 
     def update(
@@ -75,36 +73,27 @@ class Lineage:
             fields: of the archive (`evo.search.archives.base.EXTRA_FIELDS` and `hash`); parents are cells of the population.
             in_archive, in_population: where each of them is an elite now.
         """
-        parents, own = fields["parents"], self._founders_of(fields["generation"], fields["slot"])
+        parents, own = fields["parents"], _founders_of(fields["generation"], fields["slot"])
         founders = np.where(parents[:, 0] >= 0, self._founders[parents[:, 0]], own)
         self._replace(cells[in_population], founders[in_population])
         if not (self._max_bytes and len(cells)):
             return
         facts = np.zeros(len(cells), RECORD_DTYPE)
-        facts["number"] = numbers = self._next + self._step * np.arange(len(cells))
+        facts["number"] = numbers = np.arange(self._next, self._next + len(cells))
         facts["parents"] = np.where(parents >= 0, self._population[parents], NONE)
         facts["objective"], facts["cell"], facts["in_archive"] = objective, cells, in_archive
         for name in ("generation", "hash", "slot", "operator"):
             facts[name] = fields[name]
         facts["num_words"] = lengths = np.minimum(program_lengths(words) + 1, words.shape[1])
-        self._next += self._step * len(cells)
+        self._next += len(cells)
         self._archive[cells[in_archive]] = numbers[in_archive]
         if self._population is not self._archive:
             self._population[cells[in_population]] = numbers[in_population]
-        self.append(Records(facts, words[np.arange(words.shape[1]) < lengths[:, None]]))
-
-    def append(self, records: Records) -> None:
-        """Remembers these too, such as another island's."""
+        records = Records(facts, words[np.arange(words.shape[1]) < lengths[:, None]])
         self._parts.append(records)
         self._num_bytes += records.num_bytes
         if self._num_bytes > self._max_bytes:
             self._forget()
-
-    def adopt(self, cells: NDArray[np.integer[Any]], numbers: NDArray[np.int64], founders: NDArray[np.int64]) -> None:
-        """Takes over new elites of the archive, which another island has recorded."""
-        self._archive[cells] = numbers
-        if self._population is self._archive:
-            self._replace(cells, founders)
 
     def move(self, before: NDArray[np.int64], after: NDArray[np.int64]) -> None:
         """The elites of the archive's cells `before` are in the cells `after` from now on, and no others are left."""
@@ -122,12 +111,6 @@ class Lineage:
         self._num_taken = len(self._parts)
         return taken, is_all
 
-    def drain(self) -> Records:
-        """The records since the last call, which are forgotten here."""
-        drained = self.records()
-        self._parts, self._num_bytes = [], 0
-        return drained
-
     def records(self) -> Records:
         """All of them."""
         return joined(self._parts)
@@ -136,11 +119,6 @@ class Lineage:
         """The records of the archive's elites in these cells; NONE where they are not known."""
         numbers: NDArray[np.int64] = self._archive[cells]
         return numbers
-
-    def founders_in(self, cells: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
-        """The founder of each of the elites in these cells that are bred from; NONE where there is no elite."""
-        founders: NDArray[np.int64] = self._founders[cells]
-        return founders
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """The state beside the records, for a checkpoint."""
@@ -171,9 +149,6 @@ class Lineage:
         self._parts, self._num_bytes, self._num_taken = [records], records.num_bytes, 1
         self._is_all_new = not len(records)
 
-    def _founders_of(self, generation: NDArray[Any], slot: NDArray[Any]) -> NDArray[np.int64]:
-        return self._island << 56 | generation.astype(np.int64) << 32 | slot.astype(np.int64)
-
     def _found(self, cells: NDArray[np.int64], founders: NDArray[np.int64]) -> None:
         self._founders[:] = NONE
         self._sizes = FounderSizes()
@@ -189,13 +164,11 @@ class Lineage:
         facts = records.facts
         is_kept = np.zeros(len(facts), bool)
         reached = np.concatenate([self._archive, self._population])
-        order = np.argsort(facts["number"])
-        numbers = facts["number"][order]
         while len(reached := np.unique(reached[reached != NONE])):
-            places = np.searchsorted(numbers, reached)
-            known = places < len(numbers)
-            known[known] = numbers[places[known]] == reached[known]
-            rows = order[places[known]]
+            rows = np.searchsorted(facts["number"], reached)
+            known = rows < len(facts)
+            known[known] = facts["number"][rows[known]] == reached[known]
+            rows = rows[known]
             rows = rows[~is_kept[rows]]
             is_kept[rows] = True
             reached = facts["parents"][rows].ravel()
@@ -204,3 +177,7 @@ class Lineage:
         is_kept &= of_younger <= self._max_bytes // 2
         kept = records.only(is_kept)
         self._parts, self._num_bytes, self._is_all_new = [kept], kept.num_bytes, True
+
+
+def _founders_of(generation: NDArray[Any], slot: NDArray[Any]) -> NDArray[np.int64]:
+    return generation.astype(np.int64) << 32 | slot.astype(np.int64)

@@ -96,24 +96,6 @@ class StartsConfig(Options):
     generations: Positive = 300
 
 
-class IslandsConfig(Options):
-    """`count` searches side by side, for tasks that are cheap to evaluate: the first here, each other in a process of its own, or
-    on one of the Dask workers of `evaluation.cluster`.
-
-    After every `every` generations of each, the first takes over the elites of the others, and gives each of them `migrants`
-    of its own. The run's generations are those of each, its evaluations those of all islands; it stops after an exchange.
-    """
-
-    count: Annotated[Integer, Field(ge=1, le=100)] = 1
-    every: Positive = 10
-    migrants: Annotated[Integer, Field(ge=0, le=MAX_BATCH_SIZE)] = 64
-
-    @property
-    def generations(self) -> int:
-        """Between two rows of metrics."""
-        return self.every if self.count > 1 else 1
-
-
 ParentShares = Annotated[list[Annotated[float, Field(gt=0.0, le=1.0)]], Field(min_length=1)]
 
 
@@ -153,7 +135,6 @@ class SearchConfig(Options):
     immigrants: Probability = 0.0
     initial: InitialConfig = InitialConfig()
     starts: StartsConfig = StartsConfig()
-    islands: IslandsConfig = IslandsConfig()
     variation: VariationOptions = VariationOptions()
     emitters: Annotated[dict[EmitterName, EmitterConfig], Field(max_length=100)] = {}
     memory_size: Annotated[Integer, Field(ge=1, le=1 << 26)] = 1 << 18
@@ -173,12 +154,6 @@ class SearchConfig(Options):
             raise ValueError(f"archive.dims {dims} has {len(dims)} numbers, but learning.features is {num_learned}")
         if self.learning.is_spanning and self.starts.count:
             raise ValueError("'starts' do not go with learning.descriptors 'learned'; give one of them")
-        return self
-
-    @model_validator(mode="after")
-    def _islands_span_alike(self) -> Self:
-        if self.islands.count > 1 and self.learning.is_spanning:
-            raise ValueError("'islands' do not go with learning.descriptors 'learned', which differ from island to island")
         return self
 
     @model_validator(mode="after")

@@ -164,18 +164,6 @@ def test_workers_that_die_join_and_leave_change_nothing(start_fork, cluster, con
     assert_equals_whole_run(only_run(tmp_path), config)
 
 
-def test_islands_on_dask_workers_are_those_of_this_machine_also_when_a_worker_dies(
-    start_fork, cluster, config, assert_equals_whole_run, tmp_path
-):
-    """Another worker does what the killed one leaves, from what its island was like."""
-    config.write_text(config.read_text().replace("search:\n", "search:\n  islands: {count: 3, every: 2, migrants: 20}\n"))
-    process = start_and_block(start_fork, config, tmp_path, *on(cluster), "--set", "evaluation.executor=processes")
-    process.wait_until(lambda: blocked_workers(tmp_path) - {process.number})  # its own is the first island
-    os.kill((blocked_workers(tmp_path) - {process.number}).pop(), signal.SIGKILL)
-    go_on_and_end(process, tmp_path)
-    assert_equals_whole_run(only_run(tmp_path), config)
-
-
 def test_a_scheduler_that_is_lost_ends_the_run_in_one_line_and_the_run_resumes(
     start_evo, fork_evo, cluster, config, assert_equals_whole_run, tmp_path
 ):

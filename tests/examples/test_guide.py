@@ -57,7 +57,7 @@ def block(page: str, language: str, number: int = 0) -> str:
 
 def commands_of(page: Path) -> list[list[str]]:
     """The words of each command in the page's shell blocks, without comments."""
-    lines = [line for b in blocks_of(page) if b.language == "bash" for line in b.text.splitlines()]
+    lines = [line for b in blocks_of(page) if b.language == "bash" for line in b.text.replace("\\\n", "").splitlines()]
     parts = [part for line in lines for part in re.split(r" && ", line.partition(" #")[0])]
     return [shlex.split(part) for part in parts if part.strip()]
 
@@ -206,6 +206,7 @@ def test_the_commands_of_running_md_run_and_so_does_its_python(empty):
     for command in commands_of(GUIDE / "running.md"):
         shorter = {"5,3": f"{cell // 10},{cell % 10}", "1-3": "1"}
         words = [shorter.get(word, re.sub(r"^RUN\b", str(run), word)) for word in command]
+        words = [re.sub(r"\$\((.*)\)", lambda m: subprocess.getoutput(m[1]), word) for word in words]
         if words[0] == "evo":
             evo(*words[1:])
         else:

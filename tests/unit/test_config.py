@@ -34,10 +34,9 @@ SECTIONS = {
     "program.limits.": "stack_size, max_nodes, max_frame_depth, store_size, execution_limit",
     "program.vocabulary.": "instructions, meta, phrases, groups, constants",
     "program.vocabulary.constants.": "f32_sigma, u32_max, meta_max",
-    "search.": "archive, batch_size, parents, combination, immigrants, initial, starts, islands, variation, emitters, "
+    "search.": "archive, batch_size, parents, combination, immigrants, initial, starts, variation, emitters, "
     "memory_size, tuning, learning",
     "search.starts.": "count, generations",
-    "search.islands.": "count, every, migrants",
     "search.tuning.": "share, iterations, linear_scale, points, finished, trials",
     "search.learning.": "prescreen, exploration, control, model, window, points, evaluation_cost, descriptors, features",
     "search.archive.": ", ".join(["type", *(option for kind in ARCHIVES.values() for option in kind.options)]),
@@ -202,17 +201,6 @@ def test_a_value_out_of_range_or_of_another_type_is_refused_by_key(minimal, over
             "search.learning={descriptors: learned, features: 2};search.starts.count=2",
             "key 'search': 'starts' do not go with learning.descriptors 'learned'; give one of them",
         ),
-        (
-            "search.learning={descriptors: learned, features: 2};search.islands.count=2",
-            "key 'search': 'islands' do not go with learning.descriptors 'learned', which differ from island to island",
-        ),
-        *(
-            (
-                f"search.islands.count=2;evaluation.{compiling}",
-                "search.islands: each compiles for itself; leave out evaluation.farm",
-            )
-            for compiling in ("farm={listen: 'tcp://127.0.0.1:0'}", "cluster={scheduler: local, work: compile}")
-        ),
         ("search.emitters={bold: {wait: 1}}", "unknown key 'search.emitters.bold.wait', one of: kind, weight, parents"),
         ("evaluation.device=-1", "key 'evaluation.device': must be the number of a GPU, a list of such numbers, or all, got -1"),
         ("search.emitters={bold: {weight: -1}}", "key 'search.emitters.bold.weight': must be greater than or equal to 0, got -1"),
@@ -301,8 +289,8 @@ def test_aliases_and_merged_keys_go_on_working():
 @pytest.mark.parametrize(
     "override",
     [
-        *("evaluation.threads=513", "evaluation.compile_workers=513", "search.islands.count=101", "search.starts.count=1e9"),
-        *("search.tuning.finished=1e9", "search.islands.migrants=1e9", "search.tuning.points=1e12", f"seed={2**64}"),
+        *("evaluation.threads=513", "evaluation.compile_workers=513", "search.starts.count=1e9"),
+        *("search.tuning.finished=1e9", "search.tuning.points=1e12", f"seed={2**64}"),
         *("search.archive.dims=[1" + "0" * 400 + "]", "output.task_megabytes=1e12"),
     ],
 )

@@ -1,5 +1,6 @@
 """evo.errors: how each exception ends a command, and how the code of a task uses the public one."""
 
+import pickle
 import resource
 import shlex
 import subprocess
@@ -12,7 +13,8 @@ from processes import LIMIT_S
 import evo
 import evo.cli.doctor
 from evo.cli import main
-from evo.errors import MAX_LISTED, UserError, command_line, did_you_mean, plural, shortage, suggestion
+from evo.errors import MAX_LISTED, DeviceFailure, UserError, command_line, did_you_mean, plural, shortage, suggestion
+from evo.evaluate.cuda.device import CudaError
 from evo.instructions import shipped_instruction_set
 from evo.task_folder import load_task
 
@@ -138,3 +140,16 @@ def test_commands_are_quoted_and_nouns_are_counted():
     assert command_line("page", Path("runs/my cfg é")) == "evo page 'runs/my cfg é'"
     assert shlex.split(command_line("resume", "a'b $c")) == ["evo", "resume", "a'b $c"]
     assert [plural(count, "elite") for count in (0, 1, 1024)] == ["0 elites", "1 elite", "1,024 elites"]
+
+
+@pytest.mark.parametrize(
+    ("error", "message", "failures"),
+    [
+        (DeviceFailure("an address", ["a program"]), "an address", ["a program"]),
+        (CudaError("cuCtxCreate", "CUDA_ERROR_UNKNOWN"), "cuCtxCreate: CUDA_ERROR_UNKNOWN", []),
+    ],
+)
+def test_a_failure_of_the_device_comes_from_another_process_whole(error, message, failures):
+    found = pickle.loads(pickle.dumps(error))
+    assert isinstance(found, DeviceFailure)
+    assert (str(found), found.failures) == (message, failures)

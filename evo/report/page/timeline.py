@@ -51,10 +51,8 @@ def timeline(run: Run, rows: NDArray[np.int64], records: Records) -> list[dict[s
 def _founders(records: Records) -> NDArray[np.int64]:
     """The row of the record with which the line of first parents of each record begins, as far as it is remembered."""
     numbers, parents = records.facts["number"], records.facts["parents"][:, 0]
-    order = np.argsort(numbers)
-    places = np.searchsorted(numbers, parents, sorter=order).clip(max=len(numbers) - 1)
-    rows = np.arange(len(numbers))
-    founders = np.where(numbers[order[places]] == parents, order[places], rows)
+    rows = np.searchsorted(numbers, parents).clip(max=len(numbers) - 1)
+    founders = np.where(numbers[rows] == parents, rows, np.arange(len(numbers)))
     while (further := founders[founders]).tolist() != founders.tolist():
         founders = further
     return founders

@@ -278,7 +278,7 @@ class ProgramArchive(ArchiveBase):
             return
         if not np.array_equal(self.index_of(elites.spanning), elites.cell):
             raise ValueError("the elites do not fall into their cells")
-        self.take(elites)
+        self._take(elites)
 
     def rebuild(self, measures: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Gives all elites other learned measures, `(n, num_measures)` in the order of `elites`, and moves them to the cells that
@@ -303,16 +303,16 @@ class ProgramArchive(ArchiveBase):
         self._qd_scores = _SumTree(int(self.cells))
         self._occupied_cells = np.zeros(0, np.uint32)
         columns = {**vars(elites), "cell": cells, "latent": measures, "parents": parents}
-        self.take(Elites.of({name: column[kept] for name, column in columns.items()}))
+        self._take(Elites.of({name: column[kept] for name, column in columns.items()}))
         return before, after
 
-    def take(self, elites: Elites) -> NDArray[np.bool_]:
-        """Adds elites of another archive, at least one. Gives which of them are elites here now, `(n,)`."""
+    def _take(self, elites: Elites) -> None:
+        """Adds elites, at least one."""
         width = int(program_lengths(elites.solution).max()) + 1
         fields = {name: getattr(elites, name) for name in (*EXTRA_FIELDS, "hash")}
         if self._is_learned:
             fields["task_measures"] = elites.measures
-        return self.add(elites.solution[:, :width], elites.objective, elites.spanning, **fields)["elite"]
+        self.add(elites.solution[:, :width], elites.objective, elites.spanning, **fields)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """What it takes beside the options to make this archive again."""

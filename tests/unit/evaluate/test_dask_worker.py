@@ -87,7 +87,7 @@ def worker(monkeypatch, tmp_path) -> Path:
     scratch.mkdir()
     here = SimpleNamespace(local_directory=str(scratch), address="tcp://here", state=SimpleNamespace(nthreads=2))
     monkeypatch.setattr(dask_worker, "_worker", lambda: here)
-    monkeypatch.setattr(dask_worker, "keep_memory", lambda: None)
+    monkeypatch.setattr(dask_worker, "_keep_memory", lambda: None)
     yield scratch
     while dask_worker._held:
         dask_worker._held.popitem()[1].close()
