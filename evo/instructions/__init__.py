@@ -264,10 +264,10 @@ def _check(data: Any, source: str) -> InstructionSet:
     known = {_key(each): each.semantics for each in shipped_ones}
     found = _resolved(_parsed(data, source), source, known)
     for i, instruction in enumerate(found.instructions):
-        shipped = known.get(_key(instruction), _UNKNOWN)
-        for key in ("vm", "derivative", "code") if shipped is _UNKNOWN else _LIBRARYS:
-            given = getattr(instruction.semantics, key)
-            if given != getattr(shipped, key) and (given or key == "error"):  # without an error, it would be exact
+        rows = [each.semantics for each in shipped_ones if _key(each) == _key(instruction)]
+        for key in _LIBRARYS if rows else ("vm", "derivative", "code"):
+            given, shipped = getattr(instruction.semantics, key), [getattr(each, key) for each in rows or [_UNKNOWN]]
+            if given not in shipped and (given or key == "error"):  # without an error, it would be exact
                 raise UserError(
                     f"{source}: key 'instructions.{i}.{key}': the library finds it by the PTX text; leave it out, or add "
                     f"{instruction.ptx!r} to the library (CONTRIBUTING.md)"

@@ -86,7 +86,7 @@ def test_reports_show_learned_measures_beside_the_tasks(run, fork_evo, tmp_path)
     completed = fork_evo("page", folder, "--output", tmp_path / "page.html")
     assert completed.returncode == 0, completed.stderr
     packed = re.search(r'id="data">(.*?)</script>', (tmp_path / "page.html").read_text())[1]
-    assert json.dumps("component_1").encode() in gzip.decompress(base64.b64decode(packed))
+    assert json.dumps("component 1").encode() in gzip.decompress(base64.b64decode(packed))
     completed = fork_evo("film", folder, "--archive", "--output", tmp_path / "film.gif")
     assert completed.returncode == 2
     assert "measures are learned, so earlier elites have no place in the archive" in completed.stderr
