@@ -94,7 +94,7 @@ def test_wrong_usage(refusal, arguments, message, verb):
         ("search.initial.programs=[/dev/zero]", "/dev/zero: cannot read the program: not a regular file"),
         ("task=loop", "loop: Too many levels of symbolic links"),
         ("task_files={a: loop}", "loop: Too many levels of symbolic links"),
-        ("evaluation.compile_workers=100000000000000000000000", "compile_workers': must be less than or equal to 1024"),
+        ("evaluation.compile_workers=100000000000000000000000", "compile_workers': must be less than or equal to 512"),
         ("output.runs=small.yaml/runs", "small.yaml/runs/small: cannot create the run folder: Not a directory"),
     ],
 )
