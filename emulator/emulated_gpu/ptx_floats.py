@@ -62,14 +62,14 @@ def _minimum(a, b, is_min: bool, keeps_nan: bool):
 # The largest errors that the PTX ISA documents: (kind, bound). `either` is absolute for operands between 1/2 and 2, and relative
 # elsewhere. sin and cos are bounded within a turn; beyond it this takes the same.
 _BOUNDS = {
-    "rcp": ("ulp", 1.0),
-    "div": ("ulp", 2.0),
+    "rcp": ("ulp", 1.5),
+    "div": ("ulp", 2.5),
     "sqrt": ("relative", 2.0**-23),
     "rsqrt": ("relative", 2.0**-22.9),
     "sin": ("absolute", 2.0**-20.5),
     "cos": ("absolute", 2.0**-20.5),
     "lg2": ("either", 2.0**-22),
-    "ex2": ("ulp", 2.0),
+    "ex2": ("ulp", 2.5),
     "tanh": ("relative", 2.0**-11),
 }
 

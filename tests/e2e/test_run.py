@@ -49,7 +49,7 @@ def test_without_a_terminal_progress_is_plain_lines(finished_run):
     assert "stopped by stop.generations: 6" in lines
     number = r"[0-9][0-9,]*(\.[0-9]+)?%?"
     progress = re.compile(
-        rf"generation {number}  evaluations {number} \({number}/s\)  duplicates {number}  neutral {number}  "
+        rf"generation {number}  evaluations {number} \({number}/s\)  duplicates {number}  unchanged {number}  "
         rf"coverage {number}  QD score {number}  best {number}"
     )
     assert any(progress.fullmatch(line) for line in lines)

@@ -86,7 +86,7 @@ def test_a_result_between_subnormal_and_normal_may_be_flushed_or_not():
 @pytest.mark.parametrize(
     ("name", "at", "value", "allowed"),
     [
-        ("rcp_approx_ftz_f32", 1.0, 1.0, 2 * 2.0**-23),
+        ("rcp_approx_ftz_f32", 1.0, 1.0, 3 * 2.0**-23),
         ("ex2_approx_ftz_f32", 1.0, 2.0, 4 * 2.0**-22),
         ("sin_approx_ftz_f32", 1.0, 0.84147096, 2 * 2.0**-20.5),
         ("lg2_approx_ftz_f32", 1.5, 0.5849625, 2 * 2.0**-22),
