@@ -37,6 +37,7 @@ _TRITON_TYPES = {
     "unsigned long long": "tl.uint64",
 }
 _INPUT_TYPES = {"f32": "tl.float32", "u32": "tl.uint32", "s32": "tl.uint32"}
+_OUTPUT_TYPES = {**_INPUT_TYPES, REAL: "tl.float64"}
 _NUMBERS = {"inf": 'float("inf")', "-inf": '-float("inf")', "nan": 'float("nan")'}
 
 
@@ -78,7 +79,10 @@ def triton_source(expression: Expression, comment: str) -> str:
         if kind in _INPUT_TYPES
     ]
     body += [f"{name} = {text}" for name, _, text in lines.locals]
-    outputs = [f"tl.cast({text}, tl.float32)" if is_same else text for text, is_same in _outputs(expression, lines)]
+    outputs = [
+        f"tl.cast({text}, {_OUTPUT_TYPES[kind]})" if is_same else text
+        for (text, is_same), (_, kind) in zip(_outputs(expression, lines), expression.outputs, strict=True)
+    ]
     body.append(f"return {', '.join(outputs)}")
     told = f"Returns the outputs: {', '.join(name for name, _ in expression.outputs)}."
     imports = "import triton\nimport triton.language as tl"
