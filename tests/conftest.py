@@ -28,7 +28,7 @@ NEEDED_IN_CI = (
     "evo.native.nvptxcompiler cuda.bindings.nvrtc nvidia.cu13 cutlass_library zmq msgpack distributed auditwheel build twine "
     "playwright axe_playwright_python mpmath torch"
 ).split()
-COMMANDS_NEEDED_IN_CI = ("gcc", "g++", "clang", "clang++", "nm", "make", "cmake", "chromium")
+COMMANDS_NEEDED_IN_CI = ("gcc", "g++", "clang", "clang++", "nm", "make", "cmake", "chromium", "soffice")
 
 PLANE = Path(__file__).parent / "data" / "plane"
 

@@ -10,7 +10,7 @@ from evo.cli.terminal import PATH, verb, view, warn
 from evo.errors import UserError
 from evo.escape import echo
 
-EXPORT_FORMATS = ("ptx", "cuda", "c", "python", "torch", "jax", "julia", "excel", "triton", "sympy", "latex", "json")
+EXPORT_FORMATS = ("ptx", "cuda", "c", "python", "torch", "triton", "excel", "sympy", "latex", "json")
 
 
 @verb()

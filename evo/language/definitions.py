@@ -21,8 +21,6 @@ from typing import Any
 import numpy as np
 
 from evo.instructions import Function, shipped_functions
-from evo.language import primitives
-from evo.language.parsed import statements
 
 _C_TYPES = {"f32": "float", "f64": "double", "u32": "uint32_t", "s32": "int32_t", "u64": "uint64_t", "pred": "bool"}
 _FROM_C = {name: kind for kind, name in _C_TYPES.items()}
@@ -86,15 +84,6 @@ def c_definitions() -> Definitions:
     texts = dict(_c_primitives())
     uses = {name: set(re.findall(r"\w+", re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL))) for name, text in texts.items()}
     return _with_functions(texts, uses, _c_function, set())
-
-
-@cache
-def python_functions() -> dict[str, Callable[..., Any]]:
-    """The definitions in Python, to be called."""
-    found: dict[str, Any] = {name: getattr(primitives, name) for name in python_definitions().texts if hasattr(primitives, name)}
-    own = (text for name, text in python_definitions().texts.items() if name not in found)
-    statements("\n\n".join(own), NUMPY)(found)
-    return found
 
 
 def _source(name: str) -> str:

@@ -26,24 +26,24 @@ from evo.native.stack_ptx import NodeKind
 Scaling = Mapping[str, tuple[float, float]]
 
 CHUNK_POINTS = 1 << 14  # that are computed in one go: a formula's values then stay in a cache
-# Function of an infix form -> the same in NumPy, C, PyTorch, Triton, Julia and Excel. Those that a language lacks are definitions
-# or other forms of the export.
+# Function of an infix form -> the same in NumPy, C, PyTorch and Triton. Those that a language lacks are definitions of
+# the export.
 FUNCTIONS = {
-    "abs": ("np.abs", "fabs", "torch.abs", "tl.abs", "abs", "ABS"),
-    "copysign": ("np.copysign", "copysign", "copysign", "libdevice.copysign", "copysign", "COPYSIGN"),
-    "cos": ("np.cos", "cos", "torch.cos", "tl.cos", "cos", "COS"),
-    "exp": ("np.exp", "exp", "torch.exp", "tl.exp", "exp", "EXP"),
-    "exp2": ("np.exp2", "exp2", "torch.exp2", "tl.exp2", "exp2", "EXP2"),
-    "log": ("np.log", "log", "torch.log", "tl.log", "log", "LN"),
-    "log10": ("np.log10", "log10", "torch.log10", "libdevice.log10", "log10", "LOG10"),
-    "log2": ("np.log2", "log2", "torch.log2", "tl.log2", "log2", "LOG2"),
-    "max": ("np.fmax", "fmax", "larger", "tl.maximum", "larger", "MAX"),
-    "min": ("np.fmin", "fmin", "smaller", "tl.minimum", "smaller", "MIN"),
-    "pow": ("np.power", "pow", "torch.pow", "libdevice.pow", "power", "POWER"),
-    "select": ("np.where", "choose", "torch.where", "tl.where", "ifelse", "IF"),
-    "sin": ("np.sin", "sin", "torch.sin", "tl.sin", "sin", "SIN"),
-    "sqrt": ("np.sqrt", "sqrt", "torch.sqrt", "tl.sqrt", "sqrt", "SQRT"),
-    "tanh": ("np.tanh", "tanh", "torch.tanh", "libdevice.tanh", "tanh", "TANH"),
+    "abs": ("np.abs", "fabs", "torch.abs", "tl.abs"),
+    "copysign": ("np.copysign", "copysign", "copysign", "libdevice.copysign"),
+    "cos": ("np.cos", "cos", "torch.cos", "tl.cos"),
+    "exp": ("np.exp", "exp", "torch.exp", "tl.exp"),
+    "exp2": ("np.exp2", "exp2", "torch.exp2", "tl.exp2"),
+    "log": ("np.log", "log", "torch.log", "tl.log"),
+    "log10": ("np.log10", "log10", "torch.log10", "libdevice.log10"),
+    "log2": ("np.log2", "log2", "torch.log2", "tl.log2"),
+    "max": ("np.fmax", "fmax", "larger", "tl.maximum"),
+    "min": ("np.fmin", "fmin", "smaller", "tl.minimum"),
+    "pow": ("np.power", "pow", "torch.pow", "libdevice.pow"),
+    "select": ("np.where", "choose", "torch.where", "tl.where"),
+    "sin": ("np.sin", "sin", "torch.sin", "tl.sin"),
+    "sqrt": ("np.sqrt", "sqrt", "torch.sqrt", "tl.sqrt"),
+    "tanh": ("np.tanh", "tanh", "torch.tanh", "libdevice.tanh"),
 }
 _NUMPY = {names[0]: getattr(np, names[0].removeprefix("np.")) for names in FUNCTIONS.values()}
 _NUM_OPERANDS = {"copysign": 2, "max": 2, "min": 2, "pow": 2, "select": 3}  # of others, one
@@ -165,7 +165,7 @@ def _has_functions(form: str) -> bool:
 
 
 def real_form(semantics: Semantics, language: int) -> str:
-    """The function of an instruction in NumPy (0), C (1), PyTorch (2), Triton (3), Julia (4) or Excel (5)."""
+    """The function of an instruction in NumPy (0), C (1), PyTorch (2) or Triton (3)."""
     return _CALL.sub(lambda name: FUNCTIONS[name[0]][language], _plain(semantics))
 
 

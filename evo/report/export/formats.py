@@ -22,7 +22,7 @@ from evo.instructions import HALVES
 from evo.kernel import nvrtc
 from evo.language.expression import REAL, Expression, Unsupported, number_of
 from evo.language.formula import display_note, rounded
-from evo.language.formula_source import excel_source, jax_source, julia_source
+from evo.language.formula_source import excel_source
 from evo.language.formula_text import infix, plain_constant
 from evo.language.source import c_source, cuda_source, python_source
 from evo.language.tensor_source import torch_source, triton_source
@@ -38,7 +38,6 @@ from evo.run.run import Run
 from evo.task import DTYPES
 
 _OPT_LEVEL = 3
-_C_HEAD = "#include <math.h>\n#include <stdbool.h>\n#include <stdint.h>\n"  # with which CUDA without instructions is C
 
 
 @dataclass(frozen=True)
@@ -88,9 +87,6 @@ def _export_ptx(job: Verifier, elite: Elite) -> str:
 def _export_cuda(job: Verifier, elite: Elite) -> str:
     expression = elite.expression
     text = cuda_source(expression, job.comment(elite))
-    if is_real(expression):
-        c_text = _C_HEAD + text.replace("__device__ __forceinline__", "inline")
-        job.verify(elite, lambda each: _run_c(job, each, c_text), "cuda")
     kinds = [kind for _, kind in (*expression.inputs, *expression.outputs)]
     types = [{"f32": "float", REAL: "double"}.get(kind, "unsigned int") for kind in kinds]
     num_inputs = len(expression.inputs)
@@ -104,6 +100,8 @@ def _export_cuda(job: Verifier, elite: Elite) -> str:
         _export_ptx(job, elite)
     except nvrtc.CompileError as error:
         raise UserError(f"cell {elite.name}: NVRTC rejects the CUDA export: {error}") from error
+    if is_real(expression):
+        job.wanted(elite)
     job.own_scores(elite)
     return text
 
@@ -111,28 +109,17 @@ def _export_cuda(job: Verifier, elite: Elite) -> str:
 _EXPORT_DTYPES = {**DTYPES, REAL: np.float64}
 
 
-def _inputs(job: Verifier, expression: Expression) -> list[NDArray[Any]]:
-    return [array.astype(_EXPORT_DTYPES[kind]) for array, (_, kind) in zip(job.inputs, expression.inputs, strict=True)]
-
-
 def _run_c(job: Verifier, expression: Expression, text: str) -> list[NDArray[Any]] | None:
+    inputs = [array.astype(_EXPORT_DTYPES[kind]) for array, (_, kind) in zip(job.inputs, expression.inputs, strict=True)]
     dtypes = [_EXPORT_DTYPES[kind] for _, kind in expression.outputs]
-    outputs = run_export.run_c(text, _inputs(job, expression), job.num_points, dtypes)
+    outputs = run_export.run_c(text, inputs, job.num_points, dtypes)
     if outputs is None:
         job.notes["C not compiled: no cc, gcc or clang here; install one to have the export checked"] = None
     return outputs
 
 
-def _run_torch(job: Verifier, _: Expression, text: str) -> list[NDArray[Any]] | None:
-    outputs = run_export.run_torch(text, job.inputs)
-    if outputs is None:
-        job.notes["not run: PyTorch is missing; install it to have the export checked"] = None
-    return outputs
-
-
-def _run_triton(job: Verifier, expression: Expression, text: str) -> list[NDArray[Any]]:
-    job.notes["run by evo's stand-in for Triton, which computes each PTX instruction as the CPU does, and not by Triton"] = None
-    return run_export.run_triton(text, _inputs(job, expression))
+def _run_python(job: Verifier, _: Expression, text: str) -> list[NDArray[Any]]:
+    return run_export.run_python(text, job.inputs)
 
 
 def _run_sympy(job: Verifier, _: Expression, text: str) -> list[NDArray[Any]]:
@@ -143,8 +130,8 @@ def _run_latex(job: Verifier, expression: Expression, _: str) -> list[NDArray[An
     return _run_sympy(job, expression, sympy_text(expression, ""))  # which is what is set as LaTeX
 
 
-# A program's record; several are joined by `export_elites`.
-def _record(job: Verifier, elite: Elite, expression: Expression) -> dict[str, Any]:
+def graph_of(expression: Expression) -> dict[str, Any]:
+    """An expression as JSON holds it. Raises Unsupported."""
     values: list[dict[str, Any]] = []
     for value in expression.values:
         if value.kind == NodeKind.INPUT:
@@ -159,7 +146,13 @@ def _record(job: Verifier, elite: Elite, expression: Expression) -> dict[str, An
             values.append({"ptx": value.ptx, "operands": value.operands, "type": value.type})
         else:
             raise Unsupported(value.name)
-    return {
+    outputs = {name: result for (name, _), result in zip(expression.outputs, expression.results, strict=True)}
+    return {"inputs": dict(expression.inputs), "values": values, "outputs": outputs}
+
+
+# A program's record; several are joined by `export_elites`.
+def _record(job: Verifier, elite: Elite, expression: Expression) -> str:
+    record = {
         "cell": elite.name,
         "objective": elite.objective,
         "measures": dict(zip(job.problem.task.measures, elite.measures.tolist(), strict=True)),
@@ -167,10 +160,8 @@ def _record(job: Verifier, elite: Elite, expression: Expression) -> dict[str, An
         "num_instructions": elite.num_instructions,
         "program": program_lines(job.problem.language, elite.batch.words)[0],
         "infix": infix(expression).splitlines(),
-        "inputs": dict(expression.inputs),
-        "values": values,
-        "outputs": {name: result for (name, _), result in zip(expression.outputs, expression.results, strict=True)},
     }
+    return json.dumps(record | graph_of(expression))
 
 
 def _latex(job: Verifier, _elite: Elite, expression: Expression) -> str:
@@ -182,70 +173,48 @@ _Write = Callable[[Verifier, Elite, Expression], str]
 _Run = Callable[[Verifier, Expression, str], list[NDArray[Any]] | None]
 
 
-def _checked(name: str, write: _Write, run: _Run, *, is_exact: bool = True) -> Callable[[Verifier, Elite], str]:
-    """An export that is checked by running what is written here."""
+def _headed(job: Verifier, elite: Elite, expression: Expression) -> tuple[Expression, str]:
+    """An expression, and the comment at its head."""
+    return expression, job.comment(elite)
+
+
+def _checked(name: str, write: _Write, run: _Run | None = None, *, is_exact: bool = True) -> Callable[[Verifier, Elite], str]:
+    """An export whose program is compared with the archive, and with it the text, if `run` runs that.
+
+    Args:
+        name: of the format.
+        is_exact: the format has the arithmetic of programs; otherwise that of real numbers.
+    """
 
     def export(job: Verifier, elite: Elite) -> str:
-        job.verify(elite, lambda each: run(job, each, write(job, elite, each)), name, is_exact=is_exact)
-        return write(job, elite, rounded(elite.expression, job.precision))
+        text = write(job, elite, elite.expression)
+        outputs = run(job, elite.expression, text) if run else None
+        job.verify(elite, outputs, name, is_exact=is_exact)
+        if run is None:
+            job.notes[f"{name}: the program was compared with the archive; the text itself is not run here"] = None
+        return text if job.precision is None else write(job, elite, rounded(elite.expression, job.precision))
 
     return export
-
-
-def _by_numpy(
-    name: str, write: _Write, run: Callable[[str, list[NDArray[Any]]], list[NDArray[Any]]]
-) -> Callable[[Verifier, Elite], str]:
-    """An export of real numbers that is checked by NumPy's functions in place of the language's."""
-
-    def outputs(job: Verifier, _: Expression, text: str) -> list[NDArray[Any]]:
-        job.notes[f"run by NumPy in place of {name}, with the same functions"] = None
-        return [np.broadcast_to(each, job.num_points) for each in run(text, job.inputs)]
-
-    return _checked(name, write, outputs, is_exact=False)
 
 
 @dataclass(frozen=True)
 class _Format:
     suffix: str
     export: Callable[[Verifier, Elite], str]
-    needs_cpu: bool = True  # checked by running it on the CPU
+    needs_cpu: bool = True  # its program is run on the CPU
 
 
 FORMATS = {
     "ptx": _Format(".ptx", _export_ptx, needs_cpu=False),
     "cuda": _Format(".cu", _export_cuda, needs_cpu=False),
-    "c": _Format(".c", _checked("c", lambda job, elite, each: c_source(each, job.comment(elite)), _run_c)),
-    "python": _Format(
-        ".py",
-        _checked(
-            "python",
-            lambda job, elite, each: python_source(each, job.comment(elite)),
-            lambda job, _, text: run_export.run_python(text, job.inputs),
-        ),
-    ),
-    "torch": _Format(
-        ".py", _checked("PyTorch", lambda job, elite, each: torch_source(each, job.comment(elite)), _run_torch, is_exact=False)
-    ),
-    "jax": _Format(".py", _by_numpy("JAX", lambda job, elite, each: jax_source(each, job.comment(elite)), run_export.run_jax)),
-    "julia": _Format(
-        ".jl", _by_numpy("Julia", lambda job, elite, each: julia_source(each, job.comment(elite)), run_export.run_julia)
-    ),
-    "excel": _Format(
-        ".txt", _by_numpy("Excel", lambda job, elite, each: excel_source(each, job.comment(elite)), run_export.run_excel)
-    ),
-    "triton": _Format(".py", _checked("Triton", lambda job, elite, each: triton_source(each, job.comment(elite)), _run_triton)),
-    "sympy": _Format(
-        ".py", _checked("SymPy", lambda job, elite, each: sympy_text(each, job.comment(elite)), _run_sympy, is_exact=False)
-    ),
+    "c": _Format(".c", _checked("c", lambda *of: c_source(*_headed(*of)), _run_c)),
+    "python": _Format(".py", _checked("python", lambda *of: python_source(*_headed(*of)), _run_python)),
+    "torch": _Format(".py", _checked("PyTorch", lambda *of: torch_source(*_headed(*of)), is_exact=False)),
+    "triton": _Format(".py", _checked("Triton", lambda *of: triton_source(*_headed(*of)))),
+    "excel": _Format(".txt", _checked("Excel", lambda *of: excel_source(*_headed(*of)), is_exact=False)),
+    "sympy": _Format(".py", _checked("SymPy", lambda *of: sympy_text(*_headed(*of)), _run_sympy, is_exact=False)),
     "latex": _Format(".tex", _checked("LaTeX", _latex, _run_latex, is_exact=False)),
-    "json": _Format(
-        ".json",
-        _checked(
-            "json",
-            lambda job, elite, each: json.dumps(_record(job, elite, each)),
-            lambda job, _, text: run_export.run_json(text, job.inputs),
-        ),
-    ),
+    "json": _Format(".json", _checked("json", _record)),
 }
 
 

@@ -4,7 +4,7 @@ Owns the tolerances, the places where exports run, and their scores, which the e
 formats.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -40,7 +40,6 @@ EXACT_TOLERANCE = 1e-9
 
 _NUM_SPREAD = 256  # points of a task that has none, a power of two
 
-_Execute = Callable[[Expression], list[NDArray[Any]] | None]
 _Values = tuple[list[NDArray[Any]], list[NDArray[Any]]]
 
 
@@ -188,32 +187,37 @@ class Verifier:
             yield [np.ascontiguousarray(column[start : start + place.num_points]) for column in columns]
             start += place.num_points
 
-    def verify(self, elite: Elite, execute: _Execute, name: str, *, is_exact: bool = True) -> None:
-        """Compares an export, if it can be run here.
+    def verify(self, elite: Elite, outputs: list[NDArray[Any]] | None, name: str, *, is_exact: bool = True) -> None:
+        """Compares an elite's program with the archive, and what its export gives with the program.
 
         Args:
-            execute: runs the text of an expression at `inputs`; None: it cannot be run.
+            outputs: of the export at `inputs`; None: it cannot be run here.
             name: of the format.
             is_exact: the format has the arithmetic of programs; otherwise that of real numbers.
 
         Raises:
             UserError: the program does not score what the archive says, or the export does not give what the program gives.
         """
-        outputs = execute(elite.expression)
+        wanted, what = self.wanted(elite, is_exact=is_exact), f"the {name} export"
         if outputs is None:
             return
-        what, is_formula = f"the {name} export", is_real(elite.expression)
-        if self._wanted is None or self._wanted[:2] != (elite.name, is_formula or is_exact):
-            self._wanted = (elite.name, is_formula or is_exact, self._values(elite, is_formula=is_formula, is_exact=is_exact))
-        if wanted := self._wanted[2]:
+        if wanted:
             self._compare_values(elite, what, outputs, *wanted)
         elif not self._scores_outputs:
             raise UserError(f"{what} computes integers as real numbers, which only a score at points could check")
         else:  # integers as real numbers
             self._compare(elite, what, self.score(elite, outputs), TOLERANCE)
 
+    def wanted(self, elite: Elite, *, is_exact: bool = True) -> _Values | None:
+        """What an export is to give, and how far it may be from it, once the program scores what the archive says; None: only
+        scores tell.
+        """
+        is_formula = is_real(elite.expression)
+        if self._wanted is None or self._wanted[:2] != (elite.name, is_formula or is_exact):
+            self._wanted = (elite.name, is_formula or is_exact, self._values(elite, is_formula=is_formula, is_exact=is_exact))
+        return self._wanted[2]
+
     def _values(self, elite: Elite, *, is_formula: bool, is_exact: bool) -> _Values | None:
-        """What exports are to give, and how far they may be from it, once the program scores what the archive says."""
         self._compare_here(elite)
         if is_formula:
             self._compare_formula(elite)

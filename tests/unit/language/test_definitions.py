@@ -5,9 +5,10 @@ import subprocess
 
 import numpy as np
 import pytest
+from run_exports import python_functions
 
 from evo.instructions import MOVE, shipped_instruction_set
-from evo.language.definitions import c_definitions, function_name, python_functions
+from evo.language.definitions import c_definitions, function_name
 from evo.language.program import Language, word
 from evo.native.ptx_vm import VirtualMachine
 from evo.native.stack_ptx_words import WordType

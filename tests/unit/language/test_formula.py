@@ -1,7 +1,10 @@
 """evo.language.formula: programs and scalings as formulas of real numbers, in each language."""
 
+import json
+
 import numpy as np
 import pytest
+from run_exports import as_c, run_json, run_torch, run_triton
 
 from evo.instructions import shipped_instruction_set
 from evo.language.expression import expression_of
@@ -10,7 +13,9 @@ from evo.language.formula_text import infix, plain_constant
 from evo.language.infix import parse_infix
 from evo.language.program import Language, parse_program
 from evo.language.source import c_source, cuda_source, python_source
+from evo.language.tensor_source import torch_source, triton_source
 from evo.native.ptx_vm import VirtualMachine
+from evo.report.export.formats import graph_of
 from evo.report.export.run_export import run_c, run_python
 from evo.report.export.sympy_text import latex_text, run_sympy, sympy_text
 
@@ -77,7 +82,16 @@ def test_each_language_computes_every_function_of_real_numbers():
     np.testing.assert_allclose(run_python(python_source(formula, "c"), [x, y])[0], expected, rtol=1e-13)
     np.testing.assert_allclose(run_c(c_source(formula, "c"), [x, y], 9, [np.float64])[0], expected, rtol=1e-13)
     np.testing.assert_allclose(run_sympy(sympy_text(formula, "c"), [x, y], 9)[0], expected, rtol=1e-12)
+    np.testing.assert_allclose(run_c(as_c(cuda_source(formula, "c")), [x, y], 9, [np.float64])[0], expected, rtol=1e-13)
+    np.testing.assert_allclose(run_triton(triton_source(formula, "c"), [x, y])[0], expected, rtol=1e-13)
+    np.testing.assert_allclose(run_json(json.dumps(graph_of(formula)), [x, y])[0], expected, rtol=1e-13)
     assert "asm" not in cuda_source(formula, "c") and "f &=" in latex_text(formula)
+
+
+def test_pytorch_computes_every_function_of_real_numbers():
+    x, y = np.linspace(-2.0, 2.0, 9), np.linspace(0.3, 3.0, 9)
+    formula = formula_of(program(ALL), {}, {"f": (1.0, 2.0)})
+    np.testing.assert_allclose(run_torch(torch_source(formula, "c"), [x, y])[0], evaluate(formula, [x, y])[0], rtol=1e-13)
 
 
 def test_a_program_without_a_real_form_is_cast_between_its_scalings():

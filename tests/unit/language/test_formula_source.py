@@ -1,63 +1,84 @@
-"""Formulas as Julia, JAX and Excel read them. The texts are by the reference of each language."""
+"""evo.language.formula_source: formulas as Excel reads them, and as LibreOffice computes them."""
 
+import numpy as np
 import pytest
+from run_exports import run_excel
 
+from evo.errors import UserError
 from evo.instructions import shipped_instruction_set
 from evo.language.expression import Expression, Unsupported, expression_of
-from evo.language.formula import formula_of
-from evo.language.formula_source import excel_source, jax_source, julia_source
+from evo.language.formula import evaluate, formula_of, is_real_function
+from evo.language.formula_source import excel_source
 from evo.language.infix import parse_infix
-from evo.language.program import Language, Limits
+from evo.language.program import Language, Limits, word
+from evo.native.stack_ptx_words import WordType
+from evo.report.export.arithmetic import values_of
 
 SET = shipped_instruction_set("default")
-LANGUAGE = Language(SET, (("x1", "f32"), ("end", "f32")), (("y", "f32"),), Limits())
+LANGUAGE = Language(SET, (("x1", "f32"), ("e", "f32")), (("y", "f32"),), Limits())
 
 
-def formula(text: str) -> Expression:
-    program = expression_of(LANGUAGE, parse_infix(LANGUAGE, text, "test", 100, [each.name for each in SET.instructions]))
-    return formula_of(program, {}, {})
+def formula(text: str, inputs=("x1", "e"), outputs=("y",), scaling=None) -> Expression:
+    language = Language(SET, tuple((name, "f32") for name in inputs), tuple((name, "f32") for name in outputs), Limits())
+    words = parse_infix(language, text, "test", 100, [each.name for each in SET.instructions])
+    return formula_of(expression_of(language, words), {}, scaling or {})
 
 
-@pytest.mark.parametrize(
-    ("text", "excel"),
-    [
-        ("exp(-x1)*log(x1) - -x1**2", "=EXP(-A2)*LN(A2) - (-(A2*A2))"),
-        ("x1/log2(x1) + exp2(x1)", "=A2/LOG(A2, 2) + POWER(2, A2)"),
-        ("copysign(2, x1)", "=ABS(2)*IF(A2 < 0, -1, 1)"),
-        ("max(x1, tanh(x1)) if x1 < 1e-9 else x1**0.7", "=IF(A2 < 1e-09, MAX(A2, TANH(A2)), POWER(A2, 0.7))"),
-        ("(x1 + 1)*sin((x1 + 1)/x1)", "=LET(v_0, A2 + 1, v_0*SIN(v_0/A2))"),
-    ],
-)
+TEXTS = [
+    ("exp(-x1)*log(x1) - -x1**2", "=EXP(-A2)*LN(A2) - (-(A2*A2))"),
+    ("x1/log2(x1) + exp2(x1)", "=A2/LOG(A2, 2) + POWER(2, A2)"),
+    ("copysign(2, x1)", "=ABS(2)*IF(A2 < 0, -1, 1)"),
+    ("e/copysign(2, x1)", "=B2/(ABS(2)*IF(A2 < 0, -1, 1))"),
+    ("max(x1, tanh(x1)) if x1 < 1e-9 else e**0.7", "=IF(A2 < 1e-09, MAX(A2, TANH(A2)), POWER(B2, 0.7))"),
+    ("(x1 + 1)*sin((x1 + 1)/x1)", "=(A2 + 1)*SIN((A2 + 1)/A2)"),
+]
+
+
+@pytest.mark.parametrize(("text", "excel"), TEXTS)
 def test_excel_gets_cells_and_its_own_functions(text, excel):
     *_, where, line = excel_source(formula(text), "told").splitlines()
-    assert where == "For row 2: A2 = x1, B2 = end. Paste into C2, and fill down."
+    assert where == "For row 2: A2 = x1, B2 = e. Paste into C2, and fill down."
     assert line == excel
 
 
 def test_excel_gets_all_outputs_in_one_line_of_columns():
-    language = Language(SET, (("x", "f32"),), (("y", "f32"), ("z", "f32")), Limits())
-    text = "y = (x + 1)*sin(x + 1)\nz = 2*x"
-    words = parse_infix(language, text, "test", 100, [each.name for each in SET.instructions])
-    *_, where, line = excel_source(formula_of(expression_of(language, words), {}, {}), "told").splitlines()
-    assert where == "For row 2: A2 = x. Paste into B2, and fill down."
-    assert line.split("\t") == ["=LET(v_0, A2 + 1, v_0*SIN(v_0))", "=LET(v_0, A2 + 1, 2*A2)"]
+    text = "y = (e + 1)*sin(e + 1)\nz = 2*e"
+    *_, where, line = excel_source(formula(text, ["e"], ["y", "z"]), "told").splitlines()
+    assert where == "For row 2: A2 = e. Paste into B2, and fill down."
+    assert line.split("\t") == ["=(A2 + 1)*SIN((A2 + 1))", "=2*A2"]
 
 
-def test_julia_gets_definitions_and_no_word_of_its_own_as_a_name():
-    text = julia_source(formula("max(x1, 2)*(x1 + 3)/(x1 + 3)**0.5"), "told\ntwice")
-    assert text.splitlines()[:2] == ["# told", "# twice"]
-    assert "larger(a, b) = isnan(a) ? b : isnan(b) ? a : max(a, b)\n" in text and "smaller" not in text
-    assert "function program(x1, end_)\n    t0 = x1 + 3\n" in text and text.endswith("\nend\n")
-
-
-def test_jax_gets_its_own_functions():
-    text = jax_source(formula("sin(x1)*min(x1, 2)"), "told")
-    assert "import jax.numpy as jnp\n" in text
-    assert text.endswith("    return jnp.sin(x1)*jnp.fmin(x1, 2),\n")
-
-
-def test_a_constant_that_is_no_number_is_refused():
+def test_what_a_spreadsheet_cannot_hold_is_refused():
     with pytest.raises(Unsupported, match="the constant inf"):
-        excel_source(
-            formula_of(expression_of(LANGUAGE, parse_infix(LANGUAGE, "x1", "test", 9, [])), {}, {"y": (float("inf"), 1.0)}), ""
-        )
+        excel_source(formula("x1", scaling={"y": (float("inf"), 1.0)}), "")
+    doubled = "t0 = x1 + e\n" + "".join(f"t{i + 1} = t{i}*t{i}\n" for i in range(40))
+    with pytest.raises(UserError, match="Excel takes formulas of 8192 characters"):
+        excel_source(formula(f"{doubled}y = t40"), "")
+
+
+@pytest.mark.slow
+def test_libreoffice_computes_random_formulas_of_all_functions(tmp_path):
+    rng = np.random.default_rng(1)
+    inputs = [rng.normal(size=40), rng.uniform(0.1, 3.0, size=40)]
+    usable = [i for i, each in enumerate(SET.instructions) if is_real_function(SET, each)]
+    formulas = [formula(text) for text, _ in TEXTS] + [formula("log10(e)*abs(x1) + min(x1, e)")]
+    while len(formulas) < 200:
+        words = [word(WordType.INPUT, payload=int(rng.integers(2))) for _ in range(6)]
+        words += [word(WordType.PTX, payload=int(rng.choice(usable))) for _ in range(12)]
+        words += [word(WordType.CONSTANT, SET.stack_index("f32"), int(np.float32(rng.normal()).view(np.uint32)))]
+        words = [*rng.permutation(np.array(words, np.uint64)), word(WordType.RETURN)]
+        program = expression_of(LANGUAGE, np.array(words, np.uint64))
+        if all(np.isfinite(np.uint32(value.bits).view(np.float32)) for value in program.values):
+            formulas.append(formula_of(program, {}, {}))
+    computed = run_excel([excel_source(each, "") for each in formulas], inputs, tmp_path)
+    used, num_compared = set(), 0
+    for each, found in zip(formulas, computed, strict=True):
+        parts = []
+        evaluate(each, inputs, lambda _, part, __, parts=parts: parts.append(np.broadcast_to(part, 40)) or part)
+        [expected], [allowed] = values_of(each, inputs, is_f32=False)
+        is_usual = np.all([np.isfinite(part) & (np.abs(part) < 1e9) for part in parts], axis=0)  # PTX knows more numbers
+        near = np.maximum(2.0**-23 * np.abs(expected), 30.0 * allowed)
+        assert (np.abs(found - expected) <= near)[is_usual].all(), excel_source(each, "")
+        used |= {value.semantics.infix for value in each.values}
+        num_compared += is_usual.sum()
+    assert num_compared > 4000 and len(used) >= 24

@@ -22,7 +22,7 @@ from evo.instructions import describe_instruction_set, shipped_instruction_set
 from evo.instructions.header import render_header
 from evo.language.expression import Unsupported, expression_of
 from evo.language.formula import evaluate, formula_of, has_real_form
-from evo.language.formula_source import excel_source, jax_source, julia_source
+from evo.language.formula_source import excel_source
 from evo.language.formula_text import infix
 from evo.language.parsed import NotAllowed, closure, statements
 from evo.language.program import Language, parse_program
@@ -106,13 +106,9 @@ def drive(instruction_set, comment: str, *, compiles: bool) -> None:
         evaluate(expressions[-1], [X, Y])
     checks = {
         python_source: lambda text: run_export.run_python(text, [X, Y]),
-        torch_source: lambda text: run_export.run_torch(text, [X, Y]),
-        jax_source: lambda text: run_export.run_jax(text, [X, Y]),
-        julia_source: lambda text: run_export.run_julia(text, [X, Y]),
-        excel_source: lambda text: run_export.run_excel(text, [X, Y]),
         sympy_text: lambda text: run_sympy(text, [X, Y], 9),
-        cuda_source: lambda _: None,
-        triton_source: ast.parse,
+        **dict.fromkeys((cuda_source, excel_source), lambda _: None),
+        **dict.fromkeys((torch_source, triton_source), ast.parse),
         c_source: lambda text: compiles and run_export.run_c(text, [X, Y], 9, [np.float32]),
     }
     for expression in expressions:
