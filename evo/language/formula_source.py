@@ -4,13 +4,14 @@ Owns the functions of spreadsheets. Knows nothing of runs, tasks or files. Progr
 """
 
 import re
+from itertools import accumulate
 
 from evo.errors import UserError
 from evo.escape import cell, printable
 from evo.language.expression import REAL, Expression, Style, Unsupported, lines_of, number_of
 from evo.language.formula import formula_of
 
-MAX_CHARACTERS = 8192  # of a formula in Excel
+MAX_CHARACTERS, MAX_DEPTH = 8192, 64  # of a formula and its parentheses in Excel; LibreOffice takes about 90 of these
 _FORMS = {form: form for form in ("a + b", "a - b", "a*b", "a/b", "-a", "1/a", "a < b")}
 _FORMS |= {f"{name}(a)": f"{name.upper()}(a)" for name in ("abs", "cos", "exp", "log10", "sin", "sqrt", "tanh")}
 _FORMS |= {
@@ -31,7 +32,7 @@ def excel_source(expression: Expression, comment: str) -> str:
 
     Raises:
         Unsupported: spreadsheets lack a function or constant of the program.
-        UserError: a formula is too long for Excel.
+        UserError: a formula is too long or too deep for Excel.
     """
     if any(kind != REAL for _, kind in expression.outputs):
         expression = formula_of(expression, {}, {}, usual_names=False)
@@ -41,8 +42,10 @@ def excel_source(expression: Expression, comment: str) -> str:
 
     def written_out(text: str) -> str:
         found = re.sub(r"\b[^\W\d]\w*\b(?!\()", lambda name: texts[name[0]], text)
-        if len(found) >= MAX_CHARACTERS:
-            raise UserError(f"Excel takes formulas of {MAX_CHARACTERS} characters, and this one is longer; export a shorter one")
+        depth = max(accumulate((each == "(") - (each == ")") for each in found))
+        if len(found) >= MAX_CHARACTERS or depth > MAX_DEPTH:
+            limits = f"{MAX_CHARACTERS} characters and {MAX_DEPTH} levels of parentheses"
+            raise UserError(f"Excel takes {limits}, and the formula has more; export a shorter one")
         return found
 
     for name, _, text in lines.locals:

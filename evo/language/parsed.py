@@ -13,7 +13,7 @@ from typing import Any
 Variables = dict[str, Any]
 Closure = Callable[[Variables], Any]
 _NO_NAMES: Mapping[str, Any] = {}
-_ATTRIBUTES = frozenset({"astype", "dtype", "to", "view"})
+_ATTRIBUTES = frozenset({"astype", "view"})
 _OPERATORS: dict[type[ast.AST], Callable[..., Any]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv, ast.Pow: operator.pow,
     ast.LShift: operator.lshift, ast.RShift: operator.rshift, ast.BitAnd: operator.and_, ast.BitOr: operator.or_,
@@ -102,9 +102,6 @@ def _statement(node: ast.stmt, names: Mapping[str, Any]) -> Closure:
             return lambda variables: (result(variables),)
         case ast.With(_, body):  # of NumPy's messages, which are off
             return statements(body, names)
-        case ast.If(test, body, []):
-            condition, inner = closure(test, names), statements(body, names)
-            return lambda variables: inner(variables) if condition(variables) else None
         case ast.For(ast.Name(name), items, body, []):
             every, inner = closure(items, names), statements(body, names)
 

@@ -96,7 +96,7 @@ class Verifier:
         self.problem: Problem = run.search.problem
         self.notes: dict[str, None] = {}
         self._note = note
-        self._wanted: tuple[str, bool, _Values | None] | None = None  # of the last elite, by its name and arithmetic
+        self._wanted: tuple[tuple[str, bool], _Values | None] | None = None  # of the last elite, by its name and arithmetic
         instructions = {i.name for i in self.problem.language.instruction_set.instructions}
         self.unsupported = set(without_cpu_meaning(self.problem.language, sorted(instructions)))
 
@@ -209,17 +209,17 @@ class Verifier:
             self._compare(elite, what, self.score(elite, outputs), TOLERANCE)
 
     def wanted(self, elite: Elite, *, is_exact: bool = True) -> _Values | None:
-        """What an export is to give, and how far it may be from it, once the program scores what the archive says; None: only
-        scores tell.
+        """Outputs and their tolerances for an export of an elite whose program scores what the archive says; None: only scores
+        can tell.
         """
-        is_formula = is_real(elite.expression)
-        if self._wanted is None or self._wanted[:2] != (elite.name, is_formula or is_exact):
-            self._wanted = (elite.name, is_formula or is_exact, self._values(elite, is_formula=is_formula, is_exact=is_exact))
-        return self._wanted[2]
+        key = (elite.name, is_exact or is_real(elite.expression))
+        if self._wanted is None or self._wanted[0] != key:
+            self._compare_here(elite)
+            self._wanted = (key, self._values(elite, is_exact=is_exact))
+        return self._wanted[1]
 
-    def _values(self, elite: Elite, *, is_formula: bool, is_exact: bool) -> _Values | None:
-        self._compare_here(elite)
-        if is_formula:
+    def _values(self, elite: Elite, *, is_exact: bool) -> _Values | None:
+        if is_real(elite.expression):
             self._compare_formula(elite)
             return values_of(elite.expression, self.inputs, is_f32=False)
         if is_exact:

@@ -52,8 +52,9 @@ def test_what_a_spreadsheet_cannot_hold_is_refused():
     with pytest.raises(Unsupported, match="the constant inf"):
         excel_source(formula("x1", scaling={"y": (float("inf"), 1.0)}), "")
     doubled = "t0 = x1 + e\n" + "".join(f"t{i + 1} = t{i}*t{i}\n" for i in range(40))
-    with pytest.raises(UserError, match="Excel takes formulas of 8192 characters"):
-        excel_source(formula(f"{doubled}y = t40"), "")
+    for text in (f"{doubled}y = t40", "sin(" * 65 + "x1" + ")" * 65):
+        with pytest.raises(UserError, match="Excel takes 8192 characters and 64 levels of parentheses, and the formula has more"):
+            excel_source(formula(text), "")
 
 
 @pytest.mark.slow
@@ -61,7 +62,10 @@ def test_libreoffice_computes_random_formulas_of_all_functions(tmp_path):
     rng = np.random.default_rng(1)
     inputs = [rng.normal(size=40), rng.uniform(0.1, 3.0, size=40)]
     usable = [i for i, each in enumerate(SET.instructions) if is_real_function(SET, each)]
-    formulas = [formula(text) for text, _ in TEXTS] + [formula("log10(e)*abs(x1) + min(x1, e)")]
+    formulas = [formula(text) for text, _ in TEXTS] + [
+        formula("log10(e)*abs(x1) + min(x1, e)"),
+        formula("sin(" * 50 + "x1" + ")" * 50),
+    ]
     while len(formulas) < 200:
         words = [word(WordType.INPUT, payload=int(rng.integers(2))) for _ in range(6)]
         words += [word(WordType.PTX, payload=int(rng.choice(usable))) for _ in range(12)]

@@ -315,7 +315,7 @@ def test_a_note_says_which_texts_are_not_run(run, name):
 
 @pytest.mark.slow
 def test_libreoffice_gives_what_the_archives_formulas_predict(scaled_run, tmp_path):
-    """Within a step of float32, at the task's points: by what `evo.evolve`'s callers get."""
+    """Within a step of float32 of `evo predict`, at the task's points."""
     [x] = scaled_run.search.problem.task.points().values()
     rows = front_of(scaled_run).rows.tolist()
     words = scaled_run.search.elites().solution[rows]
