@@ -12,12 +12,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from processes import LIMIT_S
 
 from evo.language.definitions import function_name, python_definitions
 
 MOVE = "mov.b32"
-LIMIT_S = 300.0
-ERRORS = re.compile(r"#|Err:")  # of a cell
 _OTHER_NAMES = {"max": "fmax", "min": "fmin", "pow": "power", "select": "where"}
 _SAME_NAMES = ("abs", "copysign", "cos", "exp", "exp2", "log", "log10", "log2", "sin", "sqrt", "tanh")
 OF_FORMULAS = {name: getattr(np, name) for name in _SAME_NAMES} | {name: getattr(np, own) for name, own in _OTHER_NAMES.items()}
@@ -33,8 +32,7 @@ def python_functions() -> dict[str, Any]:
 
 def as_c(text: str) -> str:
     """CUDA without instructions, for a compiler of C."""
-    head = "#include <math.h>\n#include <stdbool.h>\n#include <stdint.h>\n"
-    return head + text.replace("__device__ __forceinline__", "inline")
+    return "#include <math.h>\n#include <stdbool.h>\n#include <stdint.h>\n" + text.replace("__device__ __forceinline__", "inline")
 
 
 def _outputs(text: str, names: dict[str, Any], inputs: list[Any]) -> list[Any]:
@@ -81,22 +79,22 @@ def run_json(text: str, inputs: list[np.ndarray]) -> list[np.ndarray]:
     given = dict(zip(record["inputs"], as_words, strict=True))
     dtypes = {"real": np.float64, "f32": np.float32, "pred": np.bool_}
     values: list[Any] = []
-    for value in record["values"]:
-        kind = dtypes.get(value["type"], np.uint32)
-        operands = [values[operand] for operand in value.get("operands", ())]
-        with np.errstate(all="ignore"):
-            if "input" in value:
-                values.append(given[value["input"]].astype(kind))
-            elif "bits" in value:
-                bits = np.uint32(value["bits"])
-                values.append(bits.view(np.float32) if kind is np.float32 else kind(bits))
-            elif "formula" in value:
-                values.append(np.asarray(eval(value["formula"], OF_FORMULAS | dict(zip("abc", operands, strict=False))), kind))
-            elif "ptx" in value:
-                is_move = value["ptx"] == MOVE
-                values.append(operands[0].view(kind) if is_move else python_functions()[function_name(value["ptx"])](*operands))
-            else:
-                values.append(np.float64(value["value"]))
+    with np.errstate(all="ignore"):
+        for value in record["values"]:
+            kind = dtypes.get(value["type"], np.uint32)
+            operands = [values[operand] for operand in value.get("operands", ())]
+            match value:
+                case {"input": name}:
+                    found = given[name].astype(kind)
+                case {"bits": bits}:
+                    found = np.uint32(bits).view(kind) if kind is np.float32 else kind(bits)
+                case {"formula": text}:
+                    found = np.asarray(eval(text, OF_FORMULAS | dict(zip("abc", operands, strict=False))), kind)
+                case {"ptx": text}:
+                    found = operands[0].view(kind) if text == MOVE else python_functions()[function_name(text)](*operands)
+                case {"value": number}:
+                    found = np.float64(number)
+            values.append(found)
     outputs = [np.asarray(np.float32(0) if index is None else values[index]) for index in record["outputs"].values()]
     return [output if output.dtype == np.float64 else output.view(np.float32) for output in outputs]
 
@@ -118,4 +116,4 @@ def run_excel(texts: list[str], inputs: list[np.ndarray], folder: Path) -> list[
     with (folder / "computed" / "sheet.csv").open(newline="") as file:
         rows = [*csv.reader(file)][1:]
     columns = [*zip(*rows, strict=True)][len(inputs) :]
-    return [np.array([np.nan if ERRORS.match(each) else float(each) for each in column]) for column in columns]
+    return [np.array([np.nan if re.match("#|Err:", each) else float(each) for each in column]) for column in columns]

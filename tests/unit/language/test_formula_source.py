@@ -62,10 +62,7 @@ def test_libreoffice_computes_random_formulas_of_all_functions(tmp_path):
     rng = np.random.default_rng(1)
     inputs = [rng.normal(size=40), rng.uniform(0.1, 3.0, size=40)]
     usable = [i for i, each in enumerate(SET.instructions) if is_real_function(SET, each)]
-    formulas = [formula(text) for text, _ in TEXTS] + [
-        formula("log10(e)*abs(x1) + min(x1, e)"),
-        formula("sin(" * 50 + "x1" + ")" * 50),
-    ]
+    formulas = [formula(text) for text in (*dict(TEXTS), "log10(e)*abs(x1) + min(x1, e)", "sin(" * 50 + "x1" + ")" * 50)]
     while len(formulas) < 200:
         words = [word(WordType.INPUT, payload=int(rng.integers(2))) for _ in range(6)]
         words += [word(WordType.PTX, payload=int(rng.choice(usable))) for _ in range(12)]
@@ -81,8 +78,8 @@ def test_libreoffice_computes_random_formulas_of_all_functions(tmp_path):
         evaluate(each, inputs, lambda _, part, __, parts=parts: parts.append(np.broadcast_to(part, 40)) or part)
         [expected], [allowed] = values_of(each, inputs, is_f32=False)
         is_usual = np.all([np.isfinite(part) & (np.abs(part) < 1e9) for part in parts], axis=0)  # PTX knows more numbers
-        near = np.maximum(2.0**-23 * np.abs(expected), 30.0 * allowed)
-        assert (np.abs(found - expected) <= near)[is_usual].all(), excel_source(each, "")
+        is_near = np.abs(found - expected) <= np.maximum(2.0**-23 * np.abs(expected), 30.0 * allowed)
+        assert is_near[is_usual].all(), excel_source(each, "")
         used |= {value.semantics.infix for value in each.values}
         num_compared += is_usual.sum()
     assert num_compared > 4000 and len(used) >= 24
