@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -20,8 +21,8 @@ from evo.escape import comment_lines
 from evo.evaluate.backends import why_no_compiler
 from evo.instructions import HALVES
 from evo.kernel import nvrtc
-from evo.language.expression import REAL, Expression, Unsupported, number_of
-from evo.language.formula import display_note, rounded
+from evo.language.expression import REAL, Expression, Unsupported, Value, number_of
+from evo.language.formula import display_note, evaluate, formula_of, rounded
 from evo.language.formula_source import excel_source
 from evo.language.formula_text import infix, plain_constant
 from evo.language.source import c_source, cuda_source, python_source
@@ -38,6 +39,7 @@ from evo.run.run import Run
 from evo.task import DTYPES
 
 _OPT_LEVEL = 3
+_LARGEST_ANGLE = 2.0**27  # in Excel
 
 
 @dataclass(frozen=True)
@@ -150,6 +152,28 @@ def graph_of(expression: Expression) -> dict[str, Any]:
     return {"inputs": dict(expression.inputs), "values": values, "outputs": outputs}
 
 
+def _check_cells(job: Verifier, expression: Expression, _: str) -> None:
+    """Raises UserError if a spreadsheet has an error in place of an output."""
+    formula = expression if is_real(expression) else formula_of(expression, {}, {}, usual_names=False)
+
+    def as_cell(value: Value, part: Any, operands: list[Any]) -> Any:
+        infix = value.semantics.infix
+        read = operands[2:] if infix == "select(c, a, b)" else operands
+        is_number = reduce(np.logical_and, map(np.isfinite, (part, *read)))
+        if infix in ("sin(a)", "cos(a)"):
+            is_number = is_number & (np.abs(operands[0]) < _LARGEST_ANGLE)
+        elif infix in ("exp2(a)", "pow(a, b)"):  # LibreOffice has no 0 for them
+            is_number = is_number & (part != 0.0)
+        return np.where(is_number, part, np.nan)
+
+    pairs = zip(evaluate(formula, job.inputs, as_cell), evaluate(formula, job.inputs), strict=True)
+    if any(np.any(np.isnan(cells) & np.isfinite(values)) for cells, values in pairs):
+        raise UserError(
+            "--format excel: at a point of the task, a part of the formula is infinite, a power that is 0, or an angle beyond "
+            "2^27, which is an error in a sheet; export another elite"
+        )
+
+
 # A program's record; several are joined by `export_elites`.
 def _record(job: Verifier, elite: Elite, expression: Expression) -> str:
     record = {
@@ -190,7 +214,7 @@ def _checked(name: str, write: _Write, run: _Run | None = None, *, is_exact: boo
         text = write(job, elite, elite.expression)
         outputs = run(job, elite.expression, text) if run else None
         job.verify(elite, outputs, name, is_exact=is_exact)
-        if run is None:
+        if run in (None, _check_cells):
             job.notes[f"{name}: the program was compared with the archive; the text itself is not run here"] = None
         return text if job.precision is None else write(job, elite, rounded(elite.expression, job.precision))
 
@@ -211,7 +235,7 @@ FORMATS = {
     "python": _Format(".py", _checked("python", lambda *of: python_source(*_headed(*of)), _run_python)),
     "torch": _Format(".py", _checked("PyTorch", lambda *of: torch_source(*_headed(*of)), is_exact=False)),
     "triton": _Format(".py", _checked("Triton", lambda *of: triton_source(*_headed(*of)))),
-    "excel": _Format(".txt", _checked("Excel", lambda *of: excel_source(*_headed(*of)), is_exact=False)),
+    "excel": _Format(".txt", _checked("Excel", lambda *of: excel_source(*_headed(*of)), _check_cells, is_exact=False)),
     "sympy": _Format(".py", _checked("SymPy", lambda *of: sympy_text(*_headed(*of)), _run_sympy, is_exact=False)),
     "latex": _Format(".tex", _checked("LaTeX", _latex, _run_latex, is_exact=False)),
     "json": _Format(".json", _checked("json", _record)),

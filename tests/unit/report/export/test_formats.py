@@ -207,12 +207,25 @@ MISTAKES = {
 }
 
 
-def right_run(new_run):
+def run_of(new_run, program, compute):
     """A run with one elite, whose scores NumPy computes."""
     x, y = (each.ravel().astype(np.float32) for each in np.meshgrid(np.linspace(-1, 1, 8), np.linspace(-1, 1, 8)))
-    v = ((y + np.float32(0.1875094)) - x * np.float32(0.4375187)).astype(np.float64)
+    v = compute(x, y).astype(np.float64)
     objective = 1.0 / (1.0 + ((v - (np.float32(0.5) + x * y)) ** 2).mean())
-    return new_run([(RIGHT, objective, (v.mean(), v.std()))])
+    return new_run([(program, objective, (v.mean(), v.std()))])
+
+
+def right_run(new_run):
+    return run_of(new_run, RIGHT, lambda x, y: (y + np.float32(0.1875094)) - x * np.float32(0.4375187))
+
+
+@pytest.mark.parametrize("part", ["lg2_approx_ftz_f32 rcp_approx_ftz_f32", "-2000.0 add_ftz_f32 ex2_approx_ftz_f32"])
+def test_a_formula_that_a_sheet_cannot_compute_is_not_for_excel(new_run, part):
+    """y + 1/log2(x - x) and y + exp2(x - x - 2000): LibreOffice has errors for both."""
+    run = run_of(new_run, f"%y %x dup.f32 sub_ftz_f32 {part} add_ftz_f32", lambda x, y: y)
+    assert export_elites(run, "python").texts
+    with pytest.raises(UserError, match="excel: at a point of the task, a part of the formula is infinite"):
+        export_elites(run, "excel")
 
 
 @pytest.mark.parametrize(("format_name", "mistake"), [(name, each) for name, pair in MISTAKES.items() for each in pair])
