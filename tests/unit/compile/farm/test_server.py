@@ -340,7 +340,7 @@ class Mischief:
                 yield peer, ("beat",)
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(3))
 def test_whatever_workers_do_each_request_ends_once_with_its_own_answer(request_of, monkeypatch, seed):
     mischief = Mischief(seed)
     monkeypatch.setattr(server, "Router", lambda *_: mischief)
@@ -349,7 +349,7 @@ def test_whatever_workers_do_each_request_ends_once_with_its_own_answer(request_
     monkeypatch.setattr(server.threading, "Thread", lambda **options: SimpleNamespace(start=lambda: None, join=lambda: None))
     farm = mischief.farm = CompileFarm("tcp://127.0.0.1:1", num_local=0)
     plain = request_of(1)
-    requests = [replace(plain, lengths=struct.pack("<I", number)) for number in range(300)]
+    requests = [replace(plain, lengths=struct.pack("<I", number)) for number in range(200)]
     futures = [farm.submit(compile_request, request) for request in requests]
     for future in futures[::50]:
         assert future.cancel()
@@ -357,7 +357,7 @@ def test_whatever_workers_do_each_request_ends_once_with_its_own_answer(request_
     farm._serve()  # until none is left
     for number, future in enumerate(futures):
         assert future.cancelled() if number % 50 == 0 else future.result(0).cubin == struct.pack("<I", number)
-    assert farm._num_lost > 5 and mischief.counts["late"] > 50
+    assert farm._num_lost > 5 and mischief.counts["late"] > 30
 
 
 # ---- who may connect
