@@ -28,7 +28,7 @@ _LOOPBACK = re.compile(r"localhost|\[::1\]|127(\.(25[0-5]|2[0-4]\d|1?\d?\d)){3}"
 
 
 class RunKeys:
-    """A run's secret key, and the workers that it lets in. Raises UserError: no key there, or one that is open to others."""
+    """A run's secret key, and the workers that it admits. Raises UserError: no key there, or one that is open to others."""
 
     def __init__(self, folder: Path):
         self.secret = _read_secret(folder / "secret.key")

@@ -58,7 +58,7 @@ def encode(message: Message) -> list[bytes]:
 
 
 def decode(frames: Sequence[bytes]) -> Message:
-    """The message of these frames. Raises ProtocolError: they exceed the bounds, or are no message."""
+    """The message of these frames. Raises ProtocolError: they exceed the bounds, or are not a message."""
     if not frames or len(frames[0]) > MAX_HEADER_BYTES or sum(map(len, frames)) > MAX_MESSAGE_BYTES:
         raise ProtocolError("wrong size of a message")
     try:

@@ -116,7 +116,7 @@ class CompileFarm(CompileExecutor):
         self._num_lost, self._alone_since_s, self._has_disagreed = 0, 0.0, False
         self._commands: deque[Callable[[], None]] = deque()
         self._unfinished: set[Future[Outcome]] = set()
-        # Whoever submits finds the farm closed, or is among the unfinished. A signal's handler may close it meanwhile.
+        # Whoever submits finds the farm closed, or is among the unfinished. A signal's handler may close it at any time.
         self._lock = threading.RLock()
         self._is_closed = self._is_given_up = False
         self._thread = threading.Thread(target=self._serve, name="compile-farm", daemon=True)
@@ -249,7 +249,7 @@ class CompileFarm(CompileExecutor):
                 if reason:
                     self._router.refuse(name, reason, peer)
                 elif self._router.send(("welcome", self._heartbeat_s, self._time_limit_s), peer):  # otherwise it says hello again
-                    self._router.let_in(descriptor)
+                    self._router.admit(descriptor)
                     self._workers[peer] = _Worker(name, slots, self._now_s, key)
             case "hello", *_:
                 raise protocol.ProtocolError("the worker is of another version: install one version of evo on both machines")

@@ -26,7 +26,7 @@ ENCRYPTION_BYTES = 256  # that CURVE adds to a frame, at most
 MAX_MESSAGES = 256  # of one peer that are held until they are read
 MAX_UNSENT = 4 * protocol.MAX_SLOTS  # to one peer: more than a peer that reads can let pile up
 MAX_REFUSALS = 100  # lines about peers that are turned away; then there is silence about them
-MAX_STRANGERS = 256  # connections without a worker that was let in; each may hold a frame, and is one of this process's files
+MAX_STRANGERS = 256  # connections without a worker that was admitted; each may hold a frame, and is one of this process's files
 HANDSHAKE_MS = 5000
 LINGER_MS = 500  # for the last messages when a socket closes
 
@@ -125,7 +125,7 @@ class Router(_Socket):
                 key = cast(str, frames[-1].get("User-Id")) if self._keys else None
                 yield peer.bytes, [frame.bytes for frame in frames], frames[-1].get(zmq.SRCFD), key
 
-    def let_in(self, descriptor: int) -> None:
+    def admit(self, descriptor: int) -> None:
         """Takes a connection as a worker's."""
         self._watch()  # its beginning may have been noted since the last time
         self._strangers.pop(descriptor, None)

@@ -132,7 +132,7 @@ def test_a_defect_of_a_worker_is_its_own_and_not_hidden(played_run, start_worker
         ("needless key", "the run has no keys, so leave --keys out"),
     ],
 )
-def test_a_worker_that_is_not_let_in_ends_with_the_reason(tmp_path, open_farm, start_worker, kind, reason):
+def test_a_worker_that_is_not_admitted_ends_with_the_reason(tmp_path, open_farm, start_worker, kind, reason):
     run, known = make_keys(tmp_path / "keys", "worker")
     _, stranger = make_keys(tmp_path / "other", "worker")
     (stranger / "run.public").write_bytes((known / "run.public").read_bytes())

@@ -287,7 +287,7 @@ class Mischief:
     def may_work(self, key) -> bool:
         return True
 
-    def let_in(self, descriptor) -> None:
+    def admit(self, descriptor) -> None:
         pass
 
     def close(self) -> None:
