@@ -150,7 +150,7 @@ class PackCompiler:
                 future.cancel()
 
     def _start(self, job: _Job, work: _Work) -> None:
-        cubin = self._cache.get(job.request.cache_key(), self._executor.trusts) if self._cache else None
+        cubin = self._cache.get(job.request.cache_key()) if self._cache else None
         if cubin is not None:
             work.cached.append(_module(job, Compiled(cubin)))
         else:
@@ -163,8 +163,8 @@ class PackCompiler:
         job = work.pending.pop(future)
         outcome = _outcome(future)
         if isinstance(outcome, Compiled):
-            if self._cache and self._executor.trusts(outcome.maker):
-                self._cache.put(job.request.cache_key(), outcome.cubin, outcome.maker)
+            if self._cache and self._executor.fills_cache:
+                self._cache.put(job.request.cache_key(), outcome.cubin)
             yield _module(job, outcome)
         elif outcome.kind == FailureKind.DIED and not job.is_retry:
             # The system may have killed the worker for a reason that is not in its request.

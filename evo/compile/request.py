@@ -95,14 +95,11 @@ class CompileRequest:
 
 @dataclass(frozen=True)
 class Compiled:
-    """A module. compiler_s: seconds inside nvPTXCompiler; emission_s: seconds spent on the PTX before. maker: the key of a farm's
-    worker; empty: this machine, or one that is trusted as much.
-    """
+    """A module. compiler_s: seconds inside nvPTXCompiler; emission_s: seconds spent on the PTX before."""
 
     cubin: bytes
     compiler_s: float = field(default=0.0, compare=False)
     emission_s: float = field(default=0.0, compare=False)
-    maker: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True)
@@ -120,17 +117,16 @@ Fulfil: TypeAlias = Callable[[CompileRequest], Outcome]
 class CompileExecutor(Executor, ABC):
     """Where requests are fulfilled: an executor of concurrent.futures.
 
-    Its futures raise TimeoutError after a time limit and BrokenExecutor after the death of a process.
+    Its futures raise TimeoutError after a time limit and BrokenExecutor after the death of a process. fills_cache: whether its
+    cubins may be kept for later runs.
     """
+
+    fills_cache = True
 
     @property
     @abstractmethod
     def num_workers(self) -> int:
         """Requests that it fulfils at once, now."""
-
-    def trusts(self, maker: str) -> bool:
-        """Whether cubins of this maker (`Compiled.maker`) may be used, and kept for later."""
-        return not maker
 
     def status(self) -> dict[str, int]:
         """What a run tells of its workers, if they are elsewhere."""

@@ -56,8 +56,8 @@ class FarmOptions(Options):
     """Compile workers on other machines (`evo worker`).
 
     `listen` is where they connect, such as tcp://0.0.0.0:5711. `keys` is the folder of the run's keys (`evo keys new`), relative
-    to the config file; an address beyond this machine needs it. `server_file`: where the run writes its address for workers, as
-    long as it lasts, relative to the config file.
+    to the config file; an address beyond this machine needs it. `server_file`: where the run writes its address for workers,
+    relative to the config file.
     """
 
     listen: str

@@ -3,8 +3,7 @@
 Owns the entries' format and the folder's size. Knows nothing of what keys stand for: each is a hash of all that
 decides the content, including its kind.
 
-An entry is a file: a magic line, the SHA-256 of all that follows, the length of its maker's name in a byte, the name, and the
-content. Corrupt entries are deleted and treated as misses. Those of makers that the reader does not trust are misses.
+An entry is a file: a magic line, the SHA-256 of the content, and the content. Corrupt entries are deleted and treated as misses.
 """
 
 from __future__ import annotations
@@ -12,14 +11,14 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from evo.errors import os_errors_as
 from evo.storage.files import PARTIAL_SUFFIX, write_atomically
 
-_MAGIC = b"evo cache 2\n"
+_MAGIC = b"evo cache 3\n"
 _HEADER_BYTES = len(_MAGIC) + hashlib.sha256().digest_size
 _SUFFIX = ".compiled"
 # A file that a killed process left half-written is removed when it is this old; no write takes that long.
@@ -55,32 +54,27 @@ class DiskCache:
         self._max_bytes = max_bytes
         self._written_bytes = max_bytes  # the folder's size is not known yet: check it at the first write
 
-    def get(self, key: str, trusts: Callable[[str], bool] = lambda maker: not maker) -> bytes | None:
-        """The content stored under this key, or None. trusts: whether what a maker has stored may be used."""
+    def get(self, key: str) -> bytes | None:
+        """The content stored under this key, or None."""
         path = self._path(key)
         with self._usable():
             try:
                 entry = path.read_bytes()
             except FileNotFoundError:
                 return None
-            rest = entry[_HEADER_BYTES:]
-            if not rest or entry[:_HEADER_BYTES] != _header(rest):
+            content = entry[_HEADER_BYTES:]
+            if entry[:_HEADER_BYTES] != _header(content):
                 path.unlink(missing_ok=True)
-                return None
-            start = 1 + rest[0]
-            if not trusts(rest[1:start].decode()):
                 return None
             with suppress(FileNotFoundError):  # another process evicted it; the content was read before
                 os.utime(path)  # marks it as used now
-            return rest[start:]
+            return content
 
-    def put(self, key: str, content: bytes, maker: str = "") -> None:
-        """Stores content. If several processes write one key, any of them may win. maker: empty: this user's own processes."""
-        name = maker.encode()
-        rest = bytes([len(name)]) + name + content
+    def put(self, key: str, content: bytes) -> None:
+        """Stores content. If several processes write one key, any of them may win."""
         with self._usable():
-            write_atomically(self._path(key), _header(rest) + rest)
-            self._written_bytes += _HEADER_BYTES + len(rest)
+            write_atomically(self._path(key), _header(content) + content)
+            self._written_bytes += _HEADER_BYTES + len(content)
             if self._written_bytes * 16 >= self._max_bytes:
                 self._evict()
                 self._written_bytes = 0
@@ -112,5 +106,5 @@ class DiskCache:
             total_bytes -= num_bytes
 
 
-def _header(rest: bytes) -> bytes:
-    return _MAGIC + hashlib.sha256(rest).digest()
+def _header(content: bytes) -> bytes:
+    return _MAGIC + hashlib.sha256(content).digest()

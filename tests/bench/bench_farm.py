@@ -1,28 +1,24 @@
-"""The compile farm: against the local pool, its bytes, its rate, a lost worker, and a model of many workers with measured costs.
+"""The compile farm: against the local pool, its bytes, its rate, how many workers the run's core can feed, and a lost worker.
 
 Run as a script, this file is a null worker: one that answers each request at once, always with the same content.
 """
 
-import heapq
 import os
-import random
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
-import threading
 import time
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from queue import SimpleQueue
 
 import zmq
 
 from evo.compile.compiler import Module, PackCompiler
-from evo.compile.farm import protocol, server
+from evo.compile.farm import protocol
 from evo.compile.farm.keys import WorkerKeys, make_keys
-from evo.compile.farm.protocol import Answer, Beat, Hello, Request, Shared, Welcome, decode, encode, seal
+from evo.compile.farm.protocol import decode, encode
 from evo.compile.farm.server import HEARTBEAT_S, CompileFarm
 from evo.compile.language import encode_language
 from evo.compile.pool import CompilePool
@@ -39,9 +35,6 @@ NUM_REQUESTS = 1500
 NUM_BEATS = 20_000
 CUBIN_BYTES = 150_000
 NUM_HELD = 16  # requests that a null worker holds
-server.CHECK_ONE_IN = 10**9  # its content is no cubin that this process would make
-NETWORK_S = 0.0005  # of the model, one way: within a building
-PACKS_PER_WORKER = 60  # of the model
 ALL_CORES = sorted(os.sched_getaffinity(0))
 
 
@@ -56,29 +49,23 @@ class NullPeer:
             self.socket.set(zmq.CURVE_PUBLICKEY, zmq.curve_public(keys.secret))
             self.socket.set(zmq.CURVE_SERVERKEY, keys.run)
         self.socket.connect(address)
-        self.say(Hello(protocol.PROTOCOL, protocol.versions(), NUM_HELD - 1, f"null {os.getpid()}"))
-        while not isinstance(self.hears(), Welcome):
-            pass
+        self.say("hello", protocol.versions(), NUM_HELD - 1, f"null {os.getpid()}")
+        assert self.hears()[0] == "welcome"
 
-    def say(self, message) -> None:
+    def say(self, *message) -> None:
         """Sends a message."""
         self.socket.send_multipart(encode(message))
 
     def hears(self):
         """The next message."""
-        return decode(self.socket.recv_multipart(), protocol.FROM_RUN)
+        return decode(self.socket.recv_multipart())
 
     def answer_all(self, content: bytes) -> None:
-        """Answers requests, all of the same programs, until the run takes its leave."""
-        seal_of_all = None
-        while True:
-            message = self.hears()
-            if isinstance(message, Request):
-                seal_of_all = seal_of_all or seal(message.shared, message.hashes, content)
-                header, _ = encode(Answer(message.lease, protocol.COMPILED, 0.1, 0.1, seal_of_all, b""))
+        """Answers requests until the run takes its leave."""
+        while (message := self.hears()) != ("bye",):
+            if message[0] == "request":
+                header, _ = encode(("answer", message[1], "", 0.1, 0.1, b""))
                 self.socket.send_multipart([header, content], copy=False)
-            elif not isinstance(message, (Shared, Beat)):
-                return
 
 
 if __name__ == "__main__":
@@ -129,7 +116,7 @@ def pool_rows(language: Language, batch: Batch):
         evo_worker(farm.address),
         evo_worker(farm.address),
     ):
-        wait_for(lambda: farm.num_workers == 2)
+        wait_for(lambda: farm.status()["workers"] == 2)
         for number in range(NUM_ROUNDS + 1):  # the first one is not counted
             for name, executor in (("pool", pool), ("farm", farm)):
                 compiler = PackCompiler(language, TARGET, executor)
@@ -139,53 +126,6 @@ def pool_rows(language: Language, batch: Batch):
                     best_s[name] = min(best_s[name], time.perf_counter() - start_s)
     what = f"{len(batch):,} programs, two farm workers on this machine against the local pool of 2, time"
     yield what, f"{best_s['farm'] / best_s['pool']:.3f}x", "1.08x", "1.03x"
-
-
-# ---- bytes
-
-
-class Proxy:
-    """A TCP proxy that counts what goes out to the worker."""
-
-    def __init__(self, port: int):
-        self.num_bytes = 0
-        self._target = ("127.0.0.1", port)
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.address = f"tcp://127.0.0.1:{self._listener.getsockname()[1]}"
-        threading.Thread(target=self._accept, daemon=True).start()
-
-    def _accept(self) -> None:
-        with suppress(OSError):
-            while True:
-                theirs, _ = self._listener.accept()
-                ours = socket.create_connection(self._target)
-                threading.Thread(target=self._copy, args=(theirs, ours, False), daemon=True).start()
-                threading.Thread(target=self._copy, args=(ours, theirs, True), daemon=True).start()
-
-    def _copy(self, source: socket.socket, target: socket.socket, is_out: bool) -> None:
-        with suppress(OSError):
-            while content := source.recv(1 << 16):
-                self.num_bytes += len(content) * is_out
-                target.sendall(content)
-
-    def close(self) -> None:
-        """Takes no more connections."""
-        self._listener.close()
-
-
-def byte_rows(request: CompileRequest, content: bytes, keys: Path):
-    """Bytes that go out for requests of PACK programs, beside words and what is sent once."""
-    for name, folder in (("", None), (", with CURVE", keys)):
-        with CompileFarm("tcp://127.0.0.1:0", folder and folder / "run", 0, heartbeat_s=60.0) as farm:
-            proxy = Proxy(int(farm.address.rpartition(":")[2]))
-            with null_worker(proxy.address, content, folder and folder / "worker"):
-                feed(farm, request, 10)
-                before = proxy.num_bytes
-                feed(farm, request, 50)
-                num_bytes = (proxy.num_bytes - before) / 50 - len(request.words)
-            proxy.close()
-        what = f"bytes out a program of 32 live instructions beside its words ({PACK} programs a request{name})"
-        yield what, f"{num_bytes / PACK:.1f}", "40", "24"
 
 
 # ---- rate
@@ -231,12 +171,12 @@ def beat_s() -> float:
     with CompileFarm("tcp://127.0.0.1:0", None, 0) as farm:
         peer = NullPeer(farm.address)
         for _ in range(NUM_BEATS // 100):
-            peer.say(Beat())
+            peer.say("beat")
             peer.hears()
         start_s, start_own_s = time.process_time(), time.thread_time()
         for _ in range(NUM_BEATS // 100):
             for _ in range(100):
-                peer.say(Beat())
+                peer.say("beat")
             for _ in range(100):
                 peer.hears()
         spent_s = time.process_time() - start_s - (time.thread_time() - start_own_s)
@@ -251,18 +191,18 @@ def lost_rows(request: CompileRequest):
     """Heartbeats from the loss of a worker that holds a request until another one has it."""
     for how, number in (("killed", signal.SIGKILL), ("hung, its connection open", signal.SIGSTOP)):
         with CompileFarm("tcp://127.0.0.1:0", None, 0) as farm, evo_worker(farm.address) as lost:
-            wait_for(lambda farm=farm: farm._schedule.num_workers == 1)
+            wait_for(lambda farm=farm: farm.status()["workers"] == 1)
             lost.send_signal(signal.SIGSTOP)  # so that it does not answer before
             start_s = time.monotonic()
             future = farm.submit(compile_request, request)
-            wait_for(lambda farm=farm, future=future: future.running() or not farm._commands)
+            wait_for(lambda farm=farm: not farm._waiting)
             lost.send_signal(number)
             peer = NullPeer(farm.address)
             is_there = False
             while not is_there:
-                peer.say(Beat())
+                peer.say("beat")
                 while peer.socket.poll(50):
-                    is_there |= isinstance(peer.hears(), Request)
+                    is_there |= peer.hears()[0] == "request"
             seconds = time.monotonic() - start_s
             future.cancel()
             peer.socket.close()
@@ -272,73 +212,6 @@ def lost_rows(request: CompileRequest):
             "3 heartbeats",
             "",
         )
-
-
-# ---- many workers
-
-
-def idle_share(num_workers: int, compile_s: float, run_s: float, own_beat_s: float, seed: int = 1) -> float:
-    """Share of the time in which workers of one core are idle while they compile a batch.
-
-    Events: a pack arrives at a worker, is compiled, its answer arrives at the run. The run takes answers one after the other,
-    `run_s` each, and then sends the next pack; the beats of all workers take their share of its core. A worker holds one pack
-    beside the one that it compiles. Times of packs vary by a quarter.
-    """
-    rng = random.Random(seed)
-    run_s /= max(1e-3, 1.0 - num_workers * own_beat_s / HEARTBEAT_S)
-    num_left = num_workers * PACKS_PER_WORKER
-    events: list[tuple[float, int, str, int]] = []
-    waiting, is_busy = [0] * num_workers, [False] * num_workers
-    busy_s, run_free_s, now_s = 0.0, 0.0, 0.0
-    order = 0
-
-    def at(time_s: float, what: str, number: int) -> None:
-        nonlocal order
-        order += 1
-        heapq.heappush(events, (time_s, order, what, number))
-
-    def send(number: int) -> None:
-        nonlocal run_free_s, num_left
-        run_free_s = max(run_free_s, now_s) + run_s
-        if num_left:
-            num_left -= 1
-            at(run_free_s + NETWORK_S, "pack", number)
-
-    for _ in range(2):
-        for number in range(num_workers):
-            send(number)
-    while events:
-        now_s, _, what, number = heapq.heappop(events)
-        if what == "answer":
-            send(number)
-            continue
-        if what == "pack":
-            waiting[number] += 1
-        else:
-            is_busy[number] = False
-            at(now_s + NETWORK_S, "answer", number)
-        if waiting[number] and not is_busy[number]:
-            waiting[number] -= 1
-            is_busy[number] = True
-            seconds = compile_s * rng.uniform(0.75, 1.25)
-            busy_s += seconds
-            at(now_s + seconds, "end", number)
-    return 1.0 - busy_s / (num_workers * now_s)
-
-
-def model_rows(compile_s: float, run_s: float, own_beat_s: float):
-    """Idle shares by the number of workers, and the number from which the run's core is the limit."""
-    costs = (
-        f"{compile_s * 1e3:.0f} ms a pack; of the run {run_s * 1e6:.0f} us a pack, with CURVE, {own_beat_s * 1e6:.0f} us a beat"
-    )
-    for num_workers in (64, 512, 4096):
-        share = idle_share(num_workers, compile_s, run_s, own_beat_s)
-        yield f"model: {num_workers:,} workers of one core are idle ({costs})", f"{share:.1%}", "10 %", "3 %"
-    limit = compile_s / (run_s + compile_s * own_beat_s / HEARTBEAT_S)
-    yield "model: workers of one core that the run's core can feed", f"{limit:,.0f}", "", ""
-    for num_workers, factor in ((512, 4), (4096, 32)):
-        share = idle_share(num_workers, factor * compile_s, run_s, own_beat_s)
-        yield f"model: {num_workers:,} workers are idle if a pack takes {factor} times as long", f"{share:.1%}", "10 %", "3 %"
 
 
 def compile_seconds(request: CompileRequest) -> float:
@@ -360,10 +233,12 @@ def rows():
     cubin = compile_request(request).cubin
     content = cubin.ljust(CUBIN_BYTES, b"\0")
     yield from pool_rows(language, batch)
+    num_bytes = sum(map(len, encode(("request", 1, *vars(request).values())))) - len(request.words)
+    what = f"bytes out a program of 32 live instructions beside its words ({PACK} programs a request)"
+    yield what, f"{num_bytes / PACK:.1f}", "40", "32"
     with tempfile.TemporaryDirectory() as folder:
         keys = Path(folder)
         make_keys(keys, "worker")
-        yield from byte_rows(request, content, keys)
         os.sched_setaffinity(0, {ALL_CORES[0]})
         plain_s, curve_s = request_s(request, content, None), request_s(request, content, keys)
         real_s = request_s(request, cubin, keys)
@@ -373,4 +248,7 @@ def rows():
     own_beat_s = beat_s()
     os.sched_setaffinity(0, ALL_CORES)
     yield from lost_rows(request)
-    yield from model_rows(compile_seconds(request), real_s, own_beat_s)
+    pack_s = compile_seconds(request)
+    costs = f"{pack_s * 1e3:.0f} ms a pack; of the run {real_s * 1e6:.0f} us a pack, with CURVE, {own_beat_s * 1e6:.0f} us a beat"
+    limit = pack_s / (real_s + pack_s * own_beat_s / HEARTBEAT_S)
+    yield f"workers of one core that the run's core can feed ({costs})", f"{limit:,.0f}", "", ""

@@ -89,7 +89,7 @@ def test_a_run_that_a_farm_compiles_is_that_of_this_machine(start, start_worker,
     assert_same_state(*(state_of(run_folders(tmp_path / name)[0]) for name in ("farm", "local")))
     assert complaints(run) == complaints(local)
     rows = [json.loads(line) for line in (run_folders(tmp_path / "farm")[0] / "metrics.jsonl").read_text().splitlines()]
-    assert all(set(row["farm"]) == {"workers", "lost", "late"} and 1 <= row["farm"]["workers"] <= 3 for row in rows)
+    assert all(set(row["farm"]) == {"workers", "lost"} and 1 <= row["farm"]["workers"] <= 3 for row in rows)
     assert f"workers {rows[-1]['farm']['workers']}" in run.stdout
     # They wait for the next run, until they are interrupted.
     for worker in workers:

@@ -141,7 +141,6 @@ FORBIDDEN = {
     "task": ("ribs", "yaml", "matplotlib", "pydantic"),
     "compile": ("cuda.core", "cuda.bindings.driver"),
     "compile.farm.protocol": ("zmq", "threading", "time"),
-    "compile.farm.schedule": ("zmq", "threading", "time", "evo.compile.farm.protocol"),
     "compile.farm": ("pickle", "yaml", "click"),
     "storage": ("ribs", "matplotlib"),
     "run.run_dir": ("yaml", "ribs"),
@@ -188,7 +187,7 @@ def test_one_module_reads_yaml_and_only_the_cuda_evaluator_opens_devices():
 
 def test_only_the_farm_uses_the_network_and_loads_only_where_it_is_used():
     users = {name for name, path in PYTHON_MODULES.items() if {"zmq", "msgpack"} & {i.split(".")[0] for i in imports(path)}}
-    assert users == {f"evo.compile.farm.{name}" for name in ("farm_worker", "keys", "protocol", "router")}
+    assert users == {f"evo.compile.farm.{name}" for name in ("farm_worker", "keys", "protocol", "sockets")}
     loaded = loaded_after("import evo.evaluate.cuda.evaluator, evo.report.export.cubins, evo.config, evo.run.run")
     assert "numpy" in loaded and not loaded & {"zmq", "msgpack"}
 

@@ -24,15 +24,6 @@ def test_any_cache_on_the_folder_gets_what_was_put(tmp_path):
         assert {key: reader.get(key) for key in contents} == contents
 
 
-def test_what_another_has_made_is_for_those_who_trust_its_maker(tmp_path):
-    cache = DiskCache(tmp_path)
-    cache.put("a", b"content", "stranger")
-    assert cache.get("a") is cache.get("a", lambda maker: maker == "friend") is None
-    assert cache.get("a", lambda maker: maker == "stranger") == b"content"
-    cache.put("a", b"own")
-    assert cache.get("a") == b"own"
-
-
 DAMAGE = {
     "cut": lambda whole: whole[:-1],
     "empty": lambda _: b"",

@@ -18,7 +18,7 @@ from processes import LIMIT_S
 from evo.compile.farm import protocol
 from evo.compile.farm.farm_worker import Status, Worker
 from evo.compile.farm.keys import WorkerKeys
-from evo.compile.farm.protocol import Answer, Beat, Hello, Message, Request, Shared, Welcome, decode, encode, seal
+from evo.compile.farm.protocol import Message, decode, encode
 from evo.compile.farm.server import CompileFarm
 from evo.compile.language import encode_language
 from evo.compile.request import CompileRequest, compile_request, pack_programs
@@ -27,11 +27,10 @@ from evo.compile.request import CompileRequest, compile_request, pack_programs
 class Socket:
     """A DEALER socket that talks to a farm, or a ROUTER socket that plays one."""
 
-    def __init__(self, kind: int, accepted: dict):
+    def __init__(self, kind: int):
         self.context = zmq.Context()
         self.socket = self.context.socket(kind)
         self.socket.set(zmq.LINGER, 1000)
-        self._accepted = accepted
 
     def receive(self) -> list[bytes]:
         assert self.socket.poll(LIMIT_S * 1000), "nothing came"
@@ -41,83 +40,83 @@ class Socket:
         self.context.destroy(linger=1000)
 
 
-HANDSHAKE_FAILURES = zmq.EVENT_HANDSHAKE_FAILED_AUTH | zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL | zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL
+def hello(slots: int = 1, name: str = "host", **versions: str) -> Message:
+    return "hello", {**protocol.versions(), **versions}, slots, name
 
 
 class Peer(Socket):
-    """A worker written by hand. handshake_failures: tells of them, from the first one on."""
+    """A worker written by hand."""
 
     def __init__(self, address: str, keys: WorkerKeys | None = None):
-        super().__init__(zmq.DEALER, protocol.FROM_RUN)
+        super().__init__(zmq.DEALER)
         if keys:
             self.socket.set(zmq.CURVE_SECRETKEY, keys.secret)
             self.socket.set(zmq.CURVE_PUBLICKEY, zmq.curve_public(keys.secret))
             self.socket.set(zmq.CURVE_SERVERKEY, keys.run)
-        self.handshake_failures = self.socket.get_monitor_socket(HANDSHAKE_FAILURES)
+        failures = zmq.EVENT_HANDSHAKE_FAILED_AUTH | zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL | zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL
+        self.handshake_failures = self.socket.get_monitor_socket(failures)
         self.socket.connect(address)
-        self.shared: dict[bytes, Shared] = {}
 
-    def say(self, message: Message) -> None:
+    def say(self, *message) -> None:
         self.socket.send_multipart(encode(message))
 
-    def hears(self, kind: type[Message] | tuple[type[Message], ...]) -> Message:
-        """The next message, which must be of this kind."""
-        message = decode(self.receive(), self._accepted)
-        assert isinstance(message, kind), message
-        return message
-
-    def hello(self, slots: int = 1, name: str = "host", **versions: str) -> Welcome:
-        self.say(Hello(protocol.PROTOCOL, {**protocol.versions(), **versions}, slots, name))
-        return self.hears(Welcome)
-
-    def request(self) -> Request:
-        """The next request. Beats and shared parts that come before it are taken."""
+    def hears(self, *kinds: str) -> Message:
+        """The next message, which must be of one of these kinds. Beats that come before it are taken."""
         while True:
-            message = decode(self.receive(), self._accepted)
-            if isinstance(message, Shared):
-                self.shared[message.digest] = message
-            elif not isinstance(message, Beat):
-                assert isinstance(message, Request), message
+            message = decode(self.receive())
+            if message[0] in kinds:
                 return message
+            assert message == ("beat",), message
 
-    def answer_to(self, request: Request, outcome: str = protocol.COMPILED, content: bytes | None = None) -> Answer:
-        """A right answer, unless the test gives it another content."""
-        if content is None:
-            content = compile_request(request.of(self.shared[request.shared])).cubin
-        return Answer(request.lease, outcome, 0.5, 0.25, seal(request.shared, request.hashes, content), content)
+    def joins(self, slots: int = 1, name: str = "host") -> None:
+        self.say(*hello(slots, name))
+        self.hears("welcome")
+
+    def answers(self, message: Message) -> None:
+        """Sends the right answer to a request."""
+        self.say("answer", message[1], "", 0.5, 0.25, compile_request(request_in(message)).cubin)
+
+
+def request_in(message: Message) -> CompileRequest:
+    """The request of a message, as docs/farm.md orders its parts."""
+    _, _, target, sites, options, words, lengths, hashes, language, template = message
+    return CompileRequest(words, lengths, hashes, language, target, sites, tuple(options), template)
 
 
 class PlayedRun(Socket):
     """A run written by hand, with the one worker that talks to it."""
 
     def __init__(self):
-        super().__init__(zmq.ROUTER, protocol.FROM_WORKER)
-        port = self.socket.bind_to_random_port("tcp://127.0.0.1")
-        self.address = f"tcp://127.0.0.1:{port}"
+        super().__init__(zmq.ROUTER)
+        self.address = f"tcp://127.0.0.1:{self.socket.bind_to_random_port('tcp://127.0.0.1')}"
         self.worker = b""
 
-    def say(self, message: Message) -> None:
+    def say(self, *message) -> None:
         self.socket.send_multipart([self.worker, *encode(message)])
 
-    def hears(self, kind: type[Message]) -> Message:
+    def hears(self, kind: str) -> Message:
         """The next message of this kind. Beats and hellos that come before it are taken."""
         while True:
             self.worker, *frames = self.receive()
-            message = decode(frames, self._accepted)
-            if isinstance(message, kind):
+            message = decode(frames)
+            if message[0] == kind:
                 return message
-            assert isinstance(message, (Beat, Hello)), message
+            assert message[0] in ("beat", "hello"), message
 
-    def takes(self, heartbeat_s: float = 30.0, compile_s: float = 60.0) -> Hello:
-        hello = self.hears(Hello)
-        self.say(Welcome(heartbeat_s, compile_s))
-        return hello
+    def takes(self, heartbeat_s: float = 30.0, compile_s: float = 60.0) -> Message:
+        message = self.hears("hello")
+        self.say("welcome", heartbeat_s, compile_s)
+        return message
 
-    def sends(self, lease: int, request: CompileRequest, *, with_shared: bool = True) -> None:
-        shared = protocol.shared_of(request)
-        if with_shared:
-            self.say(shared)
-        self.say(Request(lease, shared.digest, request.words, request.lengths, request.hashes))
+    def sends(self, number: int, r: CompileRequest) -> None:
+        self.say(
+            "request",
+            number,
+            r.target,
+            r.sites_per_kernel,
+            list(r.options),
+            *(r.words, r.lengths, r.hashes, r.language, r.template),
+        )
 
 
 class Running:

@@ -1,205 +1,140 @@
-"""The run's side of the farm over real sockets: whatever peers do, each request is answered once, by a right answer."""
+"""The run's side of the farm: whatever peers do, each request is answered once, by a right answer."""
 
+import gc
 import os
-import time
+import random
+import struct
+from collections import Counter
 from concurrent.futures import CancelledError
 from dataclasses import replace
+from socket import create_connection
 from types import SimpleNamespace
 
+import msgpack
 import pytest
 import zmq
 from compile_cases import BAD, programs, reject
-from processes import LIMIT_S
+from processes import LIMIT_S, wait_until
 
-from evo.compile.farm import protocol, router, schedule, server
+from evo.compile.farm import protocol, server, sockets
 from evo.compile.farm.keys import WorkerKeys, make_keys
-from evo.compile.farm.protocol import Answer, Beat, Bye, Cancel, Hello, Refused, Request, Shared, Welcome, Who, encode, seal
 from evo.compile.farm.server import CompileFarm
 from evo.compile.request import Compiled, CompileFailure, compile_request, pack_programs
-from evo.errors import FailureKind
+from evo.errors import FailureKind, UserError
 
-from .conftest import Peer
+from .conftest import Peer, hello, request_in
 
 
-def test_shared_parts_are_sent_once_a_worker_and_again_when_it_has_forgotten_them(open_farm, peer_of, request_of, monkeypatch):
-    monkeypatch.setattr(schedule, "FIRST_SLOTS", 100)
+def result(future) -> Compiled:
+    return future.result(LIMIT_S)
+
+
+def test_a_worker_gets_as_many_requests_as_it_fulfils_at_once_and_one_more(open_farm, peer_of, request_of):
     farm = open_farm()
+    futures = [farm.submit(compile_request, request_of(1, i)) for i in range(6)]
     peer = peer_of(farm)
-    peer.hello(slots=100)
+    peer.joins(slots=2)
+    held = [peer.hears("request") for _ in range(3)]
+    peer.say("beat")
+    assert peer.hears("beat", "request") == ("beat",)
     for _ in range(3):
-        farm.submit(compile_request, request_of())
-    peer.hears(Shared)
-    for _ in range(3):
-        peer.hears(Request)
-    for sites in range(10, 10 + protocol.MAX_SHARED):  # so many others that the first are forgotten
-        farm.submit(compile_request, request_of(sites_per_kernel=sites))
-        assert peer.hears(Shared).sites_per_kernel == sites
-        peer.hears(Request)
-    farm.submit(compile_request, request_of())
-    assert peer.hears(Shared).sites_per_kernel == 3
+        peer.answers(held.pop(0))
+        held.append(peer.hears("request"))
+    for request in held:
+        peer.answers(request)
+    assert [result(future) for future in futures] == [compile_request(request_of(1, i)) for i in range(6)]
+    assert farm.status() == {"workers": 1, "lost": 0}
 
 
-WRONG = {
-    "truncated after it was sealed": lambda peer, request: _with(peer.answer_to(request), content=lambda c: c[:-100]),
-    "truncated before": lambda peer, request: peer.answer_to(request, content=peer.answer_to(request).content[:-100]),
-    "one wrong bit": lambda peer, request: _with(
-        peer.answer_to(request), content=lambda c: c[:99] + bytes([c[99] ^ 1]) + c[100:]
-    ),
-    "no cubin": lambda peer, request: peer.answer_to(request, content=b"not a cubin"),
-    "empty": lambda peer, request: peer.answer_to(request, content=b""),
-    "of another request": lambda peer, request: _with(
-        peer.answer_to(request), seal=lambda s: seal(request.shared, bytes(32), b"")
-    ),
-    "cancelled unasked": lambda peer, request: peer.answer_to(request, "cancelled", b""),
-}
-
-
-def _with(answer: Answer, **changes) -> Answer:
-    return Answer(**{**vars(answer), **{name: change(getattr(answer, name)) for name, change in changes.items()}})
-
-
-@pytest.mark.parametrize("wrong", WRONG)
-def test_a_wrong_answer_is_dropped_with_its_worker_and_the_request_goes_to_another(open_farm, peer_of, request_of, wrong, caplog):
-    farm = open_farm()
-    bad, good = peer_of(farm), peer_of(farm)
-    bad.hello(name="bad")
-    future = farm.submit(compile_request, request_of())
-    bad.say(WRONG[wrong](bad, bad.request()))
-    assert bad.hears(Refused).reason.startswith("a wrong answer: ")
-    assert [record.message.split(": a wrong")[0] for record in caplog.records] == ["farm: a worker at bad is refused"]
-    good.hello(name="good")
-    good.say(good.answer_to(good.request()))
-    assert future.result(LIMIT_S).cubin == compile_request(request_of()).cubin
-
-
-@pytest.mark.parametrize("has_keys", [True, False])
-def test_a_wrong_cubin_is_found_its_worker_is_banned_and_what_it_made_is_not_trusted(
-    open_farm, peer_of, request_of, tmp_path, monkeypatch, caplog, has_keys
-):
-    monkeypatch.setattr(server, "CHECK_ONE_IN", 10**9)
-    run, folder = make_keys(tmp_path, "worker")
-    keys = WorkerKeys.read(folder) if has_keys else None
-    public = zmq.curve_public(keys.secret).decode() if keys else server.ANYBODY
-    farm = open_farm(keys=run if has_keys else None)
-    liar = peer_of(farm, keys)
-    liar.hello(name="liar")
-    wrong = compile_request(request_of(2, 5)).cubin  # well formed, and of another pair of programs
-    future = farm.submit(compile_request, request_of())
-    liar.say(liar.answer_to(liar.request(), content=wrong))
-    unchecked = future.result(LIMIT_S)
-    assert (unchecked.cubin, unchecked.maker, farm.trusts(public)) == (wrong, public, has_keys)
-
-    monkeypatch.setattr(server, "CHECK_ONE_IN", 1)
-    future = farm.submit(compile_request, request_of())
-    liar.say(liar.answer_to(liar.request(), content=wrong))
-    assert future.result(LIMIT_S) == compile_request(request_of())
-    assert liar.hears(Refused).reason == "it made a wrong cubin"
-    assert not farm.trusts(public) and farm.trusts("")
-    assert "the worker at liar made a wrong cubin, so it is banned" in caplog.records[0].message
-    liar.say(Beat())
-    liar.hears(Who)
-    if has_keys:
-        liar.say(Hello(protocol.PROTOCOL, protocol.versions(), 1, "another name"))
-        assert liar.hears(Refused).reason == server.NO_LONGER
-
-
-def test_a_worker_cannot_answer_in_the_name_of_another_one(open_farm, peer_of, request_of, tmp_path):
-    run, folder = make_keys(tmp_path, "worker")
-    farm = open_farm(keys=run)
-    worker = peer_of(farm, WorkerKeys.read(folder))
-    worker.hello()
-    future = farm.submit(compile_request, request_of())
-    answer = worker.answer_to(worker.request())
-    (name,) = farm._shared
-    farm._command(lambda: farm._handle(name, answer, router.Origin(0, "another key")))
-    worker.hears(Who)
-    assert not future.done()
-
-
-def test_the_first_answer_counts_and_the_other_worker_is_told(open_farm, peer_of, request_of, monkeypatch):
-    for name in ("LATE_S", "LATE_TIMES"):
-        monkeypatch.setattr(schedule, name, 0.0)
-    farm = open_farm()
-    slow, fast = peer_of(farm), peer_of(farm)
-    slow.hello(name="slow")
-    future = farm.submit(compile_request, request_of())
-    held = slow.request()
-    fast.hello(name="fast")
-    copy = fast.request()
-    assert copy.words == held.words and copy.lease != held.lease
-    fast.say(fast.answer_to(copy))
-    assert future.result(LIMIT_S) == compile_request(request_of())
-    assert slow.hears(Cancel).lease == held.lease
-    assert farm.status()["late"] == 1
-
-
-GARBAGE = [[b"\xc1\xff"], [b""], [b"x" * 20_000], [b"\x91\xa5hello"], encode(Welcome(1.0, 1.0)), [*encode(Beat()), b"more"]]
+GARBAGE = [
+    [b"\xc1\xff"],
+    [b""],
+    [b"x" * 20_000],
+    [msgpack.packb(["shell", "rm"])],
+    [msgpack.packb(["beat"]), b"more"],
+    [msgpack.packb(["hello", 2, {"evo": "1"}, 1, "of protocol 2"])],
+    [msgpack.packb(["hello", {}, 0, "host"])],
+    [msgpack.packb(["hello", {}, protocol.MAX_SLOTS + 1, "host"])],
+    [msgpack.packb(["hello", [], 1, "host"])],
+    [msgpack.packb(["answer", "1", "", 0.5, 0.5]), b""],
+    [msgpack.packb(["answer", 1, "", 0.5, 0.5])],
+    [msgpack.packb(["answer", 1, None, 0.5, 0.5]), b""],
+]
 
 
 def test_garbage_is_refused_and_disturbs_nobody(open_farm, peer_of, request_of, caplog):
     farm = open_farm()
-    good, stranger, traitor = (peer_of(farm) for _ in range(3))
-    traitor.hello(name="traitor")
+    good, traitor = peer_of(farm), peer_of(farm)
+    traitor.joins(name="traitor\n")
     future = farm.submit(compile_request, request_of())
-    traitor.request()
+    traitor.hears("request")
     for frames in GARBAGE:
-        for peer in (stranger, traitor):
-            peer.socket.send_multipart(frames)
-            assert peer.hears(Refused)
-    good.hello(name="good")
-    good.say(good.answer_to(good.request()))  # the traitor's request
-    assert future.result(LIMIT_S).cubin
-    assert len(caplog.records) == 2 * len(GARBAGE)
+        traitor.socket.send_multipart(frames)
+        traitor.hears("refused", "bye")  # bye: it is a stranger by now
+    good.joins(name="good")
+    good.answers(good.hears("request"))  # the traitor's request
+    assert result(future) == compile_request(request_of())
+    assert caplog.records[0].message.startswith("farm: a worker at traitor? is refused: ")
 
 
-@pytest.mark.parametrize("change", [{"nvPTXCompiler": "12.9.0"}, {"instruction sets": "0"}, {"evo": "0.0.1"}])
+def test_there_is_an_end_to_lines_about_peers_that_are_refused(open_farm, peer_of, caplog):
+    peer = peer_of(open_farm())
+    for _ in range(sockets.MAX_REFUSALS + 20):
+        peer.socket.send(b"garbage")
+        peer.hears("refused")
+    assert len(caplog.records) == sockets.MAX_REFUSALS
+    assert caplog.records[-1].message.endswith("further refusals are not reported")
+
+
+@pytest.mark.parametrize("change", [{"nvPTXCompiler": "12.9.0"}, {"protocol": "2"}])
 def test_a_worker_of_another_version_is_refused_in_one_line_on_both_sides(open_farm, peer_of, caplog, change):
-    farm = open_farm()
-    peer = peer_of(farm)
-    peer.say(Hello(protocol.PROTOCOL, {**protocol.versions(), **change}, 1, "old"))
+    peer = peer_of(open_farm())
+    peer.say(*hello(name="old", **change))
+    _, reason = peer.hears("refused")
     ((name, value),) = change.items()
-    reason = (
-        f"the worker has {name} {value} and the run has {protocol.versions()[name]}: install one version of evo on both machines"
-    )
-    assert peer.hears(Refused).reason == reason
+    assert reason.startswith(f"the worker has {name} {value} and the run has {protocol.versions()[name]}: ")
     assert [record.message for record in caplog.records] == [f"farm: a worker at old is refused: {reason}"]
-    peer.say(Beat())
-    peer.hears(Who)
+    peer.say("beat")
+    peer.hears("bye")
 
 
-def test_the_requests_of_a_silent_worker_go_to_another_and_its_late_answer_is_dropped(open_farm, peer_of, request_of):
-    farm = open_farm(heartbeat_s=0.5)
-    silent, other = peer_of(farm), peer_of(farm)
-    silent.hello(slots=2, name="silent")
-    future = farm.submit(compile_request, request_of())
-    request = silent.request()
-    late = silent.answer_to(request)
-    other.shared.update(silent.shared)
-    while farm.num_workers == 2:
-        time.sleep(0.01)
-    other.hello(name="other")
-    again = other.request()
-    silent.say(late)
-    while isinstance(message := silent.hears((Beat, Who)), Beat):  # beats asked whether it is still there
-        pass
-    assert message == Who()
-    other.say(other.answer_to(again, content=late.content))
-    assert future.result(LIMIT_S).cubin == late.content
+@pytest.mark.parametrize("how", ["silent", "without an answer"])
+def test_the_requests_of_a_lost_worker_go_to_another_and_its_late_answer_is_dropped(
+    open_farm, peer_of, request_of, monkeypatch, how
+):
+    monkeypatch.setattr(server, "NETWORK_S", 0.1)
+    limits = {"heartbeat_s": 0.2} if how == "silent" else {"heartbeat_s": 30.0, "time_limit_s": 0.2}
+    monkeypatch.setattr(server, "TICKS_PER_HEARTBEAT", 4 if how == "silent" else 300)
+    farm = open_farm(**limits)
+    lost, other = peer_of(farm), peer_of(farm)
+    lost.joins(slots=2)
+    future, given_up = (farm.submit(compile_request, request_of(1, i)) for i in range(2))
+    held = lost.hears("request")
+    lost.hears("request")
+    wait_until(lambda: how == "silent" or not lost.say("beat"))  # it may beat, but does not answer
+    wait_until(lambda: farm.status() == {"workers": 0, "lost": 1})
+    given_up.cancel()  # while nobody holds it
+    other.joins()
+    again = other.hears("request")
+    lost.answers(held)
+    lost.hears("bye")
+    assert request_in(again) == request_in(held)
+    other.answers(again)
+    assert result(future) == compile_request(request_of(1))
 
 
 def test_a_request_is_cancelled_in_line_and_in_a_workers_hands(open_farm, peer_of, request_of):
     farm = open_farm()
     peer = peer_of(farm)
-    peer.hello()
+    peer.joins()
     futures = [farm.submit(compile_request, request_of(1, i)) for i in range(4)]
-    held, waiting = peer.request(), peer.request()
+    held, waiting = peer.hears("request"), peer.hears("request")
     assert futures[2].cancel() and futures[0].cancel()
-    assert peer.hears(Cancel).lease == held.lease
-    peer.say(peer.answer_to(held, "cancelled", b""))
-    last = peer.request()
-    for request in (waiting, last):
-        peer.say(peer.answer_to(request))
-    assert [futures[i].result(LIMIT_S).cubin for i in (1, 3)] == [compile_request(request_of(1, i)).cubin for i in (1, 3)]
+    assert peer.hears("cancel")[1] == held[1]
+    last = peer.hears("request")
+    for request in (held, waiting, last):  # the first one crossed the cancellation
+        peer.answers(request)
+    assert [result(futures[i]) for i in (1, 3)] == [compile_request(request_of(1, i)) for i in (1, 3)]
     with pytest.raises(CancelledError):
         futures[0].result()
 
@@ -207,12 +142,12 @@ def test_a_request_is_cancelled_in_line_and_in_a_workers_hands(open_farm, peer_o
 def test_the_farm_takes_its_leave_when_it_closes(open_farm, peer_of, request_of):
     farm = open_farm()
     peer = peer_of(farm)
-    peer.hello()
+    peer.joins()
     future = farm.submit(compile_request, request_of())
-    peer.request()
+    peer.hears("request")
     farm.shutdown(cancel_futures=True)
     assert future.cancelled()
-    assert peer.hears(Cancel) and peer.hears(Bye)
+    assert peer.hears("cancel", "bye")
     with pytest.raises(RuntimeError, match="closed"):
         farm.submit(compile_request, request_of())
     with pytest.raises(ValueError, match="takes compile requests only"):
@@ -223,16 +158,16 @@ def test_local_processes_and_workers_share_the_work(open_farm, peer_of, request_
     farm = open_farm(num_local=1)
     assert farm.num_workers == 1
     peer = peer_of(farm)
-    peer.hello(slots=2)
-    peer.say(Beat())
-    peer.hears(Beat)  # so what follows the welcome is done
-    assert farm.num_workers == 3
+    peer.joins(slots=2)
+    wait_until(lambda: farm.num_workers == 3)
     futures = [farm.submit(compile_request, request_of(1, i)) for i in range(5)]
-    requests = [peer.request() for _ in range(3)]
-    for request in requests:
-        peer.say(peer.answer_to(request))
-    assert [future.result(LIMIT_S).cubin for future in futures] == [compile_request(request_of(1, i)).cubin for i in range(5)]
-    assert farm.submit(divmod, 7, 3).result(LIMIT_S) == (2, 1)
+    for request in [peer.hears("request") for _ in range(2)]:
+        peer.answers(request)
+    farm.submit(divmod, 7, 3).result(LIMIT_S)
+    while not all(future.done() for future in futures):
+        if peer.socket.poll(10):
+            peer.answers(peer.hears("request"))
+    assert [result(future) for future in futures] == [compile_request(request_of(1, i)) for i in range(5)]
 
 
 def test_a_worker_that_reads_nothing_holds_up_nobody(open_farm, peer_of, request_of):
@@ -241,11 +176,27 @@ def test_a_worker_that_reads_nothing_holds_up_nobody(open_farm, peer_of, request
     deaf, good = peer_of(farm), peer_of(farm)
     deaf.socket.set(zmq.RCVHWM, 1)
     for _ in range(20_000):
-        deaf.say(Beat())
-    good.hello(name="good")
+        deaf.say("beat")
+    good.joins(name="good")
     future = farm.submit(compile_request, request_of())
-    good.say(good.answer_to(good.request()))
-    assert isinstance(future.result(LIMIT_S), Compiled)
+    good.answers(good.hears("request"))
+    assert isinstance(result(future), Compiled)
+
+
+@pytest.mark.parametrize("how", ["gone", "deaf"])
+def test_a_worker_that_cannot_be_sent_to_is_lost_at_once(open_farm, peer_of, request_of, monkeypatch, how):
+    """However long its lease is; and only so much is kept for it."""
+    monkeypatch.setattr(sockets, "MAX_UNSENT", 8)
+    farm = open_farm(heartbeat_s=3600.0)
+    peer = peer_of(farm)
+    peer.socket.set(zmq.RCVHWM, 1)
+    peer.joins(slots=1000)
+    if how == "gone":
+        peer.close()
+    large = replace(request_of(), template=bytes(200_000))
+    for _ in range(300):
+        farm.submit(compile_request, large)
+    wait_until(lambda: farm.status() == {"workers": 0, "lost": 1})
 
 
 def test_a_program_that_fails_on_this_machine_too_has_failed(open_farm, peer_of, language, request_of, monkeypatch):
@@ -255,23 +206,25 @@ def test_a_program_that_fails_on_this_machine_too_has_failed(open_farm, peer_of,
     farm = open_farm()
     future = farm.submit(reject, replace(request_of(), words=words, lengths=lengths, hashes=hashes))
     peer = peer_of(farm)
-    peer.hello()
-    peer.say(peer.answer_to(peer.request(), "died", b"how"))
-    assert future.result(LIMIT_S) == CompileFailure(FailureKind.REJECTED, "line 1: bad")
+    peer.joins()
+    peer.say("answer", peer.hears("request")[1], "how", 0.0, 0.0, b"")
+    assert result(future) == CompileFailure(FailureKind.REJECTED, "line 1: bad")
 
 
-@pytest.mark.parametrize("num_programs", [1, 2])
 @pytest.mark.parametrize("how", ["failures", "losses"])
-def test_what_fails_only_elsewhere_has_not_failed(open_farm, peer_of, request_of, monkeypatch, caplog, how, num_programs):
-    monkeypatch.setattr(schedule, "MAX_LOSSES", 2)
-    farm, request = open_farm(), request_of(num_programs)
-    future = farm.submit(compile_request, request)
+def test_a_request_that_fails_only_elsewhere_has_not_failed(open_farm, peer_of, request_of, monkeypatch, caplog, how):
+    monkeypatch.setattr(server, "MAX_LOSSES", 2)
+    farm = open_farm()
+    future = farm.submit(compile_request, request_of())
     for number in range(1 if how == "failures" else 2):
         peer = peer_of(farm)
-        peer.hello(name=f"machine {number}")
-        answer = peer.answer_to(peer.request(), "rejected", b"no memory")
-        peer.say(answer if how == "failures" else Bye("no memory"))
-    assert future.result(LIMIT_S).cubin == compile_request(request).cubin
+        peer.joins(name=f"machine {number}")
+        request = peer.hears("request")
+        if how == "failures":
+            peer.say("answer", request[1], "no memory", 0.0, 0.0, b"")
+        else:
+            peer.say("garbage")
+    assert result(future) == compile_request(request_of())
     lines = [record.message for record in caplog.records if "this machine" in record.message]
     reason = "no memory" if how == "failures" else "2 workers were lost while they compiled it"
     assert lines == [f"farm: workers failed at a program that compiles on this machine: {reason}"]
@@ -280,13 +233,14 @@ def test_what_fails_only_elsewhere_has_not_failed(open_farm, peer_of, request_of
 def test_no_worker_is_to_blame_for_a_time_in_which_the_run_stood_still(open_farm, peer_of, monkeypatch):
     farm = open_farm()  # whose workers are lost after 75 s
     peer = peer_of(farm)
-    peer.hello()
-    monkeypatch.setattr(server, "time", SimpleNamespace(monotonic=lambda: time.monotonic() + 3600.0))
-    peer.say(Beat())
-    peer.hears(Beat)
-    peer.say(Beat())  # and it has looked at the clock
-    peer.hears(Beat)
-    assert farm.status() == {"workers": 1, "lost": 0, "late": 0}
+    peer.joins()
+    monotonic = server.time.monotonic
+    monkeypatch.setattr(server, "time", SimpleNamespace(monotonic=lambda: monotonic() + 3600.0))
+    farm._router.wake()
+    wait_until(lambda: farm._looked_s > 3600.0)  # and nobody has said anything
+    peer.say("beat")
+    peer.hears("beat")
+    assert farm.status() == {"workers": 1, "lost": 0}
 
 
 def test_a_farm_that_closes_without_waiting_fulfils_what_it_has_and_takes_no_more(open_farm, request_of):
@@ -295,7 +249,7 @@ def test_a_farm_that_closes_without_waiting_fulfils_what_it_has_and_takes_no_mor
     farm.shutdown(wait=False)
     with pytest.raises(RuntimeError, match="closed"):
         farm.submit(compile_request, request_of())
-    assert [future.result(LIMIT_S).cubin for future in futures] == [compile_request(request_of(1, i)).cubin for i in range(5)]
+    assert [result(future) for future in futures] == [compile_request(request_of(1, i)) for i in range(5)]
     farm.shutdown()
 
 
@@ -303,10 +257,10 @@ def test_a_farm_that_closes_without_waiting_fulfils_what_it_has_and_takes_no_mor
 def test_a_farm_that_breaks_gives_its_error_to_whoever_waits(open_farm, peer_of, request_of, monkeypatch):
     farm = open_farm()
     peer = peer_of(farm)
-    peer.hello()
+    peer.joins()
     future = farm.submit(compile_request, request_of())
     monkeypatch.setattr(protocol, "decode", lambda *_: 1 // 0)
-    peer.say(Beat())
+    peer.say("beat")
     assert isinstance(future.exception(LIMIT_S), ZeroDivisionError)
     with pytest.raises(RuntimeError, match="closed"):
         farm.submit(compile_request, request_of())
@@ -314,6 +268,7 @@ def test_a_farm_that_breaks_gives_its_error_to_whoever_waits(open_farm, peer_of,
 
 def test_no_descriptor_is_left_behind(request_of):
     def count() -> int:
+        gc.collect()
         return len(os.listdir("/proc/self/fd"))
 
     CompileFarm("tcp://127.0.0.1:0", num_local=0).shutdown()
@@ -321,9 +276,264 @@ def test_no_descriptor_is_left_behind(request_of):
     for _ in range(5):
         farm = CompileFarm("tcp://127.0.0.1:0", num_local=0)
         peer = Peer(farm.address)
-        peer.hello()
+        peer.joins()
         farm.submit(compile_request, request_of())
         farm.shutdown(cancel_futures=True)
         farm.shutdown()
         peer.close()
+        del farm
     assert count() <= before
+
+
+# ---- many workers, without sockets and clocks
+
+
+class Mischief:
+    """In place of the router: workers that join, vanish, leave, fall silent, and answer late and twice, drawn from one seed."""
+
+    address = "tcp://127.0.0.1:1"
+
+    def __init__(self, seed: int):
+        self.random, self.now_s, self.steps = random.Random(seed), 0.0, 0
+        self.counts, self.peers, self.unreachable, self.sent = Counter(), set(), set(), []
+
+    def monotonic(self) -> float:
+        return self.now_s
+
+    def wake(self) -> None:
+        pass
+
+    def may_work(self, key) -> bool:
+        return True
+
+    def admit(self, descriptor) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+    def refuse(self, name, reason, peer) -> None:
+        raise AssertionError(reason)
+
+    def send(self, message, peer=None) -> bool:
+        if message[0] == "request":
+            self.sent.append((peer, message))
+            held = self.farm._workers[peer].jobs
+            assert len(held) <= self.farm._workers[peer].slots + 1
+        return peer not in self.unreachable
+
+    def receive(self, seconds, at_most):
+        """One act of a worker, or an answer that may be late or the second one."""
+        self.steps += 1
+        assert self.steps < 100_000, "requests are left over"
+        act = self.random.choices((self.join, self.go, self.answer, self.beat, self.cancel), (3, 1, 40, 10, 1))[0]
+        self.now_s += self.random.uniform(0.0, 0.05)
+        for peer, message in act():
+            yield peer, protocol.encode(message), 0, None
+
+    def join(self):
+        peer = b"%d" % self.counts["join"]
+        self.counts["join"] += 1
+        self.peers.add(peer)
+        yield peer, hello(self.random.randint(1, 4))
+
+    def go(self):
+        if len(self.peers) > 3:
+            peer = self.random.choice(sorted(self.peers))
+            self.peers.remove(peer)
+            how = self.random.choice(("silent", "unreachable", "leaves"))
+            if how == "unreachable":
+                self.unreachable.add(peer)
+            elif how == "leaves":
+                yield peer, ("bye",)
+
+    def answer(self):
+        if self.sent:
+            peer, message = self.sent[self.random.randrange(-min(9, len(self.sent)), 0)]
+            self.counts["late"] += message[1] not in getattr(self.farm._workers.get(peer), "jobs", {})
+            yield peer, ("answer", message[1], "", 0.0, 0.0, message[3])  # the request's lengths tell it from others
+
+    def cancel(self):
+        self.random.choice(self.futures).cancel()
+        return ()
+
+    def beat(self):
+        for peer in sorted(self.peers):
+            if self.random.random() < 0.9:
+                yield peer, ("beat",)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_whatever_workers_do_each_request_ends_once_with_its_own_answer(request_of, monkeypatch, seed):
+    mischief = Mischief(seed)
+    monkeypatch.setattr(server, "Router", lambda *_: mischief)
+    monkeypatch.setattr(server, "time", mischief)
+    monkeypatch.setattr(server, "MAX_LOSSES", 10**6)
+    monkeypatch.setattr(server.threading, "Thread", lambda **options: SimpleNamespace(start=lambda: None, join=lambda: None))
+    farm = mischief.farm = CompileFarm("tcp://127.0.0.1:1", num_local=0)
+    plain = request_of(1)
+    requests = [replace(plain, lengths=struct.pack("<I", number)) for number in range(200)]
+    futures = mischief.futures = [farm.submit(compile_request, request) for request in requests]
+    farm.shutdown()
+    farm._serve()  # until none is left
+    for number, future in enumerate(futures):
+        assert future.cancelled() or future.result(0).cubin == struct.pack("<I", number)
+    assert sum(future.cancelled() for future in futures) < 100
+    assert farm._num_lost > 5 and mischief.counts["late"] > 30
+
+
+# ---- who may connect
+
+
+def test_an_address_that_cannot_be_listened_at_is_refused(open_farm, tmp_path):
+    farm = open_farm()
+    with pytest.raises(UserError, match=f"cannot listen at {farm.address}: Address already in use; another run may do so"):
+        CompileFarm(farm.address, num_local=0)
+    run, _ = make_keys(tmp_path, "worker")
+    with pytest.raises(UserError, match=r"cannot listen at tcp://192\.0\.2\.1:5711: .*; give the number of an address of this"):
+        CompileFarm("tcp://192.0.2.1:5711", run, num_local=0)
+
+
+@pytest.fixture
+def keys(tmp_path):
+    """Folders of the run's keys, of a worker's, and of a worker's of another run."""
+    run, worker = make_keys(tmp_path / "keys", "worker")
+    _, stranger = make_keys(tmp_path / "other", "worker")
+    return run, WorkerKeys.read(worker), WorkerKeys.read(stranger)
+
+
+def good_peer(run, peer_of, farm) -> Peer:
+    make_keys(run.parent, "good")
+    good = peer_of(farm, WorkerKeys.read(run.parent / "good"))
+    good.joins(name="good")
+    return good
+
+
+@pytest.mark.parametrize("kind", ["no key", "unknown key", "key of another run", "deleted key"])
+def test_no_other_worker_gets_a_word_through(open_farm, peer_of, request_of, keys, kind, caplog):
+    run, worker, stranger = keys
+    if kind == "deleted key":
+        (run / "workers" / "worker.public").unlink()
+    theirs = {
+        "no key": None,
+        "unknown key": WorkerKeys(stranger.secret, worker.run),
+        "key of another run": WorkerKeys(worker.secret, stranger.run),
+        "deleted key": worker,
+    }[kind]
+    farm = open_farm(keys=run)
+    intruder = peer_of(farm, theirs)
+    intruder.say(*hello(name="intruder"))
+    farm.submit(compile_request, request_of())
+    if kind != "no key":  # which libzmq tells nobody
+        assert intruder.handshake_failures.poll(LIMIT_S * 1000), "the handshake succeeded"
+    assert good_peer(run, peer_of, farm).hears("request")
+    assert farm.status()["workers"] == 1
+    assert not intruder.socket.poll(0)
+    if kind in ("unknown key", "deleted key"):
+        assert "its key is not in the workers/ of this run's keys" in caplog.records[0].message
+
+
+def test_a_worker_whose_key_is_deleted_is_cut_off_and_its_requests_go_to_others(open_farm, peer_of, request_of, keys):
+    run, worker, _ = keys
+    farm = open_farm(keys=run, heartbeat_s=1.0)
+    traitor = peer_of(farm, worker)
+    traitor.joins(name="traitor")
+    future = farm.submit(compile_request, request_of())
+    request = traitor.hears("request")
+    (run / "workers" / "worker.public").unlink()
+    assert traitor.hears("refused")[1] == server.NO_LONGER
+    traitor.answers(request)  # too late
+    traitor.hears("bye")
+    traitor.say(*hello(name="traitor"))
+    assert traitor.hears("refused")[1] == server.NO_LONGER
+    good = good_peer(run, peer_of, farm)
+    good.answers(good.hears("request"))
+    assert result(future) == compile_request(request_of())
+
+
+def test_only_a_farm_that_knows_its_workers_fills_the_cache(open_farm, keys):
+    assert open_farm(keys=keys[0]).fills_cache
+    assert not open_farm().fills_cache
+
+
+# ---- below the messages
+
+GREETING = b"\xff" + bytes(8) + b"\x7f\x03\x01" + b"NULL".ljust(20, b"\0") + bytes(32)
+READY = b"\x05READY\x0bSocket-Type\x00\x00\x00\x06DEALER"
+
+
+def open_connection(farm: CompileFarm):
+    return create_connection(("127.0.0.1", int(farm.address.rpartition(":")[2])), LIMIT_S)
+
+
+def connect(farm: CompileFarm):
+    """A connection with its handshake done."""
+    connection = open_connection(farm)
+    connection.sendall(GREETING + b"\x04" + bytes([len(READY)]) + READY)
+    received = b""
+    while b"READY" not in received or b"ROUTER" not in received:
+        received += connection.recv(4096)
+    return connection
+
+
+def answer_to_frame(farm: CompileFarm, size: int) -> bytes:
+    """All that comes back for a message of one frame of zeros, until the answer `refused` or the connection's end."""
+    connection, received = connect(farm), b""
+    try:
+        connection.sendall(b"\x02" + struct.pack(">Q", size))
+        connection.sendall(bytes(size))
+        while b"refused" not in received and (more := connection.recv(4096)):
+            received += more
+    except ConnectionError:
+        pass
+    finally:
+        connection.close()
+    return received
+
+
+def test_a_frame_beyond_the_bound_ends_its_connection_before_it_is_read(open_farm, peer_of):
+    farm = open_farm()
+    assert b"wrong size" in answer_to_frame(farm, protocol.MAX_FRAME_BYTES)
+    assert b"refused" not in answer_to_frame(farm, protocol.MAX_FRAME_BYTES + (1 << 20))
+    connection = connect(farm)
+    connection.sendall(b"\x02" + struct.pack(">Q", 1 << 62))
+    peer_of(farm).joins()
+    connection.close()
+
+
+def has_ended(connection) -> bool:
+    """Whether the farm has ended a connection, whatever it has sent before."""
+    connection.setblocking(False)
+    try:
+        while connection.recv(4096):
+            pass
+    except BlockingIOError:
+        return False
+    except ConnectionError:
+        pass
+    return True
+
+
+def test_a_crowd_of_strangers_is_shed_from_the_oldest_on_and_workers_stay(open_farm, peer_of, monkeypatch):
+    monkeypatch.setattr(sockets, "MAX_STRANGERS", 20)
+    farm = open_farm()
+    worker = peer_of(farm)
+    worker.joins()
+    strangers = [connect(farm) for _ in range(40)] + [open_connection(farm) for _ in range(10)]
+    wait_until(lambda: all(has_ended(stranger) for stranger in strangers[:30]))
+    assert not any(has_ended(stranger) for stranger in strangers[30:])
+    worker.say("beat")
+    worker.hears("beat")
+    peer_of(farm).joins()
+    wait_until(lambda: farm.num_workers == 2)
+    for stranger in strangers:
+        stranger.close()
+
+
+def test_a_handshake_that_does_not_end_is_ended(open_farm, monkeypatch):
+    monkeypatch.setattr(sockets, "HANDSHAKE_MS", 100)
+    silent = open_connection(open_farm())
+    silent.sendall(GREETING[:11])
+    while silent.recv(4096):
+        pass
+    silent.close()
