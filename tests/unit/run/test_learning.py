@@ -97,7 +97,7 @@ def test_a_page_tells_of_each_elites_components(start, changes, count):
     order = np.argsort(-run.search.elites().objective, kind="stable")
     shown = np.array([each["values"][3 : 3 + len(names)] for each in found["elites"]])
     np.testing.assert_array_equal(shown, run.search.elite_columns()["latent"][order])
-    axes = ["component_1", "component_2"] if changes is LEARNED else ["mean", "deviation"]
+    axes = ["component 1", "component 2"] if changes is LEARNED else ["mean", "deviation"]
     assert [axis["name"] for axis in found["map"]["axes"]] == axes
 
 
