@@ -1,7 +1,7 @@
 """Looks at the built site in a browser, as a phone and a screen show it: `python docs/check_site.py SITE`.
 
-Code and tables fit their pages, the browser reports no error, pictures are as bright in the dark, and a search lists the page of
-changes last. Needs Chromium and Playwright, and prints a line for each fault.
+Code and tables fit their pages (outputs of notebooks scroll), the browser reports no error of the site's own files, pictures are as
+bright in the dark, and a search lists the page of changes last. Needs Chromium and Playwright, and prints a line for each fault.
 """
 
 import functools
@@ -11,14 +11,15 @@ import sys
 import threading
 from pathlib import Path
 
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import ConsoleMessage, Page, sync_playwright
 
 WIDTHS = (390, 1440)  # CSS pixels
 WORDS = ("resume", "table", "GELU", "sweep", "compile farm")
 FAULTS = """() => {
   const isWide = (each) => each.scrollWidth > each.clientWidth + 1;
   const all = (what) => [...document.querySelectorAll(`.bd-article ${what}`)];
-  const wide = all(":is(table, pre)").filter((each) => isWide(each) || isWide(each.parentElement));
+  const texts = all(":is(table, pre)").filter((each) => !each.closest(".cell_output"));
+  const wide = texts.filter((each) => isWide(each) || isWide(each.parentElement));
   const dim = all("img").filter((each) => getComputedStyle(each).filter !== "none");
   return [
     ...wide.map((each) => `too wide: ${each.innerText.slice(0, 40)}`),
@@ -38,9 +39,13 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
 def faults(page: Page, address: str, folder: Path) -> list[str]:
     """A line for each fault of the site that is served at an address, in the size and colours of a page."""
     found: list[str] = []
-    page.on(
-        "console", lambda line: found.append(line.text) if line.type == "error" and "favicon" not in str(line.location) else None
-    )
+
+    def console(line: ConsoleMessage) -> None:
+        place = line.location.get("url", "")
+        if line.type == "error" and "favicon" not in place and (not place or place.startswith(address)):
+            found.append(line.text)
+
+    page.on("console", console)
     page.on("pageerror", lambda error: found.append(str(error)))
     lines = []
     pages = {*folder.rglob("*.html")} - {*folder.glob("_*/**/*"), folder / "index.html"}  # the last leads on to the first page
