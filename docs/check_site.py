@@ -1,7 +1,7 @@
 """Looks at the built site in a browser, as a phone and a screen show it: `python docs/check_site.py SITE`.
 
-Code and tables fit their pages (outputs of notebooks scroll), the browser reports no error of the site's own files, pictures are as
-bright in the dark, and a search lists the page of changes last. Needs Chromium and Playwright, and prints a line for each fault.
+Code and tables fit their pages (outputs of notebooks scroll), the browser reports no error of the site's own files, pictures are
+as bright in the dark, and a search lists the page of changes last. Needs Chromium and Playwright; prints a line for each fault.
 """
 
 import functools

@@ -14,7 +14,7 @@ def printable(text: str) -> str:
 
 def comment_lines(text: str, mark: str) -> list[str]:
     """As lines of a comment, each after a mark, of C, CUDA, PTX or LaTeX: none ends the comment or goes on in the next."""
-    lines = printable(text).replace("??", "? ?").replace("*/", "* /").replace("/*", "/ *").splitlines()
+    lines = re.sub(r"\?(?=\?)", "? ", printable(text)).replace("*/", "* /").replace("/*", "/ *").splitlines()
     return [f"{mark}{line} .".rstrip() if line.rstrip().endswith("\\") else f"{mark}{line}".rstrip() for line in lines]
 
 

@@ -120,8 +120,19 @@ def _log(u: Any, base: Any = None) -> Any:
 
 def _power(u: Any, exponent: Any) -> Any:
     """A power; Arb takes integers as such for the sake of negative bases."""
-    whole = exponent.unique_fmpz() if isinstance(exponent, arb) and exponent.is_exact() else None
-    return u**exponent if whole is None or abs(whole) >= 1 << 20 else u ** int(whole)
+    if not isinstance(u, arb | arb_series) and not isinstance(exponent, arb | arb_series):
+        return u**exponent if isinstance(u, _Ends) else _power_of_mpf(u, exponent)
+    is_small = isinstance(exponent, arb) and exponent.is_exact() and bool(abs(exponent) < 1 << 20)
+    whole = exponent.unique_fmpz() if is_small else None  # a large one may not fit in memory
+    return u**exponent if whole is None else u ** int(whole)
+
+
+def _power_of_mpf(u: Any, exponent: Any) -> Any:
+    from mpmath import mp
+
+    if abs(exponent) > 1 << 40:
+        raise OverflowError("an exponent takes too much memory")
+    return mp.power(u, exponent)
 
 
 _ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {"+": add, "-": sub, "*": mul, "/": truediv, "**": _power}
@@ -257,7 +268,7 @@ def evaluate(steps: tuple[Step, ...], x: Any) -> Any:
     try:
         return _walk(steps, x, _ball, lambda name: CONSTANTS[name](), call)
     except (ZeroDivisionError, ValueError):  # of series
-        return arb_series([arb.nan()] * ctx.cap, ctx.cap)
+        return arb_series([arb.nan()] * ctx.cap, ctx.cap) if isinstance(x, arb_series) else arb.nan()
 
 
 def by_mpmath(steps: tuple[Step, ...], x: Any) -> Any:
@@ -330,8 +341,8 @@ class _Ends:
         return self * _Ends(1 / other.high, 1 / other.low)
 
     def __pow__(self, other: "_Ends") -> "_Ends":
-        whole = other.low.unique_fmpz() if other.low == other.high else None
-        if whole is None or not 0 < whole < 1 << 10:
+        whole = other.low.unique_fmpz() if other.low == other.high and 0 < other.low < 1 << 10 else None
+        if whole is None:
             raise _UnknownError
         low, high = self.size() if whole % 2 == 0 else (self.low, self.high)
         return _Ends(low ** int(whole), high ** int(whole))

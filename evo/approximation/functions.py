@@ -1,6 +1,6 @@
-"""What is approximated: functions by name or formula, with values that are enclosed in balls.
+"""Functions to approximate, by name or formula, with values that are enclosed in balls.
 
-Owns the names and exact values. Knows nothing of programs or of formats of numbers.
+Owns the names and exact values. Knows nothing of programs.
 """
 
 import math
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evo.approximation.formats import FLUSHED
 from evo.errors import UserError, did_you_mean
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ class Function:
             if is_code(self.formula):
                 self._call(1.0)
             else:
-                assert self.steps
+                _ = self.steps
         except (AttributeError, ImportError, TypeError, ValueError, SystemExit) as error:
             hint = did_you_mean(self.text, FORMULAS) if len(self.text) <= _SHOWN else "see docs/approximations.md"
             raise UserError(
@@ -153,7 +154,7 @@ class Function:
             with mpmath.workprec(bits):
                 try:
                     now = mpmath.mpmathify(self._call(mpmath.mpf(x)))
-                except (ZeroDivisionError, ValueError, OverflowError):
+                except (ArithmeticError, ValueError, mpmath.libmp.NoConvergence):
                     return mpmath.nan
                 if isinstance(now, mpmath.mpc) or mpmath.isnan(now):
                     return mpmath.nan
@@ -164,13 +165,20 @@ class Function:
                 ):
                     return now
             before = now
-        raise UserError(f"task_options.function: {self.shown}: no digits to be had at x = {x!r}; it is not a function of x there")
+        raise self._no_digits(x)
+
+    def _no_digits(self, x: float) -> UserError:
+        return UserError(
+            f"task_options.function: {self.shown}: no digits to be had at x = {x!r}; it is not a function of x there"
+        )
 
     def exact(self, x: float) -> Any:
         """The value at x to 90 bits: a ball of Arb, or an mpf if the function is not rigorous; NaN where there is none."""
         if x not in self._values:
             if self.enclosure == RIGOROUS:
-                self._values[x] = self._ball(x, lambda ball: ball.rel_accuracy_bits() >= -_AGREEMENT or abs(ball) < LEAST)
+                self._values[x] = ball = self._ball(x, _is_accurate)
+                if ball.is_finite() and not _is_accurate(ball):
+                    raise self._no_digits(x)
             else:
                 self._values[x] = self._by_mpmath(x)
         return self._values[x]
@@ -178,7 +186,11 @@ class Function:
     def values(self, x: NDArray[Any]) -> NDArray[np.float64]:
         """The float64 nearest to each value, of odd last bit if it is not exact: so rounding it again gives the nearest float of
         any shorter format, and it is on the value's side of every shorter number. Values below LEAST are 0 and those above
-        LARGEST are that.
+        LARGEST are that. A value that no precision tells from a shorter number is just below it in size, where the ulp is smaller
+        and infinity wrong, but 2^-126 itself, where a zero is wrong.
+
+        Raises:
+            UserError: the value has no digits somewhere.
         """
         odd = self._odd if self.enclosure == RIGOROUS else lambda each: _odd_mpf(self.exact(each))
         return np.array([odd(each) for each in np.asarray(x, np.float64).tolist()])
@@ -208,8 +220,18 @@ class Function:
                 found = other
             return is_between
 
-        self._ball(x, is_decided)
+        ball = self._ball(x, is_decided)
+        if not ball.is_finite():
+            return math.nan
+        if not (is_decided(ball) or _is_accurate(ball)):
+            raise self._no_digits(x)
+        if not is_decided(ball) and abs(found) != FLUSHED and not np.float64(found).view(np.uint64) & np.uint64(1):
+            found = math.nextafter(found, 0.0)
         return found
+
+
+def _is_accurate(ball: Any) -> bool:
+    return bool(ball.rel_accuracy_bits() >= -_AGREEMENT or abs(ball) < LEAST)
 
 
 def shortened(text: str) -> str:

@@ -22,11 +22,19 @@ _TYPE = re.compile("_(f32|f16|bf16|half)$")  # of operations
 
 @dataclass(frozen=True)
 class IntervalProgram:
-    """What `evo.native.proof.intervals` takes. is_exact: all GPUs give the same; steps are left out if one has no intervals."""
+    """Steps and constants for `evo.native.proof.intervals`. is_exact: all GPUs give the same; steps are left out if one has no
+    intervals.
+    """
 
     steps: NDArray[np.void]
     constants: NDArray[np.float32]
     is_exact: bool
+
+    @property
+    def keeps_subnormals(self) -> bool:
+        """Whether results may be subnormal: of halves, and of instructions without .ftz."""
+        operation = OPERATIONS[self.steps[-1]["operation"]] if len(self.steps) else ""
+        return operation in ("tanh", "copysign") or bool(len(self.steps) and self.steps[-1]["digits"] < 24)
 
 
 def interval_program(language: Language, words: NDArray[np.uint64]) -> IntervalProgram | str:

@@ -36,6 +36,7 @@ NUM_SAMPLES = 2048  # groups that a sweep of several parts begins with
 SAVE_S = 5.0
 Kind = Literal["ulp", "absolute", "relative"]  # of errors
 KINDS: tuple[Kind, ...] = ("ulp", "absolute", "relative")
+_LEAST = np.float32(2.0**-149)
 _SIGNS: dict[Literal["odd", "even"], float] = {"odd": -1.0, "even": 1.0}
 
 
@@ -117,6 +118,7 @@ class Sweep:
         self._pieces = pieces_of(function, form, first, last)
         self.symmetry = symmetry_of(function, form, first, last)
         self.on_intervals: IntervalProgram | str = interval_program(language, words)
+        self._keeps_subnormals = isinstance(self.on_intervals, IntervalProgram) and self.on_intervals.keeps_subnormals
         self._num_threads = num_threads or len(os.sched_getaffinity(0))
         # No part has both signs; a negative part is one of the opposite of positive numbers.
         starts = [*range(first, min(last + 1, 0), PART), *range(max(first, 0), last + 1, PART)]
@@ -194,7 +196,15 @@ class Sweep:
             self._compare_on_gpus(found.gpu, x[places], exact[places])
 
     def _compare_on_gpus(self, worst: Worst, x: NDArray[np.float32], exact: NDArray[np.float64]) -> None:
-        for ends in self._intervals(x) if len(x) else ():
+        if not len(x):
+            return
+        low, high = self._intervals(x)
+        if self._keeps_subnormals:  # a result between zero and the other end was not flushed
+            low, high = (
+                np.where((low == 0.0) & (high > 0.0), _LEAST, low),
+                np.where((high == 0.0) & (low < 0.0), -_LEAST, high),
+            )
+        for ends in (low, high):
             self._compare(worst, x, ends, exact)
 
     def _intervals(self, x: NDArray[np.float32], x_high: NDArray[np.float32] | None = None) -> list[NDArray[np.float32]]:

@@ -151,6 +151,7 @@ def join(parts: list[Evaluation], num_measures: int) -> Evaluation:
         failures=tuple(failure for part in parts for failure in part.failures),
         times_s={name: sum(part.times_s.get(name, 0.0) for part in parts) for name in names},
         lanes={name: sum(part.lanes.get(name, 0) for part in parts) for name in lanes},
+        farm=parts[-1].farm if parts else {},
     )
 
 

@@ -22,6 +22,10 @@ _OPERATORS: dict[type[ast.AST], Callable[..., Any]] = {
 }  # fmt: skip
 
 
+MODULES = ("math", "numpy", "sympy", "typing")  # that exports import
+_OF_TYPES = (ast.Name, ast.Attribute, ast.Subscript, ast.Tuple, ast.Constant, ast.expr_context)  # nodes of annotations
+
+
 class NotAllowed(ValueError):
     """A text has a node that is not on the list; the message shows it."""
 
@@ -92,7 +96,11 @@ def statements(code: str | Iterable[ast.stmt], names: Mapping[str, Any] = _NO_NA
 
 def _statement(node: ast.stmt, names: Mapping[str, Any]) -> Closure:
     match node:
-        case ast.Import() | ast.ImportFrom() | ast.Expr(ast.Constant()):
+        case ast.Import(modules) if all(each.name in MODULES for each in modules):
+            return lambda _: None
+        case ast.ImportFrom(module, _, 0) if module in MODULES:
+            return lambda _: None
+        case ast.Expr(ast.Constant()):
             return lambda _: None
         case ast.Assign([ast.Name(name)], value):
             given = closure(value, names)
@@ -100,8 +108,10 @@ def _statement(node: ast.stmt, names: Mapping[str, Any]) -> Closure:
         case ast.Return(ast.expr() as value):
             result = closure(value, names)
             return lambda variables: (result(variables),)
-        case ast.With(_, body):  # of NumPy's messages, which are off
-            return statements(body, names)
+        case ast.With([ast.withitem(ast.Call(function, [], settings), None)], body) if ast.unparse(
+            function
+        ) == "np.errstate" and all(isinstance(each.value, ast.Constant) for each in settings):
+            return statements(body, names)  # NumPy's messages are off
         case ast.For(ast.Name(name), items, body, []):
             every, inner = closure(items, names), statements(body, names)
 
@@ -113,7 +123,11 @@ def _statement(node: ast.stmt, names: Mapping[str, Any]) -> Closure:
                 return None
 
             return repeated
-        case ast.FunctionDef(name, ast.arguments([], parameters, rest, [], [], None, []), body):
+        case ast.FunctionDef(name, ast.arguments([], parameters, rest, [], [], None, []) as given, body, [], returned) if all(
+            isinstance(part, _OF_TYPES)
+            for kind in (returned, *(each.annotation for each in (*given.args, given.vararg) if each))
+            for part in (ast.walk(kind) if kind else ())
+        ):
             inner, taken = statements(body, names), [each.arg for each in parameters]
             others = rest.arg if rest else None
             return lambda variables: variables.update({name: partial(_called, inner, variables, taken, others)})

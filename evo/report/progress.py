@@ -101,9 +101,9 @@ class Progress(AbstractContextManager["Progress"]):
     def _parts(self, generation: Step, elapsed_s: float) -> tuple[str, str]:
         """Two texts: how far the run is, and how good its elites are."""
         if isinstance(generation, Beginning):
-            rate = generation.done / max(elapsed_s, 1e-9)
-            done = f"{generation.done:,} of {plural(generation.total, 'program')} {generation.stage} ({rate:,.0f}/s)"
-            return f"generation 0  {done}", f"{generation.num_scored:,} with a score"
+            speed = f" ({generation.done / max(elapsed_s, 1e-9):,.0f}/s)" if generation.stage == "evaluated" else ""
+            done = f"{generation.done:,} of {plural(generation.total, 'program')} {generation.stage}"
+            return f"generation 0  {done}{speed}", f"{generation.num_scored:,} with a score"
         counters = generation.counters
         rate = (counters.evaluations - self._first[0]) / max(elapsed_s - self._first[1], 1e-9)
         farm = "".join(f"  {name} {count:,}" for name, count in generation.farm.items() if count)

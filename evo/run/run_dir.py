@@ -151,8 +151,9 @@ class RunDir(AbstractContextManager["RunDir"]):
         Raises:
             UserError: there is none, none is intact, or it was written by another version of evo.
         """
-        paths, lock = self._checkpoints(), self.path / "lock"
+        lock = self.path / "lock"  # read first: a run in progress writes its checkpoint, then this
         newest = self.path / "checkpoints" / (read_file(lock).decode(errors="replace") if lock.is_file() else "")
+        paths = self._checkpoints()
         damaged = [f"{newest}: gone"] if newest.suffix and paths and newest > paths[-1] else []
         for path in reversed(paths):
             try:

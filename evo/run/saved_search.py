@@ -108,8 +108,10 @@ class SearchView(ABC):
         return self.stop_reached(max(self.archived().objective, default=float("-inf"))) is not None
 
     def stop_reached(self, best_objective: float) -> str | None:
-        """The stop of the config that is reached, or None."""
+        """The stop of the config that is reached, or None. Inside generation 0, which is done anew, only time counts."""
         counters = self.counters
+        if not counters.generations:
+            return self.problem.config.stop.reached(0, 0, self.elapsed_s, float("-inf"))
         return self.problem.config.stop.reached(counters.generations, counters.evaluations, self.elapsed_s, best_objective)
 
 

@@ -72,10 +72,10 @@ class Search(SearchView):
         self._given = np.zeros((0, 1), np.uint64) if given is None else given
         self.problem = problem = problem if saved else with_digest(problem, self._given)
         archive_arrays = saved.archive_arrays() if saved else {}
+        self.elapsed_s = saved.elapsed_s if saved else 0.0
         if saved and not (saved.counters.generations or saved.is_finished):
             saved, arrays = None, {}
         self.counters = replace(saved.counters) if saved else Counters()
-        self.elapsed_s = saved.elapsed_s if saved else 0.0
         self.quarantine: dict[bytes, tuple[FailureKind, str]] = dict(problem.quarantine)
         self.stop_reason: str | None = None
         self.on_beginning: Callable[[Beginning, float], bool] = lambda *_: False

@@ -208,7 +208,7 @@ class MapElites:
         for rows in self._parts("evaluated", len(chosen)):
             parts.append(self._evaluator.evaluate(chosen[rows]))
             self._num_scored += int(np.count_nonzero(parts[-1].status == Status.OK))
-        evaluation = replace(join(parts, parts[0].measures.shape[1]), farm=parts[-1].farm)
+        evaluation = join(parts, parts[0].measures.shape[1])
         self._clock.lap("evaluation")
         slots, chosen = np.flatnonzero(is_chosen)[: len(evaluation.status)], chosen[: len(evaluation.status)]
         state.memory.add(chosen.hashes)
@@ -317,7 +317,7 @@ class MapElites:
 
     def _learn(self, offspring: _Offspring, scored: _Scored, is_parent: NDArray[np.bool_]) -> Screening | None:
         prescreen, count = self._state.prescreen, scored.num_chosen
-        if not prescreen:
+        if not prescreen or self._is_cut:  # generation 0 is done anew
             return None
         screening = prescreen.learn(
             scored.evaluation.objective[:count],

@@ -32,7 +32,7 @@ NO_NAMES = "has numbers where the names of the columns belong; write the names a
 BINARY = {b"PK": "a spreadsheet", b"\xd0\xcf": "a spreadsheet", b"PAR1": "a Parquet file", b"ARROW1": "an Arrow file"}
 BOMS = ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe\0\0", "utf-32"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"))
 GROUPED = r"[1-9]\d{0,2}(?P<sign>[, '\u2019\u00a0\u202f])\d{3}(?:(?P=sign)\d{3})*(?:\.\d*)?"  # signs between thousands
-NUMBER = re.compile(rf"[+\u2212-]?(?:{GROUPED}|(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?|(?i:inf(?:inity)?))")
+NUMBER = re.compile(rf"[+\u2212-]?(?:{GROUPED}|(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?|(?i:inf(?:inity)?))", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -180,7 +180,7 @@ def _text(path: Path) -> tuple[str, tuple[str, ...]]:
         text = data.decode("cp1252", "replace")
         line, start = data[: error.start].count(b"\n") + 1, data.rfind(b"\n", 0, error.start) + 1
         shown = data[start:].partition(b"\n")[0].decode("cp1252", "replace").strip()[:60]
-        notes = (f"{path}:{line}: is not UTF-8, so the file is read as Latin-1; check this line: {shown}",)
+        notes = (f"{path}:{line}: is not UTF-8, so it is read as Windows-1252; check this line: {shown}",)
     if "\0" in text:
         raise evo.UserError(f"{path}: has NUL characters, so it is not a text file; save the table as CSV in UTF-8")
     if not text.strip():

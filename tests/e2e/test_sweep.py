@@ -109,7 +109,8 @@ def test_a_sweep_that_is_ended_goes_on_with_the_same_command(evo_command, fork_e
 
     completed = fork_evo(*command[1:], "--set", f"stop.generations={last}")
     assert completed.returncode == 0, completed.stderr
-    assert f"{num_runs} runs: 0 finished, 1 to go on, {num_runs - 1} to start" in completed.stdout
+    runs = f"{num_runs} run{'s' if num_runs > 1 else ''}"
+    assert f"{runs}: 0 finished, 1 to go on, {num_runs - 1} to start" in completed.stdout
     assert [num_rows(run) for run in runs_of(sweep).values()] == num_runs * [last]
 
 

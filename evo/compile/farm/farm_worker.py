@@ -114,7 +114,7 @@ class Worker:
         self._heard_s = time.monotonic()
         match protocol.decode(frames):
             case "refused", str(reason):
-                raise UserError(f"the run at {self._socket.address} refuses this worker: {protocol.printable(reason)}")
+                raise UserError(f"the run at {self._socket.address} refuses this worker: {protocol.short_text(reason)}")
             case "welcome", float(heartbeat_s), float(compile_s):
                 self._forget()
                 self._heartbeat_s, self._pool.time_limit_s = heartbeat_s, compile_s
@@ -137,7 +137,7 @@ class Worker:
         self.status.programs += num_programs
         if isinstance(outcome, CompileFailure):
             self.status.failures += 1
-            self._socket.send(("answer", number, protocol.printable(outcome.log or outcome.kind), 0.0, 0.0, b""))
+            self._socket.send(("answer", number, protocol.short_text(outcome.log or outcome.kind), 0.0, 0.0, b""))
         else:
             self._socket.send(("answer", number, "", outcome.compiler_s, outcome.emission_s, outcome.cubin))
 

@@ -38,12 +38,12 @@ def first_difference(worker: Mapping[str, str]) -> str | None:
     """Why a worker with these versions cannot work for this run; None if it can."""
     for name, version in versions().items():
         if worker.get(name) != version:
-            other = printable(str(worker.get(name, "none")))
+            other = short_text(str(worker.get(name, "none")))
             return f"the worker has {name} {other} and the run has {version}: install one version of evo on both machines"
     return None
 
 
-def printable(text: str) -> str:
+def short_text(text: str) -> str:
     """A peer's text as part of one line."""
     return "".join(character if character.isprintable() else "?" for character in text[:MAX_TEXT])
 

@@ -244,7 +244,7 @@ class CompileFarm(CompileExecutor):
             case "hello", dict(versions), int(slots), str(name) if 0 < slots <= protocol.MAX_SLOTS:
                 if worker:  # it has lost its requests
                     self._forget(peer, is_loss=False)
-                name = protocol.printable(name)
+                name = protocol.short_text(name)
                 reason = protocol.first_difference(versions) if self._router.may_work(key) else NO_LONGER
                 if reason:
                     self._router.refuse(name, reason, peer)
@@ -262,7 +262,7 @@ class CompileFarm(CompileExecutor):
             case "answer", int(number), str(failure), float(compiler_s), float(emission_s), bytes(cubin):
                 job = self._take_from(peer, number)
                 if job and failure:
-                    self._compile_here(job, protocol.printable(failure))
+                    self._compile_here(job, protocol.short_text(failure))
                 elif job:  # otherwise it comes too late
                     _end(job.future, Compiled(cubin, compiler_s, emission_s))
             case _:

@@ -139,7 +139,7 @@ class Router(_Socket):
         self._num_refusals += 1
         if self._num_refusals <= MAX_REFUSALS:
             more = "" if self._num_refusals < MAX_REFUSALS else "; further refusals are not reported"
-            _log.warning("farm: a worker at %s is refused: %s%s", name, protocol.printable(reason), more)
+            _log.warning("farm: a worker at %s is refused: %s%s", name, protocol.short_text(reason), more)
         if peer:
             self.send(("refused", reason), peer)
 

@@ -117,8 +117,10 @@ class PageServer(AbstractContextManager["PageServer"]):
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
-        if self._run:
-            self._run.close()
+        with self._lock:  # a picture may be drawn from it
+            run, self._run = self._run, None
+        if run:
+            run.close()
 
     def picture(self, hash_text: str, size: int) -> bytes | None:
         """The picture of an elite of this hash as WebP, drawn now; None: the page has none, or its task cannot draw it."""

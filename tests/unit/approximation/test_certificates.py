@@ -1,6 +1,7 @@
 """Certificates: forgeries, headers of what is proven, and the verb."""
 
 import json
+import math
 import os
 import re
 import struct
@@ -95,7 +96,14 @@ def forged(data: dict) -> list[dict]:
         copies.append({**data, name: {}})
         for kind, error in data[name].items():
             for key, value in error.items():
-                for changed in (repr(float(value) * 0.999), repr(float(value) * 1.001), "0.0", "x", None):
+                for changed in (
+                    repr(math.nextafter(float(value), 0.0)) if key == "bound" else "1",
+                    repr(float(value) * 0.999),
+                    repr(float(value) * 1.001),
+                    "0.0",
+                    "x",
+                    None,
+                ):
                     copies.append({**data, name: {**data[name], kind: {**error, key: changed}}})
     copies += [{**data, "special": {**data["special"], name: "0.25"}} for name in data["special"]]
     copies += [{**data, "special": {**data["special"], **extra}} for text in CODE for extra in ({text: "0.0"}, {"0": text})]

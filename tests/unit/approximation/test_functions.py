@@ -95,6 +95,25 @@ def test_a_formula_that_is_too_deep_is_refused_or_computed(text):
         Function(text).values(np.array([0.5]))
 
 
+@pytest.mark.parametrize("text", ["sin(10**5000*x)", "(10**5000 + x) - 10**5000", "sin(10**(10**10)*x)"])
+def test_a_value_without_digits_is_refused(text):
+    with pytest.raises(UserError, match=r"no digits to be had at x = 1\.5"):
+        Function(text).values(np.array([1.5]))
+
+
+def test_a_value_that_cannot_be_told_from_a_number_is_below_it_but_for_the_least_normal_one():
+    values = Function("exp(log(x))").values(np.array([8.0, 2.0**-126, 1.1]))
+    assert values.tolist() == [np.nextafter(8.0, 0.0), 2.0**-126, np.nextafter(1.1, 0.0)]
+    overflow = 2.0**128 - 2.0**103
+    assert Function("2**128 - 2**103 - 10**(-2000)").values(np.array([1.0]))[0] < overflow
+
+
+@pytest.mark.parametrize("text", ["x**(2**(2**33))", "x**(2**(2**40))", "x**x**(2**(2**36))", "besselk(0, x)**(2**(2**36))"])
+def test_a_huge_exponent_takes_no_memory(text):
+    found = Function(text).values(np.array([1.5]))
+    assert math.isnan(found[0]) or found[0] in (0.0, LARGEST)
+
+
 def test_a_formula_of_two_thousand_terms_is_computed():
     assert Function("+".join(["x"] * 2000)).values(np.array([0.5])) == [1000.0]
 

@@ -172,6 +172,17 @@ def test_an_interval_on_gpus_that_reaches_zero_is_wrong_where_the_function_is_no
         assert float(found.any_gpu["ulp"].worst) == pytest.approx(ulps, abs=1e-30)
 
 
+def test_a_subnormal_between_a_flushed_end_and_the_other_is_no_flushed_result():
+    """tanh of halves may give 2^-11 at 0, and a product with 2^-122 then 2^-133, which is 63 units from 2^-127."""
+    language = Language(shipped_instruction_set("halves"), (("x", "bf16"),), (("y", "bf16"),))
+    text = "0.0:bf16 %x mul_bf16 tanh_approx_bf16 1.88079096e-37:bf16 mul_bf16 0.0:bf16 max_bf16"
+    words = parse_program(language, text, "test", 32)
+    found = certified(
+        language, words, Function("2**(-127)"), FORMATS["bf16"], (1.0, 2.0), instruction_set="halves", target="sm_90"
+    )
+    assert float(found.any_gpu["ulp"].bound) >= 63.0
+
+
 @pytest.mark.parametrize(("form", "exponent", "digits"), [("f32", 128, 24), ("bf16", 128, 8), ("f16", 16, 11)])
 def test_infinity_is_right_only_where_the_nearest_number_is_infinite(form, exponent, digits):
     """From the middle between the largest number and the next power of two on."""

@@ -93,6 +93,23 @@ def test_a_run_stopped_inside_generation_0_shows_what_it_found_and_goes_on_to_th
     assert [row["generations"] for row in again.run_dir.metrics()] == [1, 2, 3, 4, 5, 6]
 
 
+@pytest.mark.parametrize(
+    "changes", [{"stop": {"evaluations": 40}}, {"search": {"learning": {"prescreen": 2, "evaluation_cost": 500.0}}}], ids=str
+)
+def test_an_interruption_inside_generation_0_finishes_no_run(start, resume, changes):
+    changes = {"search": {"initial": {"num_programs": 300}, **changes.get("search", {})}, "stop": changes.get("stop", {})}
+    whole = start(changes)
+    reason = execute(whole)
+    stopped = start(changes)
+    stopped.search.on_beginning = lambda *_: True
+    assert execute(stopped, lambda: True) == "interrupted"
+    stopped.close()
+    again = resume(stopped.run_dir.path)
+    assert execute(again) == reason
+    assert_same_elites(whole, again)
+    assert again.search.elapsed_s > stopped.search.elapsed_s > 0.0
+
+
 def test_a_run_that_reached_its_seconds_inside_generation_0_is_finished(start, resume):
     stopped = start({"search": {"initial": {"num_programs": 300}}, "stop": {"seconds": 1e-9}})
     execute(stopped)

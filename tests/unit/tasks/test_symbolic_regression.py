@@ -204,7 +204,7 @@ def test_what_can_be_no_input_is_left_out_with_a_note_and_refused_if_it_is_asked
     task = task_of(data=path, target="y", test_share=0.0)
     assert {name: values.tolist() for name, values in task.points().items()} == {"flag": [1.0, 0.0] * 6}
     assert list(task.notes) == [
-        f"{path}:1: is not UTF-8, so the file is read as Latin-1; check this line: ,Gr\u00f6\u00dfe,flag,k,none,y,Unnamed: 6",
+        f"{path}:1: is not UTF-8, so it is read as Windows-1252; check this line: ,Gr\u00f6\u00dfe,flag,k,none,y,Unnamed: 6",
         f"{path}: left out column 1, which has no name",
         f"{path}: left out column 'Gr\u00f6\u00dfe', which is text, such as 'n0'",
         f"{path}: left out column 'none', which has no values",
