@@ -162,7 +162,7 @@ _REFUSING = {errno.EACCES, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.
 
 
 def refusal(error: BaseException) -> str | None:
-    """What is wrong with a path that a user named, or that lies in a run, if an error says so; else None."""
+    """Says in one line what is wrong with a path, of a user or in a run; None if the error does not say."""
     if isinstance(error, RuntimeError) and str(error).startswith("Symlink loop from "):
         return f"{str(error).partition(' from ')[2].strip(chr(39))}: {os.strerror(errno.ELOOP)}"
     if isinstance(error, OSError) and error.errno in _REFUSING and error.filename is not None:

@@ -31,7 +31,7 @@ class NotAllowed(ValueError):
 
 
 def closure(code: ast.expr | str, names: Mapping[str, Any] = _NO_NAMES) -> Closure:
-    """What an expression gives for the values of its variables.
+    """Builds a function of variables that computes an expression.
 
     Args:
         names: what else it may refer to, such as `np.abs`; a variable of the same name comes first.

@@ -321,7 +321,7 @@ class _OfSums:
 
 
 def _derivative(content: Any, operands: Sequence[Tensor], output: Sequence[Tensor]) -> _OfSums | _OfExtremum:
-    """Those of what is in FOLDS."""
+    """Chooses the derivative of an operator by what it accumulates."""
     if isinstance(content, Sums):
         return _OfSums(content, operands)
     if content.kind == "sum":

@@ -91,7 +91,7 @@ def _swapped(text: str) -> str:
 
 
 def is_missing(cells: pd.Series) -> pd.Series:
-    """Which cells say that they have no value."""
+    """A mask of the cells that have no value."""
     return cells.str.lower().isin(MISSING)
 
 
