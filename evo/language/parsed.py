@@ -22,7 +22,8 @@ _OPERATORS: dict[type[ast.AST], Callable[..., Any]] = {
 }  # fmt: skip
 
 
-MODULES = ("math", "numpy", "sympy", "typing")  # that exports import
+MODULES = ("math", "numpy", "sympy", "sympy.core.parameters", "typing")  # that exports import
+CONTEXTS = ("np.errstate(all='ignore')", "distribute(False)")  # which callers set: messages, and products as written
 _OF_TYPES = (ast.Name, ast.Attribute, ast.Subscript, ast.Tuple, ast.Constant, ast.expr_context)  # nodes of annotations
 
 
@@ -108,10 +109,8 @@ def _statement(node: ast.stmt, names: Mapping[str, Any]) -> Closure:
         case ast.Return(ast.expr() as value):
             result = closure(value, names)
             return lambda variables: (result(variables),)
-        case ast.With([ast.withitem(ast.Call(function, [], settings), None)], body) if ast.unparse(
-            function
-        ) == "np.errstate" and all(isinstance(each.value, ast.Constant) for each in settings):
-            return statements(body, names)  # NumPy's messages are off
+        case ast.With([ast.withitem(context, None)], body) if ast.unparse(context) in CONTEXTS:
+            return statements(body, names)
         case ast.For(ast.Name(name), items, body, []):
             every, inner = closure(items, names), statements(body, names)
 
