@@ -1,6 +1,6 @@
 """A run: a search and the folder that it is written to.
 
-Owns what is written when. Whether a folder's run may go on here is `evo.run.restore`'s. Knows nothing of how progress is shown
+Owns what is written when. `evo.run.restore` decides whether a run may resume. Knows nothing of how progress is shown
 (`evo.cli`) or of formats (`evo.run.checkpoint`). Slightly long: how a run begins, goes on and is saved is one sequence.
 """
 

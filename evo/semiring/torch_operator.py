@@ -1,7 +1,7 @@
 """Folds as an operator of PyTorch, `evo::fold`, with gradients of any order.
 
 Owns what knows PyTorch; nothing else imports it. The gradient of a sum is a sum (`Sums.gradient`), so one operator has them all.
-torch.compile keeps the operator as it is.
+torch.compile keeps the operator as it is. Slightly long: each derivative is beside the operator that it belongs to.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a program costs over points, by what runs it: draws what tests/gpu/report.py has measured.
+"""The cost of a program over points, by lane: draws the measurements of tests/gpu/report.py.
 
     python tests/bench/plot_lanes.py docs/h200.json docs/lanes.svg
 

@@ -1,4 +1,4 @@
-"""What a GPU, its driver and this installation are."""
+"""Facts about a GPU, its driver and this installation."""
 
 import shutil
 import subprocess
@@ -25,7 +25,7 @@ _ATTRIBUTES = (
 
 
 def device(ordinal, extent):
-    """What the device, its driver and this installation are, and how much of a multiprocessor the interpreter gets."""
+    """Facts about the device, its driver and this installation, and the interpreter's share of a multiprocessor."""
     opened = Device(ordinal)
     info = opened.info
     memory = f"{opened.free_bytes() / 2**30:.1f} of {info.num_bytes / 2**30:.1f} GiB free"

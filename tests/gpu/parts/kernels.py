@@ -1,4 +1,4 @@
-"""What programs cost on a GPU: kernels alone, and batches from end to end.
+"""The cost of programs on a GPU: kernels alone, and batches from end to end.
 
 Owns what is timed. One pack is in flight at a time where kernels are timed, so that none shares the device.
 """

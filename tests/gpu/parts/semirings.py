@@ -59,7 +59,7 @@ class Gpu:
         return launch, [*zip(results, hosts, strict=True)]
 
     def _operand(self, array):
-        """What the launcher is told of an array, whose base is copied so that its strides stay."""
+        """The launcher's description of an array, whose base is copied so that its strides stay."""
         base = array if array.base is None else array.base
         offset = array.ctypes.data - base.ctypes.data
         return Operand(int(self.device.upload(base)) + offset, array.shape, array.strides, array.dtype)

@@ -1,4 +1,4 @@
-"""What the works of the GPU's report share: how much they do, their rows and evaluators.
+"""The common part of the works of the GPU's report: their extent, rows and evaluators.
 
 A work is a generator of rows, given a device's number and how much to do. What is wrong it raises.
 """

@@ -23,5 +23,5 @@ class Bits(Operands):
         return self.score_sums(bits.reshape(len(bits), -1).astype(np.float64), programs)
 
     def score_sums(self, sums, programs):
-        """What the kernel, or `score`, finds."""
+        """The sums of the kernel, or of `score`."""
         return Scores(np.zeros(len(sums)), sums)
