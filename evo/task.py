@@ -102,7 +102,7 @@ class Task:
             instead, of which `score_sums` makes the scores.
         cpu_sums: None; or what makes these numbers of the outputs on the CPU, such as `evo.pictures.PictureSums`: the CPU then
             calls `score_sums` in place of `score` and stores no outputs. Not with a reduction or a rollout.
-        column_names: output -> what `evo predict` calls its column; else the output's own name.
+        column_names: output -> what `evo predict` calls its column, and input -> what texts call it; else the names themselves.
         notes: lines to print when a run begins, such as which columns of a table are left out.
         rollout: None, and programs run once at each point; or `evo.Rollout`, and they run in a loop. `points` gives the
             beginnings of trajectories then, `score` gets the records of each state, `(batch_size, num_records,

@@ -7,8 +7,8 @@ have the styles, formula.py makes an expression one of real numbers.
 import ast
 import keyword
 import re
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cache
 
 import numpy as np
@@ -112,6 +112,17 @@ def expression_of(language: Language, words: NDArray[np.uint64]) -> Expression:
     return Expression(by_type, outputs, tuple(values), results)
 
 
+def with_names(expression: Expression, names: Mapping[str, str]) -> Expression:
+    """An expression whose inputs texts call by the user's names, in backticks unless they are plain."""
+    names = {name: own if own.isidentifier() else f"`{own}`" for name, own in names.items()}
+    values = (
+        replace(value, name=names.get(value.name, value.name)) if value.kind == NodeKind.INPUT else value
+        for value in expression.values
+    )
+    inputs = tuple((names.get(name, name), kind) for name, kind in expression.inputs)
+    return replace(expression, inputs=inputs, values=tuple(values))
+
+
 # ---- texts ---------------------------------------------------------------------------------------------------------------
 
 
@@ -152,7 +163,7 @@ def lines_of(expression: Expression, style: Style) -> Lines:
         Unsupported: the style has no text for an instruction or a special register.
     """
     taken = set(style.reserved)
-    names = {name: identifier(name, taken) for name, _ in expression.inputs}
+    names = {name: name if name.startswith("`") else identifier(name, taken) for name, _ in expression.inputs}
     taken |= {identifier(name, set()) for name, _ in expression.outputs}
     uses = expression.num_uses()
     texts: list[tuple[str, int, int]] = []  # text, precedence, depth

@@ -25,7 +25,15 @@ if TYPE_CHECKING:
 # variance, the target the squared error.
 LOSS = "prediction + target*exp(-prediction)"
 # What says something of the target alone.
-_OF_TARGET = {"units": None, "y_units": None, "template": None, "guesses": None, "output": None, "warm_start": False}
+_OF_TARGET = {
+    "units": None,
+    "y_units": None,
+    "template": None,
+    "guesses": None,
+    "output": None,
+    "warm_start": False,
+    "undefined": "mean",
+}
 MOST_LOG = 200.0  # of a variance over the mean one, so that no standard deviation overflows
 
 

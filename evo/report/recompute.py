@@ -16,7 +16,7 @@ from evo.evaluate import stored_types
 from evo.evaluate.backends import BACKENDS, CPU, Backend
 from evo.evaluate.loops import LoopRunner
 from evo.evaluate.options import AUTO
-from evo.language.expression import REAL, Expression, expression_of
+from evo.language.expression import REAL, Expression, expression_of, with_names
 from evo.language.formula import evaluate, formula_of, has_real_form, is_real_function
 from evo.run.loaded_task import Problem
 from evo.run.saved_search import SearchView
@@ -146,7 +146,7 @@ def scalings_of(problem: Problem, words: NDArray[np.uint64]) -> list[dict[str, t
 def program_expression(problem: Problem, words: NDArray[np.uint64]) -> Expression:
     """A program of `(max_length,)` words, of inputs in the user's units, without the scaling of its outputs."""
     program, inputs = expression_of(problem.language, words), problem.task.input_scaling()
-    return formula_of(program, inputs, {}) if inputs else program
+    return with_names(formula_of(program, inputs, {}) if inputs else program, problem.task.column_names)
 
 
 def whole_expression(problem: Problem, words: NDArray[np.uint64]) -> Expression:
@@ -168,7 +168,8 @@ def whole_expressions(problem: Problem, words: NDArray[np.uint64]) -> list[Expre
                 place = method_place(type(problem.task), "scaling")
                 raise UserError(f"{place}: scaling() gives {name} the offset {offset:g} and the scale {scale:g}, must be finite")
         program, inputs = expression_of(problem.language, words[row]), problem.task.input_scaling()
-        found.append(formula_of(program, inputs, scaling) if inputs or problem.task.has_scaling() else program)
+        formula = formula_of(program, inputs, scaling) if inputs or problem.task.has_scaling() else program
+        found.append(with_names(formula, problem.task.column_names))
     return found
 
 
