@@ -25,7 +25,7 @@ from evo.run.metrics_rows import is_row_until, row_of
 from evo.search.lineage_records import MAGIC, LineageLogError, Records, decode_log, encode_block, joined
 from evo.storage.files import PARTIAL_SUFFIX, open_file, read_file, try_lock, write_atomically
 from evo.storage.json_file import read_json
-from evo.waiting import WAKE_S
+from evo.workers import WAKE_S
 
 CHECKPOINTS_KEPT = 2
 _TAIL_BYTES = 4096  # read at a time to find the last row of metrics
