@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import TransformerMixin
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from evo.language.expression import Expression
+from evo.language.dag import Dag
 from evo.language.formula import evaluate
 from evo.regression.estimator import SymbolicRegressor
 from evo.regression.parameters import SearchParameters
@@ -84,7 +84,7 @@ class SymbolicTransformer(TransformerMixin, SearchParameters):  # type: ignore[m
         values = np.stack([evaluate(each, columns.T)[0] for each in formulas])
         values[~np.isfinite(values).all(axis=1)] = 0.0
         chosen = _pursued(values, target, weights, int(self.n_components))
-        self._formulas: list[Expression] = [formulas[row] for row in chosen]
+        self._formulas: list[Dag] = [formulas[row] for row in chosen]
         self._means: NDArray[np.float64] = values[chosen].mean(axis=1)
         self.formulas_: list[str] = [model.text_of(each) for each in self._formulas]
         return self

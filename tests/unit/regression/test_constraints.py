@@ -68,7 +68,7 @@ def test_no_function_is_nested_where_that_is_forbidden():
         for formula in regressor(functions=["add", "mul", "sin"], warm_start=True, **parameters).fit(X, Y).programs():
             has_sine: list[bool] = []
             is_nested = False
-            for value in formula.values:
+            for value in formula.nodes:
                 below = any(has_sine[operand] for operand in value.operands)
                 is_sine = value.semantics.infix == "sin(a)"
                 is_nested |= is_sine and below
