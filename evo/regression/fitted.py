@@ -111,7 +111,7 @@ class FittedEquations(SearchParameters):
         """The programs of `equations_`: language, offset and divisor of inputs, words, offset and scale of results."""
         return self._language, self._input_scaling, self._words, self._scaling
 
-    def text_of(self, formula: Expression) -> str:
+    def _text_of(self, formula: Expression) -> str:
         """A formula on one line, with the functions that `functions` defines by their names."""
         if self._own:
             from evo.regression.own_functions import named
@@ -166,7 +166,7 @@ class FittedEquations(SearchParameters):
         for index, function in enumerate(template.functions):
             program = expression_of(_language_of(function.arguments, template.alone(index)), self._words[row])
             scaled = (offset * function.offset, scale if function.scale else 1.0)
-            before, divider, last = self.text_of(formula_of(program, {}, {program.outputs[0][0]: scaled})).rpartition("; ")
+            before, divider, last = self._text_of(formula_of(program, {}, {program.outputs[0][0]: scaled})).rpartition("; ")
             texts.append(f"{before}{divider}{function} = {last}")
         return "; ".join(texts)
 
@@ -186,14 +186,9 @@ class FittedEquations(SearchParameters):
         self._check_selection()
         return chosen_row(self.model_selection, table, self._marked)
 
-    def programs(self) -> list[Expression]:
-        """What elites compute, without offset and scale, of `warm_start`: the most accurate first, of the inputs in use."""
-        words = self._elites[np.argsort(-self._objective, kind="stable")] if len(self._elites) else self._words
-        return [formula_of(expression_of(self._language, each), self._input_scaling, {}) for each in words]
-
     def _equation(self, row: int) -> str:
         """`offset + scale*program`; values that are used more than once come before it."""
-        return self.text_of(self._formula(row))
+        return self._text_of(self._formula(row))
 
 
 @lru_cache(maxsize=16)

@@ -1,4 +1,4 @@
-"""How sure a formula is: the noise of its target as a formula too, and intervals for its constants.
+"""Noise model and confidence intervals: the variance of the target as a formula, and intervals for a formula's constants.
 
 Owns the loss of a variance, and the derivatives by constants. Knows nothing of searches.
 """
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 # Twice the negative logarithm of the density of a normal distribution, but for a constant: the prediction is the logarithm of the
 # variance, the target the squared error.
 LOSS = "prediction + target*exp(-prediction)"
-# What says something of the target alone.
+# Parameters that describe the target, not its noise.
 _OF_TARGET = {"units": None, "y_units": None, "template": None, "guesses": None, "output": None, "warm_start": False}
 MOST_LOG = 200.0  # of a variance over the mean one, so that no standard deviation overflows
 
