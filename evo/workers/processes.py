@@ -10,10 +10,12 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import BrokenExecutor, CancelledError
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from evo.errors import UserError, shortage
 from evo.workers.process import ProcessDied, WorkerProcess
+
+_T = TypeVar("_T")
 
 MAX_STARTS = 3  # of a process, in a row, that end before they begin
 
@@ -74,14 +76,14 @@ class Processes:
 
     def call(
         self,
-        function: Callable[..., Any],
+        function: Callable[..., _T],
         limit_s: float,
         /,
         *args: Any,
         tries: int = 1,
         may_begin: Callable[[WorkerProcess], bool] = lambda _: True,
         **kwargs: Any,
-    ) -> Any:
+    ) -> _T:
         """Makes a call in one of them. Returns or raises what it does.
 
         Args:
