@@ -211,7 +211,7 @@ def main(arguments: Sequence[str]) -> None:
 
 def report(step: str) -> None:
     """Tells the parent of a step of the call that this process makes."""
-    assert _connection, "this is no worker process"
+    assert _connection, "this process has no parent to report to"
     _connection.send((_STEP, step))
 
 

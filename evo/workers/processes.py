@@ -113,7 +113,7 @@ class Processes:
                         raise WorkerDied(f"the {self._kind} process {death}") from None
                 except TimeoutError:
                     process.kill()
-                    process.is_ready = False  # its end is no death
+                    process.is_ready = False  # its end does not count as a death
                     raise
         finally:
             with self._lock:
