@@ -55,9 +55,9 @@ class ClusterOptions(Options):
 class FarmOptions(Options):
     """Compile workers on other machines (`evo worker`).
 
-    `listen` is where they connect, such as tcp://0.0.0.0:5711. `keys` is the folder of the run's keys (`evo keys new`), relative
-    to the config file; an address beyond this machine needs it. `server_file`: where the run writes its address for workers,
-    relative to the config file.
+    `listen` is where they connect, such as tcp://0.0.0.0:5711. `keys` is the folder of the run's keys (`evo worker --new-keys`),
+    relative to the config file; an address beyond this machine needs it. `server_file`: where the run writes its address for
+    workers, relative to the config file.
     """
 
     listen: str
