@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evo.errors import UserError
-from evo.language.expression import Expression
+from evo.language.dag import Dag
 from evo.language.formula import evaluate
 from evo.regression.equations import written_size
 
@@ -22,7 +22,7 @@ AGREE = 1e-3  # relative
 
 
 def filled(
-    formula: Expression, number: int, columns: list[NDArray[np.float64]], values: NDArray[np.float64], instead: float
+    formula: Dag, number: int, columns: list[NDArray[np.float64]], values: NDArray[np.float64], instead: float
 ) -> NDArray[np.float64]:
     """The values of an equation, with limits where it has no finite value, and with a number where it has no limit either, of
     which a warning tells.
@@ -48,7 +48,7 @@ def filled(
     return values
 
 
-def _limit(formula: Expression, point: NDArray[np.float64]) -> float:
+def _limit(formula: Dag, point: NDArray[np.float64]) -> float:
     """The limit along an input from both sides of a point; NaN: there is none, or SymPy is missing."""
     for place in range(len(point)):
         sides = np.repeat(point[:, None], 2, axis=1)
@@ -61,7 +61,7 @@ def _limit(formula: Expression, point: NDArray[np.float64]) -> float:
     return math.nan
 
 
-def _sympy_limit(formula: Expression, point: NDArray[np.float64], place: int) -> float:
+def _sympy_limit(formula: Dag, point: NDArray[np.float64], place: int) -> float:
     from evo.report.export.sympy_text import sympy_outputs
 
     try:
