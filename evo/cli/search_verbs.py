@@ -205,7 +205,7 @@ def _execute(run: LiveRun, folder: Path) -> None:
 def _warn_of_losses(run: LiveRun, folder: Path) -> None:
     """Warns of programs that the archive does not show as they are."""
     search, counters = run.search, run.search.counters
-    if search.archive.empty:
+    if not len(search.archive):
         warn(f"none of {plural(counters.evaluations, 'program')} got a finite score; the archive is empty")
     if counters.failed:
         warn(
