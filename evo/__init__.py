@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from evo.regression.classifier import SymbolicClassifier
     from evo.regression.estimator import SymbolicRegressor
     from evo.regression.task import RegressionTask
-    from evo.regression.transformer import SymbolicTransformer
     from evo.report.result import Result
     from evo.rollout import Rollout
     from evo.task import Programs, RunnablePrograms, Scores, Task, Window
@@ -37,7 +36,6 @@ __all__ = [
     "SymbolicClassifier",
     "SymbolicDynamics",
     "SymbolicRegressor",
-    "SymbolicTransformer",
     "Task",
     "UserError",
     "Window",
@@ -57,7 +55,6 @@ _MODULES = {
     "SymbolicClassifier": "evo.regression.classifier",
     "SymbolicDynamics": "evo.dynamics.estimator",
     "SymbolicRegressor": "evo.regression.estimator",
-    "SymbolicTransformer": "evo.regression.transformer",
 }
 
 

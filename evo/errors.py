@@ -34,11 +34,30 @@ class FailureKind(StrEnum):
 class UserError(Exception):
     """Something that the user gave is wrong; the message is one line that names it and says what would be right.
 
-    What it repeats of the user's may be long, and have any characters: its text has the ends of long lines, and no controls.
+    It may repeat long values of the user's, with any characters: its text has the ends of long lines, and no controls.
+
+    Attributes:
+        reason: what is wrong, and what would be right.
+        place: where it is: a file, line, key or value; `""` if the reason names it. Who knows more puts it in front (`located`).
     """
 
+    def __init__(self, reason: object = "", place: object = ""):
+        super().__init__(reason)
+        self.reason, self.place = str(reason), str(place)
+
     def __str__(self) -> str:
-        return "\n".join(cut(line, MAX_CHARACTERS) for line in printable(super().__str__()).split("\n"))
+        text = ": ".join(filter(None, (self.place, self.reason)))
+        return "\n".join(cut(line, MAX_CHARACTERS) for line in printable(text).split("\n"))
+
+
+@contextmanager
+def located(place: object) -> Iterator[None]:
+    """Puts a place in front of a UserError's."""
+    try:
+        yield
+    except UserError as error:
+        error.place = f"{place}: {error.place}" if error.place else str(place)
+        raise
 
 
 MAX_CHARACTERS = 1000  # of a line of a message
@@ -53,6 +72,11 @@ def os_errors_as(what: str) -> Iterator[None]:
         raise UserError(f"{what}: {error.strerror or error}") from error
     except UnicodeDecodeError as error:
         raise UserError(f"{what}: not UTF-8 at byte {error.start}") from error
+
+
+def one_line(message: object) -> str:
+    """A message without line breaks."""
+    return " ".join(str(message).splitlines())
 
 
 def command_line(*words: object) -> str:

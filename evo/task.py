@@ -114,7 +114,7 @@ class Task:
             `score` does its work then.
 
     A folder may have a `kernel.cu` beside its `task.py`: CUDA that scores programs on the GPU, where the outputs are. See
-    docs/guide/task-kernels.md. `score` is needed too: CPUs use it, and `evo check` compares the kernel with it.
+    docs/guide/task-kernels.md. `score` is needed too: CPUs use it, and `evo doctor RUN` compares the kernel with it.
     """
 
     inputs: dict[str, str] = {}  # noqa: RUF012 - a default that no one changes in place

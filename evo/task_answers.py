@@ -63,9 +63,9 @@ def task_errors(task_class: type[Task], method: str) -> Iterator[None]:
     try:
         with forks_ended():
             yield
-    except UserError:
+    except (UserError, KeyboardInterrupt):
         raise
-    except (Exception, SystemExit) as error:  # an exit of the task's must not look like one of evo's
+    except BaseException as error:  # an exit of the task's must not look like one of evo's
         place = error_place(error, Path(place_of(task_class)).parent) or method_place(task_class, method)
         raise UserError(f"{place}: {method}() raised {type(error).__name__}: {error}") from error
 

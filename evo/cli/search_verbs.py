@@ -13,12 +13,12 @@ import click
 
 from evo.cli import terminal
 from evo.cli.terminal import PATH, say, verb, warn
-from evo.errors import DeviceFailure, UserError, command_line, plural
+from evo.errors import DeviceFailure, UserError, command_line, one_line, plural
 from evo.escape import echo
 from evo.exit_codes import EXIT_CHECK_FAILED, EXIT_DEVICE_FAILED, EXIT_INTERRUPTED, Interrupt, end_at_once
 from evo.native.crash_line import on_crash
 from evo.shipped import shipped
-from evo.worker_process import MAX_WORKERS
+from evo.workers import MAX_WORKERS
 
 if TYPE_CHECKING:
     from evo.run.run import LiveRun
@@ -135,7 +135,7 @@ def sweep(
         try:
             _compare([folder], folder / "sweep.png")
         except UserError as error:
-            warn(f"no comparison: {terminal.one_line(error)}")
+            warn(f"no comparison: {one_line(error)}")
     sys.exit(EXIT_CHECK_FAILED)
 
 

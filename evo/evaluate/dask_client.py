@@ -24,7 +24,7 @@ from evo.about import DISTRIBUTION
 from evo.errors import UserError
 from evo.escape import echo
 from evo.evaluate.options import TlsFiles
-from evo.waiting import WAKE_S
+from evo.workers import WAKE_S
 
 if TYPE_CHECKING:
     from distributed import Client, Future

@@ -18,11 +18,12 @@ from queue import SimpleQueue
 from typing import Any, ParamSpec, TypeVar
 
 from evo.compile.farm import why_no_farm
-from evo.compile.pool import DEFAULT_TIME_LIMIT_S, CompilePool, WorkerDied
+from evo.compile.pool import DEFAULT_TIME_LIMIT_S, CompilePool
 from evo.compile.request import CompileExecutor, CompileRequest, Fulfil, Outcome
 from evo.errors import UserError
 from evo.evaluate.dask_client import WorkersDied, connect
 from evo.evaluate.options import ClusterOptions, EvaluationOptions
+from evo.workers.processes import WorkerDied
 
 CALLS_PER_THREAD = 2  # that a worker is given for each of its threads: one that runs and one that waits
 

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from evo.language.expression import Expression, expression_of
+from evo.language.dag import Dag, dag_of
 from evo.language.formula import evaluate, formula_of
 from evo.language.program import Language
 from evo.native.stack_ptx import NodeKind
@@ -38,16 +38,14 @@ def front_programs(elites: Elites, task: RegressionTask, language: Language) -> 
     points = [*task.report_points().values()]
 
     def handicap(rows: NDArray[np.int64]) -> NDArray[np.float64]:
-        formulas = [formula_of(expression_of(language, words[row]), {}, {}) for row in rows]
+        formulas = [formula_of(dag_of(language, words[row]), {}, {}) for row in rows]
         with np.errstate(all="ignore"):
             return np.concatenate([task.handicap(task.report({"": evaluate(each, points)[0][None]})) for each in formulas])
 
     return words[sound_rows(elites.measures[:, 0], elites.objective, handicap)]
 
 
-def fitted(
-    program: Expression, task: RegressionTask | None, table: Table, mean: float, has_offset: bool
-) -> tuple[float, float, float]:
+def fitted(program: Dag, task: RegressionTask | None, table: Table, mean: float, has_offset: bool) -> tuple[float, float, float]:
     """Offset, scale and loss of what a program computes. task: None if the target is the same everywhere. mean: what is predicted
     where that is not finite.
     """
@@ -115,9 +113,9 @@ def latex_table(rows: Iterable[tuple[int, float, str]], digits: int) -> str:
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"])
 
 
-def written_size(expression: Expression) -> int:
+def written_size(expression: Dag) -> int:
     """Operations of the first output, if values that are used more than once are written as often."""
     sizes: list[int] = []
-    for value in expression.values:
+    for value in expression.nodes:
         sizes.append((value.kind == NodeKind.PTX) + sum(sizes[operand] for operand in value.operands))
     return sizes[expression.results[0]] if expression.results[0] is not None else 0

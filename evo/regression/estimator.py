@@ -360,7 +360,6 @@ class SymbolicRegressor(RegressorMixin, FittedEquations):  # type: ignore[misc] 
                 found = [search.archived(), search.elites()]
                 _, rows = np.unique(np.concatenate([each.hash for each in found]), axis=0, return_index=True)
                 self._elites = np.concatenate([each.solution for each in found])[np.sort(rows)]
-                self._objective = np.concatenate([each.objective for each in found])[np.sort(rows)]
             self.n_evaluations_ += search.counters.evaluations
             self.n_generations_ += search.counters.generations
             return search.elites(), asked()

@@ -19,9 +19,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from evo.errors import UserError
 from evo.instructions import shipped_instruction_set
-from evo.language.expression import Expression, expression_of, lines_of
+from evo.language.dag import Dag, dag_of
 from evo.language.formula import formula_of
 from evo.language.formula_text import INFIX
+from evo.language.printer import lines_of
 from evo.language.program import Language, Limits
 from evo.language.template import Template
 from evo.regression.equations import chosen_row, fitted, front_of_losses, latex_table, scores, table_text, written_size
@@ -111,7 +112,7 @@ class FittedEquations(SearchParameters):
         """The programs of `equations_`: language, offset and divisor of inputs, words, offset and scale of results."""
         return self._language, self._input_scaling, self._words, self._scaling
 
-    def text_of(self, formula: Expression) -> str:
+    def _text_of(self, formula: Dag) -> str:
         """A formula on one line, with the functions that `functions` defines by their names."""
         if self._own:
             from evo.regression.own_functions import named
@@ -124,7 +125,7 @@ class FittedEquations(SearchParameters):
         """Makes `equations_` of programs, the simplest first. task: None if the target is the same everywhere."""
         constraints, (_, target, weights) = self._constraints(), table
         has_offset = not (self._units and self._units.forbids_offset)
-        programs = [formula_of(expression_of(self._language, each), self._input_scaling, {}) for each in words]
+        programs = [formula_of(dag_of(self._language, each), self._input_scaling, {}) for each in words]
         with ThreadPoolExecutor(effective_n_jobs(self.n_jobs)) as threads:
             found = np.array([*threads.map(lambda program: fitted(program, task, table, self._mean, has_offset), programs)])
         scaling, losses = found[:, :2], found[:, 2]
@@ -164,16 +165,16 @@ class FittedEquations(SearchParameters):
         texts = []
         offset, scale = self._scaling[row].tolist()
         for index, function in enumerate(template.functions):
-            program = expression_of(_language_of(function.arguments, template.alone(index)), self._words[row])
+            program = dag_of(_language_of(function.arguments, template.alone(index)), self._words[row])
             scaled = (offset * function.offset, scale if function.scale else 1.0)
-            before, divider, last = self.text_of(formula_of(program, {}, {program.outputs[0][0]: scaled})).rpartition("; ")
+            before, divider, last = self._text_of(formula_of(program, {}, {program.outputs[0][0]: scaled})).rpartition("; ")
             texts.append(f"{before}{divider}{function} = {last}")
         return "; ".join(texts)
 
-    def _formula(self, row: int) -> Expression:
+    def _formula(self, row: int) -> Dag:
         """The formula of a row of `equations_`."""
         offset, scale = self._scaling[row].tolist()
-        program = expression_of(self._language, self._words[row])
+        program = dag_of(self._language, self._words[row])
         return formula_of(program, self._input_scaling, {program.outputs[0][0]: (offset, scale)})
 
     def _row(self, index: int | None) -> int:
@@ -186,14 +187,9 @@ class FittedEquations(SearchParameters):
         self._check_selection()
         return chosen_row(self.model_selection, table, self._marked)
 
-    def programs(self) -> list[Expression]:
-        """What elites compute, without offset and scale, of `warm_start`: the most accurate first, of the inputs in use."""
-        words = self._elites[np.argsort(-self._objective, kind="stable")] if len(self._elites) else self._words
-        return [formula_of(expression_of(self._language, each), self._input_scaling, {}) for each in words]
-
     def _equation(self, row: int) -> str:
         """`offset + scale*program`; values that are used more than once come before it."""
-        return self.text_of(self._formula(row))
+        return self._text_of(self._formula(row))
 
 
 @lru_cache(maxsize=16)

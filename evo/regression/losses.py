@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from evo.errors import UserError, did_you_mean
 from evo.evaluate.sampling import MANY, spread
-from evo.language.graph import Graph
+from evo.language.dag import Builder, Dag
 from evo.native.tune import PointLoss
-from evo.semiring.programs import Builder, derived, evaluate, language, read, words_of
+from evo.semiring.programs import derived, evaluate, language, read, words_of
 
 Row = NDArray[np.float64]  # a number for each point
 
@@ -102,7 +102,7 @@ class TargetLoss:
         for _ in range(2):
             last = self._graphs[-1]
             slope = derived(last, len(VARIABLES)) if last.results[0] is not None else last
-            self._graphs.append(Graph(slope.nodes, slope.results[:1]))
+            self._graphs.append(Dag(slope.nodes, slope.results[:1]))
         self.is_of_errors = bool((self._at(0, target) == 0.0).all())
         deviation = float(target.std()) or 1.0
         self._told_apart = FIRST_ERROR * deviation, max(LEAST_ERROR * deviation, float(np.finfo(np.float32).tiny))

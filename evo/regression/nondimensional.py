@@ -18,13 +18,12 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from evo.language.graph import graph_of
+from evo.language.dag import Builder, dag_of
 from evo.language.program import Language
 from evo.regression.defaults import DEFAULT_FUNCTIONS, FUNCTIONS
 from evo.regression.parameters import drawn
 from evo.regression.task import SQUARED, RegressionTask
 from evo.regression.units import Powers, Units
-from evo.semiring.programs import Builder
 
 if TYPE_CHECKING:
     from evo.regression.estimator import SymbolicRegressor
@@ -62,10 +61,8 @@ class Nondimensional:
             language, inputs, scaling: of the program of groups, how it reads these, and its offset and scale.
         """
         offset, scale = scaling
-        graph = graph_of(language, words)
-        if graph is None:
-            return None
-        builder = Builder()
+        graph = dag_of(language, words)
+        builder = Builder(language.instruction_set)
         groups = []
         for name, powers in self.groups.items():
             moved, divisor = inputs.get(name, (0.0, 1.0))

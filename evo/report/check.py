@@ -62,7 +62,7 @@ class CheckReport:
         return bool((self.difference <= TOLERANCE).mean() >= SHARE and self.median <= NEAR)
 
     def text(self) -> str:
-        """The report that `evo check` prints. It lists the elites beyond the tolerance, worst first."""
+        """The report that `evo doctor RUN` prints. It lists the elites beyond the tolerance, worst first."""
         difference = self.difference
         count, apart = len(difference), different_rows(results_of(self.cpu), results_of(self.gpu))
         near = f", and half of those without tanh within {NEAR:g}" if self.is_accurate.any() else ""

@@ -21,7 +21,7 @@ from evo.errors import UserError, plural
 from evo.evaluate.backends import Backend
 from evo.evaluate.cpu import without_cpu_meaning
 from evo.evaluate.loops import trajectories
-from evo.language.expression import Expression, expression_of
+from evo.language.dag import Dag, dag_of
 from evo.language.formula_text import infix, infix_line
 from evo.language.program import format_program
 from evo.native.ptx_vm import VirtualMachine
@@ -267,7 +267,7 @@ class Result:
     def _runnable(self, caller: str, row: int | None) -> tuple[NDArray[np.uint64], VirtualMachine]:
         """The words of a row, `(1, max_length)`, and what runs them."""
         words, language = self._words(caller, row), self.search.problem.language
-        if unsupported := without_cpu_meaning(language, list(expression_of(language, words).instructions())):
+        if unsupported := without_cpu_meaning(language, list(dag_of(language, words).ptx_by_name())):
             raise UserError(f"{caller}: only a GPU can run {', '.join(unsupported)}")
         return words[None], VirtualMachine(language.lowering)
 
@@ -285,7 +285,7 @@ class Result:
             raise UserError("the archive is empty: every program was rejected")
 
 
-def _expressions(problem: Problem, words: NDArray[np.uint64]) -> list[Expression]:
+def _expressions(problem: Problem, words: NDArray[np.uint64]) -> list[Dag]:
     """The formulas of elites, `(num_elites, max_length)`; programs as they are where a scaling would take a backend."""
     if makes_formulas(problem):
         return whole_expressions(problem, words)

@@ -31,12 +31,14 @@ def refuse(message: str) -> None:
 
 
 def load(run_dir: RunDir) -> tuple[dict[str, Any], Arrays, list[str]]:
-    """As `RunDir.load_checkpoint`, of a search. Raises UserError."""
+    """As `RunDir.load_checkpoint`, of a search by this version of evo. Raises UserError."""
     meta, arrays, notes = run_dir.load_checkpoint()
     try:
         check_meta(meta)
     except CheckpointError as error:
         raise damaged(run_dir.path, error) from error
+    if meta["hash_version"] != HASH_VERSION:
+        raise run_dir.other_version(f"hash version {meta['hash_version']}; this evo has {HASH_VERSION}")
     return meta, arrays, notes
 
 
@@ -66,10 +68,6 @@ def restore(
         UserError: something has changed without which the elites cannot be read.
     """
     path = run_dir.path
-    if meta["hash_version"] != HASH_VERSION:
-        differs(
-            f"{path}: written by evo {meta['evo_version']} with hash version {meta['hash_version']}, this one has {HASH_VERSION}"
-        )
     was, now = meta["identity"], config.identity()
     if change := first_difference(_shape(was), _shape(now)):
         raise UserError(f"{path}/config.yaml: the config has changed since the checkpoint: {change}")
@@ -81,7 +79,7 @@ def restore(
     if problem.instruction_set_digest != meta["instruction_set_digest"]:
         raise UserError(f"{config.program.instruction_set}: the instruction set has changed since the checkpoint")
     try:
-        check_arrays(arrays, problem, meta)
+        check_arrays(arrays, problem)
     except CheckpointError as error:
         raise damaged(path, error) from error
     num_measures = arrays["elites.measures"].shape[1]
@@ -113,10 +111,10 @@ def reader(path: Path, with_task: bool, note: Callable[[str], None]) -> Load:
     """For `restore`: loads the problem of a run that is looked at."""
 
     def load(config: RunConfig, meta: dict[str, Any], backend: Backend | None, quarantine: Quarantine) -> Problem:
-        made = MadeTask(**meta["made_task"]) if meta.get("made_task") else None
+        made = MadeTask(**meta["made_task"]) if meta["made_task"] else None
         if made and with_task:
             note(f"{path}: what the task reports is left out, since it is the class {made.name} of a script or notebook")
-        if made or (not with_task and "task" in meta):
+        if made or not with_task:
             reason = _made_elsewhere(path, made) if made else f"{path}: the run's task is not loaded"
             return unloaded_problem(config, DeclaredTask(meta["task"], reason), meta["task_digest"])
         return _load_from_folder(config, backend, quarantine)
@@ -139,14 +137,8 @@ def _made_elsewhere(path: Path, made: MadeTask) -> str:
 
 def _shape(identity: dict[str, Any]) -> dict[str, Any]:
     """The part of an identity that decides the arrays of a checkpoint."""
-    learning = identity["search"].get("learning", {})
-    return {
-        "program": {"max_length": identity["program"]["max_length"]},
-        "search": {
-            **{name: identity["search"][name] for name in ("archive", "memory_size")},
-            "learning": {"descriptors": learning.get("descriptors", "task"), "features": learning.get("features", 0)},
-        },
-    }
+    decisive = {"program": ("max_length",), "search": ("archive", "memory_size", "learning")}
+    return {part: {name: identity[part][name] for name in names if name in identity[part]} for part, names in decisive.items()}
 
 
 def _read_quarantine(run_dir: RunDir, meta: dict[str, Any]) -> Quarantine:

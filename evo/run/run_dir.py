@@ -19,13 +19,21 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evo.config import RunConfig, load_config
 from evo.errors import UserError, command_line, os_errors_as
-from evo.run.checkpoint import CheckpointError, OtherVersionError, decode_checkpoint, encode_checkpoint
+from evo.run.checkpoint import (
+    PREFIX_BYTES,
+    CheckpointError,
+    OtherVersionError,
+    check_version,
+    decode_checkpoint,
+    encode_checkpoint,
+)
 from evo.run.metrics_rows import is_row_until, row_of
 from evo.search.lineage_records import MAGIC, LineageLogError, Records, decode_log, encode_block, joined
 from evo.storage.files import PARTIAL_SUFFIX, open_file, read_file, try_lock, write_atomically
 from evo.storage.json_file import read_json
-from evo.waiting import WAKE_S
+from evo.workers import WAKE_S
 
 CHECKPOINTS_KEPT = 2
 _TAIL_BYTES = 4096  # read at a time to find the last row of metrics
@@ -161,7 +169,7 @@ class RunDir(AbstractContextManager["RunDir"]):
             except FileNotFoundError:
                 return self.load_checkpoint()  # a run in progress has just replaced it
             except OtherVersionError as error:
-                raise UserError(f"{path}: {error}; use that version of evo for this run, or start a new one") from error
+                raise self.other_version(error) from error
             except (CheckpointError, OSError, MemoryError) as error:
                 damaged.append(f"{path}: {getattr(error, 'strerror', None) or str(error) or 'out of memory'}")
         if damaged:
@@ -169,6 +177,30 @@ class RunDir(AbstractContextManager["RunDir"]):
         if self.has_begun():
             raise UserError(f"{self.path}: its checkpoints are gone; start a new run with: evo run")
         raise UserError(f"{self.path}: has no checkpoint yet; begin with: {command_line('resume', self.path)}")
+
+    def config(self, overrides: tuple[str, ...] = ()) -> RunConfig:
+        """The run's config with overrides.
+
+        Raises:
+            UserError: another version of evo made the run, or the config is wrong.
+        """
+        try:
+            for path in self._checkpoints()[-1:]:
+                with open_file(path) as file:
+                    check_version(file.read(PREFIX_BYTES))
+        except OtherVersionError as error:
+            raise self.other_version(error) from error
+        except (CheckpointError, OSError):
+            pass  # `load_checkpoint` goes back to the one before, or says so
+        return load_config(self.path / "config.yaml", overrides)
+
+    def other_version(self, reason: object) -> UserError:
+        """The refusal of a run that another version of evo made. reason: what that version does differently."""
+        try:
+            maker = f"evo {read_json(self.path / 'environment.json', 'environment')['evo']}"
+        except (UserError, OSError, KeyError, TypeError):
+            maker = "another version of evo"
+        return UserError(f"{self.path}: made by {maker}: {reason}; open it with that version, or start a new run with: evo run")
 
     def records(self, meta: dict[str, Any]) -> Records:
         """The records that the lineage log had when a checkpoint with this header was written; none if there was no log.

@@ -26,7 +26,6 @@ from evo.search.archives import make_archive, make_layout
 from evo.search.archives.elites import Elites
 from evo.search.archives.layout import Layout
 from evo.search.emitter import TIDY
-from evo.search.lineage_records import NONE
 from evo.search.state import Arrays, Counters, part
 from evo.search.vocabulary import VariationOptions, make_variation
 
@@ -157,9 +156,8 @@ class SavedSearch(SearchView):
 
     def record_numbers(self) -> NDArray[np.int64]:
         """As of `SearchView`."""
-        cells = recorded_cells(self.elites())
-        known = self.arrays.get("ancestry.archive")
-        return np.full(len(cells), NONE, np.int64) if known is None else known[cells]
+        numbers: NDArray[np.int64] = self.arrays["ancestry.archive"][recorded_cells(self.elites())]
+        return numbers
 
     def archive_arrays(self) -> Arrays:
         """As of `SearchView`."""

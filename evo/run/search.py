@@ -103,8 +103,6 @@ class Search(SearchView):
             row_threads=self._row_threads,
             success=arrays.get("emitters.success"),
         )
-        if saved and len(arrays.get("emitters.success", self.emitter.names)) != len(self.emitter.names):
-            raise UserError(f"search.emitters: the checkpoint does not fit: it has others than {', '.join(self.emitter.names)}")
         learning = config.search.learning
         measures = None
         if learning.features and (learning.is_spanning or not saved):  # a new search tells of errors before it begins

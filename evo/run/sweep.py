@@ -138,7 +138,7 @@ def resume_overrides(folder: Path, config: RunConfig) -> tuple[str, ...]:
         UserError: the run's config cannot be read.
     """
     values = config.model_dump(mode="json")
-    own = load_config(folder / "config.yaml")
+    own = RunDir(folder, writable=False).config()
     changes = {name: values[name] for name in ("stop", "evaluation", "output")}
     if not Path(own.task).is_relative_to(folder.resolve()):
         changes |= {"task": config.task, "program.instruction_set": config.program.instruction_set}
@@ -209,10 +209,10 @@ def _is_finished(folder: Path, config: RunConfig, task_digest: str) -> bool | No
     if path is None:
         return None
     elsewhere = "; choose another folder with --output"
-    was = load_config(path / "config.yaml")
+    run_dir = RunDir(path, writable=False)
+    was = run_dir.config()
     if change := first_difference(was.identity(), config.identity()):
         raise UserError(f"{path}: made with another config: {change}{elsewhere}")
-    run_dir = RunDir(path, writable=False)
     if not run_dir.has_begun():
         return False
     if run_dir.task_digest() != task_digest:

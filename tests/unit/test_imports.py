@@ -20,7 +20,7 @@ REPOSITORY = Path(__file__).parents[2]
 LAYERS = [
     ("native",),
     (
-        *("options", "c_text", "storage", "shipped", "worker_process", "instructions", "language", "pictures", "sums"),
+        *("options", "c_text", "storage", "shipped", "workers", "instructions", "language", "pictures", "sums"),
         *("ast_ptx", "ptx_inject", "stack_ptx", "itll"),
     ),
     ("grid", "rollout", "task", "task_answers", "task_folder", "kernel"),
@@ -36,7 +36,7 @@ LAYERS = [
     ("cli", "__main__"),
 ]
 LAYER = {name: layer for layer, names in enumerate(LAYERS) for name in names}
-EVERYBODYS = ("about", "errors", "escape", "waiting")
+EVERYBODYS = ("about", "errors", "escape")
 
 
 @cache

@@ -76,7 +76,7 @@ def check_address(address: str, key: str, *, has_keys: bool) -> None:
     if not has_keys and not _LOOPBACK.fullmatch(match[1]):
         raise UserError(
             f"{key}: {address} is not on this machine, so run and workers need keys to know each other; make them with: "
-            "evo keys new KEYS; then the run takes evaluation.farm.keys=KEYS/run, and a worker --keys KEYS/worker"
+            "evo worker --new-keys KEYS; then the run takes evaluation.farm.keys=KEYS/run, and a worker --keys KEYS/worker"
         )
 
 
@@ -98,10 +98,10 @@ def read_server_file(path: Path) -> str | None:
 def make_keys(folder: Path, name: str) -> list[Path]:
     """Makes keys for a worker, and for the run if it has none; the folders of both. Raises UserError: it cannot, or may not."""
     if not _NAME.fullmatch(name) or name == RUN:
-        raise UserError(f"--worker {name}: write a name of letters, digits and .-_, other than '{RUN}'")
+        raise UserError(f"--name {name}: write a name of letters, digits and .-_, other than '{RUN}'")
     run, worker = folder / RUN, folder / name
     if (worker / "secret.key").exists():
-        again = f"{command_line('keys', 'new', folder)} --worker NAME"
+        again = f"{command_line('worker', '--new-keys', folder)} --name NAME"
         raise UserError(f"{worker}: exists; give another worker another name: {again}")
     try:
         if not (run / "secret.key").exists():
@@ -145,10 +145,10 @@ def _read_key(path: Path) -> bytes:
     try:
         key = read_file(path).strip()
     except OSError as error:
-        raise UserError(f"{path}: cannot read the key: {error.strerror}; make keys with: evo keys new KEYS") from error
+        raise UserError(f"{path}: cannot read the key: {error.strerror}; make keys with: evo worker --new-keys KEYS") from error
     is_key = False
     with suppress(ValueError, KeyError, struct.error):
         is_key = len(key) == 40 and len(z85.decode(key)) == 32
     if not is_key:
-        raise UserError(f"{path}: not a key of 40 characters; make keys with: evo keys new KEYS")
+        raise UserError(f"{path}: not a key of 40 characters; make keys with: evo worker --new-keys KEYS")
     return key

@@ -154,7 +154,7 @@ class CudaEvaluator:
                 self._compile_lane = self._compile_lane or self._open_compile_lane(self._opened)
                 failures.extend(self._compile(batch, left, *self._compile_lane, take, times_s))
 
-        lane, chosen, start_s = self._choice.way, self._choice.chosen, time.perf_counter()
+        lane, chosen, start_s = self._choice.lane, self._choice.chosen, time.perf_counter()
         num_tried = len(batch) if lane == chosen else min(len(batch), TRIAL_PROGRAMS)
         run(lane, rows[:num_tried])
         if self._interpreter:

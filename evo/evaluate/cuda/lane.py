@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from evo.errors import UserError
 from evo.evaluate.cuda.device import OUT_OF_MEMORY, CudaError, Device
 from evo.evaluate.cuda.plans import Plan
-from evo.waiting import WAKE_S
+from evo.workers import WAKE_S
 
 # Packs in flight, such as one that runs, one that is copied back or scored, and one that waits to run.
 NUM_IN_FLIGHT = 3

@@ -25,7 +25,7 @@ from evo.language.batch import Batch
 from evo.storage.disk_cache import cache_folder
 from evo.storage.files import try_lock
 from evo.task import Task
-from evo.waiting import WAKE_S
+from evo.workers import WAKE_S
 
 # A batch is cut into this many parts for each GPU, since programs differ in length, unless they get too small.
 _PARTS_EACH = 2

@@ -42,7 +42,7 @@ class Where(evo.Task):
         self.marker = Path(marker)
 
     def points(self):
-        assert "evo.worker_process" not in str(sys.modules["__main__"].__spec__)  # workers share the array
+        assert "evo.workers" not in str(sys.modules["__main__"].__spec__)  # workers share the array
         return {{"x": np.linspace(0, 1, 5, dtype=np.float32)}}
 
     def score(self, outputs, programs):

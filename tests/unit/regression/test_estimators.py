@@ -1,4 +1,4 @@
-"""Classifier, transformer, several targets and tables: scikit-learn's own checks, and what they promise beyond them."""
+"""Classifier, several targets and tables: scikit-learn's own checks, and what they promise beyond them."""
 
 import contextlib
 import importlib
@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.special import expit
-from sklearn.linear_model import LinearRegression
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import evo
@@ -21,9 +20,7 @@ X = RNG.uniform(0.5, 2.0, (200, 3))
 
 
 @pytest.mark.slow
-@parametrize_with_checks(
-    [evo.SymbolicClassifier(**LIMITS | {"max_evaluations": 400}), evo.SymbolicTransformer(2, **LIMITS | {"max_evaluations": 200})]
-)
+@parametrize_with_checks([evo.SymbolicClassifier(**LIMITS | {"max_evaluations": 400})])
 def test_scikit_learn_accepts_it(estimator, check):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -53,16 +50,6 @@ def test_each_of_three_classes_has_a_formula_against_the_others():
     assert model.score(X, y) > 0.85
     with pytest.raises(ValueError, match="y has one class; SymbolicClassifier needs at least 2"):
         model.fit(X, np.zeros(200))
-
-
-def test_features_let_a_line_tell_what_it_cannot_tell_from_the_inputs():
-    y = 3.0 * X[:, 0] * X[:, 1] + np.sin(5.0 * X[:, 2]) + 1.0 / X[:, 0]
-    model = evo.SymbolicTransformer(4, **LIMITS).fit(X[:150], y[:150])
-    features = model.transform(X)
-    assert features.shape == (200, 4) and list(model.get_feature_names_out()) == model.formulas_
-    scores = [LinearRegression().fit(each[:150], y[:150]).score(each[150:], y[150:]) for each in (X, features)]
-    assert scores[1] > 0.99 > scores[0]
-    assert np.abs(np.corrcoef(features.T) - np.eye(4)).max() < 1.0 - 1e-6
 
 
 def test_several_targets_have_a_front_each():

@@ -102,7 +102,7 @@ def test_many_threads_share_the_processes(scorer):
         assert list(threads.map(score, firsts)) == [list(range(first, first + 7)) for first in firsts]
 
 
-UNLOADABLE = 'assert "evo.worker_process" not in str(__import__("sys").modules["__main__"].__spec__)'
+UNLOADABLE = 'assert "evo.workers" not in str(__import__("sys").modules["__main__"].__spec__)'
 
 
 def test_where_processes_fail_threads_score_and_a_line_says_so(scorer, capfd):
