@@ -198,7 +198,7 @@ def _execute(run: LiveRun, folder: Path) -> None:
             say(folder / path.relative_to(run.run_dir.path))
     _warn_of_losses(run, folder)
     run.close()
-    if not search.archive.empty:
+    if len(search.archive):
         say(f"look at it with: {command_line('page', folder)}")
 
 
