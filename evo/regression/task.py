@@ -18,6 +18,7 @@ from evo.evaluate.sampling import MANY, spread
 from evo.native.tune import PointLoss
 from evo.regression.column_names import identifiers
 from evo.regression.guesses import guesses
+from evo.regression.inverses import inverses
 from evo.regression.neighbours import Neighbours
 from evo.regression.scaling import fitted_scale, fitted_scaling, fitted_to_all, input_scaling
 from evo.sums import Regression
@@ -221,7 +222,8 @@ class RegressionTask(Task):
         for name, values in self._train.items():
             offset, scale = self._input_scaling.get(name, (0.0, 1.0))
             columns[f"({name} - {offset!r})" if offset else name] = scale * values
-        return guesses(columns, self._mean + self._deviation * self._target, self._weights)
+        target = self._mean + self._deviation * self._target
+        return guesses(columns, target, self._weights) + inverses(columns, target, self._weights)
 
     def check_points(self) -> dict[str, NDArray[Any]]:
         """Points between neighbouring rows, and in the empty parts of the box."""
