@@ -33,7 +33,7 @@ from evo.search.map_elites import Generation
 from evo.search.vocabulary import VocabularyOptions
 from evo.shipped import find_task
 from evo.task import Task
-from evo.task_folder import check_declarations, check_options, load_task
+from evo.tasks.folder import check_declarations, check_options, load_task
 
 Section = Mapping[str, Any]
 Callback = Callable[[Generation], Any]

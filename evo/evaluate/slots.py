@@ -31,7 +31,7 @@ class SlotsEvaluator:
     def __init__(self, evaluator: Evaluator, language: Language, task: Task, instructions: Iterable[str]):
         self._evaluator, self._lowering = evaluator, language.lowering
         if MEASURE not in task.measures:
-            raise UserError(f"{type(task).__name__}: has slots, so it must have a measure '{MEASURE}'")
+            raise UserError(f"has slots, so it must have a measure '{MEASURE}'", type(task).__name__)
         self._column = list(task.measures).index(MEASURE)
         target = str(task.slots)
         self._slots = slots_of(language.instruction_set, target)

@@ -21,7 +21,7 @@ from evo.language.formula import evaluate, formula_of, has_real_form, is_real_fu
 from evo.run.loaded_task import Problem
 from evo.run.saved_search import SearchView
 from evo.task import Task
-from evo.task_answers import method_place, point_arrays, task_errors
+from evo.tasks.answers import method_place, point_arrays, task_errors
 
 CHUNK_BYTES = 1 << 26  # of outputs
 

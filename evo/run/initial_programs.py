@@ -25,7 +25,7 @@ from evo.run.loaded_task import Problem
 from evo.run.restore import load
 from evo.run.run_dir import RunDir
 from evo.storage.files import exists, open_file, read_text
-from evo.task_answers import method_place, task_errors
+from evo.tasks.answers import method_place, task_errors
 
 INITIAL_PROGRAMS = "search.initial.programs"
 _LIKE_A_PATH = re.compile(r"[^\s()*]*(/|\.[A-Za-z]\w*$)[^\s()*]*")

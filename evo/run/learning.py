@@ -19,7 +19,7 @@ from evo.native.row_threads import RowThreads
 from evo.run.loaded_task import Problem
 from evo.search.learned_measures import Describe, LearnedMeasures
 from evo.search.prescreen import Prescreen
-from evo.task_answers import ask, point_arrays
+from evo.tasks.answers import ask, point_arrays
 
 
 def make_prescreen(problem: Problem, row_threads: RowThreads, arrays: dict[str, NDArray[Any]]) -> Prescreen | None:

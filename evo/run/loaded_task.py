@@ -31,8 +31,8 @@ from evo.language.program import Language
 from evo.run.task_identity import DeclaredTask, MadeTask
 from evo.search.learned_measures import RANGE, component_names
 from evo.task import Task, Window
-from evo.task_answers import task_errors
-from evo.task_folder import check_declarations, declared_files, load_task, task_digest
+from evo.tasks.answers import task_errors
+from evo.tasks.folder import check_declarations, declared_files, load_task, task_digest
 
 
 @dataclass(frozen=True)

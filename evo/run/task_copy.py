@@ -18,7 +18,7 @@ from evo.instructions import SHIPPED
 from evo.run.loaded_task import Problem, located_options
 from evo.storage.files import open_file, write_atomically
 from evo.task import Task
-from evo.task_folder import declared_files, task_digest, task_files
+from evo.tasks.folder import declared_files, task_digest, task_files
 
 TASK, FILES = "task", "task_files"  # in the run folder
 MEGABYTE = 1_000_000

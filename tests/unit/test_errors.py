@@ -16,7 +16,7 @@ from evo.cli import main
 from evo.errors import MAX_LISTED, DeviceFailure, UserError, command_line, did_you_mean, plural, shortage, suggestion
 from evo.evaluate.cuda.device import CudaError
 from evo.instructions import shipped_instruction_set
-from evo.task_folder import load_task
+from evo.tasks.folder import load_task
 
 
 @pytest.fixture

@@ -105,7 +105,7 @@ class Worker:
             try:
                 self._socket.connect(address)
             except zmq.ZMQError as error:
-                raise UserError(f"{key}: cannot connect to {address}: {os.strerror(error.errno or 0)}") from error
+                raise UserError(f"cannot connect to {address}: {os.strerror(error.errno or 0)}", key) from error
 
     def _handle(self, frames: list[bytes]) -> None:
         if not frames:  # a new connection: says hello before the run takes it for a stranger's

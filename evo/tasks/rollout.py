@@ -11,8 +11,8 @@ from keyword import iskeyword
 import numpy as np
 
 from evo.errors import UserError
-from evo.grid import Grid
 from evo.native.rollout import INTEGRATORS
+from evo.tasks.grid import Grid
 
 _CONSTANTS = ("pi", "e")
 
@@ -101,7 +101,7 @@ class Rollout:
             if dt.ndim and (dt.reshape(self.pieces, -1) != dt[: self.steps // self.pieces]).any():
                 raise wrong("dt", f"the same in all {self.pieces} pieces")
         if both := [name for name in inputs if name in outputs]:
-            raise UserError(f"{place}: '{both[0]}' is an input and an output; in a loop an output has a name of its own")
+            raise UserError(f"'{both[0]}' is an input and an output; in a loop an output has a name of its own", place)
         if not isinstance(self.state, Mapping) or not self.state:
             raise wrong("state", "a dict of state -> output or formula, and not empty")
         for state, formula in self.state.items():
