@@ -102,7 +102,7 @@ class ClusterEvaluator:
         try:
             workers = self._opened.enter_context(connect(cluster.scheduler, cluster.tls, cluster.wait_seconds, num_local))
         except UserError as error:
-            raise UserError(f"evaluation.cluster: {error}") from error.__cause__
+            raise UserError(f"{error}", "evaluation.cluster") from error.__cause__
         atexit.register(self._opened.close)  # while threads still run: an error may end the process without `close`
         return workers
 

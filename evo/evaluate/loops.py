@@ -59,7 +59,9 @@ class LoopRunner:
         instruction_set = language.instruction_set
         by_ptx = {instruction.ptx: index for index, instruction in enumerate(instruction_set.instructions)}
         if rollout.integrator != "map" and (lacking := [ptx for ptx in _NEEDED.values() if ptx not in by_ptx]):
-            raise UserError(f"{place}.integrator: {rollout.integrator} needs the instruction {lacking[0]}, which the set lacks")
+            raise UserError(
+                f"{rollout.integrator} needs the instruction {lacking[0]}, which the set lacks", f"{place}.integrator"
+            )
         names = {_CHANGE + name: kind for name, kind in self.states.items()}
         self._language = language
         self.field = field = Language(instruction_set, (*self.types.items(), *task.outputs.items()), tuple(names.items()))

@@ -103,7 +103,7 @@ class ScoringPool:
             except (OSError, UserError) as error:
                 self.close()
                 failure = error if isinstance(error, UserError) else start_error("scoring", error)
-                raise WorkerError(failure.reason, failure.place) from error
+                raise WorkerError(failure.reason, *failure.place) from error
         return self._processes
 
     def evaluate(self, batch: Batch, level: str) -> Evaluation:
@@ -162,8 +162,8 @@ class ScoringPool:
             try:
                 return processes.call(function, num_chunks * self._score_seconds, *arguments(rows), tries=TRIES)
             except UserError as error:
-                place = self._place if isinstance(error, StartError) else error.place
-                raise WorkerError(error.reason, place) from None
+                place = (self._place,) if isinstance(error, StartError) else error.place
+                raise WorkerError(error.reason, *place) from None
 
         try:
             if outputs is not None and self._memory:

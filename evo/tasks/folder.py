@@ -36,7 +36,7 @@ def check_options(task_class: type[Task], options: Mapping[str, Any]) -> None:
         accepted = inspect.signature(task_class).parameters
         unknown = [str(name) for name in options if name not in accepted]
         hint = did_you_mean(unknown[0], accepted) if unknown else f"{task_class.__name__} takes: {', '.join(accepted)}"
-        raise UserError(f"task_options: {error}; {hint}") from error
+        raise UserError(f"{error}; {hint}", "task_options") from error
 
 
 def load_task(folder: Path, options: dict[str, Any]) -> Task:
