@@ -198,14 +198,14 @@ def _execute(run: LiveRun, folder: Path) -> None:
             say(folder / path.relative_to(run.run_dir.path))
     _warn_of_losses(run, folder)
     run.close()
-    if not search.archive.empty:
+    if len(search.archive):
         say(f"look at it with: {command_line('page', folder)}")
 
 
 def _warn_of_losses(run: LiveRun, folder: Path) -> None:
     """Warns of programs that the archive does not show as they are."""
     search, counters = run.search, run.search.counters
-    if search.archive.empty:
+    if not len(search.archive):
         warn(f"none of {plural(counters.evaluations, 'program')} got a finite score; the archive is empty")
     if counters.failed:
         warn(

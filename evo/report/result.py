@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from evo.report.plot.charts import NotebookFigure
+    from evo.search.archives.pyribs import RibsArchive
 
 NUM_SHOWN = 5  # of the best programs, in a notebook
 
@@ -143,6 +144,13 @@ class Result:
                 "program": program_lines(problem.language, elites.solution),
             }
         )
+
+    def to_ribs(self) -> RibsArchive:
+        """The elites in a new GridArchive or CVTArchive of pyribs, with its `stats`, `data()` and plots.
+
+        Its solutions are programs: `max_length` words each, with zeros at the end. Further fields tell where each came from.
+        """
+        return self.search.to_ribs()
 
     @cached_property
     def history(self) -> pd.DataFrame:

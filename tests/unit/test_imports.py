@@ -251,5 +251,11 @@ def test_the_command_line_answers_for_help_without_loading_anything_heavy():
     assert not loaded & set(HEAVY)
 
 
+def test_a_search_over_a_grid_loads_neither_pyribs_nor_pytorch():
+    archive = "make_archive('GridArchive', 8, [(0.0, 1.0)], 1, {'dims': [4]}).elites()"
+    statement = f"import evo.evolution, evo.search.map_elites\nfrom evo.search.archives import make_archive\n{archive}"
+    assert not loaded_after(statement) & {"ribs", "torch", "numba", "sklearn"}
+
+
 def test_no_plot_library_loads_for_a_run_before_it_draws():
     assert not loaded_after("import evo.run.run") & {"matplotlib", "PIL", "cuda", "ribs", "numba", "distributed"}
