@@ -53,7 +53,7 @@ def fit_noise(
     level = float(np.average(squares, weights=weights))
     if not level > 0.0:
         raise ValueError("y is predicted without errors: there is no noise to fit")
-    given = {**estimator.get_params(), **_OF_TARGET, "loss": LOSS, **parameters}
+    given = {**estimator.get_params(), **_OF_TARGET, "loss": LOSS, "undefined": "mean", **parameters}
     return Noise(level, type(estimator)(**given).fit(X, squares / level, weights))
 
 

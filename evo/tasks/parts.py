@@ -201,7 +201,7 @@ class Reported(Part):
     Attributes:
         complexity: None, or the name of the measure that tells how complex a program is: reports then show the front of
             objective against complexity.
-        column_names: output -> what `evo predict` calls its column; else the output's own name.
+        column_names: output -> what `evo predict` calls its column, and input -> what texts call it; else the names themselves.
     """
 
     complexity: str | None = None
