@@ -5,7 +5,6 @@ Owns the fit, predictions and intervals. The search is that of `evo.evolution`, 
 
 from __future__ import annotations
 
-import re
 import time
 import warnings
 from contextlib import closing
@@ -19,7 +18,7 @@ from sklearn.base import RegressorMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from evo.errors import UserError
+from evo.errors import UserError, renamed
 from evo.evaluate.tuning import ConstantTuner
 from evo.evolution import interruptible, make_search
 from evo.language.formula import evaluate
@@ -359,9 +358,11 @@ class SymbolicRegressor(RegressorMixin, FittedEquations):  # type: ignore[misc] 
         is_last: none goes on with `_elites`, unless `warm_start` says so.
         """
         try:
-            search = make_search(type(self).__name__, config, task)
+            guesses = range(len(config["search"]["initial"]["programs"]))
+            with renamed({f"search.initial.programs.{number}:1": f"guesses[{number}]" for number in guesses}):
+                search = make_search(type(self).__name__, config, task)
         except UserError as error:  # scikit-learn's exception for a wrong parameter
-            raise ValueError(re.sub(r"^search\.initial\.programs\.(\d+):1", r"guesses[\1]", str(error))) from error
+            raise ValueError(str(error)) from error
         with closing(search.problem), interruptible() as asked, progress_of(search, shown=self.verbose > 0) as show:
             if earlier is not None and len(earlier):
                 # Cut, or filled up with zeros.

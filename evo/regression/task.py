@@ -21,8 +21,8 @@ from evo.regression.guesses import guesses
 from evo.regression.inverses import inverses
 from evo.regression.neighbours import Neighbours
 from evo.regression.scaling import fitted_scale, fitted_scaling, fitted_to_all, input_scaling
-from evo.sums import Regression
 from evo.task import Programs, Scores, Task
+from evo.tasks.sums import Regression
 
 if TYPE_CHECKING:
     from evo.evaluate.constraints import Constraints

@@ -22,7 +22,7 @@ from evo.language.printer import with_names
 from evo.run.loaded_task import Problem
 from evo.run.saved_search import SearchView
 from evo.task import Task
-from evo.task_answers import method_place, point_arrays, task_errors
+from evo.tasks.answers import method_place, point_arrays, task_errors
 
 CHUNK_BYTES = 1 << 26  # of outputs
 

@@ -18,7 +18,7 @@ from evo.report.show import read_program
 from evo.run.loaded_task import load_problem
 from evo.run.search import Search
 from evo.shipped import shipped
-from evo.task_folder import declared_files, load_task
+from evo.tasks.folder import declared_files, load_task
 
 FOLDER = Path(__file__).parents[3] / "tasks" / "symbolic_regression"
 
