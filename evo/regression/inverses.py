@@ -8,7 +8,7 @@ weighed so that they are those of y. Knows nothing of programs.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -19,8 +19,8 @@ from evo.regression.guesses import least
 
 Row = NDArray[np.float64]  # a number for each point
 
-MAX_ROWS, MAX_INPUTS, MAX_PRODUCTS = 96, 4, 40  # that are looked at; products of inputs that functions are of
-NUM_TARGETS, NUM_FIRST = 24, 24  # that pairs of terms are looked for; first terms of these
+MAX_ROWS, MAX_INPUTS, MAX_PRODUCTS = 64, 4, 36  # that are looked at; products of inputs that functions are of
+NUM_TARGETS, NUM_FIRST = 20, 24  # that pairs of terms are looked for, beside those of y itself; first terms of these
 NUM_REFINED, NUM_KEPT = (
     64,
     16,
@@ -69,12 +69,15 @@ _LINKS = (
 
 @dataclass(frozen=True)
 class _Target:
-    """What terms are to explain. text: of the formula, with {} for their sum. values, weights: at the points."""
+    """What terms are to explain. text: of the formula, with {} for their sum. values, weights: at the points. is_of_y: y is
+    itself under the link.
+    """
 
     link: _Link
     text: str
     values: Row
     weights: Row
+    is_of_y: bool
 
 
 def inverses(columns: dict[str, Row], target: Row, weights: Row | None = None) -> list[str]:
@@ -89,7 +92,7 @@ def inverses(columns: dict[str, Row], target: Row, weights: Row | None = None) -
         inputs = {name: columns[name][rows] for name in sorted(told, key=lambda name: -told[name])[:MAX_INPUTS]}
         targets = [*_targets(inputs, y, weights)]
         variance = np.average((y - np.average(y, weights=weights)) ** 2, weights=weights) * weights.sum()
-        found = sorted(_explained([*_library(inputs)], targets, variance))
+        found = sorted(_explained([*_library(inputs)], {*inputs}, targets, variance))
     return [text for _, text in found[:NUM_KEPT]]
 
 
@@ -111,8 +114,9 @@ def _products(inputs: dict[str, Row]) -> Iterator[tuple[str, Row]]:
     powers = sorted(itertools.product((1, 0, -1), repeat=len(inputs)), key=lambda each: sum(map(abs, each)))
     for exponents in powers:
         chosen = [(name, power) for name, power in zip(inputs, exponents, strict=True) if power]
-        if not chosen or chosen[0][1] < 0:
+        if not any(power > 0 for _, power in chosen):
             continue
+        chosen.sort(key=lambda each: -each[1])
         text = chosen[0][0] + "".join(f"{'*' if power > 0 else '/'}{name}" for name, power in chosen[1:])
         yield text if len(chosen) == 1 else f"({text})", np.prod([inputs[name] ** float(power) for name, power in chosen], axis=0)
 
@@ -164,21 +168,23 @@ def _targets(inputs: dict[str, Row], y: Row, weights: Row) -> Iterator[_Target]:
                 values, slope = link.of(over)
                 shares = weights * (factor / slope) ** 2
                 if np.isfinite(values).all() and np.isfinite(shares).all() and shares.sum() > 0.0:
-                    yield _Target(link, text.replace("{}", link.text), values, shares)
+                    yield _Target(link, text.replace("{}", link.text), values, shares, z is y and text == "{}")
 
 
-def _explained(library: list[_Term], targets: list[_Target], variance: float) -> Iterator[tuple[float, str]]:
+def _explained(
+    library: list[_Term], plain_texts: Collection[str], targets: list[_Target], variance: float
+) -> Iterator[tuple[float, str]]:
     """Formulas with what each is worth, the least the best: of targets by one term, and of the best targets by two, one of which
-    has a constant at most.
+    has a constant at most. plain_texts: of terms that the first of two may be, however little it explains by itself.
     """
     rows = [(term, constant) for term in library for constant in term.grid]
-    values = np.array([term.of(constant) for term, constant in rows]).reshape(len(rows), -1)
+    if not rows or not targets:
+        return
+    values = np.array([term.of(constant) for term, constant in rows])
     is_usable = np.isfinite(values).all(axis=1) & (np.ptp(values, axis=1) > 0.0)
     rows = [row for row, usable in zip(rows, is_usable, strict=True) if usable]
     values = values[is_usable] / np.abs(values[is_usable]).max(axis=1, keepdims=True)
     is_free = np.array([len(term.grid) == 1 for term, _ in rows], np.bool_)
-    if not rows or not targets:
-        return
     one: dict[tuple[int, str], tuple[float, list[tuple[_Term, float]]]] = {}
     two = dict(one)
     best: list[tuple[float, int, NDArray[np.intp]]] = []
@@ -188,14 +194,27 @@ def _explained(library: list[_Term], targets: list[_Target], variance: float) ->
     squares = values**2 @ shares.T
     left = squares - (values @ shares.T) ** 2 / totals
     explained = np.where(left > LEAST_LEFT * squares, (values @ (shares * (wanted - means[:, None])).T) ** 2 / left, 0.0)
-    for place, gain in enumerate(np.nan_to_num(explained).T):
+    explained = np.nan_to_num(explained)
+    # What a second term adds to the first.
+    first = values[explained.argmax(axis=0)]
+    first = first - ((first * shares).sum(axis=1) / totals)[:, None]
+    square = (first**2 * shares).sum(axis=1)
+    along = values @ (first * shares).T
+    rest_of = wanted - means[:, None] - ((first * shares * wanted).sum(axis=1) / square)[:, None] * first
+    freely = left - along**2 / square
+    further = np.where(freely > LEAST_LEFT * squares, (values @ (shares * rest_of).T) ** 2 / freely, 0.0)
+    further = np.nan_to_num(further).max(axis=0)
+    plain = [row for row, (term, _) in enumerate(rows) if term.text in plain_texts]
+    for place, gain in enumerate(explained.T):
         order = np.argpartition(-gain, min(NUM_FIRST, len(gain) - 1))[:NUM_FIRST]
         order = order[np.argsort(-gain[order])]
         rest = float(shares[place] @ (wanted[place] - means[place]) ** 2)
-        best.append(((rest - gain[order[0]]) / variance, place, order))
+        best.append(((rest - gain[order[0]] - further[place]) / variance, place, np.append(order, plain)))
         for row in order.tolist():
             one.setdefault((place, rows[row][0].text), ((rest - gain[row]) / variance, [rows[row]]))
-    for _, place, order in sorted(best, key=lambda each: each[0])[:NUM_TARGETS]:
+    best.sort(key=lambda each: (not targets[each[1]].is_of_y, each[0]))
+    num_own = sum(target.is_of_y for target in targets)
+    for _, place, order in best[: num_own + NUM_TARGETS]:
         w, total = targets[place].weights, targets[place].weights.sum()
         t = targets[place].values - targets[place].values @ w / total
         centred = values - (values @ w / total)[:, None]
@@ -219,7 +238,7 @@ def _explained(library: list[_Term], targets: list[_Target], variance: float) ->
 
 
 def _refined(target: _Target, chosen: list[tuple[_Term, float]]) -> tuple[float, str]:
-    """The weighted square that the best sum of terms leaves, and its formula, with the best constant near the one that is given."""
+    """The weighted square that the best sum of terms leaves, and its formula, with the best constant near the given one."""
     root, numbers = np.sqrt(target.weights), [constant for _, constant in chosen]
 
     def fitted() -> tuple[float, Row, Row]:

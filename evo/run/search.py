@@ -146,9 +146,9 @@ class Search(SearchView):
         """As of `SearchView`."""
         return self.lineage.numbers(recorded_cells(self.elites()))
 
-    def tidy(self) -> None:
-        """Has `elites` give tidy ones, until the search goes on."""
-        self._tidied = tidied(self.problem, self.archived(), self.archive.index_of, self.counters)
+    def tidy(self, until_s: float | None = None) -> None:
+        """Has `elites` give tidy ones, until the search goes on. until_s: of `time.monotonic`, when that must be over."""
+        self._tidied = tidied(self.problem, self.archived(), self.archive.index_of, self.counters, until_s)
 
     def archive_arrays(self) -> Arrays:
         """As of `SearchView`."""
