@@ -45,7 +45,7 @@ class ClusterOptions(Options):
 
     @model_validator(mode="after")
     def _is_address(self) -> Self:
-        if self.scheduler != "local" and not re.fullmatch(r"\w+://[^/\s]+:\d+", self.scheduler):
+        if self.scheduler != "local" and not re.fullmatch(r"\w+://[^/\s]+:\d+|inproc://\S+", self.scheduler):
             raise ValueError(f"scheduler {self.scheduler}: must be 'local' or an address such as tcp://10.0.0.1:8786")
         if self.tls and not self.scheduler.startswith("tls://"):
             raise ValueError(f"scheduler {self.scheduler}: 'tls' needs an address that begins with tls://")
