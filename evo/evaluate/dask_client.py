@@ -15,7 +15,7 @@ import threading
 import time
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, Future, as_completed
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -46,27 +46,19 @@ PACKAGES = (DISTRIBUTION, "numpy")  # that decide results
 _clients: weakref.WeakValueDictionary[str, Client] = weakref.WeakValueDictionary()  # by address: given by users
 
 
-Facts = tuple[tuple[str, str | None], ...]
+def facts() -> dict[str, str]:
+    """Facts of this process that must be the same on a worker."""
+    return {**{name: version(name) for name in PACKAGES}, "machine": platform.machine()}
 
 
-def facts_of(packages: dict[str, str | None], machine: str) -> Facts:
-    """Facts that must be the same on a worker and here."""
-    return (*((name, packages.get(name)) for name in PACKAGES), ("machine", machine))
-
-
-def facts() -> Facts:
-    """Facts of this process."""
-    return facts_of({name: version(name) for name in PACKAGES}, platform.machine())
-
-
-def call_here(wanted: Facts, function: Callable[..., Any], *arguments: Any) -> tuple[str, Any, Exception | None]:
+def call_here(wanted: dict[str, str], function: Callable[..., Any], *arguments: Any) -> tuple[str, Any, Exception | None]:
     """Calls the function on a worker. Gives the worker's address, and a result or an exception: as a value, since Dask cuts those
     that are long.
     """
     from distributed import get_worker
 
-    if facts() != wanted:
-        raise RuntimeError(_difference(facts(), wanted))
+    if why := _difference(facts(), wanted):
+        raise RuntimeError(why)
     try:
         return get_worker().address, function(*arguments), None
     except Exception as error:  # noqa: BLE001 - whoever waits gets it
@@ -335,9 +327,8 @@ class Workers:
         if set(workers) - set(self._known):
             for address, told in self._ask(self._client.get_versions, packages=list(PACKAGES))["workers"].items():
                 if address not in self._known:
-                    has = facts_of(told["packages"], told["host"]["machine"])
-                    self._known[address] = None if has == self._wanted else _difference(has, self._wanted)
-                    if why := self._known[address]:
+                    has = {**told["packages"], "machine": told["host"]["machine"]}
+                    if why := self._known.setdefault(address, _difference(has, self._wanted)):
                         echo(f"evo: Dask worker {address} is not used: {why}", err=True)
         usable = {address: worker["nthreads"] for address, worker in workers.items() if not self._known.get(address, "unknown")}
         self._usable, self.num_threads = frozenset(usable), sum(usable.values())
@@ -366,7 +357,9 @@ class Workers:
         return UserError(f"{lost} for {self._wait_s:g} s{start}", self.scheduler)
 
 
-def _difference(found: Facts, wanted: Facts) -> str:
-    """The first fact of a worker that must be otherwise, in words."""
-    name, has, needs = next((name, has, needs) for (name, has), (_, needs) in zip(found, wanted, strict=True) if has != needs)
-    return f"it has {'no ' + name if has is None else f'{name} {has}'}, this process has {needs}"
+def _difference(has: Mapping[str, str | None], wanted: Mapping[str, str]) -> str | None:
+    """The first fact of a worker that must be otherwise, in words; None: there is none."""
+    for name, needs in wanted.items():
+        if (found := has.get(name)) != needs:
+            return f"it has {f'{name} {found}' if found else f'no {name}'}, this process has {needs}"
+    return None
