@@ -7,7 +7,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from evo.compile.packing import Packing
 from evo.options import Integer, Options, Seconds, Workers
-from evo.worker_process import MAX_WORKERS
+from evo.workers import MAX_WORKERS
 
 AUTO = "auto"
 BackendName = Literal["auto", "cuda", "cpu"]  # `evo.evaluate.backends` has them
@@ -34,8 +34,9 @@ class ClusterOptions(Options):
     """Dask workers that evaluate batches in place of this machine, or compile for its GPU (docs/cluster.md).
 
     `work`: which of these they do. `scheduler`: its address, or `local`, which starts worker processes on this machine: one for
-    each of `evaluation.threads`, or of `evaluation.compile_workers`. `tls`: for an address that begins with `tls://`; null: what
-    Dask's own config says. `wait_seconds`: longest wait for a first worker, or for another one after all were lost.
+    each of `evaluation.threads`, or of `evaluation.compile_workers`; in Python also a `distributed.Client`. `tls`: for an address
+    that begins with `tls://`; null: Dask's own config decides. `wait_seconds`: longest wait for a first worker, or for another
+    one after all were lost.
     """
 
     scheduler: str
@@ -45,7 +46,7 @@ class ClusterOptions(Options):
 
     @model_validator(mode="after")
     def _is_address(self) -> Self:
-        if self.scheduler != "local" and not re.fullmatch(r"\w+://[^/\s]+:\d+", self.scheduler):
+        if self.scheduler != "local" and not re.fullmatch(r"\w+://[^/\s]+:\d+|inproc://\S+", self.scheduler):
             raise ValueError(f"scheduler {self.scheduler}: must be 'local' or an address such as tcp://10.0.0.1:8786")
         if self.tls and not self.scheduler.startswith("tls://"):
             raise ValueError(f"scheduler {self.scheduler}: 'tls' needs an address that begins with tls://")
@@ -55,9 +56,9 @@ class ClusterOptions(Options):
 class FarmOptions(Options):
     """Compile workers on other machines (`evo worker`).
 
-    `listen` is where they connect, such as tcp://0.0.0.0:5711. `keys` is the folder of the run's keys (`evo keys new`), relative
-    to the config file; an address beyond this machine needs it. `server_file`: where the run writes its address for workers,
-    relative to the config file.
+    `listen` is where they connect, such as tcp://0.0.0.0:5711. `keys` is the folder of the run's keys (`evo worker --new-keys`),
+    relative to the config file; an address beyond this machine needs it. `server_file`: where the run writes its address for
+    workers, relative to the config file.
     """
 
     listen: str
@@ -72,8 +73,8 @@ class EvaluationOptions(Options):
     (`evo.evaluate.calibration`). CPU and GPU differ in the last bits of approximate instructions. No other key changes a result,
     except `compile_seconds`, after which a program counts as failed, and `opt_level` last bits of rare programs (docs/gpu.md).
     Both: `threads` evaluate and score; null: one per core. `executor` says whether these are threads or processes, which run
-    a `score` in Python in parallel; auto: processes, or on the CPU threads, if the first batches show them to be clearly
-    faster. `score_seconds` limits the scoring of a chunk of programs, and the run ends when it passes. `simd`, auto: the
+    a `score` in Python in parallel; auto: processes, or on the CPU threads, if the task has a reduction or `cpu_sums`.
+    `score_seconds` limits the scoring of a chunk of programs, and the run ends when it passes. `simd`, auto: the
     faster on the first programs, portable: the least that every machine has. GPU: `device` is its number, a list of numbers
     of equal GPUs, or `all`, null: the first that can be used; runs of a sweep and Dask workers beside each other take one
     each; `lane`: programs are interpreted or compiled, auto: the faster, batch by batch; `compile_workers` are
