@@ -25,6 +25,7 @@ from evo.language.formula_text import INFIX
 from evo.language.printer import lines_of
 from evo.language.program import Language, Limits
 from evo.language.template import Template
+from evo.language.textbook import textbook
 from evo.regression.equations import chosen_row, fitted, front_of_losses, latex_table, scores, table_text, written_size
 from evo.regression.parameters import SearchParameters
 from evo.regression.tables import Table
@@ -118,7 +119,7 @@ class FittedEquations(SearchParameters):
             from evo.regression.own_functions import named
 
             formula = named(formula, self._own)
-        lines = lines_of(formula, INFIX)
+        lines = lines_of(textbook(formula), INFIX)
         return "; ".join([*(f"{name} = {text}" for name, _, text in lines.locals), *lines.outputs])
 
     def _tabulate(self, words: NDArray[np.uint64], task: RegressionTask | None, table: Table) -> None:
@@ -141,7 +142,7 @@ class FittedEquations(SearchParameters):
             "complexity": complexity,
             "loss": losses,
             "score": scores(complexity, losses),
-            "equation": [self._equation(row) for row in range(len(losses))],
+            "equation": [self._text_of(self._formula(row)) for row in range(len(losses))],
         }
         if self._template:
             equations["functions"] = [self._functions(row, self._template) for row in range(len(losses))]
@@ -177,6 +178,10 @@ class FittedEquations(SearchParameters):
         program = dag_of(self._language, self._words[row])
         return formula_of(program, self._input_scaling, {program.outputs[0][0]: (offset, scale)})
 
+    def formulas(self) -> list[Dag]:
+        """The formula of each row of `equations_`."""
+        return [self._formula(row) for row in range(len(self.equations_))]
+
     def _row(self, index: int | None) -> int:
         """The row of `equations_` that predicts."""
         table = self.equations_
@@ -186,10 +191,6 @@ class FittedEquations(SearchParameters):
             return int(index)
         self._check_selection()
         return chosen_row(self.model_selection, table, self._marked)
-
-    def _equation(self, row: int) -> str:
-        """`offset + scale*program`; values that are used more than once come before it."""
-        return self._text_of(self._formula(row))
 
 
 @lru_cache(maxsize=16)
