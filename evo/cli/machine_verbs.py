@@ -13,7 +13,7 @@ from evo.errors import UserError, os_errors_as
 from evo.escape import echo
 from evo.exit_codes import EXIT_CHECK_FAILED
 from evo.storage.files import exists
-from evo.worker_process import MAX_WORKERS
+from evo.workers import MAX_WORKERS
 
 
 @verb()

@@ -33,12 +33,13 @@ from evo.run.run import save_search
 from evo.run.search import Search
 from evo.search.state import Counters
 from evo.task import DTYPES
-from evo.task_answers import point_arrays
+from evo.tasks.answers import point_arrays
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from evo.report.plot.charts import NotebookFigure
+    from evo.search.archives.pyribs import RibsArchive
 
 NUM_SHOWN = 5  # of the best programs, in a notebook
 
@@ -143,6 +144,13 @@ class Result:
                 "program": program_lines(problem.language, elites.solution),
             }
         )
+
+    def to_ribs(self) -> RibsArchive:
+        """The elites in a new GridArchive or CVTArchive of pyribs, with its `stats`, `data()` and plots.
+
+        Its solutions are programs: `max_length` words each, with zeros at the end. Further fields tell where each came from.
+        """
+        return self.search.to_ribs()
 
     @cached_property
     def history(self) -> pd.DataFrame:
