@@ -18,11 +18,12 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
+from law_texts import law_of
 from numpy.typing import NDArray
 from scipy.integrate import solve_ivp
 
 from evo.dynamics.records import Record
-from evo.dynamics.terms import Law, Term, evaluate, law_of, numbers_of, with_numbers
+from evo.dynamics.terms import Law, Term, evaluate, numbers_of, with_numbers
 
 THRESHOLDS = (0.01, 0.03, 0.1, 0.3)  # of PySINDy's coefficients
 CLOSE = 0.01
