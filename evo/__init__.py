@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from evo.approximation.task import ApproximationTask
     from evo.dynamics.estimator import SymbolicDynamics
     from evo.evolution import evolve, resume
-    from evo.grid import Grid
     from evo.regression.classifier import SymbolicClassifier
     from evo.regression.estimator import SymbolicRegressor
     from evo.regression.task import RegressionTask
     from evo.report.result import Result
-    from evo.rollout import Rollout
     from evo.task import Programs, RunnablePrograms, Scores, Task, Window
+    from evo.tasks.grid import Grid
+    from evo.tasks.rollout import Rollout
 
     __version__: str
 
@@ -48,9 +48,9 @@ __all__ = [
 _MODULES = {
     **dict.fromkeys(("Programs", "RunnablePrograms", "Scores", "Task", "Window"), "evo.task"),
     "ApproximationTask": "evo.approximation.task",
-    "Grid": "evo.grid",
+    "Grid": "evo.tasks.grid",
     "Result": "evo.report.result",
-    "Rollout": "evo.rollout",
+    "Rollout": "evo.tasks.rollout",
     **dict.fromkeys(("evolve", "resume"), "evo.evolution"),
     "RegressionTask": "evo.regression.task",
     "SymbolicClassifier": "evo.regression.classifier",

@@ -13,7 +13,7 @@ import resource
 import shlex
 import signal
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
@@ -36,27 +36,40 @@ class UserError(Exception):
 
     It may repeat long values of the user's, with any characters: its text has the ends of long lines, and no controls.
 
-    Attributes:
+    Args:
         reason: what is wrong, and what would be right.
-        place: where it is: a file, line, key or value; `""` if the reason names it. Who knows more puts it in front (`located`).
+        place: a file with its line, a key, a value, from outside in; nothing if the reason names it. `located` adds to its front.
     """
 
-    def __init__(self, reason: object = "", place: object = ""):
-        super().__init__(reason)
-        self.reason, self.place = str(reason), str(place)
+    def __init__(self, reason: object = "", *place: object):
+        super().__init__(reason, *place)
+        self.reason, self.place = str(reason), tuple(map(str, place))
 
     def __str__(self) -> str:
-        text = ": ".join(filter(None, (self.place, self.reason)))
+        text = ": ".join((*self.place, self.reason))
         return "\n".join(cut(line, MAX_CHARACTERS) for line in printable(text).split("\n"))
 
 
 @contextmanager
-def located(place: object) -> Iterator[None]:
+def located(*place: object) -> Iterator[None]:
     """Puts a place in front of a UserError's."""
     try:
         yield
     except UserError as error:
-        error.place = f"{place}: {error.place}" if error.place else str(place)
+        error.place = (*map(str, place), *error.place)
+        raise
+
+
+@contextmanager
+def renamed(names: Mapping[str, str]) -> Iterator[None]:
+    """Gives places of a UserError other names: a file or folder by its path, a key with all behind it."""
+    try:
+        yield
+    except UserError as error:
+        for old, new in names.items():
+            error.place = tuple(
+                new + each[len(old) :] if each == old or each.startswith((f"{old}/", f"{old}:")) else each for each in error.place
+            )
         raise
 
 

@@ -6,7 +6,6 @@ Owns the way from keyword arguments to a search. Writes no files, unless it goes
 
 import inspect
 import json
-import re
 import signal
 import threading
 import warnings
@@ -18,7 +17,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from evo.config import RunConfig, make_config
-from evo.errors import UserError, command_line
+from evo.errors import UserError, command_line, renamed
 from evo.evaluate.cpu import without_cpu_meaning
 from evo.instructions import SHIPPED, load_instruction_set, shipped_instruction_set
 from evo.language.formula import scaling_notes
@@ -33,7 +32,7 @@ from evo.search.map_elites import Generation, Step
 from evo.search.vocabulary import VocabularyOptions
 from evo.shipped import find_task
 from evo.task import Task
-from evo.task_folder import check_declarations, check_options, load_task
+from evo.tasks.folder import check_declarations, check_options, load_task
 
 Section = Mapping[str, Any]
 Callback = Callable[[Generation], Any]
@@ -95,12 +94,12 @@ def evolve(
     }
     for name, value, section in (("vocabulary", vocabulary, "program"), ("archive", archive, "search")):
         if value is not None and name in data[section]:
-            raise UserError(f"evolve: {name} and {section}.{name} are the same; give one of them")
+            raise UserError(f"{name} and {section}.{name} are the same; give one of them", "evolve")
     known_programs, places = _texts_of(guesses)
     if known_programs:
         initial = dict(data["search"].get("initial", {}))
         if initial.get("programs"):
-            raise UserError("evolve: guesses and search.initial.programs are the same; give one of them")
+            raise UserError("guesses and search.initial.programs are the same; give one of them", "evolve")
         data["search"]["initial"] = initial | {"programs": known_programs}
     if vocabulary is not None:
         data["program"]["vocabulary"] = _vocabulary_section(vocabulary)
@@ -112,7 +111,7 @@ def evolve(
         data["program"]["vocabulary"] = {"instructions": _instructions_for(known, data["program"])}
     if "archive" not in data["search"]:
         data["search"]["archive"] = {"dims": [max(2, round(NUM_CELLS ** (1 / len(known.measures))))] * len(known.measures)}
-    with _naming_guesses(places):
+    with renamed({f"{INITIAL_PROGRAMS}.{number}": place for number, place in enumerate(places)}):
         found = make_search("evolve", data, made if isinstance(made, Task) else None)
     metrics: list[dict[str, Any]] = []
     quarantine: dict[str, dict[str, Any]] = {}
@@ -154,7 +153,7 @@ def resume(
         DeviceFailure: the GPU failed.
     """
     if isinstance(task, (str, Path)):
-        raise UserError(f"resume: a run of a task's folder goes on with: {command_line('resume', folder)}")
+        raise UserError(f"a run of a task's folder goes on with: {command_line('resume', folder)}", "resume")
     options = None if task_options is None else _checked_options(task_options, "resume")
 
     def make(config: RunConfig) -> Task:
@@ -197,7 +196,7 @@ def _execute(
 
 def _checked_options(task_options: Section | None, caller: str) -> dict[str, Any]:
     if task_options is not None and not isinstance(task_options, Mapping):
-        raise UserError(f"{caller}: task_options is a mapping from names to values, got {task_options!r}")
+        raise UserError(f"task_options is a mapping from names to values, got {task_options!r}", caller)
     return dict(task_options or {})
 
 
@@ -232,12 +231,12 @@ def interruptible() -> Iterator[Callable[[], bool]]:
 def _made(task: Task | type[Task] | str | Path, options: dict[str, Any], caller: str) -> tuple[Task | Path, dict[str, Any]]:
     """The task, or its folder, and the options that it is made with."""
     if options and isinstance(task, Task):
-        raise UserError(f"{caller}: task_options are for a class or a folder; this task is made already")
+        raise UserError("task_options are for a class or a folder; this task is made already", caller)
     if inspect.isclass(task) and issubclass(task, Task):
         check_options(task, options)
     made = task(**options) if inspect.isclass(task) else task
     if not isinstance(made, (Task, str, Path)):
-        raise UserError(f"{caller}: a task is an evo.Task, its class or a folder, got {type(made).__name__}")
+        raise UserError(f"a task is an evo.Task, its class or a folder, got {type(made).__name__}", caller)
     return made if isinstance(made, Task) else find_task(made, Path()), options
 
 
@@ -249,8 +248,9 @@ def _vocabulary_section(vocabulary: Sequence[str] | Section) -> Section:
     is_list = isinstance(vocabulary, (list, tuple, np.ndarray)) and len(vocabulary)
     if not is_list or not all(isinstance(name, str) for name in vocabulary):
         raise UserError(
-            "evolve: vocabulary is a list of names of instructions such as ['add_ftz_f32'], a mapping from names to weights, or "
-            f"the keys of program.vocabulary; got {vocabulary!r}"
+            "vocabulary is a list of names of instructions such as ['add_ftz_f32'], a mapping from names to weights, or "
+            f"the keys of program.vocabulary; got {vocabulary!r}",
+            "evolve",
         )
     return {"instructions": vocabulary}
 
@@ -285,29 +285,17 @@ def _texts_of(guesses: Guess | Sequence[Guess]) -> tuple[list[str], list[str]]:
             found = [format_program(language, words) for words in guess.search.elites().solution]
         elif isinstance(guess, Path):
             if not guess.exists():
-                raise UserError(f"evolve: {place}: {guess}: no such file or folder")
+                raise UserError("no such file or folder", "evolve", place, guess)
             found = [str(guess.absolute())]
         elif isinstance(guess, str):
             found = [guess]
         else:
             raise UserError(
-                f"evolve: {place}: a guess is a formula or a program as text, a path or a Result, got {type(guess).__name__}"
+                f"a guess is a formula or a program as text, a path or a Result, got {type(guess).__name__}", "evolve", place
             )
         texts += found
         places += [place] * len(found)
     return texts, places
-
-
-@contextmanager
-def _naming_guesses(places: Sequence[str]) -> Iterator[None]:
-    """Has errors name the argument in place of the entry that it became."""
-    try:
-        yield
-    except UserError as error:
-        if not places:
-            raise
-        pattern = rf"{re.escape(INITIAL_PROGRAMS)}\.([0-9]+)"
-        raise UserError(re.sub(pattern, lambda found: places[int(found[1])], str(error))) from error
 
 
 def _plain(value: Any) -> Any:

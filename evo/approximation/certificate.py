@@ -253,7 +253,7 @@ def read_certificate(path: Path) -> Certificate:
         return Certificate.model_validate(data)
     except ValidationError as error:
         place, reason = first_mistake(error)
-        raise UserError(f"{path}: key {'.'.join(map(str, place))!r}: {reason}") from error
+        raise UserError(f"key {'.'.join(map(str, place))!r}: {reason}", path) from error
 
 
 def check_certificate(
@@ -269,31 +269,31 @@ def check_certificate(
     """
     told = read_certificate(path)
     if told.instruction_set not in SHIPPED:
-        raise UserError(f"{path}: key 'instruction_set': {told.instruction_set!r}, must be one of: {', '.join(SHIPPED)}")
+        raise UserError(f"key 'instruction_set': {told.instruction_set!r}, must be one of: {', '.join(SHIPPED)}", path)
     low, high = map(float, told.interval)
     if not (low <= high and math.isfinite(high - low)):
-        raise UserError(f"{path}: key 'interval': must be two finite numbers, the lower first")
+        raise UserError("key 'interval': must be two finite numbers, the lower first", path)
     is_native = told.arithmetic == "native"
     if is_native and (told.format not in HALVES or told.instruction_set != "halves"):
-        raise UserError(f"{path}: key 'arithmetic': 'native' needs format f16 or bf16, and instruction_set halves")
+        raise UserError("key 'arithmetic': 'native' needs format f16 or bf16, and instruction_set halves", path)
     kind = told.format if is_native else "f32"
     language = Language(open_instruction_set(told.instruction_set), (("x", kind),), (("y", kind),))
     words = parse_program(language, told.program, f"{path}: key 'program'", _MAX_WORDS)
     if is_code(told.function) and told.function != code:
-        raise UserError(f"{path}: key 'function': {told.function!r} is code, which a check runs only with --code {told.function}")
+        raise UserError(f"key 'function': {told.function!r} is code, which a check runs only with --code {told.function}", path)
     try:
         key = "function"
         function, form = Function(told.function), FORMATS[told.format]
         key = "target"
         slots_of(language.instruction_set, told.target)
     except UserError as error:
-        raise UserError(f"{path}: key {key!r}: {str(error).partition(': ')[2]}") from error
+        raise UserError(error.reason, path, f"key {key!r}") from error
     first, last = form.keys_of(low, high)
     quick = {"formula": function.formula, "num_inputs": last - first + 1, "reference": ""}
     if last >= first and told.num_inputs == last - first + 1:  # before a sweep of hours
         quick["reference"] = _reference_hash(function, form, first, last)
     if difference := _difference({name: getattr(told, name) for name in quick}, quick):
-        raise UserError(f"{path}: refused: {difference}")
+        raise UserError(f"refused: {difference}", path)
     computed = certified(
         language,
         words,
@@ -305,7 +305,7 @@ def check_certificate(
         progress=progress,
     )
     if difference := _difference(told.model_dump(), computed.model_dump()):
-        raise UserError(f"{path}: refused: {difference}")
+        raise UserError(f"refused: {difference}", path)
     return computed
 
 

@@ -22,7 +22,7 @@ from evo.language.batch import Batch
 from evo.language.program import Language
 from evo.native.ptx_vm import VirtualMachine
 from evo.task import Task
-from evo.task_answers import method_place
+from evo.tasks.answers import method_place
 from evo.workers.crew import Crew
 
 SCORE_SECONDS = 300.0

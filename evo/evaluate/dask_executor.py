@@ -43,7 +43,7 @@ def open_compilers(options: EvaluationOptions) -> CompileExecutor:
     if farm is None:
         return CompilePool(options.num_compilers, options.compile_seconds)
     if reason := why_no_farm():
-        raise UserError(f"evaluation.farm: {reason}")
+        raise UserError(f"{reason}", "evaluation.farm")
     from evo.compile.farm.server import CompileFarm
 
     keys, server_file = (Path(path) if path else None for path in (farm.keys, farm.server_file))
@@ -80,7 +80,7 @@ class DaskExecutor(CompileExecutor):
                 self._workers = opened.enter_context(connect(cluster.scheduler, cluster.tls, cluster.wait_seconds, num_local))
                 self._workers.usable()
             except UserError as error:
-                raise UserError(f"evaluation.cluster: {error}") from error.__cause__
+                raise UserError(f"{error}", "evaluation.cluster") from error.__cause__
             self._opened = opened.pop_all()
         self._opened.callback(self._workers.call_each, end_processes, self._run)
         self._thread = threading.Thread(target=self._serve, name="dask-executor", daemon=True)

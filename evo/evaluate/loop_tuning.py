@@ -25,7 +25,7 @@ from evo.native.stack_ptx import NODE_DTYPE, NodeKind
 from evo.native.stack_ptx_words import WordType
 from evo.native.tune import MAX_PARAMETERS, OUTCOME_DTYPE, sums_of_products
 from evo.task import Task
-from evo.task_answers import ask
+from evo.tasks.answers import ask
 
 # As in csrc/tune.h.
 FIRST_DAMPING, LEAST_DAMPING, LEAST_GAIN, LEAST_PIVOT = 1e-3, 1e-10, 1e-6, 1e-9

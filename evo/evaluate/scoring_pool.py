@@ -24,9 +24,9 @@ from evo.evaluate.chunks import ChunkScorer, Points, slices, whole
 from evo.evaluate.pickled_task import task_of
 from evo.language.batch import Batch
 from evo.language.program import Language
-from evo.task_folder import declared_files, task_digest
+from evo.tasks.folder import declared_files, task_digest
 from evo.workers.crew import Crew
-from evo.workers.processes import Processes, WorkerDied, start_error
+from evo.workers.processes import Processes, StartError, WorkerDied, start_error
 
 LOAD_S = 120.0  # for a worker to start and load the task
 FLUSH_S = 1.0  # for workers to end by themselves, with what Python and the task do at their end
@@ -103,7 +103,7 @@ class ScoringPool:
             except (OSError, UserError) as error:
                 self.close()
                 failure = error if isinstance(error, UserError) else start_error("scoring", error)
-                raise WorkerError(failure.reason, failure.place) from error
+                raise WorkerError(failure.reason, *failure.place) from error
         return self._processes
 
     def evaluate(self, batch: Batch, level: str) -> Evaluation:
@@ -162,7 +162,8 @@ class ScoringPool:
             try:
                 return processes.call(function, num_chunks * self._score_seconds, *arguments(rows), tries=TRIES)
             except UserError as error:
-                raise WorkerError(error.reason, error.place or self._place) from None
+                place = (self._place,) if isinstance(error, StartError) else error.place
+                raise WorkerError(error.reason, *place) from None
 
         try:
             if outputs is not None and self._memory:

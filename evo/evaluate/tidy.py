@@ -25,7 +25,7 @@ from evo.language.simple_numbers import F32_STEP, MOST_BITS, NEAR, Simple, f32_n
 from evo.native.ptx_vm import VirtualMachine
 from evo.native.stack_ptx import NodeKind
 from evo.task import Task
-from evo.task_answers import ask, point_arrays, target_array, weight_array
+from evo.tasks.answers import ask, point_arrays, target_array, weight_array
 
 MAX_POINTS = 2048  # of the task's that errors are taken at
 MAX_CONSTANTS, MAX_INSTRUCTIONS = 16, 128  # of a program that is tidied

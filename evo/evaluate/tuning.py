@@ -18,7 +18,7 @@ from evo.language.program import Language
 from evo.native.ptx_vm import VirtualMachine
 from evo.native.tune import LossFitter, PointErrors, Tuner
 from evo.task import Task
-from evo.task_answers import ask, point_arrays, target_array, weight_array
+from evo.tasks.answers import ask, point_arrays, target_array, weight_array
 from evo.workers.crew import Crew
 
 DEFAULT_SHARE = 0.25  # of a generation's new programs; docs/regression.md has what other shares find

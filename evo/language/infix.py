@@ -92,25 +92,25 @@ def parse_infix(
         body = ast.parse(text.translate(_IN_PRINT)).body
     except SyntaxError as error:
         hint = "; products have a sign: 2*x" if error.msg == "invalid decimal literal" else ""
-        raise UserError(f"{source}:{error.lineno or 1}: not a formula: {error.msg}{hint}") from None
+        raise UserError(f"not a formula: {error.msg}{hint}", f"{source}:{error.lineno or 1}") from None
     except (ValueError, RecursionError, MemoryError) as error:
-        raise UserError(f"{source}: not a formula: {str(error) or 'nested too deeply'}") from None
+        raise UserError(f"not a formula: {str(error) or 'nested too deeply'}", source) from None
     reader = _Reader(language, frozenset(instructions), units)
     for statement in body:
         try:
             reader.read(statement)
         except (_Wrong, _Lacking) as error:
-            raise UserError(f"{source}:{statement.lineno}: {error}") from None
+            raise UserError(error, f"{source}:{statement.lineno}") from None
         except RecursionError:
-            raise UserError(f"{source}:{statement.lineno}: nested too deeply") from None
+            raise UserError("nested too deeply", f"{source}:{statement.lineno}") from None
     lacking = [name for name, _ in language.outputs if name not in reader.results]
     if lacking:
         example = f"{lacking[0]} = {language.inputs[0][0] if language.inputs else 1}"
-        raise UserError(f"{source}: no formula for the output '{lacking[0]}'; write a line such as: {example}")
+        raise UserError(f"no formula for the output '{lacking[0]}'; write a line such as: {example}", source)
     graph = reader.builder.graph(*(reader.results[name] for name, _ in language.outputs))
     words = graph.words(language, max_length)
     if words is None:
-        raise UserError(f"{source}: takes more than {max_length} words, which is program.max_length")
+        raise UserError(f"takes more than {max_length} words, which is program.max_length", source)
     return words
 
 

@@ -6,8 +6,8 @@ Owns these, for every style of text; a style is what a target writes for a node.
 import ast
 import keyword
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
@@ -50,6 +50,18 @@ class Unsupported(Exception):
     """A program has no text in a style; the message names the instruction, special register or type at fault."""
 
 
+def with_names(formula: Dag, names: Mapping[str, str]) -> Dag:
+    """A graph whose inputs texts call by the user's names, in backticks unless they are plain."""
+    names = {name: own if own.isidentifier() else f"`{own}`" for name, own in names.items()}
+
+    def named(node: Node) -> Node:
+        is_named = node.kind == NodeKind.INPUT and node.name in names
+        return replace(node, row=replace(node.row, name=names[node.name])) if is_named else node
+
+    inputs = tuple((names.get(name, name), kind) for name, kind in formula.inputs)
+    return replace(formula, inputs=inputs, nodes=tuple(map(named, formula.nodes)))
+
+
 def lines_of(expression: Dag, style: Style) -> Lines:
     """A program's assignments. A value that is used more than once becomes a local variable.
 
@@ -57,7 +69,7 @@ def lines_of(expression: Dag, style: Style) -> Lines:
         Unsupported: the style has no text for an instruction or a special register.
     """
     taken = set(style.reserved)
-    names = {name: identifier(name, taken) for name, _ in expression.inputs}
+    names = {name: name if name.startswith("`") else identifier(name, taken) for name, _ in expression.inputs}
     taken |= {identifier(name, set()) for name, _ in expression.outputs}
     uses = expression.num_uses()
     texts: list[tuple[str, int, int]] = []  # text, precedence, depth

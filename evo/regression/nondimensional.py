@@ -11,7 +11,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -24,9 +24,6 @@ from evo.regression.defaults import DEFAULT_FUNCTIONS, FUNCTIONS
 from evo.regression.parameters import drawn
 from evo.regression.task import SQUARED, RegressionTask
 from evo.regression.units import Powers, Units
-
-if TYPE_CHECKING:
-    from evo.regression.estimator import SymbolicRegressor
 
 Row = NDArray[np.float64]  # a number for each point
 Scaling = Mapping[str, tuple[float, float]]  # name of an input -> offset and scale
@@ -81,7 +78,7 @@ class Nondimensional:
 
 
 def first_programs(
-    regressor: SymbolicRegressor, units: Units, task: RegressionTask, y: tuple[Row, Row | None], stop: dict[str, Any]
+    regressor: Any, units: Units, task: RegressionTask, y: tuple[Row, Row | None], stop: dict[str, Any]
 ) -> tuple[NDArray[np.uint64] | None, int]:
     """Programs that a search without dimensions finds for a regressor, None if there are none, and its evaluations.
 

@@ -47,26 +47,26 @@ def own_function(head: str, body: str) -> OwnFunction:
     source = f"functions: {head!r}"
     found = re.fullmatch(r"([A-Za-z_]\w*)\(\s*(\w+(?:\s*,\s*\w+){0,2})\s*\)", head.strip())
     if not found:
-        raise UserError(f"{source}: a definition begins like 'name(x)' or 'name(x, y)', with up to three arguments")
+        raise UserError("a definition begins like 'name(x)' or 'name(x, y)', with up to three arguments", source)
     name, arguments = found[1], tuple(each.strip() for each in found[2].split(","))
     if name in known_functions() or name in FUNCTIONS:
-        raise UserError(f"{source}: there is a function {name} already; choose another name")
+        raise UserError(f"there is a function {name} already; choose another name", source)
     try:
         graph = read(body, arguments, source)
     except ValueError as error:
-        raise UserError(f"{source}: {error}") from None
+        raise UserError(error, source) from None
     root = graph.results[0] or 0
     needed = [*graph.needed_by(root), root]
     used = {graph.nodes[index].payload for index in needed if graph.nodes[index].kind == NodeKind.INPUT}
     if lacking := [each for place, each in enumerate(arguments) if place not in used]:
-        raise UserError(f"{source}: {body!r} does not use {lacking[0]}")
+        raise UserError(f"{body!r} does not use {lacking[0]}", source)
     spoken = language(arguments, (RESULT,))
     instructions = spoken.instruction_set.instructions
     names = {instructions[graph.nodes[index].payload].name for index in needed if graph.nodes[index].kind == NodeKind.PTX}
     phrase = _of_top(graph, root) if len(arguments) == 1 else _of_store(graph, root, len(arguments))
     if not 1 <= len(phrase) <= MAX_WORDS:
         what = f"{len(phrase)} words, {MAX_WORDS} are the most" if phrase else "its argument"
-        raise UserError(f"{source}: {body!r} is {what}")
+        raise UserError(f"{body!r} is {what}", source)
     pattern = formula_of(dag_of(spoken, words_of(graph, arguments, (RESULT,))), {}, {})
     return OwnFunction(name, " ".join(phrase), tuple(sorted(names)), pattern)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,9 +17,6 @@ from scipy import stats
 from evo.language.dag import Dag, Node, number_of
 from evo.language.formula import evaluate
 from evo.native.stack_ptx import NodeKind
-
-if TYPE_CHECKING:
-    from evo.regression.estimator import SymbolicRegressor
 
 # Twice the negative logarithm of the density of a normal distribution, but for a constant: the prediction is the logarithm of the
 # variance, the target the squared error.
@@ -36,7 +33,7 @@ class Noise:
     """
 
     level: float
-    log_variance: SymbolicRegressor
+    log_variance: Any
 
     def std(self, X: ArrayLike) -> NDArray[np.float64]:  # noqa: N803 - scikit-learn's name
         """The standard deviation for each row."""
@@ -45,7 +42,7 @@ class Noise:
 
 
 def fit_noise(
-    estimator: SymbolicRegressor,
+    estimator: Any,
     X: ArrayLike,  # noqa: N803 - scikit-learn's name
     errors: NDArray[np.float64],
     weights: NDArray[np.float64] | None,
@@ -56,7 +53,7 @@ def fit_noise(
     level = float(np.average(squares, weights=weights))
     if not level > 0.0:
         raise ValueError("y is predicted without errors: there is no noise to fit")
-    given = {**estimator.get_params(), **_OF_TARGET, "loss": LOSS, **parameters}
+    given = {**estimator.get_params(), **_OF_TARGET, "loss": LOSS, "undefined": "mean", **parameters}
     return Noise(level, type(estimator)(**given).fit(X, squares / level, weights))
 
 

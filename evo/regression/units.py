@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from evo.errors import UserError, did_you_mean
+from evo.errors import UserError, did_you_mean, located
 from evo.language.dag import Dag, dag_of
 from evo.language.parsed import closure
 from evo.language.program import Language
@@ -339,8 +339,6 @@ class Units:
 
 def _read(parameter: str, name: str, unit: Any) -> Dimension:
     if not isinstance(unit, str):
-        raise UserError(f"{parameter}: {name} has {unit!r}, must be a text such as 'm/s'")
-    try:
+        raise UserError(f"{name} has {unit!r}, must be a text such as 'm/s'", parameter)
+    with located(parameter, name):
         return dimension_of(unit)
-    except UserError as error:
-        raise UserError(f"{parameter}: {name}: {error}") from None

@@ -16,7 +16,7 @@ from evo.evaluate.backends import CPU, CUDA
 from evo.evaluate.cuda.agreement import different_rows, results_of
 from evo.report.elites import batch_of, cell_names
 from evo.run.run import Run
-from evo.task_answers import task_kernel
+from evo.tasks.answers import task_kernel
 
 # A check passes if the objectives of at least SHARE of the elites differ by at most TOLERANCE, and those of half of the accurate
 # elites, without tanh, by at most NEAR. Rounding moves single elites far, whose programs amplify it, and most hardly; a wrong

@@ -13,7 +13,7 @@ from evo.report.pareto import row_of_elite
 from evo.report.recompute import predicted, problem_for_facts, program_points
 from evo.report.table import csv_text
 from evo.run.run import Run
-from evo.task_answers import point_arrays, task_errors
+from evo.tasks.answers import point_arrays, task_errors
 
 
 def predictions(run: Run, data: Path, name: str | None = None) -> tuple[str, str | None]:

@@ -18,10 +18,11 @@ from evo.evaluate.loops import LoopRunner
 from evo.evaluate.options import AUTO
 from evo.language.dag import REAL, Dag, dag_of
 from evo.language.formula import evaluate, formula_of, has_real_form, is_real_function
+from evo.language.printer import with_names
 from evo.run.loaded_task import Problem
 from evo.run.saved_search import SearchView
 from evo.task import Task
-from evo.task_answers import method_place, point_arrays, task_errors
+from evo.tasks.answers import method_place, point_arrays, task_errors
 
 CHUNK_BYTES = 1 << 26  # of outputs
 
@@ -146,7 +147,7 @@ def scalings_of(problem: Problem, words: NDArray[np.uint64]) -> list[dict[str, t
 def program_expression(problem: Problem, words: NDArray[np.uint64]) -> Dag:
     """A program of `(max_length,)` words, of inputs in the user's units, without the scaling of its outputs."""
     program, inputs = dag_of(problem.language, words), problem.task.input_scaling()
-    return formula_of(program, inputs, {}) if inputs else program
+    return with_names(formula_of(program, inputs, {}) if inputs else program, problem.task.column_names)
 
 
 def whole_expression(problem: Problem, words: NDArray[np.uint64]) -> Dag:
@@ -168,7 +169,8 @@ def whole_expressions(problem: Problem, words: NDArray[np.uint64]) -> list[Dag]:
                 place = method_place(type(problem.task), "scaling")
                 raise UserError(f"{place}: scaling() gives {name} the offset {offset:g} and the scale {scale:g}, must be finite")
         program, inputs = dag_of(problem.language, words[row]), problem.task.input_scaling()
-        found.append(formula_of(program, inputs, scaling) if inputs or problem.task.has_scaling() else program)
+        formula = formula_of(program, inputs, scaling) if inputs or problem.task.has_scaling() else program
+        found.append(with_names(formula, problem.task.column_names))
     return found
 
 

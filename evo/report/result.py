@@ -33,7 +33,7 @@ from evo.run.run import save_search
 from evo.run.search import Search
 from evo.search.state import Counters
 from evo.task import DTYPES
-from evo.task_answers import point_arrays
+from evo.tasks.answers import point_arrays
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 import platform
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from evo.about import VERSION
 from evo.config import RunConfig, dump_config, with_paths_in
-from evo.errors import UserError
+from evo.errors import UserError, renamed
 from evo.evaluate import TaskSource
 from evo.evaluate.backends import BACKENDS, Backend
 from evo.language.formula import scaling_notes
@@ -294,13 +294,7 @@ def _held_in(problem: Problem, run_dir: RunDir) -> Problem:
     return replace(problem, config=config, source=TaskSource(Path(config.task), located_options(config)))
 
 
-@contextmanager
-def _naming_originals(held: Problem, original: Problem) -> Iterator[None]:
+def _naming_originals(held: Problem, original: Problem) -> AbstractContextManager[None]:
     """Has errors name the user's files in place of the run's copies, as long as the process lasts that began the run."""
-    try:
-        yield
-    except UserError as error:
-        text = str(error).replace(held.config.task, original.config.task)
-        for given, copy in held.config.task_files.items():
-            text = text.replace(copy, given)
-        raise UserError(text) from error
+    copies = {copy: given for given, copy in held.config.task_files.items()}
+    return renamed({held.config.task: original.config.task, **copies})

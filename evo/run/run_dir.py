@@ -61,7 +61,7 @@ class RunDir(AbstractContextManager["RunDir"]):
         """
         self.path = path
         if not (lock or (path / "config.yaml").is_file()):
-            raise UserError(f"{path}: not a run folder (it has no config.yaml); list yours with: evo list")
+            raise UserError("not a run folder (it has no config.yaml); list yours with: evo list", path)
         self._lock = lock
         self._metrics: IO[bytes] | None = None
         self._writer = ThreadPoolExecutor(1, "checkpoint")  # its thread starts with the first checkpoint
@@ -71,7 +71,7 @@ class RunDir(AbstractContextManager["RunDir"]):
                 self._lock = open_lock(path)  # held as long as the object
             if not try_lock(self._lock):
                 self._lock.close()
-                raise UserError(f"{path}: another process is running this run; wait for it or stop it")
+                raise UserError("another process is running this run; wait for it or stop it", path)
             for partial in path.rglob(f".*{PARTIAL_SUFFIX}"):  # of a process that was killed
                 partial.unlink(missing_ok=True)
 
@@ -175,8 +175,8 @@ class RunDir(AbstractContextManager["RunDir"]):
         if damaged:
             raise UserError(f"{'; '.join(damaged)}; no intact checkpoint is left")
         if self.has_begun():
-            raise UserError(f"{self.path}: its checkpoints are gone; start a new run with: evo run")
-        raise UserError(f"{self.path}: has no checkpoint yet; begin with: {command_line('resume', self.path)}")
+            raise UserError("its checkpoints are gone; start a new run with: evo run", self.path)
+        raise UserError(f"has no checkpoint yet; begin with: {command_line('resume', self.path)}", self.path)
 
     def config(self, overrides: tuple[str, ...] = ()) -> RunConfig:
         """The run's config with overrides.
@@ -200,7 +200,7 @@ class RunDir(AbstractContextManager["RunDir"]):
             maker = f"evo {read_json(self.path / 'environment.json', 'environment')['evo']}"
         except (UserError, OSError, KeyError, TypeError):
             maker = "another version of evo"
-        return UserError(f"{self.path}: made by {maker}: {reason}; open it with that version, or start a new run with: evo run")
+        return UserError(f"made by {maker}: {reason}; open it with that version, or start a new run with: evo run", self.path)
 
     def records(self, meta: dict[str, Any]) -> Records:
         """The records that the lineage log had when a checkpoint with this header was written; none if there was no log.
@@ -218,7 +218,7 @@ class RunDir(AbstractContextManager["RunDir"]):
             return decode_log(data)
         except (LineageLogError, OSError) as error:
             reason = error.strerror if isinstance(error, OSError) else error
-            raise UserError(f"{path}: cannot read how the elites came about: {reason}") from error
+            raise UserError(f"cannot read how the elites came about: {reason}", path) from error
 
     def cut_records(self, meta: dict[str, Any]) -> None:
         """Cuts the lineage log back to what it was when a checkpoint with this header was written."""
@@ -245,7 +245,7 @@ class RunDir(AbstractContextManager["RunDir"]):
             try:
                 records[path.stem] = json.loads(read_file(path))
             except (ValueError, OSError) as error:
-                raise UserError(f"{path}: damaged: {error}; delete it, and its program is tried again") from error
+                raise UserError(f"damaged: {error}; delete it, and its program is tried again", path) from error
         return records
 
     def save_archive(self, arrays: Mapping[str, Any]) -> None:
@@ -267,7 +267,7 @@ class RunDir(AbstractContextManager["RunDir"]):
         try:
             lines = read_file(path, _MAX_BYTES).splitlines(keepends=True)
         except (OSError, MemoryError) as error:
-            raise UserError(f"{path}: cannot read it: {getattr(error, 'strerror', None) or 'out of memory'}") from error
+            raise UserError(f"cannot read it: {getattr(error, 'strerror', None) or 'out of memory'}", path) from error
         for number, line in enumerate(lines, 1):
             if line.endswith(b"\n"):
                 rows.append(row_of(line, f"{path}:{number}"))
@@ -278,7 +278,7 @@ class RunDir(AbstractContextManager["RunDir"]):
         path = self.path / "environment.json"
         facts = read_json(path, "run's environment")
         if not (isinstance(facts, dict) and isinstance(facts.get("task_digest"), str)):
-            raise UserError(f"{path}: damaged: no text 'task_digest'")
+            raise UserError("damaged: no text 'task_digest'", path)
         return str(facts["task_digest"])
 
     def last_metrics(self) -> dict[str, Any] | None:

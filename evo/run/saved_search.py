@@ -142,7 +142,7 @@ class SavedSearch(SearchView):
         try:
             archive.restore(self.archived())
         except ValueError as error:
-            raise UserError(f"search.archive: the checkpoint does not fit: {error}") from error
+            raise UserError(f"the checkpoint does not fit: {error}", "search.archive") from error
         return archive
 
     def elites(self) -> Elites:
@@ -183,7 +183,7 @@ def variation_of(config: RunConfig, language: Language, options: VariationOption
     initial = config.search.initial
     if initial.max_length > config.program.max_length:
         raise UserError(
-            f"search.initial.max_length: {initial.max_length} is more than program.max_length {config.program.max_length}"
+            f"{initial.max_length} is more than program.max_length {config.program.max_length}", "search.initial.max_length"
         )
     return make_variation(language, config.program.vocabulary, options, (initial.min_length, initial.max_length), source)
 
@@ -206,7 +206,7 @@ def make_archive_of(problem: Problem, arrays: Arrays) -> ProgramArchive:
             archive.type, config.program.max_length, ranges, config.seed, archive.options(), arrays, lowest, num_kept
         )
     except (ValueError, MemoryError) as error:
-        raise UserError(f"search.archive: {shortage(error) or error}") from error
+        raise UserError(shortage(error) or error, "search.archive") from error
 
 
 def _least_objective(problem: Problem) -> float:

@@ -350,6 +350,6 @@ def _emitters(problem: Problem, variation: Variation) -> list[Emitter]:
         elif emitter.kind == "combination":
             source = problem.combiner
             if not source.kinds:
-                raise UserError(f"search.emitters.{name}: needs add, and mul or div, among program.vocabulary.instructions")
+                raise UserError("needs add, and mul or div, among program.vocabulary.instructions", f"search.emitters.{name}")
         emitters.append(Emitter(name, emitter.weight, source, emitter.parents))
     return emitters

@@ -75,7 +75,7 @@ class RunProcess:
                 self._process = WorkerProcess(execute, job, folder=folder, log=log, last_signal=signal.SIGTERM)
         except (OSError, RuntimeError) as error:
             reason = error.strerror if isinstance(error, OSError) else error
-            raise UserError(f"{self._log}: cannot start the run: {reason}") from error
+            raise UserError(f"cannot start the run: {reason}", self._log) from error
 
     def poll(self) -> Outcome | None:
         """The outcome; None while it runs."""

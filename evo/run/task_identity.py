@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 from evo.errors import UserError
 from evo.language.template import read_template
 from evo.task import Programs, Task
-from evo.task_answers import attributes_digest
+from evo.tasks.answers import attributes_digest
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from evo.language.template import FREE_ENTRIES, Template
 from evo.native.stack_ptx import NodeKind
 from evo.native.stack_ptx_words import META_OPERATIONS, WordType
 from evo.task import Task
-from evo.task_answers import point_arrays
+from evo.tasks.answers import point_arrays
 
 Columns = list[NDArray[np.float64]]
 

@@ -106,7 +106,7 @@ def own_kernel_config(tmp_path):
 
 
 def measures() -> list[str]:
-    from evo.task_folder import load_task
+    from evo.tasks.folder import load_task
 
     return list(load_task(OWN_KERNEL, {}).measures)
 

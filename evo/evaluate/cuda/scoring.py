@@ -14,7 +14,7 @@ from evo.evaluate.chunks import ChunkScorer, slices
 from evo.evaluate.scoring_pool import ScoringPool, WorkerError
 from evo.language.program import Language
 from evo.task import Task
-from evo.task_answers import method_place
+from evo.tasks.answers import method_place
 from evo.workers.crew import Crew
 
 

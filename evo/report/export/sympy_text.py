@@ -85,6 +85,11 @@ def sympy_outputs(expression: Dag) -> list[Any]:
     return [*_read(sympy_text(expression, ""), is_whole=True)[2].values()]
 
 
+def symbol_of(name: str) -> Any:
+    """SymPy's symbol of a real input."""
+    return _sympy().Symbol(name, real=True)
+
+
 def run_sympy(text: str, inputs: list[NDArray[Any]], num_points: int) -> list[NDArray[np.float64]]:
     """The outputs of a module of `sympy_text` in float64. Local variables are computed one by one: a formula without them can be
     far too long.

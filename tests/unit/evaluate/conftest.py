@@ -12,7 +12,7 @@ from evo.instructions import shipped_instruction_set
 from evo.language.batch import Batch
 from evo.language.program import Language, parse_program
 from evo.native.ptx_vm import levels
-from evo.task_folder import load_task
+from evo.tasks.folder import load_task
 
 PARENT = os.getpid()
 

@@ -11,7 +11,7 @@ from evo.evaluate.chunks import MAX_CHUNK
 from evo.evaluate.cpu import CpuEvaluator
 from evo.evaluate.pickled_task import pickle_task
 from evo.native.ptx_vm import levels
-from evo.task_folder import load_task
+from evo.tasks.folder import load_task
 
 from .conftest import PARENT, language_of, numbers, places, source
 

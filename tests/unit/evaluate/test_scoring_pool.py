@@ -17,8 +17,8 @@ from evo.evaluate import TaskSource, scoring_pool
 from evo.evaluate.chunks import MAX_CHUNK
 from evo.evaluate.cpu import CpuEvaluator
 from evo.native.ptx_vm import levels
-from evo.task_answers import ask
-from evo.task_folder import load_task
+from evo.tasks.answers import ask
+from evo.tasks.folder import load_task
 
 from .conftest import PARENT, SCORE_LINE, language_of, numbers, places, processes_of, source
 
@@ -151,8 +151,8 @@ from evo.evaluate.cpu import CpuEvaluator
 from evo.instructions import shipped_instruction_set
 from evo.language.batch import Batch
 from evo.language.program import Language
-from evo.task_answers import ask
-from evo.task_folder import load_task
+from evo.tasks.answers import ask
+from evo.tasks.folder import load_task
 task = load_task(Path({str(folder)!r}), {{}})
 language = Language(shipped_instruction_set("default"), tuple(task.inputs.items()), tuple(task.outputs.items()))
 CpuEvaluator(language, task, 1).evaluate(Batch.analyze(language.lowering, np.zeros((1, 4), np.uint64)))

@@ -5,6 +5,7 @@ import importlib
 import pickle
 import re
 import warnings
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -131,7 +132,7 @@ def test_as_many_features_are_searched_as_are_selected():
     y = wide[:, 3] * wide[:, 8] ** 2
     model = evo.SymbolicRegressor(select_k_features=2, **LIMITS).fit(wide, y)
     np.testing.assert_allclose(model.predict(wide), y, rtol=1e-9)
-    assert all("x3" in text or "x8" in text for text in model.equations_.equation)
+    assert all("x3" in text or "x8" in text for text in model.equations_.equation[1:])
     assert model.n_features_in_ == 12
     with pytest.raises(ValueError, match="select_k_features is 0, must be an integer from 1 on"):
         evo.SymbolicRegressor(select_k_features=0).fit(wide, y)
@@ -161,3 +162,39 @@ def test_files_of_several_targets_lie_beside_each_other(tmp_path):
 def test_what_a_classifier_does_not_take_is_refused(parameters, words):
     with pytest.raises(ValueError, match=words):
         evo.SymbolicClassifier(**parameters).fit(X, X[:, 0] > 1.0)
+
+
+def test_columns_of_dates_and_decimals_get_advice_that_fits():
+    dates = pd.DataFrame({"t": pd.date_range("2020", periods=len(X)), "x": X[:, 0]})
+    with pytest.warns(UserWarning, match=r"\(X\['t'\] - X\['t'\]\.min\(\)\)\.dt\.total_seconds\(\)"):
+        evo.SymbolicRegressor(**LIMITS).fit(dates, X[:, 0])
+    with pytest.raises(ValueError, match=r"X\['t'\]\.astype\(float\)"):
+        evo.SymbolicRegressor(**LIMITS).fit(dates.assign(t=Decimal("1.5")), X[:, 0])
+
+
+def test_rare_classes_count_more_if_asked_for():
+    generator = np.random.default_rng(0)
+    x = generator.normal(size=(300, 1))
+    labels = x[:, 0] + generator.normal(size=300) > 1.8
+    plain, balanced, given = (
+        evo.SymbolicClassifier(class_weight=each, **LIMITS).fit(x, labels).predict(x).mean()
+        for each in (None, "balanced", {False: 1, True: 9})
+    )
+    assert plain < 0.1 < balanced and given > 0.1
+
+
+@pytest.mark.parametrize(
+    ("functions", "y"),
+    [
+        (["+", "*", "cbrt"], lambda a, b: np.cbrt(a) + 0.5 * b),
+        (["mul", "sign"], lambda a, b: np.sign(a) * b),
+        (["add", "greater"], lambda a, b: 1.0 * (a > b)),
+        (["add", "less"], lambda a, b: 1.0 * (a < b)),
+        (["add", "cond"], lambda a, b: np.where(a > 0, b, 0.0)),
+        (["add", "where"], lambda a, b: np.where(a > 0, b, a)),
+    ],
+)
+def test_functions_that_other_systems_have_are_found(functions, y):
+    x = np.random.default_rng(0).uniform(-3.0, 3.0, (200, 2))
+    model = evo.SymbolicRegressor(max_evaluations=15_000, max_time=None, random_state=0, functions=functions).fit(x, y(*x.T))
+    assert model.score(x, y(*x.T)) > 0.99

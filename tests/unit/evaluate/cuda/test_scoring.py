@@ -16,7 +16,7 @@ from evo.evaluate.options import EvaluationOptions
 from evo.instructions import shipped_instruction_set
 from evo.language.batch import Batch
 from evo.language.program import Language, parse_program
-from evo.task_folder import load_task
+from evo.tasks.folder import load_task
 
 # Three outputs at 5 points are not a whole number of words. Scores see every bit, and say which process they come from.
 SOURCE = """\
