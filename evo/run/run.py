@@ -247,7 +247,7 @@ def save_search(
     """Writes a search that has no folder as a run, in a new one, with a copy of its task if that is from a folder.
 
     Args:
-        facts: of `environment`. metrics: of `metrics_row`, for each generation. quarantine: facts of failed programs, by hash.
+        facts: of `environment`. metrics: rows of metrics.jsonl. quarantine: facts of failed programs, by hash.
         warn: called with a line if the task stays where it is.
 
     Raises:

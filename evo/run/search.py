@@ -25,7 +25,6 @@ from evo.native.vary import Variation
 from evo.run.initial_programs import read_initial, with_digest
 from evo.run.learning import make_learned_measures, make_prescreen
 from evo.run.loaded_task import Problem
-from evo.run.metrics_rows import metrics_row
 from evo.run.saved_search import SavedSearch, SearchView, make_archive_of, recorded_cells, row_threads_of, variation_of
 from evo.run.task_identity import declarations
 from evo.run.tidying import tidied
@@ -57,7 +56,7 @@ Interrupted: TypeAlias = Callable[[Step], bool]
 class Journal:
     """Takes records of a search as it goes on.
 
-    append_metrics: takes a row of `metrics_row`. save_quarantine: takes the hash of a failed program and facts about it, of which
+    append_metrics: takes a row of metrics.jsonl. save_quarantine: takes the hash of a failed program and facts about it, of which
     the first stay. save: called after each generation, with whether it is the last; gives the seconds that this took.
     """
 
@@ -210,7 +209,7 @@ class Search(SearchView):
             self._put_in_quarantine(generation.failures, max(0, self.counters.generations - 1), journal)
             self.elapsed_s = time.monotonic() - start_s
             if journal:
-                journal.append_metrics(metrics_row(self, generation, save_s))
+                journal.append_metrics(self._metrics_row(generation, save_s))
             is_interrupted = interrupted(generation) or not generation.counters.generations
             self.stop_reason = self.stop_reached(generation.best_objective) or ("interrupted" if is_interrupted else None)
             if journal:
@@ -317,6 +316,29 @@ class Search(SearchView):
         given = {"initial.words": self._given} if is_to_come else {}
         tidy = {} if self._tidied is None else with_prefix("tidy.", self._tidied.arrays())
         return meta, {**given, **tidy, **self.state.arrays()}
+
+    def _metrics_row(self, generation: Generation, save_s: float) -> dict[str, Any]:
+        """A line of metrics.jsonl. save_s: seconds that the search waited for the checkpoint before."""
+        best = generation.best_objective
+        row = {
+            **asdict(generation.counters),
+            "elites": generation.num_elites,
+            "inserted": generation.num_inserted,
+            "lineages": generation.num_lineages,
+            "largest_lineage": generation.largest_lineage,
+            "coverage": generation.coverage,
+            "qd_score": generation.qd_score,
+            "best_objective": best if np.isfinite(best) else None,
+            "elapsed_s": round(self.elapsed_s, 6),
+            **({"lanes": generation.lanes} if generation.lanes else {}),
+            **({"farm": generation.farm} if generation.farm else {}),
+            "times_s": {name: round(value, 6) for name, value in {**generation.times_s, "previous_save": save_s}.items()},
+        }
+        if learning := generation.fit or generation.screening:
+            row["learning"] = {name: value for name, value in asdict(learning).items() if value is not None}
+        if self.problem.config.search.emitters:
+            row["emitters"] = {name: asdict(success) for name, success in generation.success.items()}
+        return row
 
     def _put_in_quarantine(self, failures: Sequence[Failure], generation: int, journal: Journal | None) -> None:
         for failure in failures:
