@@ -299,11 +299,15 @@ def _texts_of(guesses: Guess | Sequence[Guess]) -> tuple[list[str], list[str]]:
 
 
 def _plain(value: Any) -> Any:
-    """The same without NumPy, tuples and other mappings than dicts, which configs refuse."""
+    """The same without NumPy, tuples, Dask's clients and other mappings than dicts, which configs refuse."""
     if isinstance(value, Mapping):
         return {name: _plain(each) for name, each in value.items()}
     if isinstance(value, (list, tuple)):
         return [_plain(each) for each in value]
+    if type(value).__module__.partition(".")[0] == "distributed":
+        from evo.evaluate.dask_client import address_of
+
+        return address_of(value)
     return value.tolist() if isinstance(value, (np.generic, np.ndarray)) else value
 
 

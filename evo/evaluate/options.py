@@ -34,8 +34,9 @@ class ClusterOptions(Options):
     """Dask workers that evaluate batches in place of this machine, or compile for its GPU (docs/cluster.md).
 
     `work`: which of these they do. `scheduler`: its address, or `local`, which starts worker processes on this machine: one for
-    each of `evaluation.threads`, or of `evaluation.compile_workers`. `tls`: for an address that begins with `tls://`; null: what
-    Dask's own config says. `wait_seconds`: longest wait for a first worker, or for another one after all were lost.
+    each of `evaluation.threads`, or of `evaluation.compile_workers`; in Python also a `distributed.Client`. `tls`: for an address
+    that begins with `tls://`; null: Dask's own config decides. `wait_seconds`: longest wait for a first worker, or for another
+    one after all were lost.
     """
 
     scheduler: str
@@ -45,7 +46,7 @@ class ClusterOptions(Options):
 
     @model_validator(mode="after")
     def _is_address(self) -> Self:
-        if self.scheduler != "local" and not re.fullmatch(r"\w+://[^/\s]+:\d+", self.scheduler):
+        if self.scheduler != "local" and not re.fullmatch(r"\w+://[^/\s]+:\d+|inproc://\S+", self.scheduler):
             raise ValueError(f"scheduler {self.scheduler}: must be 'local' or an address such as tcp://10.0.0.1:8786")
         if self.tls and not self.scheduler.startswith("tls://"):
             raise ValueError(f"scheduler {self.scheduler}: 'tls' needs an address that begins with tls://")
