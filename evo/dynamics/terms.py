@@ -112,7 +112,7 @@ def _power(law: Law, power: float) -> Law:
 
 def _raised(law: Law, power: Law) -> Law:
     if len(power) != 1 or power[0][1]:
-        raise NoLaw("a power that is no number")
+        raise NoLaw("an exponent that is not a number")
     return _power(law, power[0][0])
 
 

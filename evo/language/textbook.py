@@ -161,7 +161,7 @@ class _Writer:
     def _root(
         self, number: float, exponent: float, factors: list[tuple[int, float]], above: list[int], below: list[int]
     ) -> float:
-        """Adds what is raised to a power that is no integer, and gives the number that is left beside it."""
+        """Adds what is raised to a power that is not an integer, and gives the number that is left beside it."""
         if len(factors) == 1 and self._atoms[factors[0][0]][0] != "group" and abs(factors[0][1]) != 1.0:
             [(atom, times)] = factors
             (above if times > 0.0 else below).append(self._raised(self._atom(atom), abs(times) * exponent))

@@ -196,10 +196,6 @@ class FittedEquations(SearchParameters):
         program = dag_of(self._language, self._words[row])
         return formula_of(program, self._input_scaling, {program.outputs[0][0]: (offset, scale)})
 
-    def formulas(self) -> list[Dag]:
-        """The formula of each row of `equations_`."""
-        return [self._formula(row) for row in range(len(self.equations_))]
-
     def _row(self, index: int | None) -> int:
         """The row of `equations_` that predicts."""
         table = self.equations_
