@@ -1,4 +1,4 @@
-/* vary.h - variation on blocks of Stack PTX instruction words, in C99 and C++11.
+/* vary.h - variation on blocks of Stack PTX instruction words, in C99 and C++11, for gcc and clang.
  *
  * Makes random programs and offspring of programs: batches of fixed-width rows of 8-byte words in, rows out. Knows only the
  * type, stack and payload of a word; stack_ptx.h defines what programs mean.
