@@ -129,7 +129,7 @@ def _functions(text: str, u: Row) -> Iterator[_Term]:
         return
     for power in _POWERS:
         if low > 0.0 or power in (1.0, 2.0, 3.0):
-            yield _Term(_power(text, power), lambda _, power=power: u**power)
+            yield _Term(_power(text, power), partial(_to_the, u, power))
     if low > 0.0:
         yield _Term(f"log2({text})", lambda _: np.log2(u))
     most = MOST_EXPONENT / max(abs(low), abs(high))
@@ -140,6 +140,10 @@ def _functions(text: str, u: Row) -> Iterator[_Term]:
     for shifts in (above, below):
         yield _Term(f"1/({text} + {{}})", lambda shift: 1.0 / (u + shift), tuple(shifts))
     yield _Term(f"log2({text} + {{}})", lambda shift: np.log2(u + shift), tuple(above))
+
+
+def _to_the(u: Row, power: float, _: float) -> Row:
+    return np.asarray(u**power)
 
 
 def _power(text: str, power: float) -> str:

@@ -33,11 +33,11 @@ def proportional_weights(columns: dict[str, Row], target: Row) -> Row | None:
     grown, predicted, noise = _likeliest(columns, target, (target.min() / target) ** 2, 1.0)
     if predicted is None or noise < LEAST_NOISE or not grown - alike > SURE * len(target):
         return None
-    return (target.min() / predicted) ** 2
+    return np.asarray((target.min() / predicted) ** 2)
 
 
 def _likeliest(columns: dict[str, Row], target: Row, weights: Row, power: float) -> tuple[float, Row | None, float]:
-    """Of the first formulas by these weights, the most likely one if noise grows by a power of it: its likelihood (logarithm, up
+    """The most likely of the first formulas by these weights if noise grows by a power of it: its likelihood (logarithm, up
     to a constant), what it predicts, and the noise over that.
     """
     best: tuple[float, Row | None, float] = (-np.inf, None, 0.0)
