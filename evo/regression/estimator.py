@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
 MAX_FEATURES = 1024  # the time to set up a language grows with their square
 MORE_EVALUATIONS = 0.2  # share of the evaluations so far: how long the search goes on for a simpler formula once one is exact
+FEWEST_EVALUATIONS = 6000  # that a search has anyhow, since its first formulas may be longer than they need be
 LAST_SHARE = 0.25  # of a search of many rows: on the larger sample
 TIDY_SHARE, LAST_MARGIN = 0.15, 0.03  # of the time: for tidy formulas and what follows; for what follows
 LAST_ITERATIONS = 60  # of tuning by a loss, when the search has ended
@@ -246,7 +247,7 @@ class SymbolicRegressor(RegressorMixin, FittedEquations):  # type: ignore[misc] 
         """The task of these rows. scaling: of inputs. Raises ValueError if a parameter is wrong."""
         columns, target, weights = table
         try:
-            return RegressionTask(
+            task = RegressionTask(
                 dict(zip(self._inputs, columns.T, strict=True)),
                 target,
                 max_spread=self.max_spread,
@@ -258,6 +259,8 @@ class SymbolicRegressor(RegressorMixin, FittedEquations):  # type: ignore[misc] 
             )
         except UserError as error:
             raise ValueError(str(error)) from error
+        task.has_inverses = not self._own
+        return task
 
     def _front(self, elites: Elites, task: RegressionTask) -> NDArray[np.uint64]:
         """The programs on the front, the simplest first; those consistent with the units, if there are any."""
@@ -357,7 +360,7 @@ class SymbolicRegressor(RegressorMixin, FittedEquations):  # type: ignore[misc] 
             for generation in search.generations():
                 show(generation, search.elapsed_s)
                 if most == np.inf and generation.best_objective >= BEST_DIGITS and is_of_errors:
-                    most = (1.0 + MORE_EVALUATIONS) * search.counters.evaluations
+                    most = max((1.0 + MORE_EVALUATIONS) * search.counters.evaluations, FEWEST_EVALUATIONS)
                 now_s = time.monotonic()
                 if asked() or search.counters.evaluations >= most or generation.best_objective >= enough or now_s >= end_s:
                     break

@@ -88,6 +88,7 @@ class RegressionTask(Task):
     objective_range = (0.0, BEST_DIGITS)
     reduction = "regression"
     complexity = "num_instructions"
+    has_inverses = True  # among `programs`; they lead elsewhere where a user defines functions
 
     def __init__(
         self,
@@ -223,7 +224,8 @@ class RegressionTask(Task):
             offset, scale = self._input_scaling.get(name, (0.0, 1.0))
             columns[f"({name} - {offset!r})" if offset else name] = scale * values
         target = self._mean + self._deviation * self._target
-        return guesses(columns, target, self._weights) + inverses(columns, target, self._weights)
+        undone = inverses(columns, target, self._weights) if self.has_inverses and not self._loss else []
+        return guesses(columns, target, self._weights) + undone
 
     def check_points(self) -> dict[str, NDArray[Any]]:
         """Points between neighbouring rows, and in the empty parts of the box."""
