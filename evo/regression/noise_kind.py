@@ -16,6 +16,7 @@ Row = NDArray[np.float64]  # a number for each point
 
 LEAST_RANGE = 10.0  # of positive targets, the largest over the smallest: in less, both kinds of noise are nearly the same
 LEAST_NOISE = 1e-3  # of the target: with less, data are exact
+MOST_SHARED = 0.25  # correlation of errors of neighbouring rows: beyond, they are what the formula lacks
 SURE = 0.1  # nats a row by which proportional noise must be likelier
 
 
@@ -33,7 +34,19 @@ def proportional_weights(columns: dict[str, Row], target: Row) -> Row | None:
     grown, predicted, noise = _likeliest(columns, target, (target.min() / target) ** 2, 1.0)
     if predicted is None or noise < LEAST_NOISE or not grown - alike > SURE * len(target):
         return None
+    if _shared(columns, target / predicted - 1.0) > MOST_SHARED:
+        return None
     return np.asarray((target.min() / predicted) ** 2)
+
+
+def _shared(columns: dict[str, Row], errors: Row) -> float:
+    """The correlation of errors with those of the nearest rows: near 0 of noise, near 1 of what a formula lacks."""
+    from scipy.spatial import KDTree
+
+    points = np.stack([*columns.values()], axis=1)
+    points = (points - points.mean(axis=0)) / np.maximum(points.std(axis=0), np.finfo(np.float64).tiny)
+    nearest = KDTree(points).query(points, 2)[1][:, 1]
+    return float(np.corrcoef(errors, errors[nearest])[0, 1])
 
 
 def _likeliest(columns: dict[str, Row], target: Row, weights: Row, power: float) -> tuple[float, Row | None, float]:
