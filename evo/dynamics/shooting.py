@@ -86,7 +86,7 @@ class Shooting:
         functions, first = [], 0
         for law in laws:
             count = len(numbers_of(law))
-            functions.append((compiled(law, num_columns), numbers[first : first + count]))
+            functions.append((compiled(law), numbers[first : first + count]))
             first += count
         x = np.empty((num_columns, *starts.shape[1:]))
 
