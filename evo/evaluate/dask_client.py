@@ -46,19 +46,12 @@ PACKAGES = (DISTRIBUTION, "numpy")  # that decide results
 _clients: weakref.WeakValueDictionary[str, Client] = weakref.WeakValueDictionary()  # by address: given by users
 
 
-def facts() -> dict[str, str]:
-    """Facts of this process that must be the same on a worker."""
-    return {**{name: version(name) for name in PACKAGES}, "machine": platform.machine()}
-
-
-def call_here(wanted: dict[str, str], function: Callable[..., Any], *arguments: Any) -> tuple[str, Any, Exception | None]:
+def call_here(function: Callable[..., Any], *arguments: Any) -> tuple[str, Any, Exception | None]:
     """Calls the function on a worker. Gives the worker's address, and a result or an exception: as a value, since Dask cuts those
     that are long.
     """
     from distributed import get_worker
 
-    if why := _difference(facts(), wanted):
-        raise RuntimeError(why)
     try:
         return get_worker().address, function(*arguments), None
     except Exception as error:  # noqa: BLE001 - whoever waits gets it
@@ -138,12 +131,13 @@ def _local_cluster(num_workers: int | None) -> Any:
 
 @dataclass(eq=False)
 class _Call:
-    """A call. given: its future as Dask has it; where: the workers that may make it."""
+    """A call. given: its future as Dask has it; where: the workers that may make it; num_losses: of all of them."""
 
     arguments: tuple[Any, ...]
     future: Future[Any] = field(default_factory=Future)
     given: Future[Any] | None = None
     where: frozenset[str] = frozenset()
+    num_losses: int = 0
 
 
 class Workers:
@@ -158,14 +152,14 @@ class Workers:
         self.num_threads = 0
         self._client = client
         self._wait_s = wait_s
-        self._wanted = facts()
+        self._wanted = {**{name: version(name) for name in PACKAGES}, "machine": platform.machine()}  # on a worker as here
         self._known: dict[str, str | None] = {}  # address -> why it must not be used
         self._usable: frozenset[str] = frozenset()
         self._waiting: deque[_Call] = deque()
         self._given: set[_Call] = set()  # that workers have
         self._error: Exception | None = None  # why no further call is made
         self._lock = threading.RLock()
-        self._ended: SimpleQueue[_Call | None] = SimpleQueue()
+        self._ended: SimpleQueue[tuple[_Call, Future[Any]] | None] = SimpleQueue()
         threading.Thread(target=self._watch, name="dask-workers", daemon=True).start()
 
     def usable(self) -> dict[str, int]:
@@ -237,69 +231,70 @@ class Workers:
         with self._lock:
             while self._waiting and len(self._given) < CALLS_PER_THREAD * self.num_threads:
                 call = self._waiting.popleft()
-                if call.given or call.future.set_running_or_notify_cancel():
+                if call.future.set_running_or_notify_cancel():
                     self._start(call)
 
     def _start(self, call: _Call) -> None:
         self._given.add(call)
         call.where = self._usable
-        # Where all of these are gone, Dask takes another one, which may be a wrong one: `_settle` gives the call out again.
-        executor = self._client.get_executor(pure=False, retries=RETRIES, workers=sorted(call.where), allow_other_workers=True)
-        call.given = executor.submit(call_here, self._wanted, *call.arguments)
-        call.given.add_done_callback(lambda _: self._ended.put(call))
+        executor = self._client.get_executor(pure=False, retries=RETRIES, workers=sorted(call.where))
+        call.given = given = executor.submit(call_here, *call.arguments)
+        given.add_done_callback(lambda _: self._ended.put((call, given)))
 
     def _watch(self) -> None:
-        """Ends futures, and looks at the workers while no call ends. Dask's own threads must not wait for answers."""
-        lost_s = None  # since when there is no worker
+        """Ends futures, and looks at the workers. Dask's own threads must not wait for answers."""
+        look_s = lost_s = 0.0  # when to look, and since when there is no worker
         while True:
             try:
-                if (call := self._ended.get(timeout=LOOK_S)) is None:
+                if (ended := self._ended.get(timeout=LOOK_S)) is None:
                     return
-                self._settle(call)
+                self._settle(*ended)
             except Empty:
-                if self._given or self._waiting:
-                    lost_s = None if self._look_or_end() else lost_s or time.monotonic()
-                    if lost_s and time.monotonic() - lost_s > self._wait_s:
-                        self._end_all(self._none())
+                pass
+            now_s = time.monotonic()
+            if (self._given or self._waiting) and now_s >= look_s:
+                look_s = now_s + LOOK_S
+                try:
+                    lost_s = 0.0 if self._look() else lost_s or now_s
+                    if lost_s and now_s - lost_s > self._wait_s:
+                        raise self._none()
+                    self._start_again()
+                except UserError as lost:
+                    self._end_all(lost)
             self._give_out()
 
-    def _look_or_end(self) -> dict[str, int]:
-        try:
-            return self._look()
-        except UserError as lost:
-            self._end_all(lost)
-            return {}
+    def _start_again(self) -> None:
+        """Gives calls whose workers are all gone to others: Dask would wait for the same ones."""
+        for call in [call for call in self._given if self._usable and not call.where & self._usable]:
+            call.num_losses += 1
+            if call.num_losses <= RETRIES:
+                self._start(call)
+            else:
+                death = WorkerDied(f"{call.num_losses} times all Dask workers were lost with the same work")
+                self._end_all(death, {call}.__contains__)
 
-    def _settle(self, call: _Call) -> None:
+    def _settle(self, call: _Call, given: Future[Any]) -> None:
         """Ends a call's future by what Dask says."""
         from distributed import KilledWorker
 
-        if call not in self._given or not call.given:
-            return
+        with self._lock:
+            if call not in self._given or call.given is not given:
+                return
+            self._given.remove(call)
         address, result, error = "", None, None
         try:
-            address, result, error = call.given.result()
+            address, result, error = given.result()
         except CancelledError:  # not by us
-            self._end_all(self._lost())
-            return
+            error = self._lost()
+            self._end_all(error)
         except KilledWorker as killed:
             error = WorkerDied(f"{killed.allowed_failures + 1} Dask workers died with the same work")
         except Exception as failed:  # noqa: BLE001 - whoever waits gets it
-            if not call.where.intersection(self._look_or_end()):
-                with self._lock:
-                    if call in self._given:
-                        self._given.remove(call)
-                        self._waiting.append(call)
-                return
             error = failed
         if isinstance(error, DeviceFailure):
             with contextlib.suppress(Exception):  # it may be lost, or have no nanny
                 self._client.restart_workers([address], timeout=CONNECT_S, raise_for_error=False)
             error = DeviceFailure(f"Dask worker {address}: {error}", error.failures)
-        with self._lock:
-            if call not in self._given:
-                return
-            self._given.remove(call)
         if error:
             call.future.set_exception(error)
         else:

@@ -77,7 +77,7 @@ class EvaluationOptions(Options):
     `score_seconds` limits the scoring of a chunk of programs, and the run ends when it passes. `simd`, auto: the
     faster on the first programs, portable: the least that every machine has. GPU: `device` is its number, a list of numbers
     of equal GPUs, or `all`, null: the first that can be used; runs of a sweep and Dask workers beside each other take one
-    each; `lane`: programs are interpreted or compiled, auto: the faster, batch by batch; `compile_workers` are
+    each; `lane`: programs are interpreted or compiled, auto: by the number of points; `compile_workers` are
     processes, null: one per core; `farm` adds workers of other machines, and `local_workers` are the processes beside it,
     null: `compile_workers`, 0: none; `packing`; `opt_level` of the assembler, null: by the number of points; `launch_seconds`
     limits the kernels of one pack, and the run ends when it passes; `cache_megabytes` of cubins are kept on disk for all

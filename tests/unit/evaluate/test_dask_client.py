@@ -9,7 +9,7 @@ from importlib.metadata import version
 from types import SimpleNamespace
 
 import pytest
-from processes import LIMIT_S
+from processes import LIMIT_S, wait_until
 
 import evo
 from evo.about import DISTRIBUTION
@@ -41,10 +41,10 @@ class Client:
     def get_versions(self, packages: list[str]) -> dict:
         own = {name: version(name) for name in packages}
         host = {"machine": platform.machine()}
-        packages_of = {GOOD: own, WRONG: {**own, DISTRIBUTION: None}}
-        return {"workers": {address: {"packages": packages_of[address], "host": host} for address in self.present}}
+        packages_of = {WRONG: {**own, DISTRIBUTION: None}}
+        return {"workers": {name: {"packages": packages_of.get(name, own), "host": host} for name in self.present}}
 
-    def get_executor(self, pure: bool, retries: int, workers: list[str], allow_other_workers: bool) -> "Client":
+    def get_executor(self, pure: bool, retries: int, workers: list[str]) -> "Client":
         self.given.append(workers)
         return self
 
@@ -58,6 +58,18 @@ class Client:
 
     def restart_workers(self, addresses: list[str], **_) -> None:
         self.restarted += addresses
+
+
+class Silent(Client):
+    """A scheduler whose workers never answer."""
+
+    def __init__(self):
+        super().__init__()
+        self.futures: list[Future] = []
+
+    def submit(self, function, *arguments) -> Future:
+        self.futures.append(Future())
+        return self.futures[-1]
 
 
 @pytest.fixture
@@ -101,17 +113,24 @@ def test_a_call_that_fails_outside_of_its_function_raises_what_dask_says(workers
         workers.submit(abs, 1).result(LIMIT_S)
 
 
-def test_a_call_that_a_wrong_worker_got_is_made_again_when_there_is_a_right_one(workers_of, monkeypatch):
-    client = Client(RuntimeError("it has no evo-ptx"))
+@pytest.mark.parametrize("num_losses", [1, dask_client.RETRIES + 1])
+def test_a_call_whose_workers_are_all_gone_is_given_to_others_a_few_times(workers_of, monkeypatch, num_losses):
+    monkeypatch.setattr(dask_client, "LOOK_S", 0.01)
+    client = Silent()
+    client.present = ["tcp://0"]
     workers = workers_of(client)
     workers.usable()
-    client.present = [WRONG]
     future = workers.submit(abs, -1)
-    monkeypatch.setattr(dask_client, "LOOK_S", 0.01)
-    while workers.num_threads:  # until the good one's loss is seen
-        pass
-    client.present, client.failure = [GOOD], None
-    assert future.result(LIMIT_S) == 1
+    for number in range(1, num_losses + 1):
+        client.present = [f"tcp://{number}"]
+        wait_until(lambda number=number: len(client.given) > number or future.done())
+    if num_losses > dask_client.RETRIES:
+        with pytest.raises(WorkerDied, match=r"^3 times all Dask workers were lost with the same work$"):
+            future.result(LIMIT_S)
+    else:
+        client.futures[-1].set_result(("tcp://1", 1, None))
+        assert future.result(LIMIT_S) == 1
+    assert client.given == [[f"tcp://{number}"] for number in range(min(num_losses, dask_client.RETRIES) + 1)]
 
 
 @pytest.mark.parametrize("error", [UserError("a mistake", "task.py:3"), DeviceFailure("no memory", ["a program"])])
@@ -128,13 +147,6 @@ def test_an_exception_of_a_call_comes_back_whole_and_a_worker_whose_device_fails
     else:
         assert (str(found), found.failures) == (f"Dask worker {GOOD}: no memory", ["a program"])
         assert client.restarted == [GOOD]
-
-
-class Silent(Client):
-    """A scheduler whose worker never answers."""
-
-    def submit(self, function, *arguments) -> Future:
-        return Future()
 
 
 @pytest.mark.parametrize("is_lost", [True, False], ids=["scheduler lost", "given up"])
