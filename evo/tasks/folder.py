@@ -182,8 +182,8 @@ def check_declarations(task: Task) -> None:
     is_plain = task.reduction is None and task.rollout is None
     if task.cpu_sums is not None:
         found = getattr(task.cpu_sums, "num_sums", None)
-        must = f" is {task.cpu_sums!r}, must be None or such as evo.pictures.PictureSums, with as many sums as kernel_sums, which is "
-        need(found is not None and found == sums and is_plain, "cpu_sums", f"{must}{sums}, and without reduction and rollout")
+        must = f" is {task.cpu_sums!r}, must be None or such as evo.pictures.PictureSums, with as many sums as kernel_sums, which"
+        need(found is not None and found == sums and is_plain, "cpu_sums", f"{must} is {sums}, and without reduction and rollout")
     if task.has_simulation() and not (is_plain and task.cpu_sums is None):
         raise UserError(f"{owner} defines simulate(), so it has no reduction, no rollout and no cpu_sums", path)
     need(isinstance(task.needs_kernel, bool), "needs_kernel", f" is {task.needs_kernel!r}, must be True or False")
