@@ -15,6 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
 
+from evo.approximation.bits import ExactFunction
+from evo.approximation.exact import ExactCertificate, check_exact
 from evo.approximation.formats import FORMATS, Format
 from evo.approximation.formulas import CHARACTERS, MAX_CHARACTERS
 from evo.approximation.functions import RIGOROUS, Function, is_code, shortened
@@ -240,8 +242,8 @@ def _reference_hash(function: Function, form: Format, first: int, last: int) -> 
 # ---- checks --------------------------------------------------------------------------------------------------------------
 
 
-def read_certificate(path: Path) -> Certificate:
-    """The certificate in a file.
+def read_certificate(path: Path) -> Certificate | ExactCertificate:
+    """The certificate in a file, of an approximation or of an exact function.
 
     Raises:
         UserError: it cannot be read, or is none.
@@ -250,24 +252,38 @@ def read_certificate(path: Path) -> Certificate:
         data = read_json(path, _WHAT)
         if isinstance(data, dict) and isinstance(data.get("interval"), list):
             data["interval"] = tuple(data["interval"])
-        return Certificate.model_validate(data)
+        is_exact = isinstance(data, dict) and "semantics" in data
+        return ExactCertificate.model_validate(data) if is_exact else Certificate.model_validate(data)
     except ValidationError as error:
         place, reason = first_mistake(error)
         raise UserError(f"{path}: key {'.'.join(map(str, place))!r}: {reason}") from error
 
 
 def check_certificate(
-    path: Path, progress: Callable[[int, int], None] = lambda _, __: None, *, code: str | None = None
-) -> Certificate:
+    path: Path,
+    progress: Callable[[int, int], None] = lambda _, __: None,
+    *,
+    code: str | None = None,
+    precondition: str = "",
+) -> Certificate | ExactCertificate:
     """The certificate in a file, all of which is computed anew.
 
     Args:
         code: the `module:function` that a certificate may name, which is then imported; None: none.
+        precondition: the one beside the function's own that the certificate of an exact function may have.
 
     Raises:
         UserError: it cannot be read, or says something else than what is computed.
     """
     told = read_certificate(path)
+    if is_code(told.function) and told.function != code:
+        raise UserError(f"{path}: key 'function': {told.function!r} is code, which a check runs only with --code {told.function}")
+    if isinstance(told, ExactCertificate):
+        try:
+            exact = ExactFunction(told.function, precondition)
+        except UserError as error:
+            raise UserError(f"{path}: key 'function': {str(error).partition(': ')[2]}") from error
+        return check_exact(path, told, exact, progress)
     if told.instruction_set not in SHIPPED:
         raise UserError(f"{path}: key 'instruction_set': {told.instruction_set!r}, must be one of: {', '.join(SHIPPED)}")
     low, high = map(float, told.interval)
@@ -279,8 +295,6 @@ def check_certificate(
     kind = told.format if is_native else "f32"
     language = Language(open_instruction_set(told.instruction_set), (("x", kind),), (("y", kind),))
     words = parse_program(language, told.program, f"{path}: key 'program'", _MAX_WORDS)
-    if is_code(told.function) and told.function != code:
-        raise UserError(f"{path}: key 'function': {told.function!r} is code, which a check runs only with --code {told.function}")
     try:
         key = "function"
         function, form = Function(told.function), FORMATS[told.format]
