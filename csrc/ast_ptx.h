@@ -74,13 +74,7 @@
 #define AST_PTX_VERSION_STRING "1.1.0"
 
 /* Before each declaration. It sets the linkage of the definition too. */
-#if !defined(AST_PTX_STATIC)
-#define AST_PTX_API
-#elif defined(__GNUC__)
-#define AST_PTX_API static __attribute__((unused))
-#else
-#define AST_PTX_API static
-#endif
+#define AST_PTX_API EVO__API(AST_PTX_STATIC)
 
 #ifndef AST_PTX_STACK_DEPTH
 #define AST_PTX_STACK_DEPTH 256
@@ -257,12 +251,7 @@ AST_PTX_API AstPtxResult ast_ptx_compile_program(
 
 #include "detail/ptx_text.h"
 
-#ifdef AST_PTX_DEBUG
-#include <assert.h>
-#define AST_PTX__ERROR(code) (assert(0 && #code), (code))
-#else
-#define AST_PTX__ERROR(code) (code)
-#endif
+#define AST_PTX__ERROR(code) EVO__ERROR(AST_PTX_DEBUG, code)
 
 /* What words are checked against. */
 typedef struct AstPtx__Rules {

@@ -43,6 +43,7 @@
  * Options, defined before the implementation
  *
  *     DERIVE_DEBUG        errors assert where they are found
+ *     DERIVE_STATIC       functions are static; each including file also defines DERIVE_IMPLEMENTATION
  */
 
 #ifndef DERIVE_H
@@ -59,6 +60,8 @@
 #define DERIVE_VERSION_MINOR 0
 #define DERIVE_VERSION_PATCH 0
 
+#define DERIVE_API EVO__API(DERIVE_STATIC)
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -71,25 +74,26 @@ extern "C" {
 typedef enum { DERIVE__RESULTS(EVO__ENUMERATOR) DERIVE_RESULT_NUM_ENUMS } DeriveResult;
 
 /* The enumerator's name, or "DERIVE_RESULT_UNKNOWN". The text is static. */
-const char* derive_result_to_string(DeriveResult result);
+DERIVE_API const char* derive_result_to_string(DeriveResult result);
 
 /* The rule of each instruction of a set, found by its PTX name. It lies in the caller's memory and does not refer to
    stack_info. */
 typedef struct DeriveSet DeriveSet;
 
-DeriveResult derive_set_size(const StackPtxStackInfo* stack_info, size_t* bytes_out);
+DERIVE_API DeriveResult derive_set_size(const StackPtxStackInfo* stack_info, size_t* bytes_out);
 
-DeriveResult derive_set_init(const StackPtxStackInfo* stack_info, void* memory, size_t memory_bytes, const DeriveSet** set_out);
+DERIVE_API DeriveResult
+derive_set_init(const StackPtxStackInfo* stack_info, void* memory, size_t memory_bytes, const DeriveSet** set_out);
 
 /* Whether the instruction passes derivatives to its operands; false for an index out of range. */
-bool derive_set_has_rule(const DeriveSet* set, size_t instruction_idx);
+DERIVE_API bool derive_set_has_rule(const DeriveSet* set, size_t instruction_idx);
 
 /* Bytes that derive_program needs for this many parameters; enough for derive_constants too. */
-DeriveResult derive_size(const StackPtxLowered* lowered, size_t num_parameters, size_t* bytes_out);
+DERIVE_API DeriveResult derive_size(const StackPtxLowered* lowered, size_t num_parameters, size_t* bytes_out);
 
 /* The constants whose derivative is not zero by the rules above, as node indices in evaluation order: the first max_nodes of
    them. num_nodes_out is how many were written. */
-DeriveResult derive_constants(
+DERIVE_API DeriveResult derive_constants(
     const DeriveSet* set, const StackPtxLowered* lowered, size_t request_idx, void* memory, size_t memory_bytes,
     uint32_t* nodes_out, size_t max_nodes, size_t* num_nodes_out
 );
@@ -101,7 +105,7 @@ DeriveResult derive_constants(
    becomes an input of register first_register + k, or stays what it is with DERIVE_KEEP_CONSTANTS. The first nodes and values are
    those of `lowered` that the request needs, in their order; the requests are y and then the derivative by each parameter. A
    derivative that is zero everywhere is STACK_PTX_NO_VALUE, which is zero in lenient mode, the mode of the result. */
-DeriveResult derive_program(
+DERIVE_API DeriveResult derive_program(
     const DeriveSet* set, const StackPtxLowered* lowered, size_t request_idx, const uint32_t* parameters, size_t num_parameters,
     uint32_t first_register, void* memory, size_t memory_bytes, StackPtxLowered* derived_out
 );
@@ -122,16 +126,7 @@ DeriveResult derive_program(
 #include "detail/arena.h"
 #include "detail/instruction_row.h"
 
-#ifdef DERIVE_DEBUG
-#include <assert.h>
-#define DERIVE__ERROR(code) (assert(0 && #code), DERIVE_ERROR_##code)
-#else
-#define DERIVE__ERROR(code) DERIVE_ERROR_##code
-#endif
-
-#ifdef __cplusplus
-extern "C" {
-#endif
+#define DERIVE__ERROR(code) EVO__ERROR(DERIVE_DEBUG, DERIVE_ERROR_##code)
 
 const char* derive_result_to_string(DeriveResult result) { EVO__RETURN_NAME(result, DERIVE__RESULTS, "DERIVE_RESULT_UNKNOWN"); }
 
@@ -466,7 +461,8 @@ static uint32_t derive__magnitude(DeriveBuilder* builder, DeriveAdjoint adjoint)
 /* The adjoint times a value. */
 static DeriveAdjoint derive__times(DeriveBuilder* builder, DeriveAdjoint adjoint, uint32_t factor) {
     if (adjoint.kind == DERIVE__ONE) return derive__of_value(factor, adjoint.is_negative);
-    return derive__of_value(derive__binary(builder, DERIVE__MUL, adjoint.value, factor), adjoint.is_negative);
+    const uint32_t magnitude = derive__magnitude(builder, adjoint);
+    return derive__of_value(derive__binary(builder, DERIVE__MUL, magnitude, factor), adjoint.is_negative);
 }
 
 /* Adds to the adjoint of a value. */
@@ -603,12 +599,10 @@ static bool derive__take_parameters(
     for (uint32_t i = 0; i < lowered->num_nodes; i++) builder->parameter_of[i] = DERIVE__NO_PARAMETER;
     for (size_t k = 0; k < num_parameters; k++) {
         const uint32_t i = parameters[k];
+        if (i >= lowered->num_nodes || builder->parameter_of[i] != DERIVE__NO_PARAMETER) return false;
         const StackPtxNode* node = &lowered->nodes[i];
-        if (i >= lowered->num_nodes || !derive__is_float(builder->set, node) ||
-            (node->kind != STACK_PTX_NODE_CONSTANT && node->kind != STACK_PTX_NODE_INPUT) ||
-            builder->parameter_of[i] != DERIVE__NO_PARAMETER) {
-            return false;
-        }
+        if (node->kind != STACK_PTX_NODE_CONSTANT && node->kind != STACK_PTX_NODE_INPUT) return false;
+        if (!derive__is_float(builder->set, node)) return false;
         builder->parameter_of[i] = (uint32_t)k;
     }
     return true;
@@ -705,9 +699,5 @@ DeriveResult derive_program(
     derived_out->mode = STACK_PTX_MODE_LENIENT;
     return DERIVE_SUCCESS;
 }
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif /* DERIVE_IMPLEMENTATION */

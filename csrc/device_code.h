@@ -16,6 +16,7 @@
  * Options, defined before the implementation
  *
  *     DEVICE_CODE_DEBUG   errors assert where they are found
+ *     DEVICE_CODE_STATIC  functions are static; each including file also defines DEVICE_CODE_IMPLEMENTATION
  *
  * Memory and threads. Nothing is allocated; the caller owns all memory. There is no global state. A kernel's description may be
  * used by any number of threads; a workspace, by one at a time. No pointer may be NULL unless its comment says so.
@@ -42,6 +43,8 @@
 #define DEVICE_CODE_VERSION_MINOR 0
 #define DEVICE_CODE_VERSION_PATCH 0
 
+#define DEVICE_CODE_API EVO__API(DEVICE_CODE_STATIC)
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -57,7 +60,7 @@ extern "C" {
 typedef enum { DEVICE_CODE__RESULTS(EVO__ENUMERATOR) DEVICE_CODE_RESULT_NUM_ENUMS } DeviceCodeResult;
 
 /* The enumerator's name, or "DEVICE_CODE_RESULT_UNKNOWN". The text is static. */
-const char* device_code_result_to_string(DeviceCodeResult result);
+DEVICE_CODE_API const char* device_code_result_to_string(DeviceCodeResult result);
 
 /* Where an operand comes from. */
 enum { DEVICE_CODE_ACCUMULATOR = 0, DEVICE_CODE_SLOT = 1, DEVICE_CODE_CONSTANT = 2 };
@@ -99,13 +102,13 @@ typedef struct DeviceCodeKernel {
     uint32_t num_slots;
 } DeviceCodeKernel;
 
-DeviceCodeResult device_code_workspace_size(const StackPtxLowered* lowered, size_t* bytes_out);
+DEVICE_CODE_API DeviceCodeResult device_code_workspace_size(const StackPtxLowered* lowered, size_t* bytes_out);
 
 /* The most words that a program of this many instructions and requests takes. */
 #define DEVICE_CODE_MAX_WORDS(num_instructions, num_requests) (6 * (size_t)(num_instructions) + 4 * (size_t)(num_requests) + 1)
 
 /* Writes a program's code. Request i goes to vector first_output + i. On an error other than INVALID_VALUE, num_words_out is 0. */
-DeviceCodeResult device_code_encode(
+DEVICE_CODE_API DeviceCodeResult device_code_encode(
     const DeviceCodeKernel* kernel, const StackPtxLowered* lowered, uint32_t first_output, void* workspace,
     size_t workspace_bytes, uint32_t* words, size_t max_words, size_t* num_words_out
 );
@@ -118,8 +121,7 @@ DeviceCodeResult device_code_encode(
 
 /* ================================================================================================================== */
 
-#ifdef DEVICE_CODE_IMPLEMENTATION
-#ifndef DEVICE_CODE_IMPLEMENTATION_INCLUDED
+#if defined(DEVICE_CODE_IMPLEMENTATION) && !defined(DEVICE_CODE_IMPLEMENTATION_INCLUDED)
 #define DEVICE_CODE_IMPLEMENTATION_INCLUDED
 
 #include <stdbool.h>
@@ -127,16 +129,7 @@ DeviceCodeResult device_code_encode(
 
 #include "detail/arena.h"
 
-#ifdef DEVICE_CODE_DEBUG
-#include <assert.h>
-#define DEVICE_CODE__ERROR(code) (assert(0 && #code), DEVICE_CODE_ERROR_##code)
-#else
-#define DEVICE_CODE__ERROR(code) DEVICE_CODE_ERROR_##code
-#endif
-
-#ifdef __cplusplus
-extern "C" {
-#endif
+#define DEVICE_CODE__ERROR(code) EVO__ERROR(DEVICE_CODE_DEBUG, DEVICE_CODE_ERROR_##code)
 
 #define DEVICE_CODE__NONE UINT32_MAX
 #define DEVICE_CODE__MAX_OPERANDS 3u
@@ -517,9 +510,4 @@ DeviceCodeResult device_code_encode(
     return result;
 }
 
-#ifdef __cplusplus
-}
-#endif
-
-#endif /* DEVICE_CODE_IMPLEMENTATION_INCLUDED */
 #endif /* DEVICE_CODE_IMPLEMENTATION */

@@ -77,13 +77,7 @@
 #define ITLL_MAX_PCA_FEATURES 512u
 
 /* Before each declaration. It sets the linkage of the definition too. */
-#if !defined(ITLL_STATIC)
-#define ITLL_API
-#elif defined(__GNUC__)
-#define ITLL_API static __attribute__((unused))
-#else
-#define ITLL_API static
-#endif
+#define ITLL_API EVO__API(ITLL_STATIC)
 
 #ifdef __cplusplus
 extern "C" {
@@ -184,12 +178,7 @@ ITLL_API ItllResult itll_load(ItllModel* model, const void* state, size_t state_
 
 /* ---- private: shared with the kernels and itll_features.h --------------------------------------------------------- */
 
-#ifdef ITLL_DEBUG
-#include <assert.h>
-#define ITLL__ERROR(code) (assert(0 && #code), ITLL_ERROR_##code)
-#else
-#define ITLL__ERROR(code) ITLL_ERROR_##code
-#endif
+#define ITLL__ERROR(code) EVO__ERROR(ITLL_DEBUG, ITLL_ERROR_##code)
 
 #define ITLL__MAX_DEVIATIONS 8.0f /* of a feature from its mean */
 #define ITLL__WAVE 4095.0f /* a random feature is an integer up to this: sums of 128 products fit 32 bits */

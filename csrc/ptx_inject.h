@@ -345,13 +345,7 @@
 #include <stddef.h>
 
 /* Before each declaration. It sets the linkage of the definition too. */
-#if !defined(PTX_INJECT_STATIC)
-#define PTX_INJECT_API
-#elif defined(__GNUC__)
-#define PTX_INJECT_API static __attribute__((unused))
-#else
-#define PTX_INJECT_API static
-#endif
+#define PTX_INJECT_API EVO__API(PTX_INJECT_STATIC)
 
 #ifdef __cplusplus
 extern "C" {
@@ -517,12 +511,7 @@ PTX_INJECT_API PtxInjectResult ptx_inject_render_ptx_sized(
 #include <stdint.h>
 #include <string.h>
 
-#ifdef PTX_INJECT_DEBUG
-#include <assert.h>
-#define PTX_INJECT__ERROR(code) (assert(0 && #code), (code))
-#else
-#define PTX_INJECT__ERROR(code) (code)
-#endif
+#define PTX_INJECT__ERROR(code) EVO__ERROR(PTX_INJECT_DEBUG, code)
 
 #if !defined(PTX_INJECT_MALLOC) && !defined(PTX_INJECT_REALLOC) && !defined(PTX_INJECT_FREE)
 #include <stdlib.h>

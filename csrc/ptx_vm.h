@@ -406,12 +406,7 @@ const PtxVmKernels* ptx_vm__kernels_avx512(void);
 #include "detail/arena.h"
 #include "detail/instruction_row.h"
 
-#ifdef PTX_VM_DEBUG
-#include <assert.h>
-#define PTX_VM__ERROR(code) (assert(0 && #code), PTX_VM_ERROR_##code)
-#else
-#define PTX_VM__ERROR(code) PTX_VM_ERROR_##code
-#endif
+#define PTX_VM__ERROR(code) EVO__ERROR(PTX_VM_DEBUG, PTX_VM_ERROR_##code)
 
 #ifdef __cplusplus
 extern "C" {

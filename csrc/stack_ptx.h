@@ -100,13 +100,7 @@
 #define STACK_PTX_ARRAY_NUM_ELEMS(array) (sizeof(array) / sizeof((array)[0]))
 
 /* Before each declaration. It sets the linkage of the definition too. */
-#if !defined(STACK_PTX_STATIC)
-#define STACK_PTX_API
-#elif defined(__GNUC__)
-#define STACK_PTX_API static __attribute__((unused))
-#else
-#define STACK_PTX_API static
-#endif
+#define STACK_PTX_API EVO__API(STACK_PTX_STATIC)
 
 #ifdef __cplusplus
 extern "C" {

@@ -44,6 +44,7 @@
  * Options, defined before the implementation
  *
  *     TUNE_DEBUG          errors assert where they are found
+ *     TUNE_STATIC         functions are static; each including file also defines TUNE_IMPLEMENTATION
  */
 
 #ifndef TUNE_H
@@ -62,6 +63,8 @@
 #define TUNE_VERSION_MINOR 0
 #define TUNE_VERSION_PATCH 0
 
+#define TUNE_API EVO__API(TUNE_STATIC)
+
 #define TUNE_MAX_PARAMETERS 16
 
 #ifdef __cplusplus
@@ -76,7 +79,7 @@ extern "C" {
 typedef enum { TUNE__RESULTS(EVO__ENUMERATOR) TUNE_RESULT_NUM_ENUMS } TuneResult;
 
 /* The enumerator's name, or "TUNE_RESULT_UNKNOWN". The text is static. */
-const char* tune_result_to_string(TuneResult result);
+TUNE_API const char* tune_result_to_string(TuneResult result);
 
 /* Errors at each point whose largest is to be small: the distance of result and target, times a scale. Results are rounded to a
    format first: to num_digits binary digits, or to a multiple of the last digit of 2^least_exponent; above `largest` they are infinite.
@@ -134,7 +137,7 @@ typedef struct TuneOutcome {
 /* Tunes one program. `lowered` is that of `words` in lenient mode, with value numbering and without folding: a folded constant has
    no words. The words are rewritten in place. bytes_needed_out is written only on INSUFFICIENT_MEMORY; memory may be NULL if
    memory_bytes is 0. */
-TuneResult tune_program(
+TUNE_API TuneResult tune_program(
     const TuneProblem* problem, const StackPtxLowered* lowered, StackPtxInstruction* words, size_t num_words, void* memory,
     size_t memory_bytes, size_t* bytes_needed_out, TuneOutcome* outcome_out
 );
@@ -149,7 +152,7 @@ typedef struct TuneScaling {
 
 /* Fits the offset and scale of each of num_rows outputs, (num_rows, loss->num_points), in at most num_iterations. If there
    is a sample, it decides them; sample_points are its points among all. sample may be NULL. Memory is as for tune_program. */
-TuneResult tune_scalings(
+TUNE_API TuneResult tune_scalings(
     const TuneLoss* loss, const TuneLoss* sample, const uint32_t* sample_points, const float* outputs, size_t num_rows,
     uint32_t num_iterations, void* memory, size_t memory_bytes, size_t* bytes_needed_out, TuneScaling* scalings_out
 );
@@ -170,16 +173,7 @@ TuneResult tune_scalings(
 
 #include "detail/arena.h"
 
-#ifdef TUNE_DEBUG
-#include <assert.h>
-#define TUNE__ERROR(code) (assert(0 && #code), TUNE_ERROR_##code)
-#else
-#define TUNE__ERROR(code) TUNE_ERROR_##code
-#endif
-
-#ifdef __cplusplus
-extern "C" {
-#endif
+#define TUNE__ERROR(code) EVO__ERROR(TUNE_DEBUG, TUNE_ERROR_##code)
 
 #define TUNE__MAX_UNKNOWNS (TUNE_MAX_PARAMETERS + 2) /* of a loss: offset and scale too */
 #define TUNE__FIRST_DAMPING 1e-3
@@ -640,9 +634,5 @@ TuneResult tune_scalings(
     }
     return TUNE_SUCCESS;
 }
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif /* TUNE_IMPLEMENTATION */

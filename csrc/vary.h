@@ -64,13 +64,7 @@
 #define VARY_VERSION_PATCH 0
 
 /* Before each declaration. It sets the linkage of the definition too. */
-#if !defined(VARY_STATIC)
-#define VARY_API
-#elif defined(__GNUC__)
-#define VARY_API static __attribute__((unused))
-#else
-#define VARY_API static
-#endif
+#define VARY_API EVO__API(VARY_STATIC)
 
 #ifdef __cplusplus
 extern "C" {
@@ -310,16 +304,7 @@ VARY_API float vary_gaussian(uint32_t bits);
 #include <emmintrin.h>
 #endif
 
-#ifdef VARY_DEBUG
-#include <assert.h>
-#define VARY__FAIL(result)    \
-    do {                      \
-        assert(0 && #result); \
-        return (result);      \
-    } while (0)
-#else
-#define VARY__FAIL(result) return (result)
-#endif
+#define VARY__ERROR(code) EVO__ERROR(VARY_DEBUG, VARY_ERROR_##code)
 
 #if defined(__GNUC__)
 #define VARY__INLINE static inline __attribute__((always_inline))
@@ -1226,9 +1211,9 @@ static VaryTables* vary__take_tables(EvoArena* arena, size_t num_entries, VaryTa
 VaryResult vary_tables_size(size_t num_entries, size_t* num_bytes_out) {
     EvoArena arena = evo__arena(NULL, 0);
     VaryTables tables;
-    if (!num_bytes_out) VARY__FAIL(VARY_ERROR_INVALID_VALUE);
-    if (num_entries == 0) VARY__FAIL(VARY_ERROR_EMPTY_VOCABULARY);
-    if (num_entries > VARY_MAX_ENTRIES) VARY__FAIL(VARY_ERROR_TOO_MANY_ENTRIES);
+    if (!num_bytes_out) return VARY__ERROR(INVALID_VALUE);
+    if (num_entries == 0) return VARY__ERROR(EMPTY_VOCABULARY);
+    if (num_entries > VARY_MAX_ENTRIES) return VARY__ERROR(TOO_MANY_ENTRIES);
     (void)vary__take_tables(&arena, num_entries, &tables);
     *num_bytes_out = arena.num_bytes;
     return VARY_SUCCESS;
@@ -1245,17 +1230,17 @@ static VaryResult vary__init_entry(
         type == VARY__TYPE_CONSTANT && stack < VARY__NUM_MASKED_STACKS && options->float_stacks >> stack & 1u;
     const double first = entry->params[0], second = entry->params[1];
     memset(payload_out, 0, sizeof *payload_out);
-    if (type == VARY__TYPE_RETURN) VARY__FAIL(VARY_ERROR_INVALID_ENTRY);
+    if (type == VARY__TYPE_RETURN) return VARY__ERROR(INVALID_ENTRY);
     payload_out->draw = entry->draw;
     *word_out = entry->draw == VARY_DRAW_LITERAL ? entry->word : entry->word & 0xffffffffu;
     switch (entry->draw) {
         case VARY_DRAW_LITERAL:
-            if (is_float_constant && !vary__is_finite_f32((uint32_t)(entry->word >> 32))) VARY__FAIL(VARY_ERROR_INVALID_ENTRY);
+            if (is_float_constant && !vary__is_finite_f32((uint32_t)(entry->word >> 32))) return VARY__ERROR(INVALID_ENTRY);
             return VARY_SUCCESS;
         case VARY_DRAW_GAUSSIAN:
             if (!is_float_constant || !vary__is_within(first, -VARY__FLOAT_MAX, VARY__FLOAT_MAX) ||
                 !vary__is_within(second, 0.0, VARY__FLOAT_MAX)) {
-                VARY__FAIL(VARY_ERROR_INVALID_ENTRY);
+                return VARY__ERROR(INVALID_ENTRY);
             }
             payload_out->first = first;
             payload_out->factor = (float)second;
@@ -1263,7 +1248,7 @@ static VaryResult vary__init_entry(
         case VARY_DRAW_UNIFORM:
             if (!is_float_constant || !vary__is_within(first, -VARY__FLOAT_MAX, VARY__FLOAT_MAX) ||
                 !vary__is_within(second, first, VARY__FLOAT_MAX) || !vary__is_within(second - first, 0.0, VARY__FLOAT_MAX)) {
-                VARY__FAIL(VARY_ERROR_INVALID_ENTRY);
+                return VARY__ERROR(INVALID_ENTRY);
             }
             payload_out->first = first;
             payload_out->factor = (float)(second - first);
@@ -1272,12 +1257,12 @@ static VaryResult vary__init_entry(
             if (is_float_constant || !vary__is_within(first, -2147483648.0, 4294967295.0) ||
                 !vary__is_within(second, first + 1.0, 4294967296.0) || second - first > 4294967296.0 ||
                 (double)(int64_t)first != first || (double)(int64_t)second != second) {
-                VARY__FAIL(VARY_ERROR_INVALID_ENTRY);
+                return VARY__ERROR(INVALID_ENTRY);
             }
             payload_out->lowest = (uint32_t)(int64_t)first;
             payload_out->num_values = (uint64_t)(second - first);
             return VARY_SUCCESS;
-        default: VARY__FAIL(VARY_ERROR_INVALID_ENTRY);
+        default: return VARY__ERROR(INVALID_ENTRY);
     }
 }
 
@@ -1309,25 +1294,25 @@ static VaryResult vary__init_options(const VaryOptions* options, VaryTables* tab
     uint32_t rate;
     int i;
     for (i = 0; i < VARY_NUM_OPERATORS; i++) {
-        if (!vary__is_within(options->operator_weights[i], 0.0, VARY__FLOAT_MAX)) VARY__FAIL(VARY_ERROR_INVALID_WEIGHT);
+        if (!vary__is_within(options->operator_weights[i], 0.0, VARY__FLOAT_MAX)) return VARY__ERROR(INVALID_WEIGHT);
         total += options->operator_weights[i];
     }
-    if (total <= 0.0) VARY__FAIL(VARY_ERROR_INVALID_WEIGHT);
+    if (total <= 0.0) return VARY__ERROR(INVALID_WEIGHT);
     for (rate = 0; rate < VARY_NUM_RATES; rate++) {
         const VaryRateInfo* info = vary_rate_info(rate);
         const double value = options->rates[rate];
         if (!vary__is_within(value, info->lowest, info->highest) || (info->is_lowest_refused && value <= info->lowest))
-            VARY__FAIL(VARY_ERROR_INVALID_RATE);
+            return VARY__ERROR(INVALID_RATE);
     }
     if (options->rates[VARY_RATE_PERTURBATION_RELATIVE] <= 0.0 && options->rates[VARY_RATE_PERTURBATION_ABSOLUTE] <= 0.0)
-        VARY__FAIL(VARY_ERROR_INVALID_SCALE);
+        return VARY__ERROR(INVALID_SCALE);
     if ((options->float_stacks & options->unsigned_stacks) || (options->float_stacks & options->signed_stacks) ||
         (options->unsigned_stacks & options->signed_stacks)) {
-        VARY__FAIL(VARY_ERROR_INVALID_STACKS);
+        return VARY__ERROR(INVALID_STACKS);
     }
-    if (!vary__are_effects(options)) VARY__FAIL(VARY_ERROR_INVALID_STACKS);
+    if (!vary__are_effects(options)) return VARY__ERROR(INVALID_STACKS);
     if (options->initial_min_length > options->initial_max_length || options->initial_max_length > VARY_MAX_LENGTH)
-        VARY__FAIL(VARY_ERROR_INVALID_LENGTH);
+        return VARY__ERROR(INVALID_LENGTH);
 
     for (i = 0; i < VARY_NUM_OPERATORS - 1; i++) {
         below += options->operator_weights[i];
@@ -1364,8 +1349,8 @@ VaryResult vary_init(
     size_t num_bytes, i;
     VaryResult result = vary_tables_size(num_entries, &num_bytes);
     if (result != VARY_SUCCESS) return result;
-    if (!entries || !options || !memory || !tables_out) VARY__FAIL(VARY_ERROR_INVALID_VALUE);
-    if (memory_bytes < num_bytes) VARY__FAIL(VARY_ERROR_INSUFFICIENT_MEMORY);
+    if (!entries || !options || !memory || !tables_out) return VARY__ERROR(INVALID_VALUE);
+    if (memory_bytes < num_bytes) return VARY__ERROR(INSUFFICIENT_MEMORY);
     memset(&content, 0, sizeof content);
     tables = vary__take_tables(&arena, num_entries, &content);
     *tables = content;
@@ -1373,17 +1358,17 @@ VaryResult vary_init(
     if (result != VARY_SUCCESS) return result;
 
     for (i = 0; i < num_entries; i++) {
-        if (!vary__is_within(entries[i].weight, 0.0, VARY__FLOAT_MAX)) VARY__FAIL(VARY_ERROR_INVALID_WEIGHT);
+        if (!vary__is_within(entries[i].weight, 0.0, VARY__FLOAT_MAX)) return VARY__ERROR(INVALID_WEIGHT);
         result = vary__init_entry(entries + i, options, tables->words + i, tables->payloads + i);
         if (result != VARY_SUCCESS) return result;
         if (entries[i].num_words == 0 || entries[i].num_words > VARY_MAX_PHRASE || entries[i].num_words > num_entries - i)
-            VARY__FAIL(VARY_ERROR_INVALID_ENTRY);
+            return VARY__ERROR(INVALID_ENTRY);
         tables->is_drawn[i] = entries[i].draw != VARY_DRAW_LITERAL;
         tables->num_words[i] = (uint8_t)entries[i].num_words;
         tables->has_phrases |= tables->num_words[i] > 1;
         total += entries[i].weight;
     }
-    if (total <= 0.0) VARY__FAIL(VARY_ERROR_EMPTY_VOCABULARY);
+    if (total <= 0.0) return VARY__ERROR(EMPTY_VOCABULARY);
     memset(tables->weights, 0, ((size_t)1 << tables->log2_columns) * sizeof *tables->weights);
     for (i = 0; i < num_entries; i++) {
         uint64_t up_to_q32;
@@ -1410,10 +1395,10 @@ VaryResult vary_random_programs(
     uint64_t* words_out
 ) {
     size_t program;
-    if (!tables || (!words_out && num_programs)) VARY__FAIL(VARY_ERROR_INVALID_VALUE);
+    if (!tables || (!words_out && num_programs)) return VARY__ERROR(INVALID_VALUE);
     if (max_length == 0 || max_length > VARY_MAX_LENGTH || tables->options.initial_max_length > max_length)
-        VARY__FAIL(VARY_ERROR_INVALID_LENGTH);
-    if (!vary__are_slots(first_slot, num_programs)) VARY__FAIL(VARY_ERROR_INVALID_RANGE);
+        return VARY__ERROR(INVALID_LENGTH);
+    if (!vary__are_slots(first_slot, num_programs)) return VARY__ERROR(INVALID_RANGE);
     for (program = 0; program < num_programs; program++) {
         const uint32_t min_length = tables->options.initial_min_length;
         uint64_t* row = words_out + program * max_length;
@@ -1555,14 +1540,14 @@ static void vary__offspring(const VaryTables* tables, const VaryBatch* batch) {
 }
 
 VaryResult vary_offspring(const VaryTables* tables, const VaryBatch* batch) {
-    if (!tables || !batch) VARY__FAIL(VARY_ERROR_INVALID_VALUE);
-    if (batch->max_length == 0 || batch->max_length > VARY_MAX_LENGTH) VARY__FAIL(VARY_ERROR_INVALID_LENGTH);
-    if (batch->num_rows == 0 || (batch->candidates && batch->num_candidates == 0)) VARY__FAIL(VARY_ERROR_EMPTY_POOL);
+    if (!tables || !batch) return VARY__ERROR(INVALID_VALUE);
+    if (batch->max_length == 0 || batch->max_length > VARY_MAX_LENGTH) return VARY__ERROR(INVALID_LENGTH);
+    if (batch->num_rows == 0 || (batch->candidates && batch->num_candidates == 0)) return VARY__ERROR(EMPTY_POOL);
     if (batch->num_rows > VARY_MAX_ROWS || (batch->candidates && batch->num_candidates > batch->num_rows) ||
         !vary__are_slots(batch->first_slot, batch->num_offspring)) {
-        VARY__FAIL(VARY_ERROR_INVALID_RANGE);
+        return VARY__ERROR(INVALID_RANGE);
     }
-    if (!batch->pool || (!batch->words_out && batch->num_offspring)) VARY__FAIL(VARY_ERROR_INVALID_VALUE);
+    if (!batch->pool || (!batch->words_out && batch->num_offspring)) return VARY__ERROR(INVALID_VALUE);
     vary__offspring(tables, batch);
     return VARY_SUCCESS;
 }

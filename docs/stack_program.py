@@ -5,8 +5,9 @@ from __future__ import annotations
 import html
 
 from evo.instructions import shipped_instruction_set
-from evo.language.expression import expression_of, lines_of
+from evo.language.dag import dag_of
 from evo.language.formula_text import INFIX
+from evo.language.printer import lines_of
 from evo.language.program import Language, parse_program
 
 PROGRAM = "%y add_ftz_f32 0.5 mul_ftz_f32 %x %x mul_ftz_f32 add_ftz_f32 sin_approx_ftz_f32"
@@ -21,7 +22,7 @@ def stacks(language: Language, words: list[str]) -> list[list[str]]:
     """What lies on the stack after each number of words, the top first."""
     found: list[list[str]] = [[]]
     for count in range(1, len(words) + 1):
-        expression = expression_of(language, parse_program(language, " ".join(words[:count]), "PROGRAM", len(words) + 1))
+        expression = dag_of(language, parse_program(language, " ".join(words[:count]), "PROGRAM", len(words) + 1))
         texts = lines_of(expression, INFIX).outputs
         found.append([text for text, value in zip(texts, expression.results, strict=True) if value is not None])
     return found

@@ -15,14 +15,13 @@ if TYPE_CHECKING:
     from evo.approximation.task import ApproximationTask
     from evo.dynamics.estimator import SymbolicDynamics
     from evo.evolution import evolve
-    from evo.grid import Grid
     from evo.regression.classifier import SymbolicClassifier
     from evo.regression.estimator import SymbolicRegressor
     from evo.regression.task import RegressionTask
-    from evo.regression.transformer import SymbolicTransformer
     from evo.report.result import Result
-    from evo.rollout import Rollout
     from evo.task import Programs, RunnablePrograms, Scores, Task, Window
+    from evo.tasks.grid import Grid
+    from evo.tasks.rollout import Rollout
 
     __version__: str
 
@@ -39,7 +38,6 @@ __all__ = [
     "SymbolicClassifier",
     "SymbolicDynamics",
     "SymbolicRegressor",
-    "SymbolicTransformer",
     "Task",
     "UserError",
     "Window",
@@ -52,15 +50,14 @@ _MODULES = {
     **dict.fromkeys(("Programs", "RunnablePrograms", "Scores", "Task", "Window"), "evo.task"),
     "ApproximationTask": "evo.approximation.task",
     "ExactTask": "evo.approximation.exact_task",
-    "Grid": "evo.grid",
+    "Grid": "evo.tasks.grid",
     "Result": "evo.report.result",
-    "Rollout": "evo.rollout",
+    "Rollout": "evo.tasks.rollout",
     "evolve": "evo.evolution",
     "RegressionTask": "evo.regression.task",
     "SymbolicClassifier": "evo.regression.classifier",
     "SymbolicDynamics": "evo.dynamics.estimator",
     "SymbolicRegressor": "evo.regression.estimator",
-    "SymbolicTransformer": "evo.regression.transformer",
 }
 
 

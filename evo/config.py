@@ -97,42 +97,17 @@ class RunConfig(Options):
     output: OutputConfig = OutputConfig()
 
     def identity(self) -> dict[str, Any]:
-        """The part that decides the archive, as plain values. A run is only resumed with the same.
+        """The part that decides the archive, as plain values without defaults. A run is only resumed with the same.
 
-        It leaves out where and how fast the work is done, when it ends, and the paths of the task, the instruction set and the
-        initial programs: their content counts.
+        It leaves out where and how fast the work is done, when it ends, learned measures that do not span the archive, and the
+        paths of the task, the instruction set and the initial programs: their content counts.
         """
-        program: dict[str, Any] = {"instruction_set": True}
-        if not self.program.vocabulary.phrases:
-            program["vocabulary"] = {"phrases"}  # as with tuning below, for runs that were started before there were phrases
-        left_out: dict[str, Any] = {
-            "task": True,
-            "task_files": True,
-            "program": program,
-            "evaluation": True,
-            "stop": True,
-            "output": True,
-        }
-        # So that runs that were started before there were tuning, learning, parents, starts, emitters and given programs go on;
-        # those that tuned on all points by default do not.
-        left_out["search"] = {} if self.search.tuning.share else {"tuning": True}
-        if self.search.tuning.share and not self.search.tuning.finished:
-            left_out["search"]["tuning"] = {"finished", "trials"}
-        learning = self.search.learning
-        if not learning.is_spanning:  # components of the elites are computed at the end
-            left_out["search"]["learning"] = {"descriptors", "features"} if learning.prescreen > 1 else True
-        if not self.search.starts.count:
-            left_out["search"]["starts"] = True
-        if self.search.parents == [1.0]:
-            left_out["search"]["parents"] = True
-        if not self.search.emitters:
-            left_out["search"]["emitters"] = True
-        initial = self.search.initial
-        if initial.digest is None:  # no programs, or nobody has read them yet
-            left_out["search"]["initial"] = {"digest"} if initial.programs else {"digest", "programs"}
-        else:
+        left_out: dict[str, Any] = dict.fromkeys(("task", "task_files", "evaluation", "stop", "output"), True)
+        left_out["program"] = {"instruction_set"}
+        left_out["search"] = {} if self.search.learning.is_spanning else {"learning": True}
+        if self.search.initial.digest is not None:
             left_out["search"]["initial"] = {"programs"}
-        return self.model_dump(mode="json", exclude=left_out)
+        return self.model_dump(mode="json", exclude=left_out, exclude_defaults=True)
 
 
 def load_config(path: Path, overrides: tuple[str, ...] = ()) -> RunConfig:
@@ -258,16 +233,21 @@ def dump_config(config: RunConfig) -> str:
     return dump_yaml(config.model_dump(mode="json"))
 
 
+_DEFAULT = object()
+
+
 def first_difference(old: Any, new: Any, key: str = "") -> str | None:
     """The first key, dotted, at which two identities differ, with both values; None if they are equal."""
+    old, new = ({} if one is _DEFAULT and isinstance(other, dict) else one for one, other in ((old, new), (new, old)))
     if isinstance(old, dict) and isinstance(new, dict):
         for name in [*old, *(name for name in new if name not in old)]:
-            found = first_difference(old.get(name), new.get(name), f"{key}.{name}" if key else name)
+            found = first_difference(old.get(name, _DEFAULT), new.get(name, _DEFAULT), f"{key}.{name}" if key else name)
             if found:
                 return found
         return None
     both_nan = old != old and new != new
-    return None if old == new or both_nan else f"{key} is {json.dumps(new)} now, was {json.dumps(old)}"
+    now, was = ("the default" if value is _DEFAULT else json.dumps(value) for value in (new, old))
+    return None if old == new or both_nan else f"{key} is {now} now, was {was}"
 
 
 def parse_values(text: str, source: str) -> list[Any]:

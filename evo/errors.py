@@ -13,7 +13,7 @@ import resource
 import shlex
 import signal
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
@@ -34,11 +34,43 @@ class FailureKind(StrEnum):
 class UserError(Exception):
     """Something that the user gave is wrong; the message is one line that names it and says what would be right.
 
-    What it repeats of the user's may be long, and have any characters: its text has the ends of long lines, and no controls.
+    It may repeat long values of the user's, with any characters: its text has the ends of long lines, and no controls.
+
+    Args:
+        reason: what is wrong, and what would be right.
+        place: a file with its line, a key, a value, from outside in; nothing if the reason names it. `located` adds to its front.
     """
 
+    def __init__(self, reason: object = "", *place: object):
+        super().__init__(reason, *place)
+        self.reason, self.place = str(reason), tuple(map(str, place))
+
     def __str__(self) -> str:
-        return "\n".join(cut(line, MAX_CHARACTERS) for line in printable(super().__str__()).split("\n"))
+        text = ": ".join((*self.place, self.reason))
+        return "\n".join(cut(line, MAX_CHARACTERS) for line in printable(text).split("\n"))
+
+
+@contextmanager
+def located(*place: object) -> Iterator[None]:
+    """Puts a place in front of a UserError's."""
+    try:
+        yield
+    except UserError as error:
+        error.place = (*map(str, place), *error.place)
+        raise
+
+
+@contextmanager
+def renamed(names: Mapping[str, str]) -> Iterator[None]:
+    """Gives places of a UserError other names: a file or folder by its path, a key with all behind it."""
+    try:
+        yield
+    except UserError as error:
+        for old, new in names.items():
+            error.place = tuple(
+                new + each[len(old) :] if each == old or each.startswith((f"{old}/", f"{old}:")) else each for each in error.place
+            )
+        raise
 
 
 MAX_CHARACTERS = 1000  # of a line of a message
@@ -53,6 +85,11 @@ def os_errors_as(what: str) -> Iterator[None]:
         raise UserError(f"{what}: {error.strerror or error}") from error
     except UnicodeDecodeError as error:
         raise UserError(f"{what}: not UTF-8 at byte {error.start}") from error
+
+
+def one_line(message: object) -> str:
+    """A message without line breaks."""
+    return " ".join(str(message).splitlines())
 
 
 def command_line(*words: object) -> str:

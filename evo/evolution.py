@@ -6,7 +6,6 @@ Owns the way from keyword arguments to a search. Writes no files, unless it goes
 
 import inspect
 import json
-import re
 import signal
 import threading
 import warnings
@@ -18,7 +17,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from evo.config import RunConfig, make_config
-from evo.errors import UserError, command_line
+from evo.errors import UserError, command_line, renamed
 from evo.evaluate.cpu import without_cpu_meaning
 from evo.instructions import SHIPPED, load_instruction_set, shipped_instruction_set
 from evo.language.formula import scaling_notes
@@ -33,7 +32,7 @@ from evo.search.map_elites import Generation
 from evo.search.vocabulary import VocabularyOptions
 from evo.shipped import find_task
 from evo.task import Task
-from evo.task_folder import check_declarations, check_options, load_task
+from evo.tasks.folder import check_declarations, check_options, load_task
 
 Section = Mapping[str, Any]
 Callback = Callable[[Generation], Any]
@@ -88,7 +87,7 @@ def evolve(
         DeviceFailure: the GPU failed.
     """
     if task_options is not None and not isinstance(task_options, Mapping):
-        raise UserError(f"evolve: task_options is a mapping from names to values, got {task_options!r}")
+        raise UserError(f"task_options is a mapping from names to values, got {task_options!r}", "evolve")
     callbacks = [on_generation] if callable(on_generation) else list(on_generation)
     ended_by: list[str] = []
 
@@ -102,7 +101,7 @@ def evolve(
         given: dict[str, Any] = {"vocabulary": vocabulary, "archive": archive, "seed": seed, "program": program, "search": search}
         given["guesses"] = guesses or None
         if surplus := [name for name, value in given.items() if value is not None]:
-            raise UserError(f"evolve: resume goes on with the run's own {', '.join(surplus)}; do not give them")
+            raise UserError(f"resume goes on with the run's own {', '.join(surplus)}; do not give them", "evolve")
         run = _resumed(task, Path(resume), task_options, stop, evaluation or {})
         try:
             with interruptible() as asked, progress_of(run.search, shown=progress) as show:
@@ -124,12 +123,12 @@ def evolve(
     }
     for name, value, section in (("vocabulary", vocabulary, "program"), ("archive", archive, "search")):
         if value is not None and name in data[section]:
-            raise UserError(f"evolve: {name} and {section}.{name} are the same; give one of them")
+            raise UserError(f"{name} and {section}.{name} are the same; give one of them", "evolve")
     known_programs, places = _texts_of(guesses)
     if known_programs:
         initial = dict(data["search"].get("initial", {}))
         if initial.get("programs"):
-            raise UserError("evolve: guesses and search.initial.programs are the same; give one of them")
+            raise UserError("guesses and search.initial.programs are the same; give one of them", "evolve")
         data["search"]["initial"] = initial | {"programs": known_programs}
     if vocabulary is not None:
         data["program"]["vocabulary"] = _vocabulary_section(vocabulary)
@@ -141,7 +140,7 @@ def evolve(
         data["program"]["vocabulary"] = {"instructions": _instructions_for(known, data["program"])}
     if "archive" not in data["search"]:
         data["search"]["archive"] = {"dims": [max(2, round(NUM_CELLS ** (1 / len(known.measures))))] * len(known.measures)}
-    with _naming_guesses(places):
+    with renamed({f"{INITIAL_PROGRAMS}.{number}": place for number, place in enumerate(places)}):
         found = make_search("evolve", data, made if isinstance(made, Task) else None)
     journal = MemoryJournal()
     with closing(found.problem), interruptible() as asked, progress_of(found, shown=progress) as show:
@@ -182,12 +181,12 @@ def interruptible() -> Iterator[Callable[[], bool]]:
 def _made(task: Task | type[Task] | str | Path, options: dict[str, Any]) -> tuple[Task | Path, dict[str, Any]]:
     """The task, or its folder, and the options that it is made with."""
     if options and isinstance(task, Task):
-        raise UserError("evolve: task_options are for a class or a folder; this task is made already")
+        raise UserError("task_options are for a class or a folder; this task is made already", "evolve")
     if inspect.isclass(task) and issubclass(task, Task):
         check_options(task, options)
     made = task(**options) if inspect.isclass(task) else task
     if not isinstance(made, (Task, str, Path)):
-        raise UserError(f"evolve: a task is an evo.Task, its class or a folder, got {type(made).__name__}")
+        raise UserError(f"a task is an evo.Task, its class or a folder, got {type(made).__name__}", "evolve")
     return made if isinstance(made, Task) else find_task(made, Path()), options
 
 
@@ -199,8 +198,9 @@ def _vocabulary_section(vocabulary: Sequence[str] | Section) -> Section:
     is_list = isinstance(vocabulary, (list, tuple, np.ndarray)) and len(vocabulary)
     if not is_list or not all(isinstance(name, str) for name in vocabulary):
         raise UserError(
-            "evolve: vocabulary is a list of names of instructions such as ['add_ftz_f32'], a mapping from names to weights, or "
-            f"the keys of program.vocabulary; got {vocabulary!r}"
+            "vocabulary is a list of names of instructions such as ['add_ftz_f32'], a mapping from names to weights, or "
+            f"the keys of program.vocabulary; got {vocabulary!r}",
+            "evolve",
         )
     return {"instructions": vocabulary}
 
@@ -211,7 +211,8 @@ def _resumed(
     """The run in a folder, with a task that this process has made again."""
     if isinstance(task, (str, Path)):
         raise UserError(
-            f"evolve: resume is for a task or its class; a run of a task's folder goes on with: {command_line('resume', folder)}"
+            f"resume is for a task or its class; a run of a task's folder goes on with: {command_line('resume', folder)}",
+            "evolve",
         )
 
     def make(config: RunConfig) -> Task:
@@ -259,29 +260,17 @@ def _texts_of(guesses: Guess | Sequence[Guess]) -> tuple[list[str], list[str]]:
             found = [format_program(language, words) for words in guess.search.elites().solution]
         elif isinstance(guess, Path):
             if not guess.exists():
-                raise UserError(f"evolve: {place}: {guess}: no such file or folder")
+                raise UserError("no such file or folder", "evolve", place, guess)
             found = [str(guess.absolute())]
         elif isinstance(guess, str):
             found = [guess]
         else:
             raise UserError(
-                f"evolve: {place}: a guess is a formula or a program as text, a path or a Result, got {type(guess).__name__}"
+                f"a guess is a formula or a program as text, a path or a Result, got {type(guess).__name__}", "evolve", place
             )
         texts += found
         places += [place] * len(found)
     return texts, places
-
-
-@contextmanager
-def _naming_guesses(places: Sequence[str]) -> Iterator[None]:
-    """Has errors name the argument in place of the entry that it became."""
-    try:
-        yield
-    except UserError as error:
-        if not places:
-            raise
-        pattern = rf"{re.escape(INITIAL_PROGRAMS)}\.([0-9]+)"
-        raise UserError(re.sub(pattern, lambda found: places[int(found[1])], str(error))) from error
 
 
 def _plain(value: Any) -> Any:

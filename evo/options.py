@@ -14,7 +14,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from evo.errors import did_you_mean
 from evo.escape import cut
-from evo.worker_process import MAX_WORKERS
+from evo.workers import MAX_WORKERS
 
 WRITTEN_AS_FLOAT = re.compile(r"[-+]?(\d+\.\d*|\.\d+|\d+)[eE][-+]?\d+")
 MAX_SHOWN = 200  # characters of a wrong value

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from evo.sums import Regression
+from evo.tasks.sums import Regression
 
 
 def regression_of(y: np.ndarray, t: np.ndarray) -> Regression:

@@ -228,11 +228,11 @@ PROOF__INLINE double proof__round_up(double v) { return -proof__round_down(-v); 
    and it is on the same side of each number of a shorter format. */
 PROOF__INLINE double proof__odd_sum(double a, double b) {
     const double sum = a + b, part = sum - a, error = (a - (sum - part)) + (b - part);
-    int64_t bits, error_bits;
+    uint64_t bits, error_bits;
     double odd;
     memcpy(&bits, &sum, sizeof bits);
     memcpy(&error_bits, &error, sizeof error_bits);
-    bits = (bits - ((bits ^ error_bits) < 0)) | 1;
+    bits = (bits - ((bits ^ error_bits) >> 63)) | 1;
     memcpy(&odd, &bits, sizeof odd);
     return (error < 0.0) | (error > 0.0) ? odd : sum;
 }
@@ -528,11 +528,11 @@ PROOF__INLINE double proof__tanh(double v) {
 
 /* An exponent and the series of log((1 + s) / (1 - s)), s at most 0.172. */
 PROOF__INLINE double proof__log2(double v) {
-    int64_t bits, exponent;
+    uint64_t bits; /* of a negative number, with which a signed difference would overflow */
     double m;
     memcpy(&bits, &v, sizeof bits);
-    exponent = (int64_t)((uint64_t)bits - 0x3FE6A09E667F3BCD) >> 52; /* of sqrt(1/2) */
-    bits -= (int64_t)((uint64_t)exponent << 52);
+    const int64_t exponent = (int64_t)(bits - 0x3FE6A09E667F3BCD) >> 52; /* of sqrt(1/2) */
+    bits -= (uint64_t)exponent << 52;
     memcpy(&m, &bits, sizeof m);
     const double s = (m - 1.0) / (m + 1.0), t = s * s;
     double sum = 1.0 / 23.0;
@@ -583,7 +583,7 @@ static void proof__approximate(const ProofStep* step, int is_point, ProofRow a, 
     const int no_negative = operation == PROOF_SQRT || operation == PROOF_RSQRT || operation == PROOF_LG2;
     PROOF__LOOP {
         const double size = proof__most(fabs(a.low[i]), fabs(a.high[i]));
-        const int is_unknown = !(size <= step->limit) | (no_zero & (a.low[i] <= 0.0) & (a.high[i] >= 0.0)) |
+        const int is_unknown = (!(size <= step->limit)) | (no_zero & (a.low[i] <= 0.0) & (a.high[i] >= 0.0)) |
             (no_negative & (a.low[i] < 0.0)) | !(low[i] <= high[i]);
         low[i] = is_unknown ? -INFINITY : low[i];
         high[i] = is_unknown ? INFINITY : high[i];
@@ -603,7 +603,7 @@ static void proof__quotients(const ProofStep* step, ProofRow a, ProofRow b, doub
     proof__widen(step, mosts, lows, high);
     PROOF__LOOP {
         const double size = proof__most(fabs(b.low[i]), fabs(b.high[i]));
-        const int is_unknown = !(size <= step->limit) | ((b.low[i] <= 0.0) & (b.high[i] >= 0.0));
+        const int is_unknown = (!(size <= step->limit)) | ((b.low[i] <= 0.0) & (b.high[i] >= 0.0));
         low[i] = is_unknown ? -INFINITY : low[i];
         high[i] = is_unknown ? INFINITY : high[i];
     }

@@ -9,8 +9,8 @@
  * Shape of the machine. A kernel works on a block of 8 vectors, which arrive in 8 vector registers: the accumulator. A kernel
  * takes its operands from the accumulator or from memory, leaves its result in the accumulator, stores it as well if
  * it is used later, and ends by calling the next kernel. Compilers turn that call into a jump and keep the 8 arguments in
- * place, so a chain of operations touches memory only for its other operands. Without that optimisation the code is still
- * correct, but its stack is as deep as the program is long.
+ * place, so a chain of operations touches memory only for its other operands. A compiler with `musttail` has to; with another that
+ * does not optimise the code is still correct, but its stack is as deep as the program is long.
  *
  * For each operation there is a kernel for each choice of operands that lie in the accumulator (PtxVmForm), with and
  * without the store.
@@ -31,7 +31,15 @@
 
 typedef void (*PtxVmBody)(PTX_VM__ARGS);
 
-#define PTX_VM__NEXT ((PtxVmBody)step[1].kernel)(step + 1, memory, a0, a1, a2, a3, a4, a5, a6, a7)
+#if defined(__has_attribute)
+#if __has_attribute(musttail)
+#define PTX_VM__TAIL __attribute__((musttail)) return
+#endif
+#endif
+#ifndef PTX_VM__TAIL
+#define PTX_VM__TAIL
+#endif
+#define PTX_VM__NEXT PTX_VM__TAIL((PtxVmBody)step[1].kernel)(step + 1, memory, a0, a1, a2, a3, a4, a5, a6, a7)
 
 /* Operand `o` of vector `i`, in the accumulator or in memory. */
 #define PTX_VM__A(o, i) a##i

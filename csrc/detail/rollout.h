@@ -87,10 +87,6 @@ PtxVmResult rollout_run(
 #if defined(ROLLOUT_IMPLEMENTATION) && !defined(ROLLOUT_IMPLEMENTATION_INCLUDED)
 #define ROLLOUT_IMPLEMENTATION_INCLUDED
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* ---- the program of a step --------------------------------------------------------------------------------------- */
 
 enum { ROLLOUT__H, ROLLOUT__HALF_H, ROLLOUT__SIXTH_H, ROLLOUT__NUM_TIMES }; /* registers behind the columns */
@@ -463,9 +459,5 @@ PtxVmResult rollout_run(
     ptx_vm__restore_mode(mode);
     return PTX_VM_SUCCESS;
 }
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif /* ROLLOUT_IMPLEMENTATION */

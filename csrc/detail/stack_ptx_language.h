@@ -11,12 +11,7 @@
 #include "arena.h"
 #include "ptx_text.h"
 
-#ifdef STACK_PTX_DEBUG
-#include <assert.h>
-#define STACK_PTX__ERROR(code) (assert(0 && #code), (code))
-#else
-#define STACK_PTX__ERROR(code) (code)
-#endif
+#define STACK_PTX__ERROR(code) EVO__ERROR(STACK_PTX_DEBUG, code)
 
 #define STACK_PTX__ALIGNMENT 64u
 #define STACK_PTX__MAX_COUNT ((size_t)1 << 28)

@@ -6,18 +6,15 @@ It is light where a self-test passes without being done, as most tests want it.
 from __future__ import annotations
 
 import os
-import sys
 
 SELF_TEST = "EVO_EMULATED_GPU_SELF_TEST"
 
 
-def main() -> None:
-    """As `evo.evaluate.cuda.device_child.main`."""
-    work = sys.argv[1]
+def run_work(work: str, argument: object) -> tuple[str | None, bool]:
+    """As `evo.evaluate.cuda.device_child.run_work`."""
     if work.startswith("evo.evaluate.cuda.device_tests:"):
         if SELF_TEST not in os.environ:
-            print("passed", flush=True)
-            return
+            return None, True
         if path := os.environ.get(f"{SELF_TEST}_LOG"):
             with open(path, "a") as file:
                 file.write(f"{os.getpid()}\n")
@@ -32,10 +29,11 @@ def main() -> None:
     if wrong := os.environ.get(f"{SELF_TEST}_WRONG"):
         opcode, _, kernel = wrong.partition("@")
         spoil(opcode, kernel)
-    from evo.evaluate.cuda import device_child, evaluator  # noqa: F401 - compiles by what `prepare` replaces
+    from emulated_gpu.compiling import run_work_on_device
+    from evo.evaluate.cuda import evaluator  # noqa: F401 - compiles by what `prepare` replaces
 
     prepare()
-    device_child.main(work)
+    return run_work_on_device(work, argument)
 
 
 def spoil(opcode: str, kernel: str) -> None:

@@ -9,19 +9,17 @@ from __future__ import annotations
 import os
 import sys
 from dataclasses import replace
-from pathlib import Path
 
 import evo.compile.request
+from emulated_gpu import child
 from emulated_gpu.marker import MARKER
 from evo.evaluate import calibration
 from evo.evaluate.cuda import device_child, self_test
 from evo.native import nvptxcompiler
 
-PACKAGES = Path(__file__).parents[1]
-_CHILD = f"import sys; sys.path.insert(0, {str(PACKAGES)!r}); from emulated_gpu.child import main; main()"
-
 _assemble = nvptxcompiler.compile
 _compile_request = evo.compile.request.compile_request
+run_work_on_device = device_child.run_work
 
 
 def compile_with_ptx(ptx, options=("--gpu-name=sm_90",)) -> bytes:
@@ -50,7 +48,7 @@ def _costs(cpu_s: float, gpu_s: float):
 
 def replacements():
     """(object, attribute, value) of what makes a process and its workers compile with PTX, and a self-test run on a stand-in."""
-    yield device_child, "COMMAND", (sys.executable, "-c", _CHILD)
+    yield device_child, "run_work", child.run_work
     if seconds := os.environ.get("EVO_EMULATED_GPU_SELF_TEST_SECONDS"):
         yield self_test, "TIME_LIMIT_S", float(seconds)
     if costs := os.environ.get("EVO_EMULATED_GPU_COSTS"):

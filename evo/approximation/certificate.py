@@ -21,7 +21,7 @@ from evo.approximation.formats import FORMATS, Format
 from evo.approximation.formulas import CHARACTERS, MAX_CHARACTERS
 from evo.approximation.functions import RIGOROUS, Function, is_code, shortened
 from evo.approximation.sweep import KINDS, Found, Kind, Sweep, Worst
-from evo.errors import UserError, plural
+from evo.errors import UserError, located, plural
 from evo.evaluate.slots import slots_of
 from evo.instructions import HALVES, SHIPPED, open_instruction_set
 from evo.language.program import Language, format_program, parse_program
@@ -256,7 +256,7 @@ def read_certificate(path: Path) -> Certificate | ExactCertificate:
         return ExactCertificate.model_validate(data) if is_exact else Certificate.model_validate(data)
     except ValidationError as error:
         place, reason = first_mistake(error)
-        raise UserError(f"{path}: key {'.'.join(map(str, place))!r}: {reason}") from error
+        raise UserError(f"key {'.'.join(map(str, place))!r}: {reason}", path) from error
 
 
 def check_certificate(
@@ -277,21 +277,19 @@ def check_certificate(
     """
     told = read_certificate(path)
     if is_code(told.function) and told.function != code:
-        raise UserError(f"{path}: key 'function': {told.function!r} is code, which a check runs only with --code {told.function}")
+        raise UserError(f"key 'function': {told.function!r} is code, which a check runs only with --code {told.function}", path)
     if isinstance(told, ExactCertificate):
-        try:
+        with located(path):
             exact = ExactFunction(told.function, precondition)
-        except UserError as error:
-            raise UserError(f"{path}: key 'function': {str(error).partition(': ')[2]}") from error
         return check_exact(path, told, exact, progress)
     if told.instruction_set not in SHIPPED:
-        raise UserError(f"{path}: key 'instruction_set': {told.instruction_set!r}, must be one of: {', '.join(SHIPPED)}")
+        raise UserError(f"key 'instruction_set': {told.instruction_set!r}, must be one of: {', '.join(SHIPPED)}", path)
     low, high = map(float, told.interval)
     if not (low <= high and math.isfinite(high - low)):
-        raise UserError(f"{path}: key 'interval': must be two finite numbers, the lower first")
+        raise UserError("key 'interval': must be two finite numbers, the lower first", path)
     is_native = told.arithmetic == "native"
     if is_native and (told.format not in HALVES or told.instruction_set != "halves"):
-        raise UserError(f"{path}: key 'arithmetic': 'native' needs format f16 or bf16, and instruction_set halves")
+        raise UserError("key 'arithmetic': 'native' needs format f16 or bf16, and instruction_set halves", path)
     kind = told.format if is_native else "f32"
     language = Language(open_instruction_set(told.instruction_set), (("x", kind),), (("y", kind),))
     words = parse_program(language, told.program, f"{path}: key 'program'", _MAX_WORDS)
@@ -301,13 +299,13 @@ def check_certificate(
         key = "target"
         slots_of(language.instruction_set, told.target)
     except UserError as error:
-        raise UserError(f"{path}: key {key!r}: {str(error).partition(': ')[2]}") from error
+        raise UserError(error.reason, path, f"key {key!r}") from error
     first, last = form.keys_of(low, high)
     quick = {"formula": function.formula, "num_inputs": last - first + 1, "reference": ""}
     if last >= first and told.num_inputs == last - first + 1:  # before a sweep of hours
         quick["reference"] = _reference_hash(function, form, first, last)
     if difference := _difference({name: getattr(told, name) for name in quick}, quick):
-        raise UserError(f"{path}: refused: {difference}")
+        raise UserError(f"refused: {difference}", path)
     computed = certified(
         language,
         words,
@@ -319,7 +317,7 @@ def check_certificate(
         progress=progress,
     )
     if difference := _difference(told.model_dump(), computed.model_dump()):
-        raise UserError(f"{path}: refused: {difference}")
+        raise UserError(f"refused: {difference}", path)
     return computed
 
 

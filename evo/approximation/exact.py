@@ -25,7 +25,7 @@ from evo.approximation.bits import ExactFunction, Words
 from evo.approximation.functions import shortened
 from evo.approximation.lanes import depends_on_lane_alone
 from evo.approximation.samples import drawn, special_words
-from evo.errors import UserError, plural
+from evo.errors import UserError, located, plural
 from evo.evaluate.slots import slots_of
 from evo.instructions import shipped_instruction_set
 from evo.language.program import Language, format_program, parse_program
@@ -264,10 +264,8 @@ def check_exact(path: Path, told: ExactCertificate, function: ExactFunction, pro
         _same(path, key, getattr(told, key), value)
     language = exact_language(function)
     words = parse_program(language, told.program, f"{path}: key 'program'", _MAX_WORDS)
-    try:
+    with located(path, "refused"):
         computed = certified_exact(language, words, function, target=told.target, progress=progress)
-    except UserError as error:
-        raise UserError(f"{path}: refused: {error}") from error
     for key, value in computed.model_dump().items():
         _same(path, key, getattr(told, key), value)
     return computed
@@ -275,4 +273,4 @@ def check_exact(path: Path, told: ExactCertificate, function: ExactFunction, pro
 
 def _same(path: Path, key: str, told: Any, computed: Any) -> None:
     if told != computed:
-        raise UserError(f"{path}: refused: {key!r} is {shortened(repr(told))}, computed: {shortened(repr(computed))}")
+        raise UserError(f"{key!r} is {shortened(repr(told))}, computed: {shortened(repr(computed))}", path, "refused")

@@ -77,7 +77,7 @@ class Function:
     def __post_init__(self) -> None:
         for package, name in (("mpmath", "mpmath"), ("flint", "python-flint")):
             if not find_spec(package):
-                raise UserError(f"task_options.function: {name} is missing: pip install 'evo-ptx[approximation]'")
+                raise UserError(f"{name} is missing: pip install 'evo-ptx[approximation]'", "task_options.function")
         try:
             if is_code(self.formula):
                 self._call(1.0)
@@ -86,7 +86,7 @@ class Function:
         except (AttributeError, ImportError, TypeError, ValueError, SystemExit) as error:
             hint = did_you_mean(self.text, FORMULAS) if len(self.text) <= _SHOWN else "see docs/approximations.md"
             raise UserError(
-                f"task_options.function: {self.shown!r} is not a name, formula of x, or module:function: {error}; {hint}"
+                f"{self.shown!r} is not a name, formula of x, or module:function: {error}; {hint}", "task_options.function"
             ) from error
 
     def __reduce__(self) -> tuple[type, tuple[str]]:
@@ -169,7 +169,7 @@ class Function:
 
     def _no_digits(self, x: float) -> UserError:
         return UserError(
-            f"task_options.function: {self.shown}: no digits to be had at x = {x!r}; it is not a function of x there"
+            f"no digits to be had at x = {x!r}; it is not a function of x there", "task_options.function", self.shown
         )
 
     def exact(self, x: float) -> Any:

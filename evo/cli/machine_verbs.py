@@ -1,4 +1,4 @@
-"""The verbs about machines and single programs: doctor, instructions, check, eval, worker and keys."""
+"""The verbs about machines and single programs: doctor, instructions, prove, eval and worker."""
 
 import signal
 import sys
@@ -13,21 +13,34 @@ from evo.errors import UserError, os_errors_as
 from evo.escape import echo
 from evo.exit_codes import EXIT_CHECK_FAILED
 from evo.storage.files import exists
-from evo.worker_process import MAX_WORKERS
+from evo.workers import MAX_WORKERS
 
 
 @verb()
+@click.argument("run_folder", metavar="[RUN]", type=PATH, required=False)
 @click.option("--test", is_flag=True, help="Test each GPU first, even if it was tested before.")
-def doctor(test: bool) -> None:
+@terminal.set_shown_key
+def doctor(run_folder: Path | None, test: bool, overrides: tuple[str, ...]) -> None:
     """Say what this machine offers, and what it lacks.
 
-    Each missing piece stands with what it means.
+    Each missing piece stands with what it means. With RUN, score its elites on CPU and GPU instead; exit
+    code 1 says that they disagree.
     """
     from evo.cli.doctor import report, test_gpus
 
     for line in test_gpus() if test else []:
         warn(line)
-    echo(report(), nl=False)
+    if run_folder is None:
+        if overrides:
+            raise UserError("--set: overrides a key of a run; name its folder")
+        echo(report(), nl=False)
+        return
+    from evo.report.check import check_elites
+
+    agreement = check_elites(view(run_folder, overrides))
+    echo(agreement.text(), nl=False)
+    if not agreement.passed:
+        sys.exit(EXIT_CHECK_FAILED)
 
 
 @verb()
@@ -70,22 +83,6 @@ def instructions(
         names = list(program.vocabulary.instructions)
         check_names(chosen, names, "program.vocabulary.instructions")
     echo(describe_instructions(chosen, names, word, target), nl=False)
-
-
-@verb()
-@terminal.run_argument
-@terminal.set_shown_key
-def check(run_folder: Path, overrides: tuple[str, ...]) -> None:
-    """Score a run's elites on CPU and GPU; say how far they agree.
-
-    All elites of the run in folder RUN are scored on both.
-    """
-    from evo.report.check import check_elites
-
-    report = check_elites(view(run_folder, overrides))
-    echo(report.text(), nl=False)
-    if not report.passed:
-        sys.exit(EXIT_CHECK_FAILED)
 
 
 @verb()
@@ -177,7 +174,11 @@ def evaluate(config: Path, program: str, output: Path, overrides: tuple[str, ...
 @click.option("--connect", metavar="ADDRESS", help="Where the run listens: tcp://HOST:PORT.")
 @click.option("--server-file", type=PATH, help="In place of --connect: the file of the run's evaluation.farm.server_file.")
 @click.option("--workers", "num_workers", type=click.IntRange(1, MAX_WORKERS), help="Compile processes.  [default: one per core]")
-@click.option("--keys", type=PATH, help="Folder of this worker's keys; see: evo keys new --help")
+@click.option("--keys", type=PATH, help="Folder of this worker's keys.")
+@click.option(
+    "--new-keys", "new_keys", type=PATH, metavar="FOLDER", help="Instead, make keys of a run and a worker, or a further worker."
+)
+@click.option("--name", default="worker", show_default=True, help="With --new-keys: name of the worker and of its folder.")
 @click.option("--idle", "idle_s", type=click.FloatRange(0.0), metavar="SECONDS", help="End after so long without a run.")
 @click.option("--json", "as_json", is_flag=True, help="Print the status as a JSON object each second.")
 def worker(
@@ -185,6 +186,8 @@ def worker(
     server_file: Path | None,
     num_workers: int | None,
     keys: Path | None,
+    new_keys: Path | None,
+    name: str,
     idle_s: float | None,
     as_json: bool,
 ) -> None:
@@ -195,8 +198,11 @@ def worker(
     from evo.compile.farm import why_no_farm
     from evo.evaluate.backends import why_no_compiler
 
-    if problem := why_no_compiler() or why_no_farm():
+    if problem := why_no_farm() or (None if new_keys else why_no_compiler()):
         raise UserError(problem)
+    if new_keys:
+        _make_keys(new_keys, name)
+        return
     place = connect or server_file
     if not place or (connect and server_file):
         raise UserError("worker: give --connect ADDRESS or --server-file FILE")
@@ -210,29 +216,13 @@ def worker(
         worker.serve()
 
 
-@click.group()
-def keys() -> None:
-    """Keys by which a run and its farm's workers know each other."""
+VERBS = (doctor, instructions, prove, evaluate, worker)
 
 
-@verb("new")
-@click.argument("folder", type=PATH)
-@click.option("--worker", "name", default="worker", show_default=True, help="The worker's name, and its folder's.")
-def new_keys(folder: Path, name: str) -> None:
-    """Make the keys of a run and of a worker in FOLDER.
-
-    Where the run has keys already, those of another worker.
-    """
-    from evo.compile.farm import why_no_farm
-
-    if problem := why_no_farm():
-        raise UserError(problem)
+def _make_keys(folder: Path, name: str) -> None:
+    """Makes the keys of a run and of a worker in a folder. Where the run has keys already, those of another worker."""
     from evo.compile.farm.keys import make_keys
 
     run_folder, worker_folder = make_keys(folder, name)
     echo(f"the run's keys:    {run_folder}  (evaluation.farm.keys)")
     echo(f"the worker's keys: {worker_folder}  (copy the folder to its machine: evo worker --keys)")
-
-
-keys.add_command(new_keys)
-VERBS = (doctor, instructions, check, prove, evaluate, worker, keys)

@@ -13,12 +13,12 @@ import click
 
 from evo.cli import terminal
 from evo.cli.terminal import PATH, say, verb, warn
-from evo.errors import DeviceFailure, UserError, command_line, plural
+from evo.errors import DeviceFailure, UserError, command_line, one_line, plural
 from evo.escape import echo
 from evo.exit_codes import EXIT_CHECK_FAILED, EXIT_DEVICE_FAILED, EXIT_INTERRUPTED, Interrupt, end_at_once
 from evo.native.crash_line import on_crash
 from evo.shipped import shipped
-from evo.worker_process import MAX_WORKERS
+from evo.workers import MAX_WORKERS
 
 if TYPE_CHECKING:
     from evo.run.run import LiveRun
@@ -135,7 +135,7 @@ def sweep(
         try:
             _compare([folder], folder / "sweep.png")
         except UserError as error:
-            warn(f"no comparison: {terminal.one_line(error)}")
+            warn(f"no comparison: {one_line(error)}")
     sys.exit(EXIT_CHECK_FAILED)
 
 
@@ -198,14 +198,14 @@ def _execute(run: LiveRun, folder: Path) -> None:
             say(folder / path.relative_to(run.run_dir.path))
     _warn_of_losses(run, folder)
     run.close()
-    if not search.archive.empty:
+    if len(search.archive):
         say(f"look at it with: {command_line('page', folder)}")
 
 
 def _warn_of_losses(run: LiveRun, folder: Path) -> None:
     """Warns of programs that the archive does not show as they are."""
     search, counters = run.search, run.search.counters
-    if search.archive.empty:
+    if not len(search.archive):
         warn(f"none of {plural(counters.evaluations, 'program')} got a finite score; the archive is empty")
     if counters.failed:
         warn(

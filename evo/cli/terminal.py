@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.shell_completion import CompletionItem
 
-from evo.errors import DeviceFailure, UserError, os_errors_as, refusal, refuse_scipy_without_room, shortage
+from evo.errors import DeviceFailure, UserError, one_line, os_errors_as, refusal, refuse_scipy_without_room, shortage
 from evo.escape import echo
 from evo.exit_codes import EXIT_DEVICE_FAILED, EXIT_INTERRUPTED, EXIT_USER_ERROR, end_at_once, exits_told
 from evo.report.screen import is_terminal
@@ -195,11 +195,6 @@ def say_loading(path: Path) -> None:
     """Says on a terminal what may take seconds. Where nobody watches, a mistake stays the only line."""
     if is_terminal():
         say(f"loading {path}")
-
-
-def one_line(error: object) -> str:
-    """An error's message without line breaks."""
-    return " ".join(str(error).splitlines())
 
 
 def view(run_folder: Path, overrides: tuple[str, ...], *, with_task: bool = True) -> Run:

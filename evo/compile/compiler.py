@@ -29,7 +29,7 @@ from evo.kernel.template import POINTWISE, KernelTemplate
 from evo.language.batch import Batch
 from evo.language.program import Language
 from evo.storage.disk_cache import DiskCache
-from evo.waiting import WAKE_S
+from evo.workers import WAKE_S
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from evo.dynamics.records import MIN_SAMPLES, Record
 from evo.dynamics.refinement import Refinement
 from evo.dynamics.selection import Selection
 from evo.dynamics.terms import Law, NoLaw, compiled, evaluate, law_of, numbers_of, polynomial_terms, written
-from evo.language.expression import short_number
+from evo.language.printer import short_number
 from evo.language.simple_numbers import MAX_DENOMINATOR
 from evo.regression.estimator import SymbolicRegressor
 

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from evo.errors import FailureKind, UserError
 from evo.language.batch import Batch
-from evo.sums import Regression
 from evo.task import DTYPES, MAX_OBJECTIVE, Programs, Scores, Task
-from evo.task_answers import method_place, task_errors
+from evo.tasks.answers import method_place, task_errors
+from evo.tasks.sums import Regression
 
 
 class Status(IntEnum):
@@ -179,15 +179,16 @@ def checked(task: Task, method: str, batch_size: int, *args: Any) -> Evaluation:
     with np.errstate(all="ignore"), task_errors(type(task), method):
         scores = getattr(task, method)(*args)
         if not isinstance(scores, Scores):
-            raise UserError(f"{method_place(type(task), method)}: {method}() must return evo.Scores, got {type(scores).__name__}")
+            raise UserError(f"{method}() must return evo.Scores, got {type(scores).__name__}", method_place(type(task), method))
         if np.iscomplexobj(scores.objective) or np.iscomplexobj(scores.measures):
-            raise UserError(f"{method_place(type(task), method)}: {method}() returned complex numbers, must return real ones")
+            raise UserError(f"{method}() returned complex numbers, must return real ones", method_place(type(task), method))
         objective = np.asarray(scores.objective, dtype=np.float64)
         measures = np.asarray(scores.measures, dtype=np.float64)
     if objective.shape != (batch_size,) or measures.shape != (batch_size, len(task.measures)):
         raise UserError(
-            f"{method_place(type(task), method)}: {method}() must return objective of shape ({batch_size},) and measures of "
-            f"shape ({batch_size}, {len(task.measures)}), got {objective.shape} and {measures.shape}"
+            f"{method}() must return objective of shape ({batch_size},) and measures of "
+            f"shape ({batch_size}, {len(task.measures)}), got {objective.shape} and {measures.shape}",
+            method_place(type(task), method),
         )
     return finite_only(objective, measures)
 

@@ -236,9 +236,9 @@ def _why_cpu(task: Task) -> str | None:
 
 def _start_cuda(assignment: Assignment) -> Evaluator:
     if reason := _why_cpu(assignment.task):
-        raise UserError(f"evaluation.backend: a task {reason} runs on the CPU; set it to cpu or auto")
+        raise UserError(f"a task {reason} runs on the CPU; set it to cpu or auto", "evaluation.backend")
     if problem := _why_no_cuda() or _why_untrusted_gpu(assignment.settings):
-        raise UserError(f"evaluation.backend: cuda cannot be used here: {problem}; use 'cpu' or 'auto'")
+        raise UserError(f"cuda cannot be used here: {problem}; use 'cpu' or 'auto'", "evaluation.backend")
     from evo.evaluate.cuda.choice import COMPILE
     from evo.evaluate.cuda.evaluator import CudaEvaluator
     from evo.evaluate.cuda.self_test import why_one_lane
@@ -276,19 +276,20 @@ def _start_cpu(assignment: Assignment) -> Evaluator:
     for name, is_given in (("farm", settings.farm is not None), ("cluster.work", compiles)):
         if is_given:
             raise UserError(
-                f"evaluation.{name}: programs run on the CPU, so there is nothing to compile; set evaluation.backend to cuda, "
-                f"or: --set evaluation.{name.partition('.')[0]}=null"
+                f"programs run on the CPU, so there is nothing to compile; set evaluation.backend to cuda, "
+                f"or: --set evaluation.{name.partition('.')[0]}=null",
+                f"evaluation.{name}",
             )
     if unsupported := without_cpu_meaning(assignment.language, assignment.instructions):
         raise UserError(
-            f"program.vocabulary.instructions: no CPU meaning for {', '.join(unsupported)}: remove them, or use a GPU backend"
+            f"no CPU meaning for {', '.join(unsupported)}: remove them, or use a GPU backend", "program.vocabulary.instructions"
         )
     simd: str = assignment.settings.simd
     if simd == "portable":
         simd = ptx_vm.levels()[0]
     if simd != AUTO and simd not in ptx_vm.levels():
         known = ", ".join(dict.fromkeys((AUTO, "portable", *ptx_vm.levels())))
-        raise UserError(f"evaluation.simd: this CPU has no '{simd}', one of: {known}")
+        raise UserError(f"this CPU has no '{simd}', one of: {known}", "evaluation.simd")
     level = None if simd == AUTO else simd
     return CpuEvaluator(
         assignment.language,

@@ -24,9 +24,9 @@ from evo.language.program import Language
 from evo.native import ptx_vm
 from evo.native.ptx_vm import SUMS_DTYPE, Targets, VirtualMachine
 from evo.native.tune import LossFitter
-from evo.sums import Regression
 from evo.task import RunnablePrograms, Task, place_of
-from evo.task_answers import ask, changes_when_asked, point_arrays, target_array, typed_arrays, weight_array
+from evo.tasks.answers import ask, changes_when_asked, point_arrays, target_array, typed_arrays, weight_array
+from evo.tasks.sums import Regression
 
 OUTPUT_BYTES = 1 << 20  # of one chunk: fits a core's L2 cache
 MIN_CHUNK, MAX_CHUNK = 8, 256
@@ -98,7 +98,7 @@ class ChunkScorer:
             try:
                 self.run(np.zeros((0, 1), np.uint64))
             except ValueError as error:
-                raise UserError(f"{place_of(type(task))}: class {type(task).__name__}.cpu_sums: {error}") from None
+                raise UserError(f"class {type(task).__name__}.cpu_sums: {error}", place_of(type(task))) from None
 
     @property
     def level(self) -> str:

@@ -27,8 +27,8 @@ from evo.evaluate.backends import CPU, Assignment, Backend
 from evo.evaluate.dask_client import GOES_ON, Workers, WorkersDied, connect
 from evo.language.batch import Batch
 from evo.task import Task
-from evo.task_answers import method_place
-from evo.task_folder import declared_files, task_digest, task_files
+from evo.tasks.answers import method_place
+from evo.tasks.folder import declared_files, task_digest, task_files
 
 PARTS_PER_WORKER = 4  # of a batch, at most: workers differ in speed, and the last part is waited for
 PART_S = 0.1  # of work that a part has at least; each costs the scheduler and the worker some milliseconds
@@ -102,7 +102,7 @@ class ClusterEvaluator:
         try:
             workers = self._opened.enter_context(connect(cluster.scheduler, cluster.tls, cluster.wait_seconds, num_local))
         except UserError as error:
-            raise UserError(f"evaluation.cluster: {error}") from error.__cause__
+            raise UserError(f"{error}", "evaluation.cluster") from error.__cause__
         atexit.register(self._opened.close)  # while threads still run: an error may end the process without `close`
         return workers
 
@@ -147,7 +147,7 @@ class ClusterEvaluator:
         calls = [(self._kept_setup, self._run, function, *own) for own in arguments]
         for number, result in self._workers.map(dask_worker.call, calls):
             if isinstance(result, WorkersDied):
-                raise UserError(f"{self._place}: {result}; {GOES_ON}")
+                raise UserError(f"{result}; {GOES_ON}", self._place)
             if isinstance(result, dask_worker.RemoteFailure):
                 self._workers.restart(result.worker)
                 raise DeviceFailure(f"Dask worker {result.worker}: {result.message}", result.failures)
@@ -189,7 +189,7 @@ def pack_task(task: Task, source: TaskSource, digest: str) -> dask_worker.Packed
     folder = source.folder.resolve()
     others = declared_files(task, folder)
     if task_digest(folder, others) != digest:
-        raise UserError(f"{folder}: the task's files have changed since they were loaded; start again")
+        raise UserError("the task's files have changed since they were loaded; start again", folder)
     tops = [folder, *(Path(os.path.abspath(path)) for path in others)]
     root = Path(os.path.commonpath([path if path.is_dir() else path.parent for path in tops]))
     packed = io.BytesIO()

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evo.evaluate.tuning import sampled
-from evo.language.graph import graph_of
+from evo.language.dag import dag_of
 from evo.language.program import Language, program_length, word
 from evo.native.ptx_vm import VirtualMachine
 from evo.native.stack_ptx_words import WordType
@@ -183,8 +183,8 @@ class Combiner:
         if key not in self._plain:
             if len(self._plain) >= MAX_KNOWN:
                 self._plain.clear()
-            graph = graph_of(self._language, words)
-            plain = None if graph is None or graph.results[0] is None else graph.words(self._language, len(words))
+            graph = dag_of(self._language, words)
+            plain = graph.words(self._language, len(words)) if graph.is_writable and graph.results[0] is not None else None
             self._plain[key] = None if plain is None else plain[: program_length(plain)].tolist()
         return self._plain[key]
 

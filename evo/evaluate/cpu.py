@@ -16,21 +16,18 @@ from numpy.typing import NDArray
 
 from evo.evaluate import Evaluation, PickledTask, TaskSource
 from evo.evaluate.chunks import MAX_REDUCED, ChunkScorer, slices, whole
-from evo.evaluate.crew import Crew
 from evo.evaluate.options import ExecutorName
-from evo.evaluate.scoring_pool import ScoringPool, WorkerError
-from evo.evaluate.trials import Trials
+from evo.evaluate.scoring_pool import ScoringPool, WorkerError, scoring_in_time
 from evo.language.batch import Batch
 from evo.language.program import Language
 from evo.native.ptx_vm import VirtualMachine
 from evo.task import Task
-from evo.task_answers import method_place
+from evo.tasks.answers import method_place
+from evo.workers.crew import Crew
 
 SCORE_SECONDS = 300.0
-# Of `evo.evaluate.trials`. Threads must be faster by a factor: noise is below it, and a crash of a thread ends the run.
-FIRST_S, FIRST_BATCHES, RECHECK_S, NUM_TRIALS, THREADS_GAIN = 2.0, 20, 300.0, 5, 1.1
-
-THREADS, PROCESSES = "threads", "processes"
+# Work of threads before processes start for a task that this process has made: most such searches take less time than those do.
+PATIENCE_S = 2.0
 
 
 class CpuEvaluator:
@@ -43,9 +40,9 @@ class CpuEvaluator:
         level: the virtual machine's SIMD level; None: the faster of the two widest on the first programs. All levels give the
             same results.
         executor: `processes` run a `score` in parallel that holds Python's interpreter lock, and a task that crashes does not end
-            this process. `auto` begins with processes if there are several threads, tries threads in a long run, and keeps
-            them for minutes if they are clearly faster, unless a process died. With a task that this process has made, it
-            begins with threads: most such searches take less time than processes take to start.
+            this process. `auto`: threads if all but the scores of a whole batch is native, by a reduction or `cpu_sums`, or if
+            there is one; else processes, and threads if processes fail. With a task that this process has made, processes
+            start when threads have worked for `PATIENCE_S`.
         source: where processes find the task, or the task itself; None: there are only threads.
         score_seconds: limit for running and scoring a chunk.
 
@@ -70,25 +67,21 @@ class CpuEvaluator:
         self._scorer = ChunkScorer(language, task, level)
         self._is_level_chosen = level is not None
         self._score_seconds = score_seconds
-        scoring = "simulate" if task.has_simulation() else "score"
-        self._crew = Crew(num_threads or len(os.sched_getaffinity(0)), method_place(type(task), scoring))
+        self._place = method_place(type(task), "simulate" if task.has_simulation() else "score")
+        self._crew = Crew(num_threads or len(os.sched_getaffinity(0)))
         self._processes: ScoringPool | None = None
-        self._trials: Trials | None = None
-        if source and executor != "threads" and (executor == "processes" or self._crew.size > 1):
-            self._processes = ScoringPool(self._crew, self._scorer, language, source, self._scorer.chunk_size, score_seconds)
-            if executor == "auto":
-                self._trials = Trials(
-                    (THREADS, PROCESSES),
-                    THREADS if isinstance(source, PickledTask) else PROCESSES,
-                    num_trials=NUM_TRIALS,
-                    first_s=FIRST_S,
-                    first_batches=FIRST_BATCHES,
-                    recheck_s=RECHECK_S,
-                    gains={THREADS: THREADS_GAIN},
-                )
-            if not self._trials or self._trials.chosen == PROCESSES:
-                self._start(self._processes)
-        self.uses_lowered = not self._processes or self._trials is not None
+        self._may_fail = executor == "auto"  # processes, and threads go on
+        self._waits_s = PATIENCE_S if self._may_fail and isinstance(source, PickledTask) else 0.0
+        is_python = not task.reduction and task.cpu_sums is None and self._crew.size > 1
+        if source and (executor == "processes" or (self._may_fail and is_python)):
+            size = self._scorer.chunk_size
+            self._processes = ScoringPool(self._crew, self._place, self._scorer, language, source, size, score_seconds)
+            if not self._waits_s:
+                try:
+                    self._processes.start()  # now, so that they load the task while this process prepares the first batch
+                except WorkerError as error:
+                    self._give_up(self._processes, error)
+        self.uses_lowered = not self._processes or self._waits_s > 0.0
 
     @property
     def device(self) -> str:
@@ -100,21 +93,28 @@ class CpuEvaluator:
         if not self._is_level_chosen and len(batch):
             self._scorer.choose_level(batch)
             self._is_level_chosen = True
-        if not self._processes or not len(batch):
-            return self._on_threads(batch)
-        if not self._trials:
-            return self._processes.evaluate(batch, self._scorer.level)
-        return self._evaluate_as_chosen(self._processes, self._trials, batch)
+        if (processes := self._processes) and len(batch) and self._waits_s <= 0.0:
+            try:
+                return processes.evaluate(batch, self._scorer.level)
+            except WorkerError as error:
+                if not self._may_fail:
+                    raise
+                # This process has loaded the task. If its `score` is wrong, it raises here too, and nothing else is to be said.
+                evaluation = self._on_threads(batch)
+                self._give_up(processes, error)
+                return evaluation
+        start_s = time.perf_counter()
+        evaluation = self._on_threads(batch)
+        self._waits_s -= time.perf_counter() - start_s
+        return evaluation
 
     def outputs(self, words: NDArray[np.uint64], points: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
         """As `Evaluator.outputs`, on the calling thread."""
         return self._scorer.outputs(words, points)
 
     def environment(self) -> dict[str, str | int]:
-        """SIMD level, number of threads or processes, and which of them: `auto` if that is still to be seen."""
-        executor = PROCESSES if self._processes else THREADS
-        if self._trials:
-            executor = self._trials.chosen if self._trials.is_decided else "auto"
+        """SIMD level, number of threads or processes, and which of them."""
+        executor = "processes" if self._processes and self._waits_s <= 0.0 else "threads"
         return {"simd": self._scorer.level, "threads": self._crew.size, "executor": executor}
 
     def close(self) -> None:
@@ -123,42 +123,11 @@ class CpuEvaluator:
             self._processes.close()
         self._crew.close()
 
-    def _start(self, processes: ScoringPool) -> None:
-        """Starts processes now, so that they load the task while this process prepares the first batch."""
-        try:
-            processes.start()
-        except WorkerError as error:
-            if not self._trials:
-                raise
-            self._give_up_processes(processes, error)
-
-    def _evaluate_as_chosen(self, processes: ScoringPool, trials: Trials, batch: Batch) -> Evaluation:
-        """Evaluates a batch on processes, unless threads have proved faster or it is their turn to be tried."""
-        start_s = time.perf_counter()
-        is_parallel = len(batch) > self._scorer.chunk_size  # a batch of one chunk is not a trial
-        way = trials.way if is_parallel else trials.chosen
-        try:
-            if trials.chosen == THREADS and not trials.is_due:
-                processes.close()
-            if way == PROCESSES and trials.chosen == THREADS:
-                processes.start()
-                way = PROCESSES if processes.are_ready() else THREADS
-            evaluation = processes.evaluate(batch, self._scorer.level) if way == PROCESSES else None
-        except WorkerError as error:
-            # This process has loaded the task. If its `score` is wrong, it raises here too, and nothing else is to be said.
-            evaluation = self._on_threads(batch)
-            self._give_up_processes(processes, error)
-            return evaluation
-        if processes.num_deaths:  # on a thread it would be this process
-            self._trials = None
-        evaluation = evaluation or self._on_threads(batch)
-        if is_parallel or not trials.is_due:
-            trials.note(way, time.perf_counter() - start_s, len(batch))
-        return evaluation
-
-    def _give_up_processes(self, processes: ScoringPool, error: WorkerError) -> None:
+    def _give_up(self, processes: ScoringPool, error: WorkerError) -> None:
+        if not self._may_fail:
+            raise error
         processes.give_up(error)
-        self._processes = self._trials = None
+        self._processes = None
 
     def _on_threads(self, batch: Batch) -> Evaluation:
         """The results of a batch. Those of sums are scored at once: a call costs more than a sum."""
@@ -177,20 +146,21 @@ class CpuEvaluator:
             times_s = {"evaluate": sum(seconds for _, seconds in results), "score": time.perf_counter() - start_s}
             return replace(part, times_s=times_s)
 
-        if len(batch) and (work := scorer.work(batch.programs)):
-            sums, fill_in = work
+        with scoring_in_time(self._place, self._score_seconds):
+            if len(batch) and (work := scorer.work(batch.programs)):
+                sums, fill_in = work
 
-            def fill(member: int) -> tuple[NDArray[Any], float]:
-                start_s = time.perf_counter()
-                fill_in()
-                return sums[: 0 if member else len(sums)], time.perf_counter() - start_s
+                def fill(member: int) -> tuple[NDArray[Any], float]:
+                    start_s = time.perf_counter()
+                    fill_in()
+                    return sums[: 0 if member else len(sums)], time.perf_counter() - start_s
 
-            together = range(min(self._crew.size, len(batch)))
-            parts = self._crew.map(fill, together, self._score_seconds * -(-len(batch) // size), judge)
-        elif scorer.task.reduction and len(batch):
-            parts = self._crew.map(run, slices(len(batch), min(2 * size, MAX_REDUCED)), self._score_seconds, judge)
-        else:
-            parts = self._crew.map(score, slices(len(batch), size), self._score_seconds)
+                together = range(min(self._crew.size, len(batch)))
+                parts = self._crew.map(fill, together, self._score_seconds * -(-len(batch) // size), judge)
+            elif scorer.task.reduction and len(batch):
+                parts = self._crew.map(run, slices(len(batch), min(2 * size, MAX_REDUCED)), self._score_seconds, judge)
+            else:
+                parts = self._crew.map(score, slices(len(batch), size), self._score_seconds)
         return whole(parts, len(scorer.task.measures), "threads")
 
 

@@ -24,7 +24,7 @@ from evo.about import DISTRIBUTION
 from evo.errors import UserError
 from evo.escape import echo
 from evo.evaluate.options import TlsFiles
-from evo.waiting import WAKE_S
+from evo.workers import WAKE_S
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -93,8 +93,9 @@ def connect(
         address: Any = scheduler
         if scheduler.startswith("tls://") and not tls and not Security().get_connection_args("client")["ssl_context"]:
             raise UserError(
-                f"{scheduler}: TLS needs files: give evaluation.cluster.tls={{ca: FILE, cert: FILE, key: FILE}}, or Dask's own "
-                "config distributed.comm.tls"
+                "TLS needs files: give evaluation.cluster.tls={ca: FILE, cert: FILE, key: FILE}, or Dask's own "
+                "config distributed.comm.tls",
+                scheduler,
             )
         try:
             if scheduler == LOCAL:
@@ -124,7 +125,7 @@ def connect(
             client = opened.enter_context(Client(address, timeout=CONNECT_S, security=security, set_as_default=False))
         except (OSError, ValueError, TypeError) as error:  # refused, timed out, not an address; or a TLS file is wrong
             why = " ".join(str(error).split()) or type(error).__name__
-            raise UserError(f"{scheduler}: no connection to the Dask scheduler: {why}") from error
+            raise UserError(f"no connection to the Dask scheduler: {why}", scheduler) from error
         yield Workers(client, scheduler, wait_s)
 
 
@@ -343,7 +344,7 @@ class Workers:
             raise self._lost() from error
 
     def _lost(self) -> UserError:
-        return UserError(f"{self.scheduler}: the connection to the Dask scheduler is lost; {GOES_ON}")
+        return UserError(f"the connection to the Dask scheduler is lost; {GOES_ON}", self.scheduler)
 
     def _why_none(self) -> str:
         for address, why in self._refused().items():

@@ -18,11 +18,12 @@ from queue import SimpleQueue
 from typing import Any, ParamSpec, TypeVar
 
 from evo.compile.farm import why_no_farm
-from evo.compile.pool import DEFAULT_TIME_LIMIT_S, CompilePool, WorkerDied
+from evo.compile.pool import DEFAULT_TIME_LIMIT_S, CompilePool
 from evo.compile.request import CompileExecutor, CompileRequest, Fulfil, Outcome
 from evo.errors import UserError
 from evo.evaluate.dask_client import WorkersDied, connect
 from evo.evaluate.options import ClusterOptions, EvaluationOptions
+from evo.workers.processes import WorkerDied
 
 CALLS_PER_THREAD = 2  # that a worker is given for each of its threads: one that runs and one that waits
 
@@ -42,7 +43,7 @@ def open_compilers(options: EvaluationOptions) -> CompileExecutor:
     if farm is None:
         return CompilePool(options.num_compilers, options.compile_seconds)
     if reason := why_no_farm():
-        raise UserError(f"evaluation.farm: {reason}")
+        raise UserError(f"{reason}", "evaluation.farm")
     from evo.compile.farm.server import CompileFarm
 
     keys, server_file = (Path(path) if path else None for path in (farm.keys, farm.server_file))
@@ -79,7 +80,7 @@ class DaskExecutor(CompileExecutor):
                 self._workers = opened.enter_context(connect(cluster.scheduler, cluster.tls, cluster.wait_seconds, num_local))
                 self._workers.usable()
             except UserError as error:
-                raise UserError(f"evaluation.cluster: {error}") from error.__cause__
+                raise UserError(f"{error}", "evaluation.cluster") from error.__cause__
             self._opened = opened.pop_all()
         self._opened.callback(self._workers.call_each, end_processes, self._run)
         self._thread = threading.Thread(target=self._serve, name="dask-executor", daemon=True)

@@ -30,7 +30,7 @@ from evo.evaluate import Evaluation, Evaluator, Failure, TaskSource
 from evo.evaluate.backends import BACKENDS, Assignment, Quarantine, share_gpus
 from evo.evaluate.options import EvaluationOptions
 from evo.language.batch import Batch
-from evo.task_folder import declared_files, load_task, task_digest
+from evo.tasks.folder import declared_files, load_task, task_digest
 
 T = TypeVar("T")
 
@@ -65,8 +65,8 @@ class PackedTask:
 class RemoteSetup:
     """What a worker needs to make its evaluator.
 
-    packed: the task's folder and the files that it declares. options: of the task. task_digest: as of `evo.task_folder`. backend:
-    its name. quarantine: as of `Assignment`. settings: of the run.
+    packed: the task's folder and the files that it declares. options: of the task. task_digest: as of `evo.tasks.folder`.
+    backend: its name. quarantine: as of `Assignment`. settings: of the run.
     """
 
     packed: PackedTask
@@ -126,7 +126,7 @@ class _Held:
         source = TaskSource(self._root / packed.folder, options)
         task = load_task(source.folder, dict(source.options))
         if task_digest(source.folder, declared_files(task, source.folder)) != setup.task_digest:
-            raise UserError(f"{packed.original}: Dask worker {_worker().address} has other files of the task than the run")
+            raise UserError(f"Dask worker {_worker().address} has other files of the task than the run", packed.original)
         backend = BACKENDS[setup.backend]
         share_gpus()
         # A score in Python would keep the worker from talking: processes do it.

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evo.instructions import Instruction, InstructionSet
+from evo.language.dag import Dag, Node
 from evo.language.factored import DIVISIONS
 from evo.language.formula import compiled, is_real_function
-from evo.language.graph import Graph, Node
 from evo.language.program import Language
 from evo.language.simple_numbers import meant_number
 from evo.language.usual_names import LN_2
@@ -52,11 +52,11 @@ class Formulas:
         self.names = [instruction.semantics.function for instruction in instruction_set.instructions]
         self._is_coarse = [instruction.semantics.is_coarse for instruction in instruction_set.instructions]
 
-    def is_known(self, graph: Graph) -> bool:
+    def is_known(self, graph: Dag) -> bool:
         """Whether all of it has a meaning here."""
         return graph.results[0] is not None and all(self._has_meaning(graph.nodes[index]) for index in needed(graph))
 
-    def is_coarse(self, graph: Graph) -> bool:
+    def is_coarse(self, graph: Dag) -> bool:
         """Whether f32 is far from real numbers in one of its instructions."""
         return any(node.kind == NodeKind.PTX and self._is_coarse[node.payload] for node in graph.nodes)
 
@@ -65,7 +65,7 @@ class Formulas:
             return False
         return self.functions[node.payload] is not None if node.kind == NodeKind.PTX else node.kind in _LEAVES
 
-    def of(self, graph: Graph, like: Formula | None = None) -> Formula:
+    def of(self, graph: Dag, like: Formula | None = None) -> Formula:
         """The formula of a graph. like: that of a similar one, which values are taken from."""
         return Formula(self, graph, like)
 
@@ -80,7 +80,7 @@ class Formula:
         num_instructions, num_divisions: that the output needs, the latter among the former.
     """
 
-    def __init__(self, made_by: Formulas, graph: Graph, like: Formula | None):
+    def __init__(self, made_by: Formulas, graph: Dag, like: Formula | None):
         self.graph = graph
         self.values: dict[int, float] = {}
         self.known: dict[int, Any] = {}
@@ -162,7 +162,7 @@ def _compute(found: dict[int, Any], steps: Iterable[Step]) -> None:
             found[index] = function(*(found[operand] for operand in operands))
 
 
-def needed(graph: Graph) -> list[int]:
+def needed(graph: Dag) -> list[int]:
     """The nodes that the output is computed from, and its own."""
     result = graph.results[0]
     return [] if result is None else [*graph.needed_by(result), result]

@@ -7,7 +7,7 @@ A result depends on program and task alone.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
 
@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from evo.evaluate.loops import LoopRunner
 from evo.evaluate.sampling import spread
+from evo.language.dag import Builder, Dag, Node, dag_of
 from evo.language.derivative import derived
-from evo.language.graph import Graph, Node, graph_of_arrays
 from evo.language.program import Language, Limits, word
 from evo.native.ptx_vm import VirtualMachine
 from evo.native.rollout import rollouts
@@ -25,7 +25,7 @@ from evo.native.stack_ptx import NODE_DTYPE, NodeKind
 from evo.native.stack_ptx_words import WordType
 from evo.native.tune import MAX_PARAMETERS, OUTCOME_DTYPE, sums_of_products
 from evo.task import Task
-from evo.task_answers import ask
+from evo.tasks.answers import ask
 
 # As in csrc/tune.h.
 FIRST_DAMPING, LEAST_DAMPING, LEAST_GAIN, LEAST_PIVOT = 1e-3, 1e-10, 1e-6, 1e-9
@@ -96,7 +96,7 @@ class LoopTuner:
         self._machine = VirtualMachine(self._derived_as.lowering)  # of an empty program: fields have it all
         unsupported = VirtualMachine(language.lowering).unsupported
         self._unknown = {i for i, each in enumerate(language.instruction_set.instructions) if each.name in unsupported}
-        self._field = _graph(self._loop.field, self._loop.words)
+        self._field = dag_of(self._loop.field, self._loop.words, folding=False)
 
     def tune(self, words: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], NDArray[np.void]]:
         """As `evo.native.tune.Tuner.tune`. Programs with instructions that have no CPU meaning stay as they are."""
@@ -108,7 +108,7 @@ class LoopTuner:
 
     def _tune(self, words: NDArray[np.uint64], outcome: NDArray[np.void]) -> None:
         """Rewrites a program's constants in place."""
-        program = _graph(self._language, words)
+        program = dag_of(self._language, words, folding=False)
         if not self._unknown.isdisjoint(node.payload for node in program.nodes if node.kind == NodeKind.PTX):
             return
         derived = _Derived(self._loop, program, self._field, self._derived_as)
@@ -167,10 +167,9 @@ class _Derived:
         loop: its columns are those of the task, the constants, and where the derivatives begin; num_carried of these.
     """
 
-    def __init__(self, runner: LoopRunner, program: Graph, field: Graph, spoken: Language):
+    def __init__(self, runner: LoopRunner, program: Dag, field: Dag, spoken: Language):
         instruction_set = spoken.instruction_set
-        self._stack, self._nodes = instruction_set.stack_index("f32"), dict[Node, int]()
-        self._opcodes = {each.ptx: index for index, each in enumerate(instruction_set.instructions)}
+        self._stack, self._builder = instruction_set.stack_index("f32"), Builder(instruction_set)
         num_columns, states = len(runner.types), runner.state_columns
         self.constants = [
             index
@@ -195,36 +194,32 @@ class _Derived:
                         total = self._plus_product(total, gain, self._leaf(NodeKind.INPUT, first + j * len(self.used) + i))
                 results.append(self._value(total))
         columns = (*states, *range(first, first + self.num_carried))
-        self.loop = runner.loop._replace(field=_lowered(tuple(self._nodes), results), state_columns=columns)
-
-    def _node(self, node: Node) -> int:
-        return self._nodes.setdefault(node, len(self._nodes))
+        self.loop = runner.loop._replace(field=_lowered(self._builder.graph(*results)), state_columns=columns)
 
     def _leaf(self, kind: NodeKind, payload: int) -> int:
-        return self._node(Node(kind, payload, self._stack))
+        return self._builder.node(Node(kind, payload, self._stack))
 
     def _value(self, index: int | None) -> int:
         """What is missing is zero."""
         return self._leaf(NodeKind.CONSTANT, 0) if index is None else index
 
-    def _add(self, graph: Graph, replaced: Mapping[int, int]) -> list[int | None]:
+    def _add(self, graph: Dag, replaced: Mapping[int, int]) -> list[int | None]:
         """The results of a graph whose nodes become this one's. replaced: nodes that stand for others."""
         places: list[int] = []
         for index, node in enumerate(graph.nodes):
             own = replace(node, operands=tuple(places[operand] for operand in node.operands))
-            places.append(replaced[index] if index in replaced else self._node(own))
+            places.append(replaced[index] if index in replaced else self._builder.node(own))
         return [None if result is None else places[result] for result in graph.results]
 
     def _slopes(self, value: int, num_inputs: int, spoken: Language) -> list[int | None]:
         """The derivative of a value by each input."""
-        graph = Graph(tuple(self._nodes), (value,))
+        graph = self._builder.graph(value)
         if not any(graph.nodes[index].kind == NodeKind.INPUT for index in (value, *graph.needed_by(value))):
             return [None] * num_inputs
         return self._add(derived(graph, num_inputs, spoken), {})
 
     def _plus_product(self, total: int | None, a: int, b: int) -> int:
-        name, operands = ("mul.ftz.f32", (a, b)) if total is None else ("fma.rn.ftz.f32", (a, b, total))
-        return self._node(Node(NodeKind.PTX, self._opcodes[name], self._stack, operands))
+        return self._builder.call("mul_ftz_f32", a, b) if total is None else self._builder.call("fma_rn_ftz_f32", a, b, total)
 
 
 def _is_finite(bits: int) -> bool:
@@ -235,18 +230,10 @@ def _is_output(node: Node, num_columns: int) -> bool:
     return node.kind == NodeKind.INPUT and node.payload >= num_columns
 
 
-def _graph(language: Language, words: NDArray[np.uint64]) -> Graph:
-    """The graph of a program whose constants are those of its words."""
-    lowered = language.lowering.lower(words, folding=False)
-    return graph_of_arrays(lowered.nodes, lowered.operands, lowered.value_stacks, lowered.request_values)
-
-
-def _lowered(nodes: Sequence[Node], results: Sequence[int]) -> SimpleNamespace:
+def _lowered(graph: Dag) -> SimpleNamespace:
     """A graph as `rollouts` takes a field: only the nodes that results need."""
-    graph = Graph(tuple(nodes), ())
-    needed = sorted({*results}.union(*(graph.needed_by(result) for result in dict.fromkeys(results))))
-    place = {index: value for value, index in enumerate(needed)}
-    kept = [nodes[index] for index in needed]
+    graph = graph.trimmed()
+    kept = graph.nodes
     table = np.zeros(len(kept), NODE_DTYPE)
     table["kind"], table["payload"] = [node.kind for node in kept], [node.payload for node in kept]
     table["stack_idx"], table["num_values"] = [node.stack for node in kept], 1
@@ -255,8 +242,8 @@ def _lowered(nodes: Sequence[Node], results: Sequence[int]) -> SimpleNamespace:
     table["first_value"] = np.arange(len(kept))
     return SimpleNamespace(
         nodes=table,
-        operands=np.array([place[operand] for node in kept for operand in node.operands], np.uint32),
+        operands=np.array([operand for node in kept for operand in node.operands], np.uint32),
         value_nodes=np.arange(len(kept), dtype=np.uint32),
         value_stacks=np.array([node.stack for node in kept], np.uint16),
-        request_values=np.array([place[result] for result in results], np.uint32),
+        request_values=np.array(graph.results, np.uint32),
     )

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from evo.errors import UserError
 from evo.evaluate import by_name, stored_types
 from evo.evaluate.stored_sums import StoredSums
-from evo.grid import Grid
 from evo.kernel.rollout import Loop as KernelLoop
 from evo.language.batch import ProgramRows
 from evo.language.infix import parse_infix
@@ -21,7 +20,8 @@ from evo.language.program import Language
 from evo.native.ptx_vm import Targets, VirtualMachine
 from evo.native.rollout import NEIGHBOUR_DTYPE, NO_STATE, GridLoop, Loop, rollouts
 from evo.task import DTYPES, Task, place_of
-from evo.task_answers import ask, point_arrays, typed_arrays, weight_array
+from evo.tasks.answers import ask, point_arrays, typed_arrays, weight_array
+from evo.tasks.grid import Grid
 
 _CHANGE = "change_of_"  # names of requests
 _MAX_WORDS = 4096  # of all formulas
@@ -59,7 +59,9 @@ class LoopRunner:
         instruction_set = language.instruction_set
         by_ptx = {instruction.ptx: index for index, instruction in enumerate(instruction_set.instructions)}
         if rollout.integrator != "map" and (lacking := [ptx for ptx in _NEEDED.values() if ptx not in by_ptx]):
-            raise UserError(f"{place}.integrator: {rollout.integrator} needs the instruction {lacking[0]}, which the set lacks")
+            raise UserError(
+                f"{rollout.integrator} needs the instruction {lacking[0]}, which the set lacks", f"{place}.integrator"
+            )
         names = {_CHANGE + name: kind for name, kind in self.states.items()}
         self._language = language
         self.field = field = Language(instruction_set, (*self.types.items(), *task.outputs.items()), tuple(names.items()))
@@ -100,8 +102,9 @@ class LoopRunner:
                 allowed.append((self._pieces, width))
             if array.shape not in allowed or not width:
                 raise UserError(
-                    f"{place}: '{name}' has shape {array.shape}; a state is a scalar or (num_trajectories,){by_piece}; other "
-                    f"values may also be ({steps}, 1) or ({steps}, num_trajectories), by step"
+                    f"'{name}' has shape {array.shape}; a state is a scalar or (num_trajectories,){by_piece}; other "
+                    f"values may also be ({steps}, 1) or ({steps}, num_trajectories), by step",
+                    place,
                 )
         return (arrays, width) if self._pieces == 1 else (self._cut(arrays, width), self._pieces * width)
 
@@ -115,7 +118,7 @@ class LoopRunner:
                 if (is_lacking := ~np.isfinite(begins).all(axis=1)).any():
                     record = self.num_records * (1 + int(is_lacking.argmax())) - 1
                     where = f"'{name}' is not finite at record {record}, where a piece of the rollout begins"
-                    raise UserError(f"{place_of(type(self._task))}: targets(): {where}")
+                    raise UserError(f"targets(): {where}", place_of(type(self._task)))
                 columns.append(np.concatenate([np.broadcast_to(array, (1, width)), begins]).ravel())
             elif name in self.states:
                 columns.append(array.ravel())
@@ -141,7 +144,7 @@ class LoopRunner:
         steps = self._whole.steps
         whole = (max((array.shape[-3] for array in arrays if array.ndim > 2), default=1), *shape)
         if not whole[0]:
-            raise UserError(f"{place}: there are no grids")
+            raise UserError("there are no grids", place)
         columns: dict[str, NDArray[Any]] = {name: np.zeros((), np.uint32) for name in self.types}
         for name, array in zip(self._given_types, arrays, strict=True):
             by_step = (steps,) if array.ndim == 4 and name not in self.states else ()
@@ -150,8 +153,9 @@ class LoopRunner:
                 cells = np.broadcast_to(array, (*by_step, *whole))
             except ValueError:
                 raise UserError(
-                    f"{place}: '{name}' has shape {array.shape}; a state's broadcasts to (num_grids, {shape[0]}, {shape[1]}), "
-                    f"other values' may also be ({steps}, num_grids, {shape[0]}, {shape[1]}), by step"
+                    f"'{name}' has shape {array.shape}; a state's broadcasts to (num_grids, {shape[0]}, {shape[1]}), "
+                    f"other values' may also be ({steps}, num_grids, {shape[0]}, {shape[1]}), by step",
+                    place,
                 ) from None
             columns[name] = array.reshape((*by_step, 1) if by_step else ()) if is_same else cells.reshape(*by_step, -1)
         return [*columns.values()], int(np.prod(whole))
@@ -184,19 +188,19 @@ class LoopRunner:
         """The data of whole trajectories, `(num_states, num_records, num_trajectories)`."""
         place = f"{place_of(type(self._task))}: targets()"
         if ask(self._task, "check_points"):
-            raise UserError(f"{place_of(type(self._task))}: check_points(): a task with a rollout has none")
+            raise UserError("check_points(): a task with a rollout has none", place_of(type(self._task)))
         given = ask(self._task, "targets")
         if not isinstance(given, dict) or set(given) != set(self.states):
-            raise UserError(f"{place}: must return a dict of exactly {', '.join(self.states)}")
+            raise UserError(f"must return a dict of exactly {', '.join(self.states)}", place)
         cells = self._whole.grid.shape if self._whole.grid else ()
         shape = (self._whole.num_records, num_trajectories // int(np.prod(cells)), *cells)
         try:
             rows = [np.asarray(given[name], np.float32) for name in self.states]
         except (TypeError, ValueError) as error:
-            raise UserError(f"{place}: a target is not an array of f32: {error}") from error
+            raise UserError(f"a target is not an array of f32: {error}", place) from error
         for name, row in zip(self.states, rows, strict=True):
             if row.shape != shape:
-                raise UserError(f"{place}: '{name}' has shape {row.shape}, the records have {shape}")
+                raise UserError(f"'{name}' has shape {row.shape}, the records have {shape}", place)
         return np.stack(rows).reshape(len(rows), self._whole.num_records, num_trajectories)
 
 

@@ -7,7 +7,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from evo.compile.packing import Packing
 from evo.options import Integer, Options, Seconds, Workers
-from evo.worker_process import MAX_WORKERS
+from evo.workers import MAX_WORKERS
 
 AUTO = "auto"
 BackendName = Literal["auto", "cuda", "cpu"]  # `evo.evaluate.backends` has them
@@ -55,9 +55,9 @@ class ClusterOptions(Options):
 class FarmOptions(Options):
     """Compile workers on other machines (`evo worker`).
 
-    `listen` is where they connect, such as tcp://0.0.0.0:5711. `keys` is the folder of the run's keys (`evo keys new`), relative
-    to the config file; an address beyond this machine needs it. `server_file`: where the run writes its address for workers,
-    relative to the config file.
+    `listen` is where they connect, such as tcp://0.0.0.0:5711. `keys` is the folder of the run's keys (`evo worker --new-keys`),
+    relative to the config file; an address beyond this machine needs it. `server_file`: where the run writes its address for
+    workers, relative to the config file.
     """
 
     listen: str
@@ -72,8 +72,8 @@ class EvaluationOptions(Options):
     (`evo.evaluate.calibration`). CPU and GPU differ in the last bits of approximate instructions. No other key changes a result,
     except `compile_seconds`, after which a program counts as failed, and `opt_level` last bits of rare programs (docs/gpu.md).
     Both: `threads` evaluate and score; null: one per core. `executor` says whether these are threads or processes, which run
-    a `score` in Python in parallel; auto: processes, or on the CPU threads, if the first batches show them to be clearly
-    faster. `score_seconds` limits the scoring of a chunk of programs, and the run ends when it passes. `simd`, auto: the
+    a `score` in Python in parallel; auto: processes, or on the CPU threads, if the task has a reduction or `cpu_sums`.
+    `score_seconds` limits the scoring of a chunk of programs, and the run ends when it passes. `simd`, auto: the
     faster on the first programs, portable: the least that every machine has. GPU: `device` is its number, a list of numbers
     of equal GPUs, or `all`, null: the first that can be used; runs of a sweep and Dask workers beside each other take one
     each; `lane`: programs are interpreted or compiled, auto: the faster, batch by batch; `compile_workers` are

@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from evo.errors import UserError
 from evo.evaluate import PickledTask, TaskSource
 from evo.task import Task
-from evo.task_folder import declared_files, load_task, task_digest
+from evo.tasks.folder import declared_files, load_task, task_digest
 
 
 def pickle_task(task: Task) -> PickledTask:
@@ -29,7 +29,7 @@ def pickle_task(task: Task) -> PickledTask:
                 stack.callback(cloudpickle.unregister_pickle_by_value, sys.modules[module])
             return PickledTask(name, cloudpickle.dumps(task))
     except Exception as error:  # whatever the task's objects raise
-        raise UserError(f"{name}: cannot be sent to worker processes: {type(error).__name__}: {error}") from error
+        raise UserError(f"cannot be sent to worker processes: {type(error).__name__}: {error}", name) from error
 
 
 def task_of(source: TaskSource | PickledTask, digest: str) -> Task:
@@ -43,7 +43,7 @@ def task_of(source: TaskSource | PickledTask, digest: str) -> Task:
         return pickled
     task = load_task(source.folder, dict(source.options))
     if task_digest(source.folder, declared_files(task, source.folder)) != digest:
-        raise UserError(f"{source.folder}: the task's files have changed since the run began; a run goes on with the same only")
+        raise UserError("the task's files have changed since the run began; a run goes on with the same only", source.folder)
     return task
 
 

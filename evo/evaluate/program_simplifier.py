@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from evo.errors import UserError
 from evo.evaluate import Evaluation, Status
 from evo.language.batch import Batch
-from evo.language.graph import Graph, Node, graph_of
+from evo.language.dag import Dag, Node, dag_of
 from evo.language.program import Language, program_length, word
 from evo.native.stack_ptx import NodeKind
 from evo.native.stack_ptx_words import WordType
@@ -73,7 +73,7 @@ class _Search:
     floor: float  # the least objective
 
     def without_instructions(self, current: Batch) -> Batch:
-        while (graph := graph_of(self.language, current.words[0])) is not None:
+        while (graph := dag_of(self.language, current.words[0])).is_writable:
             rows = (changed.words(self.language, current.words.shape[1]) for changed in without_one(self.language, graph))
             tried = self._analyze(row for row in rows if row is not None)
             tried = tried[tried.num_instructions < current.num_instructions[0]]
@@ -107,8 +107,8 @@ class _Search:
 
     def without_dead_words(self, current: Batch) -> Batch:
         """The same program in fewer words, if the graph has them."""
-        graph = graph_of(self.language, current.words[0])
-        row = graph.words(self.language, current.words.shape[1]) if graph else None
+        graph = dag_of(self.language, current.words[0])
+        row = graph.words(self.language, current.words.shape[1]) if graph.is_writable else None
         if row is None or program_length(row) >= program_length(current.words[0]):
             return current
         rewritten = self._analyze([row])
@@ -140,7 +140,7 @@ class _Search:
         return tried[rows[enough[order[:1]]]]
 
 
-def without_one(language: Language, graph: Graph) -> Iterator[Graph]:
+def without_one(language: Language, graph: Dag) -> Iterator[Dag]:
     """All graphs in which something simpler stands in place of an instruction."""
     stacks = language.instruction_set.stacks
     for index in graph.instructions():

@@ -1,45 +1,54 @@
 """Worker processes that score chunks of programs, for tasks whose `score` holds Python's interpreter lock.
 
-Owns the processes, what they do, the memory shared with them, and the blame for one that dies or hangs. `evo.evaluate.crew` has
-the threads that wait for them. Knows nothing of how a chunk is scored.
+Owns what they do, the memory shared with them, and the blame for one that dies or hangs. The threads of a crew wait for them.
+Knows nothing of how a chunk is scored.
 """
 
 from __future__ import annotations
 
 import mmap
 import os
-import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import ParamSpec
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evo.compile.language import decode_language, encode_language
-from evo.errors import UserError
+from evo.errors import UserError, one_line
 from evo.escape import echo
 from evo.evaluate import Evaluation, PickledTask, TaskSource, join
 from evo.evaluate.chunks import ChunkScorer, Points, slices, whole
-from evo.evaluate.crew import Crew, overtime_message
 from evo.evaluate.pickled_task import task_of
 from evo.language.batch import Batch
 from evo.language.program import Language
-from evo.task_folder import declared_files, task_digest
-from evo.worker_process import ProcessDied, WorkerProcess
+from evo.tasks.folder import declared_files, task_digest
+from evo.workers.crew import Crew
+from evo.workers.processes import Processes, StartError, WorkerDied, start_error
 
 LOAD_S = 120.0  # for a worker to start and load the task
 FLUSH_S = 1.0  # for workers to end by themselves, with what Python and the task do at their end
-MAX_DEATHS = 2  # of workers, with the same programs or at the start: the system may have caused the first
+TRIES = 2  # of a part whose worker dies: the system may have caused the first death
 PARTS_PER_WORKER = 4  # of a batch, which are chunks that a worker gets together: the last part is waited for
-
-_P = ParamSpec("_P")
 
 
 class WorkerError(UserError):
     """Workers cannot start or load the task, or the task raises in one. Threads may do better."""
+
+
+@contextmanager
+def scoring_in_time(place: str, score_seconds: float) -> Iterator[None]:
+    """Names the limit of a chunk, and the `score` whose time has run out."""
+    try:
+        yield
+    except TimeoutError:
+        raise UserError(
+            f"programs were not run and scored within evaluation.score_seconds ({score_seconds:g} s a chunk); "
+            "a run goes on from its last checkpoint",
+            place,
+        ) from None
 
 
 class ScoringPool:
@@ -47,6 +56,7 @@ class ScoringPool:
 
     Args:
         crew: threads; there is a process for each.
+        place: `file:line` of the task's `score`, for messages.
         scorer: scores as the workers are to.
         language: what the programs are written in.
         source: where workers find the task, or the task itself.
@@ -60,6 +70,7 @@ class ScoringPool:
     def __init__(
         self,
         crew: Crew,
+        place: str,
         scorer: ChunkScorer,
         language: Language,
         source: TaskSource | PickledTask,
@@ -67,9 +78,8 @@ class ScoringPool:
         score_seconds: float,
     ):
         self.num_deaths = 0
-        self._last_end = ""
-        self._told_from = 1  # deaths; twice as many after each line
-        self._crew = crew
+        self._reported_from = 1  # deaths; twice as many after each line
+        self._crew, self._place = crew, place
         digest = ""
         if isinstance(source, TaskSource):
             digest = task_digest(source.folder, declared_files(scorer.task, source.folder))
@@ -79,34 +89,22 @@ class ScoringPool:
         self._score_seconds = score_seconds
         self._folder = os.getcwd()  # a task may leave it
         self._memory: _Memory | None = None
-        self._workers: set[WorkerProcess] = set()
-        self._idle: list[WorkerProcess] = []
-        self._lock = threading.Lock()
+        self._processes: Processes | None = None
 
-    def start(self) -> None:
+    def start(self) -> Processes:
         """Starts the workers, unless they run. Waits for nothing. Raises WorkerError: the system refuses."""
-        try:
-            self._memory = self._memory or _Memory()
-            while len(self._workers) < self._crew.size:
-                self._idle.append(self._started(self._memory))
-        except OSError as error:
-            raise WorkerError(f"cannot start a process that scores programs: {error.strerror}") from error
-        except WorkerError:
-            self.close()
-            raise
-
-    def are_ready(self) -> bool:
-        """Whether all workers have loaded the task. Waits for nothing. Raises WorkerError: they cannot."""
-        if not self._idle or not all(worker.has_begun() for worker in self._idle):
-            return False
-        try:
-            for worker in self._idle:
-                self._wait_until_ready(worker)
-        except UserError as error:
-            raise WorkerError(str(error)) from None
-        except ProcessDied as death:
-            raise WorkerError(f"{self._crew.place}: the processes that score programs do not start: {death}") from None
-        return True
+        if not self._processes:
+            try:
+                self._memory = _Memory()
+                setup, files = replace(self._setup, outputs=self._memory.file), [self._memory.file]
+                self._processes = Processes(
+                    self._crew.size, "scoring", load, setup, begin_s=LOAD_S, files=files, folder=self._folder
+                )
+            except (OSError, UserError) as error:
+                self.close()
+                failure = error if isinstance(error, UserError) else start_error("scoring", error)
+                raise WorkerError(failure.reason, *failure.place) from error
+        return self._processes
 
     def evaluate(self, batch: Batch, level: str) -> Evaluation:
         """The results of a batch, run at a SIMD level.
@@ -118,11 +116,10 @@ class ScoringPool:
         num_chunks = -(-len(batch) // self._chunk_size)
         together = -(-num_chunks // (PARTS_PER_WORKER * self._crew.size))
 
-        def score(rows: slice) -> Evaluation:
-            words, sizes = batch.words[rows], batch.num_instructions[rows]
-            return self._call(together, score_programs, words, sizes, self._chunk_size, level)
+        def arguments(rows: slice) -> tuple[Any, ...]:
+            return batch.words[rows], batch.num_instructions[rows], self._chunk_size, level
 
-        return self._evaluate(score, slices(len(batch), together * self._chunk_size))
+        return self._evaluate(score_programs, arguments, slices(len(batch), together * self._chunk_size), together)
 
     def score(self, outputs: NDArray[np.float32], num_instructions: NDArray[np.int32]) -> Evaluation:
         """The results of programs that ran elsewhere, given their outputs, `(num_programs, num_outputs, num_points)`.
@@ -130,120 +127,61 @@ class ScoringPool:
         Raises as `evaluate`.
         """
 
-        def score(rows: slice) -> Evaluation:
-            return self._call(1, score_stored, rows.start, num_instructions[rows])
+        def arguments(rows: slice) -> tuple[Any, ...]:
+            return rows.start, num_instructions[rows]
 
         chunk_size = min(self._chunk_size, -(-len(outputs) // self._crew.size))
-        return self._evaluate(score, slices(len(outputs), chunk_size), outputs)
+        return self._evaluate(score_stored, arguments, slices(len(outputs), chunk_size), 1, outputs)
 
     def close(self) -> None:
         """Ends the workers: those that can by themselves, so that nothing that the task prints is lost."""
-        with self._lock:
-            memory, busy, idle = self._memory, self._workers.difference(self._idle), self._idle
-            self._memory, self._workers, self._idle = None, set(), []
-        for worker in (*busy, *(each for each in idle if not each.is_ready)):
-            worker.kill(waits=False)
-        for worker in busy:
-            worker.kill()  # the thread that waits for it closes it
-        for worker in idle:
-            worker.hang_up()
-        end_s = time.monotonic() + FLUSH_S
-        for worker in idle:
-            worker.close(max(0.0, end_s - time.monotonic()) if worker.is_ready else 0.0)
+        processes, memory = self._processes, self._memory
+        self._processes = self._memory = None
+        if processes:
+            processes.close(FLUSH_S)
         if memory:
             os.close(memory.file)
 
     def give_up(self, error: WorkerError) -> None:
         """Ends the workers, which fail where threads may do better, and says so in a line."""
         self.close()
-        line = " ".join(str(error).splitlines())
-        echo(f"evo: the processes that score programs fail, threads go on: {line}", err=True)
+        echo(f"evo: the scoring processes fail, threads go on: {one_line(error)}", err=True)
 
     def _evaluate(
-        self, score: Callable[[slice], Evaluation], parts: list[slice], outputs: NDArray[np.float32] | None = None
+        self,
+        function: Callable[..., Evaluation],
+        arguments: Callable[[slice], tuple[Any, ...]],
+        parts: list[slice],
+        num_chunks: int,
+        outputs: NDArray[np.float32] | None = None,
     ) -> Evaluation:
+        """The results of parts by a function of workers. num_chunks: of a part."""
+        processes = self.start()
+
+        def score(rows: slice) -> Evaluation:
+            try:
+                return processes.call(function, num_chunks * self._score_seconds, *arguments(rows), tries=TRIES)
+            except UserError as error:
+                place = (self._place,) if isinstance(error, StartError) else error.place
+                raise WorkerError(error.reason, *place) from None
+
         try:
-            self.start()
             if outputs is not None and self._memory:
                 self._memory.share(outputs)
-            evaluation = whole(self._crew.map(score, parts), self._num_measures, "workers")
-        except BaseException:
-            self.close()
-            raise
-        if self.num_deaths >= self._told_from:
-            self._told_from = 2 * self.num_deaths
-            told = f"{self.num_deaths} so far died while they scored programs; the last {self._last_end}, another took its place"
-            echo(f"evo: worker processes: {told}", err=True)
-        return evaluation
-
-    def _call(self, num_chunks: int, function: Callable[_P, Evaluation], *args: _P.args, **kwargs: _P.kwargs) -> Evaluation:
-        """What a worker makes of some chunks; another one if it dies. Called by threads of the crew."""
-        with self._lock:
-            memory = self._memory
-            if not (memory and self._idle):
-                raise WorkerError("the processes that score programs were ended")
-            worker = self._idle.pop()
-        num_deaths = num_failed_starts = 0
-        try:
-            while True:
-                try:
-                    if worker.is_alive or not worker.is_ready:  # else it died while it was idle
-                        self._wait_until_ready(worker)
-                        result = worker.call(function, num_chunks * self._score_seconds, *args, **kwargs)
-                        break
-                except UserError as error:
-                    raise WorkerError(str(error)) from None
-                except ProcessDied:
-                    num_deaths += worker.is_ready
-                    num_failed_starts += not worker.is_ready
-                how = worker.how_it_ended()
-                if num_failed_starts >= MAX_DEATHS:
-                    raise WorkerError(f"{self._crew.place}: the processes that score programs do not start: {how}")
-                if num_deaths >= MAX_DEATHS:
-                    raise UserError(
-                        f"{self._crew.place}: the process that ran and scored programs {how}, twice with the same programs; "
-                        "a run goes on from its last checkpoint"
-                    )
-                worker.close()
-                worker = self._replaced(worker, memory, how)
+            with scoring_in_time(self._place, self._score_seconds):
+                evaluation = whole(self._crew.map(score, parts), self._num_measures, "workers")
         except BaseException as error:
-            worker.close()
-            if isinstance(error, TimeoutError):
-                raise UserError(overtime_message(self._crew.place, self._score_seconds)) from None
+            self.close()
+            if isinstance(error, WorkerDied):
+                reason = f"{error}, twice with the same programs; a run goes on from its last checkpoint"
+                raise UserError(reason, self._place) from None
             raise
-        with self._lock:
-            if self._memory is memory:
-                self._idle.append(worker)
-        return result
-
-    def _wait_until_ready(self, worker: WorkerProcess) -> None:
-        try:
-            worker.wait_until_ready(LOAD_S)
-        except TimeoutError:
-            raise WorkerError(
-                f"{self._crew.place}: a process that scores programs has not loaded the task within {LOAD_S:g} s; "
-                "it may wait for something that another process holds"
-            ) from None
-
-    def _replaced(self, worker: WorkerProcess, memory: _Memory, how: str) -> WorkerProcess:
-        """Another worker in place of one that died."""
-        with self._lock:
-            if self._memory is not memory:
-                raise WorkerError("the processes that score programs were ended")
-            if worker.is_ready:
-                self.num_deaths += 1
-                self._last_end = how
-            self._workers.remove(worker)
-            return self._started(memory)
-
-    def _started(self, memory: _Memory) -> WorkerProcess:
-        try:
-            worker = WorkerProcess(load, replace(self._setup, outputs=memory.file), files=[memory.file], folder=self._folder)
-        except (OSError, RuntimeError) as error:  # it refuses files, processes or threads
-            reason = f"{error.strerror}: {error.filename or ''}".removesuffix(": ") if isinstance(error, OSError) else error
-            raise WorkerError(f"cannot start a process that scores programs: {reason}") from error
-        self._workers.add(worker)
-        return worker
+        self.num_deaths = processes.num_deaths
+        if self.num_deaths >= self._reported_from:
+            self._reported_from = 2 * self.num_deaths
+            deaths = f"{self.num_deaths} so far died while they scored programs"
+            echo(f"evo: worker processes: {deaths}; the last {processes.last_end}, another took its place", err=True)
+        return evaluation
 
 
 class _Memory:
@@ -269,7 +207,7 @@ class _Memory:
 
 @dataclass(frozen=True)
 class Setup:
-    """What a worker needs to know before its first chunk.
+    """Everything that a worker needs before its first chunk.
 
     task_digest: of the folder's task that the parent has loaded. language: of `encode_language`. outputs: number of the inherited
     file in which outputs come.
@@ -283,10 +221,9 @@ class Setup:
 
 
 class _Worker:
-    """What a process scores with. `load` makes the only one."""
+    """The scorer of a process. `load` makes the only one."""
 
     def __init__(self, setup: Setup):
-        self.place = setup.source.place
         self.scorer = ChunkScorer(decode_language(setup.language), task_of(setup.source, setup.task_digest), None, setup.points)
         self._file = setup.outputs
         self._memory: mmap.mmap | None = None
@@ -305,33 +242,19 @@ _workers: list[_Worker] = []  # of this process
 
 def load(setup: Setup) -> None:
     """Loads the task."""
-    with _told(setup.source.place):
-        _workers.append(_Worker(setup))
+    _workers.append(_Worker(setup))
 
 
 def score_programs(words: NDArray[np.uint64], num_instructions: NDArray[np.int32], chunk_size: int, level: str) -> Evaluation:
     """The results of programs, run at a SIMD level and scored in chunks."""
     [worker] = _workers
     scorer = worker.scorer
-    with _told(worker.place):
-        scorer.use_level(level)
-        parts = [scorer.score(words[rows], num_instructions[rows]) for rows in slices(len(words), chunk_size)]
-        return join(parts, len(scorer.task.measures))
+    scorer.use_level(level)
+    parts = [scorer.score(words[rows], num_instructions[rows]) for rows in slices(len(words), chunk_size)]
+    return join(parts, len(scorer.task.measures))
 
 
 def score_stored(first: int, num_instructions: NDArray[np.int32]) -> Evaluation:
     """The results of a chunk of programs that ran elsewhere. first: of them among those whose outputs are in the memory."""
     [worker] = _workers
-    with _told(worker.place):
-        return worker.scorer.score_stored(worker.outputs(first, len(num_instructions)), num_instructions)
-
-
-@contextmanager
-def _told(place: str) -> Iterator[None]:
-    """The parent says in one line whatever it is."""
-    try:
-        yield
-    except UserError:
-        raise
-    except BaseException as error:  # noqa: BLE001
-        raise UserError(f"{place}: the process that scores programs failed: {type(error).__name__}: {error}") from None
+    return worker.scorer.score_stored(worker.outputs(first, len(num_instructions)), num_instructions)

@@ -31,14 +31,14 @@ class SlotsEvaluator:
     def __init__(self, evaluator: Evaluator, language: Language, task: Task, instructions: Iterable[str]):
         self._evaluator, self._lowering = evaluator, language.lowering
         if MEASURE not in task.measures:
-            raise UserError(f"{type(task).__name__}: has slots, so it must have a measure '{MEASURE}'")
+            raise UserError(f"has slots, so it must have a measure '{MEASURE}'", type(task).__name__)
         self._column = list(task.measures).index(MEASURE)
         target = str(task.slots)
         self._slots = slots_of(language.instruction_set, target)
         unknown = np.isnan(self._slots)
         for name in instructions:
             if unknown[language.instruction_set.instruction_index(name)]:
-                raise UserError(f"program.vocabulary.instructions: the issue slots of '{name}' on {target} are not known")
+                raise UserError(f"the issue slots of '{name}' on {target} are not known", "program.vocabulary.instructions")
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._evaluator, name)
@@ -56,5 +56,5 @@ def slots_of(instruction_set: InstructionSet, target: str) -> NDArray[np.float64
     """The issue slots of each instruction of a set; NaN where they are not known. Raises UserError if the target is not."""
     targets = [f"sm_{number}" for number in ASSEMBLED]
     if target not in targets:
-        raise UserError(f"slots: unknown GPU {target!r}; one of: {', '.join(targets)}")
+        raise UserError(f"unknown GPU {target!r}; one of: {', '.join(targets)}", "slots")
     return np.array([each.semantics.slots_on(target) for each in instruction_set.instructions], np.float64)

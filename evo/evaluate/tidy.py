@@ -17,15 +17,15 @@ from numpy.typing import NDArray
 from evo.evaluate.formulas import Formula, Formulas, needed
 from evo.evaluate.program_simplifier import without_one
 from evo.evaluate.sampling import spread
+from evo.language.dag import Dag, Node, dag_of
 from evo.language.factored import rewritten
-from evo.language.graph import Graph, Node, graph_of
 from evo.language.program import Language
 from evo.language.signs import with_plain_signs
 from evo.language.simple_numbers import F32_STEP, MOST_BITS, NEAR, Simple, f32_number, meant_number, misfit_bits, simplest
 from evo.native.ptx_vm import VirtualMachine
 from evo.native.stack_ptx import NodeKind
 from evo.task import Task
-from evo.task_answers import ask, point_arrays, target_array, weight_array
+from evo.tasks.answers import ask, point_arrays, target_array, weight_array
 
 MAX_POINTS = 2048  # of the task's that errors are taken at
 MAX_CONSTANTS, MAX_INSTRUCTIONS = 16, 128  # of a program that is tidied
@@ -134,8 +134,8 @@ class Tidier:
         Args:
             price: times the bits of an instruction that it must save in those of errors, so that it stays.
         """
-        graph = graph_of(self._language, words)
-        if graph is None or not self._formulas.is_known(graph) or len([*graph.instructions()]) > MAX_INSTRUCTIONS:
+        graph = dag_of(self._language, words)
+        if not self._formulas.is_known(graph) or len([*graph.instructions()]) > MAX_INSTRUCTIONS:
             return None
         self._begin, self._price = self.num_operations, price
         self._spend(1.0)
@@ -174,13 +174,13 @@ class Tidier:
 
     # ---- terms ----
 
-    def _without_constant_values(self, graph: Graph, max_length: int) -> Graph:
+    def _without_constant_values(self, graph: Dag, max_length: int) -> Dag:
         """Numbers in place of what is the same at all points in f32, such as the cosine of values near 1e11, which is 1 there
         and anything in real numbers.
         """
         left = needed(graph)
         for index in reversed([*graph.instructions()]):
-            words = Graph(graph.nodes, (index,)).words(self._language, max_length) if index in left else None
+            words = Dag(graph.nodes, (index,)).words(self._language, max_length) if index in left else None
             if words is None:
                 continue
             values = self._machine.store(words[None], [*self._inputs, None])[0, 0]
@@ -213,7 +213,7 @@ class Tidier:
         self._most = math.inf
         return state
 
-    def _without_constant(self, formula: Formula) -> Iterator[tuple[Graph, float, bool]]:
+    def _without_constant(self, formula: Formula) -> Iterator[tuple[Dag, float, bool]]:
         """Graphs with the other operand in place of an instruction on a constant, or a cosine in that of a shifted sine; the
         constant; whether it was added. Where algebra alone makes it shorter, or a limit, nothing has gone: a factor of 1.
         """
@@ -234,7 +234,7 @@ class Tidier:
                 for operand in angles:
                     yield graph.replaced(index, replace(graph.nodes[index], payload=wave, operands=(operand,))), 0.0, True
 
-    def _limits(self, formula: Formula) -> Iterator[Graph]:
+    def _limits(self, formula: Formula) -> Iterator[Dag]:
         """Graphs with the result b + d/c a in place of (a + c) (b + d), which tends to it, scaled, as c and d grow."""
         graph = formula.graph
         [result] = graph.results
@@ -446,8 +446,8 @@ class Tidier:
     def _rewritten(self, state: _State, words: NDArray[np.uint64]) -> _State | None:
         """As words say it, which merge equal values."""
         row = _with_values(state).words(self._language, len(words))
-        graph = None if row is None else graph_of(self._language, row)
-        return self._state(self._formulas.of(graph)) if graph is not None and graph.results[0] is not None else None
+        graph = None if row is None else dag_of(self._language, row)
+        return self._state(self._formulas.of(graph)) if graph and graph.results[0] is not None else None
 
 
 def _number(formula: Formula, index: int, value: float) -> Simple:
@@ -464,12 +464,12 @@ def _rounding(formula: Formula, index: int, value: float) -> float:
     return 0.0 if _number(formula, index, value).bits <= MOST_BITS else F32_STEP
 
 
-def _with_values(state: _State) -> Graph:
+def _with_values(state: _State) -> Dag:
     """The graph with the state's constants."""
     nodes = list(state.formula.graph.nodes)
     for index, value in state.values.items():
         nodes[index] = replace(nodes[index], payload=_bits_of(value))
-    return Graph(tuple(nodes), state.formula.graph.results)
+    return Dag(tuple(nodes), state.formula.graph.results)
 
 
 def _bits_of(value: float | np.float32) -> int:

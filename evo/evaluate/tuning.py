@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evo.evaluate.crew import Crew
 from evo.evaluate.loop_tuning import LoopTuner
 from evo.evaluate.sampling import spread, weighted_spread
 from evo.language.program import Language
 from evo.native.ptx_vm import VirtualMachine
 from evo.native.tune import LossFitter, PointErrors, Tuner
 from evo.task import Task
-from evo.task_answers import ask, point_arrays, target_array, weight_array
+from evo.tasks.answers import ask, point_arrays, target_array, weight_array
+from evo.workers.crew import Crew
 
 DEFAULT_SHARE = 0.25  # of a generation's new programs; docs/regression.md has what other shares find
 ROLLOUT_SHARE = 0.05  # with a rollout, which makes tuning a program as costly as evaluating thousands
@@ -103,7 +103,7 @@ class ConstantTuner:
             self._finisher, _ = tuner(len(errors.targets), FIRST_ITERATIONS, errors)
         self.finishes = self._finisher is not None
         self._chunk_size = min(max(CHUNK_POINTS // num_points, 1), MAX_CHUNK)
-        self._crew = Crew(num_threads or len(os.sched_getaffinity(0)), type(task).__name__)
+        self._crew = Crew(num_threads or len(os.sched_getaffinity(0)))
 
     def tune(self, words: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], NDArray[np.bool_], int]:
         """Tuned copies of programs, `(num_programs, max_length)`; which of them changed, `(num_programs,)`; and how often a

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from evo.errors import UserError
+from evo.errors import UserError, one_line
 from evo.escape import echo
 from evo.instructions import SHIPPED, open_instruction_set
 from evo.instructions.header import render_header
@@ -32,7 +32,7 @@ def generate(source: str, output: Path, lang: str) -> None:
         header = render_header(instruction_set, lang, output.name)
         write_outputs({output: header.encode("ascii", "replace")}, [] if source in SHIPPED else [Path(source)])
     except UserError as error:
-        echo(" ".join(str(error).splitlines()), err=True)
+        echo(one_line(error), err=True)
         sys.exit(2)
 
 

@@ -54,7 +54,7 @@ from evo.native.ptx_inject import AnnotatedPtx
 from evo.storage.disk_cache import DiskCache
 from evo.storage.files import read_file
 from evo.task import Task
-from evo.task_answers import num_kernel_results, task_kernel
+from evo.tasks.answers import num_kernel_results, task_kernel
 
 # Without --fmad=false the compiler would fuse a kernel's multiplications and additions: other bits than in `score`.
 _OPTIONS = ("--fmad=false",)

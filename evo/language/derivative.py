@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from evo.errors import UserError
-from evo.language.graph import Graph, Node, graph_of_arrays
+from evo.language.dag import Dag, Node, dag_of_arrays
 from evo.language.program import Language
 from evo.native.semiring import derivatives
 from evo.native.stack_ptx import NodeKind
@@ -17,7 +17,7 @@ MAX_WORDS = 4096  # of a program; that of a second derivative has hundreds
 _PARAMETER_BITS = 0x7FC0_0001  # NaNs with a payload, which no program has as a constant
 
 
-def derived(graph: Graph, num_inputs: int, language: Language) -> Graph:
+def derived(graph: Dag, num_inputs: int, language: Language) -> Dag:
     """The derivatives of a graph's one result by each of its inputs, all f32; no result where it is zero everywhere.
 
     Args:
@@ -27,7 +27,7 @@ def derived(graph: Graph, num_inputs: int, language: Language) -> Graph:
         UserError: the graph's program would have more than MAX_WORDS words.
     """
     used = sorted({node.payload for node in graph.nodes if node.kind == NodeKind.INPUT})
-    fixed = Graph(
+    fixed = Dag(
         tuple(
             Node(NodeKind.CONSTANT, _PARAMETER_BITS + node.payload, node.stack) if node.kind == NodeKind.INPUT else node
             for node in graph.nodes
@@ -39,11 +39,12 @@ def derived(graph: Graph, num_inputs: int, language: Language) -> Graph:
     words = fixed.words(language, MAX_WORDS)
     if words is None:
         raise UserError(f"a program to derive has more than {MAX_WORDS} words")
-    found = graph_of_arrays(*derivatives(language.lowering, words, np.array(used, np.uint32) + np.uint32(_PARAMETER_BITS)))
+    by = np.array(used, np.uint32) + np.uint32(_PARAMETER_BITS)
+    found = dag_of_arrays(language, *derivatives(language.lowering, words, by))
     nodes = tuple(
         Node(node.kind, used[node.payload], node.stack) if node.kind == NodeKind.INPUT else node for node in found.nodes
     )
     results: list[int | None] = [None] * num_inputs
     for index, result in zip(used, found.results[1:], strict=True):
         results[index] = result
-    return Graph(nodes, tuple(results))
+    return Dag(nodes, tuple(results))

@@ -9,9 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
-import numpy as np
-
-from evo.language.graph import Graph, Node
+from evo.language.dag import Builder, Dag, Node, f32_bits
 from evo.language.program import Language
 from evo.native.stack_ptx import NodeKind
 
@@ -26,7 +24,7 @@ Term = tuple[float, Monomial]  # a number times powers
 Sum = tuple[tuple[Monomial, float], ...]  # sorted; the first number is 1, and the terms share no powers
 
 
-def rewritten(language: Language, graph: Graph, values: Mapping[int, float], allowed: frozenset[str]) -> Iterator[Graph]:
+def rewritten(language: Language, graph: Dag, values: Mapping[int, float], allowed: frozenset[str]) -> Iterator[Dag]:
     """Graphs of fewer instructions, or as many but fewer divisions, in which one instruction is written from its factored form:
     with sums multiplied out, and as they are.
 
@@ -34,7 +32,7 @@ def rewritten(language: Language, graph: Graph, values: Mapping[int, float], all
         values: of the constants, by node.
         allowed: names of instructions that may be used.
     """
-    seen: set[Graph] = set()
+    seen: set[Dag] = set()
     for multiplies_out in (True, False):
         forms = _Forms(language, graph, values, allowed, multiplies_out)
         size = forms.size(graph)
@@ -49,7 +47,7 @@ class _Forms:
     """The factored form of each node of a graph. multiplies_out: sums within sums, too, where they have factors."""
 
     def __init__(
-        self, language: Language, graph: Graph, values: Mapping[int, float], allowed: frozenset[str], multiplies_out: bool
+        self, language: Language, graph: Dag, values: Mapping[int, float], allowed: frozenset[str], multiplies_out: bool
     ):
         instructions = language.instruction_set.instructions
         self._names = [each.semantics.function for each in instructions]
@@ -58,8 +56,7 @@ class _Forms:
         self._sums: dict[Sum, int] = {}
         self._by_number: dict[int, Sum] = {}
         self._exponents: dict[int, Term] = {}  # of powers of 2
-        self._written: list[Node] = []
-        self._places: dict[Node, int] = {}
+        self._builder = Builder()
         self._stack = 0
         self.terms: list[Term] = []
         for index, node in enumerate(graph.nodes):
@@ -169,29 +166,26 @@ class _Forms:
 
     # ---- the way back ----
 
-    def size(self, graph: Graph) -> tuple[int, int]:
+    def size(self, graph: Dag) -> tuple[int, int]:
         """The numbers of instructions and of divisions that the results need."""
         needed = {index for result in graph.results if result is not None for index in (*graph.needed_by(result), result)}
         names = [self._names[graph.nodes[index].payload] for index in needed.intersection(graph.instructions())]
         return len(names), sum(name in DIVISIONS for name in names)
 
-    def graph(self, index: int) -> Graph | None:
+    def graph(self, index: int) -> Dag | None:
         """With an instruction written from its form; None: it has no other, or one that it asks for is not allowed."""
         nodes = self._graph.nodes
         if self.terms[index][1] == ((index, 1),):
             return None
-        self._written = [*nodes[:index]]
-        self._places = {node: place for place, node in enumerate(self._written)}
-        self._stack = nodes[index].stack
+        self._builder, self._stack = Builder(nodes=nodes[:index]), nodes[index].stack
+        moved = [*range(index)]
         try:
-            place = self._write(*self.terms[index])
+            moved.append(self._write(*self.terms[index]))
         except KeyError:
             return None
-        shift = len(self._written) - index - 1
-        moved = [*range(index), place, *range(index + 1 + shift, len(nodes) + shift)]
         for node in nodes[index + 1 :]:
-            self._written.append(replace(node, operands=tuple(moved[operand] for operand in node.operands)))
-        return Graph(tuple(self._written), tuple(None if result is None else moved[result] for result in self._graph.results))
+            moved.append(self._builder.put(replace(node, operands=tuple(moved[operand] for operand in node.operands))))
+        return self._builder.graph(*(None if result is None else moved[result] for result in self._graph.results))
 
     def _write(self, number: float, monomial: Monomial) -> int:
         """The place of a number times powers."""
@@ -250,18 +244,10 @@ class _Forms:
         return place
 
     def _constant(self, value: float) -> int:
-        with np.errstate(over="ignore"):
-            payload = int(np.float32(value).view(np.uint32))
-        return self._place(Node(NodeKind.CONSTANT, payload, self._stack))
+        return self._builder.node(Node(NodeKind.CONSTANT, f32_bits(value), self._stack))
 
     def _put(self, name: str, *operands: int) -> int:
-        return self._place(Node(NodeKind.PTX, self._payloads[name], self._stack, operands))
-
-    def _place(self, node: Node) -> int:
-        if node not in self._places:
-            self._places[node] = len(self._written)
-            self._written.append(node)
-        return self._places[node]
+        return self._builder.node(Node(NodeKind.PTX, self._payloads[name], self._stack, operands))
 
 
 def _times(a: Term, b: Term) -> Term:

@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 
 from evo.instructions import Instruction, InstructionSet
 from evo.instructions.description import Semantics
-from evo.language.expression import CAST, REAL, Expression, Value, number_of, short_number
+from evo.language.dag import CAST, REAL, Builder, Dag, Node, Row, f32_bits, number_of, real_node
 from evo.language.parsed import closure
+from evo.language.printer import short_number
 from evo.language.simple_numbers import meant_number
 from evo.language.usual_names import with_usual_names
 from evo.native.stack_ptx import NodeKind
@@ -52,31 +53,22 @@ _CALL = re.compile(r"[a-z]\w+(?=\()")
 _WITHOUT_CALL = {"fma(a, b, c)": "a*b + c"}  # NumPy has no fma
 
 
-def formula_of(program: Expression, inputs: Scaling, outputs: Scaling, *, usual_names: bool = True) -> Expression:
+def formula_of(program: Dag, inputs: Scaling, outputs: Scaling, *, usual_names: bool = True) -> Dag:
     """The formula that a program stands for.
 
     Constants are simple numbers such as pi/4 or the shortest decimals that float32 reads as the program's, and functions are
     those of real numbers. A program with instructions that have no such function stays one of PTX, and casts stand between it and
     the scalings.
     """
-    values: list[Value] = []
     is_real = has_real_form(program)
     usual_names = usual_names and is_real
     if usual_names:
         program = with_usual_names(program)
-
-    def put(value: Value) -> int:
-        values.append(value)
-        return len(values) - 1
-
-    def number(value: float) -> int:
-        return put(Value(NodeKind.CONSTANT, REAL, bits=_bits(value)))
-
-    def apply(infix: str, *operands: int) -> int:
-        return put(Value(NodeKind.PTX, REAL, operands=operands, semantics=Semantics(infix=infix)))
+    builder = Builder()
+    apply, number = builder.apply, builder.real
 
     def cast(value: int, type_name: str) -> int:
-        return put(Value(NodeKind.PTX, type_name, CAST, operands=(value,), semantics=Semantics(infix="a")))
+        return apply("a", value, type_name=type_name, name=CAST)
 
     def scaled(value: int, offset: float, scale: float) -> int:
         if abs(scale) != 1.0:
@@ -86,24 +78,24 @@ def formula_of(program: Expression, inputs: Scaling, outputs: Scaling, *, usual_
         return apply("a - b" if scale < 0.0 else "a + b", number(offset), value) if offset else value
 
     places: list[int] = []
-    for value in program.values:
+    for value in program.nodes:
         operands = tuple(places[operand] for operand in value.operands)
         if value.kind == NodeKind.INPUT and (is_real or value.name in inputs):
             offset, scale = inputs.get(value.name, (0.0, 1.0))
-            place = put(replace(value, type=REAL))
+            place = builder.node(Node(value.kind, value.payload, row=Row(name=value.name)))
             if offset:
                 place = apply("a - b" if offset > 0 else "a + b", place, number(abs(offset)))
             if scale != 1.0:
                 place = apply("a/b", place, number(scale))
             places.append(place if is_real else cast(place, "f32"))
         elif is_real and value.type == "f32" and value.kind == NodeKind.CONSTANT:
-            places.append(number(meant_number(np.uint32(value.bits).view(np.float32))))
+            places.append(number(meant_number(np.uint32(value.payload).view(np.float32))))
         elif is_real and value.semantics.infix in _WITHOUT_CALL:
             places.append(apply("a + b", apply("a*b", *operands[:2]), operands[2]))
-        elif is_real:
-            places.append(put(replace(value, type=REAL if value.type == "f32" else value.type, ptx="", operands=operands)))
+        elif is_real and value.kind == NodeKind.PTX:
+            places.append(builder.node(real_node(value, operands)))
         else:
-            places.append(put(replace(value, operands=operands)))
+            places.append(builder.node(replace(value, operands=operands)))
     results: list[int | None] = []
     for (name, _), result in zip(program.outputs, program.results, strict=True):
         found = None if result is None else places[result]
@@ -117,7 +109,7 @@ def formula_of(program: Expression, inputs: Scaling, outputs: Scaling, *, usual_
     def types(pairs: tuple[tuple[str, str], ...], scaled: Scaling) -> tuple[tuple[str, str], ...]:
         return tuple((name, REAL if is_real or name in scaled else kind) for name, kind in pairs)
 
-    formula = Expression(types(program.inputs, inputs), types(program.outputs, outputs), tuple(values), tuple(results))
+    formula = Dag(tuple(builder.nodes), tuple(results), types(program.inputs, inputs), types(program.outputs, outputs))
     return with_usual_names(formula) if usual_names else formula
 
 
@@ -135,14 +127,14 @@ def units_text(name: str, offset: float, scale: float) -> str:
     return moved if scale == 1.0 else f"{moved}/{short_number(scale)}"
 
 
-def has_real_form(program: Expression) -> bool:
+def has_real_form(program: Dag) -> bool:
     """Whether a program is a formula of real numbers: all its instructions are functions of these."""
     kinds = {kind for _, kind in (*program.inputs, *program.outputs)}
     return kinds <= {"f32"} and all(
         value.type in _REAL_TYPES
         and value.kind != NodeKind.SPECIAL
         and (value.kind != NodeKind.PTX or _is_function(value.semantics))
-        for value in program.values
+        for value in program.nodes
     )
 
 
@@ -170,7 +162,7 @@ def real_form(semantics: Semantics, language: int) -> str:
 
 
 def evaluate(
-    formula: Expression, inputs: Iterable[NDArray[Any]], changed: Callable[[Value, Any, list[Any]], Any] | None = None
+    formula: Dag, inputs: Iterable[NDArray[Any]], changed: Callable[[Node, Any, list[Any]], Any] | None = None
 ) -> list[NDArray[np.float64]]:
     """Each output in float64, `(num_points,)`.
 
@@ -191,36 +183,35 @@ def evaluate(
 
 
 def _evaluate(
-    formula: Expression, inputs: Iterable[NDArray[np.float64]], changed: Callable[[Value, Any, list[Any]], Any] | None
+    formula: Dag, inputs: Iterable[NDArray[np.float64]], changed: Callable[[Node, Any, list[Any]], Any] | None
 ) -> list[Any]:
     given = dict(zip((name for name, _ in formula.inputs), inputs, strict=True))
     values: list[Any] = []
     with np.errstate(all="ignore"):
-        for value in formula.values:
+        for value in formula.nodes:
             operands = [values[operand] for operand in value.operands]
             if value.kind == NodeKind.INPUT:
                 found: Any = given[value.name]
             elif value.kind == NodeKind.CONSTANT:
-                found = np.float64(number_of(value.bits)) if value.type == REAL else np.bool_(value.bits)
+                found = np.float64(number_of(value.payload)) if value.type == REAL else np.bool_(value.payload)
             else:
                 found = compiled(value.semantics.infix)(*operands)
             values.append(changed(value, found, operands) if changed else found)
     return [0.0 if result is None else values[result] for result in formula.results]
 
 
-def rounded(formula: Expression, digits: int | None) -> Expression:
+def rounded(formula: Dag, digits: int | None) -> Dag:
     """The formula for display: its numbers rounded to `digits` significant digits, except offsets of inputs; None: as it is."""
     if digits is None:
         return formula
     formula = with_usual_names(formula)
-    kept, values = moves(formula), list(formula.values)
-    for place, value in enumerate(values):
-        if value.kind == NodeKind.CONSTANT and value.type == REAL and place not in kept:
-            values[place] = replace(value, bits=_bits(float(f"{number_of(value.bits):.{digits - 1}e}")))
-        elif value.kind == NodeKind.CONSTANT and value.type == "f32":
-            single = np.uint32(value.bits).view(np.float32)
-            values[place] = replace(value, bits=int(np.float32(f"{single:.{digits - 1}e}").view(np.uint32)))
-    return replace(formula, values=tuple(values))
+    kept, nodes = moves(formula), list(formula.nodes)
+    for place, node in enumerate(nodes):
+        if node.kind == NodeKind.CONSTANT and node.type in ("f32", REAL) and place not in kept:
+            short = f"{node.number:.{digits - 1}e}"
+            bits = _bits(float(short)) if node.type == REAL else f32_bits(np.float32(short))
+            nodes[place] = replace(node, payload=bits)
+    return replace(formula, nodes=tuple(nodes))
 
 
 def display_note(digits: int | None) -> str:
@@ -228,13 +219,13 @@ def display_note(digits: int | None) -> str:
     return "" if digits is None else f" (rounded to {digits} digits for display; predictions use all)"
 
 
-def moves(formula: Expression) -> dict[int, float]:
+def moves(formula: Dag) -> dict[int, float]:
     """The numbers that inputs are moved by, by their places among the values."""
     return {
-        value.operands[1]: number_of(formula.values[value.operands[1]].bits)
-        for value in formula.values
+        value.operands[1]: formula.nodes[value.operands[1]].number
+        for value in formula.nodes
         if value.type == REAL and not value.name and value.semantics.infix in ("a - b", "a + b")
-        if formula.values[value.operands[0]].kind == NodeKind.INPUT
+        if formula.nodes[value.operands[0]].kind == NodeKind.INPUT
     }
 
 

@@ -8,8 +8,9 @@ from itertools import accumulate
 
 from evo.errors import UserError
 from evo.escape import cell, printable
-from evo.language.expression import REAL, Expression, Style, Unsupported, lines_of, number_of
+from evo.language.dag import REAL, Dag, number_of
 from evo.language.formula import formula_of
+from evo.language.printer import Style, Unsupported, lines_of
 
 MAX_CHARACTERS, MAX_DEPTH = 8192, 64  # of a formula and its parentheses in Excel; LibreOffice takes about 90 of these
 _FORMS = {form: form for form in ("a + b", "a - b", "a*b", "a/b", "-a", "1/a", "a < b")}
@@ -27,7 +28,7 @@ _FORMS |= {
 }
 
 
-def excel_source(expression: Expression, comment: str) -> str:
+def excel_source(expression: Dag, comment: str) -> str:
     """Formulas for row 2, one a column; the inputs stand in columns A, B, and so on.
 
     Raises:

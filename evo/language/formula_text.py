@@ -9,7 +9,8 @@ import numpy as np
 
 from evo.instructions import HALVES
 from evo.instructions.description import SYMPY_CALLS, Semantics
-from evo.language.expression import REAL, Expression, Style, Unsupported, lines_of, number_of, short_number
+from evo.language.dag import REAL, Dag, number_of
+from evo.language.printer import Style, Unsupported, lines_of, short_number
 from evo.language.simple_numbers import F32_STEP, F64_STEP, exact_text
 from evo.language.usual_names import with_usual_names
 
@@ -43,7 +44,7 @@ def _sympy_form(semantics: Semantics) -> str:
 
 INFIX = Style(
     lambda value: value.semantics.infix,
-    lambda value: f"{value.name}_{value.result}" if value.num_results > 1 else value.name,
+    lambda value: f"{value.name}_{value.row.result}" if value.row.num_results > 1 else value.name,
     plain_constant,
 )
 SYMPY = Style(
@@ -54,7 +55,7 @@ SYMPY = Style(
 )
 
 
-def infix(expression: Expression) -> str:
+def infix(expression: Dag) -> str:
     """A program as lines that people read: local variables, then outputs."""
     lines = lines_of(with_usual_names(expression), INFIX)
     pairs = [(name, text) for name, _, text in lines.locals]
@@ -62,6 +63,6 @@ def infix(expression: Expression) -> str:
     return "".join(f"{name} = {text}\n" for name, text in pairs)
 
 
-def infix_line(expression: Expression) -> str:
+def infix_line(expression: Dag) -> str:
     """As `infix`, on one line, for tables."""
     return "; ".join(infix(expression).splitlines())

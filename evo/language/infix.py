@@ -21,10 +21,10 @@ from numpy.typing import NDArray
 
 from evo.errors import UserError, did_you_mean, suggestion
 from evo.instructions import FLOATS, HALVES
-from evo.language.expression import identifier
+from evo.language.dag import Builder, Node
 from evo.language.formula import Scaling, units_text
 from evo.language.functions import forms, functions
-from evo.language.graph import Graph, Node
+from evo.language.printer import identifier
 from evo.language.program import Language
 from evo.language.usual_names import LN_2
 from evo.native.stack_ptx import NodeKind
@@ -92,25 +92,25 @@ def parse_infix(
         body = ast.parse(text.translate(_IN_PRINT)).body
     except SyntaxError as error:
         hint = "; products have a sign: 2*x" if error.msg == "invalid decimal literal" else ""
-        raise UserError(f"{source}:{error.lineno or 1}: not a formula: {error.msg}{hint}") from None
+        raise UserError(f"not a formula: {error.msg}{hint}", f"{source}:{error.lineno or 1}") from None
     except (ValueError, RecursionError, MemoryError) as error:
-        raise UserError(f"{source}: not a formula: {str(error) or 'nested too deeply'}") from None
+        raise UserError(f"not a formula: {str(error) or 'nested too deeply'}", source) from None
     reader = _Reader(language, frozenset(instructions), units)
     for statement in body:
         try:
             reader.read(statement)
         except (_Wrong, _Lacking) as error:
-            raise UserError(f"{source}:{statement.lineno}: {error}") from None
+            raise UserError(error, f"{source}:{statement.lineno}") from None
         except RecursionError:
-            raise UserError(f"{source}:{statement.lineno}: nested too deeply") from None
+            raise UserError("nested too deeply", f"{source}:{statement.lineno}") from None
     lacking = [name for name, _ in language.outputs if name not in reader.results]
     if lacking:
         example = f"{lacking[0]} = {language.inputs[0][0] if language.inputs else 1}"
-        raise UserError(f"{source}: no formula for the output '{lacking[0]}'; write a line such as: {example}")
-    graph = Graph(tuple(reader.nodes), tuple(reader.results[name] for name, _ in language.outputs))
+        raise UserError(f"no formula for the output '{lacking[0]}'; write a line such as: {example}", source)
+    graph = reader.builder.graph(*(reader.results[name] for name, _ in language.outputs))
     words = graph.words(language, max_length)
     if words is None:
-        raise UserError(f"{source}: takes more than {max_length} words, which is program.max_length")
+        raise UserError(f"takes more than {max_length} words, which is program.max_length", source)
     return words
 
 
@@ -118,14 +118,14 @@ _text = ast.unparse
 
 
 class _Reader:
-    """Makes nodes of statements. Equal values are one node."""
+    """Makes nodes of statements."""
 
     def __init__(self, language: Language, instructions: frozenset[str], units: Scaling):
         self._language = language
         self._set = language.instruction_set
         self._allowed = instructions
-        self._indices: dict[Node, int] = {}
-        self.nodes: list[Node] = []
+        self.builder = Builder(language.instruction_set)
+        self._nodes = self.builder.nodes
         self.results: dict[str, int] = {}
         self._inputs: dict[str, int] = {}  # name -> index among the inputs
         taken: set[str] = set()
@@ -277,7 +277,7 @@ class _Reader:
                 return self._apply("exp2(a)", [exponent], formula)
             found = self._apply(form, operands, formula)
             if name == "log" and not isinstance(found, _Number):
-                self._base_2[found] = self.nodes[found].operands[0]
+                self._base_2[found] = self._nodes[found].operands[0]
             return found
         try:
             return self._instruction(name, operands)
@@ -289,10 +289,10 @@ class _Reader:
 
     def _scaled(self, value: _Operand, factor: float) -> _Operand | None:
         """A product times a factor, which its number takes; None: it has no number."""
-        if isinstance(value, _Number) or self.nodes[value].kind == NodeKind.CONSTANT:
+        if isinstance(value, _Number) or self._nodes[value].kind == NodeKind.CONSTANT:
             number = value.value if isinstance(value, _Number) else self._numbers[value]
             return _Number(number * factor)
-        node = self.nodes[value]
+        node = self._nodes[value]
         instruction = self._set.instructions[node.payload] if node.kind == NodeKind.PTX else None
         if instruction and instruction.semantics.function in ("mul", "div", "neg"):
             for k, operand in enumerate(node.operands[:1] if instruction.semantics.function == "div" else node.operands):
@@ -368,10 +368,10 @@ class _Reader:
             node = self._node(NodeKind.CONSTANT, word >> 32, stack)
             self._numbers.setdefault(node, float(number))
             return node
-        if self.nodes[value].stack != stack:
-            if self._may_convert and (name := self._conversion(self.nodes[value].stack, stack)):
+        if self._nodes[value].stack != stack:
+            if self._may_convert and (name := self._conversion(self._nodes[value].stack, stack)):
                 return self._instruction(name, [value])
-            given, wanted = (stacks[each].name.lower() for each in (self.nodes[value].stack, stack))
+            given, wanted = (stacks[each].name.lower() for each in (self._nodes[value].stack, stack))
             raise _Lacking(f"{place} takes {wanted}, got {given}")
         return value
 
@@ -384,11 +384,7 @@ class _Reader:
         return None
 
     def _node(self, kind: NodeKind, payload: int, stack: int, operands: tuple[int, ...] = ()) -> int:
-        node = Node(kind, payload, stack, operands)
-        if node not in self._indices:
-            self._indices[node] = len(self.nodes)
-            self.nodes.append(node)
-        return self._indices[node]
+        return self.builder.node(Node(kind, payload, stack, operands))
 
     def _instructions(self) -> list[str]:
         return [instruction.name for instruction in self._set.instructions]

@@ -237,11 +237,11 @@ def parse_program(language: Language, text: str, source: str, max_length: int | 
             try:
                 words.append(language.encode(token))
             except ValueError as error:
-                raise UserError(f"{source}:{number}: {error}") from None
+                raise UserError(error, f"{source}:{number}") from None
     if not words:
-        raise UserError(f"{source}: holds no program; write tokens such as: %x %x mul_ftz_f32")
+        raise UserError("holds no program; write tokens such as: %x %x mul_ftz_f32", source)
     if max_length is not None and len(words) > max_length:
-        raise UserError(f"{source}: {len(words)} words, but program.max_length is {max_length}")
+        raise UserError(f"{len(words)} words, but program.max_length is {max_length}", source)
     row = np.zeros(max_length if max_length is not None else len(words) + 1, dtype=np.uint64)
     row[: len(words)] = words
     if len(words) < len(row):

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from evo.language.graph import Graph, Node
+from evo.language.dag import Builder, Dag, Node, rebuilt
 from evo.language.program import Language
 from evo.native.stack_ptx import NodeKind
 
@@ -15,47 +15,45 @@ _SIGN = 1 << 31
 _ONE = 0x3F800000
 
 
-def with_plain_signs(language: Language, graph: Graph, allowed: frozenset[str]) -> Graph:
+def with_plain_signs(language: Language, graph: Dag, allowed: frozenset[str]) -> Dag:
     """The same graph, in which no sum adds or subtracts what begins with a minus.
 
     Args:
         allowed: names of instructions that may be used.
     """
-    return _Rewriter(language, graph, allowed).graph()
+    return rebuilt(graph, _Signs(language, graph, allowed).plain)
 
 
-class _Rewriter:
-    def __init__(self, language: Language, graph: Graph, allowed: frozenset[str]):
-        self._given = graph
+class _Signs:
+    """The rule by which sums get plain signs."""
+
+    def __init__(self, language: Language, graph: Dag, allowed: frozenset[str]):
         instructions = language.instruction_set.instructions
         self._names = {index: each.semantics.function for index, each in enumerate(instructions)}
         self._payloads = {each.semantics.function: index for index, each in enumerate(instructions) if each.name in allowed}
         self._is_f32 = [stack.constant_type == "f32" for stack in language.instruction_set.stacks]
         self._uses = np.bincount([operand for node in graph.nodes for operand in node.operands], minlength=len(graph.nodes))
         self._nodes: list[Node] = []
-        self._from: list[int] = []  # the given node that each stands for
+        self._shared = set[int]()  # values of the builder that are used more than once
 
-    def graph(self) -> Graph:
-        places: list[int] = []
-        for index, node in enumerate(self._given.nodes):
-            operands = [places[operand] for operand in node.operands]
-            places.append(self._put(self._sum(node, operands), index))
-        return Graph(tuple(self._nodes), tuple(None if result is None else places[result] for result in self._given.results))
+    def plain(self, builder: Builder, node: Node, index: int) -> int:
+        """What stands for a node."""
+        self._nodes = builder.nodes
+        place = builder.node(self._sum(builder, node))
+        if self._uses[index] != 1:
+            self._shared.add(place)
+        return place
 
-    def _put(self, node: Node, index: int) -> int:
-        self._nodes.append(node)
-        self._from.append(index)
-        return len(self._nodes) - 1
-
-    def _sum(self, node: Node, operands: list[int]) -> Node:
+    def _sum(self, builder: Builder, node: Node) -> Node:
+        operands = [*node.operands]
         name = self._names.get(node.payload) if node.kind == NodeKind.PTX else None
         if name in ("add", "sub") and {"add", "sub"} <= self._payloads.keys():
             if name == "sub" and self._is_negative(operands[1]):
-                name, operands[1] = "add", self._negated(operands[1])
+                name, operands[1] = "add", self._negated(builder, operands[1])
             if name == "add" and self._is_negative(operands[0]) and not self._is_negative(operands[1]):
                 operands.reverse()
             if name == "add" and self._is_negative(operands[1]):
-                name, operands[1] = "sub", self._negated(operands[1])
+                name, operands[1] = "sub", self._negated(builder, operands[1])
             node = replace(node, payload=self._payloads[name])
         return replace(node, operands=tuple(operands))
 
@@ -63,7 +61,7 @@ class _Rewriter:
         node = self._nodes[place]
         if node.kind == NodeKind.CONSTANT:
             return self._is_f32[node.stack] and bool(node.payload & _SIGN)
-        if node.kind != NodeKind.PTX or self._uses[self._from[place]] != 1:
+        if node.kind != NodeKind.PTX or place in self._shared:
             return False
         return self._names[node.payload] == "neg" or self._negative_factor(node) is not None or self._is_negative_sum(node)
 
@@ -76,14 +74,14 @@ class _Rewriter:
         is_product = self._names[node.payload] in ("mul", "div")
         return next((k for k, operand in enumerate(node.operands) if is_product and self._is_negative(operand)), None)
 
-    def _negated(self, place: int) -> int:
+    def _negated(self, builder: Builder, place: int) -> int:
         """What is negative, without its sign."""
-        node, index = self._nodes[place], self._from[place]
+        node = self._nodes[place]
         if node.kind == NodeKind.CONSTANT:
-            return self._put(replace(node, payload=node.payload ^ _SIGN), index)
+            return builder.node(replace(node, payload=node.payload ^ _SIGN))
         if self._is_negative_sum(node):
-            operands = [self._negated(node.operands[0]), node.operands[1]]
-            return self._put(replace(node, payload=self._payloads["add"], operands=tuple(operands)), index)
+            operands = [self._negated(builder, node.operands[0]), node.operands[1]]
+            return builder.node(replace(node, payload=self._payloads["add"], operands=tuple(operands)))
         factor = self._negative_factor(node)
         if factor is None:  # -a
             return node.operands[0]
@@ -92,5 +90,5 @@ class _Rewriter:
         if is_one and (self._names[node.payload] == "mul" or factor == 1):
             return node.operands[1 - factor]
         operands = list(node.operands)
-        operands[factor] = self._negated(operands[factor])
-        return self._put(replace(node, operands=tuple(operands)), index)
+        operands[factor] = self._negated(builder, operands[factor])
+        return builder.node(replace(node, operands=tuple(operands)))

@@ -140,13 +140,16 @@ def _near(value: float, radius: float, unit: float) -> tuple[NDArray[np.float64]
 
 
 def most_bits(value: float, deviation: float) -> float:
-    """Bits of a number that is surely meant by a value that is known to a deviation."""
-    return math.log2(abs(value) / deviation) - SURE_BITS
+    """Bits of a number that is surely meant by a value that is known to a deviation, at best to float64's digits."""
+    known = max(deviation, F64_STEP * abs(value))
+    return math.log2(abs(value) / known) - SURE_BITS if value and known else -SURE_BITS
 
 
 def misfit_bits(distance: float, deviation: float) -> float:
     """What it costs to be this far from what data say."""
-    return 0.5 / math.log(2.0) * (distance / deviation) ** 2 if distance else 0.0
+    if not distance:
+        return 0.0
+    return 0.5 / math.log(2.0) * (distance / deviation) ** 2 if deviation else math.inf
 
 
 def exact_text(value: float, radius: float) -> str:

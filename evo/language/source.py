@@ -14,13 +14,14 @@ import numpy as np
 
 from evo.escape import comment_lines, docstring
 from evo.instructions import MOVE
+from evo.language.dag import CAST, REAL, Dag, Node, number_of
 from evo.language.definitions import c_definitions, function_name, python_definitions
-from evo.language.expression import CAST, REAL, Expression, Lines, Style, Unsupported, Value, lines_of, number_of
 from evo.language.formula import FUNCTIONS, real_form
+from evo.language.printer import Lines, Style, Unsupported, lines_of
 from evo.native.stack_ptx import NodeKind
 
 
-def python_source(expression: Expression, comment: str) -> str:
+def python_source(expression: Dag, comment: str) -> str:
     """A Python module with the function `program`; it needs NumPy 2. Raises Unsupported."""
     definitions = python_definitions()
     lines = lines_of(expression, calls(definitions.texts, _python_constant, "Any", _PYTHON))
@@ -48,7 +49,7 @@ def python_source(expression: Expression, comment: str) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def c_source(expression: Expression, comment: str) -> str:
+def c_source(expression: Dag, comment: str) -> str:
     """A C99 file with the function `program`. Raises Unsupported."""
     definitions = c_definitions()
     lines = lines_of(expression, calls(definitions.texts, _c_constant, _C_NAMES, _C))
@@ -62,9 +63,9 @@ def c_source(expression: Expression, comment: str) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def cuda_source(expression: Expression, comment: str) -> str:
+def cuda_source(expression: Dag, comment: str) -> str:
     """CUDA with the device function `program`: each instruction is inline PTX. Raises Unsupported."""
-    wrappers = {wrapper_name(value): _wrapper(value, expression) for value in expression.values if value.ptx}
+    wrappers = {wrapper_name(value): _wrapper(value, expression) for value in expression.nodes if value.ptx}
     lines = lines_of(expression, calls(wrappers, _cuda_constant, f"float bool {_C_NAMES}", _C, wrapper_name))
     inlined = "static __device__ __forceinline__"
     parts = [
@@ -91,18 +92,18 @@ def calls(
     constant: Callable[[str, int], str],
     reserved: str,
     language: int,
-    name_of: Callable[[Value], str] = lambda value: value.name if value.ptx == MOVE else function_name(value.ptx),
+    name_of: Callable[[Node], str] = lambda value: value.name if value.ptx == MOVE else function_name(value.ptx),
 ) -> Style:
     """Calls of definitions; what has none is refused. Values that are not instructions call the language's own functions."""
     names = frozenset(known)
 
-    def form(value: Value) -> str:
+    def form(value: Node) -> str:
         return "" if value.ptx or value.name == CAST else real_form(value.semantics, language)
 
-    def call(value: Value) -> str:
+    def call(value: Node) -> str:
         if value.name == CAST and language <= _C:
             return _CASTS[value.type][language]
-        if value.kind != NodeKind.PTX or value.has_vectors or name_of(value) not in names:
+        if value.kind != NodeKind.PTX or value.row.has_vectors or name_of(value) not in names:
             raise Unsupported(value.name)
         return name_of(value)
 
@@ -130,7 +131,7 @@ _CUDA_TYPES = {
 CONSTRAINTS = {"float": "f", "double": "d", "unsigned int": "r", "unsigned long long": "l"}
 
 
-def _c_function(head: str, expression: Expression, lines: Lines, types: Mapping[str, str]) -> str:
+def _c_function(head: str, expression: Dag, lines: Lines, types: Mapping[str, str]) -> str:
     parameter_types = [types[type_name] for _, type_name in expression.inputs]
     parameters = [f"{type_name} {name}" for type_name, name in zip(parameter_types, lines.inputs, strict=True)]
     taken = {*lines.inputs, *(name for name, _, _ in lines.locals)}
@@ -148,12 +149,12 @@ def _c_function(head: str, expression: Expression, lines: Lines, types: Mapping[
     return f"{head} program({', '.join(parameters)}) {{\n" + "".join(f"    {line}\n" for line in [*unused, *body]) + "}"
 
 
-def wrapper_name(value: Value) -> str:
+def wrapper_name(value: Node) -> str:
     """What the function around a value's PTX instruction is called."""
     return "ptx_" + re.sub(r"\W", "_", value.name)
 
 
-def assembly(value: Value, expression: Expression, mark: str = "%") -> tuple[str, list[str]]:
+def assembly(value: Node, expression: Dag, mark: str = "%") -> tuple[str, list[str]]:
     """Inline assembly of a value's instruction, and the CUDA types of its result and operands; predicates pass as integers.
 
     Args:
@@ -162,8 +163,8 @@ def assembly(value: Value, expression: Expression, mark: str = "%") -> tuple[str
     Raises:
         Unsupported: inline assembly cannot pass its types.
     """
-    kinds = [value.type, *(expression.values[operand].type for operand in value.operands)]
-    if value.has_vectors or not set(kinds) <= _CUDA_TYPES.keys():
+    kinds = [value.type, *(expression.nodes[operand].type for operand in value.operands)]
+    if value.row.has_vectors or not set(kinds) <= _CUDA_TYPES.keys():
         raise Unsupported(value.name)
     opcode, _, immediates = value.ptx.partition(" ")
     before, after, operands = [], [], []
@@ -181,10 +182,10 @@ def assembly(value: Value, expression: Expression, mark: str = "%") -> tuple[str
     return code, ["unsigned int" if kind == "pred" else _CUDA_TYPES[kind] for kind in kinds]
 
 
-def _wrapper(value: Value, expression: Expression) -> str:
+def _wrapper(value: Node, expression: Dag) -> str:
     """A device function around one PTX instruction."""
     code, [result_type, *types] = assembly(value, expression)
-    kinds = [_CUDA_TYPES[expression.values[operand].type] for operand in value.operands]
+    kinds = [_CUDA_TYPES[expression.nodes[operand].type] for operand in value.operands]
     parameters = ", ".join(f"{kind} a{i}" for i, kind in enumerate(kinds))
     cast = ["(unsigned int)" if kind == "bool" else "" for kind in kinds]
     passed = ", ".join(f'"{CONSTRAINTS[kind]}"({cast[i]}a{i})' for i, kind in enumerate(types))

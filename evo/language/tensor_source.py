@@ -11,8 +11,9 @@ import re
 import numpy as np
 
 from evo.escape import docstring
-from evo.language.expression import REAL, Expression, Lines, Unsupported, lines_of, number_of
+from evo.language.dag import REAL, Dag, number_of
 from evo.language.formula import formula_of
+from evo.language.printer import Lines, Unsupported, lines_of
 from evo.language.source import CONSTRAINTS, assembly, calls, number_text, wrapper_name
 from evo.native.stack_ptx import NodeKind
 
@@ -41,7 +42,7 @@ _OUTPUT_TYPES = {**_INPUT_TYPES, REAL: "tl.float64"}
 _NUMBERS = {"inf": 'float("inf")', "-inf": '-float("inf")', "nan": 'float("nan")'}
 
 
-def torch_source(expression: Expression, comment: str) -> str:
+def torch_source(expression: Dag, comment: str) -> str:
     """A Python module with the function `program`, which `torch.compile` takes. Raises Unsupported."""
     if any(kind != REAL for _, kind in expression.outputs):
         expression = formula_of(expression, {}, {}, usual_names=False)
@@ -60,10 +61,10 @@ def torch_source(expression: Expression, comment: str) -> str:
     return _module(comment, [imports, *needed, _function(lines.inputs, told, body)])
 
 
-def triton_source(expression: Expression, comment: str) -> str:
+def triton_source(expression: Dag, comment: str) -> str:
     """A Python module with Triton's function `program`, for use in kernels. Raises Unsupported."""
     wrappers: dict[str, str] = {}
-    for value in expression.values:
+    for value in expression.nodes:
         if value.ptx and wrapper_name(value) not in wrappers:
             code, [result, *kinds] = assembly(value, expression, "$")
             names = [f"a{i}" for i in range(len(kinds))]
@@ -99,9 +100,9 @@ def _function(inputs: tuple[str, ...], told: str, body: list[str]) -> str:
     return f"def program({', '.join(inputs)}):\n    {docstring(told)}\n" + "\n".join(f"    {line}" for line in body)
 
 
-def _outputs(expression: Expression, lines: Lines) -> list[tuple[str, bool]]:
+def _outputs(expression: Dag, lines: Lines) -> list[tuple[str, bool]]:
     """The text of each output, and whether it is a number rather than a tensor."""
-    numbers = [result is None or expression.values[result].kind == NodeKind.CONSTANT for result in expression.results]
+    numbers = [result is None or expression.nodes[result].kind == NodeKind.CONSTANT for result in expression.results]
     return [*zip(lines.outputs, numbers, strict=True)]
 
 

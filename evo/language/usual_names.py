@@ -8,8 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from evo.instructions.description import Semantics
-from evo.language.expression import REAL, Expression, Value, number_of
+from evo.language.dag import REAL, Builder, Dag, Node, rebuilt
 from evo.language.simple_numbers import F32_BITS, F32_STEP, F64_STEP, MOST_BITS, Simple, f32_number, simple_numbers
 from evo.native.stack_ptx import NodeKind
 
@@ -17,116 +16,89 @@ LN_2, LOG10_2 = math.log(2.0), math.log10(2.0)
 _SYMPY = {"log10(a)": "log(a, 10)", "pow(a, b)": "Pow(a, b)"}
 
 
-def with_usual_names(expression: Expression) -> Expression:
+def with_usual_names(expression: Dag) -> Dag:
     """The same expression with exp, log, log10 and pow where it has exp2 or log2 and a number.
 
     The new numbers give a program's f32 again; in a formula of real numbers they are as exact as float64.
     """
-    return _Namer(expression).expression()
+    return rebuilt(expression, _Namer(expression).named)
 
 
 class _Namer:
-    def __init__(self, expression: Expression):
-        self._given = expression
-        self._uses = expression.num_uses()
-        self._values: list[Value] = []
-        self._from: list[int] = []  # the given value that each stands for
+    """The rule by which values get their usual names."""
 
-    def expression(self) -> Expression:
-        places: list[int] = []
-        for index, value in enumerate(self._given.values):
-            operands = tuple(places[operand] for operand in value.operands)
-            places.append(self._named(value if operands == value.operands else replace(value, operands=operands), index))
-        results = tuple(None if result is None else places[result] for result in self._given.results)
-        return self._needed(results)
+    def __init__(self, expression: Dag):
+        uses = expression.num_uses()
+        self._is_shared = [count != 1 for count in uses]
+        self._shared = set[int]()  # values of the builder that are used more than once
 
-    def _needed(self, results: tuple[int | None, ...]) -> Expression:
-        """The expression of what results need."""
-        needed = {result for result in results if result is not None}
-        for place in reversed(range(len(self._values))):
-            if place in needed:
-                needed.update(self._values[place].operands)
-        new = {place: index for index, place in enumerate(sorted(needed))}
-        values = (self._values[place] for place in new)
-        return replace(
-            self._given,
-            values=tuple(replace(value, operands=tuple(new[operand] for operand in value.operands)) for value in values),
-            results=tuple(None if result is None else new[result] for result in results),
-        )
+    def named(self, builder: Builder, node: Node, index: int) -> int:
+        """What stands for a node."""
+        found = self._named(builder, node)
+        found = builder.node(node) if found is None else found
+        if self._is_shared[index]:
+            self._shared.add(found)
+        return found
 
-    def _put(self, value: Value, index: int) -> int:
-        self._values.append(value)
-        self._from.append(index)
-        return len(self._values) - 1
+    def _named(self, builder: Builder, node: Node) -> int | None:
+        if node.form == "exp2(a)":
+            [exponent] = node.operands
+            if (power := self._power(builder, exponent)) is not None:
+                return _apply(builder, "pow(a, b)", node, *power)
+            if (scaled := self._scaled(builder, exponent, LN_2)) is not None:
+                return _apply(builder, "exp(a)", node, scaled)
+        if node.form == "a*b":
+            for logarithm, number in (node.operands, node.operands[::-1]):
+                found, constant = builder.nodes[logarithm], builder.nodes[number]
+                if found.form == "log2(a)" and constant.kind == NodeKind.CONSTANT:
+                    if _renamed(constant, 1.0 / LOG10_2) == 1.0:
+                        return _apply(builder, "log10(a)", node, found.operands[0])
+                    if (scale := _renamed(constant, 1.0 / LN_2)) is not None:
+                        return _times(builder, _apply(builder, "log(a)", node, found.operands[0]), scale)
+        return None
 
-    def _apply(self, form: str, index: int, *operands: int) -> int:
-        semantics = Semantics(infix=form, sympy=_SYMPY.get(form, ""))
-        return self._put(Value(NodeKind.PTX, self._given.values[index].type, operands=operands, semantics=semantics), index)
-
-    def _named(self, value: Value, index: int) -> int:
-        form = _form(value)
-        if form == "exp2(a)":
-            [exponent] = value.operands
-            if (power := self._power(exponent)) is not None:
-                return self._apply("pow(a, b)", index, *power)
-            if (scaled := self._scaled(exponent, LN_2, index)) is not None:
-                return self._apply("exp(a)", index, scaled)
-        if form == "a*b":
-            for logarithm, number in (value.operands, value.operands[::-1]):
-                found = self._values[logarithm]
-                if _form(found) == "log2(a)" and self._values[number].kind == NodeKind.CONSTANT:
-                    if _renamed(self._values[number], 1.0 / LOG10_2) == 1.0:
-                        return self._apply("log10(a)", index, found.operands[0])
-                    if (scale := _renamed(self._values[number], 1.0 / LN_2)) is not None:
-                        return self._times(self._apply("log(a)", index, found.operands[0]), scale, index)
-        return self._put(value, index)
-
-    def _power(self, place: int) -> tuple[int, int] | None:
+    def _power(self, builder: Builder, place: int) -> tuple[int, int] | None:
         """Base and exponent, if a value is a logarithm times a number that is not whole: a whole one allows negative bases."""
-        value = self._values[place]
-        if _form(value) == "a*b" and self._uses[self._from[place]] == 1:
-            for logarithm, number in (value.operands, value.operands[::-1]):
-                is_number = self._values[number].kind == NodeKind.CONSTANT
-                if _form(self._values[logarithm]) == "log2(a)" and is_number and (2.0 * _number(self._values[number])) % 1.0:
-                    return self._values[logarithm].operands[0], number
+        node = builder.nodes[place]
+        if node.form == "a*b" and place not in self._shared:
+            for logarithm, number in (node.operands, node.operands[::-1]):
+                constant = builder.nodes[number]
+                is_power = builder.nodes[logarithm].form == "log2(a)" and constant.kind == NodeKind.CONSTANT
+                if is_power and (2.0 * constant.number) % 1.0:
+                    return builder.nodes[logarithm].operands[0], number
         return None
 
-    def _scaled(self, place: int, factor: float, index: int) -> int | None:
+    def _scaled(self, builder: Builder, place: int, factor: float) -> int | None:
         """A product times a factor, which its number takes; None: it has no number that could."""
-        value, form = self._values[place], _form(self._values[place])
-        if value.kind == NodeKind.CONSTANT:
-            number = _renamed(value, factor)
-            return None if number is None else self._put_number(number, index)
-        if form not in ("a*b", "a/b", "-a") or self._uses[self._from[place]] != 1:
+        node = builder.nodes[place]
+        if node.kind == NodeKind.CONSTANT:
+            number = _renamed(node, factor)
+            return None if number is None else builder.real(number)
+        if node.form not in ("a*b", "a/b", "-a") or place in self._shared:
             return None
-        for k, operand in enumerate(value.operands[:1] if form == "a/b" else value.operands):
-            scaled = self._scaled(operand, factor, index)
-            if scaled is not None and form == "a*b" and self._values[scaled].kind == NodeKind.CONSTANT:
-                return self._times(value.operands[1 - k], _number(self._values[scaled]), index)
+        for k, operand in enumerate(node.operands[:1] if node.form == "a/b" else node.operands):
+            scaled = self._scaled(builder, operand, factor)
+            if scaled is not None and node.form == "a*b" and builder.nodes[scaled].kind == NodeKind.CONSTANT:
+                return _times(builder, node.operands[1 - k], builder.nodes[scaled].number)
             if scaled is not None:
-                return self._put(replace(value, operands=(*value.operands[:k], scaled, *value.operands[k + 1 :])), index)
+                return builder.node(replace(node, operands=(*node.operands[:k], scaled, *node.operands[k + 1 :])))
         return None
 
-    def _times(self, place: int, number: float, index: int) -> int:
-        if abs(number) == 1.0:
-            return place if number > 0.0 else self._apply("-a", index, place)
-        return self._apply("a*b", index, self._put_number(number, index), place)
 
-    def _put_number(self, number: float, index: int) -> int:
-        return self._put(Value(NodeKind.CONSTANT, REAL, bits=int(np.float64(number).view(np.uint64))), index)
+def _apply(builder: Builder, form: str, like: Node, *operands: int) -> int:
+    return builder.apply(form, *operands, type_name=like.type, sympy=_SYMPY.get(form, ""))
 
 
-def _form(value: Value) -> str:
-    return value.semantics.infix if value.kind == NodeKind.PTX and value.type in ("f32", REAL) else ""
+def _times(builder: Builder, place: int, number: float) -> int:
+    kind = builder.nodes[place].type
+    if abs(number) == 1.0:
+        return place if number > 0.0 else builder.apply("-a", place, type_name=kind)
+    return builder.apply("a*b", builder.real(number), place, type_name=kind)
 
 
-def _number(constant: Value) -> float:
-    return number_of(constant.bits) if constant.type == REAL else float(np.uint32(constant.bits).view(np.float32))
-
-
-def _renamed(constant: Value, factor: float) -> float | None:
+def _renamed(constant: Node, factor: float) -> float | None:
     """A constant times a factor; None: the constant is the simpler of the two, or no number is near enough."""
-    number = _number(constant)
+    number = constant.number
     wanted, is_f32 = number * factor, constant.type != REAL
     if not (math.isfinite(wanted) and wanted):
         return None

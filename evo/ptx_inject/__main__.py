@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from evo.errors import UserError
+from evo.errors import UserError, one_line
 from evo.escape import echo
 from evo.ptx_inject.header import render_embedded_text, render_types_header
 from evo.ptx_inject.types import load_types
@@ -55,7 +55,7 @@ def _write(source: Path, output: Path, render: Callable[[], bytes]) -> None:
     try:
         write_outputs({output: render()}, [source])
     except UserError as error:
-        echo(" ".join(str(error).splitlines()), err=True)
+        echo(one_line(error), err=True)
         sys.exit(2)
 
 

@@ -5,6 +5,7 @@ Owns classes and probabilities. `evo.regression.estimator` finds the formulas.
 
 from __future__ import annotations
 
+from inspect import signature
 from typing import Any, Self
 
 import numpy as np
@@ -12,6 +13,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 from sklearn.base import ClassifierMixin
+from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
@@ -27,6 +29,7 @@ class SymbolicClassifier(ClassifierMixin, SearchParameters):  # type: ignore[mis
     """Finds formulas for the log-odds of classes: of the second of two, or of each of more against all others.
 
     Args:
+        class_weight: label -> factor of the losses of its rows, or `balanced`: so that all classes weigh the same; None: 1.
         **parameters: as for `SymbolicRegressor`, but for `output`. `loss` is None, the log loss, or a formula of prediction, the
             log-odds, and target, which is 1 for the class and else 0. Searches share `max_time`, but `max_evaluations` is that of
             each.
@@ -37,6 +40,14 @@ class SymbolicClassifier(ClassifierMixin, SearchParameters):  # type: ignore[mis
         equations_: a DataFrame as that of `SymbolicRegressor`, with a column `label` for the class.
         n_features_in_, feature_names_in_: as everywhere in scikit-learn.
     """
+
+    def __init__(self, *, class_weight: Any = None, **parameters: Any):
+        super().__init__(**parameters)
+        self.class_weight = class_weight
+
+    @classmethod
+    def _get_param_names(cls) -> list[str]:
+        return sorted([*signature(SearchParameters).parameters, "class_weight"])
 
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:  # noqa: N803 - scikit-learn's name
         """Searches for formulas.
@@ -58,18 +69,23 @@ class SymbolicClassifier(ClassifierMixin, SearchParameters):  # type: ignore[mis
         if self.output is not None:
             raise ValueError("output: SymbolicClassifier writes no file; use `equations_.to_csv` after fit")
         weights = None if sample_weight is None else _check_sample_weight(sample_weight, labels, dtype=np.float64)
+        if self.class_weight is not None:
+            factors = compute_sample_weight(self.class_weight, labels if weights is None else labels[weights > 0])
+            weights = np.ones(len(labels)) if weights is None else weights.copy()
+            weights[weights > 0] *= factors
         self.classes_ = np.unique(labels if weights is None else labels[weights > 0])
         if len(self.classes_) < 2:
             raise ValueError("y has one class; SymbolicClassifier needs at least 2")
         codes = np.searchsorted(self.classes_, labels)  # of rows of weight 0, which do not count, perhaps another's
         told = [1] if len(self.classes_) == 2 else range(len(self.classes_))
-        parameters = self.get_params(deep=False) | {"loss": self.loss or LOGISTIC, "output": None}
+        parameters = self.get_params(deep=False) | {"loss": self.loss or LOGISTIC, "output": None, "undefined": "mean"}
+        del parameters["class_weight"]
         parameters["max_time"] = self.max_time and self.max_time / len(told)
         earlier = getattr(self, "estimators_", []) if self.warm_start else []
         if len(earlier) != len(told):
             earlier = [SymbolicRegressor() for _ in told]
         for each, code in zip(earlier, told, strict=True):
-            each.set_params(**parameters).fit(X, (codes == code).astype(np.float64), sample_weight)
+            each.set_params(**parameters).fit(X, (codes == code).astype(np.float64), weights)
         self.estimators_ = earlier
         tables = [each.equations_.assign(label=self.classes_[code]) for each, code in zip(earlier, told, strict=True)]
         self.equations_ = pd.concat(tables, ignore_index=True)

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from evo.language.expression import Expression, expression_of
+from evo.language.dag import Dag, dag_of
 from evo.language.formula import evaluate, formula_of
 from evo.language.program import Language
 from evo.native.stack_ptx import NodeKind
@@ -23,6 +24,7 @@ from evo.regression.task import RegressionTask
 from evo.report.pareto import KNEE, SHORTEST, Front, front_text, make_front, sound_rows
 
 if TYPE_CHECKING:
+    from evo.evaluate.constraints import Constraints
     from evo.search.archives.elites import Elites
 
 WORST_LOSS = 1.5  # times the least: of an equation that may be "best", as in PySR
@@ -38,16 +40,33 @@ def front_programs(elites: Elites, task: RegressionTask, language: Language) -> 
     points = [*task.report_points().values()]
 
     def handicap(rows: NDArray[np.int64]) -> NDArray[np.float64]:
-        formulas = [formula_of(expression_of(language, words[row]), {}, {}) for row in rows]
+        formulas = [formula_of(dag_of(language, words[row]), {}, {}) for row in rows]
         with np.errstate(all="ignore"):
             return np.concatenate([task.handicap(task.report({"": evaluate(each, points)[0][None]})) for each in formulas])
 
     return words[sound_rows(elites.measures[:, 0], elites.objective, handicap)]
 
 
-def fitted(
-    program: Expression, task: RegressionTask | None, table: Table, mean: float, has_offset: bool
-) -> tuple[float, float, float]:
+def joined(
+    earlier: NDArray[np.uint64], words: NDArray[np.uint64], constraints: Constraints | None, language: Language
+) -> NDArray[np.uint64]:
+    """The programs of two tables; of the earlier one those that keep to constraints."""
+    if constraints:
+        earlier = earlier[constraints.admitted(language, earlier)]
+    found = np.zeros((len(earlier) + len(words), max(earlier.shape[1], words.shape[1])), np.uint64)
+    found[: len(earlier), : earlier.shape[1]], found[len(earlier) :, : words.shape[1]] = earlier, words
+    return found
+
+
+def complexity_of(words: NDArray[np.uint64], constraints: Constraints | None, language: Language) -> NDArray[Any]:
+    """Instructions of programs, or the sums of their costs."""
+    if constraints and constraints.costs:
+        return constraints.cost_of(language, words)
+    complexity: NDArray[Any] = language.lowering.analyze(words)[1]
+    return complexity
+
+
+def fitted(program: Dag, task: RegressionTask | None, table: Table, mean: float, has_offset: bool) -> tuple[float, float, float]:
     """Offset, scale and loss of what a program computes. task: None if the target is the same everywhere. mean: what is predicted
     where that is not finite.
     """
@@ -70,15 +89,19 @@ def fitted(
 
 
 def scores(complexity: NDArray[np.int32], losses: NDArray[np.float64]) -> NDArray[np.float64]:
-    """How much ln(loss), or a loss that may be below 0, falls for each further instruction."""
+    """How much ln(loss), or a loss that may be below 0, falls for each further instruction; after the mean, a line is one."""
     logs = np.log(np.maximum(losses, LEAST_LOSS)) if (losses >= 0.0).all() else losses
-    return np.append(0.0, -np.diff(logs) / np.diff(complexity))
+    return np.append(0.0, -np.diff(logs) / np.maximum(np.diff(complexity), 1))
 
 
-def front_of_losses(task: RegressionTask, complexity: NDArray[np.int32], losses: NDArray[np.float64], variance: float) -> Front:
-    """The front of equations, with the places that stand out."""
+def front_of_losses(
+    task: RegressionTask, complexity: NDArray[np.int32], losses: NDArray[np.float64], variance: float, scales: NDArray[np.float64]
+) -> Front:
+    """The front of equations, with the places that stand out. One that has a scale is a term longer than a constant."""
     digits = task.digits(losses, variance)
-    return make_front(task, complexity.astype(np.float64), digits, np.arange(len(digits)))
+    front = make_front(task, complexity.astype(np.float64), digits, np.arange(len(digits)))
+    bits = task.description_length(digits, complexity + (scales != 0.0))
+    return replace(front, places={**front.places, SHORTEST: int(np.argmin(bits))})
 
 
 def chosen_row(selection: str, table: pd.DataFrame, front: Front) -> int:
@@ -115,9 +138,9 @@ def latex_table(rows: Iterable[tuple[int, float, str]], digits: int) -> str:
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"])
 
 
-def written_size(expression: Expression) -> int:
+def written_size(expression: Dag) -> int:
     """Operations of the first output, if values that are used more than once are written as often."""
     sizes: list[int] = []
-    for value in expression.values:
+    for value in expression.nodes:
         sizes.append((value.kind == NodeKind.PTX) + sum(sizes[operand] for operand in value.operands))
     return sizes[expression.results[0]] if expression.results[0] is not None else 0

@@ -5,7 +5,6 @@ Owns the fit, predictions and intervals. The search is that of `evo.evolution`, 
 
 from __future__ import annotations
 
-import re
 import time
 import warnings
 from contextlib import closing
@@ -19,17 +18,19 @@ from sklearn.base import RegressorMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from evo.errors import UserError
+from evo.errors import UserError, renamed
 from evo.evaluate.tuning import ConstantTuner
 from evo.evolution import interruptible, make_search
 from evo.language.formula import evaluate
 from evo.language.program import word
 from evo.language.template import by_category, read_template
 from evo.native.stack_ptx_words import WordType
-from evo.regression.equations import front_programs
+from evo.regression.column_names import identifiers, with_identifiers
+from evo.regression.equations import front_programs, joined
 from evo.regression.fitted import FittedEquations
 from evo.regression.parameters import MIN_ROWS
-from evo.regression.tables import Table, counted, growing, identifiers, numbers_of, refuse_missing
+from evo.regression.scaling import size_of
+from evo.regression.tables import Table, counted, growing, numbers_of, refuse_missing
 from evo.regression.task import BEST_DIGITS, SQUARED, RegressionTask
 from evo.regression.uncertainty import constants_of, fit_noise
 from evo.report.progress import progress_of
@@ -60,8 +61,10 @@ class SymbolicRegressor(RegressorMixin, FittedEquations):  # type: ignore[misc] 
         max_evaluations: programs after which the search ends. With a `random_state` and without `max_time` results are the same
             each time, whatever `n_jobs` is.
         functions: names out of add, sub, mul, div, rcp, sin, cos, exp2, log2, sqrt, tanh, abs, neg, min, max, exp, log, log10,
-            pow, square, cube, tan and sigmoid, or a mapping from names to how often they are drawn; None: the first ten. A
-            mapping may also define functions of up to three arguments, such as `{"sq(x)": "x*x"}`, beside the others or the first
+            pow, square, cube, tan, sigmoid, inv, sign, cbrt, greater, less, cond (its second argument where the first is above 0,
+            else 0) and where (the same, else its third), or `+ - * / ^`; or a mapping from names to how often they are drawn;
+            None: the first ten. A mapping may also define functions of up to three arguments, such as `{"sq(x)": "x*x"}`, beside
+            the others or the first
             ten; `equations_` has their names where a formula has just that in it, SymPy and LaTeX what they stand for.
         max_length: words of a program.
         max_size: the greatest complexity of a formula; None: what `max_length` words allow.
@@ -92,6 +95,8 @@ class SymbolicRegressor(RegressorMixin, FittedEquations):  # type: ignore[misc] 
             off least; `score`: the greatest score; `best`: the greatest score among those with a loss of at most 1.5 times the
             least, as in PySR.
         output: a CSV file that `equations_` is written to every few seconds and at the end.
+        undefined: `nan` or `mean`: what `predict` gives where an equation has neither a finite value nor a limit.
+        early_stop: a loss at which the search ends; None: that of rounding, with a fifth of the evaluations more.
         verbose: above 0, the search shows its progress.
         warm_start: a further `fit` goes on with the programs that the last one ended with.
         n_jobs: threads; None: 1, or what a joblib context says; -1: all cores.
@@ -132,8 +137,13 @@ class SymbolicRegressor(RegressorMixin, FittedEquations):  # type: ignore[misc] 
             return self._fit_each(X, target, getattr(y, "columns", range(target.shape[1])), sample_weight)
         self.__dict__.pop("estimators_", None)
         target = target.ravel().astype(np.float64)
+        self._unit = size_of(target, 2) if self.loss in (None, SQUARED) and self.template is None else 1.0
+        if self._unit != 1.0:
+            target = target / self._unit
+            warnings.warn(f"y: float64 cannot hold its squares; losses are those of y/{self._unit!r}", stacklevel=2)
         weights = None if sample_weight is None else _check_sample_weight(sample_weight, columns, dtype=np.float64)
-        names = identifiers(getattr(self, "feature_names_in_", [f"x{i}" for i in range(columns.shape[1])]))
+        called = [str(each) for each in getattr(self, "feature_names_in_", [f"x{i}" for i in range(columns.shape[1])])]
+        names = identifiers(called)
         self._used, samples, table = growing(counted(columns, target, weights), self.max_rows, self.select_k_features)
         if len(self._used) > MAX_FEATURES:
             raise ValueError(
@@ -141,17 +151,19 @@ class SymbolicRegressor(RegressorMixin, FittedEquations):  # type: ignore[misc] 
             )
         _, target, weights = table
         self._own = self._own_functions()
-        called = [str(each) for each in getattr(self, "feature_names_in_", names)]
+        self._names = dict(zip(names, called, strict=True))
         self._units = self._units_of(called, {names[place]: called[place] for place in self._used})
         known, known_scaling = getattr(self, "_inputs", []), getattr(self, "_input_scaling", {})
         self._inputs = [names[place] for place in self._used]
         earlier = self._elites if self.warm_start and known == self._inputs else None
+        handed_over = self._words if earlier is not None else None
         if self._units and self.template is not None:
             raise ValueError("template: a search with units has none; leave out units or the template")
         try:
             self._template = None
             if self.template is not None:
-                text = by_category(self.template, dict(zip(self._inputs, table[0].T, strict=True)))
+                text = with_identifiers(self.template, self._names)
+                text = by_category(text, dict(zip(self._inputs, table[0].T, strict=True)))
                 self._template = read_template(text, self._inputs)
         except UserError as error:
             raise ValueError(str(error)) from error
@@ -160,12 +172,12 @@ class SymbolicRegressor(RegressorMixin, FittedEquations):  # type: ignore[misc] 
         self._input_scaling: dict[str, tuple[float, float]] = {}
         task: RegressionTask | None = None
         words = np.array([[word(WordType.CONSTANT), word(WordType.RETURN)]], np.uint64)  # 0
-        if np.average((target - self._mean) ** 2, weights=weights) > 0:
+        if np.ptp(target) > 0:
             task = self._task(table)
             self._mean = task.constant
             self._input_scaling = task.input_scaling()
         if self._input_scaling != known_scaling:
-            earlier = None  # programs of other units
+            earlier = handed_over = None  # programs of other units
         self.n_evaluations_ = 0
         self.n_generations_: int = self.n_generations_ if earlier is not None else 0
         if task:
@@ -184,6 +196,8 @@ class SymbolicRegressor(RegressorMixin, FittedEquations):  # type: ignore[misc] 
                 earlier = self._elites
             if len(elites):
                 words = self._front(elites, few)
+                if handed_over is not None:
+                    words = joined(handed_over, words, self._constraints(), self._language)
                 if few.point_loss():
                     threads = effective_n_jobs(self.n_jobs)
                     tuner = ConstantTuner(self._language, few, iterations=LAST_ITERATIONS, linear_scale=True, num_threads=threads)
@@ -194,6 +208,7 @@ class SymbolicRegressor(RegressorMixin, FittedEquations):  # type: ignore[misc] 
             if not self.warm_start:
                 self._elites = self._elites[:0]
         self._tabulate(words, task, table)
+        self._mean *= self._unit
         return self
 
     def fit_noise(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, **parameters: Any) -> Self:  # noqa: N803
@@ -255,7 +270,13 @@ class SymbolicRegressor(RegressorMixin, FittedEquations):  # type: ignore[misc] 
         units = self.y_units if isinstance(self.y_units, (list, tuple)) else [self.y_units] * count
         if len(units) != count:
             raise ValueError(f"y_units has {len(units)} units, but y has {count} columns")
-        for each, name, target, unit in zip(earlier, identifiers([str(name) for name in names]), targets.T, units, strict=True):
+        for each, name, target, unit in zip(
+            earlier,
+            identifiers([f"y{name}" if isinstance(name, int) else str(name) for name in names]),
+            targets.T,
+            units,
+            strict=True,
+        ):
             output = None if self.output is None else f"{folder}{slash}{stem}_{name}{dot}{suffix}"
             given = {"max_time": self.max_time and self.max_time / count, "output": output, "y_units": unit}
             each.set_params(**self.get_params() | given)
@@ -272,8 +293,8 @@ class SymbolicRegressor(RegressorMixin, FittedEquations):  # type: ignore[misc] 
         return tags
 
     def predict(self, X: ArrayLike, index: int | None = None, return_std: bool = False) -> Any:  # noqa: N803
-        """What an equation gives for each row. Where it is not finite, that is the mean of the training targets, or
-        with another loss the best constant.
+        """What an equation gives for each row. Where it has no finite value, that is its limit if it has one, as sin(x)/x at 0,
+        else NaN, or what `undefined` says, and a warning tells of how many rows.
 
         Args:
             X: `(n_samples, n_features)`.
@@ -281,7 +302,7 @@ class SymbolicRegressor(RegressorMixin, FittedEquations):  # type: ignore[misc] 
             return_std: whether the standard deviation of `y` is given as well. That needs `fit_noise`.
 
         Returns:
-            `(n_samples,)`, always finite; with `return_std` a pair of these.
+            `(n_samples,)`; with `return_std` a pair of these.
         """
         check_is_fitted(self)
         if return_std:
@@ -291,9 +312,14 @@ class SymbolicRegressor(RegressorMixin, FittedEquations):  # type: ignore[misc] 
         columns = validate_data(self, numbers_of(X, self._known), dtype=[np.float64, np.float32], reset=False)
         if self._targets:
             return np.stack([each.predict(X, index) for each in self._targets], axis=1)
-        predicted = evaluate(self._formula(self._row(index)), [columns[:, place] for place in self._used])[0]
-        predicted[~np.isfinite(predicted)] = self._mean
-        return predicted
+        row, used = self._row(index), [columns[:, place].astype(np.float64) for place in self._used]
+        formula = self._formula(row)
+        predicted = evaluate(formula, used)[0]
+        if np.isfinite(predicted).all():
+            return predicted
+        from evo.regression.undefined import filled  # loads what others need not
+
+        return filled(formula, row, used, predicted, self._mean if self.undefined == "mean" else np.nan)
 
     def constants(
         self,
@@ -332,9 +358,11 @@ class SymbolicRegressor(RegressorMixin, FittedEquations):  # type: ignore[misc] 
         is_last: none goes on with `_elites`, unless `warm_start` says so.
         """
         try:
-            search = make_search(type(self).__name__, config, task)
+            guesses = range(len(config["search"]["initial"]["programs"]))
+            with renamed({f"search.initial.programs.{number}:1": f"guesses[{number}]" for number in guesses}):
+                search = make_search(type(self).__name__, config, task)
         except UserError as error:  # scikit-learn's exception for a wrong parameter
-            raise ValueError(re.sub(r"^search\.initial\.programs\.(\d+):1", r"guesses[\1]", str(error))) from error
+            raise ValueError(str(error)) from error
         with closing(search.problem), interruptible() as asked, progress_of(search, shown=self.verbose > 0) as show:
             if earlier is not None and len(earlier):
                 # Cut, or filled up with zeros.
@@ -344,11 +372,12 @@ class SymbolicRegressor(RegressorMixin, FittedEquations):  # type: ignore[misc] 
                 search.insert(words, self.n_generations_)
             most, saved_s = np.inf, time.monotonic()
             is_of_errors = task.objective_range == (0.0, BEST_DIGITS)  # of likelihoods no digits are all
+            enough = np.inf if self.early_stop is None else task.digits_of_loss(self.early_stop / self._unit**2)
             for generation in search.generations():
                 show(generation, search.elapsed_s)
                 if most == np.inf and generation.best_objective >= BEST_DIGITS and is_of_errors:
                     most = (1.0 + MORE_EVALUATIONS) * search.counters.evaluations
-                if asked() or search.counters.evaluations >= most:
+                if asked() or search.counters.evaluations >= most or generation.best_objective >= enough:
                     break
                 if self.output is not None and time.monotonic() - saved_s >= SAVE_SECONDS:
                     if len(elites := search.elites()):
@@ -360,7 +389,6 @@ class SymbolicRegressor(RegressorMixin, FittedEquations):  # type: ignore[misc] 
                 found = [search.archived(), search.elites()]
                 _, rows = np.unique(np.concatenate([each.hash for each in found]), axis=0, return_index=True)
                 self._elites = np.concatenate([each.solution for each in found])[np.sort(rows)]
-                self._objective = np.concatenate([each.objective for each in found])[np.sort(rows)]
             self.n_evaluations_ += search.counters.evaluations
             self.n_generations_ += search.counters.generations
             return search.elites(), asked()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import lru_cache
 from numbers import Integral
 from typing import Any
@@ -19,12 +20,22 @@ from sklearn.utils.validation import check_is_fitted
 
 from evo.errors import UserError
 from evo.instructions import shipped_instruction_set
-from evo.language.expression import Expression, expression_of, lines_of
+from evo.language.dag import Dag, dag_of
 from evo.language.formula import formula_of
 from evo.language.formula_text import INFIX
+from evo.language.printer import lines_of, with_names
 from evo.language.program import Language, Limits
 from evo.language.template import Template
-from evo.regression.equations import chosen_row, fitted, front_of_losses, latex_table, scores, table_text, written_size
+from evo.regression.equations import (
+    chosen_row,
+    complexity_of,
+    fitted,
+    front_of_losses,
+    latex_table,
+    scores,
+    table_text,
+    written_size,
+)
 from evo.regression.parameters import SearchParameters
 from evo.regression.tables import Table
 from evo.regression.task import SQUARED, RegressionTask, output_name
@@ -70,7 +81,7 @@ class FittedEquations(SearchParameters):
             UserError: SymPy is missing.
             ValueError: the equation is far too long where it is written out, or the precision is not a number of digits.
         """
-        from evo.report.export.sympy_text import shortened, sympy_outputs
+        from evo.report.export.sympy_text import shortened, symbol_of, sympy_outputs
 
         check_is_fitted(self)
         if self._targets:
@@ -81,7 +92,11 @@ class FittedEquations(SearchParameters):
             raise ValueError(f"equation {row} has {size} operations where it is written out; choose a simpler one")
         if precision is not None and not (isinstance(precision, Integral) and 1 <= int(precision) <= MAX_DIGITS):
             raise ValueError(f"precision is {precision!r}, must be an integer from 1 to {MAX_DIGITS}, or None")
-        return shortened(formula, sympy_outputs(formula)[0], precision)
+        safe = {name: f"input_{place}" for place, name in enumerate(self._inputs)}
+        expression = sympy_outputs(with_names(formula, safe))[0]
+        own = {name: symbol_of(self._names[inner]) for inner, name in safe.items()}
+        expression = expression.xreplace({each: own[each.name] for each in expression.free_symbols})
+        return shortened(formula, expression, precision)
 
     def latex(self, index: int | None = None, precision: int | None = None) -> Any:
         """An equation as LaTeX; arguments and errors are those of `sympy`."""
@@ -111,31 +126,34 @@ class FittedEquations(SearchParameters):
         """The programs of `equations_`: language, offset and divisor of inputs, words, offset and scale of results."""
         return self._language, self._input_scaling, self._words, self._scaling
 
-    def text_of(self, formula: Expression) -> str:
+    def _text_of(self, formula: Dag) -> str:
         """A formula on one line, with the functions that `functions` defines by their names."""
         if self._own:
             from evo.regression.own_functions import named
 
             formula = named(formula, self._own)
-        lines = lines_of(formula, INFIX)
+        lines = lines_of(with_names(formula, self._names), INFIX)
         return "; ".join([*(f"{name} = {text}" for name, _, text in lines.locals), *lines.outputs])
 
     def _tabulate(self, words: NDArray[np.uint64], task: RegressionTask | None, table: Table) -> None:
         """Makes `equations_` of programs, the simplest first. task: None if the target is the same everywhere."""
         constraints, (_, target, weights) = self._constraints(), table
         has_offset = not (self._units and self._units.forbids_offset)
-        programs = [formula_of(expression_of(self._language, each), self._input_scaling, {}) for each in words]
+        if task and has_offset and not self._template:  # the mean comes first
+            words = np.concatenate([np.zeros((1, words.shape[1]), np.uint64), words])
+        programs = [formula_of(dag_of(self._language, each), self._input_scaling, {}) for each in words]
         with ThreadPoolExecutor(effective_n_jobs(self.n_jobs)) as threads:
             found = np.array([*threads.map(lambda program: fitted(program, task, table, self._mean, has_offset), programs)])
         scaling, losses = found[:, :2], found[:, 2]
+        complexity = complexity_of(words, constraints, self._language)
         # The search compared sums of float32; errors of formulas may be in another order. Below their rounding there is none.
+        order = np.lexsort((losses, scaling[:, 1] != 0.0, complexity))
+        words, scaling, losses, complexity = words[order], scaling[order], losses[order], complexity[order]
         least = np.minimum.accumulate(np.append(np.inf, losses[:-1]))
         floor = (4.0 * np.spacing(np.abs(target).max())) ** 2 if self.loss in (None, SQUARED) else -np.inf
         is_better = (losses < least) & (least > floor)
-        self._words, self._scaling, losses = words[is_better], scaling[is_better], losses[is_better]
-        complexity: NDArray[Any] = self._language.lowering.analyze(self._words)[1]
-        if constraints and constraints.costs:
-            complexity = constraints.cost_of(self._language, self._words)
+        self._words, self._scaling, losses = words[is_better], scaling[is_better] * self._unit, losses[is_better]
+        complexity = complexity[is_better]
         equations = {
             "complexity": complexity,
             "loss": losses,
@@ -148,7 +166,7 @@ class FittedEquations(SearchParameters):
         self._marked = Front(np.arange(1), complexity[:1].astype(np.float64), np.zeros(1), {SHORTEST: 0, KNEE: 0})
         if task:
             variance = float(np.average((target - self._mean) ** 2, weights=weights))
-            self._marked = front_of_losses(task, complexity, losses, variance)
+            self._marked = front_of_losses(task, complexity, losses, variance, self._scaling[:, 1])
         if self.output is not None:
             try:
                 write_csv(self.output, self.equations_)
@@ -164,16 +182,17 @@ class FittedEquations(SearchParameters):
         texts = []
         offset, scale = self._scaling[row].tolist()
         for index, function in enumerate(template.functions):
-            program = expression_of(_language_of(function.arguments, template.alone(index)), self._words[row])
+            program = dag_of(_language_of(function.arguments, template.alone(index)), self._words[row])
             scaled = (offset * function.offset, scale if function.scale else 1.0)
-            before, divider, last = self.text_of(formula_of(program, {}, {program.outputs[0][0]: scaled})).rpartition("; ")
-            texts.append(f"{before}{divider}{function} = {last}")
+            before, divider, last = self._text_of(formula_of(program, {}, {program.outputs[0][0]: scaled})).rpartition("; ")
+            called = replace(function, arguments=tuple(self._names.get(name, name) for name in function.arguments))
+            texts.append(f"{before}{divider}{called} = {last}")
         return "; ".join(texts)
 
-    def _formula(self, row: int) -> Expression:
+    def _formula(self, row: int) -> Dag:
         """The formula of a row of `equations_`."""
         offset, scale = self._scaling[row].tolist()
-        program = expression_of(self._language, self._words[row])
+        program = dag_of(self._language, self._words[row])
         return formula_of(program, self._input_scaling, {program.outputs[0][0]: (offset, scale)})
 
     def _row(self, index: int | None) -> int:
@@ -186,14 +205,9 @@ class FittedEquations(SearchParameters):
         self._check_selection()
         return chosen_row(self.model_selection, table, self._marked)
 
-    def programs(self) -> list[Expression]:
-        """What elites compute, without offset and scale, of `warm_start`: the most accurate first, of the inputs in use."""
-        words = self._elites[np.argsort(-self._objective, kind="stable")] if len(self._elites) else self._words
-        return [formula_of(expression_of(self._language, each), self._input_scaling, {}) for each in words]
-
     def _equation(self, row: int) -> str:
         """`offset + scale*program`; values that are used more than once come before it."""
-        return self.text_of(self._formula(row))
+        return self._text_of(self._formula(row))
 
 
 @lru_cache(maxsize=16)

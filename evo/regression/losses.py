@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from evo.errors import UserError, did_you_mean
 from evo.evaluate.sampling import MANY, spread
-from evo.language.graph import Graph
+from evo.language.dag import Builder, Dag
 from evo.native.tune import PointLoss
-from evo.semiring.programs import Builder, derived, evaluate, language, read, words_of
+from evo.semiring.programs import derived, evaluate, language, read, words_of
 
 Row = NDArray[np.float64]  # a number for each point
 
@@ -26,6 +26,8 @@ NAMED: dict[str, tuple[str, float, float, float]] = {
     "squared": ("(prediction - target)**2", 0.0, 0.0, 0.0),
     "absolute": ("abs(prediction - target)", 0.0, 0.0, 0.0),
     "huber": (f"{_CLIPPED}*(abs(prediction - target) - {_CLIPPED}/2)", 1.0, 0.0, math.inf),
+    # abs(error) + log((1 + exp(-2*abs(error)))/2), without overflow.
+    "log_cosh": ("abs(prediction - target) + log(0.5 + 0.5*exp(-2*abs(prediction - target)))", 0.0, 0.0, 0.0),
     "quantile": ("max({0!r}*(target - prediction), ({0!r} - 1)*(target - prediction))", 0.5, 0.0, 1.0),
     # log(1 + exp(prediction)) - target*prediction, without overflow.
     "logistic": ("max(prediction, 0) + log(1 + exp(-abs(prediction))) - target*prediction", 0.0, 0.0, 0.0),
@@ -48,7 +50,8 @@ def formula_of_loss(loss: str) -> str:
     """
     if not isinstance(loss, str):
         raise UserError(f"loss is {loss!r}, must be the name or the formula of a loss, such as 'abs(prediction - target)'")
-    found = re.fullmatch(r"([a-z_]+)(?:\((.*)\))?", loss.strip())
+    loss = re.sub(r"^log\(cosh\((?:prediction - target|target - prediction)\)\)$", "log_cosh", loss.strip())
+    found = re.fullmatch(r"([a-z_]+)(?:\((.*)\))?", loss)
     if not found or found[1] not in NAMED:
         if found and not found[2]:
             raise UserError(
@@ -102,7 +105,7 @@ class TargetLoss:
         for _ in range(2):
             last = self._graphs[-1]
             slope = derived(last, len(VARIABLES)) if last.results[0] is not None else last
-            self._graphs.append(Graph(slope.nodes, slope.results[:1]))
+            self._graphs.append(Dag(slope.nodes, slope.results[:1]))
         self.is_of_errors = bool((self._at(0, target) == 0.0).all())
         deviation = float(target.std()) or 1.0
         self._told_apart = FIRST_ERROR * deviation, max(LEAST_ERROR * deviation, float(np.finfo(np.float32).tiny))

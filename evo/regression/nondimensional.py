@@ -11,23 +11,19 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from evo.language.graph import graph_of
+from evo.language.dag import Builder, dag_of
 from evo.language.program import Language
 from evo.regression.defaults import DEFAULT_FUNCTIONS, FUNCTIONS
 from evo.regression.parameters import drawn
 from evo.regression.task import SQUARED, RegressionTask
 from evo.regression.units import Powers, Units
-from evo.semiring.programs import Builder
-
-if TYPE_CHECKING:
-    from evo.regression.estimator import SymbolicRegressor
 
 Row = NDArray[np.float64]  # a number for each point
 Scaling = Mapping[str, tuple[float, float]]  # name of an input -> offset and scale
@@ -62,10 +58,8 @@ class Nondimensional:
             language, inputs, scaling: of the program of groups, how it reads these, and its offset and scale.
         """
         offset, scale = scaling
-        graph = graph_of(language, words)
-        if graph is None:
-            return None
-        builder = Builder()
+        graph = dag_of(language, words)
+        builder = Builder(language.instruction_set)
         groups = []
         for name, powers in self.groups.items():
             moved, divisor = inputs.get(name, (0.0, 1.0))
@@ -84,7 +78,7 @@ class Nondimensional:
 
 
 def first_programs(
-    regressor: SymbolicRegressor, units: Units, task: RegressionTask, y: tuple[Row, Row | None], stop: dict[str, Any]
+    regressor: Any, units: Units, task: RegressionTask, y: tuple[Row, Row | None], stop: dict[str, Any]
 ) -> tuple[NDArray[np.uint64] | None, int]:
     """Programs that a search without dimensions finds for a regressor, None if there are none, and its evaluations.
 

@@ -13,11 +13,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from evo.errors import UserError
-from evo.instructions.description import Semantics
-from evo.language.expression import REAL, Expression, Value, expression_of, number_of
+from evo.language.dag import REAL, Dag, Node, dag_of, function_node
 from evo.language.formula import FUNCTIONS, formula_of
 from evo.language.functions import functions as known_functions
-from evo.language.graph import Graph
 from evo.native.stack_ptx import NodeKind
 from evo.semiring.programs import RESULT, language, read, words_of
 
@@ -37,7 +35,7 @@ class OwnFunction:
     name: str
     phrase: str
     instructions: tuple[str, ...]
-    pattern: Expression
+    pattern: Dag
 
 
 def own_function(head: str, body: str) -> OwnFunction:
@@ -49,31 +47,31 @@ def own_function(head: str, body: str) -> OwnFunction:
     source = f"functions: {head!r}"
     found = re.fullmatch(r"([A-Za-z_]\w*)\(\s*(\w+(?:\s*,\s*\w+){0,2})\s*\)", head.strip())
     if not found:
-        raise UserError(f"{source}: a definition begins like 'name(x)' or 'name(x, y)', with up to three arguments")
+        raise UserError("a definition begins like 'name(x)' or 'name(x, y)', with up to three arguments", source)
     name, arguments = found[1], tuple(each.strip() for each in found[2].split(","))
     if name in known_functions() or name in FUNCTIONS:
-        raise UserError(f"{source}: there is a function {name} already; choose another name")
+        raise UserError(f"there is a function {name} already; choose another name", source)
     try:
         graph = read(body, arguments, source)
     except ValueError as error:
-        raise UserError(f"{source}: {error}") from None
+        raise UserError(error, source) from None
     root = graph.results[0] or 0
     needed = [*graph.needed_by(root), root]
     used = {graph.nodes[index].payload for index in needed if graph.nodes[index].kind == NodeKind.INPUT}
     if lacking := [each for place, each in enumerate(arguments) if place not in used]:
-        raise UserError(f"{source}: {body!r} does not use {lacking[0]}")
+        raise UserError(f"{body!r} does not use {lacking[0]}", source)
     spoken = language(arguments, (RESULT,))
     instructions = spoken.instruction_set.instructions
     names = {instructions[graph.nodes[index].payload].name for index in needed if graph.nodes[index].kind == NodeKind.PTX}
     phrase = _of_top(graph, root) if len(arguments) == 1 else _of_store(graph, root, len(arguments))
     if not 1 <= len(phrase) <= MAX_WORDS:
         what = f"{len(phrase)} words, {MAX_WORDS} are the most" if phrase else "its argument"
-        raise UserError(f"{source}: {body!r} is {what}")
-    pattern = formula_of(expression_of(spoken, words_of(graph, arguments, (RESULT,))), {}, {})
+        raise UserError(f"{body!r} is {what}", source)
+    pattern = formula_of(dag_of(spoken, words_of(graph, arguments, (RESULT,))), {}, {})
     return OwnFunction(name, " ".join(phrase), tuple(sorted(names)), pattern)
 
 
-def _of_top(graph: Graph, index: int) -> list[str]:
+def _of_top(graph: Dag, index: int) -> list[str]:
     """Words that compute a node of the value on top, which they take."""
     node = graph.nodes[index]
     if node.kind != NodeKind.PTX:
@@ -93,7 +91,7 @@ def _of_top(graph: Graph, index: int) -> list[str]:
     return [*words, _text(graph, index)]
 
 
-def _of_store(graph: Graph, index: int, num_arguments: int) -> list[str]:
+def _of_store(graph: Dag, index: int, num_arguments: int) -> list[str]:
     """Words that store the topmost values, and compute a node of them."""
 
     def words(index: int) -> list[str]:
@@ -105,63 +103,46 @@ def _of_store(graph: Graph, index: int, num_arguments: int) -> list[str]:
     return [*(f"store.f32:{place}" for place in range(num_arguments)), *words(index)]
 
 
-def _has_input(graph: Graph, index: int) -> bool:
+def _has_input(graph: Dag, index: int) -> bool:
     return any(graph.nodes[each].kind == NodeKind.INPUT for each in (*graph.needed_by(index), index))
 
 
-def _text(graph: Graph, index: int) -> str:
+def _text(graph: Dag, index: int) -> str:
     node = graph.nodes[index]
     if node.kind == NodeKind.CONSTANT:
         return repr(float(np.uint32(node.payload).view(np.float32)))
     return language((), (RESULT,)).instruction_set.instructions[node.payload].name
 
 
-def named(formula: Expression, own: Mapping[str, OwnFunction]) -> Expression:
+def named(formula: Dag, own: Mapping[str, OwnFunction]) -> Dag:
     """The formula with functions by their names, wherever it has just what they are defined as."""
-    values = list(formula.values)
+    nodes = list(formula.nodes)
     for function in own.values():
         pattern = function.pattern
         root = pattern.results[0] or 0
         letters = [name for name, _ in pattern.inputs]
-        form = Semantics(infix=f"{function.name}({', '.join('abc'[: len(letters)])})")
-        for place, value in enumerate(values):
+        form = f"{function.name}({', '.join('abc'[: len(letters)])})"
+        for place, node in enumerate(nodes):
             bound: dict[str, int] = {}
-            if value.kind == NodeKind.PTX and _matches(pattern, root, values, place, bound):
-                operands = tuple(bound[letter] for letter in letters)
-                values[place] = Value(NodeKind.PTX, REAL, operands=operands, semantics=form)
-    return _needed(replace(formula, values=tuple(values)))
+            if node.kind == NodeKind.PTX and _matches(pattern, root, nodes, place, bound):
+                nodes[place] = function_node(form, tuple(bound[letter] for letter in letters))
+    return replace(formula, nodes=tuple(nodes)).trimmed()
 
 
-def _matches(pattern: Expression, index: int, values: list[Value], place: int, bound: dict[str, int]) -> bool:
-    """Whether a value is what a pattern's value stands for; fills in what its arguments are."""
-    wanted, value = pattern.values[index], values[place]
+def _matches(pattern: Dag, index: int, nodes: list[Node], place: int, bound: dict[str, int]) -> bool:
+    """Whether a node is what a pattern's node stands for; fills in what its arguments are."""
+    wanted, node = pattern.nodes[index], nodes[place]
     if wanted.kind == NodeKind.INPUT:
         return bound.setdefault(wanted.name, place) == place
-    if wanted.kind != value.kind or wanted.type != value.type:
+    if wanted.kind != node.kind or wanted.type != node.type:
         return False
     if wanted.kind == NodeKind.CONSTANT:
-        return math.isclose(number_of(wanted.bits), number_of(value.bits), rel_tol=SAME) if value.type == REAL else False
-    if wanted.semantics.infix != value.semantics.infix or len(wanted.operands) != len(value.operands):
+        return math.isclose(wanted.number, node.number, rel_tol=SAME) if node.type == REAL else False
+    if wanted.semantics.infix != node.semantics.infix or len(wanted.operands) != len(node.operands):
         return False
-    orders = [value.operands, value.operands[::-1]] if wanted.semantics.infix in _COMMUTATIVE else [value.operands]
-    for operands in orders:
+    for operands in [node.operands, node.operands[::-1]] if wanted.semantics.infix in _COMMUTATIVE else [node.operands]:
         tried = dict(bound)
-        if all(_matches(pattern, one, values, other, tried) for one, other in zip(wanted.operands, operands, strict=True)):
+        if all(_matches(pattern, one, nodes, other, tried) for one, other in zip(wanted.operands, operands, strict=True)):
             bound.update(tried)
             return True
     return False
-
-
-def _needed(expression: Expression) -> Expression:
-    """The expression of the values that results need."""
-    needed = {result for result in expression.results if result is not None}
-    for place in reversed(range(len(expression.values))):
-        if place in needed:
-            needed.update(expression.values[place].operands)
-    new = {place: index for index, place in enumerate(sorted(needed))}
-    values = (expression.values[place] for place in new)
-    return replace(
-        expression,
-        values=tuple(replace(value, operands=tuple(new[operand] for operand in value.operands)) for value in values),
-        results=tuple(None if result is None else new[result] for result in expression.results),
-    )

@@ -18,6 +18,7 @@ from sklearn.utils import check_random_state
 from evo.errors import UserError
 from evo.evaluate.constraints import ANY, Constraints
 from evo.evaluate.sampling import MANY
+from evo.regression.column_names import with_identifiers
 from evo.regression.defaults import FUNCTIONS, PROGRAM, SEARCH, vocabulary_of, with_phrases, with_separators
 from evo.regression.equations import SELECTIONS
 from evo.report.pareto import SHORTEST
@@ -56,6 +57,8 @@ class SearchParameters(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         max_rows: int = MANY,
         model_selection: str = SHORTEST,
         output: str | None = None,
+        undefined: str = "nan",
+        early_stop: float | None = None,
         verbose: int = 0,
         warm_start: bool = False,
         n_jobs: int | None = None,
@@ -80,6 +83,8 @@ class SearchParameters(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         self.max_rows = max_rows
         self.model_selection = model_selection
         self.output = output
+        self.undefined = undefined
+        self.early_stop = early_stop
         self.verbose = verbose
         self.warm_start = warm_start
         self.n_jobs = n_jobs
@@ -100,14 +105,18 @@ class SearchParameters(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
             is_count = isinstance(value, Integral) and int(value) >= least
             if not (is_count or (name not in ("max_length", "max_rows") and value is None)):
                 raise ValueError(f"{name} is {value!r}, must be an integer from {least} on")
+        if self.undefined not in ("nan", "mean"):
+            raise ValueError(f"undefined is {self.undefined!r}, must be one of: nan, mean")
+        if not (self.early_stop is None or (isinstance(self.early_stop, Real) and np.isfinite(float(self.early_stop)))):
+            raise ValueError(f"early_stop is {self.early_stop!r}, must be a number or None")
         if not (isinstance(self.max_spread, Real) and 0.0 <= float(self.max_spread) < np.inf):
             raise ValueError(f"max_spread is {self.max_spread!r}, must be a number from 0 on")
         if self.functions is not None and (isinstance(self.functions, str) or not self.functions):
             raise ValueError(f"functions is {self.functions!r}, must be a list of names or a mapping from names to numbers")
         if unknown := [name for name in drawn(self.functions) or () if name not in FUNCTIONS]:
             raise ValueError(
-                f"functions: unknown function {unknown[0]!r}, one of: {', '.join(FUNCTIONS)}; or a definition such as "
-                "{'sq(x)': 'x*x'}"
+                f"functions: unknown function {unknown[0]!r}, one of: {', '.join([*FUNCTIONS, *DEFINED])}; or a definition "
+                "such as {'sq(x)': 'x*x'}"
             )
         if self.guesses is not None and (
             isinstance(self.guesses, str) or not all(isinstance(each, str) for each in self.guesses)
@@ -120,12 +129,10 @@ class SearchParameters(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
 
     def _own_functions(self) -> dict[str, OwnFunction]:
         """The functions that `functions` defines. Raises ValueError if one is wrong."""
-        if not isinstance(self.functions, Mapping) or not any(isinstance(each, str) for each in self.functions.values()):
-            return {}
         from evo.regression.own_functions import own_function  # loads what others need not
 
         try:
-            found = [own_function(str(head), body) for head, body in self.functions.items() if isinstance(body, str)]
+            found = [own_function(head, body) for head, body in defined(self.functions).items()]
         except UserError as error:
             raise ValueError(str(error)) from error
         names = [function.name for function in found]
@@ -212,7 +219,7 @@ class SearchParameters(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
                 "combination": SEARCH["combination"] if self.template is None else 0.0,  # programs are several functions
                 "initial": {
                     "num_programs": min(initial["num_programs"], most),
-                    "programs": [*(self.guesses or ())],
+                    "programs": [with_identifiers(each, self._names) for each in self.guesses or ()],
                     **lengths,
                 },
             },
@@ -244,8 +251,33 @@ def _number(parameter: str, name: str, value: Any, least: float = np.nextafter(0
     return float(value)
 
 
+OTHER_NAMES = {"+": "add", "-": "sub", "*": "mul", "/": "div", "^": "pow", "inv": "rcp"}  # of other systems
+# Functions of other systems that are several instructions, and how they are called.
+DEFINED = {
+    "sign": ("sign(x)", "copysign(1, x)"),
+    "cbrt": ("cbrt(x)", "copysign(exp2(log2(abs(x))/3), x)"),
+    "greater": ("greater(x, y)", "1 if y < x else 0"),
+    "less": ("less(x, y)", "1 if x < y else 0"),
+    "cond": ("cond(x, y)", "y if 0 < x else 0"),
+    "where": ("where(x, y, z)", "y if 0 < x else z"),
+}
+
+
+def defined(functions: Any) -> dict[str, str]:
+    """The definitions among the parameter `functions`: the user's, and those of names in `DEFINED`."""
+    if functions is None:
+        return {}
+    known = dict(DEFINED[name] for name in functions if name in DEFINED)
+    own = {str(head): body for head, body in functions.items() if isinstance(body, str)} if isinstance(functions, Mapping) else {}
+    return known | own
+
+
 def drawn(functions: Any) -> Any:
-    """The parameter `functions` without definitions; None: the default ones."""
-    if not isinstance(functions, Mapping):
-        return functions
-    return {name: weight for name, weight in functions.items() if not isinstance(weight, str)} or None
+    """The parameter `functions` without definitions, by our names; None: the default ones."""
+    if functions is None:
+        return None
+    named = functions if isinstance(functions, Mapping) else dict.fromkeys(functions)
+    kept = {
+        OTHER_NAMES.get(name, name): each for name, each in named.items() if name not in DEFINED and not isinstance(each, str)
+    }
+    return (kept if isinstance(functions, Mapping) else [*kept]) or None

@@ -11,6 +11,7 @@ from evo.language.simple_numbers import F32_STEP, MOST_BITS, NEAR, Choice, misfi
 Row = NDArray[np.float64]  # a number for each point
 
 LARGEST_FACTOR = 2.0**30  # of an input; float32 then holds its fourth powers, and their reciprocals
+MOST_SUM = 2.0**960  # that leaves float64 room for many
 LEAST_DEVIATION = 1e-3  # of an input over its size; below, float32 does not resolve a ten-thousandth of the deviation
 ROUNDING = 8.0 * np.finfo(np.float64).eps  # of numbers that a formula adds up, over the largest of them
 SURE = 0.01  # standard errors that offset and scale are rounded by
@@ -28,7 +29,10 @@ def fitted_scaling(outputs: Row, target: Row, weights: Row | None, mean: float, 
     known = np.isfinite(outputs)
     y, t = outputs[known], target[known]
     if not len(y) or y.min() == y.max():
-        return mean, 0.0
+        return _shortest(mean, SURE * deviation / math.sqrt(len(target))), 0.0
+    if (unit := size_of(y)) != 1.0:
+        offset, scale = fitted_scaling(outputs / unit, target, weights, mean, deviation)
+        return offset, scale / unit
     w = np.ones(len(y)) if weights is None else weights[known]
     mean_y, mean_t = np.average([y, t], axis=1, weights=w)
     variance = np.average((y - mean_y) ** 2, weights=w)
@@ -53,6 +57,8 @@ def fitted_scale(outputs: Row, target: Row, weights: Row | None, deviation: floa
     """
     known = np.isfinite(outputs)
     y, t = outputs[known], target[known]
+    if (unit := size_of(y)) != 1.0:
+        return fitted_scale(outputs / unit, target, weights, deviation) / unit
     w = np.ones(len(y)) if weights is None else weights[known]
     square = float(w @ y**2)
     if not 0.0 < square < np.inf:
@@ -133,6 +139,14 @@ def _simple_scaling(
         pairs.append((simple_offset(float(weights @ target / total - second.value * mean), error), second))
     simple = [(one.cost + other.cost, one.value, other.value) for one, other in pairs if one and other]
     return min(simple)[1:] if simple else None
+
+
+def size_of(values: Row, power: int = 4) -> float:
+    """The power of two that numbers are to be divided by so that float64 holds sums of their powers; 1 if it does already."""
+    largest, most = float(np.abs(values).max(initial=0.0)), MOST_SUM ** (1.0 / power)
+    if not largest or 1.0 / most <= largest <= most:
+        return 1.0
+    return math.ldexp(1.0, math.frexp(largest)[1] - 1)
 
 
 def input_scaling(values: NDArray[np.float64]) -> tuple[float, float]:

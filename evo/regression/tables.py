@@ -1,6 +1,6 @@
 """Tables for estimators: what comes in as columns and goes to searches as rows that count.
 
-Owns names, what is refused with the way out, the order of rows, and which columns tell most of a target.
+Owns what is refused with the way out, the order of rows, and which columns tell most of a target.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Sequence
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,6 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from evo.evaluate.sampling import spread, weighted_spread
-from evo.regression.task import RegressionTask
 
 Table = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64] | None]  # columns, target and weights of rows
 
@@ -71,6 +71,12 @@ def _no_input(name: Any, column: pd.Series) -> str | None:
         return "has no name"
     if (pd.api.types.is_numeric_dtype(column) and column.dtype.kind != "c") or column.map(type).isin([bool, np.bool_]).all():
         return None
+    kind, first = column.dtype, column.dropna().iloc[:1].tolist()
+    if pd.api.types.is_datetime64_any_dtype(kind) or pd.api.types.is_timedelta64_dtype(kind):
+        span = f"X['{name}']" if pd.api.types.is_timedelta64_dtype(kind) else f"(X['{name}'] - X['{name}'].min())"
+        return f"is {kind}; make it numbers to use it, such as seconds: {span}.dt.total_seconds()"
+    if first and isinstance(first[0], Decimal):
+        raise ValueError(f"X: column '{name}' has decimal.Decimal in it; make them numbers: X['{name}'].astype(float)")
     texts = column.dropna().astype(str)
     if pd.to_numeric(texts.str.replace(",", "."), errors="coerce").notna().any():
         raise ValueError(
@@ -158,15 +164,3 @@ def prepared(columns: NDArray[np.float64], target: NDArray[np.float64], weights:
     if (np.diff(target[order]) == 0).any():
         order = np.lexsort([*columns.T, target] if weights is None else [weights, *columns.T, target])
     return columns[order], target[order], None if weights is None else weights[order]
-
-
-def identifiers(names: Sequence[str]) -> list[str]:
-    """A different name for each feature, of letters, digits and underscores, that a register may have."""
-    found: dict[str, None] = {}
-    for name in names:
-        plain = RegressionTask.input_name(str(name)) or "x"
-        identifier, number = plain, 2
-        while identifier in found:
-            identifier, number = f"{plain}_{number}", number + 1
-        found[identifier] = None
-    return list(found)

@@ -7,9 +7,7 @@ tell between rows, `evo.regression.scaling` moves and scales. Knows nothing of w
 from __future__ import annotations
 
 import math
-import re
-import unicodedata
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,13 +15,13 @@ from numpy.typing import NDArray
 
 from evo.errors import UserError
 from evo.evaluate.sampling import MANY, spread
-from evo.native.stack_ptx import check_name
 from evo.native.tune import PointLoss
+from evo.regression.column_names import identifiers
 from evo.regression.guesses import guesses
 from evo.regression.neighbours import Neighbours
 from evo.regression.scaling import fitted_scale, fitted_scaling, fitted_to_all, input_scaling
-from evo.sums import Regression
 from evo.task import Programs, Scores, Task
+from evo.tasks.sums import Regression
 
 if TYPE_CHECKING:
     from evo.evaluate.constraints import Constraints
@@ -69,6 +67,7 @@ class RegressionTask(Task):
         train: the inputs by name, `(num_points,)` each, finite in float64.
         target: `(num_points,)`, not the same everywhere.
         target_name: what `evo predict` calls its column; None: as the output.
+        names: what texts call inputs, where it is not their name.
         test, test_target: further points, of which reports tell the error.
         box: `(low, high)` of inputs where predictions are asked for. Check points fill it too, as far as it is empty of rows.
         max_spread: how far, in standard deviations of the target, the scaled output may be from what the nearest row says, as a
@@ -95,6 +94,7 @@ class RegressionTask(Task):
         target: NDArray[np.float64],
         *,
         target_name: str | None = None,
+        names: Mapping[str, str] | None = None,
         test: Columns | None = None,
         test_target: NDArray[np.float64] | None = None,
         box: Box | None = None,
@@ -111,7 +111,7 @@ class RegressionTask(Task):
             self.measures = {**self.measures, "num_instructions": (0.0, MAX_INSTRUCTIONS * most)}
         self.inputs = dict.fromkeys(train, "f32")
         self.outputs = {output_name(train): "f32"}
-        self.column_names = {} if target_name is None else {output_name(train): target_name}
+        self.column_names = dict(names or {}) | ({} if target_name is None else {output_name(train): target_name})
         if scaling is None:
             scaling = {name: pair for name, values in train.items() if (pair := input_scaling(values)) != (0.0, 1.0)}
         self._input_scaling = scaling
@@ -161,18 +161,9 @@ class RegressionTask(Task):
             raise UserError(f"template: float32 cannot hold the input {name}; subtract its mean or divide it by its size first")
 
     @staticmethod
-    def input_name(name: str) -> str:
-        """What an input is called whose column has this name: letters, digits and underscores; empty if none are left."""
-        plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
-        plain = re.sub(r"\W+", "_", plain).strip("_")
-        if not plain:
-            return ""
-        plain = f"x{plain}" if plain[0].isdigit() else plain
-        try:
-            check_name(plain)
-        except ValueError:  # such as r1, which PTX uses itself
-            plain += "_in"
-        return plain
+    def input_names(columns: Sequence[str]) -> list[str]:
+        """A different input for each column, of letters, digits and underscores: `speed (m/s)` becomes `speed_m_s`."""
+        return identifiers(columns)
 
     def input_scaling(self) -> dict[str, tuple[float, float]]:
         """As `Task.input_scaling`: of inputs that float32 cannot hold."""
@@ -206,6 +197,10 @@ class RegressionTask(Task):
         if self._loss:
             return np.clip(self._loss.digits(losses), *self.objective_range)
         return -np.log10(np.clip(losses / variance, 10.0**-BEST_DIGITS, 1.0))
+
+    def digits_of_loss(self, loss: float) -> float:
+        """What a mean loss of the user is worth."""
+        return float(self.digits(np.array([loss]), self._deviation**2 * self._unit)[0])
 
     @property
     def constant(self) -> float:
@@ -343,7 +338,9 @@ class RegressionTask(Task):
         these have round numbers, where formulas have poles.
         """
         count = 1 << (min(NUM_DENSE, max(MAX_DENSE // len(self.inputs), MAX_CHECK)).bit_length() - 1)
-        places = self._fill_box(count) if self._box else self._neighbours.between(count)[0]
+        places = self._fill_box(count)
+        if not self._box:  # a quarter of them, half of which are made round
+            places[::4], places[2::4] = self._neighbours.between(count // 2)[0].reshape(2, -1, places.shape[1])
         low, high = places.min(axis=0), places.max(axis=0)
         step = 10.0 ** np.floor(np.log10(np.maximum(high - low, np.finfo(np.float32).tiny) / 4.0))
         places[count // 2 :] = np.clip(np.round(places[count // 2 :] / step) * step, low, high)

@@ -1,4 +1,4 @@
-"""How sure a formula is: the noise of its target as a formula too, and intervals for its constants.
+"""Noise model and confidence intervals: the variance of the target as a formula, and intervals for a formula's constants.
 
 Owns the loss of a variance, and the derivatives by constants. Knows nothing of searches.
 """
@@ -7,24 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
-from evo.language.expression import Expression, Value, number_of
+from evo.language.dag import Dag, Node, number_of
 from evo.language.formula import evaluate
 from evo.native.stack_ptx import NodeKind
-
-if TYPE_CHECKING:
-    from evo.regression.estimator import SymbolicRegressor
 
 # Twice the negative logarithm of the density of a normal distribution, but for a constant: the prediction is the logarithm of the
 # variance, the target the squared error.
 LOSS = "prediction + target*exp(-prediction)"
-# What says something of the target alone.
+# Parameters that describe the target, not its noise.
 _OF_TARGET = {"units": None, "y_units": None, "template": None, "guesses": None, "output": None, "warm_start": False}
 MOST_LOG = 200.0  # of a variance over the mean one, so that no standard deviation overflows
 
@@ -36,7 +33,7 @@ class Noise:
     """
 
     level: float
-    log_variance: SymbolicRegressor
+    log_variance: Any
 
     def std(self, X: ArrayLike) -> NDArray[np.float64]:  # noqa: N803 - scikit-learn's name
         """The standard deviation for each row."""
@@ -45,7 +42,7 @@ class Noise:
 
 
 def fit_noise(
-    estimator: SymbolicRegressor,
+    estimator: Any,
     X: ArrayLike,  # noqa: N803 - scikit-learn's name
     errors: NDArray[np.float64],
     weights: NDArray[np.float64] | None,
@@ -56,7 +53,7 @@ def fit_noise(
     level = float(np.average(squares, weights=weights))
     if not level > 0.0:
         raise ValueError("y is predicted without errors: there is no noise to fit")
-    given = {**estimator.get_params(), **_OF_TARGET, "loss": LOSS, **parameters}
+    given = {**estimator.get_params(), **_OF_TARGET, "loss": LOSS, "undefined": "mean", **parameters}
     return Noise(level, type(estimator)(**given).fit(X, squares / level, weights))
 
 
@@ -65,7 +62,7 @@ _STEP = float(np.cbrt(np.finfo(np.float64).eps))
 
 
 def constants_of(
-    formula: Expression,
+    formula: Dag,
     columns: Sequence[NDArray[np.float64]],
     target: NDArray[np.float64],
     weights: NDArray[np.float64] | None,
@@ -75,8 +72,8 @@ def constants_of(
     (Seber, Wild, Nonlinear Regression, 5.1). Constants that the data do not determine, alone or beside others, have NaN; so have
     all if there are no more rows than constants.
     """
-    constants = [value for value in formula.values if value.kind == NodeKind.CONSTANT]
-    numbers = np.array([number_of(value.bits) for value in constants])
+    constants = [value for value in formula.nodes if value.kind == NodeKind.CONSTANT]
+    numbers = np.array([number_of(value.payload) for value in constants])
     root = np.ones(len(target)) if weights is None else np.sqrt(weights)
     errors = root * (target - evaluate(formula, columns)[0])
     slopes = np.array([root * _slope(formula, columns, value) for value in constants]).reshape(len(constants), len(target))
@@ -96,9 +93,9 @@ def constants_of(
     return pd.DataFrame({"constant": numbers, "std_error": deviations, "low": numbers - reach, "high": numbers + reach})
 
 
-def _slope(formula: Expression, columns: Sequence[NDArray[np.float64]], constant: Value) -> NDArray[np.float64]:
+def _slope(formula: Dag, columns: Sequence[NDArray[np.float64]], constant: Node) -> NDArray[np.float64]:
     """The derivative of a formula by one of its constants at each row."""
-    number = number_of(constant.bits)
+    number = number_of(constant.payload)
     step = _STEP * max(abs(number), _STEP)
 
     def at(moved: float) -> NDArray[np.float64]:

@@ -21,8 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from evo.errors import UserError, did_you_mean
-from evo.language.expression import Expression, expression_of
+from evo.errors import UserError, did_you_mean, located
+from evo.language.dag import Dag, dag_of
 from evo.language.parsed import closure
 from evo.language.program import Language
 from evo.native.stack_ptx import NodeKind
@@ -262,16 +262,16 @@ class Units:
         """Whether no constant may be added to the target."""
         return self.only_dimensionless and self.target not in (None, NONE)
 
-    def is_consistent(self, program: Expression) -> bool:
+    def is_consistent(self, program: Dag) -> bool:
         """Whether offset + scale * program can have the dimension of the target, and adds nothing to what has another."""
         constant = None if not self.only_dimensionless else np.zeros(len(BASE_UNITS))
         values: list[_Quantity] = []
         try:
-            for value in program.values:
+            for value in program.nodes:
                 if value.kind == NodeKind.INPUT:
                     values.append(_Quantity(np.array(self.inputs[value.name], np.float64)))
                 elif value.kind == NodeKind.CONSTANT:
-                    values.append(_Quantity(constant, number=float(np.uint32(value.bits).view(np.float32))))
+                    values.append(_Quantity(constant, number=float(np.uint32(value.payload).view(np.float32))))
                 else:
                     values.append(_compiled(value.semantics.infix)(*(values[operand] for operand in value.operands)))
             [result] = program.results
@@ -284,7 +284,7 @@ class Units:
 
     def kept(self, elites: Elites, language: Language) -> Elites:
         """Those elites that are, or all with a warning if there are none."""
-        rows = np.array([self.is_consistent(expression_of(language, words)) for words in elites.solution], np.bool_)
+        rows = np.array([self.is_consistent(dag_of(language, words)) for words in elites.solution], np.bool_)
         if len(rows) and not rows.any():
             warnings.warn("no formula that was found is consistent with the units", ConvergenceWarning, stacklevel=3)
         return elites.only(rows) if rows.any() else elites
@@ -339,8 +339,6 @@ class Units:
 
 def _read(parameter: str, name: str, unit: Any) -> Dimension:
     if not isinstance(unit, str):
-        raise UserError(f"{parameter}: {name} has {unit!r}, must be a text such as 'm/s'")
-    try:
+        raise UserError(f"{name} has {unit!r}, must be a text such as 'm/s'", parameter)
+    with located(parameter, name):
         return dimension_of(unit)
-    except UserError as error:
-        raise UserError(f"{parameter}: {name}: {error}") from None

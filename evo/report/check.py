@@ -16,7 +16,7 @@ from evo.evaluate.backends import CPU, CUDA
 from evo.evaluate.cuda.agreement import different_rows, results_of
 from evo.report.elites import batch_of, cell_names
 from evo.run.run import Run
-from evo.task_answers import task_kernel
+from evo.tasks.answers import task_kernel
 
 # A check passes if the objectives of at least SHARE of the elites differ by at most TOLERANCE, and those of half of the accurate
 # elites, without tanh, by at most NEAR. Rounding moves single elites far, whose programs amplify it, and most hardly; a wrong
@@ -62,7 +62,7 @@ class CheckReport:
         return bool((self.difference <= TOLERANCE).mean() >= SHARE and self.median <= NEAR)
 
     def text(self) -> str:
-        """The report that `evo check` prints. It lists the elites beyond the tolerance, worst first."""
+        """The report that `evo doctor RUN` prints. It lists the elites beyond the tolerance, worst first."""
         difference = self.difference
         count, apart = len(difference), different_rows(results_of(self.cpu), results_of(self.gpu))
         near = f", and half of those without tanh within {NEAR:g}" if self.is_accurate.any() else ""

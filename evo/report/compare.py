@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evo.config import RunConfig, load_config, with_paths_in
+from evo.config import RunConfig, with_paths_in
 from evo.errors import UserError
 from evo.report.run_list import has_stopped
 from evo.report.table import table
@@ -201,7 +201,7 @@ def _read(path: Path) -> tuple[FinishedRun | None, str]:
     rows = run_dir.metrics()
     if not rows:
         return None, "has no metrics yet"
-    config = load_config(path / "config.yaml")
+    config = run_dir.config()
     if not has_stopped(config.stop, rows[-1]):
         return None, "has not finished"
     curves = {name: _column(rows, name) for name in ("evaluations", "elapsed_s", *METRICS)}

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evo.errors import UserError, plural
+from evo.errors import UserError, one_line, plural
 from evo.language.formula_text import infix_line
 from evo.report.elites import cell_names, operator_name
 from evo.report.pareto import row_of_elite
@@ -146,7 +146,7 @@ def origins(run: Run, rows: NDArray[np.int64]) -> Origins:
         lines = LinesOfDescent(run)
         records = lines.records
     except UserError as error:
-        note = " ".join(str(error).splitlines())
+        note = one_line(error)
     parents = [_parents(run, elites, int(row), places) for row in rows]
     place_of_number = {}
     if lines:

@@ -18,7 +18,7 @@ from evo.report.recompute import Searched, problem_for_facts, report_facts, whol
 from evo.report.table import aligned, shortened
 from evo.run.run import Run
 from evo.task import Task
-from evo.task_answers import task_errors
+from evo.tasks.answers import task_errors
 
 MIN_EXPRESSION = 40  # characters of an expression, even where lines are too narrow
 BEST, SHORTEST, KNEE = "best", "shortest", "knee"  # names of elites, beside those of cells

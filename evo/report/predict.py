@@ -7,13 +7,13 @@ from pathlib import Path
 
 import numpy as np
 
-from evo.language.expression import expression_of
+from evo.language.dag import dag_of
 from evo.native.stack_ptx import NodeKind
 from evo.report.pareto import row_of_elite
 from evo.report.recompute import predicted, problem_for_facts, program_points
 from evo.report.table import csv_text
 from evo.run.run import Run
-from evo.task_answers import point_arrays, task_errors
+from evo.tasks.answers import point_arrays, task_errors
 
 
 def predictions(run: Run, data: Path, name: str | None = None) -> tuple[str, str | None]:
@@ -32,7 +32,7 @@ def predictions(run: Run, data: Path, name: str | None = None) -> tuple[str, str
 
     row, task = row_of_elite(run, name), run.search.problem.task
     words = run.search.elites().solution[row]
-    values = expression_of(run.search.problem.language, words).values
+    values = dag_of(run.search.problem.language, words).values
     used = [value.name for value in values if value.kind == NodeKind.INPUT] or [*task.inputs]
     with task_errors(type(task), "read_points"):
         points = dict.fromkeys(task.inputs, np.zeros(())) | task.read_points(data, used)

@@ -22,7 +22,7 @@ from evo.search.emitter import Success
 from evo.search.map_elites import Beginning, Step
 from evo.search.state import Counters
 from evo.task import MAX_OBJECTIVE, Task
-from evo.task_answers import method_place
+from evo.tasks.answers import method_place
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

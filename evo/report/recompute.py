@@ -16,12 +16,13 @@ from evo.evaluate import stored_types
 from evo.evaluate.backends import BACKENDS, CPU, Backend
 from evo.evaluate.loops import LoopRunner
 from evo.evaluate.options import AUTO
-from evo.language.expression import REAL, Expression, expression_of
+from evo.language.dag import REAL, Dag, dag_of
 from evo.language.formula import evaluate, formula_of, has_real_form, is_real_function
+from evo.language.printer import with_names
 from evo.run.loaded_task import Problem
 from evo.run.saved_search import SearchView
 from evo.task import Task
-from evo.task_answers import method_place, point_arrays, task_errors
+from evo.tasks.answers import method_place, point_arrays, task_errors
 
 CHUNK_BYTES = 1 << 26  # of outputs
 
@@ -143,19 +144,19 @@ def scalings_of(problem: Problem, words: NDArray[np.uint64]) -> list[dict[str, t
     return found
 
 
-def program_expression(problem: Problem, words: NDArray[np.uint64]) -> Expression:
+def program_expression(problem: Problem, words: NDArray[np.uint64]) -> Dag:
     """A program of `(max_length,)` words, of inputs in the user's units, without the scaling of its outputs."""
-    program, inputs = expression_of(problem.language, words), problem.task.input_scaling()
-    return formula_of(program, inputs, {}) if inputs else program
+    program, inputs = dag_of(problem.language, words), problem.task.input_scaling()
+    return with_names(formula_of(program, inputs, {}) if inputs else program, problem.task.column_names)
 
 
-def whole_expression(problem: Problem, words: NDArray[np.uint64]) -> Expression:
+def whole_expression(problem: Problem, words: NDArray[np.uint64]) -> Dag:
     """The formula of a program of `(max_length,)` words that has a score. Raises as `whole_expressions`."""
     [expression] = whole_expressions(problem, words[None])
     return expression
 
 
-def whole_expressions(problem: Problem, words: NDArray[np.uint64]) -> list[Expression]:
+def whole_expressions(problem: Problem, words: NDArray[np.uint64]) -> list[Dag]:
     """The formulas of programs, `(num_programs, max_length)`, that have scores, with the scalings of their inputs and outputs.
 
     Raises:
@@ -167,14 +168,15 @@ def whole_expressions(problem: Problem, words: NDArray[np.uint64]) -> list[Expre
             if not np.isfinite([offset, scale]).all():
                 place = method_place(type(problem.task), "scaling")
                 raise UserError(f"{place}: scaling() gives {name} the offset {offset:g} and the scale {scale:g}, must be finite")
-        program, inputs = expression_of(problem.language, words[row]), problem.task.input_scaling()
-        found.append(formula_of(program, inputs, scaling) if inputs or problem.task.has_scaling() else program)
+        program, inputs = dag_of(problem.language, words[row]), problem.task.input_scaling()
+        formula = formula_of(program, inputs, scaling) if inputs or problem.task.has_scaling() else program
+        found.append(with_names(formula, problem.task.column_names))
     return found
 
 
-def is_real(formula: Expression) -> bool:
+def is_real(formula: Dag) -> bool:
     """Whether a formula is one of real numbers alone."""
-    return all(value.type in (REAL, "pred") for value in formula.values)
+    return all(value.type in (REAL, "pred") for value in formula.nodes)
 
 
 def predicted(
@@ -221,7 +223,7 @@ def _outputs(
     step = max(1, CHUNK_BYTES // (8 * len(stored_types(task)) * num_points))
     for start in range(0, len(words), step):
         chunk = np.ascontiguousarray(words[start : start + step])
-        programs = [expression_of(problem.language, each) for each in chunk]
+        programs = [dag_of(problem.language, each) for each in chunk]
         is_formula = np.array([task.has_scaling() and has_real_form(program) for program in programs])
         outputs = {} if is_formula.all() else problem.evaluator.outputs(chunk[~is_formula], points)
         if is_formula.any():

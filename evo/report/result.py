@@ -21,7 +21,7 @@ from evo.errors import UserError, plural
 from evo.evaluate.backends import Backend
 from evo.evaluate.cpu import without_cpu_meaning
 from evo.evaluate.loops import trajectories
-from evo.language.expression import Expression, expression_of
+from evo.language.dag import Dag, dag_of
 from evo.language.formula_text import infix, infix_line
 from evo.language.program import format_program
 from evo.native.ptx_vm import VirtualMachine
@@ -33,12 +33,13 @@ from evo.run.run import save_search
 from evo.run.search import Search
 from evo.search.state import Counters
 from evo.task import DTYPES
-from evo.task_answers import point_arrays
+from evo.tasks.answers import point_arrays
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from evo.report.plot.charts import NotebookFigure
+    from evo.search.archives.pyribs import RibsArchive
 
 NUM_SHOWN = 5  # of the best programs, in a notebook
 
@@ -143,6 +144,13 @@ class Result:
                 "program": program_lines(problem.language, elites.solution),
             }
         )
+
+    def to_ribs(self) -> RibsArchive:
+        """The elites in a new GridArchive or CVTArchive of pyribs, with its `stats`, `data()` and plots.
+
+        Its solutions are programs: `max_length` words each, with zeros at the end. Further fields tell where each came from.
+        """
+        return self.search.to_ribs()
 
     @cached_property
     def history(self) -> pd.DataFrame:
@@ -259,7 +267,7 @@ class Result:
     def _runnable(self, caller: str, row: int | None) -> tuple[NDArray[np.uint64], VirtualMachine]:
         """The words of a row, `(1, max_length)`, and what runs them."""
         words, language = self._words(caller, row), self.search.problem.language
-        if unsupported := without_cpu_meaning(language, list(expression_of(language, words).instructions())):
+        if unsupported := without_cpu_meaning(language, list(dag_of(language, words).ptx_by_name())):
             raise UserError(f"{caller}: only a GPU can run {', '.join(unsupported)}")
         return words[None], VirtualMachine(language.lowering)
 
@@ -277,7 +285,7 @@ class Result:
             raise UserError("the archive is empty: every program was rejected")
 
 
-def _expressions(problem: Problem, words: NDArray[np.uint64]) -> list[Expression]:
+def _expressions(problem: Problem, words: NDArray[np.uint64]) -> list[Dag]:
     """The formulas of elites, `(num_elites, max_length)`; programs as they are where a scaling would take a backend."""
     if makes_formulas(problem):
         return whole_expressions(problem, words)

@@ -109,8 +109,7 @@ def _row(path: Path, now_s: float) -> RunRow:
 
 def has_stopped(stop: StopConfig, metrics: dict[str, Any]) -> bool:
     """Whether a run with these last metrics has reached one of its stops."""
-    best, elapsed_s = metrics["best_objective"], metrics.get("elapsed_s")
-    seconds = elapsed_s + _TIME_DIGITS if isinstance(elapsed_s, (int, float)) else 0.0
+    best, seconds = metrics["best_objective"], metrics["elapsed_s"] + _TIME_DIGITS
     objective = float("-inf") if best is None else best
     return stop.reached(metrics["generations"], metrics["evaluations"], seconds, objective) is not None
 

@@ -21,10 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 MAGIC = b"EVOCKPT\n"
-FORMAT_VERSION = 2  # evo 0.1 wrote version 1
+FORMAT_VERSION = 3
 _DIGEST_BYTES = 32
 _SHORT_ROW = 8  # words
-_PREFIX_BYTES = len(MAGIC) + 8
+PREFIX_BYTES = len(MAGIC) + 8
 
 
 class CheckpointError(ValueError):
@@ -64,17 +64,10 @@ def decode_checkpoint(data: bytes) -> tuple[dict[str, Any], dict[str, NDArray[An
         CheckpointError: another kind of file, or damaged.
         OtherVersionError: another version of the format.
     """
-    if len(data) < _PREFIX_BYTES + _DIGEST_BYTES:
-        raise CheckpointError(f"cut short at {len(data)} bytes")
-    if data[: len(MAGIC)] != MAGIC:
-        raise CheckpointError("not an evo checkpoint: it does not start like one")
-    version = int.from_bytes(data[len(MAGIC) : len(MAGIC) + 4], "little")
-    if version != FORMAT_VERSION:
-        writer = "written by evo 0.1, " if version == 1 else ""
-        raise OtherVersionError(f"{writer}checkpoint format {version}; this evo reads format {FORMAT_VERSION}")
+    check_version(data[:PREFIX_BYTES])
     if hashlib.sha256(memoryview(data)[:-_DIGEST_BYTES]).digest() != data[-_DIGEST_BYTES:]:
         raise CheckpointError("damaged: the checksum does not fit the content")
-    header_end = _PREFIX_BYTES + int.from_bytes(data[_PREFIX_BYTES - 4 : _PREFIX_BYTES], "little")
+    header_end = PREFIX_BYTES + int.from_bytes(data[PREFIX_BYTES - 4 : PREFIX_BYTES], "little")
     arrays, place = {}, header_end
 
     def take(dtype: np.dtype[Any], count: int) -> NDArray[Any]:
@@ -85,7 +78,7 @@ def decode_checkpoint(data: bytes) -> tuple[dict[str, Any], dict[str, NDArray[An
         return np.frombuffer(data, dtype, count, place - count * dtype.itemsize)
 
     try:
-        header = json.loads(data[_PREFIX_BYTES:header_end])
+        header = json.loads(data[PREFIX_BYTES:header_end])
         for entry in header["arrays"]:
             dtype, shape = np.dtype(entry["dtype"]), tuple(entry["shape"])
             if "rows" in entry:
@@ -98,6 +91,17 @@ def decode_checkpoint(data: bytes) -> tuple[dict[str, Any], dict[str, NDArray[An
         return header["meta"], arrays
     except (ValueError, TypeError, LookupError, OverflowError, MemoryError, RecursionError, AttributeError) as error:
         raise CheckpointError(f"damaged, although its checksum fits: {type(error).__name__}: {error}") from error
+
+
+def check_version(prefix: bytes) -> None:
+    """Raises as `decode_checkpoint`, by the first `PREFIX_BYTES` alone."""
+    if len(prefix) < PREFIX_BYTES:
+        raise CheckpointError(f"cut short at {len(prefix)} bytes")
+    if prefix[: len(MAGIC)] != MAGIC:
+        raise CheckpointError("not an evo checkpoint: it does not start like one")
+    version = int.from_bytes(prefix[len(MAGIC) : len(MAGIC) + 4], "little")
+    if version != FORMAT_VERSION:
+        raise OtherVersionError(f"checkpoint format {version}; this evo reads format {FORMAT_VERSION}")
 
 
 def _has_long_rows(array: NDArray[Any]) -> bool:

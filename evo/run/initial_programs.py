@@ -25,7 +25,7 @@ from evo.run.loaded_task import Problem
 from evo.run.restore import load
 from evo.run.run_dir import RunDir
 from evo.storage.files import exists, open_file, read_text
-from evo.task_answers import method_place, task_errors
+from evo.tasks.answers import method_place, task_errors
 
 INITIAL_PROGRAMS = "search.initial.programs"
 _LIKE_A_PATH = re.compile(r"[^\s()*]*(/|\.[A-Za-z]\w*$)[^\s()*]*")
@@ -45,7 +45,7 @@ def read_initial(problem: Problem) -> NDArray[np.uint64]:
         texts = [given] if isinstance(given, str) else list(given)
     if wrong := [text for text in texts if not isinstance(text, str)]:
         place = method_place(type(problem.task), "programs")
-        raise UserError(f"{place}: programs() must return formulas or programs as text, got {wrong[0]!r}")
+        raise UserError(f"programs() must return formulas or programs as text, got {wrong[0]!r}", place)
     for text in texts:
         with suppress(UserError):  # the vocabulary is the user's
             parts.append(_parse(problem, text, "programs()"))
@@ -64,8 +64,9 @@ def with_digest(problem: Problem, words: NDArray[np.uint64]) -> Problem:
     found = digest.hexdigest()
     if initial.digest not in (None, found):
         raise UserError(
-            "search.initial.digest: the programs are not those that the config was written with; to take them as they are now: "
-            "--set search.initial.digest=null"
+            "the programs are not those that the config was written with; to take them as they are now: "
+            "--set search.initial.digest=null",
+            "search.initial.digest",
         )
     return replace(problem, config=_with_initial(problem.config, found))
 
@@ -95,8 +96,7 @@ def no_file_nor_formula(source: str, text: str, error: UserError) -> UserError:
     """Why a text, which is not a formula by an error, cannot be read: it may have been meant as a path."""
     if not _LIKE_A_PATH.fullmatch(text):
         return error
-    mistake = str(error).partition(": ")[2]  # without source and line
-    return UserError(f"{source}: there is no file or folder '{text}', and it is not a formula: {mistake}")
+    return UserError(f"there is no file or folder '{text}', and it is not a formula: {error.reason}", source)
 
 
 def _parse(problem: Problem, text: str, source: str) -> NDArray[np.uint64]:
@@ -136,28 +136,29 @@ def _elites_of_archive(problem: Problem, path: Path) -> NDArray[np.uint64]:
         with open_file(path) as file, np.load(file, allow_pickle=False) as archive:
             solution, cell = archive["solution"], archive["cell"]
     except (OSError, ValueError, TypeError, KeyError, EOFError, zipfile.BadZipFile) as error:
-        raise UserError(f"{path}: not the archive of a run: {error}") from error
+        raise UserError(f"not the archive of a run: {error}", path) from error
     if solution.dtype != np.uint64 or solution.ndim != 2 or cell.shape != solution.shape[:1]:
-        raise UserError(f"{path}: not the archive of a run: 'solution' is {solution.dtype} of shape {solution.shape}")
+        raise UserError(f"not the archive of a run: 'solution' is {solution.dtype} of shape {solution.shape}", path)
     return _elites(problem, path, solution, cell)
 
 
 def _check_instruction_set(problem: Problem, path: Path, meta: dict[str, Any]) -> None:
     if meta["instruction_set_digest"] != problem.instruction_set_digest:
         raise UserError(
-            f"{path}: its programs are of another instruction set than program.instruction_set, "
-            f"'{problem.config.program.instruction_set}'"
+            f"its programs are of another instruction set than program.instruction_set, "
+            f"'{problem.config.program.instruction_set}'",
+            path,
         )
 
 
 def _elites(problem: Problem, path: Path, solution: NDArray[np.uint64], cell: NDArray[np.int64]) -> NDArray[np.uint64]:
     max_length = problem.config.program.max_length
     if not len(solution):
-        raise UserError(f"{path}: has no elites")
+        raise UserError("has no elites", path)
     lengths = program_lengths(solution)
     longest = int(np.argmax(lengths))
     if lengths[longest] > max_length:
-        raise UserError(f"{path}: cell {cell[longest]}: {lengths[longest]} words, but program.max_length is {max_length}")
+        raise UserError(f"cell {cell[longest]}: {lengths[longest]} words, but program.max_length is {max_length}", path)
     words = np.zeros((len(solution), max_length), np.uint64)
     width = min(max_length, solution.shape[1])
     words[:, :width] = solution[:, :width]
@@ -187,4 +188,4 @@ def _check(problem: Problem, words: NDArray[np.uint64], place: Callable[[int, in
     for reason, is_wrong in refused.items():
         for row, column in np.argwhere(is_wrong & is_used)[:1].tolist():
             token = language.decode(int(words[row, column]))
-            raise UserError(f"{place(row, column)}: '{token}' {reason}")
+            raise UserError(f"'{token}' {reason}", place(row, column))

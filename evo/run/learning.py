@@ -19,7 +19,7 @@ from evo.native.row_threads import RowThreads
 from evo.run.loaded_task import Problem
 from evo.search.learned_measures import Describe, LearnedMeasures
 from evo.search.prescreen import Prescreen
-from evo.task_answers import ask, point_arrays
+from evo.tasks.answers import ask, point_arrays
 
 
 def make_prescreen(problem: Problem, row_threads: RowThreads, arrays: dict[str, NDArray[Any]]) -> Prescreen | None:
@@ -48,7 +48,7 @@ def make_prescreen(problem: Problem, row_threads: RowThreads, arrays: dict[str, 
             arrays=arrays,
         )
     except ValueError as error:
-        raise UserError(f"search.learning: the checkpoint does not fit: {error}") from error
+        raise UserError(f"the checkpoint does not fit: {error}", "search.learning") from error
 
 
 def make_learned_measures(
@@ -67,13 +67,13 @@ def make_learned_measures(
     features, num_outputs = _features(problem)
     if not wanted <= num_outputs <= MAX_PCA_FEATURES:
         raise UserError(
-            f"search.learning.points: programs have {num_outputs} outputs at all points; {wanted} features need {wanted} to "
-            f"{MAX_PCA_FEATURES}"
+            f"programs have {num_outputs} outputs at all points; {wanted} features need {wanted} to {MAX_PCA_FEATURES}",
+            "search.learning.points",
         )
     try:
         return LearnedMeasures(_describe(row_threads, features, num_outputs), wanted, arrays)
     except ValueError as error:
-        raise UserError(f"search.learning: the checkpoint does not fit: {error}") from error
+        raise UserError(f"the checkpoint does not fit: {error}", "search.learning") from error
 
 
 def _features(problem: Problem) -> tuple[ProgramFeatures, int]:
@@ -81,11 +81,12 @@ def _features(problem: Problem) -> tuple[ProgramFeatures, int]:
     language, task, config = problem.language, problem.task, problem.config
     if missing := without_cpu_meaning(language, list(config.program.vocabulary.instructions)):
         raise UserError(
-            f"search.learning: programs are described on the CPU, which has no {missing[0]}; set prescreen to 1, descriptors to "
-            "task and features to 0"
+            f"programs are described on the CPU, which has no {missing[0]}; set prescreen to 1, descriptors to "
+            "task and features to 0",
+            "search.learning",
         )
     if task.rollout is not None:
-        raise UserError("search.learning: programs of a task with a rollout are not described; leave it out")
+        raise UserError("programs of a task with a rollout are not described; leave it out", "search.learning")
     inputs, num_points = point_arrays(task, ask(task, "points"), "points()")
     rows = spread(num_points, config.search.learning.points)
     probes = [values[rows] if values.ndim else values for values in inputs]

@@ -31,8 +31,8 @@ from evo.language.program import Language
 from evo.run.task_identity import DeclaredTask, MadeTask
 from evo.search.learned_measures import RANGE, component_names
 from evo.task import Task, Window
-from evo.task_answers import task_errors
-from evo.task_folder import check_declarations, declared_files, load_task, task_digest
+from evo.tasks.answers import task_errors
+from evo.tasks.folder import check_declarations, declared_files, load_task, task_digest
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ class Problem:
         """Raises UserError if the task does not allow it, or its points or targets are wrong."""
         has_other_words = self.task.rollout or self.task.template
         if reason := why_not_tunable(self.task) or ("needs a task without a rollout or template" if has_other_words else None):
-            raise UserError(f"search.combination: {reason}")
+            raise UserError(f"{reason}", "search.combination")
         scaled = bool(self.config.search.tuning.linear_scale)
         return Combiner(self.language, self.task, self.config.program.vocabulary.instructions, linear_scale=scaled)
 
@@ -191,7 +191,7 @@ def problem_of(config: RunConfig, task: Task, backend: Backend | None = None, qu
     """
     check_declarations(task)
     if config.evaluation.evaluating_cluster:
-        raise UserError("evaluation.cluster: the workers load the task from its folder; give the folder in place of the task")
+        raise UserError("the workers load the task from its folder; give the folder in place of the task", "evaluation.cluster")
     source = None
     if config.evaluation.executor != "threads":
         try:
@@ -237,7 +237,7 @@ def _problem_for(
     except (KeyError, ValueError) as error:
         place = f"{source.folder}/task.py" if isinstance(source, TaskSource) else type(task).__name__
         lacking = f"program.instruction_set={chosen} has no type {error}" if isinstance(error, KeyError) else str(error)
-        raise UserError(f"{place}: inputs and outputs: {lacking}") from error
+        raise UserError(f"inputs and outputs: {lacking}", place) from error
     check_names(instruction_set, config.program.vocabulary.instructions, "program.vocabulary.instructions")
     wanted = config.evaluation.backend
     backend = backend or (CPU if wanted == AUTO else BACKENDS[wanted])
@@ -249,9 +249,9 @@ def _with_tuning(config: RunConfig, task: Task | DeclaredTask) -> RunConfig:
     tuning = config.search.tuning
     reason = why_not_tunable(task)
     if tuning.share and reason:
-        raise UserError(f"search.tuning: {reason}")
+        raise UserError(f"{reason}", "search.tuning")
     if tuning.linear_scale and task.rollout:
-        raise UserError("search.tuning.linear_scale: states of a rollout are not scaled; leave it out")
+        raise UserError("states of a rollout are not scaled; leave it out", "search.tuning.linear_scale")
     is_scaled = task.has_scaling() and (task.template is None or task.template.has_scale)
     changes = {
         "share": (0.0 if reason else default_share(task)) if tuning.share is None else tuning.share,

@@ -14,9 +14,9 @@ def row_of(line: bytes, place: str) -> dict[str, Any]:
     try:
         row: dict[str, Any] = json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise UserError(f"{place}: damaged: {error}; delete this line") from error
+        raise UserError(f"damaged: {error}; delete this line", place) from error
     if lacking := [name for name in _NUMBERS if not _is_number(row, name)]:
-        raise UserError(f"{place}: damaged: no number '{lacking[0]}'; delete this line")
+        raise UserError(f"damaged: no number '{lacking[0]}'; delete this line", place)
     return row
 
 

@@ -72,9 +72,9 @@ def take_name(run_dir: RunDir, paths: Iterable[Path]) -> None:
         except OSError as error:
             if error.errno in _TAKEN:  # by another start just now
                 continue
-            raise UserError(f"{path}: cannot create the run folder: {error.strerror}") from error
+            raise UserError(f"cannot create the run folder: {error.strerror}", path) from error
         return
-    raise UserError(f"{path}: exists already; a run is never written over")
+    raise UserError("exists already; a run is never written over", path)
 
 
 def _hidden_folder(parent: Path) -> tuple[Path, IO[str]]:

@@ -31,19 +31,21 @@ def refuse(message: str) -> None:
 
 
 def load(run_dir: RunDir) -> tuple[dict[str, Any], Arrays, list[str]]:
-    """As `RunDir.load_checkpoint`, of a search. Raises UserError."""
+    """As `RunDir.load_checkpoint`, of a search by this version of evo. Raises UserError."""
     meta, arrays, notes = run_dir.load_checkpoint()
     try:
         check_meta(meta)
     except CheckpointError as error:
         raise damaged(run_dir.path, error) from error
+    if meta["hash_version"] != HASH_VERSION:
+        raise run_dir.other_version(f"hash version {meta['hash_version']}; this evo has {HASH_VERSION}")
     return meta, arrays, notes
 
 
 def damaged(path: Path, error: CheckpointError) -> UserError:
     """What a run's checkpoint without sense ends with."""
     return UserError(
-        f"{path}/checkpoints: the newest is damaged, although its checksum fits: {error}; delete it to go on before it"
+        f"the newest is damaged, although its checksum fits: {error}; delete it to go on before it", f"{path}/checkpoints"
     )
 
 
@@ -66,27 +68,23 @@ def restore(
         UserError: something has changed without which the elites cannot be read.
     """
     path = run_dir.path
-    if meta["hash_version"] != HASH_VERSION:
-        differs(
-            f"{path}: written by evo {meta['evo_version']} with hash version {meta['hash_version']}, this one has {HASH_VERSION}"
-        )
     was, now = meta["identity"], config.identity()
     if change := first_difference(_shape(was), _shape(now)):
-        raise UserError(f"{path}/config.yaml: the config has changed since the checkpoint: {change}")
+        raise UserError(f"the config has changed since the checkpoint: {change}", f"{path}/config.yaml")
     if change := first_difference(was, now):
         differs(f"{path}/config.yaml: the config has changed since the checkpoint: {change}")
     problem = load(config, meta, backend, _read_quarantine(run_dir, meta))
     if problem.task_digest != meta["task_digest"]:
         differs(f"{config.task}: the task's files have changed since the checkpoint; a run goes on with the same only")
     if problem.instruction_set_digest != meta["instruction_set_digest"]:
-        raise UserError(f"{config.program.instruction_set}: the instruction set has changed since the checkpoint")
+        raise UserError("the instruction set has changed since the checkpoint", config.program.instruction_set)
     try:
-        check_arrays(arrays, problem, meta)
+        check_arrays(arrays, problem)
     except CheckpointError as error:
         raise damaged(path, error) from error
     num_measures = arrays["elites.measures"].shape[1]
     if num_measures != len(problem.task.measures):
-        raise UserError(f"{config.task}: the task has {len(problem.task.measures)} measures, this run's elites {num_measures}")
+        raise UserError(f"the task has {len(problem.task.measures)} measures, this run's elites {num_measures}", config.task)
     return SavedSearch(problem, meta, arrays)
 
 
@@ -97,13 +95,13 @@ def loader(path: Path, make_task: MakeTask | None) -> Load:
         made = MadeTask(**meta["made_task"]) if meta.get("made_task") else None
         if not made:
             if make_task:
-                raise UserError(f"{path}: this run has a task of its own; go on with: {command_line('resume', path)}")
+                raise UserError(f"this run has a task of its own; go on with: {command_line('resume', path)}", path)
             return _load_from_folder(config, backend, quarantine)
         if not make_task:
             raise UserError(_made_elsewhere(path, made))
         task = make_task(config)
         if difference := made.difference(MadeTask.of(task)):
-            raise UserError(f"{path}: {difference}; a run goes on with the same only")
+            raise UserError(f"{difference}; a run goes on with the same only", path)
         return problem_of(config, task, backend, quarantine)
 
     return load
@@ -113,10 +111,10 @@ def reader(path: Path, with_task: bool, note: Callable[[str], None]) -> Load:
     """For `restore`: loads the problem of a run that is looked at."""
 
     def load(config: RunConfig, meta: dict[str, Any], backend: Backend | None, quarantine: Quarantine) -> Problem:
-        made = MadeTask(**meta["made_task"]) if meta.get("made_task") else None
+        made = MadeTask(**meta["made_task"]) if meta["made_task"] else None
         if made and with_task:
             note(f"{path}: what the task reports is left out, since it is the class {made.name} of a script or notebook")
-        if made or (not with_task and "task" in meta):
+        if made or not with_task:
             reason = _made_elsewhere(path, made) if made else f"{path}: the run's task is not loaded"
             return unloaded_problem(config, DeclaredTask(meta["task"], reason), meta["task_digest"])
         return _load_from_folder(config, backend, quarantine)
@@ -126,7 +124,7 @@ def reader(path: Path, with_task: bool, note: Callable[[str], None]) -> Load:
 
 def _load_from_folder(config: RunConfig, backend: Backend | None, quarantine: Quarantine) -> Problem:
     if not (Path(config.task) / "task.py").is_file():
-        raise UserError(f"{config.task}: the run's task is not there any more; say where it is with --set task=FOLDER")
+        raise UserError("the run's task is not there any more; say where it is with --set task=FOLDER", config.task)
     return load_problem(config, backend, quarantine)
 
 
@@ -139,14 +137,8 @@ def _made_elsewhere(path: Path, made: MadeTask) -> str:
 
 def _shape(identity: dict[str, Any]) -> dict[str, Any]:
     """The part of an identity that decides the arrays of a checkpoint."""
-    learning = identity["search"].get("learning", {})
-    return {
-        "program": {"max_length": identity["program"]["max_length"]},
-        "search": {
-            **{name: identity["search"][name] for name in ("archive", "memory_size")},
-            "learning": {"descriptors": learning.get("descriptors", "task"), "features": learning.get("features", 0)},
-        },
-    }
+    decisive = {"program": ("max_length",), "search": ("archive", "memory_size", "learning")}
+    return {part: {name: identity[part][name] for name in names if name in identity[part]} for part, names in decisive.items()}
 
 
 def _read_quarantine(run_dir: RunDir, meta: dict[str, Any]) -> Quarantine:
@@ -157,8 +149,8 @@ def _read_quarantine(run_dir: RunDir, meta: dict[str, Any]) -> Quarantine:
             quarantine[bytes.fromhex(key)] = (FailureKind(record["kind"]), str(record["log"]))
         except (KeyError, TypeError, ValueError) as error:
             raise UserError(
-                f"{run_dir.path}/quarantine/{key}.json: not a record of a failed program ({type(error).__name__}: {error}); "
-                "delete it, and the program is tried again"
+                f"not a record of a failed program ({type(error).__name__}: {error}); delete it, and the program is tried again",
+                f"{run_dir.path}/quarantine/{key}.json",
             ) from error
     return quarantine
 
@@ -170,7 +162,8 @@ def same_backend(path: Path, config: RunConfig, meta: dict[str, Any]) -> Backend
     backend = BACKENDS[meta["backend"]]
     if reason := backend.why_unusable() or backend.why_untrusted(config.evaluation):
         raise UserError(
-            f"{path}: this run's programs ran on {meta['device']}, which cannot be used here: {reason}; "
-            "to go on with the CPU, whose approximate instructions differ in their last bits: --set evaluation.backend=cpu"
+            f"this run's programs ran on {meta['device']}, which cannot be used here: {reason}; "
+            "to go on with the CPU, whose approximate instructions differ in their last bits: --set evaluation.backend=cpu",
+            path,
         )
     return backend

@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 import platform
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import asdict, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -19,13 +19,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from evo.about import VERSION
-from evo.config import RunConfig, dump_config, load_config, with_paths_in
-from evo.errors import DeviceFailure, UserError
+from evo.config import RunConfig, dump_config, with_paths_in
+from evo.errors import DeviceFailure, UserError, renamed
 from evo.evaluate import Failure, TaskSource
 from evo.evaluate.backends import BACKENDS, Backend
 from evo.language.formula import scaling_notes
 from evo.language.program import program_length
-from evo.run.checkpoint_contents import check_records
 from evo.run.loaded_task import Problem, load_problem, located_options
 from evo.run.new_run import new_run_dir, run_paths, take_name
 from evo.run.restore import MakeTask, load, loader, reader, refuse, restore, same_backend
@@ -33,7 +32,7 @@ from evo.run.run_dir import RunDir
 from evo.run.saved_search import SearchView
 from evo.run.search import Search
 from evo.run.task_copy import hold_task
-from evo.search.lineage_records import LineageLogError, Records, joined
+from evo.search.lineage_records import Records, joined
 from evo.search.map_elites import Generation
 
 if TYPE_CHECKING:
@@ -71,7 +70,7 @@ class Run:
         """
         run_dir = RunDir(path.absolute(), writable=False)
         meta, arrays, damaged = load(run_dir)
-        config = load_config(run_dir.path / "config.yaml", overrides)
+        config = run_dir.config(overrides)
         notes = [f"{line}; this is the checkpoint before" for line in damaged]
         search = restore(run_dir, config, meta, arrays, None, notes.append, reader(path, with_task, notes.append))
         search.problem = search.problem.here()
@@ -79,12 +78,7 @@ class Run:
 
     def records(self) -> Records:
         """The programs that became elites (`evo.search.lineage`). Raises UserError: the lineage log is damaged."""
-        records = self.run_dir.records(self._meta)
-        try:
-            check_records(records, self.search.problem)
-        except LineageLogError as error:
-            raise UserError(f"{self.run_dir.path}/lineage: {error}") from error
-        return records
+        return self.run_dir.records(self._meta)
 
     def close(self) -> None:
         """Ends the evaluator and unlocks the folder."""
@@ -167,7 +161,7 @@ class LiveRun(Run):
     def _resume(
         cls, path: Path, run_dir: RunDir, overrides: tuple[str, ...], make_task: MakeTask | None
     ) -> tuple[LiveRun, list[str]]:
-        config = load_config(run_dir.path / "config.yaml", overrides)
+        config = run_dir.config(overrides)
         if not run_dir.has_begun():
             notes: list[str] = []
             problem = loader(path, make_task)(config, {}, None, {})
@@ -181,12 +175,6 @@ class LiveRun(Run):
             notes.append(f"{error}; lines of descent begin anew")
         backend = same_backend(path, config, meta)
         saved = restore(run_dir, config, meta, arrays, backend, refuse, loader(path, make_task))
-        was_sampled = "points" in meta["identity"]["search"].get("tuning", ["points"])
-        if not was_sampled and saved.problem.tuner and saved.problem.tuner.is_sampled:
-            raise UserError(
-                f"{path}: constants were tuned on all points when this run began, and are on a sample now; go on with the "
-                "evo that began it, or start a new run with: evo run"
-            )
         search = Search(saved.problem, saved, records)
         search.archive.snapshot()  # makes the copy of all elites that checkpoints read, before the search goes on
         was, now = meta["device"], search.problem.evaluator.device
@@ -384,20 +372,14 @@ def environment(problem: Problem) -> dict[str, Any]:
 
 def _held_in(problem: Problem, run_dir: RunDir) -> Problem:
     """The problem with the task that a new run's folder holds."""
-    config = load_config(run_dir.path / "config.yaml")
+    config = run_dir.config()
     return replace(problem, config=config, source=TaskSource(Path(config.task), located_options(config)))
 
 
-@contextmanager
-def _naming_originals(held: Problem, original: Problem) -> Iterator[None]:
+def _naming_originals(held: Problem, original: Problem) -> AbstractContextManager[None]:
     """Has errors name the user's files in place of the run's copies, as long as the process lasts that began the run."""
-    try:
-        yield
-    except UserError as error:
-        text = str(error).replace(held.config.task, original.config.task)
-        for given, copy in held.config.task_files.items():
-            text = text.replace(copy, given)
-        raise UserError(text) from error
+    copies = {copy: given for given, copy in held.config.task_files.items()}
+    return renamed({held.config.task: original.config.task, **copies})
 
 
 def metrics_row(search: Search, generation: Generation, save_s: float = 0.0) -> dict[str, Any]:

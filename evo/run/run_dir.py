@@ -19,13 +19,21 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evo.config import RunConfig, load_config
 from evo.errors import UserError, command_line, os_errors_as
-from evo.run.checkpoint import CheckpointError, OtherVersionError, decode_checkpoint, encode_checkpoint
+from evo.run.checkpoint import (
+    PREFIX_BYTES,
+    CheckpointError,
+    OtherVersionError,
+    check_version,
+    decode_checkpoint,
+    encode_checkpoint,
+)
 from evo.run.metrics_rows import is_row_until, row_of
 from evo.search.lineage_records import MAGIC, LineageLogError, Records, decode_log, encode_block, joined
 from evo.storage.files import PARTIAL_SUFFIX, open_file, read_file, try_lock, write_atomically
 from evo.storage.json_file import read_json
-from evo.waiting import WAKE_S
+from evo.workers import WAKE_S
 
 CHECKPOINTS_KEPT = 2
 _TAIL_BYTES = 4096  # read at a time to find the last row of metrics
@@ -53,7 +61,7 @@ class RunDir(AbstractContextManager["RunDir"]):
         """
         self.path = path
         if not (lock or (path / "config.yaml").is_file()):
-            raise UserError(f"{path}: not a run folder (it has no config.yaml); list yours with: evo list")
+            raise UserError("not a run folder (it has no config.yaml); list yours with: evo list", path)
         self._lock = lock
         self._metrics: IO[bytes] | None = None
         self._writer = ThreadPoolExecutor(1, "checkpoint")  # its thread starts with the first checkpoint
@@ -63,7 +71,7 @@ class RunDir(AbstractContextManager["RunDir"]):
                 self._lock = open_lock(path)  # held as long as the object
             if not try_lock(self._lock):
                 self._lock.close()
-                raise UserError(f"{path}: another process is running this run; wait for it or stop it")
+                raise UserError("another process is running this run; wait for it or stop it", path)
             for partial in path.rglob(f".*{PARTIAL_SUFFIX}"):  # of a process that was killed
                 partial.unlink(missing_ok=True)
 
@@ -161,14 +169,38 @@ class RunDir(AbstractContextManager["RunDir"]):
             except FileNotFoundError:
                 return self.load_checkpoint()  # a run in progress has just replaced it
             except OtherVersionError as error:
-                raise UserError(f"{path}: {error}; use that version of evo for this run, or start a new one") from error
+                raise self.other_version(error) from error
             except (CheckpointError, OSError, MemoryError) as error:
                 damaged.append(f"{path}: {getattr(error, 'strerror', None) or str(error) or 'out of memory'}")
         if damaged:
             raise UserError(f"{'; '.join(damaged)}; no intact checkpoint is left")
         if self.has_begun():
-            raise UserError(f"{self.path}: its checkpoints are gone; start a new run with: evo run")
-        raise UserError(f"{self.path}: has no checkpoint yet; begin with: {command_line('resume', self.path)}")
+            raise UserError("its checkpoints are gone; start a new run with: evo run", self.path)
+        raise UserError(f"has no checkpoint yet; begin with: {command_line('resume', self.path)}", self.path)
+
+    def config(self, overrides: tuple[str, ...] = ()) -> RunConfig:
+        """The run's config with overrides.
+
+        Raises:
+            UserError: another version of evo made the run, or the config is wrong.
+        """
+        try:
+            for path in self._checkpoints()[-1:]:
+                with open_file(path) as file:
+                    check_version(file.read(PREFIX_BYTES))
+        except OtherVersionError as error:
+            raise self.other_version(error) from error
+        except (CheckpointError, OSError):
+            pass  # `load_checkpoint` goes back to the one before, or says so
+        return load_config(self.path / "config.yaml", overrides)
+
+    def other_version(self, reason: object) -> UserError:
+        """The refusal of a run that another version of evo made. reason: what that version does differently."""
+        try:
+            maker = f"evo {read_json(self.path / 'environment.json', 'environment')['evo']}"
+        except (UserError, OSError, KeyError, TypeError):
+            maker = "another version of evo"
+        return UserError(f"made by {maker}: {reason}; open it with that version, or start a new run with: evo run", self.path)
 
     def records(self, meta: dict[str, Any]) -> Records:
         """The records that the lineage log had when a checkpoint with this header was written; none if there was no log.
@@ -186,7 +218,7 @@ class RunDir(AbstractContextManager["RunDir"]):
             return decode_log(data)
         except (LineageLogError, OSError) as error:
             reason = error.strerror if isinstance(error, OSError) else error
-            raise UserError(f"{path}: cannot read how the elites came about: {reason}") from error
+            raise UserError(f"cannot read how the elites came about: {reason}", path) from error
 
     def cut_records(self, meta: dict[str, Any]) -> None:
         """Cuts the lineage log back to what it was when a checkpoint with this header was written."""
@@ -213,7 +245,7 @@ class RunDir(AbstractContextManager["RunDir"]):
             try:
                 records[path.stem] = json.loads(read_file(path))
             except (ValueError, OSError) as error:
-                raise UserError(f"{path}: damaged: {error}; delete it, and its program is tried again") from error
+                raise UserError(f"damaged: {error}; delete it, and its program is tried again", path) from error
         return records
 
     def save_archive(self, arrays: Mapping[str, Any]) -> None:
@@ -235,7 +267,7 @@ class RunDir(AbstractContextManager["RunDir"]):
         try:
             lines = read_file(path, _MAX_BYTES).splitlines(keepends=True)
         except (OSError, MemoryError) as error:
-            raise UserError(f"{path}: cannot read it: {getattr(error, 'strerror', None) or 'out of memory'}") from error
+            raise UserError(f"cannot read it: {getattr(error, 'strerror', None) or 'out of memory'}", path) from error
         for number, line in enumerate(lines, 1):
             if line.endswith(b"\n"):
                 rows.append(row_of(line, f"{path}:{number}"))
@@ -246,7 +278,7 @@ class RunDir(AbstractContextManager["RunDir"]):
         path = self.path / "environment.json"
         facts = read_json(path, "run's environment")
         if not (isinstance(facts, dict) and isinstance(facts.get("task_digest"), str)):
-            raise UserError(f"{path}: damaged: no text 'task_digest'")
+            raise UserError("damaged: no text 'task_digest'", path)
         return str(facts["task_digest"])
 
     def last_metrics(self) -> dict[str, Any] | None:

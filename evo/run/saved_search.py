@@ -1,7 +1,7 @@
 """What can be said of a search, in progress or from its checkpoint, without going on with it.
 
 Owns the elites as reports and files have them, where they lie, and which stop is reached. A saved search makes its archive
-when it is asked for it, since that imports pyribs.
+when it is asked for it.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from evo.search.archives import make_archive, make_layout
 from evo.search.archives.elites import Elites
 from evo.search.archives.layout import Layout
 from evo.search.emitter import TIDY
-from evo.search.lineage_records import NONE
 from evo.search.state import Arrays, Counters, part
 from evo.search.vocabulary import VariationOptions, make_variation
 
 if TYPE_CHECKING:
     from evo.search.archives.base import ProgramArchive
+    from evo.search.archives.pyribs import RibsArchive
 
 
 class SearchView(ABC):
@@ -96,11 +96,18 @@ class SearchView(ABC):
         """The elites as `archive.npz` has them. Raises UserError as of `latent`."""
         return replace(self.elites(), latent=self.latent()).arrays()
 
-    @property
+    @cached_property
     def layout(self) -> Layout:
-        """Names and places of the archive's cells."""
+        """The archive's cells."""
         archive = self.problem.config.search.archive
         return make_layout(archive.type, list(self.problem.spanning.values()), archive.options(), self.archive_arrays())
+
+    def to_ribs(self) -> RibsArchive:
+        """The elites in a new archive of pyribs (`evo.search.archives.pyribs`)."""
+        from evo.search.archives.pyribs import to_ribs
+
+        config = self.problem.config
+        return to_ribs(config.search.archive.type, self.layout, self.elites(), _least_objective(self.problem), config.seed)
 
     @property
     def is_finished(self) -> bool:
@@ -135,7 +142,7 @@ class SavedSearch(SearchView):
         try:
             archive.restore(self.archived())
         except ValueError as error:
-            raise UserError(f"search.archive: the checkpoint does not fit: {error}") from error
+            raise UserError(f"the checkpoint does not fit: {error}", "search.archive") from error
         return archive
 
     def elites(self) -> Elites:
@@ -149,9 +156,8 @@ class SavedSearch(SearchView):
 
     def record_numbers(self) -> NDArray[np.int64]:
         """As of `SearchView`."""
-        cells = recorded_cells(self.elites())
-        known = self.arrays.get("ancestry.archive")
-        return np.full(len(cells), NONE, np.int64) if known is None else known[cells]
+        numbers: NDArray[np.int64] = self.arrays["ancestry.archive"][recorded_cells(self.elites())]
+        return numbers
 
     def archive_arrays(self) -> Arrays:
         """As of `SearchView`."""
@@ -177,7 +183,7 @@ def variation_of(config: RunConfig, language: Language, options: VariationOption
     initial = config.search.initial
     if initial.max_length > config.program.max_length:
         raise UserError(
-            f"search.initial.max_length: {initial.max_length} is more than program.max_length {config.program.max_length}"
+            f"{initial.max_length} is more than program.max_length {config.program.max_length}", "search.initial.max_length"
         )
     return make_variation(language, config.program.vocabulary, options, (initial.min_length, initial.max_length), source)
 
@@ -194,10 +200,14 @@ def make_archive_of(problem: Problem, arrays: Arrays) -> ProgramArchive:
     config, ranges = problem.config, list(problem.spanning.values())
     archive = config.search.archive
     num_kept = len(problem.task.measures) if config.search.learning.is_spanning else 0
-    lowest = problem.task.objective_range[0] if problem.task.objective_range else 0.0
+    lowest = _least_objective(problem)
     try:
         return make_archive(
             archive.type, config.program.max_length, ranges, config.seed, archive.options(), arrays, lowest, num_kept
         )
-    except (TypeError, ValueError, MemoryError) as error:
-        raise UserError(f"search.archive: {shortage(error) or error}") from error
+    except (ValueError, MemoryError) as error:
+        raise UserError(shortage(error) or error, "search.archive") from error
+
+
+def _least_objective(problem: Problem) -> float:
+    return problem.task.objective_range[0] if problem.task.objective_range else 0.0

@@ -85,7 +85,7 @@ class Search(SearchView):
         self._archive = saved.archive if saved else make_archive_of(problem, archive_arrays)
         self._restarts = self._make_restarts(saved)
         self.memory = HashMemory(config.search.memory_size)
-        self.lineage = Lineage(int(self.archive.cells), config.output.lineage_megabytes << 20)
+        self.lineage = Lineage(self.archive.cells, config.output.lineage_megabytes << 20)
         if saved:
             self.memory.restore(saved.part("memory."))
             self.lineage.restore(self._restarts.population.elites(), arrays, records or joined([]))
@@ -103,8 +103,6 @@ class Search(SearchView):
             row_threads=self._row_threads,
             success=arrays.get("emitters.success"),
         )
-        if saved and len(arrays.get("emitters.success", self.emitter.names)) != len(self.emitter.names):
-            raise UserError(f"search.emitters: the checkpoint does not fit: it has others than {', '.join(self.emitter.names)}")
         learning = config.search.learning
         measures = None
         if learning.features and (learning.is_spanning or not saved):  # a new search tells of errors before it begins
@@ -114,7 +112,7 @@ class Search(SearchView):
 
     def _make_restarts(self, saved: SavedSearch | None) -> Restarts:
         def make() -> ProgramArchive:
-            return make_archive_of(self.problem, self.archive.arrays())
+            return make_archive_of(self.problem, self.archive.layout.arrays())
 
         config = self.problem.config.search.starts
         restarts = Restarts(self.archive, make, config.count, config.generations)
@@ -154,7 +152,7 @@ class Search(SearchView):
 
     def archive_arrays(self) -> Arrays:
         """As of `SearchView`."""
-        return self.archive.arrays()
+        return self.archive.layout.arrays()
 
     def generations(self) -> Iterator[Generation]:
         """Yields after each generation until a stop is reached; `stop_reason` then says which.
@@ -317,6 +315,6 @@ def _emitters(problem: Problem, variation: Variation) -> list[Emitter]:
         elif emitter.kind == "combination":
             source = problem.combiner
             if not source.kinds:
-                raise UserError(f"search.emitters.{name}: needs add, and mul or div, among program.vocabulary.instructions")
+                raise UserError("needs add, and mul or div, among program.vocabulary.instructions", f"search.emitters.{name}")
         emitters.append(Emitter(name, emitter.weight, source, emitter.parents))
     return emitters

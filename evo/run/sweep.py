@@ -96,7 +96,7 @@ def plan_sweep(path: Path, seeds: str, grid: Sequence[str], overrides: tuple[str
     folder = (folder or Path(base.output.runs, f"{path.stem}-sweep")).absolute()
     variants = [_variant(path, point, overrides, path.stem) for point in points]
     if len({variant.name for variant in variants}) < len(variants):
-        raise UserError("--grid: two points have the same name")
+        raise UserError("two points have the same name", "--grid")
     runs = []
     for seed, variant in itertools.product(numbers, variants):
         config = _config_of_run(variant.config, seed, folder)
@@ -138,7 +138,7 @@ def resume_overrides(folder: Path, config: RunConfig) -> tuple[str, ...]:
         UserError: the run's config cannot be read.
     """
     values = config.model_dump(mode="json")
-    own = load_config(folder / "config.yaml")
+    own = RunDir(folder, writable=False).config()
     changes = {name: values[name] for name in ("stop", "evaluation", "output")}
     if not Path(own.task).is_relative_to(folder.resolve()):
         changes |= {"task": config.task, "program.instruction_set": config.program.instruction_set}
@@ -157,7 +157,7 @@ def locked(folder: Path) -> Iterator[None]:
         lock = open(folder / "lock", "w")  # noqa: SIM115 - closed below
     with lock:
         if not try_lock(lock):
-            raise UserError(f"{folder}: another process is running this sweep; wait for it or stop it")
+            raise UserError("another process is running this sweep; wait for it or stop it", folder)
         yield
 
 
@@ -185,7 +185,7 @@ def _variant(path: Path, point: dict[str, str], overrides: tuple[str, ...], stem
     name = ",".join(f"{key}={value}" for key, value in point.items()) or stem
     name = re.sub(r"[^\w.,=+\-\[\]]", "", name)
     if len(name.encode()) > _MAX_NAME:
-        raise UserError(f"--grid: {name}: too long for the name of a folder, at most {_MAX_NAME} bytes")
+        raise UserError(f"too long for the name of a folder, at most {_MAX_NAME} bytes", "--grid", name)
     problem = load_problem(config)
     problem = with_digest(problem, read_initial(problem))
     return Variant(name, problem.config, problem.task_digest)
@@ -209,14 +209,14 @@ def _is_finished(folder: Path, config: RunConfig, task_digest: str) -> bool | No
     if path is None:
         return None
     elsewhere = "; choose another folder with --output"
-    was = load_config(path / "config.yaml")
-    if change := first_difference(was.identity(), config.identity()):
-        raise UserError(f"{path}: made with another config: {change}{elsewhere}")
     run_dir = RunDir(path, writable=False)
+    was = run_dir.config()
+    if change := first_difference(was.identity(), config.identity()):
+        raise UserError(f"made with another config: {change}{elsewhere}", path)
     if not run_dir.has_begun():
         return False
     if run_dir.task_digest() != task_digest:
-        raise UserError(f"{path}: made when the task had other files{elsewhere}")
+        raise UserError(f"made when the task had other files{elsewhere}", path)
     run, _ = Run.view(path, resume_overrides(path, config))
     return was.stop == config.stop and run.search.is_finished and _has_archive(run, path)
 

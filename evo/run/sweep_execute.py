@@ -103,8 +103,9 @@ def execute_on_worker(job: Job, shared: str, stop: str) -> Outcome:
     worker = get_worker()
     if not Path(shared).exists():
         raise UserError(
-            f"{Path(shared).parent}: Dask worker {worker.address} on {socket.gethostname()} does not see this folder; "
-            "a sweep on a cluster needs one that all workers share: --output FOLDER"
+            f"Dask worker {worker.address} on {socket.gethostname()} does not see this folder; "
+            "a sweep on a cluster needs one that all workers share: --output FOLDER",
+            Path(shared).parent,
         )
     if Path(stop).exists():
         return Outcome(Ending.INTERRUPTED, "interrupted")

@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from evo.config import RunConfig
-from evo.errors import DeviceFailure, UserError, how_it_ended
+from evo.errors import DeviceFailure, UserError, one_line
 from evo.evaluate.backends import share_gpus
 from evo.run.run import LiveRun
 from evo.run.run_dir import open_lock
 from evo.run.sweep import SweepRun, find_run, resume_overrides
 from evo.storage.files import try_lock
-from evo.worker_process import ProcessDied, WorkerProcess
+from evo.workers.process import ProcessDied, WorkerProcess
 
 LOCK_S = 60.0  # for an earlier process of the same run to save and end
 POLL_S = 0.1
@@ -75,7 +75,7 @@ class RunProcess:
                 self._process = WorkerProcess(execute, job, folder=folder, log=log, last_signal=signal.SIGTERM)
         except (OSError, RuntimeError) as error:
             reason = error.strerror if isinstance(error, OSError) else error
-            raise UserError(f"{self._log}: cannot start the run: {reason}") from error
+            raise UserError(f"cannot start the run: {reason}", self._log) from error
 
     def poll(self) -> Outcome | None:
         """The outcome; None while it runs."""
@@ -85,7 +85,7 @@ class RunProcess:
             outcome: Outcome = self._process.wait_until_ready()
         except ProcessDied as death:
             outcome = Outcome(Ending.FAILED, f"its process {death}")
-            if self._is_stopped and str(death) == how_it_ended(-signal.SIGTERM):  # before it could take the signal
+            if self._is_stopped and death.exit_code == -signal.SIGTERM:  # before it could take the signal
                 outcome = Outcome(Ending.INTERRUPTED, "interrupted")
         # A failed one may wait for threads, such as those of a score that hangs.
         self._process.close(0.0 if outcome.ending is Ending.FAILED else FLUSH_S)
@@ -112,7 +112,7 @@ def execute(job: Job) -> Outcome:
     try:
         return execute_job(job, is_stopped)
     except UserError as error:
-        return Outcome(Ending.FAILED, " ".join(str(error).splitlines()))
+        return Outcome(Ending.FAILED, one_line(error))
     except DeviceFailure as failure:
         return Outcome(Ending.FAILED, f"the GPU failed: {failure}")
     except Exception as error:  # noqa: BLE001 - the other runs go on; the log has the whole story

@@ -18,7 +18,7 @@ from evo.instructions import SHIPPED
 from evo.run.loaded_task import Problem, located_options
 from evo.storage.files import open_file, write_atomically
 from evo.task import Task
-from evo.task_folder import declared_files, task_digest, task_files
+from evo.tasks.folder import declared_files, task_digest, task_files
 
 TASK, FILES = "task", "task_files"  # in the run folder
 MEGABYTE = 1_000_000
@@ -98,7 +98,7 @@ def hold_task(problem: Problem, folder: Path, warn: Callable[[str], None]) -> Pr
     for name, path in copy.files.items():
         _copy(path, folder / name)
     if task_digest(folder / copy.folder, [folder / other for other in copy.others]) != problem.task_digest:
-        raise UserError(f"{source.folder}: the task's files have changed since they were loaded; start again")
+        raise UserError("the task's files have changed since they were loaded; start again", source.folder)
     files = {text: str(folder / path) for text, path in copy.options.items()}
     for given, located in config.task_files.items():  # of a run folder's config: the options have the strings given at first
         files[given] = files.pop(located, located)
@@ -126,4 +126,4 @@ def _copy(path: Path, to: Path) -> None:
             write_atomically(to, iter(lambda: file.read(1 << 20), b""), durable=True)
         shutil.copymode(path, to)  # a task may bring a program that it runs
     except OSError as error:
-        raise UserError(f"{error.filename or to}: cannot copy the task into the run folder: {error.strerror}") from error
+        raise UserError(f"cannot copy the task into the run folder: {error.strerror}", error.filename or to) from error

@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 from evo.errors import UserError
 from evo.language.template import read_template
 from evo.task import Programs, Task
-from evo.task_answers import attributes_digest
+from evo.tasks.answers import attributes_digest
 
 
 @dataclass(frozen=True)
@@ -66,8 +66,8 @@ class DeclaredTask(Task):
         self.measures = {name: (low, high) for name, low, high in declared["measures"]}
         self.objective_range = declared["objective_range"] and tuple(declared["objective_range"])
         self.reduction, self.complexity = declared["reduction"], declared["complexity"]
-        self._input_scaling = {name: (offset, scale) for name, (offset, scale) in declared.get("input_scaling", {}).items()}
-        self.template = read_template(declared["template"], list(self.inputs)) if "template" in declared else None
+        self._input_scaling = {name: (offset, scale) for name, (offset, scale) in declared["input_scaling"].items()}
+        self.template = declared["template"] and read_template(declared["template"], list(self.inputs))
         self._reason = reason
 
     def input_scaling(self) -> dict[str, tuple[float, float]]:
@@ -101,7 +101,7 @@ def declarations(task: Task) -> dict[str, Any]:
         "reduction": task.reduction,
         "complexity": task.complexity,
         "input_scaling": {name: list(pair) for name, pair in task.input_scaling().items()},
-        **({"template": task.template.text} if task.template else {}),
+        "template": task.template and task.template.text,
     }
 
 

@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 
 from evo.evaluate.formulas import Formulas
 from evo.evaluate.tidy import Tidied, Tidier
-from evo.language.graph import Graph, Node, graph_of
+from evo.language.dag import Dag, Node, dag_of
 from evo.language.program import Language, word
 from evo.language.template import FREE_ENTRIES, Template
 from evo.native.stack_ptx import NodeKind
 from evo.native.stack_ptx_words import META_OPERATIONS, WordType
 from evo.task import Task
-from evo.task_answers import point_arrays
+from evo.tasks.answers import point_arrays
 
 Columns = list[NDArray[np.float64]]
 
@@ -89,7 +89,7 @@ class TemplateTidier:
         arguments = self._template.functions[index].arguments or ("x",)  # a language has an input, which a number leaves alone
         columns = self._arguments(words, index)
         graph = self._graph(replace(self._template.alone(index), inputs=arguments), words)
-        if columns is None or graph is None or graph.results[0] is None:
+        if columns is None or graph.results[0] is None:
             return None
         limits = self._language.limits.model_copy(update={"store_size": FREE_ENTRIES})
         plain = replace(self._language_of(arguments, ()), limits=limits)
@@ -122,24 +122,24 @@ class TemplateTidier:
         """What a template gives of a program at the task's points, `(num_points,)`; None: not everywhere a number."""
         graph = self._graph(template, words)
         formulas = Formulas(self._language, self._columns, has_choices=True)
-        if graph is None or not formulas.is_known(graph):
+        if not formulas.is_known(graph):
             return None
         values = formulas.of(graph).outputs()
         self.num_operations += formulas.num_operations
         return values if np.isfinite(values).all() else None
 
-    def _graph(self, template: Template, words: NDArray[np.uint64]) -> Graph | None:
+    def _graph(self, template: Template, words: NDArray[np.uint64]) -> Dag:
         language = self._language_of(template.inputs, template.words(self._language.instruction_set, self._language.limits))
-        return graph_of(language, words)
+        return dag_of(language, words)
 
     def _language_of(self, inputs: tuple[str, ...], template: tuple[int, ...]) -> Language:
         return replace(self._language, inputs=tuple((name, "f32") for name in inputs), template=template)
 
 
-def _times(graph: Graph, number: float, mul: int) -> Graph:
+def _times(graph: Dag, number: float, mul: int) -> Dag:
     """The graph of a product with a number."""
     [result] = graph.results
     assert result is not None
     stack, count = graph.nodes[result].stack, len(graph.nodes)
     constant = Node(NodeKind.CONSTANT, int(np.float32(number).view(np.uint32)), stack)
-    return Graph((*graph.nodes, constant, Node(NodeKind.PTX, mul, stack, (result, count))), (count + 1,))
+    return Dag((*graph.nodes, constant, Node(NodeKind.PTX, mul, stack, (result, count))), (count + 1,))

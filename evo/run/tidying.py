@@ -18,7 +18,7 @@ from evo.search.archives.elites import Elites
 from evo.search.emitter import TIDY
 from evo.search.state import Counters
 from evo.task import Task
-from evo.task_answers import task_errors
+from evo.tasks.answers import task_errors
 
 MIN_OPERATIONS, MAX_OPERATIONS = 50_000, 400_000  # of the tidier for a front: as many as the search had evaluations, but
 ROUNDING = 1e-4  # of an objective, that f32 may take where a formula stays the same

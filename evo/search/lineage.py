@@ -132,16 +132,13 @@ class Lineage:
         return arrays
 
     def restore(self, elites: Elites, arrays: dict[str, NDArray[Any]], records: Records) -> None:
-        """Takes back what `arrays` and `records` gave. Earlier versions saved neither: their elites are of unknown origin.
+        """Takes back what `arrays` and `records` gave.
 
         Args:
             elites: that are bred from.
         """
         self.begin(elites, is_archive="ancestry.population" not in arrays)
-        if "lineages.founders" in arrays:
-            self._replace(elites.cell, arrays["lineages.founders"][elites.cell])
-        if "ancestry.archive" not in arrays:
-            return
+        self._replace(elites.cell, arrays["lineages.founders"][elites.cell])
         self._archive[:] = arrays["ancestry.archive"]
         if "ancestry.population" in arrays:
             self._population[:] = arrays["ancestry.population"]

@@ -270,7 +270,7 @@ class MapElites:
         programs = scored.batch.programs[is_ok]
         if len(programs) and not learned.is_fitted:
             fit = Fit(learned.fit(programs, self._state.counters.evaluations + scored.num_evaluations))
-        spanning = np.full((len(is_ok), len(self._state.archive.lower_bounds)), np.nan)
+        spanning = np.full((len(is_ok), len(self._state.archive.layout.low)), np.nan)
         spanning[is_ok] = learned.of(programs)
         self._clock.lap("measures")
         return spanning, fit
@@ -334,7 +334,7 @@ class MapElites:
         archive, counters, batch = self._state.archive, self._state.counters, offspring.batch
         num_different = int(np.count_nonzero(offspring.is_new))
         is_outside = np.zeros(len(spanning), bool)
-        for values, low, high in zip(spanning.T, archive.lower_bounds, archive.upper_bounds, strict=True):
+        for values, low, high in zip(spanning.T, archive.layout.low, archive.layout.high, strict=True):
             is_outside |= (values < low) | (values > high)  # never where a measure is NaN
         counters.generations += not self._is_cut
         counters.offspring += len(batch)

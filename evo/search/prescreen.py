@@ -229,7 +229,7 @@ class Prescreen:
         # Programs without a score are as bad as the worst that matter, and tell nothing about measures.
         floor = _floor(population)
         is_ok = np.isfinite(objective)
-        clipped = np.clip(measures, population.lower_bounds, population.upper_bounds)
+        clipped = np.clip(measures, population.layout.low, population.layout.high)
         targets = np.column_stack([np.maximum(objective, floor), clipped])
         targets[~is_ok] = self._predicted[~is_ok]
         targets[~is_ok, 0] = floor

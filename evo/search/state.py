@@ -76,7 +76,7 @@ class SearchState:
         others = {
             **with_prefix("memory.", self.memory.arrays()),
             **self.lineage.arrays(),
-            **with_prefix("archive.", self.archive.arrays()),
+            **with_prefix("archive.", self.archive.layout.arrays()),
             **(with_prefix("prescreen.", self.prescreen.arrays()) if self.prescreen else {}),
             **(with_prefix("learned.", self.learned.arrays()) if self.learned else {}),
             "emitters.success": self.emitter.success_counts.copy(),

@@ -155,7 +155,7 @@ def make_variation(
             np.array([1 + len(entry.others) for entry in entries], np.uint32),
         )
     except ValueError as error:
-        raise UserError(f"{source}: {error}") from error
+        raise UserError(error, source) from error
 
 
 def _entries(language: Language, vocabulary: VocabularyOptions) -> list[_Entry]:
@@ -164,7 +164,9 @@ def _entries(language: Language, vocabulary: VocabularyOptions) -> list[_Entry]:
     taken = {stack for index in indices.values() for stack in _effect(language, instruction_set.instructions[index])[0]}
     if language.inputs and not any(instruction_set.stack_index(kind) in taken for _, kind in language.inputs):
         kinds = " or ".join(dict.fromkeys(kind for _, kind in language.inputs))
-        raise UserError(f"program.vocabulary.instructions: none takes {kinds}, the type of the task's inputs; name some that do")
+        raise UserError(
+            f"none takes {kinds}, the type of the task's inputs; name some that do", "program.vocabulary.instructions"
+        )
     entries = [
         _Entry("instructions", word(WordType.PTX, payload=indices[name]), weight)
         for name, weight in vocabulary.instructions.items()
@@ -181,7 +183,7 @@ def _entries(language: Language, vocabulary: VocabularyOptions) -> list[_Entry]:
             entries += [_Entry("meta", word(WordType.META, stack, operation), weight / len(stacks)) for stack in stacks]
         else:
             known = (*META_OPERATIONS, "constant")
-            raise UserError(f"program.vocabulary.meta: unknown operation '{name}', {did_you_mean(name, known)}")
+            raise UserError(f"unknown operation '{name}', {did_you_mean(name, known)}", "program.vocabulary.meta")
     store = (0.0, float(language.limits.store_size))
     if language.limits.store_size:
         entries += [_Entry("store", word(WordType.STORE, s), 1.0 / len(stacks), Draw.INTEGER, store) for s in stacks]
@@ -193,11 +195,11 @@ def _phrase(language: Language, vocabulary: VocabularyOptions, text: str, weight
     """Raises UserError for a phrase that cannot be read."""
     place, tokens = f"program.vocabulary.phrases: '{text}'", text.split()
     if not 2 <= len(tokens) <= MAX_PHRASE:
-        raise UserError(f"{place}: {len(tokens)} words, expected 2 to {MAX_PHRASE}, such as 'input constant mul_ftz_f32'")
+        raise UserError(f"{len(tokens)} words, expected 2 to {MAX_PHRASE}, such as 'input constant mul_ftz_f32'", place)
     try:
         first, *others = (_phrase_word(language, vocabulary, token) for token in tokens)
     except ValueError as error:
-        raise UserError(f"{place}: {error}; 'input' is any input, 'constant' or 'constant.STACK' one drawn anew") from None
+        raise UserError(f"{error}; 'input' is any input, 'constant' or 'constant.STACK' one drawn anew", place) from None
     first.weight, first.others = weight, tuple(others)
     return first
 
@@ -249,7 +251,7 @@ def _weigh_groups(entries: list[_Entry], groups: dict[str, float]) -> list[_Entr
     for entry in kept:
         entry.weight *= groups[entry.group] / totals[entry.group]
     if not kept:
-        raise UserError("program.vocabulary: no word has a weight above 0")
+        raise UserError("no word has a weight above 0", "program.vocabulary")
     return kept
 
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from evo.errors import UserError
 from evo.kernel import nvrtc
-from evo.language.graph import Graph
+from evo.language.dag import Dag
 from evo.native.stack_ptx import Lowering, NodeKind
 from evo.ptx_inject import PTXInject, Sites
 from evo.semiring.folds import LETTERS, Axes, Fold
@@ -86,7 +86,7 @@ def roles_of(fold: Fold) -> Roles:
     return Roles(outer, inner, {role: tuple(indices) for role, indices in found.items()})
 
 
-def _used(graph: Graph) -> set[int]:
+def _used(graph: Dag) -> set[int]:
     ends = {result for result in graph.results if result is not None}
     nodes = ends.union(*(graph.needed_by(end) for end in ends))
     return {graph.nodes[index].payload for index in nodes if graph.nodes[index].kind == NodeKind.INPUT}
@@ -138,7 +138,7 @@ def kernel_ptx(fold: Fold, kinds: tuple[int, ...], elements: int, architecture: 
     return ptx if is_small else ptx.replace(_TWO_BLOCKS, "")
 
 
-def _stub(fold: Fold, graph: Graph | None, names: dict[int, str], site: Sites, out: str) -> str:
+def _stub(fold: Fold, graph: Dag | None, names: dict[int, str], site: Sites, out: str) -> str:
     """The results of a graph of the fold's variables, in the registers of a site; without a graph the states themselves."""
     lines = [f"mov.f32 %{site[f'{out}{i}'].register}, 0f00000000;" for i in range(2)]
     if graph is None:

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evo.language.graph import Graph
-from evo.semiring.programs import Builder, derived, formula
+from evo.language.dag import Builder, Dag
+from evo.semiring.programs import derived, formula
 
 LARGEST, SMALLEST = (float(each) for each in (np.finfo(np.float32).max, np.finfo(np.float32).tiny))
 SMALLEST_SUM = 2.0**-80  # of exponentials, above which those that underflowed are too small to count
@@ -59,9 +59,9 @@ class Fold:
 
     operands: tuple[Variable, ...]
     states: tuple[Variable, ...]
-    step: Graph
-    finish: Graph | None = None
-    merge: Graph | None = None
+    step: Dag
+    finish: Dag | None = None
+    merge: Dag | None = None
     neutral: tuple[float, ...] = ()
 
     def __hash__(self) -> int:
@@ -90,7 +90,7 @@ class Fold:
         assert self.finish is not None, "states are finished"
         return self._of_states(1, self.finish)
 
-    def _of_states(self, num_sets: int, graph: Graph) -> Fold:
+    def _of_states(self, num_sets: int, graph: Dag) -> Fold:
         """A graph of the operands and sets of states, as a fold of the operands of NONE and of arrays of states."""
         numbers = [index for index, each in enumerate(self.operands) if each.axes == Axes.NONE]
         given = tuple(Variable(f"{state.name}_{index}", Axes.PAIR) for index in range(num_sets) for state in self.states)
@@ -128,9 +128,9 @@ class Sums:
     """
 
     operands: tuple[Variable, ...]
-    terms: Graph
+    terms: Dag
     results: tuple[Axes, ...]
-    slopes: Graph | None = None
+    slopes: Dag | None = None
 
     @cached_property
     def fold(self) -> Fold:
@@ -151,7 +151,7 @@ class Sums:
 
     def only(self, wanted: tuple[int, ...]) -> Sums:
         """Some of the results."""
-        terms = Graph(self.terms.nodes, tuple(self.terms.results[index] for index in wanted))
+        terms = Dag(self.terms.nodes, tuple(self.terms.results[index] for index in wanted))
         return Sums(self.operands, terms, tuple(self.results[index] for index in wanted))
 
     def key(self, derivative: str, indices: tuple[int, ...]) -> str:
@@ -179,7 +179,7 @@ class Sums:
             total = _products(builder, zip(weights, builder.include(self.terms, operands), strict=True))
             assert total is not None, "sums have a result"
             gradients = derived(builder.graph(total), len(inputs) + len(incoming))
-        kept = Graph(gradients.nodes, gradients.results[: len(inputs)])
+        kept = Dag(gradients.nodes, gradients.results[: len(inputs)])
         return Sums((*inputs, *incoming), kept, tuple(each.axes for each in inputs))
 
     def tangent(self, moved: tuple[int, ...]) -> Sums:
@@ -192,12 +192,12 @@ class Sums:
         for result in self.terms.results:
             slopes = self.slopes
             if slopes is None:
-                term = Graph(self.terms.nodes, (result,))
-                slopes = Graph((), (None,) * len(inputs)) if result is None else derived(term, len(inputs))
+                term = Dag(self.terms.nodes, (result,))
+                slopes = Dag((), (None,) * len(inputs)) if result is None else derived(term, len(inputs))
             values = builder.include(slopes, operands)
             used = [index for index in moved if slopes.results[index] is not None]
             totals.append(_products(builder, ((places[index], values[index]) for index in used)))
-        return Sums((*inputs, *rates), Graph(builder.graph().nodes, tuple(totals)), self.results)
+        return Sums((*inputs, *rates), Dag(builder.graph().nodes, tuple(totals)), self.results)
 
     def _inputs(self) -> tuple[Variable, ...]:
         if any(each.axes == Axes.INDEX for each in self.operands):
@@ -238,19 +238,19 @@ def rows_and_columns(hyper: tuple[str, ...]) -> tuple[Variable, ...]:
     return (Variable("a", Axes.ROW), Variable("b", Axes.COLUMN), *(Variable(name, Axes.NONE) for name in hyper))
 
 
-def pairs(names: tuple[str, ...], hyper: tuple[str, ...], terms: Graph) -> Sums:
+def pairs(names: tuple[str, ...], hyper: tuple[str, ...], terms: Dag) -> Sums:
     """A function of arrays of pairs, element by element: a sum of one term."""
     operands = (*(Variable(name, Axes.PAIR) for name in names), *(Variable(name, Axes.NONE) for name in hyper))
     return Sums(operands, terms, (Axes.PAIR,))
 
 
-def sums(multiply: Graph, hyper: tuple[str, ...], initial: float) -> Fold:
+def sums(multiply: Dag, hyper: tuple[str, ...], initial: float) -> Fold:
     """A sum over k, from `initial` on."""
     fold = Sums(rows_and_columns(hyper), multiply, (Axes.PAIR,)).fold
     return replace(fold, states=(Variable("_sum_0", Axes.PAIR, initial),))
 
 
-def general(multiply: Graph, accumulate: Graph, hyper: tuple[str, ...], initial: float) -> Fold:
+def general(multiply: Dag, accumulate: Dag, hyper: tuple[str, ...], initial: float) -> Fold:
     """accumulate: of acc and x, the next term."""
     builder, operands = Builder(), rows_and_columns(hyper)
     inputs = [builder.input(index) for index in range(len(operands) + 1)]
@@ -259,7 +259,7 @@ def general(multiply: Graph, accumulate: Graph, hyper: tuple[str, ...], initial:
     return Fold(operands, (Variable("_acc", Axes.PAIR, initial),), builder.graph(total))
 
 
-def extremum(multiply: Graph, hyper: tuple[str, ...], initial: float, *, is_min: bool) -> Fold:
+def extremum(multiply: Dag, hyper: tuple[str, ...], initial: float, *, is_min: bool) -> Fold:
     """The smallest or largest term, and the first k that gives it; -1 where no term is beyond `initial`."""
     builder, operands = Builder(), (*rows_and_columns(hyper), Variable("_k", Axes.INDEX))
     inputs = [builder.input(index) for index in range(len(operands) + 2)]
@@ -273,7 +273,7 @@ def extremum(multiply: Graph, hyper: tuple[str, ...], initial: float, *, is_min:
     return Fold(operands, (Variable("_best", Axes.PAIR, initial), Variable("_place", Axes.PAIR, -1.0)), step)
 
 
-def log_sum_exp(multiply: Graph, hyper: tuple[str, ...], initial: float) -> Fold:
+def log_sum_exp(multiply: Dag, hyper: tuple[str, ...], initial: float) -> Fold:
     """log(exp(initial) + sum of exp(term)), online: the largest term so far, and the sum of exponentials relative to it.
 
     The largest is kept within float32, so that no infinity is taken from itself; in float64, too, terms beyond it count as
@@ -310,7 +310,7 @@ def _joined(builder: Builder, states: Sequence[int], x: int, weight: int | None)
     return [builder.include(formula(text, *names), values)[0] for text in (total, largest)]
 
 
-def followed(fold: Fold, epilogue: Graph, hyper: tuple[str, ...]) -> Fold:
+def followed(fold: Fold, epilogue: Dag, hyper: tuple[str, ...]) -> Fold:
     """The fold with an epilogue, of its one result and hyperparameters, at its end."""
     builder = Builder()
     inputs = [builder.input(index) for index in range(len(fold.names))]
@@ -319,7 +319,7 @@ def followed(fold: Fold, epilogue: Graph, hyper: tuple[str, ...]) -> Fold:
     return replace(fold, finish=builder.graph(result))
 
 
-def exponentials(multiply: Graph, hyper: tuple[str, ...]) -> Sums:
+def exponentials(multiply: Dag, hyper: tuple[str, ...]) -> Sums:
     """exp(term - out), whose sum is 1 where out is the log-sum-exp of the terms: its gradient is that of the log-sum-exp.
 
     Terms that are minus infinity have no gradient, even if all are.

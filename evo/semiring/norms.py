@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from evo.errors import UserError
-from evo.language.graph import Graph
+from evo.language.dag import Builder, Dag
 from evo.semiring.folds import LARGEST, SMALLEST, Axes, Fold, Sums, Variable, rows_and_columns
-from evo.semiring.programs import Builder, derived, formula
+from evo.semiring.programs import derived, formula
 
 ORDERS = {"2-norm": "2", "p-norm": "p"}  # by what `accumulate` is called
 _POWERS, _ROOTS = {"2": "x*x", "p": "abs(x)**p"}, {"2": "sqrt(x)", "p": "x**(1/p)"}
@@ -54,7 +54,7 @@ _SLOPES = {
 }
 
 
-def norm(multiply: Graph, hyper: tuple[str, ...], order: str) -> Fold:
+def norm(multiply: Dag, hyper: tuple[str, ...], order: str) -> Fold:
     """The root of the sum of powers."""
     fold = _powers(multiply, hyper, order).fold
     end = Builder()
@@ -63,12 +63,12 @@ def norm(multiply: Graph, hyper: tuple[str, ...], order: str) -> Fold:
     return Fold(fold.operands, fold.states, fold.step, end.graph(root), fold.merge, fold.neutral)
 
 
-def scaled_norm(multiply: Graph, hyper: tuple[str, ...], order: str) -> Fold:
+def scaled_norm(multiply: Dag, hyper: tuple[str, ...], order: str) -> Fold:
     """The largest term, and the sum of powers relative to it. p of 0 counts terms, p of infinity gives the largest."""
     operands, names = rows_and_columns(hyper), _names(order)
     count, places = len(operands), _places(order, hyper)
 
-    def joined(builder: Builder, states: Sequence[int], x: int, weight: int) -> Graph:
+    def joined(builder: Builder, states: Sequence[int], x: int, weight: int) -> Dag:
         inputs = [*states, x, weight, *(builder.input(place) for place in places)]
         variables = ("largest", "total", "x", "weight", *names)
         texts = ("max(largest, x)", f"{_RATIO}{_RELATIVE[order]}total*power + weight if w < u else total + weight*power")
@@ -86,7 +86,7 @@ def scaled_norm(multiply: Graph, hyper: tuple[str, ...], order: str) -> Fold:
     return Fold(operands, states, stepped, end.graph(result), merged, (0.0, 0.0))
 
 
-def slopes(multiply: Graph, hyper: tuple[str, ...], order: str) -> Sums:
+def slopes(multiply: Dag, hyper: tuple[str, ...], order: str) -> Sums:
     """A sum whose derivatives by a, b and hyperparameters are the norm's. Further operands are the inverse of the norm times a
     power of two, which keeps it within float32, and that power; or for order 2 the inverse alone: the derivatives lack the power.
     """
@@ -136,7 +136,7 @@ def run_norm(
     return run(scaled, arrays)[0]
 
 
-def _powers(multiply: Graph, hyper: tuple[str, ...], order: str) -> Sums:
+def _powers(multiply: Dag, hyper: tuple[str, ...], order: str) -> Sums:
     operands, builder = rows_and_columns(hyper), Builder()
     inputs = [builder.input(index) for index in range(len(operands))]
     (term,) = builder.include(multiply, inputs)

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from evo.errors import UserError
 from evo.instructions import shipped_instruction_set
 from evo.language import derivative
+from evo.language.dag import Dag, dag_of
 from evo.language.derivative import MAX_WORDS
 from evo.language.formula import compiled, is_real_function
-from evo.language.graph import Graph, Node, graph_of
 from evo.language.infix import parse_infix
 from evo.language.program import Language, Limits, parse_program
 from evo.native.stack_ptx import NodeKind
@@ -58,7 +58,7 @@ def names_in(program: str) -> list[str]:
     return list(dict.fromkeys(node.id for node in names if node.id not in assigned and node.id not in _CONSTANTS))
 
 
-def read(program: str | NDArray[np.uint64], variables: tuple[str, ...], source: str) -> Graph:
+def read(program: str | NDArray[np.uint64], variables: tuple[str, ...], source: str) -> Dag:
     """The graph of a formula, of Stack PTX as text, or of its words, with one result.
 
     Raises:
@@ -75,8 +75,8 @@ def read(program: str | NDArray[np.uint64], variables: tuple[str, ...], source: 
         words = parse_program(spoken, program, source)
     else:
         words = parse_infix(spoken, program, source, MAX_WORDS, _instruction_names())
-    graph = graph_of(spoken, words)
-    if graph is None or graph.results[0] is None:
+    graph = dag_of(spoken, words)
+    if not graph.is_writable or graph.results[0] is None:
         raise UserError(f"{source}: leaves no f32 value")
     for index in (*graph.needed_by(graph.results[0]), graph.results[0]):
         node = graph.nodes[index]
@@ -86,64 +86,12 @@ def read(program: str | NDArray[np.uint64], variables: tuple[str, ...], source: 
     return graph
 
 
-class Builder:
-    """Puts graphs together. Equal values are one node."""
-
-    def __init__(self) -> None:
-        self._indices: dict[Node, int] = {}
-        self._set = shipped_instruction_set("default")
-        self._stack = self._set.stack_index("f32")
-
-    def node(self, node: Node) -> int:
-        """The index of a node, which is new if there is no equal one."""
-        return self._indices.setdefault(node, len(self._indices))
-
-    def input(self, index: int) -> int:
-        """An input."""
-        return self.node(Node(NodeKind.INPUT, index, self._stack))
-
-    def constant(self, value: float) -> int:
-        """A constant, rounded to float32."""
-        return self.node(Node(NodeKind.CONSTANT, int(np.float32(value).view(np.uint32)), self._stack))
-
-    def call(self, name: str, *operands: int) -> int:
-        """An instruction with an f32 result, or one that gives a predicate."""
-        index = self._set.instruction_index(name)
-        (result,) = self._set.instructions[index].rets
-        return self.node(Node(NodeKind.PTX, index, self._set.arg_types[result].stack_idx, operands))
-
-    def include(self, graph: Graph, inputs: Sequence[int]) -> list[int]:
-        """The results of a graph whose inputs are values of this one; zero for a result that it lacks."""
-        places: list[int] = []
-        for node in graph.nodes:
-            if node.kind == NodeKind.INPUT:
-                places.append(inputs[node.payload])
-            else:
-                operands = tuple(places[operand] for operand in node.operands)
-                places.append(self.node(Node(node.kind, node.payload, node.stack, operands)))
-        return [self.constant(0.0) if result is None else places[result] for result in graph.results]
-
-    def plus(self, total: int, term: int) -> int:
-        """A sum; where the term is a product, rounded once."""
-        node = list(self._indices)[term]
-        name = self._set.instructions[node.payload].name if node.kind == NodeKind.PTX else ""
-        if name == "mul_ftz_f32":
-            return self.call("fma_rn_ftz_f32", *node.operands, total)
-        if name == "neg_ftz_f32":
-            return self.call("sub_ftz_f32", total, *node.operands)
-        return self.call("add_ftz_f32", total, term)
-
-    def graph(self, *results: int) -> Graph:
-        """The graph with these results."""
-        return Graph(tuple(self._indices), results)
-
-
-def formula(text: str, *variables: str) -> Graph:
+def formula(text: str, *variables: str) -> Dag:
     """The graph of a formula of ours."""
     return read(text, variables, text)
 
 
-def words_of(graph: Graph, inputs: tuple[str, ...], outputs: tuple[str, ...]) -> NDArray[np.uint64]:
+def words_of(graph: Dag, inputs: tuple[str, ...], outputs: tuple[str, ...]) -> NDArray[np.uint64]:
     """The program that computes a graph.
 
     Raises:
@@ -155,7 +103,7 @@ def words_of(graph: Graph, inputs: tuple[str, ...], outputs: tuple[str, ...]) ->
     return words
 
 
-def derived(graph: Graph, num_inputs: int) -> Graph:
+def derived(graph: Dag, num_inputs: int) -> Dag:
     """The derivatives of a graph's one result by each of its inputs, as `evo.language.derivative` has them."""
     return derivative.derived(graph, num_inputs, language((), (RESULT,)))
 
@@ -188,7 +136,7 @@ def _meant(value: np.float32) -> np.float64:
     return np.float64(_MEANT.get(value, float(str(value))))
 
 
-def evaluate(graph: Graph, inputs: Sequence[Any]) -> list[Any]:
+def evaluate(graph: Dag, inputs: Sequence[Any]) -> list[Any]:
     """Each result in float64, for arrays that broadcast. Functions are exact, and subnormals are kept."""
     values: list[Any] = []
     with np.errstate(all="ignore"):

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evo.errors import UserError, did_you_mean
-from evo.language.graph import Graph
+from evo.language.dag import Dag
 from evo.native.stack_ptx import check_name
 from evo.semiring import blocks, folds, norms
 from evo.semiring.contraction import run
@@ -264,7 +264,7 @@ def log_product(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any] | None:
     return sums
 
 
-def _kind_of(accumulate: str) -> tuple[str, Graph]:
+def _kind_of(accumulate: str) -> tuple[str, Dag]:
     """The kind, or "" where it is another formula, and the graph of acc and x."""
     if isinstance(accumulate, str) and accumulate in ACCUMULATE:
         return accumulate, formula(_FORMULAS.get(accumulate, "x"), "acc", "x")

@@ -25,7 +25,6 @@ from evo.semiring.torch_transforms import batch_first, is_recorded, is_transform
 
 if TYPE_CHECKING:
     from evo.semiring.device_fold import Launcher, Operand
-    from evo.semiring.semiring import Semiring
 
 _ELEMENTS: dict[torch.dtype, np.dtype[Any]] = {
     torch.float32: np.dtype(np.float32),
@@ -73,7 +72,7 @@ def as_tensors(names: Sequence[str], given: Sequence[Any], as_array: Callable[[s
     return [a, b, *(each if each.ndim == 0 and each.device.type == "cpu" else each.to(a.device) for each in hyper)]
 
 
-def call(semiring: Semiring, given: Sequence[Tensor]) -> Tensor:
+def call(semiring: Any, given: Sequence[Tensor]) -> Tensor:
     """`Semiring.__call__` on what `as_tensors` gives. Autocast changes nothing: float32 is computed and comes out."""
     sizes_of(semiring.whole.arrays, [tuple(each.shape) for each in given])
     a, b, *hyper = given
@@ -92,7 +91,7 @@ def call(semiring: Semiring, given: Sequence[Tensor]) -> Tensor:
     return found if semiring.end is None else _apply([found, *hyper], semiring.end_key)[0]
 
 
-def nearest(semiring: Semiring, given: Sequence[Tensor], k: int, num_rows: int, *, is_largest: bool) -> list[Tensor]:
+def nearest(semiring: Any, given: Sequence[Tensor], k: int, num_rows: int, *, is_largest: bool) -> list[Tensor]:
     """`Semiring.nearest` on a device, for `num_rows` rows at once: values and indices."""
     a, *rest = (each.detach() for each in given)
     parts = []
@@ -349,29 +348,29 @@ def _is_extremum(content: Any) -> bool:
 
 
 @cache
-def _sums(semiring: Semiring) -> Sums:
+def _sums(semiring: Any) -> Sums:
     return Sums(semiring.fold.operands, semiring.multiply, (Axes.PAIR,))
 
 
 @cache
-def _weights(semiring: Semiring) -> Sums:
+def _weights(semiring: Any) -> Sums:
     return folds.exponentials(semiring.multiply, semiring.hyper)
 
 
 @cache
-def _slopes(semiring: Semiring) -> Sums:
+def _slopes(semiring: Any) -> Sums:
     return norms.slopes(semiring.multiply, semiring.hyper, semiring.order)
 
 
 @cache
-def _of_pairs(semiring: Semiring) -> Sums:
+def _of_pairs(semiring: Any) -> Sums:
     return folds.pairs(("a", "b"), semiring.hyper, semiring.multiply)
 
 
 class _OfExtremum:
     """The derivatives of a minimum or maximum: those of the term that is the result."""
 
-    def __init__(self, semiring: Semiring, operands: Sequence[Tensor], place: Tensor):
+    def __init__(self, semiring: Any, operands: Sequence[Tensor], place: Tensor):
         self._is_found, self._k = place >= 0, place.clamp(min=0).long()
         self._sums, self._is_empty = _of_pairs(semiring), operands[0].shape[-1] == 0
         self._wholes = [self._whole(each) if index < 2 else each for index, each in enumerate(operands)]

@@ -68,7 +68,7 @@ def read_table(path: Path, target: str, drop: Sequence[str], min_rows: int, sepa
             left_out[f"'{header[place]}'" if header[place] else f"{place + 1}"] = reason
             del kept[place]
     sign = DECIMALS[decimal] if decimal else decimal_of(cells, kept)
-    identifiers = dict(zip(kept, _identifiers(cells, [header[place] for place in kept]), strict=True))
+    identifiers = dict(zip(kept, evo.RegressionTask.input_names([header[place] for place in kept]), strict=True))
     columns = {}
     for place in kept:
         advice = "" if header[place] == target else f", or leave the column out with task_options.drop=[{header[place]}]"
@@ -84,6 +84,7 @@ def read_table(path: Path, target: str, drop: Sequence[str], min_rows: int, sepa
         raise evo.UserError(f"{path}: no column but the target '{target}' is left; at least one must be an input{reasons}")
     names = {identifier: header[place] for place, identifier in identifiers.items() if identifier in columns}
     notes = [f"{path}: left out column {name}, which {reason}" for name, reason in left_out.items()]
+    notes += [f"{path}: column '{name}' is the input {each} of programs and code" for each, name in names.items() if each != name]
     return Table(columns, identifiers[header.index(target)], names, sign, left_out, (*cells.notes, *notes))
 
 
@@ -126,24 +127,6 @@ def _unusable(name: str, cells) -> str | None:
     if is_number(first) or is_boolean(cells) or any(map(is_number, cells)):
         return None
     return f"is text, such as '{first[:40]}'"
-
-
-def _identifiers(cells: Cells, names: list[str]) -> list[str]:
-    """A name of letters, digits and underscores for each column."""
-    found: dict[str, str] = {}
-    for name in names:
-        identifier = evo.RegressionTask.input_name(name)
-        if not identifier:
-            raise evo.UserError(
-                f"{cells.path}:{cells.line}: column '{name}': no input can be named so; use letters a to z, digits and _, or "
-                f"leave the column out with task_options.drop=[{name}]"
-            )
-        if identifier in found:
-            raise evo.UserError(
-                f"{cells.path}:{cells.line}: columns '{found[identifier]}' and '{name}' would both be the input {identifier}"
-            )
-        found[identifier] = name
-    return list(found)
 
 
 def _numbers(cells: Cells, column: int, decimal: str, advice: str) -> NDArray[np.float64]:

@@ -57,6 +57,7 @@ class SymbolicRegression(evo.RegressionTask):
             train,
             train_target,
             target_name=target,
+            names=self._names,
             test=test,
             test_target=test_target,
             box=box,

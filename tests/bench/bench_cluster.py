@@ -12,7 +12,7 @@ from evo.instructions import shipped_instruction_set
 from evo.language.batch import Batch
 from evo.language.program import Language
 from evo.search.vocabulary import ConstantOptions, VariationOptions, VocabularyOptions, make_variation
-from evo.task_folder import load_task, task_digest
+from evo.tasks.folder import load_task, task_digest
 
 FOLDER = Path(__file__).parents[2] / "tasks" / "domain_coloring"
 BATCH_SIZE = 4096

@@ -35,7 +35,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evo import RegressionTask, SymbolicRegressor
-from evo.sums import Regression
+from evo.tasks.sums import Regression
 
 # Name; formula; ranges of its inputs.
 _FEYNMAN = """

@@ -21,7 +21,7 @@ from evo.run.loaded_task import load_problem
 from evo.run.search import Search
 from evo.search.vocabulary import ConstantOptions, VariationOptions, VocabularyOptions, make_variation
 from evo.task import Scores, Task
-from evo.task_folder import load_task
+from evo.tasks.folder import load_task
 
 FOLDER = Path(__file__).parents[2] / "tasks" / "domain_coloring"
 BATCH_SIZE = 512

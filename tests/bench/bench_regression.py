@@ -102,7 +102,7 @@ def run_evo(name: str, seed: int, seconds: float, overrides: tuple[str, ...]) ->
 
 def sample_of(name: str, seed: int):
     """The training and test points of a set."""
-    from evo.task_folder import load_task
+    from evo.tasks.folder import load_task
 
     task = load_task(REPOSITORY / "tasks" / "symbolic_regression", {"dataset": name, "split_seed": seed})
     return sys.modules[type(task).__module__.replace(".task", ".datasets")].sample(name, seed)

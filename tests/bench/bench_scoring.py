@@ -7,7 +7,7 @@ import numpy as np
 
 from evo.evaluate import CHUNK_SIZE
 from evo.task import Programs
-from evo.task_folder import load_task
+from evo.tasks.folder import load_task
 
 FOLDER = Path(__file__).parents[2] / "tasks" / "domain_coloring"
 NUM_ROUNDS = 100

@@ -8,7 +8,7 @@ from evo.evaluate.cpu import CpuEvaluator
 from evo.instructions import shipped_instruction_set
 from evo.language.batch import Batch
 from evo.language.program import Language, parse_program
-from evo.task_folder import load_task
+from evo.tasks.folder import load_task
 
 OPTIONS = {"num_inputs": 3}
 # At the points x0 is 1, 2, 4, 0 and x2 is 1, 2, 4, 2; at the check points x0 is -2 ... 2 and x2 is 0 ... 4.

@@ -1,4 +1,4 @@
-"""The verdict of `evo check` tells a wrong kernel from rounding: elites of domain colouring over the stand-in for a GPU."""
+"""The verdict of `evo doctor RUN` tells a wrong kernel from rounding: elites of domain colouring over the stand-in for a GPU."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -27,7 +27,7 @@ from evo.instructions import shipped_instruction_set
 from evo.language.batch import Batch
 from evo.language.program import Language, parse_program
 from evo.regression.task import RegressionTask
-from evo.task_folder import load_task
+from evo.tasks.folder import load_task
 
 OWN_KERNEL = Path(__file__).parents[1] / "data" / "own_kernel"
 

@@ -20,7 +20,7 @@ from evo.language.batch import Batch
 from evo.language.program import Language
 from evo.native import ptx_vm
 from evo.search.vocabulary import ConstantOptions, VariationOptions, VocabularyOptions, make_variation
-from evo.task_folder import load_task
+from evo.tasks.folder import load_task
 
 TESTS = Path(__file__).parents[1]
 TASKS = [TESTS / "data" / "plane", *(path.parent for path in sorted(TESTS.parent.glob("tasks/*/task.py")))]

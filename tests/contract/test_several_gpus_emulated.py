@@ -22,7 +22,7 @@ from evo.evaluate.options import EvaluationOptions
 from evo.instructions import shipped_instruction_set
 from evo.language.batch import Batch
 from evo.language.program import Language, parse_program
-from evo.task_folder import load_task
+from evo.tasks.folder import load_task
 
 NAMES = ["mul_ftz_f32", "add_ftz_f32"]
 

@@ -13,10 +13,10 @@ from evo.evaluate.loops import LoopRunner
 from evo.instructions import shipped_instruction_set
 from evo.language.batch import Batch
 from evo.language.program import Language, parse_program
-from evo.sums import Regression
 from evo.task import Programs
-from evo.task_answers import point_arrays, target_array
-from evo.task_folder import load_task
+from evo.tasks.answers import point_arrays, target_array
+from evo.tasks.folder import load_task
+from evo.tasks.sums import Regression
 
 TESTS = Path(__file__).parents[1]
 SHIPPED = [path.parent for path in sorted(TESTS.parent.glob("tasks/*/task.py"))]

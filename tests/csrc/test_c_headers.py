@@ -58,6 +58,17 @@ def test_headers_compile_without_warnings(tmp_path, debug, command, standard, st
         )
 
 
+@pytest.mark.parametrize("name", ["ast_ptx", "derive", "device_code", "itll", "ptx_inject", "stack_ptx", "tune", "vary"])
+def test_static_switch_keeps_functions_to_their_file(tmp_path, name):
+    library = name.upper()
+    run(
+        *(compiler("gcc"), "-std=c99", *WARNINGS, f"-D{library}_STATIC", f"-D{library}_IMPLEMENTATION", "-I", CSRC),
+        *("-include", "stddef.h", "-x", "c", "-c", CSRC / f"{name}.h", "-o", tmp_path / "out.o"),
+    )
+    symbols = run("nm", "--defined-only", "--extern-only", tmp_path / "out.o").stdout
+    assert f" {name}_" not in symbols
+
+
 # What takes longer to compile than the tests that use it -> the headers by which they do.
 SHARED = {
     ("detail/ptx_vm_baseline.c",): "ptx_vm|tuning",

@@ -5,19 +5,15 @@ command and is answered with the number of its process. {"process", "wait"} is a
 "wait" is true, with null while it runs. A command with EVO_EMULATED_GPU in its environment has the stand-in for a GPU
 (emulator/).
 
-This process runs nothing but one `add` to a grid, for which pyribs loads what numba has compiled: a process that has used OpenMP
-(as scikit-learn does) must not fork.
+This process runs nothing: a process that has used OpenMP (as scikit-learn does) must not fork.
 """
 
-import importlib
 import json
 import os
 import signal
 import sys
 import traceback
 from pathlib import Path
-
-import numpy as np
 
 import evo.cli
 import evo.compile.compiler
@@ -26,9 +22,6 @@ import evo.report.plots
 import evo.report.progress
 import evo.report.show
 import evo.run.run
-import evo.search.archives.cvt
-from evo.search.archives import ARCHIVES, make_archive
-from evo.search.archives.base import EXTRA_FIELDS
 
 EMULATOR = Path(__file__).parents[2] / "emulator"
 LIMIT_S = 300  # far beyond what any command takes: it ends one that hangs
@@ -74,16 +67,7 @@ def answer(request: dict) -> int | None:
     return child
 
 
-def warm_up() -> None:
-    for archive in ARCHIVES.values():
-        importlib.import_module(archive.class_path.partition(":")[0])
-    grid = make_archive("GridArchive", 1, [(0.0, 1.0)], 0, {"dims": [1]})
-    fields = {name: np.zeros((1, *shape), dtype) for name, (shape, dtype) in EXTRA_FIELDS.items()}
-    grid.add(np.zeros((1, 1), np.uint64), np.zeros(1), np.zeros((1, 1)), hash=np.zeros((1, 2), np.uint64), **fields)
-
-
 def main() -> None:
-    warm_up()
     for line in sys.stdin:
         print(json.dumps(answer(json.loads(line))), flush=True)
 

@@ -248,4 +248,4 @@ NO_GPU = {"CUDA_VISIBLE_DEVICES": ""}
 
 
 def test_a_check_without_a_gpu(refusal, finished_run):
-    assert refusal("check", finished_run, env=NO_GPU).startswith("a check needs a GPU, and none can be used here: ")
+    assert refusal("doctor", finished_run, env=NO_GPU).startswith("a check needs a GPU, and none can be used here: ")

@@ -171,7 +171,7 @@ def test_too_little_memory_for_the_packs_makes_them_smaller_and_changes_nothing(
 def test_elites_of_a_run_are_the_same_on_both_backends(run, emulated, config):
     folder, done = run(config())
     assert done.returncode == 0, done.stderr
-    checked = emulated("check", folder)
+    checked = emulated("doctor", folder)
     assert checked.returncode == 0, checked.stderr
     assert "100.00%" in next(line for line in checked.stdout.splitlines() if line.startswith("bit-identical scores"))
 

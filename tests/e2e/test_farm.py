@@ -157,7 +157,7 @@ def test_kills_of_workers_and_of_the_run_change_nothing(start, start_worker, add
 
 
 def test_cubins_of_a_farm_are_those_of_this_machine(fork_evo, start_evo, start, address, small_config, tmp_path):
-    keys = fork_evo("keys", "new", "keys")
+    keys = fork_evo("worker", "--new-keys", "keys")
     assert (keys.returncode, keys.stderr) == (0, "")
     assert "keys/run" in keys.stdout and "keys/worker" in keys.stdout
     worker = start_evo("worker", "--connect", address, "--workers", "2", "--keys", "keys/worker", "--json")
@@ -187,7 +187,7 @@ COMPILE = ["compile", "small.yaml", "--output", "out", "--set"]
     [
         (["worker", "--connect", "tcp://192.0.2.1:5711"], "tcp://192.0.2.1:5711 is not on this machine"),
         (["worker", "--connect", "tcp://127.0.0.1:1", "--keys", "none"], "none/secret.key: cannot read the key"),
-        (["keys", "new", "keys", "--worker", "run"], "--worker run: write a name"),
+        (["worker", "--new-keys", "keys", "--name", "run"], "--name run: write a name"),
         ([*COMPILE, "evaluation.farm.listen=tcp://0.0.0.0:5711"], "farm.listen: tcp://0.0.0.0:5711 is not on this machine"),
         (
             [*COMPILE, "evaluation.local_workers=0"],

@@ -83,7 +83,7 @@ def test_the_commands_of_a_project_run(fork_evo, tmp_path, template):
     assert len(lines) >= 3
     for line in lines:
         words = shlex.split(line.partition(" #")[0])[1:]
-        if words[0] == "check" or "task_options.size=1024" in words:  # for a GPU
+        if words[0] == "doctor" or "task_options.size=1024" in words:  # for a GPU
             continue
         words = [str(next(project.glob("runs/*/*"))) if word == "RUN" else word for word in words]
         words = [re.sub(r"=200000$", "=4000", word) for word in words]
@@ -122,7 +122,7 @@ def test_the_kernel_of_a_project_scores_as_its_score_method_does(fork_evo, tmp_p
     done = fork_evo("run", "kernel.yaml", *sets, env=gpu, cwd=tmp_path / "mine")
     assert done.returncode == 0, done.stderr
     [run] = (tmp_path / "mine").glob("runs/*/*")
-    checked = fork_evo("check", run, env=gpu, cwd=tmp_path / "mine")
+    checked = fork_evo("doctor", run, env=gpu, cwd=tmp_path / "mine")
     assert checked.returncode == 0, checked.stdout + checked.stderr
     [share] = re.findall(r"^objective within 1e-06 +(\S+)", checked.stdout, re.MULTILINE)
     assert share == "100.00%"  # instructions are exact, so only the order of the sums differs

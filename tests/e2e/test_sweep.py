@@ -170,7 +170,7 @@ def cluster(tmp_path_factory):
 def worker_of(nanny: int) -> int | None:
     """The number of a nanny's worker, if that has a run to execute."""
     for process in children_of(nanny):
-        if any(b"evo.worker_process" in Path(f"/proc/{child}/cmdline").read_bytes() for child in children_of(process)):
+        if any(b"evo.workers" in Path(f"/proc/{child}/cmdline").read_bytes() for child in children_of(process)):
             return process
     return None
 

@@ -55,7 +55,7 @@ def test_the_main_job_runs_on_the_gpu_and_both_backends_agree_on_its_elites(gpu_
     last = json.loads((folder / "metrics.jsonl").read_text().splitlines()[-1])
     assert last["coverage"] > 0.2 and last["failed"] == 0
     assert {"wait_for_cubins", "load", "wait_for_results", "kernels", "score_threads"} <= set(last["times_s"])
-    checked = gpu_evo("check", folder)
+    checked = gpu_evo("doctor", folder)
     assert checked.returncode == 0, checked.stdout + checked.stderr
     assert "verdict                    passed" in checked.stdout
 
@@ -106,7 +106,7 @@ def own_kernel_config(tmp_path):
 
 
 def measures() -> list[str]:
-    from evo.task_folder import load_task
+    from evo.tasks.folder import load_task
 
     return list(load_task(OWN_KERNEL, {}).measures)
 
@@ -114,7 +114,7 @@ def measures() -> list[str]:
 def test_a_tasks_own_kernel_scores_as_its_score_method_does(gpu_evo, own_kernel_config, tmp_path):
     completed = gpu_evo("run", own_kernel_config(), *settings())
     assert completed.returncode == 0, completed.stderr
-    checked = gpu_evo("check", run_folder(completed, tmp_path))
+    checked = gpu_evo("doctor", run_folder(completed, tmp_path))
     assert checked.returncode == 0, checked.stdout + checked.stderr
 
 

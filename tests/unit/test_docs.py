@@ -130,7 +130,8 @@ def members(value) -> set[str]:
     if not inspect.isclass(value):
         return set()
     kinds = (classmethod, staticmethod, property, cached_property)
-    bases = [base for base in value.__mro__[1:] if base.__module__.startswith("evo.") and not hasattr(evo, base.__name__)]
+    public = tuple(base for base in value.__mro__[1:] if base is not object and hasattr(evo, base.__name__))
+    bases = [b for b in value.__mro__[1:] if b.__module__.startswith("evo.") and not any(issubclass(p, b) for p in public)]
     return {
         name
         for owner in (value, *bases)

@@ -13,10 +13,21 @@ from processes import LIMIT_S
 import evo
 import evo.cli.doctor
 from evo.cli import main
-from evo.errors import MAX_LISTED, DeviceFailure, UserError, command_line, did_you_mean, plural, shortage, suggestion
+from evo.errors import (
+    MAX_LISTED,
+    DeviceFailure,
+    UserError,
+    command_line,
+    did_you_mean,
+    located,
+    plural,
+    renamed,
+    shortage,
+    suggestion,
+)
 from evo.evaluate.cuda.device import CudaError
 from evo.instructions import shipped_instruction_set
-from evo.task_folder import load_task
+from evo.tasks.folder import load_task
 
 
 @pytest.fixture
@@ -153,3 +164,12 @@ def test_a_failure_of_the_device_comes_from_another_process_whole(error, message
     found = pickle.loads(pickle.dumps(error))
     assert isinstance(found, DeviceFailure)
     assert (str(found), found.failures) == (message, failures)
+
+
+def test_a_place_grows_from_outside_takes_other_names_and_survives_a_pickle():
+    names = {"/copy/task": "tasks/mine", "programs.1": "guesses[1]"}
+    with pytest.raises(UserError) as raised, located("run.yaml", "key 'x'"), renamed(names):
+        raise UserError("must be 1, got 2", "/copy/task/task.py:3", "programs.1:1", "programs.12")
+    error = pickle.loads(pickle.dumps(raised.value))
+    assert error.place == ("run.yaml", "key 'x'", "tasks/mine/task.py:3", "guesses[1]:1", "programs.12")
+    assert str(error) == "run.yaml: key 'x': tasks/mine/task.py:3: guesses[1]:1: programs.12: must be 1, got 2"

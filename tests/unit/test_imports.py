@@ -20,10 +20,10 @@ REPOSITORY = Path(__file__).parents[2]
 LAYERS = [
     ("native",),
     (
-        *("options", "c_text", "storage", "shipped", "worker_process", "instructions", "language", "pictures", "sums"),
+        *("options", "c_text", "storage", "shipped", "workers", "instructions", "language", "pictures"),
         *("ast_ptx", "ptx_inject", "stack_ptx", "itll"),
     ),
-    ("grid", "rollout", "task", "task_answers", "task_folder", "kernel"),
+    ("task", "tasks", "kernel"),
     ("compile",),
     ("evaluate",),
     ("search",),
@@ -36,7 +36,7 @@ LAYERS = [
     ("cli", "__main__"),
 ]
 LAYER = {name: layer for layer, names in enumerate(LAYERS) for name in names}
-EVERYBODYS = ("about", "errors", "escape", "waiting")
+EVERYBODYS = ("about", "errors", "escape")
 
 
 @cache
@@ -85,7 +85,7 @@ PYTHON_MODULES = {name: path for name, path in modules().items() if path.suffix 
 @pytest.mark.parametrize("module", PYTHON_MODULES)
 def test_a_module_imports_only_its_own_layer_and_those_before(module):
     if module == "evo":
-        allowed = "about errors grid rollout task report evolution regression approximation dynamics".split()
+        allowed = "about errors task tasks report evolution regression approximation dynamics".split()
         assert {part_of(name) for name in imports(PYTHON_MODULES[module])} - {None} <= {*allowed}
         return
     own = LAYER.get(part_of(module), -1)
@@ -96,14 +96,10 @@ def test_a_module_imports_only_its_own_layer_and_those_before(module):
 
 
 def needs(path: Path) -> set[str]:
-    """The modules that a file imports when it runs, at once or late; a package only where a name of its own is meant."""
+    """The modules that a file imports, at once, late or for types; a package only where a name of its own is meant."""
     if path.suffix == ".pyx":
         return set(re.findall(r"^\s*(?:from|c?import) (evo[\w.]*)", path.read_text(), re.MULTILINE)) & set(modules())
     nodes = list(ast.walk(tree_of(path)))
-    for node in nodes:
-        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
-            only_for_types = {inner for statement in node.body for inner in ast.walk(statement)}
-            nodes = [each for each in nodes if each not in only_for_types]
     found = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
     for node in nodes:
         if isinstance(node, ast.ImportFrom):
@@ -253,6 +249,12 @@ def test_the_command_line_answers_for_help_without_loading_anything_heavy():
     loaded = loaded_after("from evo.cli import main\nmain(['run', '--help'], standalone_mode=False)")
     assert "click" in loaded
     assert not loaded & set(HEAVY)
+
+
+def test_a_search_over_a_grid_loads_neither_pyribs_nor_pytorch():
+    archive = "make_archive('GridArchive', 8, [(0.0, 1.0)], 1, {'dims': [4]}).elites()"
+    statement = f"import evo.evolution, evo.search.map_elites\nfrom evo.search.archives import make_archive\n{archive}"
+    assert not loaded_after(statement) & {"ribs", "torch", "numba", "sklearn"}
 
 
 def test_no_plot_library_loads_for_a_run_before_it_draws():

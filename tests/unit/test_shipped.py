@@ -11,7 +11,7 @@ from evo.cli import main
 from evo.config import load_config
 from evo.errors import UserError
 from evo.shipped import find_config, find_task, shipped
-from evo.task_folder import load_task
+from evo.tasks.folder import load_task
 
 MINE = """\
 task: pendulum

@@ -19,8 +19,8 @@ from evo.instructions import shipped_instruction_set
 from evo.language.batch import Batch
 from evo.language.program import Language
 from evo.task import Task
-from evo.task_answers import point_arrays, target_array, weight_array
-from evo.task_folder import declared_files, load_task, task_digest
+from evo.tasks.answers import point_arrays, target_array, weight_array
+from evo.tasks.folder import declared_files, load_task, task_digest
 
 GOOD = """\
 import numpy as np

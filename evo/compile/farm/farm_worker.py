@@ -57,7 +57,7 @@ class Worker:
         say: Callable[[str], None],
     ):
         if num_workers is not None and num_workers > protocol.MAX_SLOTS:
-            raise UserError(f"--workers: at most {protocol.MAX_SLOTS}, got {num_workers}; start several workers")
+            raise UserError(f"at most {protocol.MAX_SLOTS}, got {num_workers}; start several workers", "--workers")
         self._connect, self._has_keys = connect, keys is not None
         self._idle_s, self._on_status, self._say = idle_s, on_status, say
         self.status = Status()
@@ -105,7 +105,7 @@ class Worker:
             try:
                 self._socket.connect(address)
             except zmq.ZMQError as error:
-                raise UserError(f"{key}: cannot connect to {address}: {os.strerror(error.errno or 0)}") from error
+                raise UserError(f"cannot connect to {address}: {os.strerror(error.errno or 0)}", key) from error
 
     def _handle(self, frames: list[bytes]) -> None:
         if not frames:  # a new connection: says hello before the run takes it for a stranger's

@@ -72,11 +72,12 @@ def check_address(address: str, key: str, *, has_keys: bool) -> None:
     """Raises UserError: not an address, or one beyond this machine without keys. `key` names it in messages."""
     match = _ADDRESS.fullmatch(address)
     if not match or int(match[2]) >= 1 << 16:
-        raise UserError(f"{key}: '{address}' is not an address; write it as tcp://127.0.0.1:5711")
+        raise UserError(f"'{address}' is not an address; write it as tcp://127.0.0.1:5711", key)
     if not has_keys and not _LOOPBACK.fullmatch(match[1]):
         raise UserError(
-            f"{key}: {address} is not on this machine, so run and workers need keys to know each other; make them with: "
-            "evo keys new KEYS; then the run takes evaluation.farm.keys=KEYS/run, and a worker --keys KEYS/worker"
+            f"{address} is not on this machine, so run and workers need keys to know each other; make them with: "
+            "evo worker --new-keys KEYS; then the run takes evaluation.farm.keys=KEYS/run, and a worker --keys KEYS/worker",
+            key,
         )
 
 
@@ -98,11 +99,11 @@ def read_server_file(path: Path) -> str | None:
 def make_keys(folder: Path, name: str) -> list[Path]:
     """Makes keys for a worker, and for the run if it has none; the folders of both. Raises UserError: it cannot, or may not."""
     if not _NAME.fullmatch(name) or name == RUN:
-        raise UserError(f"--worker {name}: write a name of letters, digits and .-_, other than '{RUN}'")
+        raise UserError(f"--name {name}: write a name of letters, digits and .-_, other than '{RUN}'")
     run, worker = folder / RUN, folder / name
     if (worker / "secret.key").exists():
-        again = f"{command_line('keys', 'new', folder)} --worker NAME"
-        raise UserError(f"{worker}: exists; give another worker another name: {again}")
+        again = f"{command_line('worker', '--new-keys', folder)} --name NAME"
+        raise UserError(f"exists; give another worker another name: {again}", worker)
     try:
         if not (run / "secret.key").exists():
             _write_key(run / "secret.key", zmq.curve_keypair()[1])
@@ -112,7 +113,7 @@ def make_keys(folder: Path, name: str) -> list[Path]:
         _write_key(worker / "run.public", run_public)
         _write_key(worker / "secret.key", secret)
     except OSError as error:
-        raise UserError(f"{error.filename or folder}: cannot write the keys: {error.strerror}") from error
+        raise UserError(f"cannot write the keys: {error.strerror}", error.filename or folder) from error
     return [run, worker]
 
 
@@ -136,19 +137,19 @@ def _check_mode(path: Path) -> None:
     status, is_folder = path.stat(), path.is_dir()
     is_read_only = os.statvfs(path).f_flag & os.ST_RDONLY  # as a secret that Kubernetes mounts, which a group may read
     if is_folder and not is_read_only and (status.st_mode & 0o022 or status.st_uid not in (0, os.geteuid())):
-        raise UserError(f"{path}: others can write this folder of keys; close it with: chmod 700 {path}")
+        raise UserError(f"others can write this folder of keys; close it with: chmod 700 {path}", path)
     if not is_folder and status.st_mode & (0o037 if is_read_only else 0o077):
-        raise UserError(f"{path}: others can read this secret key; close it with: chmod 600 {path}")
+        raise UserError(f"others can read this secret key; close it with: chmod 600 {path}", path)
 
 
 def _read_key(path: Path) -> bytes:
     try:
         key = read_file(path).strip()
     except OSError as error:
-        raise UserError(f"{path}: cannot read the key: {error.strerror}; make keys with: evo keys new KEYS") from error
+        raise UserError(f"cannot read the key: {error.strerror}; make keys with: evo worker --new-keys KEYS", path) from error
     is_key = False
     with suppress(ValueError, KeyError, struct.error):
         is_key = len(key) == 40 and len(z85.decode(key)) == 32
     if not is_key:
-        raise UserError(f"{path}: not a key of 40 characters; make keys with: evo keys new KEYS")
+        raise UserError("not a key of 40 characters; make keys with: evo worker --new-keys KEYS", path)
     return key

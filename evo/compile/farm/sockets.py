@@ -108,7 +108,7 @@ class Router(_Socket):
             in_use = "another run may do so; give this one another port, or no farm: --set evaluation.farm=null"
             hint = "give the number of an address of this machine, or tcp://0.0.0.0:PORT for all"
             why = f"{os.strerror(error.errno or 0)}; {in_use if error.errno == errno.EADDRINUSE else hint}"
-            raise UserError(f"evaluation.farm.listen: cannot listen at {listen}: {why}") from error
+            raise UserError(f"cannot listen at {listen}: {why}", "evaluation.farm.listen") from error
         self.address: str = self._socket.getsockopt_string(zmq.LAST_ENDPOINT)
         self._port = int(self.address.rpartition(":")[2])
 

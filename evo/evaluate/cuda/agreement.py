@@ -1,7 +1,7 @@
 """How far CPU and GPU must agree, bit by bit or within the bounds of instructions, and the operands that show it.
 
 Owns the edge values, and a program for each instruction of the shipped sets that
-the CPU knows. The self-test, `evo check` and tests/gpu judge by it. Knows nothing of evaluators and devices.
+the CPU knows. The self-test, `evo doctor RUN` and tests/gpu judge by it. Knows nothing of evaluators and devices.
 """
 
 from collections.abc import Iterable

@@ -14,12 +14,14 @@ from numpy.typing import NDArray
 from evo.compile.compiler import Module
 from evo.evaluate.cuda.device import Device
 from evo.evaluate.cuda.device_child import run_in_child
-from evo.evaluate.cuda.plans import DeviceInputs, KernelPlan, Plan, StorePlan
-from evo.rollout import Rollout
+from evo.evaluate.cuda.device_inputs import DeviceInputs
+from evo.evaluate.cuda.plans import KernelPlan, Plan, StorePlan
 from evo.task import Task
+from evo.tasks.rollout import Rollout
 
 START_S = 60.0  # for a process to open the device and upload the points, on a busy machine with a cold disk
 MAX_AT_FAULT = 8  # each costs two processes, and its whole time limit if it never ends; what is left is found when it fails again
+MODULES = f"{__name__}:run_modules"
 _TIMES = 2  # the machine may be the cause of one failure
 
 
@@ -54,7 +56,7 @@ Runner = Callable[[Kernel, Sequence[Module], float], int]
 
 def run_alone(kernel: Kernel, modules: Sequence[Module], seconds: float) -> int:
     """The `Runner` on a device."""
-    report = run_in_child(f"{__name__}:run_modules", (kernel, list(modules)), START_S + seconds, seconds)
+    report = run_in_child(MODULES, (kernel, list(modules)), START_S + seconds, seconds)
     return len(report.steps) if report.is_final else -1
 
 

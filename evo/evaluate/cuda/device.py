@@ -169,7 +169,7 @@ class Device:
             self._context = _ask(cuda.cuDevicePrimaryCtxRetain, self._handle)
         except CudaError as error:
             raise UserError(
-                f"{self.info.name}: cannot be opened ({error.name}); another process may be using all of its memory"
+                f"cannot be opened ({error.name}); another process may be using all of its memory", self.info.name
             ) from error
         self.make_current()
         self.num_multiprocessors = self.attribute("MULTIPROCESSOR_COUNT")
@@ -203,8 +203,9 @@ class Device:
             if error.name != OUT_OF_MEMORY:
                 raise
             raise UserError(
-                f"{self.info.name}: cannot allocate {num_bytes / 2**20:,.1f} MiB, {self.free_bytes() / 2**20:,.1f} MiB are free; "
-                "end other processes on the device, or use fewer points"
+                f"cannot allocate {num_bytes / 2**20:,.1f} MiB, {self.free_bytes() / 2**20:,.1f} MiB are free; "
+                "end other processes on the device, or use fewer points",
+                self.info.name,
             ) from error
 
     def free(self, address: Any) -> None:

@@ -33,8 +33,9 @@ from evo.evaluate.cuda.agreement import (
 )
 from evo.evaluate.cuda.choice import COMPILE, LANES
 from evo.evaluate.cuda.device import Device
+from evo.evaluate.cuda.device_inputs import DeviceInputs
 from evo.evaluate.cuda.evaluator import CudaEvaluator
-from evo.evaluate.cuda.plans import DeviceInputs, StorePlan
+from evo.evaluate.cuda.plans import StorePlan
 from evo.evaluate.cuda.self_test import LANES_DIFFER, TIME_LIMIT_S
 from evo.evaluate.options import EvaluationOptions
 from evo.instructions import shipped_instruction_set
@@ -43,9 +44,9 @@ from evo.language.program import Language, word
 from evo.native.stack_ptx_words import WordType
 from evo.native.vary import OPERATORS, RATES, Draw, Variation
 from evo.storage.disk_cache import DiskCache
-from evo.sums import Regression
 from evo.task import Programs, Scores, Task
-from evo.task_answers import point_arrays
+from evo.tasks.answers import point_arrays
+from evo.tasks.sums import Regression
 
 # The instructions' programs go together, as in a search: a kernel of 64 sites and one with the rest.
 _LARGE_PACKS = Packing(sites_per_kernel=64, kernels_per_module=2)

@@ -26,11 +26,12 @@ from evo.evaluate.cuda.blame import Kernel as BlamedKernel
 from evo.evaluate.cuda.blame import try_alone
 from evo.evaluate.cuda.choice import COMPILE, INTERPRET, LANES, TRIAL_PROGRAMS, choose_lane, lane_trials
 from evo.evaluate.cuda.device import Device
+from evo.evaluate.cuda.device_inputs import DeviceInputs
 from evo.evaluate.cuda.interpret import InterpretLane
 from evo.evaluate.cuda.interpreter_kernels import MAX_PROGRAMS, Coding, Kernel, TaskKernel, open_kernel, open_task_kernel
 from evo.evaluate.cuda.lane import Lane, Pack, PackFailure
 from evo.evaluate.cuda.loss_plan import LossPlan
-from evo.evaluate.cuda.plans import DeviceInputs, KernelPlan, Plan, RegressionPlan, StorePlan
+from evo.evaluate.cuda.plans import KernelPlan, Plan, RegressionPlan, StorePlan
 from evo.evaluate.dask_executor import open_compilers
 from evo.evaluate.loops import LoopRunner
 from evo.evaluate.options import EvaluationOptions
@@ -43,7 +44,7 @@ from evo.language.program import Language
 from evo.native.stack_ptx_words import WordType
 from evo.storage.disk_cache import DiskCache
 from evo.task import Task
-from evo.task_answers import ask, point_arrays, task_kernel
+from evo.tasks.answers import ask, point_arrays, task_kernel
 
 # Of a task's own kernel, which runs a program in each: more programs of a pack would wait for the first ones.
 BLOCKS_PER_MULTIPROCESSOR = 2048 // KERNEL_BLOCK_SIZE
@@ -154,7 +155,7 @@ class CudaEvaluator:
                 self._compile_lane = self._compile_lane or self._open_compile_lane(self._opened)
                 failures.extend(self._compile(batch, left, *self._compile_lane, take, times_s))
 
-        lane, chosen, start_s = self._choice.way, self._choice.chosen, time.perf_counter()
+        lane, chosen, start_s = self._choice.lane, self._choice.chosen, time.perf_counter()
         num_tried = len(batch) if lane == chosen else min(len(batch), TRIAL_PROGRAMS)
         run(lane, rows[:num_tried])
         if self._interpreter:
@@ -297,7 +298,7 @@ class CudaEvaluator:
         """The template of the task's kernel.cu."""
         if self._loop:
             if own := task_kernel(self._task):
-                raise UserError(f"{own[0]}: a task with a rollout has no kernel of its own")
+                raise UserError("a task with a rollout has no kernel of its own", own[0])
             return None
         most_blocks = BLOCKS_PER_MULTIPROCESSOR * self._device.num_multiprocessors
         num_sites = min(most_blocks, self._options.packing.programs_per_module)

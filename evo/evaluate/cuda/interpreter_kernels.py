@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Collection, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from evo.compile.assembler import assembler_options
 from evo.compile.request import assemble
 from evo.compile.targets import architecture
 from evo.evaluate.cuda.device import INVALID_VALUE, CudaError, Device
+from evo.evaluate.cuda.device_inputs import DeviceInputs
 from evo.kernel import cuda_header
 from evo.kernel import interpreter as kernels
 from evo.kernel.cuda_source import interpreting
@@ -31,9 +32,6 @@ from evo.native import nvptxcompiler
 from evo.native.device_code import DeviceEncoder
 from evo.storage.disk_cache import DiskCache
 from evo.task import Task
-
-if TYPE_CHECKING:
-    from evo.evaluate.cuda.plans import DeviceInputs
 
 # Most programs of a launch, which is a pack: large enough that starting it costs a program next to nothing. At many points and
 # in a task's kernel, it is small enough that a batch of a few thousand programs keeps encoding, kernels and scoring busy at once.

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from evo.errors import UserError
 from evo.evaluate.cuda.device import OUT_OF_MEMORY, CudaError, Device
 from evo.evaluate.cuda.plans import Plan
-from evo.waiting import WAKE_S
+from evo.workers import WAKE_S
 
 # Packs in flight, such as one that runs, one that is copied back or scored, and one that waits to run.
 NUM_IN_FLIGHT = 3
@@ -315,9 +315,10 @@ def _capacity(device: Device, plan: Plan, max_programs: int) -> int:
     if not fits(1):
         needed = NUM_IN_FLIGHT * (plan.result_bytes(1) + plan.scratch_bytes(1))
         raise UserError(
-            f"{device.info.name}: too little memory: packs of one program need {needed / 2**20:,.0f} MiB with the task's points, "
+            f"too little memory: packs of one program need {needed / 2**20:,.0f} MiB with the task's points, "
             f"but may use {device.free_bytes() * MEMORY_SHARE / 2**20:,.0f} MiB of device memory and "
-            f"{MAX_PINNED_BYTES / 2**20:,.0f} MiB of page-locked memory; use fewer points, or end other processes on the device"
+            f"{MAX_PINNED_BYTES / 2**20:,.0f} MiB of page-locked memory; use fewer points, or end other processes on the device",
+            device.info.name,
         )
     return _largest(fits, max_programs)
 

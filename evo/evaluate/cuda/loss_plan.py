@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from evo.evaluate import Evaluation, join
 from evo.evaluate.chunks import ChunkScorer, slices
 from evo.evaluate.cuda.device import Device
+from evo.evaluate.cuda.device_inputs import DeviceInputs
 from evo.evaluate.cuda.interpreter_kernels import Kernel
-from evo.evaluate.cuda.plans import DeviceInputs, Plan, StorePlan
+from evo.evaluate.cuda.plans import Plan, StorePlan
 from evo.language.program import Language
 from evo.task import Task
 

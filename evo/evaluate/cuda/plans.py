@@ -5,7 +5,6 @@ kernels.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,62 +16,22 @@ from evo.compile.request import assemble
 from evo.compile.targets import architecture
 from evo.evaluate import Evaluation, finite_only, score_batch, stored_types
 from evo.evaluate.cuda.device import Device
+from evo.evaluate.cuda.device_inputs import DeviceInputs
 from evo.evaluate.cuda.interpreter_kernels import Kernel, TaskKernel, code_bytes
 from evo.evaluate.cuda.scoring import OutputScorer
 from evo.kernel import cuda_header, reduction
 from evo.kernel.pointwise import kernel_name
-from evo.kernel.rollout import Loop
 from evo.kernel.template import ENTRY
 from evo.native.ptx_vm import Targets
-from evo.rollout import Rollout
-from evo.sums import Regression
 from evo.task import Task
-from evo.task_answers import num_kernel_results, target_array, weight_array
+from evo.tasks.answers import num_kernel_results, target_array, weight_array
+from evo.tasks.sums import Regression
 
 BLOCK_SIZE = 256
 WARP = 32
 # A multiprocessor holds at most 2,048 threads. Several times as many are launched if there are enough points, because programs
 # differ in length. The factor is an estimate, not a measurement.
 BLOCKS_PER_MULTIPROCESSOR = 8 * 2048 // BLOCK_SIZE
-
-
-class DeviceInputs:
-    """Values of the inputs at points, on the device.
-
-    Args:
-        arrays: for each input 4-byte values `(num_points,)`, or `()` if all points share one value; or what a loop reads.
-        num_points: results of a program's output.
-        rollout: if there is one, points are records, and threads have trajectories.
-        loop: its kernels.
-
-    Attributes:
-        width: points that threads have. work: how often a program runs.
-        strides, counts: further arguments of kernels, before and after `width`.
-    """
-
-    def __init__(
-        self,
-        device: Device,
-        arrays: Sequence[NDArray[Any]],
-        num_points: int,
-        rollout: Rollout | None = None,
-        loop: Loop | None = None,
-    ):
-        self._device = device
-        self.arrays = arrays
-        self._buffers = [device.upload(array) for array in arrays]
-        self.num_points = num_points
-        self.rollout, self.loop = rollout, loop
-        self.width = num_points // rollout.num_records if rollout else num_points
-        self.work = rollout.num_runs * self.width if rollout else num_points
-        self.addresses = np.array([int(buffer) for buffer in self._buffers], np.uint64)
-        self.strides = np.array([] if rollout else [4 if array.ndim else 0 for array in arrays], np.uint32)
-        self.counts = np.array([rollout.steps, rollout.record_every] if rollout else [], np.uint32)
-
-    def close(self) -> None:
-        """Frees the values."""
-        for buffer in self._buffers:
-            self._device.free(buffer)
 
 
 class Plan(ABC):

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from evo.evaluate import CHUNK_SIZE, Evaluation, PickledTask, TaskSource, by_name, join, score_batch
 from evo.evaluate.chunks import ChunkScorer, slices
-from evo.evaluate.crew import Crew
 from evo.evaluate.scoring_pool import ScoringPool, WorkerError
 from evo.language.program import Language
 from evo.task import Task
-from evo.task_answers import method_place
+from evo.tasks.answers import method_place
+from evo.workers.crew import Crew
 
 
 class OutputScorer:
@@ -46,9 +46,9 @@ class OutputScorer:
             UserError: see `is_needed`.
         """
         self._is_needed = is_needed
-        self._crew = Crew(num_workers, method_place(type(self._task), "score"))
+        self._crew, place = Crew(num_workers), method_place(type(self._task), "score")
         scorer = ChunkScorer(language, self._task)
-        self._processes = processes = ScoringPool(self._crew, scorer, language, source, CHUNK_SIZE, score_seconds)
+        self._processes = processes = ScoringPool(self._crew, place, scorer, language, source, CHUNK_SIZE, score_seconds)
         try:
             processes.start()
         except WorkerError as error:

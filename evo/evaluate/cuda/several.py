@@ -25,7 +25,7 @@ from evo.language.batch import Batch
 from evo.storage.disk_cache import cache_folder
 from evo.storage.files import try_lock
 from evo.task import Task
-from evo.waiting import WAKE_S
+from evo.workers import WAKE_S
 
 # A batch is cut into this many parts for each GPU, since programs differ in length, unless they get too small.
 _PARTS_EACH = 2
@@ -53,7 +53,7 @@ def chosen_devices(found: Probe, device: int | str | Sequence[int] | None, *, is
         devices = [choose_device(found, each) for each in dict.fromkeys([device] if isinstance(device, int) else device)]
     kinds = list(dict.fromkeys(map(_kind, devices)))
     if len(kinds) > 1:
-        raise UserError(f"evaluation.device: {kinds[0]} and {kinds[1]} differ in last bits; give the numbers of equal GPUs")
+        raise UserError(f"{kinds[0]} and {kinds[1]} differ in last bits; give the numbers of equal GPUs", "evaluation.device")
     return [_next_free(devices)] if is_shared and len(devices) > 1 else devices
 
 

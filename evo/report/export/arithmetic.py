@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evo.language.expression import Expression, Value
+from evo.language.dag import Dag, Node
 from evo.language.formula import evaluate
 from evo.language.simple_numbers import F32_STEP, F64_STEP
 from evo.native.stack_ptx import NodeKind
@@ -22,7 +22,7 @@ MARGIN = 3.0  # times the largest error of a sample
 F32_SMALLEST = 2.0**-126  # what is smaller is 0
 
 
-def samples(formula: Expression, inputs: list[NDArray[Any]], *, is_f32: bool) -> Iterator[list[NDArray[np.float64]]]:
+def samples(formula: Dag, inputs: list[NDArray[Any]], *, is_f32: bool) -> Iterator[list[NDArray[np.float64]]]:
     """Several times the outputs of a formula of real numbers, as `evaluate` gives them, if computed with errors.
 
     Args:
@@ -30,7 +30,7 @@ def samples(formula: Expression, inputs: list[NDArray[Any]], *, is_f32: bool) ->
     """
     numbers = count()
 
-    def disturbed(value: Value, found: Any, operands: Sequence[Any]) -> Any:
+    def disturbed(value: Node, found: Any, operands: Sequence[Any]) -> Any:
         found = np.asarray(found)
         if found.dtype == np.bool_ or value.kind == NodeKind.INPUT:
             return found
@@ -42,7 +42,7 @@ def samples(formula: Expression, inputs: list[NDArray[Any]], *, is_f32: bool) ->
 
 
 def values_of(
-    formula: Expression, inputs: list[NDArray[Any]], *, is_f32: bool
+    formula: Dag, inputs: list[NDArray[Any]], *, is_f32: bool
 ) -> tuple[list[NDArray[np.float64]], list[NDArray[np.float64]]]:
     """Outputs of a formula, and how far what computes it in f32 or float64 may be from them; no number: anywhere."""
     exact = evaluate(formula, inputs)
@@ -54,7 +54,7 @@ def values_of(
     return exact, allowed
 
 
-def _largest_error(value: Value, size: NDArray[np.float64], operands: Sequence[Any]) -> NDArray[np.float64]:
+def _largest_error(value: Node, size: NDArray[np.float64], operands: Sequence[Any]) -> NDArray[np.float64]:
     """Rounding of an operation that gives numbers of this size."""
     error = value.semantics.error
     if error is None:

@@ -21,10 +21,11 @@ from evo.escape import comment_lines
 from evo.evaluate.backends import why_no_compiler
 from evo.instructions import HALVES
 from evo.kernel import nvrtc
-from evo.language.expression import REAL, Expression, Unsupported, Value, number_of
+from evo.language.dag import REAL, Dag, Node, number_of
 from evo.language.formula import display_note, evaluate, formula_of, rounded
 from evo.language.formula_source import excel_source
 from evo.language.formula_text import infix, plain_constant
+from evo.language.printer import Unsupported
 from evo.language.source import c_source, cuda_source, python_source
 from evo.language.tensor_source import torch_source, triton_source
 from evo.native.stack_ptx import NodeKind
@@ -111,7 +112,7 @@ def _export_cuda(job: Verifier, elite: Elite) -> str:
 _EXPORT_DTYPES = {**DTYPES, REAL: np.float64}
 
 
-def _run_c(job: Verifier, expression: Expression, text: str) -> list[NDArray[Any]] | None:
+def _run_c(job: Verifier, expression: Dag, text: str) -> list[NDArray[Any]] | None:
     inputs = [array.astype(_EXPORT_DTYPES[kind]) for array, (_, kind) in zip(job.inputs, expression.inputs, strict=True)]
     dtypes = [_EXPORT_DTYPES[kind] for _, kind in expression.outputs]
     outputs = run_export.run_c(text, inputs, job.num_points, dtypes)
@@ -120,31 +121,31 @@ def _run_c(job: Verifier, expression: Expression, text: str) -> list[NDArray[Any
     return outputs
 
 
-def _run_python(job: Verifier, _: Expression, text: str) -> list[NDArray[Any]]:
+def _run_python(job: Verifier, _: Dag, text: str) -> list[NDArray[Any]]:
     return run_export.run_python(text, job.inputs)
 
 
-def _run_sympy(job: Verifier, _: Expression, text: str) -> list[NDArray[Any]]:
+def _run_sympy(job: Verifier, _: Dag, text: str) -> list[NDArray[Any]]:
     return [*run_sympy(text, job.inputs, job.num_points)]
 
 
-def _run_latex(job: Verifier, expression: Expression, _: str) -> list[NDArray[Any]]:
+def _run_latex(job: Verifier, expression: Dag, _: str) -> list[NDArray[Any]]:
     return _run_sympy(job, expression, sympy_text(expression, ""))  # which is what is set as LaTeX
 
 
-def graph_of(expression: Expression) -> dict[str, Any]:
+def graph_of(expression: Dag) -> dict[str, Any]:
     """An expression as JSON holds it. Raises Unsupported."""
     values: list[dict[str, Any]] = []
-    for value in expression.values:
+    for value in expression.nodes:
         if value.kind == NodeKind.INPUT:
             values.append({"input": value.name, "type": value.type})
         elif value.kind == NodeKind.CONSTANT and value.type == REAL:
-            values.append({"value": number_of(value.bits), "type": REAL})
+            values.append({"value": number_of(value.payload), "type": REAL})
         elif value.kind == NodeKind.CONSTANT:
-            values.append({"bits": value.bits, "value": plain_constant(value.type, value.bits), "type": value.type})
+            values.append({"bits": value.payload, "value": plain_constant(value.type, value.payload), "type": value.type})
         elif value.kind == NodeKind.PTX and not value.ptx:
             values.append({"formula": value.semantics.infix, "operands": value.operands, "type": value.type})
-        elif value.kind == NodeKind.PTX and not value.has_vectors:
+        elif value.kind == NodeKind.PTX and not value.row.has_vectors:
             values.append({"ptx": value.ptx, "operands": value.operands, "type": value.type})
         else:
             raise Unsupported(value.name)
@@ -152,11 +153,11 @@ def graph_of(expression: Expression) -> dict[str, Any]:
     return {"inputs": dict(expression.inputs), "values": values, "outputs": outputs}
 
 
-def _check_cells(job: Verifier, expression: Expression, _: str) -> None:
+def _check_cells(job: Verifier, expression: Dag, _: str) -> None:
     """Raises UserError if a spreadsheet has an error in place of an output."""
     formula = expression if is_real(expression) else formula_of(expression, {}, {}, usual_names=False)
 
-    def as_cell(value: Value, part: Any, operands: list[Any]) -> Any:
+    def as_cell(value: Node, part: Any, operands: list[Any]) -> Any:
         infix = value.semantics.infix
         read = operands[2:] if infix == "select(c, a, b)" else operands
         is_number = reduce(np.logical_and, map(np.isfinite, (part, *read)))
@@ -175,7 +176,7 @@ def _check_cells(job: Verifier, expression: Expression, _: str) -> None:
 
 
 # A program's record; several are joined by `export_elites`.
-def _record(job: Verifier, elite: Elite, expression: Expression) -> str:
+def _record(job: Verifier, elite: Elite, expression: Dag) -> str:
     record = {
         "cell": elite.name,
         "objective": elite.objective,
@@ -188,16 +189,16 @@ def _record(job: Verifier, elite: Elite, expression: Expression) -> str:
     return json.dumps(record | graph_of(expression))
 
 
-def _latex(job: Verifier, _elite: Elite, expression: Expression) -> str:
+def _latex(job: Verifier, _elite: Elite, expression: Dag) -> str:
     note = display_note(job.precision)
     return (f"%{note}\n" if note else "") + latex_text(expression, job.precision)
 
 
-_Write = Callable[[Verifier, Elite, Expression], str]
-_Run = Callable[[Verifier, Expression, str], list[NDArray[Any]] | None]
+_Write = Callable[[Verifier, Elite, Dag], str]
+_Run = Callable[[Verifier, Dag, str], list[NDArray[Any]] | None]
 
 
-def _headed(job: Verifier, elite: Elite, expression: Expression) -> tuple[Expression, str]:
+def _headed(job: Verifier, elite: Elite, expression: Dag) -> tuple[Dag, str]:
     """An expression, and the comment at its head."""
     return expression, job.comment(elite)
 
@@ -292,7 +293,7 @@ def _export_all(job: Verifier, elites: list[Elite], format_name: str) -> Iterato
         kinds = {kind for _, kind in (*elite.expression.inputs, *elite.expression.outputs)}
         if halves := sorted(kinds.intersection(HALVES)):
             raise UserError(f"--format {format_name}: not for programs of {halves[0]}; evo prove writes them as a CUDA header")
-        lacking = sorted(elite.expression.instructions().keys() & job.unsupported)
+        lacking = sorted(elite.expression.ptx_by_name().keys() & job.unsupported)
         if chosen.needs_cpu and lacking:
             raise UserError(
                 f"--format {format_name}: cell {elite.name} uses {lacking[0]}, which has no CPU semantics; use ptx or cuda"

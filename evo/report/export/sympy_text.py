@@ -17,16 +17,17 @@ from numpy.typing import NDArray
 
 from evo.errors import UserError
 from evo.escape import docstring, identifier
-from evo.language.expression import Expression, lines_of
+from evo.language.dag import Dag
 from evo.language.formula import moves
 from evo.language.formula_text import SYMPY, SYMPY_NAMES
 from evo.language.parsed import statements
+from evo.language.printer import lines_of
 from evo.language.usual_names import with_usual_names
 
 INSTALL = "pip install 'evo-ptx[sympy]'"
 
 
-def sympy_text(expression: Expression, comment: str) -> str:
+def sympy_text(expression: Dag, comment: str) -> str:
     """A Python module: `outputs` maps each output's name to its expression."""
     lines = lines_of(with_usual_names(expression), SYMPY)
     body = [f'{name} = Symbol("{name}", real=True)' for name in lines.inputs]
@@ -45,7 +46,7 @@ def sympy_text(expression: Expression, comment: str) -> str:
     return "\n".join([docstring(comment), "", *imports, *([""] if imports else []), *body, ""])
 
 
-def latex_text(expression: Expression, precision: int | None = None) -> str:
+def latex_text(expression: Dag, precision: int | None = None) -> str:
     """A LaTeX `aligned` block: local variables, then outputs. precision: significant digits of numbers; None: all."""
     sympy = _sympy()
     _, variables, outputs = _read(sympy_text(expression, ""))
@@ -55,7 +56,7 @@ def latex_text(expression: Expression, precision: int | None = None) -> str:
     return "\\begin{aligned}\n" + " \\\\\n".join(rows) + "\n\\end{aligned}\n"
 
 
-def shortened(formula: Expression, expression: Any, precision: int | None) -> Any:
+def shortened(formula: Dag, expression: Any, precision: int | None) -> Any:
     """SymPy's expression of a formula, or of a part, rounded to `precision` digits, except offsets of inputs."""
     if precision is None:
         return expression
@@ -74,7 +75,7 @@ def latex_of(expression: Any) -> str:
     return str(_sympy().latex(expression, symbol_names=names))
 
 
-def sympy_outputs(expression: Expression) -> list[Any]:
+def sympy_outputs(expression: Dag) -> list[Any]:
     """SymPy's expression of each output, written out in full.
 
     Raises:
@@ -82,6 +83,11 @@ def sympy_outputs(expression: Expression) -> list[Any]:
         Unsupported: the program has an instruction that SymPy has no text for.
     """
     return [*_read(sympy_text(expression, ""), is_whole=True)[2].values()]
+
+
+def symbol_of(name: str) -> Any:
+    """SymPy's symbol of a real input."""
+    return _sympy().Symbol(name, real=True)
 
 
 def run_sympy(text: str, inputs: list[NDArray[Any]], num_points: int) -> list[NDArray[np.float64]]:

@@ -20,7 +20,7 @@ from evo.evaluate.chunks import ChunkScorer, Points
 from evo.evaluate.cpu import without_cpu_meaning
 from evo.evaluate.slots import MEASURE
 from evo.language.batch import Batch
-from evo.language.expression import Expression, expression_of
+from evo.language.dag import Dag, dag_of
 from evo.language.formula import display_note, formula_of, has_real_form, rounded
 from evo.language.formula_text import infix
 from evo.language.program import Language, word
@@ -53,8 +53,8 @@ class Elite:
     batch: Batch
     objective: float
     measures: NDArray[np.float64]
-    program: Expression
-    expression: Expression
+    program: Dag
+    expression: Dag
     facts: dict[str, float]
     scaling: dict[str, tuple[float, float]]
 
@@ -147,10 +147,10 @@ class Verifier:
         """The elite of a row. Raises UserError if its scaling cannot be computed here."""
         elites, language = self.run.search.elites(), self.problem.language
         batch, [name] = batch_of(self.run)[row : row + 1], cell_names(self.run, [row])
-        expression = program = expression_of(language, batch.words[0])
+        expression = program = dag_of(language, batch.words[0])
         facts: dict[str, float] = {}
         scaling: dict[str, tuple[float, float]] = {}
-        if self.local.backend is CPU and program.instructions().keys() & self.unsupported:
+        if self.local.backend is CPU and program.ptx_by_name().keys() & self.unsupported:
             if self.problem.task.has_scaling():
                 raise UserError(f"cell {name}: the scale of its output needs a GPU, and none can be used here")
         else:
@@ -234,7 +234,7 @@ class Verifier:
         if CUDA.why_unusable() is None:
             with closing(self.problem.here(CUDA)) as on_gpu:
                 self._compare(elite, "the program", on_gpu.evaluator.evaluate(elite.batch), TOLERANCE)
-        elif elite.program.instructions().keys() & self.unsupported:
+        elif elite.program.ptx_by_name().keys() & self.unsupported:
             self.notes["not run: this needs a GPU, and none can be used here"] = None
         else:
             self.notes["assembled but not run on a GPU: none can be used here; the CPU ran the program itself"] = None

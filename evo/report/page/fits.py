@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from evo.run.loaded_task import Problem
 from evo.task import DTYPES, Task
-from evo.task_answers import point_arrays, task_errors
+from evo.tasks.answers import point_arrays, task_errors
 
 NUM_POINTS = 128  # of a curve
 _TOP = 65534  # stands for the upper edge of a curve's picture, 0 for the lower

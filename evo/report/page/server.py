@@ -23,7 +23,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import numpy as np
 
-from evo.errors import UserError, os_errors_as
+from evo.errors import UserError, one_line, os_errors_as
 from evo.report.elites import hash_text as hash_of
 from evo.report.page import page_of
 from evo.report.page.content import MAX_ELITES
@@ -107,7 +107,7 @@ class PageServer(AbstractContextManager["PageServer"]):
                 self.served = self._made()
                 self._warned = ""
             except UserError as error:
-                line = " ".join(str(error).splitlines())
+                line = one_line(error)
                 if line != self._warned:
                     self._warn(f"{line}; the page stays as it was")
                 self._warned = line

@@ -63,7 +63,7 @@ def heatmap(run: Searched) -> NotebookFigure:
     A grid of more than two measures has a panel for each level of the third, with the best over all further ones; of other
     archives of more than two, the elites at the first two.
     """
-    archive: Any = run.search.archive
+    archive = run.search.archive
     problem, elites = run.search.problem, archive.elites()
     objective, unit = _in_units(elites.objective)
     dims = run.search.layout.dims

@@ -1,13 +1,13 @@
-"""What every archive of programs has beside pyribs' own methods, and the elites read out of one.
+"""The archive of a search: the elite of each cell, in columns.
 
 Owns which programs become elites, their words and the fields kept beside each, the order in which elites are read (by cell), and
-the sum over them. pyribs owns the cells and the storage. What a generation costs here depends on the cells that it changes, not
-on how many elites there are.
+the sum over them. `evo.search.archives.layout` owns the cells. What a generation costs here depends on the cells that it changes,
+not on how many elites there are.
 """
 
 import math
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,10 +16,11 @@ from evo.native.search_rows import best_rows, count_neutral, set_leaves
 from evo.native.vary import program_lengths
 from evo.search.archives.elites import Elites
 from evo.search.archives.elites_copy import ElitesCopy, padded
-from evo.search.archives.pyribs import ArchiveBase, Update
+from evo.search.archives.layout import Layout
 
-# Where an elite came from, and facts about it. parents: cells (-1: none).
-EXTRA_FIELDS = {
+# Shape and type of what is kept beside an elite's scores: where it came from, and facts about it. parents: cells (-1: none).
+EXTRA_FIELDS: dict[str, tuple[tuple[int, ...], Any]] = {
+    "hash": ((2,), np.uint64),
     "parents": ((2,), np.int32),
     "operator": ((), np.int32),
     "generation": ((), np.int64),
@@ -36,84 +37,48 @@ class Winners(NamedTuple):
     is_new: NDArray[np.bool_]
 
 
-class ProgramArchive(ArchiveBase):
-    """An archive of programs: a class of pyribs, with what the search and checkpoints need.
-
-    A subclass names its class of pyribs as the second base, after this one, and is entered in `evo.search.archives.ARCHIVES`.
-    pyribs knows programs by their hashes: those are its solutions, and the words are kept here, where parents are read in place.
+class ProgramArchive:
+    """An archive of programs.
 
     Attributes:
+        layout: its cells.
         words: `(cells, max_length)` uint64, the elites' programs; rows of empty cells mean nothing.
         best_objective: the greatest objective; NaN where there are no elites.
 
     Args:
         max_length: words of a program.
-        ranges: `(low, high)` of each measure.
-        seed: of whatever the archive draws.
-        options: the keyword arguments of the pyribs class that `ARCHIVES` allows in a config.
-        arrays: what `arrays` gave for this archive in an earlier process, by name.
         qd_score_offset: the least objective: what an elite adds to the QD score is its objective above this.
         num_task_measures: measures of the task that are kept beside learned ones, which then span the archive; 0: the task's do.
-
-    Raises:
-        TypeError, ValueError: the options are wrong; the message says in what way.
     """
 
-    def __init__(
-        self,
-        max_length: int,
-        ranges: Sequence[tuple[float, float]],
-        seed: int,
-        options: dict[str, Any],
-        arrays: dict[str, NDArray[Any]],
-        qd_score_offset: float = 0.0,
-        num_task_measures: int = 0,
-    ):
-        dims = options.get("dims", ranges)
-        if len(dims) != len(ranges):
-            raise ValueError(f"dims: {dims} has {len(dims)} numbers, but the task has {len(ranges)} measures")
-        self._is_learned = num_task_measures > 0
-        arguments: dict[str, Any] = {
-            "solution_dim": 2,
-            "ranges": ranges,
-            "seed": seed,
-            "solution_dtype": np.uint64,
-            "objective_dtype": np.float64,
-            "measures_dtype": np.float64,
-            "extra_fields": EXTRA_FIELDS | ({"task_measures": ((num_task_measures,), np.float64)} if self._is_learned else {}),
-            "qd_score_offset": qd_score_offset,
-        }
-        super().__init__(**arguments, **(options | arrays))
+    def __init__(self, layout: Layout, max_length: int, qd_score_offset: float = 0.0, num_task_measures: int = 0):
+        self.layout = layout
+        self.qd_score_offset = qd_score_offset
         # The system gives zeroed pages when they are first written, so long rows cost what the longest program needs.
-        self.words = np.zeros((self.cells, max_length), np.uint64)
-        self.best_objective = float("nan")
+        self.words = np.zeros((layout.num_cells, max_length), np.uint64)
+        fields = {"objective": ((), np.float64), "measures": ((len(layout.low),), np.float64), **EXTRA_FIELDS}
+        if num_task_measures:
+            fields["task_measures"] = ((num_task_measures,), np.float64)
+        self._columns = {name: np.zeros((layout.num_cells, *shape), dtype) for name, (shape, dtype) in fields.items()}
+        self._best_rows = np.full(layout.num_cells, -1, np.int32)
         self._used_width = 0
-        self._qd_scores = _SumTree(int(self.cells))
-        self._occupied_cells = np.zeros(0, np.uint32)
-        self._best_rows = np.full(self.cells, -1, np.int32)
         self._copy: ElitesCopy | None = None
+        self._clear()
 
-    if TYPE_CHECKING:  # what pyribs' classes have, though their base class does not say so
-        _store: Any  # ribs.archives.ArrayStore, whose own types are wrong
-
-        @property
-        def cells(self) -> int:
-            """The number of cells."""
-
-        @property
-        def qd_score_offset(self) -> float:
-            """The least objective."""
-
-        @property
-        def lower_bounds(self) -> NDArray[np.float64]:
-            """Lower end of each measure, `(num_measures,)`."""
-
-        @property
-        def upper_bounds(self) -> NDArray[np.float64]:
-            """Upper end of each measure, `(num_measures,)`."""
+    def _clear(self) -> None:
+        self._is_occupied = np.zeros(self.cells, bool)
+        self._num_elites = 0
+        self._occupied_cells = np.zeros(0, np.uint32)
+        self._qd_scores = _SumTree(self.cells)
+        self.best_objective = float("nan")
 
     def __len__(self) -> int:
-        return len(self._store)
+        return self._num_elites
+
+    @property
+    def cells(self) -> int:
+        """The number of cells."""
+        return self.layout.num_cells
 
     @property
     def qd_score(self) -> float:
@@ -127,7 +92,7 @@ class ProgramArchive(ArchiveBase):
     def occupied_cells(self) -> NDArray[np.uint32]:
         """The cells that have an elite, sorted."""
         if len(self._occupied_cells) != len(self):
-            self._occupied_cells = np.flatnonzero(self._store.occupied).astype(np.uint32)
+            self._occupied_cells = np.flatnonzero(self._is_occupied).astype(np.uint32)
         return self._occupied_cells
 
     def best_cells(self, share: float) -> NDArray[np.uint32]:
@@ -135,28 +100,23 @@ class ProgramArchive(ArchiveBase):
         cells = self.occupied_cells
         if share >= 1.0:
             return cells
-        objective = self._store.retrieve(cells, "objective")[1]
+        objective = self._columns["objective"][cells]
         return np.sort(cells[np.argsort(-objective, kind="stable")[: math.ceil(share * len(cells))]])
 
     def index_of(self, measures: Any) -> NDArray[np.int32]:
-        """The cell of each row of measures. Measures out of range count to the cells at the edge.
-
-        They are clipped here because pyribs does not do it for all archives, and its grid overflows where they are large.
-        """
-        cells: NDArray[np.int32] = super().index_of(np.clip(measures, self.lower_bounds, self.upper_bounds))  # type: ignore[misc]
-        return cells
+        """The cell of each row of measures. Measures out of range count to the cells at the edge."""
+        return self.layout.index_of(measures)
 
     def add(self, solution: Any, objective: Any, measures: Any, **fields: Any) -> dict[str, NDArray[Any]]:
         """Takes the best program of each cell, unless the cell has one as good. If two of a batch are equal, the first wins.
 
-        This does what pyribs' own `add` does, for programs that may have failed, and at a cost that depends on the rows that get
-        in: the others are dropped before their fields are read.
+        The cost depends on the rows that get in: the others are dropped before their fields are read.
 
         Args:
             solution: `(n, width)` uint64 words; a row narrower than `max_length` has its RETURN.
             objective: `(n,)`; rows where it is not finite are left out.
             measures: `(n, num_measures)`, those that span the archive; kept as they are, even if they are out of range.
-            fields: `hash` and those of `EXTRA_FIELDS`; where learned measures span the archive, also `task_measures`.
+            fields: those of `EXTRA_FIELDS`; where learned measures span the archive, also `task_measures`.
 
         Returns:
             `elite`, `(n,)` bool: true where the row is an elite now. `new`, `(n,)` bool: where it is the first of its cell.
@@ -170,18 +130,17 @@ class ProgramArchive(ArchiveBase):
 
     def best_of(self, objective: NDArray[np.float64], measures: NDArray[np.float64]) -> Winners:
         """The rows that `add` takes; arguments are its own."""
-        is_finite, is_occupied = np.isfinite(objective), self._store.occupied
-        cells = self._cells_of(measures, is_finite)
-        rows = best_rows(cells, objective, is_occupied, self._store._fields["objective"], self._best_rows)
+        cells = self._cells_of(measures, objective)
+        rows = best_rows(cells, objective, self._is_occupied, self._columns["objective"], self._best_rows)
         cells = cells[rows]
-        return Winners(rows, cells, ~is_occupied[cells])
+        return Winners(rows, cells, ~self._is_occupied[cells])
 
     def rivals(self, objective: NDArray[np.float64], measures: NDArray[np.float64], count: int) -> NDArray[np.int64]:
         """The rows of the programs that lead their cell's elite most or trail it least, one of a cell at most and no equal of an
         elite; first those of empty cells, by their objective. Arguments are those of `add`.
         """
-        is_occupied, elites = self._store.occupied, self._store._fields["objective"]
-        cells = self._cells_of(measures, np.isfinite(objective))
+        is_occupied, elites = self._is_occupied, self._columns["objective"]
+        cells = self._cells_of(measures, objective)
         rows = best_rows(cells, objective, np.zeros_like(is_occupied), elites, self._best_rows)
         is_rival = is_occupied[cells[rows]]
         lead = np.where(is_rival, objective[rows] - np.where(is_rival, elites[cells[rows]], 0.0), np.inf)
@@ -200,30 +159,11 @@ class ProgramArchive(ArchiveBase):
         """Adds what `best_of` gave, before anything else is added. All other arguments are those of `add` at `won.rows`."""
         if not len(won.rows):
             return
-        kept = {**fields, "objective": objective, "measures": measures, "threshold": objective}  # the last is pyribs' own
-        kept["solution"] = kept.pop("hash")
-        self._put(won, kept)
-        self._update(won.cells, words, objective)
-
-    def _cells_of(self, measures: NDArray[np.float64], is_counted: NDArray[np.bool_]) -> NDArray[np.int32]:
-        """The cells of some of the rows; -1 for the others, whose measures may be NaN."""
-        cells = np.full(len(measures), -1, np.int32)
-        cells[is_counted] = self.index_of(measures[is_counted])
-        return cells
-
-    def _put(self, won: Winners, kept: dict[str, NDArray[Any]]) -> None:
-        """What pyribs' store does to add rows of different cells, sorted, without its passes over all cells."""
-        state, fields = self._store._props, self._store._fields  # noqa: SLF001
-        state["updates"][Update.ADD] += 1
-        new, count = won.cells[won.is_new], state["n_occupied"]
-        state["occupied"][new] = True
-        state["occupied_list"][count : count + len(new)] = new
-        state["n_occupied"] = count + len(new)
-        for name, column in fields.items():
-            column[won.cells] = kept[name]
-
-    def _update(self, cells: NDArray[np.int32], words: NDArray[np.uint64], objective: NDArray[np.float64]) -> None:
-        """Takes over the elites of cells that changed."""
+        cells = won.cells
+        self._is_occupied[cells] = True
+        self._num_elites += int(np.count_nonzero(won.is_new))
+        for name, values in {**fields, "objective": objective, "measures": measures}.items():
+            self._columns[name][cells] = values
         width = words.shape[1]
         self.words[cells, :width] = words
         self.words[cells, width : self._used_width] = 0
@@ -234,39 +174,48 @@ class ProgramArchive(ArchiveBase):
         if self._copy:
             self._copy.update(cells)
 
+    def _cells_of(self, measures: NDArray[np.float64], objective: NDArray[np.float64]) -> NDArray[np.int32]:
+        """The cells of the rows whose objective is finite; -1 for the others, whose measures may be NaN."""
+        is_finite = np.isfinite(objective)
+        if is_finite.all():
+            return self.index_of(measures)
+        cells = np.full(len(measures), -1, np.int32)
+        cells[is_finite] = self.index_of(measures[is_finite])
+        return cells
+
     def scores(self, cells: NDArray[np.integer[Any]]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """The objective `(n,)` and measures `(n, num_measures)` of the elites in some cells, `(n,)`; NaN where there is none."""
-        is_occupied, fields = self._store.retrieve(cells, ["objective", "measures"], "dict")
-        return np.where(is_occupied, fields["objective"], np.nan), np.where(is_occupied[:, None], fields["measures"], np.nan)
+        is_occupied, objective, measures = self._is_occupied[cells], self._columns["objective"], self._columns["measures"]
+        return np.where(is_occupied, objective[cells], np.nan), np.where(is_occupied[:, None], measures[cells], np.nan)
 
     def count_neutral(self, hashes: NDArray[np.uint64], parents: NDArray[np.int32]) -> int:
         """How many programs, by `hashes` `(n, 2)`, equal an elite that they come from, by cells `(n, 2)`, -1 for none."""
-        return count_neutral(hashes, parents, self._store._fields["solution"])
+        return count_neutral(hashes, parents, self._columns["hash"])
 
     def hashes(self, cells: NDArray[np.integer[Any]]) -> NDArray[np.uint64]:
         """The hashes of the elites in some cells, `(*cells.shape, 2)`."""
-        return np.asarray(self._store.retrieve(cells, "solution")[1])
+        hashes: NDArray[np.uint64] = self._columns["hash"][cells]
+        return hashes
 
     def elites(self) -> Elites:
         """All elites, sorted by cell."""
         cells = self.occupied_cells
-        columns = self._columns(cells)
+        columns = self._columns_of(cells)
         columns["solution"] = padded(columns["solution"], len(cells), self.words.shape[1])
         return Elites.of({"cell": cells.astype(np.int64), **columns})
 
     def snapshot(self) -> Callable[[], Elites]:
         """As `ElitesCopy.freeze`: all elites as they are now, for another thread while the archive changes. One at a time."""
         if not self._copy:
-            self._copy = ElitesCopy(int(self.cells), self.words.shape[1], self._columns)
+            self._copy = ElitesCopy(self.cells, self.words.shape[1], self._columns_of)
             self._copy.update(self.occupied_cells)
         return self._copy.freeze()
 
-    def _columns(self, cells: NDArray[np.integer[Any]]) -> dict[str, NDArray[Any]]:
-        names = ["objective", "measures", *EXTRA_FIELDS, *(["task_measures"] if self._is_learned else [])]
-        fields: dict[str, NDArray[Any]] = self._store.retrieve(cells, names, "dict")[1]
-        if self._is_learned:
-            fields["latent"], fields["measures"] = fields["measures"], fields.pop("task_measures")
-        return {"solution": self.words[cells, : self._used_width], "hash": self.hashes(cells), **fields}
+    def _columns_of(self, cells: NDArray[np.integer[Any]]) -> dict[str, NDArray[Any]]:
+        columns = {name: column[cells] for name, column in self._columns.items()}
+        if "task_measures" in columns:
+            columns["latent"], columns["measures"] = columns["measures"], columns.pop("task_measures")
+        return {"solution": self.words[cells, : self._used_width], **columns}
 
     def restore(self, elites: Elites) -> None:
         """Puts elites of `elites` back into an empty archive of the same kind.
@@ -289,19 +238,17 @@ class ProgramArchive(ArchiveBase):
         """
         elites = self.elites()
         cells = self.index_of(measures).astype(np.int64)
-        nobody = np.zeros(int(self.cells))
+        nobody = np.zeros(self.cells)
         kept = np.sort(best_rows(cells.astype(np.int32), elites.objective, nobody.astype(bool), nobody, self._best_rows))
         before, after = elites.cell[kept], cells[kept]
-        moved = np.full(int(self.cells), -1)
+        moved = np.full(self.cells, -1)
         moved[before] = after
-        born = np.full(int(self.cells), np.iinfo(np.int64).max)  # a parent whose cell has a younger elite is gone
+        born = np.full(self.cells, np.iinfo(np.int64).max)  # a parent whose cell has a younger elite is gone
         born[elites.cell] = elites.generation
         is_there = (elites.parents >= 0) & (born[elites.parents] < elites.generation[:, None])
         parents = np.where(is_there, moved[elites.parents], -1).astype(np.int32)
-        self.clear()
+        self._clear()
         self._copy = None
-        self._qd_scores = _SumTree(int(self.cells))
-        self._occupied_cells = np.zeros(0, np.uint32)
         columns = {**vars(elites), "cell": cells, "latent": measures, "parents": parents}
         self._take(Elites.of({name: column[kept] for name, column in columns.items()}))
         return before, after
@@ -309,14 +256,10 @@ class ProgramArchive(ArchiveBase):
     def _take(self, elites: Elites) -> None:
         """Adds elites, at least one."""
         width = int(program_lengths(elites.solution).max()) + 1
-        fields = {name: getattr(elites, name) for name in (*EXTRA_FIELDS, "hash")}
-        if self._is_learned:
+        fields = {name: getattr(elites, name) for name in EXTRA_FIELDS}
+        if "task_measures" in self._columns:
             fields["task_measures"] = elites.measures
         self.add(elites.solution[:, :width], elites.objective, elites.spanning, **fields)
-
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """What it takes beside the options to make this archive again."""
-        return {}
 
 
 class _SumTree:

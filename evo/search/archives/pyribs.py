@@ -1,74 +1,64 @@
-"""pyribs' grid, without the two seconds that importing all of pyribs takes.
+"""A search's elites in an archive of pyribs. Importing it imports pyribs, and with it PyTorch where that is installed."""
 
-Owns which modules wait. pyribs' packages import every archive, and with them scikit-learn, SciPy, pandas and numba. A module that
-waits is in `sys.modules` with nothing executed. Whoever asks it for a name, in evo or not, makes it the complete module; of the
-functions that pyribs takes from it by name, it has stand-ins that call the true ones. Knows nothing of programs.
-"""
+from typing import Any, TypeAlias
 
-import sys
-import threading
-from importlib.abc import Loader
-from importlib.util import find_spec, module_from_spec
-from types import ModuleType
-from typing import Any
+import numpy as np
+from numpy.typing import NDArray
+from ribs.archives import CVTArchive, GridArchive
 
-# Packages before what is in them. Module -> the names that pyribs' grid imports from it, and calls where evo does not.
-_NAMES = {
-    "ribs": (),
-    "ribs.archives": (),
-    "ribs.archives._archive_data_frame": ("ArchiveDataFrame",),
-    "numpy_groupies": ("aggregate_nb",),
-}
-_waiting: dict[str, tuple[ModuleType, Loader]] = {}
-# One each: a thread that imports something of pyribs may wait for a package that this is in, which another thread executes.
-_locks = {name: threading.RLock() for name in _NAMES}
+from evo.search.archives.elites import Elites
+from evo.search.archives.layout import Layout
+
+RibsArchive: TypeAlias = GridArchive | CVTArchive
 
 
-def _wait(module_name: str) -> None:
-    """Puts a module where imports find it, to be executed when it is asked for a name."""
-    spec = find_spec(module_name)
-    assert spec
-    assert spec.loader
-    module = module_from_spec(spec)
+class _Located:
+    """Takes cells from a layout: also those of measures far out of range, and near centroids in units of the ranges."""
 
-    def get(name: str) -> Any:
-        if name != "__path__":  # which an import asks of modules that are not packages
-            _complete(module_name)
-        if name in vars(module):
-            return vars(module)[name]
-        raise AttributeError(f"module {module_name!r} has no attribute {name!r}")
+    def __init__(self, layout: Layout, **fields: Any):
+        self.layout = layout
+        super().__init__(**{name: getattr(layout, name) for name in layout.options}, **fields)
 
-    def stand_in(name: str) -> Any:
-        def call(*args: Any, **kwargs: Any) -> Any:
-            _complete(module_name)
-            return vars(module)[name](*args, **kwargs)
-
-        return call
-
-    vars(module).update({name: stand_in(name) for name in _NAMES[module_name]}, __getattr__=get)
-    _waiting[module_name] = module, spec.loader
-    sys.modules[module_name] = module
+    def index_of(self, measures: Any) -> NDArray[np.int32]:
+        """The cell of each row of measures."""
+        return self.layout.index_of(measures)
 
 
-def _complete(module_name: str) -> None:
-    """Executes a module, after those in it and behind it that wait: packages hand on names of what is in them."""
-    names = list(_NAMES)
-    for name in reversed(names[names.index(module_name) :]):
-        with _locks[name]:
-            if waiting := _waiting.pop(name, None):
-                module, loader = waiting
-                get = vars(module)["__getattr__"]
-                loader.exec_module(module)
-                if vars(module)["__getattr__"] is get:
-                    del vars(module)["__getattr__"]
+class ProgramGridArchive(_Located, GridArchive):
+    """pyribs' GridArchive of programs."""
 
 
-for _name in _NAMES:
-    if _name not in sys.modules:
-        _wait(_name)
+class ProgramCVTArchive(_Located, CVTArchive):
+    """pyribs' CVTArchive of programs."""
 
-from ribs.archives._archive_base import ArchiveBase  # noqa: E402
-from ribs.archives._array_store import Update  # noqa: E402
-from ribs.archives._grid_archive import GridArchive  # noqa: E402
 
-__all__ = ["ArchiveBase", "GridArchive", "Update"]
+_CLASSES: dict[str, Any] = {"GridArchive": ProgramGridArchive, "CVTArchive": ProgramCVTArchive}
+
+
+def to_ribs(name: str, layout: Layout, elites: Elites, qd_score_offset: float, seed: int) -> RibsArchive:
+    """A new archive of pyribs with these elites. Solutions are programs, `max_length` words each with zeros at the end.
+
+    Further fields are the other columns of `Elites`; where learned measures span the archive, `task_measures` has the task's.
+
+    Args:
+        name: of pyribs' class.
+        seed: of elites that users sample.
+    """
+    columns = elites.arrays()
+    del columns["cell"]
+    if "latent" in columns:
+        columns["measures"], columns["task_measures"] = columns.pop("latent"), columns["measures"]
+    own = ("solution", "objective", "measures")
+    extra_fields = {field: (column.shape[1:], column.dtype) for field, column in columns.items() if field not in own}
+    archive: RibsArchive = _CLASSES[name](
+        layout,
+        solution_dim=elites.solution.shape[1],
+        solution_dtype=np.uint64,
+        ranges=list(zip(layout.low, layout.high, strict=True)),
+        qd_score_offset=qd_score_offset,
+        seed=seed,
+        extra_fields=extra_fields,
+    )
+    if len(elites):
+        archive.add(**columns)
+    return archive

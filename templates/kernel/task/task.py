@@ -32,7 +32,7 @@ class Runge(evo.Task):
         return {"WIDTH": self.width}
 
     def score(self, outputs, programs):
-        """On the CPU: what kernel.cu computes on the GPU. `evo check RUN` compares the two, so change both."""
+        """On the CPU: what kernel.cu computes on the GPU. `evo doctor RUN` compares the two, so change both."""
         error = np.abs(outputs["v"].astype(np.float64) - self.target)
         # Errors far beyond the width count once, not squared (pseudo-Huber loss).
         loss = (np.sqrt(1.0 + (error / self.width) ** 2) - 1.0).mean(axis=1)

@@ -36,7 +36,7 @@ class Formula(evo.RegressionTask):
 
 
 def header(path):
-    """The names of the columns, as names of inputs: `speed (m/s)` becomes `speed_m_s`."""
+    """The names of the columns, as names of inputs."""
     try:
         with open(path, encoding="utf-8-sig") as file:
             line = file.readline().strip()
@@ -44,10 +44,7 @@ def header(path):
         raise evo.UserError(f"{path}: cannot read the data: {error}") from error
     if ";" in line or "\t" in line:
         raise evo.UserError(f"{path}:1: columns must be separated by commas, and decimals written with points")
-    names = [evo.RegressionTask.input_name(name.strip()) for name in line.split(",")]
-    if "" in names or len(set(names)) < len(names):
-        raise evo.UserError(f"{path}:1: columns need different names of letters a to z, digits and _, got: {line}")
-    return names
+    return evo.RegressionTask.input_names([name.strip() for name in line.split(",")])
 
 
 def read(path):

@@ -27,7 +27,7 @@ from evo.evaluate.cuda.choice import COMPILE, INTERPRET, LANES
 from evo.evaluate.cuda.device_tests import compare_case, compare_instructions, random_case, random_programs, sums_case
 from evo.language.batch import Batch
 from evo.storage.disk_cache import DiskCache
-from evo.task_folder import load_task
+from evo.tasks.folder import load_task
 
 from .work import gpu_evaluator, has_nvrtc, row
 

@@ -23,7 +23,7 @@ from evo.native.stack_ptx_words import WordType
 from evo.shipped import shipped
 from evo.storage.disk_cache import DiskCache
 from evo.task import Scores, Task
-from evo.task_folder import load_task
+from evo.tasks.folder import load_task
 
 from .work import MIX, gpu_evaluator, has_nvrtc, row
 

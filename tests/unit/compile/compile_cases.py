@@ -4,13 +4,11 @@ Worker processes import these functions by name; they could not import a test mo
 """
 
 import os
-import pickle
 import signal
 import time
 
 import numpy as np
 
-from evo.compile.pool import _common_of
 from evo.compile.request import Compiled, CompileFailure, render
 from evo.errors import FailureKind
 from evo.language.batch import Batch
@@ -18,11 +16,6 @@ from evo.language.program import Language, parse_program
 
 BAD_CONSTANT = "0f42F6E979"  # 123.456 as a stub has it
 BAD = "%x 123.456 mul_ftz_f32 %y sub_ftz_f32"
-
-
-def size_and_reads(request):
-    """The request's size in bytes, and how many languages with templates the process has read."""
-    return len(pickle.dumps(request)), _common_of.cache_info().misses
 
 
 def reject(request):

@@ -9,10 +9,11 @@ from compile_cases import BAD, die, dispute, hang, program_text, programs, rejec
 
 from evo.compile.compiler import FailedProgram, Module, PackCompiler
 from evo.compile.packing import Packing
-from evo.compile.pool import CompilePool, WorkerDied
+from evo.compile.pool import CompilePool
 from evo.compile.request import Compiled, InLine
 from evo.errors import FailureKind, UserError
 from evo.storage.disk_cache import DiskCache
+from evo.workers.processes import WorkerDied
 
 NUM_PROGRAMS = 21
 

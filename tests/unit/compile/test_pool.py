@@ -6,18 +6,16 @@ import signal
 import subprocess
 import sys
 import threading
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from compile_cases import append_and_sleep, break_down, size_and_reads
+from compile_cases import append_and_sleep, break_down
 from processes import children_of, is_gone, wait_until
 
-from evo import worker_process
-from evo.compile.language import encode_language
-from evo.compile.pool import CompilePool, WorkerDied
-from evo.compile.request import CompileRequest
+from evo.compile.pool import CompilePool
 from evo.errors import UserError
+from evo.workers import process
+from evo.workers.processes import WorkerDied
 
 
 @pytest.fixture(scope="module")
@@ -30,14 +28,6 @@ def test_the_functions_results_and_exceptions_are_passed_on(pool):
     assert [pool.submit(divmod, i, 3).result() for i in range(5)] == [divmod(i, 3) for i in range(5)]
     with pytest.raises(ZeroDivisionError, match="a defect of ours"):
         pool.submit(break_down, None).result()
-
-
-def test_what_requests_have_in_common_is_sent_to_a_worker_once(language):
-    request = CompileRequest(b"", b"", bytes(16), encode_language(language), "sm_90", 64, template=b"t" * 100_000)
-    with CompilePool(1) as pool:
-        sizes, reads = zip(*(pool.submit_request(size_and_reads, each).result() for each in [request] * 3), strict=True)
-        assert min(sizes) > 100_000 and reads == (1, 1, 1)
-        assert pool.submit_request(size_and_reads, replace(request, template=b"other")).result()[1] == 2
 
 
 def test_ctrl_c_reaches_no_worker(pool):
@@ -103,11 +93,11 @@ def test_idle_workers_that_are_killed_are_replaced(count):
 
 
 def test_processes_that_never_start_are_one_line(monkeypatch):
-    monkeypatch.setattr(worker_process, "COMMAND", ("/bin/false",))
-    with pytest.raises(UserError, match="processes that compile ended 3 times"), CompilePool(1) as pool:
+    monkeypatch.setattr(process, "COMMAND", ("/bin/false",))
+    with pytest.raises(UserError, match="compile processes ended 3 times"), CompilePool(1) as pool:
         pool.submit(abs, -1).result()
-    monkeypatch.setattr(worker_process, "COMMAND", ("/no/such/program",))
-    with pytest.raises(UserError, match=r"processes that compile cannot be started: .*No such file"):
+    monkeypatch.setattr(process, "COMMAND", ("/no/such/program",))
+    with pytest.raises(UserError, match=r"compile processes cannot be started: .*No such file"):
         CompilePool(2)
 
 
@@ -118,7 +108,7 @@ def test_a_machine_without_room_for_processes_or_threads_is_told_in_one_line_and
     def limited(_):
         raise RuntimeError("can't start new thread")
 
-    message = "^the processes that compile cannot be started: the system "
+    message = "^the compile processes cannot be started: the system "
     others = children_of(os.getpid())
     with CompilePool(1) as pool:
         pool.submit(os.getpid).result()

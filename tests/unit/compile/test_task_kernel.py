@@ -24,7 +24,7 @@ from evo.kernel.cuda_header import BLOCK_SIZE, points_argument
 from evo.kernel.template import ENTRY, KernelTemplate, task_ptx, task_template
 from evo.language.program import Language
 from evo.task import Task
-from evo.task_folder import load_task
+from evo.tasks.folder import load_task
 
 NUM_SITES = 8
 MULTIPLY = re.compile(r".*FMUL\.FTZ R\d+, R\d+(?:\.reuse)?, ([\d.]+)")

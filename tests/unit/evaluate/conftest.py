@@ -12,7 +12,7 @@ from evo.instructions import shipped_instruction_set
 from evo.language.batch import Batch
 from evo.language.program import Language, parse_program
 from evo.native.ptx_vm import levels
-from evo.task_folder import load_task
+from evo.tasks.folder import load_task
 
 PARENT = os.getpid()
 
@@ -42,7 +42,7 @@ class Where(evo.Task):
         self.marker = Path(marker)
 
     def points(self):
-        assert "evo.worker_process" not in str(sys.modules["__main__"].__spec__)  # workers share the array
+        assert "evo.workers" not in str(sys.modules["__main__"].__spec__)  # workers share the array
         return {{"x": np.linspace(0, 1, 5, dtype=np.float32)}}
 
     def score(self, outputs, programs):

@@ -17,7 +17,7 @@ from evo.kernel import nvrtc
 from evo.language.batch import Batch
 from evo.language.program import Language
 from evo.task import Task
-from evo.task_folder import load_task
+from evo.tasks.folder import load_task
 
 SCORING = """
 import evo

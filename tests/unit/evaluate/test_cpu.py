@@ -9,13 +9,13 @@ import pytest
 from evo.errors import UserError
 from evo.evaluate import Status, chunks
 from evo.evaluate.cpu import CpuEvaluator
-from evo.evaluate.crew import Crew
 from evo.instructions import shipped_instruction_set
 from evo.language.batch import Batch
 from evo.language.program import Language, parse_program
 from evo.native.ptx_vm import levels
 from evo.pictures import Coloring, PictureStatistics, PictureSums
 from evo.task import Scores, Task
+from evo.workers.crew import Crew
 
 X = np.linspace(-2.0, 2.0, 33, dtype=np.float32)
 CHUNK_SIZE = 256  # of a task with so few points
@@ -241,8 +241,8 @@ def test_a_batch_ends_where_a_thread_could_not_even_tell_of_an_error(monkeypatch
         raise MemoryError
 
     monkeypatch.setattr("threading.excepthook", lambda _: None)
-    monkeypatch.setattr("evo.evaluate.crew._Job.take_part", refuse)
-    crew = Crew(2, "task.py:3")
+    monkeypatch.setattr("evo.workers.crew._Job.take_part", refuse)
+    crew = Crew(2)
     with pytest.raises(MemoryError, match="a thread that runs programs has ended"):
         crew.map(abs, [1, 2])
     crew.close()

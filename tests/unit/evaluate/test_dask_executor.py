@@ -13,12 +13,12 @@ if not os.environ.get("CI"):  # in CI what is missing is a failure
     pytest.importorskip("distributed", reason="evo-ptx[cluster] is not installed")
     pytest.importorskip("evo.native.nvptxcompiler", reason="built without the wheel nvidia-nvptxcompiler")
 
-from evo.compile.pool import WorkerDied
 from evo.errors import UserError
 from evo.evaluate import dask_executor
 from evo.evaluate.dask_client import WorkersDied, connect
 from evo.evaluate.dask_executor import DaskExecutor, call_in_process, end_processes
 from evo.evaluate.options import ClusterOptions
+from evo.workers.processes import WorkerDied
 
 
 @pytest.fixture

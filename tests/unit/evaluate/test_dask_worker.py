@@ -16,7 +16,7 @@ from evo.evaluate.backends import CPU, Assignment
 from evo.evaluate.cluster import ClusterEvaluator, Pace, pack_task
 from evo.evaluate.options import EvaluationOptions
 from evo.language.batch import Batch
-from evo.task_folder import declared_files, load_task, task_digest
+from evo.tasks.folder import declared_files, load_task, task_digest
 
 SOURCE = """\
 from pathlib import Path

@@ -6,7 +6,7 @@ from rollout_programs import language_of, records_of, scores_however_computed, w
 
 import evo
 from evo.evaluate.chunks import ChunkScorer
-from evo.task_folder import check_declarations
+from evo.tasks.folder import check_declarations
 
 RNG = np.random.default_rng(7)
 MOORE = {"n": (-1, 0), "e": (0, 1), "s": (1, 0), "w": (0, -1), "ne": (-1, 1), "se": (1, 1), "sw": (1, -1), "nw": (-1, -1)}

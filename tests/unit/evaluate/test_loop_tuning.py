@@ -6,9 +6,10 @@ from scipy.integrate import solve_ivp
 from scipy.interpolate import make_smoothing_spline
 
 import evo
-from evo.evaluate.loop_tuning import LoopTuner, _Derived, _graph
+from evo.evaluate.loop_tuning import LoopTuner, _Derived
 from evo.evaluate.tuning import ConstantTuner, why_not_tunable
 from evo.instructions import shipped_instruction_set
+from evo.language.dag import dag_of
 from evo.language.infix import parse_infix
 from evo.language.program import Language
 from evo.native.stack_ptx_words import WordType
@@ -112,7 +113,7 @@ def test_gradients_are_those_of_the_error():
     task = pendulum("rk4", 20)
     language, words = problem(task, "force = sin(1.25*x)*(0.125*v - 3.5) + exp2(0.25*v)")
     tuner = LoopTuner(language, task, iterations=1, max_points=10**6)
-    program = _graph(language, words[0])
+    program = dag_of(language, words[0], folding=False)
     derived = _Derived(tuner._loop, program, tuner._field, tuner._derived_as)
     at = np.array([program.nodes[index].payload for index in derived.constants], np.uint32).view(np.float32)
     gradient = tuner._model(derived, at).gradient

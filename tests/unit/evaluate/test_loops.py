@@ -9,8 +9,8 @@ import evo
 from evo.evaluate.chunks import ChunkScorer
 from evo.language.program import word
 from evo.native.stack_ptx_words import WordType
-from evo.sums import Regression
-from evo.task_folder import check_declarations
+from evo.tasks.folder import check_declarations
+from evo.tasks.sums import Regression
 
 RNG = np.random.default_rng(5)
 COUNT = 150  # trajectories: more than a block of any level, and no multiple

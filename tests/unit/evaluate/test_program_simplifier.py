@@ -9,7 +9,7 @@ from evo.evaluate import Status
 from evo.evaluate.chunks import ChunkScorer
 from evo.evaluate.program_simplifier import simplify
 from evo.instructions import shipped_instruction_set
-from evo.language.expression import expression_of
+from evo.language.dag import dag_of
 from evo.language.formula_text import infix
 from evo.language.program import Language, format_program, parse_program
 
@@ -60,7 +60,7 @@ NOISY = "2.0 %x 3.0001 mul_ftz_f32 %y sin_approx_ftz_f32 0.0001 mul_ftz_f32 add_
 
 def test_instructions_and_digits_without_effect_go():
     found, evaluate = simplified(NOISY)
-    terms = infix(expression_of(LANGUAGE, found.program.words[0])).strip().removeprefix("f = ").split(" + ")
+    terms = infix(dag_of(LANGUAGE, found.program.words[0])).strip().removeprefix("f = ").split(" + ")
     assert sorted("*".join(sorted(term.split("*"))) for term in terms) == ["3*x", "y"]
     assert found.program.num_instructions.tolist() == [2]
     assert found.after.objective[0] == 0.0 and found.after.measures.tolist() == [[2.0]]
@@ -75,7 +75,7 @@ def test_what_matters_stays():
     found, _ = simplified("%x %x add_ftz_f32 %x add_ftz_f32 %y add_ftz_f32")
     assert found.program.num_instructions.tolist() == [3] and found.after.objective.tolist() == [0.0]
     found, _ = simplified("%x 2.75 mul_ftz_f32 %y add_ftz_f32", tolerance=0.04)
-    assert infix(expression_of(LANGUAGE, found.program.words[0])).count("3") == 1
+    assert infix(dag_of(LANGUAGE, found.program.words[0])).count("3") == 1
 
 
 @pytest.mark.parametrize("tolerance", [0.3, 0.05, 1e-3, 1e-6])

@@ -17,8 +17,8 @@ from evo.evaluate import TaskSource, scoring_pool
 from evo.evaluate.chunks import MAX_CHUNK
 from evo.evaluate.cpu import CpuEvaluator
 from evo.native.ptx_vm import levels
-from evo.task_answers import ask
-from evo.task_folder import load_task
+from evo.tasks.answers import ask
+from evo.tasks.folder import load_task
 
 from .conftest import PARENT, SCORE_LINE, language_of, numbers, places, processes_of, source
 
@@ -95,9 +95,9 @@ def test_a_score_may_use_what_points_has_set(make_task, made, asked, read):
     [
         ("raise KeyError('gone')", r"task\.py:{line}: score\(\) raised KeyError: 'gone'"),
         ("return 3", r"task\.py:{first}: score\(\) must return evo\.Scores, got int"),
-        ("os._exit(3)", r"task\.py:{first}: the process that ran and scored programs ended with exit code 3, twice"),
+        ("os._exit(3)", r"task\.py:{first}: the scoring process ended with exit code 3, twice with the same programs"),
         ("os.kill(os.getpid(), signal.SIGSEGV)", r"task\.py:{first}: .* was killed by SIGSEGV, twice"),
-        ("raise asyncio.CancelledError('late')", r"task_0: the process that scores programs failed: CancelledError: late"),
+        ("raise asyncio.CancelledError('late')", r"task\.py:{line}: score\(\) raised CancelledError: late"),
     ],
 )
 def test_a_task_that_fails_is_named_with_its_line_and_the_next_batch_has_new_workers(evaluator, tmp_path, capfd, body, message):
@@ -151,8 +151,8 @@ from evo.evaluate.cpu import CpuEvaluator
 from evo.instructions import shipped_instruction_set
 from evo.language.batch import Batch
 from evo.language.program import Language
-from evo.task_answers import ask
-from evo.task_folder import load_task
+from evo.tasks.answers import ask
+from evo.tasks.folder import load_task
 task = load_task(Path({str(folder)!r}), {{}})
 language = Language(shipped_instruction_set("default"), tuple(task.inputs.items()), tuple(task.outputs.items()))
 CpuEvaluator(language, task, 1).evaluate(Batch.analyze(language.lowering, np.zeros((1, 4), np.uint64)))
@@ -169,7 +169,7 @@ IN_WORKERS = f"if os.getpid() != {PARENT}: "
 @pytest.mark.parametrize(
     ("top", "message"),
     [
-        ("os._exit(7)", r"the processes that score programs do not start: ended with exit code 7"),
+        ("os._exit(7)", r"the scoring processes ended 3 times before they began, the last ended with exit code 7"),
         ("1 / 0", r"task\.py:\d+: does not import: ZeroDivisionError"),
     ],
 )
@@ -181,7 +181,7 @@ def test_workers_that_do_not_start_or_load_the_task_end_the_batch(evaluator, top
 def test_a_worker_that_waits_for_ever_while_it_loads_the_task_ends_the_batch_and_auto_goes_on(evaluator, monkeypatch):
     monkeypatch.setattr(scoring_pool, "LOAD_S", 0.01)
     top = IN_WORKERS + "threading.Event().wait()"
-    with pytest.raises(UserError, match=rf"task\.py:{SCORE_LINE}: .* has not loaded the task within 0\.01 s; it may wait for"):
+    with pytest.raises(UserError, match=rf"task\.py:{SCORE_LINE}: a scoring process has not begun within 0\.01 s; it may"):
         evaluator(top=top).evaluate(numbers(1))
     assert places(evaluator(top=top, executor="auto"), 1) == "t"
 
@@ -291,7 +291,7 @@ def refuse(*_, **__):
 
 def test_a_system_without_room_for_a_process_ends_the_run_and_auto_goes_on(evaluator, monkeypatch, capfd):
     monkeypatch.setattr(subprocess, "Popen", refuse)
-    with pytest.raises(UserError, match=r"^cannot start a process that scores programs: no more processes$"):
+    with pytest.raises(UserError, match=r"^the scoring processes cannot be started: the system refuses: no more processes$"):
         evaluator()
     each = evaluator(executor="auto")
     assert places(each, 1) == "t"
@@ -301,7 +301,7 @@ def test_a_system_without_room_for_a_process_ends_the_run_and_auto_goes_on(evalu
 
 def test_a_system_without_room_for_a_file_ends_the_batch_in_one_line(evaluator, monkeypatch):
     monkeypatch.setattr(os, "memfd_create", refuse)
-    with pytest.raises(UserError, match="cannot start a process that scores programs: no more"):
+    with pytest.raises(UserError, match=r"the scoring processes cannot be started: .* no more"):
         evaluator().evaluate(numbers(1))
 
 
@@ -312,5 +312,5 @@ def test_a_working_folder_that_is_gone_is_named(evaluator, monkeypatch, tmp_path
     each = evaluator(number=1)
     kill_worker(each)
     folder.rmdir()
-    with pytest.raises(UserError, match=r"cannot start a process that scores programs: No such file or directory: .*/gone$"):
+    with pytest.raises(UserError, match=r"the scoring processes cannot be started: .*/gone: No such file or directory$"):
         each.evaluate(numbers(1))

@@ -14,7 +14,7 @@ from evo.evaluate.options import EvaluationOptions
 from evo.language.batch import Batch
 from evo.report.export.formats import export_elites
 from evo.run.run import LiveRun
-from evo.task_folder import check_declarations
+from evo.tasks.folder import check_declarations
 
 X = np.linspace(0.1, 0.9, 37).astype(np.float32)
 STEPS = 12

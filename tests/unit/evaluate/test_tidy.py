@@ -8,10 +8,11 @@ import pytest
 from evo.errors import UserError
 from evo.evaluate.tidy import MAX_INSTRUCTIONS, MAX_OPERATIONS, Tidier
 from evo.instructions import shipped_instruction_set
-from evo.language.expression import Expression, expression_of
+from evo.language.dag import Dag, dag_of
 from evo.language.formula_text import infix_line
 from evo.language.infix import parse_infix
 from evo.language.program import Language
+from evo.native.stack_ptx import NodeKind
 from evo.regression.defaults import FUNCTIONS
 from evo.regression.task import RegressionTask
 from evo.report.export.sympy_text import sympy_outputs
@@ -25,11 +26,11 @@ NOISE = 0.01 * np.random.default_rng(1).normal(size=len(X))
 
 def tidied_expression(
     text: str, target: np.ndarray, allowed: list[str] = NAMES, *, x: np.ndarray = X, weights: np.ndarray | None = None
-) -> Expression:
+) -> Dag:
     words = parse_infix(LANGUAGE, text, "text", 48, NAMES)
     found = Tidier(LANGUAGE, RegressionTask({"x": x, "y": Y}, target, weights=weights), allowed).tidy(words)
     assert found is not None
-    return expression_of(LANGUAGE, found.words)
+    return dag_of(LANGUAGE, found.words)
 
 
 def tidied(text: str, target: np.ndarray, allowed: list[str] = NAMES, **data: np.ndarray) -> str:
@@ -171,7 +172,7 @@ def test_no_constant_leaves_float32():
     task = Unscaled(x, Y, Y + 4e38 * x.astype(np.float64))
     found = Tidier(LANGUAGE, task, NAMES).tidy(parse_infix(LANGUAGE, "y + 3e38*x", "text", 48, NAMES))
     assert found is not None
-    [constant] = [np.uint32(value.bits).view(np.float32) for value in expression_of(LANGUAGE, found.words).values if value.bits]
+    [constant] = [node.number for node in dag_of(LANGUAGE, found.words).nodes if node.kind == NodeKind.CONSTANT and node.number]
     assert 3.3e38 < constant <= np.finfo(np.float32).max
 
 
@@ -192,7 +193,7 @@ def test_a_weighted_fit_is_that_of_least_squares():
     task = Unscaled(X, Y, target, weights)
     found = Tidier(LANGUAGE, task, NAMES).tidy(parse_infix(LANGUAGE, "y + 1.2*x", "text", 48, NAMES))
     assert found is not None
-    [constant] = [np.uint32(value.bits).view(np.float32) for value in expression_of(LANGUAGE, found.words).values if value.bits]
+    [constant] = [node.number for node in dag_of(LANGUAGE, found.words).nodes if node.kind == NodeKind.CONSTANT and node.number]
     unweighted = float(X @ (target - Y) / (X @ X))
     assert abs(constant - expected) < 3.0 * deviation < 0.2 * abs(unweighted - expected)
 
@@ -256,10 +257,10 @@ def test_a_random_program_loses_no_more_than_its_bits(unit):
         found = Tidier(LANGUAGE, task, NAMES).tidy(words)
         if found is None:
             continue
-        given, tidy = (expression_of(LANGUAGE, each) for each in (words, found.words))
-        before, after = (sum(bool(value.operands) for value in each.values) for each in (given, tidy))
+        given, tidy = (dag_of(LANGUAGE, each) for each in (words, found.words))
+        before, after = (sum(bool(value.operands) for value in each.nodes) for each in (given, tidy))
         assert after <= before, text
-        constants = sum(not value.operands and not value.name for value in given.values)
+        constants = sum(not value.operands and not value.name for value in given.nodes)
         bits = 2.0 * math.log2(18) * (before - after) + 34.0 * constants + 4.0
         seen = task.points()["x"]
         lost = share_of_error(infix_line(tidy), seen, target) / max(share_of_error(infix_line(given), seen, target), 1e-12)

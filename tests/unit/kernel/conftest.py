@@ -15,7 +15,7 @@ def own_kernel(tmp_path, nvrtc):
     def make(kernel: str | None = None, *, options: dict | None = None, files: dict[str, str] | None = None):
         from evo.instructions import shipped_instruction_set
         from evo.language.program import Language
-        from evo.task_folder import load_task
+        from evo.tasks.folder import load_task
 
         folder = tmp_path / f"task_{len(list(tmp_path.iterdir()))}"
         shutil.copytree(OWN_KERNEL, folder, ignore=shutil.ignore_patterns("__pycache__"))

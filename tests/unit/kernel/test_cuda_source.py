@@ -15,7 +15,7 @@ from evo.kernel.template import POINTWISE, task_ptx
 from evo.language.program import Language
 from evo.native.ptx_inject import AnnotatedPtx
 from evo.storage.disk_cache import DiskCache
-from evo.task_folder import load_task
+from evo.tasks.folder import load_task
 
 INCLUDE = '#include "evo.cuh"\n'
 HEAD = INCLUDE + 'extern "C" __global__ void evaluate(EvoPoints points, const int* num_instructions, double* scores) {\n'

@@ -5,10 +5,9 @@ import pytest
 
 from evo.errors import UserError
 from evo.instructions import shipped_instruction_set
-from evo.language.expression import expression_of
+from evo.language.dag import dag_of
 from evo.language.factored import rewritten
 from evo.language.formula_text import infix_line
-from evo.language.graph import graph_of
 from evo.language.infix import parse_infix
 from evo.language.program import Language
 from evo.native.stack_ptx import NodeKind
@@ -20,7 +19,7 @@ LANGUAGE = Language(shipped_instruction_set("default"), (("x", "f32"), ("y", "f3
 
 def shorter_forms(text: str, allowed: list[str] = NAMES) -> list[str]:
     """The forms that `rewritten` gives, as infix texts."""
-    graph = graph_of(LANGUAGE, parse_infix(LANGUAGE, text, "text", 256, NAMES))
+    graph = dag_of(LANGUAGE, parse_infix(LANGUAGE, text, "text", 256, NAMES))
     assert graph is not None
     values = {
         index: float(np.uint32(node.payload).view(np.float32))
@@ -28,7 +27,7 @@ def shorter_forms(text: str, allowed: list[str] = NAMES) -> list[str]:
         if node.kind == NodeKind.CONSTANT
     }
     found = [each.words(LANGUAGE, 256) for each in rewritten(LANGUAGE, graph, values, frozenset(allowed))]
-    return [infix_line(expression_of(LANGUAGE, words)) for words in found if words is not None]
+    return [infix_line(dag_of(LANGUAGE, words)) for words in found if words is not None]
 
 
 def value_of(text: str):

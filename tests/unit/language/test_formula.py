@@ -8,7 +8,7 @@ import pytest
 from run_exports import as_c, run_json, run_torch, run_triton
 
 from evo.instructions import shipped_instruction_set
-from evo.language.expression import expression_of
+from evo.language.dag import dag_of
 from evo.language.formula import evaluate, formula_of, has_real_form, rounded, scaling_notes
 from evo.language.formula_text import infix, plain_constant
 from evo.language.infix import parse_infix
@@ -37,7 +37,7 @@ ALL += (
 
 
 def program(text: str):
-    return expression_of(LANGUAGE, parse_program(LANGUAGE, text, "text"))
+    return dag_of(LANGUAGE, parse_program(LANGUAGE, text, "text"))
 
 
 def test_a_formula_takes_the_users_units_and_reads_well():
@@ -75,7 +75,7 @@ def test_a_formula_in_the_users_units_can_be_read_again(text, expected):
 def test_each_language_computes_every_function_of_real_numbers():
     x, y = np.linspace(-2.0, 2.0, 9), np.linspace(0.3, 3.0, 9)
     formula = formula_of(program(ALL), {}, {"f": (1.0, 2.0)})
-    assert {"exp(a)", "log(a)", "log10(a)", "pow(a, b)"} < {value.semantics.infix for value in formula.values}
+    assert {"exp(a)", "log(a)", "log10(a)", "pow(a, b)"} < {value.semantics.infix for value in formula.nodes}
     (expected,) = evaluate(formula, [x, y])
     words, singles = parse_program(LANGUAGE, ALL, "text")[None], [x.astype(np.float32), y.astype(np.float32)]
     ran = VirtualMachine(LANGUAGE.lowering).store(words, [*singles, None])[0, 0]
@@ -94,7 +94,7 @@ def test_each_language_computes_every_function_of_real_numbers():
 def test_a_program_without_a_real_form_is_cast_between_its_scalings():
     mixed = Language(SET, (("x", "f32"), ("u", "u32")), (("f", "f32"),))
     text = "%u cvt_rn_f32_u32 %x add_ftz_f32"
-    single = expression_of(mixed, parse_program(mixed, text, "text"))
+    single = dag_of(mixed, parse_program(mixed, text, "text"))
     assert has_real_form(program(ALL)) and not has_real_form(single)
     formula = formula_of(single, {"x": (1.7e9, 1.0)}, {"f": (0.5, 2.0)})
     inputs = [X, np.arange(5, dtype=np.uint32)]

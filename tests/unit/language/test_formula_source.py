@@ -6,10 +6,11 @@ from run_exports import run_excel
 
 from evo.errors import UserError
 from evo.instructions import shipped_instruction_set
-from evo.language.expression import Expression, Unsupported, expression_of
+from evo.language.dag import Dag, dag_of
 from evo.language.formula import evaluate, formula_of, is_real_function
 from evo.language.formula_source import excel_source
 from evo.language.infix import parse_infix
+from evo.language.printer import Unsupported
 from evo.language.program import Language, Limits, word
 from evo.native.stack_ptx_words import WordType
 from evo.report.export.arithmetic import values_of
@@ -18,10 +19,10 @@ SET = shipped_instruction_set("default")
 LANGUAGE = Language(SET, (("x1", "f32"), ("e", "f32")), (("y", "f32"),), Limits())
 
 
-def formula(text: str, inputs=("x1", "e"), outputs=("y",), scaling=None) -> Expression:
+def formula(text: str, inputs=("x1", "e"), outputs=("y",), scaling=None) -> Dag:
     language = Language(SET, tuple((name, "f32") for name in inputs), tuple((name, "f32") for name in outputs), Limits())
     words = parse_infix(language, text, "test", 100, [each.name for each in SET.instructions])
-    return formula_of(expression_of(language, words), {}, scaling or {})
+    return formula_of(dag_of(language, words), {}, scaling or {})
 
 
 TEXTS = [
@@ -68,8 +69,8 @@ def test_libreoffice_computes_random_formulas_of_all_functions(tmp_path):
         words += [word(WordType.PTX, payload=int(rng.choice(usable))) for _ in range(12)]
         words += [word(WordType.CONSTANT, SET.stack_index("f32"), int(np.float32(rng.normal()).view(np.uint32)))]
         words = [*rng.permutation(np.array(words, np.uint64)), word(WordType.RETURN)]
-        program = expression_of(LANGUAGE, np.array(words, np.uint64))
-        if all(np.isfinite(np.uint32(value.bits).view(np.float32)) for value in program.values):
+        program = dag_of(LANGUAGE, np.array(words, np.uint64))
+        if all(np.isfinite(np.uint32(value.payload).view(np.float32)) for value in program.nodes):
             formulas.append(formula_of(program, {}, {}))
     computed = run_excel([excel_source(each, "") for each in formulas], inputs, tmp_path)
     used, num_compared = set(), 0
@@ -80,6 +81,6 @@ def test_libreoffice_computes_random_formulas_of_all_functions(tmp_path):
         is_usual = np.all([np.isfinite(part) & (np.abs(part) < 1e9) for part in parts], axis=0)  # PTX knows more numbers
         is_near = np.abs(found - expected) <= np.maximum(2.0**-23 * np.abs(expected), 30.0 * allowed)
         assert is_near[is_usual].all(), excel_source(each, "")
-        used |= {value.semantics.infix for value in each.values}
+        used |= {value.semantics.infix for value in each.nodes}
         num_compared += is_usual.sum()
     assert num_compared > 4000 and len(used) >= 24

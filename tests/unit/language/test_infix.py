@@ -7,7 +7,7 @@ import pytest
 
 from evo.errors import UserError
 from evo.instructions import shipped_instruction_set
-from evo.language.expression import expression_of
+from evo.language.dag import dag_of
 from evo.language.formula_text import infix
 from evo.language.functions import FUNCTIONS
 from evo.language.infix import parse_infix
@@ -89,7 +89,7 @@ def test_what_is_printed_of_an_instruction_can_be_read_back(name):
     language = Language(SET, inputs, (("y", stacks[-1]),))
     tokens = " ".join(f"%{each}" for each, _ in reversed(inputs))
     words = parse_program(language, f"{tokens} {name}", "test", 8)
-    text = infix(expression_of(language, words))
+    text = infix(dag_of(language, words))
     hashes = language.lowering.analyze(np.stack([words, read(text, language=language, max_length=8)]))[0]
     assert hashes[0].tolist() == hashes[1].tolist(), text
 
@@ -104,7 +104,7 @@ def test_what_is_printed_of_random_programs_can_be_read_back():
             for _ in range(rng.integers(5, 30))
         ]
         words = parse_program(LANGUAGE, " ".join(tokens), "test", 40)
-        text = infix(expression_of(LANGUAGE, words))
+        text = infix(dag_of(LANGUAGE, words))
         if re.search(r"\b(nan|inf)\b", text):  # what instructions of constants may give; a formula has no such constants
             continue
         again = read(text, max_length=200)
@@ -184,6 +184,6 @@ NAMED = [
 @pytest.mark.parametrize(("program", "text"), NAMED)
 def test_functions_have_their_usual_names_and_are_read_as_the_same_program(program, text):
     words = parse_program(LANGUAGE, program, "test", 40)
-    assert infix(expression_of(LANGUAGE, words)).strip() == text
+    assert infix(dag_of(LANGUAGE, words)).strip() == text
     hashes = LANGUAGE.lowering.analyze(np.stack([words, read(text)]))[0]
     assert hashes[0].tolist() == hashes[1].tolist()

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from evo.language.simple_numbers import exact_text, f32_number, simplest
+from evo.language.simple_numbers import exact_text, f32_number, misfit_bits, most_bits, simplest
 
 
 @pytest.mark.parametrize(
@@ -58,3 +58,10 @@ def test_sympy_reads_the_number_that_is_meant():
 def test_random_numbers_are_not_simple():
     values = np.random.default_rng(0).normal(size=500).astype(np.float32)
     assert sum(f32_number(float(value)).bits < 20.0 for value in values) <= 5
+
+
+def test_values_that_are_known_exactly_have_bits_too():
+    assert [most_bits(0.0, 0.0), most_bits(0.0, 1.0)] == [-4.0, -4.0]  # of a 0 nothing is surely meant
+    assert most_bits(3.0, 0.0) == most_bits(3.0, 1e-300) == 47.0  # float64's, less 4 and a few of rounding
+    assert [misfit_bits(0.0, 0.0), misfit_bits(1.0, 0.0)] == [0.0, math.inf]
+    assert exact_text(0.5, 0.0) == "Rational(1, 2)"

@@ -5,7 +5,7 @@ import pytest
 
 from evo.errors import UserError
 from evo.instructions import shipped_instruction_set
-from evo.language.expression import expression_of
+from evo.language.dag import dag_of
 from evo.language.formula import evaluate, formula_of
 from evo.language.program import Language, Limits, parse_program, word
 from evo.language.template import by_category, read_template
@@ -27,7 +27,7 @@ def language_of(text: str, limits: Limits | None = None) -> Language:
 
 def computed(language: Language, program: str) -> np.ndarray:
     words = parse_program(language, program, "program")
-    return np.broadcast_to(evaluate(formula_of(expression_of(language, words), {}, {}), X)[0], X[0].shape)
+    return np.broadcast_to(evaluate(formula_of(dag_of(language, words), {}, {}), X)[0], X[0].shape)
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_a_function_by_itself_has_its_own_arguments():
     assert [str(function) for function in template.functions] == ["f(x0)", "g(g_0, g_1)"]
     alone = template.alone(1)
     language = Language(SET, tuple((name, "f32") for name in alone.inputs), (("y", "f32"),), Limits(), alone.words(SET, Limits()))
-    formula = formula_of(expression_of(language, parse_program(language, f"1.0 {DIVIDE} %g_0 {SIN} %g_1 {MUL}", "p")), {}, {})
+    formula = formula_of(dag_of(language, parse_program(language, f"1.0 {DIVIDE} %g_0 {SIN} %g_1 {MUL}", "p")), {}, {})
     np.testing.assert_allclose(evaluate(formula, [np.full(3, 2.0), np.full(3, 5.0)])[0], 5.0 * np.sin(2.0))
 
 

@@ -7,8 +7,9 @@ import pytest
 from run_exports import run_triton
 
 from evo.instructions import shipped_instruction_set
-from evo.language.expression import Expression, Unsupported, expression_of
+from evo.language.dag import Dag, dag_of
 from evo.language.formula import formula_of
+from evo.language.printer import Unsupported
 from evo.language.program import Language, parse_program
 from evo.language.tensor_source import torch_source, triton_source
 from evo.native.ptx_vm import VirtualMachine
@@ -26,10 +27,10 @@ REAL = (
 X = np.linspace(-2.0, 3.0, 101, dtype=np.float32)
 
 
-def read(text: str) -> tuple[Expression, np.ndarray]:
+def read(text: str) -> tuple[Dag, np.ndarray]:
     """A program, and what the virtual machine gives."""
     words = parse_program(LANGUAGE, text, "test", 64)
-    return expression_of(LANGUAGE, words), VirtualMachine(LANGUAGE.lowering).store(words[None], [X, None])[0, 0]
+    return dag_of(LANGUAGE, words), VirtualMachine(LANGUAGE.lowering).store(words[None], [X, None])[0, 0]
 
 
 @pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="needs PyTorch: pip install 'evo-ptx[torch]'")
@@ -62,7 +63,7 @@ def test_a_program_for_pytorch_keeps_the_digits_of_a_constant_that_takes_a_sign(
 
 def test_what_has_no_function_of_real_numbers_is_refused_for_pytorch():
     with pytest.raises(Unsupported, match="cvt_rni_s32_f32"):
-        torch_source(expression_of(LANGUAGE, parse_program(LANGUAGE, "%x cvt_rni_s32_f32 cvt_rn_f32_s32", "test", 8)), "")
+        torch_source(dag_of(LANGUAGE, parse_program(LANGUAGE, "%x cvt_rni_s32_f32 cvt_rn_f32_s32", "test", 8)), "")
 
 
 def test_a_constant_formula_for_triton_has_all_digits():

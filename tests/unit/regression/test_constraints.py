@@ -7,6 +7,7 @@ import pytest
 
 import evo
 from evo.evaluate.constraints import Constraints
+from evo.language.dag import dag_of
 from evo.language.program import parse_program
 from evo.regression.defaults import FUNCTIONS
 from evo.semiring.programs import language
@@ -63,12 +64,13 @@ def test_no_formula_is_larger_than_allowed():
 
 def test_no_function_is_nested_where_that_is_forbidden():
     def num_nested(**parameters) -> int:
-        """Elites with a sine in a sine."""
+        """Equations with a sine in a sine."""
         found = 0
-        for formula in regressor(functions=["add", "mul", "sin"], warm_start=True, **parameters).fit(X, Y).programs():
+        language, _, words, _ = regressor(functions=["add", "mul", "sin"], **parameters).fit(X, Y).found()
+        for formula in (dag_of(language, each) for each in words):
             has_sine: list[bool] = []
             is_nested = False
-            for value in formula.values:
+            for value in formula.nodes:
                 below = any(has_sine[operand] for operand in value.operands)
                 is_sine = value.semantics.infix == "sin(a)"
                 is_nested |= is_sine and below
@@ -76,7 +78,7 @@ def test_no_function_is_nested_where_that_is_forbidden():
             found += is_nested
         return found
 
-    assert num_nested() > 20
+    assert num_nested() > 0
     assert num_nested(nesting={"sin": {"sin": 0}}) == 0
 
 
@@ -86,7 +88,7 @@ def test_costs_are_the_complexity():
         if "t0" not in text:
             formula = re.sub(r"^[-\d.e]+ [+-] |^-?[\d.e]+\*", "", text)
             assert model.equations_.complexity[row] >= 4 * formula.count("sin")
-    assert (np.diff(model.equations_.complexity) > 0).all() and set(model.equations_.complexity) - set(range(5)) != set()
+    assert (np.diff(model.equations_.complexity[1:]) > 0).all() and set(model.equations_.complexity) - set(range(5)) != set()
 
 
 def test_an_expensive_function_hides_no_simple_formulas():

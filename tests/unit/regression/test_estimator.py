@@ -57,11 +57,12 @@ def test_the_table_is_a_front_and_its_losses_are_those_of_the_predictions(fitted
     noisy = Y + 0.3 * np.random.default_rng(2).normal(size=len(Y)) + np.sin(3.0 * X[:, 2])
     table = fitted.equations_
     assert list(table.columns) == ["complexity", "loss", "score", "equation"] and len(table) >= 4
-    assert (np.diff(table.complexity) > 0).all() and (np.diff(table.loss) < 0).all()
+    assert (np.diff(table.complexity[1:]) > 0).all() and (np.diff(table.loss) < 0).all()
+    assert (table.complexity[0], float(table.equation[0])) == (0, pytest.approx(noisy.mean(), rel=0.01))
     for row in table.index:
         assert np.mean((fitted.predict(X, row) - noisy) ** 2) == pytest.approx(table.loss[row], rel=1e-9)
-    rise = np.log(table.loss[1] / table.loss[2]) / (table.complexity[2] - table.complexity[1])
-    assert table.score[0] == 0.0 and table.score[2] == pytest.approx(rise)
+    rise = np.log(table.loss[2] / table.loss[3]) / (table.complexity[3] - table.complexity[2])
+    assert table.score[0] == 0.0 and table.score[3] == pytest.approx(rise)
 
 
 def check_texts(model, columns: np.ndarray, deviation: float) -> None:
@@ -107,7 +108,7 @@ def test_time_stamps_are_read_as_they_are():
     x, y = 1.7e9 + seconds[:, None], 3.0 + 0.37 * seconds
     with pytest.warns(UserWarning, match=r"x0: float32 cannot hold its values, so programs read \(x0 - 1\.7e9\)"):
         model = regressor(500).fit(x, y)
-    assert model.equations_.equation.tolist() == ["3 + 0.37*(x0 - 1.7e9)"]
+    assert model.equations_.equation[1:].tolist() == ["3 + 0.37*(x0 - 1.7e9)"]
     np.testing.assert_allclose(model.predict([[1.7e9 + 1000.5]]), 3.0 + 0.37 * 1000.5, rtol=1e-12)
     check_texts(model, x, y.std())
 
@@ -282,7 +283,7 @@ def test_other_weights_are_factors_of_squared_errors():
     weights = np.where(counts, 100.5, 0.5)
     model = regressor(400).fit(x, noisy, sample_weight=weights)
     line = np.polyfit(x[:, 0].astype(np.float64), noisy, 1, w=np.sqrt(weights))
-    np.testing.assert_allclose(model.predict(x, 0), np.polyval(line, x[:, 0]), rtol=0.03)
+    np.testing.assert_allclose(model.predict(x, 1), np.polyval(line, x[:, 0]), rtol=0.03)
     for row, loss in model.equations_.loss.items():
         assert np.average((model.predict(x, row) - noisy) ** 2, weights=weights) == pytest.approx(loss, rel=1e-9)
 
@@ -294,9 +295,11 @@ def test_only_the_ratios_of_weights_count():
         pd.testing.assert_frame_equal(first.equations_, other.equations_, check_exact=True)
 
 
-def test_a_target_whose_squares_vanish_is_refused():
-    with pytest.raises(ValueError, match="too small for float64; scale it up"):
-        regressor(400).fit(X, Y * 1e-200)
+@pytest.mark.parametrize("size", [1e-300, 1e304])
+def test_a_target_whose_squares_float64_cannot_hold_is_fitted(size):
+    with pytest.warns(UserWarning, match="y: float64 cannot hold its squares; losses are those of y/"):
+        model = regressor(400).fit(X, Y * size)
+    np.testing.assert_allclose(model.predict(X) / size, Y, rtol=1e-6)
 
 
 def test_constants_are_tuned_with_weights():
@@ -326,22 +329,76 @@ def test_what_does_not_vary_is_predicted_as_it_is():
     assert flat.predict(np.ones((3, 2))).tolist() == [24.5] * 3
 
 
-def test_predictions_are_finite_where_the_formula_is_not():
-    x = np.linspace(0.5, 3.0, 60)[:, None]
-    model = regressor(max_spread=0.0, functions=["div"]).fit(x, 1.0 / x[:, 0])
-    row = int(np.flatnonzero(model.equations_.complexity == 1)[0])
-    np.testing.assert_allclose(model.predict([[4.0], [-2.0]], row), [0.25, -0.5], rtol=1e-4)
-    assert model.predict([[0.0]], row) == pytest.approx([np.mean(1.0 / x)])
+@pytest.mark.parametrize(
+    ("y", "at", "expected"),
+    [
+        (lambda x: np.sin(x) / x, [0.0, 1.0], [1.0, np.sin(1.0)]),
+        (np.exp, [1000.0, 1.0], [np.nan, np.e]),
+    ],
+)
+def test_where_a_formula_is_undefined_it_has_its_limit_or_nan_and_a_warning(y, at, expected):
+    x = np.linspace(-3.0, 3.0, 80)[:, None]
+    model = regressor(20_000).fit(x, y(x[:, 0]))
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        np.testing.assert_allclose(model.predict(np.array(at)[:, None]), expected, rtol=1e-6)
+        filled = model.set_params(undefined="mean").predict(np.array(at)[:, None])
+    is_lost = np.isnan(expected)
+    assert ["in 1 of 2 rows, the first is row 0" in str(each.message) for each in told] == [True, True][: 2 * is_lost.any()]
+    np.testing.assert_allclose(filled, np.where(is_lost, y(x).mean(), expected), rtol=1e-6)
 
 
-def test_names_of_columns_become_those_of_formulas():
-    frame = pd.DataFrame(X, columns=["speed (m/s)", "speed_m_s", "speed m s"])
-    model = regressor().fit(frame, Y)
-    assert "speed_m_s" in model.get_best().equation and "speed_m_s_2" in model.get_best().equation
-    assert model.feature_names_in_.tolist() == ["speed (m/s)", "speed_m_s", "speed m s"]
-    assert model._inputs == ["speed_m_s", "speed_m_s_2", "speed_m_s_3"]
+@pytest.mark.parametrize(
+    "y",
+    [
+        lambda x: np.sin(x) / x,
+        lambda x: x,
+        lambda x: 1e-20 * x * x,
+        lambda x: np.exp(30.0 * x),
+        lambda x: 3.0 - 0.5 / x,
+        np.abs,
+        lambda x: 2.0**-1000 * x,
+    ],
+)
+def test_exact_data_of_any_kind_is_fitted(y):
+    x = np.linspace(-3.0, 3.0, 80)
+    model = regressor().fit(x[:, None], y(x))
+    np.testing.assert_allclose(model.predict(x[:, None]), y(x), atol=1e-5 * np.ptp(y(x)))
+
+
+def test_noise_is_predicted_by_its_mean():
+    generator = np.random.default_rng(11)
+    noise = 5.0 + generator.normal(size=100)
+    model = regressor(20_000).fit(generator.normal(size=(100, 5)), noise)
+    assert model.predict(np.ones((2, 5))) == pytest.approx([noise.mean()] * 2, abs=0.01)
+
+
+def test_a_search_ends_at_a_loss():
+    x = np.random.default_rng(3).uniform(0.5, 3.0, (100, 2))
+    y = np.sin(3.0 * x[:, 0] * x[:, 1]) / (x[:, 1] + np.exp(x[:, 0]))
+    model, longer = (regressor(20_000, early_stop=each).fit(x, y) for each in (0.5 * y.var(), None))
+    assert model.equations_.loss.min() <= 0.5 * y.var() and model.n_evaluations_ < longer.n_evaluations_
+
+
+def test_a_warm_start_keeps_the_best():
+    x = np.random.default_rng(3).uniform(0.5, 3.0, (100, 2))
+    y = np.sin(3.0 * x[:, 0] * x[:, 1]) / (x[:, 1] + np.exp(x[:, 0]))
+    model = regressor(3000, warm_start=True)
+    losses = [model.set_params(random_state=seed).fit(x, y).equations_.loss.min() for seed in range(5)]
+    assert losses == sorted(losses, reverse=True)
+
+
+def test_texts_have_the_names_of_columns_and_guesses_may():
+    frame = pd.DataFrame(X, columns=["speed (m/s)", "Δt", "E"])
+    y = Y + np.sin(X[:, 2])
+    model = regressor(guesses=["`speed (m/s)`*Δt + 0.5*sin(E)"]).fit(frame, y)
+    assert model.get_best().equation in ("3 + 2*(`speed (m/s)`*Δt) + sin(E)", "3 + 2*(`speed (m/s)`*Δt + 0.5*sin(E))")
+    assert {str(each) for each in model.sympy().free_symbols} == {"speed (m/s)", "Δt", "E"}
+    assert model._inputs == ["speed_m_s", "Deltat", "E"]
     with pytest.raises(ValueError, match="feature names"):
-        model.predict(frame.rename(columns={"speed m s": "x"}))
+        model.predict(frame.rename(columns={"E": "x"}))
+    with pytest.raises(ValueError, match="no column 'speed', the columns are: speed"):
+        regressor(guesses=["`speed`*Δt"]).fit(frame, y)
 
 
 @pytest.mark.parametrize("names", [["f", "f_out", "sin"], ["r1", "tid", "%"], ["x", "x_2", " x"], ["t0", "r1_in", "r1"]])
@@ -400,8 +457,6 @@ def test_wrong_data_is_told():
         regressor().fit(np.zeros((10, 5000)), np.arange(10.0))
     with pytest.raises(ValueError, match=r"with 9 sample.* minimum of 10 is required"):
         regressor().fit(X[:9], Y[:9])
-    with pytest.raises(ValueError, match="exceed float64"):
-        regressor().fit(X, 1e200 * Y)
     for weights in (np.zeros(len(Y)), -np.ones(len(Y))):
         with pytest.raises(ValueError, match=r"(?i)sample[_ ]weight"):
             regressor().fit(X, Y, sample_weight=weights)

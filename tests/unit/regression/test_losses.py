@@ -183,3 +183,10 @@ def test_a_likelihood_has_no_value_at_which_a_search_is_done():
 def test_parameters_of_a_wrong_kind_are_named(parameters, words):
     with pytest.raises(ValueError, match=words):
         evo.SymbolicRegressor(**parameters).fit(np.arange(20.0)[:, None], np.arange(20.0))
+
+
+@pytest.mark.parametrize("loss", ["log_cosh", "log(cosh(prediction - target))"])
+def test_log_cosh_holds_errors_of_a_thousand(loss):
+    target = np.array([0.0, 1000.0, -1e5, 0.5])
+    found = TargetLoss(loss, target).mean(np.zeros(4))
+    assert found == pytest.approx((1000.0 + 1e5 - 2.0 * np.log(2.0) + np.log(np.cosh(0.5))) / 4.0, rel=1e-7)

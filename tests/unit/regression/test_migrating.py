@@ -22,7 +22,6 @@ IN_WORDS = {
     ),
     "by the same names": lambda: evo.SymbolicRegressor(max_time=None, max_evaluations=200).fit(X, X[:, 0]).get_best().equation,
     "`evo.SymbolicClassifier`": lambda: evo.SymbolicClassifier,
-    "`evo.SymbolicTransformer(n_components=10)`": lambda: evo.SymbolicTransformer(n_components=10),
 }
 
 

@@ -5,8 +5,7 @@ import pytest
 from scipy import optimize, stats
 
 from evo import SymbolicRegressor
-from evo.instructions.description import Semantics
-from evo.language.expression import REAL, Expression, Value
+from evo.language.dag import REAL, Dag, Node, Row, function_node
 from evo.native.stack_ptx import NodeKind
 from evo.regression.uncertainty import constants_of
 
@@ -75,17 +74,17 @@ def test_wrong_data_are_refused_as_by_fit(model, method, targets, weights, messa
         getattr(model, method)(x, targets, sample_weight=weights)
 
 
-def real(number: float) -> Value:
-    return Value(NodeKind.CONSTANT, REAL, bits=int(np.float64(number).view(np.uint64)))
+def real(number: float) -> Node:
+    return Node(NodeKind.CONSTANT, int(np.float64(number).view(np.uint64)))
 
 
-def operation(infix: str, *operands: int) -> Value:
-    return Value(NodeKind.PTX, REAL, operands=operands, semantics=Semantics(infix=infix))
+def operation(infix: str, *operands: int) -> Node:
+    return function_node(infix, operands)
 
 
-def formula(*values: Value) -> Expression:
+def formula(*values: Node) -> Dag:
     """Of x0, which is value 0; the last one is the result."""
-    return Expression((("x0", REAL),), (("y", REAL),), (Value(NodeKind.INPUT, REAL, "x0"), *values), (len(values),))
+    return Dag((Node(NodeKind.INPUT, 0, row=Row(name="x0")), *values), (len(values),), (("x0", REAL),), (("y", REAL),))
 
 
 def test_standard_errors_of_constants_are_those_of_a_nonlinear_fit():

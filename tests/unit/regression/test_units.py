@@ -9,7 +9,7 @@ import pytest
 
 import evo
 from evo.errors import UserError
-from evo.language.expression import expression_of
+from evo.language.dag import dag_of
 from evo.language.infix import parse_infix
 from evo.regression.units import Units, dimension_of, unit_text
 from evo.semiring.programs import _instruction_names, language
@@ -102,7 +102,7 @@ COLUMNS = {"m": "kg", "v": "m/s", "x": "m", "t": "s", "n": "1", "E": "J"}
 )
 def test_formulas_are_consistent_as_a_physicist_says(formula, target, with_free_constants, with_numbers):
     spoken = language(tuple(COLUMNS), ("f",))
-    program = expression_of(spoken, parse_infix(spoken, formula, "test", 64, _instruction_names()))
+    program = dag_of(spoken, parse_infix(spoken, formula, "test", 64, _instruction_names()))
     assert Units(COLUMNS, target).is_consistent(program) == with_free_constants
     assert Units(COLUMNS, target, only_dimensionless=True).is_consistent(program) == with_numbers
 
@@ -157,7 +157,7 @@ def test_formulas_of_the_front_are_consistent():
         dimensionless_constants_only=True,
     ).fit(x, y)
     spoken, _, words, scaling = model.found()
-    assert all(units.is_consistent(expression_of(spoken, each)) for each in words)
+    assert all(units.is_consistent(dag_of(spoken, each)) for each in words)
     assert len(words) > 2
     assert (scaling[:, 0] == 0.0).all()  # no number is added to a length
 

@@ -53,7 +53,7 @@ def test_any_plain_arrays_come_back_bit_by_bit_whatever_their_byte_order_and_siz
 def test_the_layout_is_the_documented_one():
     data = encode_checkpoint({"k": 1}, {"a": np.array([258], np.dtype(">u2"))})
     header = b'{"arrays": [{"dtype": "<u2", "name": "a", "shape": [1]}], "meta": {"k": 1}}'
-    body = b"EVOCKPT\n" + b"\x02\x00\x00\x00" + len(header).to_bytes(4, "little") + header + b"\x02\x01"
+    body = b"EVOCKPT\n" + b"\x03\x00\x00\x00" + len(header).to_bytes(4, "little") + header + b"\x02\x01"
     assert data == body + hashlib.sha256(body).digest()
 
 

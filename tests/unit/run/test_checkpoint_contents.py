@@ -1,4 +1,4 @@
-"""evo.run.checkpoint_contents: whoever writes a checkpoint writes a right checksum; what it holds is told in one line."""
+"""evo.run.checkpoint_contents: a checkpoint of another shape than its search is told in one line, although its checksum fits."""
 
 import copy
 
@@ -7,10 +7,9 @@ import pytest
 
 from evo.errors import UserError
 from evo.run.checkpoint import CheckpointError
-from evo.run.checkpoint_contents import check_arrays, check_meta, check_records
+from evo.run.checkpoint_contents import check_arrays, check_meta
 from evo.run.run import LiveRun, Run
 from evo.run.run_dir import RunDir
-from evo.search.lineage_records import LineageLogError, Records
 
 
 @pytest.fixture
@@ -30,7 +29,7 @@ def saved(run):
 def test_what_a_search_saves_is_in_order(run, saved):
     meta, arrays = saved
     check_meta(meta)
-    check_arrays(arrays, run.search.problem, meta)
+    check_arrays(arrays, run.search.problem)
     assert {"population.cell", "ancestry.population", "emitters.success"} <= arrays.keys()
 
 
@@ -39,14 +38,10 @@ def changed(array):
     yield "type", array.astype("<c16")
     yield "width", np.concatenate([array, array[..., :1]], axis=-1) if array.ndim > 1 or len(array) > 1 else array[:0]
     yield "dimension", array[None]
-    if array.dtype.kind == "i":
-        yield "value", np.where(np.arange(array.size).reshape(array.shape) == 1 % array.size, np.iinfo(array.dtype).min, array)
-    if array.dtype.kind == "f":
-        yield "value", np.where(np.arange(array.size).reshape(array.shape) == 1 % array.size, np.nan, array)
 
 
-def test_each_array_has_its_type_shape_and_range(run, saved):
-    meta, arrays = saved
+def test_each_array_has_its_type_and_shape(run, saved):
+    _, arrays = saved
     num_refused = 0
     for name, array in arrays.items():
         for what, other in changed(array):
@@ -54,28 +49,17 @@ def test_each_array_has_its_type_shape_and_range(run, saved):
                 continue  # of how many measures there are, the task decides
             part = name.partition(".")[0]
             with pytest.raises(CheckpointError, match=rf"^{part}\..*: "):
-                check_arrays({**arrays, name: other}, run.search.problem, meta)
+                check_arrays({**arrays, name: other}, run.search.problem)
             num_refused += 1
-    assert num_refused > 3 * len(arrays)
+    assert num_refused > 2 * len(arrays)
 
 
-@pytest.mark.parametrize("name", ["elites.slot", "memory.hash", "population.hash"])
+@pytest.mark.parametrize("name", ["elites.slot", "memory.hash", "population.hash", "ancestry.archive"])
 def test_a_missing_array_and_an_unknown_one_are_named(run, saved, name):
-    meta, arrays = saved
-    for others in ({key: array for key, array in arrays.items() if key != name}, {**arrays, f"{name}es": arrays[name]}):
-        with pytest.raises(CheckpointError, match=f"^{name}(es)?: missing, or unknown$"):
-            check_arrays(others, run.search.problem, meta)
-
-
-def test_elites_are_sorted_and_have_the_hashes_of_their_programs(run, saved):
-    meta, arrays = saved
-    for name, reason in (
-        ("cell", "cell: not sorted"),
-        ("hash", "hash: not that of the programs"),
-        ("solution", "hash: not that"),
-    ):
-        with pytest.raises(CheckpointError, match=f"^elites.{reason}"):
-            check_arrays({**arrays, f"elites.{name}": arrays[f"elites.{name}"][::-1]}, run.search.problem, meta)
+    _, arrays = saved
+    for others in ({key: array for key, array in arrays.items() if key != name}, {**arrays, f"{name}x": arrays[name]}):
+        with pytest.raises(CheckpointError, match=f"^{name}(x)?: missing, or unknown$"):
+            check_arrays(others, run.search.problem)
 
 
 @pytest.mark.parametrize(
@@ -87,11 +71,6 @@ def test_elites_are_sorted_and_have_the_hashes_of_their_programs(run, saved):
         ("counters.tuned", None),
         ("elapsed_s", float("nan")),
         ("identity", []),
-        ("identity.program", {}),
-        ("identity.search.memory_size", "many"),
-        ("task.inputs", [["x", "f128"]]),
-        ("task.measures", [["x", 0.0]]),
-        ("task.complexity", "unheard of"),
         ("backend", "abacus"),
         ("quarantine", {"00": 1}),
         ("lineage", {"file": "../../log", "num_bytes": 1}),
@@ -107,16 +86,6 @@ def test_facts_that_make_no_sense_are_named(saved, key, value):
     node[last] = value
     with pytest.raises(CheckpointError, match=f"^{key}"):
         check_meta(meta)
-
-
-def test_records_are_of_cells_and_operators_that_there_are(run):
-    records = run.records()
-    check_records(records, run.search.problem)
-    for name, value in (("cell", 30), ("operator", 77), ("cell", -1)):  # of 6 x 5 cells
-        facts = records.facts.copy()
-        facts[name][0] = value
-        with pytest.raises(LineageLogError, match=f"^damaged, although its checksum fits: {name} "):
-            check_records(Records(facts, records.words), run.search.problem)
 
 
 def test_a_run_with_such_a_checkpoint_is_refused_in_one_line(run, saved):

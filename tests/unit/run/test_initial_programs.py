@@ -92,7 +92,7 @@ def test_a_run_goes_on_with_its_own_programs_only(start):
             LiveRun.resume(run.run_dir.path, (f"search.initial.programs={programs}", "stop.generations=2"))
     without = execute(start([], "stop.generations=1"))
     without.close()
-    with pytest.raises(UserError, match=r'search\.initial\.programs is \["x"\] now, was null'):
+    with pytest.raises(UserError, match=r'search\.initial\.programs is \["x"\] now, was the default'):
         LiveRun.resume(without.run_dir.path, ("search.initial.programs=[x]", "stop.generations=2"))
 
 

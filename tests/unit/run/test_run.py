@@ -5,15 +5,13 @@ import os
 import threading
 from concurrent.futures import wait
 from importlib import resources
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from evo.config import RunConfig, load_config
 from evo.errors import UserError
 from evo.run import run_dir as run_dir_module
-from evo.run.checkpoint import encode_checkpoint
+from evo.run.checkpoint import decode_checkpoint, encode_checkpoint
 from evo.run.run import LiveRun, Run
 from evo.run.run_dir import RunDir
 from evo.search.archives import ARCHIVES
@@ -283,30 +281,23 @@ def test_an_override_that_is_refused_is_not_kept(start, override):
     assert (run.run_dir.path / "config.yaml").read_text() == before
 
 
-@pytest.mark.parametrize("points", [4096, 64])
-def test_a_run_that_tuned_on_all_points_goes_on_only_if_it_still_does(tmp_path, monkeypatch, points):
-    """Such a run's checkpoints do not know `search.tuning.points`."""
-    identity = RunConfig.identity
-
-    def of_old(config):
-        values = identity(config)
-        del values["search"]["tuning"]["points"]
-        return values
-
-    task = (f"task={Path(__file__).parents[2] / 'data' / 'erf'}", "task_options={}")
-    config = load_config(
-        Path("erf"), (*task, f"output.runs={tmp_path}", "stop.generations=1", "search.batch_size=16", "output.plots=[]")
-    )
-    with monkeypatch.context() as patch:
-        patch.setattr(RunConfig, "identity", of_old)
-        LiveRun.start(config, "erf").close()
-    [folder] = (tmp_path / "erf").iterdir()
-    monkeypatch.setattr("evo.evaluate.tuning.SAMPLE_POINTS", points)
-    if points == 4096:
-        LiveRun.resume(folder)[0].close()
+@pytest.mark.parametrize("what", ["checkpoint format", "hash version"])
+def test_a_run_of_another_version_is_refused_in_one_line_before_its_config_is_read(start, what):
+    run = start()
+    run.close()
+    [newest] = (run.run_dir.path / "checkpoints").iterdir()
+    (run.run_dir.path / "environment.json").write_text('{"evo": "0.1.7"}')
+    if what == "checkpoint format":
+        (run.run_dir.path / "config.yaml").write_text("a_key_of_old: 1\n")
+        newest.write_bytes(newest.read_bytes()[:8] + (1).to_bytes(4, "little") + newest.read_bytes()[12:])
     else:
-        with pytest.raises(UserError, match=r"constants were tuned on all points when .*start a new run with: evo run$"):
-            LiveRun.resume(folder)
+        meta, arrays = decode_checkpoint(newest.read_bytes())
+        newest.write_bytes(b"".join(encode_checkpoint({**meta, "hash_version": 1}, arrays)))
+    files = {path: path.read_bytes() for path in run.run_dir.path.rglob("*.*") if path.is_file()}
+    for begin in (Run.view, LiveRun.resume):
+        with pytest.raises(UserError, match=rf"^{run.run_dir.path}: made by evo 0\.1\.7: {what} 1; .*; open it with "):
+            begin(run.run_dir.path)
+    assert files == {path: path.read_bytes() for path in run.run_dir.path.rglob("*.*") if path.is_file()}
 
 
 def test_the_qd_score_counts_from_the_low_end_of_the_tasks_objective_range(start, make_task, plane_folder):

@@ -10,7 +10,7 @@ from evo.errors import UserError
 from evo.evaluate import TaskSource
 from evo.run.run import LiveRun, Run
 from evo.run.task_copy import plan_copy
-from evo.task_folder import load_task
+from evo.tasks.folder import load_task
 
 SOURCE = """
 from pathlib import Path

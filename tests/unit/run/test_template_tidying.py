@@ -6,10 +6,10 @@ import pytest
 import evo
 from evo.evaluate.formulas import Formulas
 from evo.instructions import shipped_instruction_set
-from evo.language.expression import expression_of, lines_of
+from evo.language.dag import dag_of
 from evo.language.formula_text import INFIX
-from evo.language.graph import graph_of
 from evo.language.infix import parse_infix
+from evo.language.printer import lines_of
 from evo.language.program import Language, Limits, word
 from evo.native.stack_ptx_words import META_OPERATIONS, WordType
 from evo.run.template_tidying import TemplateTidier
@@ -38,9 +38,9 @@ def tidied(template: str, functions: dict[str, str], y: np.ndarray) -> tuple[str
     """The text of the whole tidy program, and what it gives."""
     language, words = tidy_words(template, functions, y)
     assert words is not None
-    graph = graph_of(language, words)
+    graph = dag_of(language, words)
     assert graph is not None
-    lines = lines_of(expression_of(language, words), INFIX)
+    lines = lines_of(dag_of(language, words), INFIX)
     assert not lines.locals
     return lines.outputs[0], Formulas(language, [*X.T], has_choices=True).of(graph).outputs()
 

@@ -9,7 +9,7 @@ import pytest
 import evo
 from evo.config import StopConfig
 from evo.language.batch import Batch
-from evo.language.expression import expression_of
+from evo.language.dag import dag_of
 from evo.language.formula_text import infix_line
 from evo.regression.defaults import PROGRAM
 from evo.report.pareto import front_of
@@ -43,7 +43,7 @@ def result():
 
 def test_the_front_ends_with_the_law_once(result):
     front, elites = front_of(result), result.search.elites()
-    texts = [infix_line(expression_of(result.search.problem.language, words)) for words in elites.solution[front.rows]]
+    texts = [infix_line(dag_of(result.search.problem.language, words)) for words in elites.solution[front.rows]]
     assert texts[-1] in ("f = x*y + y", "f = y + x*y", "f = y*x + y")
     assert elites.objective[front.rows][-1] > 11.0 and (elites.objective[front.rows][:-1] < 3.0).all()
 

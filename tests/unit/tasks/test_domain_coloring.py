@@ -11,8 +11,8 @@ import pytest
 from evo.errors import UserError
 from evo.pictures import STATISTICS, Coloring, PictureStatistics
 from evo.task import Programs
-from evo.task_answers import point_arrays
-from evo.task_folder import load_task
+from evo.tasks.answers import point_arrays
+from evo.tasks.folder import load_task
 
 FOLDER = Path(__file__).parents[3] / "tasks" / "domain_coloring"
 SIZE = 64

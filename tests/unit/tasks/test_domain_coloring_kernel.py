@@ -21,7 +21,7 @@ from evo.kernel.template import task_ptx
 from evo.language.batch import Batch
 from evo.language.program import Language, parse_program
 from evo.task import Programs
-from evo.task_folder import load_task
+from evo.tasks.folder import load_task
 
 FOLDER = Path(__file__).parents[3] / "tasks" / "domain_coloring"
 MAX_LENGTH = 100

@@ -9,7 +9,7 @@ from evo.instructions import shipped_instruction_set
 from evo.language.infix import parse_infix
 from evo.language.program import Language, parse_program
 from evo.shipped import shipped
-from evo.task_folder import load_task
+from evo.tasks.folder import load_task
 
 AROUND = {"n": (1, 0), "e": (0, -1), "s": (-1, 0), "w": (0, 1)}  # how np.roll brings a neighbour here
 ONE = np.ones(1, np.int32)

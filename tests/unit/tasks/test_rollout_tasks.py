@@ -13,7 +13,7 @@ from evo.report.recompute import report_facts
 from evo.run.loaded_task import load_problem
 from evo.run.search import Search
 from evo.shipped import shipped
-from evo.task_folder import load_task
+from evo.tasks.folder import load_task
 
 
 def scorer_and_words(task, text):

@@ -11,7 +11,7 @@ from evo.report.show import read_program
 from evo.run.loaded_task import load_problem
 from evo.semiring import Semiring
 from evo.shipped import shipped
-from evo.task_folder import load_task
+from evo.tasks.folder import load_task
 
 FORMULAS = [
     ("(a - b)*(a - b)", "exp(-2*x)", lambda x: np.exp(-2 * x)),

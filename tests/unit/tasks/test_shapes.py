@@ -6,7 +6,7 @@ import pytest
 from evo.errors import UserError
 from evo.shipped import shipped
 from evo.task import Programs
-from evo.task_folder import load_task
+from evo.tasks.folder import load_task
 
 SIZE = 128
 PAPER, LOW, MIDDLE, HIGH = np.array([[0, 0, 0], [100, 50, 25], [200, 100, 50], [250, 240, 30]], np.uint8)

@@ -12,7 +12,7 @@ from evo.report.show import read_program
 from evo.run.loaded_task import load_problem
 from evo.run.search import Search
 from evo.shipped import shipped
-from evo.task_folder import load_task
+from evo.tasks.folder import load_task
 
 ROWS = "".join(f"{i},{i * i}\n" for i in range(20))
 

@@ -23,7 +23,9 @@ def test_an_address_of_this_machine_needs_no_keys():
 def test_any_other_address_needs_keys_and_the_refusal_says_how_to_make_them(host):
     address = f"tcp://{host}"
     check_address(address, "--connect", has_keys=True)
-    with pytest.raises(UserError, match=re.escape(f"--connect: {address} is not on this machine") + ".*: evo keys new KEYS"):
+    with pytest.raises(
+        UserError, match=re.escape(f"--connect: {address} is not on this machine") + ".*: evo worker --new-keys KEYS"
+    ):
         check_address(address, "--connect", has_keys=False)
 
 
@@ -98,7 +100,7 @@ def test_keys_that_were_cut_off_are_made_anew(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("name", ["run", "", "../x", "a/b", "-x", "x" * 64])
 def test_a_worker_has_a_name_that_is_a_file_name(tmp_path, name):
-    with pytest.raises(UserError, match="--worker"):
+    with pytest.raises(UserError, match="--name"):
         make_keys(tmp_path, name)
     assert not list(tmp_path.iterdir())
 
@@ -148,7 +150,10 @@ def test_a_broken_file_keeps_no_other_worker_out_and_is_told_once(tmp_path, capl
         assert list(ours.look().values()) == ["worker"]
         monkeypatch.setattr(keys, "LOOK_S", 0.0)
     assert [record.message for record in caplog.records] == [
-        f"farm: {run}/workers/a.public: not a key of 40 characters; make keys with: evo keys new KEYS; its worker is refused"
+        (
+            f"farm: {run}/workers/a.public: not a key of 40 characters; make keys with: evo worker --new-keys KEYS; "
+            "its worker is refused"
+        )
     ]
 
 
@@ -180,5 +185,5 @@ def test_a_server_file_has_the_address_that_other_machines_call(tmp_path):
 
 
 def test_missing_keys_are_refused_with_the_command_that_makes_them(tmp_path):
-    with pytest.raises(UserError, match="No such file or directory; make keys with: evo keys new KEYS"):
+    with pytest.raises(UserError, match="No such file or directory; make keys with: evo worker --new-keys KEYS"):
         RunKeys(tmp_path)

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from evo.compile.compiler import Module
-from evo.evaluate.cuda import device_child
+from evo.evaluate.cuda import blame
 from evo.evaluate.cuda.blame import MAX_AT_FAULT, Kernel, Verdict, run_alone, try_alone
+from evo.workers import process
 
 KERNEL = Kernel(0, {}, {"v": "f32"}, None, [np.zeros(4, np.float32)], 4)
 
@@ -57,13 +58,15 @@ def test_where_many_programs_fail_some_are_named(judge):
 
 @pytest.mark.parametrize(
     ("end", "num_passed"),
-    [("echo step: 2; echo passed", 3), ("exit 1", 2), ("kill -SEGV $$", 2), ("exec sleep 600", 2), ("echo untested: full", -1)],
+    [("report('2')", 3), ("os._exit(1)", 2), ("os.kill(os.getpid(), 11)", 2), ("time.sleep(600)", 2), ("raise UserError", -1)],
 )
-def test_a_process_tells_how_many_programs_ran(monkeypatch, end, num_passed):
-    monkeypatch.setattr(device_child, "COMMAND", ("sh", "-c", f"echo step: 0; echo step: 1; {end}"))
+def test_a_process_tells_how_many_programs_ran(monkeypatch, tmp_path, end, num_passed):
+    (tmp_path / "work.py").write_text(f"import os, time\nfrom evo.errors import UserError\nreport('0'); report('1')\n{end}\n")
+    monkeypatch.setenv("DEVICE_WORK", str(tmp_path / "work.py"))
+    monkeypatch.setattr(blame, "MODULES", "device_work:run")
     assert run_alone(KERNEL, SUSPECTS[:3], 0.2) == num_passed
 
 
 def test_a_process_that_cannot_be_started_tells_nothing(monkeypatch):
-    monkeypatch.setattr(device_child, "COMMAND", ("/no/such/program",))
+    monkeypatch.setattr(process, "COMMAND", ("/no/such/program",))
     assert try_alone(KERNEL, EMPTY, SUSPECTS, 1.0) == Verdict(reason="the device can no longer be used")

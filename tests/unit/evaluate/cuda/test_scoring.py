@@ -16,7 +16,7 @@ from evo.evaluate.options import EvaluationOptions
 from evo.instructions import shipped_instruction_set
 from evo.language.batch import Batch
 from evo.language.program import Language, parse_program
-from evo.task_folder import load_task
+from evo.tasks.folder import load_task
 
 # Three outputs at 5 points are not a whole number of words. Scores see every bit, and say which process they come from.
 SOURCE = """\
@@ -102,7 +102,7 @@ def test_many_threads_share_the_processes(scorer):
         assert list(threads.map(score, firsts)) == [list(range(first, first + 7)) for first in firsts]
 
 
-UNLOADABLE = 'assert "evo.worker_process" not in str(__import__("sys").modules["__main__"].__spec__)'
+UNLOADABLE = 'assert "evo.workers" not in str(__import__("sys").modules["__main__"].__spec__)'
 
 
 def test_where_processes_fail_threads_score_and_a_line_says_so(scorer, capfd):

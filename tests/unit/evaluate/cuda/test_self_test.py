@@ -1,4 +1,4 @@
-"""evo.evaluate.cuda.self_test and device_child: outcomes, what is remembered of them, and the process. It is a shell here."""
+"""evo.evaluate.cuda.self_test and device_child: outcomes, what is remembered of them, and the process."""
 
 import os
 import time
@@ -6,12 +6,15 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from processes import is_gone, wait_until
 
-from evo.evaluate.cuda import device_child, self_test
+from evo.evaluate.cuda import self_test
 from evo.evaluate.cuda.device import DeviceInfo
 from evo.evaluate.cuda.device_child import Report, run_in_child
 from evo.evaluate.cuda.self_test import Outcome, remembered, run_self_test, why_untrusted
+from evo.workers import process
 
+TESTS, WORK = self_test.TESTS, "device_work:run"
 INFO = DeviceInfo(3, "NVIDIA H200 / test", (9, 0), 140 << 30, "b6e3a3a1-7e36-4b52-9b0c-11f0d2a1c0de")
 
 
@@ -19,12 +22,14 @@ class Child:
     """Sets what the process of the test does, and counts processes."""
 
     def __init__(self, monkeypatch, folder: Path):
-        self._monkeypatch, self._log = monkeypatch, folder / "log.txt"
-        self("echo passed")
+        self._log, self._script = folder / "log.txt", folder / "work.py"
+        monkeypatch.setattr(self_test, "TESTS", WORK)
+        monkeypatch.setenv("DEVICE_WORK", str(self._script))
+        self("pass")
 
     def __call__(self, script: str) -> None:
-        script = f'echo >> "{self._log}"; {script}'
-        self._monkeypatch.setattr(device_child, "COMMAND", ("sh", "-c", script))
+        log = f"open({str(self._log)!r}, 'a').write('x')"
+        self._script.write_text(f"import os, subprocess, sys, time\nfrom evo.errors import UserError\n{log}\n{script}\n")
 
     @property
     def count(self) -> int:
@@ -47,10 +52,10 @@ def test_a_device_that_passes_is_trusted_and_tested_once(child):
 
 
 def test_a_failure_is_remembered_with_its_reason(child):
-    child("echo step: sums; echo failed: they differ")
+    child("report('sums'); problem = 'they differ'")
     line = "NVIDIA H200 / test failed the self-test: they differ; test it again with: evo doctor --test"
     assert why_untrusted(INFO) == line
-    child("echo passed")
+    child("pass")
     assert why_untrusted(INFO) == line
     assert child.count == 1
 
@@ -81,15 +86,15 @@ def test_a_damaged_record_counts_as_none(child, tmp_path, content):
 
 
 def test_a_device_that_cannot_be_tested_now_is_tested_the_next_time(child):
-    child("echo step: sums; echo untested: no memory is free")
+    child("report('sums'); raise UserError('no memory is free')")
     assert why_untrusted(INFO) == "NVIDIA H200 / test could not be tested: no memory is free"
-    child("echo passed")
+    child("pass")
     assert why_untrusted(INFO) is None
     assert child.count == 2
 
 
 def test_a_process_that_cannot_be_started_says_nothing_of_the_device(child, monkeypatch, tmp_path):
-    monkeypatch.setattr(device_child, "COMMAND", (str(tmp_path / "missing"),))
+    monkeypatch.setattr(process, "COMMAND", (str(tmp_path / "missing"),))
     assert run_self_test(INFO) == Outcome("its process cannot be started: No such file or directory", is_final=False)
     assert remembered(INFO) is None
 
@@ -97,11 +102,14 @@ def test_a_process_that_cannot_be_started_says_nothing_of_the_device(child, monk
 @pytest.mark.parametrize(
     ("script", "problem"),
     [
-        ("echo step: loading; kill -11 $$", "its process was killed by SIGSEGV, during: loading"),
-        ("kill -9 $$", "its process was killed by SIGKILL"),
-        ("echo step: one; echo step: two; exit 7", "its process ended with exit code 7, during: two"),
-        ("echo Traceback >&2; echo ImportError: no evo >&2; exit 1", "its process ended with exit code 1 (ImportError: no evo)"),
-        ("true", "its process ended with exit code 0"),
+        ("report('loading'); os.kill(os.getpid(), 11)", "its process was killed by SIGSEGV, during: loading"),
+        ("os.kill(os.getpid(), 9)", "its process was killed by SIGKILL"),
+        ("report('one'); report('two'); os._exit(7)", "its process ended with exit code 7, during: two"),
+        (
+            "os.write(2, b'Traceback\\nImportError: no evo\\n'); os._exit(1)",
+            "its process ended with exit code 1 (ImportError: no evo)",
+        ),
+        ("os._exit(0)", "its process ended with exit code 0"),
     ],
 )
 def test_a_process_that_ends_without_an_outcome_is_a_failure(child, script, problem):
@@ -116,57 +124,53 @@ def test_the_process_needs_nothing_of_the_current_folder_and_says_that_there_is_
     monkeypatch.chdir(tmp_path)
     (tmp_path / "json.py").write_text("raise SystemExit('the wrong module')")
     (tmp_path / "evo").mkdir()
-    report = run_in_child(self_test.TESTS, 0, self_test.TIME_LIMIT_S)
+    report = run_in_child(TESTS, 0, self_test.TIME_LIMIT_S)
     assert (report.steps, report.is_final) == (("every instruction",), False)
     assert report.problem.startswith("no GPU is usable: ")
 
 
-# The second process holds the pipe as well: its end is read only if both are killed.
-HANGING = "echo step: an endless kernel; sleep 1000 & echo $! > {pid}; echo step: it began; wait"
+HANGING = """
+child = subprocess.Popen(["sleep", "1000"])
+report("an endless kernel")
+open({pid!r}, "w").write(str(child.pid))
+report("it began")
+child.wait()
+"""
 
 
 def test_a_process_that_hangs_is_killed_with_its_workers(child, tmp_path):
-    child(HANGING.format(pid=tmp_path / "pid"))
-    report = run_in_child("work", None, 60.0, 0.1)
+    child(HANGING.format(pid=str(tmp_path / "pid")))
+    report = run_in_child(WORK, None, 60.0, 0.1)
     assert report == Report(("an endless kernel", "it began"), "not finished after 60 s, during: it began", is_timeout=True)
-    assert not is_alive(tmp_path / "pid")
+    wait_until(lambda: is_gone(int((tmp_path / "pid").read_text())))
 
 
 def test_the_limit_of_a_test_is_for_all_its_steps(child, monkeypatch):
     monkeypatch.setattr(self_test, "TIME_LIMIT_S", 0.3)
-    child("while echo step: one more; do sleep 0.05; done")
-    assert run_self_test(INFO) == remembered(INFO) == Outcome("not finished after 0.3 s, during: one more", is_timeout=True)
+    child("while True: report('one more'); time.sleep(0.01)")
+    outcome = run_self_test(INFO)
+    assert outcome == remembered(INFO) and outcome.is_timeout
 
 
-@pytest.mark.parametrize(("script", "is_remembered"), [("sleep 1000", False), ("echo failed: sums", True)])
-def test_a_timeout_is_forgotten_after_an_hour_and_no_other_failure_is(child, monkeypatch, tmp_path, script, is_remembered):
-    monkeypatch.setattr(self_test, "TIME_LIMIT_S", 0.1)
+@pytest.mark.parametrize(("script", "is_timeout"), [("time.sleep(1000)", True), ("problem = 'sums'", False)])
+def test_a_timeout_is_forgotten_after_an_hour_and_no_other_failure_is(child, monkeypatch, tmp_path, script, is_timeout):
+    monkeypatch.setattr(self_test, "TIME_LIMIT_S", 0.1 if is_timeout else 60.0)
     child(script)
     assert why_untrusted(INFO)
     (record,) = (tmp_path / "cache" / "evo" / "self_tests").iterdir()
-    for age_s, expected in ((3500, True), (3700, is_remembered)):
+    for age_s, expected in ((3500, True), (3700, not is_timeout)):
         os.utime(record, (time.time() - age_s,) * 2)
         assert (remembered(INFO) is not None) == expected
 
 
 def test_an_interrupted_test_is_killed_and_not_remembered(child, tmp_path, monkeypatch):
     def interrupt(*_):
-        while not (tmp_path / "pid").exists():
-            pass
+        wait_until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text())
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(device_child.select, "select", interrupt)
-    child(HANGING.format(pid=tmp_path / "pid"))
+    monkeypatch.setattr(process.Connection, "poll", interrupt)
+    child(HANGING.format(pid=str(tmp_path / "pid")))
     with pytest.raises(KeyboardInterrupt):
         run_self_test(INFO)
-    assert remembered(INFO) is None and not is_alive(tmp_path / "pid")
-
-
-def is_alive(pid: Path) -> bool:
-    """Whether a process still runs, given the file with its number, after a moment in which it is reaped."""
-    status = Path("/proc", pid.read_text().strip(), "stat")
-    for _ in range(100):
-        if not status.exists() or status.read_text().rpartition(")")[2].split()[0] == "Z":
-            return False
-        time.sleep(0.05)
-    return True
+    wait_until(lambda: is_gone(int((tmp_path / "pid").read_text())))
+    assert remembered(INFO) is None

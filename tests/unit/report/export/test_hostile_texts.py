@@ -20,11 +20,12 @@ from evo.errors import UserError
 from evo.escape import comment_lines, docstring, identifier, printable
 from evo.instructions import describe_instruction_set, shipped_instruction_set
 from evo.instructions.header import render_header
-from evo.language.expression import Unsupported, expression_of
+from evo.language.dag import dag_of
 from evo.language.formula import evaluate, formula_of, has_real_form
 from evo.language.formula_source import excel_source
 from evo.language.formula_text import infix
 from evo.language.parsed import NotAllowed, closure, statements
+from evo.language.printer import Unsupported
 from evo.language.program import Language, parse_program
 from evo.language.source import c_source, cuda_source, python_source
 from evo.language.tensor_source import torch_source, triton_source
@@ -98,7 +99,7 @@ def drive(instruction_set, comment: str, *, compiles: bool) -> None:
     render_header(instruction_set, "c", "own.h")
     language = Language(instruction_set, (("x", "f32"), ("y", "f32")), (("f", "f32"),))
     name = instruction_set.instructions[0].name
-    program = expression_of(language, parse_program(language, f"%x %y {name}", "text", 8))
+    program = dag_of(language, parse_program(language, f"%x %y {name}", "text", 8))
     infix(program)
     expressions = [program]
     if has_real_form(program):

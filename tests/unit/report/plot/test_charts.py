@@ -154,7 +154,7 @@ def test_a_heat_map_colours_the_cell_that_measures_fall_into_and_shows_its_edges
     centroids = {"archive": {"type": "CVTArchive", "dims": None, "centroids": 9}}
     run = new_run([(RED, float(x), (x, y)) for x, y in measures], {"search": centroids})
     figure = charts.heatmap(run)
-    image, elites, places = image_of(figure), run.search.archive.elites(), run.search.archive.centroids
+    image, elites, places = image_of(figure), run.search.archive.elites(), run.search.archive.layout.centroids
     rows, columns = image.shape[:2]
     edges = np.abs(image - charts._EDGE_COLOR).max(axis=2) < 0.01
     assert 0.002 < edges.mean() < 0.1

@@ -71,7 +71,9 @@ def test_without_a_grid_pictures_are_in_cell_order(new_run):
     centroids = {"archive": {"type": "CVTArchive", "dims": None, "centroids": 4}}
     run = new_run([], {"search": centroids})
     order = [RED, BLUE, GREEN]
-    given = [(text, 0.5, tuple(measures)) for text, measures in zip(order, run.search.archive.centroids[[0, 1, 3]], strict=True)]
+    given = [
+        (text, 0.5, tuple(measures)) for text, measures in zip(order, run.search.archive.layout.centroids[[0, 1, 3]], strict=True)
+    ]
     run = new_run(given, {"search": centroids})
     pixels = pixels_of(pictures.contact_sheet(run))
     side = 2 * (THUMBNAIL_SIZE + GAP) + GAP

@@ -1,12 +1,15 @@
 """evo.search.archives: failed programs never enter, ties keep the incumbent, and a restored archive is the same."""
 
 import math
+import pickle
 
 import numpy as np
 import pytest
+import ribs.archives
 from ribs.archives import GridArchive
 
 from evo.search.archives import ARCHIVES, make_archive, make_layout
+from evo.search.archives.pyribs import to_ribs
 
 LENGTH = 3
 RANGES = [(0.0, 1.0), (-1.0, 1.0)]
@@ -159,11 +162,11 @@ def test_a_grid_holds_what_pyribs_own_holds():
         archive.add(**rows)
         finite = np.isfinite(rows["objective"])
         theirs.add(rows["slot"][finite, None], rows["objective"][finite], rows["measures"][finite])
-        ours, expected = archive.data(), theirs.data()
-        for name in ("index", "objective", "measures", "threshold"):
-            np.testing.assert_array_equal(ours[name], expected[name])
-        np.testing.assert_array_equal(ours["slot"], expected["solution"][:, 0])
-        assert [elite["index"] for elite in archive] == [elite["index"] for elite in theirs]
+        ours, expected = archive.elites(), theirs.data()
+        by_cell = np.argsort(expected["index"])
+        for name, column in {"index": ours.cell, "objective": ours.objective, "measures": ours.measures}.items():
+            np.testing.assert_array_equal(column, expected[name][by_cell])
+        np.testing.assert_array_equal(ours.slot, expected["solution"][by_cell, 0])
 
 
 @pytest.mark.parametrize("ranges", [RANGES, [(-5e200, 5e200), (0.0, 1e-2)], [(0.1, 0.7), (3.0, 3.3)]])
@@ -182,7 +185,7 @@ def test_a_restored_archive_is_the_same_and_goes_on_the_same(new_archive):
     archive = new_archive()
     for seed in range(5):
         archive.add(**random_batch(40, seed))
-    restored = new_archive(archive.arrays())
+    restored = new_archive(archive.layout.arrays())
     restored.restore(archive.elites())
     assert_same(archive, restored)
     for seed in range(5, 10):
@@ -201,10 +204,10 @@ def test_elites_of_an_archive_of_another_shape_are_refused():
 
 def test_the_centroids_of_a_cvt_depend_on_the_seed_alone_or_are_those_given():
     one, same, other = (make_archive("CVTArchive", LENGTH, RANGES, seed, {"centroids": 6}) for seed in (3, 3, 4))
-    np.testing.assert_array_equal(same.centroids, one.centroids)
-    assert not np.array_equal(other.centroids, one.centroids)
-    again = make_archive("CVTArchive", LENGTH, RANGES, 4, {"centroids": 6}, one.arrays())
-    np.testing.assert_array_equal(again.centroids, one.centroids)
+    np.testing.assert_array_equal(same.layout.centroids, one.layout.centroids)
+    assert not np.array_equal(other.layout.centroids, one.layout.centroids)
+    again = make_archive("CVTArchive", LENGTH, RANGES, 4, {"centroids": 6}, one.layout.arrays())
+    np.testing.assert_array_equal(again.layout.centroids, one.layout.centroids)
 
 
 @pytest.mark.filterwarnings("error")
@@ -213,9 +216,9 @@ def test_cells_of_a_cvt_are_as_round_in_wide_ranges_as_in_equal_ones():
     ranges = [(-5e299, 5e299), (0.0, 1e-300)]
     equal, wide = (make_archive("CVTArchive", LENGTH, each, 3, {"centroids": 50}) for each in ([(0.0, 1.0)] * 2, ranges))
     low, high = np.array(ranges).T
-    np.testing.assert_allclose((wide.centroids - low) / (high - low), equal.centroids, rtol=0, atol=1e-12)
+    np.testing.assert_allclose((wide.layout.centroids - low) / (high - low), equal.layout.centroids, rtol=0, atol=1e-12)
     points = np.random.default_rng(5).random((2000, 2))
-    distances = np.linalg.norm(points[:, None] - equal.centroids, axis=2)
+    distances = np.linalg.norm(points[:, None] - equal.layout.centroids, axis=2)
     nearest = distances.argmin(axis=1)
     assert len(set(nearest)) == 50
     for archive, measures in ((equal, points), (wide, low + points * (high - low))):
@@ -251,7 +254,7 @@ def test_an_outline_encloses_what_falls_into_its_cell_and_outlines_fill_the_map(
     ranges = [(0.0, 4.0), (-1.0, 1.0)][:num_measures]
     options = {"GridArchive": {"dims": [4, 5][:num_measures]}, "CVTArchive": {"centroids": 17}}[name]
     archive = make_archive(name, LENGTH, ranges, 1, options)
-    layout = make_layout(name, ranges, options, archive.arrays())
+    layout = make_layout(name, ranges, options, archive.layout.arrays())
     outlines = layout.outlines()
     area = 0.0
     for x, y in (corners.T for corners in outlines):
@@ -355,3 +358,41 @@ def test_a_snapshot_stands_still_until_it_is_read_and_what_changed_meanwhile_is_
         for name, column in vars(before).items():
             np.testing.assert_array_equal(getattr(read, name), column, err_msg=name)
             assert getattr(read, name).dtype == column.dtype
+
+
+@pytest.mark.parametrize("name", ARCHIVES)
+@pytest.mark.parametrize("num_task_measures", [0, 2])
+def test_an_archive_of_pyribs_holds_the_elites_and_what_it_says_of_them_is_right(name, num_task_measures):
+    archive = make_archive(name, LENGTH, RANGES, 1, OPTIONS[name], None, -2.0, num_task_measures)
+    rows = random_batch(60, 3)
+    rows["measures"][:3] = [[1e30, 0.9], [0.1, -1e308], [-5e31, 1e300]]  # pyribs' own grid overflows there
+    rows["objective"][:3] = 2.0 + np.arange(3)
+    archive.add(**rows, **({"task_measures": rows["measures"] + 1.0} if num_task_measures else {}))
+    elites = archive.elites()
+    theirs = to_ribs(name, archive.layout, elites, archive.qd_score_offset, 7)
+    assert isinstance(theirs, getattr(ribs.archives, name))
+    assert theirs.stats.num_elites == len(theirs) == len(elites)
+    assert theirs.stats.qd_score == pytest.approx(math.fsum(elites.objective + 2.0))
+    assert theirs.stats.coverage == len(elites) / theirs.cells
+    assert theirs.stats.obj_max == theirs.best_elite["objective"] == 4.0
+    assert theirs.best_elite["solution"].tolist() == rows["solution"][2].tolist()
+    data, order = theirs.data(), np.argsort(theirs.data("index"))
+    expected = {"index": elites.cell, **elites.arrays()}
+    if num_task_measures:
+        expected |= {"measures": expected.pop("latent"), "task_measures": elites.measures}
+    del expected["cell"]
+    assert data.keys() == {*expected, "threshold"}
+    for field, column in expected.items():
+        np.testing.assert_array_equal(data[field][order], column, err_msg=field)
+    frame = theirs.data(return_type="pandas")
+    assert frame.solution_1.dtype == np.uint64 and len(frame) == len(elites)
+    assert set(theirs.sample_elites(9)["index"]) <= set(elites.cell)
+    copy = pickle.loads(pickle.dumps(theirs))
+    assert copy.add(**{name: data[name] for name in data if name not in ("index", "threshold")})["status"].tolist() == [0] * len(
+        elites
+    )
+
+
+def test_an_archive_of_pyribs_may_be_empty():
+    theirs = to_ribs("GridArchive", GRID, make_archive("GridArchive", LENGTH, RANGES, 1, OPTIONS["GridArchive"]).elites(), 0.0, 1)
+    assert theirs.empty and theirs.best_elite is None and theirs.cells == 20

@@ -11,8 +11,8 @@ from keyword import iskeyword
 import numpy as np
 
 from evo.errors import UserError
-from evo.grid import Grid
 from evo.native.rollout import INTEGRATORS
+from evo.tasks.grid import Grid
 
 _CONSTANTS = ("pi", "e")
 
@@ -97,25 +97,25 @@ class Rollout:
             if self.num_records % self.pieces:
                 raise wrong("pieces", f"a divisor of the records, {self.num_records}")
             if reduction is None or self.grid is not None:
-                raise UserError(f"{place}.pieces: they need a task with a reduction, whose targets they begin at, and no grid")
+                raise UserError("they need a task with a reduction, whose targets they begin at, and no grid", f"{place}.pieces")
             if dt.ndim and (dt.reshape(self.pieces, -1) != dt[: self.steps // self.pieces]).any():
                 raise wrong("dt", f"the same in all {self.pieces} pieces")
         if both := [name for name in inputs if name in outputs]:
-            raise UserError(f"{place}: '{both[0]}' is an input and an output; in a loop an output has a name of its own")
+            raise UserError(f"'{both[0]}' is an input and an output; in a loop an output has a name of its own", place)
         if not isinstance(self.state, Mapping) or not self.state:
             raise wrong("state", "a dict of state -> output or formula, and not empty")
         for state, formula in self.state.items():
             if not isinstance(state, str) or not state.isidentifier() or iskeyword(state) or state in _CONSTANTS:
-                raise UserError(f"{place}.state: {state!r} cannot be the name of a state")
+                raise UserError(f"{state!r} cannot be the name of a state", f"{place}.state")
             if state in outputs:
-                raise UserError(f"{place}.state: '{state}' is an output; a state has a name of its own")
+                raise UserError(f"'{state}' is an output; a state has a name of its own", f"{place}.state")
             try:
                 ast.parse(formula.replace("^", "**"), mode="eval")
             except (SyntaxError, AttributeError, TypeError):
                 raise UserError(f"{place}.state['{state}'] is {formula!r}, must be an output or a formula") from None
             needs_f32 = self.integrator if self.integrator != "map" else reduction
             if needs_f32 and inputs.get(state, "f32") != "f32":
-                raise UserError(f"{place}.state: '{state}' is {inputs[state]}; {needs_f32} needs f32")
+                raise UserError(f"'{state}' is {inputs[state]}; {needs_f32} needs f32", f"{place}.state")
         if self.grid is not None:
             if not isinstance(self.grid, Grid):
                 raise wrong("grid", "None or an evo.Grid")

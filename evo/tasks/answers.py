@@ -63,11 +63,11 @@ def task_errors(task_class: type[Task], method: str) -> Iterator[None]:
     try:
         with forks_ended():
             yield
-    except UserError:
+    except (UserError, KeyboardInterrupt):
         raise
-    except (Exception, SystemExit) as error:  # an exit of the task's must not look like one of evo's
+    except BaseException as error:  # an exit of the task's must not look like one of evo's
         place = error_place(error, Path(place_of(task_class)).parent) or method_place(task_class, method)
-        raise UserError(f"{place}: {method}() raised {type(error).__name__}: {error}") from error
+        raise UserError(f"{method}() raised {type(error).__name__}: {error}", place) from error
 
 
 _changing: weakref.WeakValueDictionary[int, Task] = weakref.WeakValueDictionary()  # by id: tasks that `ask` has changed
@@ -120,13 +120,13 @@ def typed_arrays(
     """
     if not isinstance(values, dict) or set(values) != set(kinds):
         given = ", ".join(map(str, values)) if isinstance(values, dict) else type(values).__name__
-        raise UserError(f"{place}: {verb} a dict of exactly {', '.join(kinds)}; got {given}")
+        raise UserError(f"{verb} a dict of exactly {', '.join(kinds)}; got {given}", place)
     arrays: list[NDArray[Any]] = []
     for name, kind in kinds.items():
         try:
             arrays.append(np.asarray(values[name], dtype=dtype or DTYPES[kind], order="C"))
         except (TypeError, ValueError, OverflowError) as error:
-            raise UserError(f"{place}: '{name}' is not an array of {kind}: {error}") from error
+            raise UserError(f"'{name}' is not an array of {kind}: {error}", place) from error
     return arrays
 
 
@@ -142,10 +142,10 @@ def point_arrays(task: Task, points: dict[str, NDArray[Any]], method: str) -> tu
     if any(a.ndim > 1 for a in arrays) or len(lengths) != 1:
         shapes = ", ".join(f"{name} {array.shape}" for name, array in zip(task.inputs, arrays, strict=True))
         raise UserError(
-            f"{place}: each input is a scalar or has the shape (num_points,), and at least one is an array; got {shapes}"
+            f"each input is a scalar or has the shape (num_points,), and at least one is an array; got {shapes}", place
         )
     if lengths == {0}:
-        raise UserError(f"{place}: gives no points")
+        raise UserError("gives no points", place)
     return arrays, lengths.pop()
 
 
@@ -163,7 +163,7 @@ def target_array(task: Task, num_points: int, method: str = "targets", dtype: ty
     arrays = typed_arrays(ask(task, method), dict.fromkeys(task.outputs, "f32"), place, dtype)
     for name, array in zip(task.outputs, arrays, strict=True):
         if array.shape != (num_points,):
-            raise UserError(f"{place}: '{name}' has shape {array.shape}, the points have ({num_points},)")
+            raise UserError(f"'{name}' has shape {array.shape}, the points have ({num_points},)", place)
     return np.ascontiguousarray(np.stack(arrays))
 
 
@@ -180,11 +180,11 @@ def weight_array(task: Task, num_points: int) -> NDArray[np.float32] | None:
     try:
         array = np.ascontiguousarray(weights, dtype=np.float32)
     except (TypeError, ValueError, OverflowError) as error:
-        raise UserError(f"{place}: is not an array of f32: {error}") from error
+        raise UserError(f"is not an array of f32: {error}", place) from error
     if array.shape != (num_points,):
-        raise UserError(f"{place}: has shape {array.shape}, the points have ({num_points},)")
+        raise UserError(f"has shape {array.shape}, the points have ({num_points},)", place)
     if not (np.isfinite(array) & (array >= np.finfo(np.float32).tiny)).all():
-        raise UserError(f"{place}: must be numbers above 0 that a normal float32 can hold")
+        raise UserError("must be numbers above 0 that a normal float32 can hold", place)
     return array
 
 

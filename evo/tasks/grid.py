@@ -68,14 +68,14 @@ class Grid:
             if abs(dy) > self.shape[0] or abs(dx) > self.shape[1]:
                 raise UserError(f"{place}.neighbours['{name}'] is {(dy, dx)}, farther away than a grid of {self.shape} reaches")
         if wrong := [name for name in self.offsets if not f"_{name}".isidentifier()]:
-            raise UserError(f"{place}.neighbours: '{wrong[0]}' is not a part of a name; use letters, digits and underscores")
+            raise UserError(f"'{wrong[0]}' is not a part of a name; use letters, digits and underscores", f"{place}.neighbours")
         if len(self.reads(states)) < len(states) * len(self.offsets):
-            raise UserError(f"{place}.neighbours: two states of neighbours would have one name; rename a state or a neighbour")
+            raise UserError("two states of neighbours would have one name; rename a state or a neighbour", f"{place}.neighbours")
         if twice := (set(states) | set(outputs)) & set(self.reads(states)):
-            raise UserError(f"{place}.neighbours: '{min(twice)}' is a state or output; a neighbour's has a name of its own")
+            raise UserError(f"'{min(twice)}' is a state or output; a neighbour's has a name of its own", f"{place}.neighbours")
         for name, (state, *_) in self.reads(states).items():
             if inputs.get(name, states[state]) != states[state]:
-                raise UserError(f"{place}.neighbours: '{name}' is {inputs[name]}, the state '{state}' {states[state]}")
+                raise UserError(f"'{name}' is {inputs[name]}, the state '{state}' {states[state]}", f"{place}.neighbours")
         if isinstance(self.boundary, str) and self.boundary in BOUNDARIES:
             return
         if isinstance(self.boundary, bool) or not isinstance(self.boundary, Real) or not abs(self.boundary) <= LARGEST:

@@ -1,4 +1,4 @@
-"""A process of its own, which makes one call after the other: `python -P -m evo.worker_process CONNECTION PARENT SIGNAL`.
+"""A process of its own, which makes one call after the other: `python -P -m evo.workers CONNECTION PARENT SIGNAL`.
 
 Owns both sides of the talk, and how such a process starts and ends. It has a group of its own, so signals to this process's
 group, such as Ctrl-C, do not reach it. It ends when this process does, however that happens. It finds what this process can
@@ -12,6 +12,7 @@ import pickle
 import signal
 import subprocess
 import sys
+import time
 import traceback
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -22,22 +23,30 @@ from multiprocessing.connection import Connection
 from typing import IO, Any, ParamSpec, TypeVar, cast
 
 from evo.errors import UserError, how_it_ended, refuse_scipy_without_room
-from evo.waiting import WAKE_S
+from evo.workers import WAKE_S
 
 # -P: modules in the user's current folder are not imported.
-COMMAND = (sys.executable, "-P", "-m", "evo.worker_process")
-MAX_WORKERS = 512  # processes or threads that a user can ask for; each takes tens of MB
+COMMAND = (sys.executable, "-P", "-m", "evo.workers")
 END_S = 5.0  # for the end of a process whose connection has closed
 # Parallel work is done by processes. A library that starts threads in each of them would only disturb.
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS"), "1")
 _PR_SET_PDEATHSIG = 1
+_RETURNED, _RAISED, _STEP = "returned", "raised", "step"  # what a process sends
+
+_connection: Connection | None = None  # with the parent, in a worker process
+
+OnStep = Callable[[str], float | None]
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
 
 class ProcessDied(Exception):
-    """The process ended before a call did; the message says how."""
+    """The process ended before a call did. exit_code: negative: it was killed by this signal; None: it closed its connection."""
+
+    def __init__(self, exit_code: int | None):
+        super().__init__("closed its connection" if exit_code is None else how_it_ended(exit_code))
+        self.exit_code = exit_code
 
 
 class WorkerProcess:
@@ -92,16 +101,20 @@ class WorkerProcess:
         """Whether `wait_until_ready` returns at once."""
         return self.is_ready or self._connection.poll(0)
 
-    def wait_until_ready(self, limit_s: float = math.inf) -> Any:
-        """Returns when the first call has, the first time what it does. Raises as `call`."""
+    def wait_until_ready(self, limit_s: float = math.inf, on_step: OnStep = lambda _: None) -> Any:
+        """Returns when the first call has, the first time what it does. Raises as `call`.
+
+        Args:
+            on_step: called with each step that the first call reports (`report`); gives the limit from there on; None: the same.
+        """
         if self.is_ready:
             return None
-        result = self._receive(limit_s)
+        result = self._receive(limit_s, on_step)
         self.is_ready = True
         return result
 
     def call(self, function: Callable[_P, _T], limit_s: float, /, *args: _P.args, **kwargs: _P.kwargs) -> _T:
-        """What the function, which is found by its name, returns or raises there.
+        """Makes a call there. The function is found by its name. Returns or raises what it does.
 
         Raises:
             ProcessDied: the process ended first.
@@ -126,42 +139,47 @@ class WorkerProcess:
         """Sends a signal to it, unless it has ended."""
         self._process.send_signal(number)
 
-    def kill(self, *, waits: bool = True) -> None:
-        """Ends it at once, with the processes that it has started. Without `waits` it may be still there afterwards."""
+    def kill(self, limit_s: float | None = None) -> None:
+        """Ends it at once, with the processes that it has started, and waits for that at most so long."""
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
-        if waits:
-            self._process.wait()
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(limit_s)
 
-    def how_it_ended(self) -> str:
-        """What its end was, for a message. Its connection has closed, so it has ended or is about to."""
+    def death(self) -> ProcessDied:
+        """Describes its end. Its connection has closed, so it has ended or is about to."""
         try:
-            return how_it_ended(self._process.wait(END_S))
+            return ProcessDied(self._process.wait(END_S))
         except subprocess.TimeoutExpired:
-            return "closed its connection"
+            return ProcessDied(None)
 
     def _send(self, message: object) -> None:
         try:
             self._connection.send(message)
         except ConnectionError:
-            raise ProcessDied(self.how_it_ended()) from None
+            raise self.death() from None
 
-    def _receive(self, limit_s: float) -> Any:
+    def _receive(self, limit_s: float, on_step: OnStep = lambda _: None) -> Any:
         waited_s = 0.0
-        while not self._connection.poll(min(WAKE_S, limit_s - waited_s)):
-            # A child of its own may keep the connection open.
-            if not self.is_alive and not self._connection.poll(0):
-                raise ProcessDied(self.how_it_ended())
-            waited_s += WAKE_S
+        while True:
+            before_s = time.monotonic()
+            if self._connection.poll(max(0.0, min(WAKE_S, limit_s - waited_s))):
+                try:
+                    kind, value = self._connection.recv()
+                except (EOFError, ConnectionError):
+                    raise self.death() from None
+                if kind == _RETURNED:
+                    return value
+                if kind == _RAISED:
+                    raise value
+                if (next_limit_s := on_step(value)) is not None:
+                    waited_s, limit_s = 0.0, next_limit_s
+                    continue
+            elif not self.is_alive and not self._connection.poll(0):  # a child of its own may keep the connection open
+                raise self.death()
+            waited_s += min(time.monotonic() - before_s, 2 * WAKE_S)  # this process may have been stopped
             if waited_s >= limit_s:
                 raise TimeoutError
-        try:
-            is_result, value = self._connection.recv()
-        except (EOFError, ConnectionError):
-            raise ProcessDied(self.how_it_ended()) from None
-        if is_result:
-            return value
-        raise value
 
 
 @cache
@@ -178,7 +196,8 @@ def main(arguments: Sequence[str]) -> None:
         return
     refuse_scipy_without_room()
     signal.signal(signal.SIGTTOU, signal.SIG_IGN)  # its group is not the terminal's, which may be set to stop it when it prints
-    connection = Connection(connection_file)
+    global _connection  # noqa: PLW0603 - of the process
+    connection = _connection = Connection(connection_file)
     with suppress(EOFError, OSError):  # the parent has gone, or the call has closed the connection
         sys.path[:], python_path, files = connection.recv()
         for file in (connection_file, *files):
@@ -190,19 +209,21 @@ def main(arguments: Sequence[str]) -> None:
             connection.send_bytes(_answer(connection.recv_bytes()))
 
 
+def report(step: str) -> None:
+    """Tells the parent of a step of the call that this process makes."""
+    assert _connection, "this process has no parent to report to"
+    _connection.send((_STEP, step))
+
+
 def _answer(message: bytes) -> bytes:
     try:
         function, args, kwargs = pickle.loads(message)
-        return pickle.dumps((True, function(*args, **kwargs)))
+        return pickle.dumps((_RETURNED, function(*args, **kwargs)))
     except BaseException as error:  # noqa: BLE001 - the parent raises whatever it is
         if not isinstance(error, UserError):
             error.add_note(traceback.format_exc())
-        return pickle.dumps((False, error))
+        return pickle.dumps((_RAISED, error))
     finally:
         for stream in (sys.stdout, sys.stderr):
             with suppress(OSError, ValueError, AttributeError):  # the call may have closed it, or there is none
                 stream.flush()
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])

@@ -1,7 +1,6 @@
-"""Threads that do the parts of a batch together.
+"""Threads that do the parts of a job together, or calls one by one.
 
-Owns who does which part, the order of the results, the first error and the time limit. Knows nothing of what a part is, but that
-the task's `score` is at fault if it does not end.
+Owns who does which part, the order of the results, the first error and the time limit. Knows nothing of what a part is.
 """
 
 import threading
@@ -10,29 +9,34 @@ from collections.abc import Callable, Sequence
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
-from evo.errors import UserError
-from evo.waiting import WAKE_S
+from evo.workers import WAKE_S
 
 T = TypeVar("T")
 R = TypeVar("R")
 
 
 class Crew:
-    """Threads. The caller waits while they work, so that it can end a batch with a part that hangs.
+    """Threads. The caller of `map` waits while they work, so that it can end a job with a part that hangs.
 
-    Args:
-        size: how many they are.
-        place: `file:line` of the task's `score`, for messages.
+    Raises RuntimeError: the system starts no more threads.
     """
 
-    def __init__(self, size: int, place: str):
-        self.size, self.place = size, place
-        self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
+    def __init__(self, size: int):
+        self.size = size
+        self._calls: SimpleQueue[Callable[[], object] | None] = SimpleQueue()
         self._is_abandoned = False
         # Python's end does not wait for daemons, so a part that hangs cannot hold it.
-        self._threads = [threading.Thread(target=self._serve, name=f"evaluate_{i}", daemon=True) for i in range(size)]
-        for thread in self._threads:
-            thread.start()
+        self._threads = [threading.Thread(target=self._serve, name=f"crew_{i}", daemon=True) for i in range(size)]
+        try:
+            for thread in self._threads:
+                thread.start()
+        except RuntimeError:
+            self.close(waits=False)
+            raise
+
+    def put(self, call: Callable[[], object]) -> None:
+        """Has a thread make a call, which raises nothing."""
+        self._calls.put(call)
 
     def map(
         self,
@@ -41,26 +45,26 @@ class Crew:
         limit_s: float = float("inf"),
         then: Callable[[list[R]], Any] | None = None,
     ) -> list[Any]:
-        """What the function returns for each part, in order. Where it raises something, this raises the first.
+        """The function's results for all parts, in order. Raises the first exception that it raises.
 
         Args:
             limit_s: for a part.
-            then: makes one result of them all, which is what is given then; called by the thread that ends the last part.
+            then: makes one result of them all, which is the only one then; called by the thread that ends the last part.
 
         Raises:
-            UserError: a part takes longer than the limit. Its thread goes on.
+            TimeoutError: a part takes longer than the limit. Its thread goes on.
         """
         if not self._threads:
-            raise RuntimeError("the evaluator is closed")
+            raise RuntimeError("the threads have ended")
         job = _Job(function, parts, then)
         num_threads = min(self.size, len(parts))
         seen_s: dict[tuple[int, int], float] = {}  # how long parts have been under way
         for _ in range(num_threads):
-            self._jobs.put(job)
+            self._calls.put(job.take_part)
         try:
             while num_threads:
                 # Python handles signals in the main thread. The system may deliver Ctrl-C to another one, which does not wake the
-                # main thread: without a time limit it would see the signal only after the batch.
+                # main thread: without a time limit it would see the signal only after the job.
                 try:
                     error = job.ended.get(timeout=WAKE_S)
                 except Empty:
@@ -68,12 +72,10 @@ class Crew:
                         raise MemoryError("a thread that runs programs has ended") from None
                     seen_s = {part: seen_s.get(part, -WAKE_S) + WAKE_S for part in job.begun.copy().items()}
                     if max(seen_s.values(), default=0.0) > limit_s:
-                        raise UserError(overtime_message(self.place, limit_s)) from None
+                        raise TimeoutError from None
                     continue
-                if isinstance(error, Exception):
+                if error:
                     raise error
-                if error:  # such as asyncio.CancelledError: signals come in the main thread only
-                    raise UserError(f"{self.place}: score() raised {type(error).__name__}: {error}") from error
                 num_threads -= 1
         except BaseException:
             self._is_abandoned = True
@@ -81,26 +83,18 @@ class Crew:
             raise
         return job.results
 
-    def close(self) -> None:
-        """Ends the threads, and waits for them unless a batch was given up."""
+    def close(self, *, waits: bool = True) -> None:
+        """Ends the threads after the calls that they have, and waits for them unless a job was given up."""
         for _ in self._threads:
-            self._jobs.put(None)
+            self._calls.put(None)
         for thread in self._threads:
-            if not self._is_abandoned:
+            if waits and not self._is_abandoned:
                 thread.join()
         self._threads = []
 
     def _serve(self) -> None:
-        while job := self._jobs.get():
-            job.take_part()
-
-
-def overtime_message(place: str, score_seconds: float) -> str:
-    """What ends a batch with a chunk that takes too long, whether its programs or the task's `score` do."""
-    return (
-        f"{place}: programs were not run and scored within evaluation.score_seconds ({score_seconds:g} s a chunk); "
-        "a run goes on from its last checkpoint"
-    )
+        while call := self._calls.get():
+            call()
 
 
 class _Job:
@@ -108,7 +102,7 @@ class _Job:
 
     Attributes:
         waiting: the indices of the parts that nobody has begun.
-        begun: the part that each thread is at.
+        begun: thread -> the part that it is at.
         ended: gets an error or None from each thread.
     """
 

@@ -1,4 +1,4 @@
-"""evo.language.expression and evo.language.source: programs as text."""
+"""evo.language.printer and evo.language.source: programs as text."""
 
 import json
 
@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from run_exports import run_json, run_triton
 
 from evo.instructions import shipped_instruction_set
-from evo.language.expression import Unsupported, expression_of, lines_of
+from evo.language.dag import dag_of
 from evo.language.formula_text import INFIX, SYMPY, infix
+from evo.language.printer import Unsupported, lines_of
 from evo.language.program import Language, parse_program, word
 from evo.language.source import c_source, cuda_source, python_source
 from evo.language.tensor_source import triton_source
@@ -27,7 +28,7 @@ LANGUAGE = Language(
 
 
 def expression(text: str, language: Language = LANGUAGE):
-    return expression_of(language, parse_program(language, text, "text"))
+    return dag_of(language, parse_program(language, text, "text"))
 
 
 @pytest.mark.parametrize(
@@ -120,10 +121,10 @@ EXACT = {
 @given(words=st.lists(WORDS, min_size=5, max_size=80))
 def test_an_export_gives_the_bits_of_the_virtual_machine(language, words):
     inputs, row, expected = inputs_and_machine(words)
-    program = expression_of(LANGUAGE, row)
-    constants = np.array([value.bits for value in program.values if value.type == "f32"], np.uint32).view(np.float32)
+    program = dag_of(LANGUAGE, row)
+    constants = np.array([value.payload for value in program.nodes if value.type == "f32"], np.uint32).view(np.float32)
     if language == "triton":  # whose constants know one NaN, and whose inline assembly no b16
-        assume(not np.isnan(constants).any() and all(value.type != "b16" for value in program.values))
+        assume(not np.isnan(constants).any() and all(value.type != "b16" for value in program.nodes))
     assert_bits(EXACT[language](program, inputs), expected)
 
 
@@ -137,7 +138,7 @@ def test_exported_c_gives_the_bits_of_the_virtual_machine(seed):
         for _ in range(120)
     ]
     inputs, row, expected = inputs_and_machine(words)
-    assert_bits(run_c(c_source(expression_of(LANGUAGE, row), "c"), inputs, len(inputs[0]), [np.float32] * 4), expected)
+    assert_bits(run_c(c_source(dag_of(LANGUAGE, row), "c"), inputs, len(inputs[0]), [np.float32] * 4), expected)
 
 
 def test_exported_cuda_compiles(nvrtc):
@@ -149,9 +150,9 @@ def test_exported_cuda_compiles(nvrtc):
     for _ in range(20):
         ptx = [word(WordType.PTX, payload=int(i)) for i in rng.choice(plain, 200)]
         words = [word(WordType.INPUT, payload=int(rng.integers(4))) if rng.random() < 0.3 else each for each in ptx]
-        programs.append(expression_of(LANGUAGE, np.array([*words, word(WordType.RETURN)], np.uint64)))
-    program = max(programs, key=lambda each: len(each.instructions()))
-    assert len(program.instructions()) > 10
+        programs.append(dag_of(LANGUAGE, np.array([*words, word(WordType.RETURN)], np.uint64)))
+    program = max(programs, key=lambda each: len(each.ptx_by_name()))
+    assert len(program.ptx_by_name()) > 10
     types = ["float", "float", "unsigned int", "unsigned int"]
     arguments = [f"*({name} *)a[{i}]" for i, name in enumerate(types)] + [f"({name} *)a[{i + 4}]" for i, name in enumerate(types)]
     kernel = f'extern "C" __global__ void use(void **a) {{ program({", ".join(arguments)}); }}'

@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 
 from evo.errors import UserError, did_you_mean
-from evo.rollout import Rollout
 from evo.shipped import shipped
 from evo.storage.files import open_file
 from evo.task import DTYPES, MAX_MEASURE_RANGE, MAX_NAMES, REDUCTIONS, Task, place_of
-from evo.task_answers import error_place, forks_ended, task_errors
+from evo.tasks.answers import error_place, forks_ended, task_errors
+from evo.tasks.rollout import Rollout
 
 
 def check_options(task_class: type[Task], options: Mapping[str, Any]) -> None:
@@ -36,7 +36,7 @@ def check_options(task_class: type[Task], options: Mapping[str, Any]) -> None:
         accepted = inspect.signature(task_class).parameters
         unknown = [str(name) for name in options if name not in accepted]
         hint = did_you_mean(unknown[0], accepted) if unknown else f"{task_class.__name__} takes: {', '.join(accepted)}"
-        raise UserError(f"task_options: {error}; {hint}") from error
+        raise UserError(f"{error}; {hint}", "task_options") from error
 
 
 def load_task(folder: Path, options: dict[str, Any]) -> Task:
@@ -50,7 +50,7 @@ def load_task(folder: Path, options: dict[str, Any]) -> Task:
     path = folder / "task.py"
     if not path.is_file():
         named = "" if folder.exists() else f", or the name of a shipped one, {did_you_mean(folder.name, shipped('tasks'))}"
-        raise UserError(f"{path}: no such file; a task is a folder with a task.py{named}")
+        raise UserError(f"no such file; a task is a folder with a task.py{named}", path)
     package = "evo_task_" + hashlib.sha256(str(folder.resolve()).encode()).hexdigest()[:12]
     if package not in sys.modules:
         module = types.ModuleType(package)
@@ -60,7 +60,7 @@ def load_task(folder: Path, options: dict[str, Any]) -> Task:
         with _staying_here():
             module = importlib.import_module(f"{package}.task")
     except (Exception, SystemExit) as error:  # whatever the user's file raises
-        raise UserError(f"{error_place(error, folder) or path}: does not import: {type(error).__name__}: {error}") from error
+        raise UserError(f"does not import: {type(error).__name__}: {error}", error_place(error, folder) or path) from error
     classes = [
         value
         for value in vars(module).values()
@@ -68,7 +68,7 @@ def load_task(folder: Path, options: dict[str, Any]) -> Task:
     ]
     if len(classes) != 1:
         found = ", ".join(sorted(c.__name__ for c in classes)) or "none"
-        raise UserError(f"{path}: must define exactly one class that derives from evo.Task, found: {found}")
+        raise UserError(f"must define exactly one class that derives from evo.Task, found: {found}", path)
     task_class = classes[0]
     check_options(task_class, options)
     try:
@@ -78,7 +78,7 @@ def load_task(folder: Path, options: dict[str, Any]) -> Task:
         raise
     except (Exception, SystemExit) as error:
         call = f"{task_class.__name__}({', '.join(f'{name}={value!r}' for name, value in options.items())})"
-        raise UserError(f"{error_place(error, folder) or path}: {call} raised {type(error).__name__}: {error}") from error
+        raise UserError(f"{call} raised {type(error).__name__}: {error}", error_place(error, folder) or path) from error
     check_declarations(task)
     return task
 
@@ -101,7 +101,7 @@ def declared_files(task: Task, folder: Path) -> list[Path]:
         paths = [folder / path for path in task.files()]
     for path in paths:
         if not path.exists():
-            raise UserError(f"{place_of(type(task))}: files(): {path}: no such file or folder")
+            raise UserError(f"files(): {path}: no such file or folder", place_of(type(task)))
     return paths
 
 
@@ -121,7 +121,7 @@ def task_digest(folder: Path, others: Sequence[Path] = ()) -> str:
                     content = hashlib.file_digest(file, "sha256").hexdigest()
                 digest.update(f"{number}\0{path.relative_to(top).as_posix()}\0{content}\0".encode())
     except OSError as error:
-        raise UserError(f"{error.filename}: cannot read this file of the task: {error.strerror}") from error
+        raise UserError(f"cannot read this file of the task: {error.strerror}", error.filename) from error
     return digest.hexdigest()
 
 
@@ -148,55 +148,54 @@ def check_declarations(task: Task) -> None:
     for attribute in ("inputs", "outputs"):
         declared = getattr(task, attribute)
         if not isinstance(declared, dict) or not declared:
-            raise UserError(f"{path}: {name_of_class}.{attribute} must be a dict of name -> type, and not empty")
+            raise UserError(f"{name_of_class}.{attribute} must be a dict of name -> type, and not empty", path)
         if len(declared) > MAX_NAMES:
-            raise UserError(f"{path}: {name_of_class}.{attribute} has {len(declared):,} names, at most {MAX_NAMES:,} fit")
+            raise UserError(f"{name_of_class}.{attribute} has {len(declared):,} names, at most {MAX_NAMES:,} fit", path)
         for name, type_name in declared.items():
             if not isinstance(name, str) or type_name not in tuple(DTYPES):
                 raise UserError(
-                    f"{path}: {name_of_class}.{attribute}[{name!r}] is {type_name!r}, must be one of: {', '.join(DTYPES)}"
+                    f"{name_of_class}.{attribute}[{name!r}] is {type_name!r}, must be one of: {', '.join(DTYPES)}", path
                 )
     if not isinstance(task.measures, dict) or not task.measures:
-        raise UserError(f"{path}: {name_of_class}.measures must be a dict of name -> (low, high), and not empty")
+        raise UserError(f"{name_of_class}.measures must be a dict of name -> (low, high), and not empty", path)
     for name, bounds in task.measures.items():
         if not _is_range(bounds):
-            raise UserError(f"{path}: {name_of_class}.measures['{name}'] is {bounds!r}, must be (low, high) with low < high")
+            raise UserError(f"{name_of_class}.measures['{name}'] is {bounds!r}, must be (low, high) with low < high", path)
         if bounds[1] - bounds[0] > MAX_MEASURE_RANGE:
             raise UserError(
-                f"{path}: {name_of_class}.measures['{name}'] is {bounds!r}, "
-                f"low and high must be at most {MAX_MEASURE_RANGE:g} apart"
+                f"{name_of_class}.measures['{name}'] is {bounds!r}, low and high must be at most {MAX_MEASURE_RANGE:g} apart",
+                path,
             )
     if task.objective_range is not None and not _is_range(task.objective_range):
         raise UserError(
-            f"{path}: {name_of_class}.objective_range is {task.objective_range!r}, must be None or (low, high) with low < high"
+            f"{name_of_class}.objective_range is {task.objective_range!r}, must be None or (low, high) with low < high", path
         )
     if task.reduction is not None and task.reduction not in REDUCTIONS:
-        raise UserError(
-            f"{path}: {name_of_class}.reduction is {task.reduction!r}, must be None or one of: {', '.join(REDUCTIONS)}"
-        )
+        raise UserError(f"{name_of_class}.reduction is {task.reduction!r}, must be None or one of: {', '.join(REDUCTIONS)}", path)
     if task.reduction is not None and set(task.outputs.values()) != {"f32"}:
-        raise UserError(f"{path}: {name_of_class}.reduction needs outputs of type f32")
+        raise UserError(f"{name_of_class}.reduction needs outputs of type f32", path)
     if task.rollout is not None:
         if not isinstance(task.rollout, Rollout):
-            raise UserError(f"{path}: {name_of_class}.rollout is {task.rollout!r}, must be None or an evo.Rollout")
+            raise UserError(f"{name_of_class}.rollout is {task.rollout!r}, must be None or an evo.Rollout", path)
         task.rollout.check(f"{path}: {name_of_class}.rollout", task.inputs, task.outputs, task.reduction)
     sums = task.kernel_sums
     if sums is not None and (not isinstance(sums, int) or sums < 1):
-        raise UserError(f"{path}: {name_of_class}.kernel_sums is {sums!r}, must be None or a whole number from 1")
+        raise UserError(f"{name_of_class}.kernel_sums is {sums!r}, must be None or a whole number from 1", path)
     if task.cpu_sums is not None:
         found = getattr(task.cpu_sums, "num_sums", None)
         if found is None or found != sums or task.reduction is not None or task.rollout is not None:
             raise UserError(
-                f"{path}: {name_of_class}.cpu_sums is {task.cpu_sums!r}, must be None or such as evo.pictures.PictureSums, with "
-                f"as many sums as kernel_sums, which is {sums}, and without reduction and rollout"
+                f"{name_of_class}.cpu_sums is {task.cpu_sums!r}, must be None or such as evo.pictures.PictureSums, with "
+                f"as many sums as kernel_sums, which is {sums}, and without reduction and rollout",
+                path,
             )
     if task.has_simulation() and (task.reduction is not None or task.rollout is not None or task.cpu_sums is not None):
-        raise UserError(f"{path}: {name_of_class} defines simulate(), so it has no reduction, no rollout and no cpu_sums")
+        raise UserError(f"{name_of_class} defines simulate(), so it has no reduction, no rollout and no cpu_sums", path)
     if not isinstance(task.needs_kernel, bool):
-        raise UserError(f"{path}: {name_of_class}.needs_kernel is {task.needs_kernel!r}, must be True or False")
+        raise UserError(f"{name_of_class}.needs_kernel is {task.needs_kernel!r}, must be True or False", path)
     if task.complexity is not None and task.complexity not in task.measures:
         raise UserError(
-            f"{path}: {name_of_class}.complexity is {task.complexity!r}, must be None or a measure: {', '.join(task.measures)}"
+            f"{name_of_class}.complexity is {task.complexity!r}, must be None or a measure: {', '.join(task.measures)}", path
         )
 
 
