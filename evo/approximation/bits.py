@@ -181,9 +181,13 @@ class ExactFunction:
 
     @cached_property
     def outputs(self) -> tuple[str, ...]:
-        """Names of the outputs: y, or y0, y1 and so on."""
+        """Names of the outputs: y, or y0, y1 and so on; with another letter if inputs have these names."""
         count = len(self(*np.zeros((len(self.inputs), 1), np.uint32)))
-        return ("y",) if count == 1 else tuple(f"y{k}" for k in range(count))
+        for letter in ("y", "z", "result"):
+            names = (letter,) if count == 1 else tuple(f"{letter}{k}" for k in range(count))
+            if not set(names) & set(self.inputs):
+                break
+        return names
 
     @cached_property
     def care(self) -> tuple[int, ...]:

@@ -39,7 +39,10 @@ def _wanted(inputs: list[tuple[Any, Words]], goal: Goal) -> Places | None:
             found.append(None)
             continue
         sources = [
-            (i, j) for i, (_, words) in enumerate(inputs) for j in range(32) if not ((words >> np.uint32(j) & 1 ^ bit) & care).any()
+            (i, j)
+            for i, (_, words) in enumerate(inputs)
+            for j in range(32)
+            if not ((words >> np.uint32(j) & 1 ^ bit) & care).any()
         ]
         if not sources:
             return None
@@ -66,7 +69,7 @@ def _exchanged(node: Any, places: Places, wanted: Places, steps: tuple[int, ...]
     for step in steps:
         mask = 0
         for k in range(32 - step):
-            if k & step or mask >> (k - step) & 1 * (k >= step):
+            if k >= step and mask >> (k - step) & 1:  # has just been exchanged
                 continue
             low, high = (goals.get(places[place] or (-1, -1)) for place in (k, k + step))  # where they must go
             # a bit that does not matter may be anywhere

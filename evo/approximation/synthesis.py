@@ -27,16 +27,19 @@ from evo.instructions import shipped_instruction_set
 from evo.language.program import Language, parse_program
 from evo.native.ptx_vm import VirtualMachine
 
+_Wrap = Callable[[Any], Any]  # makes a node of one that gives an earlier goal
 Node = tuple[Any, ...]  # an instruction and operands, nodes or constants; ("%", k): an input
 NUM_POINTS, NUM_CHECKED = 128, 1 << 16
-NUM_ROUNDS = 12
-MOST_ROWS, MOST_BYTES, MOST_PAIRED, MOST_PRODUCTS = 900, 300, 260, 60  # of rows, by what is done with them
-MOST_GOALS, MOST_THOROUGH, MOST_SOLUTIONS, MOST_OF_SOLVER = 600, 120, 64, 24
-LEAST_COST, SLACK = 1.0, 2.0  # issue slots of an instruction, and what a solution may cost more than the cheapest
+NUM_ROUNDS, MOST_DEPTH = 12, 2
+MOST_ROWS, MOST_BYTES, MOST_PAIRED, MOST_OF_LOGIC = 900, 500, 400, 260  # of rows, by what is done with them
+MOST_GOALS, MOST_THOROUGH, MOST_SOLUTIONS, MOST_OF_SOLVER = 600, 60, 64, 24
+LEAST_COST, PAIR_COST, SLACK = 1.0, 2.0, 2.0  # issue slots: of an instruction, of one of integers, above the cheapest solution
 MOST_JOINED = 48
 MOST_GIVEN = 16
 SHIFTS = range(1, 32)
-_BYTE_PAIRS = [a | 0x4440 & 0xFFF0 | b << 8 for a in range(4) for b in range(4)]
+_BASES = (3, 5, 10)
+_BYTE_PAIRS = [a | 0x4040 | b << 8 for a in range(4) for b in range(4)]
+_BYTE_PAIRS += [0x4400 | a | b << 4 for a in range(4) for b in range(4) if a != b]
 _FIELDS = [0x01010101 * m for m in (0x0F, 0xF0, 0x80, 0x7F, 0x01, 0x88)]
 _FIELDS += [0x00010001 * m for m in (0xFF, 0xFF00, 0x0F, 0x8000, 0x7FFF, 0x80, 0x8080)]
 _FIELDS += [1, 0xFF, 0xFFFF, 0xFFFF0000, 0x7FFFFFFF, 0x80000000, 0x7F800000, 0xFFFFFFFF]
@@ -137,7 +140,7 @@ class Synthesis:
             if kind == "lop3_ca" and each[2] == ~each[3] & 0xFFFFFFFF:  # inverted bits
                 for selector in _BYTE_PAIRS:
                     self.add(("prmt", each, 0, selector))
-            if kind in ("min_u", "max_u", "prmt_bytes"):
+            if kind in ("min_u", "max_u"):
                 for constant in (1, 0xFFFFFFFF):
                     self.add(("add", each, constant))
 
@@ -157,11 +160,22 @@ class Synthesis:
             self.add(("add", x, constant))
         for name, constant in (("min_u", 0xFFFFFFFE), ("max_u", 1), ("min_s", 0), ("max_s", 0)):
             self.add((name, x, constant))
-        for factor in (0x01010101, 0x00010001, 3, 9, 27, 81, 243, 0x00030001, 0x001B0009):
+        for factor in (0x01010101, 0x00010001):
             self.add(("mul", x, factor))
+        for base in _BASES:
+            self._digits(x, base)
         for addend in range(4):
             self.add(("dp4a_u", x, 0x01010101, addend))
         self.add(("dp4a_s", x, 0x01010101, 0))
+
+    def _digits(self, x: Node, base: int) -> None:
+        """Digits of a fraction of 8 bits: two in the halves of a word, or one of a word."""
+        powers = [base**k for k in range(9) if base**k < 256]
+        for power in powers:
+            self.add(("mul", x, power << 24))
+        for low, high in zip(powers[::2], powers[1::2], strict=False):
+            halves = ("lop3_ca", ("mul", x, low | high << 16), 0x00FF00FF, 0)
+            self.add(("mul", halves, base))
 
     def _conversions(self, x: Node) -> None:
         for name in (
@@ -197,7 +211,7 @@ class Synthesis:
     # ---- backward
 
     def goals(self, goal: Goal) -> Iterator[tuple[Callable[[Node], Node], Goal, float]]:
-        """Goals from which one instruction leads to a goal: how, and what it costs."""
+        """Goals from which one instruction leads to a goal: how, and its cost."""
         values, care = goal
         for k in SHIFTS:
             high, low = np.uint32(0xFFFFFFFF << (32 - k) & 0xFFFFFFFF), np.uint32((1 << k) - 1)
@@ -214,22 +228,53 @@ class Synthesis:
         order = np.argsort(self._costs, kind="stable")
         return [self.rows[i] for i in order], np.stack([self.values(self.rows[i]) for i in order])
 
-    def solutions(self, goal: Goal, *, is_thorough: bool) -> Iterator[Node]:
-        """Nodes that give a goal by one more instruction than a row. is_thorough: by any; else by those that are soon found."""
+    def solutions(self, goal: Goal) -> Iterator[Node]:
+        """Nodes that give a goal by one more instruction than a row, as far as they are soon found."""
         nodes, rows = self._sorted
         yield from (nodes[i] for i in solvers.copies(rows, goal))
-        finders = [solvers.logic_of_one(rows, goal), solvers.bytes_of_two(rows[:MOST_BYTES], goal)]
-        if is_thorough:
-            finders += [
-                solvers.high_products(rows[:MOST_PRODUCTS], goal),
+        finders = (
+            solvers.logic_of_one(rows, goal),
+            solvers.bytes_of_two(rows[:MOST_BYTES], goal),
+            solvers.high_products(rows, goal),
+        )
+        yield from self._nodes(finders)
+        yield from self._packed(goal)
+
+    def further_solutions(self, goal: Goal) -> Iterator[Node]:
+        """As `solutions`, by pairs of rows and products."""
+        _, rows = self._sorted
+        yield from self._nodes(
+            (
                 solvers.products(rows[:MOST_PAIRED], goal),
                 solvers.sums(rows[:MOST_PAIRED], goal),
-                solvers.logic_of_two(rows[:MOST_PAIRED], goal),
-            ]
+                solvers.logic_of_two(rows[:MOST_OF_LOGIC], goal),
+            )
+        )
+
+    def _nodes(self, finders: Sequence[Iterator[solvers.Solution]]) -> Iterator[Node]:
+        nodes, _ = self._sorted
         for found in finders:
             for name, operands in islice(found, MOST_OF_SOLVER):
                 if name in self.slots:
                     yield (name, *(nodes[each[1]] if isinstance(each, tuple) else each for each in operands))
+
+    def _packed(self, goal: Goal) -> Iterator[Node]:
+        """Two limited integers as bytes, and below them two more, if those are limited too."""
+        nodes, rows = self._sorted
+        for name in ("pack_s8", "pack_u8"):
+            if not self.has(name):
+                continue
+            small = self.apply(name, rows.ravel(), rows.ravel(), np.uint32(0)).reshape(rows.shape) & np.uint32(0xFF)
+            places = [
+                np.flatnonzero(
+                    (((small << np.uint32(8 * k) ^ goal.values) & goal.care & np.uint32(0xFF << 8 * k)) == 0).all(axis=1)
+                )
+                for k in range(4)
+            ]
+            if all(map(len, places)):
+                lowest, second, third, highest = (nodes[each[0]] for each in places)
+                yield (name, second, lowest, (name, highest, third, 0))
+                yield (name, second, lowest, 0)
 
     def solve(self, goal: Goal) -> list[Node]:
         """The cheapest nodes that give an output, and some that cost little more, which may share more."""
@@ -239,27 +284,30 @@ class Synthesis:
             if node not in found and not ((self.values(node) ^ goal.values) & goal.care).any():
                 found[node] = self.cost([node])
 
-        waiting: list[tuple[float, int, int, Callable[[Node], Node], Goal]] = [(0.0, 0, 0, lambda node: node, goal)]
-        seen, number = set(), 0
-        while waiting and number < MOST_GOALS:
-            spent, depth, _, wrap, here = heappop(waiting)
-            best = min(found.values(), default=np.inf)
-            if spent + LEAST_COST > best + SLACK:
+        start: tuple[float, int, int, int, _Wrap, Goal] = (0.0, 0, 0, 0, lambda node: node, goal)
+        waiting, number = [start], 0
+        seen: dict[bytes, tuple[float, _Wrap, Goal]] = {}
+        for node in permutations(self, goal):
+            take(node)
+        while waiting and len(seen) < MOST_GOALS:
+            spent, _, _, depth, wrap, here = heappop(waiting)
+            if spent + LEAST_COST > min(found.values(), default=np.inf) + SLACK:
                 break
             key = (here.values & here.care).tobytes() + here.care.tobytes()
             if key in seen:
                 continue
-            seen.add(key)
-            number += 1
-            is_thorough = spent + 2 * LEAST_COST <= best and (depth < 2 or number < MOST_THOROUGH)
-            for node in self.solutions(here, is_thorough=is_thorough):
+            seen[key] = spent, wrap, here
+            for node in self.solutions(here):
                 take(wrap(node))
-            if depth < 2:
-                for outer, before, cost in self.goals(here):
-                    further = (spent + cost, depth + 1, len(waiting) + number * 1000)
-                    heappush(waiting, (*further, lambda node, outer=outer, wrap=wrap: wrap(outer(node)), before))
-        for node in permutations(self, goal):
-            take(node)
+            for outer, before, cost in self.goals(here) if depth < MOST_DEPTH else ():
+                number += 1
+                further = (spent + cost, _num_varying(before), number, depth + 1)  # first where few bits vary
+                heappush(waiting, (*further, lambda node, outer=outer, wrap=wrap: wrap(outer(node)), before))
+        for spent, wrap, here in islice(seen.values(), MOST_THOROUGH):
+            if spent + 2 * PAIR_COST > min(found.values(), default=np.inf):
+                break
+            for node in self.further_solutions(here):
+                take(wrap(node))
         return sorted(found, key=lambda node: found[node])[:MOST_SOLUTIONS]
 
     def together(self, each: Sequence[Sequence[Node]]) -> list[tuple[Node, ...]]:
@@ -269,6 +317,12 @@ class Synthesis:
             options = [(*before, node) for before in chosen for node in nodes]
             chosen = sorted(options, key=self.cost)[:MOST_JOINED]
         return chosen
+
+
+def _num_varying(goal: Goal) -> int:
+    """Bits that matter and are not the same at all points."""
+    ones = np.bitwise_or.reduce(goal.values & goal.care)
+    return int(np.bitwise_count(ones & np.bitwise_or.reduce(~goal.values & goal.care)))
 
 
 def program_text(outputs: Sequence[Node], function: ExactFunction) -> str:

@@ -163,7 +163,7 @@ def f32x4_s8x4(a: Words, b: Words, c: Words, d: Words) -> Any:
     return rounded[0] | rounded[1] << 8 | rounded[2] << 16 | rounded[3] << 24
 
 
-@_of_zoo(precondition="q < 2**8", care=(0x03030303, 0x03))
+@_of_zoo(precondition="q < 2**8", care=(0x03030303, 0xFFFFFFFF))
 def ternary5(q: Words) -> Any:
     """Five digits, of base 3, of the fraction q / 256: the first in the lowest byte."""
     digits, rest = [], q & 0xFF
