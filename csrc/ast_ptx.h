@@ -503,11 +503,10 @@ PTX_TEXT__HOT const PtxText__Name* ast_ptx__find_name(AstPtx__Work* work, uint32
 PTX_TEXT__COLD void ast_ptx__write_any_line(
     AstPtx__Work* work, AstPtxInstruction word, const PtxText__Value* result, const PtxText__Value* operands
 ) {
-    size_t i;
     ptx_text__write_string(&work->writer, work->ptx_instruction_names[word.payload.idx]);
     ptx_text__write(&work->writer, " ", 1);
     ast_ptx__write_value(work, result);
-    for (i = 0; i < word.aux; ++i) {
+    for (size_t i = 0; i < word.aux; ++i) {
         ptx_text__write(&work->writer, ", ", 2);
         ast_ptx__write_value(work, &operands[i]);
     }
@@ -584,19 +583,18 @@ AstPtxResult ast_ptx_compile_program(
     AstPtxResult result;
     uint32_t num_temporaries = 0;
     const size_t output_length = ast_ptx__name_length(output_register_name);
-    size_t i;
 
     if (output_length == 0 || program == NULL || bytes_written_out == NULL || (input_register_names == NULL && num_inputs > 0) ||
         ((ptx_instruction_names == NULL || ptx_instruction_num_args == NULL) && num_ptx_instructions > 0)) {
         return AST_PTX__ERROR(AST_PTX_ERROR_INVALID_VALUE);
     }
     work.has_long_texts = false;
-    for (i = 0; i < num_inputs; ++i) {
+    for (size_t i = 0; i < num_inputs; ++i) {
         const size_t length = ast_ptx__name_length(input_register_names[i]);
         if (length == 0) return AST_PTX__ERROR(AST_PTX_ERROR_INVALID_VALUE);
         if (i < AST_PTX__NUM_INPUTS) ast_ptx__make_input(&work, input_register_names[i], length, (uint32_t)i, &work.inputs[i]);
     }
-    for (i = 0; i < num_ptx_instructions; ++i)
+    for (size_t i = 0; i < num_ptx_instructions; ++i)
         if (ptx_instruction_names[i] == NULL) return AST_PTX__ERROR(AST_PTX_ERROR_INVALID_VALUE);
     rules.num_inputs = num_inputs;
     rules.ptx_instruction_num_args = ptx_instruction_num_args;
@@ -605,7 +603,7 @@ AstPtxResult ast_ptx_compile_program(
     result = ast_ptx__check(program, &rules, &num_temporaries, place_out);
     if (result != AST_PTX_SUCCESS) return result;
 
-    for (i = 0; i < AST_PTX__NUM_NAMES; ++i) work.name_sources[i] = NULL;
+    for (size_t i = 0; i < AST_PTX__NUM_NAMES; ++i) work.name_sources[i] = NULL;
     work.writer = ptx_text__open(buffer, buffer_size);
     work.input_register_names = input_register_names;
     work.ptx_instruction_names = ptx_instruction_names;

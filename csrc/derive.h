@@ -149,16 +149,13 @@ const char* derive_result_to_string(DeriveResult result) { EVO__RETURN_NAME(resu
 #define DERIVE__OPERATOR_ENUMERATOR(enumerator, character, num_operands, row) DERIVE__##enumerator,
 enum { DERIVE__OPERATORS(DERIVE__OPERATOR_ENUMERATOR) DERIVE__NUM_OPERATORS };
 
+#define DERIVE__OPERATOR(enumerator, character, num_operands, row) {character, num_operands, EVO__ROW_##row},
+static const struct {
+    char character;
+    uint8_t num_operands, row;
+} derive__operators[] = {DERIVE__OPERATORS(DERIVE__OPERATOR)};
+
 #define DERIVE__ALWAYS_NEEDED "+-*~@" /* whatever the rule */
-
-#define DERIVE__OPERATOR_CHARACTER(enumerator, character, num_operands, row) character,
-static const char derive__characters[] = {DERIVE__OPERATORS(DERIVE__OPERATOR_CHARACTER)};
-
-#define DERIVE__OPERATOR_NUM_OPERANDS(enumerator, character, num_operands, row) num_operands,
-static const uint8_t derive__num_operands[] = {DERIVE__OPERATORS(DERIVE__OPERATOR_NUM_OPERANDS)};
-
-#define DERIVE__OPERATOR_ROW(enumerator, character, num_operands, row) EVO__ROW_##row,
-static const uint8_t derive__operator_rows[] = {DERIVE__OPERATORS(DERIVE__OPERATOR_ROW)};
 
 /* What an instruction passes to one operand: text up to, not including, = or @. */
 typedef struct DeriveFormula {
@@ -218,19 +215,19 @@ static uint16_t derive__stack_of(const StackPtxStackInfo* info, char letter, cha
     return first;
 }
 
-static DeriveSet* derive__take_set(EvoArena* arena, const StackPtxStackInfo* info, DeriveRule** rules, char** letters) {
-    DeriveSet* set = (DeriveSet*)evo__take(arena, 1, sizeof(DeriveSet));
-    *rules = (DeriveRule*)evo__take(arena, info->num_ptx_instructions, sizeof(DeriveRule));
-    *letters = (char*)evo__take(arena, info->num_stacks, 1);
-    return set;
+/* Returns where the set is to lie. */
+static DeriveSet* derive__take_set(EvoArena* arena, const StackPtxStackInfo* info, DeriveSet* set) {
+    DeriveSet* place = (DeriveSet*)evo__take(arena, 1, sizeof(DeriveSet));
+    set->rules = (DeriveRule*)evo__take(arena, info->num_ptx_instructions, sizeof(DeriveRule));
+    set->letters = (char*)evo__take(arena, info->num_stacks, 1);
+    return place;
 }
 
 DeriveResult derive_set_size(const StackPtxStackInfo* stack_info, size_t* bytes_out) {
     if (stack_info == NULL || bytes_out == NULL) return DERIVE__ERROR(INVALID_VALUE);
     EvoArena arena = evo__arena(NULL, 0);
-    DeriveRule* rules;
-    char* letters;
-    (void)derive__take_set(&arena, stack_info, &rules, &letters);
+    DeriveSet set;
+    (void)derive__take_set(&arena, stack_info, &set);
     *bytes_out = arena.num_bytes;
     return DERIVE_SUCCESS;
 }
@@ -238,26 +235,26 @@ DeriveResult derive_set_size(const StackPtxStackInfo* stack_info, size_t* bytes_
 DeriveResult derive_set_init(const StackPtxStackInfo* stack_info, void* memory, size_t memory_bytes, const DeriveSet** set_out) {
     if (stack_info == NULL || memory == NULL || set_out == NULL) return DERIVE__ERROR(INVALID_VALUE);
     EvoArena arena = evo__arena(memory, memory_bytes);
-    DeriveRule* rules;
-    char* letters;
-    DeriveSet* set = derive__take_set(&arena, stack_info, &rules, &letters);
+    DeriveSet content, *set = derive__take_set(&arena, stack_info, &content);
     if (memory_bytes < arena.num_bytes) return DERIVE__ERROR(INSUFFICIENT_MEMORY);
+    DeriveRule* rules = content.rules;
+    char* letters = content.letters;
+    set->rules = rules;
+    set->letters = letters;
     evo__letters(stack_info, letters);
     for (size_t i = 0; i < stack_info->num_stacks; i++)
         if (letters[i] == 'i') letters[i] = '\0';
     memset(set->instructions, 0xff, sizeof set->instructions);
     memset(set->operators, DERIVE__NUM_OPERATORS, sizeof set->operators);
-    for (uint8_t i = 0; i < DERIVE__NUM_OPERATORS; i++) set->operators[(uint8_t)derive__characters[i]] = i;
+    for (uint8_t i = 0; i < DERIVE__NUM_OPERATORS; i++) set->operators[(uint8_t)derive__operators[i].character] = i;
     set->num_instructions = stack_info->num_ptx_instructions;
-    set->rules = rules;
     set->stack_idx = derive__stack_of(stack_info, 'f', letters);
     set->predicate_stack_idx = derive__stack_of(stack_info, 'p', letters);
-    set->letters = letters;
     memset(rules, 0, set->num_instructions * sizeof *rules);
     for (size_t i = set->num_instructions; i-- > 0;) {
         const size_t row = evo__find_row(stack_info, letters, i);
         if (row < EVO__NUM_ROWS) derive__read_rule(evo__rows[row].derivative, &rules[i]);
-        while (rules[i].operation < DERIVE__NUM_OPERATORS && derive__operator_rows[rules[i].operation] != row)
+        while (rules[i].operation < DERIVE__NUM_OPERATORS && derive__operators[rules[i].operation].row != row)
             rules[i].operation++;
         if (rules[i].operation < DERIVE__NUM_OPERATORS) set->instructions[rules[i].operation] = (uint32_t)i;
     }
@@ -424,27 +421,22 @@ static uint32_t derive__apply(DeriveBuilder* builder, uint8_t operation, uint32_
     const DeriveSet* set = builder->set;
     const uint32_t operands[3] = {a, b, c};
     StackPtxNode node = {STACK_PTX_NODE_PTX, set->stack_idx, 0, 1, set->instructions[operation], 0, 0};
-    node.num_operands = derive__num_operands[operation];
+    node.num_operands = derive__operators[operation].num_operands;
     if (operation == DERIVE__LESS) node.stack_idx = set->predicate_stack_idx;
     return derive__value_of(builder, &node, operands);
-}
-
-static uint32_t derive__binary(DeriveBuilder* builder, uint8_t operation, uint32_t a, uint32_t b) {
-    return derive__apply(builder, operation, a, b, 0);
 }
 
 /* ---- programs: adjoints ---- */
 
 #define DERIVE__BITS_OF_1 0x3f800000u
-#define DERIVE__BITS_OF_HALF 0x3f000000u
-#define DERIVE__BITS_OF_LN_2 0x3f317218u
-#define DERIVE__BITS_OF_1_OVER_LN_2 0x3fb8aa3bu
+
+/* The constants of rules: 0, one half, ln 2 and 1 / ln 2. */
+static uint32_t derive__bits_of(char character) {
+    return character == '0' ? 0u : character == 'h' ? 0x3f000000u : character == 'l' ? 0x3f317218u : 0x3fb8aa3bu;
+}
 
 static DeriveAdjoint derive__adjoint(uint8_t kind, uint32_t value, uint8_t is_negative) {
-    DeriveAdjoint adjoint = {DERIVE__ZERO, 0, 0};
-    adjoint.kind = kind;
-    adjoint.is_negative = is_negative;
-    adjoint.value = value;
+    const DeriveAdjoint adjoint = {kind, is_negative, value};
     return adjoint;
 }
 
@@ -462,7 +454,7 @@ static uint32_t derive__magnitude(DeriveBuilder* builder, DeriveAdjoint adjoint)
 static DeriveAdjoint derive__times(DeriveBuilder* builder, DeriveAdjoint adjoint, uint32_t factor) {
     if (adjoint.kind == DERIVE__ONE) return derive__of_value(factor, adjoint.is_negative);
     const uint32_t magnitude = derive__magnitude(builder, adjoint);
-    return derive__of_value(derive__binary(builder, DERIVE__MUL, magnitude, factor), adjoint.is_negative);
+    return derive__of_value(derive__apply(builder, DERIVE__MUL, magnitude, factor, 0), adjoint.is_negative);
 }
 
 /* Adds to the adjoint of a value. */
@@ -473,12 +465,10 @@ static void derive__add(DeriveBuilder* builder, uint32_t value, DeriveAdjoint te
         return;
     }
     const uint32_t a = derive__magnitude(builder, *sum), b = derive__magnitude(builder, term);
-    if (sum->is_negative == term.is_negative)
-        *sum = derive__of_value(derive__binary(builder, DERIVE__ADD, a, b), sum->is_negative);
-    else if (sum->is_negative)
-        *sum = derive__of_value(derive__binary(builder, DERIVE__SUB, b, a), 0);
-    else
-        *sum = derive__of_value(derive__binary(builder, DERIVE__SUB, a, b), 0);
+    const uint8_t operation = sum->is_negative == term.is_negative ? DERIVE__ADD : DERIVE__SUB;
+    const bool is_swapped = sum->is_negative && !term.is_negative; /* -a + b = b - a */
+    const uint32_t total = derive__apply(builder, operation, is_swapped ? b : a, is_swapped ? a : b, 0);
+    *sum = derive__of_value(total, sum->is_negative & term.is_negative);
 }
 
 /* Adds the product of an adjoint and a value. */
@@ -494,7 +484,7 @@ static void derive__add_product(DeriveBuilder* builder, uint32_t value, DeriveAd
 
 /* Applies an operator of a rule to the values at the end of a stack. Returns what takes their place. */
 static DeriveAdjoint derive__operate(DeriveBuilder* builder, uint8_t operation, const DeriveAdjoint* first) {
-    const uint32_t count = derive__num_operands[operation];
+    const uint32_t count = derive__operators[operation].num_operands;
     uint32_t values[3] = {0, 0, 0};
     uint8_t is_negative = 0;
     if (operation == DERIVE__MUL && first[0].kind == DERIVE__ONE)
@@ -523,15 +513,15 @@ static const DeriveAdjoint* derive__evaluate(
             case 'c': *top++ = derive__of_value(operands[*at - 'a'], 0); break;
             case 'w': *top++ = w; break;
             case 'y': *top++ = derive__of_value(y, 0); break;
-            case '0': *top++ = derive__adjoint(DERIVE__CONSTANT, 0, 0); break;
             case '1': *top++ = derive__adjoint(DERIVE__ONE, 0, 0); break;
-            case 'h': *top++ = derive__adjoint(DERIVE__CONSTANT, DERIVE__BITS_OF_HALF, 0); break;
-            case 'l': *top++ = derive__adjoint(DERIVE__CONSTANT, DERIVE__BITS_OF_LN_2, 0); break;
-            case 'L': *top++ = derive__adjoint(DERIVE__CONSTANT, DERIVE__BITS_OF_1_OVER_LN_2, 0); break;
+            case '0':
+            case 'h':
+            case 'l':
+            case 'L': *top++ = derive__adjoint(DERIVE__CONSTANT, derive__bits_of(*at), 0); break;
             case '~': top[-1].is_negative = !top[-1].is_negative; break;
             default:
                 operation = builder->set->operators[(uint8_t)*at];
-                top -= derive__num_operands[operation];
+                top -= derive__operators[operation].num_operands;
                 *top = derive__operate(builder, operation, top);
                 top++;
         }
@@ -664,10 +654,8 @@ DeriveResult derive_program(
 
     const uint32_t old_y = lowered->request_values[request_idx];
     builder.request_values[0] = old_y == STACK_PTX_NO_VALUE ? old_y : builder.new_values[old_y];
-    if (old_y != STACK_PTX_NO_VALUE && builder.is_active[builder.request_values[0]]) {
-        builder.adjoints[builder.request_values[0]].kind = DERIVE__ONE;
-        builder.adjoints[builder.request_values[0]].is_negative = 0;
-    }
+    if (old_y != STACK_PTX_NO_VALUE && builder.is_active[builder.request_values[0]])
+        builder.adjoints[builder.request_values[0]] = derive__adjoint(DERIVE__ONE, 0, 0);
     for (uint32_t i = builder.num_nodes; i-- > 0;) {
         const StackPtxNode* node = &builder.nodes[i];
         const DeriveRule* rule = derive__rule(set, node);
@@ -679,10 +667,11 @@ DeriveResult derive_program(
         uint32_t value = STACK_PTX_NO_VALUE;
         if (builder.is_live[parameters[k]]) {
             const DeriveAdjoint adjoint = builder.adjoints[builder.new_values[lowered->nodes[parameters[k]].first_value]];
-            if (adjoint.kind == DERIVE__ONE)
-                value = derive__constant(&builder, DERIVE__BITS_OF_1 | (uint32_t)adjoint.is_negative << 31);
-            else if (adjoint.kind == DERIVE__VALUE)
+            const uint32_t bits = adjoint.kind == DERIVE__ONE ? DERIVE__BITS_OF_1 : adjoint.value;
+            if (adjoint.kind == DERIVE__VALUE)
                 value = adjoint.is_negative ? derive__apply(&builder, DERIVE__NEG, adjoint.value, 0, 0) : adjoint.value;
+            else if (adjoint.kind != DERIVE__ZERO)
+                value = derive__constant(&builder, bits ^ (uint32_t)adjoint.is_negative << 31);
         }
         builder.request_values[1 + k] = value;
     }

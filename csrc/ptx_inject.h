@@ -640,8 +640,7 @@ static int ptx_inject__same(PtxInject__Slice first, PtxInject__Slice second) {
 }
 
 PTX_INJECT__INLINE int ptx_inject__equal(PtxInject__Slice slice, const char* string) {
-    size_t i;
-    for (i = 0; i < slice.length; ++i)
+    for (size_t i = 0; i < slice.length; ++i)
         if (slice.begin[i] != string[i])  /* stops at the string's end too: a slice has no NUL */
             return 0;
     return string[slice.length] == '\0';
@@ -710,8 +709,7 @@ static const char* ptx_inject__fault_of_type(const PtxInjectDataTypeInfo* type) 
 static const PtxInjectDataTypeInfo* ptx_inject__find_type(
     const PtxInject__Source* source, PtxInject__Slice name, size_t num_types
 ) {
-    size_t i;
-    for (i = 0; i < num_types; ++i)
+    for (size_t i = 0; i < num_types; ++i)
         if (ptx_inject__equal(name, source->types[i].name)) return &source->types[i];
     return NULL;
 }
@@ -720,8 +718,6 @@ static const PtxInjectDataTypeInfo* ptx_inject__find_type(
 static PtxInjectResult ptx_inject__open(
     PtxInject__Source* source, const char* text, const PtxInjectDataTypeInfo* types, size_t num_types
 ) {
-    size_t i;
-
     memset(source, 0, sizeof *source);
     source->reason = "";
     if (text == NULL || (types == NULL && num_types > 0))
@@ -733,7 +729,7 @@ static PtxInjectResult ptx_inject__open(
     source->types = types;
     source->num_types = num_types;
     if (types == NULL) source->types = ptx_inject_default_types(&source->num_types);
-    for (i = 0; types != NULL && i < num_types; ++i) {
+    for (size_t i = 0; types != NULL && i < num_types; ++i) {
         const char* reason = ptx_inject__fault_of_type(&types[i]);
         if (reason == NULL && ptx_inject__find_type(source, ptx_inject__slice(types[i].name), i) != NULL)
             reason = "two types have one name";
@@ -766,8 +762,7 @@ static const char* const ptx_inject__mut_types[] = {"out", "mod", "in"};
 static PtxInjectResult ptx_inject__read_mut_type(
     PtxInject__Source* source, PtxInject__Slice word, PtxInjectMutType* mut_type_out
 ) {
-    int i;
-    for (i = 0; i < PTX_INJECT_MUT_TYPE_NUM_ENUMS; ++i) {
+    for (int i = 0; i < PTX_INJECT_MUT_TYPE_NUM_ENUMS; ++i) {
         if (ptx_inject__equal(word, ptx_inject__mut_types[i])) {
             *mut_type_out = (PtxInjectMutType)i;
             return PTX_INJECT_SUCCESS;
@@ -861,8 +856,7 @@ static void ptx_inject__write_number(PtxInject__Writer* writer, size_t number) {
 
 /* Text as it must stand in a string literal of an asm statement. */
 static void ptx_inject__write_escaped(PtxInject__Writer* writer, PtxInject__Slice text) {
-    size_t i;
-    for (i = 0; i < text.length; ++i) {
+    for (size_t i = 0; i < text.length; ++i) {
         const char c = text.begin[i];
         if (c == '"' || c == '\\')
             ptx_inject__write(writer, "\\", 1);
@@ -1089,7 +1083,6 @@ static PtxInjectResult ptx_inject__read_variables(PtxInject__Source* source, con
         const char* line_end = ptx_inject__line_end(at, annotation->end);
         const PtxInject__Slice first = ptx_inject__next_token(&at, line_end);
         PtxInject__Variable variable;
-        size_t i;
 
         if (first.length > 0 && !ptx_inject__begins(first.begin, line_end, "//", 2)) {
             PTX_INJECT__TRY(ptx_inject__read_mut_type(source, first, &variable.mut_type));
@@ -1097,7 +1090,7 @@ static PtxInjectResult ptx_inject__read_variables(PtxInject__Source* source, con
             PTX_INJECT__TRY(ptx_inject__read_operand(source, at, line_end, &variable.operand));
             if (annotation->num_variables == PTX_INJECT_MAX_ARGS)
                 PTX_INJECT__REFUSE(source, variable.operand.begin, "a site has at most PTX_INJECT_MAX_ARGS variables");
-            for (i = 0; i < annotation->num_variables; ++i)
+            for (size_t i = 0; i < annotation->num_variables; ++i)
                 if (ptx_inject__same(annotation->variables[i].operand, variable.operand))
                     PTX_INJECT__REFUSE(source, variable.operand.begin, "two variables of one name at one site");
             annotation->variables[annotation->num_variables++] = variable;
@@ -1115,7 +1108,6 @@ static PtxInjectResult ptx_inject__read_annotation(
     const char* line = header;
     const char* line_end;
     PtxInject__Slice rest;
-    int is_first;
 
     if (end == NULL) PTX_INJECT__REFUSE(source, header, "the annotation is not closed by */");
     annotation_out->end = end - 2;
@@ -1127,7 +1119,7 @@ static PtxInjectResult ptx_inject__read_annotation(
         PTX_INJECT__REFUSE(source, rest.begin, "only the name stands on the first line; each variable has one of its own");
     annotation_out->newline = line_end < annotation_out->end && line_end[-1] == '\r' ? "\r\n" : "\n";
     while (line > source->text && ptx_inject__is_blank(line[-1])) --line;
-    is_first = line == source->text || line[-1] == '\n';
+    const int is_first = line == source->text || line[-1] == '\n';
     annotation_out->is_apart = line < header || is_first;
     annotation_out->indent = ptx_inject__between(line, header);
     if (!is_first || annotation_out->indent.length > PTX_INJECT__MAX_INDENT) annotation_out->indent.length = 0;
@@ -1163,14 +1155,13 @@ static void ptx_inject__write_asm(const PtxInject__Annotation* annotation, PtxIn
     static const PtxInjectMutType order[] = {PTX_INJECT_MUT_TYPE_MOD, PTX_INJECT_MUT_TYPE_OUT, PTX_INJECT_MUT_TYPE_IN};
     PtxInjectMutType previous = PTX_INJECT_MUT_TYPE_IN;
     size_t num_written = 0;
-    size_t i, k;
 
     ptx_inject__write_string(writer, annotation->is_apart ? "asm(" : " asm(");
     ptx_inject__write_line(writer, annotation, "    \"// " PTX_INJECT__START " ");
     ptx_inject__write_slice(writer, annotation->name);
     ptx_inject__write_string(writer, "\\n\\t\"");
-    for (i = 0; i < 3; ++i) {
-        for (k = 0; k < annotation->num_variables; ++k) {
+    for (size_t i = 0; i < 3; ++i) {
+        for (size_t k = 0; k < annotation->num_variables; ++k) {
             const PtxInject__Variable* variable = &annotation->variables[k];
             if (variable->mut_type == order[i]) {
                 ptx_inject__write_line(writer, annotation, "    \"// %");
@@ -1188,8 +1179,8 @@ static void ptx_inject__write_asm(const PtxInject__Annotation* annotation, PtxIn
     ptx_inject__write_line(writer, annotation, "    \"// " PTX_INJECT__END "\"");
 
     num_written = 0;
-    for (i = 0; i < 3; ++i) {
-        for (k = 0; k < annotation->num_variables; ++k) {
+    for (size_t i = 0; i < 3; ++i) {
+        for (size_t k = 0; k < annotation->num_variables; ++k) {
             const PtxInject__Variable* variable = &annotation->variables[k];
             if (variable->mut_type == order[i]) {
                 const int is_first_input = order[i] == PTX_INJECT_MUT_TYPE_IN && (num_written == 0 || previous != order[i]);
@@ -1392,14 +1383,14 @@ static PtxInjectResult ptx_inject__grow_table(PtxInject__Reader* reader) {
     const size_t num_entries = handle->num_entries == 0 ? 256 : 4 * handle->num_entries;
     PtxInject__Entry* old = handle->entries;
     PtxInject__Entry* entries = NULL;
-    size_t i, k;
+    size_t k;
 
     if (2 * (PTX_INJECT__NUM_INJECTS(handle) + 1) <= handle->num_entries) return PTX_INJECT_SUCCESS;
     if (num_entries <= SIZE_MAX / 4 / sizeof(PtxInject__Entry))
         entries = (PtxInject__Entry*)PTX_INJECT_MALLOC(num_entries * sizeof(PtxInject__Entry));
     if (entries == NULL) PTX_INJECT__REFUSE_MEMORY(reader->source);
     memset(entries, 0, num_entries * sizeof(PtxInject__Entry));
-    for (i = 0; i < handle->num_entries; ++i) {
+    for (size_t i = 0; i < handle->num_entries; ++i) {
         if (old[i].index_plus_one != 0) {
             for (k = (size_t)old[i].hash & (num_entries - 1); entries[k].index_plus_one != 0; k = (k + 1) & (num_entries - 1)) {
             }
@@ -1417,11 +1408,10 @@ static int ptx_inject__is_compilers(PtxInject__Slice name) {
     static const char* const classes[] = {"p", "rs", "r", "rd", "rq", "rc", "f", "fd", "h", "hh", "b"};
     const char* end = name.begin + name.length;
     const char* digits = ptx_inject__find_other(name, ptx_inject__is_letter);
-    size_t i;
 
     if (digits == NULL) return ptx_inject__equal(name, "SP") || ptx_inject__equal(name, "SPL");
     if (ptx_inject__find_other(ptx_inject__between(digits, end), ptx_inject__is_digit) != NULL) return 0;
-    for (i = 0; i < sizeof classes / sizeof classes[0]; ++i)
+    for (size_t i = 0; i < sizeof classes / sizeof classes[0]; ++i)
         if (ptx_inject__equal(ptx_inject__between(name.begin, digits), classes[i])) return 1;
     return 0;
 }
@@ -1502,7 +1492,6 @@ static PtxInjectResult ptx_inject__read_body(
         const size_t num_markers = PTX_INJECT__NUM_MARKERS(reader);
         PtxInject__Marker* markers;
         PtxInject__Marker* marker;
-        size_t i;
 
         if (at == source->end) PTX_INJECT__REFUSE(source, start, "no // PTX_INJECT_END follows this PTX_INJECT_START");
         line_end = ptx_inject__line_end(at + 1, source->end);
@@ -1523,7 +1512,7 @@ static PtxInjectResult ptx_inject__read_body(
         markers = PTX_INJECT__ITEMS(PtxInject__Marker, reader->markers);
         marker = &markers[num_markers];
         PTX_INJECT__TRY(ptx_inject__read_marker(source, at, line_end, num_markers, marker));
-        for (i = 0; i < num_markers; ++i)
+        for (size_t i = 0; i < num_markers; ++i)
             if (ptx_inject__same(markers[i].name, marker->name))
                 PTX_INJECT__REFUSE(source, marker->name.begin, "two variables of one name at one site");
         if ((marker->type == NULL) != (markers[0].type == NULL))
@@ -1616,10 +1605,9 @@ static PtxInjectResult ptx_inject__add_wrapped_site(PtxInject__Reader* reader, P
     PtxInject__Writer* text = &reader->handle->text;
     const PtxInject__Marker* markers = PTX_INJECT__MARKERS(reader);
     const size_t num_markers = PTX_INJECT__NUM_MARKERS(reader);
-    size_t i;
 
     ptx_inject__write_string(text, "{\n");
-    for (i = 0; i < num_markers; ++i) {
+    for (size_t i = 0; i < num_markers; ++i) {
         ptx_inject__write_slice(text, indent);
         ptx_inject__write_string(text, ".reg .");
         ptx_inject__write_slice(text, markers[i].register_type);
@@ -1629,7 +1617,7 @@ static PtxInjectResult ptx_inject__add_wrapped_site(PtxInject__Reader* reader, P
     }
     PTX_INJECT__TRY(ptx_inject__add_site(reader, inject_idx));
     ptx_inject__write_string(text, "\n");
-    for (i = 0; i < num_markers; ++i)
+    for (size_t i = 0; i < num_markers; ++i)
         if (markers[i].mut_type != PTX_INJECT_MUT_TYPE_IN) ptx_inject__write_mov(text, indent, &markers[i], 0);
     ptx_inject__write_slice(text, indent);
     ptx_inject__write_string(text, "}");
@@ -1651,15 +1639,15 @@ static PtxInjectResult ptx_inject__read_site(
     const uint64_t hash = ptx_inject__hash(name);
     PtxInject__Entry* entry;
     PtxInject__Inject model; /* of this name or, if it is new, of the previous one, which often has the same variables */
-    size_t inject_idx, num_markers, num_same;
-    int is_new, is_wrapped = 0;
+    size_t num_markers, num_same;
+    int is_wrapped = 0;
 
     PTX_INJECT__TRY(ptx_inject__check_name(source, name, start, "the name is missing: // PTX_INJECT_START name"));
     if (rest.length > 0) PTX_INJECT__REFUSE(source, rest.begin, "a name is one word");
     PTX_INJECT__TRY(ptx_inject__grow_table(reader));
     entry = ptx_inject__find_entry(handle, hash, name);
-    is_new = entry->index_plus_one == 0;
-    inject_idx = is_new ? PTX_INJECT__NUM_INJECTS(handle) : entry->index_plus_one - 1;
+    const int is_new = entry->index_plus_one == 0;
+    const size_t inject_idx = is_new ? PTX_INJECT__NUM_INJECTS(handle) : entry->index_plus_one - 1;
     memset(&model, 0, sizeof model);
     if (PTX_INJECT__NUM_INJECTS(handle) > 0) model = PTX_INJECT__INJECTS(handle)[is_new ? inject_idx - 1 : inject_idx];
     if (model.body_length > 0 &&
@@ -1947,15 +1935,14 @@ static PtxInjectResult ptx_inject__render(
     size_t previous_idx = SIZE_MAX;
     size_t stub_length = 0;
     size_t copied = 0;
-    size_t num_sites, i;
 
     if (handle == NULL || (stubs == NULL && num_stubs > 0)) return PTX_INJECT__ERROR(PTX_INJECT_ERROR_INVALID_INPUT);
     if (num_stubs != PTX_INJECT__NUM_INJECTS(handle)) return PTX_INJECT__ERROR(PTX_INJECT_ERROR_WRONG_NUM_STUBS);
-    for (i = 0; i < num_stubs; ++i)
+    for (size_t i = 0; i < num_stubs; ++i)
         if (stubs[i] == NULL) return PTX_INJECT__ERROR(PTX_INJECT_ERROR_INVALID_INPUT);
     sites = PTX_INJECT__ITEMS(PtxInject__Site, handle->sites);
-    num_sites = PTX_INJECT__COUNT_ITEMS(PtxInject__Site, handle->sites);
-    for (i = 0; i < num_sites; ++i) {
+    const size_t num_sites = PTX_INJECT__COUNT_ITEMS(PtxInject__Site, handle->sites);
+    for (size_t i = 0; i < num_sites; ++i) {
         if (sites[i].inject_idx != previous_idx) {
             previous_idx = sites[i].inject_idx;
             stub_length = lengths != NULL ? lengths[previous_idx] : strlen(stubs[previous_idx]);

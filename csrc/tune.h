@@ -184,6 +184,8 @@ TUNE_API TuneResult tune_scalings(
 
 const char* tune_result_to_string(TuneResult result) { EVO__RETURN_NAME(result, TUNE__RESULTS, "TUNE_RESULT_UNKNOWN") }
 
+static bool tune__is_finite(double number) { return fabs(number) <= 1.7976931348623157e308; }
+
 /* ---- normal equations -------------------------------------------------------------------------------------------- */
 
 /* The error at some constants, and its model: error - 2 step'gradient + step'matrix step. */
@@ -201,41 +203,32 @@ static double tune__sum(const double* sums, uint32_t i, uint32_t j) {
     return i >= j ? sums[i * (i + 1) / 2 + j] : sums[j * (j + 1) / 2 + i];
 }
 
-/* The sum of a column's squares, with what was taken off. */
-static double tune__squares(const double* sums, const double* references, uint32_t i) {
-    const double reference = references[i - TUNE__TARGET];
-    return tune__sum(sums, i, i) + reference * (2.0 * tune__sum(sums, i, TUNE__ONE) + reference * sums[0]);
-}
-
-/* The sum of products without the means. */
-static double tune__centred(const double* sums, uint32_t i, uint32_t j) {
-    return tune__sum(sums, i, j) - tune__sum(sums, i, TUNE__ONE) * tune__sum(sums, j, TUNE__ONE) / sums[0];
-}
-
 /* The sum of products, with what was taken off; without references: without the means. */
 static double tune__product(const double* sums, const double* references, uint32_t i, uint32_t j) {
-    if (references == NULL) return tune__centred(sums, i, j);
+    const double of_i = tune__sum(sums, i, TUNE__ONE), of_j = tune__sum(sums, j, TUNE__ONE);
+    if (references == NULL) return tune__sum(sums, i, j) - of_i * of_j / sums[0];
     const double at_i = references[i - TUNE__TARGET], at_j = references[j - TUNE__TARGET];
-    return tune__sum(sums, i, j) + at_i * tune__sum(sums, j, TUNE__ONE) + at_j * tune__sum(sums, i, TUNE__ONE) +
-        at_i * at_j * sums[0];
+    return tune__sum(sums, i, j) + at_i * of_j + at_j * of_i + at_i * at_j * sums[0];
 }
 
-static double tune__positive(double number) { return number > 0.0 ? number : 0.0; }
+/* Whether the square that is left of a column is more than rounding. */
+static bool tune__varies(double left, double factor, const double* sums, const double* references, uint32_t column) {
+    return left > TUNE__LEAST_VARIATION * factor * tune__product(sums, references, column, column);
+}
 
 /* With r = target - a - b y at the best a and b, and P what projects 1 and y out: error r'r, gradient b J'P r, matrix
    b b J'P J. Through the origin, a is 0. */
 static void tune__scaled_model(const double* sums, const double* references, bool through_origin, TuneModel* model) {
     const double* kept = through_origin ? references : NULL;
     const double yy = tune__product(sums, kept, TUNE__Y, TUNE__Y), yt = tune__product(sums, kept, TUNE__Y, TUNE__TARGET);
-    const double tt = tune__product(sums, kept, TUNE__TARGET, TUNE__TARGET);
-    if (!(yy > TUNE__LEAST_VARIATION * tune__squares(sums, references, TUNE__Y))) {
-        model->num_parameters = 0; /* y does not vary: no scale fits */
-        model->error = tune__positive(tt);
+    const double tt = tune__product(sums, kept, TUNE__TARGET, TUNE__TARGET), slope = yt / yy;
+    if (!tune__varies(yy, 1.0, sums, references, TUNE__Y)) {
+        model->num_parameters = 0; /* no scale fits */
+        model->error = tt;
         return;
     }
-    const double slope = yt / yy;
     double along_y[TUNE_MAX_PARAMETERS];
-    model->error = tune__positive(tt - slope * yt);
+    model->error = tt - slope * yt;
     for (uint32_t i = 0; i < model->num_parameters; i++) {
         const uint32_t column = TUNE__FIRST_PARAMETER + i;
         along_y[i] = tune__product(sums, kept, column, TUNE__Y);
@@ -244,14 +237,14 @@ static void tune__scaled_model(const double* sums, const double* references, boo
             const double product = tune__product(sums, kept, column, TUNE__FIRST_PARAMETER + j) - along_y[i] * along_y[j] / yy;
             model->matrix[i][j] = model->matrix[j][i] = slope * slope * product;
         }
-        if (!(model->matrix[i][i] > TUNE__LEAST_VARIATION * slope * slope * tune__squares(sums, references, column)))
+        if (!tune__varies(model->matrix[i][i], slope * slope, sums, references, column))
             model->matrix[i][i] = 0.0; /* it only scales or shifts y */
     }
 }
 
 static void tune__plain_model(const double* sums, TuneModel* model) {
     const double tt = tune__sum(sums, TUNE__TARGET, TUNE__TARGET), ty = tune__sum(sums, TUNE__Y, TUNE__TARGET);
-    model->error = tune__positive(tt - 2.0 * ty + tune__sum(sums, TUNE__Y, TUNE__Y));
+    model->error = tt - 2.0 * ty + tune__sum(sums, TUNE__Y, TUNE__Y);
     for (uint32_t i = 0; i < model->num_parameters; i++) {
         const uint32_t column = TUNE__FIRST_PARAMETER + i;
         model->gradient[i] = tune__sum(sums, column, TUNE__TARGET) - tune__sum(sums, column, TUNE__Y);
@@ -287,8 +280,7 @@ static void tune__solve(const TuneModel* model, double damping, double* step) {
         for (uint32_t i = rank + 1; i < n; i++) {
             for (uint32_t j = rank + 1; j <= i; j++) {
                 const uint32_t row = order[i], column = order[j];
-                const double change = factor[row][pivot] * factor[column][pivot];
-                factor[row][column] -= change;
+                factor[row][column] -= factor[row][pivot] * factor[column][pivot];
                 factor[column][row] = factor[row][column];
             }
         }
@@ -318,34 +310,60 @@ static double tune__expected_gain(const TuneModel* model, const double* step) {
 
 #include "detail/tune_loss.h"
 
-/* ---- iterations -------------------------------------------------------------------------------------------------- */
+/* ---- programs at constants --------------------------------------------------------------------------------------- */
 
-/* A prepared program with its constants as inputs. */
-typedef struct TuneRun {
-    const TuneProblem* problem;
-    const PtxVmProgram* program;
-    PtxVmInput* inputs; /* those of the problem, then the constants */
-    float* constants;
-    double *sums, *references;
+/* A prepared program, with memory to run it. */
+typedef struct TuneMachine {
+    const PtxVmProgram* program; /* NULL: it cannot run on a CPU */
     void* workspace;
     size_t workspace_bytes;
+} TuneMachine;
+
+/* The fit of one program, whose constants are inputs that follow those of the problem. */
+typedef struct TuneRun {
+    const TuneProblem* problem;
+    TuneOutcome* outcome;
+    TuneMachine derived; /* y and its derivatives: sums of their products, or with a loss at all points */
+    PtxVmInput* inputs;
+    float* constants;
+    double *sums, *references;
     uint32_t num_parameters;
     uint32_t num_digits[TUNE_MAX_PARAMETERS]; /* of the constants' formats */
     TuneLossRun* loss; /* NULL: squared errors */
 } TuneRun;
 
-/* Runs the program with these constants, for a loss. */
-static bool tune__store(const TuneRun* run, const float* constants) {
-    const TuneProblem* problem = run->problem;
+static TuneResult tune__prepare(
+    const TuneProblem* problem, PtxVmRunKind kind, const StackPtxLowered* lowered, EvoArena* arena, TuneMachine* machine
+) {
+    size_t num_bytes;
+    ptx_vm_program_size(lowered, &num_bytes);
+    void* memory = evo__take(arena, num_bytes, 1);
+    if (memory == NULL) return TUNE_ERROR_INSUFFICIENT_MEMORY;
+    const PtxVmResult result =
+        ptx_vm_program_init(problem->vm_set, problem->level, kind, lowered, memory, num_bytes, &machine->program, NULL);
+    if (result == PTX_VM_ERROR_NO_CPU_MEANING) return TUNE_SUCCESS;
+    if (result != PTX_VM_SUCCESS) return TUNE__ERROR(INVALID_VALUE);
+    ptx_vm_workspace_size(machine->program, &machine->workspace_bytes);
+    machine->workspace = evo__take(arena, machine->workspace_bytes, 1);
+    return machine->workspace == NULL ? TUNE_ERROR_INSUFFICIENT_MEMORY : TUNE_SUCCESS;
+}
+
+/* Runs a program at points. False if the run is refused. */
+static bool tune__store(
+    const TuneRun* run, const TuneMachine* machine, const PtxVmInput* inputs, size_t num_points, const float* constants,
+    void* const* outputs
+) {
+    const size_t num_inputs = run->problem->num_inputs + run->num_parameters;
+    memcpy(run->constants, constants, run->num_parameters * sizeof *constants);
+    return ptx_vm_store(
+               machine->program, inputs, num_inputs, num_points, outputs, machine->workspace, machine->workspace_bytes
+           ) == PTX_VM_SUCCESS;
+}
+
+static bool tune__store_for_loss(const TuneRun* run, const float* constants) {
     void* outputs[1 + TUNE_MAX_PARAMETERS] = {run->loss->y};
     for (uint32_t k = 0; k < run->num_parameters; k++) outputs[1 + k] = run->loss->derivatives[k];
-    memcpy(run->constants, constants, run->num_parameters * sizeof *constants);
-    if (ptx_vm_store(
-            run->program, run->inputs, problem->num_inputs + run->num_parameters, problem->num_points, outputs, run->workspace,
-            run->workspace_bytes
-        ) != PTX_VM_SUCCESS) {
-        return false;
-    }
+    if (!tune__store(run, &run->derived, run->inputs, run->problem->num_points, constants, outputs)) return false;
     tune__centre(run->loss->y, NULL, run->loss);
     return true;
 }
@@ -353,15 +371,17 @@ static bool tune__store(const TuneRun* run, const float* constants) {
 /* False if the run is refused. constants: with a loss, they come after offset and scale. */
 static bool tune__evaluate(const TuneRun* run, const float* constants, TuneModel* model) {
     const TuneProblem* problem = run->problem;
+    const TuneMachine* machine = &run->derived;
+    run->outcome->num_evaluations++;
     if (run->loss != NULL) {
-        if (run->loss->num_constants > 0 && !tune__store(run, constants + 2)) return false;
+        if (run->loss->num_constants > 0 && !tune__store_for_loss(run, constants + 2)) return false;
         return tune__loss_model(run->loss, constants[0], constants[1], model);
     }
     memcpy(run->constants, constants, run->num_parameters * sizeof *constants);
     model->num_parameters = run->num_parameters;
     if (ptx_vm_gram(
-            run->program, run->inputs, problem->num_inputs + run->num_parameters, problem->num_points, problem->target,
-            problem->root_weights, problem->is_scaled, run->sums, run->references, run->workspace, run->workspace_bytes
+            machine->program, run->inputs, problem->num_inputs + run->num_parameters, problem->num_points, problem->target,
+            problem->root_weights, problem->is_scaled, run->sums, run->references, machine->workspace, machine->workspace_bytes
         ) != PTX_VM_SUCCESS) {
         return false;
     }
@@ -374,6 +394,7 @@ static bool tune__evaluate(const TuneRun* run, const float* constants, TuneModel
     } else {
         tune__plain_model(run->sums, model);
     }
+    model->error = model->error > 0.0 ? model->error : 0.0;
     return true;
 }
 
@@ -382,11 +403,11 @@ static bool tune__is_better(const TuneModel* model, const TuneModel* than) {
 }
 
 /* Writes the constants plus the step. False if none moves or one would not be finite. */
-static bool tune__move(const TuneModel* model, const double* step, const float* from, float* to) {
+static bool tune__move(uint32_t num_parameters, const double* step, const float* from, float* to) {
     bool moves = false;
-    for (uint32_t i = 0; i < model->num_parameters; i++) {
+    for (uint32_t i = 0; i < num_parameters; i++) {
         const double number = (double)from[i] + step[i];
-        if (!(number >= -3.4028234663852886e38 && number <= 3.4028234663852886e38)) return false;
+        if (!(fabs(number) <= 3.4028234663852886e38)) return false;
         to[i] = (float)number;
         moves = moves || to[i] != from[i];
     }
@@ -394,19 +415,18 @@ static bool tune__move(const TuneModel* model, const double* step, const float* 
 }
 
 /* Improves the constants in place. */
-static TuneResult tune__iterate(const TuneRun* run, uint32_t num_iterations, float* constants, TuneOutcome* outcome) {
+static TuneResult tune__iterate(const TuneRun* run, uint32_t num_iterations, float* constants) {
+    TuneOutcome* outcome = run->outcome;
     TuneModel model, trial;
     double damping = TUNE__FIRST_DAMPING, growth = 2.0, step[TUNE__MAX_UNKNOWNS];
     float moved[TUNE__MAX_UNKNOWNS];
     if (!tune__evaluate(run, constants, &model)) return TUNE__ERROR(INVALID_VALUE);
-    outcome->num_evaluations++;
     outcome->error_before = outcome->error_after = model.error;
-    if (!(model.error - model.error == 0.0)) return TUNE_SUCCESS; /* as of a loss where an output is not finite */
+    if (!tune__is_finite(model.error)) return TUNE_SUCCESS; /* as of a loss where an output is not finite */
     for (uint32_t i = 0; i < num_iterations && model.num_parameters > 0; i++) {
         tune__solve(&model, damping, step);
-        if (!tune__move(&model, step, constants, moved)) break;
+        if (!tune__move(model.num_parameters, step, constants, moved)) break;
         (void)tune__evaluate(run, moved, &trial);
-        outcome->num_evaluations++;
         if (!tune__is_better(&trial, &model)) {
             damping *= growth;
             if (run->loss != NULL && damping < 1.0) damping = 1.0; /* half a step: a loss may end beside its parabola */
@@ -428,13 +448,13 @@ static TuneResult tune__iterate(const TuneRun* run, uint32_t num_iterations, flo
 }
 
 /* The same with a loss: first offset and scale, then all. */
-static TuneResult tune__iterate_loss(const TuneRun* run, float* constants, TuneOutcome* outcome) {
+static TuneResult tune__iterate_loss(const TuneRun* run, float* constants) {
     float unknowns[TUNE__MAX_UNKNOWNS] = {run->loss->loss->start, 0.0f};
     memcpy(unknowns + 2, constants, run->num_parameters * sizeof *constants);
-    if (!tune__store(run, constants)) return TUNE__ERROR(INVALID_VALUE);
-    TuneResult result = tune__iterate(run, TUNE__FIRST_SCALINGS, unknowns, outcome);
+    if (!tune__store_for_loss(run, constants)) return TUNE__ERROR(INVALID_VALUE);
+    TuneResult result = tune__iterate(run, TUNE__FIRST_SCALINGS, unknowns);
     run->loss->num_constants = run->num_parameters;
-    if (result == TUNE_SUCCESS) result = tune__iterate(run, run->problem->num_iterations, unknowns, outcome);
+    if (result == TUNE_SUCCESS) result = tune__iterate(run, run->problem->num_iterations, unknowns);
     memcpy(constants, unknowns + 2, run->num_parameters * sizeof *constants);
     return result;
 }
@@ -443,27 +463,25 @@ static TuneResult tune__iterate_loss(const TuneRun* run, float* constants, TuneO
 
 /* ---- programs ---------------------------------------------------------------------------------------------------- */
 
-static bool tune__is_finite(uint32_t bits) { return (bits & 0x7f800000u) != 0x7f800000u; }
-
-/* Whether a word is this constant. */
-static bool tune__pushes(StackPtxInstruction word, const StackPtxNode* constant) {
-    return word.instruction_type == STACK_PTX_INSTRUCTION_TYPE_CONSTANT && word.aux == constant->stack_idx &&
-        word.payload.u == constant->payload;
+/* Which of the constants a word pushes; num_nodes: none. */
+static uint32_t tune__constant_of(
+    const StackPtxLowered* lowered, const uint32_t* nodes, uint32_t num_nodes, StackPtxInstruction word
+) {
+    uint32_t k = word.instruction_type == STACK_PTX_INSTRUCTION_TYPE_CONSTANT ? 0 : num_nodes;
+    while (k < num_nodes &&
+           (word.aux != lowered->nodes[nodes[k]].stack_idx || word.payload.u != lowered->nodes[nodes[k]].payload)) {
+        k++;
+    }
+    return k;
 }
 
-static bool tune__is_pushed(const StackPtxNode* constant, const StackPtxInstruction* words, size_t num_words) {
-    for (size_t i = 0; i < num_words && words[i].instruction_type != STACK_PTX_INSTRUCTION_TYPE_RETURN; i++)
-        if (tune__pushes(words[i], constant)) return true;
-    return false;
-}
-
-/* The finite ones of the program's own constants. False: not enough memory. */
+/* The constants that are tuned: finite, and pushed by words. False: not enough memory. */
 static bool tune__choose(
     const TuneProblem* problem, const StackPtxLowered* lowered, const StackPtxInstruction* words, size_t num_words,
     EvoArena* arena, uint32_t* nodes, uint32_t* num_nodes
 ) {
     size_t num_bytes, count = 0;
-    uint32_t num_kept = 0;
+    bool is_pushed[TUNE_MAX_PARAMETERS + 1] = {false};
     derive_size(lowered, TUNE_MAX_PARAMETERS, &num_bytes);
     EvoArena scratch = *arena;
     void* memory = evo__take(&scratch, num_bytes, 1);
@@ -472,107 +490,60 @@ static bool tune__choose(
         return false;
     }
     derive_constants(problem->derive_set, lowered, 0, memory, num_bytes, nodes, TUNE_MAX_PARAMETERS, &count);
+    for (size_t i = 0; i < num_words; i++) is_pushed[tune__constant_of(lowered, nodes, (uint32_t)count, words[i])] = true;
     for (size_t i = 0; i < count; i++)
-        if (tune__is_finite(lowered->nodes[nodes[i]].payload) && tune__is_pushed(&lowered->nodes[nodes[i]], words, num_words))
-            nodes[num_kept++] = nodes[i];
-    *num_nodes = num_kept;
+        if (is_pushed[i] && (lowered->nodes[nodes[i]].payload & 0x7f800000u) != 0x7f800000u) nodes[(*num_nodes)++] = nodes[i];
     return true;
 }
 
-/* Gives each word of a constant its new value. */
-static void tune__rewrite(
-    const StackPtxLowered* lowered, const uint32_t* nodes, uint32_t num_nodes, const float* constants, StackPtxInstruction* words,
-    size_t num_words
+static TuneResult tune__run(
+    TuneRun* run, const StackPtxLowered* lowered, StackPtxInstruction* words, size_t num_words, EvoArena* arena
 ) {
-    for (size_t i = 0; i < num_words && words[i].instruction_type != STACK_PTX_INSTRUCTION_TYPE_RETURN; i++) {
-        for (uint32_t k = 0; k < num_nodes; k++) {
-            if (tune__pushes(words[i], &lowered->nodes[nodes[k]])) {
-                words[i].payload.f = constants[k];
-                break;
-            }
-        }
-    }
-}
-
-/* Derives and prepares the program with these constants as inputs. `program` stays NULL if it cannot run on a CPU. */
-static TuneResult tune__prepare(
-    const TuneProblem* problem, const StackPtxLowered* lowered, const uint32_t* nodes, EvoArena* arena, TuneRun* run,
-    StackPtxLowered* derived
-) {
-    const size_t num_inputs = problem->num_inputs;
-    uint32_t node_without_meaning;
+    const TuneProblem* problem = run->problem;
+    uint32_t nodes[TUNE_MAX_PARAMETERS], n = 0;
+    float constants[TUNE_MAX_PARAMETERS] = {0.0f}, first[TUNE_MAX_PARAMETERS];
     size_t num_bytes;
-    run->problem = problem;
-    run->inputs = (PtxVmInput*)evo__take(arena, num_inputs + run->num_parameters, sizeof(PtxVmInput));
-    run->constants = (float*)evo__take(arena, run->num_parameters, sizeof(float));
-    run->sums = (double*)evo__take(arena, PTX_VM_GRAM_NUM_ENTRIES(1 + run->num_parameters), sizeof(double));
-    run->references = (double*)evo__take(arena, 2 + run->num_parameters, sizeof(double));
-    derive_size(lowered, run->num_parameters, &num_bytes);
+    StackPtxLowered derived;
+    TuneLossRun loss;
+    memset(&loss, 0, sizeof loss);
+    if (!tune__choose(problem, lowered, words, num_words, arena, nodes, &n)) return TUNE_ERROR_INSUFFICIENT_MEMORY;
+    if (n == 0) return TUNE_SUCCESS;
+    run->num_parameters = n;
+    run->inputs = (PtxVmInput*)evo__take(arena, problem->num_inputs + n, sizeof(PtxVmInput));
+    run->constants = (float*)evo__take(arena, n, sizeof(float));
+    run->sums = (double*)evo__take(arena, PTX_VM_GRAM_NUM_ENTRIES(1 + n), sizeof(double));
+    run->references = (double*)evo__take(arena, 2 + n, sizeof(double));
+    derive_size(lowered, n, &num_bytes);
     void* memory = evo__take(arena, num_bytes, 1);
     if (memory == NULL) return TUNE_ERROR_INSUFFICIENT_MEMORY;
-    const DeriveResult derive_result = derive_program(
-        problem->derive_set, lowered, 0, nodes, run->num_parameters, (uint32_t)num_inputs, memory, num_bytes, derived
-    );
-    if (derive_result != DERIVE_SUCCESS) return TUNE__ERROR(INVALID_VALUE);
-
-    ptx_vm_program_size(derived, &num_bytes);
-    memory = evo__take(arena, num_bytes, 1);
-    if (memory == NULL) return TUNE_ERROR_INSUFFICIENT_MEMORY;
-    const PtxVmResult result = ptx_vm_program_init(
-        problem->vm_set, problem->level, problem->loss != NULL ? PTX_VM_RUN_STORE : PTX_VM_RUN_GRAM, derived, memory, num_bytes,
-        &run->program, &node_without_meaning
-    );
-    if (result == PTX_VM_ERROR_NO_CPU_MEANING) {
-        run->program = NULL;
-        return TUNE_SUCCESS;
+    if (derive_program(problem->derive_set, lowered, 0, nodes, n, (uint32_t)problem->num_inputs, memory, num_bytes, &derived) !=
+        DERIVE_SUCCESS) {
+        return TUNE__ERROR(INVALID_VALUE);
     }
-    if (result != PTX_VM_SUCCESS) return TUNE__ERROR(INVALID_VALUE);
-    ptx_vm_workspace_size(run->program, &run->workspace_bytes);
-    run->workspace = evo__take(arena, run->workspace_bytes, 1);
-    if (run->workspace == NULL) return TUNE_ERROR_INSUFFICIENT_MEMORY;
-
-    if (num_inputs > 0) memcpy(run->inputs, problem->inputs, num_inputs * sizeof *run->inputs);
-    for (uint32_t k = 0; k < run->num_parameters; k++) {
-        run->inputs[num_inputs + k].values = &run->constants[k];
-        run->inputs[num_inputs + k].is_uniform = true;
-    }
-    return TUNE_SUCCESS;
-}
-
-static TuneResult tune__run(
-    const TuneProblem* problem, const StackPtxLowered* lowered, StackPtxInstruction* words, size_t num_words, EvoArena* arena,
-    TuneOutcome* outcome
-) {
-    uint32_t nodes[TUNE_MAX_PARAMETERS];
-    float constants[TUNE_MAX_PARAMETERS] = {0.0f}, first[TUNE_MAX_PARAMETERS];
-    StackPtxLowered derived;
-    TuneRun run;
-    TuneLossRun loss;
-    memset(&run, 0, sizeof run);
-    memset(&loss, 0, sizeof loss);
-    if (!tune__choose(problem, lowered, words, num_words, arena, nodes, &run.num_parameters))
-        return TUNE_ERROR_INSUFFICIENT_MEMORY;
-    if (run.num_parameters == 0) return TUNE_SUCCESS;
-    TuneResult result = tune__prepare(problem, lowered, nodes, arena, &run, &derived);
-    if (result != TUNE_SUCCESS || run.program == NULL) return result;
+    const PtxVmRunKind kind = problem->loss != NULL ? PTX_VM_RUN_STORE : PTX_VM_RUN_GRAM;
+    TuneResult result = tune__prepare(problem, kind, &derived, arena, &run->derived);
+    if (result != TUNE_SUCCESS || run->derived.program == NULL) return result;
     if (problem->loss != NULL) {
-        run.loss = &loss;
-        if (!tune__take_loss_run(problem->loss, run.num_parameters, arena, &loss)) return TUNE_ERROR_INSUFFICIENT_MEMORY;
+        run->loss = &loss;
+        if (!tune__take_loss_run(problem->loss, n, arena, &loss)) return TUNE_ERROR_INSUFFICIENT_MEMORY;
     }
-    for (uint32_t k = 0; k < run.num_parameters; k++) {
+    if (problem->num_inputs > 0) memcpy(run->inputs, problem->inputs, problem->num_inputs * sizeof *run->inputs);
+    for (uint32_t k = 0; k < n; k++) {
+        const PtxVmInput input = {&run->constants[k], true};
+        run->inputs[problem->num_inputs + k] = input;
         memcpy(&constants[k], &lowered->nodes[nodes[k]].payload, sizeof constants[k]);
-        run.num_digits[k] = ptx_vm_set_digits(problem->vm_set, lowered->nodes[nodes[k]].stack_idx);
+        run->num_digits[k] = ptx_vm_set_digits(problem->vm_set, lowered->nodes[nodes[k]].stack_idx);
     }
     memcpy(first, constants, sizeof first);
-    result = run.loss != NULL ? tune__iterate_loss(&run, constants, outcome)
-                              : tune__iterate(&run, problem->num_iterations, constants, outcome);
-    if (result == TUNE_SUCCESS && problem->worst != NULL)
-        result = tune__least_worst(&run, &derived, first, constants, arena, outcome);
+    result = run->loss != NULL ? tune__iterate_loss(run, constants) : tune__iterate(run, problem->num_iterations, constants);
+    if (result == TUNE_SUCCESS && problem->worst != NULL) result = tune__least_worst(run, &derived, first, constants, arena);
     if (result != TUNE_SUCCESS) return result;
-    outcome->num_parameters = run.num_parameters;
-    for (uint32_t k = 0; k < run.num_parameters; k++)
-        outcome->is_changed |= (uint64_t)(memcmp(&constants[k], &lowered->nodes[nodes[k]].payload, sizeof constants[k]) != 0);
-    if (outcome->is_changed) tune__rewrite(lowered, nodes, run.num_parameters, constants, words, num_words);
+    run->outcome->num_parameters = n;
+    run->outcome->is_changed = memcmp(constants, first, n * sizeof *constants) != 0;
+    for (size_t i = 0; i < num_words; i++) {
+        const uint32_t k = tune__constant_of(lowered, nodes, n, words[i]);
+        if (k < n) words[i].payload.f = constants[k];
+    }
     return TUNE_SUCCESS;
 }
 
@@ -585,10 +556,16 @@ TuneResult tune_program(
         problem->derive_set == NULL || problem->vm_set == NULL || (problem->inputs == NULL && problem->num_inputs > 0)) {
         return TUNE__ERROR(INVALID_VALUE);
     }
+    TuneRun run;
+    size_t length = 0;
+    memset(&run, 0, sizeof run);
     memset(outcome_out, 0, sizeof *outcome_out);
     outcome_out->error_before = outcome_out->error_after = (double)NAN;
+    run.problem = problem;
+    run.outcome = outcome_out;
+    while (length < num_words && words[length].instruction_type != STACK_PTX_INSTRUCTION_TYPE_RETURN) length++;
     EvoArena arena = evo__arena(memory, memory_bytes);
-    const TuneResult result = tune__run(problem, lowered, words, num_words, &arena, outcome_out);
+    const TuneResult result = tune__run(&run, lowered, words, length, &arena);
     /* The sizes of later stages are not known before the earlier ones are done: twice as much is enough, most of the time. */
     if (result == TUNE_ERROR_INSUFFICIENT_MEMORY) *bytes_needed_out = 2 * arena.num_bytes;
     return result;
@@ -603,29 +580,29 @@ TuneResult tune_scalings(
         return TUNE__ERROR(INVALID_VALUE);
     }
     TuneLossRun all, some;
+    TuneOutcome outcome;
+    TuneRun run;
     memset(&all, 0, sizeof all);
     memset(&some, 0, sizeof some);
+    memset(&run, 0, sizeof run);
     EvoArena arena = evo__arena(memory, memory_bytes);
     const bool fits = tune__take_loss_run(loss, 0, &arena, &all);
     if ((sample != NULL && !tune__take_loss_run(sample, 0, &arena, &some)) || !fits) {
         *bytes_needed_out = arena.num_bytes;
         return TUNE_ERROR_INSUFFICIENT_MEMORY;
     }
-    TuneLossRun* fitted = sample != NULL ? &some : &all;
-    TuneRun run;
-    memset(&run, 0, sizeof run);
-    run.loss = fitted;
+    run.loss = sample != NULL ? &some : &all;
+    run.outcome = &outcome;
     for (size_t row = 0; row < num_rows; row++) {
         const float* output = outputs + row * loss->num_points;
         float unknowns[TUNE__MAX_UNKNOWNS] = {loss->start, 0.0f};
-        TuneOutcome outcome;
-        memset(&outcome, 0, sizeof outcome);
         TuneScaling* scaling = &scalings_out[row];
+        memset(&outcome, 0, sizeof outcome);
         tune__centre(output, NULL, &all);
         if (sample != NULL) tune__centre(output, sample_points, &some);
-        fitted->least_error = loss->first_error;
-        tune__summarize(fitted, output[0], scaling);
-        if (tune__iterate(&run, num_iterations, unknowns, &outcome) != TUNE_SUCCESS) return TUNE__ERROR(INVALID_VALUE);
+        run.loss->least_error = loss->first_error;
+        tune__summarize(run.loss, output[0], scaling);
+        if (tune__iterate(&run, num_iterations, unknowns) != TUNE_SUCCESS) return TUNE__ERROR(INVALID_VALUE);
         if (sample != NULL && !tune__sum_losses(&all, unknowns[0], unknowns[1], &outcome.error_after))
             return TUNE__ERROR(INVALID_VALUE);
         scaling->scale = (double)unknowns[1];

@@ -1,4 +1,4 @@
-/* vary.h - variation on blocks of Stack PTX instruction words, in C99 and C++11.
+/* vary.h - variation on blocks of Stack PTX instruction words, in C99 and C++11, for gcc and clang.
  *
  * Makes random programs and offspring of programs: batches of fixed-width rows of 8-byte words in, rows out. Knows only the
  * type, stack and payload of a word; stack_ptx.h defines what programs mean.
@@ -306,13 +306,7 @@ VARY_API float vary_gaussian(uint32_t bits);
 
 #define VARY__ERROR(code) EVO__ERROR(VARY_DEBUG, VARY_ERROR_##code)
 
-#if defined(__GNUC__)
 #define VARY__INLINE static inline __attribute__((always_inline))
-#define VARY__PREFETCH(address) __builtin_prefetch(address)
-#else
-#define VARY__INLINE static inline
-#define VARY__PREFETCH(address) ((void)(address))
-#endif
 
 /* The word format (bits 0-15 type, 16-31 stack, 32-63 payload), as far as this file needs it. */
 enum {
@@ -336,20 +330,17 @@ static const struct {
 #undef VARY__ROW
 };
 
-/* No two purposes share a stream: the sum of their bits would differ from the union. An array of -1 elements does not compile. */
-#define VARY__SUM_STREAM(NAME, stream) +((uint64_t)1 << (stream))
-#define VARY__SUM_OPERATOR(NAME, name, num_parents, stream) +((uint64_t)1 << (stream))
-#define VARY__JOIN_STREAM(NAME, stream) | (uint64_t)1 << (stream)
-#define VARY__JOIN_OPERATOR(NAME, name, num_parents, stream) | (uint64_t)1 << (stream)
-typedef char vary__a_stream_is_used_twice
-    [(0 VARY_STREAMS(VARY__SUM_STREAM) VARY_OPERATORS(VARY__SUM_OPERATOR)) ==
-             (0 VARY_STREAMS(VARY__JOIN_STREAM) VARY_OPERATORS(VARY__JOIN_OPERATOR))
-         ? 1
-         : -1];
-#undef VARY__SUM_STREAM
-#undef VARY__SUM_OPERATOR
-#undef VARY__JOIN_STREAM
-#undef VARY__JOIN_OPERATOR
+/* No two purposes share a stream: a case that stands twice does not compile. */
+static inline int vary__is_stream(uint32_t stream) {
+#define VARY__CASE(NAME, stream) case stream:
+#define VARY__OPERATOR_CASE(NAME, name, num_parents, stream) case stream:
+    switch (stream) {
+        VARY_STREAMS(VARY__CASE) VARY_OPERATORS(VARY__OPERATOR_CASE) return 1;
+        default: return 0;
+    }
+#undef VARY__CASE
+#undef VARY__OPERATOR_CASE
+}
 
 /* ---- Philox ---- */
 
@@ -362,8 +353,7 @@ enum { VARY__PHILOX_ROUNDS = 10, VARY__LANES = 4, VARY__GROUP = 16 /* numbers of
 void vary_philox(const uint32_t key[2], const uint32_t counter[4], uint32_t block_out[4]) {
     uint32_t k0 = key[0], k1 = key[1];
     uint32_t c0 = counter[0], c1 = counter[1], c2 = counter[2], c3 = counter[3];
-    int round;
-    for (round = 0; round < VARY__PHILOX_ROUNDS; round++) {
+    for (int round = 0; round < VARY__PHILOX_ROUNDS; round++) {
         uint64_t p0 = (uint64_t)VARY__PHILOX_MULTIPLIER_0 * c0;
         uint64_t p1 = (uint64_t)VARY__PHILOX_MULTIPLIER_1 * c2;
         c0 = (uint32_t)(p1 >> 32) ^ c1 ^ k0;
@@ -394,7 +384,6 @@ static void vary__philox_group(
     const __m128i multiplier_0 = _mm_set1_epi32((int)VARY__PHILOX_MULTIPLIER_0);
     const __m128i multiplier_1 = _mm_set1_epi32((int)VARY__PHILOX_MULTIPLIER_1);
     __m128i counter[4][2];
-    uint32_t round;
     for (block = 0; block < 2; block++) {
         const __m128i blocks = _mm_set_epi32(0, (int)(2 * block + 1), 0, (int)(2 * block)), none = _mm_setzero_si128();
         counter[0][block] = _mm_set1_epi32((int)generation);
@@ -402,7 +391,7 @@ static void vary__philox_group(
         counter[2][block] = _mm_add_epi32(_mm_set1_epi32((int)draw), of_slots ? none : blocks);
         counter[3][block] = _mm_set1_epi32((int)stream);
     }
-    for (round = 0; round < VARY__PHILOX_ROUNDS; round++) {
+    for (uint32_t round = 0; round < VARY__PHILOX_ROUNDS; round++) {
         const __m128i key_0 = _mm_set1_epi32((int)(key[0] + round * VARY__PHILOX_WEYL_0));
         const __m128i key_1 = _mm_set1_epi32((int)(key[1] + round * VARY__PHILOX_WEYL_1));
         for (block = 0; block < 2; block++) {
@@ -485,8 +474,8 @@ typedef struct Vary__Column {
 static void vary__alias_build(uint64_t* weights, uint32_t log2_columns, Vary__Column* columns_out) {
     const uint32_t num_columns = 1u << log2_columns;
     const uint64_t capacity = VARY__ONE_Q32 >> log2_columns;
-    uint32_t scan, small, large, i;
-    for (i = 0; i < num_columns; i++) {
+    uint32_t scan, small, large;
+    for (uint32_t i = 0; i < num_columns; i++) {
         columns_out[i].threshold = 0;
         columns_out[i].outcomes[0] = (uint16_t)i;
         columns_out[i].outcomes[1] = (uint16_t)i;
@@ -562,21 +551,20 @@ static void vary__events_build(
     const uint32_t num_gaps = (VARY__EVENT_COLUMNS - 1) / num_kinds;
     uint64_t weights[VARY__EVENT_COLUMNS];
     uint64_t hit_q31 = 0, below_q31 = 0, survival_q63 = (uint64_t)1 << 63;
-    uint32_t gap, kind, column;
     memset(weights, 0, sizeof weights);
-    for (kind = 0; kind < num_kinds; kind++) hit_q31 += kind_rates_q31[kind];
-    for (kind = 0; kind < num_kinds; kind++) {
+    for (uint32_t kind = 0; kind < num_kinds; kind++) hit_q31 += kind_rates_q31[kind];
+    for (uint32_t kind = 0; kind < num_kinds; kind++) {
         below_q31 += kind_rates_q31[kind];
         events_out->kind_bounds[kind] = (uint32_t)((below_q31 << 31) / hit_q31);
     }
     events_out->num_kinds = num_kinds;
     events_out->kinds = kinds;
     /* Each weight is the difference of two rounded cumulative ones: no error adds up, and the sum is 2^32 exactly. */
-    for (gap = 0; gap < num_gaps; gap++) {
+    for (uint32_t gap = 0; gap < num_gaps; gap++) {
         uint64_t next_q63 = vary__multiply_q31(survival_q63, VARY__ONE_Q31 - hit_q31);
         uint64_t gap_weight = ((survival_q63 + (VARY__ONE_Q31 >> 1)) >> 31) - ((next_q63 + (VARY__ONE_Q31 >> 1)) >> 31);
         uint64_t below = 0;
-        for (kind = 0; kind < num_kinds; kind++) {
+        for (uint32_t kind = 0; kind < num_kinds; kind++) {
             uint64_t up_to = (gap_weight * events_out->kind_bounds[kind]) >> 31;
             weights[gap * num_kinds + kind] = up_to - below;
             below = up_to;
@@ -585,10 +573,9 @@ static void vary__events_build(
     }
     weights[num_gaps * num_kinds] = (survival_q63 + (VARY__ONE_Q31 >> 1)) >> 31;
     vary__alias_build(weights, VARY__LOG2_EVENT_COLUMNS, events_out->columns);
-    for (column = 0; column < VARY__EVENT_COLUMNS; column++) {
+    for (uint32_t column = 0; column < VARY__EVENT_COLUMNS; column++) {
         uint16_t* outcomes = events_out->columns[column].outcomes;
-        int i;
-        for (i = 0; i < 2; i++) {
+        for (int i = 0; i < 2; i++) {
             uint32_t outcome = outcomes[i];
             uint32_t code = outcome < num_gaps * num_kinds ? (outcome / num_kinds) << VARY__KIND_BITS | kinds[outcome % num_kinds]
                                                            : (num_gaps - 1) << VARY__KIND_BITS | VARY__NONE;
@@ -661,20 +648,11 @@ static const int32_t vary__gaussian_table[32][VARY__GAUSSIAN_DEGREE + 1] = {
 };
 
 VARY__INLINE float vary__gaussian(uint32_t bits) {
-    uint32_t v = bits | 1u, octave = 31;
-    const int32_t* coefficients;
-    int64_t x_q31, z_q28;
-    int i;
-#if defined(__GNUC__)
-    octave -= (uint32_t)__builtin_clz(v);
-    v <<= 31 - octave;
-#else
-    for (; !(v >> 31); v <<= 1) octave--;
-#endif
-    x_q31 = (int64_t)(v & 0x7fffffffu) - 0x40000000;
-    coefficients = vary__gaussian_table[octave];
-    z_q28 = coefficients[VARY__GAUSSIAN_DEGREE];
-    for (i = VARY__GAUSSIAN_DEGREE - 1; i >= 0; i--) {
+    const uint32_t v = bits | 1u, shift = (uint32_t)__builtin_clz(v);
+    const int64_t x_q31 = (int64_t)(v << shift & 0x7fffffffu) - 0x40000000;
+    const int32_t* coefficients = vary__gaussian_table[31 - shift];
+    int64_t z_q28 = coefficients[VARY__GAUSSIAN_DEGREE];
+    for (int i = VARY__GAUSSIAN_DEGREE - 1; i >= 0; i--) {
         /* The product, below 2^62, is made positive, since C does not define the shift of negative numbers. */
         const uint64_t product_q59 = (uint64_t)(z_q28 * x_q31) + ((uint64_t)1 << 62);
         z_q28 = coefficients[i] - ((int64_t)1 << 31) + (int64_t)(product_q59 >> 31);
@@ -701,12 +679,11 @@ static int vary__is_normal_f32(uint32_t bits) { return vary__is_finite_f32(bits)
 
 /* The nearest f32, finite, with zero for a subnormal in every flush mode of the processor. */
 VARY__INLINE uint32_t vary__constant_of_double(double value) {
-    float rounded;
     uint32_t bits;
     if (value > VARY__FLOAT_MAX) value = VARY__FLOAT_MAX;
     if (value < -VARY__FLOAT_MAX) value = -VARY__FLOAT_MAX;
     if (value < VARY__FLOAT_MIN_NORMAL && value > -VARY__FLOAT_MIN_NORMAL) return 0;
-    rounded = (float)value;
+    float rounded = (float)value;
     memcpy(&bits, &rounded, sizeof bits);
     return bits;
 }
@@ -765,8 +742,7 @@ VARY__INLINE uint64_t vary__draw_payload(const VaryTables* tables, uint32_t entr
 VARY__INLINE uint32_t vary__draw_words(const VaryTables* tables, Vary__Numbers* numbers, uint64_t* out, uint32_t room) {
     const uint32_t first = vary__alias_draw(tables->columns, tables->log2_columns, vary__next(numbers));
     const uint32_t count = tables->num_words[first] < room ? tables->num_words[first] : room;
-    uint32_t i;
-    for (i = 0; i < count; i++) {
+    for (uint32_t i = 0; i < count; i++) {
         const uint32_t entry = first + i;
         out[i] = tables->is_drawn[entry] ? vary__draw_payload(tables, entry, vary__next(numbers)) : tables->words[entry];
     }
@@ -777,15 +753,7 @@ VARY__INLINE uint32_t vary__draw_words(const VaryTables* tables, Vary__Numbers* 
 
 static inline uint32_t vary__min(uint32_t a, uint32_t b) { return a < b ? a : b; }
 
-static inline uint32_t vary__trailing_zeros(uint64_t bits) {
-#if defined(__GNUC__)
-    return (uint32_t)__builtin_ctzll(bits);
-#else
-    uint32_t count = 0;
-    for (; !(bits & 1u); bits >>= 1) count++;
-    return count;
-#endif
-}
+static inline uint32_t vary__trailing_zeros(uint64_t bits) { return (uint32_t)__builtin_ctzll(bits); }
 
 static inline uint32_t vary__count_bits(uint64_t bits) {
     bits -= bits >> 1 & UINT64_C(0x5555555555555555);
@@ -800,8 +768,7 @@ VARY__INLINE uint64_t vary__match(const uint64_t* words, uint32_t count, uint32_
 #if defined(__SSE2__)
     for (; i + 16 <= count; i += 16) {
         __m128i fours[4];
-        uint32_t k;
-        for (k = 0; k < 4; k++) {
+        for (uint32_t k = 0; k < 4; k++) {
             const __m128i low = _mm_loadu_si128((const __m128i*)(const void*)(words + i + 4 * k));
             const __m128i high = _mm_loadu_si128((const __m128i*)(const void*)(words + i + 4 * k + 2));
             const __m128 halves = _mm_shuffle_ps(_mm_castsi128_ps(low), _mm_castsi128_ps(high), 0x88);
@@ -817,8 +784,7 @@ VARY__INLINE uint64_t vary__match(const uint64_t* words, uint32_t count, uint32_
 }
 
 VARY__INLINE uint32_t vary__length(const uint64_t* words, uint32_t max_length) {
-    uint32_t start;
-    for (start = 0; start < max_length; start += 64) {
+    for (uint32_t start = 0; start < max_length; start += 64) {
         const uint32_t count = vary__min(max_length - start, 64);
         const uint64_t returns = vary__match(words + start, count, 0xffffu, VARY__TYPE_RETURN);
         if (returns) return start + vary__trailing_zeros(returns);
@@ -883,10 +849,9 @@ static uint32_t vary__umad_once(
     const uint32_t kind = vary__event_kind(&tables->umad, vary__next(words));
     uint64_t drawn[VARY_MAX_PHRASE];
     const uint32_t num_drawn = kind & VARY__NEW ? vary__draw_words(tables, words, drawn, VARY_MAX_PHRASE) : 0;
-    uint32_t written, rest;
     vary__copy(out, parent.words, place);
-    written = vary__write_hit(kind, parent.words[place], drawn, num_drawn, out, place, max_length);
-    rest = vary__min(parent.length - place - 1, max_length - written);
+    const uint32_t written = vary__write_hit(kind, parent.words[place], drawn, num_drawn, out, place, max_length);
+    const uint32_t rest = vary__min(parent.length - place - 1, max_length - written);
     vary__copy(out + written, parent.words + place + 1, rest);
     return written + rest;
 }
@@ -904,20 +869,19 @@ VARY__INLINE uint32_t vary__umad(
     const uint64_t* const entries = tables->words;
     const uint8_t* const is_drawn = tables->is_drawn;
     const uint32_t log2_columns = tables->log2_columns;
-    uint32_t num_events = 0, num_words = 0, read = 0, written = 0, rest;
+    uint32_t num_events = 0, num_words = 0, read = 0, written = 0;
     if (parent.length == 0) return vary__draw_words(tables, words, out, max_length);
     for (;;) {
-        uint32_t event, gap, is_new, entry;
         uint64_t word, old, swap;
         if (num_events == events->num_made) vary__numbers_fill(events);
-        event = vary__event(&tables->umad, events->group[num_events++ & VARY__GROUP_MASK]);
-        gap = event >> VARY__KIND_BITS;
+        const uint32_t event = vary__event(&tables->umad, events->group[num_events++ & VARY__GROUP_MASK]);
+        const uint32_t gap = event >> VARY__KIND_BITS;
         if (gap >= parent.length - read) break;
         /* The kind cannot be predicted, so there is no branch on it: a new word is always looked up, and its two numbers are
          * consumed only if it is used. */
         if (num_words == words->num_made) vary__numbers_fill(words);
-        is_new = event / VARY__NEW & 1u;
-        entry = vary__alias_draw(columns, log2_columns, words->group[num_words & VARY__GROUP_MASK]);
+        const uint32_t is_new = event / VARY__NEW & 1u;
+        const uint32_t entry = vary__alias_draw(columns, log2_columns, words->group[num_words & VARY__GROUP_MASK]);
         word = entries[entry];
         if (is_drawn[entry] & is_new) word = vary__draw_payload(tables, entry, words->group[(num_words & VARY__GROUP_MASK) + 1]);
         num_words += 2 * is_new;
@@ -933,9 +897,8 @@ VARY__INLINE uint32_t vary__umad(
         } else {
             const uint32_t count = vary__min(gap, max_length - written), num_drawn = tables->num_words[entry];
             uint64_t drawn[VARY_MAX_PHRASE];
-            uint32_t i;
             drawn[0] = word;
-            for (i = 1; i < num_drawn && is_new; i++, num_words += 2) {
+            for (uint32_t i = 1; i < num_drawn && is_new; i++, num_words += 2) {
                 if (num_words == words->num_made) vary__numbers_fill(words);
                 drawn[i] = is_drawn[entry + i]
                     ? vary__draw_payload(tables, entry + i, words->group[(num_words & VARY__GROUP_MASK) + 1])
@@ -948,7 +911,7 @@ VARY__INLINE uint32_t vary__umad(
         }
     }
     if (num_words == 0 && written == read) return vary__umad_once(tables, words, parent, max_length, out);
-    rest = parent.length - read;
+    uint32_t rest = parent.length - read;
     if (has_room) {
         vary__copy_chunks(out + written, parent.words + read, rest);
     } else {
@@ -964,20 +927,17 @@ VARY__INLINE uint32_t vary__alternation(
 ) {
     Vary__Parent reading = first, other = second, swapped;
     uint64_t gap = vary__next_hit(&tables->alternation, numbers, 0, first.length);
-    uint32_t read = 0, written = 0, num_switches, count;
+    uint32_t read = 0, written = 0, count;
     if (gap >= first.length) gap = vary__scale(vary__next(numbers), first.length);
-    for (num_switches = 0;; num_switches++) {
-        int64_t shifted;
+    for (uint32_t num_switches = 0;; num_switches++) {
         count = vary__min(reading.length - read, max_length - written);
         /* The limit: at a rate near one it could switch forever and write nothing. */
         if (gap >= count || num_switches == max_length) break;
         vary__copy_words(has_room, out + written, reading.words + read, (uint32_t)gap);
         written += (uint32_t)gap;
-        shifted = (int64_t)read + (int64_t)gap +
-            vary__round(
-                      (double)(float)tables->options.rates[VARY_RATE_ALTERNATION_DEVIATION] *
-                      (double)vary__gaussian(vary__next(numbers))
-            );
+        const int64_t shifted = (int64_t)read + (int64_t)gap +
+            vary__round((double)(float)tables->options.rates[VARY_RATE_ALTERNATION_DEVIATION] *
+                        (double)vary__gaussian(vary__next(numbers)));
         swapped = reading;
         reading = other;
         other = swapped;
@@ -992,11 +952,10 @@ VARY__INLINE uint32_t vary__alternation(
 VARY__INLINE uint32_t vary__crossover(Vary__Numbers* numbers, Vary__Parent first, Vary__Parent second, uint64_t* out) {
     const uint32_t num_common = vary__min(first.length, second.length);
     const uint64_t* const sources[2] = {first.words, second.words}; /* a condition could become a branch */
-    uint32_t start, i;
-    for (start = 0; start < num_common; start += 32) {
+    for (uint32_t start = 0; start < num_common; start += 32) {
         const uint32_t choices = vary__next(numbers);
         const uint32_t count = vary__min(num_common - start, 32);
-        for (i = 0; i < count; i++) out[start + i] = sources[choices >> i & 1u][start + i];
+        for (uint32_t i = 0; i < count; i++) out[start + i] = sources[choices >> i & 1u][start + i];
     }
     vary__copy(out + num_common, first.words + num_common, first.length - num_common);
     return first.length;
@@ -1029,9 +988,9 @@ VARY__INLINE VaryEffect vary__effect_of(const VaryTables* tables, uint64_t word)
 VARY__INLINE uint32_t
 vary__subprogram_start(const VaryTables* tables, const uint64_t* words, uint32_t last, uint32_t* stack_out) {
     uint32_t needed[VARY__NUM_MASKED_STACKS]; /* values that later words of it take */
-    uint32_t num_needed = 1, index, i;
+    uint32_t num_needed = 1;
     memset(needed, 0, sizeof needed);
-    for (index = last;; index--) {
+    for (uint32_t index = last;; index--) {
         const VaryEffect effect = vary__effect_of(tables, words[index]);
         const uint8_t* pushed = effect.stacks;
         if (effect.num_popped == VARY_UNKNOWN_EFFECT) return UINT32_MAX;
@@ -1041,12 +1000,12 @@ vary__subprogram_start(const VaryTables* tables, const uint64_t* words, uint32_t
             *stack_out = pushed[0];
             needed[pushed[0]] = 1;
         }
-        for (i = 0; i < effect.num_pushed; i++) {
+        for (uint32_t i = 0; i < effect.num_pushed; i++) {
             if (needed[pushed[i]] == 0) return UINT32_MAX; /* a second value would be left */
             needed[pushed[i]]--;
             num_needed--;
         }
-        for (i = 0; i < effect.num_popped; i++) needed[effect.stacks[i]]++;
+        for (uint32_t i = 0; i < effect.num_popped; i++) needed[effect.stacks[i]]++;
         num_needed += effect.num_popped;
         if (num_needed == 0) return index;
         if (index == 0) return UINT32_MAX;
@@ -1118,19 +1077,17 @@ VARY__INLINE uint64_t vary__perturb(const VaryTables* tables, uint64_t word, uin
 
 /* Returns UINT32_MAX if there is no constant to perturb. */
 VARY__INLINE uint32_t vary__perturbation(const VaryTables* tables, Vary__Numbers* numbers, Vary__Parent parent, uint64_t* out) {
-    uint64_t hit;
-    uint32_t num_constants = 0, index = 0, start;
-    int is_only_hit;
-    for (start = 0; start < parent.length; start += 64) {
+    uint32_t num_constants = 0, index = 0;
+    for (uint32_t start = 0; start < parent.length; start += 64) {
         const uint32_t count = vary__min(parent.length - start, 64);
         num_constants += vary__count_bits(vary__constants(tables, parent.words + start, count));
     }
     if (num_constants == 0) return UINT32_MAX;
     vary__copy(out, parent.words, parent.length);
-    hit = vary__next_hit(&tables->perturbation, numbers, 0, num_constants);
-    is_only_hit = hit >= num_constants;
+    uint64_t hit = vary__next_hit(&tables->perturbation, numbers, 0, num_constants);
+    const int is_only_hit = hit >= num_constants;
     if (is_only_hit) hit = vary__scale(vary__next(numbers), num_constants);
-    for (start = 0; hit < num_constants; start += 64) {
+    for (uint32_t start = 0; hit < num_constants; start += 64) {
         const uint32_t count = vary__min(parent.length - start, 64);
         uint64_t constants = vary__constants(tables, parent.words + start, count);
         for (; constants; constants &= constants - 1) {
@@ -1180,11 +1137,10 @@ const VaryRateInfo* vary_rate_info(uint32_t rate) {
 }
 
 void vary_default_options(VaryOptions* options_out) {
-    uint32_t rate;
     if (!options_out) return;
     memset(options_out, 0, sizeof *options_out);
     options_out->operator_weights[VARY_OPERATOR_UMAD] = 1.0;
-    for (rate = 0; rate < VARY_NUM_RATES; rate++) options_out->rates[rate] = vary_rate_info(rate)->default_value;
+    for (uint32_t rate = 0; rate < VARY_NUM_RATES; rate++) options_out->rates[rate] = vary_rate_info(rate)->default_value;
     options_out->initial_min_length = 1;
     options_out->initial_max_length = 64;
 }
@@ -1230,40 +1186,29 @@ static VaryResult vary__init_entry(
         type == VARY__TYPE_CONSTANT && stack < VARY__NUM_MASKED_STACKS && options->float_stacks >> stack & 1u;
     const double first = entry->params[0], second = entry->params[1];
     memset(payload_out, 0, sizeof *payload_out);
-    if (type == VARY__TYPE_RETURN) return VARY__ERROR(INVALID_ENTRY);
+    if (type == VARY__TYPE_RETURN || entry->draw >= VARY_NUM_DRAWS) return VARY__ERROR(INVALID_ENTRY);
     payload_out->draw = entry->draw;
     *word_out = entry->draw == VARY_DRAW_LITERAL ? entry->word : entry->word & 0xffffffffu;
-    switch (entry->draw) {
-        case VARY_DRAW_LITERAL:
-            if (is_float_constant && !vary__is_finite_f32((uint32_t)(entry->word >> 32))) return VARY__ERROR(INVALID_ENTRY);
-            return VARY_SUCCESS;
-        case VARY_DRAW_GAUSSIAN:
-            if (!is_float_constant || !vary__is_within(first, -VARY__FLOAT_MAX, VARY__FLOAT_MAX) ||
-                !vary__is_within(second, 0.0, VARY__FLOAT_MAX)) {
-                return VARY__ERROR(INVALID_ENTRY);
-            }
-            payload_out->first = first;
-            payload_out->factor = (float)second;
-            return VARY_SUCCESS;
-        case VARY_DRAW_UNIFORM:
-            if (!is_float_constant || !vary__is_within(first, -VARY__FLOAT_MAX, VARY__FLOAT_MAX) ||
-                !vary__is_within(second, first, VARY__FLOAT_MAX) || !vary__is_within(second - first, 0.0, VARY__FLOAT_MAX)) {
-                return VARY__ERROR(INVALID_ENTRY);
-            }
-            payload_out->first = first;
-            payload_out->factor = (float)(second - first);
-            return VARY_SUCCESS;
-        case VARY_DRAW_INTEGER:
-            if (is_float_constant || !vary__is_within(first, -2147483648.0, 4294967295.0) ||
-                !vary__is_within(second, first + 1.0, 4294967296.0) || second - first > 4294967296.0 ||
-                (double)(int64_t)first != first || (double)(int64_t)second != second) {
-                return VARY__ERROR(INVALID_ENTRY);
-            }
-            payload_out->lowest = (uint32_t)(int64_t)first;
-            payload_out->num_values = (uint64_t)(second - first);
-            return VARY_SUCCESS;
-        default: return VARY__ERROR(INVALID_ENTRY);
+    if (entry->draw == VARY_DRAW_LITERAL) {
+        if (is_float_constant && !vary__is_finite_f32((uint32_t)(entry->word >> 32))) return VARY__ERROR(INVALID_ENTRY);
+    } else if (entry->draw == VARY_DRAW_INTEGER) {
+        if (is_float_constant || !vary__is_within(first, -2147483648.0, 4294967295.0) ||
+            !vary__is_within(second, first + 1.0, 4294967296.0) || second - first > 4294967296.0 ||
+            (double)(int64_t)first != first || (double)(int64_t)second != second) {
+            return VARY__ERROR(INVALID_ENTRY);
+        }
+        payload_out->lowest = (uint32_t)(int64_t)first;
+        payload_out->num_values = (uint64_t)(second - first);
+    } else {
+        const double factor = entry->draw == VARY_DRAW_GAUSSIAN ? second : second - first;
+        if (!is_float_constant || !vary__is_within(first, -VARY__FLOAT_MAX, VARY__FLOAT_MAX) ||
+            !vary__is_within(second, -VARY__FLOAT_MAX, VARY__FLOAT_MAX) || !vary__is_within(factor, 0.0, VARY__FLOAT_MAX)) {
+            return VARY__ERROR(INVALID_ENTRY);
+        }
+        payload_out->first = first;
+        payload_out->factor = (float)factor;
     }
+    return VARY_SUCCESS;
 }
 
 /* The share of `below` in `total`, in Q32. */
@@ -1271,17 +1216,15 @@ static uint64_t vary__share_q32(double below, double total) { return (uint64_t)(
 
 /* Whether all effects fit, and all stacks are below 64. */
 static int vary__are_effects(const VaryOptions* options) {
-    size_t i;
-    uint32_t k;
-    for (i = 0; options->effects && i < options->num_effects; i++) {
+    for (size_t i = 0; options->effects && i < options->num_effects; i++) {
         const VaryEffect* effect = options->effects + i;
         const uint32_t num_values = (uint32_t)effect->num_popped + effect->num_pushed;
         if (effect->num_popped == VARY_UNKNOWN_EFFECT) continue;
         if (num_values > VARY_MAX_EFFECT_VALUES) return 0;
-        for (k = 0; k < num_values; k++)
+        for (uint32_t k = 0; k < num_values; k++)
             if (effect->stacks[k] >= VARY__NUM_MASKED_STACKS) return 0;
     }
-    for (i = 0; options->input_stacks && i < options->num_inputs; i++)
+    for (size_t i = 0; options->input_stacks && i < options->num_inputs; i++)
         if (options->input_stacks[i] >= VARY__NUM_MASKED_STACKS) return 0;
     return 1;
 }
@@ -1291,14 +1234,12 @@ static VaryResult vary__init_options(const VaryOptions* options, VaryTables* tab
     static const uint8_t hit_kind[1] = {VARY__DELETE};
     uint64_t addition, deletion, both, rates[4];
     double total = 0.0, below = 0.0;
-    uint32_t rate;
-    int i;
-    for (i = 0; i < VARY_NUM_OPERATORS; i++) {
+    for (int i = 0; i < VARY_NUM_OPERATORS; i++) {
         if (!vary__is_within(options->operator_weights[i], 0.0, VARY__FLOAT_MAX)) return VARY__ERROR(INVALID_WEIGHT);
         total += options->operator_weights[i];
     }
     if (total <= 0.0) return VARY__ERROR(INVALID_WEIGHT);
-    for (rate = 0; rate < VARY_NUM_RATES; rate++) {
+    for (uint32_t rate = 0; rate < VARY_NUM_RATES; rate++) {
         const VaryRateInfo* info = vary_rate_info(rate);
         const double value = options->rates[rate];
         if (!vary__is_within(value, info->lowest, info->highest) || (info->is_lowest_refused && value <= info->lowest))
@@ -1314,7 +1255,7 @@ static VaryResult vary__init_options(const VaryOptions* options, VaryTables* tab
     if (options->initial_min_length > options->initial_max_length || options->initial_max_length > VARY_MAX_LENGTH)
         return VARY__ERROR(INVALID_LENGTH);
 
-    for (i = 0; i < VARY_NUM_OPERATORS - 1; i++) {
+    for (int i = 0; i < VARY_NUM_OPERATORS - 1; i++) {
         below += options->operator_weights[i];
         tables->operator_bounds[i] = vary__share_q32(below, total);
     }
@@ -1346,7 +1287,7 @@ VaryResult vary_init(
     VaryTables content, *tables;
     uint64_t below_q32 = 0;
     double total = 0.0, below = 0.0;
-    size_t num_bytes, i;
+    size_t num_bytes;
     VaryResult result = vary_tables_size(num_entries, &num_bytes);
     if (result != VARY_SUCCESS) return result;
     if (!entries || !options || !memory || !tables_out) return VARY__ERROR(INVALID_VALUE);
@@ -1357,7 +1298,7 @@ VaryResult vary_init(
     result = vary__init_options(options, tables);
     if (result != VARY_SUCCESS) return result;
 
-    for (i = 0; i < num_entries; i++) {
+    for (size_t i = 0; i < num_entries; i++) {
         if (!vary__is_within(entries[i].weight, 0.0, VARY__FLOAT_MAX)) return VARY__ERROR(INVALID_WEIGHT);
         result = vary__init_entry(entries + i, options, tables->words + i, tables->payloads + i);
         if (result != VARY_SUCCESS) return result;
@@ -1370,10 +1311,9 @@ VaryResult vary_init(
     }
     if (total <= 0.0) return VARY__ERROR(EMPTY_VOCABULARY);
     memset(tables->weights, 0, ((size_t)1 << tables->log2_columns) * sizeof *tables->weights);
-    for (i = 0; i < num_entries; i++) {
-        uint64_t up_to_q32;
+    for (size_t i = 0; i < num_entries; i++) {
         below += entries[i].weight;
-        up_to_q32 = vary__share_q32(below, total);
+        const uint64_t up_to_q32 = vary__share_q32(below, total);
         tables->weights[i] = up_to_q32 - below_q32;
         below_q32 = up_to_q32;
     }
@@ -1394,19 +1334,18 @@ VaryResult vary_random_programs(
     const VaryTables* tables, uint64_t seed, uint32_t generation, uint32_t first_slot, size_t num_programs, uint32_t max_length,
     uint64_t* words_out
 ) {
-    size_t program;
     if (!tables || (!words_out && num_programs)) return VARY__ERROR(INVALID_VALUE);
     if (max_length == 0 || max_length > VARY_MAX_LENGTH || tables->options.initial_max_length > max_length)
         return VARY__ERROR(INVALID_LENGTH);
     if (!vary__are_slots(first_slot, num_programs)) return VARY__ERROR(INVALID_RANGE);
-    for (program = 0; program < num_programs; program++) {
+    for (size_t program = 0; program < num_programs; program++) {
         const uint32_t min_length = tables->options.initial_min_length;
         uint64_t* row = words_out + program * max_length;
         Vary__Numbers numbers;
-        uint32_t length, i;
         vary__numbers_start(&numbers, seed, generation, first_slot + (uint32_t)program, VARY_STREAM_INITIAL_PROGRAMS);
-        length = min_length + vary__scale(vary__next(&numbers), tables->options.initial_max_length - min_length + 1);
-        for (i = 0; i < length;) i += vary__draw_words(tables, &numbers, row + i, length - i);
+        const uint32_t length =
+            min_length + vary__scale(vary__next(&numbers), tables->options.initial_max_length - min_length + 1);
+        for (uint32_t i = 0; i < length;) i += vary__draw_words(tables, &numbers, row + i, length - i);
         vary__finish_row(row, length, max_length);
     }
     return VARY_SUCCESS;
@@ -1436,11 +1375,11 @@ static void vary__jobs_draw(
         const uint32_t slot = first_slot + lane;
         const uint32_t first = vary__scale_64(parents[lane], parents[4 + lane], num_candidates);
         const uint32_t other = vary__scale_64(parents[8 + lane], parents[12 + lane], num_candidates - 1);
-        uint32_t operator_code = 0, second = first, stream;
+        uint32_t operator_code = 0, second = first;
         for (bound = 0; bound < VARY_NUM_OPERATORS - 1; bound++) operator_code += choices[lane] >= tables->operator_bounds[bound];
         if (num_candidates == 1 && vary__has_two_parents(operator_code)) operator_code = VARY_OPERATOR_UMAD;
         if (vary__has_two_parents(operator_code)) second = other + (other >= first);
-        stream = vary__operators[operator_code].stream;
+        const uint32_t stream = vary__operators[operator_code].stream;
         job->rows[0] = candidates ? candidates[first] : first;
         job->rows[1] = candidates ? candidates[second] : second;
         job->operator_code = operator_code;
@@ -1498,19 +1437,17 @@ static void vary__offspring(const VaryTables* tables, const VaryBatch* batch) {
     const uint32_t max_length = batch->max_length;
     const uint32_t num_lines = vary__min((max_length + WORDS_PER_LINE - 1) / WORDS_PER_LINE, MAX_LINES);
     Vary__Job jobs[JOBS];
-    size_t start;
-    for (start = 0; start < num_offspring; start += JOBS) {
+    for (size_t start = 0; start < num_offspring; start += JOBS) {
         const uint32_t count = num_offspring - start < JOBS ? (uint32_t)(num_offspring - start) : (uint32_t)JOBS;
-        uint32_t i, parent, line;
-        for (i = 0; i < count; i += VARY__LANES) {
+        for (uint32_t i = 0; i < count; i += VARY__LANES) {
             const uint32_t first_slot = batch->first_slot + (uint32_t)start + i;
             vary__jobs_draw(tables, batch, first_slot, vary__min(count - i, VARY__LANES), jobs + i);
         }
-        for (i = 0; i < count; i++)
-            for (parent = 0; parent < vary__operators[jobs[i].operator_code].num_parents; parent++)
-                for (line = 0; line < num_lines; line++)
-                    VARY__PREFETCH(batch->pool + (size_t)jobs[i].rows[parent] * max_length + line * WORDS_PER_LINE);
-        for (i = 0; i < count; i++) {
+        for (uint32_t i = 0; i < count; i++)
+            for (uint32_t parent = 0; parent < vary__operators[jobs[i].operator_code].num_parents; parent++)
+                for (uint32_t line = 0; line < num_lines; line++)
+                    __builtin_prefetch(batch->pool + (size_t)jobs[i].rows[parent] * max_length + line * WORDS_PER_LINE);
+        for (uint32_t i = 0; i < count; i++) {
             const size_t index = start + i;
             uint64_t* out = batch->words_out + index * max_length;
             const uint32_t last_row = jobs[i].rows[jobs[i].rows[1] > jobs[i].rows[0]];

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from evo.approximation.exact_task import ExactTask
     from evo.approximation.task import ApproximationTask
     from evo.dynamics.estimator import SymbolicDynamics
-    from evo.evolution import evolve
+    from evo.evolution import evolve, resume
     from evo.regression.classifier import SymbolicClassifier
     from evo.regression.estimator import SymbolicRegressor
     from evo.regression.task import RegressionTask
@@ -44,6 +44,7 @@ __all__ = [
     "__version__",
     "evolve",
     "get_include",
+    "resume",
 ]
 
 _MODULES = {
@@ -53,7 +54,7 @@ _MODULES = {
     "Grid": "evo.tasks.grid",
     "Result": "evo.report.result",
     "Rollout": "evo.tasks.rollout",
-    "evolve": "evo.evolution",
+    **dict.fromkeys(("evolve", "resume"), "evo.evolution"),
     "RegressionTask": "evo.regression.task",
     "SymbolicClassifier": "evo.regression.classifier",
     "SymbolicDynamics": "evo.dynamics.estimator",

@@ -1,4 +1,4 @@
-"""Searches from Python: `evo.evolve`.
+"""Searches from Python: `evo.evolve` and `evo.resume`.
 
 Owns the way from keyword arguments to a search. Writes no files, unless it goes on with those of a run. What comes out is
 `evo.report.result`.
@@ -22,13 +22,13 @@ from evo.evaluate.cpu import without_cpu_meaning
 from evo.instructions import SHIPPED, load_instruction_set, shipped_instruction_set
 from evo.language.formula import scaling_notes
 from evo.language.program import Language, format_program
-from evo.report.progress import progress_of, watch
+from evo.report.progress import progress_of
 from evo.report.result import Result
 from evo.run.initial_programs import INITIAL_PROGRAMS
 from evo.run.loaded_task import load_problem, problem_of
-from evo.run.run import LiveRun, MemoryJournal, carry_out, environment
-from evo.run.search import Search
-from evo.search.map_elites import Generation
+from evo.run.run import LiveRun, environment
+from evo.run.search import Interrupted, Journal, OnStep, Search
+from evo.search.map_elites import Generation, Step
 from evo.search.vocabulary import VocabularyOptions
 from evo.shipped import find_task
 from evo.task import Task
@@ -44,12 +44,11 @@ NUM_CELLS = 1024  # about, of an archive that nobody has described
 def evolve(
     task: Task | type[Task] | str | Path,
     *,
-    resume: str | Path | None = None,
     task_options: Section | None = None,
     vocabulary: Sequence[str] | Section | None = None,
     archive: Sequence[int] | Section | None = None,
     guesses: Guess | Sequence[Guess] = (),
-    seed: int | None = None,
+    seed: int = 1,
     seconds: float | None = None,
     generations: int | None = None,
     evaluations: int | None = None,
@@ -67,59 +66,31 @@ def evolve(
 
     Args:
         task: a task, its class, the folder of its `task.py`, or the name of one of evo's tasks.
-        resume: a folder that `Result.save` has written, whose search goes on and is saved there. The task must be the same: the
-            source of its class and its attributes are compared. Stops given here replace those of the run, and count from its
-            beginning. `evaluation` may be given too; all else is the run's.
-        task_options: of a class or folder, what the task is made with; None: nothing, or what the run's was made with.
+        task_options: of a class or folder, what the task is made with.
         vocabulary: names of instructions, a mapping from names to weights, or all of `program.vocabulary`; None: all instructions
             on the types of inputs and outputs that a CPU can run.
         archive: cells along each measure, or all of `search.archive`; None: a grid of about 1,024 cells.
         guesses: programs that generation 0 begins with, before its random ones: formulas such as `"sin(x0)*2 + 1"`, the text form
             of programs, paths of files with either, of run folders and of their archives, and the elites of a `Result`.
-        seed: decides everything random; None: 1.
+        seed: decides everything random.
         seconds, generations, evaluations, objective: the search ends after the generation that reaches the first of these.
         program, search, evaluation: further keys of these sections of a config; docs/api/files.md lists them.
         on_generation: called with each `Generation`; the search ends if one returns True.
         progress: whether progress is shown; None: on a terminal or in a notebook.
 
     Raises:
-        UserError: an argument is wrong, or the task is or fails, or it is not the run's.
+        UserError: an argument is wrong, or the task is or fails.
         DeviceFailure: the GPU failed.
     """
-    if task_options is not None and not isinstance(task_options, Mapping):
-        raise UserError(f"task_options is a mapping from names to values, got {task_options!r}", "evolve")
-    callbacks = [on_generation] if callable(on_generation) else list(on_generation)
-    ended_by: list[str] = []
-
-    def ends(generation: Generation) -> bool:
-        if any([callback(generation) is True for callback in callbacks]):  # noqa: C419 - each is called
-            ended_by.append("on_generation")
-        return bool(ended_by)
-
-    stop = {"seconds": seconds, "generations": generations, "evaluations": evaluations, "objective": objective}
-    if resume is not None:
-        given: dict[str, Any] = {"vocabulary": vocabulary, "archive": archive, "seed": seed, "program": program, "search": search}
-        given["guesses"] = guesses or None
-        if surplus := [name for name, value in given.items() if value is not None]:
-            raise UserError(f"resume goes on with the run's own {', '.join(surplus)}; do not give them", "evolve")
-        run = _resumed(task, Path(resume), task_options, stop, evaluation or {})
-        try:
-            with interruptible() as asked, progress_of(run.search, shown=progress) as show:
-                watch(run.search, show, asked)
-                reason = run.execute(show, lambda generation: ends(generation) or asked())
-            facts = environment(run.search.problem)
-            return Result(run.search, run.run_dir.metrics(), (ended_by or [reason])[0], facts, run.run_dir.quarantine())
-        finally:
-            run.close()
-    made, options = _made(task, dict(task_options or {}))
+    made, options = _made(task, _checked_options(task_options, "evolve"), "evolve")
     data: dict[str, Any] = {
         "task": type(made).__name__ if isinstance(made, Task) else str(made.absolute()),
         "task_options": options,
-        "seed": 1 if seed is None else seed,
+        "seed": seed,
         "program": dict(program or {}),
         "search": dict(search or {}),
         "evaluation": dict(evaluation or {}),
-        "stop": stop,
+        "stop": {"seconds": seconds, "generations": generations, "evaluations": evaluations, "objective": objective},
     }
     for name, value, section in (("vocabulary", vocabulary, "program"), ("archive", archive, "search")):
         if value is not None and name in data[section]:
@@ -142,12 +113,91 @@ def evolve(
         data["search"]["archive"] = {"dims": [max(2, round(NUM_CELLS ** (1 / len(known.measures))))] * len(known.measures)}
     with renamed({f"{INITIAL_PROGRAMS}.{number}": place for number, place in enumerate(places)}):
         found = make_search("evolve", data, made if isinstance(made, Task) else None)
-    journal = MemoryJournal()
-    with closing(found.problem), interruptible() as asked, progress_of(found, shown=progress) as show:
-        watch(found, show, asked)
-        reason = carry_out(found, journal, show, lambda generation: ends(generation) or asked())
-        facts = environment(found.problem)
-    return Result(found, journal.metrics, (ended_by or [reason])[0], facts, journal.quarantine)
+    metrics: list[dict[str, Any]] = []
+    quarantine: dict[str, dict[str, Any]] = {}
+
+    def execute(on_step: OnStep, interrupted: Interrupted) -> str:
+        for _ in found.generations(on_step, interrupted, Journal(metrics.append, quarantine.setdefault)):
+            pass
+        return str(found.stop_reason)
+
+    with closing(found.problem):
+        reason = _execute(found, execute, on_generation, progress)
+        return Result(found, metrics, reason, environment(found.problem), quarantine)
+
+
+def resume(
+    task: Task | type[Task],
+    folder: str | Path,
+    *,
+    task_options: Section | None = None,
+    seconds: float | None = None,
+    generations: int | None = None,
+    evaluations: int | None = None,
+    objective: float | None = None,
+    evaluation: Section | None = None,
+    on_generation: Callback | Sequence[Callback] = (),
+    progress: bool | None = None,
+) -> Result:
+    """Goes on with the search of a folder that `Result.save` has written, and saves it there.
+
+    Args:
+        task: as the search began with: the source of its class and its attributes are compared.
+        task_options: of a class; None: as the search began.
+        seconds, generations, evaluations, objective: stops in place of the run's; they count from its beginning.
+        evaluation: keys that replace those of the run's config.
+        on_generation, progress: as of `evolve`.
+
+    Raises:
+        UserError: an argument is wrong, or the task is or fails, or it is not the run's.
+        DeviceFailure: the GPU failed.
+    """
+    if isinstance(task, (str, Path)):
+        raise UserError(f"a run of a task's folder goes on with: {command_line('resume', folder)}", "resume")
+    options = None if task_options is None else _checked_options(task_options, "resume")
+
+    def make(config: RunConfig) -> Task:
+        known = config.task_options if inspect.isclass(task) else {}
+        made, _ = _made(task, dict(known if options is None else options), "resume")
+        assert isinstance(made, Task)
+        return made
+
+    stop = {"seconds": seconds, "generations": generations, "evaluations": evaluations, "objective": objective}
+    overrides = [f"evaluation.{name}={json.dumps(_plain(value))}" for name, value in (evaluation or {}).items()]
+    if any(value is not None for value in stop.values()):
+        overrides.append(f"stop={json.dumps(_plain(stop))}")
+    run, notes = LiveRun.resume(Path(folder), tuple(overrides), make)
+    with closing(run):
+        for note in notes:
+            _warn(note)
+        reason = _execute(run.search, run.execute, on_generation, progress)
+        return Result(run.search, run.run_dir.metrics(), reason, environment(run.search.problem), run.run_dir.quarantine())
+
+
+def _execute(
+    search: Search,
+    execute: Callable[[OnStep, Interrupted], str],
+    on_generation: Callback | Sequence[Callback],
+    progress: bool | None,
+) -> str:
+    """Executes a search with progress; returns why it ended."""
+    callbacks = [on_generation] if callable(on_generation) else list(on_generation)
+    ended_by: list[str] = []
+
+    def ends(step: Step) -> bool:
+        if isinstance(step, Generation) and any([callback(step) is True for callback in callbacks]):  # noqa: C419 - each is called
+            ended_by.append("on_generation")
+        return bool(ended_by) or asked()
+
+    with interruptible() as asked, progress_of(search, shown=progress) as show:
+        reason = execute(show, ends)
+    return (ended_by or [reason])[0]
+
+
+def _checked_options(task_options: Section | None, caller: str) -> dict[str, Any]:
+    if task_options is not None and not isinstance(task_options, Mapping):
+        raise UserError(f"task_options is a mapping from names to values, got {task_options!r}", caller)
+    return dict(task_options or {})
 
 
 @contextmanager
@@ -175,18 +225,18 @@ def interruptible() -> Iterator[Callable[[], bool]]:
     finally:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if pressed.is_set():
-        warnings.warn("interrupted: this is what the search has found so far", stacklevel=4)
+        warnings.warn("interrupted: this is what the search has found so far", stacklevel=5)
 
 
-def _made(task: Task | type[Task] | str | Path, options: dict[str, Any]) -> tuple[Task | Path, dict[str, Any]]:
+def _made(task: Task | type[Task] | str | Path, options: dict[str, Any], caller: str) -> tuple[Task | Path, dict[str, Any]]:
     """The task, or its folder, and the options that it is made with."""
     if options and isinstance(task, Task):
-        raise UserError("task_options are for a class or a folder; this task is made already", "evolve")
+        raise UserError("task_options are for a class or a folder; this task is made already", caller)
     if inspect.isclass(task) and issubclass(task, Task):
         check_options(task, options)
     made = task(**options) if inspect.isclass(task) else task
     if not isinstance(made, (Task, str, Path)):
-        raise UserError(f"a task is an evo.Task, its class or a folder, got {type(made).__name__}", "evolve")
+        raise UserError(f"a task is an evo.Task, its class or a folder, got {type(made).__name__}", caller)
     return made if isinstance(made, Task) else find_task(made, Path()), options
 
 
@@ -203,31 +253,6 @@ def _vocabulary_section(vocabulary: Sequence[str] | Section) -> Section:
             "evolve",
         )
     return {"instructions": vocabulary}
-
-
-def _resumed(
-    task: Task | type[Task] | str | Path, folder: Path, options: Section | None, stop: Section, evaluation: Section
-) -> LiveRun:
-    """The run in a folder, with a task that this process has made again."""
-    if isinstance(task, (str, Path)):
-        raise UserError(
-            f"resume is for a task or its class; a run of a task's folder goes on with: {command_line('resume', folder)}",
-            "evolve",
-        )
-
-    def make(config: RunConfig) -> Task:
-        known = config.task_options if inspect.isclass(task) else {}
-        made, _ = _made(task, dict(known if options is None else options))
-        assert isinstance(made, Task)
-        return made
-
-    overrides = [f"evaluation.{name}={json.dumps(_plain(value))}" for name, value in evaluation.items()]
-    if any(value is not None for value in stop.values()):
-        overrides.append(f"stop={json.dumps(_plain(stop))}")
-    run, notes = LiveRun.resume(folder, tuple(overrides), make)
-    for note in notes:
-        _warn(note)
-    return run
 
 
 def make_search(caller: str, data: dict[str, Any], task: Task | None) -> Search:
@@ -274,11 +299,15 @@ def _texts_of(guesses: Guess | Sequence[Guess]) -> tuple[list[str], list[str]]:
 
 
 def _plain(value: Any) -> Any:
-    """The same without NumPy, tuples and other mappings than dicts, which configs refuse."""
+    """The same without NumPy, tuples, Dask's clients and other mappings than dicts, which configs refuse."""
     if isinstance(value, Mapping):
         return {name: _plain(each) for name, each in value.items()}
     if isinstance(value, (list, tuple)):
         return [_plain(each) for each in value]
+    if type(value).__module__.partition(".")[0] == "distributed":
+        from evo.evaluate.dask_client import address_of
+
+        return address_of(value)
     return value.tolist() if isinstance(value, (np.generic, np.ndarray)) else value
 
 

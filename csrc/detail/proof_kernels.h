@@ -319,115 +319,75 @@ PROOF__INLINE void proof__products(ProofRow a, ProofRow b, size_t i, double* low
     *high = sum == sum ? most : INFINITY;
 }
 
+/* Ends of an instruction's results, of those of its operands; of a product, from the least to the most. */
+#define PROOF__ENDS(lowest, highest) \
+    PROOF__LOOP {                    \
+        low[i] = (lowest);           \
+        high[i] = (highest);         \
+    }                                \
+    break
+#define PROOF__PRODUCT_ENDS(lowest, highest)                    \
+    if (is_multiple) PROOF__LOOP {                              \
+            proof__multiples(factor, number, i, &least, &most); \
+            low[i] = (lowest);                                  \
+            high[i] = (highest);                                \
+        }                                                       \
+    else                                                        \
+        PROOF__LOOP {                                           \
+            proof__products(a, b, i, &least, &most);            \
+            low[i] = (lowest);                                  \
+            high[i] = (highest);                                \
+        }                                                       \
+    break
+
 static void proof__exact(int operation, ProofRow a, ProofRow b, ProofRow c, double* restrict low, double* restrict high) {
     const ProofRow factor = a.low == a.high ? b : a; /* of a product with a number */
     const double* number = a.low == a.high ? a.low : b.low;
     const int is_multiple = a.low == a.high || b.low == b.high;
     double least, most;
     switch (operation) {
-        case PROOF_ADD:
-            PROOF__LOOP {
-                low[i] = proof__round(a.low[i] + b.low[i]);
-                high[i] = proof__round(a.high[i] + b.high[i]);
-            }
-            break;
-        case PROOF_SUB:
-            PROOF__LOOP {
-                low[i] = proof__round(a.low[i] - b.high[i]);
-                high[i] = proof__round(a.high[i] - b.low[i]);
-            }
-            break;
-        case PROOF_MUL:
-            if (is_multiple) PROOF__LOOP {
-                    proof__multiples(factor, number, i, &least, &most);
-                    low[i] = proof__round_down(least);
-                    high[i] = proof__round_up(most);
-                }
-            else
-                PROOF__LOOP {
-                    proof__products(a, b, i, &least, &most);
-                    low[i] = proof__round_down(least);
-                    high[i] = proof__round_up(most);
-                }
-            break;
+        case PROOF_ADD: PROOF__ENDS(proof__round(a.low[i] + b.low[i]), proof__round(a.high[i] + b.high[i]));
+        case PROOF_SUB: PROOF__ENDS(proof__round(a.low[i] - b.high[i]), proof__round(a.high[i] - b.low[i]));
+        case PROOF_MUL: PROOF__PRODUCT_ENDS(proof__round_down(least), proof__round_up(most));
         case PROOF_FMA:
-            if (is_multiple) PROOF__LOOP {
-                    proof__multiples(factor, number, i, &least, &most);
-                    low[i] = proof__round_down(proof__odd_sum(least, c.low[i]));
-                    high[i] = proof__round_up(proof__odd_sum(most, c.high[i]));
-                }
-            else
-                PROOF__LOOP {
-                    proof__products(a, b, i, &least, &most);
-                    low[i] = proof__round_down(proof__odd_sum(least, c.low[i]));
-                    high[i] = proof__round_up(proof__odd_sum(most, c.high[i]));
-                }
-            break;
-        case PROOF_NEG:
-            PROOF__LOOP {
-                low[i] = -a.high[i];
-                high[i] = -a.low[i];
-            }
-            break;
+            PROOF__PRODUCT_ENDS(
+                proof__round_down(proof__odd_sum(least, c.low[i])), proof__round_up(proof__odd_sum(most, c.high[i]))
+            );
+        case PROOF_NEG: PROOF__ENDS(-a.high[i], -a.low[i]);
         case PROOF_ABS:
-            PROOF__LOOP {
-                const double p = fabs(a.low[i]), q = fabs(a.high[i]);
-                low[i] = a.low[i] <= 0.0 && a.high[i] >= 0.0 ? 0.0 : proof__least(p, q);
-                high[i] = proof__most(p, q);
-            }
-            break;
-        case PROOF_MIN:
-            PROOF__LOOP {
-                low[i] = proof__least(a.low[i], b.low[i]);
-                high[i] = proof__least(a.high[i], b.high[i]);
-            }
-            break;
-        case PROOF_MAX:
-            PROOF__LOOP {
-                low[i] = proof__most(a.low[i], b.low[i]);
-                high[i] = proof__most(a.high[i], b.high[i]);
-            }
-            break;
+            PROOF__ENDS(
+                a.low[i] <= 0.0 && a.high[i] >= 0.0 ? 0.0 : proof__least(fabs(a.low[i]), fabs(a.high[i])),
+                proof__most(fabs(a.low[i]), fabs(a.high[i]))
+            );
+        case PROOF_MIN: PROOF__ENDS(proof__least(a.low[i], b.low[i]), proof__least(a.high[i], b.high[i]));
+        case PROOF_MAX: PROOF__ENDS(proof__most(a.low[i], b.low[i]), proof__most(a.high[i], b.high[i]));
         default: break;
     }
 }
 
 /* Of halves: products are exact in double. What is rounded is monotonic. */
-static void proof__exact_half(const ProofStep* step, ProofRow a, ProofRow b, ProofRow c, double* low, double* high) {
+static void proof__exact_half(
+    const ProofStep* step, ProofRow a, ProofRow b, ProofRow c, double* restrict low, double* restrict high
+) {
+    const ProofRow factor = a;
+    const double* number = b.low;
+    const int is_multiple = 0;
     double least, most;
     switch (step->operation) {
         case PROOF_ADD:
-            PROOF__LOOP {
-                low[i] = proof__half(step, proof__odd_sum(a.low[i], b.low[i]));
-                high[i] = proof__half(step, proof__odd_sum(a.high[i], b.high[i]));
-            }
-            break;
+            PROOF__ENDS(
+                proof__half(step, proof__odd_sum(a.low[i], b.low[i])), proof__half(step, proof__odd_sum(a.high[i], b.high[i]))
+            );
         case PROOF_SUB:
-            PROOF__LOOP {
-                low[i] = proof__half(step, proof__odd_sum(a.low[i], -b.high[i]));
-                high[i] = proof__half(step, proof__odd_sum(a.high[i], -b.low[i]));
-            }
-            break;
-        case PROOF_MUL:
-            PROOF__LOOP {
-                proof__products(a, b, i, &least, &most);
-                low[i] = proof__half(step, least);
-                high[i] = proof__half(step, most);
-            }
-            break;
+            PROOF__ENDS(
+                proof__half(step, proof__odd_sum(a.low[i], -b.high[i])), proof__half(step, proof__odd_sum(a.high[i], -b.low[i]))
+            );
+        case PROOF_MUL: PROOF__PRODUCT_ENDS(proof__half(step, least), proof__half(step, most));
         case PROOF_FMA:
-            PROOF__LOOP {
-                proof__products(a, b, i, &least, &most);
-                low[i] = proof__half(step, proof__odd_sum(least, c.low[i]));
-                high[i] = proof__half(step, proof__odd_sum(most, c.high[i]));
-            }
-            break;
-        case PROOF_ROUND:
-            PROOF__LOOP {
-                low[i] = proof__half(step, a.low[i]);
-                high[i] = proof__half(step, a.high[i]);
-            }
-            break;
+            PROOF__PRODUCT_ENDS(
+                proof__half(step, proof__odd_sum(least, c.low[i])), proof__half(step, proof__odd_sum(most, c.high[i]))
+            );
+        case PROOF_ROUND: PROOF__ENDS(proof__half(step, a.low[i]), proof__half(step, a.high[i]));
         default: proof__exact(step->operation, a, b, c, low, high);
     }
 }

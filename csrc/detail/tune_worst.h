@@ -17,23 +17,30 @@
 #define TUNE_WORST_H_INCLUDED
 
 #define TUNE__MAX_ROWS (TUNE_MAX_PARAMETERS + 1)
-#define TUNE__FIRST_BOX 1e5      /* in errors: monomials on an interval cancel by that much */
-#define TUNE__NUM_STEPS 6u       /* exchanges; polynomials take one or two */
-#define TUNE__NUM_CUTS 6u        /* of a step, each to a quarter */
-#define TUNE__LEAST_FALL 1e-3    /* of the error that an exchange promises, relative */
-#define TUNE__LEAST_GAIN_LEFT 4e-3 /* of the error after a step, over what was promised: beyond, there is another */
-#define TUNE__NUM_PIVOTS 12u     /* for each row: it takes three or four */
-#define TUNE__LEAST_ALONG 1e-12  /* of a pivot */
-#define TUNE__NUM_ROUNDS 12u     /* of an exchange, each over more points; it takes about four */
-#define TUNE__NUM_NODES 512u     /* points, at most, between which an exchange chooses */
-#define TUNE__NODES_OF_ROW 4u    /* points, of each row, that it begins with */
-#define TUNE__TILT 1e-9 /* of the error that is minimised, towards small steps: without, exchanges can go round in circles */
-#define TUNE__SLACK 1e-9 /* by which an error may exceed the levelled one, relative */
-#define TUNE__FIRST_SLACK 0.1 /* by which an error may exceed the least so far at first, relative */
-#define TUNE__MAY_FLUSH                                                                                           \
-    2.0 /* times as large results may be 0 in exchanges: whether the least normal is flushed, last bits decide */
-#define TUNE__NUM_ACTIVE 256u /* points that refuse moves */
-#define TUNE__NUM_BINS 512u
+
+/* ---- constants of the exchange ---- */
+#define TUNE__NUM_STEPS 6u    /* exchanges, each about the constants of the one before; polynomials take one or two */
+#define TUNE__NUM_CUTS 6u     /* times that a step which makes the error larger is cut to a quarter */
+#define TUNE__NUM_ROUNDS 12u  /* linear programs of an exchange, each with the peaks that the last one left; about four serve */
+#define TUNE__NUM_PIVOTS 12u  /* exchanges of a constraint, for each unknown of a linear program; it takes three or four */
+#define TUNE__NUM_NODES 512u  /* the most points that a linear program chooses between */
+#define TUNE__NODES_OF_ROW 4u /* points, for each unknown, that it begins with, spread evenly */
+#define TUNE__FIRST_BOX                                                                                            \
+    1e5   /* how far constants may move in the first step, in units of the error: monomials cancel by that much */
+#define TUNE__LEAST_FALL 1e-3 /* of the error, relative: an exchange that promises less is not worth a step */
+#define TUNE__LEAST_GAIN_LEFT                                                                              \
+    4e-3 /* of the error after a step, over what the exchange promised: above it, there is another step */
+#define TUNE__LEAST_ALONG 1e-12 /* of a pivot: smaller ones are rounding */
+#define TUNE__TILT 1e-9  /* weight of small steps in what is minimised: without it exchanges of equal error can go in circles */
+#define TUNE__SLACK 1e-9 /* by which rounding may let a point exceed the error of a linear program, relative */
+/* A result that a processor flushes to zero has no error where the target is below the least normal number, `flushed`. Whether one
+   just above is flushed depends on the constants' last bits, so exchanges ignore zeros up to this many times `flushed`. */
+#define TUNE__MAY_FLUSH 2.0
+
+/* ---- constants of the last bits ---- */
+#define TUNE__NUM_ACTIVE 256u /* points of the largest errors, which refuse most moves at the cost of a few points */
+#define TUNE__NUM_BINS 512u /* of errors, by which these points are found without sorting */
+#define TUNE__FIRST_SLACK 0.1 /* by which a move may make the least error so far larger at first, relative; it falls to 0 */
 
 /* An error as it counts: rounded as results are, and, where that is equal, before. */
 typedef struct TuneWorstError {
@@ -44,19 +51,23 @@ static bool tune__is_less(TuneWorstError a, TuneWorstError b) {
     return a.rounded < b.rounded || (a.rounded == b.rounded && a.plain < b.plain);
 }
 
-typedef struct TuneNodes TuneNodes;
+/* A constraint: `row` times the unknowns is at least `bound`. The last unknown is the error. */
+typedef struct TuneConstraint {
+    double row[TUNE__MAX_ROWS];
+    double bound;
+} TuneConstraint;
 
-/* What the second part of tuning works with. */
+/* The search of one program. */
 typedef struct TuneSearch {
     const TuneRun* run;
-    const PtxVmProgram *program, *derived; /* y; y and its derivatives */
-    void *workspace, *derived_workspace;
-    size_t workspace_bytes, derived_workspace_bytes;
+    TuneMachine y, derived; /* the result alone; with its derivatives */
     void* outputs[TUNE__MAX_ROWS]; /* y at all points, and its derivative by each constant at the problem's */
     double* errors; /* of all points, as they count */
     double* distances; /* target less result, times scale, at the problem's points */
     double* slopes[TUNE_MAX_PARAMETERS]; /* derivatives by each constant, times scale */
-    TuneNodes* nodes;
+    double units[TUNE_MAX_PARAMETERS]; /* a constant that moves by its unit moves a result by an error of one at most */
+    TuneConstraint* nodes; /* points that a linear program chooses between: one of their two constraints, without the error */
+    uint32_t num_nodes;
     PtxVmInput* active_inputs;
     float* active_values; /* of each input that varies, TUNE__NUM_ACTIVE */
     uint32_t* active; /* points, and how many */
@@ -79,15 +90,16 @@ static double tune__rounded(const TuneWorst* worst, double y) {
     return fabs(rounded) > worst->largest ? (double)INFINITY : rounded;
 }
 
+static double tune__finite_or_infinity(double error) { return tune__is_finite(error) ? error : (double)INFINITY; }
+
 static TuneWorstError tune__error(const TuneSearch* search, float result, size_t point) {
     const TuneWorst* worst = search->run->problem->worst;
     const double y = result, target = worst->targets[point], scale = worst->scales[point];
-    const bool is_flushed = y == 0.0 && fabs(target) < search->flushed;
-    TuneWorstError error;
-    error.plain = is_flushed ? 0.0 : fabs(y - target) * scale;
-    error.rounded = worst->num_digits < 24 && !is_flushed ? fabs(tune__rounded(worst, y) - target) * scale : error.plain;
-    if (!(error.plain <= 1.7976931348623157e308)) error.plain = (double)INFINITY;
-    if (!(error.rounded <= 1.7976931348623157e308)) error.rounded = (double)INFINITY;
+    TuneWorstError error = {0.0, 0.0};
+    if (y == 0.0 && fabs(target) < search->flushed) return error;
+    error.plain = tune__finite_or_infinity(fabs(y - target) * scale);
+    error.rounded = error.plain;
+    if (worst->num_digits < 24) error.rounded = tune__finite_or_infinity(fabs(tune__rounded(worst, y) - target) * scale);
     return error;
 }
 
@@ -97,18 +109,13 @@ static void tune__raise(TuneWorstError* worst, TuneWorstError error) {
 }
 
 /* The largest error over all points. Leaves each point's behind. */
-static TuneWorstError tune__all_errors(TuneSearch* search, const float* constants, TuneOutcome* outcome) {
-    const TuneProblem* problem = search->run->problem;
-    const TuneWorst* worst = problem->worst;
-    TuneWorstError largest = {0.0, 0.0};
-    memcpy(search->run->constants, constants, search->run->num_parameters * sizeof *constants);
-    (void)ptx_vm_store(
-        search->program, search->run->inputs, problem->num_inputs + search->run->num_parameters, worst->num_points,
-        search->outputs, search->workspace, search->workspace_bytes
-    );
-    outcome->num_evaluations++;
+static TuneWorstError tune__all_errors(TuneSearch* search, const float* constants) {
+    const TuneRun* run = search->run;
     const float* y = (const float*)search->outputs[0];
-    for (size_t i = 0; i < worst->num_points; i++) {
+    TuneWorstError largest = {0.0, 0.0};
+    (void)tune__store(run, &search->y, run->inputs, run->problem->worst->num_points, constants, search->outputs);
+    run->outcome->num_evaluations++;
+    for (size_t i = 0; i < run->problem->worst->num_points; i++) {
         const TuneWorstError error = tune__error(search, y[i], i);
         search->errors[i] = error.rounded;
         tune__raise(&largest, error);
@@ -117,12 +124,6 @@ static TuneWorstError tune__all_errors(TuneSearch* search, const float* constant
 }
 
 /* ---- exchange ---------------------------------------------------------------------------------------------------- */
-
-/* A constraint: `row` times the unknowns is at least `bound`. The last unknown is the error. */
-typedef struct TuneConstraint {
-    double row[TUNE__MAX_ROWS];
-    double bound;
-} TuneConstraint;
 
 /* Constraints' left sides as factors L and U of their rows in another order. Those of singular ones are of no use, which the
    caller's comparisons refuse. */
@@ -181,17 +182,10 @@ static void tune__solve_columns(const TuneFactors* factors, uint32_t n, const do
     for (uint32_t i = 0; i < n; i++) solution[factors->order[i]] = middle[i];
 }
 
-/* The points among which an exchange chooses: the left sides of a point's two constraints, but for their sign. */
-struct TuneNodes {
-    TuneConstraint nodes[TUNE__NUM_NODES];
-    uint32_t count;
-};
-
-static void tune__add_node(const TuneSearch* search, const double* units, size_t point, TuneNodes* nodes) {
-    const uint32_t n = search->run->num_parameters;
-    if (nodes->count == TUNE__NUM_NODES) return;
-    TuneConstraint* node = &nodes->nodes[nodes->count++];
-    for (uint32_t k = 0; k < n; k++) node->row[k] = units[k] * search->slopes[k][point];
+static void tune__add_node(TuneSearch* search, size_t point) {
+    if (search->num_nodes == TUNE__NUM_NODES) return;
+    TuneConstraint* node = &search->nodes[search->num_nodes++];
+    for (uint32_t k = 0; k < search->run->num_parameters; k++) node->row[k] = search->units[k] * search->slopes[k][point];
     node->bound = search->distances[point];
 }
 
@@ -212,31 +206,30 @@ static TuneConstraint tune__wall(uint32_t n, uint32_t k, double sign, double box
 }
 
 /* The constraint that some unknowns break most. False: none. */
-static bool tune__most_broken(const TuneNodes* nodes, uint32_t n, double box, const double* unknowns, TuneConstraint* broken) {
-    double violation = TUNE__SLACK * fabs(unknowns[n]), sign = 1.0;
-    uint32_t which = TUNE__NUM_NODES;
-    for (uint32_t i = 0; i < nodes->count; i++) {
-        double distance = nodes->nodes[i].bound;
-        for (uint32_t k = 0; k < n; k++) distance -= nodes->nodes[i].row[k] * unknowns[k];
+static bool tune__most_broken(const TuneSearch* search, double box, const double* unknowns, TuneConstraint* broken) {
+    const uint32_t n = search->run->num_parameters;
+    double violation = TUNE__SLACK * fabs(unknowns[n]);
+    bool is_broken = false;
+    for (uint32_t i = 0; i < search->num_nodes; i++) {
+        double distance = search->nodes[i].bound;
+        for (uint32_t k = 0; k < n; k++) distance -= search->nodes[i].row[k] * unknowns[k];
         if (!(fabs(distance) - unknowns[n] > violation)) continue;
         violation = fabs(distance) - unknowns[n];
-        sign = distance < 0.0 ? -1.0 : 1.0;
-        which = i;
+        *broken = tune__signed(&search->nodes[i], n, distance < 0.0 ? -1.0 : 1.0);
+        is_broken = true;
     }
-    if (which < TUNE__NUM_NODES) *broken = tune__signed(&nodes->nodes[which], n, sign);
     for (uint32_t k = 0; k < n; k++) {
         if (!(fabs(unknowns[k]) - box > violation)) continue;
         violation = fabs(unknowns[k]) - box;
-        which = 0;
         *broken = tune__wall(n, k, unknowns[k] > 0.0 ? -1.0 : 1.0, box);
+        is_broken = true;
     }
-    return which < TUNE__NUM_NODES;
+    return is_broken;
 }
 
 /* Exchanges constraints of the basis until none is broken. */
-static void tune__pivot(
-    const TuneNodes* nodes, uint32_t n, double box, const double* gradient, TuneConstraint* basis, double* unknowns
-) {
+static void tune__pivot(const TuneSearch* search, double box, const double* gradient, TuneConstraint* basis, double* unknowns) {
+    const uint32_t n = search->run->num_parameters;
     double bounds[TUNE__MAX_ROWS], multipliers[TUNE__MAX_ROWS], along[TUNE__MAX_ROWS];
     TuneConstraint entering;
     TuneFactors factors;
@@ -244,7 +237,7 @@ static void tune__pivot(
         for (uint32_t k = 0; k <= n; k++) bounds[k] = basis[k].bound;
         tune__factorise(basis, n + 1, &factors);
         tune__solve_rows(&factors, n + 1, bounds, unknowns);
-        if (pivot == TUNE__NUM_PIVOTS * (n + 1) || !tune__most_broken(nodes, n, box, unknowns, &entering)) return;
+        if (pivot == TUNE__NUM_PIVOTS * (n + 1) || !tune__most_broken(search, box, unknowns, &entering)) return;
         tune__solve_columns(&factors, n + 1, gradient, multipliers);
         tune__solve_columns(&factors, n + 1, entering.row, along);
         uint32_t leaving = n + 1;
@@ -262,44 +255,39 @@ static void tune__pivot(
 }
 
 /* Adds the peaks of what a step leaves, of each run of points of one sign, that exceed the error. False: there is none. */
-static bool tune__add_peaks(TuneSearch* search, const double* units, const double* step, double error, TuneNodes* nodes) {
+static bool tune__add_peaks(TuneSearch* search, const double* step, double error) {
     const size_t num_points = search->run->problem->num_points;
     double *left = search->errors, peak = 0.0;
     size_t where = 0;
-    const uint32_t count = nodes->count;
+    const uint32_t count = search->num_nodes;
     memcpy(left, search->distances, num_points * sizeof *left);
-    for (uint32_t k = 0; k < search->run->num_parameters; k++) {
-        const double* slopes = search->slopes[k];
-        for (size_t i = 0; i < num_points; i++) left[i] -= step[k] * slopes[i];
-    }
-    for (size_t i = 0; i < num_points; i++) {
-        if (peak * left[i] < 0.0) {
-            if (fabs(peak) > error) tune__add_node(search, units, where, nodes);
+    for (uint32_t k = 0; k < search->run->num_parameters; k++)
+        for (size_t i = 0; i < num_points; i++) left[i] -= step[k] * search->slopes[k][i];
+    for (size_t i = 0; i <= num_points; i++) {
+        if (i == num_points || peak * left[i] < 0.0) { /* a run ends */
+            if (fabs(peak) > error) tune__add_node(search, where);
             peak = 0.0;
         }
-        if (!(fabs(left[i]) > fabs(peak))) continue;
+        if (i == num_points || !(fabs(left[i]) > fabs(peak))) continue;
         peak = left[i];
         where = i;
     }
-    if (fabs(peak) > error) tune__add_node(search, units, where, nodes);
-    return nodes->count > count;
+    return search->num_nodes > count;
 }
 
 /* The step, at most `box` in units, whose linear model has the least largest error, which is returned. */
-static double tune__exchange(TuneSearch* search, const double* units, double box, double* step) {
+static double tune__exchange(TuneSearch* search, double box, double* step) {
     const uint32_t n = search->run->num_parameters;
-    const size_t num_points = search->run->problem->num_points;
-    TuneNodes* nodes = search->nodes;
+    const size_t last = search->run->problem->num_points - 1;
     TuneConstraint basis[TUNE__MAX_ROWS];
     double gradient[TUNE__MAX_ROWS], unknowns[TUNE__MAX_ROWS];
     size_t first = 0;
-    for (size_t i = 1; i < num_points; i++)
+    for (size_t i = 1; i <= last; i++)
         if (fabs(search->distances[i]) > fabs(search->distances[first])) first = i;
-    nodes->count = 0;
-    tune__add_node(search, units, first, nodes);
-    for (uint32_t k = 0; k <= TUNE__NODES_OF_ROW * n; k++)
-        tune__add_node(search, units, (num_points - 1) * k / (TUNE__NODES_OF_ROW * n), nodes);
-    basis[n] = tune__signed(&nodes->nodes[0], n, search->distances[first] < 0.0 ? -1.0 : 1.0);
+    search->num_nodes = 0;
+    tune__add_node(search, first);
+    for (uint32_t k = 0; k <= TUNE__NODES_OF_ROW * n; k++) tune__add_node(search, last * k / (TUNE__NODES_OF_ROW * n));
+    basis[n] = tune__signed(&search->nodes[0], n, search->distances[first] < 0.0 ? -1.0 : 1.0);
     for (uint32_t k = 0; k < n; k++) {
         const double turns = 0.61803398874989485 * (k + 1);
         gradient[k] = TUNE__TILT * (1.0 + turns - floor(turns));
@@ -307,66 +295,56 @@ static double tune__exchange(TuneSearch* search, const double* units, double box
     }
     gradient[n] = 1.0;
     for (uint32_t round = 0; round < TUNE__NUM_ROUNDS; round++) {
-        tune__pivot(nodes, n, box, gradient, basis, unknowns);
-        for (uint32_t k = 0; k < n; k++) step[k] = unknowns[k] * units[k];
-        if (!tune__add_peaks(search, units, step, unknowns[n] * (1.0 + TUNE__LEAST_FALL), nodes)) break;
+        tune__pivot(search, box, gradient, basis, unknowns);
+        for (uint32_t k = 0; k < n; k++) step[k] = unknowns[k] * search->units[k];
+        if (!tune__add_peaks(search, step, unknowns[n] * (1.0 + TUNE__LEAST_FALL))) break;
     }
     return unknowns[n];
 }
 
-/* Runs the derived program. False if a result is not finite. units: what changes of a constant are measured in, so that one moves
-   a result by an error of one at most. */
-static bool tune__linearise(TuneSearch* search, const float* constants, double* units, TuneOutcome* outcome) {
-    const TuneProblem* problem = search->run->problem;
-    const TuneWorst* worst = problem->worst;
-    memcpy(search->run->constants, constants, search->run->num_parameters * sizeof *constants);
-    (void)ptx_vm_store(
-        search->derived, search->run->inputs, problem->num_inputs + search->run->num_parameters, problem->num_points,
-        search->outputs, search->derived_workspace, search->derived_workspace_bytes
-    );
-    outcome->num_evaluations++;
+/* Runs the derived program at the problem's points. False if a result is not finite. */
+static bool tune__linearise(TuneSearch* search, const float* constants) {
+    const TuneRun* run = search->run;
+    const TuneWorst* worst = run->problem->worst;
     const float* y = (const float*)search->outputs[0];
-    for (size_t i = 0; i < problem->num_points; i++) {
+    (void)tune__store(run, &search->derived, run->inputs, run->problem->num_points, constants, search->outputs);
+    run->outcome->num_evaluations++;
+    for (size_t i = 0; i < run->problem->num_points; i++) {
         if (!(y[i] - y[i] == 0.0f)) return false;
         const bool is_flushed = y[i] == 0.0f && fabs(worst->targets[i]) < search->flushed;
         search->distances[i] = is_flushed ? 0.0 : (worst->targets[i] - (double)y[i]) * worst->scales[i];
     }
-    for (uint32_t k = 0; k < search->run->num_parameters; k++) {
+    for (uint32_t k = 0; k < run->num_parameters; k++) {
         const float* slopes = (const float*)search->outputs[1 + k];
         double largest = 0.0;
-        for (size_t i = 0; i < problem->num_points; i++) {
+        for (size_t i = 0; i < run->problem->num_points; i++) {
             const double slope = slopes[i] - slopes[i] == 0.0f ? slopes[i] * worst->scales[i] : 0.0;
             search->slopes[k][i] = slope;
             if (fabs(slope) > largest) largest = fabs(slope);
         }
-        units[k] = largest > 0.0 ? 1.0 / largest : 0.0;
+        search->units[k] = largest > 0.0 ? 1.0 / largest : 0.0;
     }
     return true;
 }
 
-/* Improves the constants in place by exchanges. units: as they are in the end. */
-static TuneWorstError tune__exchanges(
-    TuneSearch* search, TuneWorstError error, float* constants, double* units, TuneOutcome* outcome
-) {
+/* Improves the constants in place by exchanges. */
+static TuneWorstError tune__exchanges(TuneSearch* search, TuneWorstError error, float* constants) {
     const uint32_t n = search->run->num_parameters;
     double step[TUNE__MAX_ROWS], part[TUNE__MAX_ROWS], box = TUNE__FIRST_BOX * error.plain;
     float moved[TUNE_MAX_PARAMETERS];
-    TuneModel model;
-    model.num_parameters = n;
     search->flushed *= TUNE__MAY_FLUSH;
-    error = tune__all_errors(search, constants, outcome);
-    for (uint32_t i = 0; i < TUNE__NUM_STEPS; i++) {
-        if (!tune__linearise(search, constants, units, outcome)) break;
-        const double promised = tune__exchange(search, units, box, step);
+    error = tune__all_errors(search, constants);
+    for (uint32_t i = 0; i < TUNE__NUM_STEPS && tune__linearise(search, constants); i++) {
+        const double promised = tune__exchange(search, box, step);
         if (!(promised < (1.0 - TUNE__LEAST_FALL) * error.plain)) break;
         double cut = 1.0, reach = 0.0;
         bool is_better = false;
         for (uint32_t k = 0; k < n; k++)
-            if (units[k] > 0.0 && fabs(step[k]) / units[k] > reach) reach = fabs(step[k]) / units[k];
+            if (search->units[k] > 0.0 && fabs(step[k]) / search->units[k] > reach) reach = fabs(step[k]) / search->units[k];
         for (uint32_t number = 0; number < TUNE__NUM_CUTS && !is_better; number++, cut /= 4.0) {
             for (uint32_t k = 0; k < n; k++) part[k] = cut * step[k];
-            if (!tune__move(&model, part, constants, moved)) break;
-            const TuneWorstError trial = tune__all_errors(search, moved, outcome);
+            if (!tune__move(n, part, constants, moved)) break;
+            const TuneWorstError trial = tune__all_errors(search, moved);
             is_better = trial.plain < error.plain;
             if (!is_better) continue;
             error = trial;
@@ -376,7 +354,7 @@ static TuneWorstError tune__exchanges(
         if (cut < 0.25) box = 4.0 * cut * reach;
     }
     search->flushed = search->run->problem->worst->flushed;
-    return tune__all_errors(search, constants, outcome);
+    return tune__all_errors(search, constants);
 }
 
 /* ---- last bits --------------------------------------------------------------------------------------------------- */
@@ -413,14 +391,9 @@ static void tune__choose_active(TuneSearch* search, double largest) {
 }
 
 static bool tune__passes_active(TuneSearch* search, const float* constants, TuneWorstError bar) {
-    const TuneProblem* problem = search->run->problem;
     const float* y = (const float*)search->outputs[0];
     TuneWorstError largest = {0.0, 0.0};
-    memcpy(search->run->constants, constants, search->run->num_parameters * sizeof *constants);
-    (void)ptx_vm_store(
-        search->program, search->active_inputs, problem->num_inputs + search->run->num_parameters, search->num_active,
-        search->outputs, search->workspace, search->workspace_bytes
-    );
+    (void)tune__store(search->run, &search->y, search->active_inputs, search->num_active, constants, search->outputs);
     for (uint32_t i = 0; i < search->num_active; i++) tune__raise(&largest, tune__error(search, y[i], search->active[i]));
     return tune__is_less(largest, bar);
 }
@@ -440,9 +413,7 @@ static float tune__nudged(float constant, uint32_t num_digits, int32_t count) {
     return (float)((double)constant + ldexp((double)count, (exponent > -125 ? exponent : -125) - (int)num_digits));
 }
 
-static TuneWorstError tune__last_bits(
-    TuneSearch* search, TuneWorstError error, const double* units, float* constants, TuneOutcome* outcome
-) {
+static TuneWorstError tune__last_bits(TuneSearch* search, TuneWorstError error, float* constants) {
     const uint32_t n = search->run->num_parameters;
     const uint32_t num_trials = search->run->problem->worst->num_trials, num_loose = num_trials / 4 * 3;
     float moved[TUNE_MAX_PARAMETERS], best[TUNE_MAX_PARAMETERS];
@@ -455,7 +426,7 @@ static TuneWorstError tune__last_bits(
             bar.rounded = bar.plain = least.rounded * (1.0 + TUNE__FIRST_SLACK * (num_loose - i) / num_loose);
         } else if (i == num_loose) {
             memcpy(constants, best, n * sizeof *constants);
-            bar = error = tune__all_errors(search, constants, outcome);
+            bar = error = tune__all_errors(search, constants);
             tune__choose_active(search, error.rounded);
         }
         const uint32_t num_moved = 1 + tune__draw(search, 3);
@@ -463,11 +434,12 @@ static TuneWorstError tune__last_bits(
         for (uint32_t k = 0; k < num_moved; k++) {
             const uint32_t which = tune__draw(search, n);
             const uint32_t num_digits = search->run->num_digits[which];
-            const uint32_t bits = tune__draw(search, 1 + tune__reach(constants[which], num_digits, units[which], error.plain));
+            const uint32_t bits =
+                tune__draw(search, 1 + tune__reach(constants[which], num_digits, search->units[which], error.plain));
             moved[which] = tune__nudged(moved[which], num_digits, (tune__draw(search, 2) ? 1 : -1) * (int32_t)(1u << bits));
         }
         if (memcmp(moved, constants, n * sizeof *constants) == 0 || !tune__passes_active(search, moved, bar)) continue;
-        const TuneWorstError trial = tune__all_errors(search, moved, outcome);
+        const TuneWorstError trial = tune__all_errors(search, moved);
         if (tune__is_less(trial, bar)) {
             error = trial;
             memcpy(constants, moved, n * sizeof *constants);
@@ -492,51 +464,28 @@ static TuneWorstError tune__last_bits(
 
 /* ---- both -------------------------------------------------------------------------------------------------------- */
 
-/* Prepares a program for results at all points. */
-static TuneResult tune__prepare_store(
-    const TuneProblem* problem, const StackPtxLowered* lowered, EvoArena* arena, const PtxVmProgram** program, void** workspace,
-    size_t* workspace_bytes
-) {
-    size_t num_bytes;
-    ptx_vm_program_size(lowered, &num_bytes);
-    void* memory = evo__take(arena, num_bytes, 1);
-    if (memory == NULL) return TUNE_ERROR_INSUFFICIENT_MEMORY;
-    if (ptx_vm_program_init(problem->vm_set, problem->level, PTX_VM_RUN_STORE, lowered, memory, num_bytes, program, NULL) !=
-        PTX_VM_SUCCESS) {
-        return TUNE__ERROR(INVALID_VALUE);
-    }
-    ptx_vm_workspace_size(*program, workspace_bytes);
-    *workspace = evo__take(arena, *workspace_bytes, 1);
-    return *workspace == NULL ? TUNE_ERROR_INSUFFICIENT_MEMORY : TUNE_SUCCESS;
-}
-
 static TuneResult tune__prepare_search(const TuneRun* run, const StackPtxLowered* derived, EvoArena* arena, TuneSearch* search) {
     const TuneProblem* problem = run->problem;
-    const size_t num_points = problem->num_points, num_all = problem->worst->num_points, num_inputs = problem->num_inputs;
+    const size_t num_points = problem->num_points, num_all = problem->worst->num_points;
+    const size_t num_inputs = problem->num_inputs + run->num_parameters;
     StackPtxLowered plain = *derived; /* whose nodes come first, with that of y as the last */
     plain.num_nodes = plain.value_nodes[plain.request_values[0]] + 1;
     plain.num_requests = 1;
-    search->run = run;
-    search->flushed = problem->worst->flushed;
-    TuneResult result =
-        tune__prepare_store(problem, &plain, arena, &search->program, &search->workspace, &search->workspace_bytes);
-    if (result == TUNE_SUCCESS)
-        result = tune__prepare_store(
-            problem, derived, arena, &search->derived, &search->derived_workspace, &search->derived_workspace_bytes
-        );
+    TuneResult result = tune__prepare(problem, PTX_VM_RUN_STORE, &plain, arena, &search->y);
+    if (result == TUNE_SUCCESS) result = tune__prepare(problem, PTX_VM_RUN_STORE, derived, arena, &search->derived);
     if (result != TUNE_SUCCESS) return result;
     for (uint32_t k = 0; k <= run->num_parameters; k++)
         search->outputs[k] = evo__take(arena, k == 0 ? num_all : num_points, sizeof(float));
     search->errors = (double*)evo__take(arena, num_all, sizeof(double));
     search->distances = (double*)evo__take(arena, num_points, sizeof(double));
     for (uint32_t k = 0; k < run->num_parameters; k++) search->slopes[k] = (double*)evo__take(arena, num_points, sizeof(double));
-    search->nodes = (TuneNodes*)evo__take(arena, 1, sizeof(TuneNodes));
+    search->nodes = (TuneConstraint*)evo__take(arena, TUNE__NUM_NODES, sizeof(TuneConstraint));
     search->active = (uint32_t*)evo__take(arena, TUNE__NUM_ACTIVE, sizeof(uint32_t));
-    search->active_inputs = (PtxVmInput*)evo__take(arena, num_inputs + run->num_parameters, sizeof(PtxVmInput));
-    search->active_values = (float*)evo__take(arena, num_inputs * TUNE__NUM_ACTIVE, sizeof(float));
+    search->active_inputs = (PtxVmInput*)evo__take(arena, num_inputs, sizeof(PtxVmInput));
+    search->active_values = (float*)evo__take(arena, problem->num_inputs * TUNE__NUM_ACTIVE, sizeof(float));
     if (search->active_values == NULL) return TUNE_ERROR_INSUFFICIENT_MEMORY;
-    memcpy(search->active_inputs, run->inputs, (num_inputs + run->num_parameters) * sizeof *run->inputs);
-    for (size_t i = 0; i < num_inputs; i++)
+    memcpy(search->active_inputs, run->inputs, num_inputs * sizeof *run->inputs);
+    for (size_t i = 0; i < problem->num_inputs; i++)
         if (!run->inputs[i].is_uniform && run->inputs[i].values != NULL)
             search->active_inputs[i].values = &search->active_values[i * TUNE__NUM_ACTIVE];
     return TUNE_SUCCESS;
@@ -544,37 +493,36 @@ static TuneResult tune__prepare_search(const TuneRun* run, const StackPtxLowered
 
 /* Improves the constants, which were `first` and are fitted by least squares. */
 static TuneResult tune__least_worst(
-    const TuneRun* run, const StackPtxLowered* derived, const float* first, float* constants, EvoArena* arena,
-    TuneOutcome* outcome
+    const TuneRun* run, const StackPtxLowered* derived, const float* first, float* constants, EvoArena* arena
 ) {
-    const uint32_t n = run->num_parameters;
-    double units[TUNE_MAX_PARAMETERS] = {0.0};
+    const size_t num_bytes = run->num_parameters * sizeof *constants;
     TuneSearch search;
     memset(&search, 0, sizeof search);
+    search.run = run;
+    search.flushed = run->problem->worst->flushed;
     const TuneResult result = tune__prepare_search(run, derived, arena, &search);
     if (result != TUNE_SUCCESS) return result;
-    const TuneWorstError before = tune__all_errors(&search, first, outcome);
-    TuneWorstError error = tune__all_errors(&search, constants, outcome);
+    const TuneWorstError before = tune__all_errors(&search, first);
+    TuneWorstError error = tune__all_errors(&search, constants);
     if (!tune__is_less(error, before)) {
         error = before;
-        memcpy(constants, first, n * sizeof *constants);
+        memcpy(constants, first, num_bytes);
     }
-    outcome->error_before = before.rounded;
-    for (uint32_t k = 0; k < n; k++) {
+    for (uint32_t k = 0; k < run->num_parameters; k++) {
         uint32_t bits;
         memcpy(&bits, &constants[k], sizeof bits);
         search.random = (search.random ^ bits) * 0x100000001b3u;
     }
-    if (error.rounded <= 1.7976931348623157e308 && error.plain > 0.0) {
-        error = tune__exchanges(&search, error, constants, units, outcome);
-        if (error.rounded > 0.0 && error.rounded <= 1.7976931348623157e308)
-            error = tune__last_bits(&search, error, units, constants, outcome);
+    if (tune__is_finite(error.rounded) && error.plain > 0.0) {
+        error = tune__exchanges(&search, error, constants);
+        if (error.rounded > 0.0 && tune__is_finite(error.rounded)) error = tune__last_bits(&search, error, constants);
     }
     if (!tune__is_less(error, before)) {
         error = before;
-        memcpy(constants, first, n * sizeof *constants);
+        memcpy(constants, first, num_bytes);
     }
-    outcome->error_after = error.rounded;
+    run->outcome->error_before = before.rounded;
+    run->outcome->error_after = error.rounded;
     return TUNE_SUCCESS;
 }
 

@@ -155,12 +155,11 @@ VERBS = (init, run, resume, sweep, compare)
 
 def _execute(run: LiveRun, folder: Path) -> None:
     """Runs a search to its end with progress; draws its plots. Messages name the run's folder as its user does: `folder`."""
-    from evo.report.progress import prescreen_text, progress_of, success_text, watch
+    from evo.report.progress import prescreen_text, progress_of, success_text
 
     search = run.search
     progress = progress_of(search, shown=not terminal.is_quiet())
     interrupted = Interrupt(progress)
-    watch(search, progress, interrupted)
     say(f"run folder: {folder}")
     if run.calibration:
         say(f"measured: {run.calibration}")

@@ -21,6 +21,8 @@ from evo.dynamics.records import MIN_SAMPLES, Record
 from evo.dynamics.refinement import Refinement
 from evo.dynamics.selection import Selection
 from evo.dynamics.terms import Law, NoLaw, compiled, evaluate, law_of, numbers_of, polynomial_terms, written
+from evo.language.dag import dag_of
+from evo.language.formula import formula_of
 from evo.language.printer import short_number
 from evo.language.simple_numbers import MAX_DENOMINATOR
 from evo.regression.estimator import SymbolicRegressor
@@ -155,8 +157,7 @@ class SymbolicDynamics(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         self._check_columns(len(start), inputs.shape[1])
         if not np.isfinite(start).all() or not np.isfinite(inputs).all():
             raise ValueError("x0 and u: must be finite")
-        num_columns = len(start) + inputs.shape[1]
-        laws = [(compiled(law, num_columns), numbers_of(law)) for law in self._laws]
+        laws = [(compiled(law), numbers_of(law)) for law in self._laws]
 
         sizes = np.maximum(np.abs(start), self._sizes)
         sizes[sizes == 0.0] = 1.0
@@ -203,9 +204,12 @@ class SymbolicDynamics(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
             random_state=self.random_state,
         ).fit(rows[chosen], target[chosen])
         laws = []
-        for equation in model.equations_.equation:
+        language, inputs, words, scaling = model.found()
+        [(output, _)] = language.outputs
+        for row, pair in zip(words, scaling.tolist(), strict=True):
             with suppress(NoLaw):
-                law = law_of(equation, [f"x{column}" for column in range(rows.shape[1])])
+                formula = formula_of(dag_of(language, row), inputs, {output: tuple(pair)})
+                law = law_of(formula, [f"x{column}" for column in range(rows.shape[1])])
                 if any(isinstance(factor, tuple) or power < 0 or power % 1 for _, term in law for factor, power in term):
                     laws.append(law)  # others are among the polynomials
         return laws

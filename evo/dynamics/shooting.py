@@ -1,8 +1,8 @@
 """All constants of all laws fitted to the records at once, by multiple shooting.
 
 Each trajectory is cut into pieces; each piece begins at a state of its own, which is fitted too (Bock 1983). So neither noise nor
-chaos hides a law: within a piece, errors have no time to grow. Least squares by Levenberg-Marquardt in float64, Runge-Kutta of
-order 4. Owns that fit. Knows nothing of where laws come from.
+chaos hides a law: within a piece, errors have no time to grow. Least squares in float64, Runge-Kutta of order 4. Owns that
+fit. Knows nothing of where laws come from.
 """
 
 from __future__ import annotations
@@ -10,16 +10,18 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evo.dynamics.records import Record
 from evo.dynamics.terms import Law, compiled, laws_with_numbers, numbers_of
+from evo.evaluate.least_squares import minimised
 
 STEPS_A_PERIOD = 48.0  # of integration, at least
 DIFFERENCE = 1e-6  # relative, by which numbers and states are moved for derivatives
-MAX_ITERATIONS = 25
+MAX_ITERATIONS, MAX_TRIALS = 25, 200  # steps that are taken, and tried
 LEAST_NOISE = 1e-4  # of a state's deviation; below it, integration and smoothing would count as laws
 ENOUGH = 1e-2  # change of the cost, in units of -2 log likelihood, at which a fit ends
 MAX_DAMPING = 1e8
@@ -65,15 +67,15 @@ class Shooting:
         self._times = np.stack(times, axis=1)  # (length, num_pieces)
         widest = np.diff(self._times, axis=0).max(axis=1)
         self.num_substeps = np.ceil(np.maximum(widest * STEPS_A_PERIOD / period, 1.0)).astype(np.int64).tolist()
-        self._states = np.stack(states).transpose(1, 2, 0)  # (length, num_states, num_pieces)
+        self.states = np.stack(states).transpose(1, 2, 0)  # (length, num_states, num_pieces)
         self._inputs = np.stack(inputs).transpose(1, 2, 0)
-        self._known = np.isfinite(self._states)
+        self.known = np.isfinite(self.states)
         self.starts = np.stack(starts, axis=1)
-        self._scales = np.nanstd(np.concatenate([record.states for record in records]), axis=0)
-        self._scales[self._scales == 0.0] = 1.0
-        self._counts = self._known.sum(axis=(0, 2))
+        self.scales = np.nanstd(np.concatenate([record.states for record in records]), axis=0)
+        self.scales[self.scales == 0.0] = 1.0
+        self.counts = self.known.sum(axis=(0, 2))
 
-    def _courses(self, laws: Sequence[Law], numbers: NDArray[np.float64], starts: NDArray[np.float64]) -> NDArray[np.float64]:
+    def courses(self, laws: Sequence[Law], numbers: NDArray[np.float64], starts: NDArray[np.float64]) -> NDArray[np.float64]:
         """States at each sample, `(length, num_states, num_variants, num_pieces)`.
 
         Args:
@@ -84,7 +86,7 @@ class Shooting:
         functions, first = [], 0
         for law in laws:
             count = len(numbers_of(law))
-            functions.append((compiled(law, num_columns), numbers[first : first + count]))
+            functions.append((compiled(law), numbers[first : first + count]))
             first += count
         x = np.empty((num_columns, *starts.shape[1:]))
 
@@ -134,76 +136,93 @@ class Shooting:
     def _fit(
         self, laws: Sequence[Law], values: NDArray[np.float64], starts: NDArray[np.float64], free: list[int], most: float
     ) -> Fit | None:
-        num_states, num_numbers = len(starts), len(free)
-        num_variants = 1 + num_numbers + num_states
+        first = _Model(self, laws, values, starts, free, most)
+        last = minimised(first, MAX_TRIALS) if math.isfinite(first.error) else first
+        if not math.isfinite(last.error) or last.is_hopeless or last.hessian is None:
+            return None
+        deviations = np.zeros(len(values))
+        deviations[free] = np.sqrt(np.maximum(np.diag(_inverted(last.hessian)), 0.0))
+        found = laws_with_numbers(laws, last.numbers.tolist())
+        return Fit(found, deviations, last.error, np.sqrt(last.variances), last.starts)
 
-        def moved(numbers: NDArray[np.float64], starts: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
-            all_numbers = np.tile(numbers[:, None, None], (1, num_variants, 1))
-            all_starts = np.tile(starts[:, None], (1, num_variants, 1))
-            by_number = DIFFERENCE * np.where(numbers[free] == 0.0, 1.0, np.abs(numbers[free]))
-            by_state = DIFFERENCE * self._scales
-            for k in range(num_numbers):
-                all_numbers[free[k], 1 + k] += by_number[k]
-            for k in range(num_states):
-                all_starts[k, 1 + num_numbers + k] += by_state[k]
-            return all_numbers, all_starts, np.concatenate([by_number, by_state])
 
-        def errors(courses: NDArray[np.float64]) -> NDArray[np.float64]:
-            return np.asarray(np.where(self._known, courses - self._states, 0.0))
+class _Model:
+    """The cost of laws with some numbers, which all pieces share, and states at the beginnings of pieces.
 
-        def variances(error: NDArray[np.float64]) -> NDArray[np.float64]:
-            return np.asarray(np.maximum((error**2).sum(axis=(0, 2)) / self._counts, (LEAST_NOISE * self._scales) ** 2))
+    Attributes:
+        error: -2 log likelihood.
+        variances: of the samples of each state from the laws.
+        hessian: by the numbers alone, of the last model that took a step; None: there it is not finite.
+        is_hopeless: it costs too much after this many steps.
+    """
 
-        def cost_of(error: NDArray[np.float64]) -> float:
-            total = float(self._counts @ np.log(variances(error)))
-            return total if np.isfinite(error).all() else math.inf
+    def __init__(
+        self,
+        shooting: Shooting,
+        laws: Sequence[Law],
+        numbers: NDArray[np.float64],
+        starts: NDArray[np.float64],
+        free: list[int],
+        most: float,
+        num_steps: int = 0,
+    ):
+        self.numbers, self.starts, self._free, self._most, self._num_steps = numbers, starts, free, most, num_steps
+        self._shooting, self._laws = shooting, laws
+        self.hessian: NDArray[np.float64] | None = None
+        course = shooting.courses(laws, numbers[:, None, None], starts[:, None])[:, :, 0]
+        self._error = np.where(shooting.known, course - shooting.states, 0.0)
+        squares = (self._error**2).sum(axis=(0, 2)) / shooting.counts
+        self.variances = np.maximum(squares, (LEAST_NOISE * shooting.scales) ** 2)
+        total = float(shooting.counts @ np.log(self.variances))
+        self.error = total if np.isfinite(self._error).all() else math.inf
+        self.is_hopeless = num_steps >= SOON and self.error > most + FAR * shooting.counts.sum()
 
-        numbers, damping, cost = values.copy(), 1e-3, math.inf
-        hessian = np.eye(num_numbers)
-        error = np.zeros_like(self._states)
-        for iteration in range(MAX_ITERATIONS):
-            all_numbers, all_starts, by = moved(numbers, starts)
-            courses = self._courses(laws, all_numbers, all_starts)
-            error = errors(courses[:, :, 0])
-            cost = cost_of(error)
-            if not math.isfinite(cost) or (iteration >= SOON and cost > most + FAR * self._counts.sum()):
-                return None
-            weight = 1.0 / variances(error)[:, None]
-            change = (courses[:, :, 1:] - courses[:, :, :1]) / by[:, None]
-            change = np.where(self._known[:, :, None], change, 0.0)
-            if not np.isfinite(change).all():
-                return None
-            weighted = change * weight[:, None]
-            normal = np.einsum("tsap,tsbp->pab", weighted, change)
-            right = -np.einsum("tsap,tsp->pa", weighted, error)
-            n = num_numbers
-            a, b, c = normal[:, :n, :n].sum(axis=0), normal[:, :n, n:], normal[:, n:, n:]
-            g, r = right[:, :n].sum(axis=0), right[:, n:]
-            inverse = _inverted(c)
-            hessian = a - np.einsum("pij,pjk,plk->il", b, inverse, b)
-            found = math.inf
-            while damping < MAX_DAMPING:
-                inverse = _inverted(c + damping * c * np.eye(num_states))
-                reduced = a + damping * np.diag(np.diag(a)) - np.einsum("pij,pjk,plk->il", b, inverse, b)
-                step = _inverted(reduced) @ (g - np.einsum("pij,pjk,pk->i", b, inverse, r))
-                moved_starts = starts + np.einsum("pij,pj->ip", inverse, r - np.einsum("pij,i->pj", b, step))
-                moved_numbers = numbers.copy()
-                moved_numbers[free] += step
-                tried = errors(self._courses(laws, moved_numbers[:, None, None], moved_starts[:, None])[:, :, 0])
-                found = cost_of(tried)
-                if found <= cost:
-                    break
-                damping *= 8.0
-            if not found <= cost:
-                break
-            numbers, starts, error = moved_numbers, moved_starts, tried
-            damping = max(damping / 8.0, 1e-9)
-            gain, cost = cost - found, found
-            if gain < ENOUGH:
-                break
-        deviations = np.zeros(len(numbers))
-        deviations[free] = np.sqrt(np.maximum(np.diag(_inverted(hessian)), 0.0))
-        return Fit(laws_with_numbers(laws, numbers.tolist()), deviations, cost, np.sqrt(variances(error)), starts)
+    def is_better(self, than: _Model) -> bool:
+        """As in `evo.evaluate.least_squares`."""
+        return self.error <= than.error
+
+    def is_last(self, before: _Model) -> bool:
+        """As in `evo.evaluate.least_squares`."""
+        return before.error - self.error < ENOUGH or self.is_hopeless or self._num_steps == MAX_ITERATIONS
+
+    @cached_property
+    def _normal(self) -> tuple[NDArray[np.float64], ...] | None:
+        """Products of derivatives by numbers, by both and by starts, and of both with the error; None: one is not finite."""
+        shooting, n, num_states = self._shooting, len(self._free), len(self.starts)
+        numbers = np.tile(self.numbers[:, None, None], (1, 1 + n + num_states, 1))
+        starts = np.tile(self.starts[:, None], (1, 1 + n + num_states, 1))
+        values = self.numbers[self._free]
+        by = DIFFERENCE * np.concatenate([np.where(values == 0.0, 1.0, np.abs(values)), shooting.scales])
+        numbers[self._free, 1 + np.arange(n), 0] += by[:n]
+        starts[np.arange(num_states), 1 + n + np.arange(num_states)] += by[n:, None]
+        courses = shooting.courses(self._laws, numbers, starts)
+        change = np.where(shooting.known[:, :, None], (courses[:, :, 1:] - courses[:, :, :1]) / by[:, None], 0.0)
+        if not np.isfinite(change).all():
+            return None
+        weighted = change / self.variances[:, None, None]
+        normal = np.einsum("tsap,tsbp->pab", weighted, change)
+        right = -np.einsum("tsap,tsp->pa", weighted, self._error)
+        return normal[:, :n, :n].sum(axis=0), normal[:, :n, n:], normal[:, n:, n:], right[:, :n].sum(axis=0), right[:, n:]
+
+    def damped(self, damping: float) -> tuple[_Model, float] | None:
+        """As in `evo.evaluate.least_squares`. The starts are eliminated, piece by piece."""
+        if self._normal is None or damping >= MAX_DAMPING:
+            return None
+        a, b, c, g, r = self._normal
+        self.hessian = a - np.einsum("pij,pjk,plk->il", b, _inverted(c), b)
+        inverse = _inverted(c + damping * c * np.eye(len(self.starts)))
+        reduced = a + damping * np.diag(np.diag(a)) - np.einsum("pij,pjk,plk->il", b, inverse, b)
+        step = _inverted(reduced) @ (g - np.einsum("pij,pjk,pk->i", b, inverse, r))
+        start_steps = np.einsum("pij,pj->ip", inverse, r - np.einsum("pij,i->pj", b, step))
+        numbers = self.numbers.copy()
+        numbers[self._free] += step
+        trial = _Model(
+            *(self._shooting, self._laws, numbers, self.starts + start_steps, self._free, self._most), self._num_steps + 1
+        )
+        trial.hessian = self.hessian
+        of_numbers = 2.0 * g - a @ step - 2.0 * np.einsum("pij,jp->i", b, start_steps)
+        of_starts = 2.0 * r.T - np.einsum("pij,jp->ip", c, start_steps)
+        return trial, float(step @ of_numbers + (start_steps * of_starts).sum())
 
 
 def _inverted(matrices: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -5,16 +5,16 @@ Owns their form, how formulas become sums, and how sums are written and computed
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
-from itertools import combinations_with_replacement
+from itertools import combinations_with_replacement, count
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evo.language.parsed import closure
+from evo.language.dag import Dag
+from evo.native.stack_ptx import NodeKind
 
 # A factor: the number of a column, or a function and the sum that it is of; `sum` is the sum itself, whose first number is 1.
 Factor: TypeAlias = Any
@@ -38,44 +38,26 @@ def polynomial_terms(num_columns: int, degree: int) -> list[Term]:
     ]
 
 
-def law_of(formula: str, names: Sequence[str]) -> Law:
-    """The sum that a formula is, as `SymbolicRegressor.equations_` has it: `t0 = ...; ...`.
+def law_of(formula: Dag, names: Sequence[str]) -> Law:
+    """The sum that a formula of real numbers is. names: of the columns.
 
     Raises:
         NoLaw: it has functions of two arguments, choices, or too many terms.
     """
-    known: dict[str, Law] = {name: ((1.0, ((column, 1.0),)),) for column, name in enumerate(names)}
-    *lines, last = formula.split("; ")
-    for line in lines:
-        name, text = line.split(" = ", 1)
-        known[name] = _law(ast.parse(text, mode="eval").body, known)
-    return _law(ast.parse(last, mode="eval").body, known)
-
-
-def _law(node: ast.expr, known: dict[str, Law]) -> Law:
-    if isinstance(node, ast.Constant) and isinstance(node.value, (int, float)):
-        return ((float(node.value), ()),)
-    if isinstance(node, ast.Name):
-        return known[node.id]
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        return _times(((-1.0, ()),), _law(node.operand, known))
-    if isinstance(node, ast.BinOp):
-        left, right = _law(node.left, known), _law(node.right, known)
-        if isinstance(node.op, (ast.Add, ast.Sub)):
-            return _plus(left, right if isinstance(node.op, ast.Add) else _times(((-1.0, ()),), right))
-        if isinstance(node.op, ast.Mult):
-            return _times(left, right)
-        if isinstance(node.op, ast.Div):
-            return _times(left, _power(right, -1.0))
-        if isinstance(node.op, ast.Pow) and len(right) == 1 and not right[0][1]:
-            return _power(left, right[0][0])
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and len(node.args) == 1:
-        operand = _law(node.args[0], known)
-        if node.func.id == "sqrt":
-            return _power(operand, 0.5)
-        if node.func.id in FUNCTIONS:
-            return ((1.0, (((node.func.id, operand), 1.0),)),)
-    raise NoLaw(ast.unparse(node))
+    laws: list[Law] = []
+    for node in formula.nodes:
+        if node.kind == NodeKind.INPUT:
+            laws.append(((1.0, ((names.index(node.name), 1.0),)),))
+        elif node.kind == NodeKind.CONSTANT:
+            laws.append(((node.number, ()),))
+        elif node.form in _RULES:
+            laws.append(_RULES[node.form](*(laws[operand] for operand in node.operands)))
+        elif node.form.endswith("(a)") and (name := node.form.removesuffix("(a)")) in FUNCTIONS:
+            laws.append(((1.0, (((name, laws[node.operands[0]]), 1.0),)),))
+        else:
+            raise NoLaw(node.form)
+    [result] = formula.results
+    return () if result is None else laws[result]
 
 
 def _plus(*laws: Law) -> Law:
@@ -126,6 +108,27 @@ def _power(law: Law, power: float) -> Law:
         raise NoLaw("no real number")
     one = tuple((number / first, term) for number, term in law)
     return ((float(np.float64(abs(first)) ** power) * (-1.0 if first < 0 and power % 2 else 1.0), ((("sum", one), power),)),)
+
+
+def _raised(law: Law, power: Law) -> Law:
+    if len(power) != 1 or power[0][1]:
+        raise NoLaw("an exponent that is not a number")
+    return _power(law, power[0][0])
+
+
+_RULES: dict[str, Callable[..., Law]] = {
+    "a + b": _plus,
+    "a - b": lambda a, b: _plus(a, _times(_MINUS, b)),
+    "-a": lambda a: _times(_MINUS, a),
+    "a*b": _times,
+    "a/b": lambda a, b: _times(a, _power(b, -1.0)),
+    "1/a": lambda a: _times(_ONE, _power(a, -1.0)),
+    "sqrt(a)": lambda a: _power(a, 0.5),
+    "1/sqrt(a)": lambda a: _times(_ONE, _power(_power(a, 0.5), -1.0)),
+    "pow(a, b)": _raised,
+}
+_ONE: Law = ((1.0, ()),)
+_MINUS: Law = ((-1.0, ()),)
 
 
 def numbers_of(law: Law) -> list[float]:
@@ -203,17 +206,46 @@ def _factor_text(
 
 
 @lru_cache(maxsize=4096)
-def compiled(law: Law, num_columns: int) -> Callable[..., Any]:
-    """A function of columns and numbers: `(num_numbers, ...)` and `(num_columns, ...)` arrays that go together."""
-    count = iter(range(len(numbers_of(law))))
-    names = [f"x[{column}]" for column in range(num_columns)]
-    text = written(law, names, lambda _: f"p[{next(count)}]", lambda name: f"np.{name}")
-    made = closure(text, {f"np.{name}": getattr(np, name) for name in FUNCTIONS})
-    return lambda x, p: made({"x": x, "p": p})
+def compiled(law: Law) -> Callable[..., Any]:
+    """A function of columns and numbers: `(num_columns, ...)` and `(num_numbers, ...)` arrays that go together."""
+    return _compiled(law, count(), is_first_fixed=False)
+
+
+def _compiled(law: Law, places: Iterator[int], *, is_first_fixed: bool) -> Callable[..., Any]:
+    """places: of numbers, in the order of `numbers_of`."""
+    parts = []
+    for place, (_, term) in enumerate(law):
+        first = None if is_first_fixed and place == 0 else next(places)
+        factors = [(power > 0.0, _compiled_factor(factor, abs(power), places)) for factor, power in term]
+        parts.append((first, sorted(factors, key=lambda factor: not factor[0])))
+
+    def run(x: Any, p: Any) -> Any:
+        total: Any = None
+        for first, factors in parts:
+            value = 1.0 if first is None else p[first]
+            for is_above, factor in factors:
+                value = value * factor(x, p) if is_above else value / factor(x, p)
+            total = value if total is None else total + value
+        return 0.0 if total is None else total
+
+    return run
+
+
+def _compiled_factor(factor: Factor, power: float, places: Iterator[int]) -> Callable[..., Any]:
+    exponent = int(power) if power.is_integer() else power
+    inner = _compiled(factor[1], places, is_first_fixed=factor[0] == "sum") if isinstance(factor, tuple) else None
+    function = getattr(np, factor[0]) if inner and factor[0] != "sum" else None
+
+    def run(x: Any, p: Any) -> Any:
+        base = inner(x, p) if inner else x[factor]
+        base = function(base) if function else base
+        return base if exponent == 1 else base**exponent
+
+    return run
 
 
 def evaluate(law: Law, columns: NDArray[np.float64]) -> NDArray[np.float64]:
     """The law's values, of `(num_columns, num_points)` columns; not finite where it is undefined."""
     with np.errstate(all="ignore"):
-        values = compiled(law, len(columns))(columns, numbers_of(law))
+        values = compiled(law)(columns, numbers_of(law))
     return np.broadcast_to(np.asarray(values, np.float64), columns.shape[1:])

@@ -10,7 +10,6 @@ import os
 import pickle
 import uuid
 import zipfile
-from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import cached_property
@@ -21,14 +20,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evo.compile.language import encode_language
-from evo.errors import DeviceFailure, UserError
+from evo.errors import UserError, located
 from evo.evaluate import Evaluation, Evaluator, TaskSource, dask_worker, join
 from evo.evaluate.backends import CPU, Assignment, Backend
-from evo.evaluate.dask_client import GOES_ON, Workers, WorkersDied, connect
+from evo.evaluate.dask_client import GOES_ON, Workers, connect
 from evo.language.batch import Batch
 from evo.task import Task
 from evo.tasks.answers import method_place
 from evo.tasks.folder import declared_files, task_digest, task_files
+from evo.workers.processes import WorkerDied
 
 PARTS_PER_WORKER = 4  # of a batch, at most: workers differ in speed, and the last part is waited for
 PART_S = 0.1  # of work that a part has at least; each costs the scheduler and the worker some milliseconds
@@ -62,7 +62,7 @@ class ClusterEvaluator:
     @property
     def device(self) -> str:
         """What the workers' evaluators run on. They are taken to be alike."""
-        return self._described[0]
+        return str(self._described.get("device", "CPU"))
 
     def evaluate(self, batch: Batch) -> Evaluation:
         """As `Evaluator.evaluate`, in parts on the workers."""
@@ -71,8 +71,8 @@ class ClusterEvaluator:
             return join([], num_measures)
         size = self._pace.part_size(len(batch), len(self._workers.usable()))
         batches = [batch[start : start + size] for start in range(0, len(batch), size)]
-        parts: list[Evaluation] = self._call(dask_worker.evaluate, [(part,) for part in batches])
-        evaluation = join([replace(part, times_s=_of_workers(part.times_s)) for part in parts], num_measures)
+        parts = self._call("evaluate", [(part,) for part in batches])
+        evaluation = join([_of_workers(part, seconds) for part, seconds in parts], num_measures)
         self._pace.note(len(batch), evaluation.times_s["part_workers"])
         return evaluation
 
@@ -80,15 +80,14 @@ class ClusterEvaluator:
         """As `Evaluator.outputs`: on a worker with a GPU, or here on the CPU."""
         if self._backend is CPU:
             return self._own_cpu.outputs(words, points)
-        (outputs,) = self._call(dask_worker.outputs, [(words, points)])
-        named: dict[str, NDArray[Any]] = outputs
-        return named
+        outputs: dict[str, NDArray[Any]] = self._call("outputs", [(words, points)])[0][0]
+        return outputs
 
     def environment(self) -> dict[str, str | int]:
         """Those of a worker, the scheduler's address, and how many workers there are at first."""
         workers = self._workers.usable()
         counts = {"cluster_workers": len(workers), "cluster_threads": sum(workers.values())}
-        return {**self._described[1], "cluster": self._workers.scheduler, **counts}
+        return {**self._described, "cluster": self._workers.scheduler, **counts}
 
     def close(self) -> None:
         """Has the workers free evaluators that no other run needs, and ends the connection."""
@@ -99,10 +98,8 @@ class ClusterEvaluator:
     def _workers(self) -> Workers:
         cluster = self._cluster
         num_local = self._assignment.settings.threads if self._backend is CPU else 1
-        try:
+        with located("evaluation.cluster"):
             workers = self._opened.enter_context(connect(cluster.scheduler, cluster.tls, cluster.wait_seconds, num_local))
-        except UserError as error:
-            raise UserError(f"{error}", "evaluation.cluster") from error.__cause__
         atexit.register(self._opened.close)  # while threads still run: an error may end the process without `close`
         return workers
 
@@ -129,10 +126,9 @@ class ClusterEvaluator:
         return kept
 
     @cached_property
-    def _described(self) -> tuple[str, dict[str, str | int]]:
-        (described,) = self._call(dask_worker.describe, [()])
-        device, environment = described
-        return device, environment
+    def _described(self) -> dict[str, str | int]:
+        environment: dict[str, str | int] = self._call("environment", [()])[0][0]
+        return environment
 
     @cached_property
     def _own_cpu(self) -> Evaluator:
@@ -141,38 +137,31 @@ class ClusterEvaluator:
         self._opened.callback(evaluator.close)
         return evaluator
 
-    def _call(self, function: Callable[..., Any], arguments: list[tuple[Any, ...]]) -> list[Any]:
-        """The results of a function of `dask_worker`, in order."""
+    def _call(self, method: str, arguments: list[tuple[Any, ...]]) -> list[Any]:
+        """The results of an evaluator's method on workers, in order, with their seconds."""
         results: list[Any] = [None] * len(arguments)
-        calls = [(self._kept_setup, self._run, function, *own) for own in arguments]
-        for number, result in self._workers.map(dask_worker.call, calls):
-            if isinstance(result, WorkersDied):
-                raise UserError(f"{result}; {GOES_ON}", self._place)
-            if isinstance(result, dask_worker.RemoteFailure):
-                self._workers.restart(result.worker)
-                raise DeviceFailure(f"Dask worker {result.worker}: {result.message}", result.failures)
-            results[number] = result
+        calls = [(self._kept_setup, self._run, method, *own) for own in arguments]
+        for number, future in self._workers.map(dask_worker.call, calls):
+            try:
+                results[number] = future.result()
+            except WorkerDied as death:
+                raise UserError(f"{death}; {GOES_ON}", self._place) from None
         return results
 
 
 class Pace:
-    """How long workers take for a program, by the last batches.
-
-    Each program counts the same: a batch of a few, most of whose time is that of starting it, weighs little.
+    """Seconds of a worker for a program, by the last batches. A batch of a few, most of whose time is that of starting it, weighs
+    little.
     """
 
     def __init__(self) -> None:
-        self._num_programs = self._spent_s = 0.0
-
-    @property
-    def program_s(self) -> float:
-        """Seconds of a worker for a program; 0 before the first batch."""
-        return self._spent_s / self._num_programs if self._num_programs else 0.0
+        self._num_programs, self._spent_s = 0.0, 0.0
 
     def part_size(self, num_programs: int, num_workers: int) -> int:
         """Programs of a part of a batch: equal shares, in several parts if they take long enough."""
-        parts_per_worker = int(self.program_s * num_programs / num_workers / PART_S)
-        return -(-num_programs // (num_workers * min(max(parts_per_worker, 1), PARTS_PER_WORKER)))
+        program_s = self._spent_s / max(self._num_programs, 1.0)
+        parts_per_worker = min(max(int(program_s * num_programs / num_workers / PART_S), 1), PARTS_PER_WORKER)
+        return -(-num_programs // (num_workers * parts_per_worker))
 
     def note(self, num_programs: int, seconds: float) -> None:
         """Takes a batch, and the seconds that all workers together spent on it."""
@@ -209,6 +198,8 @@ def pack_task(task: Task, source: TaskSource, digest: str) -> dask_worker.Packed
     return dask_worker.PackedTask(packed.getvalue(), folder.relative_to(root).as_posix(), str(root), options)
 
 
-def _of_workers(times_s: dict[str, float]) -> dict[str, float]:
-    """Seconds by stage, named as sums over workers."""
-    return {f"{name.removesuffix('_threads').removesuffix('_workers')}_workers": value for name, value in times_s.items()}
+def _of_workers(part: Evaluation, seconds: float) -> Evaluation:
+    """A part with its seconds by stage, and all of them as `part`, named as sums over workers."""
+    times_s = {**part.times_s, "part": seconds}
+    names = {name: f"{name.removesuffix('_threads').removesuffix('_workers')}_workers" for name in times_s}
+    return replace(part, times_s={names[name]: value for name, value in times_s.items()})

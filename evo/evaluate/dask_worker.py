@@ -15,24 +15,17 @@ import threading
 import time
 import zipfile
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any
 
 from evo.compile.language import decode_language
-from evo.errors import DeviceFailure, UserError
-from evo.evaluate import Evaluation, Evaluator, Failure, TaskSource
+from evo.errors import UserError, renamed
+from evo.evaluate import Evaluator, TaskSource
 from evo.evaluate.backends import BACKENDS, Assignment, Quarantine, share_gpus
 from evo.evaluate.options import EvaluationOptions
-from evo.language.batch import Batch
 from evo.tasks.folder import declared_files, load_task, task_digest
-
-T = TypeVar("T")
 
 MAX_HELD = 4  # evaluators of a worker
 
@@ -63,7 +56,7 @@ class PackedTask:
 
 @dataclass(frozen=True)
 class RemoteSetup:
-    """What a worker needs to make its evaluator.
+    """Everything that a worker needs to make its evaluator.
 
     packed: the task's folder and the files that it declares. options: of the task. task_digest: as of `evo.tasks.folder`.
     backend: its name. quarantine: as of `Assignment`. settings: of the run.
@@ -79,72 +72,48 @@ class RemoteSetup:
     settings: EvaluationOptions
 
 
-@dataclass(frozen=True)
-class RemoteFailure:
-    """A device failure of a worker. `DeviceFailure` itself does not survive the way back."""
-
-    worker: str
-    message: str
-    failures: tuple[Failure, ...]
-
-
 class _Held:
     """An evaluator with its task's folder."""
 
     def __init__(self, setup: RemoteSetup):
-        self._setup = setup
+        packed = setup.packed
         self._root = Path(tempfile.mkdtemp(prefix="evo-task-", dir=_worker().local_directory))
-        self.lock = threading.Lock()  # an evaluator works at one batch at a time
-        self.is_closed = False
+        self.names = {str(self._root): packed.root.rstrip("/")}  # of files: here, and where the run is
         try:
-            with self.original_places():
-                self.evaluator = self._make()
+            with renamed(self.names), zipfile.ZipFile(io.BytesIO(packed.zip)) as files:
+                files.extractall(self._root)
+                self.evaluator = self._make(setup)
         except BaseException:
             shutil.rmtree(self._root, ignore_errors=True)
             raise
 
-    @contextmanager
-    def original_places(self) -> Iterator[None]:
-        """Errors name the files as they are called where the run is."""
-        try:
-            yield
-        except UserError as error:
-            raise UserError(str(error).replace(str(self._root), self._setup.packed.root.rstrip("/"))) from None
-
     def close(self) -> None:
-        """Frees everything, after the batch that it works at."""
-        with self.lock:
-            self.is_closed = True
-            self.evaluator.close()
+        """Frees everything."""
+        self.evaluator.close()
         shutil.rmtree(self._root, ignore_errors=True)
 
-    def _make(self) -> Evaluator:
-        setup, packed = self._setup, self._setup.packed
-        with zipfile.ZipFile(io.BytesIO(packed.zip)) as files:
-            files.extractall(self._root)
+    def _make(self, setup: RemoteSetup) -> Evaluator:
+        packed = setup.packed
         options = {**setup.options, **{name: str(self._root / path) for name, path in packed.options.items()}}
         source = TaskSource(self._root / packed.folder, options)
         task = load_task(source.folder, dict(source.options))
         if task_digest(source.folder, declared_files(task, source.folder)) != setup.task_digest:
             raise UserError(f"Dask worker {_worker().address} has other files of the task than the run", packed.original)
-        backend = BACKENDS[setup.backend]
         share_gpus()
-        # A score in Python would keep the worker from talking: processes do it.
         executor = setup.settings.executor
-        if executor == "auto":
+        if executor == "auto":  # a score in Python would keep the worker from talking: processes do it
             executor = "threads" if task.reduction else "processes"
         settings = setup.settings.model_copy(update={"threads": _worker().state.nthreads, "executor": executor})
-        return backend.start(
-            Assignment(decode_language(setup.language), task, setup.instructions, settings, setup.quarantine, source)
-        )
+        language = decode_language(setup.language)
+        return BACKENDS[setup.backend].start(Assignment(language, task, setup.instructions, settings, setup.quarantine, source))
 
 
 _held: OrderedDict[str, _Held] = OrderedDict()
-_held_lock = threading.Lock()
+_lock = threading.Lock()  # evaluators use all threads of the worker: one works at a time
 
 
-def call(setup: bytes, run: str, function: Callable[..., T], *args: Any) -> T | RemoteFailure:
-    """What a function such as `evaluate` makes of the run's evaluator and these arguments.
+def call(setup: bytes, run: str, method: str, *args: Any) -> tuple[Any, float]:
+    """Calls a method of the run's evaluator. Gives the result, and its seconds.
 
     Args:
         setup: a pickled `RemoteSetup`.
@@ -152,71 +121,34 @@ def call(setup: bytes, run: str, function: Callable[..., T], *args: Any) -> T | 
 
     Raises:
         UserError: the task is wrong, or cannot be evaluated here.
+        DeviceFailure: the device failed.
     """
-    with _evaluator(setup, run) as evaluator:
-        try:
-            return function(evaluator, *args)
-        except DeviceFailure as failure:
-            return RemoteFailure(_worker().address, str(failure), tuple(failure.failures))
-
-
-def evaluate(evaluator: Evaluator, batch: Batch) -> Evaluation:
-    """Scores programs. times_s has the whole time as `part`."""
-    start_s = time.perf_counter()
-    evaluation = evaluator.evaluate(batch)
-    return replace(evaluation, times_s={**evaluation.times_s, "part": time.perf_counter() - start_s})
-
-
-def outputs(evaluator: Evaluator, words: NDArray[np.uint64], points: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    """Outputs at given points, by name."""
-    return evaluator.outputs(words, points)
-
-
-def describe(evaluator: Evaluator) -> tuple[str, dict[str, str | int]]:
-    """Device and environment."""
-    return evaluator.device, evaluator.environment()
+    with _lock:
+        if not _held:
+            _keep_memory()
+        _held[run] = held = _held.pop(run, None) or _Held(pickle.loads(setup))
+        while len(_held) > MAX_HELD:
+            _held.popitem(last=False)[1].close()
+        start_s = time.perf_counter()
+        with renamed(held.names):
+            return getattr(held.evaluator, method)(*args), time.perf_counter() - start_s
 
 
 def forget(run: str) -> None:
     """Frees a run's evaluator, soon."""
-    threading.Thread(target=_forget, args=(run,), daemon=True).start()  # the caller is the worker's event loop
+
+    def free() -> None:
+        with _lock:
+            if held := _held.pop(run, None):
+                held.close()
+
+    threading.Thread(target=free, daemon=True).start()  # the caller is the worker's event loop
 
 
 def dask_setup(_: object) -> None:
     """Called by a local cluster's workers as they start. Only the run's process handles Ctrl-C."""
     for number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
-
-
-@contextmanager
-def _evaluator(setup: bytes, run: str) -> Iterator[Evaluator]:
-    """The evaluator of a run, for one call. If it is closed before the call begins, another one is made."""
-    while True:
-        held = _hold(setup, run)
-        with held.lock:
-            if not held.is_closed:
-                with held.original_places():
-                    yield held.evaluator
-                return
-
-
-def _hold(setup: bytes, run: str) -> _Held:
-    """The evaluator of a run, made if the worker does not have it."""
-    with _held_lock:
-        if not _held:
-            _keep_memory()
-        _held[run] = held = _held.pop(run, None) or _Held(pickle.loads(setup))
-        surplus = [_held.popitem(last=False)[1] for _ in range(len(_held) - MAX_HELD)]
-    for other in surplus:
-        other.close()
-    return held
-
-
-def _forget(run: str) -> None:
-    with _held_lock:
-        held = _held.pop(run, None)
-    if held:
-        held.close()
 
 
 def _keep_memory() -> None:

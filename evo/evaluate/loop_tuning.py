@@ -1,19 +1,21 @@
 """Constants of programs that run in a loop, fitted to what is recorded of the states.
 
 Owns the method: states' derivatives by each constant are carried beside the states, by the same integrator, which gives exactly
-the derivatives of what it computes; and Levenberg-Marquardt, as csrc/tune.h has it. Knows nothing of which programs are worth it.
+the derivatives of what it computes; and the normal equations. Knows nothing of which programs are worth it.
 A result depends on program and task alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evo.evaluate.least_squares import minimised
 from evo.evaluate.loops import LoopRunner
 from evo.evaluate.sampling import spread
 from evo.language.dag import Builder, Dag, Node, dag_of
@@ -27,8 +29,7 @@ from evo.native.tune import MAX_PARAMETERS, OUTCOME_DTYPE, sums_of_products
 from evo.task import Task
 from evo.tasks.answers import ask
 
-# As in csrc/tune.h.
-FIRST_DAMPING, LEAST_DAMPING, LEAST_GAIN, LEAST_PIVOT = 1e-3, 1e-10, 1e-6, 1e-9
+LEAST_GAIN, LEAST_PIVOT = 1e-6, 1e-9  # as in csrc/tune.h
 _LIMITS = Limits(stack_size=4096, max_nodes=65536, store_size=4096, execution_limit=1 << 16)
 
 
@@ -36,16 +37,32 @@ _LIMITS = Limits(stack_size=4096, max_nodes=65536, store_size=4096, execution_li
 class _Model:
     """The error at some constants, `error - 2 step'gradient + step'matrix step`. weight: of the records that count."""
 
+    at: Callable[[NDArray[np.float32]], _Model]
+    constants: NDArray[np.float32]
+    used: list[int]
     weight: float
     error: float
     gradient: NDArray[np.float64]
     matrix: NDArray[np.float64]
 
     def is_better(self, than: _Model) -> bool:
-        """Whether a step to these constants is taken."""
+        """As in `evo.evaluate.least_squares`."""
         return self.weight >= than.weight > 0.0 and self.error / self.weight < than.error / than.weight
 
-    def step(self, damping: float) -> NDArray[np.float64]:
+    def is_last(self, before: _Model) -> bool:
+        """As in `evo.evaluate.least_squares`."""
+        return before.error - self.error < LEAST_GAIN * before.error
+
+    def damped(self, damping: float) -> tuple[_Model, float] | None:
+        """As in `evo.evaluate.least_squares`."""
+        step, moved = self._step(damping), self.constants.copy()
+        with np.errstate(over="ignore"):
+            moved[self.used] += step  # in float64
+        if not np.isfinite(moved).all() or (moved == self.constants).all():
+            return None
+        return self.at(moved), float(step @ (2.0 * self.gradient - self.matrix @ step))
+
+    def _step(self, damping: float) -> NDArray[np.float64]:
         """Where the error is least, with Marquardt's scaling. A constant that depends on others stays where it is."""
         diagonal = np.diag(self.matrix)
         scale = np.array([1.0 / np.sqrt(each) if each > 0.0 else 0.0 for each in diagonal])
@@ -115,35 +132,19 @@ class LoopTuner:
         if not derived.used:
             return
         bits = np.array([program.nodes[index].payload for index in derived.constants], np.uint32)
-        constants = bits.view(np.float32).copy()
-        model = self._model(derived, constants)
-        outcome["num_parameters"], outcome["num_evaluations"], outcome["error_before"] = len(derived.used), 1, model.error
-        damping, growth = FIRST_DAMPING, 2.0
-        for _ in range(self._iterations if model.weight > 0.0 else 0):
-            step, moved = model.step(damping), constants.copy()
-            with np.errstate(over="ignore"):
-                moved[derived.used] += step  # in float64
-            if not np.isfinite(moved).all() or (moved == constants).all():
-                break
-            trial = self._model(derived, moved)
-            outcome["num_evaluations"] += 1
-            if not trial.is_better(model):
-                damping, growth = damping * growth, growth * 2.0
-                continue
-            gain, expected = model.error - trial.error, float(step @ (2.0 * model.gradient - model.matrix @ step))
-            ratio = min(2.0 * gain / expected - 1.0, 1.0) if expected > 0.0 else 1.0  # 1: damping falls by most
-            damping = max(LEAST_DAMPING, damping * min(2.0, max(0.1, 1.0 - ratio**3)))
-            growth, is_done = 2.0, gain < LEAST_GAIN * model.error
-            model, constants = trial, moved
-            if is_done:
-                break
-        outcome["error_after"], outcome["is_changed"] = model.error, (constants.view(np.uint32) != bits).any()
+        first = self._model(derived, bits.view(np.float32).copy())
+        last = minimised(first, self._iterations if first.weight > 0.0 else 0)
+        new = last.constants.view(np.uint32)
+        outcome["num_parameters"], outcome["num_evaluations"] = len(derived.used), derived.num_evaluations
+        outcome["error_before"], outcome["error_after"] = first.error, last.error
+        outcome["is_changed"] = (new != bits).any()
         stack, before = self._language.instruction_set.stack_index("f32"), words.copy()
         before[np.logical_or.accumulate((words & np.uint64(0xFFFF)) == WordType.RETURN)] = 0
-        for old, new in zip(bits.tolist(), constants.view(np.uint32).tolist(), strict=True):
-            words[before == word(WordType.CONSTANT, stack, old)] = word(WordType.CONSTANT, stack, new)
+        for old, own in zip(bits.tolist(), new.tolist(), strict=True):
+            words[before == word(WordType.CONSTANT, stack, old)] = word(WordType.CONSTANT, stack, own)
 
     def _model(self, derived: _Derived, constants: NDArray[np.float32]) -> _Model:
+        derived.num_evaluations += 1
         columns = [*self._columns, *map(np.array, constants), *[np.zeros((), np.float32)] * derived.num_carried]
         empty = np.full((1, 1), int(WordType.RETURN), np.uint64)
         records = rollouts(self._machine, empty, derived.loop, columns, self._width)[0].astype(np.float64)
@@ -156,7 +157,8 @@ class LoopTuner:
         rows = np.concatenate([np.where(np.isfinite(slopes), slopes, 0.0), np.where(counts, errors, 0.0)[None]])
         rows = (rows * np.sqrt(weights)).reshape(len(rows), -1)
         sums = sums_of_products(rows, rows)
-        return _Model(float(weights.sum()), float(sums[-1, -1]), sums[-1, :-1], sums[:-1, :-1])
+        at = partial(self._model, derived)
+        return _Model(at, constants, derived.used, float(weights.sum()), float(sums[-1, -1]), sums[-1, :-1], sums[:-1, :-1])
 
 
 class _Derived:
@@ -165,6 +167,7 @@ class _Derived:
     Attributes:
         constants: the program's finite f32 constants, as nodes, which are inputs of the loop. used: those that states depend on.
         loop: its columns are those of the task, the constants, and where the derivatives begin; num_carried of these.
+        num_evaluations: runs of the loop.
     """
 
     def __init__(self, runner: LoopRunner, program: Dag, field: Dag, spoken: Language):
@@ -184,7 +187,7 @@ class _Derived:
         slopes = [self._slopes(self._value(change), first, spoken) for change in changes]
         depends = [any(slope[num_columns + k] is not None for slope in slopes) for k in range(len(self.constants))]
         self.used = [k for k, each in enumerate(depends) if each][:MAX_PARAMETERS]
-        self.num_carried = len(states) * len(self.used)
+        self.num_carried, self.num_evaluations = len(states) * len(self.used), 0
         results = [self._value(change) for change in changes]
         for slope in slopes:
             for i, k in enumerate(self.used):

@@ -34,8 +34,9 @@ class ClusterOptions(Options):
     """Dask workers that evaluate batches in place of this machine, or compile for its GPU (docs/cluster.md).
 
     `work`: which of these they do. `scheduler`: its address, or `local`, which starts worker processes on this machine: one for
-    each of `evaluation.threads`, or of `evaluation.compile_workers`. `tls`: for an address that begins with `tls://`; null: what
-    Dask's own config says. `wait_seconds`: longest wait for a first worker, or for another one after all were lost.
+    each of `evaluation.threads`, or of `evaluation.compile_workers`; in Python also a `distributed.Client`. `tls`: for an address
+    that begins with `tls://`; null: Dask's own config decides. `wait_seconds`: longest wait for a first worker, or for another
+    one after all were lost.
     """
 
     scheduler: str
@@ -45,7 +46,7 @@ class ClusterOptions(Options):
 
     @model_validator(mode="after")
     def _is_address(self) -> Self:
-        if self.scheduler != "local" and not re.fullmatch(r"\w+://[^/\s]+:\d+", self.scheduler):
+        if self.scheduler != "local" and not re.fullmatch(r"\w+://[^/\s]+:\d+|inproc://\S+", self.scheduler):
             raise ValueError(f"scheduler {self.scheduler}: must be 'local' or an address such as tcp://10.0.0.1:8786")
         if self.tls and not self.scheduler.startswith("tls://"):
             raise ValueError(f"scheduler {self.scheduler}: 'tls' needs an address that begins with tls://")
@@ -76,7 +77,7 @@ class EvaluationOptions(Options):
     `score_seconds` limits the scoring of a chunk of programs, and the run ends when it passes. `simd`, auto: the
     faster on the first programs, portable: the least that every machine has. GPU: `device` is its number, a list of numbers
     of equal GPUs, or `all`, null: the first that can be used; runs of a sweep and Dask workers beside each other take one
-    each; `lane`: programs are interpreted or compiled, auto: the faster, batch by batch; `compile_workers` are
+    each; `lane`: programs are interpreted or compiled, auto: by the number of points; `compile_workers` are
     processes, null: one per core; `farm` adds workers of other machines, and `local_workers` are the processes beside it,
     null: `compile_workers`, 0: none; `packing`; `opt_level` of the assembler, null: by the number of points; `launch_seconds`
     limits the kernels of one pack, and the run ends when it passes; `cache_megabytes` of cubins are kept on disk for all

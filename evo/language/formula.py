@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from evo.instructions import Instruction, InstructionSet
 from evo.instructions.description import Semantics
-from evo.language.dag import CAST, REAL, Builder, Dag, Node, Row, f32_bits, number_of, real_node
+from evo.language.dag import CAST, REAL, Builder, Dag, Node, Row, number_of, real_node
 from evo.language.parsed import closure
 from evo.language.printer import short_number
 from evo.language.simple_numbers import meant_number
@@ -44,6 +44,7 @@ FUNCTIONS = {
     "select": ("np.where", "choose", "torch.where", "tl.where"),
     "sin": ("np.sin", "sin", "torch.sin", "tl.sin"),
     "sqrt": ("np.sqrt", "sqrt", "torch.sqrt", "tl.sqrt"),
+    "tan": ("np.tan", "tan", "torch.tan", "libdevice.tan"),
     "tanh": ("np.tanh", "tanh", "torch.tanh", "libdevice.tanh"),
 }
 _NUMPY = {names[0]: getattr(np, names[0].removeprefix("np.")) for names in FUNCTIONS.values()}
@@ -200,33 +201,21 @@ def _evaluate(
     return [0.0 if result is None else values[result] for result in formula.results]
 
 
-def rounded(formula: Dag, digits: int | None) -> Dag:
-    """The formula for display: its numbers rounded to `digits` significant digits, except offsets of inputs; None: as it is."""
-    if digits is None:
-        return formula
-    formula = with_usual_names(formula)
-    kept, nodes = moves(formula), list(formula.nodes)
-    for place, node in enumerate(nodes):
-        if node.kind == NodeKind.CONSTANT and node.type in ("f32", REAL) and place not in kept:
-            short = f"{node.number:.{digits - 1}e}"
-            bits = _bits(float(short)) if node.type == REAL else f32_bits(np.float32(short))
-            nodes[place] = replace(node, payload=bits)
-    return replace(formula, nodes=tuple(nodes))
-
-
-def display_note(digits: int | None) -> str:
-    """What a heading says of a formula that was rounded."""
-    return "" if digits is None else f" (rounded to {digits} digits for display; predictions use all)"
+def unit_nodes(formula: Dag) -> list[int]:
+    """The nodes that take inputs from the user's units to the program's own."""
+    found: list[int] = []
+    for place, node in enumerate(formula.nodes):
+        if node.type == REAL and not node.name and node.semantics.infix in ("a - b", "a + b", "a/b"):
+            first, second = (formula.nodes[operand] for operand in node.operands)
+            if second.kind == NodeKind.CONSTANT and (first.kind == NodeKind.INPUT or node.operands[0] in found):
+                found.append(place)
+    return found
 
 
 def moves(formula: Dag) -> dict[int, float]:
-    """The numbers that inputs are moved by, by their places among the values."""
-    return {
-        value.operands[1]: formula.nodes[value.operands[1]].number
-        for value in formula.nodes
-        if value.type == REAL and not value.name and value.semantics.infix in ("a - b", "a + b")
-        if formula.nodes[value.operands[0]].kind == NodeKind.INPUT
-    }
+    """The numbers that inputs are moved by, by their places among the nodes."""
+    sums = (formula.nodes[place] for place in unit_nodes(formula) if formula.nodes[place].semantics.infix != "a/b")
+    return {node.operands[1]: formula.nodes[node.operands[1]].number for node in sums}
 
 
 @cache

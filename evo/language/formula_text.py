@@ -4,15 +4,18 @@ Owns these two styles of text. Knows nothing of runs, tasks or files.
 """
 
 import re
+from dataclasses import replace
 
 import numpy as np
 
 from evo.instructions import HALVES
 from evo.instructions.description import SYMPY_CALLS, Semantics
-from evo.language.dag import REAL, Dag, number_of
+from evo.language.dag import REAL, Dag, f32_bits, number_of
+from evo.language.formula import moves
 from evo.language.printer import Style, Unsupported, lines_of, short_number
 from evo.language.simple_numbers import F32_STEP, F64_STEP, exact_text
-from evo.language.usual_names import with_usual_names
+from evo.language.textbook import textbook
+from evo.native.stack_ptx import NodeKind
 
 SYMPY_NAMES = ("E", "Float", "Integer", "Rational", "pi", *SYMPY_CALLS)
 
@@ -42,8 +45,9 @@ def _sympy_form(semantics: Semantics) -> str:
     return semantics.infix if {*re.findall(r"\w+(?=\()", semantics.infix)} <= {*SYMPY_CALLS} else ""
 
 
+_WRITTEN = {"pow(a, b)": "a**b"}
 INFIX = Style(
-    lambda value: value.semantics.infix,
+    lambda value: _WRITTEN.get(value.semantics.infix, value.semantics.infix),
     lambda value: f"{value.name}_{value.row.result}" if value.row.num_results > 1 else value.name,
     plain_constant,
 )
@@ -57,7 +61,7 @@ SYMPY = Style(
 
 def infix(expression: Dag) -> str:
     """A program as lines that people read: local variables, then outputs."""
-    lines = lines_of(with_usual_names(expression), INFIX)
+    lines = lines_of(textbook(expression), INFIX)
     pairs = [(name, text) for name, _, text in lines.locals]
     pairs += [(name, text) for (name, _), text in zip(expression.outputs, lines.outputs, strict=True)]
     return "".join(f"{name} = {text}\n" for name, text in pairs)
@@ -66,3 +70,22 @@ def infix(expression: Dag) -> str:
 def infix_line(expression: Dag) -> str:
     """As `infix`, on one line, for tables."""
     return "; ".join(infix(expression).splitlines())
+
+
+def rounded(formula: Dag, digits: int | None) -> Dag:
+    """The formula for display: its numbers rounded to `digits` significant digits, except offsets of inputs; None: as it is."""
+    if digits is None:
+        return formula
+    formula = textbook(formula)
+    kept, nodes = moves(formula), list(formula.nodes)
+    for place, node in enumerate(nodes):
+        if node.kind == NodeKind.CONSTANT and node.type in ("f32", REAL) and place not in kept:
+            short = f"{node.number:.{digits - 1}e}"
+            bits = int(np.float64(short).view(np.uint64)) if node.type == REAL else f32_bits(np.float32(short))
+            nodes[place] = replace(node, payload=bits)
+    return replace(formula, nodes=tuple(nodes))
+
+
+def display_note(digits: int | None) -> str:
+    """What a heading says of a formula that was rounded."""
+    return "" if digits is None else f" (rounded to {digits} digits for display; predictions use all)"

@@ -118,7 +118,10 @@ def _template(form: str) -> tuple[str, int, dict[int, tuple[int, bool]]]:
         for number, child in enumerate(ast.iter_child_nodes(node)):
             if isinstance(child, ast.Name) and child.id in "abc":
                 index = "abc".index(child.id)
-                places[index] = max(places.get(index, (0, False)), (_precedence(node), number > 0))
+                is_last = number > 0
+                if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow):  # a**b**c is a**(b**c)
+                    is_last = not is_last
+                places[index] = max(places.get(index, (0, False)), (_precedence(node), is_last))
     return re.sub(r"\b[abc]\b", lambda letter: f"{{{'abc'.index(letter[0])}}}", form), _precedence(tree), places
 
 
@@ -143,6 +146,7 @@ _PRECEDENCES: dict[type[ast.AST], int] = {
     ast.Mult: _PRODUCT,
     ast.Div: _PRODUCT,
     ast.USub: _NEGATIVE,
+    ast.Pow: 6,
 }
 
 

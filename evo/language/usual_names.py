@@ -13,7 +13,7 @@ from evo.language.simple_numbers import F32_BITS, F32_STEP, F64_STEP, MOST_BITS,
 from evo.native.stack_ptx import NodeKind
 
 LN_2, LOG10_2 = math.log(2.0), math.log10(2.0)
-_SYMPY = {"log10(a)": "log(a, 10)", "pow(a, b)": "Pow(a, b)"}
+SYMPY = {"log10(a)": "log(a, 10)", "pow(a, b)": "Pow(a, b)"}
 
 
 def with_usual_names(expression: Dag) -> Dag:
@@ -86,7 +86,7 @@ class _Namer:
 
 
 def _apply(builder: Builder, form: str, like: Node, *operands: int) -> int:
-    return builder.apply(form, *operands, type_name=like.type, sympy=_SYMPY.get(form, ""))
+    return builder.apply(form, *operands, type_name=like.type, sympy=SYMPY.get(form, ""))
 
 
 def _times(builder: Builder, place: int, number: float) -> int:

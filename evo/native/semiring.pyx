@@ -12,6 +12,7 @@ from evo.native.stack_ptx_tables import instruction_set_tables
 from libc.stdint cimport uint32_t, uintptr_t
 
 from evo.native.arrays cimport address
+from evo.native.derive cimport DERIVE_SUCCESS, DeriveSet, derive_program, derive_set_of, derive_size
 from evo.native.ptx_vm cimport PtxVmProgram, PtxVmResult, PtxVmRunKind
 from evo.native.stack_ptx cimport (
     STACK_PTX_FLAG_NO_FOLDING, STACK_PTX_NO_VALUE, STACK_PTX_NODE_CONSTANT, Lowering, StackPtxLowered, StackPtxStackInfo,
@@ -44,21 +45,6 @@ cdef extern from "ptx_vm.h" nogil:
     size_t PTX_VM_CONTRACT_MAX_DEPTH
     PtxVmResult ptx_vm_contract_size(const PtxVmContract*, size_t*)
     PtxVmResult ptx_vm_contract(const PtxVmContract*, size_t, size_t, size_t, size_t, void*, size_t)
-
-
-cdef extern from "derive.h" nogil:
-    ctypedef struct DeriveSet:
-        pass
-
-    ctypedef enum DeriveResult:
-        DERIVE_SUCCESS
-
-    DeriveResult derive_set_size(const StackPtxStackInfo*, size_t*)
-    DeriveResult derive_set_init(const StackPtxStackInfo*, void*, size_t, const DeriveSet**)
-    DeriveResult derive_size(const StackPtxLowered*, size_t, size_t*)
-    DeriveResult derive_program(
-        const DeriveSet*, const StackPtxLowered*, size_t, const uint32_t*, size_t, uint32_t, void*, size_t, StackPtxLowered*
-    )
 
 
 # Columns that are computed together: parts begin at multiples of it.
@@ -192,13 +178,10 @@ def derivatives(
     """
     cdef StackPtxStackInfo stack_info
     cdef StackPtxTraits traits
-    cdef size_t num_bytes = 0
     cdef _Derivation derivation
     tables = instruction_set_tables(lowering.instruction_set)
     fill_stack_info(tables, &stack_info, &traits)
-    derive_set_size(&stack_info, &num_bytes)
-    derive_set = np.empty(num_bytes, np.uint8)
-    derive_set_init(&stack_info, address(derive_set), num_bytes, &derivation.derive_set)
+    derive_set = derive_set_of(&stack_info, &derivation.derive_set)
     bits = np.ascontiguousarray(bits, np.uint32)
     nodes = np.full(len(bits), NO_VALUE, np.uint32)
     derived = []

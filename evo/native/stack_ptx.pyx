@@ -18,6 +18,7 @@ from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcpy
 
 from evo.native.arrays cimport address
+from evo.native.derive cimport DERIVE_KEEP_CONSTANTS, DERIVE_SUCCESS, DeriveResult, DeriveSet, derive_program, derive_set_of, derive_size
 from evo.native.row_threads cimport RowThreads
 
 
@@ -28,23 +29,6 @@ cdef extern from *:
 cdef extern from "Python.h":
     object PyUnicode_New(Py_ssize_t, Py_UCS4)
     void* PyUnicode_1BYTE_DATA(object)
-
-
-cdef extern from "derive.h" nogil:
-    ctypedef struct DeriveSet:
-        pass
-
-    ctypedef enum DeriveResult:
-        DERIVE_SUCCESS
-
-    const uint32_t DERIVE_KEEP_CONSTANTS
-
-    DeriveResult derive_set_size(const StackPtxStackInfo*, size_t*)
-    DeriveResult derive_set_init(const StackPtxStackInfo*, void*, size_t, const DeriveSet**)
-    DeriveResult derive_size(const StackPtxLowered*, size_t, size_t*)
-    DeriveResult derive_program(
-        const DeriveSet*, const StackPtxLowered*, size_t, const uint32_t*, size_t, uint32_t, void*, size_t, StackPtxLowered*
-    )
 
 
 # Programs whose stubs are emitted at once; then the GIL is taken to copy them into str.
@@ -717,15 +701,12 @@ cdef int _fill_folding(folding, StackPtxFolding* c_folding) except -1:
 
 cdef object _fill_derivation(template, StackPtxLanguageInfo* info):
     """The memory of what derives, if the template does. The rest of `info` is filled."""
-    cdef size_t num_bytes = 0
     cdef const DeriveSet* derive_set
     cdef StackPtxLowered largest
     info.derivation.derive, info.derivation.context, info.derivation.memory_bytes = NULL, NULL, 0
     if not (template & 0xFFFF == TEMPLATE_DERIVATIVE).any():
         return None
-    derive_set_size(info.stack_info, &num_bytes)
-    memory = np.empty(num_bytes, np.uint8)
-    derive_set_init(info.stack_info, address(memory), num_bytes, &derive_set)
+    memory = derive_set_of(info.stack_info, &derive_set)
     largest.num_nodes = largest.num_values = info.limits.max_nodes + <uint32_t>info.num_registers
     largest.num_operands = 4 * largest.num_nodes
     derive_size(&largest, 1, &info.derivation.memory_bytes)

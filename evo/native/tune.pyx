@@ -13,19 +13,12 @@ from evo.native.stack_ptx_tables import instruction_set_tables, word_rows
 from libc.stdint cimport uint32_t, uint64_t, uintptr_t
 
 from evo.native.arrays cimport address
+from evo.native.derive cimport DeriveSet, derive_set_of
 from evo.native.ptx_vm cimport PTX_VM_RUN_STORE, PtxVmInput, PtxVmLevel, PtxVmProgram, PtxVmSet
 from evo.native.stack_ptx cimport (
     STACK_PTX_FLAG_NO_FOLDING, Lowering, StackPtxInstruction, StackPtxLowered, StackPtxStackInfo, StackPtxTraits, fill_stack_info,
 )
 from evo.native.vm_program cimport prepared
-
-
-cdef extern from "derive.h" nogil:
-    ctypedef struct DeriveSet:
-        pass
-
-    int derive_set_size(const StackPtxStackInfo*, size_t*)
-    int derive_set_init(const StackPtxStackInfo*, void*, size_t, const DeriveSet**)
 
 
 cdef extern from "tune.h" nogil:
@@ -268,7 +261,6 @@ cdef class Tuner:
     ):
         cdef StackPtxStackInfo stack_info
         cdef StackPtxTraits traits
-        cdef size_t num_bytes = 0
         target = np.ascontiguousarray(target)
         if target.dtype != np.float32 or target.ndim != 1:
             raise ValueError(f"target: expected float32 of shape (num_points,), got {target.dtype} of {target.shape}")
@@ -286,9 +278,7 @@ cdef class Tuner:
             raise ValueError(f"weights: expected shape {target.shape}, got {roots.shape}")
         tables = instruction_set_tables(instruction_set)
         fill_stack_info(tables, &stack_info, &traits)
-        derive_set_size(&stack_info, &num_bytes)
-        derive_set = np.empty(num_bytes, np.uint8)
-        derive_set_init(&stack_info, address(derive_set), num_bytes, &self.problem.derive_set)
+        derive_set = derive_set_of(&stack_info, &self.problem.derive_set)
         self.owned = (table, arrays, target, roots, derive_set, errors, loss)
         self.problem.worst = NULL
         if errors is not None:

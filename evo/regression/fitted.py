@@ -26,6 +26,7 @@ from evo.language.formula_text import INFIX
 from evo.language.printer import lines_of, with_names
 from evo.language.program import Language, Limits
 from evo.language.template import Template
+from evo.language.textbook import textbook
 from evo.regression.equations import (
     chosen_row,
     complexity_of,
@@ -132,7 +133,7 @@ class FittedEquations(SearchParameters):
             from evo.regression.own_functions import named
 
             formula = named(formula, self._own)
-        lines = lines_of(with_names(formula, self._names), INFIX)
+        lines = lines_of(with_names(textbook(formula), self._names), INFIX)
         return "; ".join([*(f"{name} = {text}" for name, _, text in lines.locals), *lines.outputs])
 
     def _tabulate(self, words: NDArray[np.uint64], task: RegressionTask | None, table: Table) -> None:
@@ -158,7 +159,7 @@ class FittedEquations(SearchParameters):
             "complexity": complexity,
             "loss": losses,
             "score": scores(complexity, losses),
-            "equation": [self._equation(row) for row in range(len(losses))],
+            "equation": [self._text_of(self._formula(row)) for row in range(len(losses))],
         }
         if self._template:
             equations["functions"] = [self._functions(row, self._template) for row in range(len(losses))]
@@ -204,10 +205,6 @@ class FittedEquations(SearchParameters):
             return int(index)
         self._check_selection()
         return chosen_row(self.model_selection, table, self._marked)
-
-    def _equation(self, row: int) -> str:
-        """`offset + scale*program`; values that are used more than once come before it."""
-        return self._text_of(self._formula(row))
 
 
 @lru_cache(maxsize=16)

@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evo.errors import UserError
-from evo.language.formula import display_note, rounded
-from evo.language.formula_text import infix_line
+from evo.language.formula_text import display_note, infix_line, rounded
 from evo.report.elites import cell_names
 from evo.report.recompute import Searched, problem_for_facts, report_facts, whole_expressions
 from evo.report.table import aligned, shortened

@@ -32,8 +32,8 @@ def predictions(run: Run, data: Path, name: str | None = None) -> tuple[str, str
 
     row, task = row_of_elite(run, name), run.search.problem.task
     words = run.search.elites().solution[row]
-    values = dag_of(run.search.problem.language, words).values
-    used = [value.name for value in values if value.kind == NodeKind.INPUT] or [*task.inputs]
+    nodes = dag_of(run.search.problem.language, words).nodes
+    used = [node.name for node in nodes if node.kind == NodeKind.INPUT] or [*task.inputs]
     with task_errors(type(task), "read_points"):
         points = dict.fromkeys(task.inputs, np.zeros(())) | task.read_points(data, used)
     _, num_points = point_arrays(task, program_points(task, points), "read_points()")

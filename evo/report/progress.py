@@ -214,16 +214,6 @@ class _NotebookProgress(Progress):
             self._handle.update(self._html(f'<progress style="width: 100%" max="1"{value}></progress><pre>{lines}</pre>'))
 
 
-def watch(search: Search, progress: Progress, interrupted: Callable[[], bool]) -> None:
-    """Has a search show how far its generation 0 is, and end inside it once it is interrupted."""
-
-    def on_beginning(beginning: Beginning, elapsed_s: float) -> bool:
-        progress(beginning, elapsed_s)
-        return interrupted()
-
-    search.on_beginning = on_beginning
-
-
 def _why_none_survives(task: Task, num_programs: int) -> str:
     place = method_place(type(task), "simulate" if task.has_simulation() else "score")
     return (

@@ -248,7 +248,7 @@ class Result:
         """Writes the search to a new folder as a run, which `evo show`, `evo plot` and the others read; returns its path.
 
         A task's folder is copied into it: `evo resume` goes on, also elsewhere. For a task that this process has made
-        `evolve(task, resume=folder)` goes on.
+        `evo.resume(task, folder)` goes on.
 
         Raises:
             UserError: the folder exists or cannot be written, or files of the task's folder have changed since the search began.

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from evo.errors import UserError, os_errors_as, plural
 from evo.evaluate import Status
 from evo.language.batch import Batch
-from evo.language.formula import display_note, rounded
-from evo.language.formula_text import infix
+from evo.language.formula_text import display_note, infix, rounded
 from evo.language.infix import parse_infix
 from evo.language.program import format_program, parse_program, program_length
 from evo.report.elites import OPERATOR_MEANINGS, batch_of, hash_text, operator_name

@@ -131,7 +131,7 @@ def _load_from_folder(config: RunConfig, backend: Backend | None, quarantine: Qu
 def _made_elsewhere(path: Path, made: MadeTask) -> str:
     return (
         f"{path}: the run's task is the class {made.name} of a script or notebook; go on there with: "
-        f"evo.evolve({made.name}, resume={str(path)!r})"
+        f"evo.resume({made.name}, {str(path)!r})"
     )
 
 

@@ -11,29 +11,25 @@ import platform
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import asdict, replace
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from evo.about import VERSION
 from evo.config import RunConfig, dump_config, with_paths_in
-from evo.errors import DeviceFailure, UserError, renamed
-from evo.evaluate import Failure, TaskSource
+from evo.errors import UserError, renamed
+from evo.evaluate import TaskSource
 from evo.evaluate.backends import BACKENDS, Backend
 from evo.language.formula import scaling_notes
-from evo.language.program import program_length
 from evo.run.loaded_task import Problem, load_problem, located_options
 from evo.run.new_run import new_run_dir, run_paths, take_name
 from evo.run.restore import MakeTask, load, loader, reader, refuse, restore, same_backend
 from evo.run.run_dir import RunDir
 from evo.run.saved_search import SearchView
-from evo.run.search import Search
+from evo.run.search import Interrupted, Journal, OnStep, Search
 from evo.run.task_copy import hold_task
 from evo.search.lineage_records import Records, joined
-from evo.search.map_elites import Generation
 
 if TYPE_CHECKING:
     from evo.evaluate.calibration import Calibration
@@ -176,7 +172,6 @@ class LiveRun(Run):
         backend = same_backend(path, config, meta)
         saved = restore(run_dir, config, meta, arrays, backend, refuse, loader(path, make_task))
         search = Search(saved.problem, saved, records)
-        search.archive.snapshot()  # makes the copy of all elites that checkpoints read, before the search goes on
         was, now = meta["device"], search.problem.evaluator.device
         if was != now:
             notes.append(
@@ -193,29 +188,28 @@ class LiveRun(Run):
             run_dir.save_config(dump_config(with_paths_in(config, run_dir.path)))
         return cls(search, run_dir), notes
 
-    def execute(self, on_generation: Callable[[Generation, float], None], interrupted: Callable[[Generation], bool]) -> str:
+    def execute(self, on_step: OnStep = lambda *_: None, interrupted: Interrupted = lambda _: False) -> str:
         """Runs until a stop is reached or `interrupted`; returns which. Everything is saved when it returns.
 
         Args:
-            on_generation: called after each generation with it and the seconds that the run has taken.
-            interrupted: asked after each generation, before it is saved.
+            on_step, interrupted: as of `Search.generations`.
 
         Raises:
-            DeviceFailure: the GPU failed. The last checkpoint stands, and the programs at fault are in quarantine.
+            DeviceFailure: the GPU failed. The last checkpoint is kept, and the programs at fault are in quarantine.
             UserError: the task failed, or something could not be written.
         """
-        with _naming_originals(self.search.problem, self._original):
-            return self._execute(on_generation, interrupted)
-
-    def _execute(self, on_generation: Callable[[Generation, float], None], interrupted: Callable[[Generation], bool]) -> str:
+        run_dir, search = self.run_dir, self.search
         self._saved_s = time.monotonic()
-        try:
-            reason = carry_out(self.search, self.run_dir, on_generation, interrupted, self._save_if_due)
-        finally:
-            self.run_dir.wait_for_checkpoint()
-        # A run that is resumed at its end writes what was still to be written after the last checkpoint.
-        self.run_dir.save_archive(self.search.elite_columns())
-        return reason
+        journal = Journal(run_dir.append_metrics, run_dir.save_quarantine, self._save_if_due)
+        with _naming_originals(search.problem, self._original):
+            try:
+                for _ in search.generations(on_step, interrupted, journal):
+                    pass
+            finally:
+                run_dir.wait_for_checkpoint()
+            # A run that is resumed at its end writes what was still to be written after the last checkpoint.
+            run_dir.save_archive(search.elite_columns())
+        return str(search.stop_reason)
 
     def _save_if_due(self, is_last: bool) -> float:
         """Seconds that the search waits for a checkpoint, if it is time for one."""
@@ -237,78 +231,9 @@ class LiveRun(Run):
         return self.search.lineage.records()
 
     def _save(self) -> None:
-        """Starts to write a checkpoint of a snapshot, so the search can go on."""
+        """Starts to write a checkpoint of copies, so the search can go on."""
         records, is_all = self.search.lineage.take()
         _save_checkpoint(self.run_dir, self.search, records, is_all=is_all)
-
-
-class Journal(Protocol):
-    """What is written down of a search as it goes on: a run's folder, or memory."""
-
-    def append_metrics(self, row: dict[str, Any]) -> None:
-        """Takes a row of `metrics_row`."""
-
-    def save_quarantine(self, key: str, record: dict[str, Any]) -> None:
-        """Takes a record of `quarantine_record` by the program's hash. If there are two, the first stays."""
-
-
-class MemoryJournal:
-    """The journal of a search that has no folder."""
-
-    def __init__(self) -> None:
-        self.metrics: list[dict[str, Any]] = []
-        self.quarantine: dict[str, dict[str, Any]] = {}
-
-    def append_metrics(self, row: dict[str, Any]) -> None:
-        """As of `Journal`."""
-        self.metrics.append(row)
-
-    def save_quarantine(self, key: str, record: dict[str, Any]) -> None:
-        """As of `Journal`."""
-        self.quarantine.setdefault(key, record)
-
-
-def carry_out(
-    search: Search,
-    journal: Journal,
-    on_generation: Callable[[Generation, float], None],
-    interrupted: Callable[[Generation], bool],
-    save: Callable[[bool], float] = lambda _: 0.0,
-) -> str:
-    """Runs a search until a stop is reached or `interrupted`; returns which.
-
-    Args:
-        on_generation: called after each generation with it and the seconds that the search has taken.
-        interrupted: asked after each generation, before it is saved.
-        save: called after each generation, with whether it is the last; gives the seconds that this took.
-
-    Raises:
-        DeviceFailure: the GPU failed. The programs at fault are in the journal.
-        UserError: the task failed, or something could not be written.
-    """
-
-    def note(failures: Iterable[Failure], born: int) -> None:
-        for failure in failures:
-            journal.save_quarantine(failure.hash.hex(), quarantine_record(failure, born))
-
-    save_s = 0.0
-    try:
-        for generation in search.generations():
-            note(generation.failures, max(0, search.counters.generations - 1))
-            journal.append_metrics(metrics_row(search, generation, save_s))
-            is_interrupted = interrupted(generation)
-            reason = search.stop_reason or ("interrupted" if is_interrupted else None)
-            if reason:
-                search.tidy()
-            save_s = save(bool(reason))
-            on_generation(generation, search.elapsed_s)  # saved before: whoever watches may be gone
-            if reason:
-                return reason
-    except DeviceFailure as failure:
-        note(failure.failures, search.counters.generations)
-        raise
-    search.tidy()
-    return str(search.stop_reason)
 
 
 def save_search(
@@ -322,7 +247,7 @@ def save_search(
     """Writes a search that has no folder as a run, in a new one, with a copy of its task if that is from a folder.
 
     Args:
-        facts: of `environment`. metrics: of `metrics_row`, for each generation. quarantine: of `quarantine_record`, by hash.
+        facts: of `environment`. metrics: rows of metrics.jsonl. quarantine: facts of failed programs, by hash.
         warn: called with a line if the task stays where it is.
 
     Raises:
@@ -344,15 +269,8 @@ def save_search(
 
 def _save_checkpoint(run_dir: RunDir, search: Search, records: Records, *, is_all: bool) -> None:
     is_kept = bool(search.problem.config.output.lineage_megabytes)
-    run_dir.wait_for_checkpoint()  # which may still read the snapshot before
-    meta, arrays = search.snapshot()
+    meta, arrays = search.saved()
     run_dir.save_checkpoint(search.counters.generations, meta, arrays, records if is_kept else None, is_all=is_all)
-
-
-def quarantine_record(failure: Failure, generation: int) -> dict[str, Any]:
-    """What a run keeps of a program that could not be compiled or run."""
-    words = [f"{int(word):016x}" for word in failure.words[: program_length(failure.words)]]
-    return {"kind": failure.kind, "log": failure.log, "generation": generation, "words": words}
 
 
 def environment(problem: Problem) -> dict[str, Any]:
@@ -380,29 +298,3 @@ def _naming_originals(held: Problem, original: Problem) -> AbstractContextManage
     """Has errors name the user's files in place of the run's copies, as long as the process lasts that began the run."""
     copies = {copy: given for given, copy in held.config.task_files.items()}
     return renamed({held.config.task: original.config.task, **copies})
-
-
-def metrics_row(search: Search, generation: Generation, save_s: float = 0.0) -> dict[str, Any]:
-    """A line of metrics.jsonl. save_s: seconds that the search waited for the checkpoint before."""
-    best = generation.best_objective
-    row = {
-        **asdict(generation.counters),
-        "elites": generation.num_elites,
-        "inserted": generation.num_inserted,
-        "lineages": generation.num_lineages,
-        "largest_lineage": generation.largest_lineage,
-        "coverage": generation.coverage,
-        "qd_score": generation.qd_score,
-        "best_objective": best if np.isfinite(best) else None,
-        "elapsed_s": round(search.elapsed_s, 6),
-        **({"lanes": generation.lanes} if generation.lanes else {}),
-        **({"farm": generation.farm} if generation.farm else {}),
-        "times_s": {name: round(value, 6) for name, value in {**generation.times_s, "previous_save": save_s}.items()},
-    }
-    if generation.screening:
-        row["learning"] = {name: value for name, value in asdict(generation.screening).items() if value is not None}
-    if generation.fit:
-        row["learning"] = {name: value for name, value in asdict(generation.fit).items() if value is not None}
-    if search.problem.config.search.emitters:
-        row["emitters"] = {name: asdict(success) for name, success in generation.success.items()}
-    return row

@@ -10,7 +10,7 @@ from __future__ import annotations
 import io
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -119,7 +119,7 @@ class RunDir(AbstractContextManager["RunDir"]):
         self,
         generation: int,
         meta: dict[str, Any],
-        arrays: Callable[[], dict[str, NDArray[Any]]],
+        arrays: dict[str, NDArray[Any]],
         records: Records | None = None,
         *,
         is_all: bool = False,
@@ -129,7 +129,7 @@ class RunDir(AbstractContextManager["RunDir"]):
         Checkpoints of later generations are deleted too: they are damaged, or the run would not have gone back before them.
 
         Args:
-            arrays: gives them, in the background; nobody may change them any more.
+            arrays: nobody may change them any more.
             records, is_all: what is added to the lineage log, or all that is in it from now on; None: there is no log.
 
         Raises:
@@ -345,7 +345,7 @@ class RunDir(AbstractContextManager["RunDir"]):
         self,
         generation: int,
         meta: dict[str, Any],
-        arrays: Callable[[], dict[str, NDArray[Any]]],
+        arrays: dict[str, NDArray[Any]],
         records: Records | None,
         is_all: bool,
     ) -> None:
@@ -356,7 +356,7 @@ class RunDir(AbstractContextManager["RunDir"]):
             log = self._write_records(generation, records, is_all)
             meta = {**meta, "lineage": {"file": log.name, "num_bytes": log.stat().st_size}}
         newest = self.path / "checkpoints" / f"{generation:08d}.ckpt"
-        _write(newest, encode_checkpoint(meta, arrays()))
+        _write(newest, encode_checkpoint(meta, arrays))
         if self._lock:
             self._lock.seek(0)
             self._lock.write(newest.name)

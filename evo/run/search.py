@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from evo.errors import DeviceFailure, FailureKind, UserError
 from evo.evaluate import Failure
 from evo.evaluate.backends import choose_backend
 from evo.language.batch import Batch
+from evo.language.program import program_length
 from evo.native.stack_ptx import HASH_VERSION
 from evo.native.vary import Variation
 from evo.run.initial_programs import read_initial, with_digest
@@ -31,7 +32,7 @@ from evo.search.archives.elites import Elites
 from evo.search.emitter import RANDOM, Combiner, Emitter, ProgramEmitter
 from evo.search.lineage import Lineage
 from evo.search.lineage_records import Records, joined
-from evo.search.map_elites import Beginning, Generation, MapElites, Tuning, Watch
+from evo.search.map_elites import Beginning, Generation, MapElites, Step, Tuning, Watch
 from evo.search.memory import HashMemory
 from evo.search.restarts import Restarts
 from evo.search.state import Arrays, Counters, SearchState, with_prefix
@@ -47,12 +48,28 @@ PICTURE_PLOTS = {"contact_sheet", "best", "animation", "gallery", "lineage", "po
 PLOTS_WITH_PICTURES = PICTURE_PLOTS | {"page"}  # if the task draws any
 
 
+OnStep: TypeAlias = Callable[[Step, float], Any]
+Interrupted: TypeAlias = Callable[[Step], bool]
+
+
+@dataclass(frozen=True)
+class Journal:
+    """Takes records of a search as it goes on.
+
+    append_metrics: takes a row of metrics.jsonl. save_quarantine: takes the hash of a failed program and facts about it, of which
+    the first stay. save: called after each generation, with whether it is the last; gives the seconds that this took.
+    """
+
+    append_metrics: Callable[[dict[str, Any]], Any]
+    save_quarantine: Callable[[str, dict[str, Any]], Any]
+    save: Callable[[bool], float] = lambda _: 0.0
+
+
 class Search(SearchView):
     """A search in progress.
 
     Attributes:
         emitter, memory, lineage: its parts.
-        on_beginning: called inside generation 0, with how far it is and the seconds so far; a True ends it.
         quarantine: canonical hash (16 bytes) -> kind and log of each program that could not be compiled or run.
         stop_reason: the stop that was reached, or None.
     """
@@ -78,7 +95,6 @@ class Search(SearchView):
         self.counters = replace(saved.counters) if saved else Counters()
         self.quarantine: dict[bytes, tuple[FailureKind, str]] = dict(problem.quarantine)
         self.stop_reason: str | None = None
-        self.on_beginning: Callable[[Beginning, float], bool] = lambda *_: False
         self._tidied: Elites | None = None
         self._row_threads = row_threads_of(problem)
         config = problem.config
@@ -154,45 +170,65 @@ class Search(SearchView):
         """As of `SearchView`."""
         return self.archive.layout.arrays()
 
-    def generations(self) -> Iterator[Generation]:
-        """Yields after each generation until a stop is reached; `stop_reason` then says which.
+    def generations(
+        self,
+        on_step: OnStep = lambda *_: None,
+        interrupted: Interrupted = lambda _: False,
+        journal: Journal | None = None,
+    ) -> Iterator[Generation]:
+        """Yields after each generation until a stop is reached or `interrupted`; `stop_reason` then says which.
+
+        A search stopped inside generation 0 begins anew when it goes on.
+
+        Args:
+            on_step: called with each step and the seconds that the search has taken: a part of generation 0, or a generation once
+                it is saved.
+            interrupted: asked at each step, before it is saved.
+            journal: records generations, and the end with tidy elites (`tidy`); None: nothing is recorded or tidied.
 
         Raises:
             DeviceFailure: the device failed. The programs at fault are in quarantine.
         """
         self._tidied = None
-        start_s = time.monotonic() - self.elapsed_s
-        self.stop_reason = self.stop_reached(self.archive.best_objective)
-        if self.stop_reason:
-            return
+        start_s, save_s = time.monotonic() - self.elapsed_s, 0.0
 
         def watch(beginning: Beginning) -> bool:
             self.elapsed_s = time.monotonic() - start_s
+            on_step(beginning, self.elapsed_s)
             stop_s = self.problem.config.stop.seconds
-            return self.on_beginning(beginning, self.elapsed_s) or (stop_s is not None and self.elapsed_s >= stop_s)
+            return interrupted(beginning) or (stop_s is not None and self.elapsed_s >= stop_s)
 
-        step = self.loop(watch).step
+        step = self._loop(watch)
+        self.stop_reason = self.stop_reached(self.archive.best_objective)
         while not self.stop_reason:
             try:
                 generation = step()
             except DeviceFailure as failure:
-                self._put_in_quarantine(failure.failures)
+                self._put_in_quarantine(failure.failures, self.counters.generations, journal)
                 raise
-            self._put_in_quarantine(generation.failures)
+            self._put_in_quarantine(generation.failures, max(0, self.counters.generations - 1), journal)
             self.elapsed_s = time.monotonic() - start_s
-            self.stop_reason = self.stop_reached(generation.best_objective)
+            if journal:
+                journal.append_metrics(self._metrics_row(generation, save_s))
+            is_interrupted = interrupted(generation) or not generation.counters.generations
+            self.stop_reason = self.stop_reached(generation.best_objective) or ("interrupted" if is_interrupted else None)
+            if journal:
+                if self.stop_reason:
+                    self.tidy()
+                save_s = journal.save(bool(self.stop_reason))
+            on_step(generation, self.elapsed_s)  # saved before: whoever watches may be gone
             yield generation
-            if not generation.counters.generations:  # ended by `on_beginning`
-                return
+        if journal and self._tidied is None:
+            self.tidy()
 
-    def loop(self, watch: Watch | None = None) -> MapElites:
-        """The loop that breeds generations. watch: as of `MapElites`."""
+    def _loop(self, watch: Watch) -> Callable[[], Generation]:
+        """The step of the loop that breeds generations. watch: as of `MapElites`."""
         problem, options = self.problem, self.problem.config.search.tuning
         tuning = None
         if problem.tuner and options.share:
             tuning = Tuning(problem.tuner, options.share, options.finished if problem.tuner.finishes else 0)
         keeps_lowered = problem.evaluator.uses_lowered or bool(self.state.prescreen or self.state.learned)
-        return MapElites(self.state, problem.evaluator, problem.language.lowering, tuning, keeps_lowered, watch)
+        return MapElites(self.state, problem.evaluator, problem.language.lowering, tuning, keeps_lowered, watch).step
 
     def insert(self, words: NDArray[np.uint64], generation: int) -> None:
         """Evaluates programs, `(num_programs, max_length)`, such as another search's elites, and adds them to the archive as if
@@ -258,14 +294,9 @@ class Search(SearchView):
             self.problem.draw(words[:1], PICTURE_TRIED, 0.0)
 
     def saved(self) -> tuple[dict[str, Any], Arrays]:
-        """All that it takes to go on, but for the records of `lineage`: plain JSON values, and arrays that are copies.
+        """Everything needed to resume the search, except the records of `lineage`: plain JSON values, and arrays that are copies.
         `SavedSearch` takes both.
         """
-        meta, arrays = self.snapshot()
-        return meta, arrays()
-
-    def snapshot(self) -> tuple[dict[str, Any], Callable[[], Arrays]]:
-        """As `saved`; another thread calls for the arrays, once, while the search goes on. The snapshot before must be over."""
         problem = self.problem
         meta = {
             "evo_version": VERSION,
@@ -284,12 +315,38 @@ class Search(SearchView):
         is_to_come = len(self._given) and not self.counters.generations
         given = {"initial.words": self._given} if is_to_come else {}
         tidy = {} if self._tidied is None else with_prefix("tidy.", self._tidied.arrays())
-        arrays = self.state.snapshot()
-        return meta, lambda: {**given, **tidy, **arrays()}
+        return meta, {**given, **tidy, **self.state.arrays()}
 
-    def _put_in_quarantine(self, failures: Sequence[Failure]) -> None:
+    def _metrics_row(self, generation: Generation, save_s: float) -> dict[str, Any]:
+        """A line of metrics.jsonl. save_s: seconds that the search waited for the checkpoint before."""
+        best = generation.best_objective
+        row = {
+            **asdict(generation.counters),
+            "elites": generation.num_elites,
+            "inserted": generation.num_inserted,
+            "lineages": generation.num_lineages,
+            "largest_lineage": generation.largest_lineage,
+            "coverage": generation.coverage,
+            "qd_score": generation.qd_score,
+            "best_objective": best if np.isfinite(best) else None,
+            "elapsed_s": round(self.elapsed_s, 6),
+            **({"lanes": generation.lanes} if generation.lanes else {}),
+            **({"farm": generation.farm} if generation.farm else {}),
+            "times_s": {name: round(value, 6) for name, value in {**generation.times_s, "previous_save": save_s}.items()},
+        }
+        if learning := generation.fit or generation.screening:
+            row["learning"] = {name: value for name, value in asdict(learning).items() if value is not None}
+        if self.problem.config.search.emitters:
+            row["emitters"] = {name: asdict(success) for name, success in generation.success.items()}
+        return row
+
+    def _put_in_quarantine(self, failures: Sequence[Failure], generation: int, journal: Journal | None) -> None:
         for failure in failures:
             self.quarantine.setdefault(failure.hash, (failure.kind, failure.log))
+            if journal:
+                words = [f"{int(word):016x}" for word in failure.words[: program_length(failure.words)]]
+                record = {"kind": failure.kind, "log": failure.log, "generation": generation, "words": words}
+                journal.save_quarantine(failure.hash.hex(), record)
 
 
 def _emitters(problem: Problem, variation: Variation) -> list[Emitter]:

@@ -12,9 +12,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from evo.errors import UserError
-from evo.evaluate.dask_client import WorkersDied, connect
+from evo.evaluate.dask_client import connect
 from evo.run.sweep import Sweep, SweepRun
 from evo.run.sweep_process import POLL_S, Ending, Job, Outcome, RunProcess
+from evo.workers.processes import WorkerDied
 
 Interrupted = Callable[[], bool]
 
@@ -80,9 +81,12 @@ def execute_on(scheduler: str, sweep: Sweep, interrupted: Interrupted) -> Iterat
     try:
         with connect(scheduler) as workers:
             calls = [(Job.of(run), str(shared), str(stop)) for run in runs]
-            for number, outcome in workers.map(execute_on_worker, calls, look):
-                is_lost = isinstance(outcome, WorkersDied)
-                yield runs[number], Outcome(Ending.FAILED, str(outcome)) if is_lost else outcome
+            for number, future in workers.map(execute_on_worker, calls, look):
+                try:
+                    outcome = future.result()
+                except WorkerDied as death:
+                    outcome = Outcome(Ending.FAILED, str(death))
+                yield runs[number], outcome
     finally:
         shared.unlink(missing_ok=True)
         stop.unlink(missing_ok=True)

@@ -139,8 +139,7 @@ def execute_job(job: Job, is_stopped: list[int]) -> Outcome:
         run, notes = LiveRun.resume(folder, resume_overrides(folder, config))
     else:
         run = LiveRun.start(config, job.variant, notes.append)
-    run.search.on_beginning = lambda *_: bool(is_stopped)
-    reason = run.execute(lambda *_: None, lambda _: bool(is_stopped))
+    reason = run.execute(interrupted=lambda _: bool(is_stopped))
     run.close()
     return Outcome(Ending.INTERRUPTED if reason == "interrupted" else Ending.FINISHED, reason, tuple(notes))
 

@@ -1,11 +1,10 @@
-"""The state of a search: all that it takes to go on, beside its programs' language and evaluator.
+"""The state of a search: everything needed to resume it, except its programs' language and evaluator.
 
 Owns which of it a checkpoint holds, and under which names. Knows nothing of files.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -64,16 +63,12 @@ class SearchState:
     prescreen: Prescreen | None = None
     learned: LearnedMeasures | None = None
 
-    def snapshot(self) -> Callable[[], Arrays]:
-        """Gives what another thread calls once for all of it, as it is now, but the counters and the records of `lineage`.
-
-        The snapshot before must be over.
-        """
+    def arrays(self) -> Arrays:
+        """Copies of all of it, except the counters and the records of `lineage`."""
         population = self.restarts.population
-        elites = {"elites.": self.archive.snapshot()}
-        if population is not self.archive:
-            elites["population."] = population.snapshot()
-        others = {
+        return {
+            **({} if population is self.archive else with_prefix("population.", population.elites().arrays())),
+            **with_prefix("elites.", self.archive.elites().arrays()),
             **with_prefix("memory.", self.memory.arrays()),
             **self.lineage.arrays(),
             **with_prefix("archive.", self.archive.layout.arrays()),
@@ -81,12 +76,6 @@ class SearchState:
             **(with_prefix("learned.", self.learned.arrays()) if self.learned else {}),
             "emitters.success": self.emitter.success_counts.copy(),
         }
-
-        def arrays() -> Arrays:
-            read = {prefix: with_prefix(prefix, give().arrays()) for prefix, give in elites.items()}
-            return {**read.get("population.", {}), **read["elites."], **others}
-
-        return arrays
 
 
 def with_prefix(prefix: str, arrays: Arrays) -> Arrays:

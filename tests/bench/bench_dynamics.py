@@ -13,8 +13,10 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,7 +24,11 @@ from numpy.typing import NDArray
 from scipy.integrate import solve_ivp
 
 from evo.dynamics.records import Record
-from evo.dynamics.terms import Law, Term, evaluate, law_of, numbers_of, with_numbers
+from evo.dynamics.terms import Law, Term, evaluate, numbers_of, with_numbers
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from law_texts import law_of
 
 THRESHOLDS = (0.01, 0.03, 0.1, 0.3)  # of PySINDy's coefficients
 CLOSE = 0.01

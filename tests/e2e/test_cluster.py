@@ -199,11 +199,12 @@ def test_no_scheduler_and_no_worker_are_told_in_one_line(monkeypatch):
 def local_workers():
     """Two of a local cluster."""
     with connect("local", wait_s=LIMIT_S, num_local=1) as workers:
+        workers.usable()
         yield workers
 
 
 def test_a_worker_that_stands_still_holds_nobody_up(local_workers, monkeypatch):
-    [(_, number)] = local_workers.map(os.getpid, [()])
+    number = local_workers.submit(os.getpid).result(LIMIT_S)
     monkeypatch.setattr(dask_client, "CONNECT_S", 0.2)
     asking = threading.Thread(target=local_workers.call_each, args=(os.getpid,), daemon=True)
     os.kill(number, signal.SIGSTOP)
@@ -216,4 +217,4 @@ def test_a_worker_that_stands_still_holds_nobody_up(local_workers, monkeypatch):
 
 
 def test_compile_processes_work_inside_workers_of_a_local_cluster(local_workers):
-    assert list(local_workers.map(compile_here, [(7,)])) == [(0, 7)]
+    assert local_workers.submit(compile_here, 7).result(LIMIT_S) == 7

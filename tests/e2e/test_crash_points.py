@@ -22,7 +22,7 @@ STEPS = ("fsync", "rename", "replace", "unlink", "truncate")  # of os: all steps
 
 
 def execute(run: Run) -> None:
-    run.execute(lambda *_: None, lambda _: False)
+    run.execute()
     run.close()
 
 

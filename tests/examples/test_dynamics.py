@@ -4,8 +4,7 @@ import runpy
 from pathlib import Path
 
 import pytest
-
-from evo.dynamics.terms import law_of
+from law_texts import law_of
 
 EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "dynamics"
 NAMES = [f"x{state}" for state in range(4)]

@@ -171,7 +171,7 @@ def test_an_interrupt_ends_a_search_with_what_it_has_found(tmp_path):
         assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
         folder = found.save(tmp_path / "run")
         with pytest.warns(UserWarning, match="interrupted"):
-            again = evo.evolve(Square, resume=folder, on_generation=lambda g: signal.raise_signal(signal.SIGINT))
+            again = evo.resume(Square, folder, on_generation=lambda g: signal.raise_signal(signal.SIGINT))
         assert again.stop_reason == "interrupted" and len(again.history) == 4
         with pytest.raises(KeyboardInterrupt):
             evo.evolve(Square, archive=[20], generations=9, on_generation=[interrupt, interrupt])

@@ -53,26 +53,26 @@ def saved(tmp_path_factory):
 
 def test_a_search_goes_on_from_its_folder_to_the_same_bits(saved):
     folder = saved("run").rename(saved("other").parent / "moved")
-    resumed = evo.evolve(Square, resume=folder, generations=12)
+    resumed = evo.resume(Square, folder, generations=12)
     whole = evo.evolve(Square, generations=12, **SETTINGS)
     assert elites(resumed) == elites(whole)
     assert resumed.stop_reason == whole.stop_reason == "stop.generations: 12"
     assert resumed.history.drop(columns="elapsed_s").equals(whole.history.drop(columns="elapsed_s"))
     with np.load(folder / "archive.npz") as archive:
         assert archive["solution"].tobytes() == elites(whole)["solution"]
-    assert elites(evo.evolve(Square, resume=folder)) == elites(whole)  # it is finished
+    assert elites(evo.resume(Square, folder)) == elites(whole)  # it is finished
 
 
 def test_a_stop_in_the_middle_is_saved_too(saved):
     folder, seen = saved("run"), []
-    stopped = evo.evolve(
+    stopped = evo.resume(
         Square,
-        resume=str(folder),
+        str(folder),
         generations=12,
         on_generation=[lambda generation: generation.counters.generations == 9, seen.append],
     )
     assert stopped.stop_reason == "on_generation" and len(stopped.history) == 9 and len(seen) == 3
-    assert elites(evo.evolve(Square, resume=folder)) == elites(evo.evolve(Square, generations=12, **SETTINGS))
+    assert elites(evo.resume(Square, folder)) == elites(evo.evolve(Square, generations=12, **SETTINGS))
 
 
 def test_a_saved_search_is_a_run_that_can_be_looked_at_without_its_class(saved):
@@ -83,7 +83,7 @@ def test_a_saved_search_is_a_run_that_can_be_looked_at_without_its_class(saved):
     assert note == f"{folder}: what the task reports is left out, since it is the class Square of a script or notebook"
     assert run.search.problem.task.inputs == Square.inputs and run.search.problem.task.complexity == "num_instructions"
     assert run.search.layout.cell_name(3) == "3" and len(run.run_dir.metrics()) == 6
-    message = rf"the class Square of a script or notebook; go on there with: evo\.evolve\(Square, resume='{folder}'\)$"
+    message = rf"the class Square of a script or notebook; go on there with: evo\.resume\(Square, '{folder}'\)$"
     with pytest.raises(evo.UserError, match=message):
         run.search.problem.evaluator  # noqa: B018 - it asks the task for its points
     with pytest.raises(evo.UserError, match=message):
@@ -97,13 +97,13 @@ def test_a_search_of_a_tasks_folder_is_saved_with_its_task(plane_folder, tmp_pat
     path = evo.evolve(plane_folder, generations=3, **settings).save(tmp_path / "run")
     assert (path / "task" / "task.py").read_text() == (plane_folder / "task.py").read_text()
     run, notes = LiveRun.resume(path, ("stop.generations=5",))
-    run.execute(lambda *_: None, lambda _: False)
+    run.execute()
     run.close()
     assert notes == []
     whole = evo.evolve(plane_folder, generations=5, **settings)
     assert run.search.elites().solution.tobytes() == elites(whole)["solution"]
     with pytest.raises(evo.UserError, match=f"^{path}: this run has a task of its own; go on with: evo resume {path}$"):
-        evo.evolve(Square, resume=path)
+        evo.resume(Square, path)
 
 
 def load(path, source: str) -> type[evo.Task]:
@@ -139,18 +139,18 @@ def script(tmp_path, monkeypatch):
 
 def test_only_the_same_task_goes_on(script, tmp_path):
     folder = evo.evolve(script(), generations=2, **SETTINGS).save(tmp_path / "run")
-    evo.evolve(script(), resume=folder, generations=3)
-    evo.evolve(script()(shift=0.0), resume=folder, generations=4)
+    evo.resume(script(), folder, generations=3)
+    evo.resume(script()(shift=0.0), folder, generations=4)
     for task, message in (
         (script((".mean(axis=1)", ".max(axis=1)")), "the source of class Square has changed since the run began"),
         (script()(shift=1.0), "the attributes of the task, such as data or options of Square, have changed"),
         (type("Cube", (Square,), {}), "the run's task is of class Square, not Cube"),
     ):
         with pytest.raises(evo.UserError) as caught:
-            evo.evolve(task, resume=folder, generations=5)
+            evo.resume(task, folder, generations=5)
         assert str(caught.value).startswith(f"{folder}: {message}")
     with pytest.raises(evo.UserError, match=r"the config has changed since the checkpoint|the attributes of the task"):
-        evo.evolve(script(), resume=folder, task_options={"shift": 1.0})
+        evo.resume(script(), folder, task_options={"shift": 1.0})
 
 
 def test_a_script_that_no_longer_parses_does_not_stop_its_search(script, tmp_path):
@@ -158,7 +158,7 @@ def test_a_script_that_no_longer_parses_does_not_stop_its_search(script, tmp_pat
     task = script()
     (tmp_path / "script0.py").write_text("class Square(evo.Task:\n")
     folder = evo.evolve(task, generations=2, **SETTINGS).save(tmp_path / "run")
-    assert len(evo.evolve(task, resume=folder, generations=3).history) == 3
+    assert len(evo.resume(task, folder, generations=3).history) == 3
 
 
 def test_a_class_of_a_notebooks_cell_is_recognised_by_its_text(tmp_path):
@@ -172,22 +172,22 @@ def test_a_class_of_a_notebooks_cell_is_recognised_by_its_text(tmp_path):
         return names["Square"]
 
     folder = evo.evolve(cell(1, source_of()), generations=1, **SETTINGS).save(tmp_path / "run")
-    evo.evolve(cell(2, f"# another cell\n{source_of()}\nprint(Square.__name__)"), resume=folder, generations=2)
+    evo.resume(cell(2, f"# another cell\n{source_of()}\nprint(Square.__name__)"), folder, generations=2)
     with pytest.raises(evo.UserError, match="the source of class Square has changed"):
-        evo.evolve(cell(3, source_of((".mean(axis=1)", ".max(axis=1)"))), resume=folder, generations=3)
+        evo.resume(cell(3, source_of((".mean(axis=1)", ".max(axis=1)"))), folder, generations=3)
 
 
 def test_wrong_arguments_of_a_resume_are_told_in_one_line(saved, tmp_path):
     folder = saved("run")
     for task, arguments, message in (
-        (Square, {"seed": 3, "archive": [3]}, "evolve: resume goes on with the run's own archive, seed; do not give them"),
-        (str(tmp_path), {}, f"resume is for a task or its class; a run of a task's folder goes on with: evo resume {folder}"),
+        (str(tmp_path), {}, f"resume: a run of a task's folder goes on with: evo resume {folder}"),
+        (3, {}, "resume: a task is an evo.Task, its class or a folder, got int"),
         (Square, {"seconds": -1}, "key 'stop.seconds': must be greater than 0, got -1"),
-        (Square(), {"task_options": {"shift": 1}}, "evolve: task_options are for a class or a folder"),
-        (Square, {"resume": tmp_path / "none"}, f"{tmp_path}/none: not a run folder"),
+        (Square(), {"task_options": {"shift": 1}}, "resume: task_options are for a class or a folder"),
+        (Square, {"folder": tmp_path / "none"}, f"{tmp_path}/none: not a run folder"),
     ):
         with pytest.raises(evo.UserError) as caught:
-            evo.evolve(task, **{"resume": folder, **arguments})
+            evo.resume(task, **{"folder": folder, **arguments})
         assert message in str(caught.value) and len(str(caught.value).splitlines()) == 1
     assert Run.view(folder)[0].search.counters.generations == 6
 

@@ -24,7 +24,7 @@ from evo.errors import DeviceFailure, FailureKind, UserError
 from evo.evaluate import Evaluation, Failure, PickledTask, Status, TaskSource, by_name
 from evo.evaluate.cuda.blame import Kernel as BlamedKernel
 from evo.evaluate.cuda.blame import try_alone
-from evo.evaluate.cuda.choice import COMPILE, INTERPRET, LANES, TRIAL_PROGRAMS, choose_lane, lane_trials
+from evo.evaluate.cuda.choice import COMPILE, INTERPRET, choose_lane
 from evo.evaluate.cuda.device import Device
 from evo.evaluate.cuda.device_inputs import DeviceInputs
 from evo.evaluate.cuda.interpret import InterpretLane
@@ -114,7 +114,6 @@ class CudaEvaluator:
             opened.callback(self._plan.close)
             level = options.opt_level
             self._opt_level = choose_opt_level(inputs.work) if level is None else level
-            self._choice = lane_trials(options.lane, inputs.work, self._opt_level)
             self._interpreter = self._open_interpreter(inputs, opened)
             # With an interpreter it is opened for the first program that needs it: its buffers may take gigabytes.
             self._compile_lane = None if self._interpreter else self._open_compile_lane(opened)
@@ -142,26 +141,14 @@ class CudaEvaluator:
             score_s.append(time.perf_counter() - start)
             workers_s.append(part.times_s.get("score_workers", 0.0))
 
-        rows, times_s, lanes = np.arange(len(batch)), dict[str, float](), dict.fromkeys(LANES, 0)
+        left, times_s = np.arange(len(batch)), dict[str, float]()
         failures: list[tuple[int, Failure]] = []
-
-        def run(lane: str, rows: NDArray[np.int64]) -> None:
-            left = rows
-            if self._interpreter and lane == INTERPRET:
-                left = self._interpret(batch, rows, self._interpreter, take, times_s)
-            lanes[INTERPRET] += len(rows) - len(left)
-            lanes[COMPILE] += len(left)
-            if len(left) or not self._interpreter:
-                self._compile_lane = self._compile_lane or self._open_compile_lane(self._opened)
-                failures.extend(self._compile(batch, left, *self._compile_lane, take, times_s))
-
-        lane, chosen, start_s = self._choice.lane, self._choice.chosen, time.perf_counter()
-        num_tried = len(batch) if lane == chosen else min(len(batch), TRIAL_PROGRAMS)
-        run(lane, rows[:num_tried])
         if self._interpreter:
-            self._choice.note(lane, time.perf_counter() - start_s, int(batch.num_instructions[:num_tried].sum()))
-        if num_tried < len(batch):
-            run(chosen, rows[num_tried:])
+            left = self._interpret(batch, left, self._interpreter, take, times_s)
+        lanes = {INTERPRET: len(batch) - len(left), COMPILE: len(left)}
+        if len(left) or not self._interpreter:
+            self._compile_lane = self._compile_lane or self._open_compile_lane(self._opened)
+            failures = self._compile(batch, left, *self._compile_lane, take, times_s)
         status[[row for row, _ in failures]] = Status.FAILED
         times_s |= {"score_threads": sum(score_s), "score_workers": sum(workers_s)}
         farm = self._executor.status()
@@ -320,7 +307,7 @@ class CudaEvaluator:
         return kernel
 
     def _open_interpreter(self, inputs: DeviceInputs, opened: ExitStack) -> InterpretLane | None:
-        if self._options.lane == COMPILE:
+        if choose_lane(self._options.lane, inputs.work) == COMPILE:
             return None
         kernel: Kernel | TaskKernel | None
         if self._has_own_kernel:

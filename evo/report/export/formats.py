@@ -22,9 +22,9 @@ from evo.evaluate.backends import why_no_compiler
 from evo.instructions import HALVES
 from evo.kernel import nvrtc
 from evo.language.dag import REAL, Dag, Node, number_of
-from evo.language.formula import display_note, evaluate, formula_of, rounded
+from evo.language.formula import evaluate, formula_of
 from evo.language.formula_source import excel_source
-from evo.language.formula_text import infix, plain_constant
+from evo.language.formula_text import display_note, infix, plain_constant, rounded
 from evo.language.printer import Unsupported
 from evo.language.source import c_source, cuda_source, python_source
 from evo.language.tensor_source import torch_source, triton_source

@@ -22,14 +22,14 @@ from evo.language.formula import moves
 from evo.language.formula_text import SYMPY, SYMPY_NAMES
 from evo.language.parsed import statements
 from evo.language.printer import lines_of
-from evo.language.usual_names import with_usual_names
+from evo.language.textbook import textbook
 
 INSTALL = "pip install 'evo-ptx[sympy]'"
 
 
 def sympy_text(expression: Dag, comment: str) -> str:
     """A Python module: `outputs` maps each output's name to its expression."""
-    lines = lines_of(with_usual_names(expression), SYMPY)
+    lines = lines_of(textbook(expression), SYMPY)
     body = [f'{name} = Symbol("{name}", real=True)' for name in lines.inputs]
     code = [f"{name} = {text}" for name, _, text in lines.locals]
     code += ["outputs = {"]

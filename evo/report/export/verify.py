@@ -21,8 +21,8 @@ from evo.evaluate.cpu import without_cpu_meaning
 from evo.evaluate.slots import MEASURE
 from evo.language.batch import Batch
 from evo.language.dag import Dag, dag_of
-from evo.language.formula import display_note, formula_of, has_real_form, rounded
-from evo.language.formula_text import infix
+from evo.language.formula import formula_of, has_real_form
+from evo.language.formula_text import display_note, infix, rounded
 from evo.language.program import Language, word
 from evo.language.simple_numbers import F64_STEP
 from evo.native.stack_ptx_words import WordType

@@ -6,7 +6,6 @@ not on how many elites there are.
 """
 
 import math
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +14,6 @@ from numpy.typing import NDArray
 from evo.native.search_rows import best_rows, count_neutral, set_leaves
 from evo.native.vary import program_lengths
 from evo.search.archives.elites import Elites
-from evo.search.archives.elites_copy import ElitesCopy, padded
 from evo.search.archives.layout import Layout
 
 # Shape and type of what is kept beside an elite's scores: where it came from, and facts about it. parents: cells (-1: none).
@@ -62,7 +60,6 @@ class ProgramArchive:
         self._columns = {name: np.zeros((layout.num_cells, *shape), dtype) for name, (shape, dtype) in fields.items()}
         self._best_rows = np.full(layout.num_cells, -1, np.int32)
         self._used_width = 0
-        self._copy: ElitesCopy | None = None
         self._clear()
 
     def _clear(self) -> None:
@@ -171,8 +168,6 @@ class ProgramArchive:
         self._qd_scores.set(cells, objective - self.qd_score_offset)
         # An elite is only replaced by a better one, so the best never leaves.
         self.best_objective = float(np.fmax(self.best_objective, objective.max()))
-        if self._copy:
-            self._copy.update(cells)
 
     def _cells_of(self, measures: NDArray[np.float64], objective: NDArray[np.float64]) -> NDArray[np.int32]:
         """The cells of the rows whose objective is finite; -1 for the others, whose measures may be NaN."""
@@ -200,22 +195,12 @@ class ProgramArchive:
     def elites(self) -> Elites:
         """All elites, sorted by cell."""
         cells = self.occupied_cells
-        columns = self._columns_of(cells)
-        columns["solution"] = padded(columns["solution"], len(cells), self.words.shape[1])
-        return Elites.of({"cell": cells.astype(np.int64), **columns})
-
-    def snapshot(self) -> Callable[[], Elites]:
-        """As `ElitesCopy.freeze`: all elites as they are now, for another thread while the archive changes. One at a time."""
-        if not self._copy:
-            self._copy = ElitesCopy(self.cells, self.words.shape[1], self._columns_of)
-            self._copy.update(self.occupied_cells)
-        return self._copy.freeze()
-
-    def _columns_of(self, cells: NDArray[np.integer[Any]]) -> dict[str, NDArray[Any]]:
         columns = {name: column[cells] for name, column in self._columns.items()}
         if "task_measures" in columns:
             columns["latent"], columns["measures"] = columns["measures"], columns.pop("task_measures")
-        return {"solution": self.words[cells, : self._used_width], **columns}
+        columns["solution"] = np.zeros((len(cells), self.words.shape[1]), np.uint64)
+        columns["solution"][:, : self._used_width] = self.words[cells, : self._used_width]
+        return Elites.of({"cell": cells.astype(np.int64), **columns})
 
     def restore(self, elites: Elites) -> None:
         """Puts elites of `elites` back into an empty archive of the same kind.
@@ -248,7 +233,6 @@ class ProgramArchive:
         is_there = (elites.parents >= 0) & (born[elites.parents] < elites.generation[:, None])
         parents = np.where(is_there, moved[elites.parents], -1).astype(np.int32)
         self._clear()
-        self._copy = None
         columns = {**vars(elites), "cell": cells, "latent": measures, "parents": parents}
         self._take(Elites.of({name: column[kept] for name, column in columns.items()}))
         return before, after

@@ -5,6 +5,7 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
+from law_texts import law_of
 from scipy.integrate import solve_ivp
 from sklearn.base import clone
 
@@ -13,7 +14,7 @@ from evo.dynamics.records import Record
 from evo.dynamics.refinement import Refinement
 from evo.dynamics.selection import Selection
 from evo.dynamics.shooting import Fit, Shooting
-from evo.dynamics.terms import divided_by, inner_numbers, law_of, polynomial_terms, product_of
+from evo.dynamics.terms import divided_by, inner_numbers, polynomial_terms, product_of
 
 
 def polynomials(**parameters) -> evo.SymbolicDynamics:

@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
+from law_texts import law_of
 
-from evo.dynamics.terms import NoLaw, evaluate, law_of, numbers_of, polynomial_terms, with_numbers, written
+from evo.dynamics.terms import NoLaw, evaluate, numbers_of, polynomial_terms, with_numbers, written
 
 COLUMNS = np.array([[0.3, 1.2, 2.5], [1.1, 0.4, 3.0]])
 FORMULAS = [
@@ -49,7 +50,7 @@ def test_a_law_is_written_as_people_write_it():
     assert written((), ["a"], str) == "0"
 
 
-@pytest.mark.parametrize("formula", ["max(x0, x1)", "x0**x1", "(x0 + x1 + 1)**3*(x0 - x1 + 2)**3", "sqrt(-2*x0)"])
+@pytest.mark.parametrize("formula", ["max(x0, x1)", "(x0 + x1 + 1)**3*(x0 - x1 + 2)**3", "sqrt(-2*x0)"])
 def test_a_formula_that_is_no_sum_of_terms_is_refused(formula):
     with pytest.raises(NoLaw):
         law_of(formula, ["x0", "x1"])

@@ -1,52 +1,39 @@
-"""Which workers get calls, and what becomes of calls that reach a wrong one or whose results are lost.
+"""Which workers get calls, and what becomes of calls whose workers or results are lost.
 
-All tests but the last use a client that stands in for Dask's.
+Some tests use a client that stands in for Dask's.
 """
 
 import platform
-import threading
-import time
-from collections.abc import Callable
+from concurrent.futures import CancelledError, Future
 from importlib.metadata import version
-from queue import SimpleQueue
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
+from processes import LIMIT_S, wait_until
 
 import evo
 from evo.about import DISTRIBUTION
-from evo.errors import UserError
-from evo.evaluate.dask_client import Workers, WorkersDied, connect
+from evo.errors import DeviceFailure, UserError
+from evo.evaluate import dask_client
+from evo.evaluate.dask_client import Workers, address_of, connect
+from evo.evaluate.options import ClusterOptions
+from evo.workers.processes import WorkerDied
 
-pytest.importorskip("distributed", reason="evo-ptx[cluster] is not installed")
+distributed = pytest.importorskip("distributed", reason="evo-ptx[cluster] is not installed")
 
 GOOD, WRONG = "tcp://good", "tcp://wrong"
 
 
-class Future:
-    """A call that has ended."""
-
-    def __init__(self, value: Any):
-        self.value = value
-        self.status = "error" if isinstance(value, Exception) else "finished"
-
-    def add_done_callback(self, tell: Callable[["Future"], None]) -> None:
-        tell(self)
-
-    def exception(self) -> Exception:
-        return self.value
-
-
 class Client:
-    """A scheduler with a good worker, joined by one without evo as soon as there is work. Calls that may, go to that one."""
+    """A scheduler with a good worker and one without evo. A call that fails outside of its function ends by `failure`."""
 
     status = "running"
 
-    def __init__(self, error: Exception):
-        self.error = error
-        self.present = [GOOD]
-        self.given: list[list[str] | None] = []
+    def __init__(self, failure: Exception | None = None):
+        self.failure = failure
+        self.present = [GOOD, WRONG]
+        self.given: list[list[str]] = []
+        self.restarted: list[str] = []
 
     def scheduler_info(self, n_workers: int) -> dict:
         return {"workers": {address: {"nthreads": 1} for address in self.present}}
@@ -54,100 +41,165 @@ class Client:
     def get_versions(self, packages: list[str]) -> dict:
         own = {name: version(name) for name in packages}
         host = {"machine": platform.machine()}
-        packages_of = {GOOD: own, WRONG: {**own, DISTRIBUTION: None}}
-        return {"workers": {address: {"packages": packages_of[address], "host": host} for address in self.present}}
+        packages_of = {WRONG: {**own, DISTRIBUTION: None}}
+        return {"workers": {name: {"packages": packages_of.get(name, own), "host": host} for name in self.present}}
 
-    def map(self, checked_call: Callable, facts: list, functions: list, numbers: list, pure: bool, workers: list | None) -> list:
-        self.present = [GOOD, WRONG]
+    def get_executor(self, pure: bool, retries: int, workers: list[str]) -> "Client":
         self.given.append(workers)
-        return [Future(self.error if workers is None else functions[0](number)) for number in numbers]
+        return self
 
-    def gather(self, futures: list[Future]) -> list:
-        return [future.value for future in futures]
+    def submit(self, function, *arguments) -> Future:
+        future: Future = Future()
+        if self.failure:
+            future.set_exception(self.failure)
+        else:
+            future.set_result(function(*arguments))
+        return future
 
-    def cancel(self, futures: list[Future], force: bool) -> None:
-        pass
+    def restart_workers(self, addresses: list[str], **_) -> None:
+        self.restarted += addresses
 
 
-def killed() -> Exception:
-    from distributed import KilledWorker
+class Silent(Client):
+    """A scheduler whose workers never answer."""
 
-    return KilledWorker("call", SimpleNamespace(address=WRONG), 3)
+    def __init__(self):
+        super().__init__()
+        self.futures: list[Future] = []
+
+    def submit(self, function, *arguments) -> Future:
+        self.futures.append(Future())
+        return self.futures[-1]
 
 
-@pytest.mark.parametrize("error", [ModuleNotFoundError("No module named 'evo'"), killed()], ids=["fails", "dies"])
-def test_calls_that_a_worker_without_evo_cannot_read_are_made_by_another_one(error, capsys):
-    client = Client(error)
-    found = dict(Workers(client, "tcp://scheduler", 1.0).map(lambda number: 10 * number, [(1,), (2,), (3,)]))
-    assert found == {0: 10, 1: 20, 2: 30}
-    assert client.given == [None, [GOOD]]
+@pytest.fixture
+def workers_of(monkeypatch):
+    monkeypatch.setattr(distributed, "get_worker", lambda: SimpleNamespace(address=GOOD))
+    made: list[Workers] = []
+
+    def make(client: Client, wait_s: float = 60.0) -> Workers:
+        made.append(Workers(client, "tcp://scheduler", wait_s))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.close(RuntimeError("ended"))
+
+
+def test_a_worker_without_evo_gets_no_call_and_is_named_once(workers_of, capsys):
+    client = Client()
+    calls = workers_of(client).map(lambda number: 10 * number, [(1,), (2,), (3,)])
+    assert {number: future.result() for number, future in calls} == {0: 10, 1: 20, 2: 30}
+    assert client.given == [[GOOD]] * 3
     own = evo.__version__
     assert capsys.readouterr().err == f"evo: Dask worker {WRONG} is not used: it has no evo-ptx, this process has {own}\n"
 
 
-@pytest.mark.parametrize("error", [ModuleNotFoundError("No module named 'other'"), UserError("a mistake")])
-def test_an_error_of_the_call_itself_is_raised(error):
-    def fail(number: int) -> None:
-        return error
-
-    with pytest.raises(type(error), match=str(error)):
-        list(Workers(Client(error), "tcp://scheduler", 1.0).map(fail, [(1,)]))
+def killed() -> Exception:
+    return distributed.KilledWorker("call", SimpleNamespace(address=WRONG), 3)
 
 
-def test_a_call_that_kills_good_workers_is_given_up():
-    found = list(Workers(Client(killed()), "tcp://scheduler", 1.0).map(lambda _: killed(), [(1,)]))
-    assert [(number, type(result)) for number, result in found] == [(0, WorkersDied)]
-    assert str(found[0][1]) == "4 Dask workers died with the same work"
+@pytest.mark.parametrize(
+    ("failure", "kind", "message"),
+    [
+        (ModuleNotFoundError("No module named 'other'"), ModuleNotFoundError, "No module named 'other'"),
+        (killed(), WorkerDied, "^4 Dask workers died with the same work$"),
+    ],
+)
+def test_a_call_that_fails_outside_of_its_function_raises_what_dask_says(workers_of, failure, kind, message):
+    workers = workers_of(Client(failure))
+    workers.usable()
+    with pytest.raises(kind, match=message):
+        workers.submit(abs, 1).result(LIMIT_S)
 
 
-def test_workers_with_another_evo_alone_are_refused_by_name():
-    client = Client(UserError(""))
+@pytest.mark.parametrize("num_losses", [1, dask_client.RETRIES + 1])
+def test_a_call_whose_workers_are_all_gone_is_given_to_others_a_few_times(workers_of, monkeypatch, num_losses):
+    monkeypatch.setattr(dask_client, "LOOK_S", 0.01)
+    client = Silent()
+    client.present = ["tcp://0"]
+    workers = workers_of(client)
+    workers.usable()
+    future = workers.submit(abs, -1)
+    for number in range(1, num_losses + 1):
+        client.present = [f"tcp://{number}"]
+        wait_until(lambda number=number: len(client.given) > number or future.done())
+    if num_losses > dask_client.RETRIES:
+        with pytest.raises(WorkerDied, match=r"^3 times all Dask workers were lost with the same work$"):
+            future.result(LIMIT_S)
+    else:
+        client.futures[-1].set_result(("tcp://1", 1, None))
+        assert future.result(LIMIT_S) == 1
+    assert client.given == [[f"tcp://{number}"] for number in range(min(num_losses, dask_client.RETRIES) + 1)]
+
+
+@pytest.mark.parametrize("error", [UserError("a mistake", "task.py:3"), DeviceFailure("no memory", ["a program"])])
+def test_an_exception_of_a_call_comes_back_whole_and_a_worker_whose_device_fails_is_replaced(workers_of, error):
+    def fail() -> None:
+        raise error
+
+    client = Client()
+    workers = workers_of(client)
+    workers.usable()
+    found = workers.submit(fail).exception(LIMIT_S)
+    if isinstance(error, UserError):
+        assert found is error and not client.restarted
+    else:
+        assert (str(found), found.failures) == (f"Dask worker {GOOD}: no memory", ["a program"])
+        assert client.restarted == [GOOD]
+
+
+@pytest.mark.parametrize("is_lost", [True, False], ids=["scheduler lost", "given up"])
+def test_no_call_is_waited_for_once_the_scheduler_is_lost_or_the_connection_closed(workers_of, monkeypatch, is_lost):
+    monkeypatch.setattr(dask_client, "LOOK_S", 0.01)
+    client = Silent()
+    client.present = [GOOD]
+    workers = workers_of(client)
+    workers.usable()
+    futures = [workers.submit(abs, 1) for _ in range(dask_client.CALLS_PER_THREAD + 1)]
+    assert [future.running() for future in futures] == [True, True, False]
+    if is_lost:
+        client.status = "closed"
+        ended = {UserError}
+    else:
+        workers.close(CancelledError())
+        assert futures.pop().cancelled()
+        ended = {CancelledError}
+    assert {type(future.exception(LIMIT_S)) for future in futures} == ended
+    with pytest.raises(tuple(ended)):
+        workers.submit(abs, 1)
+
+
+def test_workers_with_another_evo_alone_are_refused_by_name(workers_of):
+    client = Client()
     client.present = [WRONG]
     own = evo.__version__
     with pytest.raises(UserError, match=f"^tcp://scheduler: no Dask worker can be used: {WRONG}: it has no evo-ptx, .* {own}$"):
-        Workers(client, "tcp://scheduler", 0.0).usable()
+        workers_of(client, 0.0).usable()
 
 
-def test_workers_that_are_lost_are_told_from_those_that_never_came():
-    client = Client(UserError(""))
-    workers = Workers(client, "tcp://scheduler", 0.0)
+def test_workers_that_are_lost_are_told_from_those_that_never_came(workers_of):
+    client = Client()
+    client.present = [GOOD]
+    workers = workers_of(client, 0.0)
     assert workers.usable() == {GOOD: 1}
     client.present = []
     with pytest.raises(UserError, match=r"^tcp://scheduler: all Dask workers are lost, and there was none for 0 s; "):
         workers.usable()
 
 
-may_add = threading.Event()
-
-
-def add(one: int, two: int) -> int:
-    assert may_add.wait(300)
-    return one + two
-
-
-def test_a_result_that_is_lost_with_its_worker_is_computed_again():
-    from distributed import LocalCluster
-
-    done: SimpleQueue[Any] = SimpleQueue()
-    may_add.clear()
-    num_asked = 0
-
-    def take(num_active: int) -> list[tuple[int, int]] | None:
-        nonlocal num_asked
-        num_asked += 1
-        if num_asked == 2:  # the call is under way, and nobody looks at its result before the worker is gone
-            may_add.set()
-            future = done.get(timeout=300)
-            cluster.scale(0)
-            while future.status != "lost":
-                time.sleep(0.01)
-            done.put(future)
-        if num_asked == 3:
-            cluster.scale(1)
-        return {1: [(1, 2)], 2: [], 3: []}.get(num_asked)
-
+def test_a_users_client_is_used_and_left_open_and_calls_outlive_their_workers():
     with (
-        LocalCluster(n_workers=1, processes=False, dashboard_address=None, protocol="tcp", host="127.0.0.1") as cluster,
-        connect(cluster.scheduler_address) as workers,
+        distributed.LocalCluster(n_workers=1, processes=False, dashboard_address=None) as cluster,
+        distributed.Client(cluster, set_as_default=False) as client,
     ):
-        assert list(workers.serve(add, take, done)) == [(0, 3)]
+        address = ClusterOptions(scheduler=address_of(client)).scheduler
+        with connect(address, wait_s=LIMIT_S) as workers:
+            calls = workers.map(divmod, [(number, 3) for number in range(9)])
+            found = [next(calls)]
+            cluster.scale(0)
+            cluster.scale(1)
+            found += calls
+            assert workers._client is client
+        assert {number: future.result() for number, future in found} == {number: divmod(number, 3) for number in range(9)}
+        assert client.submit(abs, -1).result() == 1

@@ -122,13 +122,13 @@ def test_a_worker_scores_as_a_local_evaluator_does(evaluator, worker):
     batch = words_of(evaluator, "%x\n%x %x add_ftz_f32")
     alone = evaluator._assignment.settings.model_copy(update={"threads": 1})
     local = CPU.start(replace(evaluator._assignment, settings=alone)).evaluate(batch)
-    found = dask_worker.call(evaluator._setup, "run", dask_worker.evaluate, batch)
+    found = dask_worker.call(evaluator._setup, "run", "evaluate", batch)[0]
     assert found.objective.tobytes() == local.objective.tobytes()
     assert found.measures.tobytes() == local.measures.tobytes()
     assert found.objective[1] == 2 * found.objective[0] != 0.0
     (copy,) = worker.iterdir()
     assert (copy / "data" / "scale.txt").is_file()
-    assert dask_worker.call(evaluator._setup, "run", dask_worker.describe)[0] == "CPU"
+    assert dask_worker.call(evaluator._setup, "run", "environment")[0]["executor"] == "threads"
     assert list(worker.iterdir()) == [copy]  # the evaluator is made once
 
 
@@ -144,34 +144,15 @@ def test_another_task_than_the_runs_is_refused(evaluator, worker, source):
     packed = replace(pickle.loads(evaluator._setup).packed, zip=other.getvalue())
     setup = changed(evaluator, packed=packed)
     with pytest.raises(UserError, match=f"^{source.folder}: Dask worker tcp://here has other files of the task than the run$"):
-        dask_worker.call(setup, "run", dask_worker.describe)
+        dask_worker.call(setup, "run", "environment")
     assert not list(worker.iterdir())
 
 
 def test_a_worker_keeps_the_evaluators_of_the_last_few_runs(evaluator, worker):
     for number in range(dask_worker.MAX_HELD + 1):
-        dask_worker.call(evaluator._setup, f"run{number}", dask_worker.describe)
+        dask_worker.call(evaluator._setup, f"run{number}", "environment")
     assert list(dask_worker._held) == [f"run{number}" for number in range(1, dask_worker.MAX_HELD + 1)]
     assert len(list(worker.iterdir())) == dask_worker.MAX_HELD
-
-
-def test_a_call_whose_evaluator_is_closed_before_it_begins_makes_another_one(evaluator, worker, monkeypatch):
-    batch = words_of(evaluator, "%x\n%x %x add_ftz_f32")
-    before = dask_worker.call(evaluator._setup, "run", dask_worker.evaluate, batch)
-    hold, closed = dask_worker._hold, []
-
-    def close_first(setup: bytes, run: str):
-        held = hold(setup, run)
-        if not closed:
-            closed.append(dask_worker._held.pop(run))
-            held.close()
-        return held
-
-    monkeypatch.setattr(dask_worker, "_hold", close_first)
-    assert (
-        dask_worker.call(evaluator._setup, "run", dask_worker.evaluate, batch).objective.tobytes() == before.objective.tobytes()
-    )
-    assert closed and dask_worker._held["run"] is not closed[0]
 
 
 # The same with the file as an option.
@@ -208,7 +189,7 @@ def test_an_option_that_names_a_file_of_the_task_names_a_workers_copy(
     setup = evaluator._setup
     monkeypatch.chdir(worker)
     data.unlink()
-    assert dask_worker.call(setup, "run", dask_worker.evaluate, batch).objective.tobytes() == local.objective.tobytes()
+    assert dask_worker.call(setup, "run", "evaluate", batch)[0].objective.tobytes() == local.objective.tobytes()
 
 
 def test_a_worker_never_tries_what_failed_before(evaluator, worker, monkeypatch):
@@ -218,7 +199,7 @@ def test_a_worker_never_tries_what_failed_before(evaluator, worker, monkeypatch)
     backend = replace(CPU, start=lambda assignment: started.append(assignment) or CPU.start(assignment))
     monkeypatch.setitem(dask_worker.BACKENDS, "cpu", backend)
     resumed = ClusterEvaluator(replace(evaluator._assignment, quarantine=quarantine), CPU, evaluator._task_digest)
-    dask_worker.call(resumed._setup, "run", dask_worker.describe)
+    dask_worker.call(resumed._setup, "run", "environment")
     assert [assignment.quarantine for assignment in started] == [quarantine]
 
 

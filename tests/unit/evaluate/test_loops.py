@@ -224,7 +224,7 @@ def test_a_search_finds_a_law_through_its_rollout_and_resumes_to_the_same_archiv
     whole = evo.evolve(looped_law(), generations=4, **options)
     assert whole.best.objective > -1.0  # of 3,000 squares
     part = evo.evolve(looped_law(), generations=2, **options).save(tmp_path / "run")
-    resumed = evo.evolve(looped_law(), resume=part, generations=4, progress=False)
+    resumed = evo.resume(looped_law(), part, generations=4, progress=False)
     np.testing.assert_array_equal(resumed.search.elites().solution, whole.search.elites().solution)
     np.testing.assert_array_equal(resumed.search.elites().objective, whole.search.elites().objective)
 

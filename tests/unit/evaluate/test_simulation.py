@@ -103,7 +103,7 @@ def test_what_a_search_has_found_can_be_carried_away(small_config, tmp_path):
     (tmp_path / "task" / "task.py").write_text(TASK)
     config = {"task": str(tmp_path / "task"), "stop": {"generations": 2}, "output": {"plots": []}}
     run = LiveRun.start(load_config(small_config(config)), "simulated")
-    run.execute(lambda *_: None, lambda _: False)
+    run.execute()
     for name in ("python", "c", "json", "sympy", "excel"):
         [text] = export_elites(run, name).texts.values()
         assert text

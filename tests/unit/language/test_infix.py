@@ -175,7 +175,7 @@ NAMED = [
     ("%x lg2_approx_ftz_f32 2.0794415 mul_ftz_f32", "y = 3*log(x)"),
     ("%x lg2_approx_ftz_f32 0.30103 mul_ftz_f32", "y = log10(x)"),
     ("%x lg2_approx_ftz_f32 0.5 mul_ftz_f32", "y = 0.5*log2(x)"),
-    ("%x lg2_approx_ftz_f32 1.7 mul_ftz_f32 ex2_approx_ftz_f32", "y = pow(x, 1.7)"),
+    ("%x lg2_approx_ftz_f32 1.7 mul_ftz_f32 ex2_approx_ftz_f32", "y = x**1.7"),
     ("%x lg2_approx_ftz_f32 2.0 mul_ftz_f32 ex2_approx_ftz_f32", "y = exp2(2*log2(x))"),
     ("%x 1.442695 mul_ftz_f32 dup.f32 ex2_approx_ftz_f32 add_ftz_f32", "t0 = 1.442695*x\ny = exp2(t0) + t0"),
 ]

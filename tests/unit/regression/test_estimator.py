@@ -41,7 +41,7 @@ def test_scikit_learn_accepts_it(estimator, check):
 
 def test_it_finds_a_product_and_says_so():
     model = regressor().fit(X, Y)
-    assert model.get_best().equation in ("3 + 2*(x0*x1)", "3 + 2*(x1*x0)")
+    assert model.get_best().equation == "3 + 2*x0*x1"
     assert model.get_best().complexity == 1
     assert model.score(X, Y) == pytest.approx(1.0, abs=1e-10)
 
@@ -50,7 +50,7 @@ def test_it_finds_powers_of_any_exponent():
     x = np.random.default_rng(4).uniform(1.0, 30.0, (200, 2))
     model = regressor(max_evaluations=60_000).fit(x, 2.0 * x[:, 0] ** 0.7 / x[:, 1])
     best = model.get_best()
-    assert best.loss < 1e-10 and "pow(x0, " in best.equation and "0.7)" in best.equation
+    assert best.loss < 1e-10 and "x0**0.7" in best.equation
 
 
 def test_the_table_is_a_front_and_its_losses_are_those_of_the_predictions(fitted):

@@ -139,7 +139,7 @@ def test_a_run_of_a_template_is_saved_and_goes_on(tmp_path):
         task.template.words(shipped_instruction_set("default"), Limits()),
     )
     result.save(tmp_path / "run")
-    again = evo.evolve(task, resume=tmp_path / "run", evaluations=3000, progress=False)
+    again = evo.resume(task, tmp_path / "run", evaluations=3000, progress=False)
     assert again.search.archive.best_objective >= result.search.archive.best_objective
 
 

@@ -54,7 +54,7 @@ def finish(tmp_path_factory, plane_folder):
         }
         (folder / "small.yaml").write_text(yaml.safe_dump(config))
         run = LiveRun.start(load_config(folder / "small.yaml"), "small")
-        run.execute(lambda *_: None, lambda _: False)
+        run.execute()
         run.close()
         return run.run_dir.path
 

@@ -128,7 +128,7 @@ def test_a_damaged_log_is_named_and_a_resumed_run_goes_on(run, tmp_path):
     check_lines_of_the_archive(damaged, told.elites)
     resumed, notes = LiveRun.resume(copy, ("stop.generations=23",))
     assert any("lines of descent begin anew" in note for note in notes)
-    resumed.execute(lambda *_: None, lambda _: False)
+    resumed.execute()
     resumed.close()
     viewed = Run.view(copy)[0]
     elites, again = viewed.search.elites(), LinesOfDescent(viewed)
@@ -179,7 +179,7 @@ def test_the_archives_film_begins_with_the_first_elites_and_ends_with_all(run):
 def test_cells_without_a_grid_are_filmed_row_by_row(small_config):
     changes = {"search": {"archive": {"type": "CVTArchive", "dims": None, "centroids": 12}}, "stop": {"generations": 2}}
     run = LiveRun.start(load_config(small_config(changes)), "cells")
-    run.execute(lambda *_: None, lambda _: False)
+    run.execute()
     elites, problem = run.search.elites(), run.search.problem
     [frame] = ArchiveFilm(run, 320, 240).frames(1)
     tile = (320 - GAP) // 5 - GAP  # 5 x 3 tiles
@@ -195,7 +195,7 @@ def test_an_elite_of_a_third_measure_that_is_not_the_best_of_its_tile_leaves_the
     others = ("stop.generations=2", f"output.runs={tmp_path}", "output.plots=[]")
     config = load_config(shipped("configs")["domain_coloring"], (*search, *others))
     run = LiveRun.start(config, "shared")
-    run.execute(lambda *_: None, lambda _: False)
+    run.execute()
     film = ArchiveFilm(run, 200, 200)
     assert not film._is_best.all()
     frames = list(film.frames(2 * len(film._is_best)))  # each shows at most one more elite

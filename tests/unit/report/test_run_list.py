@@ -37,7 +37,7 @@ def make_run(tmp_path, small_config):
         with new_run_dir(tmp_path / "runs" / group) as run_dir:
             run_dir.save_config(config)
             run_dir.save_environment({})
-            run_dir.save_checkpoint(0, {}, lambda: {"a": np.zeros(3)})
+            run_dir.save_checkpoint(0, {}, {"a": np.zeros(3)})
             for generation in range(1, generations + 1):
                 run_dir.append_metrics(row(generation, best))
             run_dir.save_archive({"a": np.zeros(3)})

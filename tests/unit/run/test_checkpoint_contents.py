@@ -95,7 +95,7 @@ def test_a_run_with_such_a_checkpoint_is_refused_in_one_line(run, saved):
     far = {**arrays, "elites.cell": arrays["elites.cell"] + 10**6}
     for wrong, given in ((meta, far), ({**meta, "counters": []}, arrays)):
         with RunDir(folder, writable=True) as run_dir:
-            run_dir.save_checkpoint(9, wrong, given.copy)
+            run_dir.save_checkpoint(9, wrong, given)
         for begin in (Run.view, LiveRun.resume):
             with pytest.raises(
                 UserError, match=rf"^{folder}/checkpoints: the newest is damaged, although its checksum fits: \w+"

@@ -25,7 +25,7 @@ def start(start):
 
 
 def execute(run: Run) -> Run:
-    run.execute(lambda *_: None, lambda *_: False)
+    run.execute()
     return run
 
 

@@ -14,6 +14,7 @@ from evo.run.learning import make_learned_measures
 from evo.run.loaded_task import load_problem
 from evo.run.run import Run
 from evo.search.lineage_records import lines_of
+from evo.search.map_elites import Generation
 
 LEARNED = {"search": {"learning": {"descriptors": "learned", "features": 2}}}
 FEATURES = {"search": {"learning": {"features": 3, "points": 64}}}  # all the points of the task
@@ -27,9 +28,9 @@ def problem(small_config):
 
 
 def execute(run: Run) -> list:
-    generations = []
-    run.execute(lambda generation, _: generations.append(generation), lambda _: False)
-    return generations
+    steps = []
+    run.execute(lambda step, _: steps.append(step))
+    return [step for step in steps if isinstance(step, Generation)]
 
 
 def random_programs(problem, count: int) -> np.ndarray:

@@ -15,6 +15,7 @@ from evo.run.checkpoint import decode_checkpoint, encode_checkpoint
 from evo.run.run import LiveRun, Run
 from evo.run.run_dir import RunDir
 from evo.search.archives import ARCHIVES
+from evo.search.map_elites import Generation
 
 
 def execute(run: Run, interrupted=lambda: False) -> str:
@@ -72,9 +73,6 @@ def test_a_run_stopped_inside_generation_0_shows_what_it_found_and_goes_on_to_th
     whole = start(changes)
     execute(whole)
     stopped = start({**changes, "stop": {"seconds": 1e-9} if by == "seconds" else {}})
-    seen = []
-    if by == "interruption":
-        stopped.search.on_beginning = lambda *step: bool(seen.append(step)) or len(seen) == 1
     reason = execute(stopped, lambda: by == "interruption")
     assert reason == ("stop.seconds: 1e-09" if by == "seconds" else "interrupted")
     stopped.close()
@@ -99,7 +97,6 @@ def test_an_interruption_inside_generation_0_finishes_no_run(start, resume, chan
     whole = start(changes)
     reason = execute(whole)
     stopped = start(changes)
-    stopped.search.on_beginning = lambda *_: True
     assert execute(stopped, lambda: True) == "interrupted"
     stopped.close()
     again = resume(stopped.run_dir.path)
@@ -157,8 +154,8 @@ def test_the_search_goes_on_while_a_checkpoint_is_written_and_saves_itself_as_it
     writes = HeldWrites(monkeypatch)
     saved, load = [], run.run_dir.load_checkpoint
 
-    def watch(generation, _):
-        done = generation.counters.generations
+    def watch(step, _):
+        done = step.counters.generations if isinstance(step, Generation) else 0
         if done == 1:
             saved.append(run.search.archive.elites())
             assert writes.holds.wait(300)
@@ -171,7 +168,7 @@ def test_the_search_goes_on_while_a_checkpoint_is_written_and_saves_itself_as_it
             for name, array in saved[0].arrays().items():
                 np.testing.assert_array_equal(arrays[f"elites.{name}"], array)
 
-    run.execute(watch, lambda _: False)
+    run.execute(watch)
     assert load()[0]["counters"]["generations"] == 4
 
 
@@ -182,13 +179,14 @@ def test_a_checkpoint_that_cannot_be_written_ends_the_run_with_the_next_generati
     def full(*_):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    def watch(generation, _):
-        done.append(generation.counters.generations)
-        wait([run.run_dir._saving])
+    def watch(step, _):
+        if isinstance(step, Generation):
+            done.append(step.counters.generations)
+            wait([run.run_dir._saving])
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(UserError, match=r"metrics\.jsonl: cannot write: No space left on device$"):
-        run.execute(watch, lambda _: False)
+        run.execute(watch)
     assert done == [1]
     assert run.run_dir.load_checkpoint()[0]["counters"]["generations"] == 0
 

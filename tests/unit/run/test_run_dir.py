@@ -31,7 +31,7 @@ def row(generation: int, **more) -> dict:
 
 
 def save(run_dir, generation, meta, arrays):
-    run_dir.save_checkpoint(generation, meta, lambda: arrays)
+    run_dir.save_checkpoint(generation, meta, arrays)
     run_dir.wait_for_checkpoint()
 
 
@@ -87,11 +87,11 @@ def test_a_checkpoint_that_could_not_be_written_is_told_once_by_whoever_asks_nex
     for ask in (
         run_dir.wait_for_checkpoint,
         run_dir.is_saving,
-        lambda: run_dir.save_checkpoint(3, {}, ARRAYS.copy),
+        lambda: run_dir.save_checkpoint(3, {}, ARRAYS),
         run_dir.close,
     ):
         monkeypatch.setattr("os.fsync", full)
-        run_dir.save_checkpoint(2, {}, ARRAYS.copy)
+        run_dir.save_checkpoint(2, {}, ARRAYS)
         wait([run_dir._saving])
         monkeypatch.setattr("os.fsync", fsync)
         with pytest.raises(UserError, match=r"00000002\.ckpt: cannot write: No space left on device$"):

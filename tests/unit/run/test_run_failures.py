@@ -68,7 +68,7 @@ def gpu(monkeypatch):
 
 def execute(run: Run) -> str:
     try:
-        return run.execute(lambda *_: None, lambda _: False)
+        return run.execute()
     finally:
         run.close()
 
@@ -114,7 +114,7 @@ def test_when_the_gpu_fails_the_last_checkpoint_stands_and_the_run_goes_on_witho
     gpu.fatal_call = 5  # the first call tries the task
     run = start(small_config)
     with pytest.raises(DeviceFailure, match="fell off the bus"):
-        run.execute(lambda *_: None, lambda _: False)
+        run.execute()
     before = sorted(path.name for path in (run.run_dir.path / "checkpoints").glob("*.ckpt"))
     run.run_dir.close()
     culprits = {key for key, record in records(run).items() if record["kind"] == "device failed"}

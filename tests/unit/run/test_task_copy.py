@@ -75,7 +75,7 @@ def config(place, small_config):
 
 
 def finish(run: Run) -> bytes:
-    assert run.execute(lambda *_: None, lambda _: False)
+    assert run.execute()
     elites = run.search.elites()
     run.close()
     return elites.solution.tobytes() + elites.measures.tobytes()
@@ -167,11 +167,11 @@ def test_an_error_names_the_users_files_until_the_run_is_resumed(place, config):
     run = LiveRun.start(config(["data/a.csv"], evaluation={"backend": "cpu", "executor": "processes", "threads": 1}), "small")
     (place / "fails").touch()
     with pytest.raises(UserError, match=rf"^{place}/problems/task.py:\d+: score\(\) raised AssertionError"):
-        run.execute(lambda *_: None, lambda _: False)
+        run.execute()
     run.close()
     resumed, _ = LiveRun.resume(run.run_dir.path)
     with pytest.raises(UserError, match=rf"^{run.run_dir.path}/task/problems/task.py:\d+: score\(\) raised AssertionError"):
-        resumed.execute(lambda *_: None, lambda _: False)
+        resumed.execute()
     resumed.close()
 
 

@@ -13,9 +13,8 @@ from evo.language.dag import dag_of
 from evo.language.formula_text import infix_line
 from evo.regression.defaults import PROGRAM
 from evo.report.pareto import front_of
-from evo.run.run import MemoryJournal, carry_out
 from evo.run.saved_search import SavedSearch
-from evo.run.search import Search
+from evo.run.search import Journal, Search
 from evo.search.emitter import TIDY
 
 X, Y = np.random.default_rng(0).uniform(0.5, 2.0, (2, 100))
@@ -91,7 +90,7 @@ def test_a_search_that_goes_on_ends_as_if_it_had_not_paused(result):
     assert (view.elites().operator == TIDY).any() and not (view.archived().operator == TIDY).any()
     ended = Search(problem.here(), SavedSearch(problem, meta, arrays))
     with closing(ended.problem):
-        carry_out(ended, MemoryJournal(), lambda *_: None, lambda _: False)
+        list(ended.generations(journal=Journal([].append, {}.setdefault)))
     np.testing.assert_array_equal(ended.elites().solution, result.search.elites().solution)
     with closing(longer):
         resumed = Search(longer, SavedSearch(longer, meta, arrays))

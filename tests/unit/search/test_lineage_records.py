@@ -57,7 +57,7 @@ def run_dir(tmp_path):
 
 
 def save(run_dir: RunDir, generation: int, part: Records, *, is_all: bool = False) -> dict:
-    run_dir.save_checkpoint(generation, {}, dict, part, is_all=is_all)
+    run_dir.save_checkpoint(generation, {}, {}, part, is_all=is_all)
     run_dir.wait_for_checkpoint()
     return run_dir.load_checkpoint()[0]
 

@@ -47,7 +47,7 @@ def finished(tmp_path_factory):
     for config, *stop in [("domain_coloring_smoke", "stop.generations=2"), erf, SCALED]:
         settings = (f"output.runs={folder}", "output.plots=[]", *stop, "evaluation.backend=cpu")
         run = LiveRun.start(load_config(CONFIGS / f"{config}.yaml", settings), config)
-        run.execute(lambda *_: None, lambda _: False)
+        run.execute()
         run.close()
         runs.append(run.run_dir.path)
     return dict(zip(("outputs", "reduction", "scaled"), runs, strict=True))

@@ -98,7 +98,7 @@ def test_beyond_this_machine_a_token_is_needed(server, finished):
 def test_the_page_follows_the_checkpoints_and_outlives_a_damaged_one(new_run, monkeypatch, tmp_path):
     monkeypatch.setattr(evo.report.page.server, "LOOK_S", 0.01)
     run = new_run([], {"stop": {"generations": 2}})
-    run.execute(lambda *_: None, lambda _: False)
+    run.execute()
     run.close()
     folder = run.run_dir.path
     warnings: list[str] = []
@@ -107,7 +107,7 @@ def test_the_page_follows_the_checkpoints_and_outlives_a_damaged_one(new_run, mo
         thread = Thread(target=server.serve)
         thread.start()
         resumed, _ = LiveRun.resume(folder, ("stop.generations=3",))
-        resumed.execute(lambda *_: None, lambda _: False)
+        resumed.execute()
         resumed.close()
         wait_until(lambda: server.served.version != first.version and num_generations(server.served.html) == 3)
         for path in sorted((folder / "checkpoints").iterdir()):  # the newest last: the server may look in between

@@ -338,28 +338,6 @@ def test_parents_move_with_their_cells_and_are_forgotten_once_they_are_gone():
     assert elites.parents.tolist() == [[-1, -1], [19, -1], [-1, -1]]
 
 
-def test_a_snapshot_stands_still_until_it_is_read_and_what_changed_meanwhile_is_in_the_next(new_archive):
-    archive, better = new_archive(), 0
-
-    def change():
-        nonlocal better
-        better += 1
-        new = random_batch(9, better)
-        archive.add(**{**new, "objective": new["objective"] + better})
-
-    for number in range(6):
-        change()
-        give = archive.snapshot()
-        before = archive.elites()
-        change()
-        assert not np.array_equal(archive.elites().hash, before.hash)
-        read = give() if number != 3 else before  # whoever wanted that one has failed
-        change()
-        for name, column in vars(before).items():
-            np.testing.assert_array_equal(getattr(read, name), column, err_msg=name)
-            assert getattr(read, name).dtype == column.dtype
-
-
 @pytest.mark.parametrize("name", ARCHIVES)
 @pytest.mark.parametrize("num_task_measures", [0, 2])
 def test_an_archive_of_pyribs_holds_the_elites_and_what_it_says_of_them_is_right(name, num_task_measures):

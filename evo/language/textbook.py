@@ -1,0 +1,237 @@
+"""Formulas of real numbers as textbooks write them: `sqrt(x0/(x1*x2))` for `exp2(-0.5*log2(x1*x2/x0))`.
+
+Owns how forms of `evo.language.algebra` are written: signs, order, bases of powers and logarithms, quotients and roots.
+"""
+
+import math
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import cache, partial, reduce
+from typing import cast
+
+from evo.instructions import shipped_instruction_set
+from evo.language.algebra import LN_2, LN_10, Algebra, Form, cost, plain, scaled
+from evo.language.dag import REAL, Builder, Dag, function_node
+from evo.language.usual_names import SYMPY, with_usual_names
+
+MAX_NODES = 150  # of a formula; a longer one gets usual names alone
+SMALL = 3  # leaves of a value that is written again where it is used again
+LARGEST_EXPONENT = 300.0  # of e, in a factor
+DIVISORS = (3.0, 6.0, 7.0, 9.0, 11.0, 12.0)
+MOST_DIGITS = 6  # of a number that is not written in another way
+BOOK = "textbook"  # name of what is written here
+
+
+def textbook(formula: Dag) -> Dag:
+    """The formula as textbooks write it; one that is not of real numbers alone, or long, has usual names."""
+    if len(formula.nodes) > MAX_NODES or any(node.type != REAL and node.type != "pred" for node in formula.nodes):
+        return with_usual_names(formula)
+    algebra = Algebra(formula)
+    try:
+        forms = algebra.forms()
+        writer = _Writer(algebra)
+        results = tuple(None if result is None else writer.form(forms[result]) for result in formula.results)
+    except (OverflowError, ZeroDivisionError):  # a number that no float64 holds
+        return with_usual_names(formula)
+    return Dag(tuple(writer.builder.nodes), results, formula.inputs, formula.outputs).trimmed()
+
+
+class _Writer:
+    """Nodes of forms. A large atom is written once; a small one where it is used."""
+
+    def __init__(self, algebra: Algebra):
+        self.builder = Builder()
+        self._algebra, self._atoms = algebra, algebra.atoms
+        self._written: dict[int, int] = {}
+
+    def form(self, form: Form) -> int:
+        """The node of a form."""
+        terms = self._algebra.terms(form)
+        if len(terms) > 1 and abs(form[0]) == 1.0:
+            return self._atom(form[1][0][0]) if form[0] > 0.0 else self._sum(terms)
+        return self._product(form)
+
+    def _apply(self, name: str, *operands: int) -> int:
+        return self.builder.put(function_node(name, operands, name=BOOK, sympy=_sympy_of(name)))
+
+    def _number(self, number: float) -> int:
+        return self.builder.real(plain(number))
+
+    def _sum(self, terms: Iterable[Form], *, is_angle: bool = False) -> int:
+        """Positive terms first; a number is the first of these, except in an angle. Large factors of all terms stand before."""
+        terms = tuple(terms)
+        shared = set(terms[0][1]).intersection(*(factors for _, factors in terms[1:]))
+        shared = {(a, p) for a, p in shared if p < 0.0 or self._algebra.size((1.0, ((a, p),))) > 1}
+        if shared:
+            rest = ((n, tuple(pair for pair in factors if pair not in shared)) for n, factors in terms)
+            return self._product(self._algebra.product([(1.0, tuple(sorted(shared))), self._algebra.sum(rest)]))
+        first, *others = sorted(terms, key=lambda term: (term[0] < 0.0, bool(term[1]) == (term[0] > 0.0 and not is_angle)))
+        place = self._product(first)
+        for number, factors in others:
+            place = self._apply("a - b" if number < 0.0 else "a + b", place, self._product((abs(number), factors)))
+        return place
+
+    def _atom(self, atom: int) -> int:
+        if atom in self._written:
+            return self._written[atom]
+        kind, *parts = self._atoms[atom]
+        if kind == "node":
+            place = self._copy(parts[0])
+        elif kind == "sum":
+            place = self._sum(parts[0])
+        elif kind == "exp":
+            place = self._exponential(parts[0])
+        elif kind == "log":
+            place = self._apply("log(a)", self.form(parts[0]))
+        elif parts[0] in ("sin(a)", "cos(a)") and len(terms := self._algebra.terms(parts[1])) > 1 and abs(parts[1][0]) == 1.0:
+            place = self._apply(parts[0], self._sum(terms, is_angle=True))
+        else:
+            place = self._apply(parts[0], *map(self.form, parts[1:]))
+        if self._algebra.size((1.0, ((atom, 1.0),))) > SMALL:
+            self._written[atom] = place
+        return place
+
+    def _copy(self, index: int) -> int:
+        """A node of the formula as it is."""
+        node = self._algebra.formula.nodes[index]
+        atom = self._algebra.atom("node", index)[1][0][0]
+        if atom not in self._written:
+            operands = tuple(map(self._copy, node.operands))
+            self._written[atom] = self.builder.node(replace(node, operands=operands))
+        return self._written[atom]
+
+    # ---- products ----
+
+    def _product(self, form: Form) -> int:
+        number, factors = form
+        above, below = list[int](), list[int]()
+        roots: dict[float, list[tuple[int, float]]] = {}
+        logarithms = [pair for pair in factors if self._atoms[pair[0]][0] == "log"]
+        for atom, power in factors:
+            if not power.is_integer():
+                exponent = _root_of(power)
+                roots.setdefault(exponent, []).append((atom, power / exponent))
+        for atom, power in factors:
+            kind, *parts = self._atoms[atom]
+            if not power.is_integer():
+                if (inside := roots.pop(_root_of(power), None)) is not None:
+                    number = self._root(number, _root_of(power), inside, above, below)
+            elif kind == "exp":
+                number, exponent_form = self._folded(number, parts[0])
+                above.append(self._exponential(exponent_form))
+            else:
+                if logarithms == [(atom, 1.0)]:
+                    number, base = self._with_logarithm(number, atom)
+                elif power == 1.0 and kind == "sum" and self._is_turned(number, parts[0]):
+                    number, base = -number, self._sum(scaled(term, -1.0) for term in parts[0])
+                else:
+                    base = self._atom(atom)
+                (above if power > 0.0 else below).append(self._raised(base, abs(power)))
+        return self._quotient(number, above, below)
+
+    @staticmethod
+    def _is_turned(number: float, terms: tuple[Form, ...]) -> bool:
+        """Whether a negative number and a sum are written with other signs: 0.8*(x - 2) for -0.8*(2 - x), b - a for -(a - b)."""
+        positive = [factors for size, factors in terms if size > 0.0]
+        return number < 0.0 and (not any(positive) or (number == -1.0 and len(positive) < len(terms)))
+
+    def _raised(self, base: int, power: float) -> int:
+        if power == 1.0:
+            return base
+        for below in DIVISORS:
+            if cost(power) > 2 * MOST_DIGITS and plain(power * below).is_integer():
+                return self._apply("pow(a, b)", base, self._apply("a/b", self._number(power * below), self._number(below)))
+        return self._apply("pow(a, b)", base, self._number(power))
+
+    def _quotient(self, number: float, above: list[int], below: list[int]) -> int:
+        if number and cost(number) > 2 * MOST_DIGITS:
+            divisor = next((q for q in (*DIVISORS, abs(1.0 / number)) if 0 < cost(number * q) + cost(q) <= MOST_DIGITS), 1.0)
+            if divisor != 1.0:
+                below.insert(0, self._number(divisor))
+                number = plain(number * divisor)
+        if above and number == -1.0:
+            above[0] = self._apply("-a", above[0])
+        elif number != 1.0 or not (above or below):
+            above.insert(0, self._number(number))
+        top, bottom = (reduce(partial(self._apply, "a*b"), each) if each else None for each in (above, below))
+        if bottom is None or top is None:
+            return self._apply("1/a", bottom) if bottom is not None else cast(int, top)
+        return self._apply("a/b", top, bottom)
+
+    def _root(
+        self, number: float, exponent: float, factors: list[tuple[int, float]], above: list[int], below: list[int]
+    ) -> float:
+        """Adds what is raised to a power that is not an integer, and gives the number that is left beside it."""
+        if len(factors) == 1 and self._atoms[factors[0][0]][0] != "group" and abs(factors[0][1]) != 1.0:
+            [(atom, times)] = factors
+            (above if times > 0.0 else below).append(self._raised(self._atom(atom), abs(times) * exponent))
+            return number
+        sign, powers = 1.0, dict[int, float]()
+        for atom, times in factors:
+            inner, parts = self._atoms[atom][1] if self._atoms[atom][0] == "group" else (1.0, ((atom, 1.0),))
+            sign *= inner
+            for each, power in parts:
+                powers[each] = powers.get(each, 0.0) + times * power
+        is_below = all(power < 0.0 for power in powers.values())
+        inside = sign
+        if exponent == 0.5 and number > 0.0 and cost(number**2) < cost(number):
+            inside, number = sign * number**2, 1.0
+        form = (1.0 / inside if is_below else inside, tuple(sorted((a, -p if is_below else p) for a, p in powers.items() if p)))
+        base = self._product(form)
+        root = self._apply("sqrt(a)", base) if exponent == 0.5 else self._raised(base, exponent)
+        (below if is_below else above).append(root)
+        return number
+
+    def _with_logarithm(self, number: float, atom: int) -> tuple[float, int]:
+        """A number and a logarithm to the base that makes the number short."""
+        choices = {"log(a)": number, "log2(a)": number * LN_2, "log10(a)": number * LN_10}
+        name = min(choices, key=lambda each: _number_cost(choices[each]) + (each != "log(a)"))
+        return plain(choices[name]), self._apply(name, self.form(self._atoms[atom][1]))
+
+    def _folded(self, number: float, exponent: Form) -> tuple[float, Form]:
+        """A number and an exponent, of which the number takes up what is added, if that is shorter or nearer to 1."""
+        terms = self._algebra.terms(exponent)
+        added = sum(each for each, factors in terms if not factors)
+        if abs(number) == 1.0 or not added or abs(added) > LARGEST_EXPONENT:
+            return number, exponent
+        moved, left = number * math.exp(added), [term for term in terms if term[1]]
+        given = _number_cost(number) + _number_cost(exponent[0]) + sum(_number_cost(each / exponent[0]) for each, _ in terms)
+        found = _number_cost(moved) + sum(_number_cost(each) for each, _ in left)
+        is_nearer = abs(math.log(abs(moved))) < 0.5 * abs(math.log(abs(number))) and abs(added) > 0.5 * math.log(1e20)
+        return (moved, self._algebra.sum(left)) if found < given or is_nearer else (number, exponent)
+
+    def _exponential(self, exponent: Form) -> int:
+        """By exp, exp2, or a power of the number whose text is short."""
+        number, factors = exponent
+        powers = [pair for pair in factors if self._atoms[pair[0]][0] == "log" and pair[1] == 1.0]
+        if powers and len(factors) > 1:
+            rest = tuple(pair for pair in factors if pair != powers[0])
+            return self._apply("pow(a, b)", self.form(self._atoms[powers[0][0]][1]), self._product((number, rest)))
+        terms = self._algebra.terms(exponent)
+        if len(terms) > 1 and abs(number) == 1.0:
+            costs = [sum(_number_cost(each * factor) for each, _ in terms) for factor in (1.0, 1.0 / LN_2)]
+            if costs[1] < costs[0]:
+                return self._apply("exp2(a)", self._sum(scaled(term, 1.0 / LN_2) for term in terms))
+            return self._apply("exp(a)", self.form(exponent))
+        base = plain(math.exp(number)) if abs(number) < LARGEST_EXPONENT else 0.0
+        costs = [_number_cost(number), _number_cost(number / LN_2) + 1.0, cost(base) + 2.0 if base else math.inf]
+        if costs[2] < min(costs[:2]) and costs[2] <= MOST_DIGITS:
+            return self._apply("pow(a, b)", self._number(base), self._product((1.0, factors)))
+        if costs[1] < costs[0]:
+            return self._apply("exp2(a)", self.form((plain(number / LN_2), factors)))
+        return self._apply("exp(a)", self.form(exponent))
+
+
+def _root_of(power: float) -> float:
+    """The power that a factor is written inside of: roots are square roots, of x**3 too."""
+    return 0.5 if (2.0 * power).is_integer() else abs(power)
+
+
+def _number_cost(number: float) -> float:
+    return 0 if abs(plain(number)) == 1.0 else cost(number)
+
+
+@cache
+def _sympy_of(form: str) -> str:
+    rows = {row.semantics.infix: row.semantics.sympy for row in shipped_instruction_set("default").instructions}
+    return SYMPY.get(form) or rows.get(form, "")

@@ -1,0 +1,117 @@
+"""evo.language.textbook: found laws are written as textbooks have them, and keep their values."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evo.instructions import shipped_instruction_set
+from evo.language.dag import REAL, Builder, Dag, dag_of
+from evo.language.formula import evaluate, formula_of
+from evo.language.formula_text import infix
+from evo.language.infix import parse_infix
+from evo.language.program import Language
+from evo.language.textbook import textbook
+
+SET = shipped_instruction_set("default")
+NAMES = {instruction.name for instruction in SET.instructions}
+INPUTS = ("x", "y", "z", "w")
+LANGUAGE = Language(SET, tuple((name, "f32") for name in INPUTS), (("f", "f32"),))
+
+
+def formula(text: str) -> Dag:
+    return formula_of(dag_of(LANGUAGE, parse_infix(LANGUAGE, text, "text", 200, NAMES)), {}, {"f": (0.0, 1.0)})
+
+
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        # powers and roots
+        ("503.29*exp2(-0.5*log2(x*y/z))", "503.29*sqrt(z/(x*y))"),  # frequency of a string
+        ("x*pow(x, -0.313)", "x**0.687"),
+        ("exp2(0.5*(log2(x) + log2(19600*y)))", "140*sqrt(x*y)"),
+        ("sqrt(2*x*y)", "sqrt(2*x*y)"),  # Torricelli
+        ("pow(x, 1.5)*pow(y + z, -0.5)", "sqrt(x**3/(y + z))"),  # Kepler
+        ("sqrt(x)/sqrt(y)", "sqrt(x/y)"),
+        ("exp2(2*log2(x) - 3*log2(y))", "x**2/y**3"),
+        ("pow(x/y, 0.25)*3.1", "3.1*(x/y)**0.25"),
+        ("x/sqrt(1 - y*y/(z*z))", "x/sqrt(1 - y**2/z**2)"),  # relativistic mass
+        ("sqrt(x*x + y*y)", "sqrt(x**2 + y**2)"),
+        ("sqrt(x*x)", "abs(x)"),
+        ("x/(y*sqrt(z))", "x/(y*sqrt(z))"),
+        # exponentials and logarithms
+        ("exp2(1.442695*x)*y", "y*exp(x)"),
+        ("log2(x)*0.6931472*y", "y*log(x)"),
+        ("exp(x)*exp(-y)", "exp(x - y)"),
+        ("x*exp(-x*x)", "x*exp(-x**2)"),
+        ("10*log10(x/y)", "10*log10(x/y)"),  # decibel
+        ("log(x) - log(y)", "log(x/y)"),
+        ("-3*(0 - exp(x))", "3*exp(x)"),
+        ("0.3 + 2.1/(1 + exp(-0.85*(x - 2)))", "0.3 + 2.1/(1 + exp(-0.85*(x - 2)))"),  # logistic
+        ("x*exp(-3985/(233.4 + y))", "x*exp(-3985/(233.4 + y))"),  # vapour pressure
+        ("2*exp(-4.5*exp(-0.3*x))", "2*exp(-4.5*exp(-0.3*x))"),  # Gompertz
+        ("3*(1 - exp(-2*(x - 0.74)))*(1 - exp(-2*(x - 0.74)))", "3*(1 - exp(-2*(x - 0.74)))**2"),  # Morse
+        ("x*x*x/(exp(x/y) - 1)", "x**3/(exp(x/y) - 1)"),  # Planck
+        ("pow(x, y)", "x**y"),
+        # waves
+        ("2.5*sin(-x)", "-2.5*sin(x)"),
+        ("cos(3 - 2*x)", "cos(2*x - 3)"),
+        ("sin(x + 1.5707964)", "cos(x)"),
+        ("1 - 2*sin(x)*sin(x)", "cos(2*x)"),
+        ("0.5 - 0.5*cos(2*x)", "sin(x)**2"),
+        ("1 - cos(x)*cos(x)", "sin(x)**2"),
+        ("y*sin(x)*sin(x) + y*cos(x)*cos(x)", "y"),
+        ("0.5*cos(x + y) + 0.5*cos(x - y)", "cos(x)*cos(y)"),
+        ("sin(x)/cos(x)", "tan(x)"),
+        ("1 - cos(x)", "1 - cos(x)"),
+        # quotients and sums
+        ("1/(x + 1/x)", "x/(1 + x**2)"),
+        ("1/(1/x + 1/y)", "x*y/(x + y)"),  # resistors in parallel
+        ("2.1/(1 + 0.7/x)", "2.1*x/(0.7 + x)"),  # Michaelis and Menten
+        ("x - 0.1*x*x - 0.5*x*y + 0.25*x*x*y/(1 + 0.5*x)", "x - 0.1*x**2 - 0.5*x*y/(1 + 0.5*x)"),
+        ("1 - 1/(1 + x)", "x/(1 + x)"),
+        ("x/y/z/w", "x/(y*z*w)"),
+        ("x*y*y*0.5", "0.5*x*y**2"),
+        ("2*x - 3*(y - x)", "5*x - 3*y"),
+        ("1.5*(x - 2) + 3", "1.5*x"),
+        ("x + y*x - x", "x*y"),
+        ("4*x*(1 - x)", "4*x*(1 - x)"),
+    ],
+)
+def test_a_found_law_is_written_as_textbooks_have_it(found, expected):
+    assert infix(formula(found)) == f"f = {expected}\n"
+
+
+def test_phases_lie_within_half_a_turn_and_large_numbers_leave_exponents():
+    builder = Builder()
+    x = builder.node(formula("x").nodes[0])
+    angle = builder.apply("a + b", x, builder.real(7.25), name="sum")
+    result = builder.apply("sin(a)", angle)
+    wave = Dag(tuple(builder.nodes), (result,), (("x", REAL),), (("f", REAL),))
+    assert float(infix(wave).partition("x + ")[2].rstrip(")\n")) == pytest.approx(7.25 - 2.0 * np.pi, abs=1e-14)
+    number = infix(formula("-1.64e31*(0 - exp(x - 71.9))")).removeprefix("f = ").removesuffix("*exp(x)\n")
+    assert float(number) == pytest.approx(1.64e31 * np.exp(-71.9), rel=1e-5)  # 71.9 is a float32
+
+
+ONE = ["sin({0})", "cos({0})", "exp({0})", "log({0})", "sqrt({0})", "1/({0})", "-({0})", "abs({0})", "tanh({0})", "log2({0})"]
+ONE += ["({0})*({0})", "({0})*({0})*({0})", "pow({0}, 0.7)", "pow({0}, -1.5)", "exp2({0})"]
+TWO = ["({0} + {1})", "({0} - {1})", "({0}*{1})", "({0}/{1})", "max({0}, {1})", "pow({0}, {1})"]
+TEXTS = st.recursive(
+    st.sampled_from(["x", "y", "z", "2", "0.5", "3.7", "1"]),
+    lambda part: st.one_of(
+        st.builds(str.format, st.sampled_from(ONE), part), st.builds(str.format, st.sampled_from(TWO), part, part)
+    ),
+    max_leaves=8,
+)
+
+
+@given(TEXTS)
+def test_where_a_formula_is_defined_its_written_form_has_the_same_value(text):
+    rng = np.random.default_rng(1)
+    points = [np.concatenate([rng.uniform(0.2, 3.0, 40), rng.uniform(-3.0, 3.0, 40)]) for _ in INPUTS]
+    given_form = formula(text)
+    values, found = evaluate(given_form, points)[0], evaluate(textbook(given_form), points)[0]
+    with np.errstate(all="ignore"):
+        moved = np.abs(evaluate(given_form, [each * (1.0 + 1e-13) for each in points])[0] - values)  # how far rounding may reach
+        is_far = np.abs(values - found) > 1e-9 * np.maximum(np.abs(values), 1e-6) + 1e4 * moved
+    assert not np.any(np.isfinite(values) & np.isfinite(moved) & is_far)
