@@ -1,7 +1,7 @@
 """The table of docs/exact.md: `python docs/exact/table.py [SEEDS] [NAMES]` counts found programs beside others.
 
-Hand-written forms are programs too, checked at the sample and counted by the same slots. NVRTC's PTX of plain CUDA C is counted by
-the same table; moves, loads and stores are not.
+Hand-written forms are programs too, checked at a sample and counted by the same slots. NVRTC's PTX of plain CUDA C is
+counted in the same way, without moves, loads and stores.
 """
 
 import re
@@ -95,14 +95,17 @@ C_OF = {
     "morton16": "unsigned v[2] = {a & 0xffff, b & 0xffff}; for (int i = 0; i < 2; i++) { v[i] = (v[i] | v[i] << 8) & 0xff00ff; "
     "v[i] = (v[i] | v[i] << 4) & 0xf0f0f0f; v[i] = (v[i] | v[i] << 2) & 0x33333333; v[i] = (v[i] | v[i] << 1) & 0x55555555; } "
     "r[0] = v[0] | v[1] << 1;",
-    "ternary5": "unsigned q = a, d[5]; for (int k = 0; k < 5; k++) { q *= 3; d[k] = q >> 8; q &= 255; } "
-    "r[0] = d[0] | d[1] << 8 | d[2] << 16 | d[3] << 24; r[1] = d[4];",
-    "f32x4_s8x4": "unsigned x[4] = {a, b, c, d}; r[0] = 0; for (int k = 0; k < 4; k++) { int n = __float2int_rn(__uint_as_float(x[k])); "
+    "ternary5": "unsigned n = a, e[5]; for (int k = 0; k < 5; k++) { n *= 3; e[k] = n >> 8; n &= 255; } "
+    "r[0] = e[0] | e[1] << 8 | e[2] << 16 | e[3] << 24; r[1] = e[4];",
+    "f32x4_s8x4": "unsigned x[4] = {a, b, c, d}; r[0] = 0; for (int k = 0; k < 4; "
+    "k++) { int n = __float2int_rn(__uint_as_float(x[k])); "
     "n = n < -128 ? -128 : n > 127 ? 127 : n; r[0] |= (n & 255) << 8*k; }",
     "u4x8_f16x2x4": _U4_HALF.format(two="pack", one="half_of"),
     "u4x8_bf16x2x4": _U4_HALF.format(two="pack", one="bf16_of"),
-    "s8x4_f16x2x2": "for (int k = 0; k < 2; k++) r[k] = pack(half_of((signed char)(a >> 16*k)), half_of((signed char)(a >> (16*k + 8))));",
-    "s8x4_bf16x2x2": "for (int k = 0; k < 2; k++) r[k] = pack(bf16_of((signed char)(a >> 16*k)), bf16_of((signed char)(a >> (16*k + 8))));",
+    "s8x4_f16x2x2": "for (int k = 0; k < 2; "
+    "k++) r[k] = pack(half_of((signed char)(a >> 16*k)), half_of((signed char)(a >> (16*k + 8))));",
+    "s8x4_bf16x2x2": "for (int k = 0; k < 2; "
+    "k++) r[k] = pack(bf16_of((signed char)(a >> 16*k)), bf16_of((signed char)(a >> (16*k + 8))));",
 }
 _C = """
 __device__ unsigned short half_of(int n) { unsigned short h; asm("cvt.rn.f16.s32 %0, %1;" : "=h"(h) : "r"(n)); return h; }
@@ -145,30 +148,29 @@ def by_nvrtc(name: str) -> str:
     return f"{count:g}"
 
 
+def slots(function: ExactFunction, text: str) -> float:
+    """Issue slots of a program; NaN if it is wrong somewhere on a sample."""
+    language, points = exact_language(function), sample(function, 1 << 14, 5)
+    words = parse_program(language, text, function.text)
+    results = VirtualMachine(language.lowering).store(words[None], [*points, *[None] * len(function.outputs)])[0].view(np.uint32)
+    costs = slots_of(shipped_instruction_set("bits"), "sm_90")
+    is_wrong = wrong_bits(function, results, function(*points)).any()
+    return float("nan") if is_wrong else float(language.lowering.sums(words[None], costs)[0])
+
+
 def main() -> None:
-    instruction_set = shipped_instruction_set("bits")
-    only = sys.argv[2].split(",") if len(sys.argv) > 2 else list(HAND)
-    for name in only:
-        function = ExactFunction(name)
-        language = exact_language(function)
-        points = sample(function, 1 << 14, 5)
-
-        def cost_of(text: str) -> float:
-            words = parse_program(language, text, name)
-            unused = [None] * len(function.outputs)
-            results = VirtualMachine(language.lowering).store(words[None], [*points, *unused])[0].view(np.uint32)
-            is_right = not wrong_bits(function, results, function(*points)).any()
-            return float(language.lowering.sums(words[None], slots_of(instruction_set, "sm_90"))[0]) if is_right else np.nan
-
-        hand = cost_of(program_text(HAND[name], function))
-        found, seconds = [], []
-        for seed in range(1, 1 + int(sys.argv[1] if len(sys.argv) > 1 else 3)):
+    """Prints a row for each function."""
+    num_seeds = int(sys.argv[1]) if len(sys.argv) > 1 else 3
+    for name in sys.argv[2].split(",") if len(sys.argv) > 2 else HAND:
+        function, found, seconds = ExactFunction(name), [], [0.0]
+        hand = slots(function, program_text(HAND[name], function))
+        for seed in range(1, 1 + num_seeds):
             start_s = time.process_time()
             texts = synthesized(function, "sm_90", seed)
             seconds.append(time.process_time() - start_s)
-            found.append(cost_of(texts[0]) if texts else np.nan)
+            found.append(slots(function, texts[0]) if texts else float("nan"))
         counts = ", ".join(f"{each:g}" for each in found)
-        print(f"| {name} | {counts} | {hand:g} | {by_nvrtc(name)} | {max(seconds, default=0):.0f} |", flush=True)
+        print(f"| {name} | {counts} | {hand:g} | {by_nvrtc(name)} | {max(seconds):.0f} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -38,7 +38,7 @@ def exact_header(language: Language, proven: Sequence[tuple[ExactCertificate, ND
         letters = ["f" if kind == "f32" else "r" for kind in found.types]
         lines += [
             f"__device__ __forceinline__ {'unsigned int' if is_value else 'void'} {function_name(found)}({', '.join(takes)}) {{",
-            *(["    unsigned int y;"] if is_value else []),
+            *([f"    unsigned int {outputs[0]};"] if is_value else []),
             '    asm("{\\n\\t"',
             f'        ".reg .b32 {", ".join(f"%%{name}" for name, _ in (*language.inputs, *language.outputs))};\\n\\t"',
             *(f'        "mov.b32 %%{name}, %{len(outputs) + k};\\n\\t"' for k, name in enumerate(found.inputs)),
@@ -47,7 +47,7 @@ def exact_header(language: Language, proven: Sequence[tuple[ExactCertificate, ND
             '        "}"',
             "        : " + ", ".join(f'"=r"({name})' for name in outputs),
             "        : " + ", ".join(f'"{letter}"({name})' for letter, name in zip(letters, found.inputs, strict=True)) + ");",
-            *(["    return y;"] if is_value else []),
+            *([f"    return {outputs[0]};"] if is_value else []),
             "}",
             "",
         ]

@@ -8,7 +8,7 @@ import pytest
 from evo.approximation import zoo
 from evo.approximation.bits import ExactFunction, Precondition
 from evo.approximation.certificate import check_certificate, read_certificate
-from evo.approximation.exact import EVERY, LANES, TESTED, ExactSweep, certified_exact, exact_language
+from evo.approximation.exact import EVERY, LANES, TESTED, ExactCertificate, ExactSweep, certified_exact, exact_language
 from evo.approximation.exact_header import exact_header
 from evo.approximation.exact_task import ExactTask, sample
 from evo.approximation.synthesis import synthesized
@@ -199,3 +199,69 @@ def test_the_header_says_what_is_proven(certificate):
     text = exact_header(exact_language(function), [(found, words_of(function, found.program))])
     assert "Proven for every input: 127 inputs where q < 127." in text
     assert "unsigned int ue4m3_f32_3(unsigned int q)" in text and read_certificate(path) == found
+
+
+PACKED = "0:b32 %c s32_of_f32 %d s32_of_f32 pack_s8 %a s32_of_f32 %b s32_of_f32 pack_s8"
+
+
+@pytest.mark.parametrize(
+    ("text", "method"),
+    [
+        (PACKED, LANES),
+        (f"0x3210:b32 0:b32 {PACKED} prmt", LANES),
+        (f"{PACKED} 0:b32 shl", TESTED),  # shifts a constant by what depends on all
+        (f"%a {PACKED} add", TESTED),
+        (f"0:b32 0x00ff0000:b32 {PACKED} 0:b32 lop3_f8", LANES),
+        (f"0:b32 0x00000100:b32 %a lop3_c0 {PACKED} 0:b32 lop3_fc", TESTED),
+    ],
+)
+def test_lanes_are_proven_one_by_one_only_if_the_program_keeps_them_apart(text, method):
+    function = ExactFunction("f32x4_s8x4")
+    assert ExactSweep(exact_language(function), words_of(function, text), function).method == method
+
+
+def test_lop3_with_a_star_stands_for_all_tables():
+    from evo.search.vocabulary import VocabularyOptions
+
+    given = VocabularyOptions(instructions={"shl": 1, "lop3_*": 256})
+    assert given.instructions == {"shl": 1.0, **{f"lop3_{table:02x}": 1.0 for table in range(256)}}
+
+
+def test_bits_that_only_move_are_exchanged_in_few_steps():
+    function = ExactFunction("morton16")
+    words = words_of(function, synthesized(function, "sm_90", 3)[0])
+    language = exact_language(function)
+    assert language.lowering.sums(words[None], slots_of(language.instruction_set, "sm_90"))[0] <= 26
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("ue4m3_f32", BY_HAND),
+        ("morton16", "%x %y add"),  # an input that is called y
+        ("e4m3x4_f16x2x2", "%q e4m3x2_of_f16x2 %q f16x2_of_e4m3x2"),  # registers of 16 bits, and two outputs
+        ("f32x4_s8x4", PACKED),
+        ("f32_bf16", "%x 0x3f800000:b32 e4m3x2_of_f32"),
+    ],
+)
+def test_headers_are_compiled_by_nvrtc(name, text):
+    nvrtc, assembler = pytest.importorskip("cuda.bindings.nvrtc"), pytest.importorskip("evo.native.nvptxcompiler")
+    function = ExactFunction(name)
+    language, words = exact_language(function), words_of(function, text)
+    fields = {"function": name, "inputs": [*function.inputs], "types": [*function.types], "care": [*function.care]}
+    found = ExactCertificate.model_construct(
+        **fields, slots=1.0, num_instructions=1, target="sm_90", precondition="", num_valid=1
+    )
+    header = exact_header(language, [(found.model_copy(update={"method": TESTED}), words)])
+    assert "Tested on 1 input, not proven." in header
+    numbers = [f"__uint_as_float(p[{k}])" if kind == "f32" else f"p[{k}]" for k, kind in enumerate(function.types)]
+    places = [f"q[{k}]" for k in range(len(function.outputs))]
+    call = f"{name}_1({', '.join([*numbers, *(places if len(places) > 1 else [])])});"
+    call = call if len(places) > 1 else f"q[0] = {call}"
+    source = f'{header}\nextern "C" __global__ void k(const unsigned *p, unsigned *q) {{ {call} }}'
+    _, program = nvrtc.nvrtcCreateProgram(source.encode(), b"k.cu", 0, [], [])
+    [error] = nvrtc.nvrtcCompileProgram(program, 1, [b"--gpu-architecture=compute_90"])
+    assert not int(error), header
+    _, size = nvrtc.nvrtcGetPTXSize(program)
+    nvrtc.nvrtcGetPTX(program, ptx := b" " * size)
+    assembler.compile(ptx.decode().rstrip("\0"), ["--gpu-name=sm_90"])
