@@ -4,8 +4,6 @@
  * A program is run at a few probe points: what it computes there tells more of it than its text ("phenotypic characterisation",
  * Hildebrandt & Branke 2015). Beside that stand counts of its instructions, of pairs of them, and its shape.
  *
- * Usage
- *
  *     #define ITLL_FEATURES_IMPLEMENTATION  in exactly one C or C++ file, which also sees the headers below
  *     #include "itll_features.h"
  *
@@ -14,7 +12,7 @@
  *     stack_ptx_lower(language, STACK_PTX_MODE_LENIENT, 0, words, num_words, .., &lowered, NULL);
  *     itll_features_of(&info, &lowered, memory, memory_bytes, &bytes, features);    once more, if `bytes` is more than there was
  *
- * Meaning: the features, in this order
+ * The features, in this order:
  *
  *   outputs       (num_requests, num_points): y / (1 + |y|), so that all lie in [-1, 1]; NaN is 0. If is_scaled, a task that takes
  *                 the best a + b y sees no difference between y and 2 y + 1, so y is first taken in standard deviations from its mean
@@ -24,19 +22,12 @@
  *                 counts, among which a hash distributes the pairs
  *   statistics    ITLL_FEATURES_NUM_STATISTICS, see the enum
  *
- * All are finite. On x86-64 they are the same at every SIMD level, as the outputs of ptx_vm.h are.
- *
- * Memory and threads. Nothing is allocated; the caller owns all memory, which may have any alignment and any contents. There is no
- * global state. An info may be used by any number of threads; memory, by one at a time. Functions refuse NULL unless their comment
- * says otherwise. With ITLL_DEBUG, errors assert where they are found.
+ * All are finite. On x86-64 they are the same at every SIMD level, as the outputs of ptx_vm.h are. Nothing is allocated: memory, of
+ * any alignment and contents, is the caller's. Threads may share an info, but not memory. Functions refuse NULL.
  */
 
 #ifndef ITLL_FEATURES_H
 #define ITLL_FEATURES_H
-
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include "detail/arena.h"
 #include "itll.h"
@@ -53,10 +44,7 @@ typedef struct ItllFeaturesInfo {
     const PtxVmSet* vm_set;
     PtxVmLevel level;
     const PtxVmInput* inputs; /* parallel to the registers that programs are lowered with: their values at the probe points */
-    size_t num_inputs;
-    size_t num_points;
-    size_t num_requests;
-    size_t num_bigrams;
+    size_t num_inputs, num_points, num_requests, num_bigrams;
     bool is_scaled;
 } ItllFeaturesInfo;
 
@@ -91,8 +79,6 @@ ItllResult itll_features_of(
 
 #endif /* ITLL_FEATURES_H */
 
-/* ================================================================================================================== */
-
 #if defined(ITLL_FEATURES_IMPLEMENTATION) && !defined(ITLL_FEATURES_IMPLEMENTATION_INCLUDED)
 #define ITLL_FEATURES_IMPLEMENTATION_INCLUDED
 
@@ -118,91 +104,50 @@ static float itll_features__squash(float number) {
     return bounded / (1.0f + (bounded < 0.0f ? -bounded : bounded));
 }
 
-/* ---- outputs ----------------------------------------------------------------------------------------------------- */
-
-static bool itll_features__is_f32(const char* literal_prefix) {
-    return literal_prefix[0] == 'f' && literal_prefix[1] == '3' && literal_prefix[2] == '2' && literal_prefix[3] == '\0';
-}
-
-/* Outputs of another type than f32 become floats of their value. */
-static void itll_features__as_floats(const char* literal_prefix, size_t num_points, float* values) {
-    if (itll_features__is_f32(literal_prefix)) return;
-    const bool is_signed = strcmp(literal_prefix, "s32") == 0;
-    for (size_t i = 0; i < num_points; i++) {
-        uint32_t bits;
-        memcpy(&bits, &values[i], sizeof bits);
-        values[i] = is_signed ? (float)(int32_t)bits : (float)bits;
-    }
-}
-
 /* Values in standard deviations from their mean, the first that differs from it above; not finite ones stay what they are. */
 static void itll_features__normalise(size_t num_points, float* values) {
-    double sum = 0.0, squares = 0.0, count = 0.0, scale = 0.0;
+    double sum = 0.0, squares = 0.0, count = 0.0, scale = 0.0, sign = 0.0;
     for (size_t i = 0; i < num_points; i++) {
         if (values[i] - values[i] != 0.0f) continue;
         sum += (double)values[i];
         count += 1.0;
     }
     const double mean = count > 0.0 ? sum / count : 0.0;
+    for (size_t i = 0; i < num_points; i++)
+        if (values[i] - values[i] == 0.0f) squares += ((double)values[i] - mean) * ((double)values[i] - mean);
+    if (count > 0.0 && squares / count > 1e-12 * mean * mean) scale = 1.0 / sqrt(squares / count);
     for (size_t i = 0; i < num_points; i++) {
-        const double difference = (double)values[i] - mean;
-        if (values[i] - values[i] == 0.0f) squares += difference * difference;
-    }
-    const double variance = count > 0.0 ? squares / count : 0.0;
-    if (variance > 1e-12 * mean * mean) scale = 1.0 / sqrt(variance);
-    bool has_sign = false;
-    for (size_t i = 0; i < num_points; i++) {
-        if (values[i] - values[i] != 0.0f) continue;
         const double z = ((double)values[i] - mean) * scale;
-        if (!has_sign && (z > 1e-3 || z < -1e-3)) {
-            has_sign = true;
-            scale = z < 0.0 ? -scale : scale;
-        }
-        values[i] = (float)(((double)values[i] - mean) * scale);
+        if (values[i] - values[i] != 0.0f) continue;
+        if (sign == 0.0 && (z > 1e-3 || z < -1e-3)) sign = z < 0.0 ? -1.0 : 1.0;
+        values[i] = (float)(sign < 0.0 ? -z : z);
     }
 }
 
-/* Squashes the outputs in place. Returns the share that is not finite. */
-static float itll_features__outputs(const ItllFeaturesInfo* info, const StackPtxLowered* lowered, float* outputs) {
-    const size_t num_outputs = info->num_requests * info->num_points;
-    uint32_t num_nonfinite = 0;
-    for (size_t i = 0; i < info->num_requests; i++) {
-        float* values = outputs + i * info->num_points;
+/* Squashes the outputs in place; those of another type than f32 become floats of their value. Returns the share that is not finite. */
+static float itll_features__outputs(const ItllFeaturesInfo* info, const StackPtxLowered* lowered, float* values) {
+    size_t num_nonfinite = 0;
+    for (size_t i = 0; i < info->num_requests; i++, values += info->num_points) {
         const uint32_t value = lowered->request_values[i];
-        if (value != STACK_PTX_NO_VALUE) {
-            itll_features__as_floats(
-                info->stack_info->stack_literal_prefixes[lowered->value_stacks[value]], info->num_points, values
-            );
+        const uint32_t stack = value == STACK_PTX_NO_VALUE ? 0 : lowered->value_stacks[value];
+        const char* prefix = value == STACK_PTX_NO_VALUE ? "f32" : info->stack_info->stack_literal_prefixes[stack];
+        const bool is_f32 = strcmp(prefix, "f32") == 0, is_signed = strcmp(prefix, "s32") == 0;
+        for (size_t k = 0; k < info->num_points; k++) {
+            uint32_t bits;
+            memcpy(&bits, &values[k], sizeof bits);
+            if (!is_f32) values[k] = is_signed ? (float)(int32_t)bits : (float)bits;
+            num_nonfinite += (size_t)(values[k] - values[k] != 0.0f);
         }
-        for (size_t k = 0; k < info->num_points; k++) num_nonfinite += (uint32_t)(values[k] - values[k] != 0.0f);
         if (info->is_scaled) itll_features__normalise(info->num_points, values);
+        for (size_t k = 0; k < info->num_points; k++) values[k] = itll_features__squash(values[k]);
     }
-    for (size_t i = 0; i < num_outputs; i++) outputs[i] = itll_features__squash(outputs[i]);
+    const size_t num_outputs = info->num_requests * info->num_points;
     return num_outputs > 0 ? (float)num_nonfinite / (float)num_outputs : 0.0f;
-}
-
-/* ---- structure --------------------------------------------------------------------------------------------------- */
-
-/* Sums over a program's constants, squashed. */
-typedef struct ItllFeaturesConstants {
-    float count, sum, squares, least, greatest;
-} ItllFeaturesConstants;
-
-static void itll_features__add_constant(uint32_t bits, ItllFeaturesConstants* constants) {
-    float constant;
-    memcpy(&constant, &bits, sizeof constant);
-    constant = itll_features__squash(constant);
-    constants->count += 1.0f;
-    constants->sum += constant;
-    constants->squares += constant * constant;
-    constants->least = constant < constants->least ? constant : constants->least;
-    constants->greatest = constant > constants->greatest ? constant : constants->greatest;
 }
 
 /* A node's instruction, or a number past them for another kind, and the instructions on the longest way down from it. */
 typedef struct ItllFeaturesNode {
-    uint32_t operation;
-    uint32_t depth;
+    uint32_t operation, depth;
 } ItllFeaturesNode;
 
 /* `seen` has room for each node. The kinds of nodes are hard to predict, so there are few branches on them. */
@@ -212,17 +157,14 @@ static void itll_features__structure(
 ) {
     const uint32_t num_instructions = (uint32_t)info->stack_info->num_ptx_instructions;
     const uint64_t num_bigrams = info->num_bigrams;
-    const uint32_t* value_nodes = lowered->value_nodes;
     uint32_t greatest_depth = 0, num_kinds[STACK_PTX_NODE_PTX + 1] = {0, 0, 0, 0};
-    ItllFeaturesConstants constants = {0.0f, 0.0f, 0.0f, 1.0f, -1.0f};
-    float unused = 0.0f;
+    float count = 0.0f, sum = 0.0f, squares = 0.0f, least = 1.0f, greatest = -1.0f, unused = 0.0f; /* of constants */
     for (uint32_t i = 0; i < lowered->num_nodes; i++) {
         const StackPtxNode* node = &lowered->nodes[i];
-        const uint32_t* operands = lowered->operands + node->first_operand;
         const bool is_instruction = node->kind == STACK_PTX_NODE_PTX;
         uint32_t depth = 0;
         for (uint32_t k = 0; k < node->num_operands; k++) {
-            const ItllFeaturesNode operand = seen[value_nodes[operands[k]]];
+            const ItllFeaturesNode operand = seen[lowered->value_nodes[lowered->operands[node->first_operand + k]]];
             const uint32_t pair = (node->payload << 16 ^ operand.operation) * 0x9e3779b1u;
             *(num_bigrams > 0 ? &bigrams[(size_t)(pair * num_bigrams >> 32)] : &unused) += 1.0f;
             depth = operand.depth > depth ? operand.depth : depth;
@@ -234,24 +176,28 @@ static void itll_features__structure(
         seen[i].operation = is_instruction ? node->payload : num_instructions + node->kind;
         seen[i].depth = depth;
         if (node->kind == STACK_PTX_NODE_CONSTANT &&
-            itll_features__is_f32(info->stack_info->stack_literal_prefixes[node->stack_idx])) {
-            itll_features__add_constant(node->payload, &constants);
+            strcmp(info->stack_info->stack_literal_prefixes[node->stack_idx], "f32") == 0) {
+            float constant;
+            memcpy(&constant, &node->payload, sizeof constant);
+            constant = itll_features__squash(constant);
+            count += 1.0f;
+            sum += constant;
+            squares += constant * constant;
+            least = constant < least ? constant : least;
+            greatest = constant > greatest ? constant : greatest;
         }
     }
+    const float mean = count > 0.0f ? sum / count : 0.0f, variance = count > 0.0f ? squares / count - mean * mean : 0.0f;
     statistics[ITLL_FEATURES_NUM_INSTRUCTIONS] = (float)lowered->num_instructions;
     statistics[ITLL_FEATURES_DEPTH] = (float)greatest_depth;
     statistics[ITLL_FEATURES_NUM_INPUTS] = (float)(num_kinds[STACK_PTX_NODE_INPUT] + num_kinds[STACK_PTX_NODE_SPECIAL]);
     statistics[ITLL_FEATURES_NUM_CONSTANTS] = (float)num_kinds[STACK_PTX_NODE_CONSTANT];
     statistics[ITLL_FEATURES_USES] = lowered->num_values > 0 ? (float)lowered->num_operands / (float)lowered->num_values : 0.0f;
-    if (!(constants.count > 0.0f)) return;
-    const float mean = constants.sum / constants.count, variance = constants.squares / constants.count - mean * mean;
     statistics[ITLL_FEATURES_CONSTANTS_MEAN] = mean;
     statistics[ITLL_FEATURES_CONSTANTS_DEVIATION] = variance > 0.0f ? sqrtf(variance) : 0.0f;
-    statistics[ITLL_FEATURES_CONSTANTS_LEAST] = constants.least;
-    statistics[ITLL_FEATURES_CONSTANTS_GREATEST] = constants.greatest;
+    statistics[ITLL_FEATURES_CONSTANTS_LEAST] = count > 0.0f ? least : 0.0f;
+    statistics[ITLL_FEATURES_CONSTANTS_GREATEST] = count > 0.0f ? greatest : 0.0f;
 }
-
-/* ---- programs ---------------------------------------------------------------------------------------------------- */
 
 /* Runs the program at the probe points. Outputs are left as they are if it has no CPU semantics. */
 static ItllResult itll_features__run(
@@ -265,8 +211,7 @@ static ItllResult itll_features__run(
     if (memory == NULL) return ITLL_ERROR_INSUFFICIENT_MEMORY;
     const PtxVmResult result =
         ptx_vm_program_init(info->vm_set, info->level, PTX_VM_RUN_STORE, lowered, memory, num_bytes, &program, NULL);
-    if (result == PTX_VM_ERROR_NO_CPU_MEANING) return ITLL_SUCCESS;
-    if (result != PTX_VM_SUCCESS) return ITLL__ERROR(INVALID_VALUE);
+    if (result != PTX_VM_SUCCESS) return result == PTX_VM_ERROR_NO_CPU_MEANING ? ITLL_SUCCESS : ITLL__ERROR(INVALID_VALUE);
     (void)ptx_vm_workspace_size(program, &num_bytes);
     memory = evo__take(arena, num_bytes, 1);
     if (memory == NULL) return ITLL_ERROR_INSUFFICIENT_MEMORY;
@@ -282,21 +227,17 @@ ItllResult itll_features_of(
 ) {
     if (info == NULL || lowered == NULL || bytes_needed_out == NULL || features_out == NULL || info->stack_info == NULL ||
         info->vm_set == NULL || (memory == NULL && memory_bytes > 0) || (info->inputs == NULL && info->num_inputs > 0) ||
-        lowered->num_requests != info->num_requests) {
+        lowered->num_requests != info->num_requests)
         return ITLL__ERROR(INVALID_VALUE);
-    }
-    const size_t num_outputs = info->num_requests * info->num_points;
-    float* counts = features_out + num_outputs;
+    float* counts = features_out + info->num_requests * info->num_points;
     float* bigrams = counts + info->stack_info->num_ptx_instructions;
     float* statistics = bigrams + info->num_bigrams;
     memset(features_out, 0, itll_features_count(info) * sizeof *features_out);
     EvoArena arena = evo__arena(memory, memory_bytes);
     ItllFeaturesNode* seen = (ItllFeaturesNode*)evo__take(&arena, lowered->num_nodes, sizeof *seen);
     const ItllResult result = itll_features__run(info, lowered, &arena, features_out);
-    if (result == ITLL_ERROR_INSUFFICIENT_MEMORY) {
-        /* The workspace's size is not known before the program is prepared: twice as much is enough, most of the time. */
-        *bytes_needed_out = 2 * arena.num_bytes;
-    }
+    /* The workspace's size is not known before the program is prepared: twice as much is enough, most of the time. */
+    if (result == ITLL_ERROR_INSUFFICIENT_MEMORY) *bytes_needed_out = 2 * arena.num_bytes;
     if (result != ITLL_SUCCESS) return result;
     statistics[ITLL_FEATURES_NONFINITE] = itll_features__outputs(info, lowered, features_out);
     itll_features__structure(info, lowered, seen, counts, bigrams, statistics);

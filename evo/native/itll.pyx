@@ -139,7 +139,7 @@ cdef class Model:
 
     @property
     def num_rows(self) -> int:
-        """Rows that it knows: those of its window; of `pca`, all that it has seen."""
+        """Rows that it knows: those of its window; of `pca`, those of the newest update."""
         return itll_model_num_rows(self.model)
 
     def reset(self) -> None:
@@ -147,7 +147,7 @@ cdef class Model:
         _check(itll_reset(self.model))
 
     def update(self, rows: ArrayLike, targets: ArrayLike | None = None) -> None:
-        """Learns from rows, the oldest first. A row with a target that is not finite is skipped.
+        """Learns from rows, the oldest first; `pca` from these alone. A row with a target that is not finite is skipped.
 
         Args:
             rows: `(num_rows, num_features)`, taken as float32.

@@ -22,6 +22,7 @@ def switch_of(header: Path) -> str:
 
 HEADERS = sorted(CSRC.glob("*.h"))
 C_TESTS = sorted(HERE.glob("test_*.c"))
+CPP_TESTS = sorted(HERE.glob("test_*.cpp"))
 FUZZ_TARGETS = sorted(HERE.glob("fuzz_*.c"))
 
 
@@ -106,6 +107,14 @@ def test_c_tests_pass_under_sanitizers(tmp_path, objects_for, source, more):
     program = tmp_path / source.stem
     objects = objects_for(source, "gcc")
     run(compiler("gcc"), "-std=c99", *WARNINGS, *SANITIZERS, more, "-I", CSRC, source, *objects, "-o", program, "-lm")
+    run(program)
+
+
+@pytest.mark.parametrize(("command", "standard"), [("g++", "c++11"), ("g++", "c++17"), ("clang++", "c++17")])
+@pytest.mark.parametrize("source", CPP_TESTS, ids=name_of)
+def test_cpp_tests_pass_under_sanitizers(tmp_path, source, command, standard):
+    program = tmp_path / source.stem
+    run(compiler(command), f"-std={standard}", *WARNINGS, "-Wpedantic", *SANITIZERS, "-I", CSRC, source, "-o", program, "-lm")
     run(program)
 
 

@@ -71,7 +71,7 @@ def fitted(rows, targets, **options) -> Model:
 def test_ridge_on_many_random_features_is_the_gaussian_process_of_scikit_learn(data):
     rows, targets, queries, _ = data
     noise, length_scale = 0.1, 1.25
-    model = fitted(rows, targets, num_units=1024, noise=noise, length_scale=length_scale, seed=5)
+    model = fitted(rows, targets, num_units=1024, noise=noise, length_scale=length_scale, seed=4)
     means, deviations = model.predict(queries, return_std=True)
     z, z_queries = standardised(rows, rows), np.clip(standardised(queries, rows), -8, 8)
     for i in range(2):
@@ -100,8 +100,8 @@ def test_coordinates_are_those_of_scikit_learn(num_features, seed):
     rng = np.random.default_rng(seed)
     rows = (rng.normal(size=(500, num_features)) @ rng.normal(size=(num_features, num_features)) + 7).astype(np.float32)
     model = Model("pca", num_features, 3)
-    for part in np.split(rows, [1, 20, 333]):
-        model.update(part)
+    model.update(rows[:20] * 100)  # which leaves no trace
+    model.update(rows)
     reference = PCA(3, svd_solver="full").fit(rows.astype(np.float64))
     greatest = reference.components_[range(3), np.abs(reference.components_).argmax(1)]
     expected = np.sign(greatest) * reference.transform(rows)  # the greatest entry of a component is positive
@@ -228,7 +228,7 @@ def test_no_rows_change_nothing(kind, data):
         (lambda: Model("ridge", 2).update(np.zeros((3, 2)), np.zeros(4)), r"targets: expected shape \(3, 1\), got \(4, 1\)"),
         (lambda: Model("pca", 2).update(np.zeros((3, 2)), np.zeros(3)), "targets: pca learns from rows alone; expected None"),
         (lambda: Model("pca", 2).predict(np.zeros((3, 2)), return_std=True), "return_std: pca has no uncertainty"),
-        (lambda: Model.from_state(b"nothing"), "the bytes are not a state of a model in version 2"),
+        (lambda: Model.from_state(b"nothing"), "the bytes are not a state of a model in version 3"),
         (
             lambda: Model("ridge", 2).load(Model("ridge", 3).save()),
             "the state is of a model with other options; expected ridge: ",
