@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from evo.approximation.exact_task import ExactTask
     from evo.approximation.task import ApproximationTask
     from evo.dynamics.estimator import SymbolicDynamics
-    from evo.evolution import evolve, resume
+    from evo.evolution import Scheduler, evolve, resume
     from evo.regression.classifier import SymbolicClassifier
     from evo.regression.estimator import SymbolicRegressor
     from evo.regression.task import RegressionTask
@@ -34,6 +34,7 @@ __all__ = [
     "Result",
     "Rollout",
     "RunnablePrograms",
+    "Scheduler",
     "Scores",
     "SymbolicClassifier",
     "SymbolicDynamics",
@@ -54,7 +55,7 @@ _MODULES = {
     "Grid": "evo.tasks.grid",
     "Result": "evo.report.result",
     "Rollout": "evo.tasks.rollout",
-    **dict.fromkeys(("evolve", "resume"), "evo.evolution"),
+    **dict.fromkeys(("Scheduler", "evolve", "resume"), "evo.evolution"),
     "RegressionTask": "evo.regression.task",
     "SymbolicClassifier": "evo.regression.classifier",
     "SymbolicDynamics": "evo.dynamics.estimator",
