@@ -5,7 +5,6 @@ Owns how forms of `evo.language.algebra` are written: signs, order, bases of pow
 
 import math
 from collections.abc import Iterable
-from dataclasses import replace
 from functools import cache, partial, reduce
 from typing import cast
 
@@ -97,7 +96,7 @@ class _Writer:
         atom = self._algebra.atom("node", index)[1][0][0]
         if atom not in self._written:
             operands = tuple(map(self._copy, node.operands))
-            self._written[atom] = self.builder.node(replace(node, operands=operands))
+            self._written[atom] = self.builder.node(node.of(operands))
         return self._written[atom]
 
     # ---- products ----

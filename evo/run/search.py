@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evo.about import VERSION
-from evo.errors import DeviceFailure, FailureKind, UserError
-from evo.evaluate import Failure
+from evo.errors import DeviceFailure, FailureKind, UserError, did_you_mean
+from evo.evaluate import Evaluator, Failure
 from evo.evaluate.backends import choose_backend
 from evo.language.batch import Batch
 from evo.language.program import program_length
@@ -29,7 +29,7 @@ from evo.run.saved_search import SavedSearch, SearchView, make_archive_of, recor
 from evo.run.task_identity import declarations
 from evo.run.tidying import tidied
 from evo.search.archives.elites import Elites
-from evo.search.emitter import RANDOM, Combiner, Emitter, ProgramEmitter
+from evo.search.emitter import EMITTERS, RANDOM, Breed, Combiner, Emitter, ProgramEmitter
 from evo.search.lineage import Lineage
 from evo.search.lineage_records import Records, joined
 from evo.search.map_elites import Beginning, Generation, MapElites, Step, Tuning, Watch
@@ -198,7 +198,7 @@ class Search(SearchView):
             stop_s = self.problem.config.stop.seconds
             return interrupted(beginning) or (stop_s is not None and self.elapsed_s >= stop_s)
 
-        step = self._loop(watch)
+        step = self.loop(self.problem.evaluator, watch).step
         self.stop_reason = self.stop_reached(self.archive.best_objective)
         while not self.stop_reason:
             try:
@@ -209,7 +209,7 @@ class Search(SearchView):
             self._put_in_quarantine(generation.failures, max(0, self.counters.generations - 1), journal)
             self.elapsed_s = time.monotonic() - start_s
             if journal:
-                journal.append_metrics(self._metrics_row(generation, save_s))
+                journal.append_metrics(self.metrics_row(generation, save_s))
             is_interrupted = interrupted(generation) or not generation.counters.generations
             self.stop_reason = self.stop_reached(generation.best_objective) or ("interrupted" if is_interrupted else None)
             if journal:
@@ -221,14 +221,14 @@ class Search(SearchView):
         if journal and self._tidied is None:
             self.tidy()
 
-    def _loop(self, watch: Watch) -> Callable[[], Generation]:
-        """The step of the loop that breeds generations. watch: as of `MapElites`."""
+    def loop(self, evaluator: Evaluator | None = None, watch: Watch | None = None) -> MapElites:
+        """The loop that breeds generations. evaluator, watch: as of `MapElites`."""
         problem, options = self.problem, self.problem.config.search.tuning
         tuning = None
-        if problem.tuner and options.share:
+        if evaluator and problem.tuner and options.share:
             tuning = Tuning(problem.tuner, options.share, options.finished if problem.tuner.finishes else 0)
-        keeps_lowered = problem.evaluator.uses_lowered or bool(self.state.prescreen or self.state.learned)
-        return MapElites(self.state, problem.evaluator, problem.language.lowering, tuning, keeps_lowered, watch).step
+        keeps_lowered = bool((evaluator and evaluator.uses_lowered) or self.state.prescreen or self.state.learned)
+        return MapElites(self.state, evaluator, problem.language.lowering, tuning, keeps_lowered, watch)
 
     def insert(self, words: NDArray[np.uint64], generation: int) -> None:
         """Evaluates programs, `(num_programs, max_length)`, such as another search's elites, and adds them to the archive as if
@@ -317,7 +317,7 @@ class Search(SearchView):
         tidy = {} if self._tidied is None else with_prefix("tidy.", self._tidied.arrays())
         return meta, {**given, **tidy, **self.state.arrays()}
 
-    def _metrics_row(self, generation: Generation, save_s: float) -> dict[str, Any]:
+    def metrics_row(self, generation: Generation, save_s: float) -> dict[str, Any]:
         """A line of metrics.jsonl. save_s: seconds that the search waited for the checkpoint before."""
         best = generation.best_objective
         row = {
@@ -366,12 +366,15 @@ def _emitters(problem: Problem, variation: Variation) -> list[Emitter]:
         ]
     emitters = []
     for name, emitter in sorted(search.emitters.items(), key=lambda pair: (pair[1].kind == "random", pair[0])):
-        source: Variation | Combiner | None = None
+        source: Variation | Combiner | Breed | None = EMITTERS.get(emitter.kind)
         if emitter.kind == "variation":
             source = variation_of(problem.config, problem.language, emitter.variation, f"search.emitters.{name}.variation")
         elif emitter.kind == "combination":
             source = problem.combiner
             if not source.kinds:
                 raise UserError("needs add, and mul or div, among program.vocabulary.instructions", f"search.emitters.{name}")
+        elif source is None and emitter.kind != "random":
+            known = ("variation", "combination", "random", *EMITTERS)
+            raise UserError(f"unknown '{emitter.kind}', {did_you_mean(emitter.kind, known)}", f"search.emitters.{name}.kind")
         emitters.append(Emitter(name, emitter.weight, source, emitter.parents))
     return emitters

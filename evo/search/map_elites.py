@@ -119,7 +119,7 @@ class MapElites:
 
     Args:
         state: of the search; all of it. Between two generations it is consistent and may be saved.
-        evaluator: scores programs.
+        evaluator: scores programs; None: for `ask` and `tell` alone.
         lowering: hashes programs.
         tuning: None: constants stay as they were bred.
         keeps_lowered: for an evaluator or a model that gains by it.
@@ -130,7 +130,7 @@ class MapElites:
     def __init__(
         self,
         state: SearchState,
-        evaluator: Evaluator,
+        evaluator: Evaluator | None,
         lowering: Lowering,
         tuning: Tuning | None = None,
         keeps_lowered: bool = False,
@@ -150,7 +150,22 @@ class MapElites:
         """One generation."""
         self._clock = _Clock()
         offspring = self._breed()
-        scored = self._evaluate(offspring)
+        return self._finish(offspring, self._evaluate(offspring))
+
+    def ask(self) -> Batch:
+        """The new programs of the next generation, for a caller who scores them and calls `tell`."""
+        self._clock = _Clock()
+        self._asked = self._breed()
+        return self._asked.batch[self._asked.is_new]
+
+    def tell(self, evaluation: Evaluation) -> Generation:
+        """The generation of the programs that were asked for last, with their results."""
+        offspring = self._asked
+        batch, slots = offspring.batch[offspring.is_new], np.flatnonzero(offspring.is_new)
+        self._state.memory.add(batch.hashes)
+        return self._finish(offspring, _Scored(batch, slots, evaluation, len(slots), len(slots)))
+
+    def _finish(self, offspring: _Offspring, scored: _Scored) -> Generation:
         if self._is_cut:
             end = int(scored.slots.max()) + 1
             offspring = replace(offspring, batch=offspring.batch[:end], is_new=offspring.is_new[:end])
@@ -203,6 +218,7 @@ class MapElites:
             self._clock.lap("prescreen")
         chosen, parts = batch[is_chosen], []
         for rows in self._parts("evaluated", len(chosen)):
+            assert self._evaluator
             parts.append(self._evaluator.evaluate(chosen[rows]))
             self._num_scored += int(np.count_nonzero(parts[-1].status == Status.OK))
         evaluation = join(parts, parts[0].measures.shape[1])
@@ -242,6 +258,7 @@ class MapElites:
         tuned = Batch.analyze(self._lowering, words, self._state.emitter.row_threads, keep=self._keeps_lowered)
         is_new = np.flatnonzero(changed & memory.is_new(tuned.hashes))
         tuned = tuned[is_new]
+        assert self._evaluator
         evaluation = join([evaluation, self._evaluator.evaluate(tuned)], evaluation.measures.shape[1])
         memory.add(tuned.hashes)
         slots = np.concatenate([scored.slots, scored.slots[rows[is_new]]])
