@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from evo.errors import UserError
 
 if TYPE_CHECKING:
+    from evo.approximation.exact_task import ExactTask
     from evo.approximation.task import ApproximationTask
     from evo.dynamics.estimator import SymbolicDynamics
     from evo.evolution import Scheduler, evolve, resume
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ApproximationTask",
+    "ExactTask",
     "Grid",
     "Programs",
     "RegressionTask",
@@ -49,6 +51,7 @@ __all__ = [
 _MODULES = {
     **dict.fromkeys(("Programs", "RunnablePrograms", "Scores", "Task", "Window"), "evo.task"),
     "ApproximationTask": "evo.approximation.task",
+    "ExactTask": "evo.approximation.exact_task",
     "Grid": "evo.tasks.grid",
     "Result": "evo.report.result",
     "Rollout": "evo.tasks.rollout",
