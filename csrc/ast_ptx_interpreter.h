@@ -76,6 +76,7 @@ enum { AST_PTX__BLOCK = AST_PTX__ROUNDED_UP(AST_PTX_INTERPRETER_BLOCK) };
 #define AST_PTX__EXTREME(F) F(ptx_vm__quiet_f32(x), ptx_vm__quiet_f32(y))
 #define AST_PTX__MULTIPLY_ADD(F) F(x, y, z)
 #define AST_PTX__SELECT(F) F(x, y, z)
+#define AST_PTX__LOGIC(F) x /* no instruction of f32 */
 #define AST_PTX__OUTPUT(F) x
 #define AST_PTX__SUM(F) x
 #define AST_PTX__NAN_LOOSE_NAN(value) ptx_vm__fix_nan_f32(value)

@@ -312,6 +312,7 @@ typedef struct PtxVmStep {
     PtxVmKernel kernel;
     uint32_t operands[3]; /* indices of the run's table of memory */
     uint32_t result;
+    uint32_t immediate; /* of lop3: its table */
 } PtxVmStep;
 
 #define PTX_VM__SUM_LANES 8u
@@ -399,6 +400,7 @@ const PtxVmKernels* ptx_vm__kernels_avx512(void);
 #ifndef PTX_VM_IMPLEMENTATION_INCLUDED
 #define PTX_VM_IMPLEMENTATION_INCLUDED
 
+#include <stdlib.h>
 #include <string.h>
 #include "detail/ptx_vm_mode.h"
 #include "detail/arena.h"
@@ -470,6 +472,7 @@ struct PtxVmSet {
     size_t num_stacks;
     uint32_t multiplication; /* an instruction that is MUL_F32; num_instructions if there is none */
     uint8_t* operations; /* of each instruction */
+    uint8_t* immediates;
     const char** signatures; /* of each instruction with an operation */
     char* types; /* letter of each stack */
 };
@@ -480,6 +483,7 @@ static PtxVmSet* ptx_vm__take_set(EvoArena* arena, const StackPtxStackInfo* stac
     set->num_instructions = stack_info->num_ptx_instructions;
     set->num_stacks = stack_info->num_stacks;
     set->operations = (uint8_t*)evo__take(arena, set->num_instructions, sizeof(uint8_t));
+    set->immediates = (uint8_t*)evo__take(arena, set->num_instructions, sizeof(uint8_t));
     set->signatures = (const char**)evo__take(arena, set->num_instructions, sizeof(char*));
     set->types = (char*)evo__take(arena, set->num_stacks, sizeof(char));
     return place;
@@ -506,6 +510,8 @@ PtxVmResult ptx_vm_set_init(const StackPtxStackInfo* stack_info, void* memory, s
         const size_t row = evo__find_row(stack_info, set->types, i);
         set->signatures[i] = row < EVO__NUM_ROWS ? evo__rows[row].signature : "";
         set->operations[i] = row < EVO__NUM_ROWS ? ptx_vm__row_operations[row] : (uint8_t)PTX_VM__NO_OPERATION;
+        const char* immediates = strchr(stack_info->ptx_instruction_strings[i], ' ');
+        set->immediates[i] = immediates == NULL ? 0 : (uint8_t)strtoul(immediates, NULL, 16);
         if (set->operations[i] == PTX_VM__MUL_F32) set->multiplication = (uint32_t)i;
     }
     *set_out = set;
@@ -561,6 +567,7 @@ typedef struct PtxVmValue {
     uint8_t operation; /* or INPUT, CONSTANT */
     uint8_t flags;
     uint8_t num_operands;
+    uint8_t immediate;
     uint32_t operands[3];
     uint32_t num_uses; /* as operands that are still to come */
     uint32_t memory; /* index of the run's table, or NO_INDEX while only in the accumulator; INPUT and CONSTANT: at
@@ -614,7 +621,7 @@ PtxVmResult ptx_vm_program_size(const StackPtxLowered* lowered, size_t* bytes_ou
 
 static uint32_t ptx_vm__add_value(PtxVmBuilder* builder, uint8_t operation, uint8_t flags) {
     const uint32_t none = PTX_VM__NO_INDEX;
-    const PtxVmValue value = {operation, flags, 0, {none, none, none}, 0, none, none, none, none};
+    const PtxVmValue value = {operation, flags, 0, 0, {none, none, none}, 0, none, none, none, none};
     builder->values[builder->num_values] = value;
     return builder->num_values++;
 }
@@ -769,6 +776,7 @@ enum {
     PTX_VM__EXTREME,
     PTX_VM__COMMUTATIVE,
     PTX_VM__SELECT,
+    PTX_VM__LOGIC,
     PTX_VM__MULTIPLY_ADD,
     PTX_VM__OUTPUT,
     PTX_VM__SUM
@@ -785,6 +793,9 @@ static const uint8_t ptx_vm__forms[][8] = {
     /* EXTREME */ {PTX_VM__FORM_NONE, PTX_VM__FORM_FIRST, PTX_VM__FORM_FIRST | PTX_VM__SWAP, PTX_VM__FORM_FIRST},
     /* COMMUTATIVE */ {PTX_VM__FORM_NONE, PTX_VM__FORM_FIRST, PTX_VM__FORM_FIRST | PTX_VM__SWAP, PTX_VM__FORM_BOTH},
     /* SELECT */
+    {PTX_VM__FORM_NONE, PTX_VM__FORM_FIRST, PTX_VM__FORM_SECOND, PTX_VM__FORM_FIRST, PTX_VM__FORM_THIRD, PTX_VM__FORM_FIRST,
+     PTX_VM__FORM_SECOND, PTX_VM__FORM_FIRST},
+    /* LOGIC */
     {PTX_VM__FORM_NONE, PTX_VM__FORM_FIRST, PTX_VM__FORM_SECOND, PTX_VM__FORM_FIRST, PTX_VM__FORM_THIRD, PTX_VM__FORM_FIRST,
      PTX_VM__FORM_SECOND, PTX_VM__FORM_FIRST},
     /* MULTIPLY_ADD */
@@ -858,6 +869,7 @@ static void ptx_vm__add_steps(PtxVmBuilder* builder, uint32_t num_ordered) {
             builder->next_request[request] == PTX_VM__NO_INDEX;
         PtxVmStep* step = ptx_vm__add_step(builder, value->operation, form, is_stored || is_state);
         for (uint32_t k = 0; k < 3; k++) step->operands[k] = memory[k];
+        step->immediate = value->immediate;
         step->result = is_state ? ptx_vm__first_output(program) + request : value->memory & (0u - is_stored);
         if (!is_state) ptx_vm__add_outputs(builder, value, PTX_VM__FORM_FIRST);
         form = next_form;
@@ -895,6 +907,7 @@ static uint32_t ptx_vm__add_nodes(PtxVmBuilder* builder, const PtxVmSet* set, co
             }
             *number = operation == PTX_VM__MOV ? ptx_vm__moved(builder, operands[0], set->signatures[node->payload])
                                                : ptx_vm__add_operation(builder, operation, operands, node->num_operands);
+            if (operation == PTX_VM__LOP3_B32) builder->values[*number].immediate = set->immediates[node->payload];
         } else {
             return i;
         }
@@ -1292,6 +1305,7 @@ StackPtxFoldKind ptx_vm_fold(
     }
     steps[0].kernel = kernels->operations[operation][PTX_VM__FORM_NONE][true];
     steps[0].result = RESULT;
+    steps[0].immediate = set->immediates[instruction_idx];
     steps[1].kernel = kernels->operations[output][PTX_VM__FORM_NONE][true];
     steps[1].operands[0] = RESULT;
     steps[1].result = OUTPUT;

@@ -444,8 +444,7 @@ static inline void vary__numbers_start(
     numbers->generation = generation;
     numbers->slot = slot;
     numbers->stream = stream;
-    numbers->num_made = 0;
-    numbers->num_used = 0;
+    numbers->num_made = numbers->num_used = 0;
 }
 
 static inline uint32_t vary__next(Vary__Numbers* numbers) {

@@ -75,7 +75,13 @@ CONTENTS = {
         *("docs/guide/libraries", "docs/guide/migrating-from-mm-ptx", "docs/examples/README", "docs/examples/dynamics/README"),
         *(f"tasks/{path.name}/README" for path in sorted(REPOSITORY.glob("tasks/*")) if (path / "README.md").exists()),
     ],
-    "docs/results": ["docs/approximations", "docs/examples/approximations/README", "docs/regression", "docs/benchmarks"],
+    "docs/results": [
+        "docs/approximations",
+        "docs/exact",
+        "docs/examples/approximations/README",
+        "docs/regression",
+        "docs/benchmarks",
+    ],
     "docs/api/README": ["docs/api/python", "docs/api/classes", "docs/api/c", "docs/api/files", "runs/README"],
     "ARCHITECTURE": ["CONTRIBUTING", "CHANGELOG", "SECURITY", "docs/releasing", "docs/licences"],
 }

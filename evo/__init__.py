@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 from evo.errors import UserError
 
 if TYPE_CHECKING:
+    from evo.approximation.exact_task import ExactTask
     from evo.approximation.task import ApproximationTask
     from evo.dynamics.estimator import SymbolicDynamics
-    from evo.evolution import evolve, resume
+    from evo.evolution import Scheduler, evolve, resume
     from evo.regression.classifier import SymbolicClassifier
     from evo.regression.estimator import SymbolicRegressor
     from evo.regression.task import RegressionTask
@@ -26,12 +27,14 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ApproximationTask",
+    "ExactTask",
     "Grid",
     "Programs",
     "RegressionTask",
     "Result",
     "Rollout",
     "RunnablePrograms",
+    "Scheduler",
     "Scores",
     "SymbolicClassifier",
     "SymbolicDynamics",
@@ -48,10 +51,11 @@ __all__ = [
 _MODULES = {
     **dict.fromkeys(("Programs", "RunnablePrograms", "Scores", "Task", "Window"), "evo.task"),
     "ApproximationTask": "evo.approximation.task",
+    "ExactTask": "evo.approximation.exact_task",
     "Grid": "evo.tasks.grid",
     "Result": "evo.report.result",
     "Rollout": "evo.tasks.rollout",
-    **dict.fromkeys(("evolve", "resume"), "evo.evolution"),
+    **dict.fromkeys(("Scheduler", "evolve", "resume"), "evo.evolution"),
     "RegressionTask": "evo.regression.task",
     "SymbolicClassifier": "evo.regression.classifier",
     "SymbolicDynamics": "evo.dynamics.estimator",

@@ -15,13 +15,16 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from evo.config import RunConfig, make_config
 from evo.errors import UserError, command_line, renamed
+from evo.evaluate import by_name, finite_only
 from evo.evaluate.cpu import without_cpu_meaning
 from evo.instructions import SHIPPED, load_instruction_set, shipped_instruction_set
 from evo.language.formula import scaling_notes
 from evo.language.program import Language, format_program
+from evo.native.ptx_vm import VirtualMachine
 from evo.report.progress import progress_of
 from evo.report.result import Result
 from evo.run.initial_programs import INITIAL_PROGRAMS
@@ -31,7 +34,8 @@ from evo.run.search import Interrupted, Journal, OnStep, Search
 from evo.search.map_elites import Generation, Step
 from evo.search.vocabulary import VocabularyOptions
 from evo.shipped import find_task
-from evo.task import Task
+from evo.task import RunnablePrograms, Task
+from evo.tasks.answers import point_arrays
 from evo.tasks.folder import check_declarations, check_options, load_task
 
 Section = Mapping[str, Any]
@@ -82,37 +86,9 @@ def evolve(
         UserError: an argument is wrong, or the task is or fails.
         DeviceFailure: the GPU failed.
     """
-    made, options = _made(task, _checked_options(task_options, "evolve"), "evolve")
-    data: dict[str, Any] = {
-        "task": type(made).__name__ if isinstance(made, Task) else str(made.absolute()),
-        "task_options": options,
-        "seed": seed,
-        "program": dict(program or {}),
-        "search": dict(search or {}),
-        "evaluation": dict(evaluation or {}),
-        "stop": {"seconds": seconds, "generations": generations, "evaluations": evaluations, "objective": objective},
-    }
-    for name, value, section in (("vocabulary", vocabulary, "program"), ("archive", archive, "search")):
-        if value is not None and name in data[section]:
-            raise UserError(f"{name} and {section}.{name} are the same; give one of them", "evolve")
-    known_programs, places = _texts_of(guesses)
-    if known_programs:
-        initial = dict(data["search"].get("initial", {}))
-        if initial.get("programs"):
-            raise UserError("guesses and search.initial.programs are the same; give one of them", "evolve")
-        data["search"]["initial"] = initial | {"programs": known_programs}
-    if vocabulary is not None:
-        data["program"]["vocabulary"] = _vocabulary_section(vocabulary)
-    if archive is not None:
-        data["search"]["archive"] = archive if isinstance(archive, Mapping) else {"dims": archive}
-    known = made if isinstance(made, Task) else load_task(made, options)
-    check_declarations(known)
-    if "vocabulary" not in data["program"]:
-        data["program"]["vocabulary"] = {"instructions": _instructions_for(known, data["program"])}
-    if "archive" not in data["search"]:
-        data["search"]["archive"] = {"dims": [max(2, round(NUM_CELLS ** (1 / len(known.measures))))] * len(known.measures)}
-    with renamed({f"{INITIAL_PROGRAMS}.{number}": place for number, place in enumerate(places)}):
-        found = make_search("evolve", data, made if isinstance(made, Task) else None)
+    stop = {"seconds": seconds, "generations": generations, "evaluations": evaluations, "objective": objective}
+    sections = {"program": program, "search": search, "evaluation": evaluation, "stop": stop}
+    found = _search_of("evolve", task, task_options, vocabulary, archive, guesses, {"seed": seed, **sections})
     metrics: list[dict[str, Any]] = []
     quarantine: dict[str, dict[str, Any]] = {}
 
@@ -154,11 +130,10 @@ def resume(
     """
     if isinstance(task, (str, Path)):
         raise UserError(f"a run of a task's folder goes on with: {command_line('resume', folder)}", "resume")
-    options = None if task_options is None else _checked_options(task_options, "resume")
 
     def make(config: RunConfig) -> Task:
         known = config.task_options if inspect.isclass(task) else {}
-        made, _ = _made(task, dict(known if options is None else options), "resume")
+        made, _ = _made(task, known if task_options is None else task_options, "resume")
         assert isinstance(made, Task)
         return made
 
@@ -172,6 +147,102 @@ def resume(
             _warn(note)
         reason = _execute(run.search, run.execute, on_generation, progress)
         return Result(run.search, run.run_dir.metrics(), reason, environment(run.search.problem), run.run_dir.quarantine())
+
+
+class Scheduler:
+    """Breeds programs for a loop of the user's: `ask` gives programs, `tell` takes their scores.
+
+    Args:
+        task: declares inputs, outputs and measures. Its `points` and `score` are not called.
+        others: as of `evolve`. Constants are not tuned.
+
+    Raises:
+        UserError: an argument is wrong.
+    """
+
+    def __init__(
+        self,
+        task: Task | type[Task],
+        *,
+        task_options: Section | None = None,
+        vocabulary: Sequence[str] | Section | None = None,
+        archive: Sequence[int] | Section | None = None,
+        guesses: Guess | Sequence[Guess] = (),
+        seed: int = 1,
+        program: Section | None = None,
+        search: Section | None = None,
+    ):
+        sections = {"program": program, "search": search, "evaluation": {"backend": "cpu"}, "stop": {"generations": 1 << 31}}
+        self.search = _search_of("Scheduler", task, task_options, vocabulary, archive, guesses, {"seed": seed, **sections})
+        if self.search.problem.config.search.learning.prescreen > 1:
+            raise UserError("does not go with ask and tell", "Scheduler", "search.learning.prescreen")
+        self._loop, self._metrics = self.search.loop(), list[dict[str, Any]]()
+
+    def ask(self) -> RunnablePrograms:
+        """The next programs, which no earlier batch had."""
+        problem, batch = self.search.problem, self._loop.ask()
+        self._num_asked = len(batch)
+
+        def run(inputs: dict[str, Any]) -> dict[str, NDArray[Any]]:
+            arrays, _ = point_arrays(problem.task, inputs, "run()")
+            unused = [None] * (len(problem.language.registers) - len(arrays))
+            return by_name(problem.task, VirtualMachine(problem.language.lowering).store(batch.words, [*arrays, *unused]))
+
+        return RunnablePrograms(batch.num_instructions, run)
+
+    def tell(self, objective: ArrayLike, measures: ArrayLike) -> Generation:
+        """Takes the scores of the programs that `ask` gave: `(batch_size,)` and `(batch_size, num_measures)`; NaN rejects one."""
+        scores = np.asarray(objective, np.float64), np.asarray(measures, np.float64)
+        expected = (self._num_asked,), (self._num_asked, len(self.search.problem.task.measures))
+        if (got := tuple(each.shape for each in scores)) != expected:
+            raise UserError(f"takes objective and measures of shapes {expected}, got {got}", "Scheduler.tell")
+        generation = self._loop.tell(finite_only(*scores))
+        self._metrics.append(self.search.metrics_row(generation, 0.0))
+        return generation
+
+    def result(self) -> Result:
+        """The elites so far."""
+        return Result(self.search, self._metrics, "tell", {}, {})
+
+
+def _search_of(
+    caller: str,
+    task: Task | type[Task] | str | Path,
+    task_options: Section | None,
+    vocabulary: Sequence[str] | Section | None,
+    archive: Sequence[int] | Section | None,
+    guesses: Guess | Sequence[Guess],
+    sections: Mapping[str, Any],
+) -> Search:
+    """A search of the arguments of `evolve`. sections: parts of its config; None: empty."""
+    made, options = _made(task, task_options, caller)
+    data: dict[str, Any] = {
+        "task": type(made).__name__ if isinstance(made, Task) else str(made.absolute()),
+        "task_options": options,
+        **{name: {} if value is None else value for name, value in sections.items()},
+    }
+    data["program"], data["search"] = dict(data["program"]), dict(data["search"])
+    for name, value, section in (("vocabulary", vocabulary, "program"), ("archive", archive, "search")):
+        if value is not None and name in data[section]:
+            raise UserError(f"{name} and {section}.{name} are the same; give one of them", caller)
+    known_programs, places = _texts_of(guesses)
+    if known_programs:
+        initial = dict(data["search"].get("initial", {}))
+        if initial.get("programs"):
+            raise UserError("guesses and search.initial.programs are the same; give one of them", caller)
+        data["search"]["initial"] = initial | {"programs": known_programs}
+    if vocabulary is not None:
+        data["program"]["vocabulary"] = _vocabulary_section(vocabulary)
+    if archive is not None:
+        data["search"]["archive"] = archive if isinstance(archive, Mapping) else {"dims": archive}
+    known = made if isinstance(made, Task) else load_task(made, options)
+    check_declarations(known)
+    if "vocabulary" not in data["program"]:
+        data["program"]["vocabulary"] = {"instructions": _instructions_for(known, data["program"])}
+    if "archive" not in data["search"]:
+        data["search"]["archive"] = {"dims": [max(2, round(NUM_CELLS ** (1 / len(known.measures))))] * len(known.measures)}
+    with renamed({f"{INITIAL_PROGRAMS}.{number}": place for number, place in enumerate(places)}):
+        return make_search(caller, data, made if isinstance(made, Task) else None)
 
 
 def _execute(
@@ -192,12 +263,6 @@ def _execute(
     with interruptible() as asked, progress_of(search, shown=progress) as show:
         reason = execute(show, ends)
     return (ended_by or [reason])[0]
-
-
-def _checked_options(task_options: Section | None, caller: str) -> dict[str, Any]:
-    if task_options is not None and not isinstance(task_options, Mapping):
-        raise UserError(f"task_options is a mapping from names to values, got {task_options!r}", caller)
-    return dict(task_options or {})
 
 
 @contextmanager
@@ -228,8 +293,11 @@ def interruptible() -> Iterator[Callable[[], bool]]:
         warnings.warn("interrupted: this is what the search has found so far", stacklevel=5)
 
 
-def _made(task: Task | type[Task] | str | Path, options: dict[str, Any], caller: str) -> tuple[Task | Path, dict[str, Any]]:
+def _made(task: Task | type[Task] | str | Path, given: Section | None, caller: str) -> tuple[Task | Path, dict[str, Any]]:
     """The task, or its folder, and the options that it is made with."""
+    if given is not None and not isinstance(given, Mapping):
+        raise UserError(f"task_options is a mapping from names to values, got {given!r}", caller)
+    options = dict(given or {})
     if options and isinstance(task, Task):
         raise UserError("task_options are for a class or a folder; this task is made already", caller)
     if inspect.isclass(task) and issubclass(task, Task):
@@ -312,7 +380,7 @@ def _plain(value: Any) -> Any:
 
 
 def _warn(line: str) -> None:
-    warnings.warn(line, stacklevel=6)  # where the user called
+    warnings.warn(line, stacklevel=7)  # where the user called
 
 
 def _instructions_for(task: Task, program: Section) -> list[str]:

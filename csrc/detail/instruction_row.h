@@ -2,7 +2,7 @@
  * instruction_row.h - finds the row of an instruction in the table of those that a CPU computes.
  *
  * Private: included by headers that give instructions a meaning. An instruction has the row of its PTX name and of its types by
- * the row's signature: a letter for the result and one for each operand, f for f32, i for u32 or s32, p for pred, h for f16, b for
+ * the row's signature: a letter for the result and one for each operand, f for f32, i for u32, s32 or b32, p for pred, h for f16, b for
  * bf16. All are scalars.
  */
 
@@ -28,7 +28,8 @@ static const struct {
 /* The letter of a stack's type; 0 if it has none. */
 static inline char evo__letter(const char* literal_prefix) {
     if (strcmp(literal_prefix, "f32") == 0) return 'f';
-    if (strcmp(literal_prefix, "u32") == 0 || strcmp(literal_prefix, "s32") == 0) return 'i';
+    if (strcmp(literal_prefix, "u32") == 0 || strcmp(literal_prefix, "s32") == 0 || strcmp(literal_prefix, "b32") == 0)
+        return 'i';
     if (strcmp(literal_prefix, "b16") == 0) return 'h';
     return strcmp(literal_prefix, "pred") == 0 ? 'p' : '\0';
 }
@@ -67,11 +68,13 @@ static inline bool evo__has_signature(
     return has;
 }
 
-/* The row of an instruction, or NUM_ROWS. */
+/* The row of an instruction, or NUM_ROWS. Rows have no immediates. */
 static inline size_t evo__find_row(const StackPtxStackInfo* info, const char* letters, size_t instruction_idx) {
+    const char* ptx = info->ptx_instruction_strings[instruction_idx];
+    const size_t length = strcspn(ptx, " ");
     size_t row = 0;
     while (row < EVO__NUM_ROWS &&
-           (strcmp(info->ptx_instruction_strings[instruction_idx], evo__rows[row].ptx) != 0 ||
+           (strncmp(ptx, evo__rows[row].ptx, length) != 0 || evo__rows[row].ptx[length] != '\0' ||
             !evo__has_signature(info, letters, instruction_idx, evo__rows[row].signature)))
         row++;
     return row;

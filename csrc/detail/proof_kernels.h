@@ -286,37 +286,34 @@ typedef struct ProofRow {
 
 #define PROOF__LOOP for (size_t i = 0; i < PROOF_BLOCK; i++)
 
-/* What is no interval is unknown: a NaN is somewhere in it. */
-static void proof__mend(double* low, double* high) {
-    PROOF__LOOP {
-        const int is_known = low[i] <= high[i];
-        low[i] = is_known ? low[i] : -INFINITY;
-        high[i] = is_known ? high[i] : INFINITY;
-    }
+PROOF__INLINE void proof__forget_if(int is_unknown, double* low, double* high) {
+    *low = is_unknown ? -INFINITY : *low;
+    *high = is_unknown ? INFINITY : *high;
 }
 
+/* What is no interval is unknown: a NaN is somewhere in it. */
+static void proof__mend(double* low, double* high) { PROOF__LOOP proof__forget_if(!(low[i] <= high[i]), low + i, high + i); }
+
 static void proof__spread(ProofRow operand, double* low, double* high) {
-    PROOF__LOOP {
-        const int is_unknown = !(operand.low[i] > -INFINITY) & !(operand.high[i] < INFINITY); /* or NaN */
-        low[i] = is_unknown ? -INFINITY : low[i];
-        high[i] = is_unknown ? INFINITY : high[i];
-    }
+    PROOF__LOOP proof__forget_if(
+        (!(operand.low[i] > -INFINITY)) & (!(operand.high[i] < INFINITY)), low + i, high + i
+    ); /* or NaN */
 }
 
 /* b is a number. */
 PROOF__INLINE void proof__multiples(ProofRow a, const double* b, size_t i, double* low, double* high) {
     const double p = a.low[i] * b[i], q = a.high[i] * b[i], sum = p + q;
-    *low = sum == sum ? proof__least(p, q) : -INFINITY;
-    *high = sum == sum ? proof__most(p, q) : INFINITY;
+    *low = proof__least(p, q);
+    *high = proof__most(p, q);
+    proof__forget_if(sum != sum, low, high);
 }
 
 PROOF__INLINE void proof__products(ProofRow a, ProofRow b, size_t i, double* low, double* high) {
     const double p = a.low[i] * b.low[i], q = a.low[i] * b.high[i], r = a.high[i] * b.low[i], s = a.high[i] * b.high[i];
     const double sum = (p + q) + (r + s); /* NaN if one of them is, or if infinities of both signs are there */
-    const double least = proof__least(proof__least(p, q), proof__least(r, s));
-    const double most = proof__most(proof__most(p, q), proof__most(r, s));
-    *low = sum == sum ? least : -INFINITY;
-    *high = sum == sum ? most : INFINITY;
+    *low = proof__least(proof__least(p, q), proof__least(r, s));
+    *high = proof__most(proof__most(p, q), proof__most(r, s));
+    proof__forget_if(sum != sum, low, high);
 }
 
 /* Ends of an instruction's results, of those of its operands; of a product, from the least to the most. */
@@ -545,8 +542,7 @@ static void proof__approximate(const ProofStep* step, int is_point, ProofRow a, 
         const double size = proof__most(fabs(a.low[i]), fabs(a.high[i]));
         const int is_unknown = (!(size <= step->limit)) | (no_zero & (a.low[i] <= 0.0) & (a.high[i] >= 0.0)) |
             (no_negative & (a.low[i] < 0.0)) | !(low[i] <= high[i]);
-        low[i] = is_unknown ? -INFINITY : low[i];
-        high[i] = is_unknown ? INFINITY : high[i];
+        proof__forget_if(is_unknown, low + i, high + i);
     }
 }
 
@@ -564,8 +560,7 @@ static void proof__quotients(const ProofStep* step, ProofRow a, ProofRow b, doub
     PROOF__LOOP {
         const double size = proof__most(fabs(b.low[i]), fabs(b.high[i]));
         const int is_unknown = (!(size <= step->limit)) | ((b.low[i] <= 0.0) & (b.high[i] >= 0.0));
-        low[i] = is_unknown ? -INFINITY : low[i];
-        high[i] = is_unknown ? INFINITY : high[i];
+        proof__forget_if(is_unknown, low + i, high + i);
     }
 }
 

@@ -13,6 +13,7 @@
 #ifndef PTX_VM_FUNCTIONS_H
 #define PTX_VM_FUNCTIONS_H
 
+#include "ptx_vm_mode.h"
 #include "ptx_vm_simd.h"
 
 /* ---- functions of one vector ------------------------------------------------------------------------------------- */
@@ -419,5 +420,7 @@ PTX_VM__TERNARY_BITS(shf_r_clamp_b32, ptx_vm__funnel_right(x, y, ptx_vm__up_to_3
 PTX_VM__TERNARY_BITS(bfe_u32, ptx_vm__field_u32(x, y, z))
 /* Without a length the field is zero, not the sign. */
 PTX_VM__TERNARY_BITS(bfe_s32, ptx_vm__field_s32(x, y, z) & PTX_VM__TRUE((z & 255u) != 0u))
+
+#include "ptx_vm_packed.h"
 
 #endif /* PTX_VM_FUNCTIONS_H */

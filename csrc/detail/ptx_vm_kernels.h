@@ -125,6 +125,10 @@ PTX_VM__INLINE PtxVmV ptx_vm__output_truth(PtxVmV x) { return ptx_vm__and_b32(x,
     PTX_VM__KERNEL(name##_second, PTX_VM__ALL3(F, PTX_VM__M, PTX_VM__A, PTX_VM__M)) \
     PTX_VM__KERNEL(name##_third, PTX_VM__ALL3(F, PTX_VM__M, PTX_VM__M, PTX_VM__A))
 
+/* SELECT with the step's immediate. */
+#define PTX_VM__DEFINE_LOGIC(name, F) PTX_VM__DEFINE_SELECT(name, PTX_VM__WITH_IMMEDIATE)
+#define PTX_VM__WITH_IMMEDIATE(x, y, z) ptx_vm__lop3_b32(x, y, z, step->immediate)
+
 /* A request: F of the value goes to memory; the accumulator is unchanged. */
 #define PTX_VM__DEFINE_OUTPUT(name, F)                                                                            \
     static void ptx_vm__##name##_none_store(PTX_VM__ARGS) {                                                       \
@@ -313,6 +317,7 @@ static void ptx_vm__enter(const PtxVmStep* first, char* const* memory) {
 #define PTX_VM__ROW_SELECT(name)                                                                                     \
     {PTX_VM__PAIR(name##_none), PTX_VM__PAIR(name##_first), PTX_VM__PAIR(name##_second), PTX_VM__PAIR(name##_third), \
      PTX_VM__ABSENT}
+#define PTX_VM__ROW_LOGIC(name) PTX_VM__ROW_SELECT(name)
 #define PTX_VM__ROW_OUTPUT(name)                                                                                        \
     {PTX_VM__STORE_ONLY(name##_none), PTX_VM__STORE_ONLY(name##_first), PTX_VM__ABSENT, PTX_VM__ABSENT, PTX_VM__ABSENT}
 #define PTX_VM__ROW_SUM(name) PTX_VM__ROW_OUTPUT(name)

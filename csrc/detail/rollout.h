@@ -131,12 +131,10 @@ static void rollout__take_builder(
     builder->registers = (uint32_t*)evo__take(arena, num_registers + program->num_requests, sizeof(uint32_t));
     builder->program_values = (uint32_t*)evo__take(arena, program->num_values, sizeof(uint32_t));
     builder->field_values = (uint32_t*)evo__take(arena, field->num_values, sizeof(uint32_t));
-    builder->states = (uint32_t*)evo__take(arena, num_states, sizeof(uint32_t));
-    builder->stage_states = (uint32_t*)evo__take(arena, num_states, sizeof(uint32_t));
-    builder->changes = (uint32_t*)evo__take(arena, num_states, sizeof(uint32_t));
-    builder->first_changes = (uint32_t*)evo__take(arena, num_states, sizeof(uint32_t));
-    builder->middle_changes = (uint32_t*)evo__take(arena, num_states, sizeof(uint32_t));
-    builder->requests = (uint32_t*)evo__take(arena, num_states, sizeof(uint32_t));
+    uint32_t** const of_states[] = {&builder->states,        &builder->stage_states,   &builder->changes,
+                                    &builder->first_changes, &builder->middle_changes, &builder->requests};
+    for (size_t i = 0; i < sizeof of_states / sizeof *of_states; i++)
+        *of_states[i] = (uint32_t*)evo__take(arena, num_states, sizeof(uint32_t));
     builder->num_nodes = builder->num_operands = builder->num_values = 0;
     builder->has_constants = false;
 }

@@ -127,59 +127,53 @@ static TuneWorstError tune__all_errors(TuneSearch* search, const float* constant
 
 /* Constraints' left sides as factors L and U of their rows in another order. Those of singular ones are of no use, which the
    caller's comparisons refuse. */
-typedef struct TuneFactors {
-    double matrix[TUNE__MAX_ROWS][TUNE__MAX_ROWS];
-    uint32_t order[TUNE__MAX_ROWS];
-} TuneFactors;
+typedef struct TuneFactorRow {
+    double row[TUNE__MAX_ROWS];
+    uint32_t number; /* of the constraint */
+} TuneFactorRow;
 
-static void tune__factorise(const TuneConstraint* rows, uint32_t n, TuneFactors* factors) {
+static void tune__factorise(const TuneConstraint* rows, uint32_t n, TuneFactorRow* factors) {
     for (uint32_t i = 0; i < n; i++) {
-        factors->order[i] = i;
-        memcpy(factors->matrix[i], rows[i].row, n * sizeof(double));
+        factors[i].number = i;
+        memcpy(factors[i].row, rows[i].row, n * sizeof(double));
     }
     for (uint32_t k = 0; k < n; k++) {
         uint32_t pivot = k;
         for (uint32_t i = k + 1; i < n; i++)
-            if (fabs(factors->matrix[i][k]) > fabs(factors->matrix[pivot][k])) pivot = i;
-        if (pivot != k) {
-            double kept[TUNE__MAX_ROWS];
-            const uint32_t kept_order = factors->order[k];
-            memcpy(kept, factors->matrix[k], n * sizeof(double));
-            memcpy(factors->matrix[k], factors->matrix[pivot], n * sizeof(double));
-            memcpy(factors->matrix[pivot], kept, n * sizeof(double));
-            factors->order[k] = factors->order[pivot];
-            factors->order[pivot] = kept_order;
-        }
+            if (fabs(factors[i].row[k]) > fabs(factors[pivot].row[k])) pivot = i;
+        const TuneFactorRow kept = factors[k];
+        factors[k] = factors[pivot];
+        factors[pivot] = kept;
         for (uint32_t i = k + 1; i < n; i++) {
-            const double factor = factors->matrix[i][k] /= factors->matrix[k][k];
+            const double factor = factors[i].row[k] /= factors[k].row[k];
             if (factor == 0.0) continue; /* most rows are walls at first */
-            for (uint32_t j = k + 1; j < n; j++) factors->matrix[i][j] -= factor * factors->matrix[k][j];
+            for (uint32_t j = k + 1; j < n; j++) factors[i].row[j] -= factor * factors[k].row[j];
         }
     }
 }
 
-static void tune__solve_rows(const TuneFactors* factors, uint32_t n, const double* right, double* solution) {
+static void tune__solve_rows(const TuneFactorRow* factors, uint32_t n, const double* right, double* solution) {
     for (uint32_t i = 0; i < n; i++) {
-        solution[i] = right[factors->order[i]];
-        for (uint32_t j = 0; j < i; j++) solution[i] -= factors->matrix[i][j] * solution[j];
+        solution[i] = right[factors[i].number];
+        for (uint32_t j = 0; j < i; j++) solution[i] -= factors[i].row[j] * solution[j];
     }
     for (uint32_t i = n; i-- > 0;) {
-        for (uint32_t j = i + 1; j < n; j++) solution[i] -= factors->matrix[i][j] * solution[j];
-        solution[i] /= factors->matrix[i][i];
+        for (uint32_t j = i + 1; j < n; j++) solution[i] -= factors[i].row[j] * solution[j];
+        solution[i] /= factors[i].row[i];
     }
 }
 
 /* The same for the system of the columns. */
-static void tune__solve_columns(const TuneFactors* factors, uint32_t n, const double* right, double* solution) {
+static void tune__solve_columns(const TuneFactorRow* factors, uint32_t n, const double* right, double* solution) {
     double middle[TUNE__MAX_ROWS];
     memcpy(middle, right, n * sizeof *middle);
     for (uint32_t i = 0; i < n; i++) {
-        middle[i] /= factors->matrix[i][i];
-        for (uint32_t j = i + 1; j < n; j++) middle[j] -= factors->matrix[i][j] * middle[i];
+        middle[i] /= factors[i].row[i];
+        for (uint32_t j = i + 1; j < n; j++) middle[j] -= factors[i].row[j] * middle[i];
     }
     for (uint32_t i = n; i-- > 0;)
-        for (uint32_t j = 0; j < i; j++) middle[j] -= factors->matrix[i][j] * middle[i];
-    for (uint32_t i = 0; i < n; i++) solution[factors->order[i]] = middle[i];
+        for (uint32_t j = 0; j < i; j++) middle[j] -= factors[i].row[j] * middle[i];
+    for (uint32_t i = 0; i < n; i++) solution[factors[i].number] = middle[i];
 }
 
 static void tune__add_node(TuneSearch* search, size_t point) {
@@ -232,14 +226,14 @@ static void tune__pivot(const TuneSearch* search, double box, const double* grad
     const uint32_t n = search->run->num_parameters;
     double bounds[TUNE__MAX_ROWS], multipliers[TUNE__MAX_ROWS], along[TUNE__MAX_ROWS];
     TuneConstraint entering;
-    TuneFactors factors;
+    TuneFactorRow factors[TUNE__MAX_ROWS];
     for (uint32_t pivot = 0;; pivot++) {
         for (uint32_t k = 0; k <= n; k++) bounds[k] = basis[k].bound;
-        tune__factorise(basis, n + 1, &factors);
-        tune__solve_rows(&factors, n + 1, bounds, unknowns);
+        tune__factorise(basis, n + 1, factors);
+        tune__solve_rows(factors, n + 1, bounds, unknowns);
         if (pivot == TUNE__NUM_PIVOTS * (n + 1) || !tune__most_broken(search, box, unknowns, &entering)) return;
-        tune__solve_columns(&factors, n + 1, gradient, multipliers);
-        tune__solve_columns(&factors, n + 1, entering.row, along);
+        tune__solve_columns(factors, n + 1, gradient, multipliers);
+        tune__solve_columns(factors, n + 1, entering.row, along);
         uint32_t leaving = n + 1;
         double least = (double)INFINITY;
         for (uint32_t k = 0; k <= n; k++) {

@@ -113,7 +113,48 @@
     X(TANH_APPROX_BF16, "tanh.approx.bf16", "bb", TANH_BF16, "w1yy*-@a")                                      \
     X(EX2_APPROX_FTZ_BF16, "ex2.approx.ftz.bf16", "bb", EX2_BF16, "wl*y@a")                                   \
     X(CVT_F32_BF16, "cvt.f32.bf16", "fb", MOV, "w=a")                                                         \
-    X(CVT_RN_BF16_F32, "cvt.rn.bf16.f32", "bf", ROUND_BF16, "w=a")
+    X(CVT_RN_BF16_F32, "cvt.rn.bf16.f32", "bf", ROUND_BF16, "w=a")                                            \
+    X(LOP3_B32, "lop3.b32", "iiii", LOP3_B32, "")                                                             \
+    X(PRMT_B32, "prmt.b32", "iiii", PRMT_B32, "")                                                             \
+    X(PRMT_B32_F4E, "prmt.b32.f4e", "iiii", PRMT_F4E, "")                                                     \
+    X(PRMT_B32_B4E, "prmt.b32.b4e", "iiii", PRMT_B4E, "")                                                     \
+    X(PRMT_B32_RC8, "prmt.b32.rc8", "iiii", PRMT_RC8, "")                                                     \
+    X(PRMT_B32_ECL, "prmt.b32.ecl", "iiii", PRMT_ECL, "")                                                     \
+    X(PRMT_B32_ECR, "prmt.b32.ecr", "iiii", PRMT_ECR, "")                                                     \
+    X(PRMT_B32_RC16, "prmt.b32.rc16", "iiii", PRMT_RC16, "")                                                  \
+    X(MAD_HI_U32, "mad.hi.u32", "iiii", MAD_HI_U32, "")                                                       \
+    X(DP4A_U32_U32, "dp4a.u32.u32", "iiii", DP4A_U32_U32, "")                                                 \
+    X(DP4A_S32_S32, "dp4a.s32.s32", "iiii", DP4A_S32_S32, "")                                                 \
+    X(VABSDIFF4_U32_U32_U32_ADD, "vabsdiff4.u32.u32.u32.add", "iiii", VABSDIFF4_ADD, "")                      \
+    X(ADD_RN_F32, "add.rn.f32", "iii", ADD_F32_BITS, "")                                                      \
+    X(SUB_RN_F32, "sub.rn.f32", "iii", SUB_F32_BITS, "")                                                      \
+    X(MUL_RN_F32, "mul.rn.f32", "iii", MUL_F32_BITS, "")                                                      \
+    X(FMA_RN_F32, "fma.rn.f32", "iiii", FMA_F32_BITS, "")                                                     \
+    X(ADD_RN_F16X2, "add.rn.f16x2", "iii", ADD_F16X2_BITS, "")                                                \
+    X(SUB_RN_F16X2, "sub.rn.f16x2", "iii", SUB_F16X2_BITS, "")                                                \
+    X(MUL_RN_F16X2, "mul.rn.f16x2", "iii", MUL_F16X2_BITS, "")                                                \
+    X(FMA_RN_F16X2, "fma.rn.f16x2", "iiii", FMA_F16X2_BITS, "")                                               \
+    X(ADD_RN_BF16X2, "add.rn.bf16x2", "iii", ADD_BF16X2_BITS, "")                                             \
+    X(SUB_RN_BF16X2, "sub.rn.bf16x2", "iii", SUB_BF16X2_BITS, "")                                             \
+    X(MUL_RN_BF16X2, "mul.rn.bf16x2", "iii", MUL_BF16X2_BITS, "")                                             \
+    X(FMA_RN_BF16X2, "fma.rn.bf16x2", "iiii", FMA_BF16X2_BITS, "")                                            \
+    X(MIN_F16X2, "min.f16x2", "iii", MIN_F16X2_BITS, "")                                                      \
+    X(MAX_F16X2, "max.f16x2", "iii", MAX_F16X2_BITS, "")                                                      \
+    X(MIN_BF16X2, "min.bf16x2", "iii", MIN_BF16X2_BITS, "")                                                   \
+    X(MAX_BF16X2, "max.bf16x2", "iii", MAX_BF16X2_BITS, "")                                                   \
+    X(CVT_RN_F16X2_F32, "cvt.rn.f16x2.f32", "iii", F16X2_FROM_F32, "")                                        \
+    X(CVT_RN_BF16X2_F32, "cvt.rn.bf16x2.f32", "iii", BF16X2_FROM_F32, "")                                     \
+    X(CVT_RN_F16X2_E4M3X2, "cvt.rn.f16x2.e4m3x2", "ii", F16X2_FROM_E4M3X2, "")                                \
+    X(CVT_RN_F16X2_E5M2X2, "cvt.rn.f16x2.e5m2x2", "ii", F16X2_FROM_E5M2X2, "")                                \
+    X(CVT_RN_SATFINITE_E4M3X2_F16X2, "cvt.rn.satfinite.e4m3x2.f16x2", "ii", E4M3X2_FROM_F16X2, "")            \
+    X(CVT_RN_SATFINITE_E4M3X2_F32, "cvt.rn.satfinite.e4m3x2.f32", "iii", E4M3X2_FROM_F32, "")                 \
+    X(CVT_RN_SATFINITE_E5M2X2_F16X2, "cvt.rn.satfinite.e5m2x2.f16x2", "ii", E5M2X2_FROM_F16X2, "")            \
+    X(CVT_RN_SATFINITE_E5M2X2_F32, "cvt.rn.satfinite.e5m2x2.f32", "iii", E5M2X2_FROM_F32, "")                 \
+    X(CVT_RNI_S32_F32, "cvt.rni.s32.f32", "ii", S32_FROM_F32, "")                                             \
+    X(CVT_RN_F32_U32_II, "cvt.rn.f32.u32", "ii", F32_FROM_U32, "")                                            \
+    X(CVT_RN_F32_S32_II, "cvt.rn.f32.s32", "ii", F32_FROM_S32, "")                                            \
+    X(CVT_PACK_SAT_S8_S32_B32, "cvt.pack.sat.s8.s32.b32", "iiii", PACK_S8_S32, "")                            \
+    X(CVT_PACK_SAT_U8_S32_B32, "cvt.pack.sat.u8.s32.b32", "iiii", PACK_U8_S32, "")
 
 /* X(operation, name, kind, NaN), as detail/ptx_vm_operations.h has them. */
 #define INSTRUCTION_OPERATIONS(X)                                                                             \
@@ -199,6 +240,45 @@
     X(FMA_BF16, fma_bf16, MULTIPLY_ADD, LOOSE_NAN)                                                            \
     X(TANH_BF16, tanh_bf16, UNARY, LOOSE_NAN)                                                                 \
     X(EX2_BF16, ex2_bf16, UNARY, LOOSE_NAN)                                                                   \
-    X(ROUND_BF16, round_bf16, UNARY, LOOSE_NAN)
+    X(ROUND_BF16, round_bf16, UNARY, LOOSE_NAN)                                                               \
+    X(LOP3_B32, lop3_b32, LOGIC, EXACT)                                                                       \
+    X(PRMT_B32, prmt_b32, SELECT, EXACT)                                                                      \
+    X(PRMT_F4E, prmt_f4e, SELECT, EXACT)                                                                      \
+    X(PRMT_B4E, prmt_b4e, SELECT, EXACT)                                                                      \
+    X(PRMT_RC8, prmt_rc8, SELECT, EXACT)                                                                      \
+    X(PRMT_ECL, prmt_ecl, SELECT, EXACT)                                                                      \
+    X(PRMT_ECR, prmt_ecr, SELECT, EXACT)                                                                      \
+    X(PRMT_RC16, prmt_rc16, SELECT, EXACT)                                                                    \
+    X(MAD_HI_U32, mad_hi_u32, MULTIPLY_ADD, EXACT)                                                            \
+    X(DP4A_U32_U32, dp4a_u32_u32, MULTIPLY_ADD, EXACT)                                                        \
+    X(DP4A_S32_S32, dp4a_s32_s32, MULTIPLY_ADD, EXACT)                                                        \
+    X(VABSDIFF4_ADD, vabsdiff4_add, MULTIPLY_ADD, EXACT)                                                      \
+    X(ADD_F32_BITS, add_f32_bits, COMMUTATIVE, EXACT)                                                         \
+    X(SUB_F32_BITS, sub_f32_bits, BINARY, EXACT)                                                              \
+    X(MUL_F32_BITS, mul_f32_bits, COMMUTATIVE, EXACT)                                                         \
+    X(FMA_F32_BITS, fma_f32_bits, MULTIPLY_ADD, EXACT)                                                        \
+    X(ADD_F16X2_BITS, add_f16x2_bits, COMMUTATIVE, EXACT)                                                     \
+    X(SUB_F16X2_BITS, sub_f16x2_bits, BINARY, EXACT)                                                          \
+    X(MUL_F16X2_BITS, mul_f16x2_bits, COMMUTATIVE, EXACT)                                                     \
+    X(FMA_F16X2_BITS, fma_f16x2_bits, MULTIPLY_ADD, EXACT)                                                    \
+    X(ADD_BF16X2_BITS, add_bf16x2_bits, COMMUTATIVE, EXACT)                                                   \
+    X(SUB_BF16X2_BITS, sub_bf16x2_bits, BINARY, EXACT)                                                        \
+    X(MUL_BF16X2_BITS, mul_bf16x2_bits, COMMUTATIVE, EXACT)                                                   \
+    X(FMA_BF16X2_BITS, fma_bf16x2_bits, MULTIPLY_ADD, EXACT)                                                  \
+    X(MIN_F16X2_BITS, min_f16x2_bits, COMMUTATIVE, EXACT)                                                     \
+    X(MAX_F16X2_BITS, max_f16x2_bits, COMMUTATIVE, EXACT)                                                     \
+    X(MIN_BF16X2_BITS, min_bf16x2_bits, COMMUTATIVE, EXACT)                                                   \
+    X(MAX_BF16X2_BITS, max_bf16x2_bits, COMMUTATIVE, EXACT)                                                   \
+    X(F16X2_FROM_F32, f16x2_from_f32, BINARY, EXACT)                                                          \
+    X(BF16X2_FROM_F32, bf16x2_from_f32, BINARY, EXACT)                                                        \
+    X(F16X2_FROM_E4M3X2, f16x2_from_e4m3x2, UNARY, EXACT)                                                     \
+    X(F16X2_FROM_E5M2X2, f16x2_from_e5m2x2, UNARY, EXACT)                                                     \
+    X(E4M3X2_FROM_F16X2, e4m3x2_from_f16x2, UNARY, EXACT)                                                     \
+    X(E4M3X2_FROM_F32, e4m3x2_from_f32, BINARY, EXACT)                                                        \
+    X(E5M2X2_FROM_F16X2, e5m2x2_from_f16x2, UNARY, EXACT)                                                     \
+    X(E5M2X2_FROM_F32, e5m2x2_from_f32, BINARY, EXACT)                                                        \
+    X(S32_FROM_F32, s32_from_f32, UNARY, EXACT)                                                               \
+    X(PACK_S8_S32, pack_s8_s32, SELECT, EXACT)                                                                \
+    X(PACK_U8_S32, pack_u8_s32, SELECT, EXACT)
 
 #endif /* GENERATED_INSTRUCTION_TABLE_H */

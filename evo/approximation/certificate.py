@@ -15,11 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
 
+from evo.approximation.bits import ExactFunction
+from evo.approximation.exact import ExactCertificate, check_exact
 from evo.approximation.formats import FORMATS, Format
 from evo.approximation.formulas import CHARACTERS, MAX_CHARACTERS
 from evo.approximation.functions import RIGOROUS, Function, is_code, shortened
 from evo.approximation.sweep import KINDS, Found, Kind, Sweep, Worst
-from evo.errors import UserError, plural
+from evo.errors import UserError, located, plural
 from evo.evaluate.slots import slots_of
 from evo.instructions import HALVES, SHIPPED, open_instruction_set
 from evo.language.program import Language, format_program, parse_program
@@ -240,8 +242,8 @@ def _reference_hash(function: Function, form: Format, first: int, last: int) -> 
 # ---- checks --------------------------------------------------------------------------------------------------------------
 
 
-def read_certificate(path: Path) -> Certificate:
-    """The certificate in a file.
+def read_certificate(path: Path) -> Certificate | ExactCertificate:
+    """The certificate in a file, of an approximation or of an exact function.
 
     Raises:
         UserError: it cannot be read, or is none.
@@ -250,24 +252,36 @@ def read_certificate(path: Path) -> Certificate:
         data = read_json(path, _WHAT)
         if isinstance(data, dict) and isinstance(data.get("interval"), list):
             data["interval"] = tuple(data["interval"])
-        return Certificate.model_validate(data)
+        is_exact = isinstance(data, dict) and "semantics" in data
+        return ExactCertificate.model_validate(data) if is_exact else Certificate.model_validate(data)
     except ValidationError as error:
         place, reason = first_mistake(error)
         raise UserError(f"key {'.'.join(map(str, place))!r}: {reason}", path) from error
 
 
 def check_certificate(
-    path: Path, progress: Callable[[int, int], None] = lambda _, __: None, *, code: str | None = None
-) -> Certificate:
+    path: Path,
+    progress: Callable[[int, int], None] = lambda _, __: None,
+    *,
+    code: str | None = None,
+    precondition: str = "",
+) -> Certificate | ExactCertificate:
     """The certificate in a file, all of which is computed anew.
 
     Args:
         code: the `module:function` that a certificate may name, which is then imported; None: none.
+        precondition: the one beside the function's own that the certificate of an exact function may have.
 
     Raises:
         UserError: it cannot be read, or says something else than what is computed.
     """
     told = read_certificate(path)
+    if is_code(told.function) and told.function != code:
+        raise UserError(f"key 'function': {told.function!r} is code, which a check runs only with --code {told.function}", path)
+    if isinstance(told, ExactCertificate):
+        with located(path):
+            exact = ExactFunction(told.function, precondition)
+        return check_exact(path, told, exact, progress)
     if told.instruction_set not in SHIPPED:
         raise UserError(f"key 'instruction_set': {told.instruction_set!r}, must be one of: {', '.join(SHIPPED)}", path)
     low, high = map(float, told.interval)
@@ -279,8 +293,6 @@ def check_certificate(
     kind = told.format if is_native else "f32"
     language = Language(open_instruction_set(told.instruction_set), (("x", kind),), (("y", kind),))
     words = parse_program(language, told.program, f"{path}: key 'program'", _MAX_WORDS)
-    if is_code(told.function) and told.function != code:
-        raise UserError(f"key 'function': {told.function!r} is code, which a check runs only with --code {told.function}", path)
     try:
         key = "function"
         function, form = Function(told.function), FORMATS[told.format]

@@ -11,6 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evo.approximation.certificate import certified
+from evo.approximation.exact import certified_exact
+from evo.approximation.exact_header import exact_header
+from evo.approximation.exact_task import ExactTask
 from evo.approximation.header import cuda_header
 from evo.approximation.task import ApproximationTask, checked_interval
 from evo.errors import UserError
@@ -23,7 +26,7 @@ from evo.report.pareto import file_names, front_of, row_of_elite
 from evo.run.run import Run
 from evo.storage.files import write_atomically
 
-HEADER = "approximations.cuh"
+HEADER, EXACT_HEADER = "approximations.cuh", "exact.cuh"
 NUM_TUNED, NUM_SWEPT = 1 << 14, 1 << 18  # groups of neighbours at which constants are tuned before a proof, and then looked at
 NUM_WORST, NUM_SWEEPS = 256, 2  # points of these where a program's error is largest, which join those at which it is tuned
 NUM_TRIALS = 600  # of last bits
@@ -52,8 +55,13 @@ def prove_elites(
         UserError: it is not a run of approximations, there is no such elite, or the function has no value somewhere.
     """
     task, problem = run.search.problem.task, run.search.problem
+    if isinstance(task, ExactTask):
+        if tune or interval is not None:
+            raise UserError(f"{'--tune' if tune else '--interval'}: is for approximations; an exact function has no errors")
+        yield from _prove_exact(run, task, front_of(run).rows.tolist() if front else [row_of_elite(run, name)], folder, bar)
+        return
     if not isinstance(task, ApproximationTask):
-        raise UserError(f"{run.run_dir.path}: evo prove is for runs of approximations (evo.ApproximationTask)")
+        raise UserError(f"{run.run_dir.path}: evo prove is for runs of evo.ApproximationTask and evo.ExactTask")
     instruction_set = problem.config.program.instruction_set
     if instruction_set not in SHIPPED:
         raise UserError(f"program.instruction_set: a proof knows the instructions of {' and '.join(SHIPPED)} only")
@@ -84,6 +92,25 @@ def prove_elites(
     header = folder / HEADER
     write_atomically(header, cuda_header(problem.language, proven).encode())
     yield header, ""
+
+
+def _prove_exact(run: Run, task: ExactTask, rows: list[int], folder: Path, bar: Bar) -> Iterator[tuple[Path, str]]:
+    """Proves elites that are right on the sample."""
+    elites, language = run.search.elites(), run.search.problem.language
+    rows = [row for row in rows if elites.objective[row] == 0.0]
+    if not rows:
+        raise UserError(f"{run.run_dir.path}: no program is right on the sample yet; search longer")
+    folder.mkdir(parents=True, exist_ok=True)
+    names, proven = cell_names(run, rows), []
+    for cell, file_name, row in zip(names, file_names(names, ".json"), rows, strict=True):
+        path, words = folder / file_name, elites.solution[row]
+        with bar(f"cell {cell}") as progress:
+            found = certified_exact(language, words, task.function, target=str(task.slots), state=path, progress=progress)
+        write_atomically(path, found.text().encode())
+        proven.append((found, words))
+        yield path, f"cell {cell}: {found.description()}"
+    write_atomically(folder / EXACT_HEADER, exact_header(language, proven).encode())
+    yield folder / EXACT_HEADER, ""
 
 
 def tuned(language: Language, task: ApproximationTask, words: NDArray[np.uint64]) -> NDArray[np.uint64]:

@@ -222,10 +222,14 @@ class ApproximationTask(Task):
 
     def known_of(self, program: str, run_folder: Path) -> str:
         """What certificates in the run's folder prove of it."""
-        from evo.approximation.certificate import FOLDER, read_certificate
+        from evo.approximation.certificate import FOLDER, Certificate, read_certificate
 
         proofs = [read_certificate(path) for path in sorted((run_folder / FOLDER).glob("*.json"))]
-        return "\n".join(f"Proven of its PTX: {each.description()}" for each in proofs if each.program == program)
+        return "\n".join(
+            f"Proven of its PTX: {each.description()}"
+            for each in proofs
+            if isinstance(each, Certificate) and each.program == program
+        )
 
     def programs(self) -> list[str]:
         """The forms that people write, and others with polynomials and quotients that are fitted. In native arithmetic, each is

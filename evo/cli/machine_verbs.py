@@ -93,6 +93,7 @@ def instructions(
 @click.option("--interval", nargs=2, type=float, metavar="LOW HIGH", help="Where it is proven.  [default: the task's interval]")
 @click.option("--check", "certificate", type=PATH, metavar="FILE", help="Compute a certificate anew, in place of RUN.")
 @click.option("--code", metavar="MODULE:FUNCTION", help="With --check: import this if the certificate names it.")
+@click.option("--precondition", default="", metavar="TEXT", help="With --check: the condition that an exact certificate may add.")
 @click.option("--output", type=PATH, help="Folder of the certificates.  [default: RUN/proofs]")
 @terminal.set_shown_key
 def prove(
@@ -103,13 +104,14 @@ def prove(
     interval: tuple[float, float] | None,
     certificate: Path | None,
     code: str | None,
+    precondition: str,
     output: Path | None,
     overrides: tuple[str, ...],
 ) -> None:
-    """Prove an approximation's errors over every input.
+    """Prove an approximation's errors, or that an exact program is right, over every input.
 
-    An elite of folder RUN is compared with the function at each float of the interval, on all cores, and what any GPU may give is
-    bounded. A proof that was interrupted goes on.
+    An elite of folder RUN is compared with the function at each float of the interval, or at each word, on all cores, and what
+    any GPU may give is bounded. A proof that was interrupted goes on.
     """
     from evo.approximation.certificate import FOLDER, check_certificate
     from evo.approximation.prove import prove_elites
@@ -118,7 +120,7 @@ def prove(
         raise UserError("prove: name a run, or a certificate with --check FILE")
     if certificate is not None:
         with terminal.bar(str(certificate)) as progress:
-            found = check_certificate(certificate, progress, code=code)
+            found = check_certificate(certificate, progress, code=code, precondition=precondition)
         echo(f"{certificate}: holds\n{found.description()}", nl=False)
         return
     assert run_folder is not None

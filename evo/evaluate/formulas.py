@@ -6,7 +6,7 @@ Owns the arithmetic. It knows an instruction by its infix form, and refuses thos
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,7 @@ STEP = 1e-6  # relative, of differences
 Step = tuple[int, Any, tuple[int, ...]]  # a node, its function, its operands
 _LEAVES = (NodeKind.INPUT, NodeKind.CONSTANT)
 CHOICES = ("a < b", "select(c, a, b)")  # by infix form, of f32 and predicates
+_WITH_UNITS = frozenset({"exp2", "log2"})
 _LINEAR = ("add", "sub", "mul", "div", "neg")
 
 
@@ -91,17 +92,17 @@ class Formula:
         self.units = self._natural_units(order)
         for index in order:
             node = graph.nodes[index]
-            if node.kind == NodeKind.INPUT:
+            if (kind := node.kind) is NodeKind.INPUT:
                 self.known[index] = made_by.columns[node.payload]
-            elif node.kind == NodeKind.CONSTANT:
-                self.values[index] = meant_number(np.uint32(node.payload).view(np.float32), self.units.get(index, 1.0))
-                self.known[index] = np.float64(self.values[index])
+            elif kind is NodeKind.CONSTANT:
+                number = _meant(node.payload, self.units.get(index, 1.0))
+                self.values[index], self.known[index] = float(number), number
                 depends.add(index)
             else:
                 self._steps.append((index, made_by.functions[node.payload], node.operands))
                 if not depends.isdisjoint(node.operands):
                     depends.add(index)
-            if like and index in like.known and like.graph.nodes[index] == node and same.issuperset(node.operands):
+            if like and index in like.known and same.issuperset(node.operands) and like.graph.nodes[index] == node:
                 self.known[index] = like.known[index]
                 same.add(index)
         _compute(self.known, (step for step in self._steps if step[0] not in same))
@@ -112,6 +113,8 @@ class Formula:
     def _natural_units(self, order: list[int]) -> dict[int, float]:
         nodes = self.graph.nodes
         names = {index: self._by.names[nodes[index].payload] for index in order if nodes[index].kind == NodeKind.PTX}
+        if not _WITH_UNITS.intersection(names.values()):
+            return {}
         units: dict[int, float] = {}
         exponents = set[int]()
         for index in reversed(names):
@@ -166,6 +169,11 @@ def needed(graph: Dag) -> list[int]:
     """The nodes that the output is computed from, and its own."""
     result = graph.results[0]
     return [] if result is None else [*graph.needed_by(result), result]
+
+
+@lru_cache(maxsize=4096)
+def _meant(bits: int, unit: float) -> np.float64:
+    return np.float64(meant_number(np.uint32(bits).view(np.float32), unit))
 
 
 def _function_of(instruction_set: InstructionSet, instruction: Instruction, has_choices: bool) -> Callable[..., Any] | None:

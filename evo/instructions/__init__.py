@@ -17,8 +17,9 @@ shipped one with its PTX.
 The shipped sets are one table, instructions.json. `wide` is most of it: PTX's arithmetic, logic, shift, bit, compare, select and
 convert instructions of f32, f64, f16, f16x2, u32, s32, u64, s64, b32, b64 and pred that need no memory (the sections
 "Instructions: ..." of the PTX ISA, 8.1, for sm_90). Instructions with a carry flag are left out: it is state. `default` is the
-beginning of it; the keys `default` and `wide` have their counts. `halves` is all of the table: also arithmetic of bf16, and
-constants of f16 and bf16, which the two others lack. Some rows have more keys, in which operands are called a, b, c and d. They
+beginning of it; the keys `default`, `wide` and `halves` have their counts. `halves` also has arithmetic of bf16, and constants of
+f16 and bf16, which the first two lack. `bits` is all of the table: also instructions on words of 32 bits, whatever they hold,
+with lop3 for each of its 256 tables. Some rows have more keys, in which operands are called a, b, c and d. They
 may stand in other sets too, but `vm`, `derivative` and `code` are compiled in: only the library's own are taken. So are `error`,
 `infix`, `formula`, `sympy` and `function` of an instruction that the library has: what is said of it stays true.
 
@@ -67,7 +68,7 @@ from evo.instructions.description import InstructionSetJson, Semantics
 from evo.storage.json_file import first_mistake, parse_json, read_json
 
 ABI_VERSION = 1
-SHIPPED = ("default", "wide", "halves")
+SHIPPED = ("default", "wide", "halves", "bits")
 HALVES = ("f16", "bf16")
 FLOATS = ("f32", "f64", *HALVES)  # whose constants are written as numbers: words have them as f32
 MOVE = "mov.b32"  # whose types its PTX does not tell
@@ -222,13 +223,16 @@ def shipped_instruction_set(name: str) -> InstructionSet:
     if name not in SHIPPED:
         raise KeyError(name)
     full, table = _table()
-    if name == "halves":
+    if name == "bits":
         return full
-    counts = table.default if name == "default" else table.wide
-    assert counts is not None
+    counts: Any = getattr(table, name)
     stacks = full.stacks[: counts.stack_types]
+    has_halves = name == "halves"
     return InstructionSet(
-        tuple(replace(s, constant_type=None, encoder_type=None) if s.constant_type in HALVES else s for s in stacks),
+        tuple(
+            replace(s, constant_type=None, encoder_type=None) if s.constant_type in HALVES and not has_halves else s
+            for s in stacks
+        ),
         full.arg_types[: counts.arg_types],
         full.instructions[: counts.instructions],
         full.special_registers,
@@ -256,11 +260,18 @@ def _table() -> tuple[InstructionSet, InstructionSetJson]:
     """All of the shipped instructions, as a set and as it is written."""
     source = "instructions.json"
     table = _parsed(parse_json(files(__package__).joinpath(source).read_text(encoding="utf-8"), source, _WHAT), source)
+    rows = []
+    for row in table.instructions:  # one stands for all tables of lop3
+        tables = range(256) if row.name == "lop3_00" else ()
+        more = [row.model_copy(update={"ptx": f"lop3.b32 0x{k:02X}", "name": f"lop3_{k:02x}"}) for k in tables]
+        rows += more or [row]
+    table = table.model_copy(update={"instructions": rows})
     return _resolved(table, source, {}), table
 
 
 def _check(data: Any, source: str) -> InstructionSet:
-    shipped_ones = sorted(shipped_instruction_set("halves").instructions, key=lambda each: bool(each.semantics.vm))
+    shipped_ones = [*reversed(shipped_instruction_set("bits").instructions)]
+    shipped_ones.sort(key=lambda each: bool(each.semantics.vm))
     known = {_key(each): each.semantics for each in shipped_ones}
     found = _resolved(_parsed(data, source), source, known)
     for i, instruction in enumerate(found.instructions):

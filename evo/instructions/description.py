@@ -191,11 +191,12 @@ class _CountsJson(_Strict):
 
 
 class InstructionSetJson(_Strict):
-    """A set. default, wide: how much of it the set of this name has; helpers: what the code of instructions shares."""
+    """A set. default, wide, halves: how much of it the set of this name has; helpers: what the code of instructions shares."""
 
     abi_version: int
     default: _CountsJson | None = None
     wide: _CountsJson | None = None
+    halves: _CountsJson | None = None
     stack_types: list[_StackTypeJson] = Field(min_length=1, max_length=_MAX_COUNT)
     arg_types: list[_ArgTypeJson] = Field(max_length=_MAX_COUNT)
     instructions: list[_InstructionJson]

@@ -108,7 +108,7 @@ class Algebra:
     # ---- sums ----
 
     def sum(self, forms: Iterable[Form]) -> Form:
-        """Sums of sums are one, like terms join, and so do logarithms, squares of waves and quotients."""
+        """Sums of sums are one, like terms join, and logarithms, waves and quotients. The number of all terms stands before."""
         total: dict[Factors, float] = {}
         several: list[Form] = []
         for form in forms:
@@ -128,10 +128,6 @@ class Algebra:
         terms = tuple((number, factors) for factors, number in total.items() if number)
         if len(terms) < 2:
             return terms[0] if terms else (0.0, ())
-        return self._without_number(terms)
-
-    def _without_number(self, terms: tuple[Form, ...]) -> Form:
-        """A sum, before which stands the number that all its terms have."""
         sizes = {abs(number) for number, _ in terms}
         size = sizes.pop() if len(sizes) == 1 else 1.0
         return scaled(self.atom("sum", tuple(scaled(term, 1.0 / size) for term in terms)), size)
@@ -146,7 +142,7 @@ class Algebra:
             if len(several) > 1 and size:
                 inner = [self.power(self.atoms[factors[0][0]][1], math.copysign(1.0, number)) for factors, number in several]
                 joined = scaled(self.logarithm(self.product(inner)), size)
-                self._replace(total, [factors for factors, _ in several], joined)
+                _replace(total, [factors for factors, _ in several], joined)
 
     def _joined_waves(self, total: dict[Factors, float]) -> None:
         """Writes n*c**2 + n*s**2 as n, n - n*c**2 as n*s**2, n - 2*n*s**2 as n*cos(2*a), and 0.5 + 0.5*cos(2*a) as c**2."""
@@ -160,17 +156,17 @@ class Algebra:
             if power == 1.0:
                 if name == "cos(a)" and there and _is_near(abs(there), abs(number)) and cost(2.0 * there) < cost(there):
                     half = self._wave("cos(a)" if there * number > 0.0 else "sin(a)", scaled(angle, 0.5))
-                    self._replace(total, [factors, rest], self.product([(2.0 * there, rest), half, half]))
+                    _replace(total, [factors, rest], self.product([(2.0 * there, rest), half, half]))
                 continue
             other = self._wave_atom("cos(a)" if name == "sin(a)" else "sin(a)", angle)
             partner = tuple(sorted([*rest, (other, 2.0)]))
             if _is_near(total.get(partner, 0.0), number):
-                self._replace(total, [factors, partner], (number, rest))
+                _replace(total, [factors, partner], (number, rest))
             elif there and _is_near(there, -number):
-                self._replace(total, [factors, rest], (there, partner))
+                _replace(total, [factors, rest], (there, partner))
             elif there and _is_near(there, -0.5 * number):
                 double = self._wave("cos(a)", scaled(angle, 2.0))
-                self._replace(total, [factors, rest], self.product([(there if name == "sin(a)" else -there, rest), double]))
+                _replace(total, [factors, rest], self.product([(there if name == "sin(a)" else -there, rest), double]))
 
     def _joined_sums_of_waves(self, total: dict[Factors, float]) -> None:
         """Writes n*cos(a + b) + n*cos(a - b) as 2*n*cos(a)*cos(b), and so of sines, where that is shorter."""
@@ -185,13 +181,7 @@ class Algebra:
                     parts = (self._wave("cos(a)" if each == "c" else "sin(a)", h) for each, h in zip(names, half, strict=True))
                     found = self.product([(sign * n, ()), *parts])
                     if self.size(found) < self.size((n, one)) + self.size((m, other)):
-                        self._replace(total, [one, other], found)
-
-    @staticmethod
-    def _replace(total: dict[Factors, float], gone: Iterable[Factors], form: Form) -> None:
-        for factors in gone:
-            del total[factors]
-        _add(total, form[1], form[0])
+                        _replace(total, [one, other], found)
 
     def _wave_atom(self, name: str, angle: Form) -> int:
         return self.atom("call", name, angle)[1][0][0]
@@ -216,7 +206,7 @@ class Algebra:
                         _add(parts, f, n)
                 if len(parts) == 1:
                     [(f, n)] = parts.items()
-                    self._replace(total, [factors, other], self.product([(n, f), (1.0, ((below, -1.0),))]))
+                    _replace(total, [factors, other], self.product([(n, f), (1.0, ((below, -1.0),))]))
                     break
 
     # ---- products ----
@@ -381,6 +371,12 @@ def _add(total: dict[Factors, float], factors: Factors, number: float) -> None:
     before = total.pop(factors, 0.0)
     if abs(before + number) > NEAR * max(abs(before), abs(number)):
         total[factors] = before + number
+
+
+def _replace(total: dict[Factors, float], gone: Iterable[Factors], form: Form) -> None:
+    for factors in gone:
+        del total[factors]
+    _add(total, form[1], form[0])
 
 
 def _is_near(a: float, b: float) -> bool:

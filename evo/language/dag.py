@@ -62,6 +62,10 @@ class Node:
     operands: tuple[int, ...] = ()
     row: Row = field(default=_UNKNOWN, compare=False, repr=False)
 
+    def of(self, operands: tuple[int, ...]) -> Node:
+        """The same of other operands."""
+        return self if operands == self.operands else Node(self.kind, self.payload, self.stack, operands, self.row)
+
     @property
     def type(self) -> str:
         """See `Row`."""
@@ -130,20 +134,18 @@ class Dag:
         """The graph of what the results need."""
         ends = {result for result in self.results if result is not None}
         new = {old: place for place, old in enumerate(sorted(ends.union(self.needed_by(*ends))))}
-        nodes = (replace(self.nodes[old], operands=tuple(new[operand] for operand in self.nodes[old].operands)) for old in new)
+        nodes = (self.nodes[old].of(tuple(new[operand] for operand in self.nodes[old].operands)) for old in new)
         return replace(self, nodes=tuple(nodes), results=tuple(None if each is None else new[each] for each in self.results))
 
     def replaced(self, index: int, by: int | Node) -> Dag:
         """The graph in which an earlier node, or a leaf, stands in place of a node."""
         if isinstance(by, Node):
-            return replace(self, nodes=(*self.nodes[:index], by, *self.nodes[index + 1 :]))
+            return Dag((*self.nodes[:index], by, *self.nodes[index + 1 :]), self.results, self.inputs, self.outputs)
         nodes = tuple(
-            replace(node, operands=tuple(by if operand == index else operand for operand in node.operands))
-            if index in node.operands
-            else node
+            node.of(tuple(by if operand == index else operand for operand in node.operands)) if index in node.operands else node
             for node in self.nodes
         )
-        return replace(self, nodes=nodes, results=tuple(by if result == index else result for result in self.results))
+        return Dag(nodes, tuple(by if result == index else result for result in self.results), self.inputs, self.outputs)
 
     def words(self, language: Language, max_length: int) -> NDArray[np.uint64] | None:
         """A program that computes this, `(max_length,)`; None: it would be longer.
@@ -266,7 +268,7 @@ class Builder:
         for node in graph.nodes:
             operands = tuple(places[operand] for operand in node.operands)
             is_input = node.kind == NodeKind.INPUT
-            places.append(inputs[node.payload] if is_input else self.node(replace(node, operands=operands)))
+            places.append(inputs[node.payload] if is_input else self.node(node.of(operands)))
         return [self.constant(0.0) if result is None else places[result] for result in graph.results]
 
     def graph(self, *results: int | None) -> Dag:
@@ -284,7 +286,7 @@ def rebuilt(graph: Dag, rule: Callable[[Builder, Node, int], int]) -> Dag:
     builder, places = Builder(), list[int]()
     for index, node in enumerate(graph.nodes):
         operands = tuple(places[operand] for operand in node.operands)
-        places.append(rule(builder, node if operands == node.operands else replace(node, operands=operands), index))
+        places.append(rule(builder, node.of(operands), index))
     results = tuple(None if result is None else places[result] for result in graph.results)
     return replace(graph, nodes=tuple(builder.nodes), results=results).trimmed()
 

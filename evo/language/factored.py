@@ -7,7 +7,6 @@ which way is better.
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 
 from evo.language.dag import Builder, Dag, Node, f32_bits
 from evo.language.program import Language
@@ -184,7 +183,7 @@ class _Forms:
         except KeyError:
             return None
         for node in nodes[index + 1 :]:
-            moved.append(self._builder.put(replace(node, operands=tuple(moved[operand] for operand in node.operands))))
+            moved.append(self._builder.put(node.of(tuple(moved[operand] for operand in node.operands))))
         return self._builder.graph(*(None if result is None else moved[result] for result in self._graph.results))
 
     def _write(self, number: float, monomial: Monomial) -> int:

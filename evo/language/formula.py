@@ -5,9 +5,9 @@ nothing of tasks or texts.
 """
 
 import ast
+import operator
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -48,6 +48,15 @@ FUNCTIONS = {
     "tanh": ("np.tanh", "tanh", "torch.tanh", "libdevice.tanh"),
 }
 _NUMPY = {names[0]: getattr(np, names[0].removeprefix("np.")) for names in FUNCTIONS.values()}
+# Of forms that are one function of their operands in order, which then needs no names of these.
+_DIRECT: dict[str, Callable[..., Any]] = {
+    "a + b": operator.add,
+    "a - b": operator.sub,
+    "a*b": operator.mul,
+    "a/b": operator.truediv,
+    "-a": operator.neg,
+}
+_DIRECT |= {f"{name}({operands})": function for name, function in _NUMPY.items() for operands in ("a", "a, b")}
 _NUM_OPERANDS = {"copysign": 2, "max": 2, "min": 2, "pow": 2, "select": 3}  # of others, one
 _REAL_TYPES = frozenset({"f32", "pred"})
 _CALL = re.compile(r"[a-z]\w+(?=\()")
@@ -96,7 +105,7 @@ def formula_of(program: Dag, inputs: Scaling, outputs: Scaling, *, usual_names: 
         elif is_real and value.kind == NodeKind.PTX:
             places.append(builder.node(real_node(value, operands)))
         else:
-            places.append(builder.node(replace(value, operands=operands)))
+            places.append(builder.node(value.of(operands)))
     results: list[int | None] = []
     for (name, _), result in zip(program.outputs, program.results, strict=True):
         found = None if result is None else places[result]
@@ -221,8 +230,9 @@ def moves(formula: Dag) -> dict[int, float]:
 @cache
 def compiled(infix: str) -> Callable[..., Any]:
     """The function of an infix form, of up to three operands."""
-    function = closure(real_form(Semantics(infix=infix), 0), _NUMPY)
-    return lambda *operands: function(dict(zip("abc", operands, strict=False)))
+    form = real_form(Semantics(infix=infix), 0)
+    function = closure(form, _NUMPY)
+    return _DIRECT.get(form) or (lambda *operands: function(dict(zip("abc", operands, strict=False))))
 
 
 def _bits(number: float) -> int:

@@ -55,7 +55,7 @@ class _Signs:
             if name == "add" and self._is_negative(operands[1]):
                 name, operands[1] = "sub", self._negated(builder, operands[1])
             node = replace(node, payload=self._payloads[name])
-        return replace(node, operands=tuple(operands))
+        return node.of(tuple(operands))
 
     def _is_negative(self, place: int) -> bool:
         node = self._nodes[place]
@@ -91,4 +91,4 @@ class _Signs:
             return node.operands[1 - factor]
         operands = list(node.operands)
         operands[factor] = self._negated(builder, operands[factor])
-        return builder.node(replace(node, operands=tuple(operands)))
+        return builder.node(node.of(tuple(operands)))

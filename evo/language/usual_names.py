@@ -4,7 +4,6 @@ Owns what stands for what is written so. `evo.language.infix` reads these names 
 """
 
 import math
-from dataclasses import replace
 
 import numpy as np
 
@@ -81,7 +80,7 @@ class _Namer:
             if scaled is not None and node.form == "a*b" and builder.nodes[scaled].kind == NodeKind.CONSTANT:
                 return _times(builder, node.operands[1 - k], builder.nodes[scaled].number)
             if scaled is not None:
-                return builder.node(replace(node, operands=(*node.operands[:k], scaled, *node.operands[k + 1 :])))
+                return builder.node(node.of((*node.operands[:k], scaled, *node.operands[k + 1 :])))
         return None
 
 

@@ -48,7 +48,7 @@ _INPUT_DTYPE = np.dtype([("values", np.uintp), ("is_uniform", np.bool_)], align=
 _INPUT_TYPES = {
     name: tuple(map(np.dtype, types))
     for name, types in {
-        "f32": ("f4", "u4"), "b16": ("f4",), "s32": ("i4", "u4"), "u32": ("u4",), "pred": ("u4",)
+        "f32": ("f4", "u4"), "b16": ("f4",), "s32": ("i4", "u4"), "u32": ("u4",), "b32": ("u4",), "pred": ("u4",)
     }.items()
 }
 

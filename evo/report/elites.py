@@ -12,7 +12,7 @@ from evo.language.batch import Batch
 from evo.language.program import Language, format_program
 from evo.native.vary import OPERATORS
 from evo.run.run import Run
-from evo.search.emitter import COMBINED, GIVEN, RANDOM, TIDY
+from evo.search.emitter import COMBINED, GIVEN, OWN, RANDOM, TIDY
 
 
 def batch_of(run: Run) -> Batch:
@@ -41,14 +41,22 @@ OPERATOR_MEANINGS = {
     "subprogram": "a part that gives one value is exchanged for such a part of another parent",
     "tidy": "the formula of an elite, simplified when the search ended",
     "combination": "a program that joins two elites",
+    "own emitter": "made by an emitter that the user registered",
+}
+
+
+_OTHERS = {
+    RANDOM: "none (random program)",
+    GIVEN: "none (given to generation 0)",
+    TIDY: "tidy",
+    COMBINED: "combination",
+    OWN: "own emitter",
 }
 
 
 def operator_name(code: int) -> str:
     """The operator that made a program."""
-    return {RANDOM: "none (random program)", GIVEN: "none (given to generation 0)", TIDY: "tidy", COMBINED: "combination"}.get(
-        code
-    ) or OPERATORS[code]
+    return _OTHERS.get(code) or OPERATORS[code]
 
 
 def program_lines(language: Language, programs: NDArray[np.uint64]) -> list[str]:

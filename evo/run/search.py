@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evo.about import VERSION
-from evo.errors import DeviceFailure, FailureKind, UserError
-from evo.evaluate import Failure
+from evo.errors import DeviceFailure, FailureKind, UserError, did_you_mean
+from evo.evaluate import Evaluator, Failure
 from evo.evaluate.backends import choose_backend
 from evo.language.batch import Batch
 from evo.language.program import program_length
@@ -25,11 +25,11 @@ from evo.native.vary import Variation
 from evo.run.initial_programs import read_initial, with_digest
 from evo.run.learning import make_learned_measures, make_prescreen
 from evo.run.loaded_task import Problem
-from evo.run.saved_search import SavedSearch, SearchView, make_archive_of, recorded_cells, row_threads_of, variation_of
+from evo.run.saved_search import SavedSearch, make_archive_of, row_threads_of, variation_of
 from evo.run.task_identity import declarations
 from evo.run.tidying import tidied
 from evo.search.archives.elites import Elites
-from evo.search.emitter import RANDOM, Combiner, Emitter, ProgramEmitter
+from evo.search.emitter import EMITTERS, RANDOM, Breed, Combiner, Emitter, ProgramEmitter
 from evo.search.lineage import Lineage
 from evo.search.lineage_records import Records, joined
 from evo.search.map_elites import Beginning, Generation, MapElites, Step, Tuning, Watch
@@ -65,7 +65,7 @@ class Journal:
     save: Callable[[bool], float] = lambda _: 0.0
 
 
-class Search(SearchView):
+class Search(SavedSearch):
     """A search in progress.
 
     Attributes:
@@ -88,7 +88,7 @@ class Search(SearchView):
         given = arrays.get("initial.words") if saved else read_initial(problem)  # until generation 0 is done
         self._given = np.zeros((0, 1), np.uint64) if given is None else given
         self.problem = problem = problem if saved else with_digest(problem, self._given)
-        archive_arrays = saved.archive_arrays() if saved else {}
+        archive_arrays = saved.part("archive.") if saved else {}
         self.elapsed_s = saved.elapsed_s if saved else 0.0
         if saved and not (saved.counters.generations or saved.is_finished):
             saved, arrays = None, {}
@@ -98,7 +98,8 @@ class Search(SearchView):
         self._tidied: Elites | None = None
         self._row_threads = row_threads_of(problem)
         config = problem.config
-        self._archive = saved.archive if saved else make_archive_of(problem, archive_arrays)
+        self.archive = saved.archive if saved else make_archive_of(problem, archive_arrays)
+        self.layout = self.archive.layout
         self._restarts = self._make_restarts(saved)
         self.memory = HashMemory(config.search.memory_size)
         self.lineage = Lineage(self.archive.cells, config.output.lineage_megabytes << 20)
@@ -137,11 +138,6 @@ class Search(SearchView):
             restarts.population.restore(Elites.of(elites))
         return restarts
 
-    @property
-    def archive(self) -> ProgramArchive:
-        """As of `SearchView`."""
-        return self._archive
-
     @cached_property
     def state(self) -> SearchState:
         """What changes from generation to generation."""
@@ -151,24 +147,19 @@ class Search(SearchView):
         )
 
     def elites(self) -> Elites:
-        """As of `SearchView`."""
+        """As of `SavedSearch`."""
         return self.archived() if self._tidied is None else self._tidied
 
     def archived(self) -> Elites:
-        """As of `SearchView`."""
+        """As of `SavedSearch`."""
         return self.archive.elites()
 
-    def record_numbers(self) -> NDArray[np.int64]:
-        """As of `SearchView`."""
-        return self.lineage.numbers(recorded_cells(self.elites()))
+    def _numbers_of(self, cells: NDArray[np.int64]) -> NDArray[np.int64]:
+        return self.lineage.numbers(cells)
 
     def tidy(self, until_s: float | None = None) -> None:
         """Has `elites` give tidy ones, until the search goes on. until_s: of `time.monotonic`, when that must be over."""
         self._tidied = tidied(self.problem, self.archived(), self.archive.index_of, self.counters, until_s)
-
-    def archive_arrays(self) -> Arrays:
-        """As of `SearchView`."""
-        return self.archive.layout.arrays()
 
     def generations(
         self,
@@ -198,7 +189,7 @@ class Search(SearchView):
             stop_s = self.problem.config.stop.seconds
             return interrupted(beginning) or (stop_s is not None and self.elapsed_s >= stop_s)
 
-        step = self._loop(watch)
+        step = self.loop(self.problem.evaluator, watch).step
         self.stop_reason = self.stop_reached(self.archive.best_objective)
         while not self.stop_reason:
             try:
@@ -209,7 +200,7 @@ class Search(SearchView):
             self._put_in_quarantine(generation.failures, max(0, self.counters.generations - 1), journal)
             self.elapsed_s = time.monotonic() - start_s
             if journal:
-                journal.append_metrics(self._metrics_row(generation, save_s))
+                journal.append_metrics(self.metrics_row(generation, save_s))
             is_interrupted = interrupted(generation) or not generation.counters.generations
             self.stop_reason = self.stop_reached(generation.best_objective) or ("interrupted" if is_interrupted else None)
             if journal:
@@ -221,14 +212,14 @@ class Search(SearchView):
         if journal and self._tidied is None:
             self.tidy()
 
-    def _loop(self, watch: Watch) -> Callable[[], Generation]:
-        """The step of the loop that breeds generations. watch: as of `MapElites`."""
+    def loop(self, evaluator: Evaluator | None = None, watch: Watch | None = None) -> MapElites:
+        """The loop that breeds generations. evaluator, watch: as of `MapElites`."""
         problem, options = self.problem, self.problem.config.search.tuning
         tuning = None
-        if problem.tuner and options.share:
+        if evaluator and problem.tuner and options.share:
             tuning = Tuning(problem.tuner, options.share, options.finished if problem.tuner.finishes else 0)
-        keeps_lowered = problem.evaluator.uses_lowered or bool(self.state.prescreen or self.state.learned)
-        return MapElites(self.state, problem.evaluator, problem.language.lowering, tuning, keeps_lowered, watch).step
+        keeps_lowered = bool((evaluator and evaluator.uses_lowered) or self.state.prescreen or self.state.learned)
+        return MapElites(self.state, evaluator, problem.language.lowering, tuning, keeps_lowered, watch)
 
     def insert(self, words: NDArray[np.uint64], generation: int) -> None:
         """Evaluates programs, `(num_programs, max_length)`, such as another search's elites, and adds them to the archive as if
@@ -317,7 +308,7 @@ class Search(SearchView):
         tidy = {} if self._tidied is None else with_prefix("tidy.", self._tidied.arrays())
         return meta, {**given, **tidy, **self.state.arrays()}
 
-    def _metrics_row(self, generation: Generation, save_s: float) -> dict[str, Any]:
+    def metrics_row(self, generation: Generation, save_s: float) -> dict[str, Any]:
         """A line of metrics.jsonl. save_s: seconds that the search waited for the checkpoint before."""
         best = generation.best_objective
         row = {
@@ -334,7 +325,7 @@ class Search(SearchView):
             **({"farm": generation.farm} if generation.farm else {}),
             "times_s": {name: round(value, 6) for name, value in {**generation.times_s, "previous_save": save_s}.items()},
         }
-        if learning := generation.fit or generation.screening:
+        if learning := generation.fit:
             row["learning"] = {name: value for name, value in asdict(learning).items() if value is not None}
         if self.problem.config.search.emitters:
             row["emitters"] = {name: asdict(success) for name, success in generation.success.items()}
@@ -366,12 +357,15 @@ def _emitters(problem: Problem, variation: Variation) -> list[Emitter]:
         ]
     emitters = []
     for name, emitter in sorted(search.emitters.items(), key=lambda pair: (pair[1].kind == "random", pair[0])):
-        source: Variation | Combiner | None = None
+        source: Variation | Combiner | Breed | None = EMITTERS.get(emitter.kind)
         if emitter.kind == "variation":
             source = variation_of(problem.config, problem.language, emitter.variation, f"search.emitters.{name}.variation")
         elif emitter.kind == "combination":
             source = problem.combiner
             if not source.kinds:
                 raise UserError("needs add, and mul or div, among program.vocabulary.instructions", f"search.emitters.{name}")
+        elif source is None and emitter.kind != "random":
+            known = ("variation", "combination", "random", *EMITTERS)
+            raise UserError(f"unknown '{emitter.kind}', {did_you_mean(emitter.kind, known)}", f"search.emitters.{name}.kind")
         emitters.append(Emitter(name, emitter.weight, source, emitter.parents))
     return emitters

@@ -5,23 +5,25 @@ decides everything random, together with the seed.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from itertools import accumulate, pairwise
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evo.errors import UserError
 from evo.native.row_threads import RowThreads
 from evo.native.stack_ptx_words import WordType
-from evo.native.vary import Variation
+from evo.native.vary import Variation, program_lengths
 from evo.search.restarts import Restarts
 
 RANDOM = -1  # operator code of a random program
 GIVEN = -2  # of a program that generation 0 was given
 TIDY = -3  # of what a search hands over in place of an elite
 COMBINED = -4  # of a program that joins two elites
+OWN = -5  # of a program by an emitter in `EMITTERS`
 
 TRIMMED_LENGTH = 128  # words; in longer rows, zeros after programs cost more than copies without them
 NUM_PARTNERS = 192  # of each sort, that one is chosen from
@@ -46,15 +48,33 @@ class Combiner(Protocol):
 
 
 @dataclass(frozen=True)
+class Parents:
+    """Elites that a user's emitter breeds from, one for each program that it makes.
+
+    words: `(num_programs, max_length)` uint64. seed: of this generation and emitter. Random choices follow from it, so that a
+    search stays exact.
+    """
+
+    words: NDArray[np.uint64]
+    seed: int
+
+
+Breed: TypeAlias = Callable[[Parents], NDArray[np.uint64]]
+
+EMITTERS: dict[str, Breed] = {}
+"""Users' emitters by the `kind` that a config names. Each gives words `(num_programs, width)`, width at most max_length."""
+
+
+@dataclass(frozen=True)
 class Emitter:
-    """One source of programs. weight: its share of the slots, relative to the others. source: its operators, or what joins
-    elites; None: it makes random programs. parent_shares: generation g draws its parents from this share of the elites, the best;
-    entry g modulo their number.
+    """One source of programs. weight: its share of the slots, relative to the others. source: its operators, what joins elites,
+    or one of `EMITTERS`; None: it makes random programs. parent_shares: generation g draws its parents from this share of the
+    elites, the best; entry g modulo their number.
     """
 
     name: str
     weight: float
-    source: Variation | Combiner | None
+    source: Variation | Combiner | Breed | None
     parent_shares: Sequence[float] = (1.0,)
 
 
@@ -83,7 +103,7 @@ class Origin:
     emitter: NDArray[np.int32]
 
 
-Part = tuple[NDArray[np.uint64], Origin]
+Part: TypeAlias = tuple[NDArray[np.uint64], Origin]
 
 
 class ProgramEmitter:
@@ -195,6 +215,8 @@ class ProgramEmitter:
             return self._short_random_programs(num_programs, generation, first_slot), no_origin(num_programs, index)
         population = self._restarts.population
         candidates = population.best_cells(emitter.parent_shares[generation % len(emitter.parent_shares)])
+        if callable(source):
+            return self._bred(emitter.name, source, candidates, index, generation, num_programs)
         if not isinstance(source, Variation):
             return self._combined(source, candidates, index, generation, num_programs)
         where = (self._seed, generation, first_slot, num_programs, population.words, candidates)
@@ -202,6 +224,21 @@ class ProgramEmitter:
         words, parents, operators = source.offspring(*where, trim=is_long, row_threads=self.row_threads)
         emitters = np.full(num_programs, index, np.int32)
         return words, Origin(parents.astype(np.int32), operators.astype(np.int32), emitters)
+
+    def _bred(
+        self, name: str, breed: Breed, candidates: NDArray[np.uint32], index: int, generation: int, num_programs: int
+    ) -> Part:
+        """Programs that a user's emitter makes of elites in turn. Raises UserError if that has the wrong form."""
+        turn = (self._seed + (generation << 8 | index) * GOLDEN_GAMMA) % 2**64
+        rows = np.resize(candidates[_shuffled(self._restarts.population.hashes(candidates), turn)], num_programs)
+        words = np.array(breed(Parents(self._restarts.population.words[rows], turn)))
+        if words.dtype != np.uint64 or words.ndim != 2 or len(words) != num_programs or words.shape[1] > self._max_length:
+            shape = f"{words.dtype} of shape {words.shape}"
+            reason = f"gave {shape}; must be uint64 of shape ({num_programs}, width), width at most {self._max_length}"
+            raise UserError(reason, f"search.emitters.{name}")
+        words[np.arange(words.shape[1]) >= program_lengths(words)[:, None]] = 0
+        parents = np.stack([rows, np.full(num_programs, -1)], axis=1).astype(np.int32)
+        return words, Origin(parents, *np.full((2, num_programs), [[OWN], [index]], np.int32))
 
     def _combined(
         self, combiner: Combiner, candidates: NDArray[np.uint32], index: int, generation: int, num_programs: int

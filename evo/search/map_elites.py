@@ -20,7 +20,6 @@ from evo.language.batch import Batch
 from evo.native.stack_ptx import Lowering
 from evo.search.emitter import GIVEN, Success
 from evo.search.learned_measures import Fit
-from evo.search.prescreen import Screening
 from evo.search.state import Counters, SearchState
 
 if TYPE_CHECKING:
@@ -68,7 +67,7 @@ class Generation:
 
     num_lineages, largest_lineage: of the elites (`Lineage`). success: of each emitter so far. failures: programs that could not
     be compiled or run. times_s: seconds by stage, those of the evaluator (`Evaluation.times_s`) included. lanes, farm:
-    as in `Evaluation`. screening: None without a prescreen. fit: None if the model of learned measures stays as it was.
+    as in `Evaluation`. fit: None if the model of learned measures stays as it was.
     """
 
     counters: Counters
@@ -84,7 +83,6 @@ class Generation:
     times_s: dict[str, float]
     lanes: dict[str, int] = field(default_factory=dict)
     farm: dict[str, int] = field(default_factory=dict)
-    screening: Screening | None = None
     fit: Fit | None = None
 
 
@@ -121,7 +119,7 @@ class MapElites:
 
     Args:
         state: of the search; all of it. Between two generations it is consistent and may be saved.
-        evaluator: scores programs.
+        evaluator: scores programs; None: for `ask` and `tell` alone.
         lowering: hashes programs.
         tuning: None: constants stay as they were bred.
         keeps_lowered: for an evaluator or a model that gains by it.
@@ -132,7 +130,7 @@ class MapElites:
     def __init__(
         self,
         state: SearchState,
-        evaluator: Evaluator,
+        evaluator: Evaluator | None,
         lowering: Lowering,
         tuning: Tuning | None = None,
         keeps_lowered: bool = False,
@@ -152,13 +150,28 @@ class MapElites:
         """One generation."""
         self._clock = _Clock()
         offspring = self._breed()
-        scored = self._evaluate(offspring)
+        return self._finish(offspring, self._evaluate(offspring))
+
+    def ask(self) -> Batch:
+        """The new programs of the next generation, for a caller who scores them and calls `tell`."""
+        self._clock = _Clock()
+        self._asked = self._breed()
+        return self._asked.batch[self._asked.is_new]
+
+    def tell(self, evaluation: Evaluation) -> Generation:
+        """The generation of the programs that were asked for last, with their results."""
+        offspring = self._asked
+        batch, slots = offspring.batch[offspring.is_new], np.flatnonzero(offspring.is_new)
+        self._state.memory.add(batch.hashes)
+        return self._finish(offspring, _Scored(batch, slots, evaluation, len(slots), len(slots)))
+
+    def _finish(self, offspring: _Offspring, scored: _Scored) -> Generation:
         if self._is_cut:
             end = int(scored.slots.max()) + 1
             offspring = replace(offspring, batch=offspring.batch[:end], is_new=offspring.is_new[:end])
         spanning, fit = self._measure(scored)
-        is_elite, is_parent = self._insert(offspring, scored, spanning)
-        screening = self._learn(offspring, scored, is_parent)
+        is_elite = self._insert(offspring, scored, spanning)
+        self._learn(scored)
         self._count(offspring, scored, spanning)
         fit = self._fit_anew() or fit
         self._clock.lap("statistics")
@@ -177,7 +190,6 @@ class MapElites:
             times_s={**self._clock.times_s, **evaluation.times_s},
             lanes=evaluation.lanes,
             farm=evaluation.farm,
-            screening=screening,
             fit=fit,
         )
 
@@ -189,7 +201,7 @@ class MapElites:
             state.lineage.begin(restarts.population.elites(), is_archive=restarts.population is state.archive)
         factor = 1
         if prescreen:
-            factor = prescreen.begin(generation, restarts.population, is_fresh=restarts.is_fresh(generation))
+            factor = prescreen.begin(restarts.population, is_fresh=restarts.is_fresh(generation))
         words = state.emitter.ask(factor)
         batch = Batch.analyze(self._lowering, words, state.emitter.row_threads, keep=self._keeps_lowered)
         num_neutral = restarts.population.count_neutral(batch.hashes, state.emitter.origin.parents)
@@ -206,6 +218,7 @@ class MapElites:
             self._clock.lap("prescreen")
         chosen, parts = batch[is_chosen], []
         for rows in self._parts("evaluated", len(chosen)):
+            assert self._evaluator
             parts.append(self._evaluator.evaluate(chosen[rows]))
             self._num_scored += int(np.count_nonzero(parts[-1].status == Status.OK))
         evaluation = join(parts, parts[0].measures.shape[1])
@@ -245,6 +258,7 @@ class MapElites:
         tuned = Batch.analyze(self._lowering, words, self._state.emitter.row_threads, keep=self._keeps_lowered)
         is_new = np.flatnonzero(changed & memory.is_new(tuned.hashes))
         tuned = tuned[is_new]
+        assert self._evaluator
         evaluation = join([evaluation, self._evaluator.evaluate(tuned)], evaluation.measures.shape[1])
         memory.add(tuned.hashes)
         slots = np.concatenate([scored.slots, scored.slots[rows[is_new]]])
@@ -275,10 +289,8 @@ class MapElites:
         self._clock.lap("measures")
         return spanning, fit
 
-    def _insert(
-        self, offspring: _Offspring, scored: _Scored, spanning: NDArray[np.float64]
-    ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Which programs are elites of the archive now, and of what is bred from.
+    def _insert(self, offspring: _Offspring, scored: _Scored, spanning: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Which programs are elites of the archive now.
 
         A duplicate scores what its first copy scored, so it can only tie with an elite, and ties keep the incumbent: only new
         programs come here.
@@ -313,22 +325,15 @@ class MapElites:
         rows = np.flatnonzero(is_elite | is_parent)
         state.lineage.update(cells[rows], *facts(rows), is_elite[rows], is_parent[rows])
         self._clock.lap("archive")
-        return is_elite, is_parent
+        return is_elite
 
-    def _learn(self, offspring: _Offspring, scored: _Scored, is_parent: NDArray[np.bool_]) -> Screening | None:
+    def _learn(self, scored: _Scored) -> None:
         prescreen, count = self._state.prescreen, scored.num_chosen
         if not prescreen or self._is_cut:  # generation 0 is done anew
-            return None
-        screening = prescreen.learn(
-            scored.evaluation.objective[:count],
-            scored.evaluation.measures[:count],
-            len(offspring.batch),
-            scored.num_evaluations,
-            int(is_parent.sum()),
-            self._state.restarts.population,
-        )
+            return
+        evaluation = scored.evaluation
+        prescreen.learn(evaluation.objective[:count], evaluation.measures[:count], self._state.restarts.population)
         self._clock.lap("learning")
-        return screening
 
     def _count(self, offspring: _Offspring, scored: _Scored, spanning: NDArray[np.float64]) -> None:
         archive, counters, batch = self._state.archive, self._state.counters, offspring.batch

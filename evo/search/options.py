@@ -102,17 +102,18 @@ ParentShares = Annotated[list[Annotated[float, Field(gt=0.0, le=1.0)]], Field(mi
 class EmitterConfig(Options):
     """One of several emitters: it has a share of each batch by `weight`.
 
-    `kind`: `variation` breeds with operators and rates of its own, `combination` joins elites; `random` makes random programs.
+    `kind`: `variation` breeds with operators and rates of its own, `combination` joins elites, `random` makes random
+    programs; others are in `evo.search.emitter.EMITTERS`.
     """
 
-    kind: Literal["variation", "combination", "random"] = "variation"
+    kind: EmitterName = "variation"
     weight: Weight = 1.0
     parents: ParentShares = [1.0]
     variation: VariationOptions = VariationOptions()
 
     @model_validator(mode="after")
     def _fits_kind(self) -> Self:
-        for name in {"random": ("parents", "variation"), "combination": ("variation",)}.get(self.kind, ()):
+        for name in {"random": ("parents", "variation"), "variation": ()}.get(self.kind, ("variation",)):
             if getattr(self, name) != type(self).model_fields[name].default:
                 raise ValueError(f"an emitter of kind '{self.kind}' has no '{name}'")
         return self

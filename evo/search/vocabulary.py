@@ -37,6 +37,15 @@ def _names_to_weights(value: Any) -> Any:
     return value
 
 
+def _tables(value: Any) -> Any:
+    """`lop3_*` means each of the 256 tables."""
+    names = _names_to_weights(value)
+    if isinstance(names, dict) and isinstance(weight := names.get("lop3_*"), int | float):
+        rest = {name: each for name, each in names.items() if name != "lop3_*"}
+        return rest | {f"lop3_{table:02x}": weight / 256 for table in range(256)}
+    return names
+
+
 Weights = Annotated[dict[str, Weight], BeforeValidator(_names_to_weights)]
 
 
@@ -53,11 +62,12 @@ class VocabularyOptions(Options):
 
     Words are drawn for the stacks that inputs, outputs and instructions use. In `meta`, `constant` is a push onto the meta
     stack; in `groups`, `store` weighs the words that store and load values.
+    The name `lop3_*` stands for all 256 tables of lop3 together.
     A phrase is several words that are drawn as one: tokens of the text form of programs (`evo.language.program`), `input` for any
     input, and `constant` or `constant.STACK` for one with a value drawn anew.
     """
 
-    instructions: Weights = Field(min_length=1)
+    instructions: Annotated[Weights, BeforeValidator(_tables)] = Field(min_length=1)
     meta: Weights = {"dup": 1.0, "swap": 1.0, "yank_dup": 0.5, "rotate": 0.5, "constant": 0.5}
     phrases: Weights = {}
     groups: dict[Literal["instructions", "inputs", "constants", "meta", "store", "phrases"], Weight] = {

@@ -144,59 +144,51 @@ def task_files(path: Path, above: frozenset[Path] = frozenset()) -> Iterator[Pat
 
 def check_declarations(task: Task) -> None:
     """Raises UserError unless the task's attributes are as `Task` says."""
-    path, name_of_class = place_of(type(task)), type(task).__name__
+    path, owner = place_of(type(task)), type(task).__name__
+
+    def need(is_right: object, attribute: str, must: str) -> None:
+        if not is_right:
+            raise UserError(f"{owner}.{attribute}{must}", path)
+
     for attribute in ("inputs", "outputs"):
         declared = getattr(task, attribute)
-        if not isinstance(declared, dict) or not declared:
-            raise UserError(f"{name_of_class}.{attribute} must be a dict of name -> type, and not empty", path)
-        if len(declared) > MAX_NAMES:
-            raise UserError(f"{name_of_class}.{attribute} has {len(declared):,} names, at most {MAX_NAMES:,} fit", path)
-        for name, type_name in declared.items():
-            if not isinstance(name, str) or type_name not in tuple(DTYPES):
-                raise UserError(
-                    f"{name_of_class}.{attribute}[{name!r}] is {type_name!r}, must be one of: {', '.join(DTYPES)}", path
-                )
-    if not isinstance(task.measures, dict) or not task.measures:
-        raise UserError(f"{name_of_class}.measures must be a dict of name -> (low, high), and not empty", path)
-    for name, bounds in task.measures.items():
-        if not _is_range(bounds):
-            raise UserError(f"{name_of_class}.measures['{name}'] is {bounds!r}, must be (low, high) with low < high", path)
-        if bounds[1] - bounds[0] > MAX_MEASURE_RANGE:
-            raise UserError(
-                f"{name_of_class}.measures['{name}'] is {bounds!r}, low and high must be at most {MAX_MEASURE_RANGE:g} apart",
-                path,
-            )
-    if task.objective_range is not None and not _is_range(task.objective_range):
-        raise UserError(
-            f"{name_of_class}.objective_range is {task.objective_range!r}, must be None or (low, high) with low < high", path
-        )
-    if task.reduction is not None and task.reduction not in REDUCTIONS:
-        raise UserError(f"{name_of_class}.reduction is {task.reduction!r}, must be None or one of: {', '.join(REDUCTIONS)}", path)
-    if task.reduction is not None and set(task.outputs.values()) != {"f32"}:
-        raise UserError(f"{name_of_class}.reduction needs outputs of type f32", path)
+        need(isinstance(declared, dict) and declared, attribute, " must be a dict of name -> type, and not empty")
+        need(len(declared) <= MAX_NAMES, attribute, f" has {len(declared):,} names, at most {MAX_NAMES:,} fit")
+        for name, kind in declared.items():
+            is_known = isinstance(name, str) and kind in tuple(DTYPES)
+            need(is_known, f"{attribute}[{name!r}]", f" is {kind!r}, must be one of: {', '.join(DTYPES)}")
+    measures, low_high, sums, objective_range = (
+        task.measures,
+        "(low, high) with low < high",
+        task.kernel_sums,
+        task.objective_range,
+    )
+    need(isinstance(measures, dict) and measures, "measures", " must be a dict of name -> (low, high), and not empty")
+    for name, bounds in measures.items():
+        need(_is_range(bounds), f"measures['{name}']", f" is {bounds!r}, must be {low_high}")
+        apart = f" is {bounds!r}, low and high must be at most {MAX_MEASURE_RANGE:g} apart"
+        need(bounds[1] - bounds[0] <= MAX_MEASURE_RANGE, f"measures['{name}']", apart)
+    is_right = objective_range is None or _is_range(objective_range)
+    need(is_right, "objective_range", f" is {objective_range!r}, must be None or {low_high}")
+    if task.reduction is not None:
+        known = f" is {task.reduction!r}, must be None or one of: {', '.join(REDUCTIONS)}"
+        need(task.reduction in REDUCTIONS, "reduction", known)
+        need(set(task.outputs.values()) == {"f32"}, "reduction", " needs outputs of type f32")
     if task.rollout is not None:
-        if not isinstance(task.rollout, Rollout):
-            raise UserError(f"{name_of_class}.rollout is {task.rollout!r}, must be None or an evo.Rollout", path)
-        task.rollout.check(f"{path}: {name_of_class}.rollout", task.inputs, task.outputs, task.reduction)
-    sums = task.kernel_sums
-    if sums is not None and (not isinstance(sums, int) or sums < 1):
-        raise UserError(f"{name_of_class}.kernel_sums is {sums!r}, must be None or a whole number from 1", path)
+        need(isinstance(task.rollout, Rollout), "rollout", f" is {task.rollout!r}, must be None or an evo.Rollout")
+        task.rollout.check(f"{path}: {owner}.rollout", task.inputs, task.outputs, task.reduction)
+    is_right = sums is None or (isinstance(sums, int) and sums >= 1)
+    need(is_right, "kernel_sums", f" is {sums!r}, must be None or a whole number from 1")
+    is_plain = task.reduction is None and task.rollout is None
     if task.cpu_sums is not None:
         found = getattr(task.cpu_sums, "num_sums", None)
-        if found is None or found != sums or task.reduction is not None or task.rollout is not None:
-            raise UserError(
-                f"{name_of_class}.cpu_sums is {task.cpu_sums!r}, must be None or such as evo.pictures.PictureSums, with "
-                f"as many sums as kernel_sums, which is {sums}, and without reduction and rollout",
-                path,
-            )
-    if task.has_simulation() and (task.reduction is not None or task.rollout is not None or task.cpu_sums is not None):
-        raise UserError(f"{name_of_class} defines simulate(), so it has no reduction, no rollout and no cpu_sums", path)
-    if not isinstance(task.needs_kernel, bool):
-        raise UserError(f"{name_of_class}.needs_kernel is {task.needs_kernel!r}, must be True or False", path)
-    if task.complexity is not None and task.complexity not in task.measures:
-        raise UserError(
-            f"{name_of_class}.complexity is {task.complexity!r}, must be None or a measure: {', '.join(task.measures)}", path
-        )
+        must = f" is {task.cpu_sums!r}, must be None or such as evo.pictures.PictureSums, with as many sums as kernel_sums, which"
+        need(found is not None and found == sums and is_plain, "cpu_sums", f"{must} is {sums}, and without reduction and rollout")
+    if task.has_simulation() and not (is_plain and task.cpu_sums is None):
+        raise UserError(f"{owner} defines simulate(), so it has no reduction, no rollout and no cpu_sums", path)
+    need(isinstance(task.needs_kernel, bool), "needs_kernel", f" is {task.needs_kernel!r}, must be True or False")
+    is_right = task.complexity is None or task.complexity in measures
+    need(is_right, "complexity", f" is {task.complexity!r}, must be None or a measure: {', '.join(measures)}")
 
 
 def _is_range(bounds: object) -> bool:

@@ -1,0 +1,235 @@
+"""Exact functions: words to words, by name or in Python over NumPy arrays.
+
+Owns the zoo, preconditions and bits that do not matter. Knows nothing of programs.
+"""
+
+import ast
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evo.approximation import zoo
+from evo.approximation.functions import is_code, shortened
+from evo.errors import UserError, did_you_mean
+
+Words = NDArray[np.uint32]
+ALL = 0xFFFFFFFF
+MAX_INPUTS, MAX_OUTPUTS = 4, 8
+TYPES = ("u32", "f32", "f16x2", "bf16x2")
+_TEST_POINTS = 64
+_OPERATORS: dict[type[ast.AST], Callable[[Any, Any], Any]] = {
+    ast.BitAnd: np.bitwise_and,
+    ast.BitOr: np.bitwise_or,
+    ast.BitXor: np.bitwise_xor,
+    ast.Add: np.add,
+    ast.Sub: np.subtract,
+    ast.Mult: np.multiply,
+    ast.Mod: np.remainder,
+    ast.RShift: np.right_shift,
+    ast.LShift: np.left_shift,
+    ast.Lt: np.less,
+    ast.LtE: np.less_equal,
+    ast.Gt: np.greater,
+    ast.GtE: np.greater_equal,
+    ast.Eq: np.equal,
+    ast.NotEq: np.not_equal,
+    ast.And: np.logical_and,
+    ast.Or: np.logical_or,
+}
+
+
+def _of_halves(largest: int, test: Callable[[Any, int], Any]) -> Callable[[Any], Any]:
+    return lambda x: test(x & 0x7FFF, largest) & test(x >> 16 & 0x7FFF, largest)
+
+
+# What a precondition may ask of a word.
+_PREDICATES: dict[str, Callable[[Any], Any]] = {
+    "finite": lambda x: (x & 0x7FFFFFFF) < 0x7F800000,
+    "no_nan": lambda x: (x & 0x7FFFFFFF) <= 0x7F800000,
+    "normal": lambda x: ((x & 0x7F800000) != 0) & ((x & 0x7FFFFFFF) < 0x7F800000),
+    "finite_f16x2": _of_halves(0x7C00, np.less),
+    "no_nan_f16x2": _of_halves(0x7C00, np.less_equal),
+    "finite_bf16x2": _of_halves(0x7F80, np.less),
+    "no_nan_bf16x2": _of_halves(0x7F80, np.less_equal),
+    "no_nan_e4m3x4": lambda x: np.logical_and.reduce([((x >> k) & 0x7F) != 0x7F for k in (0, 8, 16, 24)]),
+}
+
+
+@dataclass(frozen=True)
+class Precondition:
+    """A condition on words as text, such as `q < 2**24` or `no_nan(x)`.
+
+    Raises:
+        UserError: it has other parts than these names, integers, operators and predicates.
+    """
+
+    text: str
+    names: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        self(*(np.zeros(1, np.uint32) for _ in self.names))
+
+    def __call__(self, *words: Words) -> NDArray[np.bool_]:
+        """Where it holds."""
+        if not self.text:
+            return np.ones(len(words[0]), np.bool_)
+        values = {name: each.astype(np.int64) for name, each in zip(self.names, words, strict=True)}
+        try:
+            found = self._value(ast.parse(self.text, mode="eval").body, values)
+            if np.asarray(found).dtype != np.bool_:
+                raise ValueError("it gives numbers")
+        except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError, OverflowError) as error:
+            names = ", ".join(self.names)
+            raise UserError(
+                f"task_options.precondition: {shortened(self.text)!r} must be a condition on {names}, such as "
+                f"'{self.names[0]} < 2**24'; "
+                f"functions: {', '.join(_PREDICATES)}"
+            ) from error
+        return np.broadcast_to(np.asarray(found, np.bool_), len(words[0]))
+
+    def _value(self, node: ast.expr, values: Mapping[str, Any]) -> Any:
+        match node:
+            case ast.Name(name) if name in values:
+                return values[name]
+            case ast.Constant(int(number)) if 0 <= number <= ALL:
+                return number
+            case ast.BinOp(ast.Constant(2), ast.Pow(), ast.Constant(int(number))) if 0 <= number <= 32:
+                return 1 << number
+            case ast.BinOp(left, operator, right) if type(operator) in _OPERATORS:
+                return _OPERATORS[type(operator)](self._value(left, values), self._value(right, values))
+            case ast.Compare(left, operators, rights):
+                chain = [self._value(each, values) for each in (left, *rights)]
+                pairs = zip(operators, chain, chain[1:], strict=False)
+                return np.logical_and.reduce([_OPERATORS[type(op)](a, b) for op, a, b in pairs])
+            case ast.BoolOp(operator, parts):
+                each, *rest = [self._value(part, values) for part in parts]
+                for other in rest:
+                    each = _OPERATORS[type(operator)](each, other)
+                return each
+            case ast.UnaryOp(ast.Not(), operand):
+                return np.logical_not(self._value(operand, values))
+            case ast.Call(ast.Name(name), [ast.Name(word)], []) if name in _PREDICATES and word in values:
+                return _PREDICATES[name](values[word])
+        raise ValueError(ast.dump(node)[:40])
+
+
+@dataclass(frozen=True)
+class ExactFunction:
+    """A function of words. text: its name in `evo.approximation.zoo`, or `module:function`.
+
+    The function takes an array for each input, by its parameters' names, and gives one or several of the outputs. Its attributes,
+    each of which may be missing: `types`, of inputs, among TYPES (f32 ones come as float32); `precondition`, as of
+    `Precondition`; `care`, a mask for each output of the bits that matter; `lanes`, see `evo.approximation.words_proof`.
+
+    Args:
+        precondition: a further one.
+
+    Raises:
+        UserError: it is none of these, or does not give words.
+    """
+
+    text: str
+    precondition: str = ""
+
+    def __post_init__(self) -> None:
+        try:
+            self._check()
+        except (AttributeError, ImportError, TypeError, ValueError, IndexError, SystemExit) as error:
+            known = did_you_mean(self.text, zoo.NAMES)
+            raise UserError(
+                f"task_options.function: {shortened(self.text)!r} is not a name or module:function of words: {error}; {known}"
+            ) from error
+
+    def _check(self) -> None:
+        if not 1 <= len(self.inputs) <= MAX_INPUTS:
+            raise ValueError(f"it has {len(self.inputs)} parameters, 1 to {MAX_INPUTS} are possible")
+        if wrong := [kind for kind in self.types if kind not in TYPES]:
+            raise ValueError(f"type {wrong[0]!r} is not one of {', '.join(TYPES)}")
+        some = np.arange(_TEST_POINTS, dtype=np.uint32) * np.uint32(0x9E3779B1)
+        num_outputs = len(self(*[some] * len(self.inputs)))
+        if not 1 <= num_outputs <= MAX_OUTPUTS:
+            raise ValueError(f"it gives {num_outputs} outputs, 1 to {MAX_OUTPUTS} are possible")
+        if len(self.care) != num_outputs or not all(isinstance(mask, int) and 0 < mask <= ALL for mask in self.care):
+            raise ValueError(f"'care' must be a mask for each of {num_outputs} outputs, got {self.care!r}")
+        _ = self.condition
+
+    @cached_property
+    def call(self) -> Callable[..., Any]:
+        """The Python function."""
+        if is_code(self.text):
+            module, _, name = self.text.partition(":")
+            return getattr(import_module(module), name)  # type: ignore[no-any-return]
+        if self.text not in zoo.NAMES:
+            raise ValueError("unknown")
+        return getattr(zoo, self.text)  # type: ignore[no-any-return]
+
+    @cached_property
+    def inputs(self) -> tuple[str, ...]:
+        """Names of the inputs."""
+        return tuple(inspect.signature(self.call).parameters)
+
+    @cached_property
+    def types(self) -> tuple[str, ...]:
+        """Types of the inputs."""
+        return tuple(getattr(self.call, "types", ("u32",) * len(self.inputs)))
+
+    @cached_property
+    def outputs(self) -> tuple[str, ...]:
+        """Names of the outputs: y, or y0, y1 and so on; with another letter if inputs have these names."""
+        count = len(self(*np.zeros((len(self.inputs), 1), np.uint32)))
+        for letter in ("y", "z", "result"):
+            names = (letter,) if count == 1 else tuple(f"{letter}{k}" for k in range(count))
+            if not set(names) & set(self.inputs):
+                break
+        return names
+
+    @cached_property
+    def care(self) -> tuple[int, ...]:
+        """Bits of each output that matter."""
+        return tuple(getattr(self.call, "care", (ALL,) * len(self.outputs)))
+
+    @cached_property
+    def condition(self) -> Precondition:
+        """The function's own precondition and the further one."""
+        both = [text for text in (getattr(self.call, "precondition", ""), self.precondition) if text]
+        return Precondition(" and ".join(f"({each})" for each in both) if len(both) > 1 else "".join(both), self.inputs)
+
+    @cached_property
+    def widths(self) -> tuple[int, ...]:
+        """Bits of each input that may be ones under the precondition, as far as bounds such as `q < 2**24` or `q < 243` tell."""
+        found = dict.fromkeys(self.inputs, 32)
+        tree = ast.parse(self.condition.text or "True", mode="eval").body
+        parts, i = [tree], 0
+        while i < len(parts):
+            if isinstance(parts[i], ast.BoolOp) and isinstance(parts[i].op, ast.And):  # type: ignore[attr-defined]
+                parts += parts[i].values  # type: ignore[attr-defined]
+            match parts[i]:
+                case ast.Compare(ast.Name(name), [ast.Lt() | ast.LtE() as sign], [bound]) if name in found:
+                    with np.errstate(all="ignore"):
+                        limit = int(self.condition._value(bound, {})) - isinstance(sign, ast.Lt)  # noqa: SLF001
+                    found[name] = min(found[name], max(limit, 0).bit_length())
+            i += 1
+        return tuple(found.values())
+
+    def __call__(self, *words: Words) -> list[Words]:
+        """The outputs at words."""
+        given = [each.view(np.float32) if kind == "f32" else each for each, kind in zip(words, self.types, strict=True)]
+        with np.errstate(all="ignore"):
+            found = self.call(*given)
+        results = found if isinstance(found, Sequence | tuple) else (found,)
+        return [_bits(each, words[0]) for each in results]
+
+
+def _bits(values: Any, like: Words) -> Words:
+    values = np.asarray(values)
+    if values.dtype == np.float32:
+        values = values.view(np.uint32)
+    if values.dtype.kind not in "iub" or values.shape != like.shape:
+        raise TypeError(f"it gives {values.dtype} of {values.shape}, expected integers or float32 of {like.shape}")
+    return np.ascontiguousarray(values.astype(np.uint32, copy=False))

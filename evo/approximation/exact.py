@@ -1,0 +1,276 @@
+"""Proofs that a program computes an exact function, as certificates, and their check.
+
+Owns the sweep over words, the certificate's form and what is compared. Knows nothing of runs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+
+from evo.approximation.bits import ExactFunction, Words
+from evo.approximation.functions import shortened
+from evo.approximation.lanes import depends_on_lane_alone
+from evo.approximation.samples import drawn, special_words
+from evo.errors import UserError, located, plural
+from evo.evaluate.slots import slots_of
+from evo.instructions import shipped_instruction_set
+from evo.language.program import Language, format_program, parse_program
+from evo.native.ptx_vm import VirtualMachine
+from evo.storage.files import write_atomically
+
+INSTRUCTION_SET = "bits"
+SEMANTICS = "evo-bits-1"  # of the instructions; another number wherever a result of one changes
+EVERY, LANES, TESTED = "every input", "every input of each lane", "tested"
+PART = 1 << 16
+MOST_BITS = 32
+NUM_TESTED = 1 << 26
+SAVE_S = 5.0
+_MAX_WORDS = 4096
+_REFERENCES = 1 << 12
+Progress = Callable[[int, int], None]
+_Text = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.%+:&|^~*()<>=!, -]*$", max_length=1 << 16)]
+
+
+class ExactCertificate(BaseModel):
+    """What is known of a program for an exact function.
+
+    method: `every input` under the precondition; `every input of each lane`, see `evo.approximation.lanes`; `tested`, which
+    proves nothing. num_valid: inputs that meet the precondition. reference: SHA-256 of the function's results at fixed inputs.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    exact: Literal[1] = 1
+    semantics: _Text = SEMANTICS
+    function: _Text
+    inputs: list[_Text]
+    types: list[_Text]
+    precondition: _Text
+    care: list[Annotated[int, Field(ge=1, lt=1 << 32)]]
+    program: _Text
+    num_instructions: int
+    target: _Text
+    slots: float
+    method: _Text
+    num_inputs: int
+    num_valid: int
+    reference: _Text
+
+    def text(self) -> str:
+        """As a file has it."""
+        return json.dumps(self.model_dump(mode="json"), indent=2) + "\n"
+
+    def claim(self) -> str:
+        """What is proven, in words."""
+        where = f" where {self.precondition}" if self.precondition else ""
+        count = plural(self.num_valid, "input")
+        return f"tested on {count}{where}, not proven" if self.method == TESTED else f"proven for {self.method}: {count}{where}"
+
+    def description(self) -> str:
+        """The certificate, for people."""
+        cost = f"{plural(self.num_instructions, 'instruction')}, {self.slots:g} slots on {self.target}"
+        return f"{shortened(self.function)}; {cost}\n{self.claim()}\n"
+
+
+@dataclass
+class Proven:
+    """What a sweep has found. wrong: the first inputs at which a result is wrong."""
+
+    method: str
+    num_inputs: int = 0
+    num_valid: int = 0
+    wrong: tuple[int, ...] | None = None
+
+
+def exact_language(function: ExactFunction) -> Language:
+    """The language of programs for a function."""
+    kinds = tuple((name, "b32") for name in function.inputs), tuple((name, "b32") for name in function.outputs)
+    return Language(shipped_instruction_set(INSTRUCTION_SET), *kinds)
+
+
+def wrong_bits(function: ExactFunction, results: NDArray[np.uint32], expected: list[Words]) -> NDArray[np.uint32]:
+    """Bits that matter and differ, `(..., num_outputs, num_points)`."""
+    care = np.array(function.care, np.uint32)[:, None]
+    return (results ^ np.stack(expected)) & care
+
+
+class ExactSweep:
+    """A program at all inputs of a function.
+
+    Args:
+        words: `(max_length,)` uint64.
+        num_threads: None: one for each core that this process may use.
+    """
+
+    def __init__(self, language: Language, words: NDArray[np.uint64], function: ExactFunction, num_threads: int | None = None):
+        self._machine, self._words, self._function = VirtualMachine(language.lowering), words[None], function
+        self._unused = [None] * (len(language.registers) - len(function.inputs))
+        self._num_threads = num_threads or len(os.sched_getaffinity(0))
+        lanes = getattr(function.call, "lanes", None)
+        if sum(function.widths) <= MOST_BITS:
+            self.method, self._runs = EVERY, [list(function.widths)]
+        elif lanes and depends_on_lane_alone(language, words, lanes):
+            self.method = LANES
+            self._runs = [[w if k == i else 0 for k, w in enumerate(function.widths)] for i in range(len(function.inputs))]
+        else:
+            self.method, self._runs = TESTED, []
+        self._lanes = lanes
+        program = format_program(language, words)
+        self._key = hashlib.sha256(repr((program, function.text, function.condition.text, function.care)).encode()).hexdigest()
+
+    def _parts(self) -> Iterator[tuple[int, int, list[int] | None, int]]:
+        """First number and size of each part, the widths of its inputs, or None if they are drawn, and its lane."""
+        for lane, widths in enumerate(self._runs):
+            total = 1 << sum(widths)
+            for start in range(0, total, PART):
+                yield start, min(PART, total - start), widths, lane
+        if self.method == TESTED:
+            yield from ((start, PART, None, 0) for start in range(0, NUM_TESTED, PART))
+
+    def _inputs(self, start: int, count: int, widths: list[int] | None) -> list[Words]:
+        if widths is None:
+            words = [drawn(count, start, k, width) for k, width in enumerate(self._function.widths)]
+            for each, some in zip(words, special_words(self._function), strict=True):
+                each[: len(some)] = some
+            return words
+        numbers = np.arange(start, start + count, dtype=np.uint64)
+        found = []
+        for width in widths:
+            found.append((numbers & np.uint64((1 << width) - 1)).astype(np.uint32))
+            numbers = numbers >> np.uint64(width)
+        return found
+
+    def _part(self, part: tuple[int, int, list[int] | None, int]) -> tuple[int, int, tuple[int, ...] | None]:
+        start, count, widths, lane = part
+        words = self._inputs(start, count, widths)
+        is_valid = self._function.condition(*words)
+        num_valid = int(is_valid.sum())
+        if not num_valid:
+            return count, 0, None
+        results = self._machine.store(self._words, [*words, *self._unused])[0].view(np.uint32)
+        wrong = wrong_bits(self._function, results, self._function(*words))
+        if self.method == LANES:
+            wrong &= np.array(self._lanes[lane], np.uint32)[:, None]
+        is_wrong = wrong.any(axis=0) & is_valid
+        first = tuple(int(each[is_wrong.argmax()]) for each in words) if is_wrong.any() else None
+        return count, num_valid, first
+
+    def run(self, state: Path | None = None, progress: Progress = lambda _, __: None) -> Proven:
+        """Sweeps up to the first wrong input. state: where it is kept how far it came; it begins there."""
+        parts = list(self._parts())
+        total = sum(part[1] for part in parts)
+        found, done = Proven(self.method), 0
+        with suppress(OSError, ValueError, KeyError, TypeError):
+            kept = json.loads(state.read_text()) if state else {}
+            if kept["key"] == self._key:
+                found.num_inputs, found.num_valid, done = int(kept["inputs"]), int(kept["valid"]), int(kept["parts"])
+        saved_s = time.monotonic()
+        with ThreadPoolExecutor(self._num_threads) as threads:
+            ahead = 4 * self._num_threads
+            waiting = [threads.submit(self._part, part) for part in parts[done : done + ahead]]
+            while waiting:
+                count, num_valid, wrong = waiting.pop(0).result()
+                done += 1
+                found.num_inputs += count
+                found.num_valid += num_valid
+                if wrong is not None:
+                    found.wrong = wrong
+                    threads.shutdown(cancel_futures=True)
+                    break
+                if done + len(waiting) < len(parts):
+                    waiting.append(threads.submit(self._part, parts[done + len(waiting)]))
+                progress(found.num_inputs, total)
+                if state and time.monotonic() > saved_s + SAVE_S:
+                    kept = {"key": self._key, "parts": done, "inputs": found.num_inputs, "valid": found.num_valid}
+                    write_atomically(state, json.dumps(kept).encode())
+                    saved_s = time.monotonic()
+        if state:
+            state.unlink(missing_ok=True)
+        return found
+
+
+def certified_exact(
+    language: Language,
+    words: NDArray[np.uint64],
+    function: ExactFunction,
+    *,
+    target: str,
+    state: Path | None = None,
+    progress: Progress = lambda _, __: None,
+) -> ExactCertificate:
+    """What a sweep finds.
+
+    Raises:
+        UserError: a result is wrong somewhere, or no input meets the precondition, or an instruction is not the target's.
+    """
+    lowered = language.lowering.analyze(words[None])
+    slots = float(language.lowering.sums(words[None], slots_of(language.instruction_set, target))[0])
+    program = " ".join(format_program(language, words).split())
+    if math.isnan(slots):
+        raise UserError(f"{shortened(function.text)}: the program has an instruction that {target} lacks: {shortened(program)}")
+    found = ExactSweep(language, words, function).run(state, progress)
+    if found.wrong is not None:
+        at = ", ".join(f"{name} = 0x{word:08x}" for name, word in zip(function.inputs, found.wrong, strict=True))
+        raise UserError(f"{shortened(function.text)}: the program is wrong at {at}; no certificate is written")
+    if not found.num_valid:
+        raise UserError(f"{shortened(function.text)}: no input meets the precondition {function.condition.text!r}")
+    return ExactCertificate(
+        function=function.text,
+        inputs=list(function.inputs),
+        types=list(function.types),
+        precondition=function.condition.text,
+        care=list(function.care),
+        program=program,
+        num_instructions=int(lowered[1][0]),
+        target=target,
+        slots=slots,
+        method=found.method,
+        num_inputs=found.num_inputs,
+        num_valid=found.num_valid,
+        reference=_reference(function),
+    )
+
+
+def _reference(function: ExactFunction) -> str:
+    words = [drawn(_REFERENCES, 0, k, width) for k, width in enumerate(function.widths)]
+    is_valid = function.condition(*words)
+    results = np.stack(function(*words)) & np.array(function.care, np.uint32)[:, None]
+    return hashlib.sha256(results[:, is_valid].astype("<u4").tobytes()).hexdigest()
+
+
+def check_exact(path: Path, told: ExactCertificate, function: ExactFunction, progress: Progress) -> ExactCertificate:
+    """The certificate, all of which is computed anew for a function that the caller names.
+
+    Raises:
+        UserError: it says something else than what is computed.
+    """
+    quick = {"semantics": SEMANTICS, "inputs": list(function.inputs), "types": list(function.types), "care": list(function.care)}
+    quick |= {"precondition": function.condition.text, "reference": _reference(function)}
+    for key, value in quick.items():
+        _same(path, key, getattr(told, key), value)
+    language = exact_language(function)
+    words = parse_program(language, told.program, f"{path}: key 'program'", _MAX_WORDS)
+    with located(path, "refused"):
+        computed = certified_exact(language, words, function, target=told.target, progress=progress)
+    for key, value in computed.model_dump().items():
+        _same(path, key, getattr(told, key), value)
+    return computed
+
+
+def _same(path: Path, key: str, told: Any, computed: Any) -> None:
+    if told != computed:
+        raise UserError(f"{key!r} is {shortened(repr(told))}, computed: {shortened(repr(computed))}", path, "refused")

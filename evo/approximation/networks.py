@@ -1,0 +1,104 @@
+"""Networks of shifts and masks, for functions that only move bits.
+
+Bits that move by the same distance share a shift. A step moves them by one power of two, and each pair of bits that is better
+exchanged is: a shift each way, and two lop3. A permutation of bytes comes first where it helps. Owns these steps.
+"""
+
+from collections.abc import Iterator
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from evo.approximation.solvers import Goal, Words
+
+Places = list[tuple[int, int] | None]  # of each bit of a word, the input and the bit of it that is there; None: any, or 0
+_STEPS = (16, 8, 4, 2, 1)
+
+
+def permutations(known: Any, goal: Goal) -> Iterator[Any]:
+    """Nodes that move bits to where a goal has them."""
+    inputs = [(node, known.values(node)) for node in known.rows if node[0] == "%"]
+    wanted = _wanted(inputs, goal)
+    if wanted is None:
+        return
+    for start, places in _starts(known, inputs):
+        for steps in (_STEPS, _STEPS[::-1]):
+            if node := _exchanged(start, list(places), wanted, steps):
+                yield node
+    if len(inputs) == 1:
+        yield from _spread(inputs[0][0], wanted)
+
+
+def _wanted(inputs: list[tuple[Any, Words]], goal: Goal) -> Places | None:
+    """Where each bit comes from; None: not all of them are bits of inputs, or there is but one distance."""
+    found: Places = []
+    for k in range(32):
+        bit, care = goal.values >> np.uint32(k) & np.uint32(1), goal.care >> np.uint32(k) & np.uint32(1)
+        if not (bit & care).any():
+            found.append(None)
+            continue
+        sources = [
+            (i, j)
+            for i, (_, words) in enumerate(inputs)
+            for j in range(32)
+            if not ((words >> np.uint32(j) & 1 ^ bit) & care).any()
+        ]
+        if not sources:
+            return None
+        found.append(min(sources, key=lambda source: abs(source[1] - k)))
+    return found if len({k - source[1] for k, source in enumerate(found) if source}) > 3 else None
+
+
+def _starts(known: Any, inputs: list[tuple[Any, Words]]) -> Iterator[tuple[Any, Places]]:
+    """Words to begin with: inputs, and bytes of two of them."""
+    for i, (node, _) in enumerate(inputs):
+        yield node, [(i, j) for j in range(32)]
+    if not known.has("prmt"):
+        return
+    for (i, (a, _)), (j, (b, _)) in product(enumerate(inputs), repeat=2):
+        for selector in (0x5410, 0x5140, 0x1504, 0x6420) if i != j else (0x3120, 0x2301):
+            bytes_of = [(i, 8 * k) for k in range(4)] + [(j, 8 * k) for k in range(4)]
+            chosen = [bytes_of[selector >> 4 * k & 7] for k in range(4)]
+            yield ("prmt", a, b, selector), [(source, first + k) for source, first in chosen for k in range(8)]
+
+
+def _exchanged(node: Any, places: Places, wanted: Places, steps: tuple[int, ...]) -> Any:
+    """The wanted word by exchanges of bits; None: these steps do not lead there."""
+    goals: dict[tuple[int, int], int] = {source: k for k, source in enumerate(wanted) if source}
+    for step in steps:
+        mask = 0
+        for k in range(32 - step):
+            if k >= step and mask >> (k - step) & 1:  # has just been exchanged
+                continue
+            low, high = (goals.get(places[place] or (-1, -1)) for place in (k, k + step))  # where they must go
+            # a bit that does not matter may be anywhere
+            before = abs((low if low is not None else k) - k) + abs((high if high is not None else k + step) - k - step)
+            after = abs((low if low is not None else k + step) - k - step) + abs((high if high is not None else k) - k)
+            if after < before:
+                mask |= 1 << k
+                places[k], places[k + step] = places[k + step], places[k]
+        if mask:
+            moved = ("lop3_28", node, ("shr", node, step), mask)  # (a ^ b) & c
+            node = ("lop3_96", node, moved, ("shl", moved, step))
+    used = [k for k, source in enumerate(wanted) if source]
+    if any(places[k] != wanted[k] for k in used):
+        return None
+    zero = sum(1 << k for k in range(32) if k in used)
+    return node if zero == 0xFFFFFFFF else ("lop3_c0", node, zero, 0)
+
+
+def _spread(node: Any, wanted: Places) -> Iterator[Any]:
+    """Bits in their order, with gaps: each step moves those that have so far to go, in a copy that is masked."""
+    moves = {source[1]: k - source[1] for k, source in enumerate(wanted) if source}
+    if min(moves.values()) < 0:
+        return
+    at = {bit: bit for bit in moves}
+    for step in _STEPS:
+        if not any(distance & step for distance in moves.values()):
+            continue
+        at = {bit: place + (moves[bit] & step) for bit, place in at.items()}
+        if len(set(at.values())) < len(at):
+            return
+        node = ("lop3_a8", node, ("shl", node, step), sum(1 << place for place in at.values()))  # (a | b) & c
+    yield node

@@ -1,0 +1,120 @@
+"""Goals from which one instruction of floats leads to numbers: magic exponents and scales.
+
+A word whose upper bits are those of 2^digits holds an integer in its lower bits, so that a difference gives the number. A product
+with a power of two moves the exponent, from where a shift has left it. Owns these constants.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evo.approximation.formats import FORMATS
+from evo.approximation.solvers import Goal, Words
+
+MANTISSA = {"f16": 10, "bf16": 7, "f32": 23}
+_BIASES = (0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
+_SCALES = {"f16": range(-15, 25), "bf16": (*range(-16, 17), *range(100, 128)), "f32": (*range(-24, 25), *range(100, 128))}
+
+
+def _numbers(values: Words, form: str) -> NDArray[np.float64]:
+    if form == "f32":
+        floats = values.view(np.float32)
+    else:
+        halves = values.view(np.uint16)
+        floats = halves.view(np.float16) if form == "f16" else (halves.astype(np.uint32) << 16).view(np.float32)
+    with np.errstate(invalid="ignore"):  # NaNs
+        return floats.astype(np.float64)
+
+
+def _words(numbers: NDArray[np.float64], form: str) -> Words | None:
+    """Words of numbers; None if the format lacks one of them."""
+    with np.errstate(all="ignore"):
+        near = numbers.astype(np.float16 if form == "f16" else np.float32)
+    bits = near.view(np.uint16 if form == "f16" else np.uint32)
+    if form == "bf16":
+        if (bits & 0xFFFF).any():
+            return None
+        bits = (bits >> 16).astype(np.uint16)
+    if not (near.astype(np.float64) == numbers).all():
+        return None
+    return bits.view(np.uint32)
+
+
+def _splat(number: float, form: str) -> int | None:
+    words = _words(np.full(1 if form == "f32" else 2, number), form)
+    return None if words is None else int(words[0])
+
+
+def number_goals(known: Any, values: Words) -> Iterator[tuple[Callable[[Any], Any], Goal, float]]:
+    """As `Synthesis.goals`, of words all of whose bits matter."""
+    for form, digits in MANTISSA.items():
+        numbers = _numbers(values, form)
+        if not np.isfinite(numbers).all() or not numbers.any():
+            continue
+        suffix = "f" if form == "f32" else f"2_{form}"
+        names = {name: f"{name}{suffix}" for name in ("add", "sub", "mul", "fma")}
+        care = np.full_like(values, 0xFFFFFFFF)
+        spread = np.abs(numbers).max()
+        if form == "f32" or spread <= FORMATS[form].largest:
+            yield from _scaled(known, numbers, form, names, care)
+            yield from _magic(known, numbers, form, digits, names, care)
+            yield from _differences(known, numbers, form, names, care)
+
+
+def _scaled(known: Any, numbers: Any, form: str, names: dict[str, str], care: Words) -> Iterator[Any]:
+    zero = 0x80000000 if form == "f32" else 0x80008000  # -0
+    for k in _SCALES[form]:
+        words, factor = _words(numbers * 2.0**-k, form), _splat(2.0**k, form)
+        if k == 0 or words is None or factor is None:
+            continue
+        goal = Goal(words, care)
+        if known.has(names["mul"]):
+            yield (lambda node, c=factor: (names["mul"], node, c)), goal, known.slots[names["mul"]]
+        elif known.has(names["fma"]):
+            yield (lambda node, c=factor: (names["fma"], node, c, zero)), goal, known.slots[names["fma"]]
+
+
+def _magic(known: Any, numbers: Any, form: str, digits: int, names: dict[str, str], care: Words) -> Iterator[Any]:
+    base = 2.0**digits
+    for bias in _BIASES:
+        if numbers.min() + bias < 0:
+            continue
+        for k in range(digits + 1):
+            held = (numbers + bias) * 2.0**k + base
+            if held.max() >= 2 * base or not (held == np.rint(held)).all():
+                continue
+            words = _words(held, form)
+            rest, factor, one = _splat(-(base * 2.0**-k + bias), form), _splat(2.0**-k, form), _splat(1.0, form)
+            if words is None or rest is None or factor is None:
+                continue
+            if k == 0 and known.has(names["add"]):
+                yield (lambda node, c=rest: (names["add"], node, c)), Goal(words, care), known.slots[names["add"]]
+            elif known.has(names["fma"]):
+                f = one if k == 0 else factor
+                yield (lambda node, f=f, c=rest: (names["fma"], node, f, c)), Goal(words, care), known.slots[names["fma"]]
+        if numbers.min() + bias >= 0:
+            break
+
+
+def _differences(known: Any, numbers: Any, form: str, names: dict[str, str], care: Words) -> Iterator[Any]:
+    """From words whose one bit decides between two powers of two, as the sign of an integer whose field reaches the exponent."""
+    if form == "f32" or not known.has(names["fma"]) or numbers.min() >= 0:
+        return
+    digits = MANTISSA[form]
+    minus = _splat(-1.0, form)
+    bit = 1 << digits
+    magic = _splat(2.0**digits, form)
+    for row in list(known.rows):
+        if row[0] != "%" and row[0] not in ("shr", "prmt"):
+            continue
+        node = ("lop3_ca", row, (magic or 0) | bit * 0x10001, magic)
+        subtrahend = _numbers(known.values(node), form)
+        words = _words(numbers + subtrahend, form)
+        if words is None:
+            continue
+        if known.has(names["sub"]):
+            yield (lambda left, right=node: (names["sub"], left, right)), Goal(words, care), known.slots[names["sub"]]
+        else:
+            yield (lambda left, right=node: (names["fma"], right, minus, left)), Goal(words, care), known.slots[names["fma"]]

@@ -1,0 +1,56 @@
+"""Inputs of exact functions at which programs are tried.
+
+Owns which they are. They depend on seeds alone: a hash draws them.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from evo.approximation.bits import ExactFunction, Words
+from evo.errors import UserError
+
+
+def drawn(count: int, seed: int, stream: int, width: int) -> Words:
+    """Words of `width` bits, by the finalizer of MurmurHash3 with 64 bits."""
+    hashed = np.arange(count, dtype=np.uint64) + np.uint64((seed * 0x9E3779B97F4A7C15 + stream * 0xD1B54A32D192ED03) % (1 << 64))
+    for factor in (0xFF51AFD7ED558CCD, 0xC4CEB9FE1A85EC53, 1):
+        hashed = (hashed ^ hashed >> np.uint64(33)) * np.uint64(factor)
+    return (hashed >> np.uint64(16)).astype(np.uint32) & np.uint32((1 << width) - 1)
+
+
+def special_words(function: ExactFunction) -> list[Words]:
+    """Words of few bits, repeated fields and their neighbours, of every input in turn."""
+    fields = [0, 1, 2, 3, 7, 8, 15, 16, 127, 128, 240, 255, 0x7F80, 0x3F80, 0x7C00, 0x3C00, 0x8000, 0xFFFF]
+    fields += [f * 0x10001 for f in fields] + [f * 0x01010101 for f in fields if f < 256] + [1 << k for k in range(32)]
+    fields += [0x7F800000, 0x00800000, 0x007FFFFF, 0x3F800000, 0x4B000000, 0xFFFFFFFF, 0x7F7FFFFF]
+    some = np.unique(np.array([(f + d) & 0xFFFFFFFF for f in fields for d in (-1, 0, 1)], np.uint32))
+    return [np.roll(some, 7 * k) & np.uint32((1 << width) - 1) for k, width in enumerate(function.widths)]
+
+
+def sample(function: ExactFunction, num_points: int, seed: int, more: Sequence[Any] = ()) -> list[Words]:
+    """Valid inputs: special ones, some given ones, and random ones, half of which have few ones or zeros.
+
+    Raises:
+        UserError: fewer than 2 meet the precondition, or the given ones do not fit.
+    """
+    count = 8 * num_points
+    special, random = special_words(function), []
+    for k, width in enumerate(function.widths):
+        dense, other, third = (drawn(count, seed, 3 * k + i, width) for i in range(3))
+        kind = drawn(count, seed, -1 - k, 32) % np.uint32(6)
+        random.append(np.where(kind == 0, dense & other & third, np.where(kind == 1, dense | other | third, dense)))
+    try:
+        given = np.array([each if isinstance(each, Sequence) else (each,) for each in more], np.uint32)
+        given = given.reshape(-1, len(function.inputs)).T
+    except (ValueError, OverflowError) as error:
+        raise UserError(f"task_options.counterexamples: must be words, or lists of {len(function.inputs)}: {error}") from error
+    words = [np.concatenate([g, s, r]) for g, s, r in zip(given, special, random, strict=True)]
+    keep = np.flatnonzero(function.condition(*words))
+    num_given = int((keep < len(given[0])).sum())
+    order = np.argsort(drawn(len(keep) - num_given, seed, 1 << 20, 32), kind="stable")
+    keep = np.concatenate([keep[:num_given], keep[num_given:][order]])
+    if len(keep) < 2:
+        raise UserError(f"task_options.precondition: {function.condition.text!r} holds at fewer than 2 of {len(words[0])} inputs")
+    return [np.ascontiguousarray(each[keep[:num_points]]) for each in words]

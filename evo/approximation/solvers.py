@@ -1,0 +1,202 @@
+"""Solutions of one instruction: constants and operands with which it gives certain words.
+
+A goal is `values`, `(num_points,)` words, of which the bits in `care`, of the same shape, matter. Candidates for operands are
+rows of a matrix. Bits of a logical function are independent, so its constants follow from the rows; those of arithmetic follow
+from differences and bounds. Owns this arithmetic. Knows nothing of searches.
+"""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Words = NDArray[np.uint32]
+ALL = np.uint32(0xFFFFFFFF)
+_FEW = 12  # points that filter pairs first
+_CELLS = ((0, 0), (0, 1), (1, 0), (1, 1))
+
+
+class Goal(NamedTuple):
+    """Words that a program is to give, and the bits of each that matter."""
+
+    values: Words
+    care: Words
+
+
+class Solution(NamedTuple):
+    """An instruction with operands: ("row", index), or constants as integers."""
+
+    name: str
+    operands: tuple[Any, ...]
+
+
+def row(index: Any) -> tuple[str, int]:
+    """The operand that is a row."""
+    return ("row", int(index))
+
+
+def copies(rows: Words, goal: Goal) -> list[int]:
+    """Rows that are the goal."""
+    return np.flatnonzero((((rows ^ goal.values) & goal.care) == 0).all(axis=1)).tolist()
+
+
+def logic_of_one(rows: Words, goal: Goal) -> Iterator[Solution]:
+    """Each bit is constant, or the row's, or its opposite: one constant where the row has ones, another where it has zeros."""
+    ones, zeros = goal.values & goal.care, ~goal.values & goal.care
+    on, off = np.bitwise_or.reduce(ones & rows, axis=1), np.bitwise_or.reduce(ones & ~rows, axis=1)
+    not_on, not_off = np.bitwise_or.reduce(zeros & rows, axis=1), np.bitwise_or.reduce(zeros & ~rows, axis=1)
+    for i in np.flatnonzero(((on & not_on) | (off & not_off)) == 0):
+        # A bit that was seen with one value of the row alone is constant.
+        never_on, never_off = ~(on[i] | not_on[i]), ~(off[i] | not_off[i])
+        yield Solution("lop3_ca", (row(i), int(on[i] | (off[i] & never_on)), int(off[i] | (on[i] & never_off))))
+
+
+def logic_of_two(rows: Words, goal: Goal) -> Iterator[Solution]:
+    """Each bit is one of two functions of both rows' bits, as a constant chooses."""
+    ones, zeros = goal.values & goal.care, ~goal.values & goal.care
+    for i in range(len(rows) - 1):
+        kept = np.arange(i + 1, len(rows))
+        for part in (slice(0, _FEW), slice(None)):
+            others, mine = rows[kept, part], rows[i, part]
+            seen = np.empty((4, 2, len(kept)), np.uint32)
+            for cell, (a, b) in enumerate(_CELLS):
+                here = (mine if a else ~mine) & (others if b else ~others)
+                seen[cell, 1] = np.bitwise_or.reduce(here & ones[part], axis=1)
+                seen[cell, 0] = np.bitwise_or.reduce(here & zeros[part], axis=1)
+            is_good = np.bitwise_or.reduce(seen[:, 0] & seen[:, 1], axis=0) == 0
+            kept, seen = kept[is_good], seen[:, :, is_good]
+        for k, j in enumerate(kept):
+            if found := _two_functions(seen[:, :, k]):
+                table, constant = found
+                yield Solution(f"lop3_{table:02x}", (row(i), row(j), constant))
+
+
+def _two_functions(seen: Words) -> tuple[int, int] | None:
+    """A table and a constant, of what each bit was in each cell."""
+    fits = [
+        int(np.bitwise_and.reduce([~seen[cell, 1 - (function >> cell & 1)] for cell in range(4)])) & 0xFFFFFFFF
+        for function in range(16)
+    ]
+    for first in range(16):
+        for second in range(first, 16):
+            if fits[first] | fits[second] == 0xFFFFFFFF:
+                table = sum(((second if k & 1 else first) >> (k >> 1) & 1) << k for k in range(8))
+                return table, fits[second] & ~fits[first] & 0xFFFFFFFF
+    return None
+
+
+def logic_of_three(rows: Words, goal: Goal) -> Iterator[Solution]:
+    """Each bit is one function of three rows' bits."""
+    ones, zeros = goal.values & goal.care, ~goal.values & goal.care
+    count = len(rows)
+    for i in range(count - 2):
+        for j in range(i + 1, count - 1):
+            rest = rows[j + 1 :]
+            table, is_good = np.zeros(len(rest), np.int64), np.ones(len(rest), np.bool_)
+            for k in range(8):
+                here = (rows[i] if k & 4 else ~rows[i]) & (rows[j] if k & 2 else ~rows[j])
+                here = here & (rest if k & 1 else ~rest)
+                is_one, is_zero = (here & ones).any(axis=1), (here & zeros).any(axis=1)
+                is_good &= ~(is_one & is_zero)
+                table |= is_one.astype(np.int64) << k
+            for k in np.flatnonzero(is_good):
+                yield Solution(f"lop3_{int(table[k]):02x}", (row(i), row(j), row(j + 1 + k)))
+
+
+def bytes_of_two(rows: Words, goal: Goal, *, most: int = 64) -> Iterator[Solution]:
+    """Each byte is one of the rows', or its sign, or a constant's."""
+    num_rows = len(rows)
+    shifts = np.arange(0, 32, 8, dtype=np.uint32)
+    each = rows[:, None, :] >> shifts[:, None] & np.uint32(255)  # (rows, 4, points)
+    each = np.concatenate([each, (each >> np.uint32(7)) * np.uint32(255)], axis=1)
+    match = np.zeros((num_rows, 4), np.int64) - 1  # the selector of a byte of the goal
+    constant: list[int | None] = []
+    for k in range(4):
+        value, care = goal.values >> shifts[k] & np.uint32(255), goal.care >> shifts[k] & np.uint32(255)
+        hits = (((each ^ value) & care) == 0).all(axis=2)
+        first = hits.argmax(axis=1)
+        match[:, k] = np.where(hits.any(axis=1), first + 4 * (first >= 4), -1)
+        known, varied = np.bitwise_or.reduce(value & care), np.bitwise_or.reduce(~value & care)
+        constant.append(None if known & varied else int(known))
+    has = match >= 0
+    is_constant = np.array([each is not None for each in constant])
+    literal = sum((each or 0) << 8 * k for k, each in enumerate(constant))
+    for i in np.flatnonzero((has | is_constant).all(axis=1))[:most]:
+        selector = sum(int(4 + k if is_constant[k] else match[i, k]) << 4 * k for k in range(4))
+        yield Solution("prmt", (row(i), literal, selector))
+    useful = np.flatnonzero((has & ~is_constant).any(axis=1))
+    for n, i in enumerate(useful):
+        for j in useful[n + 1 :]:
+            if (has[i] | has[j]).all():
+                codes = [
+                    match[i, k] if has[i, k] else (match[j, k] | 4) if match[j, k] < 8 else match[j, k] + 4 for k in range(4)
+                ]
+                yield Solution("prmt", (row(i), row(j), sum(int(c) << 4 * k for k, c in enumerate(codes))))
+
+
+def _num_free_low(goal: Goal) -> int | None:
+    """How many low bits do not matter, if all others do."""
+    care = np.unique(goal.care)
+    if len(care) != 1:
+        return None
+    free = int(~care[0] & ALL).bit_length()
+    return free if int(care[0]) == (0xFFFFFFFF >> free << free) else None
+
+
+def sums(rows: Words, goal: Goal) -> Iterator[Solution]:
+    """A row plus a constant, two rows, or their difference; low bits need not matter."""
+    free = _num_free_low(goal)
+    if free is None:
+        return
+    room = np.uint32((1 << free) - 1)
+    base = goal.values & ~room
+    gaps = base - rows  # the constant is from here to as far as there is room
+    relative = (gaps - gaps[:, :1]).view(np.int32).astype(np.int64)
+    for i in np.flatnonzero(relative.max(axis=1) <= relative.min(axis=1) + int(room)):
+        yield Solution("add", (row(i), (int(gaps[i, 0]) + int(relative[i].max())) & 0xFFFFFFFF))
+    mirrored = rows + base
+    if free == 0:
+        for i in np.flatnonzero((mirrored == mirrored[:, :1]).all(axis=1)):
+            yield Solution("sub", (int(mirrored[i, 0]), row(i)))
+    for i in range(len(rows)):
+        for j in np.flatnonzero((rows[i] + rows[i:] - base <= room).all(axis=1)):
+            yield Solution("add", (row(i), row(i + j)))
+        for j in np.flatnonzero((rows[i] - rows - base <= room).all(axis=1)):
+            yield Solution("sub", (row(i), row(j)))
+
+
+def products(rows: Words, goal: Goal) -> Iterator[Solution]:
+    """A row times a constant plus a constant, by an odd difference of two points."""
+    if (goal.care != ALL).any():
+        return
+    for i, each in enumerate(rows):
+        steps = each - each[0]
+        odd = np.flatnonzero(steps & np.uint32(1))
+        if not len(odd):
+            continue
+        k = odd[0]
+        factor = (int(goal.values[k]) - int(goal.values[0])) * pow(int(steps[k]), -1, 1 << 32) & 0xFFFFFFFF
+        rest = goal.values - each * np.uint32(factor)
+        if (rest == rest[0]).all():
+            yield Solution("mad", (row(i), factor, int(rest[0]))) if rest[0] else Solution("mul", (row(i), factor))
+
+
+def high_products(rows: Words, goal: Goal) -> Iterator[Solution]:
+    """The high word of a row times a constant, whose bounds follow from each point."""
+    free = _num_free_low(goal)
+    if free is None:
+        return
+    values = [int(each) >> free << free for each in goal.values]
+    for i, each in enumerate(rows):
+        least, most = 0, 0xFFFFFFFF
+        for x, value in zip(each.tolist(), values, strict=True):
+            if x == 0:
+                most = most if value == 0 else -1
+                continue
+            least = max(least, -(-(value << 32) // x))
+            most = min(most, -(-((value + (1 << free)) << 32) // x) - 1)
+            if least > most:
+                break
+        if least <= most:
+            yield Solution("mulhi", (row(i), least))

@@ -1,0 +1,387 @@
+"""Programs for an exact function, put together from both ends: the beginning of its search.
+
+Forward from the inputs, there are words that few instructions make, one row for all that are equal on the sample. Backward from
+each output, there are goals from which an instruction leads to it: fields moved by shifts, numbers whose digits are bits.
+Between them, `evo.approximation.solvers` finds the instruction and its constants. Outputs share what they can. A wrong result
+adds its input to the sample, and the synthesis begins again.
+Owns which words and goals there are. Knows nothing of proofs.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache, cached_property
+from heapq import heappop, heappush
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from evo.approximation import solvers
+from evo.approximation.bits import ExactFunction
+from evo.approximation.exact import INSTRUCTION_SET, exact_language, wrong_bits
+from evo.approximation.networks import permutations
+from evo.approximation.numbers import number_goals
+from evo.approximation.samples import sample
+from evo.approximation.solvers import Goal, Words
+from evo.evaluate.slots import slots_of
+from evo.instructions import shipped_instruction_set
+from evo.language.program import Language, parse_program
+from evo.native.ptx_vm import VirtualMachine
+
+_Wrap = Callable[[Any], Any]  # makes a node of one that gives an earlier goal
+Node = tuple[Any, ...]  # an instruction and operands, nodes or constants; ("%", k): an input
+NUM_POINTS, NUM_CHECKED = 128, 1 << 16
+NUM_ROUNDS, MOST_DEPTH = 12, 2
+MOST_ROWS, MOST_BYTES, MOST_PAIRED, MOST_OF_LOGIC = 900, 500, 400, 260  # of rows, by what is done with them
+MOST_GOALS, MOST_THOROUGH, MOST_SOLUTIONS, MOST_OF_SOLVER = 600, 60, 64, 24
+LEAST_COST, PAIR_COST, SLACK = 1.0, 2.0, 2.0  # issue slots: of an instruction, of one of integers, above the cheapest solution
+MOST_JOINED = 48
+MOST_GIVEN = 16
+SHIFTS = range(1, 32)
+_BASES = (3, 5, 10)
+_BYTE_PAIRS = [a | 0x4040 | b << 8 for a in range(4) for b in range(4)]
+_BYTE_PAIRS += [0x4400 | a | b << 4 for a in range(4) for b in range(4) if a != b]
+_FIELDS = [0x01010101 * m for m in (0x0F, 0xF0, 0x80, 0x7F, 0x01, 0x88)]
+_FIELDS += [0x00010001 * m for m in (0xFF, 0xFF00, 0x0F, 0x8000, 0x7FFF, 0x80, 0x8080)]
+_FIELDS += [1, 0xFF, 0xFFFF, 0xFFFF0000, 0x7FFFFFFF, 0x80000000, 0x7F800000, 0xFFFFFFFF]
+
+
+@cache
+def _machine(name: str, num_operands: int) -> tuple[VirtualMachine, Any]:
+    names = tuple((f"x{k}", "b32") for k in range(num_operands))
+    language = Language(shipped_instruction_set(INSTRUCTION_SET), names, (("y", "b32"),))
+    text = " ".join([*(f"%x{k}" for k in reversed(range(num_operands))), name])
+    return VirtualMachine(language.lowering), parse_program(language, text, name)[None]
+
+
+class Synthesis:
+    """What is known at the points of a sample."""
+
+    def __init__(self, function: ExactFunction, target: str, points: Sequence[Words]):
+        self.function, self._points = function, list(points)
+        instruction_set = shipped_instruction_set(INSTRUCTION_SET)
+        costs = slots_of(instruction_set, target)
+        self.slots = {each.name: float(cost) for each, cost in zip(instruction_set.instructions, costs, strict=True) if cost >= 0}
+        self._values: dict[Node, Words] = {("%", k): each for k, each in enumerate(points)}
+        self._parts: dict[Node, frozenset[Node]] = {}
+        self.rows: list[Node] = []
+        self._known: set[bytes] = set()
+        self._costs: list[float] = []
+
+    def has(self, name: str) -> bool:
+        """Whether the target has an instruction."""
+        return name in self.slots
+
+    def apply(self, name: str, *operands: Any) -> Words:
+        """An instruction of words, `(num_points,)` or constants."""
+        machine, words = _machine(name, len(operands))
+        size = max(np.size(each) for each in operands)
+        given = [np.full(size, each, np.uint32) if np.ndim(each) == 0 else each for each in operands]
+        return machine.store(words, [*given, None])[0, 0].view(np.uint32)
+
+    def values(self, node: Node) -> Words:
+        """A node's words at the points."""
+        found = self._values.get(node)
+        if found is None:
+            operands = [self.values(each) if isinstance(each, tuple) else np.uint32(each) for each in node[1:]]
+            found = self.apply(str(node[0]), *operands)
+            if np.size(found) == 1:
+                found = np.full(len(self._points[0]), found, np.uint32)
+            self._values[node] = found
+        return found
+
+    def parts(self, node: Node) -> frozenset[Node]:
+        """A node and all that it consists of, without inputs."""
+        if node[0] == "%":
+            return frozenset()
+        if node not in self._parts:
+            self._parts[node] = frozenset([node]).union(*(self.parts(each) for each in node[1:] if isinstance(each, tuple)))
+        return self._parts[node]
+
+    def cost(self, nodes: Sequence[Node]) -> float:
+        """Issue slots of nodes together."""
+        return sum(self.slots[part[0]] for part in frozenset().union(*map(self.parts, nodes)))
+
+    def add(self, node: Node) -> bool:
+        """Makes a row of a node, unless there is one with its words or it takes an instruction that the target lacks."""
+        if node[0] != "%" and node[0] not in self.slots:
+            return False
+        words = self.values(node)
+        if (key := words.tobytes()) in self._known or (words == words[0]).all():
+            return False
+        self._known.add(key)
+        self.rows.append(node)
+        self._costs.append(self.cost([node]))
+        return True
+
+    def expand(self) -> None:
+        """Rows of one instruction, and of two that often belong together."""
+        inputs = [("%", k) for k in range(len(self._points))]
+        for each in inputs:
+            self.add(each)
+        for each in inputs:
+            self._moves(each)
+            self._fields(each)
+            self._conversions(each)
+        for a in inputs:
+            for b in inputs:
+                if a != b:
+                    self._pairs(a, b)
+        first = list(self.rows)
+        for each in first:
+            if len(self.rows) > MOST_ROWS:
+                break
+            kind = each[0]
+            if kind in ("shr", "prmt"):
+                self._conversions(each)
+            if kind == "shr":
+                self.add(("lop3_ca", each, 1, 0))
+                for mask in (0x00010001, 0x01010101):
+                    self.add(("lop3_ca", each, mask, 0))
+            if kind == "lop3_ca" and each[2] == ~each[3] & 0xFFFFFFFF:  # inverted bits
+                for selector in _BYTE_PAIRS:
+                    self.add(("prmt", each, 0, selector))
+            if kind in ("min_u", "max_u"):
+                for constant in (1, 0xFFFFFFFF):
+                    self.add(("add", each, constant))
+
+    def _moves(self, x: Node) -> None:
+        for k in SHIFTS:
+            for name in ("shr", "shl", "sar"):
+                self.add((name, x, k))
+            self.add(("shf_r", x, x, k))
+        for selector in _BYTE_PAIRS:
+            self.add(("prmt", x, 0, selector))
+
+    def _fields(self, x: Node) -> None:
+        for mask in _FIELDS:
+            self.add(("lop3_ca", x, mask, 0))
+            self.add(("lop3_ca", x, ~mask & 0xFFFFFFFF, mask))
+        for constant in (1, 0xFFFFFFFF, 0x7FFF, 0x8000, 0x7FFFFFFF, 0x80000000):
+            self.add(("add", x, constant))
+        for name, constant in (("min_u", 0xFFFFFFFE), ("max_u", 1), ("min_s", 0), ("max_s", 0)):
+            self.add((name, x, constant))
+        for factor in (0x01010101, 0x00010001):
+            self.add(("mul", x, factor))
+        for base in _BASES:
+            self._digits(x, base)
+        for addend in range(4):
+            self.add(("dp4a_u", x, 0x01010101, addend))
+        self.add(("dp4a_s", x, 0x01010101, 0))
+
+    def _digits(self, x: Node, base: int) -> None:
+        """Digits of a fraction of 8 bits: two in the halves of a word, or one of a word."""
+        powers = [base**k for k in range(9) if base**k < 256]
+        for power in powers:
+            self.add(("mul", x, power << 24))
+        for low, high in zip(powers[::2], powers[1::2], strict=False):
+            halves = ("lop3_ca", ("mul", x, low | high << 16), 0x00FF00FF, 0)
+            self.add(("mul", halves, base))
+
+    def _conversions(self, x: Node) -> None:
+        for name in (
+            "f16x2_of_e4m3x2",
+            "f16x2_of_e5m2x2",
+            "e4m3x2_of_f16x2",
+            "e5m2x2_of_f16x2",
+            "s32_of_f32",
+            "f32_of_u32",
+            "f32_of_s32",
+        ):
+            self.add((name, x))
+
+    def _pairs(self, a: Node, b: Node) -> None:
+        for name in (
+            "add",
+            "sub",
+            "mul",
+            "mulhi",
+            "min_u",
+            "max_u",
+            "min_s",
+            "max_s",
+            "f16x2_of_f32",
+            "bf16x2_of_f32",
+            "e4m3x2_of_f32",
+            "e5m2x2_of_f32",
+        ):
+            self.add((name, a, b))
+        for selector in (0x5410, 0x7632, 0x5140, 0x6420, 0x7531, 0x7362):
+            self.add(("prmt", a, b, selector))
+
+    # ---- backward
+
+    def goals(self, goal: Goal) -> Iterator[tuple[Callable[[Node], Node], Goal, float]]:
+        """Goals from which one instruction leads to a goal: how, and its cost."""
+        values, care = goal
+        for k in SHIFTS:
+            high, low = np.uint32(0xFFFFFFFF << (32 - k) & 0xFFFFFFFF), np.uint32((1 << k) - 1)
+            if not (values & care & high).any() and (care << np.uint32(k)).any():
+                yield (lambda node, k=k: ("shr", node, k)), Goal(values << np.uint32(k), care << np.uint32(k)), self.slots["shr"]
+            if not (values & care & low).any() and (care >> np.uint32(k)).any():
+                yield (lambda node, k=k: ("shl", node, k)), Goal(values >> np.uint32(k), care >> np.uint32(k)), self.slots["shl"]
+        if (care == solvers.ALL).all():
+            yield from number_goals(self, values)
+
+    @cached_property
+    def _sorted(self) -> tuple[list[Node], Words]:
+        """Rows by rising cost, and their words."""
+        order = np.argsort(self._costs, kind="stable")
+        return [self.rows[i] for i in order], np.stack([self.values(self.rows[i]) for i in order])
+
+    def solutions(self, goal: Goal) -> Iterator[Node]:
+        """Nodes that give a goal by one more instruction than a row, as far as they are soon found."""
+        nodes, rows = self._sorted
+        yield from (nodes[i] for i in solvers.copies(rows, goal))
+        finders = (
+            solvers.logic_of_one(rows, goal),
+            solvers.bytes_of_two(rows[:MOST_BYTES], goal),
+            solvers.high_products(rows, goal),
+        )
+        yield from self._nodes(finders)
+        yield from self._packed(goal)
+
+    def further_solutions(self, goal: Goal) -> Iterator[Node]:
+        """As `solutions`, by pairs of rows and products."""
+        _, rows = self._sorted
+        yield from self._nodes(
+            (
+                solvers.products(rows[:MOST_PAIRED], goal),
+                solvers.sums(rows[:MOST_PAIRED], goal),
+                solvers.logic_of_two(rows[:MOST_OF_LOGIC], goal),
+            )
+        )
+
+    def _nodes(self, finders: Sequence[Iterator[solvers.Solution]]) -> Iterator[Node]:
+        nodes, _ = self._sorted
+        for found in finders:
+            for name, operands in islice(found, MOST_OF_SOLVER):
+                if name in self.slots:
+                    yield (name, *(nodes[each[1]] if isinstance(each, tuple) else each for each in operands))
+
+    def _packed(self, goal: Goal) -> Iterator[Node]:
+        """Two limited integers as bytes, and below them two more, if those are limited too."""
+        nodes, rows = self._sorted
+        for name in ("pack_s8", "pack_u8"):
+            if not self.has(name):
+                continue
+            small = self.apply(name, rows.ravel(), rows.ravel(), np.uint32(0)).reshape(rows.shape) & np.uint32(0xFF)
+            places = [
+                np.flatnonzero(
+                    (((small << np.uint32(8 * k) ^ goal.values) & goal.care & np.uint32(0xFF << 8 * k)) == 0).all(axis=1)
+                )
+                for k in range(4)
+            ]
+            if all(map(len, places)):
+                lowest, second, third, highest = (nodes[each[0]] for each in places)
+                yield (name, second, lowest, (name, highest, third, 0))
+                yield (name, second, lowest, 0)
+
+    def solve(self, goal: Goal) -> list[Node]:
+        """The cheapest nodes that give an output, and some that cost little more, which may share more."""
+        found: dict[Node, float] = {}
+
+        def take(node: Node) -> None:
+            if node not in found and not ((self.values(node) ^ goal.values) & goal.care).any():
+                found[node] = self.cost([node])
+
+        start: tuple[float, int, int, int, _Wrap, Goal] = (0.0, 0, 0, 0, lambda node: node, goal)
+        waiting, number = [start], 0
+        seen: dict[bytes, tuple[float, _Wrap, Goal]] = {}
+        for node in permutations(self, goal):
+            take(node)
+        while waiting and len(seen) < MOST_GOALS:
+            spent, _, _, depth, wrap, here = heappop(waiting)
+            if spent + LEAST_COST > min(found.values(), default=np.inf) + SLACK:
+                break
+            key = (here.values & here.care).tobytes() + here.care.tobytes()
+            if key in seen:
+                continue
+            seen[key] = spent, wrap, here
+            for node in self.solutions(here):
+                take(wrap(node))
+            for outer, before, cost in self.goals(here) if depth < MOST_DEPTH else ():
+                number += 1
+                further = (spent + cost, _num_varying(before), number, depth + 1)  # first where few bits vary
+                heappush(waiting, (*further, lambda node, outer=outer, wrap=wrap: wrap(outer(node)), before))
+        for spent, wrap, here in islice(seen.values(), MOST_THOROUGH):
+            if spent + 2 * PAIR_COST > min(found.values(), default=np.inf):
+                break
+            for node in self.further_solutions(here):
+                take(wrap(node))
+        return sorted(found, key=lambda node: found[node])[:MOST_SOLUTIONS]
+
+    def together(self, each: Sequence[Sequence[Node]]) -> list[tuple[Node, ...]]:
+        """The cheapest choices of a solution for each output, of MOST_JOINED."""
+        chosen: list[tuple[Node, ...]] = [()]
+        for nodes in each:
+            options = [(*before, node) for before in chosen for node in nodes]
+            chosen = sorted(options, key=self.cost)[:MOST_JOINED]
+        return chosen
+
+
+def _num_varying(goal: Goal) -> int:
+    """Bits that matter and are not the same at all points."""
+    ones = np.bitwise_or.reduce(goal.values & goal.care)
+    return int(np.bitwise_count(ones & np.bitwise_or.reduce(~goal.values & goal.care)))
+
+
+def program_text(outputs: Sequence[Node], function: ExactFunction) -> str:
+    """A program's words: what is used more than once is stored."""
+    uses: dict[Node, int] = {}
+
+    def count(node: Node) -> None:
+        uses[node] = uses.get(node, 0) + 1
+        if uses[node] == 1:
+            for each in node[1:]:
+                if isinstance(each, tuple):
+                    count(each)
+
+    for node in outputs:
+        count(node)
+    places: dict[Node, int] = {}
+
+    def tokens(node: Any) -> list[str]:
+        if not isinstance(node, tuple):
+            return [f"0x{node:08x}:b32"]
+        if node[0] == "%":
+            return [f"%{function.inputs[node[1]]}"]
+        if node in places:
+            return [f"load:{places[node]}"]
+        made = [token for each in reversed(node[1:]) for token in tokens(each)] + [str(node[0])]
+        if uses[node] > 1:
+            places[node] = len(places)
+            made += [f"store.b32:{places[node]}", f"load:{places[node]}"]
+        return made
+
+    return " ".join(token for node in reversed(outputs) for token in tokens(node))
+
+
+def synthesized(function: ExactFunction, target: str, seed: int) -> list[str]:
+    """Programs that are right at NUM_CHECKED points, the cheapest first. If not all outputs are solved, they give the others."""
+    language = exact_language(function)
+    machine = VirtualMachine(language.lowering)
+    checked = sample(function, NUM_CHECKED, seed + 1)
+    expected = function(*checked)
+    more: list[Sequence[int]] = []
+    best: list[str] = []
+    for _ in range(NUM_ROUNDS):
+        points = sample(function, NUM_POINTS, seed, more)
+        found = Synthesis(function, target, points)
+        found.expand()
+        goals = [Goal(values, np.full_like(values, care)) for values, care in zip(function(*points), function.care, strict=True)]
+        each = [found.solve(goal) for goal in goals]
+        known = [nodes or [("lop3_00", ("%", 0), 0, 0)] for nodes in each]
+        best, wrong = [], None
+        for outputs in found.together(known):
+            text = program_text(outputs, function)
+            words = parse_program(language, text, "synthesis")
+            results = machine.store(words[None], [*checked, *[None] * len(function.outputs)])[0].view(np.uint32)
+            bad = wrong_bits(function, results, expected)[[bool(nodes) for nodes in each]].any(axis=0)
+            if bad.any():
+                wrong = wrong or [int(word[bad.argmax()]) for word in checked]
+                continue
+            best.append(text)
+        if best or wrong is None:
+            break
+        more.append(wrong)
+    return best[:MOST_GIVEN]

@@ -1,0 +1,267 @@
+"""Exact functions: the zoo beside ml_dtypes and whole numbers, proofs, and certificates that must not be forged."""
+
+import json
+
+import numpy as np
+import pytest
+
+from evo.approximation import zoo
+from evo.approximation.bits import ExactFunction, Precondition
+from evo.approximation.certificate import check_certificate, read_certificate
+from evo.approximation.exact import EVERY, LANES, TESTED, ExactCertificate, ExactSweep, certified_exact, exact_language
+from evo.approximation.exact_header import exact_header
+from evo.approximation.exact_task import ExactTask, sample
+from evo.approximation.synthesis import synthesized
+from evo.errors import UserError
+from evo.evaluate.slots import slots_of
+from evo.language.program import parse_program
+
+BY_HAND = "0x7b800000:b32 20:b32 %q shl mulf"  # ue4m3 to f32: exponent and digits to those of f32, times 2^120
+
+
+def words_of(function, text):
+    return parse_program(exact_language(function), text, "test")
+
+
+@pytest.fixture
+def certificate(tmp_path):
+    function = ExactFunction("ue4m3_f32")
+    found = certified_exact(exact_language(function), words_of(function, BY_HAND), function, target="sm_90")
+    path = tmp_path / "a.json"
+    path.write_text(found.text())
+    return path, found
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize(
+    ("name", "kind", "form"),
+    [(n, n.split("x")[0], n.split("_")[1].split("x")[0]) for n in zoo.NAMES if n[:4] in ("e4m3", "e5m2")],
+)
+def test_small_floats_of_the_zoo_are_those_of_ml_dtypes(name, kind, form):
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    function = ExactFunction(name)
+    [q] = sample(function, 1 << 12, 3)
+    small = q.view(np.uint8).view(ml_dtypes.float8_e4m3fn if kind == "e4m3" else ml_dtypes.float8_e5m2)
+    halves = small.astype(np.float32).astype(np.float16 if form == "f16" else ml_dtypes.bfloat16).reshape(-1, 4)
+    pairs = [(0, 1), (2, 3)] if kind == "e5m2" else [(0, 2), (1, 3)]
+    expected = [np.ascontiguousarray(halves[:, pair]).view(np.uint32)[:, 0] for pair in pairs]
+    for found, other, numbers in zip(function(q), expected, pairs, strict=True):
+        is_number = ~np.isnan(halves[:, numbers].astype(np.float32)).any(axis=1)
+        np.testing.assert_array_equal(found[is_number], other[is_number])
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_rounding_functions_of_the_zoo_are_those_of_ml_dtypes():
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    [x] = sample(ExactFunction("f32_bf16"), 1 << 16, 4)
+    np.testing.assert_array_equal(
+        ExactFunction("f32_bf16")(x)[0] & 0xFFFF, x.view(np.float32).astype(ml_dtypes.bfloat16).view(np.uint16)
+    )
+    [x] = sample(ExactFunction("bf16x2_e4m3x2"), 1 << 16, 4)
+    numbers = np.clip(x.view(np.uint16).view(ml_dtypes.bfloat16).astype(np.float32), -448, 448)
+    small = numbers.astype(ml_dtypes.float8_e4m3fn).view(np.uint16)
+    np.testing.assert_array_equal(ExactFunction("bf16x2_e4m3x2")(x)[0] & 0xFFFF, small)
+
+
+def test_integers_of_the_zoo_are_whole_numbers():
+    x, y = 0xBEEF, 0x1234
+    spread = sum((x >> k & 1) << 2 * k | (y >> k & 1) << (2 * k + 1) for k in range(16))
+    assert ExactFunction("morton16")(np.array([x], np.uint32), np.array([y], np.uint32))[0][0] == spread
+    for q in range(256):
+        rest, digits = q, []
+        for _ in range(5):
+            digits.append(rest * 3 // 256)
+            rest = rest * 3 % 256
+        low, high = ExactFunction("ternary5")(np.array([q], np.uint32))
+        assert [int(low[0]) >> 8 * k & 3 for k in range(4)] + [int(high[0])] == digits
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("q < 2**24", 24), ("q < 243 and q != 5", 8), ("", 32), ("q <= 255", 8), ("q < 2**8 or q > 5", 32), ("finite(q)", 32)],
+)
+def test_widths_are_bounds_of_preconditions(text, expected):
+    assert ExactFunction("average4", text).widths == (expected,)
+
+
+@pytest.mark.parametrize(
+    "text", ["q", "__import__('os')", "q.x < 1", "q <", "x < 5", "q < -1", "no_nan(3)", "lambda: q", "q[0] < 1"]
+)
+def test_wrong_preconditions_are_refused(text):
+    with pytest.raises(UserError, match=r"^task_options\.precondition: "):
+        Precondition(text, ("q",))(np.zeros(3, np.uint32))
+
+
+def test_a_wrong_program_is_named_by_its_first_input():
+    function = ExactFunction("ue4m3_f32")
+    wrong = words_of(function, "0x7b800000:b32 0x07f00000:b32 20:b32 %q shl min_u mulf")  # wrong at none
+    assert certified_exact(exact_language(function), wrong, function, target="sm_90").num_valid == 127
+    wrong = words_of(function, "0x7b800000:b32 0x07c00000:b32 20:b32 %q shl min_u mulf")
+    with pytest.raises(UserError, match="q = 0x0000007d; no certificate"):
+        certified_exact(exact_language(function), wrong, function, target="sm_90")
+
+
+def test_an_interrupted_proof_goes_on_and_one_of_another_program_does_not(tmp_path):
+    function = ExactFunction("div10", "x < 2**18")
+    words, state = words_of(function, "3:b32 0xcccccccd:b32 %x mulhi shr"), tmp_path / "state"
+    sweep = ExactSweep(exact_language(function), words, function)
+    whole = sweep.run()
+    kept = {"key": sweep._key, "parts": 3, "inputs": 3 << 16, "valid": 3 << 16}
+    state.write_text(json.dumps(kept))
+    assert sweep.run(state) == whole
+    state.write_text(json.dumps({**kept, "parts": 4, "inputs": 1 << 18, "valid": 1 << 18}))
+    wrong = ExactSweep(exact_language(function), words_of(function, "2:b32 0xcccccccd:b32 %x mulhi shr"), function)
+    assert wrong.run(state).wrong == (5,)
+
+
+def forged(data):
+    """Certificates that claim something else, and still have the form of one."""
+    yield from (
+        {**data, "precondition": text} for text in ("", "q < 0", "q < 126", "q < 127 and q != 3", "(q < 127)", "q < 2**7")
+    )
+    yield from ({**data, "function": name} for name in zoo.NAMES if name != data["function"])
+    yield from ({**data, "care": [mask]} for mask in (0xFFFFFFFE, 1, 0x7FFFFFFF, 0xFFFF0000))
+    yield from ({**data, "slots": slots} for slots in (0.0, 1.0, 2.0, 2.5, 4.0))
+    yield from ({**data, "num_instructions": n} for n in (0, 1, 3))
+    yield from ({**data, "num_inputs": n} for n in (127, 1 << 32, 0))
+    yield from ({**data, "num_valid": n} for n in (128, 126, 1 << 32))
+    yield from ({**data, "method": text} for text in (TESTED, LANES, "proven", ""))
+    yield from ({**data, "target": text} for text in ("sm_80", "sm_75", "sm_120", "sm_1", ""))
+    yield from ({**data, "semantics": text} for text in ("", "evo-bits-0", "evo-bits-2"))
+    yield from ({**data, "types": [kind]} for kind in ("f32", "f16x2", "bf16x2", ""))
+    yield from ({**data, "inputs": names} for names in (["x"], [], ["q", "q"]))
+    yield from ({**data, "reference": data["reference"][k:] + data["reference"][:k]} for k in range(1, 9))
+    for k in range(20):  # another constant, or shift
+        yield {**data, "program": BY_HAND.replace("20:b32", f"{k}:b32")}
+    for bit in range(20):
+        yield {**data, "program": BY_HAND.replace("0x7b800000", f"0x{0x7B800000 ^ 1 << bit:08x}")}
+
+
+def test_no_forged_certificate_holds(certificate):
+    path, found = certificate
+    assert check_certificate(path) == found
+    cases = list(forged(found.model_dump(mode="json")))
+    assert len(cases) >= 100
+    passed = []
+    for case in cases:
+        path.write_text(json.dumps(case))
+        try:
+            check_certificate(path)
+            passed.append(case)
+        except UserError:
+            pass
+    # sm_80 and sm_120 count other slots; where they count the same, the claim is true
+    assert [case for case in passed if case["target"] == "sm_90"] == []
+    assert all(slots_of(exact_language(ExactFunction("ue4m3_f32")).instruction_set, case["target"]).size for case in passed)
+
+
+def test_a_further_precondition_is_the_checkers(tmp_path):
+    function = ExactFunction("average4", "q < 2**16")
+    found = certified_exact(
+        exact_language(function), words_of(function, "2:b32 0:b32 0x01010101:b32 %q dp4a_u shr"), function, target="sm_90"
+    )
+    path = tmp_path / "a.json"
+    path.write_text(found.text())
+    assert (found.method, found.num_valid) == (EVERY, 1 << 16)
+    with pytest.raises(UserError, match="'precondition' is 'q < 2"):
+        check_certificate(path)
+    assert check_certificate(path, precondition="q < 2**16") == found
+
+
+def test_code_runs_in_a_check_only_if_it_is_named(certificate):
+    path, found = certificate
+    path.write_text(json.dumps({**found.model_dump(mode="json"), "function": "os:getcwd"}))
+    with pytest.raises(UserError, match="--code os:getcwd"):
+        check_certificate(path)
+    with pytest.raises(UserError, match="is not a name or module:function"):
+        check_certificate(path, code="os:getcwd")
+
+
+@pytest.mark.parametrize(("name", "slots"), [("ordered", 4), ("e5m2x4_f16x2x2", 4)])
+@pytest.mark.parametrize("seed", [1, 2])
+def test_programs_to_begin_with_are_right_and_cheap(name, slots, seed):
+    function = ExactFunction(name)
+    language, found = exact_language(function), synthesized(function, "sm_90", seed)
+    words = words_of(function, found[0])
+    assert language.lowering.sums(words[None], slots_of(language.instruction_set, "sm_90"))[0] <= slots
+    points = sample(function, 1 << 12, 99)
+    task = ExactTask(name, num_points=1 << 12, seed=99)
+    from evo.native.ptx_vm import VirtualMachine
+
+    results = VirtualMachine(language.lowering).store(words[None], [*points, *[None] * len(function.outputs)]).view(np.uint32)
+    scores = task.score({key: results[:, k] for k, key in enumerate(task.outputs)}, None)
+    assert scores.objective.tolist() == [0.0]
+
+
+def test_the_header_says_what_is_proven(certificate):
+    path, found = certificate
+    function = ExactFunction("ue4m3_f32")
+    text = exact_header(exact_language(function), [(found, words_of(function, found.program))])
+    assert "Proven for every input: 127 inputs where q < 127." in text
+    assert "unsigned int ue4m3_f32_3(unsigned int q)" in text and read_certificate(path) == found
+
+
+PACKED = "0:b32 %c s32_of_f32 %d s32_of_f32 pack_s8 %a s32_of_f32 %b s32_of_f32 pack_s8"
+
+
+@pytest.mark.parametrize(
+    ("text", "method"),
+    [
+        (PACKED, LANES),
+        (f"0x3210:b32 0:b32 {PACKED} prmt", LANES),
+        (f"{PACKED} 0:b32 shl", TESTED),  # shifts a constant by what depends on all
+        (f"%a {PACKED} add", TESTED),
+        (f"0:b32 0x00ff0000:b32 {PACKED} 0:b32 lop3_f8", LANES),
+        (f"0:b32 0x00000100:b32 %a lop3_c0 {PACKED} 0:b32 lop3_fc", TESTED),
+    ],
+)
+def test_lanes_are_proven_one_by_one_only_if_the_program_keeps_them_apart(text, method):
+    function = ExactFunction("f32x4_s8x4")
+    assert ExactSweep(exact_language(function), words_of(function, text), function).method == method
+
+
+def test_lop3_with_a_star_stands_for_all_tables():
+    from evo.search.vocabulary import VocabularyOptions
+
+    given = VocabularyOptions(instructions={"shl": 1, "lop3_*": 256})
+    assert given.instructions == {"shl": 1.0, **{f"lop3_{table:02x}": 1.0 for table in range(256)}}
+
+
+def test_bits_that_only_move_are_exchanged_in_few_steps():
+    function = ExactFunction("morton16")
+    words = words_of(function, synthesized(function, "sm_90", 3)[0])
+    language = exact_language(function)
+    assert language.lowering.sums(words[None], slots_of(language.instruction_set, "sm_90"))[0] <= 26
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("ue4m3_f32", BY_HAND),
+        ("morton16", "%x %y add"),  # an input that is called y
+        ("e4m3x4_f16x2x2", "%q e4m3x2_of_f16x2 %q f16x2_of_e4m3x2"),  # registers of 16 bits, and two outputs
+        ("f32x4_s8x4", PACKED),
+        ("f32_bf16", "%x 0x3f800000:b32 e4m3x2_of_f32"),
+    ],
+)
+def test_headers_are_compiled_by_nvrtc(name, text):
+    nvrtc, assembler = pytest.importorskip("cuda.bindings.nvrtc"), pytest.importorskip("evo.native.nvptxcompiler")
+    function = ExactFunction(name)
+    language, words = exact_language(function), words_of(function, text)
+    fields = {"function": name, "inputs": [*function.inputs], "types": [*function.types], "care": [*function.care]}
+    found = ExactCertificate.model_construct(
+        **fields, slots=1.0, num_instructions=1, target="sm_90", precondition="", num_valid=1
+    )
+    header = exact_header(language, [(found.model_copy(update={"method": TESTED}), words)])
+    assert "Tested on 1 input, not proven." in header
+    numbers = [f"__uint_as_float(p[{k}])" if kind == "f32" else f"p[{k}]" for k, kind in enumerate(function.types)]
+    places = [f"q[{k}]" for k in range(len(function.outputs))]
+    call = f"{name}_1({', '.join([*numbers, *(places if len(places) > 1 else [])])});"
+    call = call if len(places) > 1 else f"q[0] = {call}"
+    source = f'{header}\nextern "C" __global__ void k(const unsigned *p, unsigned *q) {{ {call} }}'
+    _, program = nvrtc.nvrtcCreateProgram(source.encode(), b"k.cu", 0, [], [])
+    [error] = nvrtc.nvrtcCompileProgram(program, 1, [b"--gpu-architecture=compute_90"])
+    assert not int(error), header
+    _, size = nvrtc.nvrtcGetPTXSize(program)
+    nvrtc.nvrtcGetPTX(program, ptx := b" " * size)
+    assembler.compile(ptx.decode().rstrip("\0"), ["--gpu-name=sm_90"])
