@@ -325,7 +325,7 @@ class Search(SavedSearch):
             **({"farm": stats.farm} if stats.farm else {}),
             "times_s": {name: round(value, 6) for name, value in {**stats.times_s, "previous_save": save_s}.items()},
         }
-        if learning := generation.fit or generation.screening:
+        if learning := generation.fit:
             row["learning"] = {name: value for name, value in asdict(learning).items() if value is not None}
         if self.problem.config.search.emitters:
             row["emitters"] = {name: asdict(success) for name, success in generation.success.items()}
