@@ -155,7 +155,7 @@ VERBS = (init, run, resume, sweep, compare)
 
 def _execute(run: LiveRun, folder: Path) -> None:
     """Runs a search to its end with progress; draws its plots. Messages name the run's folder as its user does: `folder`."""
-    from evo.report.progress import prescreen_text, progress_of, success_text
+    from evo.report.progress import progress_of, success_text
 
     search = run.search
     progress = progress_of(search, shown=not terminal.is_quiet())
@@ -180,8 +180,6 @@ def _execute(run: LiveRun, folder: Path) -> None:
     say(reason if reason == "interrupted" else f"stopped by {reason}")
     if search.problem.config.search.emitters:
         say(success_text(search.emitter.success()))
-    if search.state.prescreen and (text := prescreen_text(run.run_dir.metrics())):
-        say(text)
     if reason == "interrupted":
         run.close()
         say(f"saved; go on with: {command_line('resume', folder)}")

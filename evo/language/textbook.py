@@ -121,12 +121,25 @@ class _Writer:
             else:
                 if logarithms == [(atom, 1.0)]:
                     number, base = self._with_logarithm(number, atom)
+                elif power < 0.0 and kind == "sum" and (scale := self._best_scale(number, power, parts[0])) != 1.0:
+                    number, base = number * scale**power, self._sum((plain(size / scale), each) for size, each in parts[0])
                 elif power == 1.0 and kind == "sum" and self._is_turned(number, parts[0]):
                     number, base = -number, self._sum(scaled(term, -1.0) for term in parts[0])
                 else:
                     base = self._atom(atom)
                 (above if power > 0.0 else below).append(self._raised(base, abs(power)))
         return self._quotient(number, above, below)
+
+    @staticmethod
+    def _best_scale(number: float, power: float, terms: tuple[Form, ...]) -> float:
+        """What a divisor is divided by so that numbers are short: 2.1*x/(0.7 + x) for 3*x/(1 + 10*x/7)."""
+        has_one = any(abs(size) == 1.0 for size, _ in terms)
+
+        def total(scale: float) -> float:
+            price = 0.0 if scale != 1.0 else -MOST_DIGITS if has_one else 2.0
+            return price + _number_cost(number * scale**power) + sum(_number_cost(size / scale) for size, _ in terms)
+
+        return min((1.0, *(abs(size) for size, _ in terms)), key=total)
 
     @staticmethod
     def _is_turned(number: float, terms: tuple[Form, ...]) -> bool:
@@ -144,8 +157,8 @@ class _Writer:
 
     def _quotient(self, number: float, above: list[int], below: list[int]) -> int:
         if number and cost(number) > 2 * MOST_DIGITS:
-            divisor = next((q for q in (*DIVISORS, abs(1.0 / number)) if 0 < cost(number * q) + cost(q) <= MOST_DIGITS), 1.0)
-            if divisor != 1.0:
+            divisor = min((*DIVISORS, abs(1.0 / number)), key=lambda each: cost(number * each) + cost(each))
+            if cost(number * divisor) + cost(divisor) <= MOST_DIGITS:
                 below.insert(0, self._number(divisor))
                 number = plain(number * divisor)
         if above and number == -1.0:
@@ -183,9 +196,12 @@ class _Writer:
 
     def _with_logarithm(self, number: float, atom: int) -> tuple[float, int]:
         """A number and a logarithm to the base that makes the number short."""
+        inside = self._atoms[atom][1]
+        if number < 0.0 and inside[0] == 1.0 and any(power < 0.0 for _, power in inside[1]):  # -log(a/b) is log(b/a)
+            number, inside = -number, self._algebra.power(inside, -1.0)
         choices = {"log(a)": number, "log2(a)": number * LN_2, "log10(a)": number * LN_10}
         name = min(choices, key=lambda each: _number_cost(choices[each]) + (each != "log(a)"))
-        return plain(choices[name]), self._apply(name, self.form(self._atoms[atom][1]))
+        return plain(choices[name]), self._apply(name, self.form(inside))
 
     def _folded(self, number: float, exponent: Form) -> tuple[float, Form]:
         """A number and an exponent, of which the number takes up what is added, if that is shorter or nearer to 1."""

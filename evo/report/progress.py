@@ -1,5 +1,4 @@
-"""A search's progress: a bar on a terminal or in a notebook, plain lines elsewhere; at its end what became of emitters and
-prescreen.
+"""A search's progress: a bar on a terminal or in a notebook, plain lines elsewhere; at its end what became of emitters.
 
 Owns how a generation's numbers are shown. Changes nothing of a search's state.
 """
@@ -9,7 +8,7 @@ from __future__ import annotations
 import html
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -69,15 +68,13 @@ class Progress(AbstractContextManager["Progress"]):
         self.end()
 
     def __call__(self, generation: Step, elapsed_s: float) -> None:
-        """Shows a step, and the seconds that the search has taken. Says once that nothing survives, or the prescreen ends."""
+        """Shows a step, and the seconds that the search has taken. Says once that nothing survives."""
         if isinstance(generation, Beginning):
             if not (generation.num_scored or self._has_warned):
                 self._has_warned = True
                 self.say(f"warning: {_why_none_survives(self._search.problem.task, generation.done)}")
             if generation.done == generation.total:  # what comes next says more
                 return
-        elif generation.screening and generation.screening.ended:
-            self.say(f"prescreen off from generation {generation.counters.generations}: {generation.screening.ended}")
         self._latest = (generation, elapsed_s)
         self._renew()
 
@@ -230,19 +227,6 @@ def success_text(success: Mapping[str, Success]) -> str:
         counts = f"{each.offspring:>12,} {each.evaluations:>12,} {each.new_cells:>10,} {each.improved:>10,}"
         lines.append(f"{name:<{width}} {counts}  {(each.new_cells + each.improved) / max(each.evaluations, 1):.2%}")
     return "\n".join(lines)
-
-
-def prescreen_text(rows: Iterable[Mapping[str, Any]]) -> str | None:
-    """What became of a run's prescreen, from its rows of metrics.jsonl; None: it has none."""
-    known = [(row["generations"], row["learning"]) for row in rows if "learning" in row]
-    for generation, learning in known:
-        if "ended" in learning:
-            return f"prescreen: off since generation {generation}: {learning['ended']}"
-    if not known:
-        return None
-    names = {"screened_rate": "with it", "control_rate": "without"}
-    rates = [f"{known[-1][1][name]:.3g} {words}" for name, words in names.items() if name in known[-1][1]]
-    return f"prescreen: on; elites for each evaluation: {', '.join(rates) or 'none yet'}"
 
 
 def _short(number: float, form: str) -> str:

@@ -20,7 +20,7 @@ from evo.language.dag import REAL, Dag, dag_of
 from evo.language.formula import evaluate, formula_of, has_real_form, is_real_function
 from evo.language.printer import with_names
 from evo.run.loaded_task import Problem
-from evo.run.saved_search import SearchView
+from evo.run.saved_search import SavedSearch
 from evo.task import Task
 from evo.tasks.answers import method_place, point_arrays, task_errors
 
@@ -31,7 +31,7 @@ class Searched(Protocol):
     """What has a search: a run, or a result of `evo.evolve`."""
 
     @property
-    def search(self) -> SearchView:
+    def search(self) -> SavedSearch:
         """Its search."""
 
     @property

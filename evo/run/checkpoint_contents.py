@@ -110,7 +110,6 @@ def _laws(arrays: Arrays, problem: Problem) -> Iterator[tuple[str, _Law]]:
     yield "emitters.success", ("<i8", (None, 4))
     if archive.type == "CVTArchive":
         yield "archive.centroids", ("<f8", (cells, num_spanning))
-    yield "prescreen.counts", ("<i8", (None,))
     yield "learned.ends", ("<f8", (2, num_spanning))
     yield "learned.evaluations", ("<i8", (1,))
     for name in ("prescreen.model", "learned.model"):

@@ -35,16 +35,12 @@ def make_prescreen(problem: Problem, row_threads: RowThreads, arrays: dict[str, 
     config = problem.config
     if config.search.learning.prescreen == 1:
         return None
-    batch_size, stop = config.search.batch_size, config.stop
-    bounds = [stop.evaluations, stop.generations and stop.generations * batch_size]
     try:
         return Prescreen(
             config.search.learning,
             _describe(row_threads, _features(problem)[0]),
             num_measures=len(problem.task.measures),
             seed=config.seed,
-            batch_size=batch_size,
-            num_evaluations=min((bound for bound in bounds if bound), default=None),
             arrays=arrays,
         )
     except ValueError as error:

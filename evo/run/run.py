@@ -26,7 +26,7 @@ from evo.run.loaded_task import Problem, load_problem, located_options
 from evo.run.new_run import new_run_dir, run_paths, take_name
 from evo.run.restore import MakeTask, load, loader, reader, refuse, restore, same_backend
 from evo.run.run_dir import RunDir
-from evo.run.saved_search import SearchView
+from evo.run.saved_search import SavedSearch
 from evo.run.search import Interrupted, Journal, OnStep, Search
 from evo.run.task_copy import hold_task
 from evo.search.lineage_records import Records, joined
@@ -44,9 +44,9 @@ class Run:
         backend: that the elites' scores come from.
     """
 
-    search: SearchView
+    search: SavedSearch
 
-    def __init__(self, search: SearchView, run_dir: RunDir, backend: Backend, meta: dict[str, Any] | None = None):
+    def __init__(self, search: SavedSearch, run_dir: RunDir, backend: Backend, meta: dict[str, Any] | None = None):
         self.search = search
         self.run_dir = run_dir
         self.backend = backend

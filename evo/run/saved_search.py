@@ -1,13 +1,11 @@
 """What can be said of a search, in progress or from its checkpoint, without going on with it.
 
-Owns the elites as reports and files have them, where they lie, and which stop is reached. A saved search makes its archive
-when it is asked for it.
+Owns the elites as reports and files have them, where they lie, and which stop is reached.
 """
 
 from __future__ import annotations
 
 import os
-from abc import ABC, abstractmethod
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -34,41 +32,57 @@ if TYPE_CHECKING:
     from evo.search.archives.pyribs import RibsArchive
 
 
-class SearchView(ABC):
-    """What a search has found so far.
+class SavedSearch:
+    """A search as `Search.saved` gave it.
 
     Attributes:
         problem: with its config.
         counters: of its programs.
         elapsed_s: seconds that it has run.
+
+    Args:
+        problem: the same as then. meta: plain JSON values.
     """
 
-    problem: Problem
-    counters: Counters
-    elapsed_s: float
+    def __init__(self, problem: Problem, meta: dict[str, Any], arrays: Arrays):
+        self.problem = problem
+        self.arrays = arrays
+        self.counters = Counters(**meta["counters"])
+        self.elapsed_s: float = meta["elapsed_s"]
 
-    @property
-    @abstractmethod
+    def part(self, prefix: str) -> Arrays:
+        """The arrays of a part of the search."""
+        return part(self.arrays, prefix)
+
+    @cached_property
     def archive(self) -> ProgramArchive:
-        """The archive."""
+        """The archive. Made when first asked for."""
+        archive = make_archive_of(self.problem, self.part("archive."))
+        try:
+            archive.restore(self.archived())
+        except ValueError as error:
+            raise UserError(f"the checkpoint does not fit: {error}", "search.archive") from error
+        return archive
 
-    @abstractmethod
     def elites(self) -> Elites:
         """All elites, sorted by cell: those of the archive, at its end with tidy ones (`evo.run.tidying`)."""
+        tidy = self.part("tidy.")
+        return Elites.of(tidy) if tidy else self.archived()
 
-    @abstractmethod
     def archived(self) -> Elites:
-        """Those of the archive, which the search goes on with."""
+        """Elites of the archive, which the search goes on with."""
+        return Elites.of(self.part("elites."))
 
-    @abstractmethod
     def record_numbers(self) -> NDArray[np.int64]:
         """The numbers of the elites' records (`evo.search.lineage`), in the order of `elites`; NONE of those that have none. That
         of a tidy one is its parent's.
         """
+        elites = self.elites()
+        return self._numbers_of(np.where(elites.operator == TIDY, elites.parents[:, 0], elites.cell))
 
-    @abstractmethod
-    def archive_arrays(self) -> Arrays:
-        """What it takes beside the config to make the archive again."""
+    def _numbers_of(self, cells: NDArray[np.int64]) -> NDArray[np.int64]:
+        numbers: NDArray[np.int64] = self.arrays["ancestry.archive"][cells]
+        return numbers
 
     def latent(self) -> NDArray[np.float64]:
         """The principal components of what the elites compute, `(num_elites, search.learning.features)`: the learned measures
@@ -100,7 +114,7 @@ class SearchView(ABC):
     def layout(self) -> Layout:
         """The archive's cells."""
         archive = self.problem.config.search.archive
-        return make_layout(archive.type, list(self.problem.spanning.values()), archive.options(), self.archive_arrays())
+        return make_layout(archive.type, list(self.problem.spanning.values()), archive.options(), self.part("archive."))
 
     def to_ribs(self) -> RibsArchive:
         """The elites in a new archive of pyribs (`evo.search.archives.pyribs`)."""
@@ -120,53 +134,6 @@ class SearchView(ABC):
         if not counters.generations:
             return self.problem.config.stop.reached(0, 0, self.elapsed_s, float("-inf"))
         return self.problem.config.stop.reached(counters.generations, counters.evaluations, self.elapsed_s, best_objective)
-
-
-class SavedSearch(SearchView):
-    """A search as `Search.saved` gave it. problem: the same as then. meta: plain JSON values."""
-
-    def __init__(self, problem: Problem, meta: dict[str, Any], arrays: Arrays):
-        self.problem = problem
-        self.arrays = arrays
-        self.counters = Counters(**meta["counters"])
-        self.elapsed_s = meta["elapsed_s"]
-
-    def part(self, prefix: str) -> Arrays:
-        """The arrays of a part of the search."""
-        return part(self.arrays, prefix)
-
-    @cached_property
-    def archive(self) -> ProgramArchive:
-        """As of `SearchView`. Made when first asked for."""
-        archive = make_archive_of(self.problem, self.archive_arrays())
-        try:
-            archive.restore(self.archived())
-        except ValueError as error:
-            raise UserError(f"the checkpoint does not fit: {error}", "search.archive") from error
-        return archive
-
-    def elites(self) -> Elites:
-        """As of `SearchView`."""
-        tidy = self.part("tidy.")
-        return Elites.of(tidy) if tidy else self.archived()
-
-    def archived(self) -> Elites:
-        """As of `SearchView`."""
-        return Elites.of(self.part("elites."))
-
-    def record_numbers(self) -> NDArray[np.int64]:
-        """As of `SearchView`."""
-        numbers: NDArray[np.int64] = self.arrays["ancestry.archive"][recorded_cells(self.elites())]
-        return numbers
-
-    def archive_arrays(self) -> Arrays:
-        """As of `SearchView`."""
-        return self.part("archive.")
-
-
-def recorded_cells(elites: Elites) -> NDArray[np.int64]:
-    """The cells of the archive whose records tell how elites came about."""
-    return np.where(elites.operator == TIDY, elites.parents[:, 0], elites.cell)
 
 
 def row_threads_of(problem: Problem) -> RowThreads:

@@ -25,7 +25,7 @@ from evo.native.vary import Variation
 from evo.run.initial_programs import read_initial, with_digest
 from evo.run.learning import make_learned_measures, make_prescreen
 from evo.run.loaded_task import Problem
-from evo.run.saved_search import SavedSearch, SearchView, make_archive_of, recorded_cells, row_threads_of, variation_of
+from evo.run.saved_search import SavedSearch, make_archive_of, row_threads_of, variation_of
 from evo.run.task_identity import declarations
 from evo.run.tidying import tidied
 from evo.search.archives.elites import Elites
@@ -65,7 +65,7 @@ class Journal:
     save: Callable[[bool], float] = lambda _: 0.0
 
 
-class Search(SearchView):
+class Search(SavedSearch):
     """A search in progress.
 
     Attributes:
@@ -88,7 +88,7 @@ class Search(SearchView):
         given = arrays.get("initial.words") if saved else read_initial(problem)  # until generation 0 is done
         self._given = np.zeros((0, 1), np.uint64) if given is None else given
         self.problem = problem = problem if saved else with_digest(problem, self._given)
-        archive_arrays = saved.archive_arrays() if saved else {}
+        archive_arrays = saved.part("archive.") if saved else {}
         self.elapsed_s = saved.elapsed_s if saved else 0.0
         if saved and not (saved.counters.generations or saved.is_finished):
             saved, arrays = None, {}
@@ -98,7 +98,8 @@ class Search(SearchView):
         self._tidied: Elites | None = None
         self._row_threads = row_threads_of(problem)
         config = problem.config
-        self._archive = saved.archive if saved else make_archive_of(problem, archive_arrays)
+        self.archive = saved.archive if saved else make_archive_of(problem, archive_arrays)
+        self.layout = self.archive.layout
         self._restarts = self._make_restarts(saved)
         self.memory = HashMemory(config.search.memory_size)
         self.lineage = Lineage(self.archive.cells, config.output.lineage_megabytes << 20)
@@ -137,11 +138,6 @@ class Search(SearchView):
             restarts.population.restore(Elites.of(elites))
         return restarts
 
-    @property
-    def archive(self) -> ProgramArchive:
-        """As of `SearchView`."""
-        return self._archive
-
     @cached_property
     def state(self) -> SearchState:
         """What changes from generation to generation."""
@@ -151,24 +147,19 @@ class Search(SearchView):
         )
 
     def elites(self) -> Elites:
-        """As of `SearchView`."""
+        """As of `SavedSearch`."""
         return self.archived() if self._tidied is None else self._tidied
 
     def archived(self) -> Elites:
-        """As of `SearchView`."""
+        """As of `SavedSearch`."""
         return self.archive.elites()
 
-    def record_numbers(self) -> NDArray[np.int64]:
-        """As of `SearchView`."""
-        return self.lineage.numbers(recorded_cells(self.elites()))
+    def _numbers_of(self, cells: NDArray[np.int64]) -> NDArray[np.int64]:
+        return self.lineage.numbers(cells)
 
     def tidy(self) -> None:
         """Has `elites` give tidy ones, until the search goes on."""
         self._tidied = tidied(self.problem, self.archived(), self.archive.index_of, self.counters)
-
-    def archive_arrays(self) -> Arrays:
-        """As of `SearchView`."""
-        return self.archive.layout.arrays()
 
     def generations(
         self,
@@ -334,7 +325,7 @@ class Search(SearchView):
             **({"farm": generation.farm} if generation.farm else {}),
             "times_s": {name: round(value, 6) for name, value in {**generation.times_s, "previous_save": save_s}.items()},
         }
-        if learning := generation.fit or generation.screening:
+        if learning := generation.fit:
             row["learning"] = {name: value for name, value in asdict(learning).items() if value is not None}
         if self.problem.config.search.emitters:
             row["emitters"] = {name: asdict(success) for name, success in generation.success.items()}

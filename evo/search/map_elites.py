@@ -20,7 +20,6 @@ from evo.language.batch import Batch
 from evo.native.stack_ptx import Lowering
 from evo.search.emitter import GIVEN, Success
 from evo.search.learned_measures import Fit
-from evo.search.prescreen import Screening
 from evo.search.state import Counters, SearchState
 
 if TYPE_CHECKING:
@@ -68,7 +67,7 @@ class Generation:
 
     num_lineages, largest_lineage: of the elites (`Lineage`). success: of each emitter so far. failures: programs that could not
     be compiled or run. times_s: seconds by stage, those of the evaluator (`Evaluation.times_s`) included. lanes, farm:
-    as in `Evaluation`. screening: None without a prescreen. fit: None if the model of learned measures stays as it was.
+    as in `Evaluation`. fit: None if the model of learned measures stays as it was.
     """
 
     counters: Counters
@@ -84,7 +83,6 @@ class Generation:
     times_s: dict[str, float]
     lanes: dict[str, int] = field(default_factory=dict)
     farm: dict[str, int] = field(default_factory=dict)
-    screening: Screening | None = None
     fit: Fit | None = None
 
 
@@ -172,8 +170,8 @@ class MapElites:
             end = int(scored.slots.max()) + 1
             offspring = replace(offspring, batch=offspring.batch[:end], is_new=offspring.is_new[:end])
         spanning, fit = self._measure(scored)
-        is_elite, is_parent = self._insert(offspring, scored, spanning)
-        screening = self._learn(offspring, scored, is_parent)
+        is_elite = self._insert(offspring, scored, spanning)
+        self._learn(scored)
         self._count(offspring, scored, spanning)
         fit = self._fit_anew() or fit
         self._clock.lap("statistics")
@@ -192,7 +190,6 @@ class MapElites:
             times_s={**self._clock.times_s, **evaluation.times_s},
             lanes=evaluation.lanes,
             farm=evaluation.farm,
-            screening=screening,
             fit=fit,
         )
 
@@ -204,7 +201,7 @@ class MapElites:
             state.lineage.begin(restarts.population.elites(), is_archive=restarts.population is state.archive)
         factor = 1
         if prescreen:
-            factor = prescreen.begin(generation, restarts.population, is_fresh=restarts.is_fresh(generation))
+            factor = prescreen.begin(restarts.population, is_fresh=restarts.is_fresh(generation))
         words = state.emitter.ask(factor)
         batch = Batch.analyze(self._lowering, words, state.emitter.row_threads, keep=self._keeps_lowered)
         num_neutral = restarts.population.count_neutral(batch.hashes, state.emitter.origin.parents)
@@ -292,10 +289,8 @@ class MapElites:
         self._clock.lap("measures")
         return spanning, fit
 
-    def _insert(
-        self, offspring: _Offspring, scored: _Scored, spanning: NDArray[np.float64]
-    ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Which programs are elites of the archive now, and of what is bred from.
+    def _insert(self, offspring: _Offspring, scored: _Scored, spanning: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Which programs are elites of the archive now.
 
         A duplicate scores what its first copy scored, so it can only tie with an elite, and ties keep the incumbent: only new
         programs come here.
@@ -330,22 +325,15 @@ class MapElites:
         rows = np.flatnonzero(is_elite | is_parent)
         state.lineage.update(cells[rows], *facts(rows), is_elite[rows], is_parent[rows])
         self._clock.lap("archive")
-        return is_elite, is_parent
+        return is_elite
 
-    def _learn(self, offspring: _Offspring, scored: _Scored, is_parent: NDArray[np.bool_]) -> Screening | None:
+    def _learn(self, scored: _Scored) -> None:
         prescreen, count = self._state.prescreen, scored.num_chosen
         if not prescreen or self._is_cut:  # generation 0 is done anew
-            return None
-        screening = prescreen.learn(
-            scored.evaluation.objective[:count],
-            scored.evaluation.measures[:count],
-            len(offspring.batch),
-            scored.num_evaluations,
-            int(is_parent.sum()),
-            self._state.restarts.population,
-        )
+            return
+        evaluation = scored.evaluation
+        prescreen.learn(evaluation.objective[:count], evaluation.measures[:count], self._state.restarts.population)
         self._clock.lap("learning")
-        return screening
 
     def _count(self, offspring: _Offspring, scored: _Scored, spanning: NDArray[np.float64]) -> None:
         archive, counters, batch = self._state.archive, self._state.counters, offspring.batch

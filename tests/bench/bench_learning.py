@@ -58,28 +58,26 @@ def make(name: str, seed: int, evaluations: int, factor: int, overrides: tuple[s
     return Search(problem)
 
 
-def until(search: Search, qd_score: float) -> tuple[int, float, float, bool]:
-    """Evaluations, seconds and QD score when a search reaches a QD score or its stop, and whether a prescreen is still on."""
+def until(search: Search, qd_score: float) -> tuple[int, float, float]:
+    """Evaluations, seconds and QD score when a search reaches a QD score or its stop."""
     start_s = time.perf_counter()
     for generation in search.generations():
         if generation.qd_score >= qd_score:
             break
     seconds = time.perf_counter() - start_s
-    is_on = bool(search.state.prescreen and search.state.prescreen.is_on)
     search.problem.close()
-    return search.counters.evaluations, seconds, generation.qd_score, is_on
+    return search.counters.evaluations, seconds, generation.qd_score
 
 
-def compare(name: str, evaluations: int, overrides: tuple[str, ...], *, is_dear: bool) -> tuple[list[float], list[float], int]:
-    """For each seed the ratios of evaluations and of seconds; and how many prescreens were on at the end."""
-    ratios, times, num_on = [], [], 0
+def compare(name: str, evaluations: int, overrides: tuple[str, ...], *, is_dear: bool) -> tuple[list[float], list[float]]:
+    """For each seed the ratios of evaluations and of seconds."""
+    ratios, times = [], []
     for seed in range(FIRST_SEED, FIRST_SEED + NUM_SEEDS):
         without = until(make(name, seed, evaluations, 1, overrides, is_dear=is_dear), np.inf)
         with_it = until(make(name, seed, LIMIT * evaluations, FACTOR, overrides, is_dear=is_dear), without[2])
         ratios.append(with_it[0] / without[0])
         times.append(with_it[1] / without[1])
-        num_on += with_it[3]
-    return ratios, times, num_on
+    return ratios, times
 
 
 def shown(ratios: list[float]) -> str:
@@ -93,15 +91,15 @@ def rows():
     seeds = f"{NUM_SEEDS} seeds"
     for what, name, evaluations, overrides in TASKS:
         fixed = (*overrides, "search.learning.evaluation_cost=300")
-        ratios, _, num_on = compare(name, evaluations, fixed, is_dear=False)
+        ratios, _ = compare(name, evaluations, fixed, is_dear=False)
         yield (
             f"evaluations to the QD score of {evaluations:,} without prescreen: {what}, {seeds}, {FACTOR} offspring for one",
-            f"{shown(ratios)}, on at the end {num_on} times",
+            shown(ratios),
             "0.7x",
             "0.3x",
         )
     name, evaluations, overrides = DEAR_TASK
-    ratios, times, num_on = compare(name, evaluations, overrides, is_dear=True)
+    ratios, times = compare(name, evaluations, overrides, is_dear=True)
     what = f"{name} with 1 ms for an evaluation, {seeds}"
-    yield f"the same: {what}", f"{shown(ratios)}, on at the end {num_on} times", "0.7x", "0.3x"
+    yield f"the same: {what}", shown(ratios), "0.7x", "0.3x"
     yield "its wall time", shown(times), "0.75x", "0.35x"

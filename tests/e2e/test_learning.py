@@ -10,15 +10,6 @@ import pytest
 
 from .conftest import run_folders, state_of
 
-SCREENED = {
-    "search": {
-        "batch_size": 100,
-        "initial": {"num_programs": 200},
-        "learning": {"prescreen": 4, "control": 3, "window": 300, "points": 16, "evaluation_cost": 1000},
-    },
-    "stop": {"generations": 6},
-    "output": {"plots": []},
-}
 LEARNED = {
     "search": {"learning": {"descriptors": "learned", "features": 2}},
     "stop": {"generations": 8},
@@ -38,32 +29,6 @@ def run(fork_evo, small_config, tmp_path):
         return run_folders(runs)[0], completed
 
     return start
-
-
-def rows_of(folder):
-    return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
-
-
-def test_metrics_tell_what_a_prescreen_is_worth(run):
-    folder, completed = run(SCREENED)
-    rows = rows_of(folder)
-    rates = [f"{rows[-1]['learning'][name]:.3g}" for name in ("screened_rate", "control_rate")]
-    assert "prescreen: on; elites for each evaluation: {} with it, {} without\n".format(*rates) in completed.stdout
-    assert [row["learning"]["stage"] for row in rows] == ["initial", "control", *["screened"] * 2, "control", "screened"]
-    assert 0.0 < rows[5]["learning"]["control_rate"] <= 1.0
-    assert 0.0 < rows[5]["learning"]["screened_rate"] <= 1.0
-
-
-def test_one_that_ends_itself_says_so_then_and_at_the_end_of_each_part_of_the_run(run, fork_evo):
-    """It only explores, so that it finds no more than without. The first judgement is that of the fourth control."""
-    folder, completed = run(SCREENED, "search.learning.exploration=1.0", "stop.generations=14")
-    [ended] = [row["generations"] for row in rows_of(folder) if "ended" in row["learning"]]
-    assert 12 <= ended < 14
-    assert completed.stderr.count(f"prescreen off from generation {ended}: no significant gain: ") == 1
-    assert completed.stdout.count(f"prescreen: off since generation {ended}: no significant gain: ") == 1
-    resumed = fork_evo("resume", folder, "--set", "stop.generations=16")
-    assert "prescreen off" not in resumed.stderr
-    assert resumed.stdout.count(f"prescreen: off since generation {ended}: no significant gain: ") == 1
 
 
 @pytest.mark.slow

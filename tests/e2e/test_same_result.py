@@ -39,9 +39,9 @@ CASES = {
         "search": {
             "batch_size": 100,
             "initial": {"num_programs": 200},
-            "learning": {"prescreen": 4, "control": 3, "window": 300, "points": 16, "evaluation_cost": 5000},
+            "learning": {"prescreen": 4, "window": 300, "points": 16, "evaluation_cost": 5000},
         },
-        "stop": {"generations": 16},  # five periods of control, one more than the first judgement waits for
+        "stop": {"generations": 9},
     },
     "learned": {"search": LEARNING, "stop": {"generations": 16}},  # four times
     "learned in CVT": {"search": {**LEARNING, **CVT}, "stop": {"generations": 16}},

@@ -38,7 +38,7 @@ SECTIONS = {
     "memory_size, tuning, learning",
     "search.starts.": "count, generations",
     "search.tuning.": "share, iterations, linear_scale, points, finished, trials",
-    "search.learning.": "prescreen, exploration, control, model, window, points, evaluation_cost, descriptors, features",
+    "search.learning.": "prescreen, exploration, window, points, evaluation_cost, descriptors, features",
     "search.archive.": ", ".join(["type", *(option for kind in ARCHIVES.values() for option in kind.options)]),
     "search.initial.": "num_programs, min_length, max_length, programs, digest",
     "search.variation.": ", ".join(["operators", *RATES_OF]),
@@ -151,7 +151,7 @@ program.vocabulary.instructions.add_ftz_f32=.nan program.vocabulary.groups.meta=
 program.vocabulary.constants.meta_max=65537
 search.batch_size=true search.batch_size=1000000000000 search.parents=[] search.memory_size=0 search.initial.num_programs=0
 search.archive.type=NoArchive search.archive.dims=[4,0] search.tuning.share=1.5 search.tuning.iterations=0
-search.learning.prescreen=65 search.learning.exploration=1.5 search.learning.control=1 search.learning.model=mlp
+search.learning.prescreen=65 search.learning.exploration=1.5
 search.learning.window=15 search.learning.points=0 search.learning.evaluation_cost=0 search.learning.descriptors=mine
 search.learning.features=9 search.variation.umad.addition_rate=1.5 search.variation.alternation.deviation=.nan
 evaluation.backend=quantum evaluation.threads=0 stop.seconds=0 stop.objective=.nan output.checkpoint_seconds=-1
@@ -184,7 +184,7 @@ def test_a_value_out_of_range_or_of_another_type_is_refused_by_key(minimal, over
             "scheduler local: 'tls' needs an address that begins with tls://",
         ),
         (
-            "search.batch_size=100000;search.learning={prescreen: 64, evaluation_cost: 9}",
+            "search.batch_size=100000;search.learning={prescreen: 64, evaluation_cost: 300}",
             "batch_size times learning.prescreen must be at most 4194304",
         ),
         ("search.learning.prescreen=4", "key 'search.learning': a prescreen needs 'evaluation_cost'"),

@@ -125,3 +125,15 @@ class Approach(evo.Task):
             x = np.clip(x + programs.run({"x": x})["step"], 0, 2)
         return evo.Scores(-x.mean(axis=1), np.stack([programs.num_instructions, x[:, 0]], axis=1))
 """
+
+
+def test_a_prescreen_compares_simulated_programs_at_points_of_the_task():
+    class Compared(Logistic):
+        def points(self):
+            return {"x": X, "r": np.float32(3.7), "n": np.uint32(1)}
+
+    search = {"batch_size": 20, "initial": {"num_programs": 40}, "learning": {"prescreen": 4, "evaluation_cost": 16}}
+    given = {"search": search, "archive": [8, 8], "generations": 3, "progress": False}
+    assert evo.evolve(Compared, **given).search.counters.screened > 0
+    with pytest.raises(UserError, match=r"class Logistic must define points\(\)"):
+        evo.evolve(Logistic, **given)

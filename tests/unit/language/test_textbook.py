@@ -46,6 +46,7 @@ def formula(text: str) -> Dag:
         ("x*exp(-x*x)", "x*exp(-x**2)"),
         ("10*log10(x/y)", "10*log10(x/y)"),  # decibel
         ("log(x) - log(y)", "log(x/y)"),
+        ("-x*log(y/z)", "x*log(z/y)"),
         ("-3*(0 - exp(x))", "3*exp(x)"),
         ("0.3 + 2.1/(1 + exp(-0.85*(x - 2)))", "0.3 + 2.1/(1 + exp(-0.85*(x - 2)))"),  # logistic
         ("x*exp(-3985/(233.4 + y))", "x*exp(-3985/(233.4 + y))"),  # vapour pressure
@@ -70,6 +71,7 @@ def formula(text: str) -> Dag:
         ("2.1/(1 + 0.7/x)", "2.1*x/(0.7 + x)"),  # Michaelis and Menten
         ("x - 0.1*x*x - 0.5*x*y + 0.25*x*x*y/(1 + 0.5*x)", "x - 0.1*x**2 - 0.5*x*y/(1 + 0.5*x)"),
         ("1 - 1/(1 + x)", "x/(1 + x)"),
+        ("3*x/(1.2 + 2*x)", "1.5*x/(0.6 + x)"),
         ("x/y/z/w", "x/(y*z*w)"),
         ("x*y*y*0.5", "0.5*x*y**2"),
         ("2*x - 3*(y - x)", "5*x - 3*y"),

@@ -1,18 +1,13 @@
-"""evo.search.prescreen: it finds more where features tell the outcome, ends itself where they do not, and resumes exactly."""
+"""evo.search.prescreen: it finds more where features tell the outcome, and resumes exactly."""
 
 import numpy as np
 import pytest
+from pydantic import ValidationError
 from scipy import integrate, stats
 
 from evo.evaluate import Evaluation, Status
-from evo.search.prescreen import (
-    PROBATION,
-    LearningOptions,
-    Prescreen,
-    _places,
-    expected_improvement,
-    lead,
-)
+from evo.language.batch import Batch
+from evo.search.prescreen import LearningOptions, Prescreen, _places, expected_improvement
 from evo.search.state import Counters
 
 from .conftest import SteppedSearch
@@ -47,18 +42,14 @@ class Drawn:
 class ScreenedSearch(SteppedSearch):
     """A search with a prescreen. Its features are the numbers that the outcome is made of if `salt` is 1."""
 
-    def __init__(
-        self, search, language, *, salt=1, cost=DEAR, options=None, arrays=None, memory=None, counters=None, num_evaluations=None
-    ):
+    def __init__(self, search, language, *, salt=1, options=None, arrays=None, memory=None, counters=None):
         self.prescreen = None
         if options:
             self.prescreen = Prescreen(
-                options.model_copy(update={"evaluation_cost": cost}),
+                options,
                 lambda words: numbers_of(words, 1).astype(np.float32),
                 num_measures=2,
                 seed=7,
-                batch_size=60,
-                num_evaluations=num_evaluations,
                 arrays=arrays,
             )
         super().__init__(search, language, evaluator=Drawn(salt), capacity=100_000, counters=counters, prescreen=self.prescreen)
@@ -66,7 +57,7 @@ class ScreenedSearch(SteppedSearch):
             self.memory.restore(memory)
 
 
-OPTIONS = LearningOptions(prescreen=4, control=4, window=300, evaluation_cost=DEAR)
+OPTIONS = LearningOptions(prescreen=4, window=300, evaluation_cost=DEAR)
 
 
 @pytest.fixture
@@ -77,59 +68,34 @@ def make(new_search, language):
     return make
 
 
-def test_where_features_tell_the_outcome_more_of_the_evaluated_become_elites(make):
-    search = make(options=OPTIONS)
-    last = search.run(20)[-1].screening
-    assert last.screened_rate > 1.5 * last.control_rate > 0
-    assert last.stage == "screened"
-    assert search.prescreen.is_on
+@pytest.mark.parametrize(("salt", "low", "high"), [(1, 2.0, 4.1), (2, 0.0, 1.5)])
+def test_where_features_tell_the_outcome_more_of_the_chosen_beat_their_cells(make, language, salt, low, high):
+    search = make(salt=salt, options=OPTIONS)
+    search.run(6)
+    assert search.prescreen.begin(search.archive, is_fresh=False) == 4
+    words = search.emitter.ask(4)
+    chosen = search.prescreen.choose(words, np.ones(240, bool), search.emitter.origin.parents, search.archive)
+    found = search.evaluator.evaluate(Batch.analyze(language.lowering, words))
+    incumbent = search.archive.scores(search.archive.index_of(np.nan_to_num(found.measures)))[0]
+    beats = found.objective > np.nan_to_num(incumbent, nan=-1.0)
+    assert low < beats[chosen].mean() / beats.mean() < high
 
 
-def test_where_features_tell_nothing_it_ends_itself_once_and_says_so(make):
-    search = make(salt=2, options=OPTIONS)
-    generations = search.run(60)
-    said = [number for number, generation in enumerate(generations) if generation.screening.ended]
-    assert len(said) == 1
-    assert said[0] >= PROBATION * OPTIONS.control - 1
-    assert said[0] % OPTIONS.control == OPTIONS.control - 1  # at the end of a period
-    assert "at equal cost" in generations[said[0]].screening.ended
-    assert {generation.screening.stage for generation in generations[said[0] + 1 :]} == {"off"}
-    assert all(len(batch) <= 60 for batch in search.evaluator.batches)
-    assert not search.prescreen.is_on
+@pytest.mark.parametrize("cost", [None, 63.0])
+def test_a_prescreen_needs_an_evaluation_that_is_dear(cost):
+    assert LearningOptions(prescreen=16, evaluation_cost=64.0).prescreen == 16
+    with pytest.raises(ValidationError, match="of at least 4 for each of its 16 offspring: with less it loses"):
+        LearningOptions(prescreen=16, evaluation_cost=cost)
 
 
-SHORT = PROBATION * 4 * 60 * 4 * 100 / DEAR  # evaluations of which a hundredth costs as much as the offspring of the probation
-
-
-@pytest.mark.parametrize(
-    ("changes", "reason"),
-    [
-        ({"cost": 4.0}, "to look at 4 offspring costs more than the evaluation that it may save"),
-        ({"num_evaluations": int(SHORT) - 1}, "the search is too short: its probation would take 1% of it"),
-        ({"num_evaluations": int(SHORT / 5)}, "the search is too short: its probation would take 5% of it"),
-    ],
-)
-def test_a_prescreen_that_cannot_pay_never_begins(make, changes, reason):
-    search, plain = make(options=OPTIONS, **changes), make()
-    first, *others = search.run(12)
-    plain.run(12)
-    assert first.screening.ended == reason
-    assert make(options=OPTIONS, num_evaluations=int(SHORT) + 1).prescreen.is_on
-    assert not any(generation.screening.ended for generation in others)
-    assert search.counters == plain.counters
-    for one, two in zip(vars(search.archive.elites()).values(), vars(plain.archive.elites()).values(), strict=True):
-        np.testing.assert_array_equal(one, two)
-
-
-def test_offspring_are_screened_but_for_the_first_and_the_control_generations(make):
+def test_offspring_are_screened_but_for_the_first_generation(make):
     search = make(options=OPTIONS)
     made = []
     ask = search.emitter.ask
     search.emitter.ask = lambda *arguments: made.append(ask(*arguments)) or made[-1]
-    stages = [generation.screening.stage for generation in search.run(9)]
-    assert stages == ["initial", "screened", "control", *["screened"] * 3, "control", *["screened"] * 2]
-    assert [len(words) for words in made] == [60, 240, 60, 240, 240, 240, 60, 240, 240]
-    assert [len(batch) for batch, stage in zip(search.evaluator.batches, stages, strict=True) if stage == "screened"] == [60] * 6
+    search.run(5)
+    assert [len(words) for words in made] == [60, *[240] * 4]
+    assert [len(batch) for batch in search.evaluator.batches[1:]] == [60] * 4
     counters = search.counters
     assert counters.offspring == counters.evaluations + counters.duplicates + counters.screened
     for words, batch in zip(made, search.evaluator.batches, strict=True):  # in the order of their slots
@@ -140,9 +106,9 @@ def test_offspring_are_screened_but_for_the_first_and_the_control_generations(ma
 
 def test_exploration_alone_chooses_evenly_and_without_the_model(make):
     for salt in (1, 2):
-        search = make(salt=salt, options=LearningOptions(prescreen=4, exploration=1.0, control=4, evaluation_cost=DEAR))
+        search = make(salt=salt, options=LearningOptions(prescreen=4, exploration=1.0, evaluation_cost=DEAR))
         search.run(1)
-        assert search.prescreen.begin(1, search.archive, is_fresh=False) == 4
+        assert search.prescreen.begin(search.archive, is_fresh=False) == 4
         words, parents = search.emitter.random_programs(240, generation=9), np.full((240, 2), -1, np.int32)
         chosen = search.prescreen.choose(words, np.ones(240, bool), parents, search.archive)
         np.testing.assert_array_equal(np.flatnonzero(chosen), np.arange(0, 240, 4))
@@ -151,7 +117,7 @@ def test_exploration_alone_chooses_evenly_and_without_the_model(make):
 @pytest.mark.parametrize(("pause", "salt"), [(6, 1), (19, 2)])
 def test_a_search_rebuilt_from_its_state_goes_on_as_if_nothing_had_happened(make, pause, salt):
     whole, first = (make(salt=salt, options=OPTIONS) for _ in range(2))
-    expected = [generation.screening for generation in whole.run(24)]
+    whole.run(24)
     first.run(pause)
     second = make(
         salt=salt,
@@ -162,7 +128,7 @@ def test_a_search_rebuilt_from_its_state_goes_on_as_if_nothing_had_happened(make
         counters=Counters(**vars(first.counters)),
     )
     second.archive.restore(first.archive.elites())
-    assert [generation.screening for generation in second.run(24 - pause)] == expected[pause:]
+    second.run(24 - pause)
     assert second.counters == whole.counters
     for one, two in zip(vars(second.archive.elites()).values(), vars(whole.archive.elites()).values(), strict=True):
         np.testing.assert_array_equal(one, two)
@@ -185,9 +151,3 @@ def test_expected_improvement_is_the_integral_over_students_distribution(ahead):
     np.testing.assert_allclose(found, expected, rtol=1e-6)
     if ahead == 0.0:  # as of a normal distribution
         np.testing.assert_allclose(found, deviation * stats.norm.pdf(0.0), rtol=1e-12)
-
-
-def test_the_lead_is_that_of_a_binomial_count():
-    assert lead((60, 40), (5.0, 5.0)) == pytest.approx(2.0)  # 100 coins: mean 50, deviation 5
-    assert lead((75, 25), (3.0, 1.0)) == pytest.approx(0.0)
-    assert lead((0, 9), (1.0, 1.0)) == pytest.approx(-3.0)
