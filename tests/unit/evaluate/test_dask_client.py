@@ -15,8 +15,9 @@ import evo
 from evo.about import DISTRIBUTION
 from evo.errors import DeviceFailure, UserError
 from evo.evaluate import dask_client
-from evo.evaluate.dask_client import Workers, address_of, connect
+from evo.evaluate.dask_client import Workers, connect
 from evo.evaluate.options import ClusterOptions
+from evo.evolution import _plain
 from evo.workers.processes import WorkerDied
 
 distributed = pytest.importorskip("distributed", reason="evo-ptx[cluster] is not installed")
@@ -193,7 +194,7 @@ def test_a_users_client_is_used_and_left_open_and_calls_outlive_their_workers():
         distributed.LocalCluster(n_workers=1, processes=False, dashboard_address=None) as cluster,
         distributed.Client(cluster, set_as_default=False) as client,
     ):
-        address = ClusterOptions(scheduler=address_of(client)).scheduler
+        address = ClusterOptions(**_plain({"scheduler": client})).scheduler  # as `evo.evolve` takes it
         with connect(address, wait_s=LIMIT_S) as workers:
             calls = workers.map(divmod, [(number, 3) for number in range(9)])
             found = [next(calls)]
