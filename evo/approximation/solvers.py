@@ -52,6 +52,21 @@ def logic_of_one(rows: Words, goal: Goal) -> Iterator[Solution]:
         yield Solution("lop3_ca", (row(i), int(on[i] | (off[i] & never_on)), int(off[i] | (on[i] & never_off))))
 
 
+def merged(rows: Words, goal: Goal) -> Iterator[Solution]:
+    """Each bit is constant, or that of one of two rows, whose others are masked: two instructions."""
+    wrong = np.bitwise_or.reduce((rows ^ goal.values) & goal.care, axis=1)
+    ones = np.bitwise_or.reduce(goal.values & goal.care)
+    zeros = np.bitwise_or.reduce(~goal.values & goal.care)
+    varied = ones & zeros
+    rest = wrong & varied  # bits that must come from the other row
+    useful = np.flatnonzero(rest != varied)
+    for n, i in enumerate(useful):
+        for j in useful[n + 1 :][(rest[i] & rest[useful[n + 1 :]]) == 0]:
+            always = int(ones & ~varied)
+            first = Solution("lop3_ca", (row(i), int(varied & ~rest[i]) | always, always))
+            yield Solution("lop3_f8", (first, row(j), int(rest[i])))  # a | b & c
+
+
 def logic_of_two(rows: Words, goal: Goal) -> Iterator[Solution]:
     """Each bit is one of two functions of both rows' bits, as a constant chooses."""
     ones, zeros = goal.values & goal.care, ~goal.values & goal.care
@@ -84,24 +99,6 @@ def _two_functions(seen: Words) -> tuple[int, int] | None:
                 table = sum(((second if k & 1 else first) >> (k >> 1) & 1) << k for k in range(8))
                 return table, fits[second] & ~fits[first] & 0xFFFFFFFF
     return None
-
-
-def logic_of_three(rows: Words, goal: Goal) -> Iterator[Solution]:
-    """Each bit is one function of three rows' bits."""
-    ones, zeros = goal.values & goal.care, ~goal.values & goal.care
-    count = len(rows)
-    for i in range(count - 2):
-        for j in range(i + 1, count - 1):
-            rest = rows[j + 1 :]
-            table, is_good = np.zeros(len(rest), np.int64), np.ones(len(rest), np.bool_)
-            for k in range(8):
-                here = (rows[i] if k & 4 else ~rows[i]) & (rows[j] if k & 2 else ~rows[j])
-                here = here & (rest if k & 1 else ~rest)
-                is_one, is_zero = (here & ones).any(axis=1), (here & zeros).any(axis=1)
-                is_good &= ~(is_one & is_zero)
-                table |= is_one.astype(np.int64) << k
-            for k in np.flatnonzero(is_good):
-                yield Solution(f"lop3_{int(table[k]):02x}", (row(i), row(j), row(j + 1 + k)))
 
 
 def bytes_of_two(rows: Words, goal: Goal, *, most: int = 64) -> Iterator[Solution]:
@@ -159,11 +156,11 @@ def sums(rows: Words, goal: Goal) -> Iterator[Solution]:
     if free == 0:
         for i in np.flatnonzero((mirrored == mirrored[:, :1]).all(axis=1)):
             yield Solution("sub", (int(mirrored[i, 0]), row(i)))
-    for i in range(len(rows)):
-        for j in np.flatnonzero((rows[i] + rows[i:] - base <= room).all(axis=1)):
-            yield Solution("add", (row(i), row(i + j)))
-        for j in np.flatnonzero((rows[i] - rows - base <= room).all(axis=1)):
-            yield Solution("sub", (row(i), row(j)))
+    for k, each in enumerate(rows):
+        for j in np.flatnonzero((each + rows[k:] - base <= room).all(axis=1)):
+            yield Solution("add", (row(k), row(k + j)))
+        for j in np.flatnonzero((each - rows - base <= room).all(axis=1)):
+            yield Solution("sub", (row(k), row(j)))
 
 
 def products(rows: Words, goal: Goal) -> Iterator[Solution]:

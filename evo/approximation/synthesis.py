@@ -32,7 +32,7 @@ Node = tuple[Any, ...]  # an instruction and operands, nodes or constants; ("%",
 NUM_POINTS, NUM_CHECKED = 128, 1 << 16
 NUM_ROUNDS, MOST_DEPTH = 12, 2
 MOST_ROWS, MOST_BYTES, MOST_PAIRED, MOST_OF_LOGIC = 900, 500, 400, 260  # of rows, by what is done with them
-MOST_GOALS, MOST_THOROUGH, MOST_SOLUTIONS, MOST_OF_SOLVER = 600, 60, 64, 24
+MOST_GOALS, MOST_THOROUGH, MOST_SOLUTIONS, MOST_OF_SOLVER = 300, 25, 64, 24
 LEAST_COST, PAIR_COST, SLACK = 1.0, 2.0, 2.0  # issue slots: of an instruction, of one of integers, above the cheapest solution
 MOST_JOINED = 48
 MOST_GIVEN = 16
@@ -236,6 +236,7 @@ class Synthesis:
             solvers.logic_of_one(rows, goal),
             solvers.bytes_of_two(rows[:MOST_BYTES], goal),
             solvers.high_products(rows, goal),
+            solvers.merged(rows, goal),
         )
         yield from self._nodes(finders)
         yield from self._packed(goal)
@@ -252,11 +253,21 @@ class Synthesis:
         )
 
     def _nodes(self, finders: Sequence[Iterator[solvers.Solution]]) -> Iterator[Node]:
-        nodes, _ = self._sorted
         for found in finders:
-            for name, operands in islice(found, MOST_OF_SOLVER):
-                if name in self.slots:
-                    yield (name, *(nodes[each[1]] if isinstance(each, tuple) else each for each in operands))
+            for each in islice(found, MOST_OF_SOLVER):
+                node = self._node(each)
+                if all(part[0] in self.slots for part in self.parts(node)):
+                    yield node
+
+    def _node(self, found: solvers.Solution) -> Node:
+        nodes, _ = self._sorted
+        operands: list[Any] = []
+        for each in found.operands:
+            if isinstance(each, solvers.Solution):
+                operands.append(self._node(each))
+            else:
+                operands.append(nodes[each[1]] if isinstance(each, tuple) else each)
+        return (found.name, *operands)
 
     def _packed(self, goal: Goal) -> Iterator[Node]:
         """Two limited integers as bytes, and below them two more, if those are limited too."""

@@ -192,7 +192,7 @@ def morton16(x: Words, y: Words) -> Any:
     return _SPREAD[x & 0xFFFF] | _SPREAD[y & 0xFFFF] << 1
 
 
-_SPREAD = sum((np.arange(1 << 16, dtype=np.uint32) >> k & 1) << 2 * k for k in range(16)).astype(np.uint32)
+_SPREAD = np.bitwise_or.reduce([(np.arange(1 << 16, dtype=np.uint32) >> k & 1) << 2 * k for k in range(16)])
 
 
 @_of_zoo()

@@ -45,22 +45,31 @@ class Failure:
 
 
 @dataclass(frozen=True)
+class Stats:
+    """Facts about the work on a batch.
+
+    times_s: seconds by stage; names ending in `_threads` or `_workers` are sums over these. lanes: programs that each lane of a
+    GPU took; empty without a GPU. farm: `CompileFarm.status`; empty without a farm.
+    """
+
+    times_s: dict[str, float] = field(default_factory=dict)
+    lanes: dict[str, int] = field(default_factory=dict)
+    farm: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Evaluation:
     """A batch's results.
 
     status: `(batch_size,)` uint8 of `Status`. objective: `(batch_size,)` float64. measures: `(batch_size, num_measures)` float64.
-    Scores are NaN unless the status is OK. failures: the programs that failed, now or earlier, in the batch's order. times_s:
-    seconds by stage of the evaluator; names ending in `_threads` or `_workers` are sums over these. lanes: how many programs each
-    lane of a GPU took; empty without a GPU. farm: `CompileFarm.status`; empty without a farm.
+    Scores are NaN unless the status is OK. failures: the programs that failed, now or earlier, in the batch's order.
     """
 
     status: NDArray[np.uint8]
     objective: NDArray[np.float64]
     measures: NDArray[np.float64]
     failures: tuple[Failure, ...] = ()
-    times_s: dict[str, float] = field(default_factory=dict)
-    lanes: dict[str, int] = field(default_factory=dict)
-    farm: dict[str, int] = field(default_factory=dict)
+    stats: Stats = field(default_factory=Stats)
 
 
 @dataclass(frozen=True)
@@ -142,16 +151,19 @@ def stored_types(task: Task) -> dict[str, str]:
 
 def join(parts: list[Evaluation], num_measures: int) -> Evaluation:
     """Joins the results of consecutive parts of a batch and adds up their times."""
-    names = dict.fromkeys(name for part in parts for name in part.times_s)
-    lanes = dict.fromkeys(name for part in parts for name in part.lanes)
+    stats = [part.stats for part in parts]
+    names = dict.fromkeys(name for each in stats for name in each.times_s)
+    lanes = dict.fromkeys(name for each in stats for name in each.lanes)
     return Evaluation(
         status=np.concatenate([np.empty(0, np.uint8), *(part.status for part in parts)]),
         objective=np.concatenate([np.empty(0), *(part.objective for part in parts)]),
         measures=np.concatenate([np.empty((0, num_measures)), *(part.measures for part in parts)]),
         failures=tuple(failure for part in parts for failure in part.failures),
-        times_s={name: sum(part.times_s.get(name, 0.0) for part in parts) for name in names},
-        lanes={name: sum(part.lanes.get(name, 0) for part in parts) for name in lanes},
-        farm=parts[-1].farm if parts else {},
+        stats=Stats(
+            times_s={name: sum(each.times_s.get(name, 0.0) for each in stats) for name in names},
+            lanes={name: sum(each.lanes.get(name, 0) for each in stats) for name in lanes},
+            farm=stats[-1].farm if stats else {},
+        ),
     )
 
 

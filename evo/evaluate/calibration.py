@@ -143,7 +143,7 @@ def measure_lane(
     """
     evaluator.evaluate(batch[:NUM_FIRST])  # starts workers and loads modules for the first time
     first = evaluator.evaluate(batch[:NUM_FIRST])
-    if not first.lanes.get(lane):
+    if not first.stats.lanes.get(lane):
         return None
     is_compiled = lane == COMPILE  # equal programs are compiled once
     most = min(batch_size, len(batch) if is_compiled else MOST_PROGRAMS)
@@ -151,7 +151,7 @@ def measure_lane(
 
     def run() -> tuple[float, dict[str, float]]:
         start = time.perf_counter()
-        times_s = evaluator.evaluate(batch[np.arange(count) % len(batch)]).times_s
+        times_s = evaluator.evaluate(batch[np.arange(count) % len(batch)]).stats.times_s
         return time.perf_counter() - start, times_s
 
     best = run()

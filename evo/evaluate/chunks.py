@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evo.errors import UserError
-from evo.evaluate import Evaluation, by_name, checked, join, score_batch, stored_types
+from evo.evaluate import Evaluation, Stats, by_name, checked, join, score_batch, stored_types
 from evo.evaluate.loops import LoopRunner, trajectories
 from evo.evaluate.stored_sums import StoredSums
 from evo.evaluate.tuning import LOSS_POINTS, loss_fitter
@@ -50,7 +50,8 @@ def slices(num_programs: int, size: int) -> list[slice]:
 def whole(parts: list[Evaluation], num_measures: int, who: str) -> Evaluation:
     """The results of consecutive parts of a batch. times_s: sums over `threads` or `workers`."""
     joined = join(parts, num_measures)
-    return replace(joined, times_s={f"{name}_{who}": joined.times_s.get(name, 0.0) for name in ("evaluate", "score")})
+    times_s = joined.stats.times_s
+    return replace(joined, stats=Stats({f"{name}_{who}": times_s.get(name, 0.0) for name in ("evaluate", "score")}))
 
 
 @dataclass(frozen=True)
@@ -112,18 +113,18 @@ class ChunkScorer:
         if self.task.has_simulation():
             runnable = RunnablePrograms(num_instructions, lambda inputs: self._run_at(programs, inputs))
             part = checked(self.task, "simulate", len(programs), runnable)
-            return replace(part, times_s={"score": time.perf_counter() - start})
+            return replace(part, stats=Stats({"score": time.perf_counter() - start}))
         results = self.run(programs)
         evaluated = time.perf_counter()
         part = self.judge(results, num_instructions)
         scored = time.perf_counter()
-        return replace(part, times_s={"evaluate": evaluated - start, "score": scored - evaluated})
+        return replace(part, stats=Stats({"evaluate": evaluated - start, "score": scored - evaluated}))
 
     def score_stored(self, outputs: NDArray[np.float32], num_instructions: NDArray[np.int32]) -> Evaluation:
         """As `score`, of the outputs of programs that ran elsewhere, `(num_programs, num_outputs, num_points)`."""
         start = time.perf_counter()
         part = self.judge(outputs, num_instructions)
-        return replace(part, times_s={"score": time.perf_counter() - start})
+        return replace(part, stats=Stats({"score": time.perf_counter() - start}))
 
     def score_losses(
         self, outputs: NDArray[np.float32], checked: NDArray[np.float32] | None, num_instructions: NDArray[np.int32]

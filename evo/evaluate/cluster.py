@@ -73,7 +73,7 @@ class ClusterEvaluator:
         batches = [batch[start : start + size] for start in range(0, len(batch), size)]
         parts = self._call("evaluate", [(part,) for part in batches])
         evaluation = join([_of_workers(part, seconds) for part, seconds in parts], num_measures)
-        self._pace.note(len(batch), evaluation.times_s["part_workers"])
+        self._pace.note(len(batch), evaluation.stats.times_s["part_workers"])
         return evaluation
 
     def outputs(self, words: NDArray[np.uint64], points: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
@@ -200,6 +200,6 @@ def pack_task(task: Task, source: TaskSource, digest: str) -> dask_worker.Packed
 
 def _of_workers(part: Evaluation, seconds: float) -> Evaluation:
     """A part with its seconds by stage, and all of them as `part`, named as sums over workers."""
-    times_s = {**part.times_s, "part": seconds}
+    times_s = {**part.stats.times_s, "part": seconds}
     names = {name: f"{name.removesuffix('_threads').removesuffix('_workers')}_workers" for name in times_s}
-    return replace(part, times_s={names[name]: value for name, value in times_s.items()})
+    return replace(part, stats=replace(part.stats, times_s={names[name]: value for name, value in times_s.items()}))

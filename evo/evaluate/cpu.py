@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evo.evaluate import Evaluation, PickledTask, TaskSource
+from evo.evaluate import Evaluation, PickledTask, Stats, TaskSource
 from evo.evaluate.chunks import MAX_REDUCED, ChunkScorer, slices, whole
 from evo.evaluate.options import ExecutorName
 from evo.evaluate.scoring_pool import ScoringPool, WorkerError, scoring_in_time
@@ -144,7 +144,7 @@ class CpuEvaluator:
             start_s = time.perf_counter()
             part = scorer.judge(np.concatenate([each for each, _ in results]), batch.num_instructions)
             times_s = {"evaluate": sum(seconds for _, seconds in results), "score": time.perf_counter() - start_s}
-            return replace(part, times_s=times_s)
+            return replace(part, stats=Stats(times_s))
 
         with scoring_in_time(self._place, self._score_seconds):
             if len(batch) and (work := scorer.work(batch.programs)):

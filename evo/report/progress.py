@@ -103,7 +103,7 @@ class Progress(AbstractContextManager["Progress"]):
             return f"generation 0  {done}{speed}", f"{generation.num_scored:,} with a score"
         counters = generation.counters
         rate = (counters.evaluations - self._first[0]) / max(elapsed_s - self._first[1], 1e-9)
-        farm = "".join(f"  {name} {count:,}" for name, count in generation.farm.items() if count)
+        farm = "".join(f"  {name} {count:,}" for name, count in generation.stats.farm.items() if count)
         return (
             (
                 f"generation {counters.generations:,}  evaluations {counters.evaluations:,} ({rate:,.0f}/s)  "

@@ -310,7 +310,7 @@ class Search(SavedSearch):
 
     def metrics_row(self, generation: Generation, save_s: float) -> dict[str, Any]:
         """A line of metrics.jsonl. save_s: seconds that the search waited for the checkpoint before."""
-        best = generation.best_objective
+        best, stats = generation.best_objective, generation.stats
         row = {
             **asdict(generation.counters),
             "elites": generation.num_elites,
@@ -321,9 +321,9 @@ class Search(SavedSearch):
             "qd_score": generation.qd_score,
             "best_objective": best if np.isfinite(best) else None,
             "elapsed_s": round(self.elapsed_s, 6),
-            **({"lanes": generation.lanes} if generation.lanes else {}),
-            **({"farm": generation.farm} if generation.farm else {}),
-            "times_s": {name: round(value, 6) for name, value in {**generation.times_s, "previous_save": save_s}.items()},
+            **({"lanes": stats.lanes} if stats.lanes else {}),
+            **({"farm": stats.farm} if stats.farm else {}),
+            "times_s": {name: round(value, 6) for name, value in {**stats.times_s, "previous_save": save_s}.items()},
         }
         if learning := generation.fit:
             row["learning"] = {name: value for name, value in asdict(learning).items() if value is not None}

@@ -9,13 +9,13 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evo.evaluate import Evaluation, Evaluator, Failure, Status, join
+from evo.evaluate import Evaluation, Evaluator, Failure, Stats, Status, join
 from evo.language.batch import Batch
 from evo.native.stack_ptx import Lowering
 from evo.search.emitter import GIVEN, Success
@@ -66,8 +66,8 @@ class Generation:
     """What one generation did.
 
     num_lineages, largest_lineage: of the elites (`Lineage`). success: of each emitter so far. failures: programs that could not
-    be compiled or run. times_s: seconds by stage, those of the evaluator (`Evaluation.times_s`) included. lanes, farm:
-    as in `Evaluation`. fit: None if the model of learned measures stays as it was.
+    be compiled or run. stats: of the evaluator, and seconds of the loop's stages. fit: None if the model of learned measures
+    stays as it was.
     """
 
     counters: Counters
@@ -80,9 +80,7 @@ class Generation:
     largest_lineage: float
     success: dict[str, Success]
     failures: tuple[Failure, ...]
-    times_s: dict[str, float]
-    lanes: dict[str, int] = field(default_factory=dict)
-    farm: dict[str, int] = field(default_factory=dict)
+    stats: Stats
     fit: Fit | None = None
 
 
@@ -187,9 +185,7 @@ class MapElites:
             largest_lineage=lineage.largest_share,
             success=self._state.emitter.success(),
             failures=evaluation.failures,
-            times_s={**self._clock.times_s, **evaluation.times_s},
-            lanes=evaluation.lanes,
-            farm=evaluation.farm,
+            stats=replace(evaluation.stats, times_s={**self._clock.times_s, **evaluation.stats.times_s}),
             fit=fit,
         )
 

@@ -104,7 +104,7 @@ def test_a_batch_is_loaded_once_a_pack_and_launched_once_a_kernel(emulated_gpu, 
     evaluator = CudaEvaluator(language, task, OPTIONS)
     loads, launches = (emulated_gpu.num_calls(name) for name in ("load", "launch"))
     start_s = time.perf_counter()
-    assert 0 < evaluator.evaluate(batch).times_s["score_threads"] < time.perf_counter() - start_s
+    assert 0 < evaluator.evaluate(batch).stats.times_s["score_threads"] < time.perf_counter() - start_s
     evaluator.close()
     assert emulated_gpu.num_calls("load") - loads == 8
     assert emulated_gpu.num_calls("launch") - launches == 8 * 2
@@ -258,7 +258,7 @@ def test_losses_on_a_gpu_are_those_of_the_cpu(emulated_gpu, lane):
     evaluator = CudaEvaluator(language, task, OPTIONS.model_copy(update={"lane": lane}))
     try:
         found = evaluator.evaluate(batch)
-        assert found.lanes[lane] == len(texts)
+        assert found.stats.lanes[lane] == len(texts)
     finally:
         evaluator.close()
     expected = CpuEvaluator(language, task, 1).evaluate(batch)

@@ -131,7 +131,7 @@ def test_sums_in_the_interpreter_are_those_of_the_cpu_bit_by_bit(lanes, num_poin
     batch = Batch.analyze(language.lowering, random_programs(language, EXACT))
     one, _ = lanes(language, task)
     found, expected = one.evaluate(batch), CpuEvaluator(language, task, 1).evaluate(batch)
-    assert found.lanes == {INTERPRET: len(batch), COMPILE: 0}
+    assert found.stats.lanes == {INTERPRET: len(batch), COMPILE: 0}
     assert (expected.status == 0).any()
     assert not different_rows(results_of(found), results_of(expected)).size
 
@@ -171,7 +171,7 @@ def test_sums_of_several_programs_at_once_are_those_of_the_cpu(lanes, emulated_g
     batch = Batch.analyze(language.lowering, words[: 41 if num_points < 1000 else 13])
     one, _ = lanes(language, task)
     found, expected = one.evaluate(batch), CpuEvaluator(language, task, 1).evaluate(batch)
-    assert found.lanes == {INTERPRET: len(batch), COMPILE: 0}
+    assert found.stats.lanes == {INTERPRET: len(batch), COMPILE: 0}
     assert not different_rows(results_of(found), results_of(expected)).size
 
 
@@ -183,7 +183,7 @@ def test_the_lane_of_a_run_follows_from_its_points(emulated_gpu, monkeypatch, la
     batch = Batch.analyze(language.lowering, random_programs(language, EXACT)[:8])
     monkeypatch.setattr(task, "score", lambda outputs, programs: mean_scores(outputs), raising=False)
     with closing(CudaEvaluator(language, task, EvaluationOptions(compile_workers=1, threads=1))) as evaluator:
-        assert evaluator.evaluate(batch).lanes == {**dict.fromkeys(LANES, 0), lane: len(batch)}
+        assert evaluator.evaluate(batch).stats.lanes == {**dict.fromkeys(LANES, 0), lane: len(batch)}
 
 
 def mean_scores(outputs: dict) -> evo.Scores:
@@ -202,7 +202,7 @@ def test_what_the_interpreter_cannot_run_is_compiled_and_counted(lanes, monkeypa
     batch = Batch.analyze(language.lowering, np.stack([parse_program(language, text, "test", 8) for text in texts]))
     one, two = lanes(language, task, ["sub_ftz_f32", "add_ftz_f32"])
     found, expected = one.evaluate(batch), two.evaluate(batch)
-    assert (found.lanes, expected.lanes) == ({INTERPRET: 13, COMPILE: 6}, {INTERPRET: 0, COMPILE: 19})
+    assert (found.stats.lanes, expected.stats.lanes) == ({INTERPRET: 13, COMPILE: 6}, {INTERPRET: 0, COMPILE: 19})
     assert found.objective.tobytes() == expected.objective.tobytes()
     assert found.measures.tobytes() == expected.measures.tobytes()
     assert len(set(found.objective)) == len(texts)
@@ -216,7 +216,7 @@ def test_a_pack_has_room_for_programs_of_usual_length(emulated_gpu):
         texts = [f"%x {i}.0 {'%y add_ftz_f32 ' * length}" for i in range(60)]
         words = np.stack([parse_program(language, text, "test", 210) for text in texts])
         before = emulated_gpu.num_calls("launch")
-        assert evaluator.evaluate(Batch.analyze(language.lowering, words)).lanes[INTERPRET] == 60
+        assert evaluator.evaluate(Batch.analyze(language.lowering, words)).stats.lanes[INTERPRET] == 60
         launches.append(emulated_gpu.num_calls("launch") - before)
     evaluator.close()
     assert launches[0] == launches[1] > 0

@@ -107,7 +107,7 @@ def test_both_lanes_record_what_the_cpu_records(emulated_gpu, lane, integrator, 
     for name, values in expected.items():
         np.testing.assert_array_equal(found[name].view(np.uint32), values.view(np.uint32), err_msg=name)
     scores = evaluator.evaluate(batch)
-    assert scores.lanes[lane] == len(batch)
+    assert scores.stats.lanes[lane] == len(batch)
     np.testing.assert_array_equal(scores.objective, CpuEvaluator(language, task, 1).evaluate(batch).objective)
     evaluator.close()
     assert not any(emulated_gpu.leaked().values())

@@ -66,7 +66,7 @@ def test_all_gpus_run_a_batch_together_and_find_the_bits_of_one(emulated_gpu, st
     evaluator.close()
     assert found.objective.tobytes() == expected.objective.tobytes() and np.isfinite(found.objective).any()
     assert found.measures.tobytes() == expected.measures.tobytes()
-    assert found.lanes == expected.lanes
+    assert found.stats.lanes == expected.stats.lanes
     assert not any(emulated_gpu.leaked().values())
 
 

@@ -21,7 +21,7 @@ from evo.compile.packing import Packing
 from evo.compile.request import CompileExecutor, CompileFailure
 from evo.compile.targets import architecture
 from evo.errors import DeviceFailure, FailureKind, UserError
-from evo.evaluate import Evaluation, Failure, PickledTask, Status, TaskSource, by_name
+from evo.evaluate import Evaluation, Failure, PickledTask, Stats, Status, TaskSource, by_name
 from evo.evaluate.cuda.blame import Kernel as BlamedKernel
 from evo.evaluate.cuda.blame import try_alone
 from evo.evaluate.cuda.choice import COMPILE, INTERPRET, choose_lane
@@ -139,7 +139,7 @@ class CudaEvaluator:
             rows, sites = pack.served()
             status[rows], objective[rows], measures[rows] = part.status[sites], part.objective[sites], part.measures[sites]
             score_s.append(time.perf_counter() - start)
-            workers_s.append(part.times_s.get("score_workers", 0.0))
+            workers_s.append(part.stats.times_s.get("score_workers", 0.0))
 
         left, times_s = np.arange(len(batch)), dict[str, float]()
         failures: list[tuple[int, Failure]] = []
@@ -152,7 +152,7 @@ class CudaEvaluator:
         status[[row for row, _ in failures]] = Status.FAILED
         times_s |= {"score_threads": sum(score_s), "score_workers": sum(workers_s)}
         farm = self._executor.status()
-        return Evaluation(status, objective, measures, tuple(failure for _, failure in failures), times_s, lanes, farm)
+        return Evaluation(status, objective, measures, tuple(failure for _, failure in failures), Stats(times_s, lanes, farm))
 
     def outputs(self, words: NDArray[np.uint64], points: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
         """As `Evaluator.outputs`. Outputs of programs that fail, or failed in an earlier batch, are zeros."""

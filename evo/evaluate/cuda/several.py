@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from evo.compile.request import CompileExecutor
 from evo.errors import UserError
-from evo.evaluate import Evaluation, join
+from evo.evaluate import Evaluation, Stats, join
 from evo.evaluate.cuda.device import MIN_CAPABILITY, DeviceInfo, Probe, choose_device
 from evo.evaluate.cuda.evaluator import CudaEvaluator
 from evo.evaluate.dask_executor import open_compilers
@@ -142,8 +142,8 @@ class SeveralEvaluator:
             future.result()
         whole = join([found[first] for first in sorted(found)], len(self._task.measures))
         sums = ("_threads", "_workers")
-        times_s = {name: each if name.endswith(sums) else each / count for name, each in whole.times_s.items()}
-        return replace(whole, times_s=times_s, farm=self._executor.status())
+        times_s = {name: each if name.endswith(sums) else each / count for name, each in whole.stats.times_s.items()}
+        return replace(whole, stats=Stats(times_s, whole.stats.lanes, self._executor.status()))
 
     def outputs(self, words: NDArray[np.uint64], points: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
         """As `Evaluator.outputs`, on the first GPU."""

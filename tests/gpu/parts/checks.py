@@ -87,7 +87,7 @@ def own_kernel(ordinal, extent):
         assert problem is None, problem
     rows = different_rows(*map(results_of, lanes))
     assert not len(rows), f"{len(rows)} of {len(batch)} programs differ between lanes"
-    yield row("a task's own kernel", f"{len(batch)} programs agree; {lanes[0].lanes[INTERPRET]} of them interpreted")
+    yield row("a task's own kernel", f"{len(batch)} programs agree; {lanes[0].stats.lanes[INTERPRET]} of them interpreted")
 
 
 def schedules(ordinal, extent):

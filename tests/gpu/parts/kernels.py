@@ -86,7 +86,7 @@ def alone(ordinal, extent):
                                 batches[kind, length] = programs_of_length(language, length, _NUM_PROGRAMS)
                             batch = batches[kind, length][: max(4, min(extent.num_programs, _MOST_VALUES // num_points))]
                             gpu.evaluate(batch)  # compiles
-                            taken = min(gpu.evaluate(batch).times_s["kernels"] for _ in range(extent.rounds))
+                            taken = min(gpu.evaluate(batch).stats.times_s["kernels"] for _ in range(extent.rounds))
                             slots = taken * issued_hz / (float(batch.num_instructions.sum()) * num_points)
                             way = f"{lane}{level if lane == COMPILE else ''}, {kind}, {length} instructions"
                             yield row(way, f"{slots:.3g}", f"{wanted:,} points", seconds=taken, slots=slots, share=1 / slots)
@@ -109,7 +109,7 @@ def end_to_end(ordinal, extent):
                     if rate and size / rate > extent.cell_s:
                         break
                     start = time.perf_counter()
-                    stages = ran.evaluate(most[:size]).times_s
+                    stages = ran.evaluate(most[:size]).stats.times_s
                     taken = time.perf_counter() - start
                     rate = size / taken
                     rates.setdefault(way, rate)  # of the smallest batch, which all ways have

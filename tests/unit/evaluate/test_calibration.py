@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from evo.evaluate import Evaluation, calibration
+from evo.evaluate import Evaluation, Stats, calibration
 from evo.evaluate.calibration import Calibration, LaneCosts, measure_cpu, measure_lane
 from evo.language.batch import Batch
 
@@ -62,7 +62,7 @@ class Gpu:
         stages = {"compiler_workers": 3e-3, "emission_workers": 1e-3, "load": 5e-4, "kernels": 1e-4, "score_threads": 9e-4}
         times_s = {name: seconds * count for name, seconds in stages.items()} | {"wait_for_cubins": 7.0}
         scores = np.zeros(count), np.zeros((count, 1))
-        return Evaluation(np.zeros(count, np.uint8), *scores, times_s=times_s, lanes={"compile": count, "interpret": 0})
+        return Evaluation(np.zeros(count, np.uint8), *scores, stats=Stats(times_s, {"compile": count, "interpret": 0}))
 
     def environment(self):
         return {"compile_workers": 2}
@@ -89,7 +89,7 @@ class Interpreter(Gpu):
         self.clock.s += 4e-4 + 2e-6 * count
         times_s = {"kernels": 2e-6 * count, "score_threads": 2e-6 * count, "load": 1e-7 * count}
         return Evaluation(
-            np.zeros(count, np.uint8), np.zeros(count), np.zeros((count, 1)), times_s=times_s, lanes={"interpret": count}
+            np.zeros(count, np.uint8), np.zeros(count), np.zeros((count, 1)), stats=Stats(times_s, {"interpret": count})
         )
 
 

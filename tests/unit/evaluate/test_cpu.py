@@ -202,7 +202,7 @@ def test_times_are_summed_over_threads(evaluator, monkeypatch, num_threads):
 
     monkeypatch.setattr(chunks, "time", SimpleNamespace(perf_counter=perf_counter))
     evaluation = evaluator(Mixed(), num_threads).evaluate(batch_of(rows(Mixed(), *["%x"] * (3 * CHUNK_SIZE + 1))))
-    assert evaluation.times_s == {"evaluate_threads": 4.0, "score_threads": 40.0}
+    assert evaluation.stats.times_s == {"evaluate_threads": 4.0, "score_threads": 40.0}
 
 
 @pytest.mark.skipif(len(levels()) < 2, reason="this CPU has one SIMD level")

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from evo.errors import UserError
-from evo.evaluate import Evaluation, Status, join, score_batch
+from evo.evaluate import Evaluation, Stats, Status, join, score_batch
 from evo.task import Scores, Task
 
 
@@ -41,9 +41,10 @@ def test_a_score_that_is_not_finite_rejects_only_its_own_program():
 
 def test_parts_are_joined_in_order_and_what_they_count_is_added_up():
     arrays = np.zeros(1, np.uint8), np.array([2.0]), np.zeros((1, 2))
-    parts = [Evaluation(*arrays, (), {"run": 1.0}, {"compile": 3}), Evaluation(*arrays, (), {"run": 2.0}, {"interpret": 4})]
+    stats = Stats({"run": 1.0}, {"compile": 3}), Stats({"run": 2.0}, {"interpret": 4})
+    parts = [Evaluation(*arrays, (), each) for each in stats]
     whole = join(parts, 2)
-    assert (whole.times_s, whole.lanes) == ({"run": 3.0}, {"compile": 3, "interpret": 4})
+    assert (whole.stats.times_s, whole.stats.lanes) == ({"run": 3.0}, {"compile": 3, "interpret": 4})
     assert whole.objective.tolist() == [2.0, 2.0] and join([], 2).measures.shape == (0, 2)
 
 

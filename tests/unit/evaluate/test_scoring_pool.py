@@ -32,7 +32,7 @@ def test_programs_are_scored_in_other_processes_and_in_order(evaluator):
     evaluation = each.evaluate(numbers(5 * MAX_CHUNK + 3))
     assert evaluation.objective.tolist() == [float(number) for number in range(5 * MAX_CHUNK + 3)]
     assert PARENT not in processes_of(evaluation)
-    assert set(evaluation.times_s) == {"evaluate_workers", "score_workers"}
+    assert set(evaluation.stats.times_s) == {"evaluate_workers", "score_workers"}
     assert each.environment() == {"simd": levels()[0], "threads": 2, "executor": "processes"}
 
 

@@ -6,6 +6,7 @@ from types import ModuleType, SimpleNamespace
 
 import pytest
 
+from evo.evaluate import Stats
 from evo.report import progress
 from evo.report.progress import success_text
 from evo.search.emitter import Success
@@ -34,7 +35,7 @@ def generation(number: int, evaluations: int, best: float = 0.5, qd_score: float
         largest_lineage=1.0,
         success={},
         failures=(),
-        times_s={},
+        stats=Stats(),
     )
 
 

@@ -138,7 +138,7 @@ def test_each_generation_reports_the_archive_as_it_is_then(search):
         assert generation.best_objective == max(e[0] for e in elites.values())
         assert generation.num_inserted == sum(before.get(cell) != elite for cell, elite in elites.items())
         assert generation.num_inserted == sum(elite[1] == number for elite in elites.values())
-        assert all(seconds >= 0 for seconds in generation.times_s.values())
+        assert all(seconds >= 0 for seconds in generation.stats.times_s.values())
         before = elites
 
 

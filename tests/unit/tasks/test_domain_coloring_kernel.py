@@ -67,7 +67,7 @@ def evaluate(task, language, words, packing=None, lane=COMPILE):
     evaluator = CudaEvaluator(language, task, options)
     try:
         found = evaluator.evaluate(Batch.analyze(language.lowering, words))
-        assert lane == COMPILE or found.lanes[INTERPRET] > 0.9 * len(words)
+        assert lane == COMPILE or found.stats.lanes[INTERPRET] > 0.9 * len(words)
         outputs = evaluator.outputs(words, task.points())
     finally:
         evaluator.close()

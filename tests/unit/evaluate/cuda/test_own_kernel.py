@@ -49,7 +49,7 @@ def assert_scores_equal_the_tasks_own(problem, options: EvaluationOptions, num_b
         assert evaluator.environment()["kernel"] == "kernel.cu"
     finally:
         evaluator.close()
-    return found.lanes
+    return found.stats.lanes
 
 
 @pytest.mark.parametrize(

@@ -86,7 +86,7 @@ def test_processes_give_every_program_the_scores_that_threads_give(scorer, probl
     assert found.measures[:, [0, 2]].tobytes() == expected.measures[:, [0, 2]].tobytes()
     assert set(expected.measures[:, 1]) == {os.getpid()}
     assert os.getpid() not in found.measures[:, 1]
-    assert found.times_s["score_workers"] > 0
+    assert found.stats.times_s["score_workers"] > 0
 
 
 def test_many_threads_share_the_processes(scorer):
@@ -136,5 +136,5 @@ def test_the_evaluator_scores_outputs_of_the_gpu_in_processes(emulated_gpu, prob
     found = evaluator.evaluate(batch)
     evaluator.close()
     assert (os.getpid() not in found.measures[:, 1]) == in_processes
-    assert (found.times_s["score_workers"] > 0) == in_processes
+    assert (found.stats.times_s["score_workers"] > 0) == in_processes
     assert len(set(found.objective)) == len(batch)
