@@ -94,6 +94,16 @@ class Combiner:
         p, q = self._outputs(programs), self._outputs(partners)
         with np.errstate(all="ignore"):
             found = [*self._best(p, q)]
+            return self._pairs(found, programs, partners, max_length)
+
+    def _pairs(
+        self,
+        found: Sequence[tuple[NDArray[np.intp], _Fits]],
+        programs: NDArray[np.uint64],
+        partners: NDArray[np.uint64],
+        max_length: int,
+    ) -> list[tuple[list[int], int] | None]:
+        """What `combine` gives. Numbers are NumPy's, so that a slope of 0 makes an infinite constant, which is left out."""
         pairs = []
         for row in range(len(programs)):
             for kind, (best, fits) in zip(self.kinds, found, strict=True):
@@ -101,7 +111,7 @@ class Combiner:
                 at = row, partner
                 joined = None
                 if fits.gain[at] > 0.0:
-                    joined = self._joined(kind, programs[row], partners[partner], [float(x[at]) for x in fits[1:]], max_length)
+                    joined = self._joined(kind, programs[row], partners[partner], [x[at] for x in fits[1:]], max_length)
                 pairs.append((joined, partner) if joined else None)
         return pairs
 

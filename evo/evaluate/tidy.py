@@ -6,6 +6,7 @@ decides nothing. Knows nothing of archives. Longer than most modules: it is one 
 """
 
 import math
+import time
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from itertools import takewhile
@@ -79,12 +80,16 @@ class Tidier:
     Args:
         allowed: names of the instructions that may be used.
         keeps_all: what programs compute must stay as it is, but for rounding. It stays so wherever f32 is far from real numbers.
+        end_s: of `time.monotonic`, when the shortest description so far stands.
 
     Raises:
         UserError: the task's points or targets are malformed, or raise.
     """
 
-    def __init__(self, language: Language, task: Task, allowed: Collection[str], *, keeps_all: bool = False):
+    def __init__(
+        self, language: Language, task: Task, allowed: Collection[str], *, keeps_all: bool = False, end_s: float = math.inf
+    ):
+        self._end_s = end_s
         instructions = language.instruction_set.instructions
         named = {each.semantics.function: index for index, each in enumerate(instructions) if each.name in allowed}
         self._waves = {named["sin"]: named["cos"], named["cos"]: named["sin"]} if {"sin", "cos"} <= named.keys() else {}
@@ -123,7 +128,7 @@ class Tidier:
 
     @property
     def _is_spent(self) -> bool:
-        return self.num_operations >= self._end
+        return self.num_operations >= self._end or time.monotonic() >= self._end_s
 
     @np.errstate(all="ignore")  # formulas may be anything
     def tidy(self, words: NDArray[np.uint64], price: float = 1.0) -> Tidied | None:

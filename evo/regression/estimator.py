@@ -30,9 +30,10 @@ from evo.regression.equations import front_programs, joined
 from evo.regression.fitted import FittedEquations
 from evo.regression.parameters import MIN_ROWS
 from evo.regression.scaling import size_of
+from evo.regression.stagnation import Stagnation
 from evo.regression.tables import Table, counted, growing, numbers_of, refuse_missing
 from evo.regression.task import BEST_DIGITS, SQUARED, RegressionTask
-from evo.regression.uncertainty import constants_of, fit_noise
+from evo.regression.uncertainty import fit_noise
 from evo.report.progress import progress_of
 
 if TYPE_CHECKING:
@@ -40,7 +41,9 @@ if TYPE_CHECKING:
 
 MAX_FEATURES = 1024  # the time to set up a language grows with their square
 MORE_EVALUATIONS = 0.2  # share of the evaluations so far: how long the search goes on for a simpler formula once one is exact
+FEWEST_EVALUATIONS = 6000  # that a search has anyhow, since its first formulas may be longer than they need be
 LAST_SHARE = 0.25  # of a search of many rows: on the larger sample
+TIDY_SHARE, LAST_MARGIN = 0.15, 0.03  # of the time: for tidy formulas and what follows; for what follows
 LAST_ITERATIONS = 60  # of tuning by a loss, when the search has ended
 SAVE_SECONDS = 2.0  # between two writes of `output`
 
@@ -125,6 +128,7 @@ class SymbolicRegressor(RegressorMixin, FittedEquations):  # type: ignore[misc] 
         Raises:
             ValueError: a parameter or the data is wrong.
         """
+        begun_s = time.monotonic()
         self._check_parameters()
         self.__dict__.pop("noise_", None)
         if isinstance(y, np.ndarray | pd.Series) and y.ndim == 1:
@@ -150,6 +154,17 @@ class SymbolicRegressor(RegressorMixin, FittedEquations):  # type: ignore[misc] 
                 f"X has {len(self._used)} features, SymbolicRegressor takes at most {MAX_FEATURES}; set select_k_features"
             )
         _, target, weights = table
+        if weights is None and self.loss is None and self.template is None and self.units is None and len(samples) == 1:
+            from evo.regression.noise_kind import proportional_weights  # loads what others need not
+
+            inputs = {names[place]: column for place, column in zip(self._used, table[0].T, strict=True)}
+            if (weights := proportional_weights(inputs, target)) is not None:
+                samples = [table := (table[0], target, weights)]
+                warnings.warn(
+                    "y: its noise is in proportion to it, so errors count relative to y, also in `loss`; loss='squared' has them "
+                    "count alike",
+                    stacklevel=2,
+                )
         self._own = self._own_functions()
         self._names = dict(zip(names, called, strict=True))
         self._units = self._units_of(called, {names[place]: called[place] for place in self._used})
@@ -185,12 +200,13 @@ class SymbolicRegressor(RegressorMixin, FittedEquations):  # type: ignore[misc] 
                 few = task if sample is table else self._task(sample, task.input_scaling())
                 is_last = sample is samples[-1]
                 share = 1.0 if len(samples) == 1 else LAST_SHARE if is_last else 1.0 - LAST_SHARE
+                until_s = None if self.max_time is None else begun_s + (share if not is_last else 1.0) * self.max_time
                 config = self._config(len(sample[1]), share)
                 if self._units and earlier is None:
                     from evo.regression.nondimensional import first_programs  # loads what others need not
 
                     earlier, self.n_evaluations_ = first_programs(self, self._units, few, sample[1:], config["stop"])
-                elites, is_interrupted = self._search(config, few, sample, earlier, is_last)
+                elites, is_interrupted = self._search(config, few, sample, earlier, is_last, until_s)
                 if is_interrupted:
                     break
                 earlier = self._elites
@@ -227,23 +243,11 @@ class SymbolicRegressor(RegressorMixin, FittedEquations):  # type: ignore[misc] 
         self.noise_ = fit_noise(self, X, target - self.predict(X), weights, parameters)
         return self
 
-    def _one_target(self, method: str, X: Any, y: Any, sample_weight: ArrayLike | None) -> Table:  # noqa: N803
-        """What such a method is given, after `fit` of one target. Raises ValueError as `fit` does."""
-        check_is_fitted(self)
-        if self._targets:
-            raise ValueError(f"{method} is for one target; call it for each of estimators_")
-        X = numbers_of(X, self._known)  # noqa: N806
-        columns, target = validate_data(self, X, y, dtype=np.float64, y_numeric=True, reset=False)
-        weights = None if sample_weight is None else _check_sample_weight(sample_weight, columns, dtype=np.float64)
-        target = target.astype(np.float64)
-        counted(columns, target, weights)  # refuses what a search cannot take
-        return columns, target, weights
-
     def _task(self, table: Table, scaling: Any = None) -> RegressionTask:
         """The task of these rows. scaling: of inputs. Raises ValueError if a parameter is wrong."""
         columns, target, weights = table
         try:
-            return RegressionTask(
+            task = RegressionTask(
                 dict(zip(self._inputs, columns.T, strict=True)),
                 target,
                 max_spread=self.max_spread,
@@ -255,6 +259,8 @@ class SymbolicRegressor(RegressorMixin, FittedEquations):  # type: ignore[misc] 
             )
         except UserError as error:
             raise ValueError(str(error)) from error
+        task.has_inverses = not self._own
+        return task
 
     def _front(self, elites: Elites, task: RegressionTask) -> NDArray[np.uint64]:
         """The programs on the front, the simplest first; those consistent with the units, if there are any."""
@@ -321,42 +327,19 @@ class SymbolicRegressor(RegressorMixin, FittedEquations):  # type: ignore[misc] 
 
         return filled(formula, row, used, predicted, self._mean if self.undefined == "mean" else np.nan)
 
-    def constants(
-        self,
-        X: ArrayLike,  # noqa: N803 - scikit-learn's name
-        y: ArrayLike,
-        index: int | None = None,
-        *,
-        sample_weight: ArrayLike | None = None,
-        confidence: float = 0.95,
-    ) -> pd.DataFrame:
-        """The constants of an equation, in the order in which it has them, with standard errors and intervals.
-
-        They are those of least squares for the equation as it is. That it was chosen among many by the same data is not in them.
-
-        Args:
-            X, y, sample_weight: the data of `fit`, or others.
-            index: of the equation in `equations_`; None: the one that `model_selection` says.
-            confidence: of the intervals.
-
-        Returns:
-            Columns `constant`, `std_error`, `low` and `high`; NaN where the data do not determine a constant.
-
-        Raises:
-            ValueError: the confidence is not between 0 and 1, the data is wrong, or there are several targets.
-        """
-        columns, target, weights = self._one_target("constants", X, y, sample_weight)
-        if not 0.0 < confidence < 1.0:
-            raise ValueError(f"confidence is {confidence!r}, must be between 0 and 1")
-        used = [columns[:, place] for place in self._used]
-        return constants_of(self._formula(self._row(index)), used, target, weights, confidence)
-
     def _search(
-        self, config: dict[str, Any], task: RegressionTask, table: Table, earlier: NDArray[np.uint64] | None, is_last: bool
+        self,
+        config: dict[str, Any],
+        task: RegressionTask,
+        table: Table,
+        earlier: NDArray[np.uint64] | None,
+        is_last: bool,
+        until_s: float | None,
     ) -> tuple[Elites, bool]:
         """The elites of a search of a task's table that begins with the programs of an earlier one, and whether Ctrl-C ended it.
-        is_last: none goes on with `_elites`, unless `warm_start` says so.
+        is_last: none goes on with `_elites`, unless `warm_start` says so. until_s: when it must be over, formulas made tidy too.
         """
+        end_s = np.inf if until_s is None else until_s - (TIDY_SHARE * float(self.max_time or 0.0) if is_last else 0.0)
         try:
             guesses = range(len(config["search"]["initial"]["programs"]))
             with renamed({f"search.initial.programs.{number}:1": f"guesses[{number}]" for number in guesses}):
@@ -371,20 +354,24 @@ class SymbolicRegressor(RegressorMixin, FittedEquations):  # type: ignore[misc] 
                 words[:, :width] = earlier[:, :width]
                 search.insert(words, self.n_generations_)
             most, saved_s = np.inf, time.monotonic()
+            progress = Stagnation(task)
             is_of_errors = task.objective_range == (0.0, BEST_DIGITS)  # of likelihoods no digits are all
             enough = np.inf if self.early_stop is None else task.digits_of_loss(self.early_stop / self._unit**2)
             for generation in search.generations():
                 show(generation, search.elapsed_s)
                 if most == np.inf and generation.best_objective >= BEST_DIGITS and is_of_errors:
-                    most = (1.0 + MORE_EVALUATIONS) * search.counters.evaluations
-                if asked() or search.counters.evaluations >= most or generation.best_objective >= enough:
+                    most = max((1.0 + MORE_EVALUATIONS) * search.counters.evaluations, FEWEST_EVALUATIONS)
+                now_s = time.monotonic()
+                if asked() or search.counters.evaluations >= most or generation.best_objective >= enough or now_s >= end_s:
                     break
-                if self.output is not None and time.monotonic() - saved_s >= SAVE_SECONDS:
+                if until_s is not None and progress.is_over(search, generation.best_objective):
+                    break
+                if self.output is not None and now_s - saved_s >= SAVE_SECONDS:
                     if len(elites := search.elites()):
                         self._tabulate(self._front(elites, task), task, table)
                     saved_s = time.monotonic()
             if is_last or asked():
-                search.tidy()
+                search.tidy(None if until_s is None else until_s - LAST_MARGIN * float(self.max_time or 0.0))
             if self.warm_start or not is_last:
                 found = [search.archived(), search.elites()]
                 _, rows = np.unique(np.concatenate([each.hash for each in found]), axis=0, return_index=True)

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from joblib import effective_n_jobs
-from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from evo.errors import UserError
 from evo.instructions import shipped_instruction_set
@@ -38,8 +38,9 @@ from evo.regression.equations import (
     written_size,
 )
 from evo.regression.parameters import SearchParameters
-from evo.regression.tables import Table
+from evo.regression.tables import Table, counted, numbers_of
 from evo.regression.task import SQUARED, RegressionTask, output_name
+from evo.regression.uncertainty import constants_of
 from evo.report.pareto import KNEE, SHORTEST, Front
 from evo.report.table import write_csv
 
@@ -122,6 +123,48 @@ class FittedEquations(SearchParameters):
             return [each.latex_table(indices, precision) for each in self._targets]
         rows = self.equations_ if indices is None else self.equations_.loc[list(indices)]
         return latex_table(((row.complexity, row.loss, self.latex(at, precision)) for at, row in rows.iterrows()), precision)
+
+    def constants(
+        self,
+        X: ArrayLike,  # noqa: N803 - scikit-learn's name
+        y: ArrayLike,
+        index: int | None = None,
+        *,
+        sample_weight: ArrayLike | None = None,
+        confidence: float = 0.95,
+    ) -> pd.DataFrame:
+        """The constants of an equation, in the order in which it has them, with standard errors and intervals.
+
+        They are those of least squares for the equation as it is. That it was chosen among many by the same data is not in them.
+
+        Args:
+            X, y, sample_weight: the data of `fit`, or others.
+            index: of the equation in `equations_`; None: the one that `model_selection` says.
+            confidence: of the intervals.
+
+        Returns:
+            Columns `constant`, `std_error`, `low` and `high`; NaN where the data do not determine a constant.
+
+        Raises:
+            ValueError: the confidence is not between 0 and 1, the data is wrong, or there are several targets.
+        """
+        columns, target, weights = self._one_target("constants", X, y, sample_weight)
+        if not 0.0 < confidence < 1.0:
+            raise ValueError(f"confidence is {confidence!r}, must be between 0 and 1")
+        used = [columns[:, place] for place in self._used]
+        return constants_of(self._formula(self._row(index)), used, target, weights, confidence)
+
+    def _one_target(self, method: str, X: Any, y: Any, sample_weight: ArrayLike | None) -> Table:  # noqa: N803
+        """What such a method is given, after `fit` of one target. Raises ValueError as `fit` does."""
+        check_is_fitted(self)
+        if self._targets:
+            raise ValueError(f"{method} is for one target; call it for each of estimators_")
+        X = numbers_of(X, self._known)  # noqa: N806
+        columns, target = validate_data(self, X, y, dtype=np.float64, y_numeric=True, reset=False)
+        weights = None if sample_weight is None else _check_sample_weight(sample_weight, columns, dtype=np.float64)
+        target = target.astype(np.float64)
+        counted(columns, target, weights)  # refuses what a search cannot take
+        return columns, target, weights
 
     def found(self) -> tuple[Language, dict[str, tuple[float, float]], NDArray[np.uint64], NDArray[np.float64]]:
         """The programs of `equations_`: language, offset and divisor of inputs, words, offset and scale of results."""

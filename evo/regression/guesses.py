@@ -110,7 +110,7 @@ def _modulated(inputs: dict[str, Row], y: Row, root: Row) -> list[str]:
             left = partial(_left, some, name, kinds, y=some_y, root=some_root)
             if tried:
                 best = int(np.argmin([left(rate) for rate in tried]))
-                rate = _least(left, tried[max(best - 1, 0)], tried[min(best + 1, len(tried) - 1)])
+                rate = least(left, tried[max(best - 1, 0)], tried[min(best + 1, len(tried) - 1)])
                 found.append((left(rate), name, kinds, rate))
     total = np.sum((some_root * (some_y - np.average(some_y, weights=some_root**2))) ** 2)
     left_over, name, kinds, rate = min(found, default=(math.inf, "", (), 0.0))
@@ -135,7 +135,7 @@ def _products(inputs: dict[str, Row], name: str, kinds: tuple[str, ...], rate: f
     return [*terms], np.array([*terms.values()]) / sizes[:, None], sizes
 
 
-def _least(function: Callable[[float], float], low: float, high: float) -> float:
+def least(function: Callable[[float], float], low: float, high: float) -> float:
     """Where a function of one minimum between these has it."""
     for _ in range(REFINEMENTS):
         a, b = high - GOLDEN_RATIO * (high - low), low + GOLDEN_RATIO * (high - low)

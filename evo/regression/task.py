@@ -18,6 +18,7 @@ from evo.evaluate.sampling import MANY, spread
 from evo.native.tune import PointLoss
 from evo.regression.column_names import identifiers
 from evo.regression.guesses import guesses
+from evo.regression.inverses import inverses
 from evo.regression.neighbours import Neighbours
 from evo.regression.scaling import fitted_scale, fitted_scaling, fitted_to_all, input_scaling
 from evo.task import Programs, Scores, Task
@@ -87,6 +88,7 @@ class RegressionTask(Task):
     objective_range = (0.0, BEST_DIGITS)
     reduction = "regression"
     complexity = "num_instructions"
+    has_inverses = True  # among `programs`; they lead elsewhere where a user defines functions
 
     def __init__(
         self,
@@ -221,7 +223,9 @@ class RegressionTask(Task):
         for name, values in self._train.items():
             offset, scale = self._input_scaling.get(name, (0.0, 1.0))
             columns[f"({name} - {offset!r})" if offset else name] = scale * values
-        return guesses(columns, self._mean + self._deviation * self._target, self._weights)
+        target = self._mean + self._deviation * self._target
+        undone = inverses(columns, target, self._weights) if self.has_inverses and not self._loss else []
+        return guesses(columns, target, self._weights) + undone
 
     def check_points(self) -> dict[str, NDArray[Any]]:
         """Points between neighbouring rows, and in the empty parts of the box."""

@@ -157,9 +157,9 @@ class Search(SavedSearch):
     def _numbers_of(self, cells: NDArray[np.int64]) -> NDArray[np.int64]:
         return self.lineage.numbers(cells)
 
-    def tidy(self) -> None:
-        """Has `elites` give tidy ones, until the search goes on."""
-        self._tidied = tidied(self.problem, self.archived(), self.archive.index_of, self.counters)
+    def tidy(self, until_s: float | None = None) -> None:
+        """Has `elites` give tidy ones, until the search goes on. until_s: of `time.monotonic`, when that must be over."""
+        self._tidied = tidied(self.problem, self.archived(), self.archive.index_of, self.counters, until_s)
 
     def generations(
         self,

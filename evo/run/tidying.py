@@ -3,6 +3,8 @@
 Owns which elites are tidied, and which others a tidy one stands for. `evo.evaluate.tidy` decides how.
 """
 
+import math
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -26,12 +28,16 @@ ROUNDING = 1e-4  # of an objective, that f32 may take where a formula stays the 
 CellsOf = Callable[[NDArray[np.float64]], NDArray[Any]]  # the cells of measures
 
 
-def tidied(problem: Problem, elites: Elites, cells_of: CellsOf, counters: Counters) -> Elites:
+def tidied(problem: Problem, elites: Elites, cells_of: CellsOf, counters: Counters, until_s: float | None = None) -> Elites:
     """The elites with tidy ones in place of those on the front, which are the parents of these.
 
     A tidy program has the scores that the evaluator gives it. It stands also for those that its parent was better than and as
     simple; and if rounding alone keeps it from the targets, for all that are as complex.
+
+    Args:
+        until_s: of `time.monotonic`, when no further one is begun; None: counts alone decide.
     """
+    end_s = math.inf if until_s is None else until_s
     task = problem.task
     has_formulas = task.reduction == "regression" and len(task.outputs) == 1 and not task.rollout
     has_formulas = has_formulas and task.point_loss() is None  # tidying weighs squared errors
@@ -44,10 +50,12 @@ def tidied(problem: Problem, elites: Elites, cells_of: CellsOf, counters: Counte
     if task.template:
         tidier: Tidier | TemplateTidier = TemplateTidier(problem.language, task, allowed)
     else:
-        tidier = Tidier(problem.language, task, allowed, keeps_all=bits is None)
+        tidier = Tidier(problem.language, task, allowed, keeps_all=bits is None, end_s=end_s)
     found: list[tuple[int, Tidied]] = []  # with the rows of the parents
     for row in _front(elites.objective, complexity, bits):
-        if tidier.num_operations < most and (tidy := tidier.tidy(elites.solution[row])):
+        if tidier.num_operations >= most or (time.monotonic() >= end_s and found):
+            break
+        if tidy := tidier.tidy(elites.solution[row]):
             found.append((row, tidy))
             if tidy.is_coarse and isinstance(tidier, Tidier) and (finer := tidier.tidy(elites.solution[row], LOW_PRICE)):
                 found.append((row, finer))

@@ -373,6 +373,15 @@ def test_noise_is_predicted_by_its_mean():
     assert model.predict(np.ones((2, 5))) == pytest.approx([noise.mean()] * 2, abs=0.01)
 
 
+def test_a_law_with_noise_in_proportion_is_found():
+    generator = np.random.default_rng(0)
+    mass = np.exp(generator.uniform(0.0, 7.0, 225))[:, None]
+    y = 3.4 * mass[:, 0] ** 0.75
+    with pytest.warns(UserWarning, match="noise is in proportion to it"):
+        model = regressor(40_000).fit(mass, y * (1.0 + 0.1 * generator.normal(size=225)))
+    np.testing.assert_allclose(model.predict(mass), y, rtol=0.05)
+
+
 def test_a_search_ends_at_a_loss():
     x = np.random.default_rng(3).uniform(0.5, 3.0, (100, 2))
     y = np.sin(3.0 * x[:, 0] * x[:, 1]) / (x[:, 1] + np.exp(x[:, 0]))

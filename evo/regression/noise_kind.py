@@ -1,0 +1,76 @@
+"""Whether the noise of a target is in proportion to it, as that of most measurements, or the same everywhere.
+
+Owns that comparison, by the likelihoods of first formulas. Knows nothing of searches.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evo.errors import UserError
+from evo.regression.inverses import MAX_ROWS, inverses
+from evo.semiring.programs import evaluate, read
+
+Row = NDArray[np.float64]  # a number for each point
+
+LEAST_RANGE = 10.0  # of positive targets, the largest over the smallest: in less, both kinds of noise are nearly the same
+LEAST_NOISE = 1e-3  # of the target: with less, data are exact
+MOST_SHARED = 0.25  # correlation of errors of neighbouring rows: beyond, they are what the formula lacks
+SURE = 0.1  # nats a row by which proportional noise must be likelier
+
+
+def proportional_weights(columns: dict[str, Row], target: Row) -> Row | None:
+    """Weights of squared errors for noise in proportion to a smooth formula; None: noise that is the same everywhere says as
+    much of the data.
+
+    Args:
+        columns: inputs, by names that formulas may have, `(num_points,)`.
+        target: `(num_points,)`.
+    """
+    if not target.min() > 0.0 or target.max() < LEAST_RANGE * target.min():
+        return None
+    alike, _, _ = _likeliest(columns, target, np.ones_like(target), 0.0)
+    grown, predicted, noise = _likeliest(columns, target, (target.min() / target) ** 2, 1.0)
+    if predicted is None or noise < LEAST_NOISE or not grown - alike > SURE * len(target):
+        return None
+    if _shared(columns, target / predicted - 1.0) > MOST_SHARED:
+        return None
+    return np.asarray((target.min() / predicted) ** 2)
+
+
+def _shared(columns: dict[str, Row], errors: Row) -> float:
+    """The correlation of errors with those of the nearest rows: near 0 of noise, near 1 of what a formula lacks."""
+    from scipy.spatial import KDTree
+
+    points = np.stack([*columns.values()], axis=1)
+    points = (points - points.mean(axis=0)) / np.maximum(points.std(axis=0), np.finfo(np.float64).tiny)
+    nearest = KDTree(points).query(points, 2)[1][:, 1]
+    return float(np.corrcoef(errors, errors[nearest])[0, 1])
+
+
+def _likeliest(columns: dict[str, Row], target: Row, weights: Row, power: float) -> tuple[float, Row | None, float]:
+    """The most likely of the first formulas by these weights if noise grows by a power of it: its likelihood (logarithm, up
+    to a constant), what it predicts, and the noise over that.
+    """
+    best: tuple[float, Row | None, float] = (-np.inf, None, 0.0)
+    rows = np.arange(min(len(target), 4 * MAX_ROWS)) * len(target) // min(len(target), 4 * MAX_ROWS)
+    for text in inverses({name: values[rows] for name, values in columns.items()}, target[rows], weights[rows]):
+        try:
+            said = evaluate(read(text, (*columns,), "guess"), list(columns.values()))[0]
+        except UserError:
+            continue
+        root = np.sqrt(weights)
+        with np.errstate(all="ignore"):
+            matrix = np.stack([np.ones_like(said), said], axis=1)
+            if not np.isfinite(matrix).all():
+                continue
+            predicted = matrix @ np.linalg.lstsq(matrix * root[:, None], target * root, rcond=1e-13)[0]
+            if power and not predicted.min() > 0.0:
+                continue
+            errors = (target - predicted) / predicted**power
+            noise = float(np.sqrt(np.mean(errors**2)))
+            likelihood = -len(target) * np.log(noise) - power * float(np.log(np.abs(predicted)).sum())
+        if likelihood > best[0]:
+            best = likelihood, predicted, noise
+    return best

@@ -1,0 +1,85 @@
+"""First formulas by links and factors: each of these laws is one of them, and when a search of noise is over."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from evo.regression.inverses import inverses
+from evo.regression.noise_kind import proportional_weights
+from evo.regression.stagnation import FEWEST, Stagnation
+
+RNG = np.random.default_rng(5)
+A, B, C = RNG.uniform(0.5, 5.0, (3, 80))
+LAWS = {
+    "logistic": lambda a, b, c: 5.0 / (1.0 + np.exp(-2.4 * (a - 2.2))),
+    "level and sigmoid": lambda a, b, c: 1.0 / (1.0 + np.exp(-a)),
+    "Arrhenius": lambda a, b, c: 2e9 * np.exp(-82.0 / a),
+    "Antoine": lambda a, b, c: 10 ** (8.0 - 17.0 / (2.3 + a)),
+    "Gompertz": lambda a, b, c: 7.0 * np.exp(-3.0 * np.exp(-0.8 * a)),
+    "Lorentz": lambda a, b, c: 3.0 / ((a - 2.2) ** 2 + 0.36),
+    "bell": lambda a, b, c: np.exp(-((a - 2.2) ** 2) / 1.6),
+    "Kepler": lambda a, b, c: np.sqrt(a**3 / (b + c)),
+    "beam": lambda a, b, c: 0.8 * np.sqrt(1.0 + (a / 3.0) ** 2),
+    "Debye": lambda a, b, c: b * np.exp(-a / 2.7) / a,
+    "humidity": lambda a, b, c: b * np.exp(17.6 * a / (a + 24.0)),
+    "charge": lambda a, b, c: b * (1.0 - np.exp(-a / c)),
+    "energies of 1e-20": lambda a, b, c: 1.4e-20 * np.exp(-1.2 / a),
+    "beyond float32's exponents": lambda a, b, c: np.exp(30.0 * a),
+}
+
+
+@pytest.mark.parametrize("name", LAWS)
+def test_a_law_under_a_link_is_among_the_first_formulas(name):
+    y = LAWS[name](A, B, C)
+    functions = {"exp2": np.exp2, "log2": np.log2, "sqrt": np.sqrt}
+    left = []
+    for text in inverses({"a": A, "b": B, "c": C}, y):
+        said = eval(text, functions, {"a": A, "b": B, "c": C})
+        assert np.abs(said).max() < 3e38  # float32 holds it
+        left.append(1.0 - np.corrcoef(said, y)[0, 1] ** 2)
+    assert min(left) < 1e-5
+
+
+def test_inputs_without_a_law_and_of_any_sign_have_first_formulas_too():
+    x = np.linspace(-1.0, 1.0, 50)
+    assert all("log2(x)" not in text for text in inverses({"x": x, "same": np.ones(50)}, np.sin(9.0 * x)))
+
+
+@pytest.mark.parametrize(
+    ("counts", "bits", "digits", "expected"),
+    [
+        ([5000, FEWEST, FEWEST + 1], [0.0, -9.0, -9.0], 1.0, [False, False, False]),
+        ([5000, 10_000, FEWEST], [0.0, -9.0, -9.0], 1.0, [False, False, True]),
+        ([5000, 10_000, FEWEST], [0.0, -9.0, -9.0], 9.0, [False, False, False]),
+        ([5000, FEWEST - 5000, 2 * FEWEST], [0.0, -9.0, -9.5], 1.0, [False, False, False]),
+    ],
+)
+def test_a_noisy_search_is_over_where_the_last_gain_is_long_ago(counts, bits, digits, expected):
+    given = iter(bits)
+    progress = Stagnation(SimpleNamespace(description_length=lambda *_: np.array([next(given)])))
+    elites = SimpleNamespace(objective=np.zeros(1), measures=np.zeros((1, 2)))
+    over = []
+    for count in counts:
+        search = SimpleNamespace(counters=SimpleNamespace(evaluations=count), archived=lambda: elites)
+        over.append(progress.is_over(search, digits))
+    assert over == expected
+
+
+@pytest.mark.parametrize(
+    ("truth", "noise", "expected"),
+    [
+        (lambda a: 3.4 * a**0.75, lambda y, draws: 0.1 * y * draws, True),
+        (lambda a: 2e9 * np.exp(-18.0 / a), lambda y, draws: 0.03 * y * draws, True),
+        (lambda a: 3.4 * a**2, lambda y, draws: 0.05 * draws, False),
+        (lambda a: 3.4 * a**2, lambda y, draws: 0.0 * draws, False),
+        (lambda a: a - 30.0, lambda y, draws: 0.1 * y * draws, False),
+    ],
+)
+def test_noise_in_proportion_is_told_from_noise_that_is_the_same_everywhere(truth, noise, expected):
+    a = np.exp(RNG.uniform(0.0, 5.0, 200))
+    y = truth(a) + noise(truth(a), RNG.normal(size=200))
+    weights = proportional_weights({"a": a}, y)
+    assert (weights is not None) == expected
+    if weights is not None:
+        assert np.std(np.log(weights * truth(a) ** 2)) < 0.1
