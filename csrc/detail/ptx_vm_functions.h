@@ -316,6 +316,7 @@ PTX_VM__INLINE PtxVmV ptx_vm__max_half(PtxVmV x, PtxVmV y) {
 #define PTX_VM__TERNARY_BITS(name, expression)                                         \
     PTX_VM__INLINE PtxVmV ptx_vm__##name(PtxVmV a, PtxVmV b, PtxVmV c) {               \
         const PtxVmU x = PTX_VM__WORDS(a), y = PTX_VM__WORDS(b), z = PTX_VM__WORDS(c); \
+        (void)y;                                                                       \
         return (PtxVmV)(expression);                                                   \
     }
 

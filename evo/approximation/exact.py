@@ -163,7 +163,7 @@ class ExactSweep:
             return count, 0, None
         results = self._machine.store(self._words, [*words, *self._unused])[0].view(np.uint32)
         wrong = wrong_bits(self._function, results, self._function(*words))
-        if self.method == LANES:
+        if self.method == LANES and self._lanes:
             wrong &= np.array(self._lanes[lane], np.uint32)[:, None]
         is_wrong = wrong.any(axis=0) & is_valid
         first = tuple(int(each[is_wrong.argmax()]) for each in words) if is_wrong.any() else None

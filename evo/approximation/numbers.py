@@ -32,7 +32,7 @@ def _words(numbers: NDArray[np.float64], form: str) -> Words | None:
     """Words of numbers; None if the format lacks one of them."""
     with np.errstate(all="ignore"):
         near = numbers.astype(np.float16 if form == "f16" else np.float32)
-    bits = near.view(np.uint16 if form == "f16" else np.uint32)
+    bits: NDArray[Any] = near.view(np.uint16 if form == "f16" else np.uint32)
     if form == "bf16":
         if (bits & 0xFFFF).any():
             return None

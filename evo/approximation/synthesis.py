@@ -8,7 +8,7 @@ Owns which words and goals there are. Knows nothing of proofs.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from heapq import heappop, heappush
 from itertools import islice
 from typing import Any
@@ -68,7 +68,7 @@ class Synthesis:
         self._costs: list[float] = []
 
     def has(self, name: str) -> bool:
-        """Whether the target has an instruction."""
+        """Return whether the target has an instruction."""
         return name in self.slots
 
     def apply(self, name: str, *operands: Any) -> Words:
@@ -76,7 +76,8 @@ class Synthesis:
         machine, words = _machine(name, len(operands))
         size = max(np.size(each) for each in operands)
         given = [np.full(size, each, np.uint32) if np.ndim(each) == 0 else each for each in operands]
-        return machine.store(words, [*given, None])[0, 0].view(np.uint32)
+        stored: Words = machine.store(words, [*given, None])[0, 0].view(np.uint32)
+        return stored
 
     def values(self, node: Node) -> Words:
         """A node's words at the points."""
@@ -130,14 +131,14 @@ class Synthesis:
         for each in first:
             if len(self.rows) > MOST_ROWS:
                 break
-            kind = each[0]
+            kind, *operands = each
             if kind in ("shr", "prmt"):
                 self._conversions(each)
             if kind == "shr":
                 self.add(("lop3_ca", each, 1, 0))
                 for mask in (0x00010001, 0x01010101):
                     self.add(("lop3_ca", each, mask, 0))
-            if kind == "lop3_ca" and each[2] == ~each[3] & 0xFFFFFFFF:  # inverted bits
+            if kind == "lop3_ca" and operands[1] == ~operands[2] & 0xFFFFFFFF:  # inverted bits
                 for selector in _BYTE_PAIRS:
                     self.add(("prmt", each, 0, selector))
             if kind in ("min_u", "max_u"):
@@ -216,9 +217,9 @@ class Synthesis:
         for k in SHIFTS:
             high, low = np.uint32(0xFFFFFFFF << (32 - k) & 0xFFFFFFFF), np.uint32((1 << k) - 1)
             if not (values & care & high).any() and (care << np.uint32(k)).any():
-                yield (lambda node, k=k: ("shr", node, k)), Goal(values << np.uint32(k), care << np.uint32(k)), self.slots["shr"]
+                yield partial(_shifted, "shr", k), Goal(values << np.uint32(k), care << np.uint32(k)), self.slots["shr"]
             if not (values & care & low).any() and (care >> np.uint32(k)).any():
-                yield (lambda node, k=k: ("shl", node, k)), Goal(values >> np.uint32(k), care >> np.uint32(k)), self.slots["shl"]
+                yield partial(_shifted, "shl", k), Goal(values >> np.uint32(k), care >> np.uint32(k)), self.slots["shl"]
         if (care == solvers.ALL).all():
             yield from number_goals(self, values)
 
@@ -312,8 +313,8 @@ class Synthesis:
                 take(wrap(node))
             for outer, before, cost in self.goals(here) if depth < MOST_DEPTH else ():
                 number += 1
-                further = (spent + cost, _num_varying(before), number, depth + 1)  # first where few bits vary
-                heappush(waiting, (*further, lambda node, outer=outer, wrap=wrap: wrap(outer(node)), before))
+                before_wrap: _Wrap = partial(_nested, wrap, outer)
+                heappush(waiting, (spent + cost, _num_varying(before), number, depth + 1, before_wrap, before))
         for spent, wrap, here in islice(seen.values(), MOST_THOROUGH):
             if spent + 2 * PAIR_COST > min(found.values(), default=np.inf):
                 break
@@ -328,6 +329,14 @@ class Synthesis:
             options = [(*before, node) for before in chosen for node in nodes]
             chosen = sorted(options, key=self.cost)[:MOST_JOINED]
         return chosen
+
+
+def _shifted(name: str, count: int, node: Node) -> Node:
+    return (name, node, count)
+
+
+def _nested(outer: Callable[[Node], Node], inner: Callable[[Node], Node], node: Node) -> Node:
+    return outer(inner(node))
 
 
 def _num_varying(goal: Goal) -> int:

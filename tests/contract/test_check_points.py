@@ -86,7 +86,7 @@ def test_sums_at_check_points_on_a_gpu_are_those_of_numpy(problem, emulated_gpu,
     evaluator = CudaEvaluator(language, task, EvaluationOptions(lane=lane))
     try:
         evaluation = evaluator.evaluate(batch)
-        assert evaluation.lanes[lane] == len(batch)
+        assert evaluation.stats.lanes[lane] == len(batch)
         assert_expected(evaluation, 1.0 if weights is None else weights)
     finally:
         evaluator.close()

@@ -54,9 +54,8 @@ class Case:
 
     def __init__(self, folder: Path, only_exact: bool):
         self.task = load_task(folder, {})
-        self.language = Language(
-            shipped_instruction_set("default"), tuple(self.task.inputs.items()), tuple(self.task.outputs.items())
-        )
+        name = "bits" if "b32" in self.task.inputs.values() else "default"
+        self.language = Language(shipped_instruction_set(name), tuple(self.task.inputs.items()), tuple(self.task.outputs.items()))
         cpu = CpuEvaluator(self.language, self.task, 1)
         names = [instruction.name for instruction in self.language.instruction_set.instructions]
         known = EXACT if only_exact else [name for name in names if name not in without_cpu_meaning(self.language, names)]

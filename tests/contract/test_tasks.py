@@ -24,7 +24,7 @@ TEMPLATES = [path.parent for path in sorted(TESTS.parent.glob("templates/*/task/
 TASKS = [TESTS / "data" / "plane", *SHIPPED, *TEMPLATES]
 PROGRAMS = sorted(TESTS.parent.glob("tasks/*/programs/*.txt"))
 NUM_ROWS = 22
-TYPES = {"f32": np.float32, "u32": np.uint32, "s32": np.int32}
+TYPES = {"f32": np.float32, "u32": np.uint32, "s32": np.int32, "b32": np.uint32}
 
 
 def name_of(folder: Path) -> str:
