@@ -60,6 +60,8 @@ def operation(opcode: str, num_operands: int) -> Operation:
         return _testp(parts)
     if name == "copysign":
         return _bits_of_float(parts[-1], 2, lambda a, b, sign: (a & sign) | (b & ~sign))
+    if name == "prmt" and parts[0] == "b32" and parts[-1] in _PRMT_MODES:
+        return Operation("b32", ("b32", "b32", "u32"), _permute_by(parts[-1]))
     kind = parts[-1] if parts else ""
     if name in _BITWISE:
         num_sources, function = _BITWISE[name]
@@ -194,6 +196,29 @@ def _permute(a, b, selector):
     return result
 
 
+# Selectors of prmt's modes by the two low bits of its third operand, PTX ISA, table of "prmt".
+_PRMT_MODES = {
+    "f4e": (0x3210, 0x4321, 0x5432, 0x6543),
+    "b4e": (0x5670, 0x6701, 0x7012, 0x0123),
+    "rc8": (0x0000, 0x1111, 0x2222, 0x3333),
+    "ecl": (0x3210, 0x3211, 0x3222, 0x3333),
+    "ecr": (0x0000, 0x1110, 0x2210, 0x3210),
+    "rc16": (0x1010, 0x3232, 0x1010, 0x3232),
+}
+
+
+def _permute_by(mode: str) -> Callable:
+    selectors = np.array(_PRMT_MODES[mode], np.uint32)
+    return lambda a, b, control: _permute(a, b, selectors[control & np.uint32(3)])
+
+
+def _dot_of_bytes(a, b, c):
+    for i in range(0, 32, 8):
+        one, two = ((x << x.dtype.type(24 - i)) >> x.dtype.type(24) for x in (a, b))
+        c = c + one * two
+    return c
+
+
 def _leading_zeros(a):
     bits = 8 * a.dtype.itemsize
     zeros = np.full(a.shape, bits, np.uint32)
@@ -270,6 +295,8 @@ def _integer(name: str, parts: list[str], kind: str, opcode: str) -> Operation:
     }
     if name in others and parts == [kind]:
         return Operation(*others[name])
+    if name == "dp4a" and parts in (["u32", "u32"], ["s32", "s32"]):
+        return Operation(kind, (kind,) * 3, _dot_of_bytes)
     if name == "bfind" and parts in ([kind], ["shiftamt", kind]):
         return Operation("u32", (kind,), _shift_to_top if mode == "shiftamt" else _most_significant)
     raise Unsupported(opcode)
