@@ -64,7 +64,7 @@ HAND = {
     "e4m3x4_bf16x2x2": [_marlin(word, 4, 0x07F007F0, 0x7B807B80, "bf16") for word in (("shl", Q, 8), Q)],
     "e2m1x8_f16x2x4": [_marlin(("shl", Q, 12 - 4 * k) if k < 3 else Q, 3, 0x0E000E00, 0x74007400, "f16") for k in range(4)],
     "ue4m3_f32": [("mulf", ("shl", Q, 20), 0x7B800000)],
-    "f32_bf16": [("shr", ("add", ("add", X, 0x7FFF), ("lop3_c0", ("shr", X, 16), 1, 0)), 16)],
+    "f32_bf16": [("bf16x2_of_f32", X, X)],
     "f32x4_s8x4": [
         (
             "pack_s8",

@@ -5,10 +5,13 @@ Owns the zoo, preconditions and bits that do not matter. Knows nothing of progra
 
 import ast
 import inspect
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
+from operator import lshift, mul, rshift
+from types import CodeType
 from typing import Any
 
 import numpy as np
@@ -44,6 +47,33 @@ _OPERATORS: dict[type[ast.AST], Callable[[Any, Any], Any]] = {
 }
 
 
+_WRONG = (SyntaxError, ValueError, TypeError, KeyError, RecursionError, MemoryError, OverflowError)
+_PLAIN = re.compile(r"[^#\s]*(?: [^#\s]*)*")
+
+
+def _bounds(operator: ast.operator, a: tuple[int, int], b: tuple[int, int]) -> tuple[int, int]:
+    """The bounds of an operation's results, by those of its operands."""
+    match operator:
+        case ast.Mod():
+            if b[0] <= 0 <= b[1]:
+                raise ValueError("a divisor may be 0")
+            return min(b[0] + 1, 0), max(b[1] - 1, 0)
+        case ast.BitAnd() | ast.BitOr() | ast.BitXor():
+            if isinstance(operator, ast.BitAnd) and (ends := [high for low, high in (a, b) if low >= 0]):
+                return 0, min(ends)
+            largest = (1 << max(end.bit_length() for end in (*a, *b))) - 1
+            return -largest - 1 if min(a[0], b[0]) < 0 else 0, largest
+        case ast.Sub():
+            return a[0] - b[1], a[1] - b[0]
+        case ast.Add():
+            return a[0] + b[0], a[1] + b[1]
+    if not isinstance(operator, ast.Mult) and not 0 <= b[0] <= b[1] < 64:
+        raise ValueError("a shift may be none of 0 to 63")
+    apply = {ast.Mult: mul, ast.LShift: lshift, ast.RShift: rshift}[type(operator)]
+    corners = [apply(x, y) for x in a for y in b]
+    return min(corners), max(corners)
+
+
 def _of_halves(largest: int, test: Callable[[Any, int], Any]) -> Callable[[Any], Any]:
     return lambda x: test(x & 0x7FFF, largest) & test(x >> 16 & 0x7FFF, largest)
 
@@ -73,6 +103,11 @@ class Precondition:
     names: tuple[str, ...]
 
     def __post_init__(self) -> None:
+        try:
+            if self.text:
+                self.bounds(ast.parse(self.text, mode="eval").body)
+        except _WRONG as error:
+            raise self._refused(error) from error
         self(*(np.zeros(1, np.uint32) for _ in self.names))
 
     def __call__(self, *words: Words) -> NDArray[np.bool_]:
@@ -84,14 +119,40 @@ class Precondition:
             found = self._value(ast.parse(self.text, mode="eval").body, values)
             if np.asarray(found).dtype != np.bool_:
                 raise ValueError("it gives numbers")
-        except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError, OverflowError) as error:
-            names = ", ".join(self.names)
-            raise UserError(
-                f"task_options.precondition: {shortened(self.text)!r} must be a condition on {names}, such as "
-                f"'{self.names[0]} < 2**24'; "
-                f"functions: {', '.join(_PREDICATES)}"
-            ) from error
+        except _WRONG as error:
+            raise self._refused(error) from error
         return np.broadcast_to(np.asarray(found, np.bool_), len(words[0]))
+
+    def _refused(self, error: BaseException) -> UserError:
+        return UserError(
+            f"task_options.precondition: {shortened(self.text)!r} must be a condition on {', '.join(self.names)}, such as "
+            f"'{self.names[0]} < 2**24': {shortened(str(error))}; functions: {', '.join(_PREDICATES)}"
+        )
+
+    def bounds(self, node: ast.expr) -> tuple[int, int]:
+        """The least and largest value that a part of it may have.
+
+        Raises:
+            ValueError: one may leave 64 bits, or a shift be none of 0 to 63, or a divisor 0.
+        """
+        match node:
+            case ast.Name(name) if name in self.names:
+                return 0, ALL
+            case ast.Compare() | ast.BoolOp() | ast.UnaryOp():
+                for part in ast.iter_child_nodes(node):
+                    if isinstance(part, ast.expr):
+                        self.bounds(part)
+                return 0, 1
+            case ast.Call():
+                return 0, 1
+            case ast.BinOp(left, operator, right) if type(operator) in _OPERATORS:
+                a, b = self.bounds(left), self.bounds(right)
+                found = _bounds(operator, a, b)
+                if found[0] >= -(1 << 63) and found[1] < 1 << 63:
+                    return found
+                raise ValueError(f"{ast.unparse(node)} may leave 64 bits")
+        number = int(self._value(node, {}))
+        return number, number
 
     def _value(self, node: ast.expr, values: Mapping[str, Any]) -> Any:
         match node:
@@ -102,7 +163,10 @@ class Precondition:
             case ast.BinOp(ast.Constant(2), ast.Pow(), ast.Constant(int(number))) if 0 <= number <= 32:
                 return 1 << number
             case ast.BinOp(left, operator, right) if type(operator) in _OPERATORS:
-                return _OPERATORS[type(operator)](self._value(left, values), self._value(right, values))
+                a, b = (np.asarray(self._value(each, values)) for each in (left, right))
+                if not isinstance(operator, ast.BitAnd | ast.BitOr | ast.BitXor):  # a sum of truths is a number
+                    a, b = a.astype(np.int64), b.astype(np.int64)
+                return _OPERATORS[type(operator)](a, b)
             case ast.Compare(left, operators, rights):
                 chain = [self._value(each, values) for each in (left, *rights)]
                 pairs = zip(operators, chain, chain[1:], strict=False)
@@ -125,7 +189,7 @@ class ExactFunction:
 
     The function takes an array for each input, by its parameters' names, and gives one or several of the outputs. Its attributes,
     each of which may be missing: `types`, of inputs, among TYPES (f32 ones come as float32); `precondition`, as of
-    `Precondition`; `care`, a mask for each output of the bits that matter; `lanes`, see `evo.approximation.words_proof`.
+    `Precondition`; `care`, a mask for each output of the bits that matter.
 
     Args:
         precondition: a further one.
@@ -140,7 +204,9 @@ class ExactFunction:
     def __post_init__(self) -> None:
         try:
             self._check()
-        except (AttributeError, ImportError, TypeError, ValueError, IndexError, SystemExit) as error:
+        except UserError:
+            raise
+        except (Exception, SystemExit) as error:
             known = did_you_mean(self.text, zoo.NAMES)
             raise UserError(
                 f"task_options.function: {shortened(self.text)!r} is not a name or module:function of words: {error}; {known}"
@@ -170,6 +236,11 @@ class ExactFunction:
         return getattr(zoo, self.text)  # type: ignore[no-any-return]
 
     @cached_property
+    def code(self) -> str:
+        """Its instructions and constants."""
+        return repr([_code(getattr(each, "__code__", None)) for each in (self.call, inspect.unwrap(self.call))])
+
+    @cached_property
     def inputs(self) -> tuple[str, ...]:
         """Names of the inputs."""
         return tuple(inspect.signature(self.call).parameters)
@@ -197,7 +268,7 @@ class ExactFunction:
     @cached_property
     def condition(self) -> Precondition:
         """The function's own precondition and the further one."""
-        both = [text for text in (getattr(self.call, "precondition", ""), self.precondition) if text]
+        both = [_plain(text) for text in (getattr(self.call, "precondition", ""), self.precondition) if text]
         return Precondition(" and ".join(f"({each})" for each in both) if len(both) > 1 else "".join(both), self.inputs)
 
     @cached_property
@@ -211,19 +282,38 @@ class ExactFunction:
                 parts += parts[i].values  # type: ignore[attr-defined]
             match parts[i]:
                 case ast.Compare(ast.Name(name), [ast.Lt() | ast.LtE() as sign], [bound]) if name in found:
-                    with np.errstate(all="ignore"):
-                        limit = int(self.condition._value(bound, {})) - isinstance(sign, ast.Lt)  # noqa: SLF001
+                    limit = self.condition.bounds(bound)[1] - isinstance(sign, ast.Lt)
                     found[name] = min(found[name], max(limit, 0).bit_length())
             i += 1
         return tuple(found.values())
 
     def __call__(self, *words: Words) -> list[Words]:
         """The outputs at words."""
-        given = [each.view(np.float32) if kind == "f32" else each for each, kind in zip(words, self.types, strict=True)]
-        with np.errstate(all="ignore"):
-            found = self.call(*given)
-        results = found if isinstance(found, Sequence | tuple) else (found,)
-        return [_bits(each, words[0]) for each in results]
+        given = [each.view(np.float32 if kind == "f32" else np.uint32) for each, kind in zip(words, self.types, strict=True)]
+        for each in given:
+            each.flags.writeable = False
+        try:
+            with np.errstate(all="ignore"):
+                found = self.call(*given)
+            results = found if isinstance(found, Sequence | tuple) else (found,)
+            return [_bits(each, words[0]) for each in results]
+        except (Exception, SystemExit) as error:
+            why = f"{type(error).__name__}: {error}"
+            raise UserError(f"task_options.function: {shortened(self.text)!r} fails on arrays of words: {why}") from error
+
+
+def _plain(text: str) -> str:
+    """A condition without comments, tabs and ends of lines."""
+    try:
+        return text if _PLAIN.fullmatch(text) else ast.unparse(ast.parse(text.strip(), mode="eval"))
+    except _WRONG:
+        return text  # which `Precondition` refuses
+
+
+def _code(value: Any) -> str:
+    if not isinstance(value, CodeType):
+        return repr(value)
+    return repr((value.co_code, value.co_names, [_code(each) for each in value.co_consts]))
 
 
 def _bits(values: Any, like: Words) -> Words:

@@ -10,7 +10,7 @@ import json
 import math
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -23,18 +23,18 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from evo.approximation.bits import ExactFunction, Words
 from evo.approximation.functions import shortened
-from evo.approximation.lanes import depends_on_lane_alone
 from evo.approximation.samples import drawn, special_words
 from evo.errors import UserError, located, plural
 from evo.evaluate.slots import slots_of
 from evo.instructions import shipped_instruction_set
 from evo.language.program import Language, format_program, parse_program
 from evo.native.ptx_vm import VirtualMachine
+from evo.native.stack_ptx import NodeKind
 from evo.storage.files import write_atomically
 
 INSTRUCTION_SET = "bits"
 SEMANTICS = "evo-bits-1"  # of the instructions; another number wherever a result of one changes
-EVERY, LANES, TESTED = "every input", "every input of each lane", "tested"
+EVERY, TESTED = "every input", "tested"
 PART = 1 << 16
 MOST_BITS = 32
 NUM_TESTED = 1 << 26
@@ -48,8 +48,8 @@ _Text = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.%+:&|^~*()<>=!, 
 class ExactCertificate(BaseModel):
     """What is known of a program for an exact function.
 
-    method: `every input` under the precondition; `every input of each lane`, see `evo.approximation.lanes`; `tested`, which
-    proves nothing. num_valid: inputs that meet the precondition. reference: SHA-256 of the function's results at fixed inputs.
+    method: `every input` under the precondition; `tested`, which proves nothing. num_valid: inputs that meet the precondition.
+    reference: SHA-256 of the function's results at fixed inputs.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
@@ -120,64 +120,52 @@ class ExactSweep:
         self._machine, self._words, self._function = VirtualMachine(language.lowering), words[None], function
         self._unused = [None] * (len(language.registers) - len(function.inputs))
         self._num_threads = num_threads or len(os.sched_getaffinity(0))
-        lanes = getattr(function.call, "lanes", None)
-        if sum(function.widths) <= MOST_BITS:
-            self.method, self._runs = EVERY, [list(function.widths)]
-        elif lanes and depends_on_lane_alone(language, words, lanes):
-            self.method = LANES
-            self._runs = [[w if k == i else 0 for k, w in enumerate(function.widths)] for i in range(len(function.inputs))]
-        else:
-            self.method, self._runs = TESTED, []
-        self._lanes = lanes
-        program = format_program(language, words)
-        self._key = hashlib.sha256(repr((program, function.text, function.condition.text, function.care)).encode()).hexdigest()
+        self.method = EVERY if sum(function.widths) <= MOST_BITS else TESTED
+        total = NUM_TESTED if self.method == TESTED else 1 << sum(function.widths)
+        self._parts = [(start, min(PART, total - start)) for start in range(0, total, PART)]
+        asked = (function.text, function.condition.text, function.care, function.types, function.widths, function.code)
+        how = (SEMANTICS, PART, self.method, total, _reference(function))
+        self.key = hashlib.sha256(repr((format_program(language, words), asked, how)).encode()).hexdigest()
 
-    def _parts(self) -> Iterator[tuple[int, int, list[int] | None, int]]:
-        """First number and size of each part, the widths of its inputs, or None if they are drawn, and its lane."""
-        for lane, widths in enumerate(self._runs):
-            total = 1 << sum(widths)
-            for start in range(0, total, PART):
-                yield start, min(PART, total - start), widths, lane
+    def _inputs(self, start: int, count: int) -> list[Words]:
         if self.method == TESTED:
-            yield from ((start, PART, None, 0) for start in range(0, NUM_TESTED, PART))
-
-    def _inputs(self, start: int, count: int, widths: list[int] | None) -> list[Words]:
-        if widths is None:
             words = [drawn(count, start, k, width) for k, width in enumerate(self._function.widths)]
             for each, some in zip(words, special_words(self._function), strict=True):
                 each[: len(some)] = some
             return words
         numbers = np.arange(start, start + count, dtype=np.uint64)
         found = []
-        for width in widths:
+        for width in self._function.widths:
             found.append((numbers & np.uint64((1 << width) - 1)).astype(np.uint32))
             numbers = numbers >> np.uint64(width)
         return found
 
-    def _part(self, part: tuple[int, int, list[int] | None, int]) -> tuple[int, int, tuple[int, ...] | None]:
-        start, count, widths, lane = part
-        words = self._inputs(start, count, widths)
+    def _part(self, part: tuple[int, int]) -> tuple[int, int, tuple[int, ...] | None]:
+        words = self._inputs(*part)
         is_valid = self._function.condition(*words)
         num_valid = int(is_valid.sum())
         if not num_valid:
-            return count, 0, None
+            return part[1], 0, None
         results = self._machine.store(self._words, [*words, *self._unused])[0].view(np.uint32)
-        wrong = wrong_bits(self._function, results, self._function(*words))
-        if self.method == LANES and self._lanes:
-            wrong &= np.array(self._lanes[lane], np.uint32)[:, None]
-        is_wrong = wrong.any(axis=0) & is_valid
+        is_wrong = wrong_bits(self._function, results, self._function(*words)).any(axis=0) & is_valid
         first = tuple(int(each[is_wrong.argmax()]) for each in words) if is_wrong.any() else None
-        return count, num_valid, first
+        return part[1], num_valid, first
+
+    def _restored(self, state: Path | None) -> tuple[int, int, int]:
+        """Parts, inputs and valid inputs that are done, by a state of this very proof."""
+        with suppress(OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError):
+            kept = json.loads(state.read_text()) if state else {}
+            done, num_inputs, num_valid = (int(kept[name]) for name in ("parts", "inputs", "valid"))
+            fits = 0 <= done <= len(self._parts) and num_inputs == sum(count for _, count in self._parts[:done])
+            if kept["key"] == self.key and fits and 0 <= num_valid <= num_inputs:
+                return done, num_inputs, num_valid
+        return 0, 0, 0
 
     def run(self, state: Path | None = None, progress: Progress = lambda _, __: None) -> Proven:
         """Sweeps up to the first wrong input. state: where it is kept how far it came; it begins there."""
-        parts = list(self._parts())
-        total = sum(part[1] for part in parts)
-        found, done = Proven(self.method), 0
-        with suppress(OSError, ValueError, KeyError, TypeError):
-            kept = json.loads(state.read_text()) if state else {}
-            if kept["key"] == self._key:
-                found.num_inputs, found.num_valid, done = int(kept["inputs"]), int(kept["valid"]), int(kept["parts"])
+        parts, total = self._parts, sum(count for _, count in self._parts)
+        done, num_inputs, num_valid_before = self._restored(state)
+        found = Proven(self.method, num_inputs, num_valid_before)
         saved_s = time.monotonic()
         with ThreadPoolExecutor(self._num_threads) as threads:
             ahead = 4 * self._num_threads
@@ -195,7 +183,7 @@ class ExactSweep:
                     waiting.append(threads.submit(self._part, parts[done + len(waiting)]))
                 progress(found.num_inputs, total)
                 if state and time.monotonic() > saved_s + SAVE_S:
-                    kept = {"key": self._key, "parts": done, "inputs": found.num_inputs, "valid": found.num_valid}
+                    kept = {"key": self.key, "parts": done, "inputs": found.num_inputs, "valid": found.num_valid}
                     write_atomically(state, json.dumps(kept).encode())
                     saved_s = time.monotonic()
         if state:
@@ -212,17 +200,26 @@ def certified_exact(
     state: Path | None = None,
     progress: Progress = lambda _, __: None,
 ) -> ExactCertificate:
-    """What a sweep finds.
+    """What a sweep finds. state: as of `ExactSweep.run`; `.part` and a digest of what is proven are added.
 
     Raises:
-        UserError: a result is wrong somewhere, or no input meets the precondition, or an instruction is not the target's.
+        UserError: a result is wrong somewhere, or the program reads beyond the inputs, or
+            no input meets the precondition, or an instruction is not the target's.
     """
     lowered = language.lowering.analyze(words[None])
     slots = float(language.lowering.sums(words[None], slots_of(language.instruction_set, target))[0])
     program = " ".join(format_program(language, words).split())
     if math.isnan(slots):
         raise UserError(f"{shortened(function.text)}: the program has an instruction that {target} lacks: {shortened(program)}")
-    found = ExactSweep(language, words, function).run(state, progress)
+    nodes = language.lowering.lower(words).nodes
+    read = nodes["payload"][nodes["kind"] == NodeKind.INPUT]
+    if (beyond := read[read >= len(function.inputs)]).size:
+        name = language.registers[int(beyond[0])][0]
+        raise UserError(
+            f"the program reads %{name}, must read inputs of {shortened(function.text)} only: {', '.join(function.inputs)}"
+        )
+    sweep = ExactSweep(language, words, function)
+    found = sweep.run(state and state.with_suffix(f".{sweep.key[:16]}.part"), progress)
     if found.wrong is not None:
         at = ", ".join(f"{name} = 0x{word:08x}" for name, word in zip(function.inputs, found.wrong, strict=True))
         raise UserError(f"{shortened(function.text)}: the program is wrong at {at}; no certificate is written")

@@ -44,7 +44,7 @@ def sample(function: ExactFunction, num_points: int, seed: int, more: Sequence[A
     try:
         given = np.array([each if isinstance(each, Sequence) else (each,) for each in more], np.uint32)
         given = given.reshape(-1, len(function.inputs)).T
-    except (ValueError, OverflowError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise UserError(f"task_options.counterexamples: must be words, or lists of {len(function.inputs)}: {error}") from error
     words = [np.concatenate([g, s, r]) for g, s, r in zip(given, special, random, strict=True)]
     keep = np.flatnonzero(function.condition(*words))

@@ -154,7 +154,7 @@ def _e4m3_of_bf16() -> Words:
 _E4M3_OF_BF16 = _e4m3_of_bf16()
 
 
-@_of_zoo(types=("f32",) * 4, lanes=((0xFF,), (0xFF00,), (0xFF0000,), (0xFF000000,)), precondition="")
+@_of_zoo(types=("f32",) * 4)
 def f32x4_s8x4(a: Words, b: Words, c: Words, d: Words) -> Any:
     """Rounded to the nearest, ties to even, limited to -128 to 127; NaN is 0. a is the lowest byte."""
     rounded = [

@@ -108,10 +108,10 @@ def prove(
     output: Path | None,
     overrides: tuple[str, ...],
 ) -> None:
-    """Prove an approximation's errors, or that an exact program is right, over every input.
+    """Prove an approximation's errors over every input, or that an exact program is right.
 
-    An elite of folder RUN is compared with the function at each float of the interval, or at each word, on all cores, and what
-    any GPU may give is bounded. A proof that was interrupted goes on.
+    An elite of folder RUN is compared with the function at each float of the interval, and what any GPU may give is bounded. An
+    exact program is proven if its inputs have at most 32 bits, and else only tested. A proof that was interrupted goes on.
     """
     from evo.approximation.certificate import FOLDER, check_certificate
     from evo.approximation.prove import prove_elites

@@ -1,6 +1,9 @@
 """Exact functions: the zoo beside ml_dtypes and whole numbers, proofs, and certificates that must not be forged."""
 
+import importlib
 import json
+import sys
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -8,7 +11,7 @@ import pytest
 from evo.approximation import zoo
 from evo.approximation.bits import ExactFunction, Precondition
 from evo.approximation.certificate import check_certificate, read_certificate
-from evo.approximation.exact import EVERY, LANES, TESTED, ExactCertificate, ExactSweep, certified_exact, exact_language
+from evo.approximation.exact import EVERY, TESTED, ExactCertificate, ExactSweep, certified_exact, exact_language
 from evo.approximation.exact_header import exact_header
 from evo.approximation.exact_task import ExactTask, sample
 from evo.approximation.synthesis import synthesized
@@ -78,14 +81,43 @@ def test_integers_of_the_zoo_are_whole_numbers():
 
 @pytest.mark.parametrize(
     ("text", "expected"),
-    [("q < 2**24", 24), ("q < 243 and q != 5", 8), ("", 32), ("q <= 255", 8), ("q < 2**8 or q > 5", 32), ("finite(q)", 32)],
+    [
+        ("q < 2**24", 24),
+        ("q < 243 and q != 5", 8),
+        ("", 32),
+        ("q <= 255", 8),
+        ("q < 2**8 or q > 5", 32),
+        ("finite(q)", 32),
+        ("q < q", 32),
+    ],
 )
 def test_widths_are_bounds_of_preconditions(text, expected):
     assert ExactFunction("average4", text).widths == (expected,)
 
 
 @pytest.mark.parametrize(
-    "text", ["q", "__import__('os')", "q.x < 1", "q <", "x < 5", "q < -1", "no_nan(3)", "lambda: q", "q[0] < 1"]
+    "text",
+    [
+        "q",
+        "__import__('os')",
+        "q.x < 1",
+        "q <",
+        "x < 5",
+        "q < -1",
+        "no_nan(3)",
+        "lambda: q",
+        "q[0] < 1",
+        "q*q >= 0",
+        "q << 32 > 0",
+        "q >> 64 == 0",
+        "q >> q == 0",
+        "1 << 63 > q",
+        "q % q == 0",
+        "5 % (q & 7) == 0",
+        "q >> (q - 5) == 0",
+        "q is 3",
+        "q in q",
+    ],
 )
 def test_wrong_preconditions_are_refused(text):
     with pytest.raises(UserError, match=r"^task_options\.precondition: "):
@@ -106,12 +138,100 @@ def test_an_interrupted_proof_goes_on_and_one_of_another_program_does_not(tmp_pa
     words, state = words_of(function, "3:b32 0xcccccccd:b32 %x mulhi shr"), tmp_path / "state"
     sweep = ExactSweep(exact_language(function), words, function)
     whole = sweep.run()
-    kept = {"key": sweep._key, "parts": 3, "inputs": 3 << 16, "valid": 3 << 16}
-    state.write_text(json.dumps(kept))
-    assert sweep.run(state) == whole
+    kept = {"key": sweep.key, "parts": 3, "inputs": 3 << 16, "valid": 3 << 16}
+    for change in ({}, {"parts": -1}, {"parts": 5}, {"parts": 2}, {"inputs": 1 << 18}, {"valid": 1 << 20}):
+        state.write_text(json.dumps({**kept, **change}))
+        assert sweep.run(state) == whole
     state.write_text(json.dumps({**kept, "parts": 4, "inputs": 1 << 18, "valid": 1 << 18}))
     wrong = ExactSweep(exact_language(function), words_of(function, "2:b32 0xcccccccd:b32 %x mulhi shr"), function)
     assert wrong.run(state).wrong == (5,)
+
+
+MODULE = """
+def tenth(x):
+    return x // 10 + (x == CONSTANT)
+def writes(x):
+    x[0] = 1
+    return x
+def fails(x):
+    raise RuntimeError("no")
+def two(x, y):
+    return x & 0xFF | y & 0xFF00
+two.lanes = ((0xFFFF00FF,), (0xFF00,))
+"""
+
+
+@pytest.fixture
+def module(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr("sys.dont_write_bytecode", True)
+
+    def write(constant=1 << 30):
+        sys.modules.pop("of_words", None)
+        (tmp_path / "of_words.py").write_text(MODULE.replace("CONSTANT", str(constant)))
+        importlib.invalidate_caches()
+
+    write()
+    yield write
+    sys.modules.pop("of_words", None)
+
+
+def test_a_proof_of_other_code_begins_anew(module):
+    keys = set()
+    for constant in (77777, 77778):  # at which none of the references is
+        module(constant)
+        function = ExactFunction("of_words:tenth")
+        keys.add(ExactSweep(exact_language(function), words_of(function, "%x"), function).key)
+    assert len(keys) == 2
+
+
+@pytest.mark.parametrize("name", ["writes", "fails"])
+def test_what_a_function_raises_names_it(module, name):
+    with pytest.raises(UserError, match=f"of_words:{name}' fails"):
+        ExactFunction(f"of_words:{name}")
+
+
+def test_more_than_32_bits_are_never_proven(module):
+    function = ExactFunction("of_words:two", "y == 0")
+    assert ExactSweep(exact_language(function), words_of(function, "%x"), function).method == TESTED
+
+
+def test_a_state_is_kept_beside_the_certificate_and_a_failed_proof_leaves_that(certificate, monkeypatch):
+    path, found = certificate
+    function, other = ExactFunction("ue4m3_f32"), "0:b32 %q shl"
+
+    monkeypatch.setattr("evo.approximation.exact.SAVE_S", -1.0)
+    names = set()
+    progress = lambda *_: names.update(each.name for each in path.parent.iterdir())  # noqa: E731
+    monkeypatch.setattr("evo.approximation.exact.PART", 16)
+    for program, works in ((BY_HAND, True), (other, False)):
+        with nullcontext() if works else pytest.raises(UserError):
+            words = words_of(function, program)
+            certified_exact(exact_language(function), words, function, target="sm_90", state=path, progress=progress)
+    assert path.read_text() == found.text()
+    assert any(name.endswith(".part") for name in names) and [each.name for each in path.parent.iterdir()] == ["a.json"]
+
+
+def test_a_certificate_that_reads_no_input_is_refused(certificate):
+    path, found = certificate
+    path.write_text(json.dumps({**found.model_dump(mode="json"), "program": "word:0x100000003"}))
+    with pytest.raises(UserError, match=f"^{path}: refused: the program reads %y"):
+        check_certificate(path)
+
+
+@pytest.mark.parametrize("text", ["q <\t5", "q < 5  # few", "q <\t5 # few"])
+def test_preconditions_have_no_comments_or_tabs(text):
+    assert ExactFunction("ue4m3_f32", text).condition.text == "(q < 127) and (q < 5)"
+
+
+def test_truths_add_up_as_numbers():
+    assert Precondition("(q < 2) + (q < 3) == 2", ("q",))(np.arange(3, dtype=np.uint32)).tolist() == [True, True, False]
+
+
+@pytest.mark.parametrize("given", [5, None])
+def test_counterexamples_are_lists(given):
+    with pytest.raises(UserError, match=r"^task_options\.counterexamples: "):
+        ExactTask("ordered", counterexamples=given)
 
 
 def forged(data):
@@ -125,7 +245,7 @@ def forged(data):
     yield from ({**data, "num_instructions": n} for n in (0, 1, 3))
     yield from ({**data, "num_inputs": n} for n in (127, 1 << 32, 0))
     yield from ({**data, "num_valid": n} for n in (128, 126, 1 << 32))
-    yield from ({**data, "method": text} for text in (TESTED, LANES, "proven", ""))
+    yield from ({**data, "method": text} for text in (TESTED, "every input of each lane", "proven", ""))
     yield from ({**data, "target": text} for text in ("sm_80", "sm_75", "sm_120", "sm_1", ""))
     yield from ({**data, "semantics": text} for text in ("", "evo-bits-0", "evo-bits-2"))
     yield from ({**data, "types": [kind]} for kind in ("f32", "f16x2", "bf16x2", ""))
@@ -202,22 +322,6 @@ def test_the_header_says_what_is_proven(certificate):
 
 
 PACKED = "0:b32 %c s32_of_f32 %d s32_of_f32 pack_s8 %a s32_of_f32 %b s32_of_f32 pack_s8"
-
-
-@pytest.mark.parametrize(
-    ("text", "method"),
-    [
-        (PACKED, LANES),
-        (f"0x3210:b32 0:b32 {PACKED} prmt", LANES),
-        (f"{PACKED} 0:b32 shl", TESTED),  # shifts a constant by what depends on all
-        (f"%a {PACKED} add", TESTED),
-        (f"0:b32 0x00ff0000:b32 {PACKED} 0:b32 lop3_f8", LANES),
-        (f"0:b32 0x00000100:b32 %a lop3_c0 {PACKED} 0:b32 lop3_fc", TESTED),
-    ],
-)
-def test_lanes_are_proven_one_by_one_only_if_the_program_keeps_them_apart(text, method):
-    function = ExactFunction("f32x4_s8x4")
-    assert ExactSweep(exact_language(function), words_of(function, text), function).method == method
 
 
 def test_lop3_with_a_star_stands_for_all_tables():
