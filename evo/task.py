@@ -33,7 +33,7 @@ MAX_OBJECTIVE = 1e150  # of magnitudes; squares and sums over an archive must no
 MAX_MEASURE_RANGE = 1e300  # times the number of cells it must not overflow
 MAX_NAMES = 1 << 14  # of inputs or outputs; the search slows down with the square of them
 # f16 and bf16 are given, and come back, as float32 of their values.
-DTYPES = {"f32": np.float32, "u32": np.uint32, "b32": np.uint32, "s32": np.int32, "f16": np.float32, "bf16": np.float32}
+DTYPES = {"f32": np.float32, "u32": np.uint32, "s32": np.int32, "f16": np.float32, "bf16": np.float32, "b32": np.uint32}
 
 
 class Task(Reduced, Simulated, Summed, Bounded, Reported, Drawn):

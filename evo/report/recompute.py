@@ -150,14 +150,17 @@ def program_expression(problem: Problem, words: NDArray[np.uint64]) -> Dag:
     return with_names(formula_of(program, inputs, {}) if inputs else program, problem.task.column_names)
 
 
-def whole_expression(problem: Problem, words: NDArray[np.uint64]) -> Dag:
-    """The formula of a program of `(max_length,)` words that has a score. Raises as `whole_expressions`."""
-    [expression] = whole_expressions(problem, words[None])
+def whole_expression(problem: Problem, words: NDArray[np.uint64], *, for_code: bool = False) -> Dag:
+    """The formula of a program of `(max_length,)` words that has a score. Arguments and errors as of `whole_expressions`."""
+    [expression] = whole_expressions(problem, words[None], for_code=for_code)
     return expression
 
 
-def whole_expressions(problem: Problem, words: NDArray[np.uint64]) -> list[Dag]:
+def whole_expressions(problem: Problem, words: NDArray[np.uint64], *, for_code: bool = False) -> list[Dag]:
     """The formulas of programs, `(num_programs, max_length)`, that have scores, with the scalings of their inputs and outputs.
+
+    Args:
+        for_code: inputs have the task's names, which are identifiers, in place of the user's.
 
     Raises:
         UserError: as `scalings_of`, or a scaling is not finite.
@@ -170,7 +173,7 @@ def whole_expressions(problem: Problem, words: NDArray[np.uint64]) -> list[Dag]:
                 raise UserError(f"{place}: scaling() gives {name} the offset {offset:g} and the scale {scale:g}, must be finite")
         program, inputs = dag_of(problem.language, words[row]), problem.task.input_scaling()
         formula = formula_of(program, inputs, scaling) if inputs or problem.task.has_scaling() else program
-        found.append(with_names(formula, problem.task.column_names))
+        found.append(formula if for_code else with_names(formula, problem.task.column_names))
     return found
 
 

@@ -112,8 +112,8 @@ def test_columns_that_f32_cannot_hold_are_read_as_they_are(fork_evo, repository,
 
 def test_predictions_need_the_columns_that_the_formula_uses(fork_evo, regression_run, tmp_path):
     _, simplest, *_ = fork_evo("show", regression_run, "--front").stdout.splitlines()
-    cell, used = simplest[1:].split()[0], "2019" if "x2019" in simplest else "speed (m/s)"
-    assert ("x2019" in simplest) != ("speed_m_s" in simplest)
+    cell, used = simplest[1:].split()[0], "2019" if "`2019`" in simplest else "speed (m/s)"
+    assert ("`2019`" in simplest) != ("`speed (m/s)`" in simplest)
     (tmp_path / "new.csv").write_text(f"{used}\n1\n2\n")
     done = fork_evo("predict", regression_run, "--data", "new.csv", "--cell", cell)
     assert (done.returncode, len(numbers(done.stdout))) == (0, 2)
@@ -173,7 +173,9 @@ def test_simplify_prints_scores_and_writes_a_program_that_eval_reads(fork_evo, r
     assert int(table["num_instructions"][1]) == 1  # u v, by itself
     before, after = map(float, table["objective"])
     assert after >= before - TOLERANCE * max(1, before)
-    assert re.search(r"^f = 1000\.?\d* \+ 3\.?\d*\*\((speed_m_s\*x2019|x2019\*speed_m_s)\)$", done.stdout, re.M), done.stdout
+    assert re.search(r"^f = 1000\.?\d* \+ 3\.?\d*\*(`speed \(m/s\)`\*`2019`|`2019`\*`speed \(m/s\)`)$", done.stdout, re.M), (
+        done.stdout
+    )
     again = fork_evo("eval", regression_run / "config.yaml", "simple.txt").stdout
     assert f"objective         {after:.6g}\n" in again
     assert fork_evo("simplify", regression_run, "--output", "simple.txt").stdout == done.stdout

@@ -154,7 +154,7 @@ class Verifier:
             if self.problem.task.has_scaling():
                 raise UserError(f"cell {name}: the scale of its output needs a GPU, and none can be used here")
         else:
-            expression = whole_expression(self.local, batch.words[0])
+            expression = whole_expression(self.local, batch.words[0], for_code=True)
             facts = {fact: float(values[0]) for fact, values in report_facts(self.local, batch.words).items()}
             [scaling] = scalings_of(self.local, batch.words)
         if self._note and (scaling or facts) and not is_real(expression):
@@ -327,7 +327,7 @@ class Verifier:
         return float(max(errors))
 
     def comment(self, elite: Elite) -> str:
-        """What the head of an export says."""
+        """Comment at the head of an export: scores, the formula, and the user's names of inputs that code cannot have."""
         measures = zip(self.problem.task.measures, elite.measures, strict=True)
         numbers = [("objective", elite.objective), *measures, *elite.facts.items()]
         text = "".join(f"\n{name} {value:.9g}" for name, value in numbers)
@@ -336,4 +336,6 @@ class Verifier:
         head = f"Cell {elite.name} of a run of evo, {count}.{display_note(self.precision)}"
         [program] = program_lines(self.problem.language, elite.batch.words)
         known = self.problem.task.known_of(program, self.run.run_dir.path)
-        return "\n".join([head, text, "", lines, *(["", known.rstrip()] if known else []), ""])
+        own = self.problem.task.column_names
+        names = [f"{name}: {own[name]}" for name, _ in elite.expression.inputs if own.get(name, name) != name]
+        return "\n".join([head, text, "", lines, *names, *(["", known.rstrip()] if known else []), ""])

@@ -12,7 +12,7 @@ from evo.cli.search_verbs import _warn_of_losses
 def test_a_run_tells_to_widen_ranges_where_more_than_a_twentieth_is_outside(capsys, out_of_range, is_said):
     learning = SimpleNamespace(is_spanning=False)
     search = SimpleNamespace(
-        archive=SimpleNamespace(empty=False),
+        archive=[None],
         counters=SimpleNamespace(evaluations=1000, failed=0, out_of_range=out_of_range),
         problem=SimpleNamespace(config=SimpleNamespace(search=SimpleNamespace(learning=learning))),
     )

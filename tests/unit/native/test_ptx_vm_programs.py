@@ -266,7 +266,7 @@ def wrong_calls(machines) -> dict:
     nothing, memory = np.array([[RETURN]], np.uint64), np.zeros(4 * NUM_POINTS, np.uint32)
     no_meaning = [word(WordType.INPUT, payload=3), *(word(WordType.PTX, payload=ptx(n)) for n in ("u32_to_v4_u8", "cvt_u32_u8"))]
     laneid = [[RETURN, RETURN], [word(WordType.SPECIAL, payload=names.index("laneid")), RETURN]]
-    pair = machines.instruction_set.stack_index("F16X2")
+    pair = machines.instruction_set.stack_index("U8")
     pairs = Lowering(machines.instruction_set, [("a", pair)], [0], machines.lowering.limits)
 
     def changed(register: int, values) -> list:
@@ -281,7 +281,7 @@ def wrong_calls(machines) -> dict:
         "program 0: instruction u32_to_v4_u8 has no CPU meaning": store([no_meaning]),
         "program 1: special register %laneid has no CPU meaning": store(laneid),
         "program 0: reads register 'reg_1', which has no values": store([[word(WordType.INPUT, payload=1)]], changed(1, None)),
-        "input 'a': expected an array of type none, as b32 has no CPU meaning, got uint32": lambda: VirtualMachine(pairs).store(
+        "input 'a': expected an array of type none, as u8 has no CPU meaning, got uint32": lambda: VirtualMachine(pairs).store(
             nothing, [np.zeros(3, np.uint32)]
         ),
         f"input 'reg_0': {expected} float64": store(nothing, changed(0, zeros)),

@@ -176,4 +176,4 @@ def test_show_shows_one_thing(options):
 
 
 def test_each_operator_is_explained():
-    assert set(OPERATOR_MEANINGS) == {*OPERATORS, "tidy", "combination"}
+    assert set(OPERATOR_MEANINGS) == {*OPERATORS, "tidy", "combination", "own emitter"}
