@@ -35,6 +35,10 @@ _BIASED = ("lop3_3c", Q, 0x80808080, 0)
 _BYTES = [("addf", ("prmt", _BIASED, 0x4B000000, 0x7440 | k), 0xCB000080) for k in range(4)]
 _HALVES = ("prmt", ("%", 0), ("%", 1), 0x5140)
 _HIGH = ("mulhi", X, 0x24924925)
+_SIZE = ("min2_bf16", ("lop3_c0", X, 0x7FFF7FFF, 0), 0x43E043E0)
+_POWER = ("max2_bf16", ("lop3_c0", _SIZE, 0x7F807F80, 0), 0x3C803C80)
+_ROUND = ("fma2_bf16", _POWER, 0xC180C180, ("fma2_bf16", _POWER, 0x41804180, _SIZE))
+_CODES = ("shr", ("fma2_bf16", _ROUND, 0x03800380, 0), 4)
 
 
 def _delta_swaps(node, *steps):
@@ -65,6 +69,7 @@ HAND = {
     "e2m1x8_f16x2x4": [_marlin(("shl", Q, 12 - 4 * k) if k < 3 else Q, 3, 0x0E000E00, 0x74007400, "f16") for k in range(4)],
     "ue4m3_f32": [("mulf", ("shl", Q, 20), 0x7B800000)],
     "f32_bf16": [("bf16x2_of_f32", X, X)],
+    "bf16x2_e4m3x2": [("lop3_ca", 0x7F7F7F7F, ("prmt", _CODES, 0, 0x4420), ("prmt", X, 0, 0x4431))],
     "f32x4_s8x4": [
         (
             "pack_s8",

@@ -114,7 +114,7 @@ class Precondition:
         """Where it holds."""
         if not self.text:
             return np.ones(len(words[0]), np.bool_)
-        values = {name: each.astype(np.int64) for name, each in zip(self.names, words, strict=True)}
+        values = dict(zip(self.names, words, strict=True))
         try:
             found = self._value(ast.parse(self.text, mode="eval").body, values)
             if np.asarray(found).dtype != np.bool_:
@@ -157,7 +157,7 @@ class Precondition:
     def _value(self, node: ast.expr, values: Mapping[str, Any]) -> Any:
         match node:
             case ast.Name(name) if name in values:
-                return values[name]
+                return values[name].astype(np.int64)
             case ast.Constant(int(number)) if 0 <= number <= ALL:
                 return number
             case ast.BinOp(ast.Constant(2), ast.Pow(), ast.Constant(int(number))) if 0 <= number <= 32:

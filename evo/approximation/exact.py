@@ -147,7 +147,10 @@ class ExactSweep:
         if not num_valid:
             return part[1], 0, None
         results = self._machine.store(self._words, [*words, *self._unused])[0].view(np.uint32)
-        is_wrong = wrong_bits(self._function, results, self._function(*words)).any(axis=0) & is_valid
+        is_wrong = np.zeros(part[1], np.bool_)
+        for result, expected, care in zip(results, self._function(*words), self._function.care, strict=True):
+            is_wrong |= (result ^ expected) & np.uint32(care) != 0
+        is_wrong &= is_valid
         first = tuple(int(each[is_wrong.argmax()]) for each in words) if is_wrong.any() else None
         return part[1], num_valid, first
 

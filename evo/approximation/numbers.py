@@ -14,6 +14,7 @@ from evo.approximation.formats import FORMATS
 from evo.approximation.solvers import Goal, Words
 
 MANTISSA = {"f16": 10, "bf16": 7, "f32": 23}
+_SMALL = ((3, 7, 448), (2, 15, 57344), (1, 1, 6))  # digits, bias and largest number of e4m3, e5m2 and e2m1
 _BIASES = (0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 _SCALES = {"f16": range(-15, 25), "bf16": (*range(-16, 17), *range(100, 128)), "f32": (*range(-24, 25), *range(100, 128))}
 
@@ -118,3 +119,20 @@ def _differences(known: Any, numbers: Any, form: str, names: dict[str, str], car
             yield (lambda left, right=node: (names["sub"], left, right)), Goal(words, care), known.slots[names["sub"]]
         else:
             yield (lambda left, right=node: (names["fma"], right, minus, left)), Goal(words, care), known.slots[names["fma"]]
+
+
+def rounded(x: Any) -> Iterator[Any]:
+    """Nodes of the sizes of two bf16 as codes of small floats, to nearest even.
+
+    To add a multiple of the power of two below a number, and take it away again, rounds it to so many digits.
+    """
+
+    def twice(number: float) -> int:
+        return int(np.float32(number).view(np.uint32) >> 16) * 0x00010001
+
+    for digits, bias, largest in _SMALL:
+        size = ("min2_bf16", ("lop3_c0", x, 0x7FFF7FFF, 0), twice(largest))
+        power = ("max2_bf16", ("lop3_c0", size, 0x7F807F80, 0), twice(2.0 ** (1 - bias)))
+        factor = 2 ** (MANTISSA["bf16"] - digits)
+        number = ("fma2_bf16", power, twice(-factor), ("fma2_bf16", power, twice(factor), size))
+        yield ("shr", ("fma2_bf16", number, twice(2.0 ** (bias - 127)), 0), MANTISSA["bf16"] - digits)

@@ -53,7 +53,7 @@ def logic_of_one(rows: Words, goal: Goal) -> Iterator[Solution]:
 
 
 def merged(rows: Words, goal: Goal) -> Iterator[Solution]:
-    """Each bit is constant, or that of one of two rows, whose others are masked: two instructions."""
+    """Each bit is that of one of two rows; or constant, and the rows' others are masked: two instructions."""
     wrong = np.bitwise_or.reduce((rows ^ goal.values) & goal.care, axis=1)
     ones = np.bitwise_or.reduce(goal.values & goal.care)
     zeros = np.bitwise_or.reduce(~goal.values & goal.care)
@@ -62,6 +62,10 @@ def merged(rows: Words, goal: Goal) -> Iterator[Solution]:
     useful = np.flatnonzero(rest != varied)
     for n, i in enumerate(useful):
         for j in useful[n + 1 :][(rest[i] & rest[useful[n + 1 :]]) == 0]:
+            if not wrong[i] & wrong[j]:
+                for taken in (~wrong[i], wrong[j]):  # each is right at the sample
+                    yield Solution("lop3_e4", (row(i), row(j), int(taken)))  # c ? a : b
+                continue
             always = int(ones & ~varied)
             first = Solution("lop3_ca", (row(i), int(varied & ~rest[i]) | always, always))
             yield Solution("lop3_f8", (first, row(j), int(rest[i])))  # a | b & c

@@ -19,7 +19,7 @@ from evo.approximation import solvers
 from evo.approximation.bits import ExactFunction
 from evo.approximation.exact import INSTRUCTION_SET, exact_language, wrong_bits
 from evo.approximation.networks import permutations
-from evo.approximation.numbers import number_goals
+from evo.approximation.numbers import number_goals, rounded
 from evo.approximation.samples import sample
 from evo.approximation.solvers import Goal, Words
 from evo.evaluate.slots import slots_of
@@ -104,7 +104,7 @@ class Synthesis:
 
     def add(self, node: Node) -> bool:
         """Makes a row of a node, unless there is one with its words or it takes an instruction that the target lacks."""
-        if node[0] != "%" and node[0] not in self.slots:
+        if any(part[0] not in self.slots for part in self.parts(node)):
             return False
         words = self.values(node)
         if (key := words.tobytes()) in self._known or (words == words[0]).all():
@@ -123,6 +123,9 @@ class Synthesis:
             self._moves(each)
             self._fields(each)
             self._conversions(each)
+            for code in rounded(each) if self.function.types[each[1]] == "bf16x2" else ():
+                for node in (code, *(("prmt", code, 0, selector) for selector in _BYTE_PAIRS)):
+                    self.add(node)
         for a in inputs:
             for b in inputs:
                 if a != b:

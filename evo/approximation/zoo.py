@@ -55,15 +55,14 @@ _NUMBERS = {
     "e2m1": _E2M1,
 }
 _TABLES = {(kind, form): _table(values, form) for kind, values in _NUMBERS.items() for form in ("f16", "bf16")}
+_PAIRS = {key: (table | table[:, None] << 16).ravel() for key, table in _TABLES.items()}
 
 
 def _pairs(q: Words, kind: str, form: str, pairs: tuple[tuple[int, int], ...]) -> tuple[Words, ...]:
     """Words of two halves each: the fields of q with these indices, the lower half first."""
-    table = _TABLES[kind, form]
-    bits = 4 if len(table) == 16 else 8
-    mask = np.uint32((1 << bits) - 1)
-    halves = [table[q >> np.uint32(bits * k) & mask] for pair in pairs for k in pair]
-    return tuple(halves[2 * i] | halves[2 * i + 1] << np.uint32(16) for i in range(len(pairs)))
+    count = len(_NUMBERS[kind])
+    bits, mask, fields = (count - 1).bit_length(), count - 1, q.astype(np.intp)
+    return tuple(_PAIRS[kind, form].take((fields >> bits * a & mask) + (fields >> bits * b & mask) * count) for a, b in pairs)
 
 
 _NIBBLES, _BYTES = ((0, 4), (1, 5), (2, 6), (3, 7)), ((0, 1), (2, 3))
@@ -131,7 +130,7 @@ def f32_bf16(x: Words) -> Any:
     return (x + np.uint32(0x7FFF) + (x >> 16 & 1)) >> 16
 
 
-@_of_zoo(precondition="no_nan_bf16x2(x)", care=(0xFFFF,))
+@_of_zoo(types=("bf16x2",), precondition="no_nan_bf16x2(x)", care=(0xFFFF,))
 def bf16x2_e4m3x2(x: Words) -> Any:
     """Round to nearest, ties to even, limited to 448; bytes in their order."""
     low, high = _E4M3_OF_BF16[x & 0xFFFF], _E4M3_OF_BF16[x >> 16]

@@ -16,6 +16,7 @@ CASES = {
     "logic_of_one, inverted": (solvers.logic_of_one, A ^ np.uint32(0x80808080), ALL),
     "logic_of_two": (solvers.logic_of_two, (A & 0x00FF00FF) | (B & 0xFF00FF00), ALL),
     "merged": (solvers.merged, (A & 0x80008000) | (B & 0x0E000E00) | 0x00010000, ALL),
+    "merged, no constants": (solvers.merged, (A & 0x00FF00FF) | (B & 0xFF00FF00), ALL),
     "bytes": (solvers.bytes_of_two, (A & 0xFF) | 0x64000000 | (A >> 24) << 16 | 0x6400, ALL),
     "bytes of two": (solvers.bytes_of_two, (B & 0xFF) << 8 | A >> 24 | (A & 0xFF) << 16 | (B >> 24) << 24, ALL),
     "sign of a byte": (solvers.bytes_of_two, (A.view(np.int32) << 24 >> 24).view(np.uint32), ALL),
