@@ -152,7 +152,7 @@ class Summed(Part):
     """Scores from numbers that a kernel, or the CPU, sums up where the outputs are.
 
     A folder may have a `kernel.cu` beside its `task.py`: CUDA that scores programs on the GPU. See docs/guide/task-kernels.md.
-    `score` is needed too: CPUs use it, and `evo check` compares the kernel with it.
+    `score` is needed too: CPUs use it, and `evo doctor RUN` compares the kernel with it.
 
     Attributes:
         kernel_sums: None, and the task's kernel.cu writes objective and measures; or how many numbers it writes for each program
