@@ -99,7 +99,7 @@ class SymbolicRegressor(RegressorMixin, FittedEquations):  # type: ignore[misc] 
             least, as in PySR.
         output: a CSV file that `equations_` is written to every few seconds and at the end.
         undefined: `nan` or `mean`: what `predict` gives where an equation has neither a finite value nor a limit.
-        early_stop: a loss, as `equations_` has it, at which the search ends; None: that of rounding, with a fifth of the evaluations more.
+        early_stop: a loss of `equations_` at which the search ends; None: that of rounding, with a fifth of the evaluations more.
         verbose: above 0, the search shows its progress.
         warm_start: a further `fit` goes on with the programs that the last one ended with.
         n_jobs: threads; None: 1, or what a joblib context says; -1: all cores.
