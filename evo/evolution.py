@@ -318,7 +318,7 @@ def _made(task: Task | type[Task] | str | Path, given: Section | None, caller: s
 
 
 def _vocabulary_section(vocabulary: Sequence[str] | Section) -> Section:
-    """All of `program.vocabulary`."""
+    """Build all of `program.vocabulary`."""
     if isinstance(vocabulary, Mapping) and vocabulary:
         is_section = not vocabulary.keys().isdisjoint(VocabularyOptions.model_fields)
         return vocabulary if is_section else {"instructions": vocabulary}
