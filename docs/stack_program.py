@@ -19,7 +19,7 @@ MONOSPACE = 'font-family="Menlo, Consolas, monospace" font-size="13"'
 
 
 def stacks(language: Language, words: list[str]) -> list[list[str]]:
-    """What lies on the stack after each number of words, the top first."""
+    """Contents of the stack after each number of words, the top first."""
     found: list[list[str]] = [[]]
     for count in range(1, len(words) + 1):
         expression = dag_of(language, parse_program(language, " ".join(words[:count]), "PROGRAM", len(words) + 1))

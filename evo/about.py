@@ -1,4 +1,4 @@
-"""What evo is called, and its version."""
+"""Name and version of evo."""
 
 from importlib.metadata import version
 

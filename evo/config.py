@@ -62,7 +62,7 @@ class StopConfig(Options):
 
 
 class OutputConfig(Options):
-    """Where runs are written, how often their state is saved, and the plots drawn at the end.
+    """Options of output: folder of runs, interval of checkpoints, and plots at the end.
 
     A run folder holds a copy of its task, unless the task and what it declares have more than `task_megabytes`.
     `lineage_megabytes`: of the programs that became elites, which tell how an elite came about; 0: none are kept.

@@ -163,7 +163,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 def how_it_ended(exit_code: int) -> str:
-    """What a process's end was: `ended with exit code 3`, or `was killed by SIGKILL` if it is negative."""
+    """Describe a process's end: `ended with exit code 3`, or `was killed by SIGKILL` if it is negative."""
     if exit_code >= 0:
         return f"ended with exit code {exit_code}"
     try:
@@ -180,7 +180,7 @@ _MOST_USED = 0.85  # of the address space; libraries reserve tens of MiB at a ti
 
 
 def shortage(error: BaseException) -> str | None:
-    """What the machine lacks, or which of its limits is reached, if an error or its cause says so; else None."""
+    """Name the resource that the machine lacks or whose limit is reached, if an error or its cause says so; else None."""
     cause: BaseException | None = error
     while cause:
         if isinstance(cause, MemoryError) or (isinstance(cause, ImportError) and "failed to map segment" in str(cause)):
@@ -220,7 +220,7 @@ class _RoomForSciPy:
 
 
 def refuse_scipy_without_room() -> None:
-    """Where the address space is limited, SciPy loads only if its OpenBLAS has room: without, that waits for ever."""
+    """Raise UserError where a limited address space has no room for SciPy's OpenBLAS, which would wait for ever."""
     if resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY:
         sys.meta_path.insert(0, _RoomForSciPy)
 

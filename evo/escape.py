@@ -13,19 +13,19 @@ def printable(text: str) -> str:
 
 
 def comment_lines(text: str, mark: str) -> list[str]:
-    """As lines of a comment, each after a mark, of C, CUDA, PTX or LaTeX: none ends the comment or goes on in the next."""
+    """Write lines of a comment, each after a mark, of C, CUDA, PTX or LaTeX: none ends it or goes on in the next."""
     lines = re.sub(r"\?(?=\?)", "? ", printable(text)).replace("*/", "* /").replace("/*", "/ *").splitlines()
     return [f"{mark}{line} .".rstrip() if line.rstrip().endswith("\\") else f"{mark}{line}".rstrip() for line in lines]
 
 
 def docstring(text: str) -> str:
-    """As a docstring of Python, with its quotes."""
+    """Write a docstring of Python, with its quotes."""
     escaped = printable(text).replace("\\", "\\\\")
     return '"""' + re.sub(r'"(?="|\Z)', r"\"", escaped) + '"""'
 
 
 def identifier(text: str) -> str:
-    """As a name of Python, C and LaTeX's formulas."""
+    """Make a name of Python, C and LaTeX's formulas."""
     name = re.sub(r"[^A-Za-z0-9_]+", "_", text) or "_"
     return f"_{name}" if name[0].isdigit() else name
 

@@ -177,9 +177,12 @@ class Scheduler:
         if self.search.problem.config.search.learning.prescreen > 1:
             raise UserError("does not go with ask and tell", "Scheduler", "search.learning.prescreen")
         self._loop, self._metrics = self.search.loop(), list[dict[str, Any]]()
+        self._num_asked: int | None = None
 
     def ask(self) -> RunnablePrograms:
-        """The next programs, which no earlier batch had."""
+        """Breed the next programs, which no earlier batch had. Raises UserError before the scores of the last ones are told."""
+        if self._num_asked is not None:
+            raise UserError("comes after tell, which takes the scores of the programs before", "Scheduler.ask")
         problem, batch = self.search.problem, self._loop.ask()
         self._num_asked = len(batch)
 
@@ -192,10 +195,16 @@ class Scheduler:
 
     def tell(self, objective: ArrayLike, measures: ArrayLike) -> Generation:
         """Takes the scores of the programs that `ask` gave: `(batch_size,)` and `(batch_size, num_measures)`; NaN rejects one."""
-        scores = np.asarray(objective, np.float64), np.asarray(measures, np.float64)
+        if self._num_asked is None:
+            raise UserError("comes after ask, once for each", "Scheduler.tell")
+        try:
+            scores = np.asarray(objective, np.float64), np.asarray(measures, np.float64)
+        except (TypeError, ValueError) as error:
+            raise UserError(f"takes arrays of numbers: {error}", "Scheduler.tell") from None
         expected = (self._num_asked,), (self._num_asked, len(self.search.problem.task.measures))
         if (got := tuple(each.shape for each in scores)) != expected:
             raise UserError(f"takes objective and measures of shapes {expected}, got {got}", "Scheduler.tell")
+        self._num_asked = None
         generation = self._loop.tell(finite_only(*scores))
         self._metrics.append(self.search.metrics_row(generation, 0.0))
         return generation
@@ -309,7 +318,7 @@ def _made(task: Task | type[Task] | str | Path, given: Section | None, caller: s
 
 
 def _vocabulary_section(vocabulary: Sequence[str] | Section) -> Section:
-    """All of `program.vocabulary`."""
+    """Build all of `program.vocabulary`."""
     if isinstance(vocabulary, Mapping) and vocabulary:
         is_section = not vocabulary.keys().isdisjoint(VocabularyOptions.model_fields)
         return vocabulary if is_section else {"instructions": vocabulary}

@@ -1,4 +1,4 @@
-"""How a command ends: its exit codes, at once after a failure, and in order after Ctrl-C.
+"""End of a command: its exit codes, at once after a failure, and in order after Ctrl-C.
 
 Owns signals of the command line. A user's mistake ends with 2, a check that fails or a task that ends the process
 with 1, a run whose GPU failed with 3, an interrupted run that was saved with 130. Knows nothing of what is interrupted.
@@ -24,7 +24,7 @@ _exit = os._exit
 
 
 class Shown(Protocol):
-    """What shows how the work goes on; a signal's handler may call it."""
+    """Display of progress; a signal's handler may call it."""
 
     def say(self, message: str) -> None:
         """Shows a line."""
@@ -78,7 +78,7 @@ class Interrupt:
         self._previous: dict[int, Any] = {}
 
     def __call__(self, *_: object) -> bool:
-        """Whether it has been asked."""
+        """Return whether it has been asked."""
         return self._asked
 
     def __enter__(self) -> None:

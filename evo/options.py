@@ -1,4 +1,4 @@
-"""What options are made of: strict models, and numbers as configs write them.
+"""Strict models of options, and numbers as configs write them.
 
 Each layer has the options that it uses as such models, and `evo.config` composes them. Knows nothing of YAML.
 """
@@ -47,7 +47,7 @@ Seconds = Annotated[float, Field(gt=0.0, le=86400.0)]
 
 
 def mistake(error: ValidationError, model: type[Options]) -> str:
-    """What is wrong with values for a model, in one line that names the key."""
+    """Describe the first mistake in values for a model, in one line that names the key."""
     first = error.errors()[0]
     path = [part for part in first["loc"] if part != "[key]"]
     key = ".".join(str(part) for part in path)

@@ -1,4 +1,4 @@
-"""What square pictures look like, in numbers, and the colours of complex numbers: for tasks whose programs make pictures.
+"""Statistics of square pictures, and colours of complex numbers: for tasks whose programs make pictures.
 
     from evo.pictures import Coloring, PictureStatistics
 

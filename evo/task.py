@@ -1,4 +1,4 @@
-"""What a task is.
+"""Interface of a task.
 
 Owns the interface between a problem and the search: names and types of a program's inputs and outputs, the points at which
 programs are evaluated, the measures, and the score. `evo.tasks.parts` has what few tasks need. Knows nothing of how programs are

@@ -17,7 +17,7 @@ def wait_until(condition: Callable[[], object]) -> None:
 
 
 def is_gone(process: int) -> bool:
-    """Whether a process has ended. One that nobody has waited for yet has."""
+    """Return whether a process has ended. One that nobody has waited for yet has."""
     try:
         return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
     except (FileNotFoundError, ProcessLookupError):

@@ -1,4 +1,4 @@
-"""What is compared: 16 functions, each on an interval that its users need, with an error that is fair there.
+"""Functions of the comparison: 16, each on an interval that its users need, with an error that is fair there.
 
 Chosen before any search. Errors: absolute where the function levels off, so that results near 0 are as good as 0, and of log,
 which people add up; in ulps where it runs through the binades, or where small results are what it is for.

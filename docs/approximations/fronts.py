@@ -125,7 +125,7 @@ def point_of(case: Case, found: Certificate) -> Point:
 
 
 def front_points(points: list[Point]) -> list[Point]:
-    """Those that no cheaper one beats, by samples."""
+    """Points that no cheaper one beats, by samples."""
     kept: list[Point] = []
     for point in sorted(points, key=lambda each: (each.slots, each.sampled)):
         if not kept or point.sampled < kept[-1].sampled:
@@ -156,7 +156,7 @@ class Compared:
         return [each for each in self.evo if each.found]
 
     def beaten(self) -> tuple[int, int]:
-        """How many of the minimax programs that matter some elite is as good as, and of how many."""
+        """Count the minimax programs that matter and that some elite equals, and all that matter."""
         known = [each for each in self.minimax if each.sampled <= WORST[self.case.error]]
         return sum(any(elite.is_as_good(each) for elite in self.evo) for each in known), len(known)
 

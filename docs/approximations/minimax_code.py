@@ -35,7 +35,7 @@ class Reduction:
 
 @dataclass(frozen=True)
 class Quotient:
-    """As Reduction, with a quotient of polynomials of s = x^2 for `core` of x, 0 to `high`; weight: of errors."""
+    """Reduction with a quotient of polynomials of s = x^2 for `core` of x, 0 to `high`; weight: of errors."""
 
     body: str
     core: object

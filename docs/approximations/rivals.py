@@ -62,7 +62,7 @@ def rivals(folder: Path, names: list[str]) -> dict[str, dict[str, dict[str, obje
 
 
 def sampled(case: Case) -> Callable[[Callable[[np.ndarray], np.ndarray]], dict[str, float]]:
-    """What gives the largest errors of results at NUM_GROUPS groups of neighbours, spread over interval and floats."""
+    """Make the function that finds the largest errors at NUM_GROUPS groups of neighbours, spread over interval and floats."""
     first, last = case.form.keys_of(*case.interval)
     ends = np.linspace(*case.interval, NUM_GROUPS // 2)[1:-1]
     spread = np.concatenate([np.linspace(first, last, NUM_GROUPS // 2).astype(np.int64), [case.form.key(end) for end in ends]])

@@ -35,7 +35,7 @@ def compile_request(request):
 
 
 def _costs(cpu_s: float, gpu_s: float):
-    """What stands for the measurements of a calibration. Those of the GPU are made all the same."""
+    """Replace the measurements of a calibration. The GPU's are made nevertheless."""
     measure_lane = calibration.measure_lane
 
     def measured(evaluator, lane, batch, num_threads, batch_size):

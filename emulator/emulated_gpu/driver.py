@@ -93,7 +93,7 @@ def build() -> Path:
 
 
 def has_real_driver() -> bool:
-    """Whether this machine has a CUDA driver of its own."""
+    """Return whether this machine has a CUDA driver of its own."""
     script = "import ctypes; ctypes.CDLL('libcuda.so.1')"
     environment = {key: value for key, value in os.environ.items() if key != "LD_LIBRARY_PATH"}
     return subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, check=False).returncode == 0
@@ -150,15 +150,15 @@ class StandIn:
         self.messages.clear()
 
     def alive(self) -> dict[str, int]:
-        """How many of OBJECTS exist now."""
+        """Number of OBJECTS that exist now."""
         return self._objects()[0]
 
     def leaked(self) -> dict[str, int]:
-        """How many of OBJECTS existed when a context last ended."""
+        """Number of OBJECTS that existed when a context last ended."""
         return self._objects()[1]
 
     def num_calls(self, name: str) -> int:
-        """How many calls there were, by the names that faults have: launch, load, alloc, copy, synchronize, ..."""
+        """Number of calls, by the names that faults have: launch, load, alloc, copy, synchronize, ..."""
         return self._library.evo_emulated_calls(name.encode())
 
     def _objects(self) -> tuple[dict[str, int], dict[str, int]]:

@@ -1,4 +1,4 @@
-"""What PTX's arithmetic instructions compute, on NumPy arrays: a reading of the PTX ISA of its own, to judge kernels by.
+"""PTX's arithmetic instructions on NumPy arrays: an independent reading of the PTX ISA, to judge kernels by.
 
 Owns what an opcode such as `mad.lo.u32` means: types and a function. Knows nothing of registers, threads or memory.
 
@@ -30,7 +30,7 @@ _LOGIC = {"and": np.logical_and, "or": np.logical_or, "xor": np.logical_xor}
 
 @dataclass(frozen=True)
 class Operation:
-    """What an opcode means. `function` takes an array for each of `sources` and gives one of `result`, or a pair of them.
+    """Meaning of an opcode. `function` takes an array for each of `sources` and gives one of `result`, or a pair of them.
 
     Arrays have the element type of DTYPES for their type, and `(n,)` or `(1,)` elements.
     """

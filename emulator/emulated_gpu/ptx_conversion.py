@@ -1,4 +1,4 @@
-"""What PTX's cvt computes, between all numeric types.
+"""PTX's cvt, between all numeric types.
 
 Owns conversions. Knows nothing of registers, threads or memory.
 """

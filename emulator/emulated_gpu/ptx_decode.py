@@ -318,7 +318,7 @@ class _Decoder:
         return lambda group, threads, place: group.wait_at_barrier(threads, place, barrier, count)
 
     def _in_warp(self, members: Reader, function: Callable) -> Callable:
-        """What all members of a warp do together, when all have come."""
+        """Run the joint operation of a warp when all members have come."""
 
         def run(group, threads, place):
             together = group.with_parked(threads, place)

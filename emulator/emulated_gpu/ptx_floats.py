@@ -1,4 +1,4 @@
-"""What PTX's floating-point instructions compute: exactly rounded ones, with .ftz and .sat, and approximate ones.
+"""PTX's floating-point instructions: exactly rounded ones, with .ftz and .sat, and approximate ones.
 
 Owns their functions. Knows nothing of opcodes that are no floating-point arithmetic.
 """

@@ -1,4 +1,4 @@
-"""What PTX's instructions of f16x2, bf16 and bf16x2, and fma of f16, compute.
+"""PTX's instructions of f16x2, bf16 and bf16x2, and fma of f16.
 
 Owns their functions. Knows nothing of the scalar f16 arithmetic that NumPy has. Results are rounded once, from float64: of a sum
 that float64 cannot hold, its bits are made odd, so that the second rounding goes where one would.

@@ -144,7 +144,7 @@ class Group:
         return memory, num_bytes, owner.astype(np.uint64) * np.uint64(stride)
 
     def space(self, name: str, addresses: np.ndarray, num_bytes: int, threads) -> tuple[Memory, np.ndarray]:
-        """Where an access of so many bytes at these addresses of a space goes.
+        """Resolve an access of so many bytes at these addresses of a space.
 
         Raises:
             IllegalAddress: past the end of shared or local memory.
@@ -225,7 +225,7 @@ class Group:
         self._ready[key] = None if threads is None or len(threads) == self.num_threads else threads
 
     def _control(self, instruction, threads, place: int) -> int | None:
-        """Where the threads go on, or None where they no longer go together."""
+        """Next statement of the threads, or None where they diverge."""
         if instruction.guard is None:
             return instruction.function(self, threads, place)
         active = self.select(threads, instruction.guard, instruction.is_negated)
@@ -240,7 +240,7 @@ class Group:
         return None
 
     def select(self, threads, slot: int, is_negated: bool):
-        """Those of the threads whose predicate is true, or false if negated."""
+        """Select the threads whose predicate is true, or false if negated."""
         values = self.read(slot, threads)
         if is_negated:
             values = ~values

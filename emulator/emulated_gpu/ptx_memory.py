@@ -14,7 +14,7 @@ WINDOWS = {"global": 0, "const": 0, "shared": 1 << 56, "local": 1 << 57}
 
 
 class EmulatorFault(Exception):
-    """What ends a kernel on a GPU as well."""
+    """Fault that ends a kernel on a GPU as well."""
 
 
 class IllegalAddress(EmulatorFault):
@@ -57,7 +57,7 @@ class Memory:
         return cls(areas=tuple(Area(array.ctypes.data, array.reshape(-1).view(np.uint8)) for array in arrays if array.nbytes))
 
     def with_areas(self, areas: list[Area]) -> Memory:
-        """This space and further areas."""
+        """Copy of this space with further areas."""
         return Memory(self.name, (*self._areas, *areas)) if areas else self
 
     def load(self, addresses: np.ndarray, dtype: np.dtype) -> np.ndarray:

@@ -73,7 +73,7 @@ class Variable:
 
 @dataclass
 class Scope:
-    """What a pair of braces declares: names of registers (slot), labels (statement index) and branch tables (labels)."""
+    """Declarations of a pair of braces: names of registers (slot), labels (statement index) and branch tables (labels)."""
 
     parent: Scope | None
     registers: dict[str, int] = field(default_factory=dict)

@@ -118,7 +118,7 @@ class Certificate(_Strict):
         return self
 
     def text(self) -> str:
-        """As a file has it: without the arithmetic if it is f32."""
+        """Text in a file: without the arithmetic if it is f32."""
         left_out = {"arithmetic"} if self.arithmetic == "f32" else set()
         return json.dumps(self.model_dump(mode="json", exclude_none=True, exclude=left_out), indent=2) + "\n"
 

@@ -88,7 +88,7 @@ class ExactCertificate(BaseModel):
 
 @dataclass
 class Proven:
-    """What a sweep has found. wrong: the first inputs at which a result is wrong."""
+    """Result of a sweep. wrong: the first inputs at which a result is wrong."""
 
     method: str
     num_inputs: int = 0

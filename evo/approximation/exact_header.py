@@ -66,5 +66,5 @@ def _ptx(line: str) -> list[str]:
 
 
 def function_name(found: ExactCertificate) -> str:
-    """What a program is called in the header, such as `u4x8_f16x2x4_14`, by its slots."""
+    """Name of a program in the header, such as `u4x8_f16x2x4_14`, by its slots."""
     return identifier(f"{found.function.partition(':')[2] or found.function}_{found.slots:g}")

@@ -41,7 +41,7 @@ _statements = cache(statements)
 
 @dataclass(frozen=True)
 class Goal:
-    """What is approximated, at sorted points. scale: what makes errors of y errors that count."""
+    """Goal of an approximation, at sorted points. scale: factor from errors of y to errors that count."""
 
     x: Row
     y: Row

@@ -58,7 +58,7 @@ class Format:
         return first + int(ends[0] < low), last - int(ends[1] > high)
 
     def bits(self, value: np.float32) -> int:
-        """Those of the nearest value of f16 or bf16."""
+        """Bits of the nearest value of f16 or bf16."""
         nearest = np.float32(self.round(value))
         return int(nearest.astype(np.float16).view(np.uint16)) if self.name == "f16" else int(nearest.view(np.uint32)) >> 16
 

@@ -240,7 +240,7 @@ def shortened(text: str) -> str:
 
 
 def is_code(text: str) -> bool:
-    """Whether a function's text is a `module:function`, which is imported and called."""
+    """Return whether a function's text is a `module:function`, which is imported and called."""
     return _OF_MODULE.fullmatch(text) is not None
 
 

@@ -130,7 +130,7 @@ def paired(language: Language, words: NDArray[np.uint64]) -> list[str]:
 
 
 def _of_two(form: str, name: str) -> list[str]:
-    """As the formats' arithmetic wants them: two conversions of one result each become one of two."""
+    """Merge two conversions of one result each into one of two, as the formats' arithmetic wants."""
     if form not in _HALVES:
         return []
     return [
@@ -145,7 +145,7 @@ def _of_two(form: str, name: str) -> list[str]:
 
 
 def function_name(found: Certificate) -> str:
-    """What a program is called in the header, such as `gelu_f32_14`, by its slots."""
+    """Name of a program in the header, such as `gelu_f32_14`, by its slots."""
     name = identifier(found.function).strip("_") or "f"
     kind = f"native_{found.format}" if found.arithmetic == "native" else found.format
     return identifier(f"{'f' if name[0].isdigit() else ''}{name}_{kind}_{float(found.slots):g}")

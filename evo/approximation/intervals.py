@@ -32,7 +32,7 @@ class IntervalProgram:
 
     @property
     def keeps_subnormals(self) -> bool:
-        """Whether results may be subnormal: of halves, and of instructions without .ftz."""
+        """Return whether results may be subnormal: of halves, and of instructions without .ftz."""
         operation = OPERATIONS[self.steps[-1]["operation"]] if len(self.steps) else ""
         return operation in ("tanh", "copysign") or bool(len(self.steps) and self.steps[-1]["digits"] < 24)
 

@@ -56,7 +56,7 @@ class Worst:
 
 @dataclass
 class Found:
-    """What a sweep has found.
+    """Result of a sweep.
 
     cpu: by the arithmetic of the CPU. gpu: by the bounds of the instructions; infinite where these say nothing. reference_ulps:
     what the function's values may be wrong by. largest: of their sizes. num_falls: steps between neighbours at which results move
@@ -254,7 +254,7 @@ def symmetry_of(function: Function, form: Format, first: int, last: int) -> Lite
 
 
 def _restored(state: Path | None) -> tuple[Found, int]:
-    """What was kept, and the number of the next part."""
+    """Restore the kept state and the number of the next part."""
     with suppress(OSError, ValueError, KeyError, TypeError):
         if state:
             kept = json.loads(state.read_text())

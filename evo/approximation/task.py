@@ -221,7 +221,7 @@ class ApproximationTask(Task):
         return -np.log2(np.maximum(error, LEAST_ERROR))
 
     def known_of(self, program: str, run_folder: Path) -> str:
-        """What certificates in the run's folder prove of it."""
+        """Statements that certificates in the run's folder prove of it."""
         from evo.approximation.certificate import FOLDER, Certificate, read_certificate
 
         proofs = [read_certificate(path) for path in sorted((run_folder / FOLDER).glob("*.json"))]
@@ -255,7 +255,7 @@ def checked_interval(interval: Any, source: str = "task_options.interval") -> tu
 
 
 def error_scale(error: str, form: Format, exact: NDArray[np.float64]) -> NDArray[np.float64]:
-    """What absolute errors are multiplied by to be errors of a kind."""
+    """Factor from absolute errors to errors of a kind."""
     if error == "ulp":
         return 1.0 / form.ulp(exact)
     if error == "absolute":

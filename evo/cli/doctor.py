@@ -1,4 +1,4 @@
-"""What this machine offers evo, and what each missing piece means for the user.
+"""Report on the parts of this machine that evo uses, and the consequence of each missing one.
 
 Owns the report and its wording. Needs none of the pieces. Opens each GPU that it finds, since only an open one tells how much
 memory is free. Knows nothing of runs.
@@ -97,7 +97,7 @@ def _self_test(info: DeviceInfo) -> tuple[str, str]:
 
 
 def _target(info: DeviceInfo) -> str:
-    """How programs are compiled for a GPU that the assembler does not know."""
+    """Describe compiling for a GPU that the assembler does not know."""
     if info.capability < MIN_CAPABILITY or info.target == info.architecture:
         return ""
     if is_assembled_by_driver(info.target):

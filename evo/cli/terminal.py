@@ -1,4 +1,4 @@
-"""What the verbs of the command line share: arguments, options, messages, and how a mistake is told.
+"""Shared parts of the command line's verbs: arguments, options, messages, and reports of mistakes.
 
 A user's mistake is one line on standard error, never a traceback. Knows no verb.
 """
@@ -159,7 +159,7 @@ def check_one_of(options: Mapping[str, bool], elite: str | None = None) -> None:
 
 
 def is_quiet() -> bool:
-    """Whether the user wants errors only."""
+    """Return whether the user wants errors only."""
     context = click.get_current_context(silent=True)
     return context is not None and bool(context.meta.get(_QUIET))
 

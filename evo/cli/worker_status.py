@@ -1,4 +1,4 @@
-"""What a worker of the farm shows: one line that is kept up to date on a terminal, plain lines elsewhere, or JSON.
+"""Status of a farm's worker: one line that is kept up to date on a terminal, plain lines elsewhere, or JSON.
 
 Owns their form. Knows nothing of how the work is done.
 """

@@ -34,5 +34,5 @@ DEFAULT_OPTIONS = assembler_options(DEFAULT_OPT_LEVEL)
 
 
 def compiler_options(target: str, options: tuple[str, ...]) -> tuple[str, ...]:
-    """What nvPTXCompiler is given for a target such as `sm_90`."""
+    """Options of nvPTXCompiler for a target such as `sm_90`."""
     return (f"--gpu-name={architecture(target)}", *options)

@@ -115,7 +115,7 @@ Fulfil: TypeAlias = Callable[[CompileRequest], Outcome]
 
 
 class CompileExecutor(Executor, ABC):
-    """Where requests are fulfilled: an executor of concurrent.futures.
+    """Executor of compile requests, of concurrent.futures.
 
     Its futures raise TimeoutError after a time limit and BrokenExecutor after the death of a process. fills_cache: whether its
     cubins may be kept for later runs.
@@ -129,7 +129,7 @@ class CompileExecutor(Executor, ABC):
         """Requests that it fulfils at once, now."""
 
     def status(self) -> dict[str, int]:
-        """What a run tells of its workers, if they are elsewhere."""
+        """Status of the workers, if they are elsewhere."""
         return {}
 
     def submit_request(self, function: Fulfil, request: CompileRequest) -> Future[Outcome]:
@@ -181,7 +181,7 @@ def compile_request(request: CompileRequest) -> Outcome:
 
 
 def assemble(ptx: bytes, target: str, options: tuple[str, ...]) -> bytes:
-    """What a driver loads: a cubin, or for a target that the driver assembles the PTX.
+    """Assemble the image that a driver loads: a cubin, or PTX for a target that the driver assembles.
 
     Raises:
         CompileError: of nvPTXCompiler. It reads PTX for the driver as well, so that what it refuses is not a fault of the device.

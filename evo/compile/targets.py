@@ -1,4 +1,4 @@
-"""Which target a GPU's programs are compiled for.
+"""Targets of compiling for a GPU.
 
 Owns the targets of the pinned assembler, and the way out for GPUs that are newer. Imports no compiler.
 """
@@ -21,10 +21,10 @@ def target_for(capability: tuple[int, int]) -> str:
 
 
 def is_assembled_by_driver(target: str) -> bool:
-    """Whether modules for a target are PTX."""
+    """Return whether modules for a target are PTX."""
     return target.startswith("compute_")
 
 
 def architecture(target: str) -> str:
-    """What PTX and assembler call a target."""
+    """Architecture of a target, as PTX and assembler name it."""
     return target.replace("compute_", "sm_")

@@ -1,4 +1,4 @@
-"""Which terms a law has: least squares in the integral form, over pieces of trajectories.
+"""Selection of a law's terms: least squares in the integral form, over pieces of trajectories.
 
 A state's samples are, but for noise, its value at the piece's beginning plus the integral of its law: so laws are fitted to the
 samples themselves, and no derivative of noise is taken. Owns that fit and the choice among terms. Knows nothing of searches.

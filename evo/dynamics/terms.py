@@ -137,7 +137,7 @@ def numbers_of(law: Law) -> list[float]:
 
 
 def inner_numbers(term: Term) -> list[float]:
-    """Those within functions and powers of a term."""
+    """Numbers within functions and powers of a term."""
     found = []
     for factor, _ in term:
         if isinstance(factor, tuple):

@@ -74,14 +74,14 @@ class Evaluation:
 
 @dataclass(frozen=True)
 class TaskSource:
-    """Where a task comes from: what `evo.task.load_task` takes."""
+    """Source of a task, as `evo.task.load_task` takes it."""
 
     folder: Path
     options: Mapping[str, Any]
 
     @property
     def place(self) -> str:
-        """What messages call it."""
+        """Name in messages."""
         return str(self.folder)
 
 
@@ -115,7 +115,7 @@ class Evaluator(Protocol):
         """
 
     def outputs(self, words: NDArray[np.uint64], points: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-        """Each output, `(batch_size, num_points)`, of programs at given points, such as a picture's.
+        """Compute each output, `(batch_size, num_points)`, of programs at given points, such as a picture's.
 
         Raises:
             UserError: the points do not fit the task's inputs.

@@ -135,7 +135,7 @@ def _measured_choice(assignment: Assignment, programs: Callable[[], Batch], warn
 
 
 def calibrate_cpu(assignment: Assignment, batch: Batch) -> Calibration:
-    """What these programs cost on the CPU, if it can run all that the assignment may bring.
+    """Measure the cost of these programs on the CPU, if it can run all that the assignment may bring.
 
     Raises:
         UserError: the task's points or score are wrong.
@@ -226,7 +226,7 @@ def _why_own_kernel_is_left_out(task: Task) -> str | None:
 
 
 def _why_cpu(task: Task) -> str | None:
-    """What of a task only the CPU can do; None: nothing."""
+    """Reason why a task needs the CPU; None: it does not."""
     if task.rollout is not None and task.rollout.grid is not None:
         return "whose rollout has a grid"
     if task.has_simulation():

@@ -28,7 +28,7 @@ VERBS = {INTERPRET: "interpreted", COMPILE: "compiled"}
 
 @dataclass(frozen=True)
 class LaneCosts:
-    """What a program costs on a GPU by one lane, in seconds.
+    """Cost of a program in one lane of a GPU, in seconds.
 
     compile_s: of one compile worker. host_s: of the thread that loads and launches, or, if nothing is compiled, of the whole
     batch, whose stages overlap. kernels_s: of the GPU. score_s: of one thread. The longest decides.
@@ -49,7 +49,7 @@ class LaneCosts:
 
 @dataclass(frozen=True)
 class Calibration:
-    """What a program costs, in seconds.
+    """Cost of a program on each device, in seconds.
 
     num_points: of the task. num_instructions: of the measured programs, in the mean. threads: of the CPU. cpu_s: a program run on
     the CPU by all threads; None: it cannot run them. score_s: its scoring, by one thread. lanes: those of the GPU that were
@@ -135,7 +135,7 @@ def measure_cpu(scorer: ChunkScorer, batch: Batch, num_threads: int) -> tuple[fl
 def measure_lane(
     evaluator: Evaluator, lane: str, batch: Batch, num_threads: int, batch_size: int = MOST_PROGRAMS
 ) -> LaneCosts | None:
-    """What a program costs in a lane of the GPU, of an evaluator that is held to it and keeps no cubins; None: it has none.
+    """Measure a program's cost in one lane of the GPU, by an evaluator that keeps no cubins; None: no such lane.
 
     Args:
         batch: if nothing is compiled, they are repeated up to a batch of the search: fewer would keep host and GPU waiting.

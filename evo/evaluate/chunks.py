@@ -56,7 +56,7 @@ def whole(parts: list[Evaluation], num_measures: int, who: str) -> Evaluation:
 
 @dataclass(frozen=True)
 class Points:
-    """Where a task's programs run.
+    """Points at which a task's programs run.
 
     inputs: an array for each register, None where it is not an input. targets: with a reduction. check: the task's check points,
     if it has any. changes_task: asking for the points changes the task, so `score` may rely on a task that has been asked.
@@ -190,13 +190,13 @@ class ChunkScorer:
         return by_name(self.task, self._machine.store(words, inputs))
 
     def _run_at(self, programs: ProgramRows, inputs: dict[str, Any]) -> dict[str, NDArray[Any]]:
-        """As of `RunnablePrograms.run`."""
+        """Implement `RunnablePrograms.run`."""
         arrays = typed_arrays(inputs, self.task.inputs, f"{place_of(type(self.task))}: programs.run()", verb="takes")
         registers = [*arrays, *[None] * (len(self._language.registers) - len(arrays))]
         return by_name(self.task, self._machine.store(programs, registers))
 
     def _stored(self, machine: VirtualMachine, programs: ProgramRows, inputs: list[Any]) -> NDArray[Any]:
-        """What programs compute, or with a rollout what is recorded of their trajectories."""
+        """Outputs of programs, or with a rollout the records of their trajectories."""
         return self._loop.run(machine, programs, inputs) if self._loop else machine.store(programs, inputs)
 
     def choose_level(self, batch: Batch) -> None:
@@ -254,7 +254,7 @@ class ChunkScorer:
 
 
 def _sums_of_losses(loss: LossFitter, outputs: NDArray[Any]) -> NDArray[np.void]:
-    """As a reduction's, `(num_programs, 1)`, against the targets that offset and scale of the least loss explain in full; that
+    """Sums of a reduction, `(num_programs, 1)`, against the targets that offset and scale of the least loss explain in full; that
     loss in place of squared errors.
     """
     found = loss.fit(outputs[:, 0], FITTED_ITERATIONS)

@@ -61,7 +61,7 @@ class ClusterEvaluator:
 
     @property
     def device(self) -> str:
-        """What the workers' evaluators run on. They are taken to be alike."""
+        """Device of the workers' evaluators, which are taken to be alike."""
         return str(self._described.get("device", "CPU"))
 
     def evaluate(self, batch: Batch) -> Evaluation:
@@ -84,7 +84,7 @@ class ClusterEvaluator:
         return outputs
 
     def environment(self) -> dict[str, str | int]:
-        """Those of a worker, the scheduler's address, and how many workers there are at first."""
+        """Facts of one worker, the scheduler's address, and the number of workers at first."""
         workers = self._workers.usable()
         counts = {"cluster_workers": len(workers), "cluster_threads": sum(workers.values())}
         return {**self._described, "cluster": self._workers.scheduler, **counts}

@@ -151,7 +151,7 @@ class Combiner:
         return _Moments(total, mean_t, mean_p, squares - of_one[2:] * mean_p, of_t[2:] - of_one[2:] * mean_t)
 
     def _explained(self, p: NDArray[np.float64]) -> NDArray[np.float64]:
-        """How much of the target's sum of squares a linear fit of each program explains; -inf where it is not finite."""
+        """Share of the target's sum of squares that a linear fit of each program explains; -inf where it is not finite."""
         *_, squares, products = self._moments(p)
         explained = products * products / squares
         return np.where(np.isfinite(explained), explained, -np.inf)

@@ -19,7 +19,7 @@ ANY = "any"  # as the name of an instruction
 
 @dataclass(frozen=True)
 class Constraints:
-    """What programs may be. Instructions go by their names.
+    """Limits on programs. Instructions go by their names.
 
     max_size: the greatest sum of costs. max_depth: the most instructions on a path. nesting: of an instruction, how often each
     other may come on a path to its operands, and ANY, how many instructions may. costs: of instructions, where it is not 1; they
@@ -36,7 +36,7 @@ class Constraints:
         return language.lowering.sums(programs, self._numbers(language, self.costs, 1.0))
 
     def admitted(self, language: Language, programs: ProgramRows) -> NDArray[np.bool_]:
-        """Which programs keep to all of them, `(n,)`."""
+        """Mask of the programs that keep to all of them, `(n,)`."""
         lowering, found = language.lowering, np.ones(len(programs), np.bool_)
         if self.max_size is not None:
             found &= self.cost_of(language, programs) <= self.max_size

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evo.evaluate import Evaluation, PickledTask, Stats, TaskSource
-from evo.evaluate.chunks import MAX_REDUCED, ChunkScorer, slices, whole
+from evo.evaluate.chunks import MAX_REDUCED, NUM_MEASURED, ChunkScorer, slices, whole
 from evo.evaluate.options import ExecutorName
 from evo.evaluate.scoring_pool import ScoringPool, WorkerError, scoring_in_time
 from evo.language.batch import Batch
@@ -90,7 +90,7 @@ class CpuEvaluator:
 
     def evaluate(self, batch: Batch) -> Evaluation:
         """As `Evaluator.evaluate`, chunk by chunk on threads or processes."""
-        if not self._is_level_chosen and len(batch):
+        if not self._is_level_chosen and len(batch) >= NUM_MEASURED:  # fewer programs tell little
             self._scorer.choose_level(batch)
             self._is_level_chosen = True
         if (processes := self._processes) and len(batch) and self._waits_s <= 0.0:

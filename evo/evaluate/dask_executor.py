@@ -1,4 +1,4 @@
-"""Where a run's compile requests are fulfilled, and how the workers of a Dask scheduler fulfil them: both sides.
+"""Executors of a run's compile requests, and both sides of compiling on a Dask scheduler's workers.
 
 As with a pool of this machine, a time limit and the death of a process belong to one call. Knows nothing of how workers are
 chosen.

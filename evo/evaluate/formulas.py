@@ -1,4 +1,4 @@
-"""What a program says in real numbers: its outputs in float64, and how they change with its constants.
+"""Programs in real numbers: outputs in float64, and their derivatives by constants.
 
 Owns the arithmetic. It knows an instruction by its infix form, and refuses those that have none.
 """
@@ -54,11 +54,11 @@ class Formulas:
         self._is_coarse = [instruction.semantics.is_coarse for instruction in instruction_set.instructions]
 
     def is_known(self, graph: Dag) -> bool:
-        """Whether all of it has a meaning here."""
+        """Return whether all of it has a meaning here."""
         return graph.results[0] is not None and all(self._has_meaning(graph.nodes[index]) for index in needed(graph))
 
     def is_coarse(self, graph: Dag) -> bool:
-        """Whether f32 is far from real numbers in one of its instructions."""
+        """Return whether f32 is far from real numbers in one of its instructions."""
         return any(node.kind == NodeKind.PTX and self._is_coarse[node.payload] for node in graph.nodes)
 
     def _has_meaning(self, node: Node) -> bool:

@@ -1,4 +1,4 @@
-"""What each instruction costs on this CPU, measured.
+"""Measured cost of each instruction on this CPU.
 
 Owns the measurement: the virtual machine runs a program of one instruction over points that fit into the cache. Knows nothing of
 tasks, whose programs `evo.evaluate.calibration` measures.

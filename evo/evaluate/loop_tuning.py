@@ -63,7 +63,7 @@ class _Model:
         return self.at(moved), float(step @ (2.0 * self.gradient - self.matrix @ step))
 
     def _step(self, damping: float) -> NDArray[np.float64]:
-        """Where the error is least, with Marquardt's scaling. A constant that depends on others stays where it is."""
+        """Compute a step to the least error, with Marquardt's scaling. A constant that depends on others keeps its value."""
         diagonal = np.diag(self.matrix)
         scale = np.array([1.0 / np.sqrt(each) if each > 0.0 else 0.0 for each in diagonal])
         rows = (scale[:, None] * self.matrix * scale + damping * np.eye(len(scale))).tolist()
@@ -203,7 +203,7 @@ class _Derived:
         return self._builder.node(Node(kind, payload, self._stack))
 
     def _value(self, index: int | None) -> int:
-        """What is missing is zero."""
+        """Value, or zero if it is missing."""
         return self._leaf(NodeKind.CONSTANT, 0) if index is None else index
 
     def _add(self, graph: Dag, replaced: Mapping[int, int]) -> list[int | None]:

@@ -81,7 +81,7 @@ class LoopRunner:
         self._sums = StoredSums(instruction_set, len(self.states))
 
     def columns(self, points: Any, method: str) -> tuple[list[NDArray[Any]], int]:
-        """What `Task.points` gives, each of its type, and the number of trajectories.
+        """Columns of `Task.points`, each of its type, and the number of trajectories.
 
         Raises:
             UserError: a value is missing, unknown or no number, or shapes differ.
@@ -226,7 +226,7 @@ def trajectories(
 
 
 def num_runs(language: Language, task: Task) -> int:
-    """How often a task runs a program.
+    """Number of times that a task runs a program.
 
     Raises:
         UserError: the task's points are malformed, or raise.

@@ -1,4 +1,4 @@
-"""Where programs run, and how the work is done: the section `evaluation` of a config."""
+"""Options of evaluation: the section `evaluation` of a config."""
 
 import re
 from typing import Annotated, Any, Literal, Self
@@ -67,7 +67,7 @@ class FarmOptions(Options):
 
 
 class EvaluationOptions(Options):
-    """Where programs run, and how the work is done.
+    """Options of evaluation: devices, lanes, workers, limits.
 
     `backend`: auto takes an NVIDIA GPU if one can be used, passes its self-test and is measured to be faster
     (`evo.evaluate.calibration`). CPU and GPU differ in the last bits of approximate instructions. No other key changes a result,

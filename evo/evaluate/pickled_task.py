@@ -48,7 +48,7 @@ def task_of(source: TaskSource | PickledTask, digest: str) -> Task:
 
 
 def _is_importable(module: str) -> bool:
-    """Whether other processes find a module; `__main__`, which cloudpickle takes by value itself, counts."""
+    """Return whether other processes find a module; `__main__`, which cloudpickle takes by value itself, counts."""
     if module == "__main__" or module not in sys.modules:
         return True
     package = module.partition(".")[0]

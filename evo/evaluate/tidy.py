@@ -132,7 +132,7 @@ class Tidier:
 
     @np.errstate(all="ignore")  # formulas may be anything
     def tidy(self, words: NDArray[np.uint64], price: float = 1.0) -> Tidied | None:
-        """What stands in place of a program of `(max_length,)` words, perhaps itself; None: this cannot tell.
+        """Simplify a program of `(max_length,)` words; the result may be the program itself. None: unknown.
 
         The result depends on the program, the task and the price alone.
 
@@ -449,7 +449,7 @@ class Tidier:
         )
 
     def _rewritten(self, state: _State, words: NDArray[np.uint64]) -> _State | None:
-        """As words say it, which merge equal values."""
+        """Rebuild the program from words, which merge equal values."""
         row = _with_values(state).words(self._language, len(words))
         graph = None if row is None else dag_of(self._language, row)
         return self._state(self._formulas.of(graph)) if graph and graph.results[0] is not None else None

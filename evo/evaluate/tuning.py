@@ -184,7 +184,7 @@ def _some_first(points: Points, errors: PointErrors) -> tuple[Points, PointError
 def loss_fitter(
     task: Task, target: NDArray[np.float32], weights: NDArray[np.float32] | None, max_points: int | None = None
 ) -> LossFitter | None:
-    """What fits outputs by the task's own loss, at a sample of the points most of the time; None: it has none."""
+    """Make the fitter of the task's own loss, mostly at a sample of the points; None: the task has no loss."""
     loss = ask(task, "point_loss")
     if loss is None:
         return None

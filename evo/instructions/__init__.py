@@ -120,7 +120,7 @@ class Instruction:
 
 @dataclass(frozen=True)
 class Function:
-    """What exported text calls an instruction, or a helper of some. operands, result: PTX types, with u32 for s32."""
+    """Function of an instruction in exported text, or a helper of some. operands, result: PTX types, with u32 for s32."""
 
     name: str
     operands: tuple[str, ...]
@@ -257,7 +257,7 @@ def shipped_functions() -> tuple[Function, ...]:
 
 @cache
 def _table() -> tuple[InstructionSet, InstructionSetJson]:
-    """All of the shipped instructions, as a set and as it is written."""
+    """Load the shipped instructions, as a set and as it is written."""
     source = "instructions.json"
     table = _parsed(parse_json(files(__package__).joinpath(source).read_text(encoding="utf-8"), source, _WHAT), source)
     rows = []
@@ -357,7 +357,7 @@ _ENCODER_TYPES |= dict.fromkeys(HALVES, "f32")
 
 
 def _key(instruction: Any) -> str:
-    """What tells what it computes: its PTX, or the name of a move, which may change the type."""
+    """Key of its meaning: its PTX, or the name of a move, which may change the type."""
     return str(instruction.name or "") if instruction.ptx == MOVE else str(instruction.ptx)
 
 

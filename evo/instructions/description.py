@@ -105,7 +105,7 @@ _Architecture = Annotated[str, StringConstraints(pattern=r"^sm_[1-9][0-9]{1,2}$"
 
 
 class Semantics(_Strict):
-    """What is known of an instruction: the keys of its row, empty where it does not have them. meaning: in one line of words."""
+    """Meaning of an instruction: the keys of its row, empty where it does not have them. meaning: in one line of words."""
 
     meaning: str = Field(default="see the PTX ISA", pattern=r"^[ -~]{1,200}$")
     vm: str = ""
@@ -129,7 +129,7 @@ class Semantics(_Strict):
 
     @property
     def is_coarse(self) -> bool:
-        """Whether the largest error is more than a few steps of f32."""
+        """Return whether the largest error is more than a few steps of f32."""
         return self.error is not None and self.error.bound * (2.0**-23 if self.error.kind == "ulp" else 1.0) > 2.0**-20
 
 

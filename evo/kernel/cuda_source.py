@@ -216,7 +216,7 @@ def _line(content: bytes, position: int) -> int:
 
 
 def _macros(path: Path, defines: Mapping[str, int | float | str]) -> list[str]:
-    """As options of NVRTC."""
+    """Write macros as options of NVRTC."""
     if not isinstance(defines, Mapping):
         raise UserError(f"{path}: kernel_defines() must return a dict of name -> number or text, got {type(defines).__name__}")
     options = []

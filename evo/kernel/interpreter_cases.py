@@ -43,7 +43,7 @@ _SLOT_REGISTERS = "xyz"  # of the first, second and third operand from a slot
 
 @dataclass(frozen=True)
 class Threads:
-    """How threads take steps.
+    """Arrangement of threads over steps.
 
     num_points: of a thread, 1 or 4, which lie next to each other in a vector. vector_bits: vectors lie 2**vector_bits bytes
     apart. are_together: all threads of a warp are always at the same step.
@@ -137,7 +137,7 @@ def cases_of(instruction_set: InstructionSet, names: Collection[str] | None = No
 
 
 def is_interpretable(instruction_set: InstructionSet, instruction: Instruction) -> bool:
-    """Whether a case can do this instruction."""
+    """Return whether a case can do this instruction."""
     if (
         instruction.aligned
         or instruction.volatile

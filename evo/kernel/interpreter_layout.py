@@ -1,4 +1,4 @@
-"""How a block of the interpreter kernel divides its points among threads, and its shared memory among values.
+"""Division of a block's points among threads, and of its shared memory among values, in the interpreter kernel.
 
 Owns both for the inputs and outputs of a language. Knows nothing of the kernel's text.
 """
@@ -27,7 +27,7 @@ _MIN_SLOTS = 7
 
 @dataclass(frozen=True)
 class Layout:
-    """Who works on a tile, and what the vectors of a block's shared memory hold: inputs, then slots, then outputs.
+    """Threads of a tile, and vectors of a block's shared memory: inputs, then slots, then outputs.
 
     num_buffered: programs whose outputs are summed at once; 1 in a kernel that stores.
     """
@@ -46,7 +46,7 @@ class Layout:
 
     @property
     def num_vectors(self) -> int:
-        """All of them."""
+        """All records."""
         return self.first_output + self.num_outputs
 
     @property
@@ -70,7 +70,7 @@ class Layout:
 
 
 def layout_of(language: Language, sums: bool, num_points: int = MAX_POINTS) -> Layout | None:
-    """How a kernel for these inputs and outputs uses its threads and their shared memory; None if they leave too few slots.
+    """Lay out threads and shared memory of a kernel for these inputs and outputs; None if they leave too few slots.
 
     Args:
         num_points: the most that it will sum.

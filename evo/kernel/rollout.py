@@ -29,7 +29,7 @@ COUNTS = (".param .u32 num_steps", ".param .u32 record_every")
 
 @dataclass(frozen=True)
 class Loop:
-    """What is repeated, and the shape of what it reads.
+    """Loop of a rollout: its repetitions, and the shape of the values it reads.
 
     language: of programs. field: reads the columns and then the programs' outputs, and gives how each state changes. words: the
     field's program. states: the column of each state. columns: for each whether it differs by step and by trajectory; the first
@@ -130,7 +130,7 @@ class Loop:
         return [*lines, "setp.lt.u32 %is_last, %step, %num_steps;", "@%is_last bra.uni $steps;"]
 
     def _field(self, point: int) -> list[str]:
-        """How the states of a trajectory change."""
+        """Derivative of a trajectory's states."""
         columns = [name for name, _ in self.field.inputs[: len(self.columns)]]
         outputs = [name for name, _ in self.language.outputs]
         changes = [name for name, _ in self.field.outputs]

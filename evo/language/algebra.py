@@ -289,7 +289,7 @@ class Algebra:
         return self.product([(abs(number) ** exponent if number else 0.0, ()), *free])
 
     def _is_positive(self, atom: int) -> bool:
-        """Whether it is surely no negative number."""
+        """Return whether it is surely no negative number."""
         kind, *parts = self.atoms[atom]
         if kind == "sum":
             return all(number > 0.0 and all(p % 2 == 0.0 or self._is_positive(a) for a, p in f) for number, f in parts[0])

@@ -59,7 +59,7 @@ class Batch:
         return cls(words, *(lowering.lower_all if keep else lowering.analyze)(words, row_threads))
 
     def joined(self, others: Sequence[Batch]) -> Batch:
-        """This batch and then others whose rows are as wide, all kept or none."""
+        """Join this batch and others whose rows are as wide, all kept or none."""
         batches = (self, *others)
         kept = [batch.lowered for batch in others if batch.lowered is not None]
         return Batch(

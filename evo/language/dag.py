@@ -112,7 +112,7 @@ class Dag:
 
     @property
     def is_writable(self) -> bool:
-        """Whether `words` can write it: each instruction has one result."""
+        """Return whether `words` can write it: each instruction has one result."""
         return all(node.row.num_results == 1 for node in self.nodes)
 
     def ptx_by_name(self) -> dict[str, str]:

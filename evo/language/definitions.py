@@ -1,4 +1,4 @@
-"""What each PTX instruction computes on a CPU, as definitions in Python and C: the functions that exported text consists of.
+"""Definitions of PTX instructions for a CPU, in Python and C: the functions of exported text.
 
 Owns the translation of the table's `code`, which is written once for both languages. It has locals and ends with a value:
 
@@ -61,7 +61,7 @@ class Definitions:
 
 
 def function_name(ptx: str) -> str:
-    """What the definition of an instruction is called."""
+    """Name of an instruction's definition."""
     return re.sub(r"\W", "_", ptx)
 
 

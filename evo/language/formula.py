@@ -132,13 +132,13 @@ def scaling_notes(inputs: Scaling) -> list[str]:
 
 
 def units_text(name: str, offset: float, scale: float) -> str:
-    """What a program reads of an input, as formulas have it."""
+    """Write a program's input as formulas have it."""
     moved = f"({name} {'-' if offset > 0 else '+'} {short_number(abs(offset))})" if offset else name
     return moved if scale == 1.0 else f"{moved}/{short_number(scale)}"
 
 
 def has_real_form(program: Dag) -> bool:
-    """Whether a program is a formula of real numbers: all its instructions are functions of these."""
+    """Return whether a program is a formula of real numbers: all its instructions are functions of these."""
     kinds = {kind for _, kind in (*program.inputs, *program.outputs)}
     return kinds <= {"f32"} and all(
         value.type in _REAL_TYPES
@@ -149,7 +149,7 @@ def has_real_form(program: Dag) -> bool:
 
 
 def is_real_function(instruction_set: InstructionSet, instruction: Instruction) -> bool:
-    """Whether an instruction is a function of real numbers."""
+    """Return whether an instruction is a function of real numbers."""
     arg_types = (instruction_set.arg_types[arg] for arg in (*instruction.args, *instruction.rets))
     types = {instruction_set.stacks[each.stack_idx].literal_prefix for each in arg_types}
     return types <= _REAL_TYPES and _is_function(instruction.semantics)
@@ -174,7 +174,7 @@ def real_form(semantics: Semantics, language: int) -> str:
 def evaluate(
     formula: Dag, inputs: Iterable[NDArray[Any]], changed: Callable[[Node, Any, list[Any]], Any] | None = None
 ) -> list[NDArray[np.float64]]:
-    """Each output in float64, `(num_points,)`.
+    """Evaluate each output in float64, `(num_points,)`.
 
     Args:
         formula: of real numbers alone.

@@ -87,5 +87,5 @@ def rounded(formula: Dag, digits: int | None) -> Dag:
 
 
 def display_note(digits: int | None) -> str:
-    """What a heading says of a formula that was rounded."""
+    """Note in a heading for a formula that was rounded."""
     return "" if digits is None else f" (rounded to {digits} digits for display; predictions use all)"

@@ -17,7 +17,7 @@ _LOG2_E, _LN_2, _LOG10_2 = repr(1 / math.log(2)), repr(math.log(2)), repr(math.l
 
 @dataclass(frozen=True)
 class Function:
-    """What stands for a function of a, and b.
+    """Words for a function of a, and b.
 
     forms: calls of functions of the table of instructions, in the order of preference. phrase: words that compute it of the
     topmost values, a on top.
@@ -71,7 +71,7 @@ _OTHERWISE: dict[str, tuple[str, ...]] = {
 
 @cache
 def forms(*, with_halves: bool = False) -> dict[str, list[str]]:
-    """What stands for each operator and function, in the order of preference: calls of instructions, by their names in programs.
+    """Words for each operator and function, in the order of preference: calls of instructions, by their names in programs.
     The first whose instructions are at hand, and whose operands have the right types, is taken.
 
     Args:

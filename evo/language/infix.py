@@ -231,7 +231,7 @@ class _Reader:
 
     @staticmethod
     def _folded(form: str, first: int | float, second: int | float, formula: ast.expr) -> _Number:
-        """What an operator makes of two numbers: whole ones stay whole, others are float32, as they would be in a program."""
+        """Fold an operator of two numbers: whole ones stay whole, others are float32, as they would be in a program."""
         is_whole = isinstance(first, int) and isinstance(second, int) and form != "a / b"
         try:
             if is_whole:

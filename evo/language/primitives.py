@@ -1,4 +1,4 @@
-"""What the code of the table of instructions is made of, as NumPy on arrays: see evo.language.definitions.
+"""Primitives of the instruction table's code, as NumPy on arrays: see evo.language.definitions.
 
 Floats are float32, integers uint32 and predicates bool. primitives.h has the same in C, bit for bit as on x86-64. Exported Python
 contains copies of these functions.
@@ -68,7 +68,7 @@ def polynomial(x: Array, *coefficients: float) -> Array:
 
 
 def is_negative(a: Array) -> Array:
-    """Whether the sign of float64 numbers is set."""
+    """Return whether the sign of float64 numbers is set."""
     return np.signbit(a)
 
 

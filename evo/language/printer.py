@@ -22,7 +22,7 @@ _ATOM = 9  # precedence of names, calls and numbers
 
 @dataclass(frozen=True)
 class Style:
-    """How values are written.
+    """Style of written values.
 
     form: of an instruction, a formula of its operands a, b and c; empty: it is written as a call. call: what stands for an
     instruction without a form; None: it is refused. constant: of a type and its bits.

@@ -93,7 +93,7 @@ class Language:
         return found
 
     def is_token(self, token: str) -> bool:
-        """Whether it has a word."""
+        """Return whether it has a word."""
         try:
             return self._encoded(token) is not None
         except ValueError:

@@ -66,16 +66,16 @@ class _Signs:
         return self._names[node.payload] == "neg" or self._negative_factor(node) is not None or self._is_negative_sum(node)
 
     def _is_negative_sum(self, node: Node) -> bool:
-        """Whether it is -a - b, and addition is at hand."""
+        """Return whether it is -a - b, and addition is at hand."""
         return self._names[node.payload] == "sub" and "add" in self._payloads and self._is_negative(node.operands[0])
 
     def _negative_factor(self, node: Node) -> int | None:
-        """Which operand of a product or quotient is negative."""
+        """Index of the negative operand of a product or quotient."""
         is_product = self._names[node.payload] in ("mul", "div")
         return next((k for k, operand in enumerate(node.operands) if is_product and self._is_negative(operand)), None)
 
     def _negated(self, builder: Builder, place: int) -> int:
-        """What is negative, without its sign."""
+        """Negative value without its sign."""
         node = self._nodes[place]
         if node.kind == NodeKind.CONSTANT:
             return builder.node(replace(node, payload=node.payload ^ _SIGN))

@@ -68,7 +68,7 @@ def simple_numbers(value: float, radius: float) -> Iterator[Simple]:
 
 
 def _decimals(value: float, radius: float) -> Iterator[Simple]:
-    """Those of `simple_numbers` that are not fractions."""
+    """Yield the `simple_numbers` that are not fractions."""
     if abs(value) <= radius or value == 0.0:
         yield Simple(0.0, 1.0, "Integer(0)")
     size, sign = abs(value), "-" if value < 0 else ""
@@ -146,14 +146,14 @@ def most_bits(value: float, deviation: float) -> float:
 
 
 def misfit_bits(distance: float, deviation: float) -> float:
-    """What it costs to be this far from what data say."""
+    """Cost in bits of this distance from the data's value."""
     if not distance:
         return 0.0
     return 0.5 / math.log(2.0) * (distance / deviation) ** 2 if deviation else math.inf
 
 
 def exact_text(value: float, radius: float) -> str:
-    """What SymPy reads as the simplest number so near, if it is none that takes digits; else nothing."""
+    """Text of the simplest number so near for SymPy, unless it takes digits; else empty."""
     near = simple_numbers(value, radius) if math.isfinite(value) else ()
     simple = min(near, key=lambda each: each.bits, default=Simple(value, F32_BITS, ""))
     return simple.text if not value or simple.bits <= most_bits(value, radius) else ""

@@ -111,7 +111,7 @@ def calls(
 
 
 def _chooses(lines: Lines, head: str) -> list[str]:
-    """What C has an operator for, as a function."""
+    """Function for a choice, which C has an operator for."""
     text = f"{head} double choose(bool condition, double a, double b) {{ return condition ? a : b; }}"
     return [text] if "choose" in _words(lines) else []
 
@@ -150,7 +150,7 @@ def _c_function(head: str, expression: Dag, lines: Lines, types: Mapping[str, st
 
 
 def wrapper_name(value: Node) -> str:
-    """What the function around a value's PTX instruction is called."""
+    """Name of the function around a value's PTX instruction."""
     return "ptx_" + re.sub(r"\W", "_", value.name)
 
 

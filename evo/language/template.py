@@ -49,7 +49,7 @@ class Function:
 
 @dataclass(frozen=True)
 class Template:
-    """How functions make a formula.
+    """Structure that makes a formula of functions.
 
     calls: index of a function and the formulas of its arguments, each of the inputs and the `names` of earlier calls; or
     DERIVATIVE, a formula, and the input by which it is derived. formula: of inputs and `names`. has_scale, has_offset: the
@@ -178,7 +178,7 @@ class _Chooser(ast.NodeTransformer):
         self.is_used = False
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
-        """As ast.NodeTransformer."""
+        """Implement ast.NodeTransformer."""
         name, column = ast.unparse(node.value), ast.unparse(node.slice)
         if not isinstance(node.value, ast.Name) or column not in self._columns:
             raise _wrong(node, f"'{ast.unparse(node)}' is not a name and an input, as in c[{next(iter(self._columns))}]")
@@ -203,7 +203,7 @@ class _Completer(ast.NodeTransformer):
                 self._calls.setdefault(node.func.id, set()).add(ast.unparse(node))
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
-        """As ast.NodeTransformer."""
+        """Implement ast.NodeTransformer."""
         self.generic_visit(node)
         is_short = ast.unparse(node.func) == _DERIVATIVE_NAME and node.args and isinstance(node.args[0], ast.Name)
         calls = self._calls.get(ast.unparse(node.args[0]), set()) if is_short else set()

@@ -17,6 +17,7 @@ MAX_NODES = 150  # of a formula; a longer one gets usual names alone
 SMALL = 3  # leaves of a value that is written again where it is used again
 LARGEST_EXPONENT = 300.0  # of e, in a factor
 DIVISORS = (3.0, 6.0, 7.0, 9.0, 11.0, 12.0)
+ROUNDING = 8 * 2.0**-52  # of a product of a few rounded numbers
 MOST_DIGITS = 6  # of a number that is not written in another way
 BOOK = "textbook"  # name of what is written here
 
@@ -156,6 +157,8 @@ class _Writer:
         return self._apply("pow(a, b)", base, self._number(power))
 
     def _quotient(self, number: float, above: list[int], below: list[int]) -> int:
+        if abs(number - 1.0) < ROUNDING:  # a product of rounded numbers
+            number = 1.0
         if number and cost(number) > 2 * MOST_DIGITS:
             divisor = min((*DIVISORS, abs(1.0 / number)), key=lambda each: cost(number * each) + cost(each))
             if cost(number * divisor) + cost(divisor) <= MOST_DIGITS:

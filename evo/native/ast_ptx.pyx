@@ -72,7 +72,7 @@ class ProgramError(ValueError):
 
 
 def is_register_name(name: str) -> bool:
-    """Whether a register may have this name (without the percent sign); see ast_ptx_check_name."""
+    """Return whether a register may have this name (without the percent sign); see ast_ptx_check_name."""
     encoded = name.encode()
     return b"\0" not in encoded and ast_ptx_check_name(PyBytes_AS_STRING(encoded)) == AST_PTX_SUCCESS
 

@@ -454,7 +454,7 @@ cdef struct _Visits:
 
 
 cdef bint _visit(_Visits* visits, size_t member, size_t i) noexcept nogil:
-    """Whether visits go on."""
+    """Return whether visits go on."""
     cdef _Memory* own = &visits.memories[member]
     cdef size_t row = visits.order[i] if visits.order != NULL else i, needed
     cdef StackPtxLowered made

@@ -53,7 +53,7 @@ def main(arguments: list[str]) -> None:
 
 
 def _body(path: Path) -> str:
-    """What a module declares. The attributes of its C classes may be in its .pxd file."""
+    """Stub of a module's declarations. The attributes of its C classes may be in its .pxd file."""
     text = re.sub(r'"""(?s:.*?)"""', "", path.read_text())
     pxd = path.with_suffix(".pxd")
     declared_apart = pxd.read_text() if pxd.exists() else ""

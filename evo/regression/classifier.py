@@ -120,3 +120,9 @@ class SymbolicClassifier(ClassifierMixin, SearchParameters):  # type: ignore[mis
         """The log-odds of each of `estimators_` as an expression of SymPy."""
         check_is_fitted(self)
         return [each.sympy(precision=precision) for each in self.estimators_]
+
+
+_given = signature(SearchParameters.__init__)
+_own = signature(SymbolicClassifier.__init__).parameters["class_weight"]
+# scikit-learn and editors read every parameter from here.
+SymbolicClassifier.__init__.__signature__ = _given.replace(parameters=[*_given.parameters.values(), _own])  # type: ignore[attr-defined]

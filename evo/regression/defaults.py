@@ -1,4 +1,4 @@
-"""What formulas are searched with unless the user says otherwise: the sections `program` and `search` of a config.
+"""Defaults of a search for formulas: the sections `program` and `search` of a config.
 
 configs/symbolic_regression.yaml says the same; a test holds them together.
 """

@@ -1,4 +1,4 @@
-"""Which equations a fit keeps, and which of them predicts.
+"""Choice of the equations that a fit keeps, and of the one that predicts.
 
 Owns the rules that `model_selection` names, and tables for people. Knows nothing of how equations are found.
 """

@@ -99,7 +99,7 @@ class SymbolicRegressor(RegressorMixin, FittedEquations):  # type: ignore[misc] 
             least, as in PySR.
         output: a CSV file that `equations_` is written to every few seconds and at the end.
         undefined: `nan` or `mean`: what `predict` gives where an equation has neither a finite value nor a limit.
-        early_stop: a loss at which the search ends; None: that of rounding, with a fifth of the evaluations more.
+        early_stop: a loss of `equations_` at which the search ends; None: that of rounding, with a fifth of the evaluations more.
         verbose: above 0, the search shows its progress.
         warm_start: a further `fit` goes on with the programs that the last one ended with.
         n_jobs: threads; None: 1, or what a joblib context says; -1: all cores.
@@ -356,7 +356,7 @@ class SymbolicRegressor(RegressorMixin, FittedEquations):  # type: ignore[misc] 
             most, saved_s = np.inf, time.monotonic()
             progress = Stagnation(task)
             is_of_errors = task.objective_range == (0.0, BEST_DIGITS)  # of likelihoods no digits are all
-            enough = np.inf if self.early_stop is None else task.digits_of_loss(self.early_stop / self._unit**2)
+            enough = np.inf if self.early_stop is None else task.digits_of_loss(self.early_stop)
             for generation in search.generations():
                 show(generation, search.elapsed_s)
                 if most == np.inf and generation.best_objective >= BEST_DIGITS and is_of_errors:

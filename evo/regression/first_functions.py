@@ -32,7 +32,7 @@ def first_functions(template: Template) -> list[str]:
 
 
 def _products(inputs: list[str]) -> list[str]:
-    """Those of powers from -1 to 2, or to 1 of more than three inputs; and the sum and the difference of all inputs."""
+    """Yield products of powers from -1 to 2, or to 1 of more than three inputs; and sum and difference of all inputs."""
     found = [" ".join([*inputs, *[each] * (len(inputs) - 1)]) for each in (ADD, SUB) if len(inputs) > 1]
     for powers in itertools.product((0, 1, -1, 2)[: 4 if len(inputs) <= 3 else 3], repeat=len(inputs)):
         above = [name for name, power in zip(inputs, powers, strict=True) for _ in range(power)]

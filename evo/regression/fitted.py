@@ -49,7 +49,7 @@ MAX_WRITTEN_OUT = 5000  # operations of an expression for SymPy
 
 
 class FittedEquations(SearchParameters):
-    """What an estimator has after `fit`."""
+    """Results of an estimator after `fit`."""
 
     @property
     def _targets(self) -> list[Any]:
@@ -155,7 +155,7 @@ class FittedEquations(SearchParameters):
         return constants_of(self._formula(self._row(index)), used, target, weights, confidence)
 
     def _one_target(self, method: str, X: Any, y: Any, sample_weight: ArrayLike | None) -> Table:  # noqa: N803
-        """What such a method is given, after `fit` of one target. Raises ValueError as `fit` does."""
+        """Check the arguments of a method after `fit` of one target. Raises ValueError as `fit` does."""
         check_is_fitted(self)
         if self._targets:
             raise ValueError(f"{method} is for one target; call it for each of estimators_")

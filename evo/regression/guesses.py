@@ -34,7 +34,7 @@ DIGITS = 7  # of coefficients: as many as float32 has, and alike on all machines
 
 @dataclass(frozen=True)
 class _Link:
-    """How the mean of the target follows from a sum of terms.
+    """Link from a sum of terms to the mean of the target.
 
     text: the formula of the mean, with {} for the sum.
     of, inverse: the sum of a mean, and the mean of a sum.
@@ -89,7 +89,7 @@ def guesses(columns: dict[str, Row], target: Row, weights: Row | None = None) ->
 
 
 def _most_telling(inputs: dict[str, Row], y: Row, most: int) -> dict[str, Row]:
-    """Those that the target correlates with most."""
+    """Inputs that the target correlates with most."""
     if len(inputs) <= most:
         return inputs
     told = {name: abs(np.nan_to_num(np.corrcoef(values, y)[0, 1])) for name, values in inputs.items()}
@@ -136,7 +136,7 @@ def _products(inputs: dict[str, Row], name: str, kinds: tuple[str, ...], rate: f
 
 
 def least(function: Callable[[float], float], low: float, high: float) -> float:
-    """Where a function of one minimum between these has it."""
+    """Find the minimum of a unimodal function between these."""
     for _ in range(REFINEMENTS):
         a, b = high - GOLDEN_RATIO * (high - low), low + GOLDEN_RATIO * (high - low)
         low, high = (low, b) if function(a) < function(b) else (a, high)

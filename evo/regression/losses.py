@@ -138,7 +138,7 @@ class TargetLoss:
         return float(losses.sum() / self._weights.sum())
 
     def digits(self, losses: NDArray[np.float64]) -> NDArray[np.float64]:
-        """What mean losses are worth, over the best constant: bits for a point, as those of half a digit of squared error."""
+        """Worth of mean losses over the best constant: bits for a point, as those of half a digit of squared error."""
         with np.errstate(all="ignore"):
             if not self.is_of_errors:
                 return np.asarray(2.0 * (self._least - losses) / math.log(10.0))
@@ -163,7 +163,7 @@ class TargetLoss:
         return offset, scale
 
     def working(self, predictions: Row, least_error: float = 0.0) -> tuple[Row, Row]:
-        """What a fit by weighted least squares comes nearest to, and the weights, so that the loss falls from here.
+        """Targets and weights of a weighted least-squares fit along which the loss falls.
 
         Args:
             least_error: that errors are told apart by.

@@ -1,4 +1,4 @@
-"""What rows of a table say about places between them.
+"""Estimates between the rows of a table, from neighbours.
 
 Owns which rows are neighbours, and points on the lines between them. Knows nothing of formulas and objectives.
 """

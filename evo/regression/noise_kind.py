@@ -17,6 +17,8 @@ Row = NDArray[np.float64]  # a number for each point
 LEAST_RANGE = 10.0  # of positive targets, the largest over the smallest: in less, both kinds of noise are nearly the same
 LEAST_NOISE = 1e-3  # of the target: with less, data are exact
 MOST_SHARED = 0.25  # correlation of errors of neighbouring rows: beyond, they are what the formula lacks
+MOST_NOISE = 0.3  # of the target: with more, the formula is wrong rather than the data noisy
+ROWS_OF_INPUT = 50  # rows for each input: with fewer, neighbours are too far away to tell noise from misfit
 SURE = 0.1  # nats a row by which proportional noise must be likelier
 
 
@@ -28,13 +30,13 @@ def proportional_weights(columns: dict[str, Row], target: Row) -> Row | None:
         columns: inputs, by names that formulas may have, `(num_points,)`.
         target: `(num_points,)`.
     """
-    if not target.min() > 0.0 or target.max() < LEAST_RANGE * target.min():
+    if len(target) < ROWS_OF_INPUT * len(columns) or not target.min() > 0.0 or target.max() < LEAST_RANGE * target.min():
         return None
     alike, _, _ = _likeliest(columns, target, np.ones_like(target), 0.0)
     grown, predicted, noise = _likeliest(columns, target, (target.min() / target) ** 2, 1.0)
-    if predicted is None or noise < LEAST_NOISE or not grown - alike > SURE * len(target):
+    if predicted is None or not LEAST_NOISE <= noise <= MOST_NOISE or not grown - alike > SURE * len(target):
         return None
-    if _shared(columns, target / predicted - 1.0) > MOST_SHARED:
+    if _shared(columns, target / predicted - 1.0) + 2.0 / len(target) ** 0.5 > MOST_SHARED:
         return None
     return np.asarray((target.min() / predicted) ** 2)
 

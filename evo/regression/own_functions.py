@@ -130,7 +130,7 @@ def named(formula: Dag, own: Mapping[str, OwnFunction]) -> Dag:
 
 
 def _matches(pattern: Dag, index: int, nodes: list[Node], place: int, bound: dict[str, int]) -> bool:
-    """Whether a node is what a pattern's node stands for; fills in what its arguments are."""
+    """Return whether a node is what a pattern's node stands for; fills in what its arguments are."""
     wanted, node = pattern.nodes[index], nodes[place]
     if wanted.kind == NodeKind.INPUT:
         return bound.setdefault(wanted.name, place) == place

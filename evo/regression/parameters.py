@@ -1,4 +1,4 @@
-"""What searches for formulas are told, whatever estimator asks for them.
+"""Parameters of a search for formulas, of every estimator.
 
 Owns the parameters, their checks, and the config of the search that follows from them. `SymbolicRegressor` documents them.
 """
@@ -161,7 +161,7 @@ class SearchParameters(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
             raise ValueError(str(error)) from error
 
     def _constraints(self) -> Constraints | None:
-        """What programs keep to; None: nothing. Raises ValueError if a parameter is wrong."""
+        """Constraints on programs; None: none. Raises ValueError if a parameter is wrong."""
         given = (self.max_size, self.max_depth, self.nesting, self.costs)
         if all(each is None for each in given):
             return None

@@ -28,7 +28,7 @@ class Stagnation:
         self._looked, self._gained, self._least = 0, 0, np.inf
 
     def is_over(self, search: Search, best_objective: float) -> bool:
-        """Whether the search has gained nothing for long."""
+        """Return whether the search has gained nothing for long."""
         count = search.counters.evaluations
         if count - self._looked < LOOK_EVERY or best_objective >= MOST_DIGITS:
             return False

@@ -187,7 +187,7 @@ class RegressionTask(Task):
         return dict.fromkeys(self.outputs, self._target)
 
     def weights(self) -> NDArray[Any] | None:
-        """As a share of the largest, and at least `LEAST_WEIGHT`: only their ratios count."""
+        """Weights as shares of the largest, at least `LEAST_WEIGHT`: only their ratios count."""
         return None if self._weights is None else np.maximum(self._weights / self._weights.max(), LEAST_WEIGHT)
 
     def point_loss(self) -> PointLoss | None:
@@ -195,7 +195,7 @@ class RegressionTask(Task):
         return self._loss.point_loss() if self._loss else None
 
     def digits(self, losses: NDArray[np.float64], variance: float) -> NDArray[np.float64]:
-        """What mean losses are worth. variance: of the target."""
+        """Worth of mean losses. variance: of the target."""
         if self._loss:
             return np.clip(self._loss.digits(losses), *self.objective_range)
         return -np.log10(np.clip(losses / variance, 10.0**-BEST_DIGITS, 1.0))
@@ -232,7 +232,7 @@ class RegressionTask(Task):
         return self._check
 
     def check_targets(self) -> dict[str, NDArray[Any]]:
-        """What lines between neighbouring rows say at the check points; in empty parts of the box, the mean."""
+        """Values at the check points on lines between neighbouring rows; in empty parts of the box, the mean."""
         return dict.fromkeys(self.outputs, self._guess)
 
     def _check_points(self, count: int) -> tuple[Points, NDArray[np.float32], float]:

@@ -138,7 +138,7 @@ class _InconsistentError(Exception):
 
 @dataclass(frozen=True)
 class _Quantity:
-    """What is known of a value.
+    """Known dimensions of a value.
 
     powers: its dimension; None: any, since a constant of any unit is a factor of it. is_log: it is the binary logarithm of a
     value of this dimension. number: its value, if it is a constant.
@@ -259,11 +259,11 @@ class Units:
 
     @property
     def forbids_offset(self) -> bool:
-        """Whether no constant may be added to the target."""
+        """Return whether no constant may be added to the target."""
         return self.only_dimensionless and self.target not in (None, NONE)
 
     def is_consistent(self, program: Dag) -> bool:
-        """Whether offset + scale * program can have the dimension of the target, and adds nothing to what has another."""
+        """Return whether offset + scale * program can have the dimension of the target, and adds nothing to what has another."""
         constant = None if not self.only_dimensionless else np.zeros(len(BASE_UNITS))
         values: list[_Quantity] = []
         try:
@@ -283,7 +283,7 @@ class Units:
         return True
 
     def kept(self, elites: Elites, language: Language) -> Elites:
-        """Those elites that are, or all with a warning if there are none."""
+        """Elites with right units, or all with a warning if there are none."""
         rows = np.array([self.is_consistent(dag_of(language, words)) for words in elites.solution], np.bool_)
         if len(rows) and not rows.any():
             warnings.warn("no formula that was found is consistent with the units", ConvergenceWarning, stacklevel=3)

@@ -58,7 +58,7 @@ class CheckReport:
 
     @property
     def passed(self) -> bool:
-        """Whether enough elites agree, and the accurate ones closely enough."""
+        """Return whether enough elites agree, and the accurate ones closely enough."""
         return bool((self.difference <= TOLERANCE).mean() >= SHARE and self.median <= NEAR)
 
     def text(self) -> str:

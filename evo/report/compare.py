@@ -81,7 +81,7 @@ class Difference:
 
     @property
     def verdict(self) -> str:
-        """What the seeds tell."""
+        """Verdict of the seeds."""
         if self.needed:
             return f"too few seeds: {self.needed} each could tell"
         if self.p > LEVEL:
@@ -123,7 +123,7 @@ def load_groups(paths: Sequence[Path]) -> tuple[list[Group], list[str]]:
 
 
 def differences(groups: Sequence[Group]) -> list[Difference]:
-    """Each pair of groups in each metric: Mann-Whitney U, two-sided, with Holm's correction over all of these tests."""
+    """Compare each pair of groups in each metric: Mann-Whitney U, two-sided, with Holm's correction over all of these tests."""
     from scipy.stats import mannwhitneyu
 
     tests = [(metric, *pair) for metric in METRICS for pair in itertools.combinations(groups, 2)]
@@ -235,7 +235,7 @@ def _labels(groups: Sequence[Sequence[FinishedRun]]) -> list[str]:
 
 
 def _natural(label: str) -> list[tuple[float, str]]:
-    """What sorts 256 before 1024."""
+    """Key that sorts 256 before 1024."""
     parts = re.split(r"(\d+(?:\.\d+)?)", label)
     return [(float(part), "") if i % 2 else (-1.0, part) for i, part in enumerate(parts)]
 

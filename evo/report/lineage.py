@@ -1,4 +1,4 @@
-"""How elites came about: as text, and as JSON data for the page.
+"""Lineage of elites: as text, and as JSON data for the page.
 
 Owns which ancestors are listed, and what is said of each: by the run's lineage log, or by what the archive has of their parents.
 `evo.search.lineage` owns which are remembered.

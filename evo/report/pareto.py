@@ -206,7 +206,7 @@ def file_names(cells: list[str], suffix: str) -> list[str]:
 
 
 def marks_of(front: Front, place: int) -> list[str]:
-    """What the elite at a place of the front stands out for."""
+    """Marks of the elite at a position of the front."""
     names = {KNEE: "knee", SHORTEST: "shortest description"}
     return [words for name, words in names.items() if front.places.get(name) == place]
 

@@ -17,7 +17,7 @@ from evo.run.search import PICTURE_PLOTS
 
 
 def _chart(name: str, draw: Callable[[Run], Figure]) -> Callable[[Run], Path]:
-    """What writes a chart into a run's folder, under its name."""
+    """Make a writer of a chart into a run's folder, under its name."""
 
     def write(run: Run) -> Path:
         path = run.run_dir.plot_path(f"{name}.png")

@@ -1,4 +1,4 @@
-"""What an elite predicts for a user's data, as CSV.
+"""Predictions of an elite for a user's data, as CSV.
 
 Owns the form of the predictions. The task reads the data (`Task.read_points`).
 """

@@ -44,7 +44,7 @@ def progress_of(search: Search, *, shown: bool | None = True) -> Progress:
 
 
 def is_notebook() -> bool:
-    """Whether this process is the kernel of a notebook, which shows HTML."""
+    """Return whether this process is the kernel of a notebook, which shows HTML."""
     if "IPython" not in sys.modules:
         return False
     from rich.console import Console
@@ -88,7 +88,7 @@ class Progress(AbstractContextManager["Progress"]):
         """Gives the terminal back, as leaving the context does."""
 
     def _share_done(self, generation: Step, elapsed_s: float) -> float | None:
-        """How far the search is towards its nearest stop, up to 1; None if the only stop is an objective."""
+        """Progress of the search towards its nearest stop, up to 1; None if the only stop is an objective."""
         stop = self._search.problem.config.stop
         counters = Counters(evaluations=generation.done) if isinstance(generation, Beginning) else generation.counters
         bounds = (counters.generations, stop.generations), (counters.evaluations, stop.evaluations), (elapsed_s, stop.seconds)

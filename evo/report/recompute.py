@@ -1,4 +1,4 @@
-"""What reports compute of a run's programs anew: the facts that a task reports, scalings, and whole formulas.
+"""Values that reports compute anew from a run's programs: a task's facts, scalings, and whole formulas.
 
 Owns where these are computed, which is always this machine, and what may come back from the task. Knows nothing of how they are
 shown.
@@ -28,7 +28,7 @@ CHUNK_BYTES = 1 << 26  # of outputs
 
 
 class Searched(Protocol):
-    """What has a search: a run, or a result of `evo.evolve`."""
+    """Owner of a search: a run, or a result of `evo.evolve`."""
 
     @property
     def search(self) -> SavedSearch:
@@ -36,7 +36,7 @@ class Searched(Protocol):
 
     @property
     def backend(self) -> Backend:
-        """That the elites' scores come from."""
+        """Backend that scored the elites."""
 
 
 @contextmanager
@@ -78,7 +78,7 @@ def problem_for_facts(run: Searched) -> Iterator[tuple[Problem, str | None]]:
 
 
 def makes_formulas(problem: Problem) -> bool:
-    """Whether all programs of the vocabulary are formulas of real numbers."""
+    """Return whether all programs of the vocabulary are formulas of real numbers."""
     known = problem.language.instruction_set
     return problem.task.has_scaling() and all(
         is_real_function(known, known.instructions[known.instruction_index(name)])
@@ -178,14 +178,14 @@ def whole_expressions(problem: Problem, words: NDArray[np.uint64], *, for_code: 
 
 
 def is_real(formula: Dag) -> bool:
-    """Whether a formula is one of real numbers alone."""
+    """Return whether a formula is one of real numbers alone."""
     return all(value.type in (REAL, "pred") for value in formula.nodes)
 
 
 def predicted(
     problem: Problem, words: NDArray[np.uint64], points: dict[str, NDArray[Any]], num_points: int
 ) -> dict[str, NDArray[Any]]:
-    """What a program of `(max_length,)` words that has a score predicts, `(num_points,)` for each output.
+    """Predictions of a scored program of `(max_length,)` words, `(num_points,)` for each output.
 
     Args:
         points: in the user's units.

@@ -1,4 +1,4 @@
-"""What a search from Python has found, as tables, figures and a run folder.
+"""Result of a search from Python, as tables, figures and a run folder.
 
 Owns what users of `evo.evolve` see of its outcome, in notebooks too. Knows nothing of how the search was asked for.
 """
@@ -64,7 +64,7 @@ class ProgramView:
 
 
 class Result:
-    """What a search has found. A notebook shows its heat map and its best programs.
+    """Result of a search. A notebook shows its heat map and its best programs.
 
     Attributes:
         search: with its archive, task and config.
@@ -207,7 +207,7 @@ class Result:
         return figures[kind](self)
 
     def outputs(self, points: Mapping[str, Any], row: int | None = None) -> dict[str, NDArray[Any]]:
-        """Each output of an elite's program, `(num_points,)`, run once at each point on the CPU.
+        """Compute each output of an elite's program, `(num_points,)`, once at each point on the CPU.
 
         Args:
             points: the value of each of the task's inputs at each point.

@@ -108,14 +108,14 @@ def _row(path: Path, now_s: float) -> RunRow:
 
 
 def has_stopped(stop: StopConfig, metrics: dict[str, Any]) -> bool:
-    """Whether a run with these last metrics has reached one of its stops."""
+    """Return whether a run with these last metrics has reached one of its stops."""
     best, seconds = metrics["best_objective"], metrics["elapsed_s"] + _TIME_DIGITS
     objective = float("-inf") if best is None else best
     return stop.reached(metrics["generations"], metrics["evaluations"], seconds, objective) is not None
 
 
 def _start_s(path: Path) -> float:
-    """When the run was started, as its name says; of another name, when the folder was changed last."""
+    """Start of the run, by its name; for another name, time of the folder's last change."""
     match = _NAME.fullmatch(path.name)
     try:
         return time.mktime(time.strptime(match[1], "%Y%m%d-%H%M%S")) if match else path.stat().st_mtime

@@ -58,7 +58,7 @@ def encode_checkpoint(meta: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> 
 
 
 def decode_checkpoint(data: bytes) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """What `encode_checkpoint` was given.
+    """Decode the argument of `encode_checkpoint`.
 
     Raises:
         CheckpointError: another kind of file, or damaged.
@@ -105,7 +105,7 @@ def check_version(prefix: bytes) -> None:
 
 
 def _has_long_rows(array: NDArray[Any]) -> bool:
-    """Whether its rows are cut: lengths would add more to short ones than they save."""
+    """Return whether its rows are cut: lengths would add more to short ones than they save."""
     return array.ndim == 2 and array.dtype == np.uint64 and array.shape[1] > _SHORT_ROW
 
 

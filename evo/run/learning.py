@@ -1,4 +1,4 @@
-"""What a search learns with: the prescreen and the learned measures of a config.
+"""Learning of a search: the prescreen and the learned measures of a config.
 
 Owns the probe points of programs' features.
 """

@@ -21,7 +21,7 @@ def row_of(line: bytes, place: str) -> dict[str, Any]:
 
 
 def is_row_until(line: bytes, generations: int) -> bool:
-    """Whether a line of metrics is intact and of one of the first generations."""
+    """Return whether a line of metrics is intact and of one of the first generations."""
     try:
         row = json.loads(line)
     except (ValueError, RecursionError):

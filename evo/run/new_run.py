@@ -22,7 +22,7 @@ _TAKEN = (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR)
 
 
 def run_paths(runs: Path, name: str, seed: int) -> Iterator[Path]:
-    """Where a new run may lie: `runs/name/<time>-seed<seed>`, then the same with a number behind it."""
+    """Yield folders for a new run: `runs/name/<time>-seed<seed>`, then the same with a number behind it."""
     stem = f"{time.strftime('%Y%m%d-%H%M%S')}-seed{seed}"
     return (runs / name / (stem if number == 1 else f"{stem}-{number}") for number in count(1))
 

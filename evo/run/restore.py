@@ -43,7 +43,7 @@ def load(run_dir: RunDir) -> tuple[dict[str, Any], Arrays, list[str]]:
 
 
 def damaged(path: Path, error: CheckpointError) -> UserError:
-    """What a run's checkpoint without sense ends with."""
+    """Error for a run's damaged checkpoint."""
     return UserError(
         f"the newest is damaged, although its checksum fits: {error}; delete it to go on before it", f"{path}/checkpoints"
     )

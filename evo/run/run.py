@@ -227,7 +227,7 @@ class LiveRun(Run):
         return waited_s
 
     def records(self) -> Records:
-        """As of `Run`."""
+        """Implement `Run`."""
         return self.search.lineage.records()
 
     def _save(self) -> None:
@@ -274,7 +274,7 @@ def _save_checkpoint(run_dir: RunDir, search: Search, records: Records, *, is_al
 
 
 def environment(problem: Problem) -> dict[str, Any]:
-    """What a run was made with: versions and machine."""
+    """Versions and machine of a run."""
     return {
         "evo": VERSION,
         "python": platform.python_version(),

@@ -76,7 +76,7 @@ class RunDir(AbstractContextManager["RunDir"]):
                 partial.unlink(missing_ok=True)
 
     def has_begun(self) -> bool:
-        """Whether there is a checkpoint, or was one."""
+        """Return whether there is a checkpoint, or was one."""
         return bool(self._checkpoints()) or (self.path / "metrics.jsonl").exists()
 
     def save_environment(self, facts: dict[str, Any]) -> None:
@@ -140,7 +140,7 @@ class RunDir(AbstractContextManager["RunDir"]):
         self._saving = self._writer.submit(self._write_checkpoint, generation, meta, arrays, records, is_all)
 
     def is_saving(self) -> bool:
-        """Whether a checkpoint is being written. Raises UserError: the last one could not be written."""
+        """Return whether a checkpoint is being written. Raises UserError: the last one could not be written."""
         if self._saving and self._saving.done():
             self.wait_for_checkpoint()
         return self._saving is not None
@@ -302,7 +302,7 @@ class RunDir(AbstractContextManager["RunDir"]):
         return row_of(lines[-1], f"{path}: last line") if lines else None
 
     def is_running(self) -> bool:
-        """Whether a process has the run open for writing. Asks by a shared lock, which it gives back at once."""
+        """Return whether a process has the run open for writing. Asks by a shared lock, which it gives back at once."""
         path = self.path / "lock"
         if not path.exists():
             return False

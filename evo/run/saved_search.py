@@ -1,4 +1,4 @@
-"""What can be said of a search, in progress or from its checkpoint, without going on with it.
+"""Views of a search, in progress or from its checkpoint, that do not continue it.
 
 Owns the elites as reports and files have them, where they lie, and which stop is reached.
 """
@@ -125,7 +125,7 @@ class SavedSearch:
 
     @property
     def is_finished(self) -> bool:
-        """Whether a stop is reached already."""
+        """Return whether a stop is reached already."""
         return self.stop_reached(max(self.archived().objective, default=float("-inf"))) is not None
 
     def stop_reached(self, best_objective: float) -> str | None:

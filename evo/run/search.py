@@ -140,7 +140,7 @@ class Search(SavedSearch):
 
     @cached_property
     def state(self) -> SearchState:
-        """What changes from generation to generation."""
+        """State that changes from generation to generation."""
         prescreen = make_prescreen(self.problem, self._row_threads, self._saved_prescreen)
         return SearchState(
             self.archive, self._restarts, self.emitter, self.memory, self.lineage, self.counters, prescreen, self._learned

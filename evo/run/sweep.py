@@ -49,17 +49,17 @@ class SweepRun:
 
     @property
     def name(self) -> str:
-        """What messages call it."""
+        """Name in messages."""
         return f"{self.variant}, seed {self.config.seed}"
 
     @property
     def folder(self) -> Path:
-        """Where the variant's runs are."""
+        """Folder of the variant's runs."""
         return Path(self.config.output.runs, self.variant)
 
     @property
     def log(self) -> Path:
-        """What its process writes to its standard output and error. Deleted at the end if it is empty."""
+        """File of its process's standard output and error. Deleted at the end if it is empty."""
         return self.folder / f"seed{self.config.seed}.log"
 
 
@@ -77,7 +77,7 @@ class Sweep:
 
 
 def plan_sweep(path: Path, seeds: str, grid: Sequence[str], overrides: tuple[str, ...], folder: Path | None) -> Sweep:
-    """What is to be done. Writes nothing.
+    """Plan the runs. Writes nothing.
 
     Args:
         path: of the config.
@@ -132,7 +132,7 @@ def find_run(folder: Path, seed: int) -> Path | None:
 
 
 def resume_overrides(folder: Path, config: RunConfig) -> tuple[str, ...]:
-    """What makes the config of a run in a folder equal to this one where a resumed run may differ. The task that it holds stays.
+    """Overrides that bring a stored run's config to this one where a resumed run may differ. Its task stays.
 
     Raises:
         UserError: the run's config cannot be read.
@@ -162,7 +162,7 @@ def locked(folder: Path) -> Iterator[None]:
 
 
 def _points(grid: Sequence[str]) -> list[dict[str, str]]:
-    """Each point of the grid as key -> value; values are JSON."""
+    """Yield each point of the grid as key -> value; values are JSON."""
     axes: dict[str, list[str]] = {}
     for text in grid:
         key, equals, values = text.partition("=")
@@ -200,7 +200,7 @@ def _config_of_run(config: RunConfig, seed: int, folder: Path) -> RunConfig:
 
 
 def _is_finished(folder: Path, config: RunConfig, task_digest: str) -> bool | None:
-    """Whether a run has reached a stop and written its archive; None if it has yet to start.
+    """Return whether a run has reached a stop and written its archive; None if it has yet to start.
 
     Raises:
         UserError: there is a run of another config or task.
@@ -222,7 +222,7 @@ def _is_finished(folder: Path, config: RunConfig, task_digest: str) -> bool | No
 
 
 def _has_archive(run: Run, path: Path) -> bool:
-    """Whether archive.npz holds the elites of the last checkpoint."""
+    """Return whether archive.npz holds the elites of the last checkpoint."""
     try:
         with open_file(path / "archive.npz") as file, np.load(file) as archive:
             elites = run.search.elite_columns()

@@ -30,7 +30,7 @@ FLUSH_S = 5.0  # for a process to end by itself
 
 
 class Ending(StrEnum):
-    """How the work at a run ended."""
+    """End of the work at a run."""
 
     FINISHED = "finished"
     INTERRUPTED = "interrupted"  # it is saved and can go on
@@ -39,7 +39,7 @@ class Ending(StrEnum):
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a run. text: the stop that was reached, or what failed. notes: lines that its user should read."""
+    """Result of a run. text: the stop that was reached, or what failed. notes: lines that its user should read."""
 
     ending: Ending
     text: str

@@ -26,7 +26,7 @@ MEGABYTE = 1_000_000
 
 @dataclass(frozen=True)
 class TaskCopy:
-    """What a copy consists of. Paths in it are relative.
+    """Contents of a copy. Paths in it are relative.
 
     folder: the task's. others: of what the task declares, in its order. files: path in the copy -> the file. options: strings of
     the task's options that are paths of such files -> their paths in the copy.

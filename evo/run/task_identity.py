@@ -21,7 +21,7 @@ from evo.tasks.answers import attributes_digest
 
 @dataclass(frozen=True)
 class MadeTask:
-    """What a task that a script or notebook has made is recognised by.
+    """Identity of a task that a script or notebook has made.
 
     name: of its class. source: SHA-256 of the text of its class and of the classes that it derives from, but for those of evo;
     None: Python does not know the text, as in an interactive session. attributes: digest of the task's attributes; None: they
@@ -71,7 +71,7 @@ class DeclaredTask(Task):
         self._reason = reason
 
     def input_scaling(self) -> dict[str, tuple[float, float]]:
-        """As the task itself."""
+        """Scaling of the task's inputs."""
         return self._input_scaling
 
     def points(self) -> NoReturn:
@@ -92,7 +92,7 @@ class DeclaredTask(Task):
 
 
 def declarations(task: Task) -> dict[str, Any]:
-    """What a task declares, as JSON values. Names are in lists: their order counts."""
+    """Declarations of a task, as JSON values. Names are in lists: their order counts."""
     return {
         "inputs": [list(pair) for pair in task.inputs.items()],
         "outputs": [list(pair) for pair in task.outputs.items()],

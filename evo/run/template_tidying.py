@@ -57,7 +57,7 @@ class TemplateTidier:
 
     @np.errstate(all="ignore")  # functions may be anything
     def tidy(self, words: NDArray[np.uint64]) -> Tidied | None:
-        """What stands in place of a program of `(max_length,)` words, perhaps itself; None: this cannot tell."""
+        """Simplify a program of `(max_length,)` words; the result may be the program itself. None: unknown."""
         values = self._values(self._template, words)
         if values is None:
             return None
@@ -119,7 +119,7 @@ class TemplateTidier:
         return [np.concatenate(each) for each in zip(*found, strict=True)] if found else None
 
     def _values(self, template: Template, words: NDArray[np.uint64]) -> NDArray[np.float64] | None:
-        """What a template gives of a program at the task's points, `(num_points,)`; None: not everywhere a number."""
+        """Values of a template with a program at the task's points, `(num_points,)`; None: not everywhere a number."""
         graph = self._graph(template, words)
         formulas = Formulas(self._language, self._columns, has_choices=True)
         if not formulas.is_known(graph):

@@ -1,4 +1,4 @@
-"""What a search hands over where elites are formulas for targets: the front's elites, made tidy.
+"""Tidying of the front's elites, where elites are formulas for targets.
 
 Owns which elites are tidied, and which others a tidy one stands for. `evo.evaluate.tidy` decides how.
 """

@@ -80,7 +80,7 @@ class Emitter:
 
 @dataclass(frozen=True)
 class Success:
-    """What became of an emitter's programs.
+    """Success of an emitter's programs.
 
     offspring: programs made. evaluations: evaluated, tuned copies included. new_cells: elites of a cell that was empty. improved:
     elites of a cell that had one. In a batch, only the best of a cell counts.
@@ -94,7 +94,7 @@ class Success:
 
 @dataclass(frozen=True)
 class Origin:
-    """Where the programs of one `ask` came from: parents `(n, 2)` int32 cells (-1 for none), operator `(n,)` int32 (a code of
+    """Origin of the programs of one `ask`: parents `(n, 2)` int32 cells (-1 for none), operator `(n,)` int32 (a code of
     `evo.native.vary.OPERATORS`, or `RANDOM` or `GIVEN`), emitter `(n,)` int32 (an index into `ProgramEmitter.names`).
     """
 
@@ -194,7 +194,7 @@ class ProgramEmitter:
         self.success_counts[:, 1:] += np.stack([others + improved + new, new, improved], axis=1)
 
     def success(self) -> dict[str, Success]:
-        """What became of each emitter's programs so far, by name."""
+        """Success of each emitter's programs so far, by name."""
         return {name: Success(*counts) for name, counts in zip(self.names, self.success_counts.tolist(), strict=True)}
 
     def random_programs(self, num_programs: int, generation: int = 0, first_slot: int = 0) -> NDArray[np.uint64]:

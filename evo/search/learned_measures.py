@@ -27,7 +27,7 @@ Describe = Callable[[ProgramRows], NDArray[np.float32]]
 
 @dataclass(frozen=True)
 class Fit:
-    """What became of a model. explained: share of the variance of the outputs that the components have. elites_before, elites:
+    """Result of fitting a model. explained: share of the variance of the outputs that the components have. elites_before, elites:
     in the archive before and after it was filled anew; None at the first fit, when there are none.
     """
 
@@ -37,7 +37,7 @@ class Fit:
 
 
 def component_names(count: int) -> list[str]:
-    """What the coordinates are called, by falling variance."""
+    """Names of the coordinates, by falling variance."""
     return [f"component_{number}" for number in range(1, count + 1)]
 
 
@@ -67,11 +67,11 @@ class LearnedMeasures:
 
     @property
     def is_fitted(self) -> bool:
-        """Whether it has seen a program."""
+        """Return whether it has seen a program."""
         return self._model.num_rows > 0
 
     def is_due(self, num_evaluations: int) -> bool:
-        """Whether it is to be fitted after this number of evaluations."""
+        """Return whether it is to be fitted after this number of evaluations."""
         return num_evaluations >= GROWTH * self._num_evaluations
 
     def fit(self, programs: ProgramRows, num_evaluations: int = 0) -> float:
@@ -99,5 +99,5 @@ class LearnedMeasures:
         return measures
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """All that it takes to go on."""
+        """Arrays needed to resume."""
         return {"model": self._model.save(), "ends": self._ends, "evaluations": np.array([self._num_evaluations], np.int64)}

@@ -112,7 +112,7 @@ class Lineage:
         return taken, is_all
 
     def records(self) -> Records:
-        """All of them."""
+        """All records."""
         return joined(self._parts)
 
     def numbers(self, cells: NDArray[np.integer[Any]]) -> NDArray[np.int64]:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Beginning:
-    """How far generation 0 is: programs `evaluated` or `tuned`, of how many, and how many evaluated ones have a score."""
+    """Progress of generation 0: programs `evaluated` or `tuned`, of how many, and how many evaluated ones have a score."""
 
     stage: str
     done: int
@@ -63,7 +63,7 @@ class Tuning:
 
 @dataclass(frozen=True)
 class Generation:
-    """What one generation did.
+    """Result of one generation.
 
     num_lineages, largest_lineage: of the elites (`Lineage`). success: of each emitter so far. failures: programs that could not
     be compiled or run. stats: of the evaluator, and seconds of the loop's stages. fit: None if the model of learned measures
@@ -89,7 +89,7 @@ Step: TypeAlias = Generation | Beginning
 
 @dataclass(frozen=True)
 class _Offspring:
-    """What a generation has bred. is_new: programs that nobody has evaluated yet. num_neutral: programs that equal a parent."""
+    """Offspring of a generation. is_new: programs that nobody has evaluated yet. num_neutral: programs that equal a parent."""
 
     generation: int
     batch: Batch
@@ -243,7 +243,7 @@ class MapElites:
                 self._is_cut = is_ended and end < count
 
     def _tune(self, scored: _Scored, rows: NDArray[np.int64], tune: Tune) -> _Scored:
-        """What was scored, with what became new by tuning these rows."""
+        """Join the scored batch with the programs that tuning these rows made."""
         for part in self._parts("tuned", len(rows)):
             scored = self._tune_part(scored, rows[part], tune)
         return scored

@@ -28,7 +28,7 @@ class HashMemory:
         return min(self._num_added, len(self._ring))
 
     def is_new(self, hashes: NDArray[np.uint64]) -> NDArray[np.bool_]:
-        """Which of `(n, 2)` uint64 hashes are neither remembered nor equal to an earlier row, `(n,)`."""
+        """Mask of the `(n, 2)` uint64 hashes that are neither remembered nor equal to an earlier row, `(n,)`."""
         return new_hashes(self._ring, self._table, hashes)
 
     def add(self, hashes: NDArray[np.uint64]) -> None:
@@ -51,7 +51,7 @@ class HashMemory:
         self._table[:] = self._num_used = self._num_added = 0
 
     def arrays(self) -> dict[str, NDArray[np.uint64]]:
-        """What a checkpoint holds: the remembered hashes, oldest first."""
+        """Arrays of a checkpoint: the remembered hashes, oldest first."""
         capacity = len(self._ring)
         rows = np.arange(max(0, self._num_added - capacity), self._num_added) % capacity
         return {"hash": self._ring[rows]}

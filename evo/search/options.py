@@ -1,4 +1,4 @@
-"""What a search is: the section `search` of a config."""
+"""Options of a search: the section `search` of a config."""
 
 import typing
 from typing import Annotated, Any, Literal, Self, TypeAlias
@@ -39,7 +39,7 @@ class ArchiveConfig(Options):
         return self
 
     def options(self) -> dict[str, Any]:
-        """What the archive is made with, beside what every archive is."""
+        """Options of the archive beside those that every archive has."""
         return {name: getattr(self, name) for name in ARCHIVES[self.type].options}
 
     def _given(self) -> set[str]:

@@ -30,7 +30,7 @@ LEAST_COST = 4  # of an evaluation, for each offspring that is looked at: where 
 
 
 class LearningOptions(Options):
-    """What is learned while a search runs: which offspring to evaluate, and measures (`evo.search.learned_measures`).
+    """Options of learning in a search: the choice of offspring, and measures (`evo.search.learned_measures`).
 
     `prescreen`: offspring bred for each one that is evaluated; 1: no model. `exploration`: share of the evaluated that is chosen
     without the model, which learns from the newest `window` programs; their outputs at `points` of the task's points are among
@@ -50,7 +50,7 @@ class LearningOptions(Options):
 
     @property
     def is_spanning(self) -> bool:
-        """Whether learned measures span the archive."""
+        """Return whether learned measures span the archive."""
         return self.descriptors == "learned"
 
     @model_validator(mode="after")
@@ -118,7 +118,7 @@ class Prescreen:
     def choose(
         self, programs: ProgramRows, is_new: NDArray[np.bool_], parents: NDArray[np.int32], population: ProgramArchive
     ) -> NDArray[np.bool_]:
-        """Which programs to evaluate, `(n,)`.
+        """Mask of the programs to evaluate, `(n,)`.
 
         Args:
             programs: the offspring.

@@ -48,5 +48,5 @@ class Restarts:
         return was is not self._archive
 
     def is_fresh(self, generation: int) -> bool:
-        """Whether a start begins with this generation."""
+        """Return whether a start begins with this generation."""
         return generation == 0 or (generation % self._generations == 0 and generation // self._generations < self._count)

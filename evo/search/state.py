@@ -48,7 +48,7 @@ class Counters:
 
 @dataclass
 class SearchState:
-    """What changes from generation to generation.
+    """State that changes from generation to generation.
 
     archive: keeps the elites. restarts: which of them are bred from. prescreen: chooses what is evaluated; None: every new
     program is. learned: measures that span the archive; None: the task's do. They go neither with a prescreen nor with restarts.

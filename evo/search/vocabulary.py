@@ -58,7 +58,7 @@ class ConstantOptions(Options):
 
 
 class VocabularyOptions(Options):
-    """What new words are drawn from. Weights are relative within a group; `groups` weighs the groups.
+    """Vocabulary of new words. Weights are relative within a group; `groups` weighs the groups.
 
     Words are drawn for the stacks that inputs, outputs and instructions use. In `meta`, `constant` is a push onto the meta
     stack; in `groups`, `store` weighs the words that store and load values.

@@ -191,7 +191,7 @@ class Launcher:
 
 @cache
 def launcher_of(ordinal: int) -> Launcher:
-    """That of a device of this process, with the user's cache."""
+    """Launcher of a device of this process, with the user's cache."""
     return Launcher(Device(ordinal), DiskCache(cache_folder()))
 
 

@@ -50,7 +50,7 @@ _TWO_BLOCKS = ".minnctapersm 2"
 
 @dataclass(frozen=True)
 class Roles:
-    """How the kernel sees a fold: the sizes that its results have and the one that it goes through, and its operands.
+    """Roles of a fold in the kernel: the sizes of its results, the one that it goes through, and its operands.
 
     outer, inner: letters of the results and of the steps. operands: for each of MOST, indices of the fold's operands that are
     used, in order; those of rows share the first letter with the results, those of columns the second, those of pairs both.
@@ -93,7 +93,7 @@ def _used(graph: Dag) -> set[int]:
 
 
 def elements_of(fold: Fold) -> tuple[int, ...]:
-    """Those of ELEMENTS that a fold can have: threads with many do not take several pairs."""
+    """ELEMENTS that a fold can have: threads with many do not take several pairs."""
     return ELEMENTS if len(roles_of(fold).operands["pairs"]) <= 1 else ELEMENTS[1:]
 
 
@@ -161,7 +161,7 @@ def _template(elements: int) -> PTXInject:
 
 
 def path_of(elements: int) -> Path:
-    """Where the PTX of a kernel is."""
+    """Path of a kernel's PTX."""
     return _FOLDER / "generated" / f"fold_kernel_{elements}.ptx.xz"
 
 

@@ -1,4 +1,4 @@
-"""What a semiring computes over k: states that a program carries on, and for sums the derivative, which is a sum again.
+"""Folds of a semiring over k: states that a program carries on, and for sums the derivative, which is a sum again.
 
 Owns these definitions; contraction.py runs them.
 """
@@ -23,7 +23,7 @@ SMALLEST_SUM = 2.0**-80  # of exponentials, above which those that underflowed a
 
 
 class Axes(IntEnum):
-    """What a value belongs to, with its shape; `...` is the batch. The numbers are those of csrc/ptx_vm.h."""
+    """Axes of a value, with its shape; `...` is the batch. The numbers are those of csrc/ptx_vm.h."""
 
     NONE = 0  # (...)
     ROW = 1  # (..., M, K)
@@ -134,7 +134,7 @@ class Sums:
 
     @cached_property
     def fold(self) -> Fold:
-        """Each state is a sum so far."""
+        """Fold each state as a sum so far."""
         builder, first = Builder(), len(self.operands)
         terms = builder.include(self.terms, [builder.input(index) for index in range(first)])
         totals = [builder.plus(builder.input(first + index), term) for index, term in enumerate(terms)]
@@ -146,7 +146,7 @@ class Sums:
 
     @cached_property
     def parts(self) -> tuple[Fold | None, ...]:
-        """Each result by itself; None: it is zero."""
+        """Split results; None: it is zero."""
         return tuple(None if result is None else self.only((index,)).fold for index, result in enumerate(self.terms.results))
 
     def only(self, wanted: tuple[int, ...]) -> Sums:
@@ -183,7 +183,7 @@ class Sums:
         return Sums((*inputs, *incoming), kept, tuple(each.axes for each in inputs))
 
     def tangent(self, moved: tuple[int, ...]) -> Sums:
-        """How fast the results change, from the operands and then how fast those with these indices change."""
+        """Tangents of the results, from the operands and then the tangents of those with these indices."""
         inputs, builder = self._inputs(), Builder()
         rates = tuple(Variable(f"_rate_{len(inputs)}_{index}", inputs[index].axes) for index in moved)
         operands = [builder.input(index) for index in range(len(inputs))]

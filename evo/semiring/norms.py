@@ -150,5 +150,5 @@ def _names(order: str) -> tuple[str, ...]:
 
 
 def _places(order: str, hyper: tuple[str, ...]) -> list[int]:
-    """Where p is among the operands."""
+    """Index of p among the operands."""
     return [2 + hyper.index(name) for name in _names(order)]

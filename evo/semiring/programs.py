@@ -110,7 +110,7 @@ def derived(graph: Dag, num_inputs: int) -> Dag:
 
 @cache
 def _function(instruction: int) -> Any:
-    """What an instruction is on real numbers, as a NumPy function; None if it is none."""
+    """NumPy function of an instruction on real numbers; None if it is none."""
     instruction_set = shipped_instruction_set("default")
     row = instruction_set.instructions[instruction]
     return compiled(row.semantics.infix) if is_real_function(instruction_set, row) else None
@@ -137,7 +137,7 @@ def _meant(value: np.float32) -> np.float64:
 
 
 def evaluate(graph: Dag, inputs: Sequence[Any]) -> list[Any]:
-    """Each result in float64, for arrays that broadcast. Functions are exact, and subnormals are kept."""
+    """Evaluate each result in float64, for arrays that broadcast. Functions are exact, and subnormals are kept."""
     values: list[Any] = []
     with np.errstate(all="ignore"):
         for node in graph.nodes:

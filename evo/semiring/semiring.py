@@ -174,7 +174,7 @@ class Semiring:
         return best
 
     def _folds(self) -> tuple[Fold, Fold]:
-        """What is accumulated, where minimum and maximum also give the place; and the same without places, with the epilogue."""
+        """Folds, where minimum and maximum also give the index; and the same without indices, with the epilogue."""
         if self.kind == "sum":
             fold = whole = folds.sums(self.multiply, self.hyper, self.identity)
         elif self.order:
@@ -219,7 +219,7 @@ class Semiring:
 
 
 def _is_name(name: str) -> bool:
-    """Whether a hyperparameter may have it: it becomes a register too."""
+    """Return whether a hyperparameter may have it: it becomes a register too."""
     try:
         check_name(name)
     except ValueError:

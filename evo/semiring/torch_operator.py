@@ -203,7 +203,7 @@ def on_device(
 
 
 def _operand(tensor: Tensor) -> Operand:
-    """What the launcher gets to know of a tensor."""
+    """Describe a tensor to the launcher."""
     from evo.semiring.device_fold import Operand
 
     if tensor.ndim == 0 and tensor.device.type == "cpu":
@@ -314,7 +314,7 @@ class _OfSums:
         return _apply([*self.operands, *given], self.sums.key("gradient", wanted))
 
     def tangents(self, rates: Sequence[Tensor], moved: tuple[int, ...]) -> Sequence[Tensor]:
-        """How fast the results change."""
+        """Tangents of the results."""
         found = _apply([*self.operands, *rates], self.sums.key("tangent", moved))
         return found if self.factor is None else [found[0] * self.factor]
 
@@ -399,7 +399,7 @@ class _OfExtremum:
         return found
 
     def tangents(self, rates: Sequence[Tensor], moved: tuple[int, ...]) -> list[Tensor]:
-        """How fast the result changes."""
+        """Tangent of the result."""
         if self._is_empty:
             return [torch.zeros_like(self._k, dtype=torch.promote_types(rates[0].dtype, torch.float32))]
         given = [self._pairs(self._whole(rate) if index < 2 else rate, index) for rate, index in zip(rates, moved, strict=True)]

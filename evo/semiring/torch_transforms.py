@@ -18,12 +18,12 @@ from evo.semiring import blocks
 
 
 def is_transformed() -> bool:
-    """Whether calls are under a transform of torch.func, or within a level of forward-mode derivatives."""
+    """Return whether calls are under a transform of torch.func, or within a level of forward-mode derivatives."""
     return bool(torch._C._are_functorch_transforms_active()) or forward_ad._current_level >= 0
 
 
 def is_recorded(tensor: Tensor) -> bool:
-    """Whether calls become a graph, of torch.compile, make_fx or CUDA."""
+    """Return whether calls become a graph, of torch.compile, make_fx or CUDA."""
     is_traced = torch.compiler.is_compiling() or torch._C._len_torch_dispatch_stack() > 0
     return bool(is_traced or (tensor.is_cuda and torch.cuda.is_current_stream_capturing()))
 

@@ -1,4 +1,4 @@
-"""What evo ships beside its code, by name: tasks, configs, and templates of projects.
+"""Files shipped beside the code, by name: tasks, configs, and templates of projects.
 
 Owns where they lie: beside this file in a wheel, in the repository in an editable install. Knows nothing of what is in them.
 """

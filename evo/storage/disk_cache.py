@@ -26,7 +26,7 @@ _PARTIAL_SECONDS = 3600.0
 
 
 def cache_folder() -> Path:
-    """Where this user's compiled files are kept between calls."""
+    """Folder of this user's compiled files between calls."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "evo"
 
 

@@ -45,7 +45,7 @@ def dump_yaml(value: Any) -> str:
 
 
 def _is_deeper(value: Any, limit: int) -> bool:
-    """Whether lists and mappings nest deeper than the limit. One that contains itself does."""
+    """Return whether lists and mappings nest deeper than the limit. One that contains itself does."""
     level = [value]
     for _ in range(limit + 1):
         level = list({id(each): each for each in level if isinstance(each, (dict, list))}.values())

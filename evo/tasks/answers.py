@@ -1,4 +1,4 @@
-"""What a task's methods give, checked: points, targets, weights, its own kernel; and where its code is wrong.
+"""Checked answers of a task's methods: points, targets, weights, its own kernel; and the place of its code's error.
 
 Owns the messages that name a task's file and line. Knows nothing of evaluation.
 """
@@ -34,7 +34,7 @@ def task_kernel(task: Task) -> tuple[Path, dict[str, Any]] | None:
 
 
 def num_kernel_results(task: Task) -> int:
-    """How many numbers the task's own kernel writes for each program."""
+    """Count of numbers that the task's own kernel writes for each program."""
     return task.kernel_sums or 1 + len(task.measures)
 
 
@@ -74,7 +74,7 @@ _changing: weakref.WeakValueDictionary[int, Task] = weakref.WeakValueDictionary(
 
 
 def ask(task: Task, method: str) -> Any:
-    """What the task's method gives: `points`, `targets`, `weights`, `check_points` or `check_targets`."""
+    """Call the task's method and check its answer: `points`, `targets`, `weights`, `check_points` or `check_targets`."""
     before = _state(task)
     with task_errors(type(task), method):
         given = getattr(task, method)()

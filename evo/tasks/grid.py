@@ -44,7 +44,7 @@ class Grid:
         return dict(NEIGHBOURHOODS[self.neighbours] if isinstance(self.neighbours, str) else self.neighbours)
 
     def reads(self, states: Mapping[str, object]) -> dict[str, tuple[str, int, int]]:
-        """Each name of a neighbour's state -> the state, dy and dx."""
+        """Map from each name of a neighbour's state to the state, dy and dx."""
         return {f"{state}_{name}": (state, *offset) for state in states for name, offset in self.offsets.items()}
 
     def outside(self, dtype: type) -> np.uint32:

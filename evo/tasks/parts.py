@@ -22,7 +22,7 @@ from evo.tasks.sums import Regression
 
 @dataclass(frozen=True)
 class Scores:
-    """What `Task.score` returns.
+    """Result of `Task.score`.
 
     Attributes:
         objective: `(batch_size,)` float64, higher is better; NaN, or more than 1e150 either way, rejects the program: it never
@@ -35,7 +35,7 @@ class Scores:
 
 
 class Window(NamedTuple):
-    """Where a part of a picture lies: it begins `left` pixels to the right of the top left corner of a picture of `side` x `side`
+    """Part of a picture: it begins `left` pixels to the right of the top left corner of a picture of `side` x `side`
     pixels, and `top` pixels below. It may lie beside the picture.
     """
 
@@ -102,7 +102,7 @@ class Reduced(Part):
         return None
 
     def point_errors(self) -> PointErrors | None:
-        """What the score is the largest of, so that constants are tuned to it; None: they are fitted by least squares."""
+        """Errors whose largest is the score, so that constants are tuned to it; None: they are fitted by least squares."""
         return None
 
     def point_loss(self) -> PointLoss | None:
@@ -144,7 +144,7 @@ class Simulated(Part):
 
     @classmethod
     def has_simulation(cls) -> bool:
-        """Whether the task defines `simulate`."""
+        """Return whether the task defines `simulate`."""
         return cls.simulate is not Simulated.simulate
 
 
@@ -152,7 +152,7 @@ class Summed(Part):
     """Scores from numbers that a kernel, or the CPU, sums up where the outputs are.
 
     A folder may have a `kernel.cu` beside its `task.py`: CUDA that scores programs on the GPU. See docs/guide/task-kernels.md.
-    `score` is needed too: CPUs use it, and `evo check` compares the kernel with it.
+    `score` is needed too: CPUs use it, and `evo doctor RUN` compares the kernel with it.
 
     Attributes:
         kernel_sums: None, and the task's kernel.cu writes objective and measures; or how many numbers it writes for each program
@@ -242,7 +242,7 @@ class Reported(Part):
         return None
 
     def handicap(self, facts: Mapping[str, NDArray[Any]]) -> NDArray[Any] | None:
-        """How much better than all programs without a handicap one must be to stand on the front; None: nobody has one.
+        """Margin by which a program must beat all without a handicap to stand on the front; None: nobody has one.
 
         Args:
             facts: what `report` says of programs, `(num_programs,)` each, such as of formulas with poles.
@@ -266,7 +266,7 @@ class Reported(Part):
 
     @classmethod
     def has_scaling(cls) -> bool:
-        """Whether the task defines `scaling`."""
+        """Return whether the task defines `scaling`."""
         return cls.scaling is not Reported.scaling
 
 
@@ -287,12 +287,12 @@ class Drawn(Part):
 
     @classmethod
     def has_pictures(cls) -> bool:
-        """Whether the task defines both `picture_points` and `picture`."""
+        """Return whether the task defines both `picture_points` and `picture`."""
         return cls.picture_points is not Drawn.picture_points and cls.picture is not Drawn.picture
 
     @classmethod
     def has_windows(cls) -> bool:
-        """Whether the task's `picture_points` knows windows."""
+        """Return whether the task's `picture_points` knows windows."""
         return "window" in inspect.signature(cls.picture_points).parameters
 
 

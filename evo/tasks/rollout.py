@@ -55,7 +55,7 @@ class Rollout:
 
     @property
     def num_runs(self) -> int:
-        """How often a trajectory runs the program."""
+        """Number of times that a trajectory runs the program."""
         return self.steps * (4 if self.integrator == "rk4" else 1)
 
     def piece(self) -> "Rollout":

@@ -1,4 +1,4 @@
-"""What the built-in reduction hands to a task's score: sums over outputs and targets, and the statistics that follow from them.
+"""Sums of the built-in reduction over outputs and targets, and the statistics that follow from them.
 
 Knows nothing of who sums: CPU and GPU give the same bits.
 """

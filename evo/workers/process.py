@@ -94,11 +94,11 @@ class WorkerProcess:
 
     @property
     def is_alive(self) -> bool:
-        """Whether it has not ended yet."""
+        """Return whether it has not ended yet."""
         return self._process.poll() is None
 
     def has_begun(self) -> bool:
-        """Whether `wait_until_ready` returns at once."""
+        """Return whether `wait_until_ready` returns at once."""
         return self.is_ready or self._connection.poll(0)
 
     def wait_until_ready(self, limit_s: float = math.inf, on_step: OnStep = lambda _: None) -> Any:

@@ -87,7 +87,7 @@ class CartPole(evo.Task):
 
 
 def _held(outputs, track):
-    """Whether the pole stands through the last quarter of the time on a cart that never left the track."""
+    """Return whether the pole stands through the last quarter of the time on a cart that never left the track."""
     last = outputs["c"][:, -(STEPS // RECORD_EVERY // 4) :]
     far = np.nan_to_num(np.abs(outputs["x"]), nan=np.inf).max(axis=1)
     return (np.nan_to_num(last.min(axis=1), nan=-1.0) > HELD) & (far < track)

@@ -1,4 +1,4 @@
-"""What kernel.cu is compiled with: the size of pictures, tables and the columns of its sums, as macros.
+"""Macros of kernel.cu: the size of pictures, tables and the columns of its sums, as macros.
 
 Owns the sizes of pictures that kernel.cu serves. Knows nothing of how sums are computed.
 """

@@ -1,4 +1,4 @@
-"""What a picture scores by: statistics that natural scenes and works of art share.
+"""Objective of a picture: statistics that natural scenes and works of art share.
 
 Owns the factors of the objective. evo.pictures computes the statistics; the README gives each factor and its source.
 """

@@ -78,7 +78,7 @@ class Pendulum(evo.Task):
 
 
 def _held(outputs):
-    """Whether the pendulum stands through the last quarter of the time, `(batch_size, num_trajectories)`."""
+    """Return whether the pendulum stands through the last quarter of the time, `(batch_size, num_trajectories)`."""
     last = outputs["c"][:, -(STEPS // RECORD_EVERY // 4) :]
     return np.nan_to_num(last.min(axis=1), nan=-1.0) > HELD
 

@@ -59,7 +59,7 @@ class Semiring(evo.Task):
         return self._pairs_with(self._asked)
 
     def programs(self):
-        """What people take: squared and absolute differences, products and minima, with and without an exponential."""
+        """Programs in common use: squared and absolute differences, products and minima, with and without an exponential."""
         terms = ("(a - b)*(a - b)", "abs(a - b)", "-(a*b)", "-min(a, b)")
         return [f"term = {term}; kernel = {kernel}" for term in terms for kernel in ("-x", "exp(-2*x)")]
 

@@ -114,7 +114,7 @@ class Shapes(evo.Task):
         return colours.clip(0, 1), [share.mean(axis=1) for share in visible], is_finite
 
     def _symmetry(self, colours):
-        """How alike left and right are, from 0 to 1."""
+        """Likeness of left and right, from 0 to 1."""
         pictures = colours.reshape(3, -1, self._size, self._size)
         pictures = pictures - pictures.mean(axis=(2, 3), keepdims=True)
         alike, most = ((pictures * other).mean(axis=(2, 3)).sum(axis=0) for other in (pictures[..., ::-1], pictures))

@@ -53,7 +53,7 @@ class Cells:
     notes: tuple[str, ...]
 
     def place(self, column: int, row: int) -> str:
-        """Where a cell is, for messages."""
+        """Place of a cell, for messages."""
         return f"{self.path}:{self.lines[row]}: column '{self.names[column]}'"
 
 
@@ -81,7 +81,7 @@ def read_cells(path: Path, separator: str | None = None) -> Cells:
 
 
 def is_number(cell: str) -> bool:
-    """Whether a cell is a number in some way of writing."""
+    """Return whether a cell is a number in some way of writing."""
     return bool(NUMBER.fullmatch(cell) or NUMBER.fullmatch(_swapped(cell)))
 
 
@@ -96,7 +96,7 @@ def is_missing(cells: pd.Series) -> pd.Series:
 
 
 def is_boolean(cells: pd.Series) -> bool:
-    """Whether the first cell that is not missing is True or False."""
+    """Return whether the first cell that is not missing is True or False."""
     return next((cell for cell in map(str.lower, cells) if cell not in MISSING), "") in BOOLEANS
 
 

@@ -85,7 +85,7 @@ def trajectory(system: System, noise: float, seed: int) -> Record:
 
 
 def is_exact(found: Law, true: Law) -> bool:
-    """Whether the laws have the same terms, and all their numbers are close."""
+    """Return whether the laws have the same terms, and all their numbers are close."""
     numbers, wanted = ({_form(term): numbers_of(((number, term),)) for number, term in law} for law in (found, true))
     return numbers.keys() == wanted.keys() and all(
         np.allclose(numbers[form], wanted[form], rtol=CLOSE, atol=0.0) for form in wanted

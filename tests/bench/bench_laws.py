@@ -225,7 +225,7 @@ NUM_ROWS = 1000  # of an equation of Feynman
 
 
 def is_accepted(law: Law, seed: int) -> bool:
-    """Whether the guard lets the truth itself pass."""
+    """Return whether the guard lets the truth itself pass."""
     columns = law.sample(NUM_ROWS, seed)
     target = law.value(columns)
     task = RegressionTask(columns, target)

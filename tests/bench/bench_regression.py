@@ -255,7 +255,7 @@ def median_exact_s(runs) -> float:
 
 
 def is_least(of, by_set, system, name) -> bool:
-    """Whether no other system has a lower number for this set."""
+    """Return whether no other system has a lower number for this set."""
     return of(by_set[system, name]) == min(of(group) for (_, set_name), group in by_set.items() if set_name == name)
 
 

@@ -108,3 +108,15 @@ def test_an_unknown_kind_is_refused_with_those_that_there_are():
     search = {"emitters": {"bred": {"kind": "variaton"}}}
     with pytest.raises(evo.UserError, match=r"search\.emitters\.bred\.kind: unknown 'variaton', did you mean"):
         evo.evolve(Scored, generations=1, **{**SETTINGS, "search": search})
+
+
+def test_scores_are_told_once_for_each_ask():
+    scheduler = evo.Scheduler(Declared, **SETTINGS)
+    with pytest.raises(evo.UserError, match=r"Scheduler\.tell: comes after ask"):
+        scheduler.tell([1.0], [[0.0]])
+    count = len(scheduler.ask())
+    with pytest.raises(evo.UserError, match=r"Scheduler\.ask: comes after tell"):
+        scheduler.ask()
+    scheduler.tell(np.ones(count), np.zeros((count, 1)))
+    with pytest.raises(evo.UserError, match=r"Scheduler\.tell: comes after ask"):
+        scheduler.tell(np.ones(count), np.zeros((count, 1)))

@@ -35,7 +35,7 @@ I = WORDS.instructions
 
 @dataclass(frozen=True)
 class Semiring:
-    """Where sums start, and both sites: as programs over the words of their variables, and as equivalent C++."""
+    """Start of sums, and both sites: as programs over the words of their variables, and as equivalent C++."""
 
     zero: float
     mma: Callable

@@ -1,4 +1,4 @@
-"""How run and workers of a farm find and know each other: addresses, which of them need keys, and folders of keys.
+"""Addresses and keys of a farm's run and workers: addresses, which of them need keys, and folders of keys.
 
 Owns the server file, and names, form and modes of the keys, which docs/farm.md lists. Knows nothing of sockets.
 """

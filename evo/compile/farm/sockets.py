@@ -131,7 +131,7 @@ class Router(_Socket):
         self._strangers.pop(descriptor, None)
 
     def may_work(self, key: str | None) -> bool:
-        """Whether a worker with this key may work, now."""
+        """Return whether a worker with this key may work, now."""
         return not self._keys or key in self._keys.look()
 
     def refuse(self, name: str, reason: str, peer: bytes | None = None) -> None:

@@ -1,4 +1,4 @@
-"""How far CPU and GPU must agree, bit by bit or within the bounds of instructions, and the operands that show it.
+"""Agreement that is demanded of CPU and GPU, bit by bit or within the bounds of instructions, and the operands that show it.
 
 Owns the edge values, and a program for each instruction of the shipped sets that
 the CPU knows. The self-test, `evo doctor RUN` and tests/gpu judge by it. Knows nothing of evaluators and devices.
@@ -141,7 +141,7 @@ class Agreement:
 
 
 def compare(name: str, points: Points, cpu: NDArray[np.uint32], gpu: NDArray[np.uint32]) -> Agreement:
-    """How the results of an instruction at points agree, given their bits."""
+    """Compare the bits of an instruction's results at points."""
     with np.errstate(all="ignore"):  # of NaNs and infinities, which are meant
         is_wrong, num_compared = _compare_approximate(name, points, cpu, gpu) if name in BOUNDS else _compare_exact(cpu, gpu)
     wrong = np.flatnonzero(is_wrong)

@@ -1,4 +1,4 @@
-"""Which programs make a GPU fail: each suspect runs again by itself, in a process of its own, on the same device.
+"""Search for the programs that make a GPU fail: each suspect runs again by itself, in a process of its own, on the same device.
 
 Owns the verdict, and what the process runs. A program is at fault if it fails twice as the first program of a process, while an
 empty program runs there before it, and in another process after it. Whatever else fails is the machine's fault. Knows nothing of
@@ -27,7 +27,7 @@ _TIMES = 2  # the machine may be the cause of one failure
 
 @dataclass(frozen=True)
 class Kernel:
-    """What launching programs takes, apart from their cubins.
+    """Everything that a launch needs, apart from cubins.
 
     ordinal: of the device. inputs, outputs: of the task. num_results: values that a task's own kernel writes for each program;
     None: the kernel is not a task's. arrays, num_points, rollout: as `DeviceInputs` takes them.
@@ -89,7 +89,7 @@ def try_alone(kernel: Kernel, empty: Module, suspects: Sequence[Module], seconds
 
 
 class _Declaration(Task):
-    """What plans ask of a task to launch its kernels."""
+    """Part of a task that plans need to launch its kernels."""
 
     def __init__(self, kernel: Kernel):
         self.inputs, self.outputs, self.kernel_sums = dict(kernel.inputs), dict(kernel.outputs), kernel.num_results

@@ -59,18 +59,18 @@ class DeviceInfo:
 
     @property
     def architecture(self) -> str:
-        """What it is, such as `sm_90`."""
+        """Architecture, such as `sm_90`."""
         return "sm_{}{}".format(*self.capability)
 
     @property
     def target(self) -> str:
-        """What to compile for, of `evo.compile.targets`."""
+        """Target of `evo.compile.targets` to compile for."""
         return target_for(self.capability)
 
 
 @dataclass(frozen=True)
 class Probe:
-    """What this machine has. problem: why no GPU is usable, or None; driver: the CUDA version that it supports, or None."""
+    """GPU of this machine. problem: why no GPU is usable, or None; driver: the CUDA version that it supports, or None."""
 
     problem: str | None
     driver: tuple[int, int] | None = None
@@ -106,7 +106,7 @@ def probe() -> Probe:
 
 
 def _initialise(cuda: Any) -> Any:
-    """What cuInit gives. Modules are loaded whole unless the user chooses otherwise."""
+    """Call cuInit. Modules are loaded whole unless the user chooses otherwise."""
     is_chosen = MODULE_LOADING in os.environ
     if not is_chosen:
         # Every kernel of a module is launched once: loading it then would make that launch wait. Only cuInit reads the variable,

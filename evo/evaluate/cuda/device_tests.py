@@ -1,4 +1,4 @@
-"""What a GPU is tested with before its first use: `run`, the work of a `device_child`.
+"""Tests of a GPU before its first use: `run`, the work of a `device_child`.
 
 Owns the steps of the self-test. Knows nothing of records and backends.
 """

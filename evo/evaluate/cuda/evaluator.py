@@ -256,7 +256,7 @@ class CudaEvaluator:
 
     @contextmanager
     def _closing(self) -> Iterator[ExitStack]:
-        """What is opened is closed at the end. A device that has failed is left alone."""
+        """Close everything at the end, but leave a device that has failed alone."""
         with ExitStack() as opened:
             try:
                 yield opened

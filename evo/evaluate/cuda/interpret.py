@@ -49,7 +49,7 @@ class CodePack:
     cubin: None = None
 
     def served(self) -> tuple[NDArray[np.int64], slice]:
-        """As of `Pack`."""
+        """Implement `Pack`."""
         return self.rows, slice(None)
 
 

@@ -51,7 +51,7 @@ _LINE = re.compile(r"line (\d+); error")
 
 
 class Coding:
-    """How programs become code for a kernel that interprets them."""
+    """Encoding of programs for a kernel that interprets them."""
 
     def __init__(self, language: Language, made: Interpreter):
         layout = made.layout

@@ -65,7 +65,7 @@ class PackFailure(Exception):
 
 @dataclass
 class _Buffers:
-    """What one pack in flight needs. flag: 4 bytes, nonzero once the kernels have ended, even if the device fails later."""
+    """Memory of one pack in flight. flag: 4 bytes, nonzero once the kernels have ended, even if the device fails later."""
 
     stream: Any
     host: NDArray[Any]
@@ -207,7 +207,7 @@ class Lane:
         )
 
     def _fly(self, flight: _Flight, take: Callable[[Any, NDArray[Any]], None]) -> float:
-        """All of a flight, in one thread: to hand it over takes as long as to launch it."""
+        """Launch and await a pack in one thread: handing it over takes as long as launching it."""
         try:
             parts = self._start(flight)
         except BaseException as error:

@@ -1,4 +1,4 @@
-"""What packs compute on the GPU: outputs at points, sums over these outputs, or scores by a task's own kernel.
+"""Kernels of packs on the GPU: outputs at points, sums over these outputs, or scores by a task's own kernel.
 
 Owns the layout of parameters and results of each kind of kernel. Knows nothing of streams, buffers or how `evo.kernel` makes the
 kernels.
@@ -35,7 +35,7 @@ BLOCKS_PER_MULTIPROCESSOR = 8 * 2048 // BLOCK_SIZE
 
 
 class Plan(ABC):
-    """What a lane's packs compute.
+    """Computation of a lane's packs.
 
     Args:
         kernel: interprets the packs, which are code; None: they are modules.

@@ -29,7 +29,7 @@ LANES_DIFFER = "lanes differ: "  # begins a step that tells how
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a test said of a device.
+    """Result of a device's test.
 
     problem: in one line why it must not be used, or None if it passed. is_final: the outcome is remembered, because another try
     is not expected to differ. lanes_problem: in one line how interpreted programs differ from compiled ones, so that a run must

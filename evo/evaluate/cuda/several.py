@@ -150,7 +150,7 @@ class SeveralEvaluator:
         return self._evaluators[0].outputs(words, points)
 
     def environment(self) -> dict[str, str | int]:
-        """Those of a GPU, and how many there are."""
+        """Facts of one GPU, and the number of GPUs."""
         return {**self._evaluators[0].environment(), "gpus": len(self._evaluators)}
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""How far rounding and approximate instructions can move what a formula gives.
+"""Bound on the change of a formula's values by rounding and approximate instructions.
 
 Owns the model: each operation's result gets errors of the size that its arithmetic allows, as in Monte Carlo arithmetic
 (Parker 1997). Knows nothing of archives or formats.

@@ -1,4 +1,4 @@
-"""What exports are compared with before they are written: the archive's scores, and of formulas their predictions.
+"""Verification of exports before they are written, against the archive's scores and formulas' predictions.
 
 Owns the tolerances, the places where exports run, and their scores, which the evaluator's own code computes. Knows nothing of
 formats.
@@ -107,7 +107,7 @@ class Verifier:
 
     @cached_property
     def places(self) -> tuple[Points, ...]:
-        """Where exports run: the task's points, and its check points if it has any; if it simulates, some points."""
+        """Points of an export's check: the task's, its check points if it has any; if it simulates, some points."""
         if self.problem.task.rollout is not None:
             raise UserError("a program of a task with a rollout is exported as ptx and cuda only; `evo show` has its formula")
         if self.problem.task.has_simulation():
@@ -117,7 +117,7 @@ class Verifier:
 
     @cached_property
     def inputs(self) -> list[NDArray[Any]]:
-        """Each input at all of these places, one after the other, in the user's units."""
+        """Inputs at all of these points, one set after the other, in the user's units."""
         scaling = self.problem.task.input_scaling()
         found = []
         for name, values in zip(self.problem.task.inputs, self._read, strict=True):
@@ -135,7 +135,7 @@ class Verifier:
 
     @property
     def _scores_outputs(self) -> bool:
-        """Whether the task scores outputs at points; else it runs programs itself."""
+        """Return whether the task scores outputs at points; else it runs programs itself."""
         return not self.problem.task.has_simulation()
 
     @property
@@ -162,7 +162,7 @@ class Verifier:
         return Elite(name, batch, float(elites.objective[row]), elites.measures[row], program, expression, facts, scaling)
 
     def score(self, elite: Elite, outputs: list[NDArray[Any]]) -> Evaluation:
-        """What the task gives for an export's outputs at `inputs`: the evaluator's score of a program that copies them."""
+        """Score an export's outputs at `inputs` with the task: the evaluator's score of a program that copies them."""
         language, task = self.problem.language, self.problem.task
         copies = Language(language.instruction_set, language.outputs, language.outputs, language.limits)
         words = [word(WordType.INPUT, payload=i) for i in reversed(range(len(outputs)))] + [word(WordType.RETURN)]
@@ -314,7 +314,7 @@ class Verifier:
         return UserError(f"{self.run.run_dir.path}: cell {elite.name}: {what}; nothing was written")
 
     def float32_error(self, elite: Elite) -> float:
-        """How far the program, scaled, is from its formula at the worst point, in standard deviations of the formula's values."""
+        """Largest distance of the scaled program from its formula, in standard deviations of the formula's values."""
         points = dict(zip(self.problem.task.inputs, self._read, strict=True))
         outputs = self.local.evaluator.outputs(np.ascontiguousarray(elite.batch.words), points)
         columns = dict(zip(self.problem.task.inputs, self.inputs, strict=True))

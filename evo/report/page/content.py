@@ -1,4 +1,4 @@
-"""What a page tells of a run, as JSON data.
+"""Content of a run's page, as JSON data.
 
 Owns what is told, and how much where there are too many elites. Knows nothing of looks. Text stands as the task and its files
 have it; document.py escapes it.
@@ -39,7 +39,7 @@ EXPORTS = {"Python": "python", "LaTeX": "latex"}  # compared with the archive, i
 
 
 def run_content(run: Run, pictures: Pictures | None = None) -> dict[str, Any]:
-    """All that the page of a run shows. Elites are in order of rank.
+    """Build the content of a run's page. Elites are in order of rank.
 
     Args:
         pictures: that have been drawn already.
@@ -178,7 +178,7 @@ def _latent(run: Run) -> NDArray[np.float64]:
 
 
 def _on_map(run: Run, rows: NDArray[np.int64]) -> set[int]:
-    """Those of these rows of elites that the map shows: in a grid of more than two measures, one at each place."""
+    """Select the rows of elites that the map shows: in a grid of more than two measures, one at each place."""
     elites, task = run.search.elites(), run.search.problem.task
     if run.search.layout.grid_shape() is None or elites.spanning.shape[1] <= 2:
         return set(rows.tolist())
@@ -227,11 +227,11 @@ def _path(corners: NDArray[np.float64]) -> str:
 
 
 def _scale(objective: NDArray[np.float64]) -> dict[str, Any]:
-    """What colours mean: the objectives at the ends of their scale, and colours at even steps between."""
+    """Scale of colours: the objectives at its ends, and colours at even steps between."""
     colors = np.rint(255.0 * colormaps["viridis"](np.linspace(0, 1, 17))[:, :3]).astype(np.uint8)
     return {"ends": color_range(objective), "colors": [f"#{color.tobytes().hex()}" for color in colors]}
 
 
 def _numbers(values: list[Any]) -> list[float | None]:
-    """As JSON has them: null for what is not finite."""
+    """Convert numbers to JSON: null for one that is not finite."""
     return [float(value) if np.isfinite(value) else None for value in values]

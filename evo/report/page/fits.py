@@ -71,7 +71,7 @@ def fits(problem: Problem, words: NDArray[np.uint64]) -> Any:
 
 
 def _scaled(values: NDArray[np.float64], target: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Each row as its linear function that has the least squared error where the row is finite."""
+    """Scale each row by its linear function of least squared error where the row is finite."""
     with np.errstate(all="ignore"):
         finite = np.isfinite(values)
         count = finite.sum(axis=1, keepdims=True)

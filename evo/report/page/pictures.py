@@ -135,7 +135,7 @@ def _batches(problem: Problem, words: NDArray[np.uint64], size: int) -> Iterator
 def _encoded(
     pool: ThreadPoolExecutor, batches: Iterable[NDArray[np.uint8]], side: int
 ) -> Iterator[tuple[bytes, NDArray[np.uint8]]]:
-    """Each picture as a file, and its thumbnail of this side. One batch is encoded while the next is drawn."""
+    """Encode each picture as a file, and its thumbnail of this side. One batch is encoded while the next is drawn."""
     started: Iterator[tuple[bytes, NDArray[np.uint8]]] = iter(())
     for pictures in batches:
         before, started = started, pool.map(partial(_encode_still, side=side), pictures)

@@ -189,7 +189,7 @@ class _Handler(BaseHTTPRequestHandler):
         """Nothing: a line for each request, one every two seconds, would tell nothing."""
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
-        """As plain text, without what was asked for."""
+        """Send an error as plain text, without the request."""
         del explain
         self.close_connection = True  # what follows a request that was not read is none
         status = HTTPStatus(code)

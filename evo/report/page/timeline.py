@@ -16,7 +16,7 @@ NUM_LINES = 12  # that are told apart, by their present elites
 
 
 def timeline(run: Run, rows: NDArray[np.int64], records: Records) -> list[dict[str, Any]]:
-    """What is known of the past of the elites in these rows of `run.search.elites()`, in this order.
+    """Past of the elites in these rows of `run.search.elites()`, in this order.
 
     Args:
         records: the run's, as far as they are remembered.

@@ -185,7 +185,7 @@ def written(name: str) -> str:
 
 
 def fraction(values: Any, low: Any, high: Any) -> Any:
-    """Where values lie between `low` (0) and `high` (1); by halves, because `high - low` may overflow."""
+    """Position of values between `low` (0) and `high` (1); by halves, because `high - low` may overflow."""
     with np.errstate(over="ignore"):
         return (values * 0.5 - low * 0.5) / (high * 0.5 - low * 0.5)
 

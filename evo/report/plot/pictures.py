@@ -1,4 +1,4 @@
-"""What programs draw: contact sheet, best elite, animations.
+"""Pictures of programs: contact sheet, best elite, animations.
 
 Owns layout and file formats. Knows nothing of how a task draws its pictures.
 """
@@ -59,7 +59,7 @@ def render(problem: Problem, words: NDArray[np.uint64], size: int, t: float) -> 
 
 
 def contact_sheet(run: Run) -> Path:
-    """Each elite's picture in its cell, the first measure to the right, the second upwards; without a grid, in cell order.
+    """Draw each elite's picture in its cell, the first measure to the right, the second upwards; without a grid, in cell order.
 
     In a grid of more measures, several cells share one place, which shows one of their elites, chosen so that neighbours differ
     (`most_varied`). If there are too many cells for pictures of the usual size, pictures are smaller; if they would be too small,

@@ -1,4 +1,4 @@
-"""How different pictures look, and which of several to show so that neighbours differ.
+"""Visual differences of pictures, and a choice of several whose neighbours differ.
 
 Owns the space of features. Knows nothing of tasks, archives or files.
 """
@@ -18,7 +18,7 @@ _BATCH_PIXELS = 1 << 18  # at once
 
 
 def features(pictures: NDArray[np.uint8]) -> NDArray[np.float32]:
-    """What pictures look like, `(n, 336)`: structure and colours of 4 x 4 regions. Distances are Euclidean.
+    """Features of pictures, `(n, 336)`: structure and colours of 4 x 4 regions. Distances are Euclidean.
 
     Structure is the gist of Oliva & Torralba (2001, Modeling the shape of the scene): the mean amplitude, in each region, of
     luminance filtered by log-Gabor functions (Field 1987) of three scales and six orientations. Its square root keeps the

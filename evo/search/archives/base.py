@@ -184,7 +184,7 @@ class ProgramArchive:
         return np.where(is_occupied, objective[cells], np.nan), np.where(is_occupied[:, None], measures[cells], np.nan)
 
     def count_neutral(self, hashes: NDArray[np.uint64], parents: NDArray[np.int32]) -> int:
-        """How many programs, by `hashes` `(n, 2)`, equal an elite that they come from, by cells `(n, 2)`, -1 for none."""
+        """Count the programs, by `hashes` `(n, 2)`, that equal an elite that they come from, by cells `(n, 2)`, -1 for none."""
         return count_neutral(hashes, parents, self._columns["hash"])
 
     def hashes(self, cells: NDArray[np.integer[Any]]) -> NDArray[np.uint64]:

@@ -1,4 +1,4 @@
-"""Where an archive's cells are, and what people call them.
+"""Positions and names of an archive's cells.
 
 Owns the cell of each program, and names, places and neighbours of cells. Needs no elites, and pyribs only to spread centroids,
 so that a finished run is quick to look at.
@@ -63,7 +63,7 @@ class Layout(ABC):
         return {}
 
     def cell_name(self, cell: int) -> str:
-        """What people call a cell."""
+        """Name of a cell."""
         return str(cell)
 
     def cell_number(self, name: str) -> int:

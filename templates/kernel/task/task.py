@@ -24,7 +24,7 @@ class Runge(evo.Task):
         return {"x": np.tile(axis, self.size), "y": np.repeat(axis, self.size)}
 
     def targets(self):
-        """What constants are fitted to, by least squares (`search.tuning`)."""
+        """Targets to which constants are fitted, by least squares (`search.tuning`)."""
         return {"v": self.target.astype(np.float32)}
 
     def kernel_defines(self):

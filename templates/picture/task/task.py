@@ -15,11 +15,11 @@ class Picture(evo.Task):
     measures = {"detail": (0.0, 0.3), "colourfulness": (0.0, 0.5)}
 
     def points(self):
-        """Where programs run while they are scored."""
+        """Points at which programs run while they are scored."""
         return self.picture_points(SIZE, 0.0)
 
     def score(self, outputs, programs):
-        """What makes a picture good: change this."""
+        """Score pictures by your own idea of a good one: change this."""
         rgb = self.colours(outputs, SIZE)
         light = rgb.mean(axis=3)
         # Large shapes, in light and in colour: how much blocks of 4 x 4 pixels differ in each.
@@ -39,7 +39,7 @@ class Picture(evo.Task):
         return {"x": np.tile(axis, size), "y": np.repeat(-axis, size), "t": np.float32(np.sin(2.0 * np.pi * t))}
 
     def picture(self, outputs, size):
-        """What evo draws: red, green and blue of each pixel, from 0 to 255."""
+        """Colours that evo draws: red, green and blue of each pixel, from 0 to 255."""
         return (255.0 * self.colours(outputs, size)).astype(np.uint8)
 
     def colours(self, outputs, size):

@@ -53,7 +53,7 @@ def gpu_evaluator(ordinal, language, task, lane, names, cache=None, **options):
 
 
 def has_nvrtc():
-    """Whether tasks' own kernels can be compiled here."""
+    """Return whether tasks' own kernels can be compiled here."""
     try:
         nvrtc.version()
     except nvrtc.NvrtcMissing:

@@ -223,9 +223,12 @@ def test_the_fastest_of_the_widest_simd_levels_on_the_first_programs_is_kept(mon
     monkeypatch.setattr(chunks, "time", SimpleNamespace(perf_counter=lambda: now))
     task = Mixed()
     each = CpuEvaluator(language_of(task), task, 1)
-    batch = batch_of(rows(task, "%x", "%x %x mul_ftz_f32"))
+    batch = batch_of(rows(task, *["%x", "%x %x mul_ftz_f32"] * (chunks.NUM_MEASURED // 2)))
     each.evaluate(batch[:0])
     assert not made
+    each.evaluate(batch[:4])  # too few to tell
+    assert len(set(made)) == 1
+    made.clear()
     first = each.evaluate(batch)
     assert set(made) == set(levels()[-4:])
     assert each.environment()["simd"] == faster

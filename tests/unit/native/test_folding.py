@@ -30,7 +30,7 @@ def cpu_instructions() -> list[str]:
 
 
 def has_constants(name: str) -> bool:
-    """Whether each operand can be a constant: predicates and s32 values cannot."""
+    """Return whether each operand can be a constant: predicates and s32 values cannot."""
     args = SET.instructions[SET.instruction_index(name)].args
     return all(SET.stacks[SET.arg_types[index].stack_idx].constant_type for index in args)
 

@@ -502,7 +502,7 @@ def test_a_frame_beyond_the_bound_ends_its_connection_before_it_is_read(open_far
 
 
 def has_ended(connection) -> bool:
-    """Whether the farm has ended a connection, whatever it has sent before."""
+    """Return whether the farm has ended a connection, whatever it has sent before."""
     connection.setblocking(False)
     try:
         while connection.recv(4096):

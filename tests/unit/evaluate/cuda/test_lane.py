@@ -63,7 +63,7 @@ class GoingDevice:
             self._flags[self._current] = host
 
     def has_ended(self, pack: bytes) -> bool:
-        """Whether the lane has seen the end of a pack's kernels."""
+        """Return whether the lane has seen the end of a pack's kernels."""
         return pack in self._flags and bool(self._flags[pack].any())
 
     def free_bytes(self) -> int:
