@@ -124,7 +124,7 @@ def _differences(known: Any, numbers: Any, form: str, names: dict[str, str], car
 def rounded(x: Any) -> Iterator[Any]:
     """Nodes of the sizes of two bf16 as codes of small floats, to nearest even.
 
-    To add a multiple of the power of two below a number, and take it away again, rounds it to so many digits.
+    To add a multiple of the power of two below a number, and take it away again, rounds it to the digits of the format.
     """
 
     def twice(number: float) -> int:

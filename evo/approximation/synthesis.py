@@ -123,6 +123,8 @@ class Synthesis:
             self._moves(each)
             self._fields(each)
             self._conversions(each)
+            if self.function.types[each[1]] == "f32":
+                self.add(("bf16x2_of_f32", each, each))
             for code in rounded(each) if self.function.types[each[1]] == "bf16x2" else ():
                 for node in (code, *(("prmt", code, 0, selector) for selector in _BYTE_PAIRS)):
                     self.add(node)

@@ -124,10 +124,11 @@ def ue4m3_f32(q: Words) -> Any:
     return _E4M3.astype(np.float32)[q & 0x7F]
 
 
-@_of_zoo(precondition="no_nan(x)", care=(0xFFFF,))
+@_of_zoo(types=("f32",), precondition="no_nan(x)", care=(0xFFFF,))
 def f32_bf16(x: Words) -> Any:
     """Round to nearest, ties to even; the lower half of the result."""
-    return (x + np.uint32(0x7FFF) + (x >> 16 & 1)) >> 16
+    word = x.view(np.uint32)
+    return (word + np.uint32(0x7FFF) + (word >> 16 & 1)) >> 16
 
 
 @_of_zoo(types=("bf16x2",), precondition="no_nan_bf16x2(x)", care=(0xFFFF,))

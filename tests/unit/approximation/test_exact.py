@@ -297,7 +297,7 @@ def test_code_runs_in_a_check_only_if_it_is_named(certificate):
         check_certificate(path, code="os:getcwd")
 
 
-@pytest.mark.parametrize(("name", "slots"), [("ordered", 4), ("e5m2x4_f16x2x2", 4), ("bf16x2_e4m3x2", 19)])
+@pytest.mark.parametrize(("name", "slots"), [("ordered", 4), ("e5m2x4_f16x2x2", 4), ("bf16x2_e4m3x2", 19), ("f32_bf16", 2)])
 @pytest.mark.parametrize("seed", [1, 2])
 def test_programs_to_begin_with_are_right_and_cheap(name, slots, seed):
     function = ExactFunction(name)
