@@ -27,15 +27,14 @@
  *     detail/ptx_vm_baseline.c   any machine; also holds the implementation
  *     detail/ptx_vm_avx2.c       x86-64: -mavx2 -mfma
  *     detail/ptx_vm_avx512.c     x86-64: -mavx512f -mavx512dq -mavx512bw -mavx512vl -mfma -mprefer-vector-width=512
- *     detail/ptx_code.c          x86-64 Linux: machine code for programs, with the threads library
  *
  * Options, defined before the implementation
  *
- *     PTX_VM_X86_LEVELS   the three files for x86-64 are linked too; the level is chosen at run time
+ *     PTX_VM_X86_LEVELS   the AVX2 and AVX-512 files are linked too; the level is chosen at run time
  *     PTX_VM_DEBUG        errors assert where they are found
  *
  * Memory and threads. Nothing is allocated; the caller owns all memory, which may have any alignment and any contents.
- * There is no global state but the buffers of machine code (detail/ptx_code.h). Sets and programs are immutable once initialised and may be used by any number of threads; a
+ * There is no global state. Sets and programs are immutable once initialised and may be used by any number of threads; a
  * workspace, by one at a time. No pointer may be NULL unless its comment says so.
  *
  * Meaning
@@ -74,7 +73,6 @@
 #include "detail/result.h"
 #include "stack_ptx.h"
 #include "detail/ptx_vm_operations.h"
-#include "detail/ptx_code.h"
 
 #define PTX_VM_VERSION_MAJOR 1
 #define PTX_VM_VERSION_MINOR 0
@@ -103,20 +101,17 @@ const char* ptx_vm_result_to_string(PtxVmResult result);
 typedef enum {
     PTX_VM_LEVEL_BASELINE = 0, /* x86-64 with SSE2; elsewhere the portable kernels */
     PTX_VM_LEVEL_AVX2 = 1,     /* with FMA */
-    PTX_VM_LEVEL_AVX2_CODE = 2, /* machine code (detail/ptx_code.h) of programs that can have it; others run at AVX2 */
-    PTX_VM_LEVEL_AVX512 = 3,   /* F, DQ, BW and VL */
-    PTX_VM_LEVEL_AVX512_CODE = 4,
+    PTX_VM_LEVEL_AVX512 = 2,   /* F, DQ, BW and VL */
     PTX_VM_LEVEL_NUM_ENUMS
 } PtxVmLevel;
 
-/* "baseline" ("portable" off x86-64), "avx2", "avx2-code", "avx512", "avx512-code"; otherwise "unknown". The text is static. */
+/* "baseline" ("portable" off x86-64), "avx2", "avx512"; otherwise "unknown". The text is static. */
 const char* ptx_vm_level_to_string(PtxVmLevel level);
 
 /* Whether this build has the level and this CPU and system can run it. */
 bool ptx_vm_level_is_available(PtxVmLevel level);
 
-/* The fastest level for programs that run once, over a few thousand points at most. Code takes about 2 us to make, and pays for
-   that where programs run longer. */
+/* The fastest level that is available. */
 PtxVmLevel ptx_vm_best_level(void);
 
 /* ---- instruction sets -------------------------------------------------------------------------------------------- */
@@ -159,9 +154,7 @@ typedef struct PtxVmProgram PtxVmProgram;
 PtxVmResult ptx_vm_program_size(const StackPtxLowered* lowered, size_t* bytes_out);
 
 /* node_out may be NULL; on NO_CPU_MEANING it is the index of that node.
-   Errors: INVALID_VALUE (also REDUCE with a request that is not a float), INSUFFICIENT_MEMORY, NO_LEVEL, NO_CPU_MEANING.
-   A program with code must stay in memory while it runs, and its runs give NO_LEVEL in the child of a fork that got no
-   executable memory of its own. */
+   Errors: INVALID_VALUE (also REDUCE with a request that is not a float), INSUFFICIENT_MEMORY, NO_LEVEL, NO_CPU_MEANING. */
 PtxVmResult ptx_vm_program_init(
     const PtxVmSet* set, PtxVmLevel level, PtxVmRunKind kind, const StackPtxLowered* lowered, void* memory, size_t memory_bytes,
     const PtxVmProgram** program_out, uint32_t* node_out
@@ -385,7 +378,6 @@ typedef struct PtxVmKernels {
         const float* target, const float* roots, char* const* requests, uint32_t num_requests, uint32_t num_valid,
         const double* references, double* columns, double* lanes
     );
-    void (*sum)(PtxVmLaneSums* sums, const float* values, const float* targets);
     PtxVmContractKernels contract;
 } PtxVmKernels;
 
@@ -438,24 +430,16 @@ const char* ptx_vm_level_to_string(PtxVmLevel level) {
         case PTX_VM_LEVEL_BASELINE: return "portable";
 #endif
         case PTX_VM_LEVEL_AVX2: return "avx2";
-        case PTX_VM_LEVEL_AVX2_CODE: return "avx2-code";
         case PTX_VM_LEVEL_AVX512: return "avx512";
-        case PTX_VM_LEVEL_AVX512_CODE: return "avx512-code";
         case PTX_VM_LEVEL_NUM_ENUMS: break;
     }
     return "unknown";
 }
 
-static bool ptx_vm__is_code(PtxVmLevel level) { return level == PTX_VM_LEVEL_AVX2_CODE || level == PTX_VM_LEVEL_AVX512_CODE; }
-
 /* NULL if the level is not available. */
 static const PtxVmKernels* ptx_vm__kernels(PtxVmLevel level) {
     if (level == PTX_VM_LEVEL_BASELINE) return ptx_vm__kernels_baseline();
 #if defined(PTX_VM_X86_LEVELS) && defined(__x86_64__)
-    if (ptx_vm__is_code(level)) {
-        const bool is_512 = level == PTX_VM_LEVEL_AVX512_CODE;
-        return ptx_code__is_available(is_512) ? ptx_vm__kernels(is_512 ? PTX_VM_LEVEL_AVX512 : PTX_VM_LEVEL_AVX2) : NULL;
-    }
     if (level == PTX_VM_LEVEL_AVX2 && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
         return ptx_vm__kernels_avx2();
     if (level == PTX_VM_LEVEL_AVX512 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
@@ -556,8 +540,6 @@ struct PtxVmProgram {
     uint32_t* input_registers;
     uint32_t* constants; /* bits */
     PtxVmStep* steps;
-    bool has_code; /* and no steps */
-    PtxCodeSource source;
 };
 
 /* The run's table of memory: inputs, outputs or sums, targets, constants, scratch vectors. */
@@ -577,6 +559,23 @@ enum {
 enum { PTX_VM__EXACT = 0, PTX_VM__PASSES_NAN = PTX_VM__LOOSE_NAN | PTX_VM__RAW };
 #define PTX_VM__NAN(enumerator, name, kind, nan) PTX_VM__##nan,
 static const uint8_t ptx_vm__nans[] = {PTX_VM__OPERATIONS(PTX_VM__NAN)};
+
+enum { PTX_VM__INPUT = PTX_VM__NUM_OPERATIONS, PTX_VM__CONSTANT };
+
+/* A value and the operation that gives it. */
+typedef struct PtxVmValue {
+    uint8_t operation; /* or INPUT, CONSTANT */
+    uint8_t flags;
+    uint8_t num_operands;
+    uint8_t immediate;
+    uint32_t operands[3];
+    uint32_t num_uses; /* as operands that are still to come */
+    uint32_t memory; /* index of the run's table, or NO_INDEX while only in the accumulator; INPUT and CONSTANT: at
+                               first their own index */
+    uint32_t quiet; /* the value made quiet, fixed, or NO_INDEX */
+    uint32_t fixed;
+    uint32_t first_request; /* of those for it, or NO_INDEX */
+} PtxVmValue;
 
 typedef struct PtxVmBuilder {
     PtxVmProgram* program;
@@ -946,25 +945,6 @@ static bool ptx_vm__add_requests(PtxVmBuilder* builder, const PtxVmSet* set, con
     return true;
 }
 
-/* False where the program has no code: it has steps then. A contraction's loops run steps. */
-static bool ptx_vm__prepare_code(PtxVmBuilder* builder, PtxVmLevel level) {
-    PtxVmProgram* program = builder->program;
-    const PtxCodeSource source = {
-        0,
-        level == PTX_VM_LEVEL_AVX512_CODE,
-        builder->num_values,
-        program->num_inputs,
-        program->num_requests,
-        program->num_constants,
-        builder->values,
-        builder->next_request,
-        builder->outputs
-    };
-    program->source = source;
-    program->has_code = program->kind != PTX_VM_RUN_CONTRACT && ptx_code__prepare(&program->source);
-    return program->has_code;
-}
-
 PtxVmResult ptx_vm_program_init(
     const PtxVmSet* set, PtxVmLevel level, PtxVmRunKind kind, const StackPtxLowered* lowered, void* memory, size_t memory_bytes,
     const PtxVmProgram** program_out, uint32_t* node_out
@@ -989,11 +969,7 @@ PtxVmResult ptx_vm_program_init(
         return PTX_VM__ERROR(NO_CPU_MEANING);
     }
     if (!ptx_vm__add_requests(&builder, set, lowered)) return PTX_VM__ERROR(INVALID_VALUE);
-    if (ptx_vm__is_code(level) && ptx_vm__prepare_code(&builder, level)) {
-        *program_out = program;
-        return PTX_VM_SUCCESS;
-    }
-    if (program->kernels == ptx_vm__kernels(PTX_VM_LEVEL_AVX512) && ptx_vm__first_scratch(program) > PTX_VM__MAX_WIDE_VECTORS)
+    if (level == PTX_VM_LEVEL_AVX512 && ptx_vm__first_scratch(program) > PTX_VM__MAX_WIDE_VECTORS)
         program->kernels = ptx_vm__kernels(PTX_VM_LEVEL_AVX2);
     /* The order of the lowered program's nodes is that of a stack machine, which takes most operands right after they are made. */
     uint32_t num_ordered = 0;
@@ -1013,7 +989,6 @@ PtxVmResult ptx_vm_program_init(
 /* ---- runs -------------------------------------------------------------------------------------------------------- */
 
 #define PTX_VM__MAX_TREE_DEPTH 64u
-#define PTX_VM__VECTOR_BYTES 64u /* of the widest level */
 
 /* The sums of 2^k blocks at index k, where bit k of the number of blocks is set. */
 typedef struct PtxVmTree {
@@ -1033,24 +1008,15 @@ typedef struct PtxVmRun {
     PtxVmLaneSums* sums;
     PtxVmTree* trees;
     PtxVmGramRun gram;
-    PtxCodeRun code;
-    char* spilled; /* vectors of the code */
-    float* reduced; /* of the code: outputs of a block of sums, then targets */
 } PtxVmRun;
 
 static size_t ptx_vm__block_bytes(const PtxVmProgram* program) { return program->kernels->num_points * sizeof(float); }
-
-/* Points of a vector. */
-static size_t ptx_vm__lanes(const PtxVmProgram* program) { return program->kernels->num_points / 8; }
 
 static void ptx_vm__take_run(EvoArena* arena, const PtxVmProgram* program, PtxVmRun* run) {
     const size_t num_vectors = (size_t)ptx_vm__first_scratch(program) + program->num_scratch;
     const size_t num_reduced = program->kind == PTX_VM_RUN_REDUCE ? program->num_requests : 0;
     run->memory = (char**)evo__take(arena, num_vectors, sizeof(char*));
     run->vectors = (char*)evo__take(arena, num_vectors, ptx_vm__block_bytes(program));
-    run->spilled = (char*)evo__take(arena, program->has_code ? program->source.num_values : 0, PTX_VM__VECTOR_BYTES);
-    run->reduced =
-        (float*)evo__take(arena, program->has_code && num_reduced > 0 ? num_reduced + 1 : 0, PTX_VM__SUM_BLOCK * sizeof(float));
     run->sums = (PtxVmLaneSums*)evo__take(arena, num_reduced, sizeof(PtxVmLaneSums));
     run->trees = (PtxVmTree*)evo__take(arena, num_reduced, sizeof(PtxVmTree));
     if (program->kind == PTX_VM_RUN_GRAM) {
@@ -1077,45 +1043,18 @@ static void ptx_vm__fill(char* vector, const void* word, size_t num_bytes) {
     for (size_t i = 0; i < num_bytes; i += sizeof bits) memcpy(vector + i, &bits, sizeof bits);
 }
 
-/* Runs the program over points at which each of its arrays has values, in the mode of ptx_vm_mode.h. num_points: of a block at most,
-   except for code. */
-static void ptx_vm__enter_program(const PtxVmProgram* program, const PtxVmRun* run, size_t num_points) {
-    const size_t lanes = ptx_vm__lanes(program);
-    if (run->code.is_taken)
-        run->code.code(
-            run->memory, (num_points + lanes - 1) / lanes * lanes * sizeof(float), program->constants, run->spilled,
-            run->code.function_constants
-        );
-    else
-        program->kernels->enter(program->steps, run->memory);
-}
-
-/* Constants, uniform inputs and scratch vectors stay in place for all blocks. False if there is no memory for code any more, in the
-   child of a fork. */
-static bool ptx_vm__run_start(const PtxVmProgram* program, const PtxVmInput* inputs, PtxVmRun* run) {
-    const bool is_512 = program->kernels->num_points == PTX_VM__MAX_LANES;
-    uint64_t uniform = 0;
-    memset(&run->code, 0, sizeof run->code);
+/* Constants, uniform inputs and scratch vectors stay in place for all blocks. */
+static void ptx_vm__run_start(const PtxVmProgram* program, const PtxVmInput* inputs, PtxVmRun* run) {
     const size_t block_bytes = ptx_vm__block_bytes(program);
     const uint32_t first_constant = ptx_vm__first_constant(program);
     const uint32_t num_vectors = ptx_vm__first_scratch(program) + program->num_scratch;
     for (uint32_t i = 0; i < num_vectors; i++) run->memory[i] = run->vectors + i * block_bytes;
-    for (uint32_t i = 0; i < program->num_constants && !program->has_code; i++)
+    for (uint32_t i = 0; i < program->num_constants; i++)
         ptx_vm__fill(run->memory[first_constant + i], &program->constants[i], block_bytes);
     for (uint32_t i = 0; inputs != NULL && i < program->num_inputs; i++) {
         const PtxVmInput* input = &inputs[program->input_registers[i]];
-        if (!input->is_uniform) continue;
-        if (program->has_code) {
-            run->memory[i] = (char*)(uintptr_t)input->values;
-            uniform |= (uint64_t)1 << i;
-        } else {
-            ptx_vm__fill(run->memory[i], input->values, block_bytes);
-        }
+        if (input->is_uniform) ptx_vm__fill(run->memory[i], input->values, block_bytes);
     }
-    for (uint32_t i = 0; i < program->num_constants && program->has_code && !is_512; i++)
-        ptx_vm__fill(run->spilled + 32 * i, &program->constants[i], 32);
-    if (program->has_code) run->code = ptx_code__take(&program->source, uniform);
-    return run->code.is_taken == program->has_code;
 }
 
 /* Sums about a block's references as sums about those of the first block, which are `dy` and `dt` less. */
@@ -1232,59 +1171,6 @@ static void ptx_vm__run_blocks(
     }
 }
 
-/* Adds a block's outputs to the sums. */
-static void ptx_vm__reduce_block(
-    const PtxVmProgram* program, const PtxVmTarget* targets, size_t first, size_t end, PtxVmRun* run
-) {
-    const size_t num_points = end - first;
-    char* copy = (char*)(run->reduced + (size_t)program->num_requests * PTX_VM__SUM_BLOCK);
-    for (uint32_t i = 0; i < program->num_requests; i++) {
-        PtxVmLaneSums* sums = &run->sums[i];
-        sums->num_valid = (uint32_t)num_points;
-        sums->num_before = 0;
-        sums->targets = targets[i].values + first;
-        sums->weights = targets[i].weights == NULL ? NULL : targets[i].weights + first;
-        const char* values = ptx_vm__block(targets[i].values, first, num_points, (num_points + 7) / 8 * 8, copy);
-        program->kernels->sum(sums, run->reduced + i * PTX_VM__SUM_BLOCK, (const float*)(const void*)values);
-    }
-    ptx_vm__end_sum_block(program, targets, run, (end - 1) / PTX_VM__SUM_BLOCK);
-}
-
-/* As ptx_vm__run_blocks, with code: in place up to the last whole vector, the rest through copies padded with zeros. */
-static void ptx_vm__run_code(
-    const PtxVmProgram* program, const PtxVmInput* inputs, size_t num_points, void* const* outputs, const PtxVmTarget* targets,
-    PtxVmRun* run
-) {
-    const size_t block_bytes = ptx_vm__block_bytes(program), lanes = ptx_vm__lanes(program);
-    const uint32_t first_output = ptx_vm__first_output(program);
-    for (size_t point = 0; point < num_points;) {
-        const size_t before = targets != NULL ? point % PTX_VM__SUM_BLOCK : 0;
-        size_t part = num_points - point;
-        if (targets != NULL && part > PTX_VM__SUM_BLOCK - before) part = PTX_VM__SUM_BLOCK - before;
-        if (part > program->kernels->num_points) part -= part % lanes;
-        const size_t num_padded = (part + lanes - 1) / lanes * lanes;
-        for (uint32_t i = 0; i < program->num_inputs; i++) {
-            const PtxVmInput* input = &inputs[program->input_registers[i]];
-            if (!input->is_uniform)
-                run->memory[i] = ptx_vm__block(input->values, point, part, num_padded, run->vectors + i * block_bytes);
-        }
-        for (uint32_t i = 0; i < program->num_requests; i++) {
-            char* place = run->vectors + (first_output + i) * block_bytes; /* of a part that ends within a vector */
-            if (targets != NULL)
-                place = (char*)(run->reduced + i * PTX_VM__SUM_BLOCK + before);
-            else if (part == num_padded)
-                place = (char*)outputs[i] + point * sizeof(float);
-            run->memory[first_output + i] = place;
-        }
-        ptx_vm__enter_program(program, run, num_padded);
-        for (uint32_t i = 0; targets == NULL && part < num_padded && i < program->num_requests; i++)
-            memcpy((char*)outputs[i] + point * sizeof(float), run->memory[first_output + i], part * sizeof(float));
-        point += part;
-        if (targets != NULL && (point % PTX_VM__SUM_BLOCK == 0 || point == num_points))
-            ptx_vm__reduce_block(program, targets, (point - 1) / PTX_VM__SUM_BLOCK * PTX_VM__SUM_BLOCK, point, run);
-    }
-}
-
 /* Whether every register that the program reads has values. */
 static bool ptx_vm__has_inputs(const PtxVmProgram* program, const PtxVmInput* inputs, size_t num_inputs) {
     if (program->num_registers > num_inputs || (inputs == NULL && program->num_inputs > 0)) return false;
@@ -1310,15 +1196,11 @@ static PtxVmResult ptx_vm__run(
     PtxVmRun run;
     ptx_vm__take_run(&arena, program, &run);
     if (workspace_bytes < arena.num_bytes) return PTX_VM__ERROR(INSUFFICIENT_MEMORY);
-    if (!ptx_vm__run_start(program, inputs, &run)) return PTX_VM__ERROR(NO_LEVEL);
+    ptx_vm__run_start(program, inputs, &run);
     if (kind == PTX_VM_RUN_REDUCE) memset(run.sums, 0, program->num_requests * sizeof(PtxVmLaneSums));
     const PtxVmMode mode = ptx_vm__set_mode();
-    if (program->has_code)
-        ptx_vm__run_code(program, inputs, num_points, outputs, targets, &run);
-    else
-        ptx_vm__run_blocks(program, inputs, num_points, outputs, targets, &run);
+    ptx_vm__run_blocks(program, inputs, num_points, outputs, targets, &run);
     ptx_vm__restore_mode(mode);
-    ptx_code__give_back(&run.code);
     if (kind == PTX_VM_RUN_REDUCE)
         for (uint32_t i = 0; i < program->num_requests; i++)
             sums_out[i] = ptx_vm__end_sums(&run.sums[i], &run.trees[i], num_points);

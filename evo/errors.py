@@ -1,4 +1,4 @@
-"""What can fail: the exceptions that end a command, and the kinds of failures of a program, which end nothing. And how a message
+"""Failures: the exceptions that end a command, the kinds of failures of a program, which end nothing, and how a message
 about an unknown name, about the end of a process, or about what the machine lacks, ends.
 
 Owns the promise that each exception ends in one clear line, a user's mistake with exit code 2 and a GPU's failure with 3; the

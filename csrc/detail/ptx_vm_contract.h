@@ -258,7 +258,7 @@ PtxVmResult ptx_vm_contract(
     ptx_vm__take_contraction(&arena, contract, &run);
     if (workspace_bytes < arena.num_bytes) return PTX_VM__ERROR(INSUFFICIENT_MEMORY);
     const PtxVmMode mode = ptx_vm__set_mode();
-    (void)ptx_vm__run_start(program, NULL, &run.run);
+    ptx_vm__run_start(program, NULL, &run.run);
     if (finish != NULL) ptx_vm__run_start(finish, NULL, &run.finish_run);
     for (uint32_t i = 0; i < program->num_inputs; i++) run.places_of_slots[i] = &run.places[program->input_registers[i]];
     for (uint32_t i = 0; i < program->num_requests; i++) {

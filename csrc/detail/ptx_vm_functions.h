@@ -13,16 +13,20 @@
 #ifndef PTX_VM_FUNCTIONS_H
 #define PTX_VM_FUNCTIONS_H
 
-#ifdef PTX_VM__RECORDS
-#include "ptx_code_record.h"
-#else
 #include "ptx_vm_mode.h"
 #include "ptx_vm_simd.h"
-#endif
 
 /* ---- functions of one vector ------------------------------------------------------------------------------------- */
 
 #define PTX_VM__NAN_BITS 0x7fffffffu
+
+/* A constant hidden from the compiler, which knows nothing of flushing and would replace x * 1, x + -0 and -0 - x by moves of
+ * bits. */
+PTX_VM__INLINE PtxVmV ptx_vm__opaque(float f) {
+    PtxVmV v = ptx_vm__set(f);
+    __asm__("" : PTX_VM__REGISTER(v));
+    return v;
+}
 
 PTX_VM__INLINE PtxVmV ptx_vm__abs_f32(PtxVmV x) {
     return ptx_vm__add_f32(ptx_vm__and_b32(x, ptx_vm__set_bits(0x7fffffffu)), ptx_vm__opaque(-0.0f));
@@ -157,8 +161,6 @@ PTX_VM__INLINE PtxVmV ptx_vm__setp_ne_u32(PtxVmV x, PtxVmV y) {
 PTX_VM__INLINE PtxVmV ptx_vm__truth(PtxVmV x) { return ptx_vm__setp_ne_u32(x, ptx_vm__set(0.0f)); }
 PTX_VM__INLINE PtxVmV ptx_vm__selp_b32(PtxVmV x, PtxVmV y, PtxVmV p) { return ptx_vm__select(ptx_vm__to_mask(p), x, y); }
 PTX_VM__INLINE PtxVmV ptx_vm__mad_lo_u32(PtxVmV x, PtxVmV y, PtxVmV z) { return ptx_vm__add_u32(ptx_vm__mul_lo_u32(x, y), z); }
-
-#ifndef PTX_VM__RECORDS /* what follows is written in GNU C vectors */
 
 /* ---- halves ------------------------------------------------------------------------------------------------------- */
 
@@ -422,5 +424,4 @@ PTX_VM__TERNARY_BITS(bfe_s32, ptx_vm__field_s32(x, y, z) & PTX_VM__TRUE((z & 255
 
 #include "ptx_vm_packed.h"
 
-#endif
 #endif /* PTX_VM_FUNCTIONS_H */

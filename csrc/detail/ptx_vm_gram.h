@@ -42,7 +42,7 @@ static void ptx_vm__run_gram_blocks(
             if (input->is_uniform) continue;
             run->memory[i] = ptx_vm__block(input->values, point, num_valid, block, run->vectors + i * block_bytes);
         }
-        ptx_vm__enter_program(program, run, num_valid);
+        program->kernels->enter(program->steps, run->memory);
         if (point == 0 && is_centred) {
             references[0] = ptx_vm__first_value(target);
             for (uint32_t k = 0; k < program->num_requests; k++)
@@ -73,7 +73,7 @@ PtxVmResult ptx_vm_gram(
     const uint32_t num_requests = program->num_requests;
     const size_t num_entries = PTX_VM_GRAM_NUM_ENTRIES(num_requests);
     const size_t num_sum_blocks = num_points / PTX_VM__SUM_BLOCK + (num_points % PTX_VM__SUM_BLOCK != 0);
-    if (!ptx_vm__run_start(program, inputs, &run)) return PTX_VM__ERROR(NO_LEVEL);
+    ptx_vm__run_start(program, inputs, &run);
     memset(run.gram.lanes, 0, (size_t)(2 + num_requests) * PTX_VM__GRAM_STRIDE(num_requests) * 8 * sizeof(double));
     memset( /* the columns that only fill up the last four */
         run.gram.columns + (size_t)(2 + num_requests) * program->kernels->num_points,
@@ -84,7 +84,6 @@ PtxVmResult ptx_vm_gram(
     for (uint32_t k = 0; k < 1 + num_requests; k++) references_out[k] = 0.0;
     ptx_vm__run_gram_blocks(program, inputs, num_points, target, root_weights, is_centred, references_out, &run);
     ptx_vm__restore_mode(mode);
-    ptx_code__give_back(&run.code);
     memset(sums_out, 0, num_entries * sizeof(double));
     for (uint32_t level = 0; level < PTX_VM__MAX_TREE_DEPTH && (uint64_t)num_sum_blocks >> level != 0; level++) {
         if (!((uint64_t)num_sum_blocks >> level & 1)) continue;

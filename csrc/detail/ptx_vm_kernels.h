@@ -252,8 +252,10 @@ PTX_VM__INLINE void ptx_vm__add_block(PtxVmLaneSums* lanes, const float* y, cons
     }
 }
 
-/* Values y and their targets t, both padded to the next multiple of 8. */
-static void ptx_vm__sum(PtxVmLaneSums* sums, const float* y, const float* t) {
+/* operands: the value, its target. result: the sums. Both operands are padded in the last block. */
+static void ptx_vm__sum_f32(const PtxVmStep* step, char* const* memory, const float* y) {
+    PtxVmLaneSums* sums = (PtxVmLaneSums*)(void*)memory[step->result];
+    const float* t = (const float*)(const void*)memory[step->operands[1]];
     if (sums->num_before == 0) {
         sums->reference_t = ptx_vm__target_reference(t);
         sums->reference_y = ptx_vm__is_finite(t[0]) && ptx_vm__is_finite(y[0]) ? (double)y[0] : sums->reference_t;
@@ -263,17 +265,14 @@ static void ptx_vm__sum(PtxVmLaneSums* sums, const float* y, const float* t) {
     else
         ptx_vm__add_block(sums, y, t, NULL);
 }
-/* operands: the value, its target. result: the sums. */
-#define PTX_VM__ADD_SUM(y)                                                                                             \
-    ptx_vm__sum((PtxVmLaneSums*)(void*)memory[step->result], y, (const float*)(const void*)memory[step->operands[1]]);
 static void ptx_vm__sum_f32_none_store(PTX_VM__ARGS) {
-    PTX_VM__ADD_SUM((const float*)(const void*)memory[step->operands[0]])
+    ptx_vm__sum_f32(step, memory, (const float*)(const void*)memory[step->operands[0]]);
     PTX_VM__NEXT;
 }
 static void ptx_vm__sum_f32_first_store(PTX_VM__ARGS) {
     float result[PTX_VM__BLOCK];
     PTX_VM__EACH(PTX_VM__STORE_ONE, ptx_vm__output_bits)
-    PTX_VM__ADD_SUM(result)
+    ptx_vm__sum_f32(step, memory, result);
     PTX_VM__NEXT;
 }
 
@@ -332,7 +331,6 @@ const PtxVmKernels* PTX_VM_KERNELS(void) {
         {PTX_VM__OPERATIONS(PTX_VM__ROW)},
         ptx_vm__target_block,
         ptx_vm__gram,
-        ptx_vm__sum,
         {ptx_vm__gather, ptx_vm__spread, ptx_vm__sum_lanes, ptx_vm__run_slots},
     };
     return &kernels;

@@ -79,14 +79,6 @@ PTX_VM__INLINE PtxVmV ptx_vm__set_bits(uint32_t u) {
     return (PtxVmV)(u - zero);
 }
 
-/* A constant hidden from the compiler, which knows nothing of flushing and would replace x * 1, x + -0 and -0 - x by moves of
- * bits. */
-PTX_VM__INLINE PtxVmV ptx_vm__opaque(float f) {
-    PtxVmV v = ptx_vm__set(f);
-    __asm__("" : PTX_VM__REGISTER(v));
-    return v;
-}
-
 PTX_VM__INLINE PtxVmV ptx_vm__add_f32(PtxVmV a, PtxVmV b) { return a + b; }
 PTX_VM__INLINE PtxVmV ptx_vm__sub_f32(PtxVmV a, PtxVmV b) { return a - b; }
 PTX_VM__INLINE PtxVmV ptx_vm__mul_f32(PtxVmV a, PtxVmV b) { return a * b; }

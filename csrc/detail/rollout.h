@@ -393,7 +393,7 @@ static void rollout__run_block(
         if (goes_on) {
             rollout__read(plan, program, run, step, first, num_valid);
             for (uint32_t s = 0; s < plan->num_states; s++) run->vm.memory[first_output + s] = (char*)run->next_states[s];
-            ptx_vm__enter_program(program, &run->vm, block);
+            program->kernels->enter(program->steps, run->vm.memory);
             rollout__swap_states(plan, run);
         }
         if ((step + 1) % plan->record_every == 0)
@@ -443,7 +443,7 @@ PtxVmResult rollout_run(
             return PTX_VM_ERROR_INVALID_VALUE;
         }
     }
-    if (!ptx_vm__run_start(step, NULL, &run.vm)) return PTX_VM_ERROR_NO_LEVEL; /* constants alone */
+    ptx_vm__run_start(step, NULL, &run.vm); /* constants alone */
     const size_t block = step->kernels->num_points;
     const PtxVmMode mode = ptx_vm__set_mode();
     if (plan->grid != NULL) {
@@ -455,7 +455,6 @@ PtxVmResult rollout_run(
         rollout__run_block(plan, step, &run, first, left < block ? left : block, outputs);
     }
     ptx_vm__restore_mode(mode);
-    ptx_code__give_back(&run.vm.code);
     return PTX_VM_SUCCESS;
 }
 

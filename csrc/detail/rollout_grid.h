@@ -139,7 +139,7 @@ static void rollout__step_grid(
             run->vm.memory[i] = (char*)(plane + cell + away);
         }
         for (uint32_t s = 0; s < plan->num_states; s++) run->vm.memory[first_output + s] = (char*)(run->next_states[s] + cell);
-        ptx_vm__enter_program(program, &run->vm, block);
+        program->kernels->enter(program->steps, run->vm.memory);
     }
     rollout__swap_states(plan, run);
 }

@@ -111,7 +111,7 @@ class Precondition:
         self(*(np.zeros(1, np.uint32) for _ in self.names))
 
     def __call__(self, *words: Words) -> NDArray[np.bool_]:
-        """Where it holds."""
+        """Mask of the words at which it holds."""
         if not self.text:
             return np.ones(len(words[0]), np.bool_)
         values = dict(zip(self.names, words, strict=True))

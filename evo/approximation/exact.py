@@ -46,7 +46,7 @@ _Text = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.%+:&|^~*()<>=!, 
 
 
 class ExactCertificate(BaseModel):
-    """What is known of a program for an exact function.
+    """Certificate of a program for an exact function.
 
     method: `every input` under the precondition; `tested`, which proves nothing. num_valid: inputs that meet the precondition.
     reference: SHA-256 of the function's results at fixed inputs.
@@ -71,11 +71,11 @@ class ExactCertificate(BaseModel):
     reference: _Text
 
     def text(self) -> str:
-        """As a file has it."""
+        """Text of the file."""
         return json.dumps(self.model_dump(mode="json"), indent=2) + "\n"
 
     def claim(self) -> str:
-        """What is proven, in words."""
+        """Statement of the proof, in words."""
         where = f" where {self.precondition}" if self.precondition else ""
         count = plural(self.num_valid, "input")
         return f"tested on {count}{where}, not proven" if self.method == TESTED else f"proven for {self.method}: {count}{where}"
@@ -203,7 +203,7 @@ def certified_exact(
     state: Path | None = None,
     progress: Progress = lambda _, __: None,
 ) -> ExactCertificate:
-    """What a sweep finds. state: as of `ExactSweep.run`; `.part` and a digest of what is proven are added.
+    """Certify a program by a sweep. state: as of `ExactSweep.run`; `.part` and a digest of what is proven are added.
 
     Raises:
         UserError: a result is wrong somewhere, or the program reads beyond the inputs, or

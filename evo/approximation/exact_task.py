@@ -84,7 +84,7 @@ class ExactTask(Task):
         return self._found
 
     def known_of(self, program: str, run_folder: Path) -> str:
-        """What certificates in the run's folder say of it."""
+        """Statements of the certificates in the run's folder about it."""
         from evo.approximation.certificate import FOLDER, read_certificate
 
         proofs = [read_certificate(path) for path in sorted((run_folder / FOLDER).glob("*.json"))]

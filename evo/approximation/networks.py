@@ -31,7 +31,7 @@ def permutations(known: Any, goal: Goal) -> Iterator[Any]:
 
 
 def _wanted(inputs: list[tuple[Any, Words]], goal: Goal) -> Places | None:
-    """Where each bit comes from; None: not all of them are bits of inputs, or there is but one distance."""
+    """Source of each bit; None: not all of them are bits of inputs, or there is but one distance."""
     found: Places = []
     for k in range(32):
         bit, care = goal.values >> np.uint32(k) & np.uint32(1), goal.care >> np.uint32(k) & np.uint32(1)

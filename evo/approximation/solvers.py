@@ -53,7 +53,7 @@ def logic_of_one(rows: Words, goal: Goal) -> Iterator[Solution]:
 
 
 def merged(rows: Words, goal: Goal) -> Iterator[Solution]:
-    """Each bit is that of one of two rows; or constant, and the rows' others are masked: two instructions."""
+    """Solve by merging: each bit is that of one of two rows; or constant, and the rows' others are masked: two instructions."""
     wrong = np.bitwise_or.reduce((rows ^ goal.values) & goal.care, axis=1)
     ones = np.bitwise_or.reduce(goal.values & goal.care)
     zeros = np.bitwise_or.reduce(~goal.values & goal.care)
@@ -72,7 +72,7 @@ def merged(rows: Words, goal: Goal) -> Iterator[Solution]:
 
 
 def logic_of_two(rows: Words, goal: Goal) -> Iterator[Solution]:
-    """Each bit is one of two functions of both rows' bits, as a constant chooses."""
+    """Solve by two rows: each bit is one of two functions of both rows' bits, as a constant chooses."""
     ones, zeros = goal.values & goal.care, ~goal.values & goal.care
     for i in range(len(rows) - 1):
         kept = np.arange(i + 1, len(rows))
@@ -106,7 +106,7 @@ def _two_functions(seen: Words) -> tuple[int, int] | None:
 
 
 def bytes_of_two(rows: Words, goal: Goal, *, most: int = 64) -> Iterator[Solution]:
-    """Each byte is one of the rows', or its sign, or a constant's."""
+    """Solve by bytes: each is one of the rows', or its sign, or a constant's."""
     num_rows = len(rows)
     shifts = np.arange(0, 32, 8, dtype=np.uint32)
     each = rows[:, None, :] >> shifts[:, None] & np.uint32(255)  # (rows, 4, points)
@@ -137,7 +137,7 @@ def bytes_of_two(rows: Words, goal: Goal, *, most: int = 64) -> Iterator[Solutio
 
 
 def _num_free_low(goal: Goal) -> int | None:
-    """How many low bits do not matter, if all others do."""
+    """Count of low bits that do not matter, if all others do."""
     care = np.unique(goal.care)
     if len(care) != 1:
         return None

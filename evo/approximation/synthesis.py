@@ -54,7 +54,7 @@ def _machine(name: str, num_operands: int) -> tuple[VirtualMachine, Any]:
 
 
 class Synthesis:
-    """What is known at the points of a sample."""
+    """Values at the points of a sample."""
 
     def __init__(self, function: ExactFunction, target: str, points: Sequence[Words]):
         self.function, self._points = function, list(points)

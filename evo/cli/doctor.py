@@ -28,7 +28,6 @@ def report() -> str:
         ("machine", platform.machine(), ""),
         ("cores", str(len(os.sched_getaffinity(0))), "all of them evaluate programs unless evaluation.threads says otherwise"),
         ("SIMD", ptx_vm.levels()[-1], f"used by CPU evaluation; this CPU supports: {', '.join(ptx_vm.levels())}"),
-        ("machine code", *_machine_code()),
         ("nvPTXCompiler", *_nvptxcompiler()),
         ("NVRTC", *_nvrtc()),
         *_gpu(),
@@ -40,12 +39,6 @@ def test_gpus() -> list[str]:
     """Tests each usable GPU, whatever is remembered of it. Gives a line for each that cannot be tested now."""
     outcomes = [(info, run_self_test(info)) for info in _testable(probe())]
     return [f"{info.name} could not be tested: {outcome.problem}" for info, outcome in outcomes if not outcome.is_final]
-
-
-def _machine_code() -> tuple[str, str]:
-    if any(level.endswith("-code") for level in ptx_vm.levels()):
-        return "available", "CPU evaluation uses it where that is faster; EVO_NO_CODE=1 switches it off"
-    return "none", "programs run on the virtual machine: no AVX2, no executable memory, or EVO_NO_CODE is set"
 
 
 def _nvptxcompiler() -> tuple[str, str]:

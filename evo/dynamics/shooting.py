@@ -178,11 +178,11 @@ class _Model:
         self.is_hopeless = num_steps >= SOON and self.error > most + FAR * shooting.counts.sum()
 
     def is_better(self, than: _Model) -> bool:
-        """As in `evo.evaluate.least_squares`."""
+        """Implement `evo.evaluate.least_squares`."""
         return self.error <= than.error
 
     def is_last(self, before: _Model) -> bool:
-        """As in `evo.evaluate.least_squares`."""
+        """Implement `evo.evaluate.least_squares`."""
         return before.error - self.error < ENOUGH or self.is_hopeless or self._num_steps == MAX_ITERATIONS
 
     @cached_property
@@ -205,7 +205,7 @@ class _Model:
         return normal[:, :n, :n].sum(axis=0), normal[:, :n, n:], normal[:, n:, n:], right[:, :n].sum(axis=0), right[:, n:]
 
     def damped(self, damping: float) -> tuple[_Model, float] | None:
-        """As in `evo.evaluate.least_squares`. The starts are eliminated, piece by piece."""
+        """Implement `evo.evaluate.least_squares`. The starts are eliminated, piece by piece."""
         if self._normal is None or damping >= MAX_DAMPING:
             return None
         a, b, c, g, r = self._normal

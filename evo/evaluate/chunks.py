@@ -33,7 +33,6 @@ MIN_CHUNK, MAX_CHUNK = 8, 256
 MAX_REDUCED = 128  # programs whose sums a thread computes in one go; they are scored with the whole batch
 MEASURE_S = 0.01  # for each SIMD level
 NUM_MEASURED = 16  # programs
-NUM_LEVELS = 4  # AVX2 and AVX-512, each with machine code and without
 FITTED_ITERATIONS = 5  # of offset and scale, by a loss
 
 
@@ -148,7 +147,7 @@ class ChunkScorer:
         return sums, lambda: self._machine.sum_up(programs, self.points.inputs, summing, sums, turn)
 
     def run(self, programs: ProgramRows) -> NDArray[Any]:
-        """What programs leave: outputs, `(num_programs, num_outputs, num_points)`; or `cpu_sums`; or sums of a reduction,
+        """Run programs: outputs, `(num_programs, num_outputs, num_points)`; or `cpu_sums`; or sums of a reduction,
         `(num_programs, num_outputs)`, and beside them those at the check points.
         """
         points, check = self.points, self.points.check
@@ -200,11 +199,11 @@ class ChunkScorer:
         return self._loop.run(machine, programs, inputs) if self._loop else machine.store(programs, inputs)
 
     def choose_level(self, batch: Batch) -> None:
-        """Runs some of the programs at the widest SIMD levels in turn, and keeps the fastest."""
+        """Runs some of the programs at the two widest SIMD levels in turn, and keeps the faster level."""
         if self.task.has_simulation():
             return
         words = np.ascontiguousarray(batch.words[:NUM_MEASURED])
-        machines = [VirtualMachine(self._language.lowering, level) for level in ptx_vm.levels()[-NUM_LEVELS:]]
+        machines = [VirtualMachine(self._language.lowering, level) for level in ptx_vm.levels()[-2:]]
         best_s = [float("inf")] * len(machines)
         spent_s = 0.0
         while spent_s < MEASURE_S * len(machines):
@@ -217,10 +216,9 @@ class ChunkScorer:
         self._machine = machines[best_s.index(min(best_s))]
 
     def use_level(self, level: str) -> None:
-        """Goes on at this SIMD level; without machine code where this process may have none."""
-        known = level if level in ptx_vm.levels() else level.removesuffix("-code")
-        if known != self.level:
-            self._machine = VirtualMachine(self._language.lowering, known)
+        """Goes on at this SIMD level."""
+        if level != self.level:
+            self._machine = VirtualMachine(self._language.lowering, level)
 
     def _ask_for_points(self) -> Points:
         if self.task.has_simulation():

@@ -103,7 +103,7 @@ class Combiner:
         partners: NDArray[np.uint64],
         max_length: int,
     ) -> list[tuple[list[int], int] | None]:
-        """What `combine` gives. Numbers are NumPy's, so that a slope of 0 makes an infinite constant, which is left out."""
+        """Pairs of `combine`. Numbers are NumPy's, so that a slope of 0 makes an infinite constant, which is left out."""
         pairs = []
         for row in range(len(programs)):
             for kind, (best, fits) in zip(self.kinds, found, strict=True):

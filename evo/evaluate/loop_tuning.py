@@ -46,15 +46,15 @@ class _Model:
     matrix: NDArray[np.float64]
 
     def is_better(self, than: _Model) -> bool:
-        """As in `evo.evaluate.least_squares`."""
+        """Implement `evo.evaluate.least_squares`."""
         return self.weight >= than.weight > 0.0 and self.error / self.weight < than.error / than.weight
 
     def is_last(self, before: _Model) -> bool:
-        """As in `evo.evaluate.least_squares`."""
+        """Implement `evo.evaluate.least_squares`."""
         return before.error - self.error < LEAST_GAIN * before.error
 
     def damped(self, damping: float) -> tuple[_Model, float] | None:
-        """As in `evo.evaluate.least_squares`."""
+        """Implement `evo.evaluate.least_squares`."""
         step, moved = self._step(damping), self.constants.copy()
         with np.errstate(over="ignore"):
             moved[self.used] += step  # in float64

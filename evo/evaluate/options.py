@@ -87,7 +87,7 @@ class EvaluationOptions(Options):
 
     backend: BackendName = "auto"
     threads: Workers | None = None
-    simd: Literal["auto", "portable", "baseline", "avx2", "avx2-code", "avx512", "avx512-code"] = "auto"
+    simd: Literal["auto", "portable", "baseline", "avx2", "avx512"] = "auto"
     executor: ExecutorName = "auto"
     score_seconds: Seconds = 300.0
     device: Annotated[int | Literal["all"] | list[int] | None, BeforeValidator(_devices)] = None

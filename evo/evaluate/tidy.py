@@ -374,7 +374,7 @@ class Tidier:
     def _linear(
         self, formula: Formula, values: dict[int, float], free: list[int]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """What is left, and its derivatives by free constants, less what offset and scale make up for: both times the roots of
+        """Residuals, and their derivatives by free constants, less what offset and scale make up for: both times the roots of
         the weights.
         """
         at = formula.outputs(values)

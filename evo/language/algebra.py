@@ -95,7 +95,7 @@ class Algebra:
         return (form,)
 
     def size(self, form: Form) -> int:
-        """How many leaves and functions it has."""
+        """Count of leaves and functions."""
         return (abs(form[0]) != 1.0 or not form[1]) + sum(self._atom_size(atom) + (power != 1.0) for atom, power in form[1])
 
     def _atom_size(self, atom: int) -> int:

@@ -29,7 +29,7 @@ _LEAVES = {NodeKind.INPUT: WordType.INPUT, NodeKind.SPECIAL: WordType.SPECIAL}
 
 @dataclass(frozen=True, eq=False)
 class Row:
-    """What a node is of: a row of the table of instructions, a function of real numbers, or an input.
+    """Operation of a node: a row of the table of instructions, a function of real numbers, or an input.
 
     type: a PTX type such as `f32`, or `bf16` although its registers are b16, or REAL. name: of an input, special register or
     instruction. ptx: of an instruction, in full; empty: a function of real numbers. result: which of its results the node is, of
@@ -99,7 +99,7 @@ class Node:
 
 @dataclass(frozen=True)
 class Dag:
-    """What a program or formula computes.
+    """Graph of a program or formula.
 
     nodes: each after its operands. results: node of each output; None: the program leaves none, and the output is zero. inputs,
     outputs: (name, type), as the task declares them, or REAL.
@@ -189,7 +189,7 @@ class Dag:
         return row
 
     def num_uses(self) -> list[int]:
-        """How often each node is an operand or a result, of nodes that a result needs."""
+        """Count the uses of each node as an operand or a result, of nodes that a result needs."""
         uses = [0] * len(self.nodes)
         for result in self.results:
             if result is not None:

@@ -37,7 +37,7 @@ class _Signs:
         self._shared = set[int]()  # values of the builder that are used more than once
 
     def plain(self, builder: Builder, node: Node, index: int) -> int:
-        """What stands for a node."""
+        """Replacement of a node."""
         self._nodes = builder.nodes
         place = builder.node(self._sum(builder, node))
         if self._uses[index] != 1:

@@ -133,7 +133,7 @@ class _Writer:
 
     @staticmethod
     def _best_scale(number: float, power: float, terms: tuple[Form, ...]) -> float:
-        """What a divisor is divided by so that numbers are short: 2.1*x/(0.7 + x) for 3*x/(1 + 10*x/7)."""
+        """Factor of a divisor that makes numbers short: 2.1*x/(0.7 + x) for 3*x/(1 + 10*x/7)."""
         has_one = any(abs(size) == 1.0 for size, _ in terms)
 
         def total(scale: float) -> float:

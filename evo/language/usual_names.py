@@ -32,7 +32,7 @@ class _Namer:
         self._shared = set[int]()  # values of the builder that are used more than once
 
     def named(self, builder: Builder, node: Node, index: int) -> int:
-        """What stands for a node."""
+        """Replacement of a node."""
         found = self._named(builder, node)
         found = builder.node(node) if found is None else found
         if self._is_shared[index]:

@@ -89,7 +89,7 @@ def fitted(program: Dag, task: RegressionTask | None, table: Table, mean: float,
 
 
 def scores(complexity: NDArray[np.int32], losses: NDArray[np.float64]) -> NDArray[np.float64]:
-    """How much ln(loss), or a loss that may be below 0, falls for each further instruction; after the mean, a line is one."""
+    """Fall of ln(loss), or of a loss that may be below 0, for each further instruction; after the mean, a line is one."""
     logs = np.log(np.maximum(losses, LEAST_LOSS)) if (losses >= 0.0).all() else losses
     return np.append(0.0, -np.diff(logs) / np.maximum(np.diff(complexity), 1))
 

@@ -299,7 +299,7 @@ class SymbolicRegressor(RegressorMixin, FittedEquations):  # type: ignore[misc] 
         return tags
 
     def predict(self, X: ArrayLike, index: int | None = None, return_std: bool = False) -> Any:  # noqa: N803
-        """What an equation gives for each row. Where it has no finite value, that is its limit if it has one, as sin(x)/x at 0,
+        """Predict each row by an equation. Where it has no finite value, that is its limit if it has one, as sin(x)/x at 0,
         else NaN, or what `undefined` says, and a warning tells of how many rows.
 
         Args:

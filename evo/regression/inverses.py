@@ -69,7 +69,7 @@ _LINKS = (
 
 @dataclass(frozen=True)
 class _Target:
-    """What terms are to explain. text: of the formula, with {} for their sum. values, weights: at the points. is_of_y: y is
+    """Target of the terms. text: of the formula, with {} for their sum. values, weights: at the points. is_of_y: y is
     itself under the link.
     """
 
@@ -153,7 +153,7 @@ def _power(text: str, power: float) -> str:
 
 
 def _targets(inputs: dict[str, Row], y: Row, weights: Row) -> Iterator[_Target]:
-    """Each way to undo the target: less where it may tend to, over a power of an input or two inputs, under a link."""
+    """Yield ways to undo the target: less where it may tend to, over a power of an input or two inputs, under a link."""
     margin = _OUTSIDE * np.ptp(y)
     factors = [("{}", np.ones_like(y))]
     positive = {name: x for name, x in inputs.items() if (x > 0.0).all()}

@@ -1,4 +1,4 @@
-"""Whether the noise of a target is in proportion to it, as that of most measurements, or the same everywhere.
+"""Detection of noise in proportion to a target, as that of most measurements.
 
 Owns that comparison, by the likelihoods of first formulas. Knows nothing of searches.
 """

@@ -1,4 +1,4 @@
-"""When a search of noisy data is over: nothing has become better for long.
+"""Stagnation: the end of a search of noisy data.
 
 Owns that rule. Exact data ends a search by its own digits, and luck may find a law late.
 """

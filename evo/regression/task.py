@@ -201,7 +201,7 @@ class RegressionTask(Task):
         return -np.log10(np.clip(losses / variance, 10.0**-BEST_DIGITS, 1.0))
 
     def digits_of_loss(self, loss: float) -> float:
-        """What a mean loss of the user is worth."""
+        """Worth of a mean loss of the user."""
         return float(self.digits(np.array([loss]), self._deviation**2 * self._unit)[0])
 
     @property

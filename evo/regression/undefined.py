@@ -1,4 +1,4 @@
-"""Where formulas have no value, and the limits that they have there.
+"""Rows at which formulas have no value, and their limits there.
 
 Owns which points are removable: sin(x)/x has a limit at 0, log(x) has none at -1. Knows nothing of estimators.
 """

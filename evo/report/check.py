@@ -1,4 +1,4 @@
-"""Whether CPU and GPU agree: scores all elites of a run on both.
+"""Agreement of CPU and GPU: scores all elites of a run on both.
 
 Owns the comparison and its verdict. Exact instructions give the same bits on both. Approximate ones differ in their last bits,
 and these differences grow within a program, so agreement is a distribution. Knows nothing of how either evaluates.

@@ -106,7 +106,7 @@ def objects_for(tmp_path_factory):
 def test_c_tests_pass_under_sanitizers(tmp_path, objects_for, source, more):
     program = tmp_path / source.stem
     objects = objects_for(source, "gcc")
-    run(compiler("gcc"), "-std=c99", *WARNINGS, *SANITIZERS, more, "-I", CSRC, source, *objects, "-o", program, "-lm", "-pthread")
+    run(compiler("gcc"), "-std=c99", *WARNINGS, *SANITIZERS, more, "-I", CSRC, source, *objects, "-o", program, "-lm")
     run(program)
 
 

@@ -1,4 +1,4 @@
-"""Whether a GPU may be trusted: the self-test, run once for each device, driver and version of evo, and its remembered outcome.
+"""Self-test of a GPU, run once for each device, driver and version of evo, and its remembered outcome.
 
 Owns the records in the user's cache folder. `device_tests` has what is tested, in a process of `device_child`. Knows nothing of
 runs.

@@ -141,7 +141,7 @@ def animation(run: Run) -> Path:
 
 
 def lineage(run: Run) -> Path:
-    """How nine elites came about, the best of each of nine regions: the pictures of their ancestors, oldest first, a row each."""
+    """Lineage of nine elites, the best of each of nine regions: the pictures of their ancestors, oldest first, a row each."""
     problem, elites = run.search.problem, run.search.elites()
     lines = LinesOfDescent(run)
     sheet_rows, places = [], []

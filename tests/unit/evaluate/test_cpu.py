@@ -206,9 +206,9 @@ def test_times_are_summed_over_threads(evaluator, monkeypatch, num_threads):
 
 
 @pytest.mark.skipif(len(levels()) < 2, reason="this CPU has one SIMD level")
-@pytest.mark.parametrize("faster", levels()[-4:])
-def test_the_fastest_of_the_widest_simd_levels_on_the_first_programs_is_kept(monkeypatch, faster):
-    """A machine of another level takes two milliseconds instead of one, by a clock that they move."""
+@pytest.mark.parametrize("faster", levels()[-2:])
+def test_the_faster_of_the_two_widest_simd_levels_on_the_first_programs_is_kept(monkeypatch, faster):
+    """A machine of the other level takes two milliseconds instead of one, by a clock that they move."""
     now = 0.0
     made = []
 
@@ -230,7 +230,7 @@ def test_the_fastest_of_the_widest_simd_levels_on_the_first_programs_is_kept(mon
     assert len(set(made)) == 1
     made.clear()
     first = each.evaluate(batch)
-    assert set(made) == set(levels()[-4:])
+    assert set(made) == set(levels()[-2:])
     assert each.environment()["simd"] == faster
     made.clear()
     assert each.evaluate(batch).objective.tolist() == first.objective.tolist()
