@@ -129,4 +129,4 @@ def test_a_wheel_without_the_assembler_has_nothing_of_nvidia(sdist, tmp_path):
     names = names_in(wheel)
     assert any(name.endswith("/NOTICE") for name in names)
     assert not [name for name in names if ASSEMBLER.fullmatch(name) or name.endswith("nvptxcompiler.txt")]
-    assert wheel.stat().st_size < 6 << 20  # with it, more than 10 MB
+    assert wheel.stat().st_size < 10 << 20  # with it, 12 MB more

@@ -87,7 +87,9 @@ def test_the_commands_of_a_project_run(fork_evo, tmp_path, template):
             continue
         words = [str(next(project.glob("runs/*/*"))) if word == "RUN" else word for word in words]
         words = [re.sub(r"=200000$", "=4000", word) for word in words]
-        done = fork_evo(*words, *(FEWER if words[0] == "run" else ()), cwd=project)
+        # A proof of all words takes minutes.
+        narrow = ("--set", "task_options.precondition=q < 2**16") if template == "exact" else ()
+        done = fork_evo(*words, *((*FEWER, *narrow) if words[0] == "run" else ()), cwd=project)
         assert done.returncode == 0, done.stderr
     assert list(project.glob("runs/*/*/plots/*.png"))
 
