@@ -2,6 +2,7 @@
 
 import json
 import os
+import random
 import shutil
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import hypothesis
+import numpy as np
 import pytest
 import yaml
 from emulated_gpu.fixtures import emulated_gpu, run_emulated  # noqa: F401
@@ -40,6 +42,15 @@ def pytest_sessionstart() -> None:
         missing += [name for name in COMMANDS_NEEDED_IN_CI if shutil.which(name, path=path) is None]
         if missing:
             pytest.exit(f"CI lacks {', '.join(missing)}", returncode=1)
+
+
+@pytest.fixture(autouse=True)
+def seeded() -> None:
+    """Seed the global generators, which a test may draw from without a seed of its own."""
+    random.seed(0)
+    np.random.seed(0)
+    if torch := sys.modules.get("torch"):
+        torch.manual_seed(0)
 
 
 @pytest.fixture(scope="session")

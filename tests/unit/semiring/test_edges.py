@@ -110,7 +110,7 @@ def test_gradients_of_norms_are_those_of_cdist(p, scale):
     (torch.cdist(*wanted, p=float(p), compute_mode="donot_use_mm_for_euclid_dist") * weights).sum().backward()
     for one, other in zip(found, wanted, strict=True):
         size = max(float(other.grad.abs().max()), 1e-30)
-        torch.testing.assert_close(one.grad.double() / size, other.grad / size, rtol=1e-4, atol=1e-6)
+        torch.testing.assert_close(one.grad.double() / size, other.grad / size, rtol=1e-4, atol=1e-5 if p < 1 else 1e-6)
     if p == 2:
         again = [each.detach().requires_grad_() for each in found]
         (zoo.l2(*again) * weights).sum().backward()
