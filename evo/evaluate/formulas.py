@@ -5,8 +5,8 @@ Owns the arithmetic. It knows an instruction by its infix form, and refuses thos
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from functools import cache, lru_cache
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache, cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -53,6 +53,10 @@ class Formulas:
         self.names = [instruction.semantics.function for instruction in instruction_set.instructions]
         self._is_coarse = [instruction.semantics.is_coarse for instruction in instruction_set.instructions]
 
+    def value_of(self, leaf: Node) -> Any:
+        """What an input or a constant gives."""
+        return self.columns[leaf.payload] if leaf.kind is NodeKind.INPUT else _meant(leaf.payload, 1.0)
+
     def is_known(self, graph: Dag) -> bool:
         """Return whether all of it has a meaning here."""
         return graph.results[0] is not None and all(self._has_meaning(graph.nodes[index]) for index in needed(graph))
@@ -78,7 +82,7 @@ class Formula:
         values: node -> value of each constant, as the graph has it.
         units: node -> what people take a constant in multiples of, if not 1: for those of `exp` in an exponent of 2.
         known: node -> what it gives for these constants.
-        num_instructions, num_divisions: that the output needs, the latter among the former.
+        size: instructions that the output needs, and divisions among them.
     """
 
     def __init__(self, made_by: Formulas, graph: Dag, like: Formula | None):
@@ -107,8 +111,7 @@ class Formula:
                 same.add(index)
         _compute(self.known, (step for step in self._steps if step[0] not in same))
         self._changing = [step for step in self._steps if step[0] in depends]  # with the constants
-        self.num_instructions = len(self._steps)
-        self.num_divisions = sum(made_by.is_division[graph.nodes[step[0]].payload] for step in self._steps)
+        self.size = len(self._steps), sum(made_by.is_division[graph.nodes[step[0]].payload] for step in self._steps)
 
     def _natural_units(self, order: list[int]) -> dict[int, float]:
         nodes = self.graph.nodes
@@ -127,11 +130,14 @@ class Formula:
         units |= dict.fromkeys(exponents, 1.0 / LN_2)
         return {index: units[index] for index in order if index in units and nodes[index].kind == NodeKind.CONSTANT}
 
-    def outputs(self, values: dict[int, float] | None = None) -> NDArray[np.float64]:
-        """`(num_points,)`. values: of constants, in place of their own."""
+    def outputs(self, values: Mapping[int, Any] | None = None) -> NDArray[np.float64]:
+        """`(num_points,)`. values: of constants, in place of their own; columns `(n, 1)` give rows of outputs, unless the output
+        does without them.
+        """
         if values is None:
             return self._output(self.known)
-        return self._output({index: np.float64(value) for index, value in values.items()}, self._changing)
+        num_rows = max((np.size(value) for value in values.values()), default=1)
+        return self._output({index: np.float64(value) for index, value in values.items()}, self._changing, num_rows)
 
     def outputs_near(self, step: float) -> NDArray[np.float64]:
         """The outputs where inputs are rounded, as to a relative step of this size."""
@@ -140,22 +146,65 @@ class Formula:
         moved = {index: columns[name] * (1.0 + step * _noise(name, columns[name].size)) for index, name in inputs.items()}
         return self._output(moved, self._steps)
 
-    def _output(self, values: dict[int, Any], steps: Sequence[Step] = ()) -> NDArray[np.float64]:
+    def outputs_with(self, index: int, others: Sequence[int | Node]) -> NDArray[np.float64]:
+        """`(len(others), num_points)`: the outputs with each of some earlier nodes or leaves in place of a node."""
+        rows = np.empty((len(others), self._by.num_points))
+        for row, other in zip(rows, others, strict=True):
+            row[:] = self.known[other] if isinstance(other, int) else self._by.value_of(other)
+        steps, changing = list[Step](), {index}
+        for step in self._steps:
+            if not changing.isdisjoint(step[2]):
+                steps.append(step)
+                changing.add(step[0])
+        self._by.num_operations += len(others) * (len(self._needs) - len(steps))
+        return np.broadcast_to(self._output({index: rows}, steps, len(others)), rows.shape)
+
+    def sizes_with(self, index: int, others: Sequence[int | Node]) -> Iterator[tuple[int, int]]:
+        """`size` for these."""
+        kept = {self.graph.results[0]} - {None, index}
+        for node in reversed(self._needs):
+            if node in kept:
+                kept.update(self.graph.nodes[node].operands)
+                kept.discard(index)
+        bits = sum(1 << node for node in kept if node is not None)
+        for other in others:
+            needs = bits | self._needs[other] if isinstance(other, int) else bits
+            yield (needs & self._instructions).bit_count(), (needs & self._divisions).bit_count()
+
+    @cached_property
+    def _needs(self) -> dict[int, int]:
+        """Node -> a bit for each node that it is computed from, and its own."""
+        needs: dict[int, int] = {}
+        for index in needed(self.graph):
+            needs[index] = 1 << index
+            for operand in self.graph.nodes[index].operands:
+                needs[index] |= needs[operand]
+        return needs
+
+    @cached_property
+    def _instructions(self) -> int:
+        return sum(1 << step[0] for step in self._steps)
+
+    @cached_property
+    def _divisions(self) -> int:
+        return sum(1 << step[0] for step in self._steps if self._by.is_division[self.graph.nodes[step[0]].payload])
+
+    def _output(self, values: dict[int, Any], steps: Sequence[Step] = (), num_rows: int = 1) -> NDArray[np.float64]:
         """The output where some nodes have other values, and what is computed from these is."""
-        self._by.num_operations += len(steps)
+        self._by.num_operations += num_rows * len(steps)
         found = {**self.known, **values}
         _compute(found, steps)
         result = self.graph.results[0]
         assert result is not None
-        return np.broadcast_to(np.asarray(found[result], np.float64), (self._by.num_points,))
+        output = np.asarray(found[result], np.float64)
+        return np.broadcast_to(output, np.broadcast_shapes(output.shape, (self._by.num_points,)))
 
     def derivatives(self, values: dict[int, float], by: list[int], at: NDArray[np.float64]) -> NDArray[np.float64]:
         """By each of some constants, `(num_points, len(by))`. at: the outputs for these values."""
-        columns = np.empty((len(by), self._by.num_points))
-        for row, index in enumerate(by):
-            step = STEP * max(abs(values[index]), 1e-3)
-            columns[row] = (self.outputs({**values, index: values[index] + step}) - at) / step
-        return columns.T
+        steps = np.array([STEP * max(abs(values[index]), 1e-3) for index in by])
+        moved = np.array([values[index] for index in by])[:, None] + np.diag(steps)
+        outputs = self.outputs({**values, **{index: row[:, None] for index, row in zip(by, moved, strict=True)}})
+        return np.asarray(((outputs - at) / steps[:, None]).T)
 
 
 def _compute(found: dict[int, Any], steps: Iterable[Step]) -> None:

@@ -142,18 +142,21 @@ class _Search:
 
 def without_one(language: Language, graph: Dag) -> Iterator[Dag]:
     """All graphs in which something simpler stands in place of an instruction."""
+    for index, others in simpler_ones(language, graph):
+        yield from (graph.replaced(index, other) for other in others)
+
+
+def simpler_ones(language: Language, graph: Dag) -> Iterator[tuple[int, list[int | Node]]]:
+    """For each instruction the nodes that it is computed from, and the leaves, that may stand in its place."""
     stacks = language.instruction_set.stacks
+    inputs = language.registers[: len(language.inputs)]
     for index in graph.instructions():
         stack = graph.nodes[index].stack
-        for other in graph.needed_by(index):
-            if graph.nodes[other].stack == stack:
-                yield graph.replaced(index, other)
-        inputs = language.registers[: len(language.inputs)]
-        leaves = [Node(NodeKind.INPUT, number, kind) for number, (_, kind) in enumerate(inputs) if kind == stack]
+        others: list[int | Node] = [other for other in graph.needed_by(index) if graph.nodes[other].stack == stack]
+        others += [Node(NodeKind.INPUT, number, kind) for number, (_, kind) in enumerate(inputs) if kind == stack]
         if stacks[stack].constant_type == "f32":
-            leaves += [Node(NodeKind.CONSTANT, int(np.float32(value).view(np.uint32)), stack) for value in _PLAIN]
-        for leaf in leaves:
-            yield graph.replaced(index, leaf)
+            others += [Node(NodeKind.CONSTANT, int(np.float32(value).view(np.uint32)), stack) for value in _PLAIN]
+        yield index, others
 
 
 def _num_digits(value: np.float32) -> int:

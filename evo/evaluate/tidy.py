@@ -10,13 +10,13 @@ import time
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from itertools import takewhile
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evo.evaluate.formulas import Formula, Formulas, needed
-from evo.evaluate.program_simplifier import without_one
+from evo.evaluate.program_simplifier import simpler_ones
+from evo.evaluate.residuals import TINY, Residuals
 from evo.evaluate.sampling import spread
 from evo.language.dag import Dag, Node, dag_of
 from evo.language.factored import rewritten
@@ -33,6 +33,7 @@ MAX_CONSTANTS, MAX_INSTRUCTIONS = 16, 128  # of a program that is tidied
 MAX_OPERATIONS = 100_000  # for one program: instructions, each at all points that errors are taken at
 TERMS, CONSTANTS, LEAST = 0.4, 0.7, 0.05  # shares of these after which terms, then constants, end; and of any step
 INSTRUCTION = 2.0  # times the bits that tell it from others; a search tries thousands, so that chance makes terms worth as much
+MARGIN = 1.0  # bits that a formula may take less by than its outputs say, where constants are in other units
 LOW_PRICE = 0.2  # of an instruction, in formulas that are to be near the targets rather than short
 DIVISION_BITS = 0.5  # more than another instruction: it may have poles
 MAX_ROUNDS = 3  # of terms and constants
@@ -42,7 +43,6 @@ SAFETY = 4.0  # times the least mean square that f32 lets data have
 MOST_LOST = misfit_bits(NEAR, 1.0) + 1.0  # bits, for a constant's simpler number
 MOST_ROUNDED = 0.1  # of a constant's value
 MAX_REFUSED = 3  # simple numbers of a constant that do not fit
-TINY = 1e-300
 SMALLEST = 1e-150  # whose square is not zero
 EXACT_STEP = 2.0**-40  # relative, far above what float64 rounds
 LARGEST = float(np.finfo(np.float32).max)  # of constants
@@ -102,15 +102,15 @@ class Tidier:
         self._language = language
         self._is_scaled = task.has_scaling()
         self._keeps_all = keeps_all
-        self._task_target = self._target = target_array(task, num_points, dtype=np.float64)[0, rows]
+        target = target_array(task, num_points, dtype=np.float64)[0, rows]
         given = weight_array(task, num_points)
         weights = np.ones(len(rows)) if given is None else given[rows].astype(np.float64)
-        self._weights = weights / weights.mean()
-        self._roots = np.sqrt(self._weights)
+        self._of_task = self._residuals = Residuals(target, weights / weights.mean(), self._is_scaled)
         self._inputs = [np.ascontiguousarray(np.broadcast_to(each, num_points)[rows]) for each in inputs]
         self._machine = VirtualMachine(language.lowering)
         exact = [np.asarray(points[name], np.float64) for name in task.inputs]
         self._formulas = Formulas(language, [each[rows] if each.ndim else each for each in exact])
+        self._count = len(rows)
         self._repeats = num_points / len(rows)  # points that stand behind each
         self._instruction_bits = INSTRUCTION * math.log2(16 + len(inputs))
         self._floor = 0.0
@@ -147,7 +147,7 @@ class Tidier:
         formula = self._formulas.of(self._without_constant_values(graph, len(words)))
         keeps_all = self._keeps_all or self._formulas.is_coarse(graph)
         self._step = F32_STEP if keeps_all else EXACT_STEP
-        self._target = formula.outputs() if keeps_all else self._task_target
+        self._residuals = replace(self._of_task, target=formula.outputs()) if keeps_all else self._of_task
         self._floor = 0.0
         state = self._state(formula)
         if len(state.values) > MAX_CONSTANTS or not math.isfinite(state.squares):
@@ -170,9 +170,9 @@ class Tidier:
             state = fitted = self._state(best.formula)
         plain = with_plain_signs(self._language, state.formula.graph, self._allowed)
         written = None if plain == graph else plain.words(self._language, len(words))
-        is_exact = not keeps_all and state.squares <= self._resolution(state, F32_STEP) * len(self._target)
+        is_exact = not keeps_all and state.squares <= self._resolution(state, F32_STEP) * self._count
         saved = _constant_bits(begun.formula, begun.values) - _constant_bits(state.formula, state.values)
-        num_gone = begun.formula.num_instructions - state.formula.num_instructions
+        num_gone = begun.formula.size[0] - state.formula.size[0]
         lost = self._error_bits(state.squares) - self._error_bits(begun.squares)
         is_coarse = lost > MOST_LOST + LOW_PRICE * self._instruction_bits * num_gone
         return Tidied(words if written is None else written, saved, is_exact, is_coarse)
@@ -198,15 +198,20 @@ class Tidier:
         """Takes one thing away after the other, the one first that leaves the shortest description. Constants are to be rounded
         to what the data tell, which is about as much as they tell of a scale.
         """
-        noise = (state.squares / len(self._target) + self._floor) / max(self._mean(self._target**2), TINY)
-        self._most = self._price * 0.5 * max(math.log2(len(self._target) * self._repeats / max(noise, TINY)), 0.0)
+        noise = (state.squares / self._count + self._floor) / max(float(self._residuals.mean(self._residuals.target**2)), TINY)
+        self._most = self._price * 0.5 * max(math.log2(self._count * self._repeats / max(noise, TINY)), 0.0)
         state = self._state(state.formula, state.values, state.squares)
         while not self._is_spent:
             now = self._formulas.of(_with_values(state))
             best = state
-            for changed in takewhile(lambda _: not self._is_spent, without_one(self._language, now.graph)):
-                found = self._state(self._formulas.of(changed, now), enough=best.bits)
-                best = found if found.bits < best.bits else best
+            for index, others in takewhile(lambda _: not self._is_spent, simpler_ones(self._language, now.graph)):
+                if index not in now.known:  # nothing needs it
+                    continue
+                squares, sizes = self._residuals.squares(now.outputs_with(index, others)).tolist(), now.sizes_with(index, others)
+                for other, left, size in zip(others, squares, sizes, strict=True):
+                    if self._bits(left, *size) < best.bits + MARGIN:
+                        found = self._state(self._formulas.of(now.graph.replaced(index, other), now), enough=best.bits)
+                        best = found if found.bits < best.bits else best
             if best is state:
                 for changed, gone, is_sum in takewhile(lambda _: not self._is_spent, self._without_constant(now)):
                     formula = self._formulas.of(changed, now)
@@ -278,7 +283,7 @@ class Tidier:
             formula = self._formulas.of(_with_values(state).replaced(index, node))
             others = [each for each in state.values if each != index]
             start = self._start(formula, value / unit, False, others)
-            found = self._fitted(formula, others, start, enough=self._bits(formula, state.squares) + 1.0)
+            found = self._fitted(formula, others, start, enough=self._bits(state.squares, *formula.size) + 1.0)
             if self._error_bits(found.squares) <= self._error_bits(state.squares) + 1.0:
                 yield found
 
@@ -307,8 +312,9 @@ class Tidier:
 
     def _deviations(self, state: _State, free: list[int]) -> dict[int, float]:
         """Deviations of the constants that are free, as far as the errors tell, the others being fitted with them."""
-        _, slopes = self._linear(state.formula, state.values, free)
-        variance = (state.squares / len(self._target) + self._floor) / self._repeats
+        at = state.formula.outputs(state.values)
+        slopes = self._residuals.slopes(at, state.formula.derivatives(state.values, free, at))
+        variance = (state.squares / self._count + self._floor) / self._repeats
         lengths = np.sqrt((slopes**2).sum(axis=0))
         usable = np.isfinite(lengths) & (lengths > 0.0)
         deviations = np.full(len(free), np.inf)
@@ -333,7 +339,9 @@ class Tidier:
             moved = (value + gone, value - gone, gone - value) if is_sum else (value * gone, value / gone)
             starts += [{index: each} for each in moved]
         held = [{**values, **each} for each in starts if all(abs(value) <= LARGEST for value in each.values())]
-        return min(held, key=lambda each: self._squares(formula, each))
+        columns = {index: np.array([[each[index]] for each in held]) for index in values}
+        outputs = np.broadcast_to(formula.outputs(columns), (len(held), self._formulas.num_points))
+        return held[int(np.argmin(self._residuals.squares(outputs)))]
 
     # ---- errors ----
 
@@ -347,7 +355,8 @@ class Tidier:
         free = [index for index in free if math.isfinite(values[index])]
         squares, damping = self._squares(formula, values), 1e-4
         for _ in range(MAX_ITERATIONS if free and math.isfinite(squares) else 0):
-            left, slopes = self._linear(formula, values, free)
+            at = formula.outputs(values)
+            left, slopes = self._residuals.of(at), self._residuals.slopes(at, formula.derivatives(values, free, at))
             toward, normal = slopes.T @ left, slopes.T @ slopes
             if self._is_spent or not (np.isfinite(normal).all() and np.isfinite(toward).all()):
                 break
@@ -365,59 +374,26 @@ class Tidier:
                 damping *= 10.0
             if not squares:
                 break
-            least = self._floor * len(self._target)
+            least = self._floor * self._count
             gain = (before + least) / (squares + least)
-            if not gain > 1.001 or (gain < 2.0 and self._bits(formula, squares) > enough):
+            if not gain > 1.001 or (gain < 2.0 and self._bits(squares, *formula.size) > enough):
                 break
         return self._state(formula, values, squares, enough)
 
-    def _linear(
-        self, formula: Formula, values: dict[int, float], free: list[int]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Residuals, and their derivatives by free constants, less what offset and scale make up for: both times the roots of
-        the weights.
-        """
-        at = formula.outputs(values)
-        slopes, scale = formula.derivatives(values, free, at), 1.0
-        if self._is_scaled:
-            scale, deviation = self._scaling(at)[1], at - self._mean(at)
-            slopes = slopes - self._mean(slopes)
-            weighted = self._weights * deviation
-            slopes = slopes - deviation[:, None] * (weighted @ slopes / max(weighted @ deviation, TINY))
-        return self._left(at), np.asarray(self._roots[:, None] * scale * slopes)
-
-    def _mean(self, values: NDArray[np.float64]) -> Any:
-        return self._weights @ values / len(self._weights)
-
-    def _scaling(self, at: NDArray[np.float64]) -> tuple[float, float]:
-        """Offset and scale of outputs."""
-        if not self._is_scaled:
-            return 0.0, 1.0
-        mean = self._mean(at)
-        weighted = self._weights * (at - mean)
-        scale = float(weighted @ self._target / (weighted @ (at - mean)))
-        return float(self._mean(self._target) - scale * mean), scale
-
-    def _left(self, at: NDArray[np.float64]) -> NDArray[np.float64]:
-        offset, scale = self._scaling(at)
-        return np.asarray(self._roots * (self._target - offset - scale * at))
-
     def _squares(self, formula: Formula, values: dict[int, float] | None = None) -> float:
-        left = self._left(formula.outputs(values))
-        squares = float(left @ left)
-        return squares if math.isfinite(squares) else math.inf
+        return float(self._residuals.squares(formula.outputs(values)))
 
     def _resolution(self, state: _State, step: float) -> float:
         """The mean square of the error that remains where inputs and targets are rounded by a relative step, and constants to f32
         if they are not simple numbers.
         """
         formula, at = state.formula, state.formula.outputs()
-        scale, seen = self._scaling(at)[1], state.squares / len(self._target)
+        scale, seen = self._residuals.scaling(at)[1], state.squares / self._count
         moved = [formula.outputs_near(step) - at]
         steps = {index: value * max(step, _rounding(formula, index, value)) for index, value in state.values.items()}
         moved += [formula.outputs({**state.values, index: state.values[index] + step}) - at for index, step in steps.items()]
-        total = sum(float(self._mean((scale * each) ** 2)) for each in moved)
-        least = float(self._mean((step * self._target) ** 2))
+        total = sum(float(self._residuals.mean((scale * each) ** 2)) for each in moved)
+        least = float(self._residuals.mean((step * self._residuals.target) ** 2))
         return SAFETY * ((min(total, seen) if math.isfinite(total) else seen) + least)
 
     # ---- bits ----
@@ -432,21 +408,20 @@ class Tidier:
         """enough: where it takes more bits already, those of constants are left out."""
         squares = self._squares(formula, values) if squares is None else squares
         values = formula.values if values is None else values
-        bits = self._bits(formula, squares)
+        bits = self._bits(squares, *formula.size)
         if bits < enough:
             bits += _constant_bits(formula, values, self._most)
         return _State(formula, values, squares, bits)
 
-    def _bits(self, formula: Formula, squares: float) -> float:
+    def _bits(self, squares: float, num_instructions: int, num_divisions: int) -> float:
         """Bits of errors and instructions."""
-        size = self._instruction_bits * formula.num_instructions + DIVISION_BITS * formula.num_divisions
+        size = self._instruction_bits * num_instructions + DIVISION_BITS * num_divisions
         return self._error_bits(squares) + self._price * size
 
     def _error_bits(self, squares: float) -> float:
-        count = len(self._target)
-        return (
-            0.5 * count * self._repeats * math.log2(squares / count + self._floor + TINY) if math.isfinite(squares) else math.inf
-        )
+        if not math.isfinite(squares):
+            return math.inf
+        return 0.5 * self._count * self._repeats * math.log2(squares / self._count + self._floor + TINY)
 
     def _rewritten(self, state: _State, words: NDArray[np.uint64]) -> _State | None:
         """Rebuild the program from words, which merge equal values."""
