@@ -18,8 +18,8 @@ from evo.evaluate.formulas import Formula, Formulas, needed
 from evo.evaluate.program_simplifier import simpler_ones
 from evo.evaluate.residuals import TINY, Residuals
 from evo.evaluate.sampling import spread
-from evo.language.dag import Dag, Node, dag_of
-from evo.language.factored import rewritten
+from evo.evaluate.shorter_formulas import Shortening
+from evo.language.dag import Dag, Node, dag_of, f32_bits
 from evo.language.program import Language
 from evo.language.signs import with_plain_signs
 from evo.language.simple_numbers import F32_STEP, MOST_BITS, NEAR, Simple, f32_number, meant_number, misfit_bits, simplest
@@ -90,22 +90,18 @@ class Tidier:
         self, language: Language, task: Task, allowed: Collection[str], *, keeps_all: bool = False, end_s: float = math.inf
     ):
         self._end_s = end_s
-        instructions = language.instruction_set.instructions
-        named = {each.semantics.function: index for index, each in enumerate(instructions) if each.name in allowed}
-        self._waves = {named["sin"]: named["cos"], named["cos"]: named["sin"]} if {"sin", "cos"} <= named.keys() else {}
-        self._add, self._sub, self._mul = (named.get(name) for name in ("add", "sub", "mul"))
-        self._sums = {self._add, self._sub} - {None}
         self._allowed = frozenset(allowed)
         points = ask(task, "points")
         inputs, num_points = point_arrays(task, points, "points()")
         rows = spread(num_points, MAX_POINTS)
         self._language = language
-        self._is_scaled = task.has_scaling()
+        is_scaled = task.has_scaling()
+        self._shortening = Shortening(language, allowed, is_scaled=is_scaled)
         self._keeps_all = keeps_all
         target = target_array(task, num_points, dtype=np.float64)[0, rows]
         given = weight_array(task, num_points)
         weights = np.ones(len(rows)) if given is None else given[rows].astype(np.float64)
-        self._of_task = self._residuals = Residuals(target, weights / weights.mean(), self._is_scaled)
+        self._of_task = self._residuals = Residuals(target, weights / weights.mean(), is_scaled)
         self._inputs = [np.ascontiguousarray(np.broadcast_to(each, num_points)[rows]) for each in inputs]
         self._machine = VirtualMachine(language.lowering)
         exact = [np.asarray(points[name], np.float64) for name in task.inputs]
@@ -190,7 +186,7 @@ class Tidier:
                 continue
             values = self._machine.store(words[None], [*self._inputs, None])[0, 0]
             if np.isfinite(values[0]) and (values == values[0]).all():
-                graph = graph.replaced(index, Node(NodeKind.CONSTANT, _bits_of(values[0]), graph.nodes[index].stack))
+                graph = graph.replaced(index, Node(NodeKind.CONSTANT, f32_bits(values[0]), graph.nodes[index].stack))
                 left = needed(graph)
         return graph
 
@@ -202,18 +198,16 @@ class Tidier:
         self._most = self._price * 0.5 * max(math.log2(self._count * self._repeats / max(noise, TINY)), 0.0)
         state = self._state(state.formula, state.values, state.squares)
         while not self._is_spent:
-            now = self._formulas.of(_with_values(state))
+            now = self._formulas.of(_with_values(state).trimmed())
             best = state
             for index, others in takewhile(lambda _: not self._is_spent, simpler_ones(self._language, now.graph)):
-                if index not in now.known:  # nothing needs it
-                    continue
                 squares, sizes = self._residuals.squares(now.outputs_with(index, others)).tolist(), now.sizes_with(index, others)
                 for other, left, size in zip(others, squares, sizes, strict=True):
                     if self._bits(left, *size) < best.bits + MARGIN:
                         found = self._state(self._formulas.of(now.graph.replaced(index, other), now), enough=best.bits)
                         best = found if found.bits < best.bits else best
             if best is state:
-                for changed, gone, is_sum in takewhile(lambda _: not self._is_spent, self._without_constant(now)):
+                for changed, gone, is_sum in takewhile(lambda _: not self._is_spent, self._shortening.without_constant(now)):
                     formula = self._formulas.of(changed, now)
                     found = self._fitted(formula, list(formula.values), self._start(formula, gone, is_sum), best.bits)
                     best = found if found.bits < best.bits else best
@@ -223,54 +217,6 @@ class Tidier:
         self._most = math.inf
         return state
 
-    def _without_constant(self, formula: Formula) -> Iterator[tuple[Dag, float, bool]]:
-        """Graphs with the other operand in place of an instruction on a constant, or a cosine in that of a shifted sine; the
-        constant; whether it was added. Where algebra alone makes it shorter, or a limit, nothing has gone: a factor of 1.
-        """
-        graph = formula.graph
-        shorter = rewritten(self._language, graph, formula.values, self._allowed)
-        yield from ((changed, 1.0, False) for changed in (*shorter, *self._limits(formula)))
-        for index in graph.instructions():
-            operands = graph.nodes[index].operands
-            for constant in formula.values.keys() & set(operands):
-                value, is_sum = formula.values[constant], graph.nodes[index].payload in self._sums
-                for operand in operands:
-                    if operand not in formula.values:
-                        yield graph.replaced(index, operand), value, is_sum
-            if wave := self._waves.get(graph.nodes[index].payload):
-                [angle] = operands
-                shifted = graph.nodes[angle].operands
-                angles = shifted if any(operand in formula.values for operand in shifted) else operands
-                for operand in angles:
-                    yield graph.replaced(index, replace(graph.nodes[index], payload=wave, operands=(operand,))), 0.0, True
-
-    def _limits(self, formula: Formula) -> Iterator[Dag]:
-        """Graphs with the result b + d/c a in place of (a + c) (b + d), which tends to it, scaled, as c and d grow."""
-        graph = formula.graph
-        [result] = graph.results
-        if result is None or self._add is None or self._mul is None or not self._is_scaled:
-            return
-        node = graph.nodes[result]
-        if node.kind != NodeKind.PTX or node.payload != self._mul:
-            return
-        for one, two in (node.operands, node.operands[::-1]):
-            for constant, c, _ in self._shifts(formula, one):
-                for _, d, other in self._shifts(formula, two):
-                    factor = replace(graph.nodes[constant], payload=_bits_of(d / c))
-                    term = replace(graph.nodes[one], payload=node.payload)
-                    total = replace(node, payload=self._add, operands=(other, one))
-                    yield graph.replaced(constant, factor).replaced(one, term).replaced(result, total)
-
-    def _shifts(self, formula: Formula, index: int) -> Iterator[tuple[int, float, int]]:
-        """For an instruction that moves a value by a constant: the constant's node, what is added to the value, up to a sign of
-        both, and the value's node.
-        """
-        node, values = formula.graph.nodes[index], formula.values
-        if node.payload in self._sums and node.kind == NodeKind.PTX:
-            for constant, other in (node.operands, node.operands[::-1]):
-                if constant in values and other not in values and values[constant]:
-                    yield constant, values[constant] * (-1.0 if node.payload == self._sub else 1.0), other
-
     # ---- constants ----
 
     def _units(self, state: _State) -> Iterator[_State]:
@@ -279,7 +225,7 @@ class Tidier:
             if value in (0.0, 1.0) or not math.isfinite(value) or self._is_spent:
                 continue
             unit = 1.0 if value == -1.0 else math.copysign(1.0, value)
-            node = Node(NodeKind.CONSTANT, _bits_of(unit), state.formula.graph.nodes[index].stack)
+            node = Node(NodeKind.CONSTANT, f32_bits(unit), state.formula.graph.nodes[index].stack)
             formula = self._formulas.of(_with_values(state).replaced(index, node))
             others = [each for each in state.values if each != index]
             start = self._start(formula, value / unit, False, others)
@@ -448,9 +394,5 @@ def _with_values(state: _State) -> Dag:
     """The graph with the state's constants."""
     nodes = list(state.formula.graph.nodes)
     for index, value in state.values.items():
-        nodes[index] = replace(nodes[index], payload=_bits_of(value))
+        nodes[index] = replace(nodes[index], payload=f32_bits(value))
     return Dag(tuple(nodes), state.formula.graph.results)
-
-
-def _bits_of(value: float | np.float32) -> int:
-    return int(np.float32(value).view(np.uint32))

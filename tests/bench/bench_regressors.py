@@ -1,12 +1,16 @@
 """`evo.SymbolicRegressor` on regression data of scikit-learn, beside a line, gradient boosting, and pyoperon and
-gplearn where they are installed: mean R² of 4-fold cross-validation, and CPU seconds a fit.
+gplearn where they are installed: mean R² of 4-fold cross-validation, and CPU seconds a fit. Before that, evaluations of a fit in
+10 CPU seconds on one core by number of rows, and where these go: native code runs,
+tunes and lowers programs.
 
     python tests/bench/bench_regressors.py
 """
 
 from __future__ import annotations
 
+import functools
 import time
+from collections import Counter
 from importlib.util import find_spec
 
 import numpy as np
@@ -18,6 +22,7 @@ from sklearn.model_selection import KFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+FIT_SECONDS, FIT_ROWS = 10.0, (20, 1000, 10_000)
 SECONDS = 4.0  # of a fit
 NUM_FOLDS = 4
 SELECTIONS = ("shortest", "accuracy")  # of evo's equations
@@ -57,8 +62,72 @@ def regressors() -> dict[str, RegressorMixin]:
     return {name: make_pipeline(StandardScaler(), regressor) for name, regressor in found.items()}
 
 
+def laws() -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """Name -> columns and target, of as many rows as a fit is measured with."""
+    x = np.random.default_rng(7).uniform(0.5, 3.0, (max(FIT_ROWS), 4))
+    a, b, c, d = x.T
+    return {
+        "wave and decay": (x, a * np.sin(b) / (1.0 + c**2) + np.sqrt(d) * np.exp(-a / 2.0)),
+        "noisy wave": (x, np.sin(2.0 * a) * b - c * d / (a + b) + 0.05 * np.random.default_rng(8).normal(size=len(x))),
+    }
+
+
+def timed(owner: object, method: str, stage: str, spent_s: Counter) -> None:
+    """Adds the CPU seconds that a method takes to those of a stage."""
+    function = getattr(owner, method)
+
+    @functools.wraps(function)
+    def measured(*args, **keywords):
+        start = time.process_time()
+        try:
+            return function(*args, **keywords)
+        finally:
+            spent_s[stage] += time.process_time() - start
+
+    setattr(owner, method, measured)
+
+
+def fit_rows():
+    """Evaluations of fits by number of rows, and where their time goes."""
+    from threadpoolctl import threadpool_limits
+
+    from evo.regression import estimator, noise_kind, task
+    from evo.run.search import Search
+    from evo.search import map_elites
+    from evo.workers.crew import Crew
+
+    spent_s: Counter = Counter()
+    time.monotonic = time.process_time  # a fit counts CPU seconds
+    stages = {
+        "native": ((Crew, "map"), (map_elites.Batch, "analyze")),
+        "generations": ((map_elites.MapElites, "step"),),
+        "tidying": ((Search, "tidy"),),
+        "first formulas": ((task.RegressionTask, "programs"), (noise_kind, "proportional_weights")),
+    }
+    for stage, methods in stages.items():
+        for owner, method in methods:
+            timed(owner, method, stage, spent_s)
+    with threadpool_limits(1):
+        for name, (x, y) in laws().items():
+            for count in FIT_ROWS:
+                regressor = estimator.SymbolicRegressor(max_time=FIT_SECONDS, random_state=1)
+                spent_s.clear()
+                start = time.process_time()
+                regressor.fit(x[:count], y[:count])
+                total = time.process_time() - start
+                python = {"search": spent_s["generations"] - spent_s["native"], **{n: spent_s[n] for n in list(stages)[2:]}}
+                shares = {"native": spent_s["native"], **python, "the rest": total - spent_s["native"] - sum(python.values())}
+                text = ", ".join(f"{stage} {seconds / total:.0%}" for stage, seconds in shares.items())
+                yield (
+                    f"fit of {name}, {count:,} rows: evaluations a CPU second",
+                    f"{regressor.n_evaluations_ / total:,.0f} ({text})",
+                )
+
+
 def rows():
     """Rows of the table of run.py."""
+    for what, measured in fit_rows():
+        yield what, measured, "", ""
     for name, (columns, target) in data().items():
         for system, pipeline in regressors().items():
             selections = SELECTIONS if system == "evo" else ("",)
