@@ -24,6 +24,7 @@
  *
  * All are finite. On x86-64 they are the same at every SIMD level, as the outputs of ptx_vm.h are. Nothing is allocated: memory, of
  * any alignment and contents, is the caller's. Threads may share an info, but not memory. Functions refuse NULL.
+ * ITLL_FEATURES_STATIC, defined before: functions are static, and each including file also defines ITLL_FEATURES_IMPLEMENTATION.
  */
 
 #ifndef ITLL_FEATURES_H
@@ -33,6 +34,8 @@
 #include "itll.h"
 #include "ptx_vm.h"
 #include "stack_ptx.h"
+
+#define ITLL_FEATURES_API EVO__API(ITLL_FEATURES_STATIC)
 
 #ifdef __cplusplus
 extern "C" {
@@ -63,12 +66,12 @@ typedef enum {
 } ItllFeaturesStatistic;
 
 /* The number of features of a program; 0 if info or its stack_info is NULL. */
-size_t itll_features_count(const ItllFeaturesInfo* info);
+ITLL_FEATURES_API size_t itll_features_count(const ItllFeaturesInfo* info);
 
 /* Writes the features of one program, which was lowered in lenient mode. bytes_needed_out is written only on INSUFFICIENT_MEMORY, and
    tells how much to come back with; memory may be NULL if memory_bytes is 0. INVALID_VALUE: also an input that the program reads but
    that has no values, or no such SIMD level. */
-ItllResult itll_features_of(
+ITLL_FEATURES_API ItllResult itll_features_of(
     const ItllFeaturesInfo* info, const StackPtxLowered* lowered, void* memory, size_t memory_bytes, size_t* bytes_needed_out,
     float* features_out
 );

@@ -32,6 +32,7 @@
  *
  *     PTX_VM_X86_LEVELS   the AVX2 and AVX-512 files are linked too; the level is chosen at run time
  *     PTX_VM_DEBUG        errors assert where they are found
+ *     PTX_VM_STATIC       functions are static; each including file also defines PTX_VM_IMPLEMENTATION. Kernels are not
  *
  * Memory and threads. Nothing is allocated; the caller owns all memory, which may have any alignment and any contents.
  * There is no global state. Sets and programs are immutable once initialised and may be used by any number of threads; a
@@ -78,6 +79,8 @@
 #define PTX_VM_VERSION_MINOR 0
 #define PTX_VM_VERSION_PATCH 0
 
+#define PTX_VM_API EVO__API(PTX_VM_STATIC)
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -94,7 +97,7 @@ extern "C" {
 typedef enum { PTX_VM__RESULTS(EVO__ENUMERATOR) PTX_VM_RESULT_NUM_ENUMS } PtxVmResult;
 
 /* The enumerator's name, or "PTX_VM_RESULT_UNKNOWN". The text is static. */
-const char* ptx_vm_result_to_string(PtxVmResult result);
+PTX_VM_API const char* ptx_vm_result_to_string(PtxVmResult result);
 
 /* ---- SIMD levels ------------------------------------------------------------------------------------------------- */
 
@@ -106,13 +109,13 @@ typedef enum {
 } PtxVmLevel;
 
 /* "baseline" ("portable" off x86-64), "avx2", "avx512"; otherwise "unknown". The text is static. */
-const char* ptx_vm_level_to_string(PtxVmLevel level);
+PTX_VM_API const char* ptx_vm_level_to_string(PtxVmLevel level);
 
 /* Whether this build has the level and this CPU and system can run it. */
-bool ptx_vm_level_is_available(PtxVmLevel level);
+PTX_VM_API bool ptx_vm_level_is_available(PtxVmLevel level);
 
 /* The fastest level that is available. */
-PtxVmLevel ptx_vm_best_level(void);
+PTX_VM_API PtxVmLevel ptx_vm_best_level(void);
 
 /* ---- instruction sets -------------------------------------------------------------------------------------------- */
 
@@ -120,23 +123,23 @@ PtxVmLevel ptx_vm_best_level(void);
    stack_info. */
 typedef struct PtxVmSet PtxVmSet;
 
-PtxVmResult ptx_vm_set_size(const StackPtxStackInfo* stack_info, size_t* bytes_out);
+PTX_VM_API PtxVmResult ptx_vm_set_size(const StackPtxStackInfo* stack_info, size_t* bytes_out);
 
-PtxVmResult ptx_vm_set_init(const StackPtxStackInfo* stack_info, void* memory, size_t memory_bytes, const PtxVmSet** set_out);
+PTX_VM_API PtxVmResult
+ptx_vm_set_init(const StackPtxStackInfo* stack_info, void* memory, size_t memory_bytes, const PtxVmSet** set_out);
 
 /* Whether the instruction has a CPU meaning; false for an index out of range. */
-bool ptx_vm_set_has_instruction(const PtxVmSet* set, size_t instruction_idx);
+PTX_VM_API bool ptx_vm_set_has_instruction(const PtxVmSet* set, size_t instruction_idx);
 
 /* Binary digits of a stack's floats: 24, of f16 11, of bf16 8; 0 of other types and for an index out of range. */
-uint32_t ptx_vm_set_digits(const PtxVmSet* set, size_t stack_idx);
+PTX_VM_API uint32_t ptx_vm_set_digits(const PtxVmSet* set, size_t stack_idx);
 
 /* What an instruction of constants gives, as the `fold` of a StackPtxFolding whose context is a PtxVmSet. So a GPU's assembler
    finds no instruction of constants that it would compute by its own approximations, and CPU and GPU agree. selp whose predicate
    is known is one of its operands. div.approx by a constant is the product with its reciprocal, as "Meaning" says, which an
    assembler would compute too. */
-StackPtxFoldKind ptx_vm_fold(
-    const void* set, uint32_t instruction_idx, uint32_t known, const uint32_t* operands, uint32_t* result_out
-);
+PTX_VM_API StackPtxFoldKind
+ptx_vm_fold(const void* set, uint32_t instruction_idx, uint32_t known, const uint32_t* operands, uint32_t* result_out);
 
 /* ---- programs ---------------------------------------------------------------------------------------------------- */
 
@@ -151,17 +154,17 @@ typedef enum {
 /* The prepared form, in the caller's memory. It does not refer to the lowered program. */
 typedef struct PtxVmProgram PtxVmProgram;
 
-PtxVmResult ptx_vm_program_size(const StackPtxLowered* lowered, size_t* bytes_out);
+PTX_VM_API PtxVmResult ptx_vm_program_size(const StackPtxLowered* lowered, size_t* bytes_out);
 
 /* node_out may be NULL; on NO_CPU_MEANING it is the index of that node.
    Errors: INVALID_VALUE (also REDUCE with a request that is not a float), INSUFFICIENT_MEMORY, NO_LEVEL, NO_CPU_MEANING. */
-PtxVmResult ptx_vm_program_init(
+PTX_VM_API PtxVmResult ptx_vm_program_init(
     const PtxVmSet* set, PtxVmLevel level, PtxVmRunKind kind, const StackPtxLowered* lowered, void* memory, size_t memory_bytes,
     const PtxVmProgram** program_out, uint32_t* node_out
 );
 
 /* Bytes of workspace that a run of this program needs. */
-PtxVmResult ptx_vm_workspace_size(const PtxVmProgram* program, size_t* bytes_out);
+PTX_VM_API PtxVmResult ptx_vm_workspace_size(const PtxVmProgram* program, size_t* bytes_out);
 
 /* ---- runs -------------------------------------------------------------------------------------------------------- */
 
@@ -173,7 +176,7 @@ typedef struct PtxVmInput {
 
 /* Runs a program prepared for STORE. `inputs` runs parallel to the registers that the program was lowered with; `outputs` to
    its requests, num_points values of 4 bytes each. Outputs must not overlap inputs or each other. */
-PtxVmResult ptx_vm_store(
+PTX_VM_API PtxVmResult ptx_vm_store(
     const PtxVmProgram* program, const PtxVmInput* inputs, size_t num_inputs, size_t num_points, void* const* outputs,
     void* workspace, size_t workspace_bytes
 );
@@ -188,7 +191,7 @@ typedef struct PtxVmTarget {
 #define PTX_VM_TARGET_NUM_SUMS(num_points) (((size_t)(num_points) + 1023) / 1024 * 24)
 
 /* What every program that is finite at all points has in common. weights may be NULL. */
-PtxVmResult ptx_vm_target_sums(const float* values, const float* weights, size_t num_points, double* sums_out);
+PTX_VM_API PtxVmResult ptx_vm_target_sums(const float* values, const float* weights, size_t num_points, double* sums_out);
 
 /* Sums over the points at which both output y and target t are finite; a subnormal output counts as zero. `sum_y` to `sum_yt` are
    those of y less reference_y and t less reference_t, so that they keep their digits where a mean is large: the references are the
@@ -213,7 +216,7 @@ typedef struct PtxVmSums {
 } PtxVmSums;
 
 /* Runs a program prepared for REDUCE. `targets` and `sums_out` run parallel to the requests. */
-PtxVmResult ptx_vm_reduce(
+PTX_VM_API PtxVmResult ptx_vm_reduce(
     const PtxVmProgram* program, const PtxVmInput* inputs, size_t num_inputs, size_t num_points, const PtxVmTarget* targets,
     PtxVmSums* sums_out, void* workspace, size_t workspace_bytes
 );
@@ -234,7 +237,7 @@ PtxVmResult ptx_vm_reduce(
 
    Columns are rounded to 26 binary digits, which only differences and weighted values have; so products are exact in double. They are added
    in the order of PtxVmSums. */
-PtxVmResult ptx_vm_gram(
+PTX_VM_API PtxVmResult ptx_vm_gram(
     const PtxVmProgram* program, const PtxVmInput* inputs, size_t num_inputs, size_t num_points, const float* target,
     const float* root_weights, bool is_centred, double* sums_out, double* references_out, void* workspace, size_t workspace_bytes
 );
@@ -285,11 +288,11 @@ typedef struct PtxVmContract {
 #define PTX_VM_CONTRACT_COLUMNS 512u
 #define PTX_VM_CONTRACT_MAX_DEPTH (1u << 24) /* up to which k is exact in f32 */
 
-PtxVmResult ptx_vm_contract_size(const PtxVmContract* contract, size_t* bytes_out);
+PTX_VM_API PtxVmResult ptx_vm_contract_size(const PtxVmContract* contract, size_t* bytes_out);
 
 /* The part of a contraction with these rows and columns. Parts may run at once if they have no output in common. Sums over
    columns are those of lanes, so their bits depend on the level and on where parts begin; no other bits do. */
-PtxVmResult ptx_vm_contract(
+PTX_VM_API PtxVmResult ptx_vm_contract(
     const PtxVmContract* contract, size_t first_row, size_t end_row, size_t first_column, size_t end_column, void* workspace,
     size_t workspace_bytes
 );
