@@ -43,7 +43,7 @@ MAX_FEATURES = 1024  # the time to set up a language grows with their square
 MORE_EVALUATIONS = 0.2  # share of the evaluations so far: how long the search goes on for a simpler formula once one is exact
 FEWEST_EVALUATIONS = 3000  # that a search has anyhow, since its first formulas may be longer than they need be
 LAST_SHARE = 0.25  # of a search of many rows: on the larger sample
-TIDY_SHARE, LAST_MARGIN = 0.15, 0.03  # of the time: for tidy formulas and what follows; for what follows
+TIDY_SHARE, LAST_MARGIN = 0.08, 0.03  # of the time: for tidy formulas and what follows; for what follows
 LAST_ITERATIONS = 60  # of tuning by a loss, when the search has ended
 SAVE_SECONDS = 2.0  # between two writes of `output`
 
