@@ -57,7 +57,7 @@ def _likeliest(columns: dict[str, Row], target: Row, weights: Row, power: float)
     """
     best: tuple[float, Row | None, float] = (-np.inf, None, 0.0)
     rows = np.arange(min(len(target), 4 * MAX_ROWS)) * len(target) // min(len(target), 4 * MAX_ROWS)
-    for text in inverses({name: values[rows] for name, values in columns.items()}, target[rows], weights[rows]):
+    for text in inverses({name: values[rows] for name, values in columns.items()}, target[rows], weights[rows], is_broad=False):
         try:
             said = evaluate(read(text, (*columns,), "guess"), list(columns.values()))[0]
         except UserError:
