@@ -152,11 +152,13 @@ def _explained(
     without a constant. plain_texts: of terms that the first of two may be, however little it explains by itself.
     """
     rows = [(term, constant) for term in terms for constant in term.grid]
-    if not rows or not targets:
+    if not targets:
         return
-    values = np.array([term.of(constant) for term, constant in rows])
+    values = np.array([term.of(constant) for term, constant in rows]).reshape(len(rows), -1)
     is_usable = np.isfinite(values).all(axis=1) & (np.ptp(values, axis=1) > 0.0)
     rows = [row for row, usable in zip(rows, is_usable, strict=True) if usable]
+    if not rows:
+        return
     values = values[is_usable] / np.abs(values[is_usable]).max(axis=1, keepdims=True)
     values -= values.mean(axis=1, keepdims=True)
     values /= np.abs(values).max(axis=1, keepdims=True)

@@ -90,3 +90,10 @@ def test_noise_in_proportion_is_told_from_noise_that_is_the_same_everywhere(trut
     assert (weights is not None) == expected
     if weights is not None:
         assert np.std(np.log(weights * truth(a) ** 2)) < 0.1
+
+
+def test_what_one_kind_of_noise_lacks_a_formula_for_does_not_count_as_the_other():
+    generator = np.random.default_rng([7, *b"relativistic sum"])
+    u, v = generator.uniform(0.0, 2.8, (2, 120))
+    y = (u + v) / (1.0 + u * v / 8.988)
+    assert proportional_weights({"u": u, "v": v}, y + 0.01 * y.std() * generator.standard_normal(120)) is None
