@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -154,7 +155,9 @@ def _explained(
     rows = [(term, constant) for term in terms for constant in term.grid]
     if not targets:
         return
-    values = np.array([term.of(constant) for term, constant in rows]).reshape(len(rows), -1)
+    count = len(targets[0].values)
+    parts = [np.broadcast_to(term.of(np.array(term.grid)[:, None]), (len(term.grid), count)) for term in terms]
+    values = np.concatenate([np.zeros((0, count)), *parts])
     is_usable = np.isfinite(values).all(axis=1) & (np.ptp(values, axis=1) > 0.0)
     rows = [row for row, usable in zip(rows, is_usable, strict=True) if usable]
     if not rows:
@@ -234,29 +237,25 @@ def _explained(
 
 def _refined(target: _Target, chosen: list[tuple[Term, float]]) -> tuple[float, str]:
     """The weighted square that the best sum of terms leaves, and its formula, with the best constant near the given one."""
-    root, numbers = np.sqrt(target.weights), [constant for _, constant in chosen]
-
-    def fitted() -> tuple[float, Row, Row]:
-        matrix = np.stack(
-            [np.ones(len(root)), *(term.of(number) for (term, _), number in zip(chosen, numbers, strict=True))], axis=1
-        )
-        if not np.isfinite(matrix).all():
-            return np.inf, matrix, matrix
-        slopes = np.linalg.lstsq(matrix * root[:, None], target.values * root, rcond=1e-13)[0]
-        said = matrix @ slopes
-        return float(((said - target.values) ** 2) @ target.weights), slopes, said
-
-    for place, (term, constant) in [each for each in enumerate(chosen) if len(each[1][0].grid) > 1]:
+    root = np.sqrt(target.weights)
+    wanted = target.values * root
+    columns = [np.ones_like(root), *(term.of(number) for term, number in chosen)]
+    numbers = [number for _, number in chosen]
+    for place, (term, constant) in enumerate(chosen):
+        if len(term.grid) == 1:
+            continue
+        others = [column * root for number, column in enumerate(columns) if number != place + 1]
+        error = partial(_errors, term, root, np.linalg.qr(np.stack(others, axis=1))[0], wanted)
         at = term.grid.index(constant)
-
-        def error(number: float, place: int = place) -> float:
-            numbers[place] = float(f"{number:.{DIGITS}g}")
-            return fitted()[0]
-
-        error(least(error, term.grid[max(at - 1, 0)], term.grid[min(at + 1, len(term.grid) - 1)]))
-    left, slopes, said = fitted()
-    if not np.isfinite(left):
-        return left, ""
+        number = least(error, term.grid[max(at - 1, 0)], term.grid[min(at + 1, len(term.grid) - 1)])
+        numbers[place] = float(f"{number:.{DIGITS}g}")
+        columns[place + 1] = term.of(numbers[place])
+    matrix = np.stack(columns, axis=1)
+    if not np.isfinite(matrix).all():
+        return np.inf, ""
+    slopes = np.linalg.lstsq(matrix * root[:, None], wanted, rcond=1e-13)[0]
+    said = matrix @ slopes
+    left = float(((said - target.values) ** 2) @ target.weights)
     if target.link.is_power:
         slopes = slopes / (np.abs(said).max() or 1.0)
     else:
@@ -266,3 +265,16 @@ def _refined(target: _Target, chosen: list[tuple[Term, float]]) -> tuple[float, 
         for slope, (term, _), number in zip(slopes[1:], chosen, numbers, strict=True)
     ]
     return left, target.text.format(" + ".join([f"{slopes[0]:.{DIGITS}g}", *parts]))
+
+
+def _errors(term: Term, root: Row, basis: Row, wanted: Row, constants: Row) -> Row:
+    """The squares that the best sums of an orthonormal basis and a term leave, for each of some constants of the term.
+
+    root, wanted: the roots of the weights, and the target times these.
+    """
+    values = term.of(constants[:, None]) * root
+    values = values - (values @ basis) @ basis.T
+    left = wanted - basis @ (basis.T @ wanted)
+    slopes = (values @ left) / (values**2).sum(axis=1)
+    errors = ((left - slopes[:, None] * values) ** 2).sum(axis=1)
+    return np.where(np.isfinite(errors), errors, np.inf)

@@ -50,8 +50,8 @@ def proportional_weights(columns: dict[str, Row], target: Row) -> Row | None:
 
 def _trend(errors: Row, predicted: Row) -> float:
     """The rank correlation of absolute errors with predictions."""
-    ranks = [np.argsort(np.argsort(values)) for values in (np.abs(errors), predicted)]
-    return float(np.corrcoef(*ranks)[0, 1])
+    first, second = (np.argsort(np.argsort(values)) for values in (np.abs(errors), predicted))
+    return float(np.corrcoef(first, second)[0, 1])
 
 
 def _shared(columns: dict[str, Row], errors: Row) -> float:

@@ -9,6 +9,7 @@ import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,10 +29,12 @@ _SHIFTS = np.exp2(np.linspace(-6.0, 4.0, 14))  # of an input's range, beyond its
 
 @dataclass(frozen=True)
 class Term:
-    """text: with {} for its constant, if it has one. of: the values for a constant. grid: of constants to try, in order."""
+    """text: with {} for its constant, if it has one. of: the values for a constant, or for a column of constants, a row for each
+    one that it has. grid: of constants to try, in order.
+    """
 
     text: str
-    of: Callable[[float], Row]
+    of: Callable[[Any], Row]
     grid: tuple[float, ...] = (0.0,)
 
 
@@ -52,11 +55,11 @@ def library(inputs: dict[str, Row], is_broad: bool) -> Iterator[Term]:
             yield Term(factor + text, partial(_times, z, partial(_same, values)))
 
 
-def _same(values: Row, _: float) -> Row:
+def _same(values: Row, _: Any) -> Row:
     return values
 
 
-def _times(x: Row | float, of: Callable[[float], Row], constant: float) -> Row:
+def _times(x: Row | float, of: Callable[[Any], Row], constant: Any) -> Row:
     return x * of(constant)
 
 
@@ -135,7 +138,7 @@ def _functions(text: str, u: Row) -> Iterator[Term]:
     yield Term(f"log2({text} + {{}})", lambda shift: np.log2(u + shift), tuple(above))
 
 
-def _to_the(u: Row, power: float, _: float) -> Row:
+def _to_the(u: Row, power: float, _: Any) -> Row:
     return np.asarray(u**power)
 
 
