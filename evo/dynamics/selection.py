@@ -10,6 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
+from operator import attrgetter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +28,7 @@ MIN_BEAM = 32  # sets of terms that are looked at for each number of terms
 MAX_OF_QUOTIENTS = 6
 NUMERATOR_DEGREE = 2
 DIVISORS, WIDTH = (0.2, 1.0, 5.0), 1.6
+MAX_LEVELS = 3  # of a column whose functions are all polynomials
 POLE = 0.9  # a divisor from which that much is taken away is too near to 0
 
 
@@ -38,6 +40,9 @@ class Choice:
     cost: float
 
 
+cost_of = attrgetter("cost")
+
+
 class Selection:
     """Chooses the laws of the states.
 
@@ -47,7 +52,7 @@ class Selection:
     """
 
     def __init__(self, records: Sequence[Record], terms: Sequence[Term]):
-        self._records, self._terms = records, terms
+        self._records = records
         length = PIECE * min(record.period for record in records)
         self._columns = [record.columns(record.nodes) for record in records]
         pieces, first = [], 0
@@ -56,7 +61,15 @@ class Selection:
             first = pieces[-1][-1] + 1
         self._pieces = np.concatenate(pieces)
         self._states = np.concatenate([record.states for record in records])
-        self._integrals = self._integrals_of(terms)
+        # The powers of a held input of two values are sums of 1 and u, those of a state that never changes are numbers.
+        columns = [*self._states.T, *np.concatenate([record.inputs for record in records]).T]
+        are_held = [*[True] * len(self._states.T), *records[0].is_held]
+        self._levels = [
+            len(np.unique(values[np.isfinite(values)])) if is_held else len(values)
+            for values, is_held in zip(columns, are_held, strict=True)
+        ]
+        self._terms = [term for term in terms if all(power < self._levels[column] for column, power in term)]
+        self._integrals = self._integrals_of(self._terms)
 
     def choices(self, state: int) -> list[Choice]:
         """The laws that explain a state best, one for each number of terms from 0 on."""
@@ -69,6 +82,8 @@ class Selection:
         integrals = self._integrals_of(plain)
         best: dict[int, tuple[Choice, Term, float]] = {}
         for column, power in product(range(len(columns)), (1.0, 2.0)):
+            if self._levels[column] <= MAX_LEVELS:
+                continue
             least, size = float(columns[column].min()), float(np.sqrt((columns[column] ** 2).mean()))
             divisor: Term = ((column, power),)
             for number in [share / size**power for share in DIVISORS if size > 0.0]:

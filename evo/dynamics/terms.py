@@ -6,6 +6,7 @@ Owns their form, how formulas become sums, and how sums are written and computed
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from fractions import Fraction
 from functools import lru_cache
 from itertools import combinations_with_replacement, count
 from typing import Any, TypeAlias
@@ -14,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evo.language.dag import Dag
+from evo.language.simple_numbers import MAX_DENOMINATOR
 from evo.native.stack_ptx import NodeKind
 
 # A factor: the number of a column, or a function and the sum that it is of; `sum` is the sum itself, whose first number is 1.
@@ -203,6 +205,26 @@ def _factor_text(
     else:
         text = f"{function(factor[0])}({written(factor[1], names, number, function)})"
     return text if power == 1 else f"{text}**{power:g}"
+
+
+def sympy_of(law: Law, symbols: Sequence[Any], precision: int | None) -> Any:
+    """The law as an expression of SymPy. precision: significant digits of numbers that are not simple; None: all."""
+    import sympy
+
+    functions = {"exp2": lambda x: 2**x, "log2": lambda x: sympy.log(x, 2), "abs": sympy.Abs}
+
+    def number(value: float) -> Any:
+        fraction = Fraction(value).limit_denominator(MAX_DENOMINATOR)
+        return sympy.Rational(fraction) if float(fraction) == value else sympy.Float(value, precision)
+
+    def base(factor: Factor) -> Any:
+        if not isinstance(factor, tuple):
+            return symbols[factor]
+        inner, name = sympy_of(factor[1], symbols, precision), factor[0]
+        return inner if name == "sum" else (functions[name] if name in functions else getattr(sympy, name))(inner)
+
+    terms = [(value, [base(factor) ** number(power) for factor, power in term]) for value, term in law]
+    return sympy.Add(*(sympy.Mul(number(value), *factors) for value, factors in terms))
 
 
 @lru_cache(maxsize=4096)
