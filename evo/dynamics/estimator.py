@@ -24,7 +24,18 @@ from evo.dynamics.records import MIN_SAMPLES, Record, crossing
 from evo.dynamics.refinement import Refinement
 from evo.dynamics.selection import Choice, Selection, cost_of
 from evo.dynamics.tables import are_dates, inputs_of, table_of, times_of, trajectories
-from evo.dynamics.terms import Law, NoLaw, compiled, evaluate, law_of, numbers_of, polynomial_terms, sympy_of, written
+from evo.dynamics.terms import (
+    Law,
+    NoLaw,
+    compiled,
+    evaluate,
+    law_of,
+    numbers_of,
+    polynomial_terms,
+    sympy_of,
+    with_simple_powers,
+    written,
+)
 from evo.language.dag import dag_of
 from evo.language.formula import formula_of
 from evo.language.printer import short_number
@@ -260,7 +271,7 @@ class SymbolicDynamics(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
             n_jobs=self.n_jobs,
             random_state=self.random_state,
         ).fit(rows[chosen], target[chosen])
-        laws = []
+        laws = list[Law]()
         language, inputs, words, scaling = model.found()
         [(output, _)] = language.outputs
         for row, pair in zip(words, scaling.tolist(), strict=True):
@@ -268,7 +279,7 @@ class SymbolicDynamics(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
                 formula = formula_of(dag_of(language, row), inputs, {output: tuple(pair)})
                 law = law_of(formula, [f"x{column}" for column in range(rows.shape[1])])
                 if any(isinstance(factor, tuple) or power < 0 or power % 1 for _, term in law for factor, power in term):
-                    laws.append(law)  # others are among the polynomials
+                    laws += dict.fromkeys((law, with_simple_powers(law)))  # others are among the polynomials
         return laws
 
     def _records(self, t: Any, X: Any, u: Any) -> list[Record]:  # noqa: N803

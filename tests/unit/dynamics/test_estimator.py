@@ -198,8 +198,17 @@ def test_quotients_are_found_and_written_in_one_form():
     (friction, plain), (gain, quotient) = best.law
     assert (plain, friction) == (((1, 1.0),), pytest.approx(-0.3, rel=0.1))
     [share] = inner_numbers(quotient)
-    assert quotient == product_of(((0, 1.0), (1, 1.0)), divided_by(share, ((0, 1.0),)))
+    assert quotient == product_of(((0, 1.0), (1, 1.0)), divided_by(((share, ((0, 1.0),)),)))
     assert (gain, share) == (pytest.approx(0.8 / 1.5, rel=0.1), pytest.approx(1.0 / 1.5, rel=0.1))
+
+
+def test_a_divisor_may_have_a_square_beside_the_column():
+    times = np.linspace(0.0, 12.0, 200)
+    record = recorded(times, course(lambda _, x: [-2.0 * x[0] / (1.0 + x[0] + 0.5 * x[0] ** 2)], [6.0], times))  # Haldane's law
+    best = min(Selection([record], polynomial_terms(1, 3)).quotients(0), key=lambda choice: choice.cost)
+    [(number, quotient)] = best.law
+    assert quotient[0] == (0, 1.0) or quotient[1] == (0, 1.0)
+    np.testing.assert_allclose([number, *inner_numbers(quotient)], [-2.0, 1.0, 0.5], rtol=1e-3)
 
 
 @pytest.mark.slow
