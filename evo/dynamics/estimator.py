@@ -44,7 +44,7 @@ from evo.regression.estimator import SymbolicRegressor
 
 MAX_LIBRARY = 400  # terms that polynomials are chosen from
 MAX_POINTS = 2000  # at which formulas are searched for
-SEARCH_SHARE = 0.5  # of the time, after which the candidates are complete
+SEARCH_SHARE = 0.4  # of the time, after which the candidates are complete
 ENDS = 0.02  # of a trajectory at either end, where slopes are uncertain
 ACCURACY = 1e-9  # of simulations, relative
 FAR = 1e6  # times the size of the samples, beyond which a simulation ends
@@ -67,7 +67,7 @@ class SymbolicDynamics(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
     tell from 0 go, and numbers become simple where the samples allow it. Ctrl-C ends a search with what it has found.
 
     Args:
-        max_time: seconds of a fit, half of them at most for searches for formulas; 0: laws are polynomials, without a limit;
+        max_time: seconds of a fit, two fifths at most for candidates beside polynomials; 0: polynomials, without a limit;
             None: `max_evaluations` decides.
         max_evaluations: programs after which the search for each state's formulas ends. With a `random_state` and without
             `max_time`, results are the same each time.

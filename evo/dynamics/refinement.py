@@ -19,7 +19,6 @@ from evo.dynamics.shooting import Fit, Shooting
 from evo.dynamics.terms import inner_numbers, laws_with_numbers, numbers_of
 from evo.language.simple_numbers import simplest
 
-MORE_NUMBERS = 1  # than the best candidate by the integral form, of those that are tried
 MAX_SHORT = 64  # samples of a piece while laws are chosen
 WORSE_NOISE = 1.05  # times the noise over short pieces, by which longer pieces may be worse
 NUM_DOUBLED = 4  # times that pieces become longer
@@ -62,14 +61,17 @@ class Refinement:
         fit = self._shooting.fit([each[0].law for each in ordered]) or self._shooting.fit([()] * len(ordered))
         assert fit is not None  # states that stay as they are can always be integrated
         for state, choices in enumerate(ordered):
-            num = len(numbers_of(choices[0].law))
+            hopeless = -1
             for choice in choices[1:]:
-                if len(numbers_of(choice.law)) <= num + MORE_NUMBERS and time.monotonic() < self._until_s:
-                    laws = [*fit.laws[:state], choice.law, *fit.laws[state + 1 :]]
-                    other = self._shooting.fit(laws, fit.starts, most=self.cost(fit))
-                    if self.cost(other) < self.cost(fit):
-                        assert other is not None
-                        fit = other
+                num = len(numbers_of(choice.law))
+                if not hopeless < num <= len(numbers_of(fit.laws[state])) or time.monotonic() > self._until_s:
+                    continue
+                laws = [*fit.laws[:state], choice.law, *fit.laws[state + 1 :]]
+                other = self._shooting.fit(laws, fit.starts, most=self.cost(fit))
+                if other is None:
+                    hopeless = max(hopeless, num - 1)  # shorter laws that the integral form finds worse are too
+                elif self.cost(other) < self.cost(fit):
+                    fit = other
         return self.without_needless(fit)
 
     def without_needless(self, fit: Fit) -> Fit:
