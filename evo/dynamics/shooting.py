@@ -26,7 +26,7 @@ MAX_ITERATIONS, MAX_TRIALS = 25, 200  # steps that are taken, and tried
 LEAST_NOISE = 1e-4  # of a state's deviation; below it, integration and smoothing would count as laws
 ENOUGH = 1e-2  # change of the cost, in units of -2 log likelihood, at which a fit ends
 MAX_DAMPING = 1e8
-SOON, FAR = 4, 0.1  # iterations after which a fit is given up, and the cost of each sample that is too much then
+SOON, FAR = 6, 0.1  # iterations after which a fit is given up, and the cost of each sample that is too much then
 
 
 @dataclass(frozen=True)
