@@ -4,6 +4,7 @@ Owns that interface and the checks of what a task's `score` returns. Knows nothi
 `evo.evaluate.backends` registers the implementations.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
@@ -140,7 +141,9 @@ def by_name(task: Task, stored: NDArray[Any]) -> dict[str, NDArray[Any]]:
     width)`.
     """
     outputs, rollout = stored_types(task), task.rollout
-    shape = (len(stored), *((rollout.num_records, -1, *(rollout.grid.shape if rollout.grid else ())) if rollout else (-1,)))
+    records = (rollout.num_records,) if rollout else ()
+    cells = rollout.grid.shape if rollout and rollout.grid else ()
+    shape = (len(stored), *records, math.prod(stored.shape[2:]) // math.prod(records + cells), *cells)
     return {name: stored[:, i].view(DTYPES[kind]).reshape(shape) for i, (name, kind) in enumerate(outputs.items())}
 
 
