@@ -8,7 +8,6 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from itertools import accumulate, pairwise
-from pathlib import Path
 from typing import Protocol, TypeAlias
 
 import numpy as np
@@ -19,7 +18,6 @@ from evo.native.row_threads import RowThreads
 from evo.native.stack_ptx_words import WordType
 from evo.native.vary import Variation, program_lengths
 from evo.search.restarts import Restarts
-from evo.tasks.answers import error_place
 
 RANDOM = -1  # operator code of a random program
 GIVEN = -2  # of a program that generation 0 was given
@@ -233,14 +231,7 @@ class ProgramEmitter:
         """Programs that a user's emitter makes of elites in turn. Raises UserError if that has the wrong form."""
         turn = (self._seed + (generation << 8 | index) * GOLDEN_GAMMA) % 2**64
         rows = np.resize(candidates[_shuffled(self._restarts.population.hashes(candidates), turn)], num_programs)
-        try:
-            words = np.array(breed(Parents(self._restarts.population.words[rows], turn)))
-        except Exception as error:
-            inner = error.__traceback__ and error.__traceback__.tb_next  # of the emitter's own code, unless that is native
-            line = inner and error_place(error, Path(inner.tb_frame.f_code.co_filename))
-            raise UserError(
-                f"raised {type(error).__name__}: {error}", *filter(None, (f"search.emitters.{name}", line))
-            ) from error
+        words = np.array(breed(Parents(self._restarts.population.words[rows], turn)))
         if words.dtype != np.uint64 or words.ndim != 2 or len(words) != num_programs or words.shape[1] > self._max_length:
             shape = f"{words.dtype} of shape {words.shape}"
             reason = f"gave {shape}; must be uint64 of shape ({num_programs}, width), width at most {self._max_length}"
