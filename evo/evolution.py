@@ -6,11 +6,9 @@ Owns the way from keyword arguments to a search. Writes no files, unless it goes
 
 import inspect
 import json
-import signal
-import threading
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -28,6 +26,7 @@ from evo.native.ptx_vm import VirtualMachine
 from evo.report.progress import progress_of
 from evo.report.result import Result
 from evo.run.initial_programs import INITIAL_PROGRAMS
+from evo.run.interrupt import interruptible
 from evo.run.loaded_task import load_problem, problem_of
 from evo.run.run import LiveRun, environment
 from evo.run.search import Interrupted, Journal, OnStep, Search
@@ -204,7 +203,7 @@ class Scheduler:
         except (TypeError, ValueError) as error:
             raise UserError(f"takes arrays of numbers: {error}", "Scheduler.tell") from None
         expected = (self._num_asked,), (self._num_asked, len(self.search.problem.task.measures))
-        if (got := tuple(each.shape for each in scores)) != expected:
+        if (got := tuple(score.shape for score in scores)) != expected:
             raise UserError(f"takes objective and measures of shapes {expected}, got {got}", "Scheduler.tell")
         self._num_asked = None
         generation = self._loop.tell(finite_only(*scores))
@@ -272,34 +271,6 @@ def _execute(
     with interruptible() as asked, progress_of(search, shown=progress) as show:
         reason = execute(show, ends)
     return (ended_by or [reason])[0]
-
-
-@contextmanager
-def interruptible() -> Iterator[Callable[[], bool]]:
-    """Keeps the first Ctrl-C, or a notebook's stop button, from raising KeyboardInterrupt, and warns of it at the end.
-
-    Nothing changes in other threads than the main one, and where somebody handles SIGINT already.
-
-    Yields:
-        Whether it was pressed: the search is to end.
-    """
-    pressed = threading.Event()
-
-    def press(*_: object) -> None:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-        pressed.set()
-
-    is_free = signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    if not is_free or threading.current_thread() is not threading.main_thread():
-        yield pressed.is_set
-        return
-    signal.signal(signal.SIGINT, press)
-    try:
-        yield pressed.is_set
-    finally:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-    if pressed.is_set():
-        warnings.warn("interrupted: this is what the search has found so far", stacklevel=5)
 
 
 def _made(task: Task | type[Task] | str | Path, given: Section | None, caller: str) -> tuple[Task | Path, dict[str, Any]]:

@@ -207,6 +207,7 @@ class Workers:
                 # Dask would wait for the same workers.
                 for future in [future for future, call in given.items() if usable and not call.where & usable.keys()]:
                     call = given.pop(future)
+                    future.cancel()
                     call.num_losses += 1
                     if call.num_losses <= RETRIES:
                         give(call)

@@ -50,11 +50,11 @@ def check_output(path: Path, width: int, height: int, fps: int) -> None:
     """
     suffix = path.suffix.lower()
     if suffix not in (STILL, GIF, *FORMATS):
-        raise UserError(f"{path}: unknown kind of file '{suffix}', one of: {', '.join([*FORMATS, GIF, STILL])}")
+        raise UserError(f"unknown kind of file '{suffix}', one of: {', '.join([*FORMATS, GIF, STILL])}", path)
     if not path.absolute().parent.is_dir():
-        raise UserError(f"{path}: no such folder: {path.parent}")
+        raise UserError(f"no such folder: {path.parent}", path)
     if path.exists() and not path.is_file():
-        raise UserError(f"{path}: exists and is not a file")
+        raise UserError("exists and is not a file", path)
     if suffix == STILL:
         return
     if suffix == GIF:
@@ -108,7 +108,7 @@ def write_film(
                     for packet in stream.encode():
                         container.mux(packet)
         except av.FFmpegError as error:
-            raise UserError(f"{path}: the encoder {made.codec} failed: {error.strerror or error}") from error
+            raise UserError(f"the encoder {made.codec} failed: {error.strerror or error}", path) from error
 
 
 class _RgbFrames:
