@@ -35,6 +35,7 @@ from evo.regression.tables import Table, counted, growing, numbers_of, refuse_mi
 from evo.regression.task import BEST_DIGITS, SQUARED, RegressionTask
 from evo.regression.uncertainty import fit_noise
 from evo.report.progress import progress_of
+from evo.run.interrupt import interruptible
 
 if TYPE_CHECKING:
     from evo.search.archives.elites import Elites
