@@ -157,7 +157,10 @@ def fails(x):
     raise RuntimeError("no")
 def two(x, y):
     return x & 0xFF | y & 0xFF00
-two.lanes = ((0xFFFF00FF,), (0xFF00,))
+def asm(unsigned, l, out0, linux):
+    return unsigned ^ l, out0 ^ linux
+def rough(größe):
+    return größe
 """
 
 
@@ -185,9 +188,9 @@ def test_a_proof_of_other_code_begins_anew(module):
     assert len(keys) == 2
 
 
-@pytest.mark.parametrize("name", ["writes", "fails"])
+@pytest.mark.parametrize("name", ["writes", "fails", "rough"])
 def test_what_a_function_raises_names_it(module, name):
-    with pytest.raises(UserError, match=f"of_words:{name}' fails"):
+    with pytest.raises(UserError, match=f"of_words:{name}' fails|'größe' has letters beyond ASCII"):
         ExactFunction(f"of_words:{name}")
 
 
@@ -342,13 +345,13 @@ def test_bits_that_only_move_are_exchanged_in_few_steps():
     ("name", "text"),
     [
         ("ue4m3_f32", BY_HAND),
-        ("morton16", "%x %y add"),  # an input that is called y
+        ("of_words:asm", "%out0 e4m3x2_of_f16x2 %l f16x2_of_e4m3x2 %unsigned %linux add"),  # names that C or the text has
         ("e4m3x4_f16x2x2", "%q e4m3x2_of_f16x2 %q f16x2_of_e4m3x2"),  # registers of 16 bits, and two outputs
         ("f32x4_s8x4", PACKED),
         ("f32_bf16", "%x 0x3f800000:b32 e4m3x2_of_f32"),
     ],
 )
-def test_headers_are_compiled_by_nvrtc(name, text):
+def test_headers_are_compiled_by_nvrtc(module, name, text):
     nvrtc, assembler = pytest.importorskip("cuda.bindings.nvrtc"), pytest.importorskip("evo.native.nvptxcompiler")
     function = ExactFunction(name)
     language, words = exact_language(function), words_of(function, text)
@@ -360,7 +363,7 @@ def test_headers_are_compiled_by_nvrtc(name, text):
     assert "Tested on 1 input, not proven." in header
     numbers = [f"__uint_as_float(p[{k}])" if kind == "f32" else f"p[{k}]" for k, kind in enumerate(function.types)]
     places = [f"q[{k}]" for k in range(len(function.outputs))]
-    call = f"{name}_1({', '.join([*numbers, *(places if len(places) > 1 else [])])});"
+    call = f"{name.rpartition(':')[2]}_1({', '.join([*numbers, *(places if len(places) > 1 else [])])});"
     call = call if len(places) > 1 else f"q[0] = {call}"
     source = f'{header}\nextern "C" __global__ void k(const unsigned *p, unsigned *q) {{ {call} }}'
     _, program = nvrtc.nvrtcCreateProgram(source.encode(), b"k.cu", 0, [], [])
