@@ -22,6 +22,7 @@ from evo.approximation.networks import permutations
 from evo.approximation.numbers import number_goals, rounded
 from evo.approximation.samples import sample
 from evo.approximation.solvers import Goal, Words
+from evo.approximation.wide import LIMITS, WideRows
 from evo.evaluate.slots import slots_of
 from evo.instructions import shipped_instruction_set
 from evo.language.program import Language, parse_program
@@ -35,6 +36,7 @@ MOST_ROWS, MOST_BYTES, MOST_PAIRED, MOST_OF_LOGIC = 900, 500, 400, 260  # of row
 MOST_GOALS, MOST_THOROUGH, MOST_SOLUTIONS, MOST_OF_SOLVER = 300, 25, 64, 24
 LEAST_COST, PAIR_COST, SLACK = 1.0, 2.0, 2.0  # issue slots: of an instruction, of one of integers, above the cheapest solution
 MOST_JOINED = 48
+MOST_WIDE = 10
 MOST_GIVEN = 16
 SHIFTS = range(1, 32)
 _BASES = (3, 5, 10)
@@ -164,10 +166,19 @@ class Synthesis:
             self.add(("lop3_ca", x, ~mask & 0xFFFFFFFF, mask))
         for constant in (1, 0xFFFFFFFF, 0x7FFF, 0x8000, 0x7FFFFFFF, 0x80000000):
             self.add(("add", x, constant))
-        for name, constant in (("min_u", 0xFFFFFFFE), ("max_u", 1), ("min_s", 0), ("max_s", 0)):
-            self.add((name, x, constant))
+        for name in ("min_u", "max_u", "min_s", "max_s"):
+            for limit in (0xFFFFFFFE, *LIMITS):
+                self.add((name, x, limit))
         for factor in (0x01010101, 0x00010001):
             self.add(("mul", x, factor))
+        if self.function.widths[x[1]] <= 8:  # a bit to each field
+            for factor, mask in (
+                (0x00204081, 0x01010101),
+                (0x08040201, 0x08040201),
+                (0x00204081, 0x80808080),
+                (0x11111111, 0x84218421),
+            ):
+                self.add(("lop3_ca", ("mul", x, factor), mask, 0))
         for base in _BASES:
             self._digits(x, base)
         for addend in range(4):
@@ -225,8 +236,37 @@ class Synthesis:
                 yield partial(_shifted, "shr", k), Goal(values << np.uint32(k), care << np.uint32(k)), self.slots["shr"]
             if not (values & care & low).any() and (care >> np.uint32(k)).any():
                 yield partial(_shifted, "shl", k), Goal(values >> np.uint32(k), care >> np.uint32(k)), self.slots["shl"]
+        yield from self._without_constants(goal)
         if (care == solvers.ALL).all():
+            yield from self._sums_with_inputs(values)
             yield from number_goals(self, values)
+
+    def _without_constants(self, goal: Goal) -> Iterator[tuple[Callable[[Node], Node], Goal, float]]:
+        """Bits that are the same at all points, which a mask and a constant give."""
+        ones, zeros = np.bitwise_or.reduce(goal.values & goal.care), np.bitwise_or.reduce(~goal.values & goal.care)
+        mask, constant = int(ones & zeros), int(ones & ~zeros)
+        if mask and (goal.care & ~np.uint32(mask)).any():
+            masked = Goal(goal.values, goal.care & np.uint32(mask))
+            yield (lambda node: ("lop3_ea", node, mask, constant)), masked, self.slots["lop3_ea"]
+
+    def _sums_with_inputs(self, values: Words) -> Iterator[tuple[Callable[[Node], Node], Goal, float]]:
+        """Multiples of a number, of which an input is a summand, or none."""
+        for given in (None, *(node for node in self.rows if node[0] == "%")):
+            for sign in (1, -1) if given else (1,):
+                rest = sign * (values.astype(np.int64) - (self.values(given).astype(np.int64) if given else 0))
+                factor = int(np.gcd.reduce(rest))
+                if rest.min() < 0 or not rest.any() or (given is None and factor == 1):
+                    continue
+                goal = Goal((rest // factor).astype(np.uint32), np.full_like(values, solvers.ALL))
+                scale = sign * factor & 0xFFFFFFFF
+                if given is None:
+                    yield (lambda node, scale=scale: ("mul", node, scale)), goal, self.slots["mul"]
+                else:
+                    yield (lambda node, scale=scale, given=given: ("mad", node, scale, given)), goal, self.slots["mad"]
+
+    @cached_property
+    def _wide(self) -> WideRows:
+        return WideRows(self)
 
     @cached_property
     def _sorted(self) -> tuple[list[Node], Words]:
@@ -301,15 +341,15 @@ class Synthesis:
             if node not in found and not ((self.values(node) ^ goal.values) & goal.care).any():
                 found[node] = self.cost([node])
 
-        start: tuple[float, int, int, int, _Wrap, Goal] = (0.0, 0, 0, 0, lambda node: node, goal)
+        start: tuple[int, float, int, int, _Wrap, Goal] = (0, 0.0, 0, 0, lambda node: node, goal)
         waiting, number = [start], 0
         seen: dict[bytes, tuple[float, _Wrap, Goal]] = {}
         for node in permutations(self, goal):
             take(node)
         while waiting and len(seen) < MOST_GOALS:
-            spent, _, _, depth, wrap, here = heappop(waiting)
+            depth, spent, _, _, wrap, here = heappop(waiting)
             if spent + LEAST_COST > min(found.values(), default=np.inf) + SLACK:
-                break
+                continue
             key = (here.values & here.care).tobytes() + here.care.tobytes()
             if key in seen:
                 continue
@@ -319,12 +359,18 @@ class Synthesis:
             for outer, before, cost in self.goals(here) if depth < MOST_DEPTH else ():
                 number += 1
                 before_wrap: _Wrap = partial(_nested, wrap, outer)
-                heappush(waiting, (spent + cost, _num_varying(before), number, depth + 1, before_wrap, before))
+                heappush(waiting, (depth + 1, spent + cost, _num_varying(before), number, before_wrap, before))
+        num_wide = 0
         for spent, wrap, here in islice(seen.values(), MOST_THOROUGH):
             if spent + 2 * PAIR_COST > min(found.values(), default=np.inf):
-                break
+                continue
             for node in self.further_solutions(here):
                 take(wrap(node))
+            if spent != LEAST_COST and num_wide < MOST_WIDE:  # a goal of integers
+                num_wide += 1
+                for node in self._wide.solutions(here):
+                    if all(part[0] in self.slots for part in self.parts(node)):
+                        take(wrap(node))
         return sorted(found, key=lambda node: found[node])[:MOST_SOLUTIONS]
 
     def together(self, each: Sequence[Sequence[Node]]) -> list[tuple[Node, ...]]:
