@@ -102,8 +102,9 @@ def _two_functions(seen: Words) -> tuple[int, int] | None:
         int(np.bitwise_and.reduce([~seen[cell, 1 - (function >> cell & 1)] for cell in range(4)])) & 0xFFFFFFFF
         for function in range(16)
     ]
-    for first in range(16):
-        for second in range(first, 16):
+    often = sorted(range(16), key=lambda function: -fits[function].bit_count())
+    for first in often:  # which bits take that the sample does not tell
+        for second in [first, *often]:
             if fits[first] | fits[second] == 0xFFFFFFFF:
                 table = sum(((second if k & 1 else first) >> (k >> 1) & 1) << k for k in range(8))
                 return table, fits[second] & ~fits[first] & 0xFFFFFFFF

@@ -19,7 +19,8 @@ from evo.approximation import solvers
 from evo.approximation.bits import ExactFunction
 from evo.approximation.exact import INSTRUCTION_SET, exact_language, wrong_bits
 from evo.approximation.networks import permutations
-from evo.approximation.numbers import number_goals, rounded
+from evo.approximation.nodes import Node, program_text
+from evo.approximation.numbers import integer_goals, number_goals, rounded
 from evo.approximation.samples import sample
 from evo.approximation.solvers import Goal, Words
 from evo.approximation.wide import LIMITS, WideRows
@@ -29,15 +30,12 @@ from evo.language.program import Language, parse_program
 from evo.native.ptx_vm import VirtualMachine
 
 _Wrap = Callable[[Any], Any]  # makes a node of one that gives an earlier goal
-Node = tuple[Any, ...]  # an instruction and operands, nodes or constants; ("%", k): an input
 NUM_POINTS, NUM_CHECKED = 128, 1 << 16
 NUM_ROUNDS, MOST_DEPTH = 12, 2
 MOST_ROWS, MOST_BYTES, MOST_PAIRED, MOST_OF_LOGIC = 900, 500, 400, 260  # of rows, by what is done with them
 MOST_GOALS, MOST_THOROUGH, MOST_SOLUTIONS, MOST_OF_SOLVER = 300, 25, 64, 24
 LEAST_COST, PAIR_COST, SLACK = 1.0, 2.0, 2.0  # issue slots: of an instruction, of one of integers, above the cheapest solution
-MOST_JOINED = 48
-MOST_WIDE = 10
-MOST_GIVEN = 16
+MOST_JOINED, MOST_WIDE, MOST_GIVEN = 48, 10, 16
 SHIFTS = range(1, 32)
 _BASES = (3, 5, 10)
 _BYTE_PAIRS = [a | 0x4040 | b << 8 for a in range(4) for b in range(4)]
@@ -148,9 +146,6 @@ class Synthesis:
             if kind == "lop3_ca" and operands[1] == ~operands[2] & 0xFFFFFFFF:  # inverted bits
                 for selector in _BYTE_PAIRS:
                     self.add(("prmt", each, 0, selector))
-            if kind in ("min_u", "max_u"):
-                for constant in (1, 0xFFFFFFFF):
-                    self.add(("add", each, constant))
 
     def _moves(self, x: Node) -> None:
         for k in SHIFTS:
@@ -166,6 +161,9 @@ class Synthesis:
             self.add(("lop3_ca", x, ~mask & 0xFFFFFFFF, mask))
         for constant in (1, 0xFFFFFFFF, 0x7FFF, 0x8000, 0x7FFFFFFF, 0x80000000):
             self.add(("add", x, constant))
+        for addend in (1, 0xFFFFFFFF):
+            self.add(("add", ("min_u", x, 0xFFFFFFFE), addend))
+            self.add(("add", ("max_u", x, 1), addend))
         for name in ("min_u", "max_u", "min_s", "max_s"):
             for limit in (0xFFFFFFFE, *LIMITS):
                 self.add((name, x, limit))
@@ -230,39 +228,15 @@ class Synthesis:
     def goals(self, goal: Goal) -> Iterator[tuple[Callable[[Node], Node], Goal, float]]:
         """Goals from which one instruction leads to a goal: how, and its cost."""
         values, care = goal
+        yield from integer_goals(self, goal)
         for k in SHIFTS:
             high, low = np.uint32(0xFFFFFFFF << (32 - k) & 0xFFFFFFFF), np.uint32((1 << k) - 1)
             if not (values & care & high).any() and (care << np.uint32(k)).any():
                 yield partial(_shifted, "shr", k), Goal(values << np.uint32(k), care << np.uint32(k)), self.slots["shr"]
             if not (values & care & low).any() and (care >> np.uint32(k)).any():
                 yield partial(_shifted, "shl", k), Goal(values >> np.uint32(k), care >> np.uint32(k)), self.slots["shl"]
-        yield from self._without_constants(goal)
         if (care == solvers.ALL).all():
-            yield from self._sums_with_inputs(values)
             yield from number_goals(self, values)
-
-    def _without_constants(self, goal: Goal) -> Iterator[tuple[Callable[[Node], Node], Goal, float]]:
-        """Bits that are the same at all points, which a mask and a constant give."""
-        ones, zeros = np.bitwise_or.reduce(goal.values & goal.care), np.bitwise_or.reduce(~goal.values & goal.care)
-        mask, constant = int(ones & zeros), int(ones & ~zeros)
-        if mask and (goal.care & ~np.uint32(mask)).any():
-            masked = Goal(goal.values, goal.care & np.uint32(mask))
-            yield (lambda node: ("lop3_ea", node, mask, constant)), masked, self.slots["lop3_ea"]
-
-    def _sums_with_inputs(self, values: Words) -> Iterator[tuple[Callable[[Node], Node], Goal, float]]:
-        """Multiples of a number, of which an input is a summand, or none."""
-        for given in (None, *(node for node in self.rows if node[0] == "%")):
-            for sign in (1, -1) if given else (1,):
-                rest = sign * (values.astype(np.int64) - (self.values(given).astype(np.int64) if given else 0))
-                factor = int(np.gcd.reduce(rest))
-                if rest.min() < 0 or not rest.any() or (given is None and factor == 1):
-                    continue
-                goal = Goal((rest // factor).astype(np.uint32), np.full_like(values, solvers.ALL))
-                scale = sign * factor & 0xFFFFFFFF
-                if given is None:
-                    yield (lambda node, scale=scale: ("mul", node, scale)), goal, self.slots["mul"]
-                else:
-                    yield (lambda node, scale=scale, given=given: ("mad", node, scale, given)), goal, self.slots["mad"]
 
     @cached_property
     def _wide(self) -> WideRows:
@@ -394,37 +368,6 @@ def _num_varying(goal: Goal) -> int:
     """Bits that matter and are not the same at all points."""
     ones = np.bitwise_or.reduce(goal.values & goal.care)
     return int(np.bitwise_count(ones & np.bitwise_or.reduce(~goal.values & goal.care)))
-
-
-def program_text(outputs: Sequence[Node], function: ExactFunction) -> str:
-    """A program's words: what is used more than once is stored."""
-    uses: dict[Node, int] = {}
-
-    def count(node: Node) -> None:
-        uses[node] = uses.get(node, 0) + 1
-        if uses[node] == 1:
-            for each in node[1:]:
-                if isinstance(each, tuple):
-                    count(each)
-
-    for node in outputs:
-        count(node)
-    places: dict[Node, int] = {}
-
-    def tokens(node: Any) -> list[str]:
-        if not isinstance(node, tuple):
-            return [f"0x{node:08x}:b32"]
-        if node[0] == "%":
-            return [f"%{function.inputs[node[1]]}"]
-        if node in places:
-            return [f"load:{places[node]}"]
-        made = [token for each in reversed(node[1:]) for token in tokens(each)] + [str(node[0])]
-        if uses[node] > 1:
-            places[node] = len(places)
-            made += [f"store.b32:{places[node]}", f"load:{places[node]}"]
-        return made
-
-    return " ".join(token for node in reversed(outputs) for token in tokens(node))
 
 
 def synthesized(function: ExactFunction, target: str, seed: int) -> list[str]:

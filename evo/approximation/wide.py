@@ -88,7 +88,7 @@ class WideRows:
         def operand(each: Any, i: int) -> Any:
             return (each[0][i] if isinstance(each[0], list) else each[0]) if isinstance(each, tuple) else each
 
-        self._take([(name, nodes[i], *(operand(each, i) for each in others)) for i in keep], found[keep])
+        self._take([(name, nodes[i], *(operand(each, i) for each in others)) for i in keep.tolist()], found[keep])
 
     def _alike(self, first: list[Any], a: Any, b: Any) -> None:
         """Of two inputs: an instruction of what the same instruction makes of each."""
@@ -237,7 +237,7 @@ def _hashes(words: Words) -> NDArray[np.uint64]:
     return hashed
 
 
-def _fits(table: dict[int, tuple[int, int]], keys: Words, values: Words, care: Words) -> bool:
+def _fits(table: dict[int, tuple[int, int]], keys: Any, values: Any, care: Any) -> bool:
     """Whether each key has one value; adds what they are to a table of values and the bits of them that are known."""
     for key, value, mask in set(zip(keys.tolist(), values.tolist(), care.tolist(), strict=True)):
         bits, known = table.get(key, (0, 0))

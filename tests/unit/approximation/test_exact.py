@@ -324,6 +324,60 @@ def test_the_header_says_what_is_proven(certificate):
     assert "unsigned int ue4m3_f32_3(unsigned int q)" in text and read_certificate(path) == found
 
 
+TRICKS = """
+import numpy as np
+def sizes(x):
+    return np.abs(x.view(np.int8).astype(np.int32)).astype(np.uint8).view(np.uint32)
+def averages(x, y):
+    return (x.view(np.uint8).astype(np.int32) + y.view(np.uint8) >> 1).astype(np.uint8).view(np.uint32)
+def sums(x, y):
+    return (x.view(np.uint8) + y.view(np.uint8)).view(np.uint32)
+def largest(x, y):
+    return np.maximum(x.view(np.int16), y.view(np.int16)).view(np.uint32)
+def sign(x):
+    return np.sign(x.view(np.int32)).view(np.uint32)
+def lowest(x):
+    return x & (~x + np.uint32(1))
+def rest3(x):
+    return x % np.uint32(3)
+rest3.precondition = "x < 2**8"
+def parity(x):
+    return np.bitwise_count(x).astype(np.uint32) & 1
+parity.precondition = "x < 2**8"
+def ones(x):
+    return np.bitwise_count(x).astype(np.uint32)
+ones.precondition = "x < 2**4"
+def spread(x):
+    return (x & 15) | (x & 0xF0) << 4 | (x & 0xF00) << 8 | (x & 0xF000) << 12
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "slots"),
+    [
+        ("sizes", 8),
+        ("averages", 8),
+        ("sums", 10),
+        ("largest", 10),
+        ("sign", 4),
+        ("lowest", 4),
+        ("rest3", 4),
+        ("parity", 8),
+        ("ones", 6),
+        ("spread", 6),
+    ],
+)
+def test_tricks_are_found_as_cheap_as_by_hand(tmp_path, monkeypatch, name, slots):
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "of_tricks.py").write_text(TRICKS)
+    function = ExactFunction(f"of_tricks:{name}")
+    language = exact_language(function)
+    words = words_of(function, synthesized(function, "sm_90", 1)[0])
+    assert language.lowering.sums(words[None], slots_of(language.instruction_set, "sm_90"))[0] <= slots
+    assert ExactSweep(language, words, function)._part((0, 1 << 16))[2] is None
+
+
 PACKED = "0:b32 %c s32_of_f32 %d s32_of_f32 pack_s8 %a s32_of_f32 %b s32_of_f32 pack_s8"
 
 
