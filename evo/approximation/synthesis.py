@@ -36,8 +36,7 @@ MOST_ROWS, MOST_BYTES, MOST_PAIRED, MOST_OF_LOGIC = 900, 500, 400, 260  # of row
 MOST_GOALS, MOST_THOROUGH, MOST_SOLUTIONS, MOST_OF_SOLVER = 300, 25, 64, 24
 LEAST_COST, PAIR_COST, SLACK = 1.0, 2.0, 2.0  # issue slots: of an instruction, of one of integers, above the cheapest solution
 MOST_JOINED, MOST_WIDE, MOST_GIVEN = 48, 10, 16
-SHIFTS = range(1, 32)
-_BASES = (3, 5, 10)
+SHIFTS, _BASES = range(1, 32), (3, 5, 10)
 _BYTE_PAIRS = [a | 0x4040 | b << 8 for a in range(4) for b in range(4)]
 _BYTE_PAIRS += [0x4400 | a | b << 4 for a in range(4) for b in range(4) if a != b]
 _FIELDS = [0x01010101 * m for m in (0x0F, 0xF0, 0x80, 0x7F, 0x01, 0x88)]

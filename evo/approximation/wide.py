@@ -91,7 +91,7 @@ class WideRows:
         self._take([(name, nodes[i], *(operand(each, i) for each in others)) for i in keep.tolist()], found[keep])
 
     def _alike(self, first: list[Any], a: Any, b: Any) -> None:
-        """Of two inputs: an instruction of what the same instruction makes of each."""
+        """Join what the same instruction makes of two inputs."""
         pairs = [
             (node, tuple(b if part == a else part for part in node)) for node in first if a in node[1:] and b not in node[1:]
         ]
@@ -167,6 +167,7 @@ class WideRows:
                     yield Solution("add", (Solution("add", (row(j), addend)) if addend else row(j), row(i)))
 
     def _with_input(self, goal: Goal) -> Iterator[Solution]:
+        """Solve by an input and any row, bit by bit."""
         for i, node in enumerate(self.nodes[:MOST_FIRST]):
             if node[0] == "%":
                 for j, table, constant in solvers.logic_of_pairs(self.words[i], self.words, goal):
@@ -187,7 +188,7 @@ class WideRows:
             )
 
     def _with_shift(self, goal: Goal) -> Iterator[Solution]:
-        """Each bit is a function of a row's bit and of one that is some places away."""
+        """Solve by a row and its own shift: each bit is a function of two bits of the row."""
         for name in ("shl", "shr"):
             for k in (1, 2, 3, 4, 5, 6, 7, 8, 12, 16):
                 words = self.words[:MOST_SHIFTED]
@@ -196,7 +197,7 @@ class WideRows:
                     yield Solution(f"lop3_{table:02x}", (row(i), (name, self.nodes[i], k), constant))
 
     def _selected(self, goal: Goal) -> Iterator[Solution]:
-        """Bytes of two constants that the nibbles of a row select, or bits of one that it shifts."""
+        """Solve by tables: nibbles of a row select bytes of two constants, or the row shifts a constant."""
         used = np.bitwise_or.reduce(self.words, axis=1)
         for i in np.flatnonzero(((used & 0x8888) == 0) & ((used & 0x7777) != 0))[:MOST_SMALL]:
             table: dict[int, tuple[int, int]] = {}
@@ -238,7 +239,7 @@ def _hashes(words: Words) -> NDArray[np.uint64]:
 
 
 def _fits(table: dict[int, tuple[int, int]], keys: Any, values: Any, care: Any) -> bool:
-    """Whether each key has one value; adds what they are to a table of values and the bits of them that are known."""
+    """Return whether each key has one value; adds what they are to a table of values and the bits of them that are known."""
     for key, value, mask in set(zip(keys.tolist(), values.tolist(), care.tolist(), strict=True)):
         bits, known = table.get(key, (0, 0))
         if (bits ^ value) & known & mask:
