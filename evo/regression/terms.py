@@ -143,7 +143,7 @@ def _to_the(u: Row, power: float, _: Any) -> Row:
 
 
 def raised(text: str, power: float) -> str:
-    """A power in the notation of formulas, with an exponent that tuning may change where it is no whole number."""
+    """A power in the notation of formulas, with an exponent that tuning may change unless it is a whole number."""
     if power == 1.0:
         return text
     if power == -1.0:
