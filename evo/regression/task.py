@@ -34,6 +34,7 @@ Points = dict[str, NDArray[np.float32]]
 Box = Mapping[str, tuple[float, float]]
 
 SQUARED = "squared"  # the loss that needs no other module
+EXACT = 10.0  # digits from which on a formula is the law, and has its poles
 BEST_DIGITS = 12.0  # an NMSE below 1e-12 is rounding in f32
 MIN_CHECK, MAX_CHECK = 128, 1024  # check points, a power of two
 FLAT = 1e-4  # resolution of an output from which on rounding in f32 shapes it, and could be taken for an effect
@@ -278,7 +279,8 @@ class RegressionTask(Task):
         if check is not None:
             usable &= check.num_nonfinite[:, 0] <= self._num_zeros
             if self._max_spread:
-                usable &= _squared_difference(check, *self._fit(outputs)) <= DOUBT * error * self._unit + self._latitude
+                is_near = _squared_difference(check, *self._fit(outputs)) <= DOUBT * error * self._unit + self._latitude
+                usable &= is_near | (digits > EXACT)
             is_flat = ~(check.resolution[:, 0] < FLAT) | (check.num_nonfinite[:, 0] > 0)
             shape = np.where(is_flat, 0.0, np.minimum(np.abs(check.correlation[:, 0]), 1.0))
         return Scores(np.where(usable, digits, np.nan), np.stack([programs.num_instructions, shape], axis=1))
@@ -377,8 +379,8 @@ class RegressionTask(Task):
         return np.asarray(-0.5 * len(self._target) * np.log2(10.0) * objective + bits * complexity)
 
     def handicap(self, facts: Mapping[str, NDArray[Any]]) -> NDArray[Any]:
-        """As `Task.handicap`: of formulas that are undefined somewhere."""
-        return np.where(facts["undefined"] > 0.0, GAP_DIGITS, 0.0)
+        """As `Task.handicap`: of formulas that are undefined somewhere and not exact."""
+        return np.where((facts["undefined"] > 0.0) & (facts["objective"] <= EXACT), GAP_DIGITS, 0.0)
 
 
 def output_name(inputs: Collection[str]) -> str:
