@@ -154,7 +154,7 @@ class PackCompiler:
         if cubin is not None:
             work.cached.append(_module(job, Compiled(cubin)))
         else:
-            future = self._executor.submit_request(self._compile_function, job.request)
+            future = self._executor.submit(self._compile_function, job.request)
             work.pending[future] = job
             future.add_done_callback(work.done.put)
 

@@ -132,10 +132,6 @@ class CompileExecutor(Executor, ABC):
         """Status of the workers, if they are elsewhere."""
         return {}
 
-    def submit_request(self, function: Fulfil, request: CompileRequest) -> Future[Outcome]:
-        """Has a worker fulfil a request by a function such as `compile_request`."""
-        return self.submit(function, request)
-
     def __exit__(self, exception_type: type[BaseException] | None, *_: object) -> None:
         # After an exception, such as Ctrl-C, nobody waits for the results.
         self.shutdown(cancel_futures=exception_type is not None)

@@ -103,7 +103,7 @@ def choose_backend(
     """
     if name == AUTO and _why_cpu(assignment.task):
         return Choice(CPU)
-    if assignment.settings.evaluating_cluster:
+    if assignment.settings.cluster:
         return Choice(CPU if name == AUTO else BACKENDS[name])  # what the workers have cannot be asked before they are chosen
     choice = Choice(BACKENDS[name]) if name != AUTO else _measured_choice(assignment, programs, warn)
     if problem := choice.backend.why_slow(assignment.task):
@@ -271,15 +271,12 @@ def _start_cuda(assignment: Assignment) -> Evaluator:
 def _start_cpu(assignment: Assignment) -> Evaluator:
     from evo.evaluate.cpu import CpuEvaluator, without_cpu_meaning
 
-    settings = assignment.settings
-    compiles = settings.cluster is not None and not settings.evaluating_cluster
-    for name, is_given in (("farm", settings.farm is not None), ("cluster.work", compiles)):
-        if is_given:
-            raise UserError(
-                f"programs run on the CPU, so there is nothing to compile; set evaluation.backend to cuda, "
-                f"or: --set evaluation.{name.partition('.')[0]}=null",
-                f"evaluation.{name}",
-            )
+    if assignment.settings.farm:
+        raise UserError(
+            "programs run on the CPU, so there is nothing to compile; set evaluation.backend to cuda, "
+            "or: --set evaluation.farm=null",
+            "evaluation.farm",
+        )
     if unsupported := without_cpu_meaning(assignment.language, assignment.instructions):
         raise UserError(
             f"no CPU meaning for {', '.join(unsupported)}: remove them, or use a GPU backend", "program.vocabulary.instructions"

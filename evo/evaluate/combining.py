@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evo.evaluate.tuning import sampled
-from evo.language.dag import dag_of
-from evo.language.program import Language, program_length, word
+from evo.language.program import Language, word
 from evo.native.ptx_vm import VirtualMachine
 from evo.native.stack_ptx_words import WordType
 from evo.native.tune import sums_of_products
@@ -20,7 +19,6 @@ from evo.task import Task
 MAX_POINTS = 128  # that pairs are chosen by
 NUM_TRIED = 4  # quotients of each program, those that linear least squares say are best
 LEAST_VARIATION = 1e-9  # of a column given the others, relative to its square; below it the column counts as dependent
-MAX_KNOWN = 1 << 13  # programs whose plain words are remembered
 
 _NEEDED = {"sum": {"mul", "add"}, "product": {"add", "mul"}, "quotient": {"add", "div"}}  # functions, by kind of pair
 
@@ -77,7 +75,6 @@ class Combiner:
         functions = {each.semantics.function: each.name for each in language.instruction_set.instructions if each.name in allowed}
         self._words = {function: language.encode(name) for function, name in functions.items() if function}
         self._f32 = next(i for i, stack in enumerate(language.instruction_set.stacks) if stack.constant_type == "f32")
-        self._plain: dict[bytes, list[int] | None] = {}
         self.num_inputs = len(language.inputs)
         also = set() if linear_scale else {"mul"}
         self.kinds: Sequence[str] = [kind for kind, needed in _NEEDED.items() if needed | also <= self._words.keys()]
@@ -104,14 +101,16 @@ class Combiner:
         max_length: int,
     ) -> list[tuple[list[int], int] | None]:
         """Pairs of `combine`. Numbers are NumPy's, so that a slope of 0 makes an infinite constant, which is left out."""
+        best_rows = np.array([best for best, _ in found], np.intp).reshape(len(found), len(programs)).T
+        used, places = np.unique(best_rows, return_inverse=True)
+        ours, theirs = self._plain_words(programs), self._plain_words(partners[used])
         pairs = []
-        for row in range(len(programs)):
-            for kind, (best, fits) in zip(self.kinds, found, strict=True):
+        for row, p in enumerate(ours):
+            for kind, (best, fits), place in zip(self.kinds, found, places[row].tolist(), strict=True):
                 partner = int(best[row])
-                at = row, partner
-                joined = None
-                if fits.gain[at] > 0.0:
-                    joined = self._joined(kind, programs[row], partners[partner], [x[at] for x in fits[1:]], max_length)
+                joined, q, at = None, theirs[place], (row, partner)
+                if p and q and fits.gain[at] > 0.0:
+                    joined = self._joined(kind, p, q, [x[at] for x in fits[1:]], max_length)
                 pairs.append((joined, partner) if joined else None)
         return pairs
 
@@ -156,14 +155,9 @@ class Combiner:
         explained = products * products / squares
         return np.where(np.isfinite(explained), explained, -np.inf)
 
-    def _joined(
-        self, kind: str, program: NDArray[np.uint64], partner: NDArray[np.uint64], fit: Sequence[float], max_length: int
-    ) -> list[int] | None:
+    def _joined(self, kind: str, p: list[int], q: list[int], fit: Sequence[float], max_length: int) -> list[int] | None:
         """The words of both and what joins them; None if they are too long or a constant exceeds f32."""
         a, b, c = fit
-        p, q = self._plain_words(program), self._plain_words(partner)
-        if p is None or q is None:
-            return None
         add, mul, div, fma = (self._words.get(function, 0) for function in ("add", "mul", "div", "fma"))
         multiply_add = [fma] if fma else [mul, add]
         if self._is_scaled:
@@ -187,16 +181,10 @@ class Combiner:
             words = [*words, word(WordType.CONSTANT, self._f32, bits), *part]
         return words
 
-    def _plain_words(self, words: NDArray[np.uint64]) -> list[int] | None:
-        """Words that compute the same and leave only the output on the stacks; None: there are none."""
-        key = words.tobytes()
-        if key not in self._plain:
-            if len(self._plain) >= MAX_KNOWN:
-                self._plain.clear()
-            graph = dag_of(self._language, words)
-            plain = graph.words(self._language, len(words)) if graph.is_writable and graph.results[0] is not None else None
-            self._plain[key] = None if plain is None else plain[: program_length(plain)].tolist()
-        return self._plain[key]
+    def _plain_words(self, programs: NDArray[np.uint64]) -> list[list[int]]:
+        """Words of each program that leave only the output on the stacks; none where there are no such words."""
+        words, lengths = self._language.lowering.rewritten(np.ascontiguousarray(programs), programs.shape[1])
+        return [row[:length] for row, length in zip(words.tolist(), np.maximum(lengths, 0).tolist(), strict=True)]
 
 
 def _fits(

@@ -31,16 +31,14 @@ class TlsFiles(Options):
 
 
 class ClusterOptions(Options):
-    """Dask workers that evaluate batches in place of this machine, or compile for its GPU (docs/cluster.md).
+    """Dask workers that evaluate batches in place of this machine (docs/cluster.md).
 
-    `work`: which of these they do. `scheduler`: its address, or `local`, which starts worker processes on this machine: one for
-    each of `evaluation.threads`, or of `evaluation.compile_workers`; in Python also a `distributed.Client`. `tls`: for an address
-    that begins with `tls://`; null: Dask's own config decides. `wait_seconds`: longest wait for a first worker, or for another
-    one after all were lost.
+    `scheduler`: its address, or `local`, which starts worker processes on this machine, one for each of `evaluation.threads`; in
+    Python also a `distributed.Client`. `tls`: for an address that begins with `tls://`; null: Dask's own config decides.
+    `wait_seconds`: longest wait for a first worker, or for another one after all were lost.
     """
 
     scheduler: str
-    work: Literal["evaluate", "compile"] = "evaluate"
     tls: TlsFiles | None = None
     wait_seconds: Seconds = 60.0
 
@@ -82,7 +80,7 @@ class EvaluationOptions(Options):
     null: `compile_workers`, 0: none; `packing`; `opt_level` of the assembler, null: by the number of points; `launch_seconds`
     limits the kernels of one pack, and the run ends when it passes; `cache_megabytes` of cubins are kept on disk for all
     runs, 0: none.
-    `cluster`: Dask workers do the work, or compile.
+    `cluster`: Dask workers do the work.
     """
 
     backend: BackendName = "auto"
@@ -103,11 +101,6 @@ class EvaluationOptions(Options):
     cluster: ClusterOptions | None = None
 
     @property
-    def evaluating_cluster(self) -> ClusterOptions | None:
-        """The cluster if it evaluates."""
-        return self.cluster if self.cluster and self.cluster.work == "evaluate" else None
-
-    @property
     def num_compilers(self) -> int | None:
         """Compile processes of this machine; None: one per core."""
         return self.compile_workers if self.local_workers is None else self.local_workers
@@ -117,5 +110,5 @@ class EvaluationOptions(Options):
         if self.local_workers is not None and self.farm is None:
             raise ValueError("local_workers are the processes beside a farm; without one, set compile_workers")
         if self.farm and self.cluster:
-            raise ValueError("farm and cluster do not go together; with cluster.work=compile the cluster compiles")
+            raise ValueError("farm and cluster do not go together: the cluster's workers compile what they run")
         return self

@@ -107,11 +107,11 @@ class _Search:
 
     def without_dead_words(self, current: Batch) -> Batch:
         """The same program in fewer words, if the graph has them."""
-        graph = dag_of(self.language, current.words[0])
-        row = graph.words(self.language, current.words.shape[1]) if graph.is_writable else None
-        if row is None or program_length(row) >= program_length(current.words[0]):
+        words, [length] = self.language.lowering.rewritten(current.words, current.words.shape[1])
+        if not 0 <= length < program_length(current.words[0]):
             return current
-        rewritten = self._analyze([row])
+        words[0, length] = word(WordType.RETURN)
+        rewritten = self._analyze(words)
         return rewritten if np.array_equal(rewritten.hashes, current.hashes) else current
 
     def _constants(self, words: NDArray[np.uint64]) -> list[np.uint64]:

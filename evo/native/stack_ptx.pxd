@@ -40,8 +40,10 @@ cdef extern from "stack_ptx.h":
     ctypedef struct StackPtxNode:
         uint16_t kind
         uint16_t num_operands
+        uint16_t num_values
         uint32_t payload
         uint32_t first_operand
+        uint32_t first_value
 
     const uint32_t STACK_PTX_NO_VALUE
 

@@ -11,9 +11,9 @@ from typing import NamedTuple
 import numpy as np
 
 from evo.native.stack_ptx_tables import check_connections, connection_tables, instruction_set_tables, word_rows
-from evo.native.stack_ptx_words import TEMPLATE_DERIVATIVE, ProgramError, explain
+from evo.native.stack_ptx_words import META_OPERATIONS, TEMPLATE_DERIVATIVE, ProgramError, WordType, explain
 
-from libc.stdint cimport int32_t, uint8_t, uintptr_t
+from libc.stdint cimport int32_t, uint8_t, uint64_t, uintptr_t
 from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcpy
 
@@ -281,6 +281,30 @@ cdef class Lowering:
         self.visit(programs, _longest, &sums)
         return found
 
+    def rewritten(
+        self, programs: NDArray[np.uint64] | LoweredPrograms, max_length: int
+    ) -> tuple[NDArray[np.uint64], NDArray[np.int32]]:
+        """Programs in words that compute the same and leave only the outputs on the stacks.
+
+        A value that is used more than once is duplicated if all its uses follow each other. Others go through the store, as long
+        as there are entries; then they are computed again.
+
+        Args:
+            programs: words, as for `analyze`, or lowered.
+
+        Returns:
+            words `(num_programs, max_length)` uint64, without RETURN, and their numbers `(num_programs,)` int32; -1 where they
+            would be more than `max_length`, or an instruction has several results.
+        """
+        cdef _Rewriting rewriting
+        programs = programs_of(programs)
+        words, lengths = np.zeros((len(programs), max_length), np.uint64), np.empty(len(programs), np.int32)
+        rewriting.words, rewriting.lengths = <uint64_t*>address(words), <int32_t*>address(lengths)
+        rewriting.max_length, rewriting.store_size = max_length, self.limits.store_size
+        self.visit(programs, _rewrite, &rewriting)
+        words[lengths < 0] = 0
+        return words, lengths
+
     def emit(self, words: NDArray[np.uint64], *, mode: str = "lenient", bint value_numbering=True) -> list[str]:
         """The PTX stubs of programs; the GIL is released.
 
@@ -374,6 +398,98 @@ cdef class Lowering:
         hash_words = _copy(&hash, 2, np.uint64)
         self.idle_workspaces.append(workspace)
         return Lowered(*arrays, lowered.num_instructions, stub, hash_words)
+
+
+cdef struct _Rewriting:
+    uint64_t* words
+    int32_t* lengths
+    size_t max_length
+    uint32_t store_size
+
+
+cdef uint64_t _CONSTANT_WORD = WordType.CONSTANT, _PTX_WORD = WordType.PTX, _INPUT_WORD = WordType.INPUT
+cdef uint64_t _SPECIAL_WORD = WordType.SPECIAL, _STORE_WORD = WordType.STORE, _LOAD_WORD = WordType.LOAD
+cdef uint64_t _DUP_WORD = WordType.META | META_OPERATIONS.index("dup") << 32
+
+
+cdef int _rewrite(
+    void* context, const StackPtxLowered* lowered, size_t program_idx, void* memory, size_t num_bytes, size_t* needed_out
+) noexcept nogil:
+    """A visitor. The memory has each node's number of uses and entry in the store, then the stack of what is to be written."""
+    cdef const _Rewriting* rewriting = <const _Rewriting*>context
+    cdef size_t num_todo = 0, length = 0, max_length = rewriting.max_length
+    cdef uint64_t* words = rewriting.words + program_idx * max_length
+    cdef int32_t* uses = <int32_t*>memory
+    cdef int32_t* entries = uses + lowered.num_nodes
+    cdef int32_t* todo = entries + lowered.num_nodes
+    cdef const StackPtxNode* node
+    cdef int32_t index, num_entries = 0
+    cdef uint32_t i, num_next
+    cdef uint64_t stack, written
+    needed_out[0] = sizeof(int32_t) * (3 * <size_t>lowered.num_nodes + lowered.num_operands + lowered.num_requests)
+    if num_bytes < needed_out[0]:
+        return 0
+    rewriting.lengths[program_idx] = -1
+    for i in range(lowered.num_nodes):
+        uses[i], entries[i] = 0, -1
+        if lowered.nodes[i].num_values != 1:
+            return 0
+    for i in range(lowered.num_operands):
+        uses[lowered.value_nodes[lowered.operands[i]]] += 1
+    for i in range(lowered.num_requests):
+        if lowered.request_values[i] != STACK_PTX_NO_VALUE:
+            todo[num_todo] = <int32_t>lowered.value_nodes[lowered.request_values[i]]
+            uses[todo[num_todo]] += 1
+            num_todo += 1
+    while num_todo:
+        num_todo -= 1
+        index = todo[num_todo]
+        node = &lowered.nodes[index if index >= 0 else ~index]
+        written = (<uint64_t>node.payload) << 32
+        if index < 0:  # its operands are on the stacks
+            index = ~index
+            stack = (<uint64_t>lowered.value_stacks[node.first_value]) << 16
+            written |= _PTX_WORD
+            num_next = 0
+            while num_next < num_todo and todo[num_todo - 1 - num_next] == index:
+                num_next += 1
+            if uses[index] == 1 + <int32_t>num_next:
+                num_todo -= num_next
+                if length + num_next >= max_length:
+                    return 0
+                words[length] = written
+                for i in range(num_next):
+                    words[length + 1 + i] = _DUP_WORD | stack
+                length += 1 + num_next
+                continue
+            if num_entries < <int32_t>rewriting.store_size and entries[index] < 0:
+                entries[index] = num_entries
+                num_entries += 1
+            if entries[index] >= 0:
+                if length + 2 >= max_length:
+                    return 0
+                words[length] = written
+                words[length + 1] = _STORE_WORD | stack | (<uint64_t>entries[index]) << 32
+                length += 2
+                written = _LOAD_WORD | (<uint64_t>entries[index]) << 32
+        elif entries[index] >= 0:
+            written = _LOAD_WORD | (<uint64_t>entries[index]) << 32
+        elif node.kind == STACK_PTX_NODE_PTX:
+            todo[num_todo] = ~index
+            for i in range(node.num_operands):
+                todo[num_todo + 1 + i] = <int32_t>lowered.value_nodes[lowered.operands[node.first_operand + i]]
+            num_todo += 1 + node.num_operands
+            continue
+        elif node.kind == STACK_PTX_NODE_CONSTANT:
+            written |= _CONSTANT_WORD | (<uint64_t>lowered.value_stacks[node.first_value]) << 16
+        else:
+            written |= _INPUT_WORD if node.kind == STACK_PTX_NODE_INPUT else _SPECIAL_WORD
+        if length >= max_length:
+            return 0
+        words[length] = written
+        length += 1
+    rewriting.lengths[program_idx] = <int32_t>length
+    return 0
 
 
 cdef struct _Sums:

@@ -15,8 +15,6 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from evo.evaluate.sampling import GOLDEN_RATIO
-
 Row = NDArray[np.float64]  # a number for each point
 
 MAX_TERMS = 8
@@ -28,7 +26,7 @@ MAX_MODULATED = 6  # inputs in sums with exponentials and waves
 MAX_SCANNED = 256  # rows that rates are found by
 MOST_EXPONENT = 64.0  # of a power of 2: far below what float32 overflows at
 MOST_LEFT = 3e-3  # of the variance; a sum that explains less leads searches astray
-REFINEMENTS = 24  # of a rate, by golden sections
+REFINEMENTS, NUM_TRIED = 6, 23  # of a rate; numbers between the ends of where it may be, these included
 DIGITS = 7  # of coefficients: as many as float32 has, and alike on all machines
 
 
@@ -106,23 +104,31 @@ def _modulated(inputs: dict[str, Row], y: Row, root: Row) -> list[str]:
         if not 0.0 < span < np.inf:
             continue
         for kinds, rates in _BASES:
-            tried = [rate for rate in (rates / span).tolist() if kinds != ("exp2",) or abs(rate) * farthest < MOST_EXPONENT]
+            tried = rates / span
+            if kinds == ("exp2",):
+                tried = tried[np.abs(tried) * farthest < MOST_EXPONENT]
             left = partial(_left, some, name, kinds, y=some_y, root=some_root)
-            if tried:
-                best = int(np.argmin([left(rate) for rate in tried]))
+            if len(tried):
+                best = int(np.argmin(left(tried)))
                 rate = least(left, tried[max(best - 1, 0)], tried[min(best + 1, len(tried) - 1)])
-                found.append((left(rate), name, kinds, rate))
+                found.append((float(left(np.array([rate]))[0]), name, kinds, rate))
     total = np.sum((some_root * (some_y - np.average(some_y, weights=some_root**2))) ** 2)
     left_over, name, kinds, rate = min(found, default=(math.inf, "", (), 0.0))
     return _sums(_LINKS[0], _products(inputs, name, kinds, rate), y, root, MAX_TERMS) if left_over < MOST_LEFT * total else []
 
 
-def _left(inputs: dict[str, Row], name: str, kinds: tuple[str, ...], rate: float, *, y: Row, root: Row) -> float:
-    """The squared error of the best sum of all terms."""
-    matrix = np.stack([np.ones(len(y)), *_products(inputs, name, kinds, rate)[1]], axis=1) * root[:, None]
-    normal = matrix.T @ matrix + 1e-12 * len(y) * np.eye(matrix.shape[1])
-    error = float(np.sum((root * y - matrix @ np.linalg.solve(normal, matrix.T @ (root * y))) ** 2))
-    return error if math.isfinite(error) else math.inf
+def _left(inputs: dict[str, Row], name: str, kinds: tuple[str, ...], rates: Row, *, y: Row, root: Row) -> Row:
+    """The squared error of the best sum of all terms, for each rate."""
+    fixed = np.array([np.ones(len(y)), *inputs.values()])
+    functions = np.stack([_FUNCTIONS[kind](rates[:, None] * inputs[name]) for kind in kinds], axis=1)
+    products = (functions[:, :, None] * fixed).reshape(len(rates), -1, len(y))
+    terms = np.concatenate([np.broadcast_to(fixed, (len(rates), *fixed.shape)), products], axis=1)
+    sizes = np.abs(terms).max(axis=2, keepdims=True)
+    terms *= root / np.where(sizes > 0.0, sizes, 1.0)
+    normal = terms @ terms.transpose(0, 2, 1) + 1e-12 * len(y) * np.eye(terms.shape[1])
+    slopes = np.linalg.solve(normal, (terms @ (root * y))[:, :, None])
+    errors = ((root * y - (slopes.transpose(0, 2, 1) @ terms)[:, 0]) ** 2).sum(axis=1)
+    return np.where(np.isfinite(errors), errors, np.inf)
 
 
 def _products(inputs: dict[str, Row], name: str, kinds: tuple[str, ...], rate: float) -> tuple[list[str], Row, Row]:
@@ -135,12 +141,13 @@ def _products(inputs: dict[str, Row], name: str, kinds: tuple[str, ...], rate: f
     return [*terms], np.array([*terms.values()]) / sizes[:, None], sizes
 
 
-def least(function: Callable[[float], float], low: float, high: float) -> float:
-    """Find the minimum of a unimodal function between these."""
+def least(function: Callable[[Row], Row], low: float, high: float) -> float:
+    """Find the minimum of a unimodal function between these. It takes many numbers at once."""
     for _ in range(REFINEMENTS):
-        a, b = high - GOLDEN_RATIO * (high - low), low + GOLDEN_RATIO * (high - low)
-        low, high = (low, b) if function(a) < function(b) else (a, high)
-    return 0.5 * (low + high)
+        tried = np.linspace(low, high, NUM_TRIED)
+        best = int(np.argmin(function(tried)))
+        low, high = tried[max(best - 1, 0)], tried[min(best + 1, NUM_TRIED - 1)]
+    return float(0.5 * (low + high))
 
 
 def _sums(link: _Link, terms: tuple[list[str], Row, Row], y: Row, root: Row, most: int) -> list[str]:

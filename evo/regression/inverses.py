@@ -11,6 +11,7 @@ import itertools
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,10 +39,12 @@ _OUTSIDE = 0.03  # of the target's range, beyond its ends: where it may tend to
 
 @dataclass(frozen=True)
 class _Term:
-    """text: with {} for its constant, if it has one. of: the values for a constant. grid: of constants to try, in order."""
+    """text: with {} for its constant, if it has one. of: the values for a constant, or for a column of constants, a row for each
+    one that it has. grid: of constants to try, in order.
+    """
 
     text: str
-    of: Callable[[float], Row]
+    of: Callable[[Any], Row]
     grid: tuple[float, ...] = (0.0,)
 
 
@@ -105,7 +108,7 @@ def _library(inputs: dict[str, Row]) -> Iterator[_Term]:
                 yield from (replace(term, text=f"{name}*{term.text}", of=partial(_times, x, term.of)) for term in own)
 
 
-def _times(x: Row, of: Callable[[float], Row], constant: float) -> Row:
+def _times(x: Row, of: Callable[[Any], Row], constant: Any) -> Row:
     return x * of(constant)
 
 
@@ -184,7 +187,8 @@ def _explained(
     rows = [(term, constant) for term in library for constant in term.grid]
     if not rows or not targets:
         return
-    values = np.array([term.of(constant) for term, constant in rows])
+    count = len(targets[0].values)
+    values = np.concatenate([np.broadcast_to(term.of(np.array(term.grid)[:, None]), (len(term.grid), count)) for term in library])
     is_usable = np.isfinite(values).all(axis=1) & (np.ptp(values, axis=1) > 0.0)
     rows = [row for row, usable in zip(rows, is_usable, strict=True) if usable]
     values = values[is_usable] / np.abs(values[is_usable]).max(axis=1, keepdims=True)
@@ -243,30 +247,25 @@ def _explained(
 
 def _refined(target: _Target, chosen: list[tuple[_Term, float]]) -> tuple[float, str]:
     """The weighted square that the best sum of terms leaves, and its formula, with the best constant near the given one."""
-    root, numbers = np.sqrt(target.weights), [constant for _, constant in chosen]
-
-    def fitted() -> tuple[float, Row, Row]:
-        matrix = np.stack(
-            [np.ones(len(root)), *(term.of(number) for (term, _), number in zip(chosen, numbers, strict=True))], axis=1
-        )
-        if not np.isfinite(matrix).all():
-            return np.inf, matrix, matrix
-        slopes = np.linalg.lstsq(matrix * root[:, None], target.values * root, rcond=1e-13)[0]
-        said = matrix @ slopes
-        return float(((said - target.values) ** 2) @ target.weights), slopes, said
-
+    root = np.sqrt(target.weights)
+    wanted = target.values * root
+    columns = [np.ones_like(root), *(term.of(number) for term, number in chosen)]
+    numbers = [number for _, number in chosen]
     for place, (term, constant) in enumerate(chosen):
+        if len(term.grid) == 1:
+            continue
+        others = [column * root for number, column in enumerate(columns) if number != place + 1]
+        error = partial(_errors, term, root, np.linalg.qr(np.stack(others, axis=1))[0], wanted)
         at = term.grid.index(constant)
-
-        def error(number: float, place: int = place) -> float:
-            numbers[place] = float(f"{number:.{DIGITS}g}")
-            return fitted()[0]
-
-        if len(term.grid) > 1:
-            error(least(error, term.grid[max(at - 1, 0)], term.grid[min(at + 1, len(term.grid) - 1)]))
-    left, slopes, said = fitted()
-    if not np.isfinite(left):
-        return left, ""
+        number = least(error, term.grid[max(at - 1, 0)], term.grid[min(at + 1, len(term.grid) - 1)])
+        numbers[place] = float(f"{number:.{DIGITS}g}")
+        columns[place + 1] = term.of(numbers[place])
+    matrix = np.stack(columns, axis=1)
+    if not np.isfinite(matrix).all():
+        return np.inf, ""
+    slopes = np.linalg.lstsq(matrix * root[:, None], wanted, rcond=1e-13)[0]
+    said = matrix @ slopes
+    left = float(((said - target.values) ** 2) @ target.weights)
     if target.link.is_power:
         slopes = slopes / (np.abs(said).max() or 1.0)
     else:
@@ -276,3 +275,16 @@ def _refined(target: _Target, chosen: list[tuple[_Term, float]]) -> tuple[float,
         for slope, (term, _), number in zip(slopes[1:], chosen, numbers, strict=True)
     ]
     return left, target.text.format(" + ".join([f"{slopes[0]:.{DIGITS}g}", *parts]))
+
+
+def _errors(term: _Term, root: Row, basis: Row, wanted: Row, constants: Row) -> Row:
+    """The squares that the best sums of an orthonormal basis and a term leave, for each of some constants of the term.
+
+    root, wanted: the roots of the weights, and the target times these.
+    """
+    values = term.of(constants[:, None]) * root
+    values = values - (values @ basis) @ basis.T
+    left = wanted - basis @ (basis.T @ wanted)
+    slopes = (values @ left) / (values**2).sum(axis=1)
+    errors = ((left - slopes[:, None] * values) ** 2).sum(axis=1)
+    return np.where(np.isfinite(errors), errors, np.inf)

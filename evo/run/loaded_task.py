@@ -60,7 +60,7 @@ class Problem:
     @cached_property
     def evaluator(self) -> Evaluator:
         """Started when first asked for, so that looking at programs needs no GPU. Raises UserError: it cannot be started."""
-        if self.config.evaluation.evaluating_cluster and not self.is_local:
+        if self.config.evaluation.cluster and not self.is_local:
             evaluator: Evaluator = ClusterEvaluator(self.assignment, self.backend, self.task_digest)
         else:
             evaluator = self.backend.start(self.assignment)
@@ -190,7 +190,7 @@ def problem_of(config: RunConfig, task: Task, backend: Backend | None = None, qu
         UserError: the config is wrong, or does not fit the task.
     """
     check_declarations(task)
-    if config.evaluation.evaluating_cluster:
+    if config.evaluation.cluster:
         raise UserError("the workers load the task from its folder; give the folder in place of the task", "evaluation.cluster")
     source = None
     if config.evaluation.executor != "threads":

@@ -18,8 +18,6 @@ from evo.compile.farm.server import CompileFarm
 from evo.compile.packing import Packing
 from evo.compile.pool import CompilePool
 from evo.compile.request import Compiled, CompileExecutor, CompileFailure, CompileRequest, InLine, compile_request
-from evo.evaluate.dask_executor import DaskExecutor
-from evo.evaluate.options import ClusterOptions
 
 # compile_cases.py is imported by name, here and in worker processes, which get this process's path.
 sys.path.insert(0, str(Path(__file__).parents[1] / "unit" / "compile"))
@@ -71,18 +69,12 @@ class FarmWithWorker(CompileFarm):
         assert self._worker.wait(LIMIT_S) == 0
 
 
-def dask_executor() -> DaskExecutor:
-    pytest.importorskip("distributed", reason="evo-ptx[cluster] is not installed")
-    return DaskExecutor(ClusterOptions(scheduler="local", wait_seconds=LIMIT_S), num_local=1)
-
-
 # How to make each, and how many calls it makes at once while the submitting thread goes on.
 EXECUTORS = {
     "in line": (InLine, 0),
     "backwards": (Backwards, 1),
     "compile pool": (lambda: CompilePool(2), 2),
     "farm": (FarmWithWorker, 1),
-    "dask": (dask_executor, 1),
 }
 
 

@@ -8,7 +8,6 @@ import threading
 from pathlib import Path
 
 import pytest
-from cluster_cases import compile_here
 from distributed import LocalCluster
 from processes import LIMIT_S, wait_until
 
@@ -214,7 +213,3 @@ def test_a_worker_that_stands_still_holds_nobody_up(local_workers, monkeypatch):
         assert not asking.is_alive()
     finally:
         os.kill(number, signal.SIGCONT)
-
-
-def test_compile_processes_work_inside_workers_of_a_local_cluster(local_workers):
-    assert local_workers.submit(compile_here, 7).result(LIMIT_S) == 7

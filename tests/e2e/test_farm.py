@@ -104,17 +104,6 @@ def test_a_run_that_a_farm_compiles_is_that_of_this_machine(start, start_worker,
         assert (status["queue"], status["failures"]) == (0, 0)
 
 
-@pytest.mark.slow
-def test_a_run_that_a_dask_cluster_compiles_is_that_of_this_machine(start, config, tmp_path):
-    pytest.importorskip("distributed", reason="evo-ptx[cluster] is not installed")
-    runs = []
-    for given in ({"cluster": {"scheduler": "local", "work": "compile"}}, {}):
-        runs.append(start("run", config(generations=2, **given)))
-        assert runs[-1].wait() == 0, runs[-1].stderr
-    assert complaints(runs[0]) == complaints(runs[1])
-    assert_same_state(*(state_of(run_folders(tmp_path / name)[0]) for name in ("cluster", "local")))
-
-
 NUM_WORKERS = 3
 
 
@@ -196,15 +185,11 @@ COMPILE = ["compile", "small.yaml", "--output", "out", "--set"]
         ([*COMPILE, "evaluation.farm={listen: 'tcp://127.0.0.1:1', keys: none}"], "none/secret.key: cannot read the key"),
         (
             [*COMPILE, "evaluation.farm.listen=tcp://127.0.0.1:1", "--set", "evaluation.cluster.scheduler=local"],
-            "farm and cluster do not go together; with cluster.work=compile the cluster compiles",
+            "farm and cluster do not go together: the cluster's workers compile what they run",
         ),
         (
             ["run", "small.yaml", "--set", "evaluation.farm.listen=tcp://127.0.0.1:0", "--set", "evaluation.backend=cpu"],
             "evaluation.farm: programs run on the CPU, so there is nothing to compile; set evaluation.backend to cuda",
-        ),
-        (
-            ["run", "small.yaml", "--set", "evaluation.cluster={scheduler: local, work: compile}"],
-            "evaluation.cluster.work: programs run on the CPU",
         ),
         (
             ["sweep", "small.yaml", "--seeds", "1,2", "--set", "evaluation.farm.listen=tcp://127.0.0.1:5711"],

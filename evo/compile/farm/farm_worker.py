@@ -122,7 +122,7 @@ class Worker:
                 self._forget()
             case "request", int(number), target, sites, options, words, lengths, hashes, language, template if self._heartbeat_s:
                 request = CompileRequest(words, lengths, hashes, language, target, sites, tuple(options), template)
-                future = self._pool.submit_request(compile_request, request)
+                future = self._pool.submit(compile_request, request)
                 self._calls[number] = request.num_programs, future
                 future.add_done_callback(lambda _: self._socket.wake())
             case "cancel", int(number) if number in self._calls:

@@ -271,7 +271,7 @@ class CompileFarm(CompileExecutor):
     def _compile_here(self, job: _Job, reason: str = "") -> None:
         """Fulfils a request on this machine, whose word is the last. reason: why it failed elsewhere."""
         self._pool = self._pool or CompilePool(1, self._time_limit_s)
-        job.here = self._pool.submit_request(compile_request, job.request)
+        job.here = self._pool.submit(compile_request, job.request)
         job.here.add_done_callback(lambda done: self._command(lambda: self._take_verdict(job, reason, done)))
 
     def _take_verdict(self, job: _Job, reason: str, done: Future[Outcome]) -> None:

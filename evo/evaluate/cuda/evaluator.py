@@ -22,6 +22,7 @@ from evo.compile.request import CompileExecutor, CompileFailure
 from evo.compile.targets import architecture
 from evo.errors import DeviceFailure, FailureKind, UserError
 from evo.evaluate import Evaluation, Failure, PickledTask, Stats, Status, TaskSource, by_name
+from evo.evaluate.compilers import open_compilers
 from evo.evaluate.cuda.blame import Kernel as BlamedKernel
 from evo.evaluate.cuda.blame import try_alone
 from evo.evaluate.cuda.choice import COMPILE, INTERPRET, choose_lane
@@ -32,7 +33,6 @@ from evo.evaluate.cuda.interpreter_kernels import MAX_PROGRAMS, Coding, Kernel, 
 from evo.evaluate.cuda.lane import Lane, Pack, PackFailure
 from evo.evaluate.cuda.loss_plan import LossPlan
 from evo.evaluate.cuda.plans import KernelPlan, Plan, RegressionPlan, StorePlan
-from evo.evaluate.dask_executor import open_compilers
 from evo.evaluate.loops import LoopRunner
 from evo.evaluate.options import EvaluationOptions
 from evo.kernel.cuda_header import BLOCK_SIZE as KERNEL_BLOCK_SIZE

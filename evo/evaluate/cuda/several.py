@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from evo.compile.request import CompileExecutor
 from evo.errors import UserError
 from evo.evaluate import Evaluation, Stats, join
+from evo.evaluate.compilers import open_compilers
 from evo.evaluate.cuda.device import MIN_CAPABILITY, DeviceInfo, Probe, choose_device
 from evo.evaluate.cuda.evaluator import CudaEvaluator
-from evo.evaluate.dask_executor import open_compilers
 from evo.evaluate.options import EvaluationOptions
 from evo.language.batch import Batch
 from evo.storage.disk_cache import cache_folder

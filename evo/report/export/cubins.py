@@ -17,7 +17,7 @@ from evo.compile.targets import architecture, is_assembled_by_driver
 from evo.config import load_config
 from evo.errors import UserError, os_errors_as, plural
 from evo.evaluate.backends import why_no_compiler
-from evo.evaluate.dask_executor import open_compilers
+from evo.evaluate.compilers import open_compilers
 from evo.evaluate.options import EvaluationOptions
 from evo.kernel.pointwise import TEMPLATE, kernel_name
 from evo.language.batch import Batch
@@ -82,8 +82,7 @@ def write_cubins(
     Args:
         names: each program's name in the index, such as `cell 3,4`.
         arch: GPU architecture such as `sm_90`.
-        evaluation: its cache is looked up before anything is compiled, and its farm or cluster compiles. Without one, each core
-            does.
+        evaluation: its cache is looked up before anything is compiled, and its farm compiles. Without one, each core does.
 
     Raises:
         UserError: cache or farm cannot be used, there is no compiler, the architecture is unknown or one of PTX, or the folder
@@ -95,7 +94,7 @@ def write_cubins(
     if problem := why_no_compiler():
         raise UserError(problem)
     start = time.perf_counter()
-    with open_compilers(evaluation) if evaluation.farm or evaluation.cluster else CompilePool() as executor:
+    with open_compilers(evaluation) if evaluation.farm else CompilePool() as executor:
         with os_errors_as(f"{folder}: cannot create the folder"):
             folder.mkdir(parents=True, exist_ok=True)
         compiler = PackCompiler(language, arch, executor, options=assembler_options(_OPT_LEVEL), cache=cache)

@@ -204,3 +204,9 @@ def test_a_users_client_is_used_and_left_open_and_calls_outlive_their_workers():
             assert workers._client is client
         assert {number: future.result() for number, future in found} == {number: divmod(number, 3) for number in range(9)}
         assert client.submit(abs, -1).result() == 1
+
+
+def test_an_address_with_tls_needs_files():
+    message = r"^tls://127\.0\.0\.1:1: TLS needs files: give evaluation\.cluster\.tls="
+    with pytest.raises(UserError, match=message), connect("tls://127.0.0.1:1"):
+        pass

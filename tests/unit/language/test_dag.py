@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from evo.instructions import shipped_instruction_set
 from evo.language.dag import Dag, Node, dag_of
 from evo.language.formula_text import infix
-from evo.language.program import Language, Limits, format_program, parse_program, word
+from evo.language.program import Language, Limits, format_program, parse_program, program_length, word
 from evo.native.stack_ptx import NodeKind
 from evo.native.stack_ptx_words import META_OPERATIONS, WordType
 
@@ -33,14 +33,23 @@ WORDS = st.one_of(
 )
 
 
+def check_native(language: Language, row: np.ndarray, by_graph: np.ndarray | None, max_length: int) -> None:
+    """The native module writes the words that the graph does."""
+    words, lengths = language.lowering.rewritten(row[None], max_length)
+    expected = [] if by_graph is None else by_graph[: program_length(by_graph)].tolist()
+    assert lengths[0] == (-1 if by_graph is None else len(expected))
+    assert words[0].tolist() == expected + [0] * (max_length - len(expected))
+
+
 @given(st.lists(WORDS, min_size=5, max_size=80))
 def test_a_graph_written_as_words_has_the_hash_of_its_program(listed):
     row = np.array([*listed, word(WordType.RETURN)], np.uint64)
     made = dag_of(LANGUAGE, row)
-    if not made.is_writable:
+    for max_length in (20, 4000):
+        again = made.words(LANGUAGE, max_length) if made.is_writable else None
+        check_native(LANGUAGE, row, again, max_length)
+    if again is None:
         return
-    again = made.words(LANGUAGE, 4000)
-    assert again is not None
     hashes, _ = LANGUAGE.lowering.analyze(np.stack([np.pad(row, (0, 4000 - len(row))), again]))
     assert hashes[0].tolist() == hashes[1].tolist()
 
@@ -67,6 +76,9 @@ def test_a_program_is_written_with_few_words(text, written):
 def test_a_program_that_is_longer_than_it_may_be_is_not_written():
     made = graph("%x %y add_ftz_f32 sin_approx_ftz_f32")
     assert made.words(ONE, 3) is None
+    for max_length in (3, 4):
+        row = parse_program(ONE, "%x %y add_ftz_f32 sin_approx_ftz_f32", "text")
+        check_native(ONE, row, made.words(ONE, max_length), max_length)
     assert made.words(ONE, 4) is not None
 
 
@@ -77,6 +89,7 @@ def test_values_beyond_the_store_are_computed_again():
     made = graph(text, few)
     words = made.words(few, 40)
     assert words is not None
+    check_native(few, parse_program(few, text, "text"), words, 40)
     hashes, _ = few.lowering.analyze(np.stack([words, parse_program(few, text, "text", 40)]))
     assert hashes[0].tolist() == hashes[1].tolist()
 
