@@ -258,8 +258,7 @@ class RegressionTask(Task):
 
     def score(self, outputs: Any, programs: Programs) -> Scores:
         """As `Task.score`."""
-        check = programs.check
-        resolution = outputs.resolution[:, 0]
+        check, resolution = programs.check, outputs.resolution[:, 0]
         usable = (outputs.num_nonfinite[:, 0] == 0) & (resolution < FLAT)
         if self._loss:
             digits = self._loss.digits(outputs.sum_squared_error[:, 0] / self._total_weight)
@@ -372,8 +371,7 @@ class RegressionTask(Task):
 
     def description_length(self, objective: NDArray[Any], complexity: NDArray[Any]) -> NDArray[Any]:
         """As `Task.description_length`: errors at the resolution of the data; each instruction is one of 16 or an input, times
-        what tells laws from noise best. Bits for operands and digits too would choose formulas that are too short for noisy laws,
-        since a function has many formulas.
+        what tells laws from noise best. Bits for operands and digits too would choose too short formulas, as a function has many.
         """
         bits = INSTRUCTION * math.log2(16 + len(self.inputs))
         return np.asarray(-0.5 * len(self._target) * np.log2(10.0) * objective + bits * complexity)
