@@ -32,7 +32,7 @@ def identifier(text: str) -> str:
 
 
 def greek_letter(letter: str) -> str:
-    """The English name of a Greek letter, with a capital for a capital one; empty: it is none."""
+    """The English name of a Greek letter, with a capital for a capital one; empty: it has none."""
     called = re.fullmatch(r"GREEK (SMALL|CAPITAL) LETTER (?:FINAL )?(\w+)", unicodedata.name(letter, ""))
     if not called:
         return ""

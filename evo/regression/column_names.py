@@ -52,7 +52,7 @@ def printed_name(name: object) -> str:
 
 
 def symbol_names(names: Mapping[str, str]) -> dict[str, str]:
-    """A different name for the symbol of each input: the user's own, or the input's if that is no identifier.
+    """A different name for the symbol of each input: the user's own, or the input's if that is not an identifier.
 
     Args:
         names: input -> the user's name of it.

@@ -104,7 +104,7 @@ class FittedEquations(SearchParameters):
 
     @property
     def symbols_(self) -> dict[str, str]:
-        """Name in SymPy -> the feature's own, where that is no identifier, such as `x-1`."""
+        """Name in SymPy -> the feature's own, where that is not an identifier, such as `x-1`."""
         check_is_fitted(self)
         return {symbol: self._names[name] for name, symbol in symbol_names(self._names).items() if symbol != self._names[name]}
 

@@ -47,13 +47,15 @@ def sympy_text(expression: Dag, comment: str) -> str:
     return "\n".join([docstring(comment), "", *imports, *([""] if imports else []), *body, ""])
 
 
-def latex_text(expression: Dag, precision: int | None = None) -> str:
-    """A LaTeX `aligned` block: local variables, then outputs. precision: significant digits of numbers; None: all."""
+def latex_text(expression: Dag, precision: int | None = None, own: Mapping[str, str] = MappingProxyType({})) -> str:
+    """A LaTeX `aligned` block: local variables, then outputs. precision: significant digits of numbers; None: all. own: names of
+    inputs -> the user's.
+    """
     sympy = _sympy()
     _, variables, outputs = _read(sympy_text(expression, ""))
     rows = []
     for name, each in (variables | outputs).items():
-        rows.append(f"{latex_of(sympy.Symbol(identifier(name)))} &= {latex_of(shortened(expression, each, precision))}")
+        rows.append(f"{latex_of(sympy.Symbol(identifier(name)))} &= {latex_of(shortened(expression, each, precision), own)}")
     return "\\begin{aligned}\n" + " \\\\\n".join(rows) + "\n\\end{aligned}\n"
 
 
