@@ -9,7 +9,6 @@ import math
 import sys
 from collections.abc import Callable, Mapping, Sequence, Set
 from numbers import Integral, Real
-from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -253,7 +252,10 @@ _RIGHT: dict[str, tuple[Callable[[Any], bool], str]] = {
     "functions": (lambda value: value is None or _are_texts(value), "a list of names or a mapping from names to numbers"),
     "guesses": (lambda value: not value or (_are_texts(value) and not isinstance(value, Mapping)), _LIST),
     "template": (lambda value: value is None or isinstance(value, str), "a formula such as 'f(x0) + g(x1)', or None"),
-    "output": (lambda value: value is None or isinstance(value, (str, PathLike)), "the path of a CSV file, or None"),
+    "output": (
+        lambda value: value is None or isinstance(value, str) or hasattr(value, "__fspath__"),
+        "the path of a CSV file, or None",
+    ),
     "undefined": (lambda value: value in ("nan", "mean"), "one of: nan, mean"),
     "dimensionless_constants_only": (_is_flag, "True or False"),
     "warm_start": (_is_flag, "True or False"),
