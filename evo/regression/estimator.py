@@ -146,12 +146,9 @@ class SymbolicRegressor(RegressorMixin, FittedEquations):  # type: ignore[misc] 
         weights = None if sample_weight is None else _check_sample_weight(sample_weight, columns, dtype=np.float64)
         called = [printed_name(each) for each in getattr(self, "feature_names_in_", [f"x{i}" for i in range(columns.shape[1])])]
         names = identifiers(called)
-        rows = counted(columns, target, weights)
-        if len(rows[1]) < MIN_ROWS:
-            raise ValueError(
-                f"sample_weight: {len(rows[1])} rows have a weight above 0, SymbolicRegressor needs at least {MIN_ROWS}"
-            )
-        self._used, samples, table = growing(rows, self.max_rows, self.select_k_features)
+        self._used, samples, table = growing(counted(columns, target, weights), self.max_rows, self.select_k_features)
+        if (count := len(table[1])) < MIN_ROWS:
+            raise ValueError(f"sample_weight: {count} rows have a weight above 0, SymbolicRegressor needs at least {MIN_ROWS}")
         if len(self._used) > MAX_FEATURES:
             raise ValueError(
                 f"X has {len(self._used)} features, SymbolicRegressor takes at most {MAX_FEATURES}; set select_k_features"

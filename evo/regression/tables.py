@@ -102,8 +102,9 @@ def check_numbers(what: str, table: Any) -> None:
     for place, values in enumerate(array.T if is_x and array.ndim == 2 else [array]):
         column = f"{what}: column {place}" if is_x else what
         if array.dtype.kind in "OUS" and values.ndim == 1:
-            numbers = pd.to_numeric(pd.Series(values), errors="coerce")
-            if len(wrong := np.flatnonzero(numbers.isna() & ~pd.isna(values))):
+            is_text = np.array([isinstance(value, str) for value in values], bool)
+            numbers = pd.to_numeric(pd.Series(values).where(is_text), errors="coerce")
+            if len(wrong := np.flatnonzero(numbers.isna() & is_text)):
                 raise ValueError(f"{column}: row {wrong[0]} is {str(values[wrong[0]])!r}, no number")
             refuse_missing(column, pd.isna(values), FILL * is_x)
         elif array.dtype.kind == "f" and values.ndim == 1:
