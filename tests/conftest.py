@@ -24,6 +24,8 @@ hypothesis.settings.register_profile("evo", derandomize=True, deadline=None)
 hypothesis.settings.load_profile("evo")
 # Of all processes of all tests, which have cache folders of their own: numba takes seconds to compile the functions of pyribs.
 os.environ.setdefault("NUMBA_CACHE_DIR", str(REPOSITORY / ".pytest_cache" / "numba"))
+# The interpreter's kernels, which dozens of tests over the emulated GPU share, take the assembler seconds.
+os.environ.setdefault("EVO_EMULATED_GPU_CUBINS", str(REPOSITORY / ".pytest_cache" / "cubins"))
 
 # Parts that are optional for a user but not in CI, where a test that skips for want of one would pass unseen.
 NEEDED_IN_CI = (

@@ -1,161 +1,244 @@
 """The share of small faults that the tests notice.
 
-    python tests/mutants.py --number 300 --seed 1 --rebuild 'pip install --no-build-isolation --no-deps -e .'
+    python tests/mutants.py --rebuild 'pip install --no-build-isolation --no-deps -e .' -- tests/unit
 
-Each mutant changes one token of a product line, half of them in Python, half in C and Cython, spread over the areas of `AREAS`.
-The tests near the line's module run; where they pass, those that name it; then the mutant survives. So the share is a lower
-bound. The tree is changed in place and put back, one mutant at a time: run it in a clone.
+Each mutant changes one token of a condition or value, half of them in Python, half in C, spread over `AREAS`. All are compiled in
+at once, and a byte of a shared file switches one on. First the tests run with none on, which shows what each reaches and costs;
+then, for each mutant, those that reach it, the most specific first, until one fails or `_LIMIT_S` is spent: the share is a lower
+bound. The tree is changed in place and put back: run it in a clone.
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
-import io
+import contextlib
 import json
+import mmap
+import os
 import random
 import re
 import subprocess
 import sys
-import tokenize
+import tempfile
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
+
+import pytest
 
 ROOT = Path(__file__).parents[1]
 AREAS = {
     "core": ("csrc/", "evo/native/", "evo/ptx_inject/", "evo/stack_ptx/", "evo/compile/"),
     "search": ("evo/search/", "evo/run/", "evo/evaluate/", "csrc/vary"),
     "language": ("evo/language/", "evo/instructions/", "evo/kernel/"),
-    "regression": ("evo/regression/", "evo/dynamics/", "csrc/tune"),
+    "regression": ("evo/regression/", "evo/dynamics/", "csrc/tune", "csrc/derive"),
     "proofs": ("evo/approximation/", "csrc/detail/proof"),
 }
+_LEFT_OUT = re.compile(r"generated|primitives\.(py|h)$")  # whose text is data
 _SWAPS = {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "==", "+": "-", "-": "+", "*": "+", "//": "*", "&&": "||"}
 _SWAPS |= {"||": "&&", "and": "or", "or": "and", "True": "False", "False": "True", "true": "false", "false": "true", "min": "max"}
 _SWAPS |= {"max": "min", "any": "all", "all": "any", "<<": ">>", ">>": "<<", "0": "1", "1": "2", "2": "3", "not": ""}
-_SWAPS |= {"break": "continue", "continue": "break"}
-_TOKEN = re.compile(r"&&|\|\||<<|>>|<=|>=|==|!=|//|\b[A-Za-z_]\w*\b|(?<![\w.])\d+(?![\w.])|(?<=\s)[<>+*-](?=\s)")
-_NO_CODE = re.compile(r"\s*(#|//|/?\*|import |from |@|def |class |case |\"|raise |cdef extern|assert )")
-_LIMIT_S = 600.0
+_TOKEN = re.compile(r"&&|\|\||<<|>>|<=|>=|==|!=|//|(?<![\w.])\w+(?![\w.(])|\b(?:min|max|any|all)\b(?=\()|(?<=\s)[<>+*-](?=\s)")
+_TEXT = re.compile(r"strict=True|\"[^\"]*\"|'[^']*'")
+_PYTHON = re.compile(r"\s*(?:return (.+)|(?:el)?(?:if|while) (.+):|[\w.\[\]]+(?:: [^=]+)? [+*|-]?= (.+))")
+_C = re.compile(
+    r"\s+(?:return ([^;{}]+);|(?:\} else )?(?:if|while) \((.*)\)(?: \{| .*;)?"
+    r"|for \([^;]*; ([^;]+);.*|(?!static|for|case)[\w\s*\[\].>()+-]* [+-]?= ([^;{}]+);)"
+)
+_LIMIT_S = 60.0  # of tests for a mutant
+_NUM_SWITCHES = 4096  # bytes of the file: bit 0 says that a mutant was reached, bit 1 that it is on
+_C_SWITCH = """#ifndef EVO_MUTANT
+#ifdef __cplusplus
+#define EVO_MUTANT(n) 0
+#else
+#define EVO_MUTANT(n) evo_mutant(n)
+extern char *getenv(const char *);
+extern int open(const char *, int, ...);
+extern void *mmap(void *, unsigned long, int, int, int, long);
+static inline int evo_mutant(int n) {
+    static unsigned char none[4096], *map;
+    if (map == 0) map = getenv("EVO_MUTANTS") ? (unsigned char *)mmap(0, 4096, 3, 1, open(getenv("EVO_MUTANTS"), 2), 0) : none;
+    map[n] |= 1;
+    return map[n] & 2;
+}
+#endif
+#endif
+#pragma GCC system_header
+"""  # the last line: without warnings
+_PYTHON_SWITCH = """import mmap, os
+_path = os.environ.get("EVO_MUTANTS")
+_map = mmap.mmap(os.open(_path, os.O_RDWR), 4096) if _path else bytearray(4096)
+def evo_mutant(n):
+    _map[n] |= 1
+    return _map[n] & 2
+"""
 
 
 class Mutant(NamedTuple):
-    """A changed line of a file. number: from 0."""
+    """Characters `start` to `end` of a file, and their replacement."""
 
     name: str
-    number: int
-    line: str
-    mutated: str
+    start: int
+    end: int
+    text: str
 
 
 def main() -> None:
-    """Print a line of JSON for each mutant, and the share at the end."""
+    """Print a line of JSON for each mutant, in random order, and the share at the end."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--number", type=int, default=300)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--rebuild", default="", help="builds the extensions; without it, only Python is mutated")
+    parser.add_argument("tests", nargs="*", help="arguments of pytest")
     options = parser.parse_args()
+    drawn = mutants(options.number, options.seed, with_c=bool(options.rebuild))
+    texts = {name: (ROOT / name).read_text() for name in {mutant.name for mutant in drawn}}
+    folder = Path(tempfile.mkdtemp(prefix="mutants-"))
     counts: Counter[str] = Counter()
-    for mutant in mutants(options.number, options.seed, with_c=bool(options.rebuild)):
-        verdict = verdict_of(mutant, options.rebuild)
-        counts[verdict] += 1
-        print(json.dumps([verdict, f"{mutant.name}:{mutant.number + 1}", mutant.line, mutant.mutated]), flush=True)
-    print(f"{dict(counts)}: killed {counts['killed'] / max(1, counts['killed'] + counts['survives']):.3f}")
+    try:
+        drawn = compiled_in(drawn, texts, options.rebuild)
+        environment = {**os.environ, "PYTHONPATH": str(ROOT / "tests"), "EVO_MUTANTS_FOLDER": str(folder)}
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "mutants", *options.tests]
+        subprocess.run(command, cwd=ROOT, env=environment, check=False)
+        tests = [json.loads(line) for file in folder.glob("*.jsonl") for line in file.read_text().splitlines()]
+        for number, mutant in random.Random(options.seed).sample(list(enumerate(drawn)), len(drawn)):
+            verdict = verdict_of(number, tests, folder)
+            counts[verdict] += 1
+            old, line = texts[mutant.name][mutant.start : mutant.end], line_of(mutant, texts)
+            print(json.dumps([verdict, f"{mutant.name}:{line}", old, mutant.text]), flush=True)
+    finally:
+        for name, text in texts.items():
+            (ROOT / name).write_text(text)
+        (ROOT / "evo/_mutant.py").unlink(missing_ok=True)
+        subprocess.run(options.rebuild, shell=True, cwd=ROOT, capture_output=True, check=False)
+    print(f"{dict(counts)}: killed {counts['killed'] / max(1, counts.total()):.3f}")
+
+
+def line_of(mutant: Mutant, texts: dict[str, str]) -> int:
+    """Return the number of a mutant's line, from 1."""
+    return texts[mutant.name].count("\n", 0, mutant.start) + 1
 
 
 def mutants(number: int, seed: int, *, with_c: bool) -> list[Mutant]:
-    """Draw mutants, equally many of each area and kind of file where there are so many."""
+    """Draw mutants of different lines, equally many of each area and kind of file where there are so many."""
     generator = random.Random(seed)
-    names = subprocess.run(
-        ["git", "ls-files", "evo", "csrc"], cwd=ROOT, capture_output=True, text=True, check=True
-    ).stdout.split()
-    kinds = (".py", (".pyx", ".h", ".c")) if with_c else (".py",)
+    files = subprocess.run(["git", "ls-files", "evo", "csrc"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     pools = [
-        [
-            (name, line)
-            for name in names
-            if name.startswith(area) and name.endswith(kind) and "generated" not in name
-            for line in _code_lines(name)
-        ]
+        [list(changes) for name in files.split() if name.startswith(area) and name.endswith(kind) for changes in lines_of(name)]
         for area in AREAS.values()
-        for kind in kinds
+        for kind in ((".py", (".h", ".c")) if with_c else (".py",))
     ]
-    pools = [pool for pool in pools if pool]
-    drawn = []
+    drawn: dict[tuple[str, int], Mutant] = {}
     for index, pool in enumerate(pools):
-        share = number // len(pools) + (index < number % len(pools))
-        for name, (line_number, line) in generator.sample(pool, min(share, len(pool))):
-            start, end, new = generator.choice(_sites(line))
-            drawn.append(Mutant(name, line_number, line, line[:start] + new + line[end:]))
-    return drawn
+        wanted = len(drawn) + (number - len(drawn)) // (len(pools) - index)
+        for changes in generator.sample(pool, len(pool)):
+            if changes and len(drawn) < wanted:
+                mutant = generator.choice(changes)
+                drawn[mutant.name, mutant.start] = mutant
+    return [*drawn.values()]
 
 
-def verdict_of(mutant: Mutant, rebuild: str) -> str:
-    """Return killed, survives, or stillborn: it does not compile."""
-    path = ROOT / mutant.name
-    text = path.read_text()
+def lines_of(name: str) -> Iterator[Iterator[Mutant]]:
+    """All mutants of each line of a file whose condition or value a conditional expression can hold."""
+    start, is_python = 0, name.endswith(".py")
+    for line in [] if _LEFT_OUT.search(name) else (ROOT / name).read_text().splitlines(keepends=True):
+        if match := (_PYTHON if is_python else _C).fullmatch(line.rstrip("\n")):
+            yield _changes(name, start + match.start(match.lastindex), match[match.lastindex])
+        start += len(line)
+
+
+def _changes(name: str, start: int, old: str) -> Iterator[Mutant]:
+    for token in _TOKEN.finditer(_TEXT.sub(lambda text: " " * len(text[0]), old)):
+        is_of_text = '"' in old[max(0, token.start() - 2) : token.end() + 2]  # which has no difference
+        if token[0] in _SWAPS and not is_of_text:
+            new = old[: token.start()] + _SWAPS[token[0]] + old[token.end() :]
+            if _is_whole(old, new, is_python=name.endswith(".py")):
+                yield Mutant(name, start, start + len(old), new)
+
+
+def _is_whole(old: str, new: str, *, is_python: bool) -> bool:
+    """Whether an expression can stand in brackets. One of C has no comma outside of its own."""
+    if is_python:
+        with contextlib.suppress(SyntaxError):
+            return bool(ast.parse(f"({old})\n({new})"))
+        return False
+    while (shorter := re.sub(r"[(\[][^()\[\]]*[)\]]", "", old)) != old:
+        old = shorter
+    return not set('()[],"') & set(old)
+
+
+def compiled_in(drawn: list[Mutant], texts: dict[str, str], rebuild: str) -> list[Mutant]:
+    """Write the files with all mutants in them; leave out those that do not compile."""
+    (ROOT / "evo/_mutant.py").write_text(_PYTHON_SWITCH)
+    while True:
+        for name, text in texts.items():
+            (ROOT / name).write_text(_with_switches(name, text, drawn))
+        built = subprocess.run(rebuild, shell=True, cwd=ROOT, capture_output=True, text=True, check=False)
+        if not built.returncode:
+            return drawn
+        errors = re.findall(r"(csrc/\S+?):(\d+):\d+: error", built.stdout + built.stderr)
+        wrong = {(name, int(line) - _C_SWITCH.count("\n")) for name, line in errors}
+        kept = [mutant for mutant in drawn if (mutant.name, line_of(mutant, texts)) not in wrong]
+        assert len(kept) < len(drawn), built.stdout + built.stderr
+        drawn = kept
+
+
+def _with_switches(name: str, text: str, drawn: list[Mutant]) -> str:
+    form = "(({new}) if evo_mutant({n}) else ({old}))" if name.endswith(".py") else "(EVO_MUTANT({n}) ? ({new}) : ({old}))"
+    for number, (other, start, end, new) in sorted(enumerate(drawn), key=lambda pair: -pair[1].start):
+        if other == name:
+            text = text[:start] + form.format(n=number, old=text[start:end], new=new) + text[end:]
+    if not name.endswith(".py"):
+        return _C_SWITCH + text
+    head = (
+        node for node in ast.parse(text).body if not isinstance(node, ast.Expr) and getattr(node, "module", "") != "__future__"
+    )
     lines = text.splitlines(keepends=True)
-    lines[mutant.number] = mutant.mutated + "\n"
-    is_python = path.suffix == ".py"
-    try:
-        path.write_text("".join(lines))
-        if is_python:
-            ast.parse("".join(lines))
-        elif subprocess.run(rebuild, shell=True, cwd=ROOT, capture_output=True, check=False).returncode:
-            return "stillborn"
-        return "killed" if any(_fails(tests) for tests in _tests_of(mutant.name)) else "survives"
-    except SyntaxError:
-        return "stillborn"
-    finally:
-        path.write_text(text)
-        if not is_python:
-            subprocess.run(rebuild, shell=True, cwd=ROOT, capture_output=True, check=True)
+    lines.insert(next(head).lineno - 1, "from evo._mutant import evo_mutant\n")
+    return "".join(lines)
 
 
-def _fails(tests: list[str]) -> bool:
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-n", "0", "-m", "not slow", *tests]
-    try:
-        code = subprocess.run(command, cwd=ROOT, capture_output=True, timeout=_LIMIT_S, check=False).returncode if tests else 0
-    except subprocess.TimeoutExpired:
-        return True
-    return code not in (0, 5)  # 5: no test was chosen
+def verdict_of(number: int, tests: list[tuple[str, float, list[int]]], folder: Path) -> str:
+    """Return killed, survives or unreached."""
+    chosen, cost_s = [], 0.0
+    for name, test_s, reached in sorted(tests, key=lambda test: (len(test[2]) * (0.1 + test[1]), test[0])):
+        if number in reached and cost_s + test_s < _LIMIT_S:
+            chosen.append(name)
+            cost_s += test_s
+    switches = bytearray(_NUM_SWITCHES)
+    switches[number] = 2
+    (folder / "switches").write_bytes(switches)
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-n", "0", "-p", "no:cacheprovider", "--timeout=300", *chosen]
+    environment = {**os.environ, "EVO_MUTANTS": str(folder / "switches")}
+    if not chosen:
+        return "unreached"
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, check=False)
+    return "killed" if done.returncode else "survives"
 
 
-def _tests_of(name: str) -> list[list[str]]:
-    """The test files of a module's name, then the others that name the module, or of a C header its library."""
-    path = Path(name)
-    stem = path.stem if path.suffix != ".h" else re.sub(r"^(ptx_vm|itll|stack_ptx|tune|proof)_.*", r"\1", path.stem)
-    module = ".".join(path.with_suffix("").parts)
-    words = (module, f"{'.'.join(path.parent.parts)} import {stem}", f"native.{stem}", f"native import {stem}", f"/{path.name}")
-    tests = {
-        str(test.relative_to(ROOT)): test.read_text() for test in (ROOT / "tests").rglob("test_*.py") if "gpu" not in test.parts
-    }
-    near = [test for test in tests if Path(test).stem.startswith(f"test_{stem}")]
-    far = [test for test, text in tests.items() if test not in near and any(word in text for word in words)]
-    folder = [test for test in tests if path.parts[0] == "evo" and test.startswith(f"tests/unit/{path.parts[1]}/")]
-    further = far or [test for test in folder if test not in near] or [test for test in tests if test.startswith("tests/csrc/")]
-    return [sorted(chosen, key=lambda test: len(tests[test])) for chosen in (near, further)]
+if shared_folder := os.environ.get("EVO_MUTANTS_FOLDER"):  # as a plugin of pytest: what each test that passes costs and reaches
+    own = Path(shared_folder) / str(os.getpid())
+    own.write_bytes(bytes(_NUM_SWITCHES))
+    shared = mmap.mmap(os.open(own, os.O_RDWR), _NUM_SWITCHES)
+    os.environ["EVO_MUTANTS"] = str(own)
+    passed: list[bool] = []
 
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+        before_s = sum(os.times()[:4])
+        shared[:] = bytes(_NUM_SWITCHES)
+        passed.clear()
+        result = yield
+        reached = [number for number, byte in enumerate(shared[:]) if byte]
+        if all(passed) and reached:
+            with own.with_suffix(".jsonl").open("a") as file:
+                file.write(json.dumps([item.nodeid, sum(os.times()[:4]) - before_s, reached]) + "\n")
+        return result
 
-def _sites(line: str) -> list[tuple[int, int, str]]:
-    code = re.sub(r'strict=True|"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\'|#.*|//.*|/\*.*', lambda part: " " * len(part[0]), line)
-    return [(m.start(), m.end(), _SWAPS[m[0]]) for m in _TOKEN.finditer(code) if m[0] in _SWAPS]
-
-
-def _code_lines(name: str) -> list[tuple[int, str]]:
-    """Number and text of the lines that a swap can change: no comment, docstring, import or message."""
-    text = (ROOT / name).read_text()
-    hidden: set[int] = set()
-    if name.endswith(".py"):
-        for token in tokenize.generate_tokens(io.StringIO(text).readline):
-            if token.type == tokenize.STRING and token.start[0] != token.end[0]:
-                hidden |= set(range(token.start[0] - 1, token.end[0]))
-    else:
-        for part in re.finditer(r'/\*.*?\*/|""".*?"""', text, re.DOTALL):
-            first = text.count("\n", 0, part.start())
-            hidden |= set(range(first, first + part[0].count("\n") + 1))
-    lines = enumerate(text.splitlines())
-    return [(i, line) for i, line in lines if i not in hidden and not _NO_CODE.match(line) and _sites(line)]
+    def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+        passed.append(report.outcome == "passed")
 
 
 if __name__ == "__main__":

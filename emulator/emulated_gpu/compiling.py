@@ -1,11 +1,12 @@
 """Cubins that carry the PTX they were made from, which is what the stand-in driver runs.
 
 Owns the wrapping of nvPTXCompiler: it assembles as ever, and still refuses what it refuses; a marker and the PTX are appended to
-its cubin. Knows nothing of the driver.
+its cubin, which is kept for the next test where EVO_EMULATED_GPU_CUBINS names a folder. Knows nothing of the driver.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import sys
 from dataclasses import replace
@@ -16,6 +17,7 @@ from emulated_gpu.marker import MARKER
 from evo.evaluate import calibration
 from evo.evaluate.cuda import device_child, self_test
 from evo.native import nvptxcompiler
+from evo.storage.disk_cache import DiskCache
 
 _assemble = nvptxcompiler.compile
 _compile_request = evo.compile.request.compile_request
@@ -25,7 +27,14 @@ run_work_on_device = device_child.run_work
 def compile_with_ptx(ptx, options=("--gpu-name=sm_90",)) -> bytes:
     """As `nvptxcompiler.compile`."""
     text = ptx.encode() if isinstance(ptx, str) else bytes(ptx)
-    return _assemble(ptx, options) + MARKER + len(text).to_bytes(8, "little") + text
+    cache = DiskCache(folder, 1 << 28) if (folder := os.environ.get("EVO_EMULATED_GPU_CUBINS")) else None
+    key = hashlib.sha256(b"\0".join([repr((nvptxcompiler.version(), *options)).encode(), text])).hexdigest()
+    cubin = cache.get(key) if cache else None
+    if cubin is None:
+        cubin = _assemble(ptx, options)
+        if cache:
+            cache.put(key, cubin)
+    return cubin + MARKER + len(text).to_bytes(8, "little") + text
 
 
 def compile_request(request):

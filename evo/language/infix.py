@@ -174,7 +174,7 @@ class _Reader(Operations):
         if _is_condition(formula):
             return self._chosen(formula, Number(1), Number(0), formula)
         if isinstance(formula, ast.Call) and isinstance(formula.func, ast.Name) and not formula.keywords:
-            return self._call(formula.func.id, [self._value(each) for each in formula.args], formula)
+            return self._call(formula.func.id, [self._value(argument) for argument in formula.args], formula)
         known = "+ - * / **, < <= > >= == !=, and or not, if else, and functions"
         raise Wrong(f"'{ast.unparse(formula)}' cannot be a program: there are {known}")
 
@@ -221,7 +221,7 @@ class _Reader(Operations):
         is_reciprocal = form == "a / b" and isinstance(formula.left, ast.Constant) and formula.left.value == 1
         right = formula.right
         if is_reciprocal and isinstance(right, ast.Call) and isinstance(right.func, ast.Name) and right.func.id == "sqrt":
-            operands = [self._value(each) for each in right.args]
+            operands = [self._value(argument) for argument in right.args]
             if len(operands) == 1 and (found := self.first("1 / sqrt(a)", operands)) is not None:
                 return found
         first, second = self._value(formula.left), self._value(right)

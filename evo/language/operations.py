@@ -106,7 +106,7 @@ class Operations:
         if isinstance(form, ast.Name):
             return operands[form.id]
         if isinstance(form, ast.Call) and isinstance(form.func, ast.Name):
-            return self.instruction(form.func.id, [self._built(each, operands) for each in form.args])
+            return self.instruction(form.func.id, [self._built(argument, operands) for argument in form.args])
         return Number(ast.literal_eval(form))
 
     def instruction(self, name: str, operands: list[Operand]) -> int:
@@ -118,11 +118,11 @@ class Operations:
         if name not in self._allowed:
             raise Lacking(self._absent(instruction))
         types = [self.instruction_set.arg_types[arg] for arg in (*instruction.args, *instruction.rets)]
-        if any(each.num_vec_elems for each in types) or len(instruction.rets) != 1:
+        if any(kind.num_vec_elems for kind in types) or len(instruction.rets) != 1:
             raise Lacking(f"{name} has vectors or several results")
         if len(operands) != len(instruction.args):
             raise Lacking(f"{name} takes {len(instruction.args)} operands, got {len(operands)}")
-        stacks = [each.stack_idx for each in types]
+        stacks = [kind.stack_idx for kind in types]
         nodes = [self.of_type(value, stack, name) for value, stack in zip(operands, stacks[:-1], strict=True)]
         return self.node(NodeKind.PTX, index, stacks[-1], tuple(nodes))
 

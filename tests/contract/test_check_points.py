@@ -73,8 +73,7 @@ def test_points_have_weights_and_check_points_have_not(problem):
         evaluator.close()
 
 
-@pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["plain", "weighted"])
-@pytest.mark.parametrize("lane", ["interpret", "compile"])
+@pytest.mark.parametrize(("lane", "weights"), [("interpret", None), ("interpret", WEIGHTS), ("compile", WEIGHTS)])
 def test_sums_at_check_points_on_a_gpu_are_those_of_numpy(problem, emulated_gpu, lane, weights):
     pytest.importorskip("cuda.bindings.driver", reason="cuda-bindings is not installed")
     pytest.importorskip("evo.native.nvptxcompiler", reason="built without the wheel nvidia-nvptxcompiler")

@@ -38,13 +38,12 @@ SLOW = ("reaction_diffusion", "cpu, baseline")
 # Processes take a second to start, so each evaluator serves all laws of a task, and each kind of task has one: points that
 # are stored, points that are summed, trajectories, grids.
 IN_PROCESSES = ("plane", "symbolic_regression", "pendulum", "morphogenesis")
-PROCESS_EVALUATORS = {"cpu, one process": 1, "cpu, three processes": 3}
+PROCESSES = "cpu, two processes"
 # The CUDA evaluator runs over the stand-in, which is slow: on the task with the fewest points, with exact instructions.
 CASES = [
     # A thousand steps of 4,096 cells are slow without wide vectors.
     *((folder, name, False) for folder in TASKS for name in CPU_EVALUATORS if (folder.name, name) != SLOW),
-    *((folder, "cpu, three processes", False) for folder in TASKS if folder.name in IN_PROCESSES),
-    (TASKS[0], "cpu, one process", False),
+    *((folder, PROCESSES, False) for folder in TASKS if folder.name in IN_PROCESSES),
     (TASKS[0], "cuda", True),
 ]
 
@@ -80,13 +79,13 @@ def cases() -> Callable[[Path, bool], Case]:
 
 @pytest.fixture(scope="module")
 def process_evaluator(cases):
-    """The evaluator of a task with this many processes."""
+    """The evaluator of a task with two processes."""
     with ExitStack() as opened:
 
         @cache
-        def make(folder: Path, number: int) -> CpuEvaluator:
+        def make(folder: Path) -> CpuEvaluator:
             case = cases(folder, False)
-            evaluator = CpuEvaluator(case.language, case.task, number, executor="processes", source=TaskSource(folder, {}))
+            evaluator = CpuEvaluator(case.language, case.task, 2, executor="processes", source=TaskSource(folder, {}))
             opened.callback(evaluator.close)
             return evaluator
 
@@ -98,8 +97,8 @@ def both(request, cases, process_evaluator):
     """A case and an evaluator for it."""
     folder, name, only_exact = request.param
     case = cases(folder, only_exact)
-    if name in PROCESS_EVALUATORS:
-        yield case, process_evaluator(folder, PROCESS_EVALUATORS[name])
+    if name == PROCESSES:
+        yield case, process_evaluator(folder)
         return
     if name == "cuda":
         request.getfixturevalue("emulated_gpu")

@@ -30,7 +30,7 @@ from evo.evaluate.cuda.agreement import (
     programs_of,
     results_of,
 )
-from evo.evaluate.cuda.choice import AUTO, COMPILE, INTERPRET, LANES, MAX_INTERPRETED_POINTS, choose_lane
+from evo.evaluate.cuda.choice import COMPILE, INTERPRET, LANES
 from evo.evaluate.cuda.device_tests import random_programs
 from evo.evaluate.cuda.evaluator import CudaEvaluator
 from evo.evaluate.options import EvaluationOptions
@@ -128,7 +128,7 @@ class Line(evo.Task):
 def test_sums_in_the_interpreter_are_those_of_the_cpu_bit_by_bit(lanes, num_points):
     task = Line(num_points)
     language = Language(DEFAULT, tuple(task.inputs.items()), tuple(task.outputs.items()))
-    batch = Batch.analyze(language.lowering, random_programs(language, EXACT))
+    batch = Batch.analyze(language.lowering, random_programs(language, EXACT, 9))
     one, _ = lanes(language, task)
     found, expected = one.evaluate(batch), CpuEvaluator(language, task, 1).evaluate(batch)
     assert found.stats.lanes == {INTERPRET: len(batch), COMPILE: 0}
@@ -158,17 +158,19 @@ class Weighted(Line):
 
 
 @pytest.mark.parametrize(
-    ("num_points", "names", "order"),
-    [(20, "f", "together"), (33, "f", "together"), (300, "fg", "warps reversed"), (300, "f", "warps"), (2500, "f", "warps")],
+    ("num_points", "num_programs", "names", "order"),
+    [(20, 41, "f", "together"), (33, 19, "f", "together"), (300, 5, "fg", "warps reversed"), (2500, 3, "f", "warps")],
 )
-def test_sums_of_several_programs_at_once_are_those_of_the_cpu(lanes, emulated_gpu, monkeypatch, num_points, names, order):
-    """Of tiles of 32 to 1,024 points, whole and not, with and without gaps, one after the other in a block."""
+def test_sums_of_several_programs_at_once_are_those_of_the_cpu(
+    lanes, emulated_gpu, monkeypatch, num_points, num_programs, names, order
+):
+    """Of tiles of 32 to 1,024 points, with and without gaps, one after the other in a block: more than fit into it at once."""
     monkeypatch.setattr("evo.evaluate.cuda.interpreter_kernels.THREADS_PER_MULTIPROCESSOR", 1)
     task = Weighted(num_points, names)
     language = Language(DEFAULT, tuple(task.inputs.items()), tuple(task.outputs.items()))
     emulated_gpu.order = order
-    words = random_programs(language, ["add_ftz_f32", "mul_ftz_f32", "min_ftz_f32", "rcp_approx_ftz_f32"])
-    batch = Batch.analyze(language.lowering, words[: 41 if num_points < 1000 else 13])
+    words = random_programs(language, ["add_ftz_f32", "mul_ftz_f32", "min_ftz_f32", "rcp_approx_ftz_f32"], num_programs)
+    batch = Batch.analyze(language.lowering, words)
     one, _ = lanes(language, task)
     found, expected = one.evaluate(batch), CpuEvaluator(language, task, 1).evaluate(batch)
     assert found.stats.lanes == {INTERPRET: len(batch), COMPILE: 0}
@@ -180,7 +182,7 @@ def test_the_lane_of_a_run_follows_from_its_points(emulated_gpu, monkeypatch, la
     monkeypatch.setattr("evo.evaluate.cuda.choice.MAX_INTERPRETED_POINTS", 1000 if lane == INTERPRET else 1)
     task = Mixed()
     language = Language(DEFAULT, tuple(task.inputs.items()), tuple(task.outputs.items()))
-    batch = Batch.analyze(language.lowering, random_programs(language, EXACT)[:8])
+    batch = Batch.analyze(language.lowering, random_programs(language, EXACT, 4))
     monkeypatch.setattr(task, "score", lambda outputs, programs: mean_scores(outputs), raising=False)
     with closing(CudaEvaluator(language, task, EvaluationOptions(compile_workers=1, threads=1))) as evaluator:
         assert evaluator.evaluate(batch).stats.lanes == {**dict.fromkeys(LANES, 0), lane: len(batch)}
@@ -226,7 +228,7 @@ def test_a_pack_has_room_for_programs_of_usual_length(emulated_gpu):
 def test_a_device_that_fails_under_the_interpreter_is_left_alone(emulated_gpu, asks_for_outputs):
     task = Line(8)
     language = Language(DEFAULT, tuple(task.inputs.items()), tuple(task.outputs.items()))
-    batch = Batch.analyze(language.lowering, random_programs(language, EXACT))
+    batch = Batch.analyze(language.lowering, random_programs(language, EXACT, 4))
     evaluator = CudaEvaluator(language, task, EvaluationOptions(compile_workers=1, threads=1, lane=INTERPRET))
     emulated_gpu.configure("fault=launch:1:719")
     with pytest.raises(DeviceFailure, match="CUDA_ERROR_LAUNCH_FAILED"):
@@ -241,7 +243,7 @@ def test_an_evaluator_works_on_whatever_thread_calls_it(emulated_gpu, lane):
     """As on a Dask worker with several: a context is current on the thread that made it alone."""
     task = Line(20)
     language = Language(DEFAULT, tuple(task.inputs.items()), tuple(task.outputs.items()))
-    batch = Batch.analyze(language.lowering, random_programs(language, EXACT)[:8])
+    batch = Batch.analyze(language.lowering, random_programs(language, EXACT, 4))
     evaluator = CudaEvaluator(language, task, EvaluationOptions(compile_workers=1, threads=1, lane=lane))
     first = evaluator.evaluate(batch)
     outputs = evaluator.outputs(batch.words, task.points())
@@ -261,12 +263,3 @@ def test_an_empty_batch_has_empty_results(lanes):
     one, _ = lanes(language, task)
     evaluation = one.evaluate(Batch.analyze(language.lowering, np.zeros((0, 10), np.uint64)))
     assert evaluation.status.shape == (0,) and evaluation.measures.shape == (0, 7)
-
-
-def test_the_lane_is_the_one_that_is_set_or_else_a_matter_of_points():
-    assert [choose_lane(setting, 10**9) for setting in (INTERPRET, COMPILE)] == [INTERPRET, COMPILE]
-    assert [choose_lane(AUTO, count) for count in (20, MAX_INTERPRETED_POINTS, MAX_INTERPRETED_POINTS + 1)] == [
-        INTERPRET,
-        INTERPRET,
-        COMPILE,
-    ]
