@@ -90,7 +90,9 @@ def forms(*, with_halves: bool = False) -> dict[str, list[str]]:
         found.setdefault(ast.unparse(ast.parse(form)), []).append(f"{name}({', '.join(operands)})")
     names = {i.semantics.function: i.name for i in instructions}
     for form, others in _OTHERWISE.items():
-        found.setdefault(form, []).extend(re.sub(r"\w+(?=\()", lambda name: names.get(name[0], name[0]), each) for each in others)
+        found.setdefault(form, []).extend(
+            re.sub(r"\w+(?=\()", lambda name: names.get(name[0], name[0]), other) for other in others
+        )
     return found
 
 

@@ -193,7 +193,7 @@ class _Reader:
             operands = [self._value(each) for each in (formula.test, formula.body, formula.orelse)]
             return self._apply("select(a, b, c)", operands, formula)
         if isinstance(formula, ast.Call) and isinstance(formula.func, ast.Name) and not formula.keywords:
-            return self._call(formula.func.id, [self._value(each) for each in formula.args], formula)
+            return self._call(formula.func.id, [self._value(argument) for argument in formula.args], formula)
         raise _Wrong(f"'{_text(formula)}' cannot be a program: there are + - * / **, < > == !=, if else, and functions")
 
     def _named(self, name: str) -> _Operand:
@@ -221,7 +221,7 @@ class _Reader:
         is_reciprocal = form == "a / b" and isinstance(formula.left, ast.Constant) and formula.left.value == 1
         right = formula.right
         if is_reciprocal and isinstance(right, ast.Call) and isinstance(right.func, ast.Name) and right.func.id == "sqrt":
-            operands = [self._value(each) for each in right.args]
+            operands = [self._value(argument) for argument in right.args]
             if len(operands) == 1 and (found := self._first("1 / sqrt(a)", operands)) is not None:
                 return found
         first, second = self._value(formula.left), self._value(right)
@@ -332,7 +332,7 @@ class _Reader:
         if isinstance(form, ast.Name):
             return operands[form.id]
         if isinstance(form, ast.Call) and isinstance(form.func, ast.Name):
-            return self._instruction(form.func.id, [self._built(each, operands) for each in form.args])
+            return self._instruction(form.func.id, [self._built(argument, operands) for argument in form.args])
         return _Number(ast.literal_eval(form))
 
     def _instruction(self, name: str, operands: list[_Operand]) -> int:
@@ -344,11 +344,11 @@ class _Reader:
         if name not in self._allowed:
             raise _Lacking(f"{name} is not in program.vocabulary.instructions")
         types = [self._set.arg_types[arg] for arg in (*instruction.args, *instruction.rets)]
-        if any(each.num_vec_elems for each in types) or len(instruction.rets) != 1:
+        if any(kind.num_vec_elems for kind in types) or len(instruction.rets) != 1:
             raise _Lacking(f"{name} has vectors or several results")
         if len(operands) != len(instruction.args):
             raise _Lacking(f"{name} takes {len(instruction.args)} operands, got {len(operands)}")
-        stacks = [each.stack_idx for each in types]
+        stacks = [kind.stack_idx for kind in types]
         nodes = [self._of_type(value, stack, name) for value, stack in zip(operands, stacks[:-1], strict=True)]
         return self._node(NodeKind.PTX, index, stacks[-1], tuple(nodes))
 

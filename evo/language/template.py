@@ -230,10 +230,10 @@ class _Reader:
             if name == _DERIVATIVE_NAME:
                 return self._named(DERIVATIVE, self._derived(node))
             before = [] if name in known_functions() else self.arguments.setdefault(name, [])
-            arguments = [self.read(each) for each in node.args]
+            arguments = [self.read(argument) for argument in node.args]
             if name in known_functions():
                 return ast.Call(node.func, arguments, [])
-            texts = tuple(ast.unparse(each) for each in arguments)
+            texts = tuple(ast.unparse(argument) for argument in arguments)
             if before and len(before[0]) != len(texts):
                 raise _wrong(node, f"{name} takes {len(before[0])} arguments before, here {len(texts)}")
             if len(texts) > len(self._inputs):
@@ -290,7 +290,7 @@ class _Reader:
         both = (node.left, node.right) if isinstance(node, ast.BinOp) else (node.body, node.orelse)
         sides = self.scaled(both[0]), self.scaled(both[1])
         if isinstance(node, ast.IfExp) or isinstance(node.op, (ast.Add, ast.Sub)):
-            return None if None in sides else reduce(list.__add__, [each for each in sides if each])
+            return None if None in sides else reduce(list.__add__, [side for side in sides if side])
         if isinstance(node.op, ast.Mult):
             return sides[0] or sides[1]
         return sides[0] if isinstance(node.op, ast.Div) else None

@@ -20,7 +20,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from evo.errors import UserError, renamed
 from evo.evaluate.tuning import ConstantTuner
-from evo.evolution import interruptible, make_search
+from evo.evolution import make_search
 from evo.language.formula import evaluate
 from evo.language.program import word
 from evo.language.template import by_category, read_template
@@ -35,6 +35,7 @@ from evo.regression.tables import Table, counted, growing, numbers_of, refuse_mi
 from evo.regression.task import BEST_DIGITS, SQUARED, RegressionTask
 from evo.regression.uncertainty import fit_noise
 from evo.report.progress import progress_of
+from evo.run.interrupt import interruptible
 
 if TYPE_CHECKING:
     from evo.search.archives.elites import Elites

@@ -135,7 +135,7 @@ def row_of_elite(run: Run, name: str | None) -> int:
     """
     layout, elites = run.search.layout, run.search.elites()
     if not len(elites):
-        raise UserError(f"{run.run_dir.path}: the archive is empty")
+        raise UserError("the archive is empty", run.run_dir.path)
     if name is None:
         return default_row(run)
     if name == BEST:
@@ -170,7 +170,7 @@ def describe_front(run: Run, width: int | None = None, precision: int | None = N
     front = front_of(run)
     with problem_for_facts(run) as (local, note):
         facts = report_facts(local, elites.solution[front.rows])
-        expressions = [rounded(each, precision) for each in whole_expressions(local, elites.solution[front.rows])]
+        expressions = [rounded(expression, precision) for expression in whole_expressions(local, elites.solution[front.rows])]
     columns = {
         "cell": cell_names(run, front.rows),
         str(task.complexity): [f"{value:g}" for value in front.complexity],

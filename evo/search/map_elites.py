@@ -286,7 +286,7 @@ class MapElites:
         return spanning, fit
 
     def _insert(self, offspring: _Offspring, scored: _Scored, spanning: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """Which programs are elites of the archive now.
+        """Mask of the programs that are elites of the archive now.
 
         A duplicate scores what its first copy scored, so it can only tie with an elite, and ties keep the incumbent: only new
         programs come here.

@@ -250,7 +250,7 @@ class Reported(Part):
         return None
 
     def known_of(self, program: str, run_folder: Path) -> str:
-        """What else the head of an export says of a program, as text: `""` if there is nothing. program: as reports have it."""
+        """Further text for the head of a program's export; `""`: none. program: as reports have it."""
         return ""
 
     def read_points(self, path: Path, inputs: Sequence[str]) -> dict[str, NDArray[Any]]:

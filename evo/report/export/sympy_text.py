@@ -61,7 +61,7 @@ def shortened(formula: Dag, expression: Any, precision: int | None) -> Any:
     if precision is None:
         return expression
     sympy, kept = _sympy(), {abs(number) for number in moves(formula).values()}
-    floats = {each: abs(float(each)) for each in expression.atoms(sympy.Float)}  # SymPy may have added an offset to one
+    floats = {atom: abs(float(atom)) for atom in expression.atoms(sympy.Float)}  # SymPy may have added an offset to one
     is_kept = {each: any(math.isclose(number, move, rel_tol=1e-3) for move in kept) for each, number in floats.items()}
     numbers = {each: sympy.Float(each, precision) for each in floats if not is_kept[each]}
     with _as_written(bool(kept)):
@@ -106,7 +106,7 @@ def run_sympy(text: str, inputs: list[NDArray[Any]], num_points: int) -> list[ND
     with np.errstate(all="ignore"):
         for name, each in variables.items():
             values[name] = computed(each)
-        return [computed(each) for each in outputs.values()]
+        return [computed(output) for output in outputs.values()]
 
 
 # What computes each kind of SymPy's expressions. A number beats NaN, as in PTX.
