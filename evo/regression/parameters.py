@@ -262,7 +262,7 @@ _RIGHT: dict[str, tuple[Callable[[Any], bool], str]] = {
     "verbose": (lambda value: isinstance(value, (Integral, np.bool_)), "an integer"),
     "n_jobs": (lambda value: value is None or (isinstance(value, Integral) and value != 0), "an integer other than 0, or None"),
     "random_state": (
-        lambda value: value is None or isinstance(value, np.random.RandomState) or _is_count(value, 0, 2**64 - 1),
+        lambda value: value is None or type(value).__name__ == "RandomState" or _is_count(value, 0, 2**64 - 1),
         "an integer from 0 on, a numpy.random.RandomState, or None",
     ),
 }
