@@ -11,7 +11,6 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 
 from evo.escape import greek_letter
-from evo.language.printer import identifier
 from evo.native.stack_ptx import check_name
 
 _QUOTED = re.compile(r"`([^`]+)`")
@@ -57,6 +56,8 @@ def symbol_names(names: Mapping[str, str]) -> dict[str, str]:
     Args:
         names: input -> the user's name of it.
     """
+    from evo.language.printer import identifier  # loads what tasks need not
+
     found = {name: own for name, own in names.items() if own.isidentifier() and not keyword.iskeyword(own)}
     taken = set(found.values())
     return found | {name: identifier(name, taken) for name in names if name not in found}
