@@ -89,12 +89,12 @@ def divided_by(law: Law) -> Term:
 
 
 def with_simple_powers(law: Law) -> Law:
-    """The law with halves in place of powers that are near."""
+    """The law with multiples of a half, 0 too, in place of powers that are near."""
 
     def simple(factor: Factor, power: float) -> Term:
         near = round(2.0 * power) / 2.0
         inner = (factor[0], with_simple_powers(factor[1])) if isinstance(factor, tuple) else factor
-        return ((inner, near if near and abs(power - near) < NEAR_POWER else power),)
+        return ((inner, near if abs(power - near) < NEAR_POWER else power),)
 
     return tuple((number, product_of(*(simple(*pair) for pair in term))) for number, term in law)
 

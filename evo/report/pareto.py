@@ -64,7 +64,7 @@ def front_of(run: Searched) -> Front:
         def handicap(rows: NDArray[np.int64]) -> NDArray[np.float64]:
             facts = report_facts(local, elites.solution[rows])
             with task_errors(type(task), "handicap"):
-                return np.asarray(task.handicap(facts), np.float64)
+                return np.asarray(task.handicap(facts | {"objective": objective[rows]}), np.float64)
 
         return make_front(task, complexity, objective, sound_rows(complexity, objective, handicap))
 

@@ -245,7 +245,7 @@ class Reported(Part):
         """Margin by which a program must beat all without a handicap to stand on the front; None: nobody has one.
 
         Args:
-            facts: what `report` says of programs, `(num_programs,)` each, such as of formulas with poles.
+            facts: what `report` says of programs, `(num_programs,)` each, such as of formulas with poles, and their `objective`.
         """
         return None
 

@@ -194,9 +194,15 @@ def test_what_a_function_raises_names_it(module, name):
         ExactFunction(f"of_words:{name}")
 
 
-def test_more_than_32_bits_are_never_proven(module):
-    function = ExactFunction("of_words:two", "y == 0")
-    assert ExactSweep(exact_language(function), words_of(function, "%x"), function).method == TESTED
+def test_more_than_32_bits_are_never_proven(module, tmp_path, monkeypatch):
+    monkeypatch.setattr("evo.approximation.exact.NUM_TESTED", 1 << 16)
+    function, path = ExactFunction("of_words:two", "y == 0 or y == 256"), tmp_path / "a.json"
+    words = words_of(function, "0xff00:b32 0:b32 0xff:b32 %x lop3_c0 %y lop3_ec")
+    found = certified_exact(exact_language(function), words, function, target="sm_90")
+    assert found.method == TESTED and "not proven" in found.claim()
+    path.write_text(json.dumps({**found.model_dump(mode="json"), "method": EVERY}))
+    with pytest.raises(UserError, match=f"refused: 'method' is '{EVERY}', computed: '{TESTED}'"):
+        check_certificate(path, code=function.text, precondition="y == 0 or y == 256")
 
 
 def test_a_state_is_kept_beside_the_certificate_and_a_failed_proof_leaves_that(certificate, monkeypatch):

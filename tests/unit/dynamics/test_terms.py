@@ -65,4 +65,5 @@ def test_powers_replace_logarithms_and_become_halves_where_they_are_near():
     law = law_of("3*exp(0.49*log(x0) + 2*x1)", ["x0", "x1"])
     assert law == ((3.0, ((("exp", ((2.0, ((1, 1.0),)),)), 1.0), (0, 0.49))),)
     assert with_simple_powers(law) == ((3.0, ((("exp", ((2.0, ((1, 1.0),)),)), 1.0), (0, 0.5))),)
+    assert with_simple_powers(law_of("pow(x0, 0.01)*x1", ["x0", "x1"])) == law_of("x1", ["x0", "x1"])
     assert with_simple_powers(law_of("pow(x0, 0.3)", ["x0"])) == law_of("pow(x0, 0.3)", ["x0"])
