@@ -127,7 +127,7 @@ def load_config(path: Path, overrides: tuple[str, ...] = ()) -> RunConfig:
             raise UserError(_no_config(path, str(error.strerror))) from error
     data = parse_yaml(text, str(path))
     if not isinstance(data, dict):
-        raise UserError(f"{path}: must be a mapping with the keys {', '.join(RunConfig.model_fields)}")
+        raise UserError(f"must be a mapping with the keys {', '.join(RunConfig.model_fields)}", path)
     for override in overrides:
         _override(data, override)
         if override.startswith("search.initial.programs="):
@@ -207,7 +207,7 @@ def make_config(data: dict[str, Any], source: str) -> RunConfig:
     try:
         return RunConfig.model_validate(data)
     except ValidationError as error:
-        raise UserError(f"{source}: {mistake(error, RunConfig)}") from error
+        raise UserError(mistake(error, RunConfig), source) from error
 
 
 def read_stop(path: Path) -> StopConfig:
@@ -219,13 +219,13 @@ def read_stop(path: Path) -> StopConfig:
     try:
         section = re.search(r"^stop:\n(?:[ ].*\n)+", read_text(path), re.MULTILINE)
     except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{path}: cannot read the config: {error}") from error
+        raise UserError(f"cannot read the config: {error}", path) from error
     if not section:
         return load_config(path).stop
     try:
         return StopConfig.model_validate(parse_yaml(section[0], str(path))["stop"])
     except ValidationError as error:
-        raise UserError(f"{path}: section 'stop': {error.errors()[0]['msg']}") from error
+        raise UserError(f"section 'stop': {error.errors()[0]['msg']}", path) from error
 
 
 def dump_config(config: RunConfig) -> str:

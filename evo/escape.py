@@ -4,6 +4,7 @@ Owns these functions. HTML has `html.escape`, and a page's data is packed JSON.
 """
 
 import re
+import unicodedata
 from typing import Any
 
 
@@ -28,6 +29,14 @@ def identifier(text: str) -> str:
     """Make a name of Python, C and LaTeX's formulas."""
     name = re.sub(r"[^A-Za-z0-9_]+", "_", text) or "_"
     return f"_{name}" if name[0].isdigit() else name
+
+
+def greek_letter(letter: str) -> str:
+    """The English name of a Greek letter, with a capital for a capital one; empty: it has none."""
+    called = re.fullmatch(r"GREEK (SMALL|CAPITAL) LETTER (?:FINAL )?(\w+)", unicodedata.name(letter, ""))
+    if not called:
+        return ""
+    return called[2].lower() if called[1] == "SMALL" else called[2].capitalize()
 
 
 def cell(value: Any) -> Any:

@@ -6,11 +6,9 @@ Owns the way from keyword arguments to a search. Writes no files, unless it goes
 
 import inspect
 import json
-import signal
-import threading
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -28,6 +26,7 @@ from evo.native.ptx_vm import VirtualMachine
 from evo.report.progress import progress_of
 from evo.report.result import Result
 from evo.run.initial_programs import INITIAL_PROGRAMS
+from evo.run.interrupt import interruptible
 from evo.run.loaded_task import load_problem, problem_of
 from evo.run.run import LiveRun, environment
 from evo.run.search import Interrupted, Journal, OnStep, Search
@@ -88,6 +87,7 @@ def evolve(
     """
     stop = {"seconds": seconds, "generations": generations, "evaluations": evaluations, "objective": objective}
     sections = {"program": program, "search": search, "evaluation": evaluation, "stop": stop}
+    callbacks = _callbacks(on_generation, "evolve")
     found = _search_of("evolve", task, task_options, vocabulary, archive, guesses, {"seed": seed, **sections})
     metrics: list[dict[str, Any]] = []
     quarantine: dict[str, dict[str, Any]] = {}
@@ -98,7 +98,7 @@ def evolve(
         return str(found.stop_reason)
 
     with closing(found.problem):
-        reason = _execute(found, execute, on_generation, progress)
+        reason = _execute(found, execute, callbacks, progress)
         return Result(found, metrics, reason, environment(found.problem), quarantine)
 
 
@@ -138,14 +138,15 @@ def resume(
         return made
 
     stop = {"seconds": seconds, "generations": generations, "evaluations": evaluations, "objective": objective}
-    overrides = [f"evaluation.{name}={json.dumps(_plain(value))}" for name, value in (evaluation or {}).items()]
+    keys, callbacks = _section(evaluation, "resume", "evaluation"), _callbacks(on_generation, "resume")
+    overrides = [f"evaluation.{name}={json.dumps(_plain(value))}" for name, value in keys.items()]
     if any(value is not None for value in stop.values()):
         overrides.append(f"stop={json.dumps(_plain(stop))}")
     run, notes = LiveRun.resume(Path(folder), tuple(overrides), make)
     with closing(run):
         for note in notes:
             _warn(note)
-        reason = _execute(run.search, run.execute, on_generation, progress)
+        reason = _execute(run.search, run.execute, callbacks, progress)
         return Result(run.search, run.run_dir.metrics(), reason, environment(run.search.problem), run.run_dir.quarantine())
 
 
@@ -202,7 +203,7 @@ class Scheduler:
         except (TypeError, ValueError) as error:
             raise UserError(f"takes arrays of numbers: {error}", "Scheduler.tell") from None
         expected = (self._num_asked,), (self._num_asked, len(self.search.problem.task.measures))
-        if (got := tuple(each.shape for each in scores)) != expected:
+        if (got := tuple(score.shape for score in scores)) != expected:
             raise UserError(f"takes objective and measures of shapes {expected}, got {got}", "Scheduler.tell")
         self._num_asked = None
         generation = self._loop.tell(finite_only(*scores))
@@ -228,20 +229,19 @@ def _search_of(
     data: dict[str, Any] = {
         "task": type(made).__name__ if isinstance(made, Task) else str(made.absolute()),
         "task_options": options,
-        **{name: {} if value is None else value for name, value in sections.items()},
+        **{name: value if name == "seed" else _section(value, caller, name) for name, value in sections.items()},
     }
-    data["program"], data["search"] = dict(data["program"]), dict(data["search"])
     for name, value, section in (("vocabulary", vocabulary, "program"), ("archive", archive, "search")):
         if value is not None and name in data[section]:
             raise UserError(f"{name} and {section}.{name} are the same; give one of them", caller)
-    known_programs, places = _texts_of(guesses)
+    known_programs, places = _texts_of(guesses, caller)
     if known_programs:
-        initial = dict(data["search"].get("initial", {}))
+        initial = _section(data["search"].get("initial"), caller, "search.initial")
         if initial.get("programs"):
             raise UserError("guesses and search.initial.programs are the same; give one of them", caller)
         data["search"]["initial"] = initial | {"programs": known_programs}
     if vocabulary is not None:
-        data["program"]["vocabulary"] = _vocabulary_section(vocabulary)
+        data["program"]["vocabulary"] = _vocabulary_section(vocabulary, caller)
     if archive is not None:
         data["search"]["archive"] = archive if isinstance(archive, Mapping) else {"dims": archive}
     known = made if isinstance(made, Task) else load_task(made, options)
@@ -257,11 +257,10 @@ def _search_of(
 def _execute(
     search: Search,
     execute: Callable[[OnStep, Interrupted], str],
-    on_generation: Callback | Sequence[Callback],
+    callbacks: Sequence[Callback],
     progress: bool | None,
 ) -> str:
     """Executes a search with progress; returns why it ended."""
-    callbacks = [on_generation] if callable(on_generation) else list(on_generation)
     ended_by: list[str] = []
 
     def ends(step: Step) -> bool:
@@ -274,39 +273,9 @@ def _execute(
     return (ended_by or [reason])[0]
 
 
-@contextmanager
-def interruptible() -> Iterator[Callable[[], bool]]:
-    """Keeps the first Ctrl-C, or a notebook's stop button, from raising KeyboardInterrupt, and warns of it at the end.
-
-    Nothing changes in other threads than the main one, and where somebody handles SIGINT already.
-
-    Yields:
-        Whether it was pressed: the search is to end.
-    """
-    pressed = threading.Event()
-
-    def press(*_: object) -> None:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-        pressed.set()
-
-    is_free = signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    if not is_free or threading.current_thread() is not threading.main_thread():
-        yield pressed.is_set
-        return
-    signal.signal(signal.SIGINT, press)
-    try:
-        yield pressed.is_set
-    finally:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-    if pressed.is_set():
-        warnings.warn("interrupted: this is what the search has found so far", stacklevel=5)
-
-
 def _made(task: Task | type[Task] | str | Path, given: Section | None, caller: str) -> tuple[Task | Path, dict[str, Any]]:
     """The task, or its folder, and the options that it is made with."""
-    if given is not None and not isinstance(given, Mapping):
-        raise UserError(f"task_options is a mapping from names to values, got {given!r}", caller)
-    options = dict(given or {})
+    options = _section(given, caller, "task_options")
     if options and isinstance(task, Task):
         raise UserError("task_options are for a class or a folder; this task is made already", caller)
     if inspect.isclass(task) and issubclass(task, Task):
@@ -317,7 +286,23 @@ def _made(task: Task | type[Task] | str | Path, given: Section | None, caller: s
     return made if isinstance(made, Task) else find_task(made, Path()), options
 
 
-def _vocabulary_section(vocabulary: Sequence[str] | Section) -> Section:
+def _section(value: Section | None, caller: str, name: str) -> dict[str, Any]:
+    """A section of a config as a dict of its own; None: an empty one."""
+    if value is not None and not isinstance(value, Mapping):
+        raise UserError(f"must be a mapping from names to values, got {value!r}", caller, name)
+    return dict(value or {})
+
+
+def _callbacks(given: Callback | Sequence[Callback], caller: str) -> list[Callback]:
+    callbacks = list(given) if isinstance(given, Iterable) else [given]
+    if not all(map(callable, callbacks)):
+        raise UserError(
+            f"must be a function of a Generation, or a list of such functions, got {given!r}", caller, "on_generation"
+        )
+    return callbacks
+
+
+def _vocabulary_section(vocabulary: Sequence[str] | Section, caller: str) -> Section:
     """Build all of `program.vocabulary`."""
     if isinstance(vocabulary, Mapping) and vocabulary:
         is_section = not vocabulary.keys().isdisjoint(VocabularyOptions.model_fields)
@@ -327,7 +312,7 @@ def _vocabulary_section(vocabulary: Sequence[str] | Section) -> Section:
         raise UserError(
             "vocabulary is a list of names of instructions such as ['add_ftz_f32'], a mapping from names to weights, or "
             f"the keys of program.vocabulary; got {vocabulary!r}",
-            "evolve",
+            caller,
         )
     return {"instructions": vocabulary}
 
@@ -350,7 +335,7 @@ def make_search(caller: str, data: dict[str, Any], task: Task | None) -> Search:
     return search
 
 
-def _texts_of(guesses: Guess | Sequence[Guess]) -> tuple[list[str], list[str]]:
+def _texts_of(guesses: Guess | Sequence[Guess], caller: str) -> tuple[list[str], list[str]]:
     """Guesses as entries of `search.initial.programs`, and what messages call each."""
     named: list[tuple[str, Any]] = [("guesses", guesses)]
     if isinstance(guesses, Iterable) and not isinstance(guesses, str):
@@ -362,13 +347,13 @@ def _texts_of(guesses: Guess | Sequence[Guess]) -> tuple[list[str], list[str]]:
             found = [format_program(language, words) for words in guess.search.elites().solution]
         elif isinstance(guess, Path):
             if not guess.exists():
-                raise UserError("no such file or folder", "evolve", place, guess)
+                raise UserError("no such file or folder", caller, place, guess)
             found = [str(guess.absolute())]
         elif isinstance(guess, str):
             found = [guess]
         else:
             raise UserError(
-                f"a guess is a formula or a program as text, a path or a Result, got {type(guess).__name__}", "evolve", place
+                f"a guess is a formula or a program as text, a path or a Result, got {type(guess).__name__}", caller, place
             )
         texts += found
         places += [place] * len(found)

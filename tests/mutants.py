@@ -201,7 +201,7 @@ def _with_switches(name: str, text: str, drawn: list[Mutant]) -> str:
 
 
 def verdict_of(number: int, tests: list[tuple[str, float, list[int]]], folder: Path) -> str:
-    """Return killed, survives or unreached."""
+    """Return killed, survives or unreached, as is what runs only while modules load."""
     chosen, cost_s = [], 0.0
     for name, test_s, reached in sorted(tests, key=lambda test: (len(test[2]) * (0.1 + test[1]), test[0])):
         if number in reached and cost_s + test_s < _LIMIT_S:

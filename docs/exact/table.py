@@ -12,8 +12,9 @@ import numpy as np
 
 from evo.approximation.bits import ExactFunction
 from evo.approximation.exact import exact_language, wrong_bits
+from evo.approximation.nodes import program_text
 from evo.approximation.samples import sample
-from evo.approximation.synthesis import program_text, synthesized
+from evo.approximation.synthesis import synthesized
 from evo.evaluate.slots import slots_of
 from evo.instructions import shipped_instruction_set
 from evo.language.program import parse_program

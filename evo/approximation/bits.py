@@ -215,6 +215,8 @@ class ExactFunction:
     def _check(self) -> None:
         if not 1 <= len(self.inputs) <= MAX_INPUTS:
             raise ValueError(f"it has {len(self.inputs)} parameters, 1 to {MAX_INPUTS} are possible")
+        if wrong := [name for name in (*self.inputs, self.text) if not name.isascii()]:
+            raise ValueError(f"{wrong[0]!r} has letters beyond ASCII")
         if wrong := [kind for kind in self.types if kind not in TYPES]:
             raise ValueError(f"type {wrong[0]!r} is not one of {', '.join(TYPES)}")
         some = np.arange(_TEST_POINTS, dtype=np.uint32) * np.uint32(0x9E3779B1)

@@ -11,8 +11,10 @@ from numpy.typing import NDArray
 
 from evo.approximation.exact import ExactCertificate
 from evo.escape import comment_lines, identifier
+from evo.language.printer import identifier as free_name
 from evo.language.program import Language
 
+_MACROS = frozenset("NULL EOF I linux unix assert errno".split())  # which no parameter may be called
 # Of instructions whose operand or result has 16 bits: what is written in place of `%d, ...`.
 _LOW = "{{.reg .b16 %%l, %%h; mov.b32 {{%%l, %%h}}, {a}; {ptx} {d}, %%l;}}"
 _HALF = "{{.reg .b16 %%l; {ptx} %%l, {a}; mov.b32 {d}, {{%%l, 0}};}}"
@@ -22,17 +24,21 @@ _SMALL = re.compile(r"^\s*(cvt\.rn\.\S*e[45]m[32]x2\S*) (%\w+), (.*);$")
 def exact_header(language: Language, proven: Sequence[tuple[ExactCertificate, NDArray[np.uint64]]]) -> str:
     """The header of certificates and their programs, `(max_length,)` words each."""
     lines = [*comment_lines(f"{proven[0][0].function}, found by evo.", "// "), "#pragma once", ""]
+    given, results = (
+        [(f"{letter}{k}", "b32") for k in range(len(each))]
+        for letter, each in (("in", language.inputs), ("out", language.outputs))
+    )
+    numbered = Language(language.instruction_set, tuple(given), tuple(results))  # no name of an input is one of PTX
     for found, words in proven:
-        [stub] = language.lowering.emit(words[None])
-        outputs = [name for name, _ in language.outputs]
+        [stub] = numbered.lowering.emit(words[None])
+        taken = {*_MACROS, function_name(found)}
+        inputs, outputs = ([free_name(name, taken) for name, _ in each] for each in (language.inputs, language.outputs))
         cost = f"{found.num_instructions} instructions, {found.slots:g} issue slots of a warp on {found.target}."
         lines += comment_lines(f"{found.claim()[0].upper()}{found.claim()[1:]}.", "// ") + comment_lines(cost, "// ")
         if any(mask != 0xFFFFFFFF for mask in found.care):
             lines += comment_lines(f"Bits that matter: {', '.join(f'0x{mask:08X}' for mask in found.care)}.", "// ")
         is_value = len(outputs) == 1
-        takes = [
-            f"{'float' if kind == 'f32' else 'unsigned int'} {name}" for name, kind in zip(found.inputs, found.types, strict=True)
-        ]
+        takes = [f"{'float' if kind == 'f32' else 'unsigned int'} {name}" for name, kind in zip(inputs, found.types, strict=True)]
         takes += [] if is_value else [f"unsigned int& {name}" for name in outputs]
         inside = [line for text in stub.splitlines() for line in _ptx(text)]
         letters = ["f" if kind == "f32" else "r" for kind in found.types]
@@ -40,13 +46,13 @@ def exact_header(language: Language, proven: Sequence[tuple[ExactCertificate, ND
             f"__device__ __forceinline__ {'unsigned int' if is_value else 'void'} {function_name(found)}({', '.join(takes)}) {{",
             *([f"    unsigned int {outputs[0]};"] if is_value else []),
             '    asm("{\\n\\t"',
-            f'        ".reg .b32 {", ".join(f"%%{name}" for name, _ in (*language.inputs, *language.outputs))};\\n\\t"',
-            *(f'        "mov.b32 %%{name}, %{len(outputs) + k};\\n\\t"' for k, name in enumerate(found.inputs)),
+            f'        ".reg .b32 {", ".join(f"%%{name}" for name, _ in (*given, *results))};\\n\\t"',
+            *(f'        "mov.b32 %%{name}, %{len(outputs) + k};\\n\\t"' for k, (name, _) in enumerate(given)),
             *(f'        "{line}\\n\\t"' for line in inside),
-            *(f'        "mov.b32 %{k}, %%{name};\\n\\t"' for k, name in enumerate(outputs)),
+            *(f'        "mov.b32 %{k}, %%{name};\\n\\t"' for k, (name, _) in enumerate(results)),
             '        "}"',
             "        : " + ", ".join(f'"=r"({name})' for name in outputs),
-            "        : " + ", ".join(f'"{letter}"({name})' for letter, name in zip(letters, found.inputs, strict=True)) + ");",
+            "        : " + ", ".join(f'"{letter}"({name})' for letter, name in zip(letters, inputs, strict=True)) + ");",
             *([f"    return {outputs[0]};"] if is_value else []),
             "}",
             "",

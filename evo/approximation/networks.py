@@ -23,7 +23,7 @@ def permutations(known: Any, goal: Goal) -> Iterator[Any]:
     if wanted is None:
         return
     for start, places in _starts(known, inputs):
-        for steps in (_STEPS, _STEPS[::-1]):
+        for steps in (_STEPS, _STEPS[::-1], *(_STEPS[k:] for k in range(1, 4))):
             if node := _exchanged(start, list(places), wanted, steps):
                 yield node
     if len(inputs) == 1:

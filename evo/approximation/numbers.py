@@ -1,17 +1,18 @@
-"""Goals from which one instruction of floats leads to numbers: magic exponents and scales.
+"""Goals from which one instruction leads to numbers: masks, sums and factors; for floats, magic exponents and scales.
 
 A word whose upper bits are those of 2^digits holds an integer in its lower bits, so that a difference gives the number. A product
 with a power of two moves the exponent, from where a shift has left it. Owns these constants.
 """
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evo.approximation.formats import FORMATS
-from evo.approximation.solvers import Goal, Words
+from evo.approximation.solvers import ALL, Goal, Words
 
 MANTISSA = {"f16": 10, "bf16": 7, "f32": 23}
 _SMALL = ((3, 7, 448), (2, 15, 57344), (1, 1, 6))  # digits, bias and largest number of e4m3, e5m2 and e2m1
@@ -46,6 +47,29 @@ def _words(numbers: NDArray[np.float64], form: str) -> Words | None:
 def _splat(number: float, form: str) -> int | None:
     words = _words(np.full(1 if form == "f32" else 2, number), form)
     return None if words is None else int(words[0])
+
+
+def integer_goals(known: Any, goal: Goal) -> Iterator[tuple[Callable[[Any], Any], Goal, float]]:
+    """As `Synthesis.goals`: without bits that are the same at all points; multiples of a number, plus an input or none."""
+    values, care = goal
+    ones, zeros = np.bitwise_or.reduce(values & care), np.bitwise_or.reduce(~values & care)
+    mask, constant = int(ones & zeros), int(ones & ~zeros)
+    if mask and (care & ~np.uint32(mask)).any():
+        yield (lambda node: ("lop3_ea", node, mask, constant)), Goal(values, care & np.uint32(mask)), known.slots["lop3_ea"]
+    for given in (None, *(node for node in known.rows if node[0] == "%")) if (care == ALL).all() else ():
+        for sign in (1, -1) if given else (1,):
+            rest = sign * (values.astype(np.int64) - (known.values(given).astype(np.int64) if given else 0))
+            factor = int(np.gcd.reduce(rest))
+            if rest.min() < 0 or factor == 0 or (given is None and factor == 1):
+                continue
+            name, more = ("mad", (given,)) if given else ("mul", ())
+            operands = (sign * factor & 0xFFFFFFFF, *more)
+            divided = Goal((rest // factor).astype(np.uint32), care)
+            yield partial(_before, name, operands), divided, known.slots[name]
+
+
+def _before(name: str, operands: tuple[Any, ...], node: Any) -> Any:
+    return (name, node, *operands)
 
 
 def number_goals(known: Any, values: Words) -> Iterator[tuple[Callable[[Any], Any], Goal, float]]:

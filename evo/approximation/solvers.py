@@ -73,22 +73,27 @@ def merged(rows: Words, goal: Goal) -> Iterator[Solution]:
 
 def logic_of_two(rows: Words, goal: Goal) -> Iterator[Solution]:
     """Solve by two rows: each bit is one of two functions of both rows' bits, as a constant chooses."""
-    ones, zeros = goal.values & goal.care, ~goal.values & goal.care
     for i in range(len(rows) - 1):
-        kept = np.arange(i + 1, len(rows))
-        for part in (slice(0, _FEW), slice(None)):
-            others, mine = rows[kept, part], rows[i, part]
-            seen = np.empty((4, 2, len(kept)), np.uint32)
-            for cell, (a, b) in enumerate(_CELLS):
-                here = (mine if a else ~mine) & (others if b else ~others)
-                seen[cell, 1] = np.bitwise_or.reduce(here & ones[part], axis=1)
-                seen[cell, 0] = np.bitwise_or.reduce(here & zeros[part], axis=1)
-            is_good = np.bitwise_or.reduce(seen[:, 0] & seen[:, 1], axis=0) == 0
-            kept, seen = kept[is_good], seen[:, :, is_good]
-        for k, j in enumerate(kept):
-            if found := _two_functions(seen[:, :, k]):
-                table, constant = found
-                yield Solution(f"lop3_{table:02x}", (row(i), row(j), constant))
+        for j, table, constant in logic_of_pairs(rows[i], rows[i + 1 :], goal):
+            yield Solution(f"lop3_{table:02x}", (row(i), row(i + 1 + j), constant))
+
+
+def logic_of_pairs(left: Words, right: Words, goal: Goal) -> Iterator[tuple[int, int, int]]:
+    """Pairs of a row of `left`, or the only one, and one of `right` that give a goal: index, table and constant."""
+    ones, zeros = goal.values & goal.care, ~goal.values & goal.care
+    kept = np.arange(len(right))
+    for part in (slice(0, _FEW), slice(None)):
+        others, mine = right[kept, part], left[part] if left.ndim == 1 else left[kept, part]
+        seen = np.empty((4, 2, len(kept)), np.uint32)
+        for cell, (a, b) in enumerate(_CELLS):
+            here = (mine if a else ~mine) & (others if b else ~others)
+            seen[cell, 1] = np.bitwise_or.reduce(here & ones[part], axis=1)
+            seen[cell, 0] = np.bitwise_or.reduce(here & zeros[part], axis=1)
+        is_good = np.bitwise_or.reduce(seen[:, 0] & seen[:, 1], axis=0) == 0
+        kept, seen = kept[is_good], seen[:, :, is_good]
+    for k, j in enumerate(kept):
+        if found := _two_functions(seen[:, :, k]):
+            yield int(j), *found
 
 
 def _two_functions(seen: Words) -> tuple[int, int] | None:
@@ -97,8 +102,9 @@ def _two_functions(seen: Words) -> tuple[int, int] | None:
         int(np.bitwise_and.reduce([~seen[cell, 1 - (function >> cell & 1)] for cell in range(4)])) & 0xFFFFFFFF
         for function in range(16)
     ]
-    for first in range(16):
-        for second in range(first, 16):
+    often = sorted(range(16), key=lambda function: -fits[function].bit_count())
+    for first in often:  # which bits take that the sample does not tell
+        for second in [first, *often]:
             if fits[first] | fits[second] == 0xFFFFFFFF:
                 table = sum(((second if k & 1 else first) >> (k >> 1) & 1) << k for k in range(8))
                 return table, fits[second] & ~fits[first] & 0xFFFFFFFF
@@ -136,7 +142,7 @@ def bytes_of_two(rows: Words, goal: Goal, *, most: int = 64) -> Iterator[Solutio
                 yield Solution("prmt", (row(i), row(j), sum(int(c) << 4 * k for k, c in enumerate(codes))))
 
 
-def _num_free_low(goal: Goal) -> int | None:
+def num_free_low(goal: Goal) -> int | None:
     """Count of low bits that do not matter, if all others do."""
     care = np.unique(goal.care)
     if len(care) != 1:
@@ -147,7 +153,7 @@ def _num_free_low(goal: Goal) -> int | None:
 
 def sums(rows: Words, goal: Goal) -> Iterator[Solution]:
     """A row plus a constant, two rows, or their difference; low bits need not matter."""
-    free = _num_free_low(goal)
+    free = num_free_low(goal)
     if free is None:
         return
     room = np.uint32((1 << free) - 1)
@@ -185,7 +191,7 @@ def products(rows: Words, goal: Goal) -> Iterator[Solution]:
 
 def high_products(rows: Words, goal: Goal) -> Iterator[Solution]:
     """The high word of a row times a constant, whose bounds follow from each point."""
-    free = _num_free_low(goal)
+    free = num_free_low(goal)
     if free is None:
         return
     values = [int(each) >> free << free for each in goal.values]

@@ -19,25 +19,24 @@ from evo.approximation import solvers
 from evo.approximation.bits import ExactFunction
 from evo.approximation.exact import INSTRUCTION_SET, exact_language, wrong_bits
 from evo.approximation.networks import permutations
-from evo.approximation.numbers import number_goals, rounded
+from evo.approximation.nodes import Node, program_text
+from evo.approximation.numbers import integer_goals, number_goals, rounded
 from evo.approximation.samples import sample
 from evo.approximation.solvers import Goal, Words
+from evo.approximation.wide import LIMITS, WideRows
 from evo.evaluate.slots import slots_of
 from evo.instructions import shipped_instruction_set
 from evo.language.program import Language, parse_program
 from evo.native.ptx_vm import VirtualMachine
 
 _Wrap = Callable[[Any], Any]  # makes a node of one that gives an earlier goal
-Node = tuple[Any, ...]  # an instruction and operands, nodes or constants; ("%", k): an input
 NUM_POINTS, NUM_CHECKED = 128, 1 << 16
 NUM_ROUNDS, MOST_DEPTH = 12, 2
 MOST_ROWS, MOST_BYTES, MOST_PAIRED, MOST_OF_LOGIC = 900, 500, 400, 260  # of rows, by what is done with them
 MOST_GOALS, MOST_THOROUGH, MOST_SOLUTIONS, MOST_OF_SOLVER = 300, 25, 64, 24
 LEAST_COST, PAIR_COST, SLACK = 1.0, 2.0, 2.0  # issue slots: of an instruction, of one of integers, above the cheapest solution
-MOST_JOINED = 48
-MOST_GIVEN = 16
-SHIFTS = range(1, 32)
-_BASES = (3, 5, 10)
+MOST_JOINED, MOST_WIDE, MOST_GIVEN = 48, 10, 16
+SHIFTS, _BASES = range(1, 32), (3, 5, 10)
 _BYTE_PAIRS = [a | 0x4040 | b << 8 for a in range(4) for b in range(4)]
 _BYTE_PAIRS += [0x4400 | a | b << 4 for a in range(4) for b in range(4) if a != b]
 _FIELDS = [0x01010101 * m for m in (0x0F, 0xF0, 0x80, 0x7F, 0x01, 0x88)]
@@ -146,9 +145,6 @@ class Synthesis:
             if kind == "lop3_ca" and operands[1] == ~operands[2] & 0xFFFFFFFF:  # inverted bits
                 for selector in _BYTE_PAIRS:
                     self.add(("prmt", each, 0, selector))
-            if kind in ("min_u", "max_u"):
-                for constant in (1, 0xFFFFFFFF):
-                    self.add(("add", each, constant))
 
     def _moves(self, x: Node) -> None:
         for k in SHIFTS:
@@ -164,10 +160,22 @@ class Synthesis:
             self.add(("lop3_ca", x, ~mask & 0xFFFFFFFF, mask))
         for constant in (1, 0xFFFFFFFF, 0x7FFF, 0x8000, 0x7FFFFFFF, 0x80000000):
             self.add(("add", x, constant))
-        for name, constant in (("min_u", 0xFFFFFFFE), ("max_u", 1), ("min_s", 0), ("max_s", 0)):
-            self.add((name, x, constant))
+        for addend in (1, 0xFFFFFFFF):
+            self.add(("add", ("min_u", x, 0xFFFFFFFE), addend))
+            self.add(("add", ("max_u", x, 1), addend))
+        for name in ("min_u", "max_u", "min_s", "max_s"):
+            for limit in (0xFFFFFFFE, *LIMITS):
+                self.add((name, x, limit))
         for factor in (0x01010101, 0x00010001):
             self.add(("mul", x, factor))
+        if self.function.widths[x[1]] <= 8:  # a bit to each field
+            for factor, mask in (
+                (0x00204081, 0x01010101),
+                (0x08040201, 0x08040201),
+                (0x00204081, 0x80808080),
+                (0x11111111, 0x84218421),
+            ):
+                self.add(("lop3_ca", ("mul", x, factor), mask, 0))
         for base in _BASES:
             self._digits(x, base)
         for addend in range(4):
@@ -219,6 +227,7 @@ class Synthesis:
     def goals(self, goal: Goal) -> Iterator[tuple[Callable[[Node], Node], Goal, float]]:
         """Goals from which one instruction leads to a goal: how, and its cost."""
         values, care = goal
+        yield from integer_goals(self, goal)
         for k in SHIFTS:
             high, low = np.uint32(0xFFFFFFFF << (32 - k) & 0xFFFFFFFF), np.uint32((1 << k) - 1)
             if not (values & care & high).any() and (care << np.uint32(k)).any():
@@ -227,6 +236,10 @@ class Synthesis:
                 yield partial(_shifted, "shl", k), Goal(values >> np.uint32(k), care >> np.uint32(k)), self.slots["shl"]
         if (care == solvers.ALL).all():
             yield from number_goals(self, values)
+
+    @cached_property
+    def _wide(self) -> WideRows:
+        return WideRows(self)
 
     @cached_property
     def _sorted(self) -> tuple[list[Node], Words]:
@@ -301,15 +314,15 @@ class Synthesis:
             if node not in found and not ((self.values(node) ^ goal.values) & goal.care).any():
                 found[node] = self.cost([node])
 
-        start: tuple[float, int, int, int, _Wrap, Goal] = (0.0, 0, 0, 0, lambda node: node, goal)
+        start: tuple[int, float, int, int, _Wrap, Goal] = (0, 0.0, 0, 0, lambda node: node, goal)
         waiting, number = [start], 0
         seen: dict[bytes, tuple[float, _Wrap, Goal]] = {}
         for node in permutations(self, goal):
             take(node)
         while waiting and len(seen) < MOST_GOALS:
-            spent, _, _, depth, wrap, here = heappop(waiting)
+            depth, spent, _, _, wrap, here = heappop(waiting)
             if spent + LEAST_COST > min(found.values(), default=np.inf) + SLACK:
-                break
+                continue
             key = (here.values & here.care).tobytes() + here.care.tobytes()
             if key in seen:
                 continue
@@ -319,12 +332,18 @@ class Synthesis:
             for outer, before, cost in self.goals(here) if depth < MOST_DEPTH else ():
                 number += 1
                 before_wrap: _Wrap = partial(_nested, wrap, outer)
-                heappush(waiting, (spent + cost, _num_varying(before), number, depth + 1, before_wrap, before))
+                heappush(waiting, (depth + 1, spent + cost, _num_varying(before), number, before_wrap, before))
+        num_wide = 0
         for spent, wrap, here in islice(seen.values(), MOST_THOROUGH):
             if spent + 2 * PAIR_COST > min(found.values(), default=np.inf):
-                break
+                continue
             for node in self.further_solutions(here):
                 take(wrap(node))
+            if spent != LEAST_COST and num_wide < MOST_WIDE:  # a goal of integers
+                num_wide += 1
+                for node in self._wide.solutions(here):
+                    if all(part[0] in self.slots for part in self.parts(node)):
+                        take(wrap(node))
         return sorted(found, key=lambda node: found[node])[:MOST_SOLUTIONS]
 
     def together(self, each: Sequence[Sequence[Node]]) -> list[tuple[Node, ...]]:
@@ -348,37 +367,6 @@ def _num_varying(goal: Goal) -> int:
     """Bits that matter and are not the same at all points."""
     ones = np.bitwise_or.reduce(goal.values & goal.care)
     return int(np.bitwise_count(ones & np.bitwise_or.reduce(~goal.values & goal.care)))
-
-
-def program_text(outputs: Sequence[Node], function: ExactFunction) -> str:
-    """A program's words: what is used more than once is stored."""
-    uses: dict[Node, int] = {}
-
-    def count(node: Node) -> None:
-        uses[node] = uses.get(node, 0) + 1
-        if uses[node] == 1:
-            for each in node[1:]:
-                if isinstance(each, tuple):
-                    count(each)
-
-    for node in outputs:
-        count(node)
-    places: dict[Node, int] = {}
-
-    def tokens(node: Any) -> list[str]:
-        if not isinstance(node, tuple):
-            return [f"0x{node:08x}:b32"]
-        if node[0] == "%":
-            return [f"%{function.inputs[node[1]]}"]
-        if node in places:
-            return [f"load:{places[node]}"]
-        made = [token for each in reversed(node[1:]) for token in tokens(each)] + [str(node[0])]
-        if uses[node] > 1:
-            places[node] = len(places)
-            made += [f"store.b32:{places[node]}", f"load:{places[node]}"]
-        return made
-
-    return " ".join(token for node in reversed(outputs) for token in tokens(node))
 
 
 def synthesized(function: ExactFunction, target: str, seed: int) -> list[str]:

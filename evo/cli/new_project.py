@@ -32,12 +32,12 @@ def make_project(folder: Path, template: str, *, with_notebook: bool = False) ->
     """
     source = shipped("templates")[template]
     if os.path.lexists(folder):
-        raise UserError(f"{folder}: exists; give the new project another name: evo init NAME")
+        raise UserError("exists; give the new project another name: evo init NAME", folder)
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         folder.mkdir()
     except OSError as error:
-        raise UserError(f"{error.filename}: cannot create the folder: {error.strerror}") from error
+        raise UserError(f"cannot create the folder: {error.strerror}", error.filename) from error
     try:
         shutil.copytree(
             source, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"), copy_function=shutil.copyfile
@@ -46,7 +46,7 @@ def make_project(folder: Path, template: str, *, with_notebook: bool = False) ->
             (folder / f"{template}.ipynb").write_text(_notebook((folder / "README.md").read_text(), template))
     except (OSError, shutil.Error) as error:
         shutil.rmtree(folder, ignore_errors=True)
-        raise UserError(f"{folder}: cannot write the project: {error}") from error
+        raise UserError(f"cannot write the project: {error}", folder) from error
     return sorted(path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
 
 

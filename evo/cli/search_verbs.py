@@ -115,7 +115,7 @@ def sweep(
         raise UserError("--jobs and --on: give one of them; the number of Dask workers is that of runs at the same time")
     plan = plan_sweep(config, seeds, grid, overrides, output)
     if any(run.config.evaluation.farm for run in plan.runs):
-        raise UserError("evaluation.farm: the runs of a sweep cannot all listen at one address: --set evaluation.farm=null")
+        raise UserError("the runs of a sweep cannot all listen at one address: --set evaluation.farm=null", "evaluation.farm")
     if scheduler and any(run.config.evaluation.cluster for run in plan.runs):
         raise UserError(
             "--on and evaluation.cluster: give one of them; the runs would wait for the workers that execute them: "

@@ -155,7 +155,7 @@ def check_one_of(options: Mapping[str, bool], elite: str | None = None) -> None:
     if elite is not None:
         given.insert(0, f"--{elite}" if elite in ("shortest", "knee", "best") else "--cell")
     if len(given) > 1:
-        raise UserError(f"{' and '.join(given)}: give one of them")
+        raise UserError("give one of them", " and ".join(given))
 
 
 def is_quiet() -> bool:

@@ -144,7 +144,6 @@ def watch(run_folder: Path, host: str, port: int, overrides: tuple[str, ...]) ->
 @click.option("--archive", is_flag=True, help="Instead of an elite, the archive as it filled up.")
 @click.option("--size", default="1920x1080", show_default=True, metavar="WxH", help="Width and height in pixels.")
 @click.option("--seconds", type=click.FloatRange(0.0, 3600.0, min_open=True), default=20.0, show_default=True, help="Length.")
-@click.option("--fps", type=click.IntRange(1, 240), help="Frames a second.  [default: 60; of a GIF 25]")
 @click.option("--at", type=click.FloatRange(0.0, 1.0, max_open=True), default=0.0, help="Time in the loop (0 to 1) of a still.")
 @click.option("--output", "-o", required=True, type=PATH, help="A film: .mp4, .webm, .webp or .gif; a still: .png.")
 @terminal.set_shown_key
@@ -155,7 +154,6 @@ def film(
     archive: bool,
     size: str,
     seconds: float,
-    fps: int | None,
     at: float,
     output: Path,
     overrides: tuple[str, ...],
@@ -165,7 +163,7 @@ def film(
     As a film that moves in a loop, or as a still.
     """
     from evo.report.plot.archive_film import ArchiveFilm
-    from evo.report.plot.film import NUM_SAMPLED, STILL, check_output, write_film, write_still
+    from evo.report.plot.film import GIF, NUM_SAMPLED, STILL, check_output, write_film, write_still
     from evo.report.plot.frames import frames_of, parse_size
 
     terminal.check_one_of({"--archive": archive}, elite)
@@ -173,10 +171,10 @@ def film(
     is_still = output.suffix.lower() == STILL
     if archive and is_still:
         raise UserError(f"--archive: {output}: for a still of the archive: evo plot RUN --plot contact_sheet")
-    rate = fps or (25 if output.suffix.lower() == ".gif" else 60)
+    rate = 25 if output.suffix.lower() == GIF else 60  # a GIF counts hundredths of a second
     num_frames = max(1, round(seconds * rate))
     target = output.absolute()  # before the task's code runs, which may change the working folder
-    check_output(output, width, height, rate)
+    check_output(output, width, height)
     run = view(run_folder, overrides)
     with terminal.bar("frames") as progress:
         done = count(1)

@@ -6,8 +6,10 @@ Owns the estimator's parameters and attributes, and where candidate laws come fr
 
 from __future__ import annotations
 
+import math
+import time
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from fractions import Fraction
 from typing import Any, Self
@@ -16,24 +18,39 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from evo.dynamics.records import MIN_SAMPLES, Record
+from evo.dynamics.records import MIN_SAMPLES, Record, crossing
 from evo.dynamics.refinement import Refinement
-from evo.dynamics.selection import Selection
-from evo.dynamics.terms import Law, NoLaw, compiled, evaluate, law_of, numbers_of, polynomial_terms, written
+from evo.dynamics.selection import Choice, Selection, cost_of
+from evo.dynamics.tables import are_dates, inputs_of, table_of, times_of, trajectories
+from evo.dynamics.terms import (
+    Law,
+    NoLaw,
+    compiled,
+    evaluate,
+    law_of,
+    numbers_of,
+    polynomial_terms,
+    sympy_of,
+    with_simple_powers,
+    written,
+)
 from evo.language.dag import dag_of
 from evo.language.formula import formula_of
 from evo.language.printer import short_number
 from evo.language.simple_numbers import MAX_DENOMINATOR
 from evo.regression.estimator import SymbolicRegressor
 
-LARGEST = 1e100  # of samples and times, whose squares must not overflow
-MOST_GAP = 10_000  # times the usual step between samples, beyond which a recording has two parts
 MAX_LIBRARY = 400  # terms that polynomials are chosen from
 MAX_POINTS = 2000  # at which formulas are searched for
+SEARCH_SHARE = 0.4  # of the time, after which the candidates are complete
 ENDS = 0.02  # of a trajectory at either end, where slopes are uncertain
 ACCURACY = 1e-9  # of simulations, relative
 FAR = 1e6  # times the size of the samples, beyond which a simulation ends
+UNEXPLAINED, LEAST_UNEXPLAINED = 3.0, 1e-3  # times the noise of samples, and that of a state's deviation, in an incomplete law
+CROSSING = 0.1  # see `crossing`
+FEW_LEVELS = 8  # of an input that is held
 MAX_CALLS = 100_000  # of the laws between two times of a simulation
 
 
@@ -50,12 +67,14 @@ class SymbolicDynamics(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
     tell from 0 go, and numbers become simple where the samples allow it. Ctrl-C ends a search with what it has found.
 
     Args:
-        max_time: seconds that searches for formulas take, those of all states together; 0: laws are polynomials; None:
-            `max_evaluations` decides.
+        max_time: seconds of a fit, two fifths at most for candidates beside polynomials; 0: polynomials, without a limit;
+            None: `max_evaluations` decides.
         max_evaluations: programs after which the search for each state's formulas ends. With a `random_state` and without
             `max_time`, results are the same each time.
         degree: of polynomials.
         functions: as for `SymbolicRegressor`.
+        hold: whether inputs keep their values until the next sample, or straight lines connect them; None: an input of up to 8
+            values, or whose value repeats in half of the samples, does, and a warning names it.
         n_jobs: threads of the searches; None: 1; -1: all cores.
         random_state: seed of the searches.
 
@@ -71,6 +90,7 @@ class SymbolicDynamics(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         max_evaluations: int | None = None,
         degree: int = 3,
         functions: Sequence[str] | Mapping[str, float] | None = None,
+        hold: bool | None = None,
         n_jobs: int | None = None,
         random_state: Any = None,
     ):
@@ -78,6 +98,7 @@ class SymbolicDynamics(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         self.max_evaluations = max_evaluations
         self.degree = degree
         self.functions = functions
+        self.hold = hold
         self.n_jobs = n_jobs
         self.random_state = random_state
 
@@ -85,14 +106,16 @@ class SymbolicDynamics(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         """Finds the laws.
 
         Args:
-            t: times, `(num_samples,)`, rising, not necessarily evenly; or a list of those of several trajectories.
+            t: times, `(num_samples,)`, rising, not necessarily evenly; or a list of those of several trajectories. Dates and
+                durations become seconds.
             X: states at these times, `(num_samples, num_states)`, NaN where a sample is missing; or a list.
-            u: known inputs at these times, `(num_samples, num_inputs)` or `(num_samples,)`, connected by straight lines; or a
-                list; None: there are none.
+            u: known inputs at these times, `(num_samples, num_inputs)` or `(num_samples,)`; or a list; None: there are
+                none.
 
         Raises:
             ValueError: a parameter or the data is wrong.
         """
+        begun_s = time.monotonic()
         records = self._records(t, X, u)
         num_states = len(self.state_names_)
         if not (isinstance(self.degree, (int, np.integer)) and self.degree >= 0):
@@ -105,16 +128,16 @@ class SymbolicDynamics(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
             )
         if self.max_time is not None and self.max_time < 0:
             raise ValueError(f"max_time is {self.max_time!r}, must be seconds from 0 on, or None")
-        selection = Selection(records, terms)
-        candidates = [selection.choices(state) for state in range(num_states)]
-        if self.max_time != 0:
-            for state, choices in enumerate(candidates):
-                choices.extend(selection.quotients(state))
-                for law in self._searched(records, state):
-                    choices.extend(selection.judged(state, law))
-        refinement = Refinement(records, len(terms))
-        fit = refinement.rounded(refinement.lengthened(refinement.choose(candidates)))
+        seconds = self.max_time or math.inf
+        with threadpool_limits(1, "blas"):  # small matrices, whose threads would only wait for each other
+            selection = Selection(records, terms)
+            candidates = [selection.choices(state) for state in range(num_states)]
+            if self.max_time != 0:
+                self._extend(candidates, selection, records, begun_s + SEARCH_SHARE * seconds)
+            refinement = Refinement(records, len(terms), begun_s + seconds)
+            fit = refinement.rounded(refinement.lengthened(refinement.choose(candidates)))
         self._laws, self.noise_ = fit.laws, fit.noise
+        self._warn_of_missing(records)
         return self
 
     def equations(self) -> list[str]:
@@ -122,6 +145,28 @@ class SymbolicDynamics(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         check_is_fitted(self, "_laws")
         names = [*self.state_names_, *self.input_names_]
         return [f"{name}' = {written(law, names, _number_text)}" for name, law in zip(self.state_names_, self._laws, strict=True)]
+
+    def sympy(self, precision: int | None = None) -> list[Any]:
+        """The slope of each state as an expression of SymPy (`pip install 'evo-ptx[sympy]'`).
+
+        Args:
+            precision: significant digits that its numbers are rounded to, for display; None: all.
+
+        Raises:
+            UserError: SymPy is missing.
+        """
+        from evo.report.export.sympy_text import symbol_of
+
+        check_is_fitted(self, "_laws")
+        symbols = [symbol_of(name.strip("`")) for name in (*self.state_names_, *self.input_names_)]
+        return [sympy_of(law, symbols, precision) for law in self._laws]
+
+    def latex(self, precision: int | None = None) -> list[str]:
+        """The law of each state as LaTeX; arguments and errors are those of `sympy`."""
+        from evo.report.export.sympy_text import latex_of, symbol_of
+
+        laws = zip(self.state_names_, self.sympy(precision), strict=True)
+        return [f"\\frac{{d}}{{dt}} {latex_of(symbol_of(name.strip('`')))} = {latex_of(law)}" for name, law in laws]
 
     def predict(self, X: ArrayLike, u: ArrayLike | None = None) -> NDArray[np.float64]:  # noqa: N803
         """The states' slopes, in their units per unit of time.
@@ -133,16 +178,19 @@ class SymbolicDynamics(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
             `(n, num_states)`; not finite where a law is undefined.
         """
         check_is_fitted(self, "_laws")
-        states = _table(X, "X")
-        columns = np.concatenate([states, _inputs(u, len(states))], axis=1).T
+        states = table_of(X, "X")
+        columns = np.concatenate([states, inputs_of(u, len(states))], axis=1).T
         self._check_columns(states.shape[1], len(columns) - states.shape[1])
         return np.stack([evaluate(law, columns) for law in self._laws], axis=1)
 
-    def simulate(self, x0: ArrayLike, t: ArrayLike, u: ArrayLike | None = None) -> NDArray[np.float64]:
+    def simulate(
+        self, x0: ArrayLike, t: ArrayLike, u: ArrayLike | Callable[[float], ArrayLike] | None = None
+    ) -> NDArray[np.float64]:
         """The course of the states from a beginning on.
 
         Args:
-            x0: `(num_states,)`, at the first time. t: `(num_times,)`, rising. u: inputs at these times, as for `fit`.
+            x0: `(num_states,)`, at the first time. t: `(num_times,)`, rising. u: inputs at these times, as for `fit`, or a
+                function of a time that gives `(num_inputs,)` or a number.
 
         Returns:
             `(num_times, num_states)`; NaN from where the states become infinite, or a million times as large as the samples.
@@ -150,15 +198,20 @@ class SymbolicDynamics(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         from scipy.integrate import solve_ivp
 
         check_is_fitted(self, "_laws")
-        start, times = np.asarray(x0, np.float64), _times(t, "t", 2)
+        start, times = np.asarray(x0, np.float64), times_of(t, "t", 2)
         if start.ndim != 1:
             raise ValueError(f"x0: expected an array of shape (num_states,), got {start.shape}")
-        inputs = _inputs(u, len(times))
+        inputs = (
+            np.stack([np.atleast_1d(np.asarray(u(time), np.float64)) for time in times])
+            if callable(u)
+            else inputs_of(u, len(times))
+        )
         self._check_columns(len(start), inputs.shape[1])
         if not np.isfinite(start).all() or not np.isfinite(inputs).all():
             raise ValueError("x0 and u: must be finite")
         laws = [(compiled(law), numbers_of(law)) for law in self._laws]
 
+        changes = np.diff(inputs, axis=0) * ~self._is_held
         sizes = np.maximum(np.abs(start), self._sizes)
         sizes[sizes == 0.0] = 1.0
         course = np.full((len(times), len(start)), np.nan)
@@ -168,7 +221,10 @@ class SymbolicDynamics(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         def slope(time: float, state: NDArray[np.float64]) -> list[Any]:
             nonlocal num_calls
             num_calls += 1
-            columns = [*state, *(np.interp(time, times, values) for values in inputs.T)]
+            if callable(u):
+                columns = [*state, *np.atleast_1d(u(time))]
+            else:
+                columns = [*state, *(inputs[row - 1] + (time - span[0]) / (span[1] - span[0]) * changes[row - 1])]
             found = [law(columns, numbers) for law, numbers in laws]
             if num_calls > MAX_CALLS or not np.isfinite(found).all() or (np.abs(state) > FAR * sizes).any():
                 raise _LeavesError
@@ -185,7 +241,19 @@ class SymbolicDynamics(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
                 course[row] = found.y[:, -1]
         return course
 
-    def _searched(self, records: Sequence[Record], state: int) -> list[Law]:
+    def _extend(self, candidates: list[list[Choice]], selection: Selection, records: list[Record], until_s: float) -> None:
+        """Adds quotients and formulas to the candidates of the states whose laws could be shorter."""
+        longer = [state for state, choices in enumerate(candidates) if len(min(choices, key=cost_of).law) > 1]
+        for state in longer:
+            if time.monotonic() < until_s:
+                candidates[state] += selection.quotients(state)
+        for place, state in enumerate(longer):
+            seconds = (until_s - time.monotonic()) / (len(longer) - place)
+            if seconds > 0.0:
+                laws = self._searched(records, state, None if self.max_time is None else seconds)
+                candidates[state] += [choice for law in laws for choice in selection.judged(state, law)]
+
+    def _searched(self, records: Sequence[Record], state: int, seconds: float | None) -> list[Law]:
         """Formulas for the slope of a state along its smooth course."""
         columns, slopes = [], []
         for record in records:
@@ -197,13 +265,13 @@ class SymbolicDynamics(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         rows, target = np.concatenate(columns, axis=1).T, np.concatenate(slopes)
         chosen = np.linspace(0, len(rows) - 1, min(len(rows), MAX_POINTS)).astype(np.int64)
         model = SymbolicRegressor(
-            max_time=self.max_time and self.max_time / len(self.state_names_),
+            max_time=seconds,
             max_evaluations=self.max_evaluations,
             functions=self.functions,
             n_jobs=self.n_jobs,
             random_state=self.random_state,
         ).fit(rows[chosen], target[chosen])
-        laws = []
+        laws = list[Law]()
         language, inputs, words, scaling = model.found()
         [(output, _)] = language.outputs
         for row, pair in zip(words, scaling.tolist(), strict=True):
@@ -211,47 +279,49 @@ class SymbolicDynamics(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
                 formula = formula_of(dag_of(language, row), inputs, {output: tuple(pair)})
                 law = law_of(formula, [f"x{column}" for column in range(rows.shape[1])])
                 if any(isinstance(factor, tuple) or power < 0 or power % 1 for _, term in law for factor, power in term):
-                    laws.append(law)  # others are among the polynomials
+                    laws += dict.fromkeys((law, with_simple_powers(law)))  # others are among the polynomials
         return laws
 
     def _records(self, t: Any, X: Any, u: Any) -> list[Record]:  # noqa: N803
         """The trajectories, checked; also sets the names."""
-        is_list = isinstance(X, (list, tuple)) and len(X) > 0 and np.ndim(X[0]) == 2
-        tables = list(X) if is_list else [X]
-        all_times, all_inputs = (list(each) if is_list and each is not None else [each] * len(tables) for each in (t, u))
-        if not len(all_times) == len(tables) == len(all_inputs):
-            raise ValueError(f"t, X and u: lists of {len(all_times)}, {len(tables)} and {len(all_inputs)} trajectories")
-        self.state_names_ = _names(tables[0], "x")
-        self.input_names_ = [] if u is None else _names(all_inputs[0], "u")
-        if shared := {*self.state_names_} & {*self.input_names_}:
-            raise ValueError(f"{min(shared)} is the name of a state and of an input; rename one")
-        records = []
-        for number, (times, table, given) in enumerate(zip(all_times, tables, all_inputs, strict=True)):
-            of = f"[{number}]" if is_list else ""
-            if _names(table, "x") != self.state_names_ or (given is not None and _names(given, "u") != self.input_names_):
-                raise ValueError(f"X{of} and u{of}: all trajectories must have the same states and inputs, in the same order")
-            found, states = _times(times, f"t{of}", MIN_SAMPLES), _table(table, f"X{of}")
-            inputs = _inputs(given, len(states))
-            if len(found) != len(states):
-                raise ValueError(f"t{of} has {len(found)} times, X{of} has {len(states)} rows")
-            if np.isinf(states).any() or not np.isfinite(inputs).all():
-                raise ValueError(f"X{of} and u{of}: infinite values; a missing sample of a state is NaN, inputs are all known")
-            largest = max(np.nanmax(np.abs(states)), np.abs(inputs).max(initial=0.0), np.abs(found).max())
-            if not largest < LARGEST or np.ptp(found) < 1.0 / LARGEST:
-                raise ValueError(
-                    f"t{of}, X{of} and u{of}: numbers must be below {LARGEST:g}, and times farther apart than {1 / LARGEST:g}"
-                )
-            if (gap := np.diff(found).max()) > MOST_GAP * np.median(np.diff(found)):
-                raise ValueError(
-                    f"t{of}: {gap:g} passes between two samples, more than {MOST_GAP} times as much as usual; pass what lies "
-                    "before and after as two trajectories, in lists"
-                )
-            if (few := np.isfinite(states).sum(axis=0)).min() < MIN_SAMPLES:
-                name = self.state_names_[int(few.argmin())]
-                raise ValueError(f"X{of}: {name} has {few.min()} samples, at least {MIN_SAMPLES} are needed")
-            records.append(Record(found, states, inputs))
-        self._sizes = np.nanstd(np.concatenate([record.states for record in records]), axis=0)
-        return records
+        self.state_names_, self.input_names_, found = trajectories(t, X, u, MIN_SAMPLES)
+        if are_dates(t[0] if isinstance(t, (list, tuple)) and np.ndim(t[0]) else t):
+            warnings.warn("t: dates and durations become seconds since the first, so slopes are per second", stacklevel=4)
+        self._is_held = self._held(np.concatenate([inputs for *_, inputs in found]))
+        self._sizes = np.nanstd(np.concatenate([states for _, states, _ in found]), axis=0)
+        return [Record(*each, self._is_held) for each in found]
+
+    def _warn_of_missing(self, records: list[Record]) -> None:
+        """Names the states whose samples the laws explain much worse than smooth courses do."""
+        smooth = np.sqrt(np.mean([record.noise**2 for record in records], axis=0))
+        is_worse = (self._sizes > 0.0) & (self.noise_ > UNEXPLAINED * np.maximum(smooth, LEAST_UNEXPLAINED * self._sizes))
+        if not is_worse.any():
+            return
+        does_cross = is_worse & (crossing(records) > CROSSING)
+        if does_cross.any():
+            reason = (
+                "slopes differ at equal states, so a state is missing; if it is the velocity, add it as a state: "
+                "scipy.interpolate.make_smoothing_spline(t, x).derivative()(t)"
+            )
+        else:
+            reason = "the law leaves far more than the noise of the samples: a state, input, function or more time is missing"
+        names = [name for name, has in zip(self.state_names_, does_cross if does_cross.any() else is_worse, strict=True) if has]
+        warnings.warn(f"{', '.join(names)}: {reason}", stacklevel=3)
+
+    def _held(self, inputs: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Decide which inputs keep their values between samples."""
+        if self.hold is not None:
+            return np.full(inputs.shape[1], bool(self.hold))
+        levels = np.array([len(np.unique(values)) for values in inputs.T])
+        is_held = (levels <= FEW_LEVELS) | ((np.diff(inputs, axis=0) == 0).mean(axis=0) >= 0.5)
+        names = [name for name, has in zip(self.input_names_, is_held & (levels > 1), strict=True) if has]
+        if names:
+            warnings.warn(
+                f"u: {', '.join(names)}: values repeat, so they hold until the next sample; hold=False connects them by straight "
+                "lines",
+                stacklevel=4,
+            )
+        return np.asarray(is_held)
 
     def _check_columns(self, num_states: int, num_inputs: int) -> None:
         if (num_states, num_inputs) != (len(self.state_names_), len(self.input_names_)):
@@ -265,31 +335,3 @@ def _number_text(number: float) -> str:
     """A decimal, or a fraction that is shorter."""
     decimal, fraction = short_number(number), Fraction(number).limit_denominator(MAX_DENOMINATOR)
     return str(fraction) if float(fraction) == number and len(str(fraction)) + 3 < len(decimal) else decimal
-
-
-def _names(table: Any, letter: str) -> list[str]:
-    if hasattr(table, "columns"):
-        return [str(name) for name in table.columns]
-    return [f"{letter}{place}" for place in range(1 if np.ndim(table) < 2 else np.shape(table)[1])]
-
-
-def _table(values: Any, name: str) -> NDArray[np.float64]:
-    found = np.asarray(values, np.float64)
-    if found.ndim != 2 or not found.shape[1]:
-        raise ValueError(f"{name}: expected an array of shape (num_samples, num_states), got {found.shape}")
-    return found
-
-
-def _inputs(values: Any, count: int) -> NDArray[np.float64]:
-    found = np.zeros((count, 0)) if values is None else np.asarray(values, np.float64)
-    found = found[:, None] if found.ndim == 1 else found
-    if found.ndim != 2 or len(found) != count:
-        raise ValueError(f"u: expected an array of shape ({count}, num_inputs), got {np.shape(values)}")
-    return found
-
-
-def _times(values: Any, name: str, least: int) -> NDArray[np.float64]:
-    found = np.asarray(values, np.float64)
-    if found.ndim != 1 or len(found) < least or not np.isfinite(found).all() or not (np.diff(found) > 0).all():
-        raise ValueError(f"{name}: expected at least {least} finite times, each later than the one before")
-    return found

@@ -7,18 +7,18 @@ Owns which candidates are taken, which terms go, and which numbers become simple
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from evo.dynamics.records import Record
-from evo.dynamics.selection import Choice
+from evo.dynamics.selection import Choice, cost_of
 from evo.dynamics.shooting import Fit, Shooting
 from evo.dynamics.terms import inner_numbers, laws_with_numbers, numbers_of
 from evo.language.simple_numbers import simplest
 
-MORE_NUMBERS = 1  # than the best candidate by the integral form, of those that are tried
 MAX_SHORT = 64  # samples of a piece while laws are chosen
 WORSE_NOISE = 1.05  # times the noise over short pieces, by which longer pieces may be worse
 NUM_DOUBLED = 4  # times that pieces become longer
@@ -32,15 +32,16 @@ class Refinement:
     Args:
         records: of the same states and inputs.
         num_terms: that candidates were chosen from.
+        until_s: time of `time.monotonic` at which laws stay as they are.
     """
 
-    def __init__(self, records: Sequence[Record], num_terms: int):
-        self._records = records
+    def __init__(self, records: Sequence[Record], num_terms: int, until_s: float = math.inf):
+        self._records, self._until_s = records, until_s
         period = min(record.period for record in records)
         count = sum(len(record.times) for record in records)
         span = sum(record.times[-1] - record.times[0] for record in records)
         self._length = max(8, min(round(count * period / span), MAX_SHORT))
-        self._shooting = Shooting(records, self._length)
+        self._shooting = Shooting(records, self._length, until_s)
         num_samples = sum(int(np.isfinite(record.states).sum()) for record in records)
         self._each = math.log(num_samples) + 2.0 * math.log(num_terms)
 
@@ -56,26 +57,28 @@ class Refinement:
         Args:
             candidates: of each state, at least one.
         """
-        ordered = [sorted(each, key=lambda choice: choice.cost) for each in candidates]
+        ordered = [sorted(each, key=cost_of) for each in candidates]
         fit = self._shooting.fit([each[0].law for each in ordered]) or self._shooting.fit([()] * len(ordered))
         assert fit is not None  # states that stay as they are can always be integrated
         for state, choices in enumerate(ordered):
-            num = len(numbers_of(choices[0].law))
+            hopeless = -1
             for choice in choices[1:]:
-                if len(numbers_of(choice.law)) <= num + MORE_NUMBERS:
-                    laws = [*fit.laws[:state], choice.law, *fit.laws[state + 1 :]]
-                    other = self._shooting.fit(laws, fit.starts, most=self.cost(fit))
-                    if self.cost(other) < self.cost(fit):
-                        assert other is not None
-                        fit = other
+                num = len(numbers_of(choice.law))
+                if not hopeless < num <= len(numbers_of(fit.laws[state])) or time.monotonic() > self._until_s:
+                    continue
+                laws = [*fit.laws[:state], choice.law, *fit.laws[state + 1 :]]
+                other = self._shooting.fit(laws, fit.starts, most=self.cost(fit))
+                if other is None:
+                    hopeless = max(hopeless, num - 1)  # shorter laws that the integral form finds worse are too
+                elif self.cost(other) < self.cost(fit):
+                    fit = other
         return self.without_needless(fit)
 
     def without_needless(self, fit: Fit) -> Fit:
         """Without the terms whose numbers the samples hardly tell from 0."""
-        while True:
-            values = [number for law in fit.laws for number in numbers_of(law)]
+        while time.monotonic() < self._until_s:
             with np.errstate(all="ignore"):
-                sure = np.nan_to_num((np.array(values) / fit.deviations) ** 2, nan=0.0, posinf=1e300)
+                sure = np.nan_to_num((fit.numbers / fit.deviations) ** 2, nan=0.0, posinf=1e300)
             places, first = [], 0
             for state, law in enumerate(fit.laws):
                 for place, (_, term) in enumerate(law):
@@ -92,15 +95,16 @@ class Refinement:
                     fit = other
                     break
             else:
-                return fit
+                break
+        return fit
 
     def lengthened(self, fit: Fit) -> Fit:
         """Fitted over longer pieces, as long as the laws explain these as well: so small numbers are known better."""
         most = max(len(record.times) for record in self._records)
         for _ in range(NUM_DOUBLED):
-            if self._length >= most:
+            if self._length >= most or time.monotonic() > self._until_s:
                 break
-            shooting = Shooting(self._records, min(2 * self._length, most))
+            shooting = Shooting(self._records, min(2 * self._length, most), self._until_s)
             longer = shooting.fit(fit.laws, most=fit.cost)
             if longer is None or not (longer.noise <= WORSE_NOISE * fit.noise).all():
                 break
@@ -110,23 +114,31 @@ class Refinement:
 
     def rounded(self, fit: Fit) -> Fit:
         """With simple numbers where the samples allow them; the others are fitted again."""
-        fixed: set[int] = set()
-        values = [number for law in fit.laws for number in numbers_of(law)]
-        bits = [simplest(value, deviation).cost for value, deviation in zip(values, fit.deviations.tolist(), strict=True)]
+        values, covariance, fixed = fit.numbers, fit.covariance.copy(), list[int]()
+        bits = [
+            simplest(value, deviation).cost for value, deviation in zip(values.tolist(), fit.deviations.tolist(), strict=True)
+        ]
         for place in np.argsort(bits, kind="stable").tolist():  # or 9.8 in place of 9.81 costs another number its 1
-            values = [number for law in fit.laws for number in numbers_of(law)]
-            value, deviation = values[place], float(fit.deviations[place])
+            value, deviation = float(values[place]), math.sqrt(max(covariance[place, place], 0.0))
             if not 0.0 < deviation < 0.1 * abs(value):
                 continue
-            values[place] = simplest(value, deviation).value
-            other = self._shooting.fit(laws_with_numbers(fit.laws, values), fit.starts, fixed=fixed | {place})
-            if other is not None and other.cost <= fit.cost + ROUNDING_COST:
-                deviations = np.where(other.deviations > 0.0, other.deviations, fit.deviations)
-                fit = replace(other, deviations=deviations)
-                fixed.add(place)
-        values = [number for law in fit.laws for number in numbers_of(law)]
-        for place, (value, deviation) in enumerate(zip(values, fit.deviations.tolist(), strict=True)):
+            change = simplest(value, deviation).value - value
+            if (change / deviation) ** 2 <= ROUNDING_COST:
+                column = covariance[:, place] / covariance[place, place]
+                values += change * column  # what the others are then, to first order
+                covariance -= np.outer(column, covariance[place])
+                values[place] = value + change
+                fixed.append(place)
+        while fixed:
+            laws = laws_with_numbers(fit.laws, np.where(np.isin(np.arange(len(values)), fixed), values, fit.numbers).tolist())
+            other = self._shooting.fit(laws, fit.starts, fixed=fixed)
+            if other is not None and other.cost <= fit.cost + ROUNDING_COST * len(fixed):
+                fit = replace(other, covariance=np.where(other.covariance != 0.0, other.covariance, fit.covariance))
+                break
+            fixed = fixed[: len(fixed) // 2]
+        values = fit.numbers
+        for place, (value, deviation) in enumerate(zip(values.tolist(), fit.deviations.tolist(), strict=True)):
             if place not in fixed and value and deviation:
                 digits = MORE_DIGITS + max(0, int(math.log10(abs(value) / deviation)))
                 values[place] = float(f"{value:.{digits}e}")
-        return replace(fit, laws=laws_with_numbers(fit.laws, values))
+        return replace(fit, laws=laws_with_numbers(fit.laws, values.tolist()))

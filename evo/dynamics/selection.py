@@ -10,10 +10,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
+from operator import attrgetter
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize_scalar
+from scipy.optimize import minimize
 
 from evo.dynamics.records import PIECE, Record
 from evo.dynamics.terms import Law, Term, divided_by, evaluate, numbers_of, product_of
@@ -27,6 +28,8 @@ MIN_BEAM = 32  # sets of terms that are looked at for each number of terms
 MAX_OF_QUOTIENTS = 6
 NUMERATOR_DEGREE = 2
 DIVISORS, WIDTH = (0.2, 1.0, 5.0), 1.6
+MAX_LEVELS = 3  # of a column whose functions are all polynomials
+MAX_TRIALS = 100  # of numbers in divisors
 POLE = 0.9  # a divisor from which that much is taken away is too near to 0
 
 
@@ -38,6 +41,9 @@ class Choice:
     cost: float
 
 
+cost_of = attrgetter("cost")
+
+
 class Selection:
     """Chooses the laws of the states.
 
@@ -47,7 +53,7 @@ class Selection:
     """
 
     def __init__(self, records: Sequence[Record], terms: Sequence[Term]):
-        self._records, self._terms = records, terms
+        self._records = records
         length = PIECE * min(record.period for record in records)
         self._columns = [record.columns(record.nodes) for record in records]
         pieces, first = [], 0
@@ -56,57 +62,73 @@ class Selection:
             first = pieces[-1][-1] + 1
         self._pieces = np.concatenate(pieces)
         self._states = np.concatenate([record.states for record in records])
-        self._integrals = self._integrals_of(terms)
+        # The powers of a held input of two values are sums of 1 and u, those of a state that never changes are numbers.
+        columns = [*self._states.T, *np.concatenate([record.inputs for record in records]).T]
+        are_held = [*[True] * len(self._states.T), *records[0].is_held]
+        self._levels = [
+            len(np.unique(values[np.isfinite(values)])) if is_held else len(values)
+            for values, is_held in zip(columns, are_held, strict=True)
+        ]
+        self._terms = [term for term in terms if all(power < self._levels[column] for column, power in term)]
+        self._integrals = self._integrals_of(self._terms)
 
     def choices(self, state: int) -> list[Choice]:
         """The laws that explain a state best, one for each number of terms from 0 on."""
         return self._choices(state, self._terms, self._integrals, is_whole=False)
 
     def quotients(self, state: int) -> list[Choice]:
-        """The laws with products over 1 + number * column, or over 1 + number * column**2, that explain a state best."""
+        """The laws with products over 1 + a x, 1 + a x**2 or 1 + a x + b x**2 of a column x that explain a state best."""
         columns = np.concatenate(self._columns, axis=1)
         plain = [term for term in self._terms if sum(power for _, power in term) <= NUMERATOR_DEGREE]
         integrals = self._integrals_of(plain)
-        best: dict[int, tuple[Choice, Term, float]] = {}
-        for column, power in product(range(len(columns)), (1.0, 2.0)):
+        best: dict[tuple[int, int], tuple[Choice, Law]] = {}
+        for column, powers in product(range(len(columns)), ((1.0,), (2.0,), (1.0, 2.0))):
             least, size = float(columns[column].min()), float(np.sqrt((columns[column] ** 2).mean()))
-            divisor: Term = ((column, power),)
-            for number in [share / size**power for share in DIVISORS if size > 0.0]:
-                if power == 1.0 and number * least < -POLE:
+            if self._levels[column] <= MAX_LEVELS or size == 0.0:
+                continue
+            for shares in product(DIVISORS, repeat=len(powers)):
+                numbers = [share / size**power for share, power in zip(shares, powers, strict=True)]
+                if sum(number * min(least, 0.0) ** power for number, power in zip(numbers, powers, strict=True)) < -POLE:
                     continue
-                over = [product_of(term, divided_by(number, divisor)) for term in plain]
+                divisor: Law = tuple((number, ((column, power),)) for number, power in zip(numbers, powers, strict=True))
+                over = [product_of(term, divided_by(divisor)) for term in plain]
                 both = np.concatenate([integrals, self._integrals_of(over)])
                 for choice in self._choices(state, [*plain, *over], both, is_whole=False, most=MAX_OF_QUOTIENTS):
-                    is_better = len(choice.law) not in best or choice.cost < best[len(choice.law)][0].cost
-                    if is_better and any(term in over for _, term in choice.law):
-                        best[len(choice.law)] = choice, divisor, number
+                    key = len(choice.law), len(powers)
+                    if (key not in best or choice.cost < best[key][0].cost) and any(term in over for _, term in choice.law):
+                        best[key] = choice, divisor
         return [better for found in best.values() for better in self._refined(state, *found)]
 
-    def _refined(self, state: int, choice: Choice, divisor: Term, number: float) -> list[Choice]:
-        """With the number within the quotients that explains most. What could also be written as a + b/(1 + x), or as a/(1 + x) +
+    def _refined(self, state: int, choice: Choice, divisor: Law) -> list[Choice]:
+        """With the numbers within the quotients that explain most. What could also be written as a + b/(1 + x), or as a/(1 + x) +
         b*x/(1 + x), gets the form a + b*x/(1 + x).
         """
         chosen = {term for _, term in choice.law}
-        old = divided_by(number, divisor)
+        [old] = divided_by(divisor)
+        single = divisor[0][1] if len(divisor) == 1 else None
 
         def changed(term: Term, over: Term) -> Term:
-            if old[0] not in term:
+            if old not in term:
                 return term
-            numerator = tuple(factor for factor in term if factor != old[0])
-            if product_of(term, divisor) in chosen:
+            numerator = tuple(factor for factor in term if factor != old)
+            if single and product_of(term, single) in chosen:
                 return numerator
-            return product_of(numerator, over, divisor if numerator in chosen else ())
+            return product_of(numerator, over, single if single and numerator in chosen else ())
 
-        def law_with(logarithm: float) -> Law:
-            over = divided_by(math.exp(logarithm), divisor)
+        def law_with(logarithms: NDArray[np.float64]) -> Law:
+            numbers = np.exp(logarithms).tolist()
+            over = divided_by(tuple((number, term) for number, (_, term) in zip(numbers, divisor, strict=True)))
             return tuple((1.0, term) for term in dict.fromkeys(changed(term, over) for _, term in choice.law))
 
-        def cost(logarithm: float) -> float:
-            return min((each.cost for each in self.judged(state, law_with(logarithm))), default=math.inf)
+        def cost(logarithms: NDArray[np.float64]) -> float:
+            return min((each.cost for each in self.judged(state, law_with(logarithms))), default=math.inf)
 
-        middle = math.log(number)
-        found = minimize_scalar(cost, bounds=(middle - WIDTH, middle + WIDTH), method="bounded", options={"xatol": 1e-3})
-        return self.judged(state, law_with(float(found.x)))
+        start = np.log([number for number, _ in divisor])
+        bounds = [(value - WIDTH, value + WIDTH) for value in start]
+        found = minimize(
+            cost, start, method="Nelder-Mead", bounds=bounds, options={"xatol": 1e-3, "fatol": 0.1, "maxfev": MAX_TRIALS}
+        )
+        return self.judged(state, law_with(found.x))
 
     def judged(self, state: int, law: Law) -> list[Choice]:
         """The law with the best numbers before its terms; nothing if it is not finite along the trajectories."""

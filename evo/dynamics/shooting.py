@@ -8,6 +8,7 @@ fit. Knows nothing of where laws come from.
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -32,16 +33,25 @@ SOON, FAR = 6, 0.1  # iterations after which a fit is given up, and the cost of 
 class Fit:
     """Laws and how well they fit.
 
-    deviations: standard errors of their numbers, law by law in the order of `numbers_of`. cost: -2 log likelihood. noise:
-    `(num_states,)` standard deviations of the samples from the laws. starts: states at the beginning of each piece,
-    `(num_states, num_pieces)`.
+    covariance: of their numbers, law by law in the order of `numbers_of`. cost: -2 log likelihood. noise: `(num_states,)`
+    standard deviations of the samples from the laws. starts: states at the beginning of each piece, `(num_states, num_pieces)`.
     """
 
     laws: tuple[Law, ...]
-    deviations: NDArray[np.float64]
+    covariance: NDArray[np.float64]
     cost: float
     noise: NDArray[np.float64]
     starts: NDArray[np.float64]
+
+    @property
+    def numbers(self) -> NDArray[np.float64]:
+        """Numbers of all laws, in the order of the covariance."""
+        return np.array([number for law in self.laws for number in numbers_of(law)])
+
+    @property
+    def deviations(self) -> NDArray[np.float64]:
+        """Standard errors of the numbers."""
+        return np.sqrt(np.maximum(np.diag(self.covariance), 0.0))
 
 
 class Shooting:
@@ -50,11 +60,13 @@ class Shooting:
     Args:
         records: of the same states and inputs.
         length: samples of a piece; the last of a trajectory may be shorter.
+        until_s: time of `time.monotonic` at which fits end as they are.
     """
 
-    def __init__(self, records: Sequence[Record], length: int):
+    def __init__(self, records: Sequence[Record], length: int, until_s: float = math.inf):
+        self.until_s = until_s
         period = min(record.period for record in records)
-        times, states, inputs, starts = [], [], [], []
+        times, states, inputs, changes, starts = [], [], [], [], []
         for record in records:
             count = len(record.times)
             for first in range(0, count, length):
@@ -63,12 +75,13 @@ class Shooting:
                 times.append(record.times[rows])
                 states.append(np.where(is_new[:, None], record.states[rows], np.nan))
                 inputs.append(record.inputs[rows])
+                changes.append(np.diff(record.inputs[rows], axis=0) * ~record.is_held)
                 starts.append(record.columns(record.times[first : first + 1])[: record.states.shape[1], 0])
         self._times = np.stack(times, axis=1)  # (length, num_pieces)
         widest = np.diff(self._times, axis=0).max(axis=1)
         self.num_substeps = np.ceil(np.maximum(widest * STEPS_A_PERIOD / period, 1.0)).astype(np.int64).tolist()
         self.states = np.stack(states).transpose(1, 2, 0)  # (length, num_states, num_pieces)
-        self._inputs = np.stack(inputs).transpose(1, 2, 0)
+        self._inputs, self._changes = (np.stack(parts).transpose(1, 2, 0) for parts in (inputs, changes))
         self.known = np.isfinite(self.states)
         self.starts = np.stack(starts, axis=1)
         self.scales = np.nanstd(np.concatenate([record.states for record in records]), axis=0)
@@ -104,7 +117,7 @@ class Shooting:
         for sample in range(1, len(self._times)):
             num_substeps = self.num_substeps[sample - 1]
             h = (self._times[sample] - self._times[sample - 1]) / num_substeps
-            begin, change = self._inputs[sample - 1], (self._inputs[sample] - self._inputs[sample - 1]) / num_substeps
+            begin, change = self._inputs[sample - 1], self._changes[sample - 1] / num_substeps
             for step in range(num_substeps):
                 k1 = slope(state, begin + step * change)
                 k2 = slope(state + 0.5 * h * k1, begin + (step + 0.5) * change)
@@ -125,7 +138,7 @@ class Shooting:
 
         Args:
             starts: states at the beginnings of pieces to begin with; None: those of the smooth courses.
-            fixed: places of numbers that stay as they are; their deviations are 0.
+            fixed: places of numbers that stay as they are; their variances are 0.
             most: a cost; None is given for laws that do not get near it soon.
         """
         numbers = np.array([number for law in laws for number in numbers_of(law)])
@@ -140,10 +153,10 @@ class Shooting:
         last = minimised(first, MAX_TRIALS) if math.isfinite(first.error) else first
         if not math.isfinite(last.error) or last.is_hopeless or last.hessian is None:
             return None
-        deviations = np.zeros(len(values))
-        deviations[free] = np.sqrt(np.maximum(np.diag(_inverted(last.hessian)), 0.0))
+        covariance = np.zeros((len(values), len(values)))
+        covariance[np.ix_(free, free)] = _inverted(last.hessian)
         found = laws_with_numbers(laws, last.numbers.tolist())
-        return Fit(found, deviations, last.error, np.sqrt(last.variances), last.starts)
+        return Fit(found, covariance, last.error, np.sqrt(last.variances), last.starts)
 
 
 class _Model:
@@ -183,7 +196,8 @@ class _Model:
 
     def is_last(self, before: _Model) -> bool:
         """Implement `evo.evaluate.least_squares`."""
-        return before.error - self.error < ENOUGH or self.is_hopeless or self._num_steps == MAX_ITERATIONS
+        is_over = self._num_steps == MAX_ITERATIONS or time.monotonic() > self._shooting.until_s
+        return before.error - self.error < ENOUGH or self.is_hopeless or is_over
 
     @cached_property
     def _normal(self) -> tuple[NDArray[np.float64], ...] | None:

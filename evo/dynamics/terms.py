@@ -6,6 +6,7 @@ Owns their form, how formulas become sums, and how sums are written and computed
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from fractions import Fraction
 from functools import lru_cache
 from itertools import combinations_with_replacement, count
 from typing import Any, TypeAlias
@@ -14,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evo.language.dag import Dag
+from evo.language.simple_numbers import MAX_DENOMINATOR
 from evo.native.stack_ptx import NodeKind
 
 # A factor: the number of a column, or a function and the sum that it is of; `sum` is the sum itself, whose first number is 1.
@@ -22,6 +24,7 @@ Term: TypeAlias = tuple[tuple[Factor, float], ...]  # factors and their powers, 
 Law: TypeAlias = tuple[tuple[float, Term], ...]  # numbers and the terms that they multiply
 
 MAX_TERMS = 24  # of a formula that is multiplied out
+NEAR_POWER = 0.05
 FUNCTIONS = ("sin", "cos", "tan", "exp", "exp2", "log", "log2", "tanh", "abs")
 
 
@@ -52,6 +55,8 @@ def law_of(formula: Dag, names: Sequence[str]) -> Law:
             laws.append(((node.number, ()),))
         elif node.form in _RULES:
             laws.append(_RULES[node.form](*(laws[operand] for operand in node.operands)))
+        elif node.form == "exp(a)":
+            laws.append(_exp(laws[node.operands[0]]))
         elif node.form.endswith("(a)") and (name := node.form.removesuffix("(a)")) in FUNCTIONS:
             laws.append(((1.0, (((name, laws[node.operands[0]]), 1.0),)),))
         else:
@@ -78,9 +83,20 @@ def _times(left: Law, right: Law) -> Law:
     return _plus(*(((a * b, product_of(s, t)),) for a, s in left for b, t in right))
 
 
-def divided_by(number: float, term: Term) -> Term:
-    """1/(1 + number * term)."""
-    return ((("sum", ((1.0, ()), (number, term))), -1.0),)
+def divided_by(law: Law) -> Term:
+    """1/(1 + law)."""
+    return ((("sum", ((1.0, ()), *law)), -1.0),)
+
+
+def with_simple_powers(law: Law) -> Law:
+    """The law with multiples of a half, 0 too, in place of powers that are near."""
+
+    def simple(factor: Factor, power: float) -> Term:
+        near = round(2.0 * power) / 2.0
+        inner = (factor[0], with_simple_powers(factor[1])) if isinstance(factor, tuple) else factor
+        return ((inner, near if abs(power - near) < NEAR_POWER else power),)
+
+    return tuple((number, product_of(*(simple(*pair) for pair in term))) for number, term in law)
 
 
 def product_of(*terms: Term) -> Term:
@@ -108,6 +124,18 @@ def _power(law: Law, power: float) -> Law:
         raise NoLaw("no real number")
     one = tuple((number / first, term) for number, term in law)
     return ((float(np.float64(abs(first)) ** power) * (-1.0 if first < 0 and power % 2 else 1.0), ((("sum", one), power),)),)
+
+
+def _exp(law: Law) -> Law:
+    """A law with powers in place of multiples of logarithms."""
+    result, rest = _ONE, []
+    for number, term in law:
+        match term:
+            case ((("log", inner), 1.0),):
+                result = _times(result, _power(inner, number))
+            case _:
+                rest.append((number, term))
+    return _times(result, ((1.0, ((("exp", tuple(rest)), 1.0),)),)) if rest else result
 
 
 def _raised(law: Law, power: Law) -> Law:
@@ -203,6 +231,26 @@ def _factor_text(
     else:
         text = f"{function(factor[0])}({written(factor[1], names, number, function)})"
     return text if power == 1 else f"{text}**{power:g}"
+
+
+def sympy_of(law: Law, symbols: Sequence[Any], precision: int | None) -> Any:
+    """The law as an expression of SymPy. precision: significant digits of numbers that are not simple; None: all."""
+    import sympy
+
+    functions = {"exp2": lambda x: 2**x, "log2": lambda x: sympy.log(x, 2), "abs": sympy.Abs}
+
+    def number(value: float) -> Any:
+        fraction = Fraction(value).limit_denominator(MAX_DENOMINATOR)
+        return sympy.Rational(fraction) if float(fraction) == value else sympy.Float(value, precision)
+
+    def base(factor: Factor) -> Any:
+        if not isinstance(factor, tuple):
+            return symbols[factor]
+        inner, name = sympy_of(factor[1], symbols, precision), factor[0]
+        return inner if name == "sum" else (functions[name] if name in functions else getattr(sympy, name))(inner)
+
+    terms = [(value, [base(factor) ** number(power) for factor, power in term]) for value, term in law]
+    return sympy.Add(*(sympy.Mul(number(value), *factors) for value, factors in terms))
 
 
 @lru_cache(maxsize=4096)

@@ -4,6 +4,7 @@ Owns that interface and the checks of what a task's `score` returns. Knows nothi
 `evo.evaluate.backends` registers the implementations.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
@@ -140,7 +141,9 @@ def by_name(task: Task, stored: NDArray[Any]) -> dict[str, NDArray[Any]]:
     width)`.
     """
     outputs, rollout = stored_types(task), task.rollout
-    shape = (len(stored), *((rollout.num_records, -1, *(rollout.grid.shape if rollout.grid else ())) if rollout else (-1,)))
+    records = (rollout.num_records,) if rollout else ()
+    cells = rollout.grid.shape if rollout and rollout.grid else ()
+    shape = (len(stored), *records, math.prod(stored.shape[2:]) // math.prod(records + cells), *cells)
     return {name: stored[:, i].view(DTYPES[kind]).reshape(shape) for i, (name, kind) in enumerate(outputs.items())}
 
 
@@ -152,16 +155,16 @@ def stored_types(task: Task) -> dict[str, str]:
 def join(parts: list[Evaluation], num_measures: int) -> Evaluation:
     """Joins the results of consecutive parts of a batch and adds up their times."""
     stats = [part.stats for part in parts]
-    names = dict.fromkeys(name for each in stats for name in each.times_s)
-    lanes = dict.fromkeys(name for each in stats for name in each.lanes)
+    names = dict.fromkeys(name for stat in stats for name in stat.times_s)
+    lanes = dict.fromkeys(name for stat in stats for name in stat.lanes)
     return Evaluation(
         status=np.concatenate([np.empty(0, np.uint8), *(part.status for part in parts)]),
         objective=np.concatenate([np.empty(0), *(part.objective for part in parts)]),
         measures=np.concatenate([np.empty((0, num_measures)), *(part.measures for part in parts)]),
         failures=tuple(failure for part in parts for failure in part.failures),
         stats=Stats(
-            times_s={name: sum(each.times_s.get(name, 0.0) for each in stats) for name in names},
-            lanes={name: sum(each.lanes.get(name, 0) for each in stats) for name in lanes},
+            times_s={name: sum(stat.times_s.get(name, 0.0) for stat in stats) for name in names},
+            lanes={name: sum(stat.lanes.get(name, 0) for stat in stats) for name in lanes},
             farm=stats[-1].farm if stats else {},
         ),
     )

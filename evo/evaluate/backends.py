@@ -150,11 +150,11 @@ def calibrate_cpu(assignment: Assignment, batch: Batch) -> Calibration:
     size = float(np.mean(batch.num_instructions))
     if without_cpu_meaning(assignment.language, assignment.instructions):
         return Calibration(num_points, size, threads, None, 0.0)  # only a GPU can run these programs
-    simd = assignment.settings.simd
-    level = simd if simd in ptx_vm.levels() else None
-    return Calibration(
-        num_points, size, threads, *measure_cpu(ChunkScorer(assignment.language, assignment.task, level), batch, threads)
-    )
+    level = simd_level(assignment.settings)
+    scorer = ChunkScorer(assignment.language, assignment.task, level)
+    if level is None:
+        scorer.choose_level(batch)
+    return Calibration(num_points, size, threads, *measure_cpu(scorer, batch, threads))
 
 
 def calibrate_lanes(backend: Backend, assignment: Assignment, batch: Batch, calibration: Calibration) -> Calibration:
@@ -183,6 +183,17 @@ def calibrate_lanes(backend: Backend, assignment: Assignment, batch: Batch, cali
 def num_threads(settings: EvaluationOptions) -> int:
     """Threads or processes that evaluate: one for each core of this process if the options do not say."""
     return settings.threads or len(os.sched_getaffinity(0))
+
+
+def simd_level(settings: EvaluationOptions) -> str | None:
+    """The SIMD level that the options name; None: the faster one is to be chosen. Raises UserError: this CPU lacks it."""
+    levels = ptx_vm.levels()
+    if settings.simd in (AUTO, "portable"):
+        return levels[0] if settings.simd == "portable" else None
+    if settings.simd not in levels:
+        known = ", ".join(dict.fromkeys((AUTO, "portable", *levels)))
+        raise UserError(f"this CPU has no '{settings.simd}', one of: {known}", "evaluation.simd")
+    return settings.simd
 
 
 def why_no_compiler() -> str | None:
@@ -281,18 +292,11 @@ def _start_cpu(assignment: Assignment) -> Evaluator:
         raise UserError(
             f"no CPU meaning for {', '.join(unsupported)}: remove them, or use a GPU backend", "program.vocabulary.instructions"
         )
-    simd: str = assignment.settings.simd
-    if simd == "portable":
-        simd = ptx_vm.levels()[0]
-    if simd != AUTO and simd not in ptx_vm.levels():
-        known = ", ".join(dict.fromkeys((AUTO, "portable", *ptx_vm.levels())))
-        raise UserError(f"this CPU has no '{simd}', one of: {known}", "evaluation.simd")
-    level = None if simd == AUTO else simd
     return CpuEvaluator(
         assignment.language,
         assignment.task,
         assignment.settings.threads,
-        level,
+        simd_level(assignment.settings),
         executor=assignment.settings.executor,
         source=assignment.source,
         score_seconds=assignment.settings.score_seconds,

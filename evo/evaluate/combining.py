@@ -72,7 +72,11 @@ class Combiner:
         self._inputs = points.inputs
         self._target = points.target.astype(np.float64)
         self._weights = np.ones(len(self._target)) if points.weights is None else points.weights.astype(np.float64)
-        functions = {each.semantics.function: each.name for each in language.instruction_set.instructions if each.name in allowed}
+        functions = {
+            instruction.semantics.function: instruction.name
+            for instruction in language.instruction_set.instructions
+            if instruction.name in allowed
+        }
         self._words = {function: language.encode(name) for function, name in functions.items() if function}
         self._f32 = next(i for i, stack in enumerate(language.instruction_set.stacks) if stack.constant_type == "f32")
         self.num_inputs = len(language.inputs)
@@ -196,7 +200,7 @@ def _fits(
 ) -> _Fits:
     """Least squares of the target by 1, p and a column, of whose products with 1, target, p and itself these are the sums."""
     total, mean_t = moments[:2]
-    mean_p, pp, pt = (each[:, None] for each in moments[2:])
+    mean_p, pp, pt = (moment[:, None] for moment in moments[2:])
     along, mean = programs - ones * mean_p, ones / total
     left = squares - ones * mean - along * along / pp
     rest = targets - ones * mean_t - along * pt / pp

@@ -11,14 +11,13 @@ import importlib.util
 import logging
 import os
 import platform
-import threading
 import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import CancelledError, Future, as_completed
+from concurrent.futures import CancelledError, Future
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib.metadata import version
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
@@ -102,9 +101,7 @@ def connect(
             except (OSError, ValueError, TypeError) as error:  # refused, timed out, not an address; or a TLS file is wrong
                 why = one_line(error) or type(error).__name__
                 raise UserError(f"no connection to the Dask scheduler: {why}", scheduler) from error
-        workers = Workers(client, scheduler, wait_s)
-        opened.callback(workers.close, CancelledError())
-        yield workers
+        yield Workers(client, scheduler, wait_s)
 
 
 def _local_cluster(num_workers: int | None) -> Any:
@@ -131,36 +128,23 @@ def _local_cluster(num_workers: int | None) -> Any:
 
 @dataclass(eq=False)
 class _Call:
-    """A call. given: its future as Dask has it; where: the workers that may make it; num_losses: of all of them."""
+    """A call. where: the workers that may make it; num_losses: of all of them."""
 
+    number: int
     arguments: tuple[Any, ...]
-    future: Future[Any] = field(default_factory=Future)
-    given: Future[Any] | None = None
     where: frozenset[str] = frozenset()
     num_losses: int = 0
 
 
 class Workers:
-    """The workers of a scheduler that may be used here. Safe to use from several threads at once.
-
-    Attributes:
-        num_threads: of those that were usable at the last look.
-    """
+    """The workers of a scheduler that may be used here."""
 
     def __init__(self, client: Client, scheduler: str, wait_s: float):
         self.scheduler = scheduler
-        self.num_threads = 0
         self._client = client
         self._wait_s = wait_s
         self._wanted = {**{name: version(name) for name in PACKAGES}, "machine": platform.machine()}  # on a worker as here
         self._known: dict[str, str | None] = {}  # address -> why it must not be used
-        self._usable: frozenset[str] = frozenset()
-        self._waiting: deque[_Call] = deque()
-        self._given: set[_Call] = set()  # that workers have
-        self._error: Exception | None = None  # why no further call is made
-        self._lock = threading.RLock()
-        self._ended: SimpleQueue[tuple[_Call, Future[Any]] | None] = SimpleQueue()
-        threading.Thread(target=self._watch, name="dask-workers", daemon=True).start()
 
     def usable(self) -> dict[str, int]:
         """The usable workers with their number of threads. Waits for a first one.
@@ -175,42 +159,64 @@ class Workers:
             time.sleep(WAKE_S)
         return workers
 
-    def submit(self, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
-        """Calls a function of an importable module on a worker.
-
-        A call whose worker is lost is made again by another one, so it may be made several times. The future raises what the
-        function does; `WorkerDied` if one worker after the other is lost with it; or UserError: the scheduler, or all workers for
-        too long, are lost. A worker whose device fails is replaced. A call that a worker has cannot be cancelled.
-        """
-        call = _Call((function, *arguments))
-        with self._lock:
-            if self._error:
-                raise self._error
-            self._waiting.append(call)
-        self._give_out()
-        return call.future
-
     def map(
         self, function: Callable[..., Any], arguments: Sequence[tuple[Any, ...]], on_wait: Callable[[], None] = lambda: None
     ) -> Iterator[tuple[int, Future[Any]]]:
-        """Calls the function once for each tuple of arguments. Yields the tuple's index and the ended future as they come.
+        """Calls a function of an importable module once for each tuple of arguments. Yields the index of the tuple and the ended
+        future as they come.
+
+        A call whose workers are lost is made again by others, so it may be made several times. The future raises what the
+        function does, or `WorkerDied` if one worker after the other is lost with it. A worker whose device fails is replaced.
 
         Args:
             on_wait: called again and again while no result comes; may raise.
+
+        Raises:
+            UserError: the scheduler is lost, or all workers for too long.
         """
-        self.usable()
-        numbers = {self.submit(function, *own): number for number, own in enumerate(arguments)}
-        waiting = set(numbers)
+        usable = self.usable()
+        waiting = deque(map(_Call, range(len(arguments)), arguments))
+        given: dict[Future[Any], _Call] = {}
+        ended: SimpleQueue[Future[Any]] = SimpleQueue()
+        look_s, lost_s = time.monotonic() + LOOK_S, 0.0  # when to look, and since when there is no worker
+
+        def give(call: _Call) -> None:
+            call.where = frozenset(usable)
+            executor = self._client.get_executor(pure=False, retries=RETRIES, workers=sorted(call.where))
+            future = executor.submit(call_here, function, *call.arguments)
+            given[future] = call
+            future.add_done_callback(ended.put)
+
         try:
-            while waiting:
+            while waiting or given:
+                while waiting and len(given) < CALLS_PER_THREAD * sum(usable.values()):
+                    give(waiting.popleft())
                 try:
-                    for future in as_completed(waiting, timeout=WAKE_S):
-                        waiting.discard(future)
-                        yield numbers[future], future
-                except TimeoutError:
+                    future = ended.get(timeout=WAKE_S)
+                except Empty:
                     on_wait()
+                else:
+                    if call := given.pop(future, None):
+                        yield call.number, self._settled(future)
+                if (now_s := time.monotonic()) < look_s:
+                    continue
+                look_s, usable = now_s + LOOK_S, self._look()
+                lost_s = 0.0 if usable else lost_s or now_s
+                if lost_s and now_s - lost_s > self._wait_s:
+                    raise self._none()
+                # Dask would wait for the same workers.
+                for future in [future for future, call in given.items() if usable and not call.where & usable.keys()]:
+                    call = given.pop(future)
+                    future.cancel()
+                    call.num_losses += 1
+                    if call.num_losses <= RETRIES:
+                        give(call)
+                    else:
+                        reason = f"{call.num_losses} times all Dask workers were lost with the same work"
+                        yield call.number, _ended(WorkerDied(reason))
         finally:
-            self._end_all(CancelledError(), lambda call: call.future in waiting)
+            for future in given:
+                future.cancel()
 
     def keep(self, value: bytes) -> Any:
         """Leaves bytes with the scheduler. As an argument of a call, they reach each worker once."""
@@ -222,71 +228,15 @@ class Workers:
             workers = list(self._look())
             self._client.run(function, *arguments, workers=workers, on_error="ignore", callback_timeout=CONNECT_S)
 
-    def close(self, error: Exception) -> None:
-        """Ends all calls by an exception, which further ones raise."""
-        self._end_all(error)
-        self._ended.put(None)
-
-    def _give_out(self) -> None:
-        with self._lock:
-            while self._waiting and len(self._given) < CALLS_PER_THREAD * self.num_threads:
-                call = self._waiting.popleft()
-                if call.future.set_running_or_notify_cancel():
-                    self._start(call)
-
-    def _start(self, call: _Call) -> None:
-        self._given.add(call)
-        call.where = self._usable
-        executor = self._client.get_executor(pure=False, retries=RETRIES, workers=sorted(call.where))
-        call.given = given = executor.submit(call_here, *call.arguments)
-        given.add_done_callback(lambda _: self._ended.put((call, given)))
-
-    def _watch(self) -> None:
-        """Ends futures, and looks at the workers. Dask's own threads must not wait for answers."""
-        look_s = lost_s = 0.0  # when to look, and since when there is no worker
-        while True:
-            try:
-                if (ended := self._ended.get(timeout=LOOK_S)) is None:
-                    return
-                self._settle(*ended)
-            except Empty:
-                pass
-            now_s = time.monotonic()
-            if (self._given or self._waiting) and now_s >= look_s:
-                look_s = now_s + LOOK_S
-                try:
-                    lost_s = 0.0 if self._look() else lost_s or now_s
-                    if lost_s and now_s - lost_s > self._wait_s:
-                        raise self._none()
-                    self._start_again()
-                except UserError as lost:
-                    self._end_all(lost)
-            self._give_out()
-
-    def _start_again(self) -> None:
-        """Gives calls whose workers are all gone to others: Dask would wait for the same ones."""
-        for call in [call for call in self._given if self._usable and not call.where & self._usable]:
-            call.num_losses += 1
-            if call.num_losses <= RETRIES:
-                self._start(call)
-            else:
-                death = WorkerDied(f"{call.num_losses} times all Dask workers were lost with the same work")
-                self._end_all(death, {call}.__contains__)
-
-    def _settle(self, call: _Call, given: Future[Any]) -> None:
-        """Ends a call's future by what Dask says."""
+    def _settled(self, future: Future[Any]) -> Future[Any]:
+        """An ended future, by Dask's answer. Raises UserError: the scheduler is lost."""
         from distributed import KilledWorker
 
-        with self._lock:
-            if call not in self._given or call.given is not given:
-                return
-            self._given.remove(call)
         address, result, error = "", None, None
         try:
-            address, result, error = given.result()
+            address, result, error = future.result()
         except CancelledError:  # not by us
-            error = self._lost()
-            self._end_all(error)
+            raise self._lost() from None
         except KilledWorker as killed:
             error = WorkerDied(f"{killed.allowed_failures + 1} Dask workers died with the same work")
         except Exception as failed:  # noqa: BLE001 - whoever waits gets it
@@ -295,26 +245,7 @@ class Workers:
             with contextlib.suppress(Exception):  # it may be lost, or have no nanny
                 self._client.restart_workers([address], timeout=CONNECT_S, raise_for_error=False)
             error = DeviceFailure(f"Dask worker {address}: {error}", error.failures)
-        if error:
-            call.future.set_exception(error)
-        else:
-            call.future.set_result(result)
-
-    def _end_all(self, error: Exception, chosen: Callable[[_Call], bool] | None = None) -> None:
-        """Ends the chosen calls by an error. Without `chosen` they are all calls, and further ones raise it."""
-        with self._lock:
-            if chosen is None:
-                self._error, chosen = self._error or error, lambda _: True
-            given = {call for call in self._given if chosen(call)}
-            self._given -= given
-            for call in filter(chosen, [*self._waiting]):
-                self._waiting.remove(call)
-                if not isinstance(error, CancelledError) or not call.future.cancel():
-                    call.future.set_exception(error)
-        for call in given:
-            assert call.given
-            call.given.cancel()
-            call.future.set_exception(error)
+        return _ended(error, result)
 
     def _look(self) -> dict[str, int]:
         """The usable workers at this moment. Warns of others that are new."""
@@ -325,9 +256,7 @@ class Workers:
                     has = {**told["packages"], "machine": told["host"]["machine"]}
                     if why := self._known.setdefault(address, _difference(has, self._wanted)):
                         echo(f"evo: Dask worker {address} is not used: {why}", err=True)
-        usable = {address: worker["nthreads"] for address, worker in workers.items() if not self._known.get(address, "unknown")}
-        self._usable, self.num_threads = frozenset(usable), sum(usable.values())
-        return usable
+        return {address: worker["nthreads"] for address, worker in workers.items() if not self._known.get(address, "unknown")}
 
     def _ask(self, function: Callable[..., Any], **arguments: Any) -> Any:
         """Calls something that asks the scheduler."""
@@ -350,6 +279,15 @@ class Workers:
         start = "" if self.scheduler == LOCAL else f"; start some with: dask worker {self.scheduler}"
         lost = "all Dask workers are lost, and there was none" if self._known else "no Dask worker"
         return UserError(f"{lost} for {self._wait_s:g} s{start}", self.scheduler)
+
+
+def _ended(error: Exception | None, result: Any = None) -> Future[Any]:
+    future: Future[Any] = Future()
+    if error:
+        future.set_exception(error)
+    else:
+        future.set_result(result)
+    return future
 
 
 def _difference(has: Mapping[str, str | None], wanted: Mapping[str, str]) -> str | None:

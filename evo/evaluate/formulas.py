@@ -48,7 +48,7 @@ class Formulas:
         self._is_known = [
             stack.constant_type == "f32" or (has_choices and stack.literal_prefix == "pred") for stack in instruction_set.stacks
         ]
-        self.functions = [_function_of(instruction_set, each, has_choices) for each in instruction_set.instructions]
+        self.functions = [_function_of(instruction_set, instruction, has_choices) for instruction in instruction_set.instructions]
         self.is_division = [instruction.semantics.function in DIVISIONS for instruction in instruction_set.instructions]
         self.names = [instruction.semantics.function for instruction in instruction_set.instructions]
         self._is_coarse = [instruction.semantics.is_coarse for instruction in instruction_set.instructions]

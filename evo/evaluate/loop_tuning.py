@@ -104,7 +104,7 @@ class LoopTuner:
         columns, width = self._loop.columns(ask(task, "points"), "points()")
         chosen = spread(width, max(1, max_points // num_records))
         self.num_points, self._width = num_records * len(chosen), len(chosen)
-        self._columns = [each[..., chosen] if each.ndim and each.shape[-1] > 1 else each for each in columns]
+        self._columns = [column[..., chosen] if column.ndim and column.shape[-1] > 1 else column for column in columns]
         self._targets = self._loop.targets(width).reshape(-1, num_records, width)[..., chosen].astype(np.float64)
         weights = self._loop.weights(num_records * width)
         weights = np.ones(num_records * width, np.float32) if weights is None else weights
@@ -112,7 +112,9 @@ class LoopTuner:
         self._derived_as = Language(language.instruction_set, (), (("y", "f32"),), _LIMITS)
         self._machine = VirtualMachine(self._derived_as.lowering)  # of an empty program: fields have it all
         unsupported = VirtualMachine(language.lowering).unsupported
-        self._unknown = {i for i, each in enumerate(language.instruction_set.instructions) if each.name in unsupported}
+        self._unknown = {
+            i for i, instruction in enumerate(language.instruction_set.instructions) if instruction.name in unsupported
+        }
         self._field = dag_of(self._loop.field, self._loop.words, folding=False)
 
     def tune(self, words: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], NDArray[np.void]]:
@@ -186,7 +188,7 @@ class _Derived:
         first = num_columns + len(self.constants)
         slopes = [self._slopes(self._value(change), first, spoken) for change in changes]
         depends = [any(slope[num_columns + k] is not None for slope in slopes) for k in range(len(self.constants))]
-        self.used = [k for k, each in enumerate(depends) if each][:MAX_PARAMETERS]
+        self.used = [k for k, is_used in enumerate(depends) if is_used][:MAX_PARAMETERS]
         self.num_carried, self.num_evaluations = len(states) * len(self.used), 0
         results = [self._value(change) for change in changes]
         for slope in slopes:

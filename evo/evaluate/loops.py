@@ -67,7 +67,7 @@ class LoopRunner:
         self.field = field = Language(instruction_set, (*self.types.items(), *task.outputs.items()), tuple(names.items()))
         text = "\n".join(f"{_CHANGE}{name} = {formula}" for name, formula in rollout.state.items())
         self.words = words = parse_infix(
-            field, text, f"{place}.state", _MAX_WORDS, [each.name for each in instruction_set.instructions]
+            field, text, f"{place}.state", _MAX_WORDS, [instruction.name for instruction in instruction_set.instructions]
         )
         add, fma = (by_ptx.get(ptx, -1) for ptx in _NEEDED.values())
         places = {name: index for index, name in enumerate(self.types)}
@@ -207,7 +207,7 @@ class LoopRunner:
 def _grid_loop(grid: Grid, states: dict[str, str], reads: Sequence[tuple[str, int, int] | None]) -> GridLoop:
     """reads: of each column, the state, dy and dx that it holds of neighbours."""
     order = list(states)
-    neighbours = [(order.index(each[0]), *each[1:]) if each else (NO_STATE, 0, 0) for each in reads]
+    neighbours = [(order.index(read[0]), *read[1:]) if read else (NO_STATE, 0, 0) for read in reads]
     boundary = grid.boundary if isinstance(grid.boundary, str) else "constant"
     outside = np.array([grid.outside(DTYPES[kind]) for kind in states.values()], np.uint32)
     return GridLoop(*grid.shape, boundary, outside, np.array(neighbours, NEIGHBOUR_DTYPE))

@@ -17,7 +17,7 @@ LaneName = Literal["auto", "interpret", "compile"]
 
 def _devices(value: Any) -> Any:
     numbers = value if isinstance(value, list) else [value]
-    if value not in (None, "all") and not (numbers and all(type(each) is int and each >= 0 for each in numbers)):
+    if value not in (None, "all") and not (numbers and all(type(number) is int and number >= 0 for number in numbers)):
         raise ValueError(f"must be the number of a GPU, a list of such numbers, or all, got {value}")
     return value
 

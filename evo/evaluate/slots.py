@@ -57,4 +57,4 @@ def slots_of(instruction_set: InstructionSet, target: str) -> NDArray[np.float64
     targets = [f"sm_{number}" for number in ASSEMBLED]
     if target not in targets:
         raise UserError(f"unknown GPU {target!r}; one of: {', '.join(targets)}", "slots")
-    return np.array([each.semantics.slots_on(target) for each in instruction_set.instructions], np.float64)
+    return np.array([instruction.semantics.slots_on(target) for instruction in instruction_set.instructions], np.float64)

@@ -164,7 +164,7 @@ class InstructionSet:
     @cached_property
     def constant_types(self) -> tuple[str | None, ...]:
         """The constant type of each argument type's stack."""
-        return tuple(self.stacks[each.stack_idx].constant_type for each in self.arg_types)
+        return tuple(self.stacks[kind.stack_idx].constant_type for kind in self.arg_types)
 
     @cached_property
     def _instruction_indices(self) -> dict[str, int]:
@@ -205,7 +205,7 @@ def check_names(instruction_set: InstructionSet, names: Iterable[str], source: s
             continue
         others = [other for other in SHIPPED if name in {i.name for i in shipped_instruction_set(other).instructions}]
         hint = f"it is in the set '{others[0]}': program.instruction_set={others[0]}; " if others else ""
-        raise UserError(f"{source}: unknown instruction '{name}'; {hint}{did_you_mean(name, known)}")
+        raise UserError(f"unknown instruction '{name}'; {hint}{did_you_mean(name, known)}", source)
 
 
 def describe_instruction_set(description: Mapping[str, Any], source: str = "description") -> InstructionSet:
@@ -243,14 +243,20 @@ def shipped_instruction_set(name: str) -> InstructionSet:
 def shipped_functions() -> tuple[Function, ...]:
     """The helpers, and the instructions with `code`; one for each PTX, or, of moves between types, for each name."""
     full, table = _table()
-    prefixes = [full.stacks[each.stack_idx].literal_prefix for each in full.arg_types]
-    types = {each.name: prefix for each, prefix in zip(full.arg_types, prefixes, strict=True)}
+    prefixes = [full.stacks[kind.stack_idx].literal_prefix for kind in full.arg_types]
+    types = {kind.name: prefix for kind, prefix in zip(full.arg_types, prefixes, strict=True)}
     found = [Function(h.name, tuple(types[arg] for arg in h.args), types[h.rets[0]], h.meaning, h.code) for h in table.helpers]
-    for each in full.instructions:
-        if each.semantics.code:
-            words = [prefixes[index].replace("s32", "u32") for index in (*each.rets, *each.args)]
+    for instruction in full.instructions:
+        if instruction.semantics.code:
+            words = [prefixes[index].replace("s32", "u32") for index in (*instruction.rets, *instruction.args)]
             found.append(
-                Function(_identifier(_key(each)), tuple(words[1:]), words[0], each.semantics.meaning, each.semantics.code)
+                Function(
+                    _identifier(_key(instruction)),
+                    tuple(words[1:]),
+                    words[0],
+                    instruction.semantics.meaning,
+                    instruction.semantics.code,
+                )
             )
     return tuple({function.name: function for function in found}.values())
 
@@ -272,16 +278,17 @@ def _table() -> tuple[InstructionSet, InstructionSetJson]:
 def _check(data: Any, source: str) -> InstructionSet:
     shipped_ones = [*reversed(shipped_instruction_set("bits").instructions)]
     shipped_ones.sort(key=lambda each: bool(each.semantics.vm))
-    known = {_key(each): each.semantics for each in shipped_ones}
+    known = {_key(one): one.semantics for one in shipped_ones}
     found = _resolved(_parsed(data, source), source, known)
     for i, instruction in enumerate(found.instructions):
-        rows = [each.semantics for each in shipped_ones if _key(each) == _key(instruction)]
+        rows = [one.semantics for one in shipped_ones if _key(one) == _key(instruction)]
         for key in _LIBRARYS if rows else ("vm", "derivative", "code"):
             given, shipped = getattr(instruction.semantics, key), [getattr(each, key) for each in rows or [_UNKNOWN]]
             if given not in shipped and (given or key == "error"):  # without an error, it would be exact
                 raise UserError(
-                    f"{source}: key 'instructions.{i}.{key}': the library finds it by the PTX text; leave it out, or add "
-                    f"{instruction.ptx!r} to the library (CONTRIBUTING.md)"
+                    f"key 'instructions.{i}.{key}': the library finds it by the PTX text; leave it out, or add "
+                    f"{instruction.ptx!r} to the library (CONTRIBUTING.md)",
+                    source,
                 )
     return found
 
@@ -292,9 +299,9 @@ def _parsed(data: Any, source: str) -> InstructionSetJson:
     except ValidationError as error:
         location, reason = first_mistake(error)
         place = f"key {'.'.join(map(str, location))!r}" if location else "the JSON"
-        raise UserError(f"{source}: {place}: {reason}") from error
+        raise UserError(f"{place}: {reason}", source) from error
     if parsed.abi_version != ABI_VERSION:
-        raise UserError(f"{source}: key 'abi_version': {parsed.abi_version} is not supported, use {ABI_VERSION}")
+        raise UserError(f"key 'abi_version': {parsed.abi_version} is not supported, use {ABI_VERSION}", source)
     return parsed
 
 
@@ -331,7 +338,7 @@ def _resolved(parsed: InstructionSetJson, source: str, known: Mapping[str, Seman
     for i, instruction in enumerate(instructions):
         if instruction.num_commutative and not _first_two_are_alike(instruction, arg_types):
             raise UserError(
-                f"{source}: key 'instructions.{i}.num_commutative': 0, or 2 where the first two operands are scalars of one type"
+                f"key 'instructions.{i}.num_commutative': 0, or 2 where the first two operands are scalars of one type", source
             )
     special_registers = tuple(
         SpecialRegister(s.ptx, _look_up(arg_indices, s.arg_type, f"special_registers.{i}.arg_type", source), s.volatile)
@@ -342,8 +349,9 @@ def _resolved(parsed: InstructionSetJson, source: str, known: Mapping[str, Seman
         num_vec_elems = arg_types[special.arg_idx].num_vec_elems
         if num_vec_elems > 4 or (num_vec_elems and "." in special.ptx):
             raise UserError(
-                f"{source}: key 'special_registers.{i}.arg_type': a vector of {num_vec_elems}, but .x .y .z .w are all the "
-                "elements of a special register, and each of them is a scalar"
+                f"key 'special_registers.{i}.arg_type': a vector of {num_vec_elems}, but .x .y .z .w are all the "
+                "elements of a special register, and each of them is a scalar",
+                source,
             )
     return InstructionSet(stacks, arg_types, instructions, special_registers)
 
@@ -379,10 +387,10 @@ def _index_names(names: list[str], key: str, source: str) -> dict[str, int]:
     for index, name in enumerate(names):
         if name.lower() == "num_enums":
             raise UserError(
-                f"{source}: key '{key}.{index}': '{name}' is what C headers call the number of entries; use another name"
+                f"key '{key}.{index}': '{name}' is what C headers call the number of entries; use another name", source
             )
         if indices.setdefault(name.lower(), index) != index:
-            raise UserError(f"{source}: key '{key}.{index}': the name '{name}' is used twice; give one entry a 'name' of its own")
+            raise UserError(f"key '{key}.{index}': the name '{name}' is used twice; give one entry a 'name' of its own", source)
     return {name: index for index, name in enumerate(names)}
 
 
@@ -390,4 +398,4 @@ def _look_up(indices: dict[str, int], name: str, key: str, source: str) -> int:
     try:
         return indices[name]
     except KeyError:
-        raise UserError(f"{source}: key '{key}': unknown type {name!r}, {did_you_mean(name, indices)}") from None
+        raise UserError(f"key '{key}': unknown type {name!r}, {did_you_mean(name, indices)}", source) from None

@@ -138,12 +138,12 @@ def _ptx(path: Path, defines: Mapping[str, int | float | str], header: str, targ
     options = (f"--gpu-architecture={target.replace('sm_', 'compute_')}", *_OPTIONS, *_macros(path, defines))
     ptx = compiled(path, _read(path), texts, options, cache)
     if f".entry {ENTRY}(".encode() not in ptx:
-        raise UserError(f"{path}: must define {ENTRY}, which {HEADER_NAME} declares")
+        raise UserError(f"must define {ENTRY}, which {HEADER_NAME} declares", path)
     return ptx
 
 
 def _no_program(path: Path) -> UserError:
-    return UserError(f"{path}: {ENTRY} must call evo_program, and its scores must depend on the outputs")
+    return UserError(f"{ENTRY} must call evo_program, and its scores must depend on the outputs", path)
 
 
 def compiled(path: Path, source: bytes, headers: Mapping[str, bytes], options: tuple[str, ...], cache: DiskCache | None) -> bytes:
@@ -159,7 +159,7 @@ def compiled(path: Path, source: bytes, headers: Mapping[str, bytes], options: t
                 cache.put(key, ptx)
         return ptx
     except nvrtc.NvrtcMissing as error:
-        raise UserError(f"{path}: {error}") from error
+        raise UserError(error, path) from error
     except nvrtc.CompileError as error:
         raise _user_error(path, str(error)) from error
 
@@ -190,7 +190,7 @@ def _check_version(path: Path, compiler_version: tuple[int, int]) -> None:
     """An assembler does not understand the PTX of a newer compiler."""
     if compiler_version > nvptxcompiler.version():
         newer, older = (".".join(map(str, version)) for version in (compiler_version, nvptxcompiler.version()))
-        raise UserError(f"{path}: NVRTC {newer} is newer than the assembler, {older}: {nvrtc.INSTALL}")
+        raise UserError(f"NVRTC {newer} is newer than the assembler, {older}: {nvrtc.INSTALL}", path)
 
 
 def _folder_headers(path: Path) -> dict[str, bytes]:
@@ -207,7 +207,7 @@ def _read(path: Path) -> bytes:
     if absolute:  # NVRTC would read such a file
         place = f"{path}:{_line(content, absolute.start(1))}"
         name = absolute[1].decode(errors="replace")
-        raise UserError(f"{place}: '{name}' is not among {HEADER_NAME} and the .cuh files of the folder")
+        raise UserError(f"'{name}' is not among {HEADER_NAME} and the .cuh files of the folder", place)
     return content
 
 
@@ -218,12 +218,12 @@ def _line(content: bytes, position: int) -> int:
 def _macros(path: Path, defines: Mapping[str, int | float | str]) -> list[str]:
     """Write macros as options of NVRTC."""
     if not isinstance(defines, Mapping):
-        raise UserError(f"{path}: kernel_defines() must return a dict of name -> number or text, got {type(defines).__name__}")
+        raise UserError(f"kernel_defines() must return a dict of name -> number or text, got {type(defines).__name__}", path)
     options = []
     for name, value in defines.items():
         if not isinstance(name, str) or not _MACRO.fullmatch(name):
             raise UserError(
-                f"{path}: kernel_defines()[{name!r}]: not a macro name (letters, digits and _; not beginning with EVO_)"
+                f"kernel_defines()[{name!r}]: not a macro name (letters, digits and _; not beginning with EVO_)", path
             )
         if isinstance(value, Integral):
             text = str(int(value))
@@ -232,6 +232,6 @@ def _macros(path: Path, defines: Mapping[str, int | float | str]) -> list[str]:
         elif isinstance(value, str) and value.isprintable():
             text = value
         else:
-            raise UserError(f"{path}: kernel_defines()['{name}'] is {value!r}, must be a finite number or one line of text")
+            raise UserError(f"kernel_defines()['{name}'] is {value!r}, must be a finite number or one line of text", path)
         options.append(f"--define-macro={name}={text}")
     return options

@@ -135,14 +135,14 @@ class Loop:
         outputs = [name for name, _ in self.language.outputs]
         changes = [name for name, _ in self.field.outputs]
         lines, given = ["{"], []
-        for each in site_variables(self.field):
-            lines += [f".reg .{each.register_type} %{each.register};"]
-            if each.kind == "o":
-                given += [f"mov.b32 %change{changes.index(each.name)}_{point}, %{each.register};"]
+        for variable in site_variables(self.field):
+            lines += [f".reg .{variable.register_type} %{variable.register};"]
+            if variable.kind == "o":
+                given += [f"mov.b32 %change{changes.index(variable.name)}_{point}, %{variable.register};"]
             else:
-                name = each.name
+                name = variable.name
                 source = self.value(columns.index(name), point) if name in columns else f"%result{outputs.index(name)}_{point}"
-                lines += [f"mov.b32 %{each.register}, {source};"]
+                lines += [f"mov.b32 %{variable.register}, {source};"]
         return [*lines, *site_lowering(self.field).emit(self.words[None])[0].splitlines(), *given, "}"]
 
     def _integrate(self, points: range) -> list[str]:

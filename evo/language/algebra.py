@@ -351,7 +351,7 @@ class Algebra:
         terms = self.terms(angle)
         phase = sum(number for number, factors in terms if not factors)
         if name in ("sin(a)", "cos(a)") and phase and abs(phase) > math.pi:
-            phase -= 2.0 * math.pi * math.ceil(phase / (2.0 * math.pi) - 0.5)
+            phase = math.atan2(math.sin(phase), math.cos(phase))  # reduced by pi itself, whatever its size
             angle = self.sum([*(term for term in terms if term[1]), (phase, ())])
             terms = self.terms(angle)
         sign = 1.0

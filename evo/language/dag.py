@@ -135,7 +135,9 @@ class Dag:
         ends = {result for result in self.results if result is not None}
         new = {old: place for place, old in enumerate(sorted(ends.union(self.needed_by(*ends))))}
         nodes = (self.nodes[old].of(tuple(new[operand] for operand in self.nodes[old].operands)) for old in new)
-        return replace(self, nodes=tuple(nodes), results=tuple(None if each is None else new[each] for each in self.results))
+        return replace(
+            self, nodes=tuple(nodes), results=tuple(None if result is None else new[result] for result in self.results)
+        )
 
     def replaced(self, index: int, by: int | Node) -> Dag:
         """The graph in which an earlier node, or a leaf, stands in place of a node."""
@@ -352,7 +354,7 @@ class _Rows(dict[tuple[int, int, int, int], Row]):
 
     def __init__(self, language: Language):
         self._language, known = language, language.instruction_set
-        self._types = [each.constant_type if each.constant_type in HALVES else each.literal_prefix for each in known.stacks]
+        self._types = [stack.constant_type if stack.constant_type in HALVES else stack.literal_prefix for stack in known.stacks]
         self.inputs, self.outputs = (
             tuple((name, self._types[known.stack_index(kind)]) for name, kind in pairs)
             for pairs in (language.inputs, language.outputs)

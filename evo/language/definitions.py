@@ -104,7 +104,7 @@ def _signatures() -> dict[str, tuple[str, tuple[str, ...]]]:
         match = re.search(rf"^static inline (\w+) {name}\((.*?)\)", block, re.MULTILINE)
         assert match is not None
         found[name] = (_FROM_C[match[1]], tuple(_FROM_C.get(each.split()[0], "") for each in match[2].split(", ")))
-    return found | {each.name: (each.result, each.operands) for each in shipped_functions()}
+    return found | {function.name: (function.result, function.operands) for function in shipped_functions()}
 
 
 def _with_functions(
@@ -194,7 +194,7 @@ def _written(node: ast.expr, types: Mapping[str, str], is_c: bool, hint: str = "
             texts = [text if own or part is parts[2] else f"({text})" for part in parts for text, _, own in [part]]
             return f"{texts[0]} ? {texts[1]} : {texts[2]}", kind, _TERNARY
         case ast.Call(ast.Name("polynomial"), [x, *coefficients]):
-            numbers = [ast.literal_eval(each) for each in coefficients]
+            numbers = [ast.literal_eval(coefficient) for coefficient in coefficients]
             in_c = f"{len(numbers)}, (const float[]){{{', '.join(_number(each, 'f32') for each in numbers)}}}"
             return f"polynomial({ast.unparse(x)}, {in_c if is_c else ', '.join(map(_digits, numbers))})", "f32", _ATOM
         case ast.Call(ast.Name(name), [operand]) if name in _LIBM:

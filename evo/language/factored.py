@@ -49,8 +49,10 @@ class _Forms:
         self, language: Language, graph: Dag, values: Mapping[int, float], allowed: frozenset[str], multiplies_out: bool
     ):
         instructions = language.instruction_set.instructions
-        self._names = [each.semantics.function for each in instructions]
-        self._payloads = {each.semantics.function: index for index, each in enumerate(instructions) if each.name in allowed}
+        self._names = [instruction.semantics.function for instruction in instructions]
+        self._payloads = {
+            instruction.semantics.function: index for index, instruction in enumerate(instructions) if instruction.name in allowed
+        }
         self._graph, self._multiplies_out = graph, multiplies_out
         self._sums: dict[Sum, int] = {}
         self._by_number: dict[int, Sum] = {}

@@ -151,7 +151,7 @@ def has_real_form(program: Dag) -> bool:
 def is_real_function(instruction_set: InstructionSet, instruction: Instruction) -> bool:
     """Return whether an instruction is a function of real numbers."""
     arg_types = (instruction_set.arg_types[arg] for arg in (*instruction.args, *instruction.rets))
-    types = {instruction_set.stacks[each.stack_idx].literal_prefix for each in arg_types}
+    types = {instruction_set.stacks[kind.stack_idx].literal_prefix for kind in arg_types}
     return types <= _REAL_TYPES and _is_function(instruction.semantics)
 
 

@@ -43,6 +43,19 @@ FUNCTIONS = {
         f"-{_LOG2_E} mul_ftz_f32 ex2_approx_ftz_f32 1.0 add_ftz_f32 rcp_approx_ftz_f32",
     ),
 }
+# Functions of other systems, by those above and conditions: arguments and formula.
+DEFINED = {
+    "sign": (("x",), "copysign(1, x)"),
+    "cbrt": (("x",), "copysign(exp2(log2(abs(x))/3), x)"),
+    "sinh": (("x",), "0.5*(exp(x) - exp(-x))"),
+    "cosh": (("x",), "0.5*(exp(x) + exp(-x))"),
+    "greater": (("x", "y"), "1 if y < x else 0"),
+    "less": (("x", "y"), "1 if x < y else 0"),
+    "cond": (("x", "y"), "y if 0 < x else 0"),
+    "where": (("x", "y", "z"), "y if 0 < x else z"),
+}
+# Functions that neither instructions nor definitions compute.
+LACKING = frozenset("asin acos atan atan2 arcsin arccos arctan asinh acosh atanh erf erfc gamma floor ceil round mod".split())
 PHRASE_WEIGHT = 0.5  # as of the instructions exp2, sin and tanh
 
 
@@ -90,7 +103,9 @@ def forms(*, with_halves: bool = False) -> dict[str, list[str]]:
         found.setdefault(ast.unparse(ast.parse(form)), []).append(f"{name}({', '.join(operands)})")
     names = {i.semantics.function: i.name for i in instructions}
     for form, others in _OTHERWISE.items():
-        found.setdefault(form, []).extend(re.sub(r"\w+(?=\()", lambda name: names.get(name[0], name[0]), each) for each in others)
+        found.setdefault(form, []).extend(
+            re.sub(r"\w+(?=\()", lambda name: names.get(name[0], name[0]), other) for other in others
+        )
     return found
 
 

@@ -68,7 +68,7 @@ def closure(code: ast.expr | str, names: Mapping[str, Any] = _NO_NAMES) -> Closu
             )
         case ast.Tuple(values) | ast.List(values):
             items = [built(value) for value in values]
-            return lambda variables: tuple([each(variables) for each in items])
+            return lambda variables: tuple([item(variables) for item in items])
         case ast.Dict(keys, values) if all(keys):
             pairs = [(built(key), built(value)) for key, value in zip(keys, values, strict=True) if key]
             return lambda variables: {key(variables): each(variables) for key, each in pairs}
@@ -127,7 +127,7 @@ def _statement(node: ast.stmt, names: Mapping[str, Any]) -> Closure:
             for kind in (returned, *(each.annotation for each in (*given.args, given.vararg) if each))
             for part in (ast.walk(kind) if kind else ())
         ):
-            inner, taken = statements(body, names), [each.arg for each in parameters]
+            inner, taken = statements(body, names), [parameter.arg for parameter in parameters]
             others = rest.arg if rest else None
             return lambda variables: variables.update({name: partial(_called, inner, variables, taken, others)})
     raise NotAllowed(f"not a statement that evo reads: {ast.unparse(node)[:80]}")

@@ -52,7 +52,7 @@ class Unsupported(Exception):
 
 def with_names(formula: Dag, names: Mapping[str, str]) -> Dag:
     """A graph whose inputs texts call by the user's names, in backticks unless they are plain."""
-    names = {name: own if own.isidentifier() else f"`{own}`" for name, own in names.items()}
+    names = {name: own if own == identifier(own, set()) else f"`{own}`" for name, own in names.items()}
 
     def named(node: Node) -> Node:
         is_named = node.kind == NodeKind.INPUT and node.name in names

@@ -29,8 +29,10 @@ class _Signs:
 
     def __init__(self, language: Language, graph: Dag, allowed: frozenset[str]):
         instructions = language.instruction_set.instructions
-        self._names = {index: each.semantics.function for index, each in enumerate(instructions)}
-        self._payloads = {each.semantics.function: index for index, each in enumerate(instructions) if each.name in allowed}
+        self._names = {index: instruction.semantics.function for index, instruction in enumerate(instructions)}
+        self._payloads = {
+            instruction.semantics.function: index for index, instruction in enumerate(instructions) if instruction.name in allowed
+        }
         self._is_f32 = [stack.constant_type == "f32" for stack in language.instruction_set.stacks]
         self._uses = np.bincount([operand for node in graph.nodes for operand in node.operands], minlength=len(graph.nodes))
         self._nodes: list[Node] = []

@@ -135,8 +135,8 @@ def _near(value: float, radius: float, unit: float) -> tuple[NDArray[np.float64]
     """Simple multiples of a unit that are so near, and their bits."""
     decimals = [*_decimals(value / unit, radius / unit)]
     fractions, bits, *_ = _fractions(value / unit, radius / unit)
-    numbers = np.array([each.value for each in decimals] + fractions.tolist())
-    return numbers * unit, np.array([each.bits for each in decimals] + bits.tolist())
+    numbers = np.array([decimal.value for decimal in decimals] + fractions.tolist())
+    return numbers * unit, np.array([decimal.bits for decimal in decimals] + bits.tolist())
 
 
 def most_bits(value: float, deviation: float) -> float:

@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 
 from evo.errors import UserError, did_you_mean
 from evo.instructions import InstructionSet
+from evo.language.functions import DEFINED, LACKING
 from evo.language.functions import functions as known_functions
-from evo.language.infix import parse_infix
+from evo.language.infix import IN_PRINT, parse_infix
 from evo.language.program import Language, Limits, word
 from evo.native.stack_ptx_words import META_OPERATIONS, TEMPLATE_DERIVATIVE, WordType
 
@@ -132,9 +133,9 @@ def read_template(text: str, inputs: Sequence[str]) -> Template:
     if not isinstance(text, str):
         raise UserError(f"template is {text!r}, must be a formula of inputs and functions to find, such as 'f(x0) + g(x1)'")
     try:
-        tree = ast.parse(text.strip(), mode="eval").body
+        tree = ast.parse(text.strip().translate(IN_PRINT), mode="eval").body
     except SyntaxError as error:
-        raise UserError(f"template: column {error.offset}: not a formula: {error.msg}") from None
+        raise UserError(f"template: column {error.offset or 1}: not a formula: {error.msg}") from None
     tree = _Completer(tree).visit(tree)
     reader = _Reader(tuple(inputs))
     formula = ast.unparse(reader.read(tree))
@@ -162,7 +163,7 @@ def by_category(text: str, columns: Mapping[str, NDArray[np.float64]]) -> str:
         UserError: the brackets hold anything but a column, or the column has more than MAX_CATEGORIES values.
     """
     try:
-        tree = ast.parse(text.strip(), mode="eval")
+        tree = ast.parse(text.strip().translate(IN_PRINT), mode="eval")
     except (AttributeError, SyntaxError):
         return text  # which read_template refuses
     chooser = _Chooser(columns)
@@ -229,11 +230,14 @@ class _Reader:
                 raise _wrong(node, f"'{name}' is an input; give the function another name")
             if name == _DERIVATIVE_NAME:
                 return self._named(DERIVATIVE, self._derived(node))
-            before = [] if name in known_functions() else self.arguments.setdefault(name, [])
-            arguments = [self.read(each) for each in node.args]
-            if name in known_functions():
+            known = sorted({*known_functions(), *DEFINED, "ln"})
+            if name in LACKING:
+                raise _wrong(node, f"unknown function '{name}', one of: {', '.join(known)}")
+            before = [] if name in known else self.arguments.setdefault(name, [])
+            arguments = [self.read(argument) for argument in node.args]
+            if name in known:
                 return ast.Call(node.func, arguments, [])
-            texts = tuple(ast.unparse(each) for each in arguments)
+            texts = tuple(ast.unparse(argument) for argument in arguments)
             if before and len(before[0]) != len(texts):
                 raise _wrong(node, f"{name} takes {len(before[0])} arguments before, here {len(texts)}")
             if len(texts) > len(self._inputs):
@@ -247,7 +251,7 @@ class _Reader:
                 hint = did_you_mean(node.id, self._inputs)
                 raise _wrong(node, f"unknown input '{node.id}', {hint}; a function to find has arguments, as in {node.id}(x)")
             return node
-        if isinstance(node, ast.BinOp):
+        if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow)):
             return ast.BinOp(self.read(node.left), node.op, self.read(node.right))
         if isinstance(node, ast.UnaryOp):
             return ast.UnaryOp(node.op, self.read(node.operand))
@@ -255,10 +259,12 @@ class _Reader:
             return node
         if isinstance(node, ast.IfExp):
             return ast.IfExp(self.read(node.test), self.read(node.body), self.read(node.orelse))
-        if isinstance(node, ast.Compare) and len(node.ops) == 1 and isinstance(node.ops[0], (ast.Lt, ast.Gt)):
-            return ast.Compare(self.read(node.left), node.ops, [self.read(node.comparators[0])])
-        known = "+ - * / **, a if b < c else d, numbers, inputs and functions"
-        raise _wrong(node, f"'{ast.unparse(node)}' cannot be in a template: there are {known}")
+        if isinstance(node, ast.Compare):
+            return ast.Compare(self.read(node.left), node.ops, [*map(self.read, node.comparators)])
+        if isinstance(node, ast.BoolOp):
+            return ast.BoolOp(node.op, [*map(self.read, node.values)])
+        allowed = "+ - * / **, < <= > >=, and or not, a if b < c else d, numbers, inputs and functions"
+        raise _wrong(node, f"'{ast.unparse(node)}' cannot be in a template: there are {allowed}")
 
     def _named(self, function: int, arguments: tuple[str, ...]) -> ast.Name:
         """The name of a call's value."""
@@ -290,7 +296,7 @@ class _Reader:
         both = (node.left, node.right) if isinstance(node, ast.BinOp) else (node.body, node.orelse)
         sides = self.scaled(both[0]), self.scaled(both[1])
         if isinstance(node, ast.IfExp) or isinstance(node.op, (ast.Add, ast.Sub)):
-            return None if None in sides else reduce(list.__add__, [each for each in sides if each])
+            return None if None in sides else reduce(list.__add__, [side for side in sides if side])
         if isinstance(node.op, ast.Mult):
             return sides[0] or sides[1]
         return sides[0] if isinstance(node.op, ast.Div) else None

@@ -144,7 +144,7 @@ class _Writer:
 
     @staticmethod
     def _is_turned(number: float, terms: tuple[Form, ...]) -> bool:
-        """Whether a negative number and a sum are written with other signs: 0.8*(x - 2) for -0.8*(2 - x), b - a for -(a - b)."""
+        """Return whether the signs of a product are turned: 0.8*(x - 2) for -0.8*(2 - x), b - a for -(a - b)."""
         positive = [factors for size, factors in terms if size > 0.0]
         return number < 0.0 and (not any(positive) or (number == -1.0 and len(positive) < len(terms)))
 

@@ -1,4 +1,4 @@
-"""What is said when the process crashes, whoever's code it is in: one line on stderr, behind Python's own trace.
+"""The message of a process that crashes, whoever's code it is in: one line on stderr, behind Python's own trace.
 
 Owns the handlers of signals such as SIGSEGV, which call whatever handled them before. Knows nothing of runs.
 """

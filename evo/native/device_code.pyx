@@ -17,7 +17,7 @@ from evo.native.stack_ptx cimport Lowering, StackPtxLowered, programs_of
 
 
 class Encoded(IntEnum):
-    """What became of a program. Only OK has code of its own."""
+    """Outcome of a program. Only OK has code of its own."""
 
     OK = DEVICE_CODE_SUCCESS
     NO_ROOM = DEVICE_CODE_ERROR_INSUFFICIENT_BUFFER

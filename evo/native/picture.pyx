@@ -178,7 +178,7 @@ cdef class PictureStatistics:
         return copy
 
     def sums(self, rgb: NDArray[np.float32]) -> NDArray[np.float64]:
-        """What `statistics` needs of pictures, `(batch_size, num_sums)`.
+        """Sums of pictures for `statistics`, `(batch_size, num_sums)`.
 
         Args:
             rgb: `(3, batch_size, size * size)` float32 with values in [0, 1], rows from the top.

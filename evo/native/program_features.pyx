@@ -1,5 +1,5 @@
 # cython: boundscheck=False, wraparound=False, initializedcheck=False
-"""What programs look like to a model of evo.native.itll: blocks of words in, a row of features for each program out.
+"""Features of programs for models of evo.native.itll: blocks of words in, a row of features for each program out.
 
 Owns the memory of a call. Knows nothing of tasks, scores or models. csrc/itll_features.h documents the features.
 """

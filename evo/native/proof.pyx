@@ -150,7 +150,7 @@ cdef class Pieces:
         self, exact: NDArray[np.float64], starts: NDArray[np.int64], size: int, ends: Sequence[NDArray[np.float32]],
         sampled: Sequence[float], before: Sequence[float],
     ) -> NDArray[np.bool_]:
-        """Whether a group of `size` neighbours, from each start on, may have an error of some kind that is no less than one of
+        """Return whether a group of `size` neighbours, from each start on, may have an error of some kind that is no less than one of
         `sampled` and larger than one of `before`, if its results lie between its ends.
 
         Raises:

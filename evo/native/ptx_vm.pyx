@@ -1,5 +1,5 @@
 # cython: boundscheck=False, wraparound=False, initializedcheck=False
-"""What programs compute, on the CPU: blocks of words and arrays of points in, outputs or sums out.
+"""Runs programs on the CPU: blocks of words and arrays of points in, outputs or sums out.
 
 Owns the memory of runs and the place where C errors become exceptions. Knows nothing of tasks or scores. csrc/ptx_vm.h
 documents arithmetic and levels. Slightly long: each kind of run fills the same arguments.
@@ -161,7 +161,7 @@ cdef int _run_program(
 
 
 cdef class Targets:
-    """What the outputs of programs are compared with. Immutable.
+    """Targets of the outputs of programs. Immutable.
 
     Args:
         values: `(num_requests, num_points)` float32.

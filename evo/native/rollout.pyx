@@ -77,7 +77,7 @@ class GridLoop(NamedTuple):
 
 
 class Loop(NamedTuple):
-    """What is repeated.
+    """The step that is repeated.
 
     integrator: one of INTEGRATORS. state_columns: the column of each state. field: of `Lowering.lower`, whose registers are the
     columns and then the program's requests, and whose requests are the states' changes, or with `map` their next values. f32_stack,

@@ -39,7 +39,7 @@ cdef class RowThreads:
         evo__rows_do(&self.rows, function, context, num_rows, block)
 
     def map(self, function: Any, num_rows: int, min_rows: int | None = None) -> list[Any]:
-        """What `function(first, end)` returns for each of some equal blocks, in order: one for each thread, if they have at least
+        """Results of `function(first, end)` for each of some equal blocks, in order: one for each thread, if they have at least
         `min_rows`. Without rows there is one empty block. An error in a block is raised.
         """
         num_blocks = max(1, min(self.num_threads, num_rows // (min_rows or MIN_ROWS)))

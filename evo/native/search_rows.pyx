@@ -21,7 +21,7 @@ cdef enum: _AHEAD = 16
 def new_hashes(
     ring: NDArray[np.uint64], table: NDArray[np.int32], hashes: NDArray[np.uint64]
 ) -> NDArray[np.bool_]:
-    """Which of `(n, 2)` hashes are neither remembered nor equal to an earlier row, `(n,)`. As to `ring` and `table`:
+    """Mask of the `(n, 2)` hashes that are neither remembered nor equal to an earlier row, `(n,)`. As to `ring` and `table`:
     `evo.search.memory.HashMemory`.
     """
     cdef const uint64_t[:, ::1] known = ring, asked = np.ascontiguousarray(hashes)
@@ -76,7 +76,7 @@ def enter_hashes(ring: NDArray[np.uint64], table: NDArray[np.int32], first: int,
 
 
 def count_neutral(hashes: NDArray[np.uint64], parents: NDArray[np.int32], pool: NDArray[np.uint64]) -> int:
-    """How many of `(n, 2)` hashes are that of a parent, the rows `(n, 2)` of `pool`; negative: none."""
+    """Number of the `(n, 2)` hashes that are that of a parent, the rows `(n, 2)` of `pool`; negative: none."""
     cdef const uint64_t[:, ::1] asked = hashes, known = pool
     cdef const int32_t[:, ::1] rows = parents
     cdef Py_ssize_t i, count = 0
@@ -169,7 +169,7 @@ def set_leaves(nodes: NDArray[np.float64], numbers: NDArray[np.int32], terms: ND
 
 
 cdef class FounderSizes:
-    """How many elites each founder has, a few of which change at a time. What a change costs does not depend on how many there are.
+    """Number of elites of each founder, a few of which change at a time. The cost of a change does not depend on how many there are.
 
     Attributes:
         sizes: of each founder that has elites.

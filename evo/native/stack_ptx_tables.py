@@ -127,7 +127,7 @@ def connection_tables(
 def word_lists(lists: Sequence[np.ndarray]) -> WordLists:
     """Word lists, `(length,)` uint64 each, for C. Raises ValueError."""
     words = tuple(word_rows(each, 1, "routine") for each in lists)
-    addresses, lengths = ([each.ctypes.data for each in words], [each.size for each in words])
+    addresses, lengths = [row.ctypes.data for row in words], [row.size for row in words]
     return WordLists(np.array(addresses, np.uintp), np.array(lengths, np.uintp), words)
 
 

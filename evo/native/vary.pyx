@@ -20,7 +20,7 @@ from evo.native.row_threads cimport RowThreads
 
 
 class Draw(IntEnum):
-    """How the payload of a drawn word is made; `params` are two numbers of its vocabulary entry."""
+    """Ways to make the payload of a drawn word; `params` are two numbers of its vocabulary entry."""
 
     LITERAL = VARY_DRAW_LITERAL
     """The word unchanged; `params` are not used."""

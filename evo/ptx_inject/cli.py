@@ -56,11 +56,11 @@ def _output_paths(inputs: tuple[Path, ...], output: str) -> list[Path]:
     if len(inputs) == 1 and not output.endswith(os.sep) and not path.is_dir():
         return [path]
     if path.exists() and not path.is_dir():
-        raise UserError(f"{path}: error: is a file, must be a folder for {len(inputs)} input{'s' * (len(inputs) > 1)}")
+        raise UserError(f"error: is a file, must be a folder for {len(inputs)} input{'s' * (len(inputs) > 1)}", path)
     first: dict[str, Path] = {}
     for source in inputs:
         if source.name in first:
-            raise UserError(f"{source}: error: would be written to {path / source.name}, where {first[source.name]} goes")
+            raise UserError(f"error: would be written to {path / source.name}, where {first[source.name]} goes", source)
         first[source.name] = source
     return [path / source.name for source in inputs]
 

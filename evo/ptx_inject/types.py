@@ -97,14 +97,14 @@ def load_types(path: str | Path) -> tuple[DataType, ...]:
         parsed = _TypesJson.model_validate(data)
     except ValidationError as error:
         location, reason = first_mistake(error)
-        raise UserError(f"{source}: {_place(data, location)}: {reason}") from error
+        raise UserError(f"{_place(data, location)}: {reason}", source) from error
     names: dict[str, str] = {}  # by macro
     for index, entry in enumerate(parsed.data_type_infos):
         place = f"{source}: {_place(data, ('data_type_infos', index))}"
         _check_widths(entry, place)
         macro = f"PTX_TYPE_INFO_{entry.name.upper()}"
         if macro in names:
-            raise UserError(f"{place}: clashes with '{names[macro]}': both would be the macro {macro}")
+            raise UserError(f"clashes with '{names[macro]}': both would be the macro {macro}", place)
         names[macro] = entry.name
     return tuple(DataType(**entry.model_dump()) for entry in parsed.data_type_infos)
 
@@ -127,6 +127,7 @@ def _check_widths(entry: _DataTypeJson, place: str) -> None:
         if bits[value] != expected:
             fitting = ", ".join(name for name in bits if bits[name] == expected)
             raise UserError(
-                f"{place}: {key} is '{value}' of {bits[value]} bits, but register_type {entry.register_type} has {expected}: "
-                f"one of {fitting}"
+                f"{key} is '{value}' of {bits[value]} bits, but register_type {entry.register_type} has {expected}: "
+                f"one of {fitting}",
+                place,
             )

@@ -5,20 +5,21 @@ Owns classes and probabilities. `evo.regression.estimator` finds the formulas.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from inspect import signature
 from typing import Any, Self
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit
+from scipy.special import expit, logit
 from sklearn.base import ClassifierMixin
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from evo.regression.estimator import SymbolicRegressor
-from evo.regression.parameters import MIN_ROWS, SearchParameters
+from evo.regression.parameters import LEAST, MIN_ROWS, SearchParameters, is_real
 from evo.regression.tables import numbers_of
 
 LOGISTIC = "logistic"
@@ -29,9 +30,10 @@ class SymbolicClassifier(ClassifierMixin, SearchParameters):  # type: ignore[mis
     """Finds formulas for the log-odds of classes: of the second of two, or of each of more against all others.
 
     Args:
-        class_weight: label -> factor of the losses of its rows, or `balanced`: so that all classes weigh the same; None: 1.
+        class_weight: label -> factor of the losses of its rows, above 0, or `balanced`: all classes weigh the same; None: 1.
         **parameters: as for `SymbolicRegressor`, but for `output`. `loss` is None, the log loss, or a formula of prediction, the
-            log-odds, and target, which is 1 for the class and else 0. Searches share `max_time`, but `max_evaluations` is that of
+            log-odds, and target, which is 1 for the class and else 0. `undefined` is about log-odds and probabilities; where they
+            are NaN, `predict` goes by the classes' shares. Searches share `max_time`, but `max_evaluations` is that of
             each.
 
     Attributes:
@@ -70,6 +72,7 @@ class SymbolicClassifier(ClassifierMixin, SearchParameters):  # type: ignore[mis
             raise ValueError("output: SymbolicClassifier writes no file; use `equations_.to_csv` after fit")
         weights = None if sample_weight is None else _check_sample_weight(sample_weight, labels, dtype=np.float64)
         if self.class_weight is not None:
+            self._check_class_weight(labels)
             factors = compute_sample_weight(self.class_weight, labels if weights is None else labels[weights > 0])
             weights = np.ones(len(labels)) if weights is None else weights.copy()
             weights[weights > 0] *= factors
@@ -78,7 +81,7 @@ class SymbolicClassifier(ClassifierMixin, SearchParameters):  # type: ignore[mis
             raise ValueError("y has one class; SymbolicClassifier needs at least 2")
         codes = np.searchsorted(self.classes_, labels)  # of rows of weight 0, which do not count, perhaps another's
         told = [1] if len(self.classes_) == 2 else range(len(self.classes_))
-        parameters = self.get_params(deep=False) | {"loss": self.loss or LOGISTIC, "output": None, "undefined": "mean"}
+        parameters = self.get_params(deep=False) | {"loss": self.loss or LOGISTIC, "output": None}
         del parameters["class_weight"]
         parameters["max_time"] = self.max_time and self.max_time / len(told)
         earlier = getattr(self, "estimators_", []) if self.warm_start else []
@@ -87,9 +90,20 @@ class SymbolicClassifier(ClassifierMixin, SearchParameters):  # type: ignore[mis
         for each, code in zip(earlier, told, strict=True):
             each.set_params(**parameters).fit(X, (codes == code).astype(np.float64), weights)
         self.estimators_ = earlier
+        self._prior = [logit(np.average(codes == code, weights=weights)) for code in told]
         tables = [each.equations_.assign(label=self.classes_[code]) for each, code in zip(earlier, told, strict=True)]
         self.equations_ = pd.concat(tables, ignore_index=True)
         return self
+
+    def _check_class_weight(self, labels: NDArray[Any]) -> None:
+        """Raises ValueError if the parameter is wrong."""
+        given = self.class_weight
+        if given == "balanced":
+            return
+        if not isinstance(given, Mapping) or not all(is_real(each, LEAST) for each in given.values()):
+            raise ValueError(f"class_weight is {given!r}, must be 'balanced', None, or a mapping from labels to numbers above 0")
+        if lacking := [label for label in np.unique(labels).tolist() if label not in given]:
+            raise ValueError(f"class_weight: label {lacking[0]!r} has none, there are {', '.join(map(repr, given))}")
 
     def __str__(self) -> str:
         """The equations as tables, `>` before those that predict."""
@@ -114,6 +128,7 @@ class SymbolicClassifier(ClassifierMixin, SearchParameters):  # type: ignore[mis
     def predict(self, X: ArrayLike) -> NDArray[Any]:  # noqa: N803
         """The most likely class of each row, `(n_samples,)`."""
         scores = self.decision_function(X)
+        scores = np.where(np.isnan(scores), self._prior[0] if scores.ndim == 1 else self._prior, scores)
         return np.asarray(self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)])
 
     def sympy(self, precision: int | None = None) -> list[Any]:

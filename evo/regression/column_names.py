@@ -5,10 +5,12 @@ Owns both ways between them. Knows nothing of tables and searches.
 
 from __future__ import annotations
 
+import keyword
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence
 
+from evo.escape import greek_letter
 from evo.native.stack_ptx import check_name
 
 _QUOTED = re.compile(r"`([^`]+)`")
@@ -19,11 +21,11 @@ def input_name(name: str) -> str:
     """The name of an input whose column has this name: letters, digits and underscores, Greek letters in full; empty if none are
     left.
     """
-    letters = "".join(_letter(each) for each in unicodedata.normalize("NFKD", name))
+    letters = "".join(greek_letter(each) or each for each in unicodedata.normalize("NFKD", name))
     plain = re.sub(r"\W+", "_", letters.encode("ascii", "ignore").decode()).strip("_")
     if not plain:
         return ""
-    plain = f"x{plain}" if plain[0].isdigit() else plain
+    plain = f"x{plain}" if plain[0].isdigit() else f"{plain}_in" if keyword.iskeyword(plain) else plain
     try:
         check_name(plain)
     except ValueError:  # such as r1, which PTX uses itself
@@ -31,24 +33,34 @@ def input_name(name: str) -> str:
     return plain
 
 
-def _letter(letter: str) -> str:
-    """A letter, or what a Greek one is called."""
-    called = re.fullmatch(r"GREEK (SMALL|CAPITAL) LETTER (?:FINAL )?(\w+)", unicodedata.name(letter, ""))
-    if not called:
-        return letter
-    return called[2].lower() if called[1] == "SMALL" else called[2].capitalize()
-
-
 def identifiers(names: Sequence[str]) -> list[str]:
     """A different name for each column, that a register may have."""
     found: dict[str, None] = {}
     for name in names:
         plain = input_name(str(name)) or "x"
-        identifier, number = plain, 2
-        while identifier in found:
-            identifier, number = f"{plain}_{number}", number + 1
-        found[identifier] = None
+        free, number = plain, 2
+        while free in found:
+            free, number = f"{plain}_{number}", number + 1
+        found[free] = None
     return list(found)
+
+
+def printed_name(name: object) -> str:
+    """A column's name in texts: on one line."""
+    return re.sub(r"\s*[\r\n\t]+\s*", " ", str(name))
+
+
+def symbol_names(names: Mapping[str, str]) -> dict[str, str]:
+    """A different name for the symbol of each input: the user's own, or the input's if that is not an identifier.
+
+    Args:
+        names: input -> the user's name of it.
+    """
+    from evo.language.printer import identifier  # loads what tasks need not
+
+    found = {name: own for name, own in names.items() if own.isidentifier() and not keyword.iskeyword(own)}
+    taken = set(found.values())
+    return found | {name: identifier(name, taken) for name in names if name not in found}
 
 
 def with_identifiers(text: str, names: Mapping[str, str]) -> str:
@@ -63,12 +75,14 @@ def with_identifiers(text: str, names: Mapping[str, str]) -> str:
     inputs = {unicodedata.normalize("NFKC", own): name for name, own in names.items()}
 
     def quoted(found: re.Match[str]) -> str:
-        if found[1] not in names.values():
-            raise ValueError(f"no column '{found[1]}', the columns are: {', '.join(names.values())}")
-        return inputs[unicodedata.normalize("NFKC", found[1])]
+        own = printed_name(found[1])
+        if own not in names.values():
+            raise ValueError(f"no column '{own}', the columns are: {', '.join(names.values())}")
+        return inputs[unicodedata.normalize("NFKC", own)]
 
     def word(found: re.Match[str]) -> str:
-        return inputs.get(unicodedata.normalize("NFKC", found[0]), found[0])
+        called = unicodedata.normalize("NFKC", found[0])
+        return found[0] if keyword.iskeyword(called) else inputs.get(called, found[0])
 
     parts = re.split(r"(`[^`]+`)", text)
     return "".join(_QUOTED.sub(quoted, part) if part.startswith("`") else _WORD.sub(word, part) for part in parts)

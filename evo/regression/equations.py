@@ -42,7 +42,9 @@ def front_programs(elites: Elites, task: RegressionTask, language: Language) -> 
     def handicap(rows: NDArray[np.int64]) -> NDArray[np.float64]:
         formulas = [formula_of(dag_of(language, words[row]), {}, {}) for row in rows]
         with np.errstate(all="ignore"):
-            return np.concatenate([task.handicap(task.report({"": evaluate(each, points)[0][None]})) for each in formulas])
+            reports = [task.report({"": evaluate(each, points)[0][None]}) for each in formulas]
+        digits = elites.objective[rows, None]
+        return np.concatenate([task.handicap(facts | {"objective": each}) for facts, each in zip(reports, digits, strict=True)])
 
     return words[sound_rows(elites.measures[:, 0], elites.objective, handicap)]
 

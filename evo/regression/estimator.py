@@ -11,30 +11,30 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-import pandas as pd
 from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import RegressorMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from evo.errors import UserError, renamed
+from evo.errors import UserError
 from evo.evaluate.tuning import ConstantTuner
-from evo.evolution import interruptible, make_search
+from evo.evolution import make_search
 from evo.language.formula import evaluate
 from evo.language.program import word
 from evo.language.template import by_category, read_template
 from evo.native.stack_ptx_words import WordType
-from evo.regression.column_names import identifiers, with_identifiers
+from evo.regression.column_names import identifiers, printed_name, with_identifiers
 from evo.regression.equations import front_programs, joined
 from evo.regression.fitted import FittedEquations
 from evo.regression.parameters import MIN_ROWS
 from evo.regression.scaling import size_of
 from evo.regression.stagnation import Stagnation
-from evo.regression.tables import Table, counted, growing, numbers_of, refuse_missing
+from evo.regression.tables import Table, check_numbers, counted, growing, numbers_of
 from evo.regression.task import BEST_DIGITS, SQUARED, RegressionTask
 from evo.regression.uncertainty import fit_noise
 from evo.report.progress import progress_of
+from evo.run.interrupt import interruptible
 
 if TYPE_CHECKING:
     from evo.search.archives.elites import Elites
@@ -64,11 +64,11 @@ class SymbolicRegressor(RegressorMixin, FittedEquations):  # type: ignore[misc] 
         max_evaluations: programs after which the search ends. With a `random_state` and without `max_time` results are the same
             each time, whatever `n_jobs` is.
         functions: names out of add, sub, mul, div, rcp, sin, cos, exp2, log2, sqrt, tanh, abs, neg, min, max, exp, log, log10,
-            pow, square, cube, tan, sigmoid, inv, sign, cbrt, greater, less, cond (its second argument where the first is above 0,
-            else 0) and where (the same, else its third), or `+ - * / ^`; or a mapping from names to how often they are drawn;
-            None: the first ten. A mapping may also define functions of up to three arguments, such as `{"sq(x)": "x*x"}`, beside
-            the others or the first
-            ten; `equations_` has their names where a formula has just that in it, SymPy and LaTeX what they stand for.
+            pow, square, cube, tan, sigmoid, inv, sign, cbrt, sinh, cosh, greater, less, cond (its second argument where the first
+            is above 0, else 0) and where (the same, else its third), or `+ - * / ^`; or a mapping from names to how often they
+            are drawn; None: the first ten. A mapping may also define functions of up to three arguments, such as
+            `{"sq(x)": "x*x"}`, beside the others or the first ten; `equations_` has their names where a formula has just that in
+            it, SymPy and LaTeX what they stand for.
         max_length: words of a program.
         max_size: the greatest complexity of a formula; None: what `max_length` words allow.
         max_depth: the most instructions of a formula on a path from an input to the result.
@@ -131,8 +131,7 @@ class SymbolicRegressor(RegressorMixin, FittedEquations):  # type: ignore[misc] 
         begun_s = time.monotonic()
         self._check_parameters()
         self.__dict__.pop("noise_", None)
-        if isinstance(y, np.ndarray | pd.Series) and y.ndim == 1:
-            refuse_missing("y", np.asarray(pd.isna(y)))
+        check_numbers("y", y)
         X = numbers_of(X)  # noqa: N806
         columns, target = validate_data(
             self, X, y, dtype=np.float64, y_numeric=True, multi_output=True, ensure_min_samples=MIN_ROWS
@@ -146,9 +145,11 @@ class SymbolicRegressor(RegressorMixin, FittedEquations):  # type: ignore[misc] 
             target = target / self._unit
             warnings.warn(f"y: float64 cannot hold its squares; losses are those of y/{self._unit!r}", stacklevel=2)
         weights = None if sample_weight is None else _check_sample_weight(sample_weight, columns, dtype=np.float64)
-        called = [str(each) for each in getattr(self, "feature_names_in_", [f"x{i}" for i in range(columns.shape[1])])]
+        called = [printed_name(each) for each in getattr(self, "feature_names_in_", [f"x{i}" for i in range(columns.shape[1])])]
         names = identifiers(called)
         self._used, samples, table = growing(counted(columns, target, weights), self.max_rows, self.select_k_features)
+        if (count := len(table[1])) < MIN_ROWS:
+            raise ValueError(f"sample_weight: {count} rows have a weight above 0, SymbolicRegressor needs at least {MIN_ROWS}")
         if len(self._used) > MAX_FEATURES:
             raise ValueError(
                 f"X has {len(self._used)} features, SymbolicRegressor takes at most {MAX_FEATURES}; set select_k_features"
@@ -341,9 +342,14 @@ class SymbolicRegressor(RegressorMixin, FittedEquations):  # type: ignore[misc] 
         """
         end_s = np.inf if until_s is None else until_s - (TIDY_SHARE * float(self.max_time or 0.0) if is_last else 0.0)
         try:
-            guesses = range(len(config["search"]["initial"]["programs"]))
-            with renamed({f"search.initial.programs.{number}:1": f"guesses[{number}]" for number in guesses}):
-                search = make_search(type(self).__name__, config, task)
+            if self.guesses:
+                from evo.regression.own_functions import programs_of  # loads what others need not
+
+                names = config["program"]["vocabulary"]["instructions"]
+                texts = [with_identifiers(each, self._names) for each in self.guesses]
+                programs = programs_of(texts, self._language, self._own, names, self.max_length, self._input_scaling)
+                config["search"]["initial"]["programs"] = programs
+            search = make_search(type(self).__name__, config, task)
         except UserError as error:  # scikit-learn's exception for a wrong parameter
             raise ValueError(str(error)) from error
         with closing(search.problem), interruptible() as asked, progress_of(search, shown=self.verbose > 0) as show:

@@ -27,6 +27,7 @@ from evo.language.printer import lines_of, with_names
 from evo.language.program import Language, Limits
 from evo.language.template import Template
 from evo.language.textbook import textbook
+from evo.regression.column_names import symbol_names
 from evo.regression.equations import (
     chosen_row,
     complexity_of,
@@ -38,7 +39,7 @@ from evo.regression.equations import (
     written_size,
 )
 from evo.regression.parameters import SearchParameters
-from evo.regression.tables import Table, counted, numbers_of
+from evo.regression.tables import Table, check_numbers, counted, numbers_of
 from evo.regression.task import SQUARED, RegressionTask, output_name
 from evo.regression.uncertainty import constants_of
 from evo.report.pareto import KNEE, SHORTEST, Front
@@ -96,9 +97,16 @@ class FittedEquations(SearchParameters):
             raise ValueError(f"precision is {precision!r}, must be an integer from 1 to {MAX_DIGITS}, or None")
         safe = {name: f"input_{place}" for place, name in enumerate(self._inputs)}
         expression = sympy_outputs(with_names(formula, safe))[0]
-        own = {name: symbol_of(self._names[inner]) for inner, name in safe.items()}
+        symbols = symbol_names(self._names)
+        own = {name: symbol_of(symbols[inner]) for inner, name in safe.items()}
         expression = expression.xreplace({each: own[each.name] for each in expression.free_symbols})
         return shortened(formula, expression, precision)
+
+    @property
+    def symbols_(self) -> dict[str, str]:
+        """Name in SymPy -> the feature's own, where that is not an identifier, such as `x-1`."""
+        check_is_fitted(self)
+        return {symbol: self._names[name] for name, symbol in symbol_names(self._names).items() if symbol != self._names[name]}
 
     def latex(self, index: int | None = None, precision: int | None = None) -> Any:
         """An equation as LaTeX; arguments and errors are those of `sympy`."""
@@ -106,7 +114,7 @@ class FittedEquations(SearchParameters):
 
         if self._targets:
             return [each.latex(index, precision) for each in self._targets]
-        return latex_of(self.sympy(index, precision))
+        return latex_of(self.sympy(index, precision), self.symbols_)
 
     def latex_table(self, indices: Sequence[int] | None = None, precision: int = 3) -> Any:
         """Equations with complexity and loss as a LaTeX table, for the package booktabs. With several targets, a list of these.
@@ -160,6 +168,7 @@ class FittedEquations(SearchParameters):
         if self._targets:
             raise ValueError(f"{method} is for one target; call it for each of estimators_")
         X = numbers_of(X, self._known)  # noqa: N806
+        check_numbers("y", y)
         columns, target = validate_data(self, X, y, dtype=np.float64, y_numeric=True, reset=False)
         weights = None if sample_weight is None else _check_sample_weight(sample_weight, columns, dtype=np.float64)
         target = target.astype(np.float64)
@@ -168,6 +177,7 @@ class FittedEquations(SearchParameters):
 
     def found(self) -> tuple[Language, dict[str, tuple[float, float]], NDArray[np.uint64], NDArray[np.float64]]:
         """The programs of `equations_`: language, offset and divisor of inputs, words, offset and scale of results."""
+        check_is_fitted(self)
         return self._language, self._input_scaling, self._words, self._scaling
 
     def _text_of(self, formula: Dag) -> str:
@@ -244,7 +254,7 @@ class FittedEquations(SearchParameters):
         table = self.equations_
         if index is not None:
             if not (isinstance(index, Integral) and 0 <= int(index) < len(table)):
-                raise ValueError(f"index is {index}, but there are {len(table)} equations")
+                raise ValueError(f"index is {index!r}, but there are {len(table)} equations")
             return int(index)
         self._check_selection()
         return chosen_row(self.model_selection, table, self._marked)

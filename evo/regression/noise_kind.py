@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evo.errors import UserError
+from evo.regression.guesses import guesses
 from evo.regression.inverses import MAX_ROWS, inverses
 from evo.semiring.programs import evaluate, read
 
@@ -20,6 +21,7 @@ MOST_SHARED = 0.25  # correlation of errors of neighbouring rows: beyond, they a
 MOST_NOISE = 0.3  # of the target: with more, the formula is wrong rather than the data noisy
 ROWS_OF_INPUT = 50  # rows for each input: with fewer, neighbours are too far away to tell noise from misfit
 SURE = 0.1  # nats a row by which proportional noise must be likelier
+GROWS, STAYS = 0.25, 0.35  # rank correlations with the prediction: at least of errors, at most of relative errors
 
 
 def proportional_weights(columns: dict[str, Row], target: Row) -> Row | None:
@@ -32,13 +34,24 @@ def proportional_weights(columns: dict[str, Row], target: Row) -> Row | None:
     """
     if len(target) < ROWS_OF_INPUT * len(columns) or not target.min() > 0.0 or target.max() < LEAST_RANGE * target.min():
         return None
-    alike, _, _ = _likeliest(columns, target, np.ones_like(target), 0.0)
-    grown, predicted, noise = _likeliest(columns, target, (target.min() / target) ** 2, 1.0)
-    if predicted is None or not LEAST_NOISE <= noise <= MOST_NOISE or not grown - alike > SURE * len(target):
+    even, falling = np.ones_like(target), (target.min() / target) ** 2
+    texts = _formulas(columns, target, even) + _formulas(columns, target, falling)  # either noise may have the other's
+    alike, level, _ = _likeliest(texts, columns, target, even, 0.0)
+    grown, predicted, noise = _likeliest(texts, columns, target, falling, 1.0)
+    if level is None or predicted is None or not LEAST_NOISE <= noise <= MOST_NOISE or not grown - alike > SURE * len(target):
         return None
-    if _shared(columns, target / predicted - 1.0) + 2.0 / len(target) ** 0.5 > MOST_SHARED:
+    relative = target / predicted - 1.0
+    if _trend(target - level, level) < GROWS or abs(_trend(relative, predicted)) > STAYS:
+        return None
+    if _shared(columns, relative) + 2.0 / len(target) ** 0.5 > MOST_SHARED:
         return None
     return np.asarray((target.min() / predicted) ** 2)
+
+
+def _trend(errors: Row, predicted: Row) -> float:
+    """The rank correlation of absolute errors with predictions."""
+    first, second = (np.argsort(np.argsort(values)) for values in (np.abs(errors), predicted))
+    return float(np.corrcoef(first, second)[0, 1])
 
 
 def _shared(columns: dict[str, Row], errors: Row) -> float:
@@ -51,13 +64,21 @@ def _shared(columns: dict[str, Row], errors: Row) -> float:
     return float(np.corrcoef(errors, errors[nearest])[0, 1])
 
 
-def _likeliest(columns: dict[str, Row], target: Row, weights: Row, power: float) -> tuple[float, Row | None, float]:
-    """The most likely of the first formulas by these weights if noise grows by a power of it: its likelihood (logarithm, up
-    to a constant), what it predicts, and the noise over that.
+def _formulas(columns: dict[str, Row], target: Row, weights: Row) -> list[str]:
+    """First formulas by these weights."""
+    rows = np.arange(min(len(target), 4 * MAX_ROWS)) * len(target) // min(len(target), 4 * MAX_ROWS)
+    some = {name: values[rows] for name, values in columns.items()}, target[rows], weights[rows]
+    return inverses(*some, is_broad=False) + guesses(*some)
+
+
+def _likeliest(
+    texts: list[str], columns: dict[str, Row], target: Row, weights: Row, power: float
+) -> tuple[float, Row | None, float]:
+    """The most likely of these formulas by these weights if noise grows by a power of it: its likelihood (logarithm, up to a
+    constant), what it predicts, and the noise over that.
     """
     best: tuple[float, Row | None, float] = (-np.inf, None, 0.0)
-    rows = np.arange(min(len(target), 4 * MAX_ROWS)) * len(target) // min(len(target), 4 * MAX_ROWS)
-    for text in inverses({name: values[rows] for name, values in columns.items()}, target[rows], weights[rows]):
+    for text in texts:
         try:
             said = evaluate(read(text, (*columns,), "guess"), list(columns.values()))[0]
         except UserError:

@@ -7,20 +7,24 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from evo.errors import UserError
+from evo.errors import UserError, renamed
+from evo.instructions import Instruction
 from evo.language.dag import REAL, Dag, Node, dag_of, function_node
-from evo.language.formula import FUNCTIONS, formula_of
+from evo.language.formula import FUNCTIONS, Scaling, formula_of
 from evo.language.functions import functions as known_functions
+from evo.language.infix import parse_infix
+from evo.language.program import Language, format_program
 from evo.native.stack_ptx import NodeKind
 from evo.semiring.programs import RESULT, language, read, words_of
 
 MAX_WORDS = 16  # of a phrase
 SAME = 1e-6  # of two numbers, relative: as near as float32 holds them
+_WITH = {"a < b": "greater", "select(c, a, b)": "where", "copysign(b, a)": "sign", "fma(a, b, c)": "fma"}  # what has an operation
 _COMMUTATIVE = ("a + b", "a * b", "a+b", "a*b", "max(a, b)", "min(a, b)")
 
 
@@ -28,11 +32,13 @@ _COMMUTATIVE = ("a + b", "a * b", "a+b", "a*b", "max(a, b)", "min(a, b)")
 class OwnFunction:
     """A function that a user has defined.
 
-    phrase: words that compute it of the topmost values, the first argument on top. instructions: names of those in it. pattern:
-    its formula, whose inputs are the arguments.
+    arguments, body: its definition. phrase: words that compute it of the topmost values, the first argument on top.
+    instructions: names of those in it. pattern: its formula, whose inputs are the arguments.
     """
 
     name: str
+    arguments: tuple[str, ...]
+    body: str
     phrase: str
     instructions: tuple[str, ...]
     pattern: Dag
@@ -68,7 +74,40 @@ def own_function(head: str, body: str) -> OwnFunction:
         what = f"{len(phrase)} words, {MAX_WORDS} are the most" if phrase else "its argument"
         raise UserError(f"{body!r} is {what}", source)
     pattern = formula_of(dag_of(spoken, words_of(graph, arguments, (RESULT,))), {}, {})
-    return OwnFunction(name, " ".join(phrase), tuple(sorted(names)), pattern)
+    return OwnFunction(name, arguments, body, " ".join(phrase), tuple(sorted(names)), pattern)
+
+
+def programs_of(
+    texts: Sequence[str],
+    spoken: Language,
+    own: Mapping[str, OwnFunction],
+    instructions: Collection[str],
+    length: int,
+    units: Scaling,
+) -> list[str]:
+    """The programs of guesses, in text form.
+
+    Args:
+        instructions: names of those that the search has.
+        length: words of a program at most.
+        units: offset and scale of inputs.
+
+    Raises:
+        UserError: a text is not a formula, or has what the search lacks.
+    """
+    definitions = {name: (function.arguments, function.body) for name, function in own.items()}
+    found = []
+    for number, text in enumerate(texts):
+        with renamed({f"guesses[{number}]:1": f"guesses[{number}]"}):
+            source = f"guesses[{number}]"
+            words = parse_infix(spoken, text, source, length, instructions, units, definitions=definitions, absent=_not_drawn)
+        found.append(format_program(spoken, words))
+    return found
+
+
+def _not_drawn(instruction: Instruction) -> str:
+    form = instruction.semantics.infix or instruction.semantics.formula
+    return f"`functions` has no {instruction.semantics.function or _WITH.get(form, form)}"
 
 
 def _of_top(graph: Dag, index: int) -> list[str]:

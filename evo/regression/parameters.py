@@ -6,7 +6,8 @@ Owns the parameters, their checks, and the config of the search that follows fro
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Callable, Mapping, Sequence, Set
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,7 @@ from sklearn.utils import check_random_state
 from evo.errors import UserError
 from evo.evaluate.constraints import ANY, Constraints
 from evo.evaluate.sampling import MANY
-from evo.regression.column_names import with_identifiers
+from evo.language.functions import DEFINED
 from evo.regression.defaults import FUNCTIONS, PROGRAM, SEARCH, vocabulary_of, with_phrases, with_separators
 from evo.regression.equations import SELECTIONS
 from evo.report.pareto import SHORTEST
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from evo.regression.units import Units
 
 MIN_ROWS = 10  # of a table
+MAX_LENGTH = 4096  # of `program.max_length`
 MAX_SIZES = 1024  # cells for complexities, where functions have costs
 MIN_BATCH, MAX_POINTS = 128, 1 << 27  # programs of a generation, if their number times that of rows exceeds MAX_POINTS
 
@@ -97,31 +99,19 @@ class SearchParameters(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
 
     def _check_parameters(self) -> None:
         """Raises ValueError if one is wrong; those that stand in the config as they are, are checked there."""
+        for name, (is_right, right) in _RIGHT.items():
+            if not is_right(value := getattr(self, name)):
+                raise ValueError(f"{name} is {value!r}, must be {right}")
         if self.max_time is None and self.max_evaluations is None:
             raise ValueError("max_time and max_evaluations are None; one of them must end the search")
-        for name in ("max_evaluations", "max_length", "select_k_features", "max_rows"):
-            value: Any = getattr(self, name)
-            least = MIN_ROWS if name == "max_rows" else 1
-            is_count = isinstance(value, Integral) and int(value) >= least
-            if not (is_count or (name not in ("max_length", "max_rows") and value is None)):
-                raise ValueError(f"{name} is {value!r}, must be an integer from {least} on")
-        if self.undefined not in ("nan", "mean"):
-            raise ValueError(f"undefined is {self.undefined!r}, must be one of: nan, mean")
-        if not (self.early_stop is None or (isinstance(self.early_stop, Real) and np.isfinite(float(self.early_stop)))):
-            raise ValueError(f"early_stop is {self.early_stop!r}, must be a number or None")
-        if not (isinstance(self.max_spread, Real) and 0.0 <= float(self.max_spread) < np.inf):
-            raise ValueError(f"max_spread is {self.max_spread!r}, must be a number from 0 on")
-        if self.functions is not None and (isinstance(self.functions, str) or not self.functions):
-            raise ValueError(f"functions is {self.functions!r}, must be a list of names or a mapping from names to numbers")
         if unknown := [name for name in drawn(self.functions) or () if name not in FUNCTIONS]:
             raise ValueError(
                 f"functions: unknown function {unknown[0]!r}, one of: {', '.join([*FUNCTIONS, *DEFINED])}; or a definition "
                 "such as {'sq(x)': 'x*x'}"
             )
-        if self.guesses is not None and (
-            isinstance(self.guesses, str) or not all(isinstance(each, str) for each in self.guesses)
-        ):
-            raise ValueError(f"guesses is {self.guesses!r}, must be a list of formulas such as ['x0*sin(x1)']")
+        for name, value in self.functions.items() if isinstance(self.functions, Mapping) else ():
+            if not isinstance(value, str):
+                _number("functions", name, value, least=0)
         if self.guesses and self.template is not None:
             raise ValueError("guesses: a search with a template has none; leave out guesses or the template")
         self._check_selection()
@@ -165,9 +155,6 @@ class SearchParameters(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         given = (self.max_size, self.max_depth, self.nesting, self.costs)
         if all(each is None for each in given):
             return None
-        for name, value in (("max_size", self.max_size), ("max_depth", self.max_depth)):
-            if not (value is None or (isinstance(value, Real) and float(value) > 0)):
-                raise ValueError(f"{name} is {value!r}, must be a number above 0")
         if not isinstance(self.costs, Mapping | None):
             raise ValueError(f"costs is {self.costs!r}, must be a mapping such as {{'sin': 4}}")
         limits = self.nesting.values() if isinstance(self.nesting, Mapping) else [self.nesting]
@@ -219,7 +206,6 @@ class SearchParameters(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
                 "combination": SEARCH["combination"] if self.template is None else 0.0,  # programs are several functions
                 "initial": {
                     "num_programs": min(initial["num_programs"], most),
-                    "programs": [with_identifiers(each, self._names) for each in self.guesses or ()],
                     **lengths,
                 },
             },
@@ -229,6 +215,57 @@ class SearchParameters(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
                 "evaluations": self.max_evaluations and max(1, round(self.max_evaluations * share)),
             },
         }
+
+
+def _is_count(value: Any, least: int = 1, most: int = 2**53) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool) and least <= int(value) <= most
+
+
+def is_real(value: Any, least: float = -math.inf) -> bool:
+    """Return whether a value is a number of float64, from `least` on."""
+    is_number = isinstance(value, Real) and not isinstance(value, bool)
+    return is_number and bool(least <= value <= sys.float_info.max)
+
+
+def _is_flag(value: Any) -> bool:
+    return isinstance(value, (bool, np.bool_, Integral)) and value in (0, 1)
+
+
+def _are_texts(value: Any) -> bool:
+    is_list = isinstance(value, (Sequence, Set, Mapping)) and not isinstance(value, str)
+    return is_list and bool(value) and all(isinstance(each, str) and each.strip() for each in value)
+
+
+LEAST = 5e-324  # above 0
+_LIST = "a list of formulas such as ['x0*sin(x1)']"
+# Parameter -> whether a value is right, and what would be; the others have checks of their own.
+_RIGHT: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "max_time": (lambda value: value is None or is_real(value, LEAST), "a number above 0, or None"),
+    "max_evaluations": (lambda value: value is None or _is_count(value), "an integer from 1 on, or None"),
+    "max_length": (lambda value: _is_count(value, most=MAX_LENGTH), f"an integer from 1 on, at most {MAX_LENGTH}"),
+    "max_rows": (lambda value: _is_count(value, MIN_ROWS), f"an integer from {MIN_ROWS} on"),
+    "select_k_features": (lambda value: value is None or _is_count(value), "an integer from 1 on, or None"),
+    "max_size": (lambda value: value is None or is_real(value, LEAST), "a number above 0, or None"),
+    "max_depth": (lambda value: value is None or is_real(value, LEAST), "a number above 0, or None"),
+    "max_spread": (lambda value: is_real(value, 0.0), "a number from 0 on"),
+    "early_stop": (lambda value: value is None or is_real(value), "a number, or None"),
+    "functions": (lambda value: value is None or _are_texts(value), "a list of names or a mapping from names to numbers"),
+    "guesses": (lambda value: not value or (_are_texts(value) and not isinstance(value, Mapping)), _LIST),
+    "template": (lambda value: value is None or isinstance(value, str), "a formula such as 'f(x0) + g(x1)', or None"),
+    "output": (
+        lambda value: value is None or isinstance(value, str) or hasattr(value, "__fspath__"),
+        "the path of a CSV file, or None",
+    ),
+    "undefined": (lambda value: value in ("nan", "mean"), "one of: nan, mean"),
+    "dimensionless_constants_only": (_is_flag, "True or False"),
+    "warm_start": (_is_flag, "True or False"),
+    "verbose": (lambda value: isinstance(value, (Integral, np.bool_)), "an integer"),
+    "n_jobs": (lambda value: value is None or (isinstance(value, Integral) and value != 0), "an integer other than 0, or None"),
+    "random_state": (
+        lambda value: value is None or type(value).__name__ == "RandomState" or _is_count(value, 0, 2**64 - 1),
+        "an integer from 0 on, a numpy.random.RandomState, or None",
+    ),
+}
 
 
 _BY_OTHER_NAME = {"exp": "exp2", "log": "log2", "log10": "log2"}
@@ -251,23 +288,23 @@ def _number(parameter: str, name: str, value: Any, least: float = np.nextafter(0
     return float(value)
 
 
-OTHER_NAMES = {"+": "add", "-": "sub", "*": "mul", "/": "div", "^": "pow", "inv": "rcp"}  # of other systems
-# Functions of other systems that are several instructions, and how they are called.
-DEFINED = {
-    "sign": ("sign(x)", "copysign(1, x)"),
-    "cbrt": ("cbrt(x)", "copysign(exp2(log2(abs(x))/3), x)"),
-    "greater": ("greater(x, y)", "1 if y < x else 0"),
-    "less": ("less(x, y)", "1 if x < y else 0"),
-    "cond": ("cond(x, y)", "y if 0 < x else 0"),
-    "where": ("where(x, y, z)", "y if 0 < x else z"),
-}
+OTHER_NAMES = {
+    "+": "add",
+    "-": "sub",
+    "*": "mul",
+    "/": "div",
+    "^": "pow",
+    "**": "pow",
+    "inv": "rcp",
+    "ln": "log",
+}  # of other systems
 
 
 def defined(functions: Any) -> dict[str, str]:
     """The definitions among the parameter `functions`: the user's, and those of names in `DEFINED`."""
     if functions is None:
         return {}
-    known = dict(DEFINED[name] for name in functions if name in DEFINED)
+    known = {f"{name}({', '.join(DEFINED[name][0])})": DEFINED[name][1] for name in functions if name in DEFINED}
     own = {str(head): body for head, body in functions.items() if isinstance(body, str)} if isinstance(functions, Mapping) else {}
     return known | own
 

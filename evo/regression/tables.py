@@ -40,9 +40,7 @@ def numbers_of(table: Any, known: Sequence[str] | None = None) -> Any:
     """
     names = getattr(table, "column_names", getattr(table, "columns", None))
     if names is None or isinstance(names, str):
-        if isinstance(table, np.ndarray) and table.ndim == 2 and table.dtype.kind == "f":
-            for place, values in enumerate(table.T):
-                refuse_missing(f"X: column {place}", np.isnan(values), FILL)
+        check_numbers("X", table)
         return table
     if isinstance(table, pd.DataFrame):
         columns = [table.iloc[:, place] for place in range(len(names))]
@@ -55,11 +53,15 @@ def numbers_of(table: Any, known: Sequence[str] | None = None) -> Any:
             if reason:
                 raise ValueError(f"X: column '{name}' {reason}, but was a number in fit")
             refuse_missing(f"X: column '{name}'", column.isna().to_numpy(), FILL)
+            refuse_infinite(f"X: column '{name}'", column.to_numpy(np.float64))
             kept.append(place)
         elif known is None:
             warnings.warn(f"X: left out column '{name}', which {reason}", stacklevel=3)
     if not kept:
         raise ValueError("X: no column of numbers is left")
+    called = [names[place] for place in kept]
+    if twice := [name for name in called if called.count(name) > 1]:
+        raise ValueError(f"X: {called.count(twice[0])} columns are called '{twice[0]}'; rename all but one")
     if isinstance(table, pd.DataFrame):
         return table if len(kept) == len(names) else table.iloc[:, kept]
     return pd.DataFrame({names[place]: columns[place].to_numpy(np.float64) for place in kept})
@@ -84,6 +86,39 @@ def _no_input(name: Any, column: pd.Series) -> str | None:
             "scikit-learn's OneHotEncoder; numbers in text become numbers by pandas.to_numeric"
         )
     return f"is {column.dtype}" + (f", such as '{texts.iloc[0]}'" if len(texts) else "")
+
+
+def check_numbers(what: str, table: Any) -> None:
+    """Raises ValueError if an array of data, which messages call `what`, has anything but finite numbers."""
+    array = np.asarray(table)
+    is_x = what == "X"
+    if is_x and array.ndim == 1:
+        raise ValueError(f"X: Expected 2D array, got {len(array)} values; Reshape your data: X.reshape(-1, 1) is one feature")
+    if array.dtype.kind == "c":
+        raise ValueError(f"{what}: Complex data not supported; use real and imaginary parts")
+    if array.dtype.kind in "mM":
+        span = what if array.dtype.kind == "m" else f"({what} - {what}.min())"
+        raise ValueError(f"{what} is {array.dtype}; make it numbers, such as seconds: {span}/np.timedelta64(1, 's')")
+    for place, values in enumerate(array.T if is_x and array.ndim == 2 else [array]):
+        column = f"{what}: column {place}" if is_x else what
+        if array.dtype.kind in "OUS" and values.ndim == 1:
+            is_text = np.array([isinstance(value, str) for value in values], bool)
+            numbers = pd.to_numeric(pd.Series(values).where(is_text), errors="coerce")
+            if len(wrong := np.flatnonzero(numbers.isna() & is_text)):
+                raise ValueError(f"{column}: row {wrong[0]} is {str(values[wrong[0]])!r}, no number")
+            refuse_missing(column, pd.isna(values), FILL * is_x)
+        elif array.dtype.kind == "f" and values.ndim == 1:
+            masked = np.ma.getmaskarray(table).T if isinstance(table, np.ma.MaskedArray) else False
+            is_masked = masked[place] if isinstance(masked, np.ndarray) and is_x else masked
+            refuse_missing(column, np.isnan(values) | is_masked, FILL * is_x)
+            refuse_infinite(column, values)
+
+
+def refuse_infinite(what: str, values: NDArray[Any]) -> None:
+    """Raises ValueError if a value is infinite."""
+    is_infinite = np.isinf(values)
+    if is_infinite.any():
+        raise ValueError(f"{what} contains infinity, the first in row {int(is_infinite.argmax())}; drop these rows")
 
 
 def refuse_missing(what: str, is_missing: NDArray[np.bool_], fill: str = "") -> None:

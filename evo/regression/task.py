@@ -34,6 +34,7 @@ Points = dict[str, NDArray[np.float32]]
 Box = Mapping[str, tuple[float, float]]
 
 SQUARED = "squared"  # the loss that needs no other module
+EXACT = 10.0  # digits from which on a formula is the law, and has its poles
 BEST_DIGITS = 12.0  # an NMSE below 1e-12 is rounding in f32
 MIN_CHECK, MAX_CHECK = 128, 1024  # check points, a power of two
 FLAT = 1e-4  # resolution of an output from which on rounding in f32 shapes it, and could be taken for an effect
@@ -257,8 +258,7 @@ class RegressionTask(Task):
 
     def score(self, outputs: Any, programs: Programs) -> Scores:
         """As `Task.score`."""
-        check = programs.check
-        resolution = outputs.resolution[:, 0]
+        check, resolution = programs.check, outputs.resolution[:, 0]
         usable = (outputs.num_nonfinite[:, 0] == 0) & (resolution < FLAT)
         if self._loss:
             digits = self._loss.digits(outputs.sum_squared_error[:, 0] / self._total_weight)
@@ -278,7 +278,8 @@ class RegressionTask(Task):
         if check is not None:
             usable &= check.num_nonfinite[:, 0] <= self._num_zeros
             if self._max_spread:
-                usable &= _squared_difference(check, *self._fit(outputs)) <= DOUBT * error * self._unit + self._latitude
+                is_near = _squared_difference(check, *self._fit(outputs)) <= DOUBT * error * self._unit + self._latitude
+                usable &= is_near | (digits > EXACT)
             is_flat = ~(check.resolution[:, 0] < FLAT) | (check.num_nonfinite[:, 0] > 0)
             shape = np.where(is_flat, 0.0, np.minimum(np.abs(check.correlation[:, 0]), 1.0))
         return Scores(np.where(usable, digits, np.nan), np.stack([programs.num_instructions, shape], axis=1))
@@ -370,15 +371,14 @@ class RegressionTask(Task):
 
     def description_length(self, objective: NDArray[Any], complexity: NDArray[Any]) -> NDArray[Any]:
         """As `Task.description_length`: errors at the resolution of the data; each instruction is one of 16 or an input, times
-        what tells laws from noise best. Bits for operands and digits too would choose formulas that are too short for noisy laws,
-        since a function has many formulas.
+        what tells laws from noise best. Bits for operands and digits too would choose too short formulas, as a function has many.
         """
         bits = INSTRUCTION * math.log2(16 + len(self.inputs))
         return np.asarray(-0.5 * len(self._target) * np.log2(10.0) * objective + bits * complexity)
 
     def handicap(self, facts: Mapping[str, NDArray[Any]]) -> NDArray[Any]:
-        """As `Task.handicap`: of formulas that are undefined somewhere."""
-        return np.where(facts["undefined"] > 0.0, GAP_DIGITS, 0.0)
+        """As `Task.handicap`: of formulas that are undefined somewhere and not exact."""
+        return np.where((facts["undefined"] > 0.0) & (facts["objective"] <= EXACT), GAP_DIGITS, 0.0)
 
 
 def output_name(inputs: Collection[str]) -> str:

@@ -6,7 +6,7 @@ Owns the loss of a variance, and the derivatives by constants. Knows nothing of 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,8 +14,9 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
-from evo.language.dag import Dag, Node, number_of
+from evo.language.dag import REAL, Dag, Node, number_of
 from evo.language.formula import evaluate
+from evo.language.textbook import textbook
 from evo.native.stack_ptx import NodeKind
 
 # Twice the negative logarithm of the density of a normal distribution, but for a constant: the prediction is the logarithm of the
@@ -68,11 +69,11 @@ def constants_of(
     weights: NDArray[np.float64] | None,
     confidence: float,
 ) -> pd.DataFrame:
-    """The constants of a formula with standard errors and intervals: of nonlinear least squares at its optimum, by Student's t
-    (Seber, Wild, Nonlinear Regression, 5.1). Constants that the data do not determine, alone or beside others, have NaN; so have
-    all if there are no more rows than constants.
+    """The constants of a formula as its text has them, but for whole exponents, with standard errors and intervals: of nonlinear
+    least squares at its optimum, by Student's t (Seber, Wild, Nonlinear Regression, 5.1). Constants that the data do not
+    determine, alone or beside others, have NaN; so have all if there are no more rows than constants.
     """
-    constants = [value for value in formula.nodes if value.kind == NodeKind.CONSTANT]
+    formula, constants = _with_own_constants(textbook(formula))
     numbers = np.array([number_of(value.payload) for value in constants])
     root = np.ones(len(target)) if weights is None else np.sqrt(weights)
     errors = root * (target - evaluate(formula, columns)[0])
@@ -91,6 +92,37 @@ def constants_of(
         deviations[is_sure] = (np.sqrt(variances) / np.where(sizes > 0, sizes, 1.0))[is_sure]
     reach = stats.t.ppf(0.5 + confidence / 2, max(free, 1)) * deviations
     return pd.DataFrame({"constant": numbers, "std_error": deviations, "low": numbers - reach, "high": numbers + reach})
+
+
+def _with_own_constants(formula: Dag) -> tuple[Dag, list[Node]]:
+    """The formula with a node for each time that its text has a constant, and these, in the order of the text."""
+    [result] = formula.results
+    nodes: list[Node] = []
+    places: list[int] = []
+
+    def placed(node: Node) -> int:
+        nodes.append(replace(node))
+        return len(nodes) - 1
+
+    for node in formula.nodes:
+        parts = [(place, formula.nodes[place]) for place in node.operands]
+        operands = tuple(placed(part) if part.kind == NodeKind.CONSTANT else places[place] for place, part in parts)
+        places.append(placed(replace(node, operands=operands)))
+    found: list[Node] = []
+    todo = [] if result is None else [places[result]]
+    seen = set[int]()
+    while todo:
+        place = todo.pop()
+        node = nodes[place]
+        if place in seen:
+            continue
+        seen.add(place)
+        if node.kind == NodeKind.CONSTANT and node.type == REAL:
+            found.append(node)
+        is_power = node.form == "pow(a, b)" and nodes[node.operands[1]].kind == NodeKind.CONSTANT
+        operands_left = node.operands[:1] if is_power and nodes[node.operands[1]].number.is_integer() else node.operands
+        todo += reversed(operands_left)
+    return replace(formula, nodes=tuple(nodes), results=(None if result is None else places[result],)), found
 
 
 def _slope(formula: Dag, columns: Sequence[NDArray[np.float64]], constant: Node) -> NDArray[np.float64]:

@@ -17,8 +17,9 @@ from evo.language.formula import evaluate
 from evo.regression.equations import written_size
 
 MAX_POINTS, MAX_SIZE = 8, 60  # different points that limits are taken at, and operations of their formula: SymPy may take long
-NEARBY = 2.0**-16  # of a point, or of 1 at zero: where both sides must agree before SymPy is asked
+NEARBY = 2.0**-16  # of a point, or of 1 at zero: where all sides must agree before SymPy is asked
 AGREE = 1e-3  # relative
+NUM_DIRECTIONS = 16  # from which a point is approached, beside those of the inputs
 
 
 def filled(
@@ -49,19 +50,21 @@ def filled(
 
 
 def _limit(formula: Dag, point: NDArray[np.float64]) -> float:
-    """The limit along an input from both sides of a point; NaN: there is none, or SymPy is missing."""
-    for place in range(len(point)):
-        sides = np.repeat(point[:, None], 2, axis=1)
-        sides[place] += np.array([-NEARBY, NEARBY]) * (abs(point[place]) or 1.0)
-        low, high = evaluate(formula, list(sides))[0].tolist()
-        if math.isclose(low, high, rel_tol=AGREE, abs_tol=AGREE * NEARBY) and math.isfinite(low):
-            found = _sympy_limit(formula, point, place)
-            if math.isfinite(found):
-                return found
-    return math.nan
+    """The limit at a point, from all directions; NaN: there is none, or SymPy is missing."""
+    count = len(point)
+    axes = np.concatenate([np.eye(count), -np.eye(count)])
+    slanted = np.cos(np.outer(np.arange(1, NUM_DIRECTIONS + 1), np.sqrt(np.arange(2, count + 2))))
+    steps = np.concatenate([slanted, axes]) * NEARBY * np.where(point == 0.0, 1.0, np.abs(point))
+    around = evaluate(formula, list((point + steps).T))[0]
+    values = around[np.isfinite(around)]
+    if not np.isfinite(around[:NUM_DIRECTIONS]).all() or not np.allclose(values, values[0], rtol=AGREE, atol=AGREE * NEARBY):
+        return math.nan
+    sides = np.isfinite(around[NUM_DIRECTIONS:]).reshape(2, count).all(axis=0)
+    return _sympy_limit(formula, point, np.eye(count)[sides.argmax()] if sides.any() else np.arange(1.0, count + 1.0))
 
 
-def _sympy_limit(formula: Dag, point: NDArray[np.float64], place: int) -> float:
+def _sympy_limit(formula: Dag, point: NDArray[np.float64], direction: NDArray[np.float64]) -> float:
+    """The limit along a line through a point."""
     from evo.report.export.sympy_text import sympy_outputs
 
     try:
@@ -71,18 +74,15 @@ def _sympy_limit(formula: Dag, point: NDArray[np.float64], place: int) -> float:
     import sympy
 
     symbols = {symbol.name: symbol for symbol in expression.free_symbols}
-    rational = {
-        symbols[name]: sympy.Rational(value)
-        for (name, _), value in zip(formula.inputs, point.tolist(), strict=True)
+    step = sympy.Dummy(real=True)
+    on_line = {
+        symbols[name]: sympy.Rational(value) + sympy.Rational(slope) * step
+        for (name, _), value, slope in zip(formula.inputs, point.tolist(), direction.tolist(), strict=True)
         if name in symbols
     }
-    symbol = symbols.get(formula.inputs[place][0])
-    if symbol is None:
-        return math.nan
-    at = rational.pop(symbol)
     try:
-        held = sympy.nsimplify(expression, rational=True).subs(rational)
-        sides = [complex(sympy.limit(held, symbol, at, side)) for side in "+-"]
+        held = sympy.nsimplify(expression, rational=True).subs(on_line)
+        sides = [complex(sympy.limit(held, step, 0, side)) for side in "+-"]
     except (ArithmeticError, NotImplementedError, TypeError, ValueError):
         return math.nan
     return sides[0].real if sides[0] == sides[1] and not sides[0].imag else math.nan

@@ -90,7 +90,7 @@ def check_elites(run: Run) -> CheckReport:
     if reason := CUDA.why_unusable():
         raise UserError(f"a check needs a GPU, and none can be used here: {reason}")
     if not len(run.search.elites()):
-        raise UserError(f"{run.run_dir.path}: the archive is empty")
+        raise UserError("the archive is empty", run.run_dir.path)
     batch, problem = batch_of(run), run.search.problem
     with ExitStack() as problems:
         gpu, cpu = (problems.enter_context(closing(problem.here(backend))).evaluator for backend in (CUDA, CPU))

@@ -111,7 +111,7 @@ def load_groups(paths: Sequence[Path]) -> tuple[list[Group], list[str]]:
         if other is not run:
             notes.append(f"{folder}: seed {run.config.seed} is there twice, as in {other.path}; left out")
     if not groups:
-        raise UserError(f"{', '.join(map(str, paths))}: no finished run; go on with: evo resume RUN")
+        raise UserError("no finished run; go on with: evo resume RUN", ", ".join(map(str, paths)))
     runs = [tuple(same[seed] for seed in sorted(same)) for same in groups.values()]
     found = sorted(map(Group, _labels(runs), runs), key=lambda group: _natural(group.label))
     ends = [float(np.median(group.last("evaluations"))) for group in found]
@@ -191,7 +191,7 @@ def _run_folders(path: Path) -> list[Path]:
             found.append(Path(folder))
             folders.clear()
     if not found:
-        raise UserError(f"{path}: not a run folder, nor is there one in it; list yours with: evo list")
+        raise UserError("not a run folder, nor is there one in it; list yours with: evo list", path)
     return found
 
 

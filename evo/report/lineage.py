@@ -20,7 +20,7 @@ from evo.report.table import shortened, table
 from evo.run.run import Run
 from evo.search.archives.elites import Elites
 from evo.search.emitter import GIVEN, RANDOM
-from evo.search.lineage_records import RECORD_DTYPE, Records, joined, lines_of
+from evo.search.lineage_records import RECORD_DTYPE, joined, lines_of
 
 MAX_TEXT = 100  # characters of an expression
 LINE_LENGTHS = (12, 6, 3, 2)  # programs of a line that are shown, itself among them; the first that leaves few enough ancestors
@@ -127,14 +127,12 @@ class Origins:
     first, itself last; `length` of the whole line; `end`: `complete`, `forgotten`, or `archive` where only ancestors that are
     still elites are known. A number of a line is a place among the elites or, from their count on, among the ancestors.
     facts: `(n,)` of RECORD_DTYPE, the ancestors that are not elites. words: `(n, max_length)`, theirs.
-    records: of all programs that are remembered.
     note: why the lineage log cannot be read; None: it can, or there is none.
     """
 
     elites: list[dict[str, Any]]
     facts: NDArray[Any]
     words: NDArray[np.uint64]
-    records: Records
     note: str | None
 
 
@@ -182,7 +180,6 @@ def origins(run: Run, rows: NDArray[np.int64]) -> Origins:
         ],
         facts=records.facts[ancestors] if len(ancestors) else np.zeros(0, RECORD_DTYPE),
         words=records.programs(ancestors, run.search.problem.config.program.max_length),
-        records=records,
         note=note,
     )
 

@@ -64,7 +64,7 @@ def front_of(run: Searched) -> Front:
         def handicap(rows: NDArray[np.int64]) -> NDArray[np.float64]:
             facts = report_facts(local, elites.solution[rows])
             with task_errors(type(task), "handicap"):
-                return np.asarray(task.handicap(facts), np.float64)
+                return np.asarray(task.handicap(facts | {"objective": objective[rows]}), np.float64)
 
         return make_front(task, complexity, objective, sound_rows(complexity, objective, handicap))
 
@@ -135,7 +135,7 @@ def row_of_elite(run: Run, name: str | None) -> int:
     """
     layout, elites = run.search.layout, run.search.elites()
     if not len(elites):
-        raise UserError(f"{run.run_dir.path}: the archive is empty")
+        raise UserError("the archive is empty", run.run_dir.path)
     if name is None:
         return default_row(run)
     if name == BEST:
@@ -170,7 +170,7 @@ def describe_front(run: Run, width: int | None = None, precision: int | None = N
     front = front_of(run)
     with problem_for_facts(run) as (local, note):
         facts = report_facts(local, elites.solution[front.rows])
-        expressions = [rounded(each, precision) for each in whole_expressions(local, elites.solution[front.rows])]
+        expressions = [rounded(expression, precision) for expression in whole_expressions(local, elites.solution[front.rows])]
     columns = {
         "cell": cell_names(run, front.rows),
         str(task.complexity): [f"{value:g}" for value in front.complexity],

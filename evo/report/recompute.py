@@ -87,7 +87,7 @@ def makes_formulas(problem: Problem) -> bool:
 
 
 def report_facts(problem: Problem, words: NDArray[np.uint64]) -> dict[str, NDArray[np.float64]]:
-    """What the task reports of programs, `(num_programs, max_length)`: name -> a number for each; empty if it reports nothing.
+    """Task's report of programs, `(num_programs, max_length)`: name -> a number for each; empty if it reports nothing.
 
     Raises:
         UserError: the task fails or returns the wrong thing.
@@ -110,8 +110,8 @@ def report_facts(problem: Problem, words: NDArray[np.uint64]) -> dict[str, NDArr
         wrong = [name for name, values in part.items() if not isinstance(name, str) or values.shape != (count,)]
         if wrong or (parts and part.keys() != parts[0].keys()):
             raise UserError(
-                f"{method_place(type(task), 'report')}: report() must return the same names each time, with arrays of shape "
-                f"({count},)"
+                f"report() must return the same names each time, with arrays of shape ({count},)",
+                method_place(type(task), "report"),
             )
         parts.append(part)
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
@@ -137,8 +137,9 @@ def scalings_of(problem: Problem, words: NDArray[np.uint64]) -> list[dict[str, t
         scalable = [name for name, kind in task.outputs.items() if kind == "f32"]
         if not pairs.keys() <= set(scalable) or any(pair.shape != (2, count) for pair in pairs.values()):
             raise UserError(
-                f"{method_place(type(task), 'scaling')}: scaling() must return a dict of output -> (offset, scale), arrays of "
-                f"shape ({count},); outputs of type f32 are {', '.join(scalable) or 'none'}"
+                f"scaling() must return a dict of output -> (offset, scale), arrays of "
+                f"shape ({count},); outputs of type f32 are {', '.join(scalable) or 'none'}",
+                method_place(type(task), "scaling"),
             )
         found += [{name: (float(pair[0, row]), float(pair[1, row])) for name, pair in pairs.items()} for row in range(count)]
     return found
@@ -170,7 +171,7 @@ def whole_expressions(problem: Problem, words: NDArray[np.uint64], *, for_code: 
         for name, (offset, scale) in scaling.items():
             if not np.isfinite([offset, scale]).all():
                 place = method_place(type(problem.task), "scaling")
-                raise UserError(f"{place}: scaling() gives {name} the offset {offset:g} and the scale {scale:g}, must be finite")
+                raise UserError(f"scaling() gives {name} the offset {offset:g} and the scale {scale:g}, must be finite", place)
         program, inputs = dag_of(problem.language, words[row]), problem.task.input_scaling()
         formula = formula_of(program, inputs, scaling) if inputs or problem.task.has_scaling() else program
         found.append(formula if for_code else with_names(formula, problem.task.column_names))

@@ -268,7 +268,7 @@ class Result:
         """The words of a row, `(1, max_length)`, and what runs them."""
         words, language = self._words(caller, row), self.search.problem.language
         if unsupported := without_cpu_meaning(language, list(dag_of(language, words).ptx_by_name())):
-            raise UserError(f"{caller}: only a GPU can run {', '.join(unsupported)}")
+            raise UserError(f"only a GPU can run {', '.join(unsupported)}", caller)
         return words[None], VirtualMachine(language.lowering)
 
     def _words(self, caller: str, row: int | None) -> NDArray[np.uint64]:
@@ -276,7 +276,7 @@ class Result:
         self._check_not_empty()
         row = default_row(self) if row is None else row
         if not 0 <= row < len(self._elites):
-            raise UserError(f"{caller}: no row {row}; the archive has {len(self._elites)}")
+            raise UserError(f"no row {row}; the archive has {len(self._elites)}", caller)
         words: NDArray[np.uint64] = self._elites.solution[row]
         return words
 
@@ -289,7 +289,7 @@ def _expressions(problem: Problem, words: NDArray[np.uint64]) -> list[Dag]:
     """The formulas of elites, `(num_elites, max_length)`; programs as they are where a scaling would take a backend."""
     if makes_formulas(problem):
         return whole_expressions(problem, words)
-    return [program_expression(problem, each) for each in words]
+    return [program_expression(problem, row) for row in words]
 
 
 def _history_row(metrics: dict[str, Any]) -> dict[str, Any]:

@@ -46,7 +46,7 @@ class RunRow:
 def list_runs(folder: Path) -> list[RunRow]:
     """All runs in a folder and below, the newest first. Raises UserError: there is no such folder."""
     if not folder.is_dir():
-        raise UserError(f"{folder}: no such folder; name the one that holds your runs: evo list FOLDER")
+        raise UserError("no such folder; name the one that holds your runs: evo list FOLDER", folder)
     now_s = time.time()
     return sorted((_row(path, now_s) for path in _run_folders(folder)), key=lambda row: (row.age_s, row.path))
 
@@ -97,7 +97,7 @@ def _row(path: Path, now_s: float) -> RunRow:
             state = "running" if run_dir.is_running() else "interrupted"
             metrics = run_dir.last_metrics() or {}
             if run_dir.has_begun() and not any((path / "checkpoints").glob("*.ckpt")):
-                raise UserError(f"{path}: has no checkpoint")
+                raise UserError("has no checkpoint", path)
         if state == "interrupted" and metrics and has_stopped(read_stop(path / "config.yaml"), metrics):
             state = "finished" if (path / "archive.npz").is_file() else state
     except (UserError, OSError) as error:

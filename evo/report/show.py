@@ -106,7 +106,7 @@ def describe_failed(run: Run) -> str:
             ]
             log = record["log"].rstrip("\n").splitlines()
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-            raise UserError(f"{path}: not a record of a failed program ({type(error).__name__}: {error})") from error
+            raise UserError(f"not a record of a failed program ({type(error).__name__}: {error})", path) from error
         batch = Batch.analyze(problem.language.lowering, words[None])
         parts.append(_sections(problem, batch, [("failure", [*lines, *log])]))
     return "\n".join(parts) or "no program failed\n"

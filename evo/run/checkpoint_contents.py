@@ -1,4 +1,4 @@
-"""What the checkpoint of a search must hold: facts and arrays by name, each of its type and shape, and cells of the archive.
+"""Required content of a search's checkpoint: facts and arrays by name, each of its type and shape, and cells of the archive.
 
 Owns these laws. A checksum tells of accidents, not of what another program has written. Knows nothing of files.
 """

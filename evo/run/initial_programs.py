@@ -113,8 +113,8 @@ def _parse(problem: Problem, text: str, source: str) -> NDArray[np.uint64]:
 
 
 def is_text_form(language: Language, text: str) -> bool:
-    """Whether a text is a program's text form (`evo.language.program`), right or wrong, rather than a formula: it has an input
-    with its %, an instruction by itself, or nothing but tokens.
+    """Return whether a text is a program's text form (`evo.language.program`), right or wrong, rather than a formula: it has an
+    input with its %, an instruction by itself, or nothing but tokens.
     """
     tokens = [token for line in text.splitlines() for token in line.partition("#")[0].split()]
     names = {instruction.name for instruction in language.instruction_set.instructions}

@@ -8,7 +8,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -29,13 +30,14 @@ from evo.run.saved_search import SavedSearch, make_archive_of, row_threads_of, v
 from evo.run.task_identity import declarations
 from evo.run.tidying import tidied
 from evo.search.archives.elites import Elites
-from evo.search.emitter import EMITTERS, RANDOM, Breed, Combiner, Emitter, ProgramEmitter
+from evo.search.emitter import EMITTERS, RANDOM, Breed, Combiner, Emitter, Parents, ProgramEmitter
 from evo.search.lineage import Lineage
 from evo.search.lineage_records import Records, joined
 from evo.search.map_elites import Beginning, Generation, MapElites, Step, Tuning, Watch
 from evo.search.memory import HashMemory
 from evo.search.restarts import Restarts
 from evo.search.state import Arrays, Counters, SearchState, with_prefix
+from evo.tasks.answers import error_place
 
 if TYPE_CHECKING:
     from evo.evaluate.calibration import Calibration
@@ -357,7 +359,8 @@ def _emitters(problem: Problem, variation: Variation) -> list[Emitter]:
         ]
     emitters = []
     for name, emitter in sorted(search.emitters.items(), key=lambda pair: (pair[1].kind == "random", pair[0])):
-        source: Variation | Combiner | Breed | None = EMITTERS.get(emitter.kind)
+        own = EMITTERS.get(emitter.kind)
+        source: Variation | Combiner | Breed | None = own and partial(_breed, own, f"search.emitters.{name}")
         if emitter.kind == "variation":
             source = variation_of(problem.config, problem.language, emitter.variation, f"search.emitters.{name}.variation")
         elif emitter.kind == "combination":
@@ -369,3 +372,13 @@ def _emitters(problem: Problem, variation: Variation) -> list[Emitter]:
             raise UserError(f"unknown '{emitter.kind}', {did_you_mean(emitter.kind, known)}", f"search.emitters.{name}.kind")
         emitters.append(Emitter(name, emitter.weight, source, emitter.parents))
     return emitters
+
+
+def _breed(breed: Breed, key: str, parents: Parents) -> NDArray[np.uint64]:
+    """Calls an emitter of the user's. Raises UserError, with its line, if that raises."""
+    try:
+        return breed(parents)
+    except Exception as error:
+        inner = error.__traceback__ and error.__traceback__.tb_next  # of the emitter's own code, unless that is native
+        line = inner and error_place(error, Path(inner.tb_frame.f_code.co_filename))
+        raise UserError(f"raised {type(error).__name__}: {error}", key, *([line] if line else ())) from error

@@ -48,7 +48,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Job:
-    """What a process needs to execute a run. config: plain JSON values. folder: in which relative paths of its task begin."""
+    """Input of a process that executes a run. config: plain JSON values. folder: base of the relative paths of its task."""
 
     variant: str
     config: dict[str, Any]

@@ -107,7 +107,7 @@ def hold_task(problem: Problem, folder: Path, warn: Callable[[str], None]) -> Pr
 
 
 def _is_named(top: Path, folder: Path, named: Iterable[Path]) -> bool:
-    """Whether an option is the path of a declared file or folder, or of something in it. What lies in the task's folder stays."""
+    """Return whether an option is a path in a declared file or folder that lies outside of the task's folder."""
     return not top.is_relative_to(folder) and any(path.is_relative_to(top) for path in named)
 
 

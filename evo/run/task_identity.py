@@ -107,7 +107,7 @@ def declarations(task: Task) -> dict[str, Any]:
 
 def _source_digest(task_class: type[Task]) -> str | None:
     classes = [each for each in task_class.__mro__ if each is not object and each.__module__.partition(".")[0] != "evo"]
-    texts = [_source_of(each) for each in classes]
+    texts = [_source_of(cls) for cls in classes]
     return None if None in texts else hashlib.sha256("\0".join(map(str, texts)).encode()).hexdigest()
 
 

@@ -50,7 +50,7 @@ class TemplateTidier:
         self._language, self._task, self._allowed = language, task, allowed
         self._template: Template = task.template
         inputs, num_points = point_arrays(task, task.points(), "points()")
-        self._columns = [np.broadcast_to(each, num_points).astype(np.float64) for each in inputs]
+        self._columns = [np.broadcast_to(value, num_points).astype(np.float64) for value in inputs]
         names = [instruction.semantics.function for instruction in language.instruction_set.instructions]
         self._mul = names.index("mul") if "mul" in names else None
         self.num_operations = 0  # instructions that were computed, each at all points
@@ -64,7 +64,7 @@ class TemplateTidier:
         [(_, [scale])] = self._task.scaling({"": values[None]}).values()
         scales = [float(scale) if function.scale else 1.0 for function in self._template.functions]
         programs = [self._program(words, each) for each in (scales, [1.0] * len(scales))]
-        found = np.array([each for each in programs if each is not None])
+        found = np.array([program for program in programs if program is not None])
         if not len(found):
             return None
         shortest = int(np.argmin(self._language.lowering.analyze(found)[1]))
@@ -113,9 +113,9 @@ class TemplateTidier:
             if called == index:
                 earlier = replace(self._template, calls=self._template.calls[:place], names=self._template.names[:place])
                 values = [self._values(replace(earlier, formula=each), words) for each in formulas or ("0",)]
-                if any(each is None for each in values):
+                if any(value is None for value in values):
                     return None
-                found.append([each for each in values if each is not None])
+                found.append([value for value in values if value is not None])
         return [np.concatenate(each) for each in zip(*found, strict=True)] if found else None
 
     def _values(self, template: Template, words: NDArray[np.uint64]) -> NDArray[np.float64] | None:

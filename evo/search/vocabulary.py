@@ -278,6 +278,6 @@ def _effect(language: Language, instruction: Instruction) -> tuple[list[int], li
 
     def stacks(arg_types: tuple[int, ...]) -> list[int]:
         types = [language.instruction_set.arg_types[arg] for arg in arg_types]
-        return [each.stack_idx for each in types for _ in range(max(each.num_vec_elems, 1))]
+        return [kind.stack_idx for kind in types for _ in range(max(kind.num_vec_elems, 1))]
 
     return stacks(instruction.args), stacks(instruction.rets)

@@ -101,7 +101,7 @@ class Launcher:
             return
         roles_used = _used(fold)
         kinds = tuple(KINDS[operands[index].dtype] for role in ("rows", "columns") for _, index in roles_used[role])
-        layouts = tuple((each.shape, each.strides) for each in operands)
+        layouts = tuple((operand.shape, operand.strides) for operand in operands)
         addresses = np.array(
             [*(operands[index].address for many in roles_used.values() for _, index in many), *results], np.uint64
         )
@@ -201,7 +201,7 @@ _Layout = tuple[tuple[int, ...], tuple[int, ...]]  # shape and strides in bytes
 @cache
 def _used(fold: Fold) -> dict[str, list[tuple[str, int]]]:
     """For each role the letters of its operands' axes, and their indices among `fold.arrays`."""
-    given = [index for index, each in enumerate(fold.operands) if each.axes != Axes.INDEX]
+    given = [index for index, operand in enumerate(fold.operands) if operand.axes != Axes.INDEX]
     return {
         role: [(LETTERS[fold.operands[index].axes], given.index(index)) for index in indices]
         for role, indices in roles_of(fold).operands.items()

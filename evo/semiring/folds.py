@@ -92,7 +92,7 @@ class Fold:
 
     def _of_states(self, num_sets: int, graph: Dag) -> Fold:
         """A graph of the operands and sets of states, as a fold of the operands of NONE and of arrays of states."""
-        numbers = [index for index, each in enumerate(self.operands) if each.axes == Axes.NONE]
+        numbers = [index for index, operand in enumerate(self.operands) if operand.axes == Axes.NONE]
         given = tuple(Variable(f"{state.name}_{index}", Axes.PAIR) for index in range(num_sets) for state in self.states)
         builder = Builder()
         places = [builder.input(index) for index in range(len(numbers) + len(given))]
@@ -109,7 +109,7 @@ class Fold:
     @cached_property
     def arrays(self) -> tuple[Variable, ...]:
         """The operands that are given."""
-        return tuple(each for each in self.operands if each.axes != Axes.INDEX)
+        return tuple(operand for operand in self.operands if operand.axes != Axes.INDEX)
 
     @cached_property
     def results(self) -> tuple[Axes, ...]:
@@ -180,7 +180,7 @@ class Sums:
             assert total is not None, "sums have a result"
             gradients = derived(builder.graph(total), len(inputs) + len(incoming))
         kept = Dag(gradients.nodes, gradients.results[: len(inputs)])
-        return Sums((*inputs, *incoming), kept, tuple(each.axes for each in inputs))
+        return Sums((*inputs, *incoming), kept, tuple(value.axes for value in inputs))
 
     def tangent(self, moved: tuple[int, ...]) -> Sums:
         """Tangents of the results, from the operands and then the tangents of those with these indices."""
@@ -200,7 +200,7 @@ class Sums:
         return Sums((*inputs, *rates), Dag(builder.graph().nodes, tuple(totals)), self.results)
 
     def _inputs(self) -> tuple[Variable, ...]:
-        if any(each.axes == Axes.INDEX for each in self.operands):
+        if any(operand.axes == Axes.INDEX for operand in self.operands):
             raise ValueError("sums over k itself have no gradient")
         return self.operands
 

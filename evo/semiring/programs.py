@@ -77,12 +77,12 @@ def read(program: str | NDArray[np.uint64], variables: tuple[str, ...], source: 
         words = parse_infix(spoken, program, source, MAX_WORDS, _instruction_names())
     graph = dag_of(spoken, words)
     if not graph.is_writable or graph.results[0] is None:
-        raise UserError(f"{source}: leaves no f32 value")
+        raise UserError("leaves no f32 value", source)
     for index in (*graph.needed_by(graph.results[0]), graph.results[0]):
         node = graph.nodes[index]
         if node.kind == NodeKind.SPECIAL or (node.kind == NodeKind.PTX and _function(node.payload) is None):
             name = _instruction_names()[node.payload] if node.kind == NodeKind.PTX else "a special register"
-            raise UserError(f"{source}: {name} is not a function of real numbers")
+            raise UserError(f"{name} is not a function of real numbers", source)
     return graph
 
 

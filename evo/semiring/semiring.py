@@ -213,9 +213,9 @@ class Semiring:
     def _arrays(self, given: Sequence[Any]) -> list[NDArray[Any]]:
         """Arguments as arrays of NumPy; numbers have the type of the result."""
         arrays = [each if isinstance(each, Real) else as_array(name, each) for name, each in zip(self._names, given, strict=True)]
-        is_double = any(isinstance(each, np.ndarray) and each.dtype == np.float64 for each in arrays)
+        is_double = any(isinstance(array, np.ndarray) and array.dtype == np.float64 for array in arrays)
         number = np.float64 if is_double else np.float32
-        return [each if isinstance(each, np.ndarray) else np.asarray(each, number) for each in arrays]
+        return [array if isinstance(array, np.ndarray) else np.asarray(array, number) for array in arrays]
 
 
 def _is_name(name: str) -> bool:

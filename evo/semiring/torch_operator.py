@@ -62,9 +62,9 @@ def as_tensors(names: Sequence[str], given: Sequence[Any], as_array: Callable[[s
     is_double = any(isinstance(each, Tensor) and each.dtype == torch.float64 for each in found)
     dtype = torch.float64 if is_double else torch.float32
     tensors = [each if isinstance(each, Tensor) else torch.tensor(each, dtype=dtype) for each in found]
-    for name, each in zip(names, tensors, strict=True):
-        if each.dtype not in _ELEMENTS:
-            raise UserError(f"{name} is of {each.dtype}; expected torch.float32, float16, bfloat16 or float64")
+    for name, tensor in zip(names, tensors, strict=True):
+        if tensor.dtype not in _ELEMENTS:
+            raise UserError(f"{name} is of {tensor.dtype}; expected torch.float32, float16, bfloat16 or float64")
     a, b, *hyper = tensors
     if a.device != b.device:
         raise UserError(f"a is on {a.device} and b on {b.device}; expected one device")
@@ -124,7 +124,7 @@ def fold(operands: list[Tensor], key: str) -> list[Tensor]:
     if device := _gpu_of(operands):
         return _on_gpu(content, operands, device)
     of: Fold = content.fold
-    arrays = [array_of(variable.name, each) for variable, each in zip(of.arrays, operands, strict=True)]
+    arrays = [array_of(variable.name, operand) for variable, operand in zip(of.arrays, operands, strict=True)]
     if isinstance(content, Direct):
         return [torch.from_numpy(content.on_arrays(*arrays))]
     if getattr(content, "order", ""):
@@ -137,7 +137,7 @@ def fold(operands: list[Tensor], key: str) -> list[Tensor]:
 
 
 def _gpu_of(operands: Sequence[Tensor]) -> torch.device | None:
-    return next((each.device for each in operands if each.is_cuda), None)
+    return next((operand.device for operand in operands if operand.is_cuda), None)
 
 
 def _on_gpu(content: Any, operands: list[Tensor], device: torch.device) -> list[Tensor]:
@@ -167,7 +167,7 @@ def on_device(
     def launch(part: Fold, given: Sequence[Tensor]) -> list[Tensor]:
         batch, sizes = sizes_of(part.arrays, [tuple(each.shape) for each in given])
         roles = roles_of(part).operands
-        places = [index for index, each in enumerate(part.operands) if each.axes != Axes.INDEX]
+        places = [index for index, operand in enumerate(part.operands) if operand.axes != Axes.INDEX]
         are_f32 = [index in (*roles["pairs"], *roles["numbers"]) for index in places]
         values = [_operand(each.float() if is_f32 else each) for each, is_f32 in zip(given, are_f32, strict=True)]
         # A sum over everything is one over pairs of the kernel's.
@@ -182,8 +182,8 @@ def on_device(
         return blocks.run_blocks(part, given, inner, size, launch) if is_long else launch(part, given)
 
     of: Fold = content.fold
-    for variable, each in zip(of.arrays, operands, strict=True):
-        if each.dtype == torch.float64:
+    for variable, operand in zip(of.arrays, operands, strict=True):
+        if operand.dtype == torch.float64:
             raise UserError(f"{variable.name} is of float64, which semirings compute on the CPU: pass {variable.name}.float()")
     if getattr(content, "order", ""):
         if not may_wait:
@@ -191,7 +191,7 @@ def on_device(
         return [norms.run_norm(of, content.scaled, content.is_difference, operands, run_part)]
     if not isinstance(content, Sums):
         return run_part(of, operands)
-    batch, sizes = sizes_of(of.arrays, [tuple(each.shape) for each in operands])
+    batch, sizes = sizes_of(of.arrays, [tuple(operand.shape) for operand in operands])
     found: list[Tensor] = []
     for part, axes in zip(content.parts, of.results, strict=True):
         if part is None:
@@ -219,8 +219,8 @@ def _empty(shape: tuple[int, ...], device: torch.device) -> Tensor:
 @fold.register_fake
 def _(operands: list[Tensor], key: str) -> list[Tensor]:
     of: Fold = folds.FOLDS[key].fold
-    batch, sizes = sizes_of(of.arrays, [tuple(each.shape) for each in operands])
-    dtype = torch.float64 if any(each.dtype == torch.float64 for each in operands) else torch.float32
+    batch, sizes = sizes_of(of.arrays, [tuple(operand.shape) for operand in operands])
+    dtype = torch.float64 if any(operand.dtype == torch.float64 for operand in operands) else torch.float32
     return [operands[0].new_empty(shape_of(axes, batch, sizes), dtype=dtype) for axes in of.results]
 
 
@@ -295,7 +295,7 @@ class _Fold(torch.autograd.Function):  # type: ignore[misc]
 
     @staticmethod
     def vmap(_: Any, in_dims: tuple[int | None, ...], key: str, *operands: Tensor) -> tuple[Any, Any]:
-        inners = [len(LETTERS[each.axes]) for each in folds.FOLDS[key].fold.arrays]
+        inners = [len(LETTERS[array.axes]) for array in folds.FOLDS[key].fold.arrays]
         found = _Fold.apply(key, *batch_first(operands, in_dims[1:], inners))
         return found, (0,) * len(found)
 
@@ -373,8 +373,8 @@ class _OfExtremum:
     def __init__(self, semiring: Any, operands: Sequence[Tensor], place: Tensor):
         self._is_found, self._k = place >= 0, place.clamp(min=0).long()
         self._sums, self._is_empty = _of_pairs(semiring), operands[0].shape[-1] == 0
-        self._wholes = [self._whole(each) if index < 2 else each for index, each in enumerate(operands)]
-        self._operands = [self._pairs(each, index) for index, each in enumerate(self._wholes)]
+        self._wholes = [self._whole(operand) if index < 2 else operand for index, operand in enumerate(operands)]
+        self._operands = [self._pairs(whole, index) for index, whole in enumerate(self._wholes)]
 
     def _whole(self, rows: Tensor) -> Tensor:
         return rows.expand(*self._k.shape[:-2], *rows.shape[-2:])

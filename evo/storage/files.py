@@ -64,7 +64,7 @@ def try_lock(file: IO[Any], *, is_shared: bool = False) -> bool:
         return False
     except OSError as error:
         hint = "if no other process uses this folder, go on without locks: EVO_NO_LOCK=1"
-        raise UserError(f"{file.name}: cannot lock it: {error.strerror}; {hint}") from error
+        raise UserError(f"cannot lock it: {error.strerror}; {hint}", file.name) from error
     return True
 
 
@@ -103,10 +103,10 @@ def write_outputs(outputs: Mapping[Path, bytes], inputs: Iterable[Path]) -> None
     inputs = list(inputs)
     for path in outputs:
         if path.exists() and not path.is_file():
-            raise UserError(f"{path}: exists and is not a file")
+            raise UserError("exists and is not a file", path)
         for other in inputs:
             if path.resolve() == other.resolve() or (path.exists() and path.samefile(other)):
-                raise UserError(f"{path}: would overwrite the input {other}")
+                raise UserError(f"would overwrite the input {other}", path)
     partials: dict[Path, Path] = {}
     try:
         for path, content in outputs.items():
@@ -148,7 +148,7 @@ def _sync_folder(folder: Path) -> None:
 
 
 def exists(path: Path) -> bool:
-    """Whether there is such a file or folder. False also for a text that cannot be a path, such as one that is too long."""
+    """Return whether there is such a file or folder; not for a text that cannot be a path, such as one that is too long."""
     try:
         return path.exists()
     except (OSError, ValueError):

@@ -27,11 +27,11 @@ def parse_json(text: str, source: str, what: str) -> Any:
     except json.JSONDecodeError as error:
         raise UserError(f"{source}:{error.lineno}:{error.colno}: not JSON: {error.msg}") from error
     except _RepeatedKey as error:
-        raise UserError(f"{source}: key {error.key!r} is given twice in one object") from None
+        raise UserError(f"key {error.key!r} is given twice in one object", source) from None
     except RecursionError:
-        raise UserError(f"{source}: cannot read the {what}: nested too deeply") from None
+        raise UserError(f"cannot read the {what}: nested too deeply", source) from None
     except ValueError as error:  # an integer of thousands of digits
-        raise UserError(f"{source}: cannot read the {what}: {error}") from error
+        raise UserError(f"cannot read the {what}: {error}", source) from error
 
 
 def first_mistake(error: ValidationError) -> tuple[tuple[str | int, ...], str]:

@@ -22,16 +22,16 @@ def parse_yaml(text: str, source: str) -> Any:
     Raises:
         UserError: the text is not YAML, has a key twice, or nests deeper than `MAX_DEPTH`.
     """
-    too_deep = UserError(f"{source}: nested too deeply: more than {MAX_DEPTH} levels")
+    too_deep = UserError(f"nested too deeply: more than {MAX_DEPTH} levels", source)
     try:
         if len(text) > MAX_CHARACTERS:
-            raise UserError(f"{source}: {len(text):,} characters are more than {MAX_CHARACTERS:,}")
+            raise UserError(f"{len(text):,} characters are more than {MAX_CHARACTERS:,}", source)
         value = yaml.load(text, _UniqueKeyLoader)
     except yaml.MarkedYAMLError as error:
         line = f":{error.problem_mark.line + 1}" if error.problem_mark else ""
         raise UserError(f"{source}{line}: not YAML: {error.problem}") from error
     except yaml.YAMLError as error:
-        raise UserError(f"{source}: not YAML: {' '.join(str(error).split())}") from error
+        raise UserError(f"not YAML: {' '.join(str(error).split())}", source) from error
     except RecursionError:
         raise too_deep from None
     if _is_deeper(value, MAX_DEPTH):

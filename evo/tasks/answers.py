@@ -84,7 +84,7 @@ def ask(task: Task, method: str) -> Any:
 
 
 def changes_when_asked(task: Task) -> bool:
-    """Whether a call of `ask` has changed the task's attributes, or may have: its `score` may rely on having been asked."""
+    """Return whether a call of `ask` may have changed the task's attributes: its `score` may rely on having been asked."""
     return _changing.get(id(task)) is task
 
 

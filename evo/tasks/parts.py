@@ -245,12 +245,12 @@ class Reported(Part):
         """Margin by which a program must beat all without a handicap to stand on the front; None: nobody has one.
 
         Args:
-            facts: what `report` says of programs, `(num_programs,)` each, such as of formulas with poles.
+            facts: what `report` says of programs, `(num_programs,)` each, such as of formulas with poles, and their `objective`.
         """
         return None
 
     def known_of(self, program: str, run_folder: Path) -> str:
-        """What else the head of an export says of a program, as text: `""` if there is nothing. program: as reports have it."""
+        """Further text for the head of a program's export; `""`: none. program: as reports have it."""
         return ""
 
     def read_points(self, path: Path, inputs: Sequence[str]) -> dict[str, NDArray[Any]]:

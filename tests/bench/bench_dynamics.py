@@ -81,7 +81,8 @@ def trajectory(system: System, noise: float, seed: int) -> Record:
     times = np.linspace(0.0, system.seconds, NUM_SAMPLES)
     states = solve_ivp(slope, (0.0, system.seconds), system.start, t_eval=times, rtol=1e-10, atol=1e-12).y.T
     states += noise * states.std(axis=0) * np.random.default_rng(seed).normal(size=states.shape)
-    return Record(times, states, force(times)[:, None] if has_input else np.zeros((NUM_SAMPLES, 0)))
+    inputs = force(times)[:, None] if has_input else np.zeros((NUM_SAMPLES, 0))
+    return Record(times, states, inputs, np.zeros(inputs.shape[1], bool))
 
 
 def is_exact(found: Law, true: Law) -> bool:

@@ -203,7 +203,8 @@ def local_workers():
 
 
 def test_a_worker_that_stands_still_holds_nobody_up(local_workers, monkeypatch):
-    number = local_workers.submit(os.getpid).result(LIMIT_S)
+    [(_, call)] = local_workers.map(os.getpid, [()])
+    number = call.result()
     monkeypatch.setattr(dask_client, "CONNECT_S", 0.2)
     asking = threading.Thread(target=local_workers.call_each, args=(os.getpid,), daemon=True)
     os.kill(number, signal.SIGSTOP)

@@ -1,13 +1,11 @@
-"""The page of a run in a real browser: views that mark the same elite, the time, and the address that holds the view."""
+"""The page of a run in a real browser: views that mark the same elite, and the address that holds the view."""
 
 import re
 
 import numpy as np
 import pytest
 
-from evo.run.run import Run
-
-from .browser import CELL, COLUMNS, DESKTOP, PHONE, ROWS, button, expect_shown, order_shown
+from .browser import COLUMNS, DESKTOP, PHONE, ROWS, button, expect_shown, order_shown
 
 pytestmark = pytest.mark.slow
 GENERATIONS = 12  # of the runs
@@ -91,46 +89,6 @@ def test_a_click_beside_the_points_of_the_front_opens_the_elite_there(visit):
     expect_shown(page, cell)
 
 
-def test_the_map_fills_over_the_time_as_the_metrics_say(visit, hostile_run):
-    page, rows = visit("pictures"), Run.view(hostile_run("pictures"))[0].run_dir.metrics()
-    moment = page.get_by_role("slider", name="Generations")
-    moment.focus()
-    page.keyboard.press("Home")
-    for row in rows:
-        elites = round(row["coverage"] * COLUMNS * ROWS)
-        assert page.locator(CELL).count() == elites
-        told = f"{row['generations']} of {GENERATIONS} generations: {elites} of {COLUMNS * ROWS} cells have an elite"
-        assert page.locator("#then").inner_text() == told
-        page.keyboard.press("ArrowRight")
-    assert page.locator(".earlier").count() == 0
-    curves = page.locator(".area")
-    box = curves.first.bounding_box()
-    curves.first.click(position={"x": box["width"] * 4 / (GENERATIONS - 1), "y": 20})
-    assert moment.input_value() == "5"
-    assert float(drawn(page, ".now").removeprefix("M").split()[0]) == pytest.approx(1000 * 4 / (GENERATIONS - 1))
-    earlier = page.locator(".earlier").first
-    assert re.fullmatch(r"an earlier elite, objective [\d.]+", earlier.evaluate("each => each.ariaDescription"))
-    assert not earlier.locator("canvas").is_visible()
-    page.get_by_role("button", name="Table").click()
-    born = page.locator("#tabular tbody tr td:nth-child(7)").all_inner_texts()
-    assert born and all(int(each) < 5 for each in born)
-    page.locator("#play").click()
-    page.locator("#then", has_text=f"{GENERATIONS} of {GENERATIONS}").wait_for()
-    page.get_by_role("button", name="Play").wait_for()
-
-
-def test_lineages_have_colours_and_a_legend(visit, archive):
-    page, total = visit("pictures"), len(archive()["cell"])
-    page.locator("#face").select_option("lineages")
-    legend = page.locator("#legend .key").all_inner_texts()
-    sizes = [int(text.split(": ")[1]) for text in legend[:-1]]
-    assert sizes == sorted(sizes, reverse=True) and 0 < sum(sizes) <= total
-    keys = page.locator("#legend .key i").evaluate_all("all => all.map((each) => getComputedStyle(each).backgroundColor)")
-    assert len({*keys}) == len(keys)
-    cells = page.locator(f"{CELL} .tile").evaluate_all("all => all.map((each) => getComputedStyle(each).backgroundColor)")
-    assert [cells.count(key) for key in keys] == [*sizes, total - sum(sizes)]
-
-
 def test_the_address_holds_the_view_and_restores_it(visit, archive):
     from playwright.sync_api import expect
 
@@ -140,22 +98,21 @@ def test_the_address_holds_the_view_and_restores_it(visit, archive):
     page.locator("#face").select_option("objective")
     page.locator("#sort").select_option("generation")
     page.locator("#direction").click()
-    page.locator("#moment").fill("7")
     cell = order_shown(page)[0]
     button(page, cell).click()
-    expect(page).to_have_url(f"{bare}#{cell}?view=gallery&face=objective&sort=4&descending=false&time=7")
+    expect(page).to_have_url(f"{bare}#{cell}?view=gallery&face=objective&sort=4&descending=false")
     order = order_shown(page)
     generation = dict(zip(elites["cell"].tolist(), elites["generation"].tolist(), strict=True))
-    assert [generation[each] for each in order] == sorted(each for each in generation.values() if each < 7)
+    assert [generation[cell] for cell in order] == sorted(generation.values())
     page.reload()
     page.evaluate("begun")
     expect_shown(page, cell)
     assert order_shown(page) == order and marked(page) == [cell]
-    assert (page.locator("#face").input_value(), page.locator("#moment").input_value()) == ("objective", "7")
+    assert page.locator("#face").input_value() == "objective"
     assert page.locator("#direction").inner_text() == "Ascending"
     page.locator("#close").click()
-    expect(page).to_have_url(f"{bare}#?view=gallery&face=objective&sort=4&descending=false&time=7")
-    page.evaluate("location.hash = '#nowhere?view=film&face=x&level=9&sort=99&descending=no&time=-3'")
+    expect(page).to_have_url(f"{bare}#?view=gallery&face=objective&sort=4&descending=false")
+    page.evaluate("location.hash = '#nowhere?view=film&face=x&level=9&sort=99&descending=no'")
     expect(page).to_have_url(bare)  # what makes no sense is as usual
     assert len(order_shown(page)) == len(elites["cell"]) and page.locator("#stage").get_attribute("class") == "map"
 
@@ -166,7 +123,7 @@ def test_a_printed_page_has_the_map_the_charts_and_the_open_elite(visit, archive
     button(page, archive()["cell"][0]).click()
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
     page.emulate_media(media="print")
-    hidden = ("#toolbar", "#controls", "#hint", "#moment", "#play", "#theme", "#close", ".actions")
+    hidden = ("#toolbar", "#controls", "#hint", "#theme", "#close", ".actions")
     assert not any(page.locator(place).is_visible() for place in hidden)
     boxes = [page.locator(place).bounding_box() for place in ("#stage", "#graphs", "#panel")]
     assert all(100 < box["width"] <= viewport["width"] for box in boxes)

@@ -104,6 +104,36 @@ def test_words_of_the_wrong_form_are_refused(own_emitter, words, reason):
         evo.evolve(Scored, generations=2, **{**SETTINGS, "search": MIXED})
 
 
+def test_an_emitter_that_raises_is_named_with_its_line(own_emitter):
+    def breaks(parents):
+        return parents.words[:, 10**9]
+
+    EMITTERS["halves"] = breaks
+    place = rf"search\.emitters\.cut: {__file__}:{breaks.__code__.co_firstlineno + 1}"
+    with pytest.raises(evo.UserError, match=f"^{place}: raised IndexError: index 1000000000"):
+        evo.evolve(Scored, generations=2, **{**SETTINGS, "search": MIXED})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "place"),
+    [({"guesses": [3]}, r"guesses\[0\]: a guess is"), ({"vocabulary": [3]}, "vocabulary is"), ({"search": [1]}, "search: must")],
+)
+def test_wrong_arguments_name_the_scheduler(arguments, place):
+    with pytest.raises(evo.UserError, match=f"^Scheduler: {place}"):
+        evo.Scheduler(Declared, **{**SETTINGS, **arguments})
+
+
+def test_an_ask_that_bred_only_known_programs_runs_none():
+    tiny = {"batch_size": 4, "initial": {"num_programs": 400, "min_length": 1, "max_length": 1}}
+    scheduler = evo.Scheduler(Declared, vocabulary=[ADD], archive=[2], program={"max_length": 1}, search=tiny)
+    for _ in range(3):
+        programs = scheduler.ask()
+        outputs = programs.run({"x": X})["y"]
+        assert outputs.shape == (len(programs.num_instructions), len(X))
+        scheduler.tell(*scores(outputs, programs.num_instructions))
+    assert len(programs.num_instructions) == 0
+
+
 def test_an_unknown_kind_is_refused_with_those_that_there_are():
     search = {"emitters": {"bred": {"kind": "variaton"}}}
     with pytest.raises(evo.UserError, match=r"search\.emitters\.bred\.kind: unknown 'variaton', did you mean"):

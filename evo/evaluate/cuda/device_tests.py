@@ -144,7 +144,7 @@ def compare_instructions(ordinal: int, lane: str = COMPILE, num_random: int = 0,
             names = NAMES[first : first + group]
             outputs = [each.outputs(programs_of(names), points) for each in (cpu, gpu)]
             for row, name in enumerate(names):
-                bits = [np.ascontiguousarray(each[output_of(name)][row]).view(np.uint32) for each in outputs]
+                bits = [np.ascontiguousarray(output[output_of(name)][row]).view(np.uint32) for output in outputs]
                 agreement = compare(name, points, *bits)
                 if agreement.problem or agreement.num_compared <= num_points // 16:
                     return agreement.problem or f"{name} was compared at {agreement.num_compared} points only"

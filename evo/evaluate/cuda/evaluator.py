@@ -225,7 +225,7 @@ class CudaEvaluator:
                 if isinstance(result, Module):
                     times_s["compiler_workers"] += result.compiler_s
                     times_s["emission_workers"] += result.emission_s
-                    yield replace(result, rows=[rows[each] for each in result.rows])
+                    yield replace(result, rows=[rows[row] for row in result.rows])
                 else:
                     kind, log = result.failure.kind, result.failure.log
                     failures.extend((int(row), _failure(batch, row, kind, log)) for row in rows[result.rows])

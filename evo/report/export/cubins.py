@@ -35,8 +35,8 @@ _OPT_LEVEL = 3
 
 @dataclass(frozen=True)
 class CubinReport:
-    """What was compiled. failed: one line for each failed program. seconds: wall time. compiler_s: seconds inside nvPTXCompiler,
-    summed over workers.
+    """Result of a compilation. failed: one line for each failed program. seconds: wall time. compiler_s: seconds inside
+    nvPTXCompiler, summed over workers.
     """
 
     arch: str

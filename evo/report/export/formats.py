@@ -191,7 +191,7 @@ def _record(job: Verifier, elite: Elite, expression: Dag) -> str:
 
 def _latex(job: Verifier, _elite: Elite, expression: Dag) -> str:
     note = display_note(job.precision)
-    return (f"%{note}\n" if note else "") + latex_text(expression, job.precision)
+    return (f"%{note}\n" if note else "") + latex_text(expression, job.precision, job.problem.task.column_names)
 
 
 _Write = Callable[[Verifier, Elite, Dag], str]

@@ -59,9 +59,9 @@ def run_c(text: str, inputs: list[NDArray[Any]], num_points: int, dtypes: Sequen
         try:
             done = subprocess.run(command, capture_output=True, text=True, timeout=_COMPILE_SECONDS, check=False)
         except (OSError, subprocess.TimeoutExpired) as error:
-            raise UserError(f"{compiler}: cannot compile the C export: {error}") from error
+            raise UserError(f"cannot compile the C export: {error}", compiler) from error
         if done.returncode:
-            raise UserError(f"{compiler}: rejects the C export: {done.stderr.strip()}")
+            raise UserError(f"rejects the C export: {done.stderr.strip()}", compiler)
         run_all = ctypes.CDLL(str(library)).run_all
     arrays = [*(np.ascontiguousarray(array) for array in inputs), *outputs]
     run_all(ctypes.c_uint64(num_points), (ctypes.c_void_p * len(arrays))(*(array.ctypes.data for array in arrays)))

@@ -8,15 +8,16 @@ import ast
 import json
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import reduce
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evo.errors import UserError
-from evo.escape import docstring, identifier
+from evo.escape import docstring, greek_letter, identifier
 from evo.language.dag import Dag
 from evo.language.formula import moves
 from evo.language.formula_text import SYMPY, SYMPY_NAMES
@@ -46,13 +47,15 @@ def sympy_text(expression: Dag, comment: str) -> str:
     return "\n".join([docstring(comment), "", *imports, *([""] if imports else []), *body, ""])
 
 
-def latex_text(expression: Dag, precision: int | None = None) -> str:
-    """A LaTeX `aligned` block: local variables, then outputs. precision: significant digits of numbers; None: all."""
+def latex_text(expression: Dag, precision: int | None = None, own: Mapping[str, str] = MappingProxyType({})) -> str:
+    """A LaTeX `aligned` block: local variables, then outputs. precision: significant digits of numbers; None: all. own: names of
+    inputs -> the user's.
+    """
     sympy = _sympy()
     _, variables, outputs = _read(sympy_text(expression, ""))
     rows = []
     for name, each in (variables | outputs).items():
-        rows.append(f"{latex_of(sympy.Symbol(identifier(name)))} &= {latex_of(shortened(expression, each, precision))}")
+        rows.append(f"{latex_of(sympy.Symbol(identifier(name)))} &= {latex_of(shortened(expression, each, precision), own)}")
     return "\\begin{aligned}\n" + " \\\\\n".join(rows) + "\n\\end{aligned}\n"
 
 
@@ -61,18 +64,38 @@ def shortened(formula: Dag, expression: Any, precision: int | None) -> Any:
     if precision is None:
         return expression
     sympy, kept = _sympy(), {abs(number) for number in moves(formula).values()}
-    floats = {each: abs(float(each)) for each in expression.atoms(sympy.Float)}  # SymPy may have added an offset to one
+    floats = {atom: abs(float(atom)) for atom in expression.atoms(sympy.Float)}  # SymPy may have added an offset to one
     is_kept = {each: any(math.isclose(number, move, rel_tol=1e-3) for move in kept) for each, number in floats.items()}
     numbers = {each: sympy.Float(each, precision) for each in floats if not is_kept[each]}
     with _as_written(bool(kept)):
         return expression.xreplace(numbers)
 
 
-def latex_of(expression: Any) -> str:
-    """LaTeX of SymPy's expression. A name of several words is set as one, and not as a row of indices."""
-    several = (symbol for symbol in expression.free_symbols if symbol.name.count("_") > 1)
-    names = {symbol: f"\\mathrm{{{symbol.name}}}".replace("_", "\\_") for symbol in several}
+def latex_of(expression: Any, own: Mapping[str, str] = MappingProxyType({})) -> str:
+    """LaTeX of SymPy's expression. own: names in it -> the user's."""
+    called = {symbol: own.get(symbol.name, symbol.name) for symbol in expression.free_symbols}
+    names = {
+        symbol: _sympy().latex(symbol_of(name)) if _WITH_INDEX.fullmatch(name) else latex_name(name)
+        for symbol, name in called.items()
+        if name != symbol.name or not _WITH_INDEX.fullmatch(name)
+    }
     return str(_sympy().latex(expression, symbol_names=names))
+
+
+_WITH_INDEX = re.compile(r"[A-Za-z][A-Za-z0-9]*(_[A-Za-z0-9]+)?")  # SymPy sets these
+_ESCAPED = {each: f"\\{each}" for each in "&%$#_{}"}
+_ESCAPED |= {"~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "\\": r"\textbackslash{}"}
+
+
+def latex_name(name: str) -> str:
+    """A name that is not a word with an index: with commands for Greek letters, or as text."""
+    sympy, letters = _sympy(), [(each, greek_letter(each)) for each in name]
+    parts = (f"{sympy.latex(sympy.Symbol(greek))} " if greek else each for each, greek in letters)
+    base, line, index = "".join(parts).partition("_")
+    if _WITH_INDEX.fullmatch("".join("x" if greek else each for each, greek in letters)):
+        return f"{base.strip()}_{{{index.strip()}}}" if line else base.strip()
+    text = "".join(_ESCAPED.get(each, each) for each in " ".join(name.split()))
+    return f"\\mathrm{{{text}}}" if name.isascii() and name.isidentifier() else f"\\text{{{text}}}"
 
 
 def sympy_outputs(expression: Dag) -> list[Any]:
@@ -106,7 +129,7 @@ def run_sympy(text: str, inputs: list[NDArray[Any]], num_points: int) -> list[ND
     with np.errstate(all="ignore"):
         for name, each in variables.items():
             values[name] = computed(each)
-        return [computed(each) for each in outputs.values()]
+        return [computed(output) for output in outputs.values()]
 
 
 # What computes each kind of SymPy's expressions. A number beats NaN, as in PTX.

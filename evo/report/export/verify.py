@@ -311,7 +311,7 @@ class Verifier:
                 )
 
     def _disagreement(self, elite: Elite, what: str) -> UserError:
-        return UserError(f"{self.run.run_dir.path}: cell {elite.name}: {what}; nothing was written")
+        return UserError(f"cell {elite.name}: {what}; nothing was written", self.run.run_dir.path)
 
     def float32_error(self, elite: Elite) -> float:
         """Largest distance of the scaled program from its formula, in standard deviations of the formula's values."""

@@ -31,9 +31,9 @@ def write_page(run: Run, path: Path) -> None:
     """
     folder = run.run_dir.path
     if run.run_dir.is_running():
-        raise UserError(f"{folder}: the run is in progress; look at it with: evo watch RUN")
+        raise UserError("the run is in progress; look at it with: evo watch RUN", folder)
     if not len(run.search.elites()):
-        raise UserError(f"{folder}: the archive is empty, so there is nothing to show")
+        raise UserError("the archive is empty, so there is nothing to show", folder)
     write_outputs({path: page_of(run)}, inputs=())
 
 

@@ -20,7 +20,6 @@ from evo.report.lineage import origins
 from evo.report.page.fits import fits
 from evo.report.page.graphs import axis_of, curves, front
 from evo.report.page.pictures import NUM_STILLS, Pictures
-from evo.report.page.timeline import timeline
 from evo.report.plot.charts import color_range, written
 from evo.report.plot.pictures import best_of_places, varied
 from evo.report.ptx_text import with_values
@@ -103,7 +102,6 @@ def run_content(run: Run, pictures: Pictures | None = None) -> dict[str, Any]:
     outlines, on_map = search.layout.outlines(), _on_map(run, rows)
     has_levels = bool(found["map"] and found["map"]["levels"])
     levels = search.layout.places(elites.cell[rows])[:, 2].astype(int).tolist() if has_levels else [None] * len(rows)
-    pasts = timeline(run, rows, born.records)
     found["scale"] = _scale(elites.objective)
     found["ancestors"] = [
         {
@@ -124,7 +122,6 @@ def run_content(run: Run, pictures: Pictures | None = None) -> dict[str, Any]:
                 "outline": outlines[int(elites.cell[row])].round(5).ravel().tolist() if outlines else None,
                 "on_map": row in on_map,
                 "level": levels[place],
-                **pasts[place],
                 "values": _numbers([elites.objective[row], *elites.measures[row], *latent[row], *length, elites.generation[row]]),
                 "facts": [[name, f"{values[place]:.9g}"] for name, values in facts.items()],
                 "origin": born.elites[place],

@@ -14,18 +14,17 @@ const GAP = 65535; // in curves: not finite
 const TOP = 65534; // in curves: the upper edge
 const NEAR = 24; // pixels from the pointer to an elite on the front
 const WRITE_MS = 400; // browsers allow few changes of the address in a while
-const [PLAY_MS, PLAY_TICKS] = [60, 100];
-const IN_ADDRESS = ["view", "face", "level", "sort", "descending", "time"];
+const IN_ADDRESS = ["view", "face", "level", "sort", "descending"];
 
 const $ = (id) => document.getElementById(id);
 const state = {
   view: null, face: null, level: "", // of the third measure, "": the best of all
-  sort: 0, descending: true, time: null, // generations, null: all
+  sort: 0, descending: true,
   cell: null, // that the arrow keys start from
   ranges: new Map(), // number of a quantity -> [least, greatest], null: no bound
   shown: [], held: null, playing: false, paused: false,
 };
-let data, elites, byCell, visible, buttons, target, usual, writing, player, sheets = [];
+let data, elites, byCell, visible, buttons, target, usual, writing, sheets = [];
 
 // ---- elements
 
@@ -131,8 +130,7 @@ function header() {
 }
 
 function menus() {
-  const hasLines = elites.some((elite) => elite.line >= 0);
-  const faces = [...(data.pictures ? ["pictures"] : []), ...(data.fits ? ["curves"] : []), "objective", ...(hasLines ? ["lineages"] : [])];
+  const faces = [...(data.pictures ? ["pictures"] : []), ...(data.fits ? ["curves"] : []), "objective"];
   if (!faces.includes(state.face)) state.face = faces[0];
   options($("face"), faces.map((name) => [name, name]), state.face);
   const levels = data.map?.levels ?? [];
@@ -160,10 +158,10 @@ function axis(element, found, side) {
   return element;
 }
 
-// A graph over generations, which sets the time; or the front, whose points lead to their elites.
+// A graph over generations, or the front, whose points lead to their elites.
 function graph(found) {
   const { title, x, y, line, points } = found;
-  const paths = [...(points ? [["dots", drawn(elites.map((elite) => spot(elite, found)))]] : []), ["", line], ["now", ""], ["marks", ""]].map(([name, d]) => svg("path", { class: name, d }));
+  const paths = [...(points ? [["dots", drawn(elites.map((elite) => spot(elite, found)))]] : []), ["", line], ["marks", ""]].map(([name, d]) => svg("path", { class: name, d }));
   const chart = svg("svg", { viewBox: "0 0 1000 1000", preserveAspectRatio: "none", role: "img", "aria-label": `${title}, by ${x.name}` }, ...paths);
   const links = (points ?? []).map(([row, marks]) => {
     const { cell } = elites[row], [across, up] = spot(elites[row], found), told = `cell ${cell}: ${label(elites[row]).join(", ")}`;
@@ -176,11 +174,6 @@ function graph(found) {
   if (points) {
     area.addEventListener("pointermove", (event) => { if (event.target.closest("svg")) tip(nearest(event, found), new DOMRect(event.clientX, event.clientY)); });
     area.addEventListener("click", (event) => { if (event.target.closest("svg") && nearest(event, found)) open(nearest(event, found).cell); });
-  } else {
-    area.addEventListener("click", (event) => {
-      const box = area.getBoundingClientRect(), [low, high] = x.ends;
-      setTime(Math.round(low + ((high - low) * (event.clientX - box.left)) / box.width));
-    });
   }
   const [across, up] = ["horizontal", "vertical"].map((name) => el("div", { class: name, "aria-hidden": "true" }));
   return el("li", {}, el("h3", { text: title }), el("div", { class: "graph" }, axis(up, y, "bottom"), area, axis(across, x, "left")));
@@ -202,39 +195,6 @@ function nearest({ clientX, clientY, currentTarget }, front) {
     if (distance < least) [best, least] = [elite, distance];
   }
   return best;
-}
-
-// ---- time
-
-// What the cell of an elite held at the time that is shown: generation, objective and line; undefined: nothing.
-function then({ born, values, line, past }) {
-  if (state.time === null || born < state.time) return [born, values[0], line];
-  for (let i = past.length - 3; i >= 0; i -= 3) if (past[i] < state.time) return past.slice(i, i + 3);
-}
-
-function setTime(generation) {
-  state.time = generation < data.counts.generations ? Math.max(1, generation) : null;
-  apply();
-}
-
-function play() {
-  const total = data.counts.generations, isPlaying = player !== undefined;
-  clearInterval(player);
-  player = isPlaying ? undefined : setInterval(() => {
-    setTime((state.time ?? total) + Math.ceil(total / PLAY_TICKS));
-    if (state.time === null) play();
-  }, PLAY_MS);
-  $("play").textContent = isPlaying ? "Play" : "Pause";
-  if (!isPlaying) setTime(state.time ?? 1);
-}
-
-function clock() {
-  const { generations: total, cells } = data.counts, time = state.time ?? total;
-  Object.assign($("moment"), { min: Math.min(1, total), max: total, value: time });
-  $("time").hidden = total < 2;
-  const found = elites.filter(then).length;
-  $("then").textContent = `${count(time)} of ${count(total)} generations: ${count(found)} of ${count(cells)} cells have an elite`;
-  data.graphs.forEach((each, i) => { if (!each.points) $("graphs").children[i].querySelector(".now").setAttribute("d", upright(time, each)); });
 }
 
 // ---- filters
@@ -311,7 +271,7 @@ function face(program, shown = state.face) {
     return tile;
   }
   const tile = el("span", { class: kind }), elite = elites[program];
-  tile.style.background = shown === "lineages" ? lineColor(elite.line) : color(elite?.values[0] ?? data.ancestors[place].objective);
+  tile.style.background = color(elite?.values[0] ?? data.ancestors[place].objective);
   return tile;
 }
 
@@ -319,9 +279,6 @@ function color(objective) {
   const { ends, colors } = data.scale, at = Math.min(Math.max(0, fraction(objective, ends) || 0), 1) * (colors.length - 1), i = Math.floor(at);
   return `color-mix(in srgb, ${colors[i]}, ${colors[i + 1] ?? colors[i]} ${100 * (at - i)}%)`;
 }
-
-// Neighbours in rank have hues far apart.
-const lineColor = (line) => (line < 0 ? "light-dark(#c9c7c2, #45454e)" : `oklch(${[0.62, 0.78, 0.5][line % 3]} 0.14 ${30 + 137.5 * line}deg)`);
 
 function cellButton(elite) {
   const name = `Cell ${elite.cell}, rank ${elite.row + 1}: ${label(elite).join(", ")}`;
@@ -332,11 +289,7 @@ function cellButton(elite) {
 
 function placed(button, elite, isMap) {
   const style = button.style, tile = button.querySelector(".tile");
-  const share = (value) => `${100 * value}%`, [born, objective, line] = (isMap && then(elite)) || [elite?.born];
-  const isEarlier = born !== elite?.born;
-  button.classList.toggle("earlier", isEarlier);
-  button.ariaDescription = isEarlier ? `an earlier elite, objective ${number(objective)}` : null;
-  style.background = isEarlier ? (state.face === "lineages" ? lineColor(line) : color(objective)) : "";
+  const share = (value) => `${100 * value}%`;
   for (const name of ["left", "top", "width", "height", "clipPath"]) style[name] = "";
   let side = 1;
   if (isMap) {
@@ -351,7 +304,7 @@ function placed(button, elite, isMap) {
   if (tile) tile.style.width = share(side);
 }
 
-// One of the elites that share a place: the one that the page names, unless a filter or the time hides it.
+// One of the elites that share a place: the one that the page names, unless a filter hides it.
 function onMap(found) {
   const places = new Map();
   for (const elite of found) {
@@ -364,8 +317,8 @@ function onMap(found) {
 // What the colours of objectives mean, where they are shown.
 function scale() {
   const isTable = state.view === "table";
-  $("scale").hidden = !data.scale || (state.face === "pictures" && state.time === null) || state.face === "lineages" || isTable;
-  $("legend").replaceChildren(...(isTable ? [] : state.face === "curves" ? legend() : state.face === "lineages" ? lines() : []));
+  $("scale").hidden = !data.scale || state.face === "pictures" || isTable;
+  $("legend").replaceChildren(...(isTable ? [] : state.face === "curves" ? legend() : []));
   if ($("scale").hidden) return;
   const { ends, colors } = data.scale, [low, bar, high] = $("scale").children;
   [low.textContent, high.textContent] = [`objective ${number(ends[0])}`, number(ends[1])];
@@ -377,10 +330,9 @@ function apply() {
   const hadFocus = document.activeElement?.classList.contains("cell") && $("stage").contains(document.activeElement);
   const isMap = state.view === "map", isTable = state.view === "table", stage = $("stage");
   // With more than two measures, several elites share a place of the map, which shows one of them.
-  const found = elites.filter((elite) => matches(elite) && (isMap ? then(elite) : state.time === null || elite.born < state.time));
+  const found = elites.filter(matches);
   visible = (isMap ? onMap(found) : found).sort(order);
   scale();
-  clock();
   remember();
   stage.className = $("figure").className = isMap ? "map" : "gallery";
   stage.setAttribute("aria-label", isMap ? "Map of elites" : "Gallery of elites");
@@ -513,9 +465,7 @@ function tip(elite, at) {
   mark(elite);
   $("tip").hidden = !(elite && at);
   if ($("tip").hidden) return;
-  const [born, objective] = then(elite) ?? [elite.born], earlier = born === elite.born ? [] : [["objective then", objective]];
-  const line = elite.line >= 0 && state.face === "lineages" ? [["line of descent", elite.line + 1]] : [];
-  const scores = [...data.quantities.map((name, i) => [name, elite.values[i]]), ...earlier, ...line];
+  const scores = data.quantities.map((name, i) => [name, elite.values[i]]);
   const rows = scores.map(([name, value]) => el("div", {}, el("span", { text: name }), el("span", { text: number(value) })));
   $("tip").replaceChildren(el("strong", { text: `Cell ${elite.cell} · rank ${elite.row + 1}` }), ...rows);
   const box = $("tip").getBoundingClientRect(), gap = 10;
@@ -548,13 +498,13 @@ function remember() {
 }
 
 function follow() {
-  const given = new URLSearchParams(location.hash.split("?")[1]), time = Number(given.get("time"));
+  const given = new URLSearchParams(location.hash.split("?")[1]);
   const among = (name, values) => values.find((value) => String(value) === given.get(name)) ?? usual[name];
   const listed = (name) => [...$(name).options].map((each) => each.value);
   Object.assign(state, {
     view: among("view", [...(data.map ? ["map"] : []), "gallery", "table"]), face: among("face", listed("face")), level: among("level", listed("level")),
     sort: among("sort", ["cell", ...data.quantities.keys()]), descending: among("descending", [true, false]),
-    time: time >= 1 && time < data.counts.generations ? Math.floor(time) : null, shown: cellsOf(location.hash),
+    shown: cellsOf(location.hash),
   });
   for (const name of ["face", "level", "sort"]) $(name).value = state[name];
   drawCells();
@@ -678,17 +628,6 @@ function legend() {
   const across = input ? `${input} from ${number(x[0])} to ${number(x[1])}` : `${count(x[1])} points, sorted by target`;
   return [el("span", { class: "line", text: output + (scaled ? ", scaled" : "") }), el("span", { class: "line target", text: "target" }),
     el("span", { text: across }), el("span", { text: `${output} from ${number(y[0])} to ${number(y[1])}` })];
-}
-
-function lines() {
-  const sizes = [];
-  for (const { line } of elites) if (line >= 0) sizes[line] = (sizes[line] ?? 0) + 1;
-  const told = [...sizes.map((size, line) => [line, `line ${line + 1}: ${count(size)}`]), [-1, "smaller, or died out since"]];
-  return told.map(([line, text]) => {
-    const key = el("i");
-    key.style.background = lineColor(line);
-    return el("span", { class: "key" }, key, text);
-  });
 }
 
 // A figure of curves as a file of its own, with the colours that it has here and its legend below.
@@ -857,8 +796,6 @@ function listen() {
   $("size").addEventListener("input", apply);
   $("theme").addEventListener("change", () => { document.documentElement.dataset.theme = $("theme").value; });
   $("search").addEventListener("input", apply);
-  $("moment").addEventListener("input", () => setTime(Number($("moment").value)));
-  $("play").addEventListener("click", play);
   $("reset").addEventListener("click", () => { $("search").value = ""; state.ranges.clear(); ranges(); apply(); });
   $("tabular").addEventListener("click", (event) => {
     const key = event.target.closest("[data-sort]")?.dataset.sort;

@@ -143,7 +143,7 @@ class PageServer(AbstractContextManager["PageServer"]):
                 for line in notes:
                     self._warn(line)
                 if not len(run.search.elites()) and not run.run_dir.is_running():
-                    raise UserError(f"{run.run_dir.path}: the archive is empty, and the run is not in progress")
+                    raise UserError("the archive is empty, and the run is not in progress", run.run_dir.path)
             if self._pictures is None and run.search.problem.task.has_pictures():
                 self._pictures = Pictures(min(run.search.layout.num_cells, MAX_ELITES))
             version = hashlib.sha256("\n".join(seen).encode()).hexdigest()[:16]

@@ -41,12 +41,12 @@ class ArchiveFilm:
             raise UserError("the task draws no pictures (it must define picture_points and picture)")
         if problem.config.search.learning.is_spanning:
             raise UserError(
-                f"{run.run_dir.path}: measures are learned, so earlier elites have no place in the archive; film one elite"
+                "measures are learned, so earlier elites have no place in the archive; film one elite", run.run_dir.path
             )
         records = run.records()
         rows = np.flatnonzero(records.facts["in_archive"])
         if not len(rows):
-            raise UserError(f"{run.run_dir.path}: no elites are remembered (output.lineage_megabytes)")
+            raise UserError("no elites are remembered (output.lineage_megabytes)", run.run_dir.path)
         self._run = run
         max_length = problem.config.program.max_length
         facts, words = _with_unrecorded(run, records.facts[rows], records.programs(rows, max_length))
@@ -112,7 +112,7 @@ class ArchiveFilm:
 
 
 def _is_best_so_far(places: NDArray[np.int64], objective: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Which elites are better than all before them at their place. In a grid of more than two measures, cells share places."""
+    """Mask of the elites that beat all before them at their place. In a grid of over two measures, cells share places."""
     best: dict[int, float] = {}
     is_best = np.zeros(len(places), bool)
     for index, (place, value) in enumerate(zip(places.tolist(), objective.tolist(), strict=True)):

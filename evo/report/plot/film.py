@@ -42,24 +42,20 @@ FORMATS = {
 GIF = ".gif"
 
 
-def check_output(path: Path, width: int, height: int, fps: int) -> None:
+def check_output(path: Path, width: int, height: int) -> None:
     """Says before anything is drawn whether a film or still can be written there.
 
     Raises:
-        UserError: the suffix is unknown, the folder is missing, sides or rate do not suit the format, or PyAV is missing.
+        UserError: the suffix is unknown, the folder is missing, its sides do not suit the format, or PyAV is missing.
     """
     suffix = path.suffix.lower()
     if suffix not in (STILL, GIF, *FORMATS):
-        raise UserError(f"{path}: unknown kind of file '{suffix}', one of: {', '.join([*FORMATS, GIF, STILL])}")
+        raise UserError(f"unknown kind of file '{suffix}', one of: {', '.join([*FORMATS, GIF, STILL])}", path)
     if not path.absolute().parent.is_dir():
-        raise UserError(f"{path}: no such folder: {path.parent}")
+        raise UserError(f"no such folder: {path.parent}", path)
     if path.exists() and not path.is_file():
-        raise UserError(f"{path}: exists and is not a file")
-    if suffix == STILL:
-        return
-    if suffix == GIF:
-        if 100 % fps:
-            raise UserError(f"--fps {fps}: a GIF counts hundredths of a second; one of: 10, 20, 25, 50")
+        raise UserError("exists and is not a file", path)
+    if suffix in (STILL, GIF):
         return
     if width % 2 or height % 2:
         raise UserError(f"{width}x{height}: {suffix} films need even sides, such as {width + width % 2}x{height + height % 2}")
@@ -108,7 +104,7 @@ def write_film(
                     for packet in stream.encode():
                         container.mux(packet)
         except av.FFmpegError as error:
-            raise UserError(f"{path}: the encoder {made.codec} failed: {error.strerror or error}") from error
+            raise UserError(f"the encoder {made.codec} failed: {error.strerror or error}", path) from error
 
 
 class _RgbFrames:

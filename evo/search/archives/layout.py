@@ -82,7 +82,7 @@ class Layout(ABC):
 
     @abstractmethod
     def places(self, cells: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Where cells are, `(len(cells), num_measures)`, in units in which neighbours are about as far apart along every axis."""
+        """Positions of cells, `(len(cells), num_measures)`, in units that put neighbours about equally far apart."""
 
     def nearest(self, cell: int, cells: NDArray[np.int64]) -> int:
         """The nearest of some cells to a cell, by the sum of distances along the axes."""

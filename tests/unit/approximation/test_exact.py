@@ -157,7 +157,10 @@ def fails(x):
     raise RuntimeError("no")
 def two(x, y):
     return x & 0xFF | y & 0xFF00
-two.lanes = ((0xFFFF00FF,), (0xFF00,))
+def asm(unsigned, l, out0, linux):
+    return unsigned ^ l, out0 ^ linux
+def rough(größe):
+    return größe
 """
 
 
@@ -185,15 +188,21 @@ def test_a_proof_of_other_code_begins_anew(module):
     assert len(keys) == 2
 
 
-@pytest.mark.parametrize("name", ["writes", "fails"])
+@pytest.mark.parametrize("name", ["writes", "fails", "rough"])
 def test_what_a_function_raises_names_it(module, name):
-    with pytest.raises(UserError, match=f"of_words:{name}' fails"):
+    with pytest.raises(UserError, match=f"of_words:{name}' fails|'größe' has letters beyond ASCII"):
         ExactFunction(f"of_words:{name}")
 
 
-def test_more_than_32_bits_are_never_proven(module):
-    function = ExactFunction("of_words:two", "y == 0")
-    assert ExactSweep(exact_language(function), words_of(function, "%x"), function).method == TESTED
+def test_more_than_32_bits_are_never_proven(module, tmp_path, monkeypatch):
+    monkeypatch.setattr("evo.approximation.exact.NUM_TESTED", 1 << 16)
+    function, path = ExactFunction("of_words:two", "y == 0 or y == 256"), tmp_path / "a.json"
+    words = words_of(function, "0xff00:b32 0:b32 0xff:b32 %x lop3_c0 %y lop3_ec")
+    found = certified_exact(exact_language(function), words, function, target="sm_90")
+    assert found.method == TESTED and "not proven" in found.claim()
+    path.write_text(json.dumps({**found.model_dump(mode="json"), "method": EVERY}))
+    with pytest.raises(UserError, match=f"refused: 'method' is '{EVERY}', computed: '{TESTED}'"):
+        check_certificate(path, code=function.text, precondition="y == 0 or y == 256")
 
 
 def test_a_state_is_kept_beside_the_certificate_and_a_failed_proof_leaves_that(certificate, monkeypatch):
@@ -321,6 +330,60 @@ def test_the_header_says_what_is_proven(certificate):
     assert "unsigned int ue4m3_f32_3(unsigned int q)" in text and read_certificate(path) == found
 
 
+TRICKS = """
+import numpy as np
+def sizes(x):
+    return np.abs(x.view(np.int8).astype(np.int32)).astype(np.uint8).view(np.uint32)
+def averages(x, y):
+    return (x.view(np.uint8).astype(np.int32) + y.view(np.uint8) >> 1).astype(np.uint8).view(np.uint32)
+def sums(x, y):
+    return (x.view(np.uint8) + y.view(np.uint8)).view(np.uint32)
+def largest(x, y):
+    return np.maximum(x.view(np.int16), y.view(np.int16)).view(np.uint32)
+def sign(x):
+    return np.sign(x.view(np.int32)).view(np.uint32)
+def lowest(x):
+    return x & (~x + np.uint32(1))
+def rest3(x):
+    return x % np.uint32(3)
+rest3.precondition = "x < 2**8"
+def parity(x):
+    return np.bitwise_count(x).astype(np.uint32) & 1
+parity.precondition = "x < 2**8"
+def ones(x):
+    return np.bitwise_count(x).astype(np.uint32)
+ones.precondition = "x < 2**4"
+def spread(x):
+    return (x & 15) | (x & 0xF0) << 4 | (x & 0xF00) << 8 | (x & 0xF000) << 12
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "slots"),
+    [
+        ("sizes", 8),
+        ("averages", 8),
+        ("sums", 10),
+        ("largest", 10),
+        ("sign", 4),
+        ("lowest", 4),
+        ("rest3", 4),
+        ("parity", 8),
+        ("ones", 6),
+        ("spread", 6),
+    ],
+)
+def test_tricks_are_found_as_cheap_as_by_hand(tmp_path, monkeypatch, name, slots):
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "of_tricks.py").write_text(TRICKS)
+    function = ExactFunction(f"of_tricks:{name}")
+    language = exact_language(function)
+    words = words_of(function, synthesized(function, "sm_90", 1)[0])
+    assert language.lowering.sums(words[None], slots_of(language.instruction_set, "sm_90"))[0] <= slots
+    assert ExactSweep(language, words, function)._part((0, 1 << 16))[2] is None
+
+
 PACKED = "0:b32 %c s32_of_f32 %d s32_of_f32 pack_s8 %a s32_of_f32 %b s32_of_f32 pack_s8"
 
 
@@ -342,13 +405,13 @@ def test_bits_that_only_move_are_exchanged_in_few_steps():
     ("name", "text"),
     [
         ("ue4m3_f32", BY_HAND),
-        ("morton16", "%x %y add"),  # an input that is called y
+        ("of_words:asm", "%out0 e4m3x2_of_f16x2 %l f16x2_of_e4m3x2 %unsigned %linux add"),  # names that C or the text has
         ("e4m3x4_f16x2x2", "%q e4m3x2_of_f16x2 %q f16x2_of_e4m3x2"),  # registers of 16 bits, and two outputs
         ("f32x4_s8x4", PACKED),
         ("f32_bf16", "%x 0x3f800000:b32 e4m3x2_of_f32"),
     ],
 )
-def test_headers_are_compiled_by_nvrtc(name, text):
+def test_headers_are_compiled_by_nvrtc(module, name, text):
     nvrtc, assembler = pytest.importorskip("cuda.bindings.nvrtc"), pytest.importorskip("evo.native.nvptxcompiler")
     function = ExactFunction(name)
     language, words = exact_language(function), words_of(function, text)
@@ -360,7 +423,7 @@ def test_headers_are_compiled_by_nvrtc(name, text):
     assert "Tested on 1 input, not proven." in header
     numbers = [f"__uint_as_float(p[{k}])" if kind == "f32" else f"p[{k}]" for k, kind in enumerate(function.types)]
     places = [f"q[{k}]" for k in range(len(function.outputs))]
-    call = f"{name}_1({', '.join([*numbers, *(places if len(places) > 1 else [])])});"
+    call = f"{name.rpartition(':')[2]}_1({', '.join([*numbers, *(places if len(places) > 1 else [])])});"
     call = call if len(places) > 1 else f"q[0] = {call}"
     source = f'{header}\nextern "C" __global__ void k(const unsigned *p, unsigned *q) {{ {call} }}'
     _, program = nvrtc.nvrtcCreateProgram(source.encode(), b"k.cu", 0, [], [])

@@ -17,6 +17,11 @@ from evo.dynamics.shooting import Fit, Shooting
 from evo.dynamics.terms import divided_by, inner_numbers, polynomial_terms, product_of
 
 
+def recorded(times, states) -> Record:
+    """A trajectory without inputs."""
+    return Record(times, states, np.zeros((len(times), 0)), np.zeros(0, bool))
+
+
 def polynomials(**parameters) -> evo.SymbolicDynamics:
     return evo.SymbolicDynamics(max_time=0, **parameters)
 
@@ -143,7 +148,7 @@ def test_a_state_that_is_recorded_seldom_has_a_law_too():
 def test_a_break_in_the_recording_makes_only_its_own_integral_finer():
     times = np.linspace(0.0, 10.0, 101)
     with_break = np.append(times[:-1], 50.0)
-    records = [Record(each, course(oscillator, [1.0, 0.0], each), np.zeros((101, 0))) for each in (times, with_break)]
+    records = [recorded(each, course(oscillator, [1.0, 0.0], each)) for each in (times, with_break)]
     evenly, broken = (Shooting([record], 101) for record in records)
     assert broken.num_substeps[-1] > 100 * evenly.num_substeps[-1]
     assert broken.num_substeps[:-1] == evenly.num_substeps[:-1]
@@ -151,9 +156,9 @@ def test_a_break_in_the_recording_makes_only_its_own_integral_finer():
 
 def test_a_number_has_no_digits_that_the_samples_do_not_support():
     times = np.linspace(0.0, 10.0, 100)
-    record = Record(times, course(oscillator, [1.0, 0.0], times), np.zeros((100, 0)))
+    record = recorded(times, course(oscillator, [1.0, 0.0], times))
     laws = (law_of("0.015313042096384663*x1", ["x0", "x1"]), ())
-    fit = Fit(laws, np.array([0.02]), 0.0, np.ones(2), np.zeros((2, 1)))
+    fit = Fit(laws, np.array([[0.02**2]]), 0.0, np.ones(2), np.zeros((2, 1)))
     assert Refinement([record], 6).rounded(fit).laws[0][0][0] == 0.0153
 
 
@@ -172,7 +177,7 @@ def test_samples_without_noise_give_the_numbers_themselves():
 
 def test_constants_are_fitted_through_the_course_of_the_states():
     times = np.linspace(0.0, 10.0, 300)
-    record = Record(times, with_noise(course(oscillator, [1.0, 0.0], times), 0.02, 8), np.zeros((300, 0)))
+    record = recorded(times, with_noise(course(oscillator, [1.0, 0.0], times), 0.02, 8))
     fit = Shooting([record], 100).fit([law_of("x1", ["x0", "x1"]), law_of("-1.5*x0 - 0.1*x1", ["x0", "x1"])])
     numbers = dict(zip(["velocity", "spring", "friction"], [law[0] for laws in fit.laws for law in laws], strict=True))
     truth = {"velocity": 1.0, "spring": -2.0, "friction": -0.3}
@@ -186,15 +191,24 @@ def monod(_, x):
 
 def test_quotients_are_found_and_written_in_one_form():
     times = np.linspace(0.0, 40.0, 600)
-    record = Record(times, with_noise(course(monod, [1.0, 0.1], times), 0.01, 1), np.zeros((600, 0)))
+    record = recorded(times, with_noise(course(monod, [1.0, 0.1], times), 0.01, 1))
     selection = Selection([record], polynomial_terms(2, 3))
     best = min(selection.quotients(1), key=lambda choice: choice.cost)
     assert best.cost < min(choice.cost for choice in selection.choices(1))
     (friction, plain), (gain, quotient) = best.law
     assert (plain, friction) == (((1, 1.0),), pytest.approx(-0.3, rel=0.1))
     [share] = inner_numbers(quotient)
-    assert quotient == product_of(((0, 1.0), (1, 1.0)), divided_by(share, ((0, 1.0),)))
+    assert quotient == product_of(((0, 1.0), (1, 1.0)), divided_by(((share, ((0, 1.0),)),)))
     assert (gain, share) == (pytest.approx(0.8 / 1.5, rel=0.1), pytest.approx(1.0 / 1.5, rel=0.1))
+
+
+def test_a_divisor_may_have_a_square_beside_the_column():
+    times = np.linspace(0.0, 12.0, 200)
+    record = recorded(times, course(lambda _, x: [-2.0 * x[0] / (1.0 + x[0] + 0.5 * x[0] ** 2)], [6.0], times))  # Haldane's law
+    best = min(Selection([record], polynomial_terms(1, 3)).quotients(0), key=lambda choice: choice.cost)
+    [(number, quotient)] = best.law
+    assert quotient[0] == (0, 1.0) or quotient[1] == (0, 1.0)
+    np.testing.assert_allclose([number, *inner_numbers(quotient)], [-2.0, 1.0, 0.5], rtol=1e-3)
 
 
 @pytest.mark.slow
@@ -213,11 +227,18 @@ TIMES, STATES = np.linspace(0.0, 1.0, 30), np.random.default_rng(0).normal(size=
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ((TIMES[::-1], STATES), "t: expected at least 10 finite times, each later"),
+        ((TIMES[::-1], STATES), "t: row 1 is 0.965517, after 1; times must be finite, each later"),
+        ((np.repeat(TIMES[::2], 2), STATES), "t: row 1 is 0, after 0; times must be finite, each later"),
+        ((TIMES[:1], STATES[:1]), r"t: expected at least 10 times, \(num_samples,\), got an array of shape \(1,\)"),
+        (([], []), "t, X and u: lists of 0, 0 and 0 trajectories"),
+        ((TIMES, pd.DataFrame(STATES).astype(str) + "m"), r"X: expected real numbers, .*\(could not convert"),
+        ((TIMES, pd.DataFrame(STATES, columns=["a", "a"])), "X and u: a is the name of two columns"),
+        (([*TIMES.astype(str).tolist()[:-1], "noon"], STATES), "t: expected real numbers, .* pandas.to_datetime"),
         ((TIMES[:20], STATES), "t has 20 times, X has 30 rows"),
         ((TIMES, STATES[:, 0]), "X: expected an array of shape"),
         ((TIMES, np.where(TIMES[:, None] > 0.2, np.nan, STATES)), "x0 has 6 samples, at least 10"),
-        ((TIMES, np.full((30, 2), np.inf)), "infinite values"),
+        ((TIMES, np.full((30, 2), np.inf)), r"X: row 0 has infinite values"),
+        ((TIMES, STATES, np.where(TIMES > 0.5, np.nan, TIMES)), "u: row 15 .* inputs are all known"),
         (([TIMES], [STATES, STATES]), "lists of 1, 2 and 2 trajectories"),
         ((TIMES, STATES[:, :0]), "X: expected an array of shape"),
         (([TIMES] * 2, [pd.DataFrame(STATES, columns=list(order)) for order in ("ab", "ba")]), r"X\[1\] .* in the same order"),
@@ -237,3 +258,72 @@ def test_wrong_parameters_are_named():
     with pytest.raises(ValueError, match="at most 400"):
         polynomials(degree=30).fit(TIMES, STATES)
     assert clone(polynomials(degree=2)).degree == 2
+
+
+STEPS = np.repeat([0.0, 1.0, 0.0, 1.0, 1.0, 0.0, 1.0, 0.0], 25)
+
+
+def stepped(slope, start, times, inputs):
+    """The course under inputs that hold until the next time."""
+    states = [np.array(start)]
+    for begin, end, value in zip(times[:-1], times[1:], inputs[:-1], strict=True):
+        states.append(solve_ivp(slope, (begin, end), states[-1], args=(value,), rtol=1e-10, atol=1e-12).y[:, -1])
+    return np.array(states)
+
+
+@pytest.mark.parametrize("levels", [(0.0, 1.0), (-1.0, 2.0)])
+def test_steps_are_held_and_their_powers_are_not_taken_for_other_terms(levels):
+    times = np.linspace(0.0, 20.0, 200)
+    inputs = np.where(STEPS > 0.0, *levels[::-1])
+    states = stepped(lambda _, x, u: [x[1], -4.0 * x[0] - 0.5 * x[1] + 2.0 * u], [1.0, 0.0], times, inputs)
+    with pytest.warns(UserWarning, match="u: u0: values repeat, so they hold"):
+        model = polynomials().fit(times, states, inputs)
+    assert model.equations() == ["x0' = x1", "x1' = -4*x0 - 0.5*x1 + 2*u0"]
+    np.testing.assert_allclose(model.simulate(states[0], times, inputs), states, atol=1e-3)
+
+
+def test_a_simulation_takes_a_function_of_time():
+    times = np.linspace(0.0, 20.0, 400)
+    states = course(lambda t, x: [-0.5 * x[0] + np.sin(t)], [1.0], times)
+    model = polynomials(degree=1).fit(times, states, np.sin(times))
+    np.testing.assert_allclose(model.simulate([1.0], times[::40], np.sin), states[::40], atol=1e-3)
+    with pytest.raises(ValueError, match="1 states and 2 inputs given; the laws have 1 and 1"):
+        model.simulate([1.0], times, lambda t: [t, t])
+
+
+def test_a_missing_state_is_named_with_the_remedy():
+    times = np.linspace(0.0, 20.0, 200)
+    states = with_noise(course(oscillator, [1.0, 0.0], times), 0.01, 1)
+    with pytest.warns(UserWarning, match=r"^x0: slopes differ at equal states, .* velocity, add it .*derivative\(\)\(t\)$"):
+        polynomials().fit(times, states[:, :1])
+
+
+@pytest.mark.parametrize("unit", ["s", "us", "ns"])
+def test_dates_become_seconds(unit):
+    times = np.arange(0.0, 20.0, 0.125)
+    states = course(lambda _, x: [-0.5 * x[0]], [1.0], times)
+    dates = pd.to_datetime("2024-03-01") + pd.to_timedelta(times, unit="s")
+    for given in (
+        dates.astype(f"datetime64[{'ms' if unit == 's' else unit}]"),
+        pd.Series(dates).dt.tz_localize("UTC"),
+        list(dates),
+    ):
+        with pytest.warns(UserWarning, match="t: dates and durations become seconds"):
+            assert polynomials(degree=1).fit(given, states).equations() == ["x0' = -0.5*x0"]
+
+
+def test_laws_are_expressions_of_sympy_and_latex():
+    sympy = pytest.importorskip("sympy")
+    times = np.linspace(0.0, 3.0, 100)
+    model = polynomials(degree=1).fit(times, pd.DataFrame({"x-1": course(lambda _, x: [-x[0] / 3.0], [1.0], times)[:, 0]}))
+    assert model.equations() == ["`x-1`' = -1/3*`x-1`"]
+    assert model.sympy() == [-sympy.Rational(1, 3) * sympy.Symbol("x-1", real=True)]
+    assert model.latex() == [r"\frac{d}{dt} x-1 = - \frac{x-1}{3}"]
+
+
+def test_a_recording_without_trouble_warns_of_nothing(recwarn):
+    times = np.linspace(0.0, 10.0, 200)
+    states = np.column_stack([course(oscillator, [1.0, 0.0], times), np.full(200, 3.0)])
+    model = polynomials().fit([times, times[:50]], [states, states[:50]])
+    assert model.equations() == ["x0' = x1", "x1' = -2*x0 - 0.3*x1", "x2' = 0"]
+    assert not recwarn.list

@@ -4,12 +4,12 @@ Some tests use a client that stands in for Dask's.
 """
 
 import platform
-from concurrent.futures import CancelledError, Future
+from concurrent.futures import Future
 from importlib.metadata import version
 from types import SimpleNamespace
 
 import pytest
-from processes import LIMIT_S, wait_until
+from processes import LIMIT_S
 
 import evo
 from evo.about import DISTRIBUTION
@@ -62,29 +62,28 @@ class Client:
 
 
 class Silent(Client):
-    """A scheduler whose workers never answer."""
+    """A scheduler whose workers do not answer, and which are replaced with each call while there are `num_losses` left."""
 
-    def __init__(self):
+    def __init__(self, num_losses: int = 0):
         super().__init__()
+        self.present = ["tcp://0"]
+        self.num_losses = num_losses
         self.futures: list[Future] = []
 
     def submit(self, function, *arguments) -> Future:
         self.futures.append(Future())
+        if self.num_losses > 0:
+            self.present = [f"tcp://{len(self.given)}"]
+            self.num_losses -= 1
+            if not self.num_losses:
+                self.submit = super().submit
         return self.futures[-1]
 
 
 @pytest.fixture
 def workers_of(monkeypatch):
     monkeypatch.setattr(distributed, "get_worker", lambda: SimpleNamespace(address=GOOD))
-    made: list[Workers] = []
-
-    def make(client: Client, wait_s: float = 60.0) -> Workers:
-        made.append(Workers(client, "tcp://scheduler", wait_s))
-        return made[-1]
-
-    yield make
-    for each in made:
-        each.close(RuntimeError("ended"))
+    return lambda client, wait_s=60.0: Workers(client, "tcp://scheduler", wait_s)
 
 
 def test_a_worker_without_evo_gets_no_call_and_is_named_once(workers_of, capsys):
@@ -108,29 +107,21 @@ def killed() -> Exception:
     ],
 )
 def test_a_call_that_fails_outside_of_its_function_raises_what_dask_says(workers_of, failure, kind, message):
-    workers = workers_of(Client(failure))
-    workers.usable()
+    [(_, future)] = workers_of(Client(failure)).map(abs, [(1,)])
     with pytest.raises(kind, match=message):
-        workers.submit(abs, 1).result(LIMIT_S)
+        future.result()
 
 
 @pytest.mark.parametrize("num_losses", [1, dask_client.RETRIES + 1])
 def test_a_call_whose_workers_are_all_gone_is_given_to_others_a_few_times(workers_of, monkeypatch, num_losses):
     monkeypatch.setattr(dask_client, "LOOK_S", 0.01)
-    client = Silent()
-    client.present = ["tcp://0"]
-    workers = workers_of(client)
-    workers.usable()
-    future = workers.submit(abs, -1)
-    for number in range(1, num_losses + 1):
-        client.present = [f"tcp://{number}"]
-        wait_until(lambda number=number: len(client.given) > number or future.done())
+    client = Silent(num_losses)
+    [(_, future)] = workers_of(client).map(abs, [(-1,)])
     if num_losses > dask_client.RETRIES:
         with pytest.raises(WorkerDied, match=r"^3 times all Dask workers were lost with the same work$"):
-            future.result(LIMIT_S)
+            future.result()
     else:
-        client.futures[-1].set_result(("tcp://1", 1, None))
-        assert future.result(LIMIT_S) == 1
+        assert future.result() == 1
     assert client.given == [[f"tcp://{number}"] for number in range(min(num_losses, dask_client.RETRIES) + 1)]
 
 
@@ -140,9 +131,8 @@ def test_an_exception_of_a_call_comes_back_whole_and_a_worker_whose_device_fails
         raise error
 
     client = Client()
-    workers = workers_of(client)
-    workers.usable()
-    found = workers.submit(fail).exception(LIMIT_S)
+    [(_, future)] = workers_of(client).map(fail, [()])
+    found = future.exception()
     if isinstance(error, UserError):
         assert found is error and not client.restarted
     else:
@@ -151,24 +141,18 @@ def test_an_exception_of_a_call_comes_back_whole_and_a_worker_whose_device_fails
 
 
 @pytest.mark.parametrize("is_lost", [True, False], ids=["scheduler lost", "given up"])
-def test_no_call_is_waited_for_once_the_scheduler_is_lost_or_the_connection_closed(workers_of, monkeypatch, is_lost):
+def test_no_call_is_waited_for_once_the_scheduler_is_lost_or_the_caller_gives_up(workers_of, monkeypatch, is_lost):
     monkeypatch.setattr(dask_client, "LOOK_S", 0.01)
     client = Silent()
-    client.present = [GOOD]
-    workers = workers_of(client)
-    workers.usable()
-    futures = [workers.submit(abs, 1) for _ in range(dask_client.CALLS_PER_THREAD + 1)]
-    assert [future.running() for future in futures] == [True, True, False]
-    if is_lost:
+
+    def on_wait() -> None:
         client.status = "closed"
-        ended = {UserError}
-    else:
-        workers.close(CancelledError())
-        assert futures.pop().cancelled()
-        ended = {CancelledError}
-    assert {type(future.exception(LIMIT_S)) for future in futures} == ended
-    with pytest.raises(tuple(ended)):
-        workers.submit(abs, 1)
+        if not is_lost:
+            raise KeyboardInterrupt
+
+    with pytest.raises(UserError if is_lost else KeyboardInterrupt, match="scheduler is lost" if is_lost else None):
+        list(workers_of(client).map(abs, [(number,) for number in range(9)], on_wait))
+    assert len(client.futures) == dask_client.CALLS_PER_THREAD and all(future.cancelled() for future in client.futures)
 
 
 def test_workers_with_another_evo_alone_are_refused_by_name(workers_of):

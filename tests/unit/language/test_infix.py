@@ -133,7 +133,9 @@ def test_other_instructions_take_the_place_of_those_that_are_not_in_the_vocabula
         ("x = 3", "guess:1: 'x' is an input"),
         ("", "guess: no formula for the output 'y'; write a line such as: y = x"),
         ("sine(x)", "guess:1: unknown function 'sine', did you mean sin"),
-        ("ln(x)", "guess:1: unknown function 'ln', one of: abs, copysign, cos, cube, exp, exp2, fma, log, log10, log2, max, "),
+        ("zeta(x)", "guess:1: unknown function 'zeta', one of: abs, cbrt, cond, copysign, cos, cosh, cube, exp, exp2, fma, "),
+        ("atan(x)", "guess:1: unknown function 'atan', one of: abs, cbrt, "),
+        ("sign(x, x)", "guess:1: 'sign(x, x)': sign takes 1 operands, got 2"),
         ("2x", "guess:1: not a formula: invalid decimal literal; products have a sign: 2*x"),
         ("sin(x, x)", "guess:1: 'sin(x, x)': sin takes 1 operands, got 2"),
         ("x % 2", "guess:1: 'x % 2' cannot be a program"),
@@ -156,6 +158,26 @@ def test_what_is_wrong_with_a_formula_is_said_with_its_line(text, message):
         read(text)
     assert str(caught.value).startswith(message)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("x*(x > 0)", lambda x: x * (x > 0)),
+        ("(x <= 1) + 2*(x >= 1)", lambda x: (x <= 1) + 2 * (x >= 1)),
+        ("3 if -1 < x < 1 else x", lambda x: np.where((x > -1) & (x < 1), 3, x)),
+        ("3 if x < -1 or x > 1 and not x > 2 else x", lambda x: np.where((x < -1) | ((x > 1) & (x <= 2)), 3, x)),
+        ("sign(x) + cbrt(x)", lambda x: np.where(x < 0, -1, 1) + np.cbrt(x)),
+        ("greater(x, 1) + 2*less(x, 1) + cond(x, 7) + where(x, 0, 9)", lambda x: (x > 1) + 2 * (x < 1) + np.where(x > 0, 7, 9)),
+        ("sinh(x) - 2*cosh(x) + ln(3 + x)", lambda x: np.sinh(x) - 2 * np.cosh(x) + np.log(3 + x)),
+    ],
+)
+def test_conditions_and_functions_of_other_systems_compute_what_they_say(text, expected):
+    x = np.array([-2.5, -1.0, -0.5, 0.25, 1.0, 1.5, 2.5], np.float32)
+    language = Language(SET, (("x", "f32"),), (("y", "f32"),))
+    words = parse_infix(language, text, "text", 64, [each.name for each in SET.instructions])
+    found = VirtualMachine(language.lowering).store(words[None], [x, None])[0, 0]
+    np.testing.assert_allclose(found, expected(x.astype(np.float64)), rtol=1e-5, atol=1e-6)
 
 
 def test_what_the_vocabulary_lacks_is_named():

@@ -402,12 +402,34 @@ def test_texts_have_the_names_of_columns_and_guesses_may():
     y = Y + np.sin(X[:, 2])
     model = regressor(guesses=["`speed (m/s)`*Δt + 0.5*sin(E)"]).fit(frame, y)
     assert model.get_best().equation in ("3 + 2*(`speed (m/s)`*Δt) + sin(E)", "3 + 2*(`speed (m/s)`*Δt + 0.5*sin(E))")
-    assert {str(each) for each in model.sympy().free_symbols} == {"speed (m/s)", "Δt", "E"}
+    assert {str(each) for each in model.sympy().free_symbols} == {"speed_m_s", "Δt", "E"}
+    assert model.symbols_ == {"speed_m_s": "speed (m/s)"}
+    assert r"\text{speed (m/s)}" in model.latex() and r"\Delta t" in model.latex()
     assert model._inputs == ["speed_m_s", "Deltat", "E"]
     with pytest.raises(ValueError, match="feature names"):
         model.predict(frame.rename(columns={"E": "x"}))
     with pytest.raises(ValueError, match="no column 'speed', the columns are: speed"):
         regressor(guesses=["`speed`*Δt"]).fit(frame, y)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "latex"),
+    [
+        ("lambda", "`lambda`", r"\lambda"),  # a word of Python
+        ("main", "`main`", "main"),  # a word of C
+        ("x-1", "`x-1`", r"\text{x-1}"),
+        ("μ_x", "μ_x", r"\mu_{x}"),
+        ("50 %_{a}", "`50 %_{a}`", r"\text{50 \%\_\{a\}}"),
+        ("x_1_2", "x_1_2", r"\mathrm{x\_1\_2}"),
+        ("two\nlines", "`two lines`", r"\text{two lines}"),
+        ("温度", "温度", r"\text{温度}"),
+    ],
+)
+def test_names_are_the_columns_own_in_texts_guesses_and_latex(name, text, latex):
+    frame = pd.DataFrame(X[:, :2], columns=[name, "b"])
+    model = regressor(100, guesses=[f"2*{text}*b"]).fit(frame, 2.0 * X[:, 0] * X[:, 1])
+    assert model.get_best().equation == f"2*{text}*b"
+    assert model.latex() in (f"2 {latex} b", f"2 b {latex}")
 
 
 @pytest.mark.parametrize("names", [["f", "f_out", "sin"], ["r1", "tid", "%"], ["x", "x_2", " x"], ["t0", "r1_in", "r1"]])
@@ -444,15 +466,25 @@ def test_chunks_decide_nothing(fitted, monkeypatch):
         ({"max_evaluations": None}, "max_time and max_evaluations are None"),
         ({"max_evaluations": 0}, "max_evaluations is 0, must be an integer from 1 on"),
         ({"max_evaluations": "many"}, "max_evaluations is 'many', must be an integer from 1 on"),
-        ({"max_time": -1.0}, "key 'stop.seconds': must be greater than 0"),
+        ({"max_time": -1.0}, "max_time is -1.0, must be a number above 0, or None"),
+        ({"max_time": "5"}, "max_time is '5', must be a number above 0, or None"),
+        ({"max_evaluations": True}, "max_evaluations is True, must be an integer from 1 on"),
+        ({"functions": 5}, "functions is 5, must be a list of names"),
+        ({"functions": {"add": -1}}, "functions: add has -1, must be a number from 0 on"),
+        ({"max_length": 10**6}, "max_length is 1000000, must be an integer from 1 on, at most 4096"),
+        ({"template": 5}, "template is 5, must be a formula such as 'f(x0) + g(x1)', or None"),
+        ({"output": 5}, "output is 5, must be the path of a CSV file, or None"),
+        ({"verbose": "much"}, "verbose is 'much', must be an integer"),
+        ({"warm_start": "yes"}, "warm_start is 'yes', must be True or False"),
+        ({"n_jobs": 0}, "n_jobs is 0, must be an integer other than 0, or None"),
         ({"functions": ["add", "gamma"]}, "unknown function 'gamma', one of: add, sub"),
         ({"functions": []}, "functions is [], must be a list of names"),
         ({"functions": "add"}, "functions is 'add', must be a list of names"),
         ({"max_length": 0}, "max_length is 0, must be an integer from 1 on"),
         ({"max_spread": -1.0}, "max_spread is -1.0"),
         ({"model_selection": "worst"}, "model_selection is 'worst', must be one of: shortest, accuracy, knee, best, score"),
-        ({"random_state": -1}, "seed"),
-        ({"random_state": "one"}, "'one' cannot be used to seed"),
+        ({"random_state": -1}, "random_state is -1, must be an integer from 0 on"),
+        ({"random_state": "one"}, "random_state is 'one', must be an integer from 0 on"),
     ],
 )
 def test_wrong_parameters_are_told(parameters, message):
@@ -474,6 +506,31 @@ def test_wrong_data_is_told():
         model.predict(X, 99)
 
 
+def test_dates_text_masks_and_infinities_are_refused_in_one_line():
+    days = np.arange(len(Y)).astype("datetime64[s]")
+    wrong = {
+        "X is datetime64[s]; make it numbers, such as seconds: (X - X.min())/np.timedelta64(1, 's')": (days[:, None], Y),
+        "y is datetime64[s]; make it numbers, such as seconds: (y - y.min())/np.timedelta64(1, 's')": (X, days),
+        "y: row 3 is 'many', no number": (X, [*Y[:3], "many", *Y[4:]]),
+        "X: Expected 2D array, got 120 values; Reshape your data: X.reshape(-1, 1) is one feature": (X[:, 0], Y),
+        "X: column 1 contains infinity, the first in row 7; drop these rows": (np.where(X[7, 1] == X, np.inf, X), Y),
+        "X: 2 columns are called 'a'; rename all but one": (pd.DataFrame(X, columns=["a", "b", "a"]), Y),
+        "y contains NaN: 1 missing values, the first in row 5; drop these rows": (X, np.ma.masked_equal(Y, Y[5])),
+    }
+    for message, (columns, target) in wrong.items():
+        with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+            regressor().fit(columns, target)
+    with pytest.raises(ValueError, match=r"^sample_weight: 9 rows have a weight above 0, SymbolicRegressor needs at least 10$"):
+        regressor().fit(X, Y, np.arange(len(Y)) < 9)
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_law_with_a_pole_between_the_rows_is_found(seed):
+    x = np.linspace(-3.1, 3.0, 80)[:, None]
+    model = regressor(2000).set_params(random_state=seed).fit(x, 1.0 / x[:, 0])
+    assert model.get_best().equation == "1/x0"
+
+
 def test_a_search_begins_with_guesses():
     x = np.random.default_rng(3).uniform(0.5, 3.0, (100, 3))
     y = np.sin(x[:, 0] * x[:, 1]) / (x[:, 2] + np.exp(x[:, 0])) + np.cos(x[:, 1] / x[:, 2])
@@ -492,6 +549,9 @@ def test_a_search_begins_with_guesses():
             "guesses: a search with a template has none; leave out guesses or the template",
         ),
         ({"guesses": ["x0*y7"]}, r"^guesses\[0\]: unknown name 'y7', one of: x0, x1, x2$"),
+        ({"guesses": ["."]}, r"^guesses\[0\]: not a formula: invalid syntax$"),  # no folder of a run
+        ({"guesses": ["abs(x0)"], "functions": ["add"]}, r"^guesses\[0\]: 'abs\(x0\)': `functions` has no abs; or "),
+        ({"guesses": ["x0*(x1 > 1)"]}, r"^guesses\[0\]: 'x1 > 1': `functions` has no greater$"),
     ],
 )
 def test_what_is_no_guess_is_refused(given, message):

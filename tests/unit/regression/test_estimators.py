@@ -157,7 +157,16 @@ def test_files_of_several_targets_lie_beside_each_other(tmp_path):
 
 @pytest.mark.parametrize(
     ("parameters", "words"),
-    [({"loss": "huber(2)"}, "not a loss of log-odds"), ({"output": "front.csv"}, "SymbolicClassifier writes no file")],
+    [
+        ({"loss": "huber(2)"}, "not a loss of log-odds"),
+        ({"output": "front.csv"}, "SymbolicClassifier writes no file"),
+        (
+            {"class_weight": "even"},
+            "class_weight is 'even', must be 'balanced', None, or a mapping from labels to numbers above 0",
+        ),
+        ({"class_weight": {True: -1, False: 1}}, "must be 'balanced', None, or a mapping from labels to numbers above 0"),
+        ({"class_weight": {True: 1}}, "class_weight: label False has none, there are True"),
+    ],
 )
 def test_what_a_classifier_does_not_take_is_refused(parameters, words):
     with pytest.raises(ValueError, match=words):
@@ -198,3 +207,15 @@ def test_functions_that_other_systems_have_are_found(functions, y):
     x = np.random.default_rng(0).uniform(-3.0, 3.0, (200, 2))
     model = evo.SymbolicRegressor(max_evaluations=15_000, max_time=None, random_state=0, functions=functions).fit(x, y(*x.T))
     assert model.score(x, y(*x.T)) > 0.99
+
+
+@pytest.mark.parametrize("undefined", ["nan", "mean"])
+def test_classes_have_nan_or_the_mean_where_log_odds_have_no_value(undefined):
+    x = np.random.default_rng(3).uniform(0.1, 2.0, (200, 1))
+    noisy = 3.0 * np.log(x[:, 0]) + np.random.default_rng(4).logistic(size=200) > 0.0
+    model = evo.SymbolicClassifier(undefined=undefined, functions=["log2"], model_selection="accuracy", **LIMITS).fit(x, noisy)
+    with pytest.warns(UserWarning, match="has no finite value in 1 of 2 rows"):
+        probabilities = model.predict_proba([[-1.0], [2.0]])
+    assert np.isnan(probabilities[0]).all() == (undefined == "nan") and probabilities[1, 1] > 0.8
+    with pytest.warns(UserWarning, match="has no finite value"):
+        assert model.predict([[-1.0]]) == [noisy.mean() > 0.5]

@@ -4,9 +4,15 @@ import numpy as np
 import pytest
 
 import evo
+from evo.language.dag import Dag, dag_of
+from evo.language.formula import evaluate, formula_of
+from evo.language.formula_text import INFIX
+from evo.language.functions import DEFINED, functions
+from evo.language.printer import lines_of
 from evo.language.program import Language, parse_program
+from evo.language.textbook import textbook
 from evo.native.ptx_vm import VirtualMachine
-from evo.regression.own_functions import own_function
+from evo.regression.own_functions import named, own_function, programs_of
 from evo.semiring.programs import language
 
 A, B = np.linspace(0.2, 2.0, 7, dtype=np.float32), np.linspace(1.0, 3.0, 7, dtype=np.float32)
@@ -70,3 +76,34 @@ def test_definitions_alone_come_beside_the_usual_functions():
 def test_a_wrong_definition_is_refused_in_one_line(head, body, message):
     with pytest.raises(ValueError, match=message):
         regressor({head: body}).fit(np.ones((20, 1)), np.ones(20))
+
+
+OWN = {each.name: each for each in (own_function(f"{name}({', '.join(a)})", body) for name, (a, body) in DEFINED.items())}
+SPOKEN = language(("x", "y", "z"), ("f",))
+NAMES = [each.name for each in SPOKEN.instruction_set.instructions]
+
+
+def known(text: str) -> Dag:
+    [program] = programs_of([text], SPOKEN, OWN, NAMES, 64, {})
+    return formula_of(dag_of(SPOKEN, parse_program(SPOKEN, program, "text", 64)), {}, {})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(f"2*{name}({', '.join('xyz'[: len(arguments)])}) - 1" for name, (arguments, _) in DEFINED.items()),
+        *(f"2*{name}({', '.join('xyz'[: form.count(',') + 1])}) - 1" for name, form in functions().items() if name != "select"),
+        "x if y < z else 2*z",
+    ],
+)
+def test_a_printed_formula_is_read_as_the_same_one(text):
+    formula = known(text)
+    lines = lines_of(textbook(named(formula, OWN)), INFIX)
+    printed = "; ".join([*(f"{name} = {part}" for name, _, part in lines.locals), *lines.outputs])
+    points = list(np.random.default_rng(2).uniform(-2.0, 2.0, (3, 50)))
+    np.testing.assert_allclose(evaluate(known(printed), points)[0], evaluate(formula, points)[0], rtol=1e-6, atol=1e-6)
+
+
+def test_guesses_say_what_functions_lack():
+    with pytest.raises(evo.UserError, match=r"^guesses\[0\]: 'sign\(x\)': `functions` has no sign$"):
+        programs_of(["sign(x)"], SPOKEN, {}, ["mul_ftz_f32"], 64, {})

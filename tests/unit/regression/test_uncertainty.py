@@ -1,11 +1,14 @@
 """How sure a regressor is: a formula of the standard deviation, and intervals for constants, beside SciPy's."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import optimize, stats
 
 from evo import SymbolicRegressor
 from evo.language.dag import REAL, Dag, Node, Row, function_node
+from evo.language.formula_text import infix_line
 from evo.native.stack_ptx import NodeKind
 from evo.regression.uncertainty import constants_of
 
@@ -63,7 +66,7 @@ def test_what_has_no_noise_is_refused():
     [
         (np.r_[np.nan, np.ones(399)], None, "y contains NaN"),
         (np.ones(399), None, r"\[400, 399\]"),
-        (np.array(["a"] * 400), None, "could not convert string to float"),
+        (np.array(["a"] * 400), None, "y: row 0 is 'a', no number"),
         (np.ones(400), np.full(400, -1.0), "sample_weight: must be numbers from 0 on"),
         (np.ones(400), np.ones(3), r"sample_weight.shape == \(3,\)"),
     ],
@@ -101,10 +104,21 @@ def test_standard_errors_of_constants_are_those_of_a_nonlinear_fit():
 
 
 def test_constants_that_data_do_not_tell_apart_have_no_interval():
-    x = np.linspace(1.0, 2.0, 50)
-    y = 3.0 * x + 0.01 * np.sin(7.0 * np.arange(50))
-    found = constants_of(formula(real(1.5), real(2.0), operation("a*b", 1, 2), operation("a*b", 3, 0)), [x], y, None, 0.95)
+    x = np.full(50, 1.5)
+    y = 4.5 + 0.01 * np.sin(7.0 * np.arange(50))
+    found = constants_of(formula(real(1.5), real(2.0), operation("a*b", 2, 0), operation("a + b", 1, 3)), [x], y, None, 0.95)
     assert found["std_error"].isna().all() and list(found["constant"]) == [1.5, 2.0]
+
+
+def test_the_constants_are_those_of_the_text_in_its_order():
+    x = np.random.default_rng(5).uniform(-2.0, 2.0, 200)
+    y = 1.5 / (0.5 + x**2) + 0.01 * np.sin(99.0 * x)
+    # 3/(1 + 2*x**2), which a program may write as this.
+    quotient = formula(real(0.75), real(0.5), operation("a*b", 0, 0), operation("a + b", 2, 3), operation("a/b", 1, 4))
+    twice = replace(quotient, nodes=(*quotient.nodes, operation("a + b", 5, 5)), results=(6,))
+    found = constants_of(twice, [x], y, None, 0.95)
+    assert infix_line(twice) == "y = 1.5/(0.5 + x0**2)"
+    assert found["constant"].tolist() == [1.5, 0.5] and found["std_error"].between(1e-4, 1e-2).all()
 
 
 def test_an_estimator_gives_the_constants_of_its_equations(model):

@@ -1,5 +1,7 @@
 """evo.search.emitter: what it emits depends on seed, generation and the archive's elites, and on nothing else."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -182,6 +184,10 @@ def test_partners_are_elites_the_same_of_other_inputs_or_in_part_and_short_rando
     joins = LongestOf()
     search = new_search(generation=1, batch_size=40, emitters=[Emitter("variation", 30, variation), Emitter("pairs", 10, joins)])
     fill(search, 600)
+    both = np.zeros((1, 12), np.uint64)
+    both[0, :3] = WordType.INPUT, 1 << 32 | WordType.INPUT, WordType.RETURN
+    best = SimpleNamespace(objective=np.array([1e9]), measures=search.evaluator.evaluate(batch_of(both)).measures)
+    add(search.archive, both, best, [0])
     search.emitter.ask()
     count = joins.num_elites
     elites, varied, random = np.split(joins.partners, [count, 2 * count])
@@ -194,6 +200,7 @@ def test_partners_are_elites_the_same_of_other_inputs_or_in_part_and_short_rando
     swapped = elites ^ np.uint64(1 << 32)
     is_swapped = [(row == other)[mask].all() for row, other, mask in zip(varied, swapped, is_input & is_kept, strict=True)]
     is_same = [(row == other)[mask].all() for row, other, mask in zip(varied, elites, is_input & is_kept, strict=True)]
+    assert any(len(np.unique(row[mask])) == 2 for row, mask in zip(elites, is_input & is_kept, strict=True))
     assert np.logical_or(is_swapped, is_same).all() and not np.all(is_swapped) and not np.all(is_same)
     assert (random[:, 8:] == 0).all() and set((random != 0).sum(axis=1).tolist()) == set(range(1, 9))
     assert not search.emitter.origin.parents[search.emitter.origin.operator == COMBINED][::2, 1].min() < 0

@@ -89,6 +89,16 @@ def test_saved_parts_together_are_all_records(make_search):
     assert len(search.lineage.take()[0]) == 0
 
 
+@pytest.mark.parametrize("num_generations", [0, 3])
+def test_a_restored_lineage_gives_all_records_only_if_none_were_saved(make_search, num_generations):
+    search = make_search()
+    search.run(num_generations)
+    restored = make_search().lineage
+    restored.restore(search.archive.elites(), search.lineage.arrays(), search.lineage.records())
+    part, is_all = restored.take()
+    assert (len(part), is_all) == (0, not num_generations)
+
+
 def test_what_is_forgotten_depends_on_the_search_alone(make_search):
     whole, bounded, saved = make_search(), make_search(9000), make_search(9000)
     found = []
@@ -114,7 +124,7 @@ def test_ancestors_of_elites_are_kept_before_others():
     fields = {"hash": np.zeros((1, 2), np.uint64), "operator": np.zeros(1, int), "slot": np.zeros(1, int)}
     yes = np.ones(1, bool)
     size = RECORD_DTYPE.itemsize + 8 * 4
-    lineage = Lineage(2, (chain + lonely) * size + size // 2)
+    lineage = Lineage(2, (chain + lonely) * size)
     for number in range(chain + lonely + 1):
         has_parent = 0 < number < chain
         cell = np.array([int(number >= chain)])

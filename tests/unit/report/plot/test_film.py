@@ -114,21 +114,20 @@ def test_a_wrong_size_is_refused(text):
 
 def test_a_wrong_output_is_refused_before_anything_is_drawn(tmp_path, monkeypatch):
     (tmp_path / "folder.mp4").mkdir()
-    for name, size, fps, message in (
-        ("film.avi", (64, 64), 60, "unknown kind of file '.avi', one of: .mp4, .webm, .webp, .gif, .png"),
-        ("none/film.mp4", (64, 64), 60, "no such folder"),
-        ("folder.mp4", (64, 64), 60, "exists and is not a file"),
-        ("film.mp4", (65, 64), 60, "65x64: .mp4 films need even sides, such as 66x64"),
-        ("film.gif", (65, 64), 60, "--fps 60: a GIF counts hundredths of a second"),
+    for name, size, message in (
+        ("film.avi", (64, 64), "unknown kind of file '.avi', one of: .mp4, .webm, .webp, .gif, .png"),
+        ("none/film.mp4", (64, 64), "no such folder"),
+        ("folder.mp4", (64, 64), "exists and is not a file"),
+        ("film.mp4", (65, 64), "65x64: .mp4 films need even sides, such as 66x64"),
     ):
         with pytest.raises(UserError, match=message):
-            check_output(tmp_path / name, *size, fps)
-    check_output(tmp_path / "film.gif", 65, 64, 25)
+            check_output(tmp_path / name, *size)
+    check_output(tmp_path / "film.gif", 65, 64)
     monkeypatch.setitem(sys.modules, "av", None)
     with pytest.raises(UserError, match=r"such films need PyAV: pip install 'evo-ptx\[film\]'"):
-        check_output(tmp_path / "film.mp4", 64, 64, 60)
-    check_output(tmp_path / "still.png", 65, 64, 60)
-    check_output(tmp_path / "film.gif", 65, 64, 25)
+        check_output(tmp_path / "film.mp4", 64, 64)
+    check_output(tmp_path / "still.png", 65, 64)
+    check_output(tmp_path / "film.gif", 65, 64)
     write(tmp_path / "film.gif", quarters)
     with Image.open(tmp_path / "film.gif") as film:
         assert (film.n_frames, film.info["duration"], film.info["loop"]) == (NUM_FRAMES, 1000 // FPS, 0)

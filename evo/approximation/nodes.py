@@ -1,0 +1,42 @@
+"""Expressions of instructions as nested tuples, and the programs that they stand for.
+
+Owns this form. Knows nothing of searches.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from evo.approximation.bits import ExactFunction
+
+Node = tuple[Any, ...]  # an instruction and operands, nodes or constants; ("%", k): an input
+
+
+def program_text(outputs: Sequence[Node], function: ExactFunction) -> str:
+    """A program's words: what is used more than once is stored."""
+    uses: dict[Node, int] = {}
+
+    def count(node: Node) -> None:
+        uses[node] = uses.get(node, 0) + 1
+        if uses[node] == 1:
+            for each in node[1:]:
+                if isinstance(each, tuple):
+                    count(each)
+
+    for node in outputs:
+        count(node)
+    places: dict[Node, int] = {}
+
+    def tokens(node: Any) -> list[str]:
+        if not isinstance(node, tuple):
+            return [f"0x{node:08x}:b32"]
+        if node[0] == "%":
+            return [f"%{function.inputs[node[1]]}"]
+        if node in places:
+            return [f"load:{places[node]}"]
+        made = [token for each in reversed(node[1:]) for token in tokens(each)] + [str(node[0])]
+        if uses[node] > 1:
+            places[node] = len(places)
+            made += [f"store.b32:{places[node]}", f"load:{places[node]}"]
+        return made
+
+    return " ".join(token for node in reversed(outputs) for token in tokens(node))

@@ -1,0 +1,248 @@
+"""Rows of two instructions in great number, and what one or two more make of them.
+
+A sum, difference or xor of two rows is looked up by a hash of what is missing; a row and its own shift are tried in each logical
+function; a row of small numbers may select bytes or bits of constants. Owns these rows. Knows nothing of searches.
+"""
+
+from collections.abc import Iterator
+from itertools import islice, product
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evo.approximation import solvers
+from evo.approximation.solvers import Goal, Solution, Words, row
+
+MOST_FIRST, MOST_ROWS, MOST_SHIFTED, MOST_SMALL = 700, 80_000, 1500, 600
+_MOST_PAIRS, _MOST_OF_SOLVER, _MOST_SAME, _MOST_OF_BYTES = 40, 24, 3, 150
+_MOST_OF_BIT = 4
+_FEW = 12  # points that filter rows first
+_MULTIPLIER = 0x9E3779B97F4A7C15
+_BITS = [m * r for r, ms in ((0x01010101, (1, 0x0F, 0x7F, 0x80, 0xFE)), (0x00010001, (1, 0xFF, 0x7FFF, 0x8000))) for m in ms]
+_MASKS = (*_BITS, 1, 3, 7, 15, 31, 0xFF, 0xFFFF, 0x11111111, 0x33333333, 0x55555555, 0x77777777, 0x0F0F0F0F, 0x88888888)
+LIMITS = (0, 1, 15, 31, 127, 255, 0x7FFF, 0xFFFF, 0xFFFFFFFF, 0xFFFFFF80, 0xFFFF8000)
+_SHIFTS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 13, 16, 20, 23, 24, 27, 28, 31)
+_UNARY: list[tuple[Any, ...]] = [
+    *(("mul", factor) for factor in (0x01010101, 0x00010001, 255, 3, 0xFFFFFFFF)),
+    ("dp4a_u", 0x01010101, 0),
+    ("f32_of_u32",),
+    ("f32_of_s32",),
+    *((name, k) for name in ("shr", "shl", "sar") for k in _SHIFTS),
+    *(("lop3_c0", mask, 0) for mask in _MASKS),
+    *(("lop3_3c", mask, 0) for mask in (0xFFFFFFFF, 0x80000000, 0x80808080, 0x80008000, 1)),
+    *(("add", constant) for constant in (1, 0xFFFFFFFF, 0x01010101, 0x80000000)),
+    *((name, limit) for name in ("min_s", "max_s", "min_u", "max_u") for limit in LIMITS),
+    *(("prmt", 0, selector) for selector in (0x4140, 0x4342, 0x5140, 0x4440, 0x4441, 0x4442, 0x4443, 0xBA98, 0x0123, 0x2301)),
+]
+_BINARY = ("add", "sub", "lop3_3c", "lop3_c0", "lop3_fc", "lop3_30", "min_s", "max_s", "min_u", "max_u")
+
+
+class WideRows:
+    """Nodes and their words, `(num_rows, num_points)`, by rising cost; the first ones are those of a synthesis."""
+
+    def __init__(self, known: Any):
+        self._known = known
+        self._seen: dict[bytes, list[Any]] = {}
+        self._nodes: list[Any] = []
+        self._words: list[Words] = []
+        inputs = [node for node in known.rows if node[0] == "%"]
+        first = sorted(known.rows, key=lambda node: known.cost([node]))
+        self._take(first, np.stack([known.values(node) for node in first]))
+        first = first[:MOST_FIRST]
+        words = np.stack([known.values(node) for node in first])
+        for given in inputs:
+            value = np.broadcast_to(known.values(given), words.shape)
+            for name in _BINARY:
+                self._apply(name, first, words, (given, value), *([0] if name.startswith("lop3") else []))
+            self._apply("sub", [given] * len(first), value, (first, words))
+        for given in inputs:
+            self._take_nodes([("lop3_28", given, ("shr", given, k), (1 << k) - 1) for k in range(1, 17)])
+            self._take_nodes([*_chains(given), *_chains(("add", given, 0xFFFFFFFF))])
+        if len(inputs) == 2:
+            self._alike(first, *inputs)
+        for name, *constants in _UNARY if len(inputs) < 3 else ():
+            self._apply(name, first, words, *constants)
+        costs = [known.cost([node]) for node in self._nodes]
+        order = np.argsort(costs, kind="stable")
+        self.nodes = [self._nodes[i] for i in order]
+        self.words = np.stack(self._words)[order]
+
+    def _take(self, nodes: Any, words: Words) -> None:
+        for node, row_words in zip(nodes, words, strict=True):
+            same = self._seen.setdefault(row_words.tobytes(), [])
+            if len(same) < _MOST_SAME:
+                same.append(node)
+            if len(same) == 1 and len(self._nodes) < MOST_ROWS:
+                self._nodes.append(node)
+                self._words.append(row_words)
+
+    def _apply(self, name: str, nodes: list[Any], words: Words, *others: Any) -> None:
+        """Rows of an instruction: nodes, and constants or (node or nodes, words)."""
+        if not self._known.has(name):
+            return
+        operands = [each[1].ravel() if isinstance(each, tuple) else np.uint32(each) for each in others]
+        found = self._known.apply(name, words.ravel(), *operands).reshape(words.shape)
+        keep = np.flatnonzero((found != found[:, :1]).any(axis=1))
+
+        def operand(each: Any, i: int) -> Any:
+            return (each[0][i] if isinstance(each[0], list) else each[0]) if isinstance(each, tuple) else each
+
+        self._take([(name, nodes[i], *(operand(each, i) for each in others)) for i in keep.tolist()], found[keep])
+
+    def _alike(self, first: list[Any], a: Any, b: Any) -> None:
+        """Join what the same instruction makes of two inputs."""
+        pairs = [
+            (node, tuple(b if part == a else part for part in node)) for node in first if a in node[1:] and b not in node[1:]
+        ]
+        left, right = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+        words = [np.stack([self._known.values(node) for node in side]) for side in (left, right)]
+        for name in _BINARY:
+            self._apply(name, left, words[0], (right, words[1]), *([0] if name.startswith("lop3") else []))
+        masked = [("lop3_28", a, b, mask & 0xFFFFFFFF) for each in _MASKS for mask in (each, ~each)]
+        self._take_nodes([*masked, *(("shr", node, k) for node in masked for k in (1, 2, 4, 8, 16))])
+
+    def _take_nodes(self, nodes: list[Any]) -> None:
+        self._take(nodes, np.stack([self._known.values(node) for node in nodes]))
+
+    # ---- solutions
+
+    def solutions(self, goal: Goal) -> Iterator[Any]:
+        """Nodes that give a goal."""
+        yield from (self.nodes[i] for i in solvers.copies(self.words, goal)[:_MOST_OF_SOLVER])
+        finders = (
+            solvers.logic_of_one(self.words, goal),
+            self._selected(goal),
+            self._pairs(goal),
+            self._with_input(goal),
+            self._with_shift(goal),
+            self._bytes(goal),
+        )
+        for finder in finders:
+            for found in islice(finder, _MOST_OF_SOLVER):
+                yield from self._nodes_of(found)
+
+    def _nodes_of(self, found: Solution) -> Iterator[Any]:
+        """A solution, by each node that gives the words of an operand, since one of them may share more with another."""
+        operands = [
+            [*self._nodes_of(each)]
+            if isinstance(each, Solution)
+            else self._seen[self.words[each[1]].tobytes()]
+            if isinstance(each, tuple) and each[0] == "row"
+            else [each]
+            for each in found.operands
+        ]
+        yield from ((found.name, *chosen) for chosen in product(*operands))
+
+    def _pairs(self, goal: Goal) -> Iterator[Solution]:
+        mask = goal.care[0]
+        if (goal.care != mask).any():
+            return
+        words, values = self.words & mask, goal.values & mask
+        missing: dict[str, Words] = {"lop3_3c": words ^ values}
+        if mask == solvers.ALL:
+            missing |= {"add": values - words, "sub": words + values}
+        hashes = _hashes(words)
+        order = np.argsort(hashes, kind="stable")
+        for name, wanted in missing.items():
+            wanted_hashes = _hashes(wanted)
+            at = np.searchsorted(hashes[order], wanted_hashes)
+            hits = np.flatnonzero(hashes[order[np.minimum(at, len(order) - 1)]] == wanted_hashes)
+            for i in hits[np.argsort(hits + order[at[hits]], kind="stable")][:_MOST_PAIRS]:
+                other = order[at[i]]  # the row that is missing beside i
+                yield Solution(name, (row(other), row(i), 0) if name == "lop3_3c" else (row(other), row(i)))
+        if mask == solvers.ALL:
+            gaps = values - words
+            for i in np.flatnonzero((gaps == gaps[:, :1]).all(axis=1)):
+                yield Solution("add", (row(i), int(gaps[i, 0])))
+        elif free := solvers.num_free_low(goal):
+            yield from self._rounded(goal.values & mask, free)
+
+    def _rounded(self, values: Words, free: int) -> Iterator[Solution]:
+        """A row and a bit, and what rounds to a multiple of a power of two: half of it, or one less."""
+        for i in np.flatnonzero(self.words.max(axis=1) < _MOST_OF_BIT)[:MOST_SMALL]:
+            for addend in (0, (1 << free >> 1) - 1, 1 << free >> 1):
+                sums = self.words[:MOST_FIRST] + self.words[i] + np.uint32(addend)
+                for j in np.flatnonzero((sums - values < 1 << free).all(axis=1)):
+                    yield Solution("add", (Solution("add", (row(j), addend)) if addend else row(j), row(i)))
+
+    def _with_input(self, goal: Goal) -> Iterator[Solution]:
+        """Solve by an input and any row, bit by bit."""
+        for i, node in enumerate(self.nodes[:MOST_FIRST]):
+            if node[0] == "%":
+                for j, table, constant in solvers.logic_of_pairs(self.words[i], self.words, goal):
+                    yield Solution(f"lop3_{table:02x}", (row(i), row(j), constant))
+
+    def _bytes(self, goal: Goal) -> Iterator[Solution]:
+        few, shifts = self.words[:, :_FEW, None], np.arange(0, 32, 8, dtype=np.uint32)
+        has = np.zeros(len(few), np.int64)
+        for k in range(4):
+            care = goal.care[:_FEW] >> shifts[k] & 255
+            wanted = goal.values[:_FEW] >> shifts[k] & care
+            if (wanted != wanted[0]).any():
+                has += ((few >> shifts & care[:, None]) == wanted[:, None]).all(axis=1).any(axis=1)
+        chosen = np.argsort(-has, kind="stable")[:_MOST_OF_BYTES]
+        for found in solvers.bytes_of_two(self.words[chosen], goal):
+            yield Solution(
+                found.name, tuple(row(chosen[each[1]]) if isinstance(each, tuple) else each for each in found.operands)
+            )
+
+    def _with_shift(self, goal: Goal) -> Iterator[Solution]:
+        """Solve by a row and its own shift: each bit is a function of two bits of the row."""
+        for name in ("shl", "shr"):
+            for k in (1, 2, 3, 4, 5, 6, 7, 8, 12, 16):
+                words = self.words[:MOST_SHIFTED]
+                moved = words << np.uint32(k) if name == "shl" else words >> np.uint32(k)
+                for i, table, constant in solvers.logic_of_pairs(words, moved, goal):
+                    yield Solution(f"lop3_{table:02x}", (row(i), (name, self.nodes[i], k), constant))
+
+    def _selected(self, goal: Goal) -> Iterator[Solution]:
+        """Solve by tables: nibbles of a row select bytes of two constants, or the row shifts a constant."""
+        used = np.bitwise_or.reduce(self.words, axis=1)
+        for i in np.flatnonzero(((used & 0x8888) == 0) & ((used & 0x7777) != 0))[:MOST_SMALL]:
+            table: dict[int, tuple[int, int]] = {}
+            if all(_fits(table, self.words[i] >> np.uint32(4 * k) & 7, goal.values >> np.uint32(8 * k) & 255,
+                         goal.care >> np.uint32(8 * k) & 255) for k in range(4)):  # fmt: skip
+                low, high = (sum(table.get(4 * half + k, (0, 0))[0] << 8 * k for k in range(4)) for half in (0, 1))
+                yield Solution("prmt", (low, high, row(i)))
+        ones, zeros = np.bitwise_or.reduce(goal.values & goal.care), np.bitwise_or.reduce(~goal.values & goal.care)
+        count = int(ones & zeros).bit_length()
+        if count > 4 or int(ones) >> count:
+            return
+        for i in np.flatnonzero(used < 32)[:MOST_SMALL]:
+            bits, known = 0, 0
+            for place, value in set(zip(self.words[i].tolist(), goal.values.tolist(), strict=True)):
+                mask = ((1 << count) - 1) << place
+                if (bits ^ value << place) & known & mask:
+                    break
+                bits, known = bits | value << place, known | mask
+            else:
+                if bits < 1 << 32:
+                    yield Solution("lop3_c0", (("shr", bits, self.nodes[i]), (1 << count) - 1, 0))
+
+
+def _chains(node: Any) -> Iterator[Any]:
+    """A node and its shifts by 1, 2, 4, 8 and 16, or in the other order, joined one after the other."""
+    for shift in ("shr", "shl"):
+        for table in ("lop3_3c", "lop3_fc"):  # xor, or
+            for steps in ((1, 2, 4, 8, 16), (16, 8, 4, 2, 1)):
+                chain = node
+                for k in steps:
+                    chain = (table, chain, (shift, chain, k), 0)
+                    yield chain
+
+
+def _hashes(words: Words) -> NDArray[np.uint64]:
+    factors = np.array([pow(_MULTIPLIER, k + 1, 1 << 64) for k in range(words.shape[1])], np.uint64)
+    hashed: NDArray[np.uint64] = (words * factors).sum(axis=1, dtype=np.uint64)
+    return hashed
+
+
+def _fits(table: dict[int, tuple[int, int]], keys: Any, values: Any, care: Any) -> bool:
+    """Return whether each key has one value; adds what they are to a table of values and the bits of them that are known."""
+    for key, value, mask in set(zip(keys.tolist(), values.tolist(), care.tolist(), strict=True)):
+        bits, known = table.get(key, (0, 0))
+        if (bits ^ value) & known & mask:
+            return False
+        table[key] = bits | value & mask, known | mask
+    return True

@@ -1,0 +1,151 @@
+"""Terms that formulas are sums of: functions of products of inputs, with at most one constant inside.
+
+Owns that library. Knows nothing of targets and programs.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Row = NDArray[np.float64]  # a number for each point
+
+MAX_PRODUCTS, MAX_FACTORS = 36, 40  # of inputs that functions are of; that plain values are multiplied by
+MOST_EXPONENT = 60.0  # of a power of two
+GROWTH = (0.3, 30.0)  # range of an exponent that an input or a product is as it stands
+MOST_ANGLE, MOST_RATE = 6.5, 0.5  # radians; interest
+ALIKE = 30.0  # times as large as another may be what is added to it
+LOG2_E = 1.442695
+POWERS = (-3.0, -2.0, -1.5, -1.0, -0.5, 0.5, 1.0, 1.5, 2.0, 3.0)
+_RATES = np.exp2(np.linspace(-1.0, 5.0, 13))
+_SHIFTS = np.exp2(np.linspace(-6.0, 4.0, 14))  # of an input's range, beyond its ends
+
+
+@dataclass(frozen=True)
+class Term:
+    """text: with {} for its constant, if it has one. of: the values for a constant, or for a column of constants, a row for each
+    one that it has. grid: of constants to try, in order.
+    """
+
+    text: str
+    of: Callable[[Any], Row]
+    grid: tuple[float, ...] = (0.0,)
+
+
+def library(inputs: dict[str, Row], is_broad: bool) -> Iterator[Term]:
+    """Yield terms. is_broad: also those of sums, angles, growth and complements of inputs, times products."""
+    products = dict(itertools.islice(_products(inputs), MAX_PRODUCTS))
+    for text, u in products.items():
+        own = [*_functions(text, u)]
+        yield from own
+        for name, x in inputs.items() if text in inputs else ():
+            if name != text:
+                yield from (replace(term, text=f"{name}*{term.text}", of=partial(_times, x, term.of)) for term in own)
+    if is_broad:
+        for text, u in [*products.items()][: 3 * len(inputs)]:
+            yield from (term for term in _functions(f"{text}**2", u * u) if len(term.grid) > 1)
+        factors: list[tuple[str, Row | float]] = [("", 1.0), *_factors(inputs)]
+        for (text, values), (factor, z) in itertools.product(_plain(inputs), factors[:MAX_FACTORS]):
+            yield Term(factor + text, partial(_times, z, partial(_same, values)))
+
+
+def _same(values: Row, _: Any) -> Row:
+    return values
+
+
+def _times(x: Row | float, of: Callable[[Any], Row], constant: Any) -> Row:
+    return x * of(constant)
+
+
+def _products(inputs: dict[str, Row]) -> Iterator[tuple[str, Row]]:
+    """Products and quotients of inputs, the shortest first."""
+    powers = sorted(itertools.product((1, 0, -1), repeat=len(inputs)), key=lambda each: sum(map(abs, each)))
+    for exponents in powers:
+        chosen = [(name, power) for name, power in zip(inputs, exponents, strict=True) if power]
+        if not any(power > 0 for _, power in chosen):
+            continue
+        chosen.sort(key=lambda each: -each[1])
+        text = chosen[0][0] + "".join(f"{'*' if power > 0 else '/'}{name}" for name, power in chosen[1:])
+        yield text if len(chosen) == 1 else f"({text})", np.prod([inputs[name] ** float(power) for name, power in chosen], axis=0)
+
+
+def _factors(inputs: dict[str, Row]) -> Iterator[tuple[str, Row]]:
+    """Products of at most two inputs, or their reciprocals, to stand before a value."""
+    single = [(f"{name}*", x) for name, x in inputs.items()] + [(f"1/{name}*", 1.0 / x) for name, x in inputs.items()]
+    yield from single
+    for (one, x), (two, z) in itertools.combinations(single, 2):
+        if one.strip("1/") != two.strip("1/"):
+            yield one + two, x * z
+
+
+def plain_parts(inputs: dict[str, Row]) -> Iterator[tuple[str, Row]]:
+    """Yield complements, angles' functions, sums and differences of inputs, as far as their sizes allow."""
+    for name, x in inputs.items():
+        if x.min() > 0.0 and x.max() < 1.0:
+            yield f"(1 - {name})", 1.0 - x
+        if x.min() > -1.0 and x.max() < 1.0 + MOST_RATE:
+            yield f"(1 + {name})", 1.0 + x
+        if np.ptp(x) > 1.0 / MOST_ANGLE and np.abs(x).max() <= MOST_ANGLE:
+            yield f"sin({name})", np.sin(x)
+            yield f"cos({name})", np.cos(x)
+    for (one, x), (two, z) in itertools.combinations(inputs.items(), 2):
+        if 1.0 / ALIKE < np.abs(x).max() / np.abs(z).max() < ALIKE:
+            yield f"({one} + {two})", x + z
+            yield f"({one} - {two})", x - z
+
+
+def _plain(inputs: dict[str, Row]) -> Iterator[tuple[str, Row]]:
+    for text, values in plain_parts(inputs):
+        for power in (-2.0, -1.0, -0.5, 0.5, 1.0, 2.0):
+            if values.min() > 0.0 or power in (-1.0, 1.0, 2.0):
+                yield raised(text, power), values**power
+        if values.min() > 0.0:
+            yield f"log2({text})", np.log2(values)
+    for text, u in itertools.islice(_products(inputs), MAX_PRODUCTS):
+        if GROWTH[0] < np.ptp(u) < GROWTH[1] and np.abs(u).max() < MOST_EXPONENT:
+            for sign in (-1.0, 1.0):
+                yield f"exp2({sign * LOG2_E}*{text})", np.exp2(sign * LOG2_E * u)
+    for (rate, r), (time, t) in itertools.permutations(inputs.items(), 2):
+        if r.min() > 0.0 and r.max() < MOST_RATE and 1.0 < t.max() < 1e3:
+            yield f"exp2({time}*log2(1 + {rate}))", (1.0 + r) ** t
+            yield f"exp2(-{time}*log2(1 + {rate}))", (1.0 + r) ** -t
+
+
+def _functions(text: str, u: Row) -> Iterator[Term]:
+    """Functions of a value with at most one constant."""
+    low, high = float(u.min()), float(u.max())
+    span = high - low
+    if not 0.0 < span < np.inf:
+        return
+    for power in POWERS:
+        if low > 0.0 or power in (1.0, 2.0, 3.0):
+            yield Term(raised(text, power), partial(_to_the, u, power))
+    if low > 0.0:
+        yield Term(f"log2({text})", lambda _: np.log2(u))
+    most = MOST_EXPONENT / max(abs(low), abs(high))
+    rates = [float(rate) / span for rate in _RATES if rate / span < most]
+    above, below = (_SHIFTS * span - low).tolist(), (-high - _SHIFTS * span).tolist()
+    for sign in (1.0, -1.0):
+        yield Term(f"exp2({{}}*{text})", lambda rate: np.exp2(rate * u), tuple(sign * rate for rate in rates))
+    for shifts in (above, below):
+        yield Term(f"1/({text} + {{}})", lambda shift: 1.0 / (u + shift), tuple(shifts))
+    yield Term(f"log2({text} + {{}})", lambda shift: np.log2(u + shift), tuple(above))
+
+
+def _to_the(u: Row, power: float, _: Any) -> Row:
+    return np.asarray(u**power)
+
+
+def raised(text: str, power: float) -> str:
+    """A power in the notation of formulas, with an exponent that tuning may change unless it is a whole number."""
+    if power == 1.0:
+        return text
+    if power == -1.0:
+        return f"1/{text}"
+    return f"{text}**{power:.0f}" if power in (2.0, 3.0) else f"exp2({power}*log2({text}))"
