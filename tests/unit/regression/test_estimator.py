@@ -172,7 +172,7 @@ def share(column: pd.Series) -> pd.Series:
         ("score", lambda table: table.score.idxmax()),
         ("best", lambda table: table.score[table.loss <= 1.5 * table.loss.min()].idxmax()),
         # 120 rows; of 16 functions or 3 inputs.
-        ("shortest", lambda table: (60 * np.log2(table.loss) + np.log2(19) * table.complexity).idxmin()),
+        ("shortest", lambda table: (60 * np.log2(table.loss) + 1.5 * np.log2(19) * table.complexity).idxmin()),
         ("knee", lambda table: (share(table.complexity) + share(np.log(table.loss))).idxmin()),
     ],
 )
