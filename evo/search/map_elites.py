@@ -25,8 +25,6 @@ from evo.search.state import Counters, SearchState
 if TYPE_CHECKING:
     from evo.search.archives.base import ProgramArchive, Winners
 
-GIVEN_ROUNDS, GIVEN_SHARE = 4, 0.7  # of further tuning of given programs; how many of a round are in the next
-
 
 @dataclass(frozen=True)
 class Beginning:
@@ -227,8 +225,6 @@ class MapElites:
         if not self._tuning:
             return scored
         scored = self._tune(scored, _promising(evaluation, self._tuning.share), self._tuning.tuner.tune)
-        if not state.counters.generations and not self._tuning.num_finished:
-            scored = self._tune_given(scored, self._tuning.tuner.tune)
         if self._tuning.num_finished:
             scored = self._tune(scored, self._close(scored, self._tuning.num_finished), self._tuning.tuner.finish)
         self._clock.lap("tuning")
@@ -264,18 +260,6 @@ class MapElites:
         slots = np.concatenate([scored.slots, scored.slots[rows[is_new]]])
         num_evaluations = scored.num_evaluations + len(is_new) + num_runs
         return _Scored(scored.batch.joined([tuned]), slots, evaluation, scored.num_chosen, num_evaluations)
-
-    def _tune_given(self, scored: _Scored, tune: Tune) -> _Scored:
-        """Tune the programs that generation 0 is given again and again, fewer each time: those that became best."""
-        is_given = self._state.emitter.origin.operator == GIVEN
-        count = int(np.count_nonzero(is_given))
-        for _ in range(GIVEN_ROUNDS if count else 0):
-            rows = np.flatnonzero(is_given[scored.slots] & (scored.evaluation.status == Status.OK))
-            newest = np.array([*dict(zip(scored.slots[rows].tolist(), rows.tolist(), strict=True)).values()], np.int64)
-            order = np.argsort(-scored.evaluation.objective[newest], kind="stable")
-            scored = self._tune(scored, newest[order[:count]], tune)
-            count = math.ceil(GIVEN_SHARE * count)
-        return scored
 
     def _close(self, scored: _Scored, count: int) -> NDArray[np.int64]:
         """The rows of the programs that are to be finished."""

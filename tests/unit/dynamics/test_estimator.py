@@ -318,7 +318,7 @@ def test_laws_are_expressions_of_sympy_and_latex():
     model = polynomials(degree=1).fit(times, pd.DataFrame({"x-1": course(lambda _, x: [-x[0] / 3.0], [1.0], times)[:, 0]}))
     assert model.equations() == ["`x-1`' = -1/3*`x-1`"]
     assert model.sympy() == [-sympy.Rational(1, 3) * sympy.Symbol("x-1", real=True)]
-    assert model.latex() == [r"\frac{d}{dt} x-1 = - \frac{x-1}{3}"]
+    assert model.latex() == [r"\frac{d}{dt} \text{x-1} = - \frac{\text{x-1}}{3}"]
 
 
 def test_a_recording_without_trouble_warns_of_nothing(recwarn):

@@ -22,8 +22,10 @@ GUESSES = ["x*y + y + (x - x)", "2.3*x*y + 2.2999997*y", "x*y", "(x*y + y)/(1 + 
 
 
 def evolve(generations: int, **settings) -> evo.Result:
+    task = evo.RegressionTask({"x": X, "y": Y}, X * Y + Y)
+    task.has_inverses = False  # which are tidy from the start
     return evo.evolve(
-        evo.RegressionTask({"x": X, "y": Y}, X * Y + Y),
+        task,
         vocabulary=PROGRAM["vocabulary"],
         archive=[48, 16],
         generations=generations,
