@@ -6,7 +6,7 @@ from evo.tasks.sums import Regression
 
 
 def regression_of(y: np.ndarray, t: np.ndarray) -> Regression:
-    """What an evaluator gives for outputs `(batch_size, num_outputs, num_points)` and their targets."""
+    """Sums of an evaluator for outputs `(batch_size, num_outputs, num_points)` and their targets."""
     finite = np.isfinite(y)
     y, t = np.where(finite, y, 0.0).astype(np.float64), np.where(finite, np.broadcast_to(t, y.shape), 0.0).astype(np.float64)
     none = np.zeros(y.shape[:2])

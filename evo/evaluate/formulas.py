@@ -54,7 +54,7 @@ class Formulas:
         self._is_coarse = [instruction.semantics.is_coarse for instruction in instruction_set.instructions]
 
     def value_of(self, leaf: Node) -> Any:
-        """What an input or a constant gives."""
+        """Values of an input or of a constant."""
         return self.columns[leaf.payload] if leaf.kind is NodeKind.INPUT else _meant(leaf.payload, 1.0)
 
     def is_known(self, graph: Dag) -> bool:

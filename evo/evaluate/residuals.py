@@ -49,7 +49,7 @@ class Residuals:
         return self.mean(self.target) - scale * mean, scale
 
     def of(self, at: NDArray[np.float64]) -> NDArray[np.float64]:
-        """What the target is more than the outputs say, times the roots of the weights."""
+        """Residuals of the target at the fitted offset and scale, times the roots of the weights."""
         offset, scale = self.scaling(at)
         return np.asarray(self.roots * (self.target - offset[..., None] - scale[..., None] * at))
 

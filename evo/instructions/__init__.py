@@ -11,8 +11,7 @@
 Optional keys: `constant_type` (f32 u32 s32 f64 u64 s64 f16 bf16; without it a stack has no constants), `encoder_type` (f32 u32
 s32: the C type of constants), `num_vec_elems`, `special_registers`, and of an instruction `display` (for readers; default: its
 PTX), `name` (default: its `display`, or else its PTX, as an identifier), `aligned`, `volatile`, `num_commutative`,
-`registers_only` and `meaning` (one line of words): see the classes below. What an instruction does not say is taken from the
-shipped one with its PTX.
+`registers_only` and `meaning` (one line of words): see the classes below. The rest is the shipped instruction's with its PTX.
 
 The shipped sets are one table, instructions.json. `wide` is most of it: PTX's arithmetic, logic, shift, bit, compare, select and
 convert instructions of f32, f64, f16, f16x2, u32, s32, u64, s64, b32, b64 and pred that need no memory (the sections

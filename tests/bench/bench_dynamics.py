@@ -129,7 +129,7 @@ def by_sindy(record: Record, names: list[str], seconds: float, seed: int) -> lis
 
 
 def fitted(fitter: str, name: str, seconds: float, noise: float, seed: int) -> dict[str, Any]:
-    """What a line of JSON says."""
+    """The results of a line of JSON."""
     system = SYSTEMS[name]
     names = names_of(system)
     true = [law_of(law, names) for law in system.laws]

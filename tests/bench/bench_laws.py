@@ -281,7 +281,7 @@ def nmse(predicted: NDArray[np.float64], target: NDArray[np.float64]) -> float:
 
 
 def run_evo(law: Law, rows: Rows, seed: int, seconds: float) -> dict[str, Any]:
-    """What the estimator's default finds."""
+    """A fit of the estimator at its defaults."""
     start = time.process_time()
     model = SymbolicRegressor(max_time=seconds, random_state=seed, n_jobs=1).fit(rows.x, rows.y)
     cpu_s = time.process_time() - start

@@ -121,7 +121,7 @@ def laws(half: str) -> list[Law]:
 
 
 def run(law: Law, seed: int, noise: float, seconds: float) -> dict[str, object]:
-    """What the estimator's default finds of a law."""
+    """A fit of a law by the estimator at its defaults."""
     generator = np.random.default_rng([seed, *law.name.encode()])
     train, test = law.sample(law.num_rows, generator), law.sample(NUM_TEST, generator)
     y, truth = law.value(train), law.value(test)

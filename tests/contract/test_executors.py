@@ -126,7 +126,7 @@ def requests_of(language, batch) -> list[CompileRequest]:
 
 
 def by_rows(results) -> dict[tuple, tuple]:
-    """What became of the rows of each module and each failed program."""
+    """The rows of each module, and the failed programs."""
     outcomes: dict[tuple, tuple] = {}
     for result in results:
         if isinstance(result, Module):

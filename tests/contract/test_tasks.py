@@ -54,7 +54,7 @@ def outputs_shape(task, num_points: int) -> tuple[int, ...]:
 
 
 def outputs_of(task, values: np.ndarray):
-    """What an evaluator hands to `score` for f32 values `(batch_size, *outputs_shape)`."""
+    """The arguments of `score` for f32 values `(batch_size, *outputs_shape)`."""
     if task.reduction is None:
         types = dict.fromkeys(task.rollout.state, "f32") if task.rollout else task.outputs
         with np.errstate(all="ignore"):

@@ -212,6 +212,6 @@ def order_shown(page) -> list[str]:
 
 
 def coarse(element) -> np.ndarray:
-    """What an element looks like, in 8 x 8 pixels."""
+    """A picture of an element, in 8 x 8 pixels."""
     shot = Image.open(io.BytesIO(element.screenshot())).convert("RGB")
     return np.asarray(shot.resize((8, 8), Image.Resampling.BOX), int)

@@ -56,7 +56,7 @@ def num_rows(run: Path) -> int:
 
 @dataclass
 class State:
-    """What a run has computed, without times."""
+    """Results of a run, without times."""
 
     archive: dict[str, np.ndarray]
     checkpoint: dict[str, np.ndarray]

@@ -69,7 +69,7 @@ def start_worker(start, address):
 
 
 def complaints(process) -> list[str]:
-    """What a command says on stderr, but for the line that no worker is there yet: on a busy machine workers start late."""
+    """Lines of a command on stderr, but for the line that no worker is there yet: on a busy machine workers start late."""
     return [
         line for line in process.stderr.splitlines() if not line.startswith("farm: no worker is there yet; start some with: ")
     ]

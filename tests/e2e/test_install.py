@@ -50,7 +50,7 @@ INCLUDE = REPOSITORY / "csrc" if PACKAGE.parent == REPOSITORY else PACKAGE / "in
 
 
 def python(*args: str) -> str:
-    """What this interpreter prints, in a folder that holds no other evo to import."""
+    """The output of this interpreter, in a folder that holds no other evo to import."""
     return run(sys.executable, *args, cwd=Path(sys.executable).parent).stdout
 
 

@@ -54,7 +54,7 @@ def numbers(text: str) -> list[float]:
 
 
 def exported(fork_evo, run, tmp_path, *options: str) -> list[float]:
-    """What the exported Python module gives for the new rows."""
+    """Predictions of the exported Python module for the new rows."""
     text = fork_evo("export", run, "--format", "python", *options).stdout
     namespace: dict = {}
     exec(text, namespace)

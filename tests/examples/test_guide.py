@@ -119,7 +119,7 @@ def run_commands(page: str) -> list[Path]:
 
 
 def evo(*args: str) -> str:
-    """What a verb prints that ends well."""
+    """The output of a verb that ends well."""
     done = CliRunner().invoke(main, args, catch_exceptions=False)
     assert done.exit_code == 0, f"evo {' '.join(args)}\n{done.output}"
     return done.output

@@ -26,7 +26,7 @@ ALIASED = MODULES | {"pickle", "cloudpickle", "yaml"}  # whose functions keep th
 
 
 def called(text: str, *, is_cython: bool = False) -> set[str]:
-    """What a module has that could run data; the text of Cython is only searched."""
+    """Names in a module that could run data; the text of Cython is only searched."""
     if is_cython:
         names = (re.findall(rf"(?<!def )(?<!\.)\b({name})\(", text) for name in BUILTINS)
         others = (re.findall(rf"\.({name})\(", text) for name in RUNNING)

@@ -47,7 +47,7 @@ HEADERS = sorted([*CSRC.glob("*.h"), *CSRC.glob("*.cuh")])
 
 
 def c_section(header: Path) -> str:
-    """What c.md says of a header."""
+    """The section of c.md on a header."""
     parts = re.split(r"^## (\w+\.(?:h|cuh))$", (API / "c.md").read_text(), flags=re.MULTILINE)
     return dict(zip(parts[1::2], parts[2::2], strict=True))[header.name]
 

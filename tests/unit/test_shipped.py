@@ -94,7 +94,7 @@ def test_python_finds_a_task_by_name():
 
 
 def completions(*words: str) -> list[str]:
-    """What Tab offers for the last word."""
+    """Completions of the last word."""
     return [item.value for item in ShellComplete(main, {}, "evo", "_EVO_COMPLETE").get_completions(list(words[:-1]), words[-1])]
 
 

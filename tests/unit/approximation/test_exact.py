@@ -1,4 +1,7 @@
-"""Exact functions: the zoo beside ml_dtypes and whole numbers, proofs, and certificates that must not be forged."""
+"""Exact functions: the zoo beside ml_dtypes and whole numbers, proofs, and certificates that must not be forged.
+
+Longer than most modules: forgeries, proofs and searches share a certificate and a module of functions.
+"""
 
 import importlib
 import json

@@ -26,7 +26,7 @@ def _memory_type(kind: str) -> str:
 
 
 def apply(instruction: str, result: np.dtype, result_kind: str, *sources: tuple[str, np.ndarray]) -> np.ndarray:
-    """What `instruction` (with %d for its result, %a, %b, ... for its operands) gives for each element of the sources.
+    """Results of `instruction` (with %d for its result, %a, %b, ... for its operands) gives for each element of the sources.
 
     Args:
         result: element type of what is returned.

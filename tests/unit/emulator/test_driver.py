@@ -51,7 +51,7 @@ NUM_BYTES = 400
 
 
 def ok(answer):
-    """What a call gives, where it succeeded."""
+    """The result of a call that must succeed."""
     assert answer[0] == driver.CUresult.CUDA_SUCCESS, answer[0]
     return answer[1] if len(answer) == 2 else answer[1:]
 

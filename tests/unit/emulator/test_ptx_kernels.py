@@ -18,7 +18,7 @@ ADDRESS = ".reg .u32 %i; .reg .u64 %q; mov.u32 %i, %tid.x; mad.wide.u32 %q, %i, 
 
 
 def per_thread(body: str, threads: int = 32, **options) -> list[int]:
-    """What each thread leaves in %d."""
+    """The value of %d in each thread."""
     out = np.zeros(threads, np.uint32)
     run_kernel(f".reg .u32 %d;\n{ADDRESS}{body}\nst.global.u32 [%q], %d; ret;", [out], threads, **options)
     return out.tolist()

@@ -46,7 +46,7 @@ def generate(*arguments: str | Path) -> subprocess.CompletedProcess:
 
 
 def output(folder: Path, command: str, header: str, source: str) -> str:
-    """What a program prints that is compiled, with its header `set.h`, without a warning."""
+    """The output of a program that is compiled, with its header `set.h`, without a warning."""
     (folder / "set.h").write_text(header)
     return run(build(folder, command, LANGUAGES[command][1], source, "-I", folder)).stdout
 

@@ -57,7 +57,7 @@ OPERANDS = [bits(0), bits(1), np.roll(bits(2), 17)]
 
 
 def by_machine(instruction) -> np.ndarray:
-    """What the virtual machine computes; predicates are compared with zero first, and selected by."""
+    """Outputs of the virtual machine; predicates are compared with zero first, and selected by."""
     language = Language(SET, INPUTS, (("y", {"pred": "u32"}.get(result_type(instruction), result_type(instruction))),))
     index = {name: i for i, (name, _) in enumerate(INPUTS)}
     words = []

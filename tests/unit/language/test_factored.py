@@ -31,7 +31,7 @@ def shorter_forms(text: str, allowed: list[str] = NAMES) -> list[str]:
 
 
 def value_of(text: str):
-    """What SymPy reads in the lines of an infix text."""
+    """The expression that SymPy reads in the lines of an infix text."""
     sympy = pytest.importorskip("sympy")
     names = {name: sympy.Symbol(name) for name in "xy"} | {"exp2": lambda x: 2**x, "log2": lambda x: sympy.log(x, 2)}
     for line in text.split("; "):

@@ -35,7 +35,7 @@ def encoder(num_slots: int = 20, names=None) -> DeviceEncoder:
 
 
 def encode(words: np.ndarray, row_threads: RowThreads | None = None, **kernel) -> tuple[np.ndarray, list[list[Step]]]:
-    """What became of each program, and the steps of those that have any."""
+    """The state of each program, and the steps of those that have any."""
     _, num_instructions = LANGUAGE.lowering.analyze(words)
     places = np.concatenate([[0], np.cumsum(max_words(num_instructions.astype(np.int64), 3) + NUM_EXTRA_WORDS)])
     code, starts = np.full(places[-1] + 9, 99, np.uint32), np.zeros(len(words), np.uint32)

@@ -48,7 +48,7 @@ SITES = {
 
 
 def nvrtc_ptx(name: str, option: str, nvrtc) -> bytes:
-    """What NVRTC makes of a source."""
+    """The PTX that NVRTC makes of a source."""
     source = (CUDA / f"{name}.cu").read_text()
     headers = {path.relative_to(CSRC).as_posix(): path.read_bytes() for path in (CSRC / "ptx_inject.h", *CSRC.glob("detail/*.h"))}
     return nvrtc.compile((process_cuda(source) if name == "comment" else source).encode(), f"{name}.cu", headers, [option])

@@ -259,7 +259,7 @@ def test_weights_of_one_change_no_bit(real_machines):
 
 
 def wrong_calls(machines) -> dict:
-    """What the error says -> a call, of a machine whose registers all have values but where `changed` has others."""
+    """Messages of errors -> calls, of a machine whose registers all have values but where `changed` has others."""
     machine, good = list(machines.machines.values())[-1], machines.inputs(input_values(65))
     names = [special.ptx for special in machines.instruction_set.special_registers]
     ptx = machines.instruction_set.instruction_index

@@ -62,7 +62,7 @@ def elements(arg_types: tuple[int, ...]) -> list[int]:
 
 
 def reference_values(words, of: SimpleNamespace, expressions: Expressions, requests=REQUESTS) -> list[int | None]:
-    """What the requests of a program get in lenient mode: numbers of expressions, or None. No volatile words."""
+    """Requests of a program in lenient mode: numbers of expressions, or None. No volatile words."""
     stacks: list[list[int]] = [[] for _ in SET.stacks]  # the top is last
     meta: list[int] = []
     store: dict[int, tuple[int, int]] = {}

@@ -196,7 +196,7 @@ def test_a_model_is_printed_as_its_table_with_an_arrow_at_what_predicts(fitted):
 
 
 def values_at_zero(model: evo.SymbolicRegressor) -> np.ndarray:
-    """What each equation of one feature gives at 0."""
+    """The value at 0 of each equation of one feature."""
     return np.array([evaluate(model._formula(row), [np.zeros(1)])[0][0] for row in model.equations_.index])
 
 

@@ -65,7 +65,7 @@ def test_several_targets_have_a_front_each():
 
 
 class Frame:
-    """What Polars and Arrow have in common: names, and a column by its name."""
+    """A table as Polars and Arrow have it: names, and a column by its name."""
 
     def __init__(self, table: pd.DataFrame):
         self.columns, self._table = list(table.columns), table

@@ -116,7 +116,7 @@ def test_a_result_and_the_reports_take_the_shortest_description():
 
 
 def claimed_digits(columns, target, texts: list[str]) -> tuple[np.ndarray, np.ndarray]:
-    """What the task says of programs, and the same by extended precision from their float32 outputs."""
+    """Digits by the task, and by extended precision from their float32 outputs."""
     task = evo.RegressionTask(columns, target, max_spread=0.0)
     language = Language(shipped_instruction_set("default"), tuple(task.inputs.items()), tuple(task.outputs.items()))
     words = np.stack([parse_program(language, text, "test", 32) for text in texts])

@@ -20,7 +20,7 @@ def fitted(template: str, y: np.ndarray, **parameters) -> evo.SymbolicRegressor:
 
 
 def value_of(text: str, x: np.ndarray) -> np.ndarray:
-    """What the text of an equation or of a function says at rows."""
+    """Values at rows by the text of an equation or of a function."""
     names = {f"x{k}": x[:, k] for k in range(x.shape[1])} | {"f_0": x[:, 0]}
     names |= {name: getattr(np, name) for name in ("sin", "cos", "sqrt", "exp", "log", "exp2", "log2")}
     for line in text.split("; "):

@@ -110,7 +110,7 @@ def test_a_table_says_what_became_of_each_emitter():
 
 
 class Handle:
-    """What IPython gives for an output that can be changed."""
+    """A stand-in for IPython's handle of an output that can be changed."""
 
     def __init__(self):
         self.shown: list[str] = []

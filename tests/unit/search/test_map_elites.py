@@ -42,7 +42,7 @@ def hashes_of(search: RecordedSearch, rows: list[np.ndarray]) -> list[tuple]:
 
 
 def plain_map_elites(search: RecordedSearch) -> dict[int, tuple]:
-    """What the archive must hold: cell -> (objective, generation, slot, hash), by the rules alone."""
+    """The elites that the archive must hold: cell -> (objective, generation, slot, hash), by the rules alone."""
     archive, first_result = {}, {}
     for generation, asked in enumerate(search.asked):
         for slot, (row, key) in enumerate(zip(asked["words"], asked["hashes"], strict=True)):

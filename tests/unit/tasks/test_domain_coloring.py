@@ -87,7 +87,7 @@ def test_what_is_not_finite_is_white(f, g):
 
 
 def reference_statistics(picture):
-    """What README.md says, in NumPy and float64, of one `(size, size, 3)` picture."""
+    """The measures of README.md, in NumPy and float64, for one `(size, size, 3)` picture."""
     red, green, blue = (np.float32(picture[..., i]).astype(np.float64) for i in range(3))
     size = len(red)
     luminance = 0.299 * red + 0.587 * green + 0.114 * blue

@@ -45,7 +45,7 @@ def ask(server, target: str | None = None, method: str = "GET", **headers: str) 
 
 
 def num_generations(html: bytes) -> int:
-    """What a page's data says of its run."""
+    """The run, by the data of its page."""
     data = re.search(rb'id="data">([^<]*)<', html)
     assert data
     return json.loads(gzip.decompress(base64.b64decode(data[1])))["counts"]["generations"]
