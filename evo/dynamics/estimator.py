@@ -41,6 +41,7 @@ from evo.language.formula import formula_of
 from evo.language.printer import short_number
 from evo.language.simple_numbers import MAX_DENOMINATOR
 from evo.regression.estimator import SymbolicRegressor
+from evo.regression.parameters import is_real
 
 MAX_LIBRARY = 400  # terms that polynomials are chosen from
 MAX_POINTS = 2000  # at which formulas are searched for
@@ -126,8 +127,10 @@ class SymbolicDynamics(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
             raise ValueError(
                 f"degree {self.degree} has {len(terms)} terms of {num_columns} states and inputs, at most {MAX_LIBRARY} will do"
             )
-        if self.max_time is not None and self.max_time < 0:
+        if self.max_time is not None and not is_real(self.max_time, 0.0):
             raise ValueError(f"max_time is {self.max_time!r}, must be seconds from 0 on, or None")
+        if not (self.hold is None or isinstance(self.hold, (bool, np.bool_))):
+            raise ValueError(f"hold is {self.hold!r}, must be True, False or None")
         seconds = self.max_time or math.inf
         with threadpool_limits(1, "blas"):  # small matrices, whose threads would only wait for each other
             selection = Selection(records, terms)

@@ -138,7 +138,7 @@ class Refinement:
             fixed = fixed[: len(fixed) // 2]
         values = fit.numbers
         for place, (value, deviation) in enumerate(zip(values.tolist(), fit.deviations.tolist(), strict=True)):
-            if place not in fixed and value and deviation:
-                digits = MORE_DIGITS + max(0, int(math.log10(abs(value) / deviation)))
+            if place not in fixed and value and 0.0 < deviation < math.inf:
+                digits = MORE_DIGITS + int(math.log10(max(abs(value) / deviation, 1.0)))
                 values[place] = float(f"{value:.{digits}e}")
         return replace(fit, laws=laws_with_numbers(fit.laws, values.tolist()))

@@ -5,6 +5,7 @@ Owns what is refused, in one line that says what would do. Knows nothing of laws
 
 from __future__ import annotations
 
+import keyword
 from collections.abc import Sequence
 from typing import Any
 
@@ -35,14 +36,14 @@ def trajectories(t: Any, X: Any, u: Any, least: int) -> tuple[list[str], list[st
     )
     if not len(all_times) == len(tables) == len(all_inputs) > 0:
         raise ValueError(f"t, X and u: lists of {len(all_times)}, {len(tables)} and {len(all_inputs)} trajectories")
-    states, inputs = names_of(tables[0], "x"), [] if u is None else names_of(all_inputs[0], "u")
+    states, inputs = names_of(tables[0], "x"), [] if all_inputs[0] is None else names_of(all_inputs[0], "u")
     names = [*states, *inputs]
     if shared := [name for name in names if names.count(name) > 1]:
         raise ValueError(f"X and u: {shared[0]} is the name of two columns; rename one")
     found = []
     for number, (times, table, given) in enumerate(zip(all_times, tables, all_inputs, strict=True)):
         of = f"[{number}]" if is_list else ""
-        if names_of(table, "x") != states or (given is not None and names_of(given, "u") != inputs):
+        if names_of(table, "x") != states or ([] if given is None else names_of(given, "u")) != inputs:
             raise ValueError(f"X{of} and u{of}: all trajectories must have the same states and inputs, in the same order")
         found.append(_trajectory(times_of(times, f"t{of}", least), table_of(table, f"X{of}"), given, of, states, least))
     return states, inputs, found
@@ -76,8 +77,10 @@ def _trajectory(
 def names_of(table: Any, letter: str) -> list[str]:
     """Names of columns, as equations have them: in backticks unless they are plain."""
     if hasattr(table, "columns"):
-        return [name if name.isidentifier() else f"`{name}`" for name in map(str, table.columns)]
-    return [f"{letter}{place}" for place in range(1 if np.ndim(table) < 2 else np.shape(table)[1])]
+        names = map(str, table.columns)
+        return [name if name.isidentifier() and not keyword.iskeyword(name) else f"`{name}`" for name in names]
+    shape = _numbers(table, {"x": "X"}.get(letter, letter)).shape
+    return [f"{letter}{place}" for place in range(1 if len(shape) < 2 else shape[1])]
 
 
 def table_of(values: Any, name: str) -> NDArray[np.float64]:
@@ -129,6 +132,8 @@ def _numbers(values: Any, name: str, advice: str = "") -> NDArray[np.float64]:
         array = np.asarray(values)
         if array.dtype.kind in "cmM":
             raise TypeError(f"{array.dtype} values")
+        if not array.ndim:
+            raise TypeError("a single value")
         return np.asarray(pd.DataFrame(values).to_numpy(np.float64, na_value=np.nan).reshape(array.shape))
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name}: expected real numbers, all rows of equal length{advice} ({error})") from error

@@ -111,6 +111,8 @@ def product_of(*terms: Term) -> Term:
 def _power(law: Law, power: float) -> Law:
     if len(law) == 1:
         [(number, term)] = law
+        if power != int(power) and any(each % 2 == 0 and each * power % 2 for _, each in term):
+            raise NoLaw("an absolute value")
         value = float(np.float64(number) ** power) if number > 0 or power == int(power) else np.nan
         if not np.isfinite(value):
             raise NoLaw("no real number")
@@ -230,7 +232,7 @@ def _factor_text(
         text = f"({written(factor[1], names, rest, function)})"
     else:
         text = f"{function(factor[0])}({written(factor[1], names, number, function)})"
-    return text if power == 1 else f"{text}**{power:g}"
+    return text if power == 1 else f"{text}**{repr(float(power)).removesuffix('.0')}"
 
 
 def sympy_of(law: Law, symbols: Sequence[Any], precision: int | None) -> Any:

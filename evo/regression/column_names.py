@@ -14,7 +14,7 @@ from evo.escape import greek_letter
 from evo.native.stack_ptx import check_name
 
 _QUOTED = re.compile(r"`([^`]+)`")
-_WORD = re.compile(r"[^\W\d]\w*")
+_WORD = re.compile(r"[^\W\d²³][^\W²³]*")  # x² is the square of x
 
 
 def input_name(name: str) -> str:
@@ -72,17 +72,18 @@ def with_identifiers(text: str, names: Mapping[str, str]) -> str:
     Raises:
         ValueError: there is no column that a name in backticks says.
     """
+    exact = {unicodedata.normalize("NFC", own): name for name, own in names.items()}
     inputs = {unicodedata.normalize("NFKC", own): name for name, own in names.items()}
 
     def quoted(found: re.Match[str]) -> str:
         own = printed_name(found[1])
-        if own not in names.values():
+        if own not in exact:
             raise ValueError(f"no column '{own}', the columns are: {', '.join(names.values())}")
-        return inputs[unicodedata.normalize("NFKC", own)]
+        return exact[own]
 
     def word(found: re.Match[str]) -> str:
         called = unicodedata.normalize("NFKC", found[0])
-        return found[0] if keyword.iskeyword(called) else inputs.get(called, found[0])
+        return found[0] if keyword.iskeyword(called) else exact.get(found[0], inputs.get(called, found[0]))
 
-    parts = re.split(r"(`[^`]+`)", text)
+    parts = re.split(r"(`[^`]+`)", unicodedata.normalize("NFC", text))
     return "".join(_QUOTED.sub(quoted, part) if part.startswith("`") else _WORD.sub(word, part) for part in parts)

@@ -90,6 +90,8 @@ def inverses(columns: dict[str, Row], target: Row, weights: Row | None = None, i
     """
     rows = np.arange(min(len(target), MAX_ROWS)) * len(target) // min(len(target), MAX_ROWS)
     y = target[rows] / np.abs(target).max()
+    if not np.ptp(y):  # what differs lies between these rows
+        return []
     weights = np.ones(len(y)) if weights is None else weights[rows] / weights.max()
     with np.errstate(all="ignore"):
         told = {name: abs(np.nan_to_num(np.corrcoef(values[rows], y)[0, 1])) for name, values in columns.items()}

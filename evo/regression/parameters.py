@@ -188,10 +188,7 @@ class SearchParameters(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         # A cell for each complexity.
         size, *others = SEARCH["archive"]["dims"]
         greatest = max([1.0, *constraints.costs.values()] if (constraints := self._constraints()) else [1.0])
-        archive = {
-            **SEARCH["archive"],
-            "dims": [min(math.ceil(size * greatest), MAX_SIZES), *others],
-        }  # a cell for each complexity
+        archive = {**SEARCH["archive"], "dims": [min(math.ceil(size * greatest), MAX_SIZES), *others]}
         # So that a generation of much data ends in time.
         most = min(self.max_evaluations or initial["num_programs"], max(MIN_BATCH, MAX_POINTS // num_rows))
         lengths = {name: min(initial[name], self.max_length) for name in ("min_length", "max_length")}

@@ -85,4 +85,4 @@ def _sympy_limit(formula: Dag, point: NDArray[np.float64], direction: NDArray[np
         sides = [complex(sympy.limit(held, step, 0, side)) for side in "+-"]
     except (ArithmeticError, NotImplementedError, TypeError, ValueError):
         return math.nan
-    return sides[0].real if sides[0] == sides[1] and not sides[0].imag else math.nan
+    return sides[0].real if sides[0] == sides[1] and not sides[0].imag and math.isfinite(sides[0].real) else math.nan

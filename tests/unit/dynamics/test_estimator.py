@@ -245,6 +245,9 @@ TIMES, STATES = np.linspace(0.0, 1.0, 30), np.random.default_rng(0).normal(size=
         ((np.append(TIMES[:-1], 1e6), STATES), r"999999 passes between two samples, more than 10000 times as much as usual"),
         ((TIMES, 1e200 * STATES), r"numbers must be below 1e\+100"),
         ((TIMES, STATES, np.ones(7)), r"u: expected an array of shape \(30, num_inputs\)"),
+        ((TIMES, [[1, 2], [3]]), "X: expected real numbers, all rows of equal length"),
+        ((TIMES, 3.0), r"X: expected real numbers, all rows of equal length \(a single value\)"),
+        ((TIMES, [STATES] * 2, [TIMES, None]), r"X\[1\] and u\[1\]: all trajectories must have the same states and inputs"),
     ],
 )
 def test_wrong_data_is_named(arguments, words):
@@ -255,6 +258,9 @@ def test_wrong_data_is_named(arguments, words):
 def test_wrong_parameters_are_named():
     with pytest.raises(ValueError, match="degree is -1"):
         polynomials(degree=-1).fit(TIMES, STATES)
+    for wrong in ({"max_time": "5"}, {"max_time": float("nan")}, {"hold": "x"}):
+        with pytest.raises(ValueError, match=f"{next(iter(wrong))} is .*, must be "):
+            evo.SymbolicDynamics(**({"max_time": 0} | wrong)).fit(TIMES, STATES)
     with pytest.raises(ValueError, match="at most 400"):
         polynomials(degree=30).fit(TIMES, STATES)
     assert clone(polynomials(degree=2)).degree == 2

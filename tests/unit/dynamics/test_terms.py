@@ -48,9 +48,10 @@ def test_a_law_is_written_as_people_write_it():
     law = law_of("x0*x1 - 1*x1 + 28*x0 - x0*x0/(1 + 3*x1)", ["x0", "x1"])
     assert written(law, ["a", "b"], lambda number: f"{number:g}") == "28*a - b + a*b - a**2/(1 + 3*b)"
     assert written((), ["a"], str) == "0"
+    assert written(((2.0, ((0, 1.23456789), (1, -2.0))),), ["a", "b"], str) == "2.0*a**1.23456789/b**2"
 
 
-@pytest.mark.parametrize("formula", ["max(x0, x1)", "(x0 + x1 + 1)**3*(x0 - x1 + 2)**3", "sqrt(-2*x0)"])
+@pytest.mark.parametrize("formula", ["max(x0, x1)", "(x0 + x1 + 1)**3*(x0 - x1 + 2)**3", "sqrt(-2*x0)", "sqrt(x0*x0)"])
 def test_a_formula_that_is_no_sum_of_terms_is_refused(formula):
     with pytest.raises(NoLaw):
         law_of(formula, ["x0", "x1"])

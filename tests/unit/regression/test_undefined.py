@@ -24,6 +24,7 @@ NAMES, OUTPUT = ("x", "y"), ("f",)
         ("x*y/(x*x + y*y)", (0.0, 0.0), math.nan),  # 0 along both axes, 1/2 along the diagonal
         ("log(x) + y", (-1.0, 1.0), math.nan),
         ("1/x + y", (0.0, 0.0), math.nan),
+        ("y + 0.00001*log(x*x)", (0.0, 1.0), math.nan),  # tends to -inf, but slowly
     ],
 )
 def test_a_limit_is_one_from_all_directions(text, point, limit):
