@@ -31,6 +31,7 @@ NAMES = ["mul_ftz_f32", "add_ftz_f32"]
 def start(emulated_gpu, plane_folder, monkeypatch):
     """Starts the evaluator of a device option on a machine with three GPUs; gives it, and 40 programs."""
     emulated_gpu.configure("devices=3")
+    monkeypatch.setenv("EVO_EMULATED_GPU", "devices=3")  # of the processes in which suspects run alone, too
     monkeypatch.setattr(several, "_MIN_PROGRAMS", 5)
     monkeypatch.setattr(backends, "_shares_gpus", False)  # another test of this process may have
     task = load_task(plane_folder, {})
