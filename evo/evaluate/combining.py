@@ -148,9 +148,7 @@ class Combiner:
         explained = products * products / squares
         return np.where(np.isfinite(explained), explained, -np.inf)
 
-    def _joined(
-        self, kind: str, p: NDArray[np.uint64], q: NDArray[np.uint64], fit: _Fits, max_length: int
-    ) -> NDArray[np.uint64]:
+    def _joined(self, kind: str, p: NDArray[np.uint64], q: NDArray[np.uint64], fit: _Fits, max_length: int) -> NDArray[np.uint64]:
         """The words of both and what joins them, `(n, max_length)`; zeros where the partner does not help, one has no words, they
         are too long or a constant exceeds f32.
         """
