@@ -86,8 +86,8 @@ class Combiner:
     def combine(
         self, programs: NDArray[np.uint64], partners: NDArray[np.uint64], max_length: int
     ) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
-        """Each program with its best partner, once for each of `kinds`: words `(n * len(kinds), max_length)`, which end in RETURN,
-        and the partner's row of each; -1 where no partner makes it better.
+        """Each program with its best partner, once for each of `kinds`: words `(n * len(kinds), max_length)`, with RETURN, and
+        the partner's row of each; -1 where no partner makes it better.
 
         Args:
             programs, partners: `(n, width)` words.
@@ -155,22 +155,21 @@ class Combiner:
         add, mul, div, fma = (self._words.get(function, 0) for function in ("add", "mul", "div", "fma"))
         multiply_add = [fma] if fma else [mul, add]
         _, a, b, c = fit
-        # A part is words, a number for each program, or an instruction.
-        parts: list[NDArray[Any] | int]
+        parts: dict[str, list[NDArray[Any] | int]]  # words, a number for each program, or an instruction
         if self._is_scaled:
             parts = {
                 "sum": [p, q, c / b, *multiply_add],
                 "product": [p, q, b / c, add, mul],
                 "quotient": [q, -1.0 / c, add, p, a / b, add, div],
-            }[kind]
+            }
         else:
             parts = {
                 "sum": [p, b, mul, q, c, *multiply_add],
                 "product": [p, b, q, c, *multiply_add, mul],
                 "quotient": [q, -1.0 / c, add, p, -b / c, mul, div],
-            }[kind]
+            }
         columns, is_joined = [], (fit.gain > 0.0) & (p[:, 0] != 0) & (q[:, 0] != 0)
-        for part in [*parts, word(WordType.RETURN)]:
+        for part in [*parts[kind], word(WordType.RETURN)]:
             if isinstance(part, int):
                 columns.append(np.full((len(p), 1), part, np.uint64))
             elif part.dtype == np.uint64:

@@ -75,8 +75,8 @@ def _formulas(columns: dict[str, Row], target: Row, weights: Row) -> list[str]:
 def _likeliest(
     texts: list[str], columns: dict[str, Row], target: Row, weights: dict[float, Row]
 ) -> list[tuple[float, Row | None, float]]:
-    """The most likely of these formulas if noise grows by a power of it, for the weights of each power: its likelihood (logarithm,
-    up to a constant), what it predicts, and the noise over that.
+    """The most likely of these formulas if noise grows by a power of it, for the weights of each power: its likelihood
+    (logarithm, up to a constant), what it predicts, and the noise over that.
     """
     best: dict[float, tuple[float, Row | None, float]] = dict.fromkeys(weights, (-np.inf, None, 0.0))
     with np.errstate(all="ignore"):
