@@ -185,7 +185,7 @@ def _explained(
         squares = weighted @ coarse_squares
         left = squares - (weighted @ coarse) ** 2
         explained = _gain(by @ coarse, left, LEAST_SEEN * squares)
-        # What a second term adds to the first.
+        # Gain of a second term over the first.
         first = values[explained.argmax(axis=1)]
         first = first - (first * shares).sum(axis=1)[:, None]
         square = _above((first**2 * shares).sum(axis=1)[:, None], 0.0)
