@@ -184,7 +184,7 @@ def _explained(
         squares = coarse_squares @ weighted.T
         left = squares - (coarse @ weighted.T) ** 2
         explained = np.nan_to_num(np.where(left > LEAST_SEEN * squares, (coarse @ by.T) ** 2 / left, 0.0))
-        # What a second term adds to the first.
+        # Gain of a second term over the first.
         first = values[explained.argmax(axis=0)]
         first = first - (first * shares).sum(axis=1)[:, None]
         square = (first**2 * shares).sum(axis=1)

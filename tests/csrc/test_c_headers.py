@@ -72,7 +72,7 @@ def test_static_switch_keeps_functions_to_their_file(tmp_path, name):
     assert f" {name}_" not in symbols
 
 
-# What takes longer to compile than the tests that use it -> the headers by which they do.
+# Headers that take longer to compile than the tests that use them -> the headers by which they do.
 SHARED = {
     ("detail/ptx_vm_baseline.c",): "ptx_vm|tuning",
     ("-DSTACK_PTX_IMPLEMENTATION", "stack_ptx.h"): r"stack_ptx(_bench|_default_info)?|tuning",
