@@ -237,7 +237,7 @@ def _explained(
 
 
 def _above(squares: NDArray[Any], least: Any) -> NDArray[Any]:
-    """Squares, infinite where they are no larger than rounding, so that nothing is explained there."""
+    """Squares, infinite where they do not exceed rounding, which leaves terms without a gain there."""
     return np.where(squares > least, squares, np.inf)
 
 
