@@ -299,9 +299,9 @@ class Tidier:
         """
         values = dict(values or formula.values)
         free = [index for index in free if math.isfinite(values[index])]
-        squares, damping = self._squares(formula, values), 1e-4
+        at, damping = formula.outputs(values), 1e-4
+        squares = float(self._residuals.squares(at))
         for _ in range(MAX_ITERATIONS if free and math.isfinite(squares) else 0):
-            at = formula.outputs(values)
             left, slopes = self._residuals.of(at), self._residuals.slopes(at, formula.derivatives(values, free, at))
             toward, normal = slopes.T @ left, slopes.T @ slopes
             if self._is_spent or not (np.isfinite(normal).all() and np.isfinite(toward).all()):
@@ -313,9 +313,10 @@ class Tidier:
                 steps = np.linalg.solve(system, toward / scale) / scale
                 moved = np.clip([values[index] for index in free] + steps, -LARGEST, LARGEST).tolist()
                 tried = {**values, **dict(zip(free, moved, strict=True))}
-                found = self._squares(formula, tried)
+                outputs = formula.outputs(tried)
+                found = float(self._residuals.squares(outputs))
                 if found < squares:
-                    values, squares, damping = tried, found, max(0.1 * damping, LEAST_DAMPING)
+                    at, values, squares, damping = outputs, tried, found, max(0.1 * damping, LEAST_DAMPING)
                     break
                 damping *= 10.0
             if not squares:
