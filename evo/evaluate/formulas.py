@@ -209,10 +209,9 @@ class Formula:
 
 
 def _compute(found: dict[int, Any], steps: Iterable[Step]) -> None:
-    """Adds what steps give, one after the other, to the values so far."""
-    with np.errstate(all="ignore"):
-        for index, function, operands in steps:
-            found[index] = function(*(found[operand] for operand in operands))
+    """Adds what steps give, one after the other, to the values so far. Whoever tidies silences NumPy."""
+    for index, function, operands in steps:
+        found[index] = function(*[found[operand] for operand in operands])
 
 
 def needed(graph: Dag) -> list[int]:
