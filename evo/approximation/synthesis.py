@@ -16,10 +16,11 @@ from typing import Any
 import numpy as np
 
 from evo.approximation import solvers
-from evo.approximation.bits import ExactFunction
+from evo.approximation.bits import ALL, ExactFunction
 from evo.approximation.exact import INSTRUCTION_SET, exact_language, wrong_bits
 from evo.approximation.networks import permutations
 from evo.approximation.nodes import Node, program_text
+from evo.approximation.packed import field_nodes
 from evo.approximation.numbers import integer_goals, number_goals, rounded
 from evo.approximation.samples import sample
 from evo.approximation.solvers import Goal, Words
@@ -35,12 +36,13 @@ NUM_ROUNDS, MOST_DEPTH = 12, 2
 MOST_ROWS, MOST_BYTES, MOST_PAIRED, MOST_OF_LOGIC = 900, 500, 400, 260  # of rows, by what is done with them
 MOST_GOALS, MOST_THOROUGH, MOST_SOLUTIONS, MOST_OF_SOLVER = 300, 25, 64, 24
 LEAST_COST, PAIR_COST, SLACK = 1.0, 2.0, 2.0  # issue slots: of an instruction, of one of integers, above the cheapest solution
-MOST_JOINED, MOST_WIDE, MOST_GIVEN = 48, 10, 16
+MOST_JOINED, MOST_WIDE, MOST_GIVEN, MOST_OF_THREE = 48, 10, 16, 4
 SHIFTS, _BASES = range(1, 32), (3, 5, 10)
 _BYTE_PAIRS = [a | 0x4040 | b << 8 for a in range(4) for b in range(4)]
 _BYTE_PAIRS += [0x4400 | a | b << 4 for a in range(4) for b in range(4) if a != b]
 _FIELDS = [0x01010101 * m for m in (0x0F, 0xF0, 0x80, 0x7F, 0x01, 0x88)]
 _FIELDS += [0x00010001 * m for m in (0xFF, 0xFF00, 0x0F, 0x8000, 0x7FFF, 0x80, 0x8080)]
+_HALVES = {1: 0x55555555, 2: 0x33333333, 4: 0x0F0F0F0F, 8: 0x00FF00FF}  # lower halves of fields, by their width
 _FIELDS += [1, 0xFF, 0xFFFF, 0xFFFF0000, 0x7FFFFFFF, 0x80000000, 0x7F800000, 0xFFFFFFFF]
 
 
@@ -131,6 +133,7 @@ class Synthesis:
             for b in inputs:
                 if a != b:
                     self._pairs(a, b)
+        self.fields = [*inputs, *(node for node in field_nodes(inputs) if self.add(node))]
         first = list(self.rows)
         for each in first:
             if len(self.rows) > MOST_ROWS:
@@ -139,8 +142,7 @@ class Synthesis:
             if kind in ("shr", "prmt"):
                 self._conversions(each)
             if kind == "shr":
-                self.add(("lop3_ca", each, 1, 0))
-                for mask in (0x00010001, 0x01010101):
+                for mask in (1, 0x00010001, 0x01010101, *([_HALVES[operands[1]]] if operands[1] in _HALVES else [])):
                     self.add(("lop3_ca", each, mask, 0))
             if kind == "lop3_ca" and operands[1] == ~operands[2] & 0xFFFFFFFF:  # inverted bits
                 for selector in _BYTE_PAIRS:
@@ -155,7 +157,7 @@ class Synthesis:
             self.add(("prmt", x, 0, selector))
 
     def _fields(self, x: Node) -> None:
-        for mask in _FIELDS:
+        for mask in (*_FIELDS, *_HALVES.values()):
             self.add(("lop3_ca", x, mask, 0))
             self.add(("lop3_ca", x, ~mask & 0xFFFFFFFF, mask))
         for constant in (1, 0xFFFFFFFF, 0x7FFF, 0x8000, 0x7FFFFFFF, 0x80000000):
@@ -168,6 +170,13 @@ class Synthesis:
                 self.add((name, x, limit))
         for factor in (0x01010101, 0x00010001):
             self.add(("mul", x, factor))
+        for name in ("popc", "brev", "bfind"):
+            self.add((name, x))
+        self.add(("shr", ("brev", x), 32 - self.function.widths[x[1]]))
+        for highest in (("bfind", x), ("bfind", ("add", x, ALL))):
+            for power in (1, 2):
+                self.add(("shl", power, highest))
+                self.add(("shf_l", power, power, highest))
         if self.function.widths[x[1]] <= 8:  # a bit to each field
             for factor, mask in (
                 (0x00204081, 0x01010101),
@@ -200,6 +209,7 @@ class Synthesis:
             "s32_of_f32",
             "f32_of_u32",
             "f32_of_s32",
+            "f32_of_f16",
         ):
             self.add((name, x))
 
@@ -213,6 +223,8 @@ class Synthesis:
             "max_u",
             "min_s",
             "max_s",
+            "minf",
+            "maxf",
             "f16x2_of_f32",
             "bf16x2_of_f32",
             "e4m3x2_of_f32",
@@ -256,9 +268,11 @@ class Synthesis:
             solvers.bytes_of_two(rows[:MOST_BYTES], goal),
             solvers.high_products(rows, goal),
             solvers.merged(rows, goal),
+            solvers.covered(rows, goal),
         )
         yield from self._nodes(finders)
         yield from self._packed(goal)
+        yield from permutations(self, goal)
 
     def further_solutions(self, goal: Goal) -> Iterator[Node]:
         """As `solutions`, by pairs of rows and products."""
@@ -267,25 +281,31 @@ class Synthesis:
             (
                 solvers.products(rows[:MOST_PAIRED], goal),
                 solvers.sums(rows[:MOST_PAIRED], goal),
+                solvers.scaled(rows[:MOST_PAIRED], goal),
                 solvers.logic_of_two(rows[:MOST_OF_LOGIC], goal),
             )
         )
 
-    def _nodes(self, finders: Sequence[Iterator[solvers.Solution]]) -> Iterator[Node]:
+    def _of_fields(self, goal: Goal) -> Iterator[Node]:
+        rows = np.stack([self.values(node) for node in self.fields])
+        yield from self._nodes((solvers.logic_of_three(rows, goal),), self.fields)
+
+    def _nodes(self, finders: Sequence[Iterator[solvers.Solution]], nodes: Sequence[Node] = ()) -> Iterator[Node]:
         for found in finders:
             for each in islice(found, MOST_OF_SOLVER):
-                node = self._node(each)
+                node = self._node(each, nodes or self._sorted[0])
                 if all(part[0] in self.slots for part in self.parts(node)):
                     yield node
 
-    def _node(self, found: solvers.Solution) -> Node:
-        nodes, _ = self._sorted
-        operands: list[Any] = []
-        for each in found.operands:
-            if isinstance(each, solvers.Solution):
-                operands.append(self._node(each))
-            else:
-                operands.append(nodes[each[1]] if isinstance(each, tuple) else each)
+    def _node(self, found: solvers.Solution, nodes: Sequence[Node]) -> Node:
+        operands = [
+            self._node(each, nodes)
+            if isinstance(each, solvers.Solution)
+            else nodes[each[1]]
+            if isinstance(each, tuple)
+            else each
+            for each in found.operands
+        ]
         return (found.name, *operands)
 
     def _packed(self, goal: Goal) -> Iterator[Node]:
@@ -317,8 +337,6 @@ class Synthesis:
         start: tuple[int, float, int, int, _Wrap, Goal] = (0, 0.0, 0, 0, lambda node: node, goal)
         waiting, number = [start], 0
         seen: dict[bytes, tuple[float, _Wrap, Goal]] = {}
-        for node in permutations(self, goal):
-            take(node)
         while waiting and len(seen) < MOST_GOALS:
             depth, spent, _, _, wrap, here = heappop(waiting)
             if spent + LEAST_COST > min(found.values(), default=np.inf) + SLACK:
@@ -334,9 +352,11 @@ class Synthesis:
                 before_wrap: _Wrap = partial(_nested, wrap, outer)
                 heappush(waiting, (depth + 1, spent + cost, _num_varying(before), number, before_wrap, before))
         num_wide = 0
-        for spent, wrap, here in islice(seen.values(), MOST_THOROUGH):
+        for number, (spent, wrap, here) in enumerate(islice(seen.values(), MOST_THOROUGH)):
             if spent + 2 * PAIR_COST > min(found.values(), default=np.inf):
                 continue
+            for node in self._of_fields(here) if number < MOST_OF_THREE else ():
+                take(wrap(node))
             for node in self.further_solutions(here):
                 take(wrap(node))
             if spent != LEAST_COST and num_wide < MOST_WIDE:  # a goal of integers
