@@ -82,6 +82,18 @@ def _limited(known: Any, values: Words) -> Iterator[tuple[Callable[[Any], Any], 
                 yield partial(_after, name, (limit & 0xFFFFFFFF,)), Goal(values, care), known.slots[name]
 
 
+def _limited_numbers(known: Any, numbers: Any, values: Words, form: str) -> Iterator[tuple[Callable[[Any], Any], Goal, float]]:
+    """As `_limited`, of the numbers of a format."""
+    names, word = ("minf", "maxf") if form == "f32" else (f"min2_{form}", f"max2_{form}"), np.uint32 if form == "f32" else np.uint16
+    if np.isnan(numbers).any():
+        return
+    for name, limit in zip(names, (numbers.max(), numbers.min()), strict=True):
+        is_limit, constant = numbers == limit, _splat(float(limit), form)
+        if known.has(name) and np.isfinite(limit) and constant is not None and 1 < is_limit.sum() < len(numbers) - 8:
+            care = np.where(is_limit, 0, -1).astype(word).view(np.uint32)
+            yield partial(_after, name, (constant,)), Goal(values, care), known.slots[name]
+
+
 def _with_sign(known: Any, values: Words) -> Iterator[tuple[Callable[[Any], Any], Goal, float]]:
     """Before the highest bit of each field is repeated above it, by a product with ones."""
     ones = np.bitwise_or.reduce(values) & np.bitwise_or.reduce(~values)
@@ -105,7 +117,8 @@ def number_goals(known: Any, values: Words) -> Iterator[tuple[Callable[[Any], An
     """As `Synthesis.goals`, of words all of whose bits matter."""
     for form, digits in MANTISSA.items():
         numbers = _numbers(values, form)
-        if not np.isfinite(numbers).all() or not numbers.any():
+        yield from _limited_numbers(known, numbers, values, form)
+        if not np.isfinite(numbers).all() or np.abs(numbers).max() < 2.0 ** FORMATS[form].least:  # integers
             continue
         suffix = "f" if form == "f32" else f"2_{form}"
         names = {name: f"{name}{suffix}" for name in ("add", "sub", "mul", "fma")}

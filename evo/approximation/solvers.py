@@ -241,6 +241,31 @@ def scaled(rows: Words, goal: Goal) -> Iterator[Solution]:
                 yield Solution("madhi", (row(j), 1 << (32 - k), row(i)))
 
 
+def affine(rows: Words, goal: Goal) -> Iterator[Solution]:
+    """A row times a constant plus a constant, of which only upper bits matter: bounds of the factor follow from pairs of points."""
+    rows, goal = _where_it_matters(rows, goal)
+    free = num_free_low(goal)
+    if not free:
+        return
+    least = (goal.values >> np.uint32(free) << np.uint32(free)).astype(np.int64)
+    room = (1 << free) - 1
+    first, second = np.triu_indices(len(least), 1)
+    for i, each in enumerate(rows.astype(np.int64)):
+        steps, gaps = each[second] - each[first], least[second] - least[first]
+        steps, gaps = np.abs(steps), np.where(steps < 0, -gaps, gaps)
+        if (np.abs(gaps[steps == 0]) > room).any():
+            continue
+        steps, gaps = steps[steps > 0], gaps[steps > 0]
+        low, high = int((-((room - gaps) // steps)).max(initial=1)), int(((gaps + room) // steps).min(initial=0xFFFFFFFF))
+        for factor in sorted({low + (high - low) * k // 8 for k in range(9)}) if low <= high else ():
+            rest = least - each * factor
+            addend = int(np.clip(0, rest.max(), rest.min() + room))
+            if rest.max() <= addend:
+                factor &= 0xFFFFFFFF
+                yield Solution("mad", (row(i), factor, addend & 0xFFFFFFFF)) if addend else Solution("mul", (row(i), factor))
+                break
+
+
 def products(rows: Words, goal: Goal) -> Iterator[Solution]:
     """A row times a constant plus a constant, by an odd difference of two points."""
     rows, goal = _where_it_matters(rows, goal)

@@ -23,6 +23,7 @@ from evo.approximation.nodes import Node, program_text
 from evo.approximation.packed import field_nodes
 from evo.approximation.numbers import integer_goals, number_goals, rounded
 from evo.approximation.samples import sample
+from evo.approximation.shorter import shortened_nodes
 from evo.approximation.solvers import Goal, Words
 from evo.approximation.wide import LIMITS, WideRows
 from evo.evaluate.slots import slots_of
@@ -36,7 +37,8 @@ NUM_ROUNDS, MOST_DEPTH = 12, 2
 MOST_ROWS, MOST_BYTES, MOST_PAIRED, MOST_OF_LOGIC = 900, 500, 400, 260  # of rows, by what is done with them
 MOST_GOALS, MOST_THOROUGH, MOST_SOLUTIONS, MOST_OF_SOLVER = 300, 25, 64, 24
 LEAST_COST, PAIR_COST, SLACK = 1.0, 2.0, 2.0  # issue slots: of an instruction, of one of integers, above the cheapest solution
-MOST_JOINED, MOST_WIDE, MOST_GIVEN, MOST_OF_THREE = 48, 10, 16, 4
+MOST_JOINED, MOST_WIDE, MOST_GIVEN, MOST_OF_THREE, MOST_OF_NUMBERS = 48, 10, 16, 4, 10
+MOST_SHORTENED = 3
 SHIFTS, _BASES = range(1, 32), (3, 5, 10)
 _BYTE_PAIRS = [a | 0x4040 | b << 8 for a in range(4) for b in range(4)]
 _BYTE_PAIRS += [0x4400 | a | b << 4 for a in range(4) for b in range(4) if a != b]
@@ -281,6 +283,7 @@ class Synthesis:
             (
                 solvers.products(rows[:MOST_PAIRED], goal),
                 solvers.sums(rows[:MOST_PAIRED], goal),
+                solvers.affine(rows[:MOST_PAIRED], goal),
                 solvers.scaled(rows[:MOST_PAIRED], goal),
                 solvers.logic_of_two(rows[:MOST_OF_LOGIC], goal),
             )
@@ -293,13 +296,13 @@ class Synthesis:
     def _nodes(self, finders: Sequence[Iterator[solvers.Solution]], nodes: Sequence[Node] = ()) -> Iterator[Node]:
         for found in finders:
             for each in islice(found, MOST_OF_SOLVER):
-                node = self._node(each, nodes or self._sorted[0])
+                node = self.node(each, nodes or self._sorted[0])
                 if all(part[0] in self.slots for part in self.parts(node)):
                     yield node
 
-    def _node(self, found: solvers.Solution, nodes: Sequence[Node]) -> Node:
+    def node(self, found: solvers.Solution, nodes: Sequence[Node]) -> Node:
         operands = [
-            self._node(each, nodes)
+            self.node(each, nodes)
             if isinstance(each, solvers.Solution)
             else nodes[each[1]]
             if isinstance(each, tuple)
@@ -321,10 +324,10 @@ class Synthesis:
                 )
                 for k in range(4)
             ]
-            if all(map(len, places)):
-                lowest, second, third, highest = (nodes[each[0]] for each in places)
-                yield (name, second, lowest, (name, highest, third, 0))
+            lowest, second, third, highest = (nodes[each[0]] if len(each) else 0 for each in places)
+            if lowest and second:
                 yield (name, second, lowest, 0)
+                yield (name, second, lowest, (name, highest, third, 0))
 
     def solve(self, goal: Goal) -> list[Node]:
         """The cheapest nodes that give an output, and some that cost little more, which may share more."""
@@ -334,11 +337,11 @@ class Synthesis:
             if node not in found and not ((self.values(node) ^ goal.values) & goal.care).any():
                 found[node] = self.cost([node])
 
-        start: tuple[int, float, int, int, _Wrap, Goal] = (0, 0.0, 0, 0, lambda node: node, goal)
+        start: tuple[int, float, int, int, _Wrap, Any, Goal] = (0, 0.0, 0, 0, lambda node: node, None, goal)
         waiting, number = [start], 0
         seen: dict[bytes, tuple[float, _Wrap, Goal]] = {}
         while waiting and len(seen) < MOST_GOALS:
-            depth, spent, _, _, wrap, here = heappop(waiting)
+            depth, spent, _, _, wrap, last, here = heappop(waiting)
             if spent + LEAST_COST > min(found.values(), default=np.inf) + SLACK:
                 continue
             key = (here.values & here.care).tobytes() + here.care.tobytes()
@@ -348,11 +351,15 @@ class Synthesis:
             for node in self.solutions(here):
                 take(wrap(node))
             for outer, before, cost in self.goals(here) if depth < MOST_DEPTH else ():
+                if _is_shift(outer) and _is_shift(last):  # one shift, or a mask
+                    continue
                 number += 1
                 before_wrap: _Wrap = partial(_nested, wrap, outer)
-                heappush(waiting, (depth + 1, spent + cost, _num_varying(before), number, before_wrap, before))
+                heappush(waiting, (depth + 1, spent + cost, _num_varying(before), number, before_wrap, outer, before))
         num_wide = 0
-        for number, (spent, wrap, here) in enumerate(islice(seen.values(), MOST_THOROUGH)):
+        of_integers = [each for each in seen.values() if each[0] != LEAST_COST][:MOST_THOROUGH]
+        of_numbers = [each for each in seen.values() if each[0] == LEAST_COST][:MOST_OF_NUMBERS]
+        for number, (spent, wrap, here) in enumerate(of_integers + of_numbers):
             if spent + 2 * PAIR_COST > min(found.values(), default=np.inf):
                 continue
             for node in self._of_fields(here) if number < MOST_OF_THREE else ():
@@ -379,6 +386,10 @@ def _shifted(name: str, count: int, node: Node) -> Node:
     return (name, node, count)
 
 
+def _is_shift(outer: Any) -> bool:
+    return getattr(outer, "func", None) is _shifted
+
+
 def _nested(outer: Callable[[Node], Node], inner: Callable[[Node], Node], node: Node) -> Node:
     return outer(inner(node))
 
@@ -396,25 +407,31 @@ def synthesized(function: ExactFunction, target: str, seed: int) -> list[str]:
     checked = sample(function, NUM_CHECKED, seed + 1)
     expected = function(*checked)
     more: list[Sequence[int]] = []
-    best: list[str] = []
+    best: list[tuple[float, str]] = []
     for _ in range(NUM_ROUNDS):
         points = sample(function, NUM_POINTS, seed, more)
         found = Synthesis(function, target, points)
         found.expand()
         goals = [Goal(values, np.full_like(values, care)) for values, care in zip(function(*points), function.care, strict=True)]
         each = [found.solve(goal) for goal in goals]
-        known = [nodes or [("lop3_00", ("%", 0), 0, 0)] for nodes in each]
-        best, wrong = [], None
-        for outputs in found.together(known):
+        is_solved = [bool(nodes) for nodes in each]
+        waiting = found.together([nodes or [("lop3_00", ("%", 0), 0, 0)] for nodes in each])
+        best, wrong, num_shortened = [], None, 0
+        while waiting:
+            outputs = waiting.pop(0)
             text = program_text(outputs, function)
             words = parse_program(language, text, "synthesis")
             results = machine.store(words[None], [*checked, *[None] * len(function.outputs)])[0].view(np.uint32)
-            bad = wrong_bits(function, results, expected)[[bool(nodes) for nodes in each]].any(axis=0)
+            bad = wrong_bits(function, results, expected)[is_solved].any(axis=0)
             if bad.any():
                 wrong = wrong or [int(word[bad.argmax()]) for word in checked]
                 continue
-            best.append(text)
+            shorter = shortened_nodes(found, outputs) if num_shortened < MOST_SHORTENED else outputs
+            num_shortened += 1
+            if shorter != outputs:
+                waiting.insert(0, shorter)
+            best.append((found.cost(outputs), text))
         if best or wrong is None:
             break
         more.append(wrong)
-    return best[:MOST_GIVEN]
+    return [text for _, text in sorted(best, key=lambda each: each[0])][:MOST_GIVEN]
