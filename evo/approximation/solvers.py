@@ -266,6 +266,24 @@ def affine(rows: Words, goal: Goal) -> Iterator[Solution]:
                 break
 
 
+def dots(rows: Words, goal: Goal) -> Iterator[Solution]:
+    """A sum of the bytes of a row, each times a constant, plus a constant; low bits need not matter."""
+    rows, goal = _where_it_matters(rows, goal)
+    free = num_free_low(goal)
+    if free is None:
+        return
+    shifts = np.arange(0, 32, 8, dtype=np.uint32)
+    least = (goal.values >> np.uint32(free) << np.uint32(free)).astype(np.float64)
+    for i, each in enumerate(rows):
+        for kind, dtype in (("u", np.uint8), ("s", np.int8)):
+            matrix = (each[:, None] >> shifts).astype(dtype).astype(np.float64)
+            factors = np.rint(np.linalg.lstsq(np.c_[matrix, np.ones(len(each))], least, rcond=None)[0][:4])
+            rest = least - matrix @ factors
+            if np.abs(factors).max() < 256 and factors.any() and rest.max() <= (addend := rest.min() + (1 << free) - 1):
+                addend = 0 if rest.max() <= 0 <= addend else int(addend)
+                yield Solution(f"dp4a_{kind}", (row(i), sum(int(f) % 256 << 8 * k for k, f in enumerate(factors)), addend & 0xFFFFFFFF))
+
+
 def products(rows: Words, goal: Goal) -> Iterator[Solution]:
     """A row times a constant plus a constant, by an odd difference of two points."""
     rows, goal = _where_it_matters(rows, goal)

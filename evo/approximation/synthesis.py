@@ -38,7 +38,7 @@ MOST_ROWS, MOST_BYTES, MOST_PAIRED, MOST_OF_LOGIC = 900, 500, 400, 260  # of row
 MOST_GOALS, MOST_THOROUGH, MOST_SOLUTIONS, MOST_OF_SOLVER = 300, 25, 64, 24
 LEAST_COST, PAIR_COST, SLACK = 1.0, 2.0, 2.0  # issue slots: of an instruction, of one of integers, above the cheapest solution
 MOST_JOINED, MOST_WIDE, MOST_GIVEN, MOST_OF_THREE, MOST_OF_NUMBERS = 48, 10, 16, 4, 10
-MOST_SHORTENED = 3
+MOST_SHORTENED, MOST_OF_DOTS = 3, 60
 SHIFTS, _BASES = range(1, 32), (3, 5, 10)
 _BYTE_PAIRS = [a | 0x4040 | b << 8 for a in range(4) for b in range(4)]
 _BYTE_PAIRS += [0x4400 | a | b << 4 for a in range(4) for b in range(4) if a != b]
@@ -135,7 +135,10 @@ class Synthesis:
             for b in inputs:
                 if a != b:
                     self._pairs(a, b)
-        self.fields = [*inputs, *(node for node in field_nodes(inputs) if self.add(node))]
+        fields = {self.values(node).tobytes(): node for node in (*field_nodes(inputs), *inputs)}
+        self.fields = list(fields.values())
+        for each in self.fields:
+            self.add(each)
         first = list(self.rows)
         for each in first:
             if len(self.rows) > MOST_ROWS:
@@ -174,6 +177,7 @@ class Synthesis:
             self.add(("mul", x, factor))
         for name in ("popc", "brev", "bfind"):
             self.add((name, x))
+        self.add(("popc", ("lop3_0c", x, ("add", x, ALL), 0)))  # zeros below the lowest one
         self.add(("shr", ("brev", x), 32 - self.function.widths[x[1]]))
         for highest in (("bfind", x), ("bfind", ("add", x, ALL))):
             for power in (1, 2):
@@ -221,6 +225,7 @@ class Synthesis:
             "sub",
             "mul",
             "mulhi",
+            "mulhi_s",
             "min_u",
             "max_u",
             "min_s",
@@ -242,12 +247,15 @@ class Synthesis:
         """Goals from which one instruction leads to a goal: how, and its cost."""
         values, care = goal
         yield from integer_goals(self, goal)
+        is_signed = (values >> np.uint32(31)).any() and (care == solvers.ALL).all()
         for k in SHIFTS:
             high, low = np.uint32(0xFFFFFFFF << (32 - k) & 0xFFFFFFFF), np.uint32((1 << k) - 1)
             if not (values & care & high).any() and (care << np.uint32(k)).any():
                 yield partial(_shifted, "shr", k), Goal(values << np.uint32(k), care << np.uint32(k)), self.slots["shr"]
             if not (values & care & low).any() and (care >> np.uint32(k)).any():
                 yield partial(_shifted, "shl", k), Goal(values >> np.uint32(k), care >> np.uint32(k)), self.slots["shl"]
+            if k < 31 and is_signed and (values.view(np.int32) >> (31 - k) == values.view(np.int32) >> 31).all():
+                yield partial(_shifted, "sar", k), Goal(values << np.uint32(k), care << np.uint32(k)), self.slots["sar"]
         if (care == solvers.ALL).all():
             yield from number_goals(self, values)
 
@@ -283,6 +291,7 @@ class Synthesis:
             (
                 solvers.products(rows[:MOST_PAIRED], goal),
                 solvers.sums(rows[:MOST_PAIRED], goal),
+                solvers.dots(rows[:MOST_OF_DOTS], goal),
                 solvers.affine(rows[:MOST_PAIRED], goal),
                 solvers.scaled(rows[:MOST_PAIRED], goal),
                 solvers.logic_of_two(rows[:MOST_OF_LOGIC], goal),
