@@ -84,10 +84,10 @@ def _limited(known: Any, values: Words) -> Iterator[tuple[Callable[[Any], Any], 
 
 def _limited_numbers(known: Any, numbers: Any, values: Words, form: str) -> Iterator[tuple[Callable[[Any], Any], Goal, float]]:
     """As `_limited`, of the numbers of a format."""
-    names, word = ("minf", "maxf") if form == "f32" else (f"min2_{form}", f"max2_{form}"), np.uint32 if form == "f32" else np.uint16
+    suffix, word = ("f", np.uint32) if form == "f32" else (f"2_{form}", np.uint16)
     if np.isnan(numbers).any():
         return
-    for name, limit in zip(names, (numbers.max(), numbers.min()), strict=True):
+    for name, limit in ((f"min{suffix}", numbers.max()), (f"max{suffix}", numbers.min())):
         is_limit, constant = numbers == limit, _splat(float(limit), form)
         if known.has(name) and np.isfinite(limit) and constant is not None and 1 < is_limit.sum() < len(numbers) - 8:
             care = np.where(is_limit, 0, -1).astype(word).view(np.uint32)

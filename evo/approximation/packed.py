@@ -25,6 +25,8 @@ def field_nodes(inputs: list[Any]) -> Iterator[Any]:
             yield ("lop3_3c", masked(x), low, 0)  # the limit on the side of the sign
             yield ("lop3_c6", x, ("sub", high, ("lop3_c0", x, low, 0)), high)  # 0 - x
             yield from _zeros(x, low, masked)
+        total: Any
+        less: Any
         for x, y in permutations(inputs, 2):
             if signs is None:
                 total, less = ("add", x, y), ("sub", x, y)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from evo.approximation import solvers
-from evo.approximation.solvers import ALL, Goal, Solution
+from evo.approximation.solvers import ALL, Goal
 
 _MOST_ROWS, _MOST_OF_SOLVER = 60, 8
 _WITH_ADDEND = {"mul": "mad", "mulhi": "madhi", "mad": "mad", "madhi": "madhi", "dp4a_u": "dp4a_u", "dp4a_s": "dp4a_s"}
@@ -39,9 +39,9 @@ def _step(known: Any, outputs: tuple[Any, ...]) -> tuple[Any, ...] | None:
 
 
 def _replaced(where: Any, node: Any, other: Any) -> Any:
-    if where == node:
-        return other
-    return tuple(_replaced(each, node, other) if isinstance(each, tuple) else each for each in where) if isinstance(where, tuple) else where
+    if not isinstance(where, tuple):
+        return where
+    return other if where == node else tuple(_replaced(each, node, other) for each in where)
 
 
 def _equal(known: Any, node: Any, others: Sequence[Any]) -> Iterator[Any]:
@@ -49,10 +49,9 @@ def _equal(known: Any, node: Any, others: Sequence[Any]) -> Iterator[Any]:
     inputs = [each for each in known.rows if each[0] == "%"]
     nodes = [*inputs, *sorted(others, key=lambda each: known.cost([each]))]
     for each in list(nodes):
-        name, *operands = each
-        if name.startswith("lop3_c") and isinstance(operands[0], tuple) and operands[0][0] == "shr" and isinstance(operands[1], int):
-            _, inner, count = operands[0]
-            nodes.append(("lop3_c0", inner, operands[1] << count & 0xFFFFFFFF, 0))  # before it is shifted
+        match each:
+            case ("lop3_c0" | "lop3_ca", ("shr", before, int(count)), int(mask), 0):  # masked before it is shifted
+                nodes.append(("lop3_c0", before, mask << count & 0xFFFFFFFF, 0))
     nodes = nodes[:_MOST_ROWS]
     rows, goal = np.stack([known.values(each) for each in nodes]), Goal(known.values(node), np.full_like(known.values(node), ALL))
     for each in others:

@@ -242,7 +242,7 @@ def scaled(rows: Words, goal: Goal) -> Iterator[Solution]:
 
 
 def affine(rows: Words, goal: Goal) -> Iterator[Solution]:
-    """A row times a constant plus a constant, of which only upper bits matter: bounds of the factor follow from pairs of points."""
+    """A row times a constant plus a constant, whose upper bits alone matter: pairs of points bound the factor."""
     rows, goal = _where_it_matters(rows, goal)
     free = num_free_low(goal)
     if not free:
@@ -261,8 +261,8 @@ def affine(rows: Words, goal: Goal) -> Iterator[Solution]:
             rest = least - each * factor
             addend = int(np.clip(0, rest.max(), rest.min() + room))
             if rest.max() <= addend:
-                factor &= 0xFFFFFFFF
-                yield Solution("mad", (row(i), factor, addend & 0xFFFFFFFF)) if addend else Solution("mul", (row(i), factor))
+                more = (addend & 0xFFFFFFFF,) if addend else ()
+                yield Solution("mad" if addend else "mul", (row(i), factor & 0xFFFFFFFF, *more))
                 break
 
 
@@ -279,9 +279,10 @@ def dots(rows: Words, goal: Goal) -> Iterator[Solution]:
             matrix = (each[:, None] >> shifts).astype(dtype).astype(np.float64)
             factors = np.rint(np.linalg.lstsq(np.c_[matrix, np.ones(len(each))], least, rcond=None)[0][:4])
             rest = least - matrix @ factors
-            if np.abs(factors).max() < 256 and factors.any() and rest.max() <= (addend := rest.min() + (1 << free) - 1):
-                addend = 0 if rest.max() <= 0 <= addend else int(addend)
-                yield Solution(f"dp4a_{kind}", (row(i), sum(int(f) % 256 << 8 * k for k, f in enumerate(factors)), addend & 0xFFFFFFFF))
+            addend = rest.min() + (1 << free) - 1
+            if np.abs(factors).max() < 256 and factors.any() and rest.max() <= addend:
+                word = sum(int(factor) % 256 << 8 * k for k, factor in enumerate(factors))
+                yield Solution(f"dp4a_{kind}", (row(i), word, 0 if rest.max() <= 0 <= addend else int(addend) & 0xFFFFFFFF))
 
 
 def products(rows: Words, goal: Goal) -> Iterator[Solution]:

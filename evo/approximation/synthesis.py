@@ -16,16 +16,16 @@ from typing import Any
 import numpy as np
 
 from evo.approximation import solvers
-from evo.approximation.bits import ALL, ExactFunction
+from evo.approximation.bits import ExactFunction
 from evo.approximation.exact import INSTRUCTION_SET, exact_language, wrong_bits
+from evo.approximation.forward import SHIFTS, expand
 from evo.approximation.networks import permutations
 from evo.approximation.nodes import Node, program_text
-from evo.approximation.packed import field_nodes
-from evo.approximation.numbers import integer_goals, number_goals, rounded
+from evo.approximation.numbers import integer_goals, number_goals
 from evo.approximation.samples import sample
 from evo.approximation.shorter import shortened_nodes
 from evo.approximation.solvers import Goal, Words
-from evo.approximation.wide import LIMITS, WideRows
+from evo.approximation.wide import WideRows
 from evo.evaluate.slots import slots_of
 from evo.instructions import shipped_instruction_set
 from evo.language.program import Language, parse_program
@@ -34,18 +34,11 @@ from evo.native.ptx_vm import VirtualMachine
 _Wrap = Callable[[Any], Any]  # makes a node of one that gives an earlier goal
 NUM_POINTS, NUM_CHECKED = 128, 1 << 16
 NUM_ROUNDS, MOST_DEPTH = 12, 2
-MOST_ROWS, MOST_BYTES, MOST_PAIRED, MOST_OF_LOGIC = 900, 500, 400, 260  # of rows, by what is done with them
+MOST_BYTES, MOST_PAIRED, MOST_OF_LOGIC = 500, 400, 260  # of rows, by what is done with them
 MOST_GOALS, MOST_THOROUGH, MOST_SOLUTIONS, MOST_OF_SOLVER = 300, 25, 64, 24
 LEAST_COST, PAIR_COST, SLACK = 1.0, 2.0, 2.0  # issue slots: of an instruction, of one of integers, above the cheapest solution
 MOST_JOINED, MOST_WIDE, MOST_GIVEN, MOST_OF_THREE, MOST_OF_NUMBERS = 48, 10, 16, 4, 10
 MOST_SHORTENED, MOST_OF_DOTS = 3, 60
-SHIFTS, _BASES = range(1, 32), (3, 5, 10)
-_BYTE_PAIRS = [a | 0x4040 | b << 8 for a in range(4) for b in range(4)]
-_BYTE_PAIRS += [0x4400 | a | b << 4 for a in range(4) for b in range(4) if a != b]
-_FIELDS = [0x01010101 * m for m in (0x0F, 0xF0, 0x80, 0x7F, 0x01, 0x88)]
-_FIELDS += [0x00010001 * m for m in (0xFF, 0xFF00, 0x0F, 0x8000, 0x7FFF, 0x80, 0x8080)]
-_HALVES = {1: 0x55555555, 2: 0x33333333, 4: 0x0F0F0F0F, 8: 0x00FF00FF}  # lower halves of fields, by their width
-_FIELDS += [1, 0xFF, 0xFFFF, 0xFFFF0000, 0x7FFFFFFF, 0x80000000, 0x7F800000, 0xFFFFFFFF]
 
 
 @cache
@@ -60,13 +53,14 @@ class Synthesis:
     """Values at the points of a sample."""
 
     def __init__(self, function: ExactFunction, target: str, points: Sequence[Words]):
-        self.function, self._points = function, list(points)
+        self.function, self._points, self.num_inputs = function, list(points), len(points)
         instruction_set = shipped_instruction_set(INSTRUCTION_SET)
         costs = slots_of(instruction_set, target)
         self.slots = {each.name: float(cost) for each, cost in zip(instruction_set.instructions, costs, strict=True) if cost >= 0}
         self._values: dict[Node, Words] = {("%", k): each for k, each in enumerate(points)}
         self._parts: dict[Node, frozenset[Node]] = {}
         self.rows: list[Node] = []
+        self.fields: list[Node] = []  # by the arithmetic of fields
         self._known: set[bytes] = set()
         self._costs: list[float] = []
 
@@ -116,132 +110,6 @@ class Synthesis:
         self.rows.append(node)
         self._costs.append(self.cost([node]))
         return True
-
-    def expand(self) -> None:
-        """Rows of one instruction, and of two that often belong together."""
-        inputs = [("%", k) for k in range(len(self._points))]
-        for each in inputs:
-            self.add(each)
-        for each in inputs:
-            self._moves(each)
-            self._fields(each)
-            self._conversions(each)
-            if self.function.types[each[1]] == "f32":
-                self.add(("bf16x2_of_f32", each, each))
-            for code in rounded(each) if self.function.types[each[1]] == "bf16x2" else ():
-                for node in (code, *(("prmt", code, 0, selector) for selector in _BYTE_PAIRS)):
-                    self.add(node)
-        for a in inputs:
-            for b in inputs:
-                if a != b:
-                    self._pairs(a, b)
-        fields = {self.values(node).tobytes(): node for node in (*field_nodes(inputs), *inputs)}
-        self.fields = list(fields.values())
-        for each in self.fields:
-            self.add(each)
-        first = list(self.rows)
-        for each in first:
-            if len(self.rows) > MOST_ROWS:
-                break
-            kind, *operands = each
-            if kind in ("shr", "prmt"):
-                self._conversions(each)
-            if kind == "shr":
-                for mask in (1, 0x00010001, 0x01010101, *([_HALVES[operands[1]]] if operands[1] in _HALVES else [])):
-                    self.add(("lop3_ca", each, mask, 0))
-            if kind == "lop3_ca" and operands[1] == ~operands[2] & 0xFFFFFFFF:  # inverted bits
-                for selector in _BYTE_PAIRS:
-                    self.add(("prmt", each, 0, selector))
-
-    def _moves(self, x: Node) -> None:
-        for k in SHIFTS:
-            for name in ("shr", "shl", "sar"):
-                self.add((name, x, k))
-            self.add(("shf_r", x, x, k))
-        for selector in _BYTE_PAIRS:
-            self.add(("prmt", x, 0, selector))
-
-    def _fields(self, x: Node) -> None:
-        for mask in (*_FIELDS, *_HALVES.values()):
-            self.add(("lop3_ca", x, mask, 0))
-            self.add(("lop3_ca", x, ~mask & 0xFFFFFFFF, mask))
-        for constant in (1, 0xFFFFFFFF, 0x7FFF, 0x8000, 0x7FFFFFFF, 0x80000000):
-            self.add(("add", x, constant))
-        for addend in (1, 0xFFFFFFFF):
-            self.add(("add", ("min_u", x, 0xFFFFFFFE), addend))
-            self.add(("add", ("max_u", x, 1), addend))
-        for name in ("min_u", "max_u", "min_s", "max_s"):
-            for limit in (0xFFFFFFFE, *LIMITS):
-                self.add((name, x, limit))
-        for factor in (0x01010101, 0x00010001):
-            self.add(("mul", x, factor))
-        for name in ("popc", "brev", "bfind"):
-            self.add((name, x))
-        self.add(("popc", ("lop3_0c", x, ("add", x, ALL), 0)))  # zeros below the lowest one
-        self.add(("shr", ("brev", x), 32 - self.function.widths[x[1]]))
-        for highest in (("bfind", x), ("bfind", ("add", x, ALL))):
-            for power in (1, 2):
-                self.add(("shl", power, highest))
-                self.add(("shf_l", power, power, highest))
-        if self.function.widths[x[1]] <= 8:  # a bit to each field
-            for factor, mask in (
-                (0x00204081, 0x01010101),
-                (0x08040201, 0x08040201),
-                (0x00204081, 0x80808080),
-                (0x11111111, 0x84218421),
-            ):
-                self.add(("lop3_ca", ("mul", x, factor), mask, 0))
-        for base in _BASES:
-            self._digits(x, base)
-        for addend in range(4):
-            self.add(("dp4a_u", x, 0x01010101, addend))
-        self.add(("dp4a_s", x, 0x01010101, 0))
-
-    def _digits(self, x: Node, base: int) -> None:
-        """Digits of a fraction of 8 bits: two in the halves of a word, or one of a word."""
-        powers = [base**k for k in range(9) if base**k < 256]
-        for power in powers:
-            self.add(("mul", x, power << 24))
-        for low, high in zip(powers[::2], powers[1::2], strict=False):
-            halves = ("lop3_ca", ("mul", x, low | high << 16), 0x00FF00FF, 0)
-            self.add(("mul", halves, base))
-
-    def _conversions(self, x: Node) -> None:
-        for name in (
-            "f16x2_of_e4m3x2",
-            "f16x2_of_e5m2x2",
-            "e4m3x2_of_f16x2",
-            "e5m2x2_of_f16x2",
-            "s32_of_f32",
-            "f32_of_u32",
-            "f32_of_s32",
-            "f32_of_f16",
-        ):
-            self.add((name, x))
-
-    def _pairs(self, a: Node, b: Node) -> None:
-        for name in (
-            "add",
-            "sub",
-            "mul",
-            "mulhi",
-            "mulhi_s",
-            "min_u",
-            "max_u",
-            "min_s",
-            "max_s",
-            "minf",
-            "maxf",
-            "f16x2_of_f32",
-            "bf16x2_of_f32",
-            "e4m3x2_of_f32",
-            "e5m2x2_of_f32",
-        ):
-            self.add((name, a, b))
-        for selector in (0x5410, 0x7632, 0x5140, 0x6420, 0x7531, 0x7362):
-            self.add(("prmt", a, b, selector))
-
-    # ---- backward
 
     def goals(self, goal: Goal) -> Iterator[tuple[Callable[[Node], Node], Goal, float]]:
         """Goals from which one instruction leads to a goal: how, and its cost."""
@@ -310,12 +178,9 @@ class Synthesis:
                     yield node
 
     def node(self, found: solvers.Solution, nodes: Sequence[Node]) -> Node:
+        """A solution, whose rows are those of nodes."""
         operands = [
-            self.node(each, nodes)
-            if isinstance(each, solvers.Solution)
-            else nodes[each[1]]
-            if isinstance(each, tuple)
-            else each
+            self.node(each, nodes) if isinstance(each, solvers.Solution) else nodes[each[1]] if isinstance(each, tuple) else each
             for each in found.operands
         ]
         return (found.name, *operands)
@@ -420,7 +285,7 @@ def synthesized(function: ExactFunction, target: str, seed: int) -> list[str]:
     for _ in range(NUM_ROUNDS):
         points = sample(function, NUM_POINTS, seed, more)
         found = Synthesis(function, target, points)
-        found.expand()
+        expand(found)
         goals = [Goal(values, np.full_like(values, care)) for values, care in zip(function(*points), function.care, strict=True)]
         each = [found.solve(goal) for goal in goals]
         is_solved = [bool(nodes) for nodes in each]

@@ -37,7 +37,11 @@ CASES = {
     "logic_of_three": (solvers.logic_of_three, (A & B) | (~A & SHIFTED), ALL),
     "a factor, and a row": (solvers.scaled, A * np.uint32(15) + B, ALL),
     "a row shifted, and a row": (solvers.scaled, (A >> np.uint32(5)) + B, ALL),
-    "weights of bytes": (solvers.dots, ((A & 255) * 77 + (A >> 8 & 255) * 150 + (A >> 16 & 255) * 29).astype(np.uint32), ALL << np.uint32(8)),
+    "weights of bytes": (
+        solvers.dots,
+        ((A & 255) * 77 + (A >> 8 & 255) * 150 + (A >> 16 & 255) * 29).astype(np.uint32),
+        ALL << np.uint32(8),
+    ),
     "product, rounded": (solvers.affine, SHIFTED * np.uint32(21), ALL & np.uint32(0xFFF00000)),
     "product": (solvers.products, A * np.uint32(0x01010101) + np.uint32(5), ALL),
     "quotient": (solvers.high_products, (A // np.uint32(10)) << np.uint32(3), ALL & np.uint32(0xFFFFFFF8)),
