@@ -82,7 +82,7 @@ def _of_halves(largest: int, test: Callable[[Any, int], Any]) -> Callable[[Any],
     return lambda x: test(x & 0x7FFF, largest) & test(x >> 16 & 0x7FFF, largest)
 
 
-# What a precondition may ask of a word.
+# Predicates of a precondition on a word.
 _PREDICATES: dict[str, Callable[[Any], Any]] = {
     "finite": lambda x: (x & 0x7FFFFFFF) < 0x7F800000,
     "no_nan": lambda x: (x & 0x7FFFFFFF) <= 0x7F800000,
