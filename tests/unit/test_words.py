@@ -10,7 +10,7 @@ PATTERNS = ("[ACRS]*.md", "docs/**/*.md", "docs/**/*.ipynb", "runs/*.md", "tasks
 PATTERNS += ("evo/**/*.py", "evo/**/*.pyx", "tasks/**/*.py", "templates/**/*.py", "csrc/*.h")
 FILES = sorted({path for pattern in PATTERNS for path in REPOSITORY.glob(pattern)} - {REPOSITORY / "CHANGELOG.md"})
 
-# What is forbidden -> what an engineer writes.
+# Forbidden words -> an engineer's.
 TURNS = {
     r"\bso many\b": "the number's name, or 'this many'",
     r"\b(?:than|from|by|to) which (?:none|no)\b": "a sentence of its own",
@@ -34,6 +34,7 @@ TURNS = {
     r"\btold of\b": "given, says",
     r"\bgoes round\b": "runs through one loop",
     r"\basks nobody\b": "sends no requests",
+    r'(?:"""|/\* )(?:What|Those|How|Where|Which|Who)\b': "a verb or the noun first",
 }
 
 

@@ -40,7 +40,7 @@ def certificate(tmp_path_factory) -> Path:
     return path
 
 
-# What would run, or end a text, if it were put into code, a page or a terminal.
+# Texts that would run, or end a text, if they were put into code, a page or a terminal.
 CODE = (
     '"""\nimport os; os.abort()\n"""',
     "x\n*/ int y; /*",

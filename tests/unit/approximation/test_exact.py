@@ -14,8 +14,9 @@ import pytest
 from evo.approximation import zoo
 from evo.approximation.bits import ExactFunction, Precondition
 from evo.approximation.certificate import check_certificate, read_certificate
-from evo.approximation.exact import EVERY, TESTED, ExactCertificate, ExactSweep, certified_exact, exact_language
+from evo.approximation.exact import ExactCertificate, certified_exact, exact_language
 from evo.approximation.exact_header import exact_header
+from evo.approximation.exact_sweep import EVERY, TESTED, ExactSweep
 from evo.approximation.exact_task import ExactTask, sample
 from evo.approximation.synthesis import synthesized
 from evo.errors import UserError
@@ -159,7 +160,7 @@ def writes(x):
 def fails(x):
     raise RuntimeError("no")
 def two(x, y):
-    return x & 0xFF | y & 0xFF00
+    return x + (y & 0xFFFF)
 def asm(unsigned, l, out0, linux):
     return unsigned ^ l, out0 ^ linux
 def rough(größe):
@@ -198,9 +199,9 @@ def test_what_a_function_raises_names_it(module, name):
 
 
 def test_more_than_32_bits_are_never_proven(module, tmp_path, monkeypatch):
-    monkeypatch.setattr("evo.approximation.exact.NUM_TESTED", 1 << 16)
+    monkeypatch.setattr("evo.approximation.exact_sweep.NUM_TESTED", 1 << 16)
     function, path = ExactFunction("of_words:two", "y == 0 or y == 256"), tmp_path / "a.json"
-    words = words_of(function, "0xff00:b32 0:b32 0xff:b32 %x lop3_c0 %y lop3_ec")
+    words = words_of(function, "0:b32 0xffff:b32 %y lop3_c0 %x add")
     found = certified_exact(exact_language(function), words, function, target="sm_90")
     assert found.method == TESTED and "not proven" in found.claim()
     path.write_text(json.dumps({**found.model_dump(mode="json"), "method": EVERY}))
@@ -212,10 +213,10 @@ def test_a_state_is_kept_beside_the_certificate_and_a_failed_proof_leaves_that(c
     path, found = certificate
     function, other = ExactFunction("ue4m3_f32"), "0:b32 %q shl"
 
-    monkeypatch.setattr("evo.approximation.exact.SAVE_S", -1.0)
+    monkeypatch.setattr("evo.approximation.exact_sweep.SAVE_S", -1.0)
     names = set()
     progress = lambda *_: names.update(each.name for each in path.parent.iterdir())  # noqa: E731
-    monkeypatch.setattr("evo.approximation.exact.PART", 16)
+    monkeypatch.setattr("evo.approximation.exact_sweep.TILE", 16)
     for program, works in ((BY_HAND, True), (other, False)):
         with nullcontext() if works else pytest.raises(UserError):
             words = words_of(function, program)
