@@ -224,7 +224,7 @@ typedef struct AstPtxProgram {
 
 #define AST_PTX_MAIN_PROGRAM SIZE_MAX
 
-/* Where a program is wrong. */
+/* Position of an error in a program. */
 typedef struct AstPtxPlace {
     size_t routine_idx; /* AST_PTX_MAIN_PROGRAM, or a routine */
     size_t word_idx;    /* within that word list; its length if a RETURN is missing */
@@ -253,7 +253,7 @@ AST_PTX_API AstPtxResult ast_ptx_compile_program(
 
 #define AST_PTX__ERROR(code) EVO__ERROR(AST_PTX_DEBUG, code)
 
-/* What words are checked against. */
+/* Sets that words are checked against. */
 typedef struct AstPtx__Rules {
     size_t num_inputs;
     const uint16_t* ptx_instruction_num_args;

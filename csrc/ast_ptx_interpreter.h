@@ -122,7 +122,7 @@ static inline void ast_ptx__apply(uint32_t instruction_idx, float* a, const floa
     }
 }
 
-/* Where the values of the inputs lie: an array for each, or one value each. */
+/* Location of the inputs' values: an array for each, or one value each. */
 typedef struct AstPtx__Inputs {
     const float* const* arrays; /* NULL: `values` is used, and the only point is the first */
     const float* values;

@@ -132,7 +132,7 @@ const char* derive_result_to_string(DeriveResult result) { EVO__RETURN_NAME(resu
 
 /* ---- instruction sets -------------------------------------------------------------------------------------------- */
 
-/* What derivatives are made of: enumerator, character in a rule (see evo/instructions/tables.py), operands, row of the table. */
+/* Operations of derivatives: enumerator, character in a rule (see evo/instructions/tables.py), operands, row of the table. */
 #define DERIVE__OPERATORS(X)           \
     X(ADD, '+', 2, ADD_FTZ_F32)        \
     X(SUB, '-', 2, SUB_FTZ_F32)        \
@@ -157,7 +157,7 @@ static const struct {
 
 #define DERIVE__ALWAYS_NEEDED "+-*~@" /* whatever the rule */
 
-/* What an instruction passes to one operand: text up to, not including, = or @. */
+/* The part of a rule for one operand: text up to, not including, = or @. */
 typedef struct DeriveFormula {
     const char* text;
     const char* end;
@@ -288,7 +288,7 @@ static const DeriveRule* derive__rule(const DeriveSet* set, const StackPtxNode* 
 #define DERIVE__MAX_RULE_NODES 8u
 #define DERIVE__NO_PARAMETER UINT32_MAX
 
-/* What the request gains per unit of a value, and what rules calculate with. */
+/* Derivative of the request by a value, and the operands of rules. */
 enum { DERIVE__ZERO, DERIVE__ONE, DERIVE__VALUE, DERIVE__CONSTANT };
 typedef struct DeriveAdjoint {
     uint8_t kind;
@@ -354,7 +354,7 @@ static DeriveResult derive__check(
 
 /* ---- programs: new nodes ---- */
 
-/* Where the search for a node begins; the same for both orders of operands that commute. */
+/* First slot in the search for a node; the same for both orders of operands that commute. */
 static uint32_t derive__entry_of(const DeriveBuilder* builder, const StackPtxNode* node, const uint32_t* operands) {
     uint64_t mix = (uint64_t)node->payload << 8 ^ node->kind;
     const uint32_t a = node->num_operands > 0 ? operands[0] + 1 : 0, b = node->num_operands > 1 ? operands[1] + 1 : 0;

@@ -62,7 +62,7 @@ typedef enum { DEVICE_CODE__RESULTS(EVO__ENUMERATOR) DEVICE_CODE_RESULT_NUM_ENUM
 /* The enumerator's name, or "DEVICE_CODE_RESULT_UNKNOWN". The text is static. */
 DEVICE_CODE_API const char* device_code_result_to_string(DeviceCodeResult result);
 
-/* Where an operand comes from. */
+/* Source of an operand. */
 enum { DEVICE_CODE_ACCUMULATOR = 0, DEVICE_CODE_SLOT = 1, DEVICE_CODE_CONSTANT = 2 };
 
 /* The form of an instruction: the places of its operands as digits to base 3, the first operand's the lowest. */
@@ -89,7 +89,7 @@ typedef enum {
 
 #define DEVICE_CODE_MAX_VECTORS 64
 
-/* What the encoder must know of a kernel. For an instruction that it knows, the kernel has the cases of all forms but these:
+/* Facts about a kernel for the encoder. For an instruction that it knows, the kernel has the cases of all forms but these:
    swapped ones of a commutative instruction, where the first operand's place is above the second's; with two constants, or one in
    an instruction of a single operand; with the accumulator twice, if there are three operands. */
 typedef struct DeviceCodeKernel {
@@ -334,7 +334,7 @@ static void device_code__order(DeviceCodeBuilder* builder, uint32_t depth) {
 
 /* ---- steps ------------------------------------------------------------------------------------------------------- */
 
-/* Where a value's operands come from, in the order in which the kernel takes them. */
+/* Sources of a value's operands, in the order in which the kernel takes them. */
 typedef struct DeviceCodeForm {
     uint32_t operands[DEVICE_CODE__MAX_OPERANDS];
     uint32_t places[DEVICE_CODE__MAX_OPERANDS];

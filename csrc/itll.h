@@ -652,7 +652,7 @@ ItllResult itll_predict(
 
 /* ---- state ------------------------------------------------------------------------------------------------------- */
 
-/* What a state begins with. numbers: num_features to noise of the options. */
+/* First values of a state. numbers: num_features to noise of the options. */
 typedef struct ItllHeader {
     uint64_t magic, version;
     uint32_t kind, numbers[6], zero;

@@ -42,7 +42,7 @@ inline void check(ItllResult result) {
     if (result != ITLL_SUCCESS) throw Error(result);
 }
 
-/* What is predicted for rows, (num_rows, num_targets). deviations: empty if the model has none. */
+/* Predictions for rows, (num_rows, num_targets). deviations: empty if the model has none. */
 struct Prediction {
     std::vector<float> means, deviations;
 };

@@ -41,7 +41,7 @@
 extern "C" {
 #endif
 
-/* How programs are looked at. Keep what it points to unchanged while it is used. */
+/* The way programs are turned into features. Keep what it points to unchanged while it is used. */
 typedef struct ItllFeaturesInfo {
     const StackPtxStackInfo* stack_info;
     const PtxVmSet* vm_set;

@@ -368,7 +368,7 @@ extern "C" {
 
 typedef enum { PTX_INJECT__RESULTS(EVO__ENUMERATOR) PTX_INJECT_RESULT_NUM_ELEMS } PtxInjectResult;
 
-/* What a stub does with a variable. */
+/* Use of a variable by a stub. */
 typedef enum {
     PTX_INJECT_MUT_TYPE_OUT = 0, /* writes it on every path */
     PTX_INJECT_MUT_TYPE_MOD = 1, /* reads and writes it */
@@ -387,7 +387,7 @@ typedef struct PtxInjectDataTypeInfo {
 
 typedef struct PtxInjectHandleImpl* PtxInjectHandle;
 
-/* Where a text is wrong, and how. */
+/* Position and kind of an error in a text. */
 typedef struct PtxInjectPlace {
     size_t line;        /* from 1; 0 if no place in the text is at fault */
     size_t column;      /* in bytes, from 1; 0 likewise */
@@ -685,7 +685,7 @@ const PtxInjectDataTypeInfo* ptx_inject_default_types(size_t* num_types_out) {
     return types;
 }
 
-/* What is wrong with a type, or NULL. */
+/* Reason why a type is wrong, or NULL. */
 static const char* ptx_inject__fault_of_type(const PtxInjectDataTypeInfo* type) {
     if (type->name == NULL || !ptx_inject__consists_of(ptx_inject__slice(type->name), ptx_inject__is_printable) ||
         strpbrk(type->name, " \"\\%") != NULL) {

@@ -134,7 +134,7 @@ PTX_VM_API bool ptx_vm_set_has_instruction(const PtxVmSet* set, size_t instructi
 /* Binary digits of a stack's floats: 24, of f16 11, of bf16 8; 0 of other types and for an index out of range. */
 PTX_VM_API uint32_t ptx_vm_set_digits(const PtxVmSet* set, size_t stack_idx);
 
-/* What an instruction of constants gives, as the `fold` of a StackPtxFolding whose context is a PtxVmSet. So a GPU's assembler
+/* Result of an instruction of constants, as the `fold` of a StackPtxFolding whose context is a PtxVmSet. So a GPU's assembler
    finds no instruction of constants that it would compute by its own approximations, and CPU and GPU agree. selp whose predicate
    is known is one of its operands. div.approx by a constant is the product with its reciprocal, as "Meaning" says, which an
    assembler would compute too. */
@@ -143,7 +143,7 @@ ptx_vm_fold(const void* set, uint32_t instruction_idx, uint32_t known, const uin
 
 /* ---- programs ---------------------------------------------------------------------------------------------------- */
 
-/* What a program is prepared for. */
+/* Options that a program is prepared with. */
 typedef enum {
     PTX_VM_RUN_STORE = 0,  /* ptx_vm_store */
     PTX_VM_RUN_REDUCE = 1, /* ptx_vm_reduce; every request must be an f32, f16 or bf16, as in those that follow */
@@ -181,7 +181,7 @@ PTX_VM_API PtxVmResult ptx_vm_store(
     void* workspace, size_t workspace_bytes
 );
 
-/* What a request is compared with. Keep what it points to unchanged while it is used. */
+/* Target that a request is compared with. Keep what it points to unchanged while it is used. */
 typedef struct PtxVmTarget {
     const float* values;  /* at each point */
     const float* weights; /* of each point, finite and above 0; NULL: all are 1 */
@@ -190,7 +190,7 @@ typedef struct PtxVmTarget {
 
 #define PTX_VM_TARGET_NUM_SUMS(num_points) (((size_t)(num_points) + 1023) / 1024 * 24)
 
-/* What every program that is finite at all points has in common. weights may be NULL. */
+/* Sums shared by all programs that are finite at all points. weights may be NULL. */
 PTX_VM_API PtxVmResult ptx_vm_target_sums(const float* values, const float* weights, size_t num_points, double* sums_out);
 
 /* Sums over the points at which both output y and target t are finite; a subnormal output counts as zero. `sum_y` to `sum_yt` are
@@ -244,7 +244,7 @@ PTX_VM_API PtxVmResult ptx_vm_gram(
 
 /* ---- contractions ------------------------------------------------------------------------------------------------ */
 
-/* What a value of a contraction belongs to: a row m of the first matrix, a row n of the second (a column of the result), or both. */
+/* Owner of a value of a contraction: a row m of the first matrix, a row n of the second (a column of the result), or both. */
 typedef enum {
     PTX_VM_AXES_NONE = 0,   /* one value for all; a state is one double */
     PTX_VM_AXES_ROW = 1,    /* [m, k] */
@@ -263,7 +263,7 @@ typedef struct PtxVmOperand {
     PtxVmElement element;
 } PtxVmOperand;
 
-/* What the program carries on: f32 values. Its states of PAIR begin at `initial`; the others are sums, which are added to `values`. */
+/* Values that the program carries on, f32. States of PAIR begin at `initial`; the others are sums, added to `values`. */
 typedef struct PtxVmState {
     void* values;
     ptrdiff_t strides[2];
@@ -349,7 +349,7 @@ typedef struct PtxVmLaneSums {
 
 #define PTX_VM__DEPTH 8u /* k at once: a packed chunk has 16 KiB, half of the smallest first-level cache */
 
-/* Where the inputs and requests of a program are, in arrays of num_slots. at: the first block at the next k, which is k_bytes on from
+/* Locations of the inputs and requests of a program, in arrays of num_slots. at: the first block at the next k, which is k_bytes on from
    the one before; where a flip is -1, k_bytes changes its sign each time. moving: those that go on by a block from block to block.
    tail_bytes: how much further the last block is, if it is shorter. */
 typedef struct PtxVmSlots {
@@ -806,7 +806,7 @@ static const uint8_t ptx_vm__forms[][8] = {
      PTX_VM__FORM_FIRST, PTX_VM__FORM_FIRST | PTX_VM__SWAP, PTX_VM__FORM_BOTH},
 };
 
-/* How an operation can use the value in the accumulator, and its operands in the matching order. Branches are hard to predict in
+/* Uses of the accumulator's value by an operation, and its operands in the matching order. Branches are hard to predict in
    irregular programs, so there are none here: masks take the place of conditions, which compilers make branches. */
 static uint32_t ptx_vm__choose_form(const PtxVmValue* value, uint32_t accumulator, uint32_t* operands) {
     const uint32_t first = value->operands[0], second = value->operands[1], third = value->operands[2];
@@ -918,7 +918,7 @@ static uint32_t ptx_vm__add_nodes(PtxVmBuilder* builder, const PtxVmSet* set, co
     return lowered->num_nodes;
 }
 
-/* Which operation writes each request. False if one cannot be reduced. */
+/* Index of the operation that writes each request. False if one cannot be reduced. */
 static bool ptx_vm__add_requests(PtxVmBuilder* builder, const PtxVmSet* set, const StackPtxLowered* lowered) {
     uint32_t zero = PTX_VM__NO_INDEX;
     if (builder->program->kind == PTX_VM_RUN_GRAM && lowered->num_requests == 0) return false;

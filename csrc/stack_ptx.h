@@ -246,7 +246,7 @@ typedef struct {
     uint16_t stack_idx;
 } StackPtxRegister;
 
-/* What a stack's constants are, given as 32 bits. The 64-bit types are widened: F64 from a float, U64 with zeros, S64 with the
+/* Type of a stack's constants, given as 32 bits. The 64-bit types are widened: F64 from a float, U64 with zeros, S64 with the
    sign. F16 and BF16 are the nearest of a float, ties to even. Printed 0f3F800000, 0x00000001U, 0x00000001, 0d3FF0000000000000,
    0x0000000000000001U, 0x0000000000000001, 0x3C00, 0x3F80. */
 typedef enum {
@@ -268,14 +268,14 @@ typedef struct StackPtxInstructionTraits {
     uint8_t registers_only; /* the assembler refuses constants as operands: each is moved into a register first */
 } StackPtxInstructionTraits;
 
-/* What StackPtxStackInfo leaves out about an instruction set. Each array runs parallel to one of its arrays. */
+/* Facts about an instruction set beside StackPtxStackInfo. Each array runs parallel to one of its arrays. */
 typedef struct StackPtxTraits {
     const StackPtxInstructionTraits* instructions; /* NULL: none commutes, none is volatile */
     const uint8_t* volatile_special_registers; /* 0 or 1 each. NULL: none is volatile */
     const uint8_t* constant_types; /* StackPtxConstantType of each stack. NULL: the one named like its prefix */
 } StackPtxTraits;
 
-/* What stack_ptx_compile may use. */
+/* Limits of stack_ptx_compile. */
 typedef struct {
     size_t max_ast_size; /* values that a program may create */
     size_t max_ast_to_visit_stack_depth; /* not read: graphs are walked without a stack */
@@ -325,7 +325,7 @@ typedef struct StackPtxLimits {
     uint32_t execution_limit; /* words run, RETURNs included */
 } StackPtxLimits;
 
-/* What is known of an instruction before it runs, and the words that say it. */
+/* Static facts about an instruction, and the words that hold them. */
 typedef enum {
     STACK_PTX_FOLD_NONE = 0, /* nothing: it stays */
     STACK_PTX_FOLD_CONSTANT = 1, /* its result is a constant: the bits */
@@ -379,7 +379,7 @@ typedef struct StackPtxDerivation {
     size_t memory_bytes; /* in each workspace, for a program of limits.max_nodes */
 } StackPtxDerivation;
 
-/* What programs are written in and connected to. Keep the arrays and strings unchanged while the language is used. */
+/* Instruction set and registers of programs. Keep the arrays and strings unchanged while the language is used. */
 typedef struct StackPtxLanguageInfo {
     const StackPtxStackInfo* stack_info; /* the struct itself is needed only by stack_ptx_language_init */
     const StackPtxTraits* traits; /* NULL: all defaults. Needed only by stack_ptx_language_init */
@@ -469,7 +469,7 @@ typedef struct StackPtxLowered {
 
 #define STACK_PTX_MAIN_PROGRAM SIZE_MAX
 
-/* Where a program is wrong. */
+/* Position of an error in a program. */
 typedef struct StackPtxPlace {
     size_t routine_idx; /* STACK_PTX_MAIN_PROGRAM, or a routine */
     size_t word_idx; /* within that word list */

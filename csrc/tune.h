@@ -108,7 +108,7 @@ typedef struct TuneLoss {
     float least_error; /* but not below; above 0 */
 } TuneLoss;
 
-/* What constants are fitted to. Keep what it points to unchanged while it is used. */
+/* The problem that constants are fitted to. Keep what it points to unchanged while it is used. */
 typedef struct TuneProblem {
     const DeriveSet* derive_set;
     const PtxVmSet* vm_set;
@@ -125,7 +125,7 @@ typedef struct TuneProblem {
     bool is_through_origin; /* is_scaled is by b y, without a */
 } TuneProblem;
 
-/* What happened to a program. Errors are sums of squares over points, or the largest; NaN if there was nothing to tune. */
+/* Result of tuning a program. Errors are sums of squares over points, or the largest; NaN if there was nothing to tune. */
 typedef struct TuneOutcome {
     uint32_t num_parameters; /* constants that were fitted; 0 if there are none, or the program cannot run on a CPU */
     uint32_t num_evaluations; /* runs of the derived program over all points */
@@ -463,7 +463,7 @@ static TuneResult tune__iterate_loss(const TuneRun* run, float* constants) {
 
 /* ---- programs ---------------------------------------------------------------------------------------------------- */
 
-/* Which of the constants a word pushes; num_nodes: none. */
+/* Index of the constant that a word pushes; num_nodes: none. */
 static uint32_t tune__constant_of(
     const StackPtxLowered* lowered, const uint32_t* nodes, uint32_t num_nodes, StackPtxInstruction word
 ) {

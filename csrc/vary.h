@@ -165,7 +165,7 @@ typedef enum { VARY_STREAMS(VARY__ENUMERATOR) VARY_OPERATORS(VARY__OPERATOR_ENUM
 /* Words at which a subprogram is looked for. */
 #define VARY_NUM_TRIES 8
 
-/* What a PTX instruction takes off the stacks and puts on them. */
+/* Stack effect of a PTX instruction: values popped and pushed. */
 #define VARY_UNKNOWN_EFFECT 255u /* as num_popped: instructions with more values or stacks than fit below */
 #define VARY_MAX_EFFECT_VALUES 14
 typedef struct VaryEffect {
@@ -174,7 +174,7 @@ typedef struct VaryEffect {
     uint8_t stacks[VARY_MAX_EFFECT_VALUES]; /* below 64, of each value: those popped, then those pushed */
 } VaryEffect;
 
-/* How the payload of a word drawn from the vocabulary is made. */
+/* Rule for the payload of a word drawn from the vocabulary. */
 typedef enum {
     VARY_DRAW_LITERAL = 0,  /* the word unchanged */
     VARY_DRAW_GAUSSIAN = 1, /* CONSTANT words: f32 of mean params[0] and deviation params[1] */
@@ -212,7 +212,7 @@ typedef struct VaryOptions {
     size_t num_inputs;
 } VaryOptions;
 
-/* What vary_init prepares: alias tables of vocabulary and events. Lives in the caller's memory. */
+/* Tables that vary_init prepares: alias tables of vocabulary and events. Lives in the caller's memory. */
 typedef struct VaryTables VaryTables;
 
 /* The enumerator's name, or "unknown VaryResult". The text is static. */
@@ -510,7 +510,7 @@ static inline uint32_t vary__alias_draw(const Vary__Column* columns, uint32_t lo
  * which one draws again: the geometric law has no memory, so nothing is cut off. */
 enum { VARY__LOG2_EVENT_COLUMNS = 8, VARY__EVENT_COLUMNS = 256, VARY__MAX_KINDS = 4 };
 
-/* What happens to the word after the gap: how many of the old and the new word there are then (0 to 2), and whether the new one
+/* Change of the word after the gap: how many of the old and the new word there are then (0 to 2), and whether the new one
  * comes first. Operators with one kind of event use DELETE for it. NONE: the gap is longer than the table reaches. */
 enum {
     VARY__NEW_FIRST = 1,
@@ -960,7 +960,7 @@ VARY__INLINE uint32_t vary__crossover(Vary__Numbers* numbers, Vary__Parent first
     return first.length;
 }
 
-/* What a word takes and gives; num_popped is VARY_UNKNOWN_EFFECT for one that is in no subprogram. */
+/* Stack effect of a word; num_popped is VARY_UNKNOWN_EFFECT for one that is in no subprogram. */
 VARY__INLINE VaryEffect vary__effect_of(const VaryTables* tables, uint64_t word) {
     const uint32_t type = (uint32_t)(word & 0xffffu), stack = (uint32_t)(word >> 16 & 0xffffu), payload = (uint32_t)(word >> 32);
     VaryEffect effect;

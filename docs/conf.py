@@ -56,7 +56,7 @@ html_theme_options = {
 html_sidebars = {"README": []}
 
 
-# What stands below a page in the site's navigation; sites of code have no use for it, so that pages do not say it themselves.
+# Entries below a page in the site's navigation; sites of code have no use for it, so that pages do not say it themselves.
 CONTENTS = {
     "docs/tutorials/README": [
         f"docs/tutorials/{name}" for name in ("formula", "gelu", "pictures", "controller", "map", "kernel")

@@ -1,4 +1,4 @@
-"""What tests of all folders share: languages, task folders, small configs, disassembly and the `evo` command."""
+"""Fixtures of all folders: languages, task folders, small configs, disassembly and the `evo` command."""
 
 import json
 import os

@@ -159,7 +159,7 @@ def _changes(name: str, start: int, old: str) -> Iterator[Mutant]:
 
 
 def _is_whole(old: str, new: str, *, is_python: bool) -> bool:
-    """Whether an expression can stand in brackets. One of C has no comma outside of its own."""
+    """Say whether an expression can stand in brackets: one of C has no comma outside of its own."""
     if is_python:
         with contextlib.suppress(SyntaxError):
             return bool(ast.parse(f"({old})\n({new})"))

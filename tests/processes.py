@@ -1,4 +1,4 @@
-"""How tests wait for something, and what they ask about processes."""
+"""Waits of tests, and questions about processes."""
 
 import time
 from collections.abc import Callable

@@ -84,7 +84,7 @@ const PicturePlan* picture_plan_init(size_t size, const PictureKernels* kernels,
         const double copies = down > 0 ? 2.0 : 1.0; /* negative frequencies have the same power */
         plan->first_band[row] = (int32_t)plan->num_bands;
         for (size_t i = 0; i < size; i++) {
-            /* Where the last stage leaves what is at place 2 i or 2 i + 1 of the one before. */
+            /* Position at which the last stage leaves the value at place 2 i or 2 i + 1 of the one before. */
             const size_t column = picture__reversed(i < half ? 2 * i : 2 * (i - half) + 1, log_size);
             const size_t across = column < half ? column : size - column;
             const size_t square = down * down + across * across;

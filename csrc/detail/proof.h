@@ -115,7 +115,7 @@ typedef struct ProofKernels {
     ProofIntervals intervals;
 } ProofKernels;
 
-/* Those of the widest level that this CPU has. All levels compute the same bits. */
+/* Kernels of the widest level that this CPU has. All levels compute the same bits. */
 const ProofKernels* proof_kernels(void);
 const ProofKernels* proof__kernels_baseline(void);
 const ProofKernels* proof__kernels_avx2(void);

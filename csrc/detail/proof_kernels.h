@@ -70,7 +70,7 @@ static double proof__reference(
                 for (size_t lane = 0; lane < PROOF__LANES; lane++) v[lane] = x[i + (lane < count ? lane : 0)];
             const ProofV t = (__builtin_convertvector(v, ProofV) - pieces->centres[piece]) * pieces->inverses[piece];
             ProofV value = proof__polynomial(c, t), size = proof__abs(value);
-            /* What the bound leaves open is decided against the program: below a power of two the ulp is the smaller one, at 2^-126
+            /* A case that the bound leaves open is decided against the program: below a power of two the ulp is the smaller one, at 2^-126
                no zero is a flushed result, and below the overflow infinity is wrong. */
             const ProofV highest = size + bound, lowest = size - bound;
             const ProofQ power = (ProofQ)size & ((int64_t)0x7FF << 52);
@@ -215,7 +215,7 @@ PROOF__INLINE double proof__most(double a, double b) { return a > b ? a : b; }
 PROOF__INLINE double proof__flush(double v) { return fabs(v) < PROOF__FLUSHED ? 0.0 : v; }
 PROOF__INLINE double proof__round(double v) { return proof__flush((double)(float)v); }
 
-/* What is below the least normal number and rounds to it may be flushed before. */
+/* A value below the least normal number that rounds to it may be flushed before. */
 PROOF__INLINE double proof__round_down(double v) {
     const double near = proof__round(v);
     return near == PROOF__FLUSHED && v < PROOF__FLUSHED ? 0.0 : near;
@@ -239,7 +239,7 @@ PROOF__INLINE double proof__odd_sum(double a, double b) {
 
 /* The largest float up to v, and the least from v on; infinity where that overflows. */
 PROOF__INLINE double proof__floor(double v) {
-    /* What is taken off is more than half of a step and less than one and a half, also at powers of two and of subnormal numbers. */
+    /* The part taken off is more than half of a step and less than one and a half, also at powers of two and of subnormal numbers. */
     const double near = (double)(float)v, step = proof__most(fabs(near) * 0x1.004p-24, 0x1.8p-150);
     return near <= v || near == INFINITY ? near : (double)(float)(near - step);
 }
@@ -291,7 +291,7 @@ PROOF__INLINE void proof__forget_if(int is_unknown, double* low, double* high) {
     *high = is_unknown ? INFINITY : *high;
 }
 
-/* What is no interval is unknown: a NaN is somewhere in it. */
+/* Ends that make no interval mean unknown: a NaN is somewhere in it. */
 static void proof__mend(double* low, double* high) { PROOF__LOOP proof__forget_if(!(low[i] <= high[i]), low + i, high + i); }
 
 static void proof__spread(ProofRow operand, double* low, double* high) {
@@ -446,7 +446,7 @@ PROOF__INLINE double proof__power(double whole) {
     return power;
 }
 
-/* Those that follow are within 2^-50, relative. The series of exp(z) - 1, z at most ln(2)/2. */
+/* The functions that follow are within 2^-50, relative. The series of exp(z) - 1, z at most ln(2)/2. */
 PROOF__INLINE double proof__expm1(double z) {
     static const double c[13] = {
         1.0 / 6227020800.0,
@@ -606,7 +606,7 @@ static int proof__are_numbers(const double* in) {
     return are_numbers;
 }
 
-/* What an instruction reads: `in`, or what is in `flushed` then. */
+/* An operand as an instruction reads it: `in`, or its copy in `flushed`. */
 static const double* proof__operand(int is_kept, const double* in, double* flushed) {
     if (is_kept) return in;
     PROOF__LOOP flushed[i] = proof__flush(in[i]);

@@ -12,7 +12,7 @@
 #define PTX_VM__TILE_ROWS 256u /* whose states of pairs fit the second-level cache */
 #define PTX_VM__COPY_BYTES (PTX_VM__TILE_ROWS * PTX_VM_CONTRACT_COLUMNS * sizeof(float)) /* of one of two copies of states */
 
-/* Where a register or request of the program lies: its address at the first k and block of a chunk, and the bytes to the next. */
+/* Location of a register or request of the program: its address at the first k and block of a chunk, and the bytes to the next. */
 typedef struct PtxVmPlace {
     char* first;
     size_t k_bytes;

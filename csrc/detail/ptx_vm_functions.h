@@ -107,7 +107,7 @@ PTX_VM__INLINE PtxVmV ptx_vm__lg2_f32(PtxVmV x) {
     p = ptx_vm__fma_f32(f, p, ptx_vm__set(-0.7213471f));
     p = ptx_vm__fma_f32(f, p, ptx_vm__set(1.4426949f));
     p = ptx_vm__fma_f32(f, p, ptx_vm__f32_from_s32(exponent));
-    /* What is not a normal positive number: zeros, flushed ones among them, -infinity; negative ones NaN; infinity and NaN
+    /* All but normal positive numbers: zeros, flushed ones among them, -infinity; negative ones NaN; infinity and NaN
      * themselves. */
     p = ptx_vm__or_b32(p, ptx_vm__from_mask(ptx_vm__less(x, ptx_vm__set(0.0f))));
     p = ptx_vm__select(ptx_vm__equal(x, ptx_vm__set(0.0f)), ptx_vm__set_bits(0xff800000u), p);
@@ -219,7 +219,7 @@ PTX_VM__INLINE double ptx_vm__wide_bf16(float x) {
     return is_small ? (bits >> 31 ? -small : small) : (double)x;
 }
 
-/* Where f32 would flush or overflow: in double, which holds the product exactly, rounded to odd before it is rounded to bf16. */
+/* Past f32, where it would flush or overflow: in double, which holds the product exactly, rounded to odd before it is rounded to bf16. */
 static __attribute__((noinline, unused)) PtxVmV ptx_vm__fma_bf16_in_double(PtxVmV x, PtxVmV y, PtxVmV z) {
     float a[PTX_VM__LANES], b[PTX_VM__LANES], c[PTX_VM__LANES], results[PTX_VM__LANES];
     ptx_vm__store(a, x);

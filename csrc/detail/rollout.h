@@ -35,13 +35,13 @@ typedef struct RolloutColumn {
 
 #define ROLLOUT_NO_STATE UINT32_MAX
 
-/* What a column holds: a state of the cell dy rows below and dx columns to the right, or NO_STATE, 0, 0: values of its own. */
+/* Contents of a column: a state of the cell dy rows below and dx columns to the right, or NO_STATE, 0, 0: values of its own. */
 typedef struct RolloutNeighbour {
     uint32_t state;
     int32_t dy, dx; /* at most as far as the grid's sides are long */
 } RolloutNeighbour;
 
-/* What lies outside of a grid: its other end; the grid as in a mirror along its edge; a value. */
+/* Values outside of a grid: its other end; the grid as in a mirror along its edge; a value. */
 enum { ROLLOUT_PERIODIC, ROLLOUT_REFLECT, ROLLOUT_CONSTANT };
 
 typedef struct RolloutGrid {

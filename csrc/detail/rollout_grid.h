@@ -56,7 +56,7 @@ static void rollout__copy_grid(
     }
 }
 
-/* Where the boundary finds a coordinate that lies outside of a side. Margins are at most as wide as the side. */
+/* The coordinate that the boundary takes for one outside of a side. Margins are at most as wide as the side. */
 static size_t rollout__inside(const RolloutGrid* grid, ptrdiff_t at, size_t side) {
     const ptrdiff_t last = (ptrdiff_t)side - 1;
     if (grid->boundary == ROLLOUT_PERIODIC) return (size_t)(at < 0 ? at + last + 1 : at > last ? at - last - 1 : at);

@@ -22,7 +22,7 @@
 
 #define EVO__SPIN_NS 100000 /* as long as it takes to sleep and be woken */
 
-/* What is done with rows from `first` up to `end`. member: of the thread, 0 that of the caller. */
+/* The work on rows from `first` up to `end`. member: of the thread, 0 that of the caller. */
 typedef void (*EvoRowsFunction)(void* context, size_t member, size_t first, size_t end);
 
 struct EvoRows;

@@ -49,7 +49,7 @@ PTX_TEXT__HOT bool stack_ptx__name_leaf(
     return text->length == PTX_TEXT__LONG;
 }
 
-/* What is written: a lowered program, or rows. stack_ptx_compile gives no lowered form to anyone, so it has the rows of a simple
+/* Source of the text: a lowered program, or rows. stack_ptx_compile gives no lowered form to anyone, so it has the rows of a simple
    program written straight: is_rows, a constant where it is inlined. The text of a row is at its own index, that of a value one
    after it; the first is empty, of operands that an instruction lacks. Inputs and most constants are written in place;
    instructions and special registers are lines and have temporaries for results. They are listed apart, so that loops over one

@@ -49,7 +49,7 @@ static uint32_t stack_ptx__first_of_constants(const StackPtxLanguage* language, 
     return r;
 }
 
-/* What the language's folding says of a row, which has one result and at most four operands. */
+/* The result of the language's folding for a row, which has one result and at most four operands. */
 static StackPtxFoldKind stack_ptx__fold_row(
     const StackPtxLanguage* language, const StackPtx__Work* work, const StackPtx__Row* row, uint32_t* result_out
 ) {

@@ -16,7 +16,7 @@
 
 /* ---- lowering: values ---- */
 
-/* Where the search for a value begins; the same for both orders of operands that commute. Small indices, the usual ones, do not
+/* First slot in the search for a value; the same for both orders of operands that commute. Small indices, the usual ones, do not
    overlap in the mix before the multiplication. */
 PTX_TEXT__HOT uint32_t
 stack_ptx__entry_of(const StackPtx__Work* work, uint64_t head, uint64_t operands_0, uint64_t operands_1, uint64_t commutes) {
@@ -466,7 +466,7 @@ static void stack_ptx__open_run(const StackPtxLanguage* language, StackPtx__Work
     }
 }
 
-/* How a mode treats a word's error: SUCCESS to continue, or the error, whose place is written. */
+/* A mode's treatment of a word's error: SUCCESS to continue, or the error, whose place is written. */
 PTX_TEXT__COLD StackPtxResult
 stack_ptx__judge(StackPtxMode mode, StackPtxResult of_word, size_t routine_idx, size_t word_idx, StackPtxPlace* place_out) {
     if (mode == STACK_PTX_MODE_LENIENT || (mode == STACK_PTX_MODE_COMPATIBLE && of_word == STACK_PTX__OUT_OF_RANGE))

@@ -21,7 +21,7 @@ enum {
     TUNE__NUM_LOSS_SUMS
 };
 
-/* What a loss computes at each point. Parameters are offset and scale, and then constants. */
+/* Results of a loss at each point. Parameters are offset and scale, and then constants. */
 typedef struct TuneLossRun {
     const TuneLoss* loss;
     uint32_t num_constants; /* that move */
@@ -150,7 +150,7 @@ static void tune__centre(const float* output, const uint32_t* points, const Tune
     for (size_t i = 0; i < run->loss->num_points; i++) run->y[i] = output[points == NULL ? i : points[i]] - first;
 }
 
-/* What is known of y at the points without a scaling. */
+/* Statistics of y at the points, without a scaling. */
 static void tune__summarize(const TuneLossRun* run, float first, TuneScaling* scaling) {
     TuneLanes sums = {0.0}, squares = {0.0};
     for (size_t i = 0; i < run->loss->num_points; i += TUNE__LOSS_LANES) {

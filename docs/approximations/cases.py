@@ -71,7 +71,7 @@ BF16 = (
     Case("silu", (-_LARGEST, _LARGEST), "ulp", "x / (1.0f + expf(-x))", "all finite inputs", "bf16"),
     Case("tanh", (-_LARGEST, _LARGEST), "ulp", "tanhf(x)", "all finite inputs", "bf16"),
 )
-# What libraries compute, in f32 and from their mathematics: PyTorch's CUDA kernels (compiled without --use_fast_math) and
+# Results of libraries, in f32 and from their mathematics: PyTorch's CUDA kernels (compiled without --use_fast_math) and
 # CUTLASS's epilogues, whose tanh is the fast one.
 _CUBE = "0.7978845608f * (x + 0.044715f * x * x * x)"
 LIBRARIES = {

@@ -3,7 +3,7 @@
 Owns the formulas as text. `evo.approximation.fitting` fits them and chooses.
 """
 
-# What polynomials are of, how G follows from one, and what the result is, with what undoes each: p of G, and G of y. c is the
+# Arguments of polynomials, G as a function of one, and the result, with the inverse of each: p of G, and G of y. c is the
 # sign of x as a number, a its size. Some factors keep powers of two, which are flushed below 2^-126, above the results.
 VARIABLES = ("v = x", "v = x*x", "v = abs(x)", "v = exp2(abs(x)*-1.442695)", "v = log2(fma(-x, x, 1.0))")
 BOUNDED = "v = min(abs(x), 24.0)"  # so that powers stay finite

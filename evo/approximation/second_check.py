@@ -224,7 +224,7 @@ def _inputs(form: Format, formula: str, first: int, last: int, places: list[int]
 
 
 def check(header: str, certificate: dict[str, Any]) -> tuple[bool, str]:
-    """Whether what a certificate claims holds, and a line that says so. Raises ValueError, LookupError, TypeError: unreadable."""
+    """Check a certificate's claim: whether it holds, and a line on it. Raises ValueError, LookupError, TypeError: unreadable."""
     form, formula, claims = FORMATS[certificate["format"]], certificate["formula"], certificate["any_gpu"]
     name = re.sub(r"\W+", "_", certificate["function"]).strip("_") or "f"
     kind = "native_" * (certificate.get("arithmetic") == "native") + certificate["format"]

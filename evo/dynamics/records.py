@@ -104,7 +104,7 @@ class Record:
 
 
 def crossing(records: Sequence[Record]) -> NDArray[np.float64]:
-    """How little states and inputs tell of slopes, `(num_states,)`: mean square difference between slopes at neighbours in space,
+    """Slopes unexplained by states and inputs, `(num_states,)`: mean square difference between slopes at neighbours in space,
     of other times, over that of slopes at random. 1: nothing, as where trajectories cross.
     """
     columns = np.concatenate([record.columns(record.times) for record in records], axis=1)

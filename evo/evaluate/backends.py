@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from evo.evaluate.calibration import Calibration
     from evo.evaluate.cuda.device import DeviceInfo
 
-# What to do if nvPTXCompiler is missing: the build leaves its extension out without this wheel.
+# Advice if nvPTXCompiler is missing: the build leaves its extension out without this wheel.
 INSTALL_COMPILER = "reinstall evo where the wheel nvidia-nvptxcompiler 13.0.88 is available"
 
 # A program that the CPU runs and scores in less time is not worth a GPU, since handing it over takes longer: `auto` starts none.
@@ -171,7 +171,7 @@ def calibrate_lanes(backend: Backend, assignment: Assignment, batch: Batch, cali
     lanes = {}
     wanted = assignment.settings.lane
     for lane in backend.lanes if wanted == AUTO else (wanted,):
-        # What is compiled is to be compiled again.
+        # Compiled packs are to be compiled again.
         settings = assignment.settings.model_copy(update={"lane": lane, "cache_megabytes": 0})
         with closing(backend.start(replace(assignment, settings=settings))) as evaluator:
             size = assignment.batch_size or MOST_PROGRAMS

@@ -100,7 +100,7 @@ _LARGEST = "0d7FEFFFFFFFFFFFFF"
 
 NO_SUMS = "".join(f"\nmov.f64 %{name}, 0d0000000000000000;" for name in (*_SUMS, "max_abs_error")) + "\nmov.u32 %num_finite, 0;"
 
-# Those that are not finite are as in csrc/ptx_vm.h.
+# Values that are not finite are as in csrc/ptx_vm.h.
 REFERENCES = f"""
 cvt.ftz.f64.f32 %reference_y, %y_0;
 cvt.ftz.f64.f32 %reference_t, %t_0;

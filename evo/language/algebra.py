@@ -28,7 +28,7 @@ LN_2, LN_10 = math.log(2.0), math.log(10.0)
 _HIDING = frozenset({"min(a, b)", "max(a, b)", "select(c, a, b)", "a < b", "copysign(b, a)"})
 _ODD, _EVEN = frozenset({"sin(a)", "tanh(a)"}), frozenset({"cos(a)", "abs(a)"})
 
-# What an operation makes of the forms of its operands.
+# Form of an operation by the forms of its operands.
 _RULES: dict[str, Callable[..., Form]] = {
     "a + b": lambda algebra, a, b: algebra.sum([a, b]),
     "a - b": lambda algebra, a, b: algebra.sum([a, scaled(b, -1.0)]),

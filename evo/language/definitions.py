@@ -33,7 +33,7 @@ _OPERATORS: dict[type[ast.AST], tuple[str, int]] = {  # precedence as in C; high
 _ATOM, _PRODUCT, _SUM, _TERNARY = 9, 7, 6, 0
 _DTYPES = {"f32": "float32", "f64": "float32", "u32": "uint32", "s32": "int32", "pred": "bool_"}
 
-# What exported Python may refer to.
+# Names that exported Python may refer to.
 NUMPY: dict[str, Any] = {"Any": Any} | {
     f"np.{name}": getattr(np, name)
     for name in """abs asarray bool_ copysign cos errstate exp exp2 float32 float64 fmax fmin inf int32 int64 isfinite isnan log

@@ -70,7 +70,7 @@ def named_functions() -> dict[str, tuple[str, float]]:
 
 
 _OPERAND = r"\b[abc]\b"
-# What else stands for an operator or function where its instruction is not at hand: calls of functions of the table.
+# Substitutes for an operator or function whose instruction is not at hand: calls of functions of the table.
 _OTHERWISE: dict[str, tuple[str, ...]] = {
     "a - b": ("add(a, neg(b))",),
     "a / b": ("mul(a, rcp(b))",),

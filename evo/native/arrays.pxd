@@ -1,4 +1,4 @@
-"""What the native modules do with arrays. `evo.native.stack_ptx_tables` has what Python can do."""
+"""Array helpers of the native modules. `evo.native.stack_ptx_tables` has what Python can do."""
 
 from cpython.buffer cimport PyBUF_STRIDES, PyBuffer_Release, PyObject_GetBuffer
 

@@ -2,7 +2,7 @@
 
 from libc.stddef cimport size_t
 
-# What is done with rows from `first` up to `end`. member: below `num_threads`, of the thread, so that each may have memory of its own.
+# The work on rows from `first` up to `end`. member: below `num_threads`, of the thread, so that each may have memory of its own.
 ctypedef void (*RowsFunction)(void* context, size_t member, size_t first, size_t end) noexcept nogil
 
 

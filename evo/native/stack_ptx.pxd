@@ -155,7 +155,7 @@ cdef extern from "stack_ptx.h":
 cdef int fill_stack_info(object tables, StackPtxStackInfo* info, StackPtxTraits* traits) except -1
 
 
-# What is done with a lowered program. 0: the visit goes on; other numbers, none of them negative, end it. A visitor that needs more
+# Visitor of a lowered program. 0: the visit goes on; other numbers, none of them negative, end it. A visitor that needs more
 # memory than it is given, which may have any contents, says how much and is called again.
 ctypedef int (*Visitor)(
     void* context, const StackPtxLowered* lowered, size_t program_idx, void* memory, size_t num_bytes, size_t* needed_out
@@ -191,5 +191,5 @@ cdef class LoweredPrograms:
     cdef tuple owned    # what they lie in
 
 
-# What `Lowering.visit` takes: lowered programs, or their words as `word_rows` gives them. Raises ValueError.
+# Arguments of `Lowering.visit`: lowered programs, or their words as `word_rows` gives them. Raises ValueError.
 cdef object programs_of(object programs)

@@ -80,7 +80,7 @@ cdef extern from "tune.h" nogil:
 # More constants than these are left as they are.
 MAX_PARAMETERS: int = TUNE_MAX_PARAMETERS
 
-# What happened to a program, laid out like TuneOutcome.
+# Result of tuning a program, laid out like TuneOutcome.
 OUTCOME_DTYPE: np.dtype[np.void] = np.dtype(
     [
         ("num_parameters", np.uint32),

@@ -10,7 +10,7 @@ from evo.regression.defaults import FUNCTIONS
 
 NUM_PROGRAMS = 1024
 PRIMES = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41)  # one for each function that a template may have
-# What is made of a product.
+# Functions of a product.
 WRAPPERS = (
     *("", "", " -0.7 mul_ftz_f32 ex2_approx_ftz_f32", " sin_approx_ftz_f32", " cos_approx_ftz_f32", " sqrt_approx_ftz_f32"),
     *(" 1.0 add_ftz_f32", " -1.0 mul_ftz_f32 1.0 add_ftz_f32"),

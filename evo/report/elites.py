@@ -31,7 +31,7 @@ def hash_text(words: NDArray[np.uint64]) -> str:
     return f"{words[1]:016x}{words[0]:016x}"
 
 
-# What each operator did; an offspring can have one or two parents.
+# Verbs of the operators; an offspring can have one or two parents.
 OPERATOR_MEANINGS = {
     "umad": "uniform mutation by addition and deletion: words are inserted and deleted at random places",
     "alternation": "words of two parents, read in turns",

@@ -299,7 +299,7 @@ def _plain(array: NDArray[Any]) -> NDArray[Any]:
 def _best(values: NDArray[Any], k: int) -> NDArray[np.int64]:
     """The places of the k smallest of each row in order, ties to the lowest index; NaN comes last."""
     if k < values.shape[-1]:
-        # What equals the k-th smallest may be more than fits: the first of them belong to the k.
+        # Values equal to the k-th smallest may be more than fit: the first of them belong to the k.
         bound = np.partition(values, k - 1, -1)[..., k - 1 : k]
         is_below, is_bound = values < bound, values == bound
         num_left = k - is_below.sum(-1, keepdims=True)

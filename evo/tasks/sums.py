@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-# What rounding may change of a sum, and the least variance that rounding to float32 leaves, as a share of the mean's square: it
+# Change of a sum by rounding, and the least variance that rounding to float32 leaves, as a share of the mean's square: it
 # is 2^-48 / 12, and a quarter of it leaves room for luck on few points.
 SUM_ROUNDING, F32_ROUNDING = 2.0**-51, 2.0**-50 / 12.0
 

@@ -1,4 +1,4 @@
-"""What a generation costs as the archive grows, and as rows get longer: evaluations a second, one core."""
+"""Cost of a generation as the archive grows, and as rows get longer: evaluations a second, one core."""
 
 import os
 import time

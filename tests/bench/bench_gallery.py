@@ -1,4 +1,4 @@
-"""How much variety there is among the elites' pictures of domain colouring.
+"""Variety among the elites' pictures of domain colouring.
 
     python tests/bench/bench_gallery.py RUN ...     measures run folders
     python tests/bench/run.py gallery               runs the shipped config with three seeds, and measures that
@@ -29,7 +29,7 @@ ALIKE = 0.5  # structure: a third of the distance between unrelated pictures (1.
 
 @dataclass(frozen=True)
 class Sheet:
-    """What a contact sheet shows, one row a picture. looks: `features`. places: columns and rows."""
+    """Pictures of a contact sheet, one row a picture. looks: `features`. places: columns and rows."""
 
     looks: np.ndarray
     places: np.ndarray

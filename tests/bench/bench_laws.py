@@ -362,7 +362,7 @@ EXACT = 1e-9
 
 
 def is_equal(law: Law, text: str, seconds: int = 20) -> bool:
-    """Whether the text is the law but for a constant that is added or multiplied, by SymPy; False where it takes longer."""
+    """Compare text and law, up to a constant that is added or multiplied, by SymPy; False where it takes longer."""
     receiver, sender = multiprocessing.get_context("fork").Pipe(duplex=False)
     process = multiprocessing.get_context("fork").Process(target=_compare, args=(sender, law, text))
     process.start()

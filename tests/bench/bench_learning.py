@@ -23,7 +23,7 @@ SLEEP_S = 1e-3
 CONFIGS = Path(__file__).parents[2] / "configs"
 ONE_THREAD = ("evaluation.threads=1", "evaluation.executor=threads", "evaluation.backend=cpu", "stop.seconds=null")
 REGRESSION = ("search.tuning.share=0", "stop.objective=null")
-# What, config, evaluations without a prescreen, overrides.
+# Name, config, evaluations without a prescreen, overrides.
 TASKS = (
     ("domain colouring", "domain_coloring", 30_000, ("search.initial.num_programs=2000",)),
     ("regression, Pagie-1", "symbolic_regression", 20_000, REGRESSION),

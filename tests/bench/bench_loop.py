@@ -1,4 +1,4 @@
-"""What the loop costs: a search whose evaluator reads scores off the hashes. Programs have up to 64 words, 33 on average."""
+"""Cost of the loop: a search whose evaluator reads scores off the hashes. Programs have up to 64 words, 33 on average."""
 
 import os
 import time

@@ -1,4 +1,4 @@
-"""How busy compile workers are kept: packs of a search's elites are compiled here one by one, and many workers are simulated."""
+"""Load of compile workers: packs of a search's elites are compiled here one by one, and many workers are simulated."""
 
 import heapq
 from pathlib import Path

@@ -74,7 +74,7 @@ def run_evo(name: str, seed: int, seconds: float, overrides: tuple[str, ...]) ->
     from evo.run.search import Search
 
     def choose() -> dict[str, float]:
-        """What `report_facts` says of the elite that reports take."""
+        """Facts of `report_facts` on the elite that reports take."""
         front = front_of(SimpleNamespace(search=search, backend=problem.backend))
         words = search.elites().solution[front.rows[[front.default]]]
         return {name: float(values[0]) for name, values in report_facts(problem, words).items()}
@@ -260,7 +260,7 @@ def is_least(of, by_set, system, name) -> bool:
 
 
 def machine() -> str:
-    """What the runs were made with, in a line."""
+    """Versions and machine of the runs, in a line."""
     cpu = [line.partition(":")[2].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if "model name" in line]
     others = "".join(f", {name} {version(name)}" for name in ("pyoperon", "gplearn") if find_spec(name))
     return f"One core of {cpu[0] if cpu else 'this machine'}, Python {sys.version.split()[0]}, evo {__version__}{others}."

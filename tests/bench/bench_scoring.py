@@ -14,7 +14,7 @@ NUM_ROUNDS = 100
 
 
 def outputs(task, num_programs: int, seed: int) -> dict[str, np.ndarray]:
-    """What programs of the kind that evolves compute: waves of warped coordinates. In the memory layout of an evaluator."""
+    """Work of programs of the kind that evolves: waves of warped coordinates. In the memory layout of an evaluator."""
     rng = np.random.default_rng(seed)
     points = task.points()
     x, y = points["x"], points["y"]

@@ -41,7 +41,7 @@ EXACT = (
 
 @dataclass(frozen=True)
 class Shape:
-    """How a kernel is launched: threads of a block, blocks of a row."""
+    """Launch shape of a kernel: threads of a block, blocks of a row."""
 
     block: int
     blocks: int

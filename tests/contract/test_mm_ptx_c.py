@@ -172,7 +172,7 @@ def test_ast_ptx_of_the_readme(tmp_path, command, standard):
     ]
 
 
-# What both languages have: words that initialise, static objects too, and that are assigned; names, tables and constants; and
+# Features of both languages: words that initialise, static objects too, and that are assigned; names, tables and constants; and
 # functions with the names of the check macros.
 COMMON = """
 #include <stack_ptx.h>

@@ -1,4 +1,4 @@
-"""What preprocessors make of the macros of ptx_inject.h, and what its switches do.
+"""Expansions of the macros of ptx_inject.h by preprocessors, and effects of its switches.
 
 Knows nothing of CUDA: the macros only need the text of a compiler's preprocessor. What CUDA compilers make of the result is
 tested in tests/unit/native/test_ptx_inject_compiled.py.

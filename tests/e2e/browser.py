@@ -1,4 +1,4 @@
-"""What tests of pages in a browser share: a browser, runs of a task that names things as an attacker would, and visits to pages.
+"""Fixtures of pages in a browser: a browser, runs of a task that names things as an attacker would, and visits to pages.
 
 The browser is the system's Chromium, driven by Playwright. Without it such tests are skipped; in CI they fail.
 """

@@ -1,4 +1,4 @@
-"""What the end-to-end tests share: finished runs to look at, and all of a run's state that must not depend on time."""
+"""Fixtures of the end-to-end tests: finished runs to look at, and all of a run's state that must not depend on time."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""What would be published: an sdist, and the wheel that is built from it and repaired for Linux.
+"""Packages to publish: an sdist, and the wheel that is built from it and repaired for Linux.
 
 Built in environments of their own, as pip builds them, so the index is needed. docs/releasing.md has the same commands.
 """

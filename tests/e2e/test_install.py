@@ -1,4 +1,4 @@
-"""What an installed evo offers besides its modules: the C headers, their CMake package, and `python -m evo`.
+"""Files of an installed evo besides its modules: the C headers, their CMake package, and `python -m evo`.
 
 In CI the evo under test is a wheel; test_distribution.py tries a wheel anywhere. A missing compiler is a skip, in CI a failure.
 """

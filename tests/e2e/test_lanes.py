@@ -14,7 +14,7 @@ APPROXIMATE = ["add_ftz_f32", "sub_ftz_f32", "mul_ftz_f32", "div_approx_ftz_f32"
 
 
 def lanes_of(run) -> dict[str, int]:
-    """How many programs each lane took in all generations."""
+    """Programs that each lane took in all generations."""
     rows = [json.loads(line)["lanes"] for line in (run / "metrics.jsonl").read_text().splitlines()]
     return {lane: sum(row[lane] for row in rows) for lane in ("interpret", "compile")}
 

@@ -1,4 +1,4 @@
-"""What runs that learn say of it, and how reports show learned measures; test_same_result.py holds their bits."""
+"""Reports of runs that learn, learned measures included; test_same_result.py holds their bits."""
 
 import base64
 import csv

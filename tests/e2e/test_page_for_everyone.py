@@ -1,4 +1,4 @@
-"""Who can use the page of a run: with a keyboard alone, with a screen reader, on a phone and on paper."""
+"""Accessibility of a run's page: with a keyboard alone, with a screen reader, on a phone and on paper."""
 
 import pytest
 

@@ -39,7 +39,7 @@ def last_stop(run: Path) -> tuple[str, str]:
 def test_a_run_killed_at_random_moments_and_resumed_ends_equal_to_one_that_was_not(
     start_fork, fork_evo, small_config, assert_equals_whole_run, tmp_path, checkpoint_seconds
 ):
-    """Where only some generations are saved, a kill loses those after the last checkpoint."""
+    """If only some generations are saved, a kill loses those after the last checkpoint."""
     rng = random.Random(1 + bool(checkpoint_seconds))
     config = small_config({**ENDLESS, "output": {"plots": [], "checkpoint_seconds": checkpoint_seconds}})
     process = start_fork("run", config)

@@ -1,4 +1,4 @@
-"""What tests of the examples share: their folders, how to build and run one in each language, and the PTX of their CUDA.
+"""Fixtures of the examples: their folders, how to build and run one in each language, and the PTX of their CUDA.
 
 An example is the same in C, C++ and Python, and prints the text in docs/examples/expected.
 """

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow  # NVRTC takes six seconds for CuTe
 
 NAMES = ["plus-times", "min-plus", "max-plus", "L1", "L2"]
 
-# What a multiply-add and an epilogue of each semiring are, with 512 and 64 of them, in instructions of the hardware: it has
+# Instructions of a multiply-add and an epilogue of each semiring, with 512 and 64 of them, in the hardware: it has
 # absolute values and negations as modifiers of operands, min and max as FMNMX.
 ARITHMETIC = {
     "plus-times": {"FFMA": 512},
@@ -63,7 +63,7 @@ def cubin_from_cuda(gemm):
 
 
 def arithmetic(sass: list[str]) -> dict[str, int]:
-    """How often each f32 instruction appears, without their modifiers but for the function of the special function unit."""
+    """Counts of f32 instructions, without their modifiers but for the function of the special function unit."""
     opcodes = re.findall(r"\b(FADD|FMUL|FFMA|FMNMX3?|FSEL|FSETP|MUFU\.\w+)\b", "\n".join(sass))
     return dict(Counter(opcodes))
 

@@ -163,7 +163,7 @@ def assert_files_are_as_documented(run: Path) -> None:
     text = (REPOSITORY / "docs" / "api" / "files.md").read_text()
     sections = dict(zip(*[iter(re.split(r"^## (.*)$", text, flags=re.MULTILINE)[1:])] * 2, strict=True))
     row = json.loads((run / "metrics.jsonl").read_text().splitlines()[-1])
-    # Those that only some runs have begin by saying which.
+    # Parts that only some runs have begin by naming these.
     assert re.findall(r"^\| `(\w+)` \| (?!with |on a GPU)", sections["metrics.jsonl"], re.MULTILINE) == list(row)
     told = re.findall(r"^\| `(\w+)` \| (\w+)(?!.*: with )", sections["archive.npz"], re.MULTILINE)
     with np.load(run / "archive.npz") as archive:

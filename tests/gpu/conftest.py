@@ -1,4 +1,4 @@
-"""What GPU tests share. This folder needs an NVIDIA GPU and is skipped only if a device probe finds none."""
+"""Fixtures of GPU tests. This folder needs an NVIDIA GPU and is skipped only if a device probe finds none."""
 
 import pytest
 

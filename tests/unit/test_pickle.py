@@ -1,4 +1,4 @@
-"""What the libraries make can be pickled, copied and sent to other processes: every public class, and what its objects do."""
+"""Pickles, copies and sends to other processes of every public class, and the behaviour of its objects."""
 
 import copy
 import pickle

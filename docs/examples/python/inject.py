@@ -15,7 +15,7 @@ if len(sys.argv) != 3:
 source, output = map(Path, sys.argv[1:])
 inject = PTXInject(source.read_text())
 
-# What the PTX contains.
+# Contents of the PTX.
 func = inject["func"]
 print(f"func: sites {func.num_sites}")
 for name, variable in func.items():

@@ -266,7 +266,7 @@ def _wave(frequency: float, amplitude: float, count: int) -> NDArray[np.float32]
     return np.asarray(values, np.float32)
 
 
-# What a device is tested with: each gives in one line what is wrong, or None.
+# Tests of a device: each gives in one line the fault, or None.
 STEPS: dict[str, Callable[[int], str | None]] = {
     "every instruction": compare_instructions,
     "random programs": lambda ordinal: compare_case(random_case(), ordinal),

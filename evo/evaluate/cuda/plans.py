@@ -283,7 +283,7 @@ class KernelPlan(Plan):
         """Uploads the code and the numbers of instructions."""
         super().prepare(device, module, results, scratch, stream)
         device.copy_to_device(self._after_code(module, scratch), module.num_instructions.astype(np.int32), stream)
-        # What the kernel does not write must be NaN, which rejects the program, instead of another pack's result.
+        # Results that the kernel does not write must be NaN, which rejects the program, instead of another pack's result.
         device.fill(results, 0xFF, self.result_bytes(len(module.rows)), stream)
 
     def launch(self, device: Device, loaded: Any, module: Any, results: int, scratch: int, stream: Any) -> None:

@@ -132,7 +132,7 @@ def run_sympy(text: str, inputs: list[NDArray[Any]], num_points: int) -> list[ND
         return [computed(output) for output in outputs.values()]
 
 
-# What computes each kind of SymPy's expressions. A number beats NaN, as in PTX.
+# Functions that compute the kinds of SymPy's expressions. A number beats NaN, as in PTX.
 _EACH: dict[str, Any] = {
     "Add": np.add,
     "And": np.logical_and,

@@ -1,4 +1,4 @@
-"""Whether a GPU has the bits of the CPU, in both lanes, however the work is divided.
+"""Comparison of a GPU's bits with the CPU's, in both lanes, however the work is divided.
 
 Owns the checks that take more programs and points than the self-test, whose comparisons they use
 (`evo.evaluate.cuda.device_tests`).

@@ -246,7 +246,7 @@ def test_a_sweep_counts_nans_wrong_signs_asymmetry_and_steps_against_the_functio
     assert (falling.num_wrong_signs, falling.num_falls) == (100, 99)
 
 
-# What GPUs may give at most and least: results of approximate instructions, by the ISA's bounds, before they are rounded.
+# Upper and lower results of GPUs: results of approximate instructions, by the ISA's bounds, before they are rounded.
 BOUNDS = {
     "exp2": lambda v: (np.exp2(v), 2.5 * 2.0**-23 * np.exp2(v)),  # 2 ulp from the nearest float
     "rcp": lambda v: (1 / v, 2.0**-23 / np.abs(v)),

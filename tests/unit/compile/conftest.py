@@ -1,4 +1,4 @@
-"""What tests of compiling share: a place from which worker processes can import what fails in them."""
+"""Fixtures of compiling: a place from which worker processes can import what fails in them."""
 
 import sys
 from pathlib import Path

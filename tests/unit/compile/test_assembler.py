@@ -14,7 +14,7 @@ from evo.instructions import shipped_instruction_set
 from evo.language.batch import Batch
 from evo.language.program import Language, parse_program
 
-# What rounds or approximates. Selects, moves and integers are exact.
+# Instructions that round or approximate. Selects, moves and integers are exact.
 ARITHMETIC = re.compile(r"(?:@!?U?P\w+ )?(MUFU\.\w+|FADD|FMUL|FFMA|F2I|I2F|FRND)\b")
 
 

@@ -1,4 +1,4 @@
-"""What is in a cubin, by disassembly: every program at its site, live, and no operation that no program asked for."""
+"""Contents of a cubin, by disassembly: every program at its site, live, and no operation that no program asked for."""
 
 import re
 

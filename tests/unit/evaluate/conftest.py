@@ -102,7 +102,7 @@ def processes_of(evaluation) -> set[int]:
 
 
 def places(each: CpuEvaluator, num_batches: int) -> str:
-    """Where each batch is scored: t for threads, p for processes."""
+    """The lane that scores each batch: t for threads, p for processes."""
     found = ""
     for _ in range(num_batches):
         evaluation = each.evaluate(numbers(2 * MAX_CHUNK))

@@ -1,4 +1,4 @@
-"""Which workers get calls, and what becomes of calls whose workers or results are lost.
+"""Choice of workers for calls, and the fate of calls whose workers or results are lost.
 
 Some tests use a client that stands in for Dask's.
 """

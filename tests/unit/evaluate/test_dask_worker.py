@@ -1,4 +1,4 @@
-"""How a task travels: what is in the zip, and what a worker checks before it makes an evaluator."""
+"""Transport of a task: contents of the zip, and a worker's checks before it makes an evaluator."""
 
 import io
 import pickle

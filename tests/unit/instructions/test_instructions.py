@@ -162,7 +162,7 @@ REMOVED = object()
         ("instructions.0.vm", "add_f32"),
         ("instructions.0.derivative", {"a": "w"}),
         ("special_registers.0.arg_type", "U32"),
-        # What cannot be C or PTX.
+        # Texts that cannot be C or PTX.
         ("stack_types.0.name", "two words"),
         ("stack_types.0.literal_prefix", "f32; bad"),
         ("stack_types.0.constant_type", "f99"),
@@ -205,7 +205,7 @@ WHAT_C_CANNOT_HAVE = {
     "instructions.2": with_entries(instructions=[{"ptx": "mul.f32", "args": [], "rets": ["F32"], "name": "Num_Enums"}]),
     "special_registers.1": with_entries(special_registers=[{"ptx": "num_enums", "arg_type": "F32"}]),
     "special_registers.2": with_entries(special_registers=[{"ptx": name, "arg_type": "F32"} for name in ("tid.x", "tid_x")]),
-    # What stack_ptx_language_init refuses.
+    # Refusals of stack_ptx_language_init.
     "special_registers.1.arg_type": with_entries(arg_types=[V5], special_registers=[{"ptx": "tid", "arg_type": "V5"}]),
     "instructions.2.num_commutative": with_entries(instructions=[{**SWAPPED, "args": ["F32", "V2"]}]),
     "instructions.3.num_commutative": with_entries(

@@ -10,8 +10,8 @@ nvptxcompiler = pytest.importorskip("evo.native.nvptxcompiler")
 
 WIDE, HALVES = shipped_instruction_set("wide"), shipped_instruction_set("halves")
 FEW, MANY = 2, 6  # copies of an instruction in a kernel: the difference leaves out what a kernel has besides
-# What the assembler shares or writes in ways that depend on the kernel: predicates that are combined while they are compared, and
-# sizes of integers that are moved.
+# Operations that the assembler shares or writes in ways that depend on the kernel: predicates that are combined while they are
+# compared, and sizes of integers that are moved.
 NOT_ALONE = ("and_pred", "or_pred", "xor_pred", "not_pred", "abs_s32")
 # CUDA C++ Programming Guide: 128 over the results of a multiprocessor in a clock, on sm_80 and sm_90. All others take 2.
 SLOTS = {"FADD": (2, 1), "FMUL": (2, 1), "FFMA": (2, 1), "HADD2": (1, 1)}

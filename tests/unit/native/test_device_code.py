@@ -52,7 +52,7 @@ def stores(steps: list[Step]) -> list[int]:
 
 
 def run(steps: list[Step], inputs: list[np.ndarray]) -> tuple[np.ndarray, set[int]]:
-    """What the steps leave in the vectors of the outputs, as the header describes it, and the vectors that they store to."""
+    """Contents of the vectors of the outputs after the steps, as the header describes it, and the vectors that they store to."""
     vectors: dict[int, np.ndarray] = dict(enumerate(inputs))
     accumulator, stored = None, set()
     case_of = {int(CASES.numbers[i, f]): (i, f) for i, f in np.argwhere(CASES.numbers != NO_CASE)}

@@ -18,7 +18,7 @@ from evo.native.stack_ptx_words import META_OPERATIONS, WordType
 
 LIMITS = SimpleNamespace(stack_size=32, max_nodes=1000, max_frame_depth=3, store_size=4, execution_limit=1000)
 LENGTH = 120
-# What only sm_90 has.
+# Instructions that only sm_90 has.
 NEEDS_SM_90 = ("aggr_smem_size",)
 
 

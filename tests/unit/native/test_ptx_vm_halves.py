@@ -171,7 +171,7 @@ def test_all_levels_give_the_same_bits():
 
 @pytest.mark.parametrize("name", ["f16", "bf16"])
 def test_constants_are_written_as_the_bits_of_the_nearest_half(name):
-    """Where they are operands, in registers, since the assembler takes no others."""
+    """Immediates as operands are in registers, since the assembler takes no others."""
     language = Language(SET, (("x", name),), (("r", name),))
     draw = np.random.default_rng(9)
     bits = [*draw.integers(0, 1 << 32, 400).tolist(), 0x33000000, 0x33000001, 0x38800000, 0x387FFFFF, 0x477FEFFF, 0x477FF000]

@@ -1,4 +1,4 @@
-"""What is tried before a search: forms that a person would fit, with the numbers of least squares."""
+"""Guesses before a search: forms that a person would fit, with the numbers of least squares."""
 
 import numpy as np
 import pytest

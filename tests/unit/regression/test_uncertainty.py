@@ -1,4 +1,4 @@
-"""How sure a regressor is: a formula of the standard deviation, and intervals for constants, beside SciPy's."""
+"""Uncertainty of a regressor: a formula of the standard deviation, and intervals for constants, beside SciPy's."""
 
 from dataclasses import replace
 

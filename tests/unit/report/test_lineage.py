@@ -147,7 +147,7 @@ def test_a_damaged_log_is_named_and_a_resumed_run_goes_on(run, tmp_path):
 
 
 def num_tiles(frame, run):
-    """How many cells of an archive's frame are not empty."""
+    """Number of cells of an archive's frame that are not empty."""
     columns, rows = run.search.layout.grid_shape()
     tile = min((400 - GAP) // columns, (400 - 36 - GAP) // rows) - GAP
     left = (400 - columns * (tile + GAP) - GAP) // 2 + GAP + tile // 2

@@ -1,4 +1,4 @@
-"""What a sweep consists of, and what it refuses before anything starts."""
+"""Parts of a sweep, and its refusals before anything starts."""
 
 import re
 import time

@@ -99,7 +99,7 @@ def test_distances_of_far_and_odd_rows_are_those_of_the_cpu(request, monkeypatch
     request.getfixturevalue("on_gpu")
     for found, each in zip(results(), wanted, strict=True):
         torch.testing.assert_close(found, each, rtol=1e-4, atol=0, equal_nan=True)
-    # What may not wait for the device scales always.
+    # Code that may not wait for the device scales always.
     on_device = torch_operator.on_device
     monkeypatch.setattr(torch_operator, "on_device", lambda *given: on_device(*given, may_wait=False))
     for found, each in zip(results(), wanted, strict=True):

@@ -47,7 +47,7 @@ def make_problem(size=64, folder=FOLDER):
 
 
 def some_programs(language, count, seed=1):
-    """Those at the edges, those that come with the task, and crossings of these, which are as varied as a search's."""
+    """Programs at the edges, those that come with the task, and crossings of these, which are as varied as a search's."""
     shipped = [path.read_text() for path in sorted((FOLDER / "programs").glob("*.txt"))]
     words = [parse_program(language, text, "test", MAX_LENGTH) for text in (*EDGES, *shipped)]
     rng = np.random.default_rng(seed)

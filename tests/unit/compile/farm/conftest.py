@@ -1,4 +1,4 @@
-"""What tests of the farm share: peers written by hand, which say whatever a test wants, over real sockets."""
+"""Fixtures of the farm: peers written by hand, which say whatever a test wants, over real sockets."""
 
 import logging
 import threading
@@ -136,7 +136,7 @@ class Running:
             _close(self._farms)
 
     def error(self) -> BaseException | None:
-        """What ended it. Whoever asks expects it: it no longer fails the test."""
+        """Reason of the end. Whoever asks expects it: it no longer fails the test."""
         self._thread.join(LIMIT_S)
         assert not self._thread.is_alive(), "it does not end"
         error, self._error = self._error, None
@@ -153,7 +153,7 @@ class RunningWorker:
     statuses: list[Status]
 
     def error(self) -> BaseException | None:
-        """What ended it."""
+        """Reason of the end."""
         return self.running.error()
 
     def end(self) -> None:

@@ -1,4 +1,4 @@
-"""What new words are drawn: expected values come from scipy or definitions, never from vary.h."""
+"""Draws of new words: expected values come from scipy or definitions, never from vary.h."""
 
 import numpy as np
 from scipy import stats

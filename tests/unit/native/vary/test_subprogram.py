@@ -11,7 +11,7 @@ from evo.native.vary import OPERATORS, program_lengths
 SUBPROGRAM = OPERATORS.index("subprogram")
 NUM_TRIES = 8  # VARY_NUM_TRIES
 F32, U32, PRED = 0, 1, 2
-# What is popped and pushed. The last has too many values, so that nothing is known of it.
+# Values popped and pushed. The last has too many values, so that nothing is known of it.
 EFFECTS = [
     ((F32, F32), (F32,)),
     ((F32,), (F32,)),
