@@ -45,9 +45,12 @@ def run_emulated(tmp_path) -> Callable[..., subprocess.CompletedProcess]:
 def emulated_gpu(monkeypatch, tmp_path) -> Iterator:
     """The stand-in driver in this process, as a process finds it that has just started; a `driver.StandIn`.
 
-    Where there is a real driver the test is skipped: a process has only one, and tests/gpu runs the real one.
+    Programs are compiled in this process, too: compile workers take a second to start, and have own tests. Where there is
+    a real driver the test is skipped: a process has only one, and tests/gpu runs the real one.
     """
     from emulated_gpu import compiling, driver
+    from evo.compile.request import InLine
+    from evo.evaluate.cuda import evaluator, several
 
     if _has_real_driver():
         pytest.skip("this machine has a CUDA driver of its own, which this process's other tests need")
@@ -56,6 +59,8 @@ def emulated_gpu(monkeypatch, tmp_path) -> Iterator:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     for owner, name, value in compiling.replacements():
         monkeypatch.setattr(owner, name, value)
+    for module in (evaluator, several):
+        monkeypatch.setattr(module, "open_compilers", lambda _: InLine())
     yield stand_in
     # Whoever probes for a device in this process later finds none.
     stand_in.reset()

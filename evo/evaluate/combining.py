@@ -4,7 +4,7 @@ Owns which programs go together and their constants, by least squares. Knows not
 """
 
 from collections.abc import Collection, Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -85,38 +85,27 @@ class Combiner:
 
     def combine(
         self, programs: NDArray[np.uint64], partners: NDArray[np.uint64], max_length: int
-    ) -> list[tuple[list[int], int] | None]:
-        """Each program with its best partner, once for each of `kinds`: the words, at most `max_length`, and the partner's row;
-        None where no partner makes it better.
+    ) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+        """Each program with its best partner, once for each of `kinds`: words `(n * len(kinds), max_length)`, with RETURN, and
+        the partner's row of each; -1 where no partner makes it better.
 
         Args:
             programs, partners: `(n, width)` words.
         """
-        p, q = self._outputs(programs), self._outputs(partners)
+        outputs = self._outputs(programs), self._outputs(partners)
+        words = np.zeros((len(programs), len(self.kinds), max_length), np.uint64)
+        rows = np.full(words.shape[:2], -1)
         with np.errstate(all="ignore"):
-            found = [*self._best(p, q)]
-            return self._pairs(found, programs, partners, max_length)
-
-    def _pairs(
-        self,
-        found: Sequence[tuple[NDArray[np.intp], _Fits]],
-        programs: NDArray[np.uint64],
-        partners: NDArray[np.uint64],
-        max_length: int,
-    ) -> list[tuple[list[int], int] | None]:
-        """Pairs of `combine`. Numbers are NumPy's, so that a slope of 0 makes an infinite constant, which is left out."""
-        best_rows = np.array([best for best, _ in found], np.intp).reshape(len(found), len(programs)).T
-        used, places = np.unique(best_rows, return_inverse=True)
-        ours, theirs = self._plain_words(programs), self._plain_words(partners[used])
-        pairs = []
-        for row, p in enumerate(ours):
-            for kind, (best, fits), place in zip(self.kinds, found, places[row].tolist(), strict=True):
-                partner = int(best[row])
-                joined, q, at = None, theirs[place], (row, partner)
-                if p and q and fits.gain[at] > 0.0:
-                    joined = self._joined(kind, p, q, [x[at] for x in fits[1:]], max_length)
-                pairs.append((joined, partner) if joined else None)
-        return pairs
+            best = [*self._best(*outputs)]
+            used, places = np.unique([row for row, _ in best], return_inverse=True)
+            ours, theirs = self._plain_words(programs), self._plain_words(partners[used.astype(np.intp)])
+            for number, (kind, (row, fits), place) in enumerate(
+                zip(self.kinds, best, places.reshape(len(best), len(programs)), strict=True)
+            ):
+                fit = _Fits(*(values[np.arange(len(row)), row] for values in fits))
+                words[:, number] = self._joined(kind, ours, theirs[place], fit, max_length)
+                rows[:, number] = np.where(words[:, number, 0] != 0, row, -1)
+        return words.reshape(-1, max_length), rows.ravel()
 
     def _outputs(self, words: NDArray[np.uint64]) -> NDArray[np.float64]:
         """Outputs of each program, `(n, num_points)`; NaN if one is not finite."""
@@ -159,36 +148,48 @@ class Combiner:
         explained = products * products / squares
         return np.where(np.isfinite(explained), explained, -np.inf)
 
-    def _joined(self, kind: str, p: list[int], q: list[int], fit: Sequence[float], max_length: int) -> list[int] | None:
-        """The words of both and what joins them; None if they are too long or a constant exceeds f32."""
-        a, b, c = fit
+    def _joined(self, kind: str, p: NDArray[np.uint64], q: NDArray[np.uint64], fit: _Fits, max_length: int) -> NDArray[np.uint64]:
+        """The words of both and what joins them, `(n, max_length)`; zeros where the partner does not help, one has no words, they
+        are too long or a constant exceeds f32.
+        """
         add, mul, div, fma = (self._words.get(function, 0) for function in ("add", "mul", "div", "fma"))
         multiply_add = [fma] if fma else [mul, add]
+        _, a, b, c = fit
+        parts: dict[str, list[NDArray[Any] | int]]  # words, a number for each program, or an instruction
         if self._is_scaled:
-            numbers, parts = {
-                "sum": ([c / b], [[*p, *q], multiply_add]),
-                "product": ([b / c], [[*p, *q], [add, mul]]),
-                "quotient": ([-1.0 / c, a / b], [q, [add, *p], [add, div]]),
-            }[kind]
+            parts = {
+                "sum": [p, q, c / b, *multiply_add],
+                "product": [p, q, b / c, add, mul],
+                "quotient": [q, -1.0 / c, add, p, a / b, add, div],
+            }
         else:
-            numbers, parts = {
-                "sum": ([b, c], [p, [mul, *q], multiply_add]),
-                "product": ([b, c], [p, q, [*multiply_add, mul]]),
-                "quotient": ([-1.0 / c, -b / c], [q, [add, *p], [mul, div]]),
-            }[kind]
-        with np.errstate(over="ignore"):
-            constants = np.array(numbers, np.float32)
-        if not np.isfinite(constants).all() or sum(map(len, parts)) + len(numbers) >= max_length:
-            return None
-        words = parts[0]
-        for bits, part in zip(constants.view(np.uint32).tolist(), parts[1:], strict=True):
-            words = [*words, word(WordType.CONSTANT, self._f32, bits), *part]
+            parts = {
+                "sum": [p, b, mul, q, c, *multiply_add],
+                "product": [p, b, q, c, *multiply_add, mul],
+                "quotient": [q, -1.0 / c, add, p, -b / c, mul, div],
+            }
+        columns, is_joined = [], (fit.gain > 0.0) & (p[:, 0] != 0) & (q[:, 0] != 0)
+        for part in [*parts[kind], word(WordType.RETURN)]:
+            if isinstance(part, int):
+                columns.append(np.full((len(p), 1), part, np.uint64))
+            elif part.dtype == np.uint64:
+                columns.append(part)
+            else:
+                constants = part.astype(np.float32)
+                is_joined &= np.isfinite(constants)
+                bits = constants.view(np.uint32).astype(np.uint64)[:, None]
+                columns.append(bits << np.uint64(32) | np.uint64(word(WordType.CONSTANT, self._f32)))
+        wide = np.concatenate(columns, axis=1)
+        is_word = wide != 0
+        lengths = is_word.sum(axis=1)
+        is_joined &= lengths <= max_length
+        words = np.zeros((len(p), max_length), np.uint64)
+        words[np.arange(max_length) < (lengths * is_joined)[:, None]] = wide[is_word & is_joined[:, None]]
         return words
 
-    def _plain_words(self, programs: NDArray[np.uint64]) -> list[list[int]]:
-        """Words of each program that leave only the output on the stacks; none where there are no such words."""
-        words, lengths = self._language.lowering.rewritten(np.ascontiguousarray(programs), programs.shape[1])
-        return [row[:length] for row, length in zip(words.tolist(), np.maximum(lengths, 0).tolist(), strict=True)]
+    def _plain_words(self, programs: NDArray[np.uint64]) -> NDArray[np.uint64]:
+        """Words of each program that leave only the output on the stacks; zeros where there are no such words."""
+        return self._language.lowering.rewritten(np.ascontiguousarray(programs), programs.shape[1])[0]
 
 
 def _fits(

@@ -111,9 +111,10 @@ class Operations:
 
     def instruction(self, name: str, operands: list[Operand]) -> int:
         """Raises Lacking."""
-        if name not in self.instructions():
-            raise Lacking(f"the instruction set has no {name}")
-        index = self.instruction_set.instruction_index(name)
+        try:
+            index = self.instruction_set.instruction_index(name)
+        except KeyError:
+            raise Lacking(f"the instruction set has no {name}") from None
         instruction = self.instruction_set.instructions[index]
         if name not in self._allowed:
             raise Lacking(self._absent(instruction))

@@ -37,14 +37,13 @@ SELECTIONS = (SHORTEST, "accuracy", KNEE, "best", "score")
 def front_programs(elites: Elites, task: RegressionTask, language: Language) -> NDArray[np.uint64]:
     """The programs on the front, the simplest first."""
     words = elites.solution[:, : int(program_lengths(elites.solution).max()) + 1]
-    points = [*task.report_points().values()]
+    count = len(next(iter(task.points().values())))
+    dense = [values[count:] for values in task.report_points().values()]
 
     def handicap(rows: NDArray[np.int64]) -> NDArray[np.float64]:
-        formulas = [formula_of(dag_of(language, words[row]), {}, {}) for row in rows]
-        with np.errstate(all="ignore"):
-            reports = [task.report({"": evaluate(each, points)[0][None]}) for each in formulas]
-        digits = elites.objective[rows, None]
-        return np.concatenate([task.handicap(facts | {"objective": each}) for facts, each in zip(reports, digits, strict=True)])
+        outputs = [evaluate(formula_of(dag_of(language, words[row]), {}, {}), dense)[0] for row in rows]
+        undefined = np.array([1.0 - np.isfinite(values).mean() for values in outputs])
+        return task.handicap({"undefined": undefined, "objective": elites.objective[rows]})
 
     return words[sound_rows(elites.measures[:, 0], elites.objective, handicap)]
 

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import RegressorMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from evo.errors import UserError
 from evo.evaluate.tuning import ConstantTuner
@@ -115,6 +116,7 @@ class SymbolicRegressor(RegressorMixin, FittedEquations):  # type: ignore[misc] 
         noise_: after `fit_noise`, an `evo.regression.uncertainty.Noise`; its `log_variance` is an estimator too.
     """
 
+    @threadpool_limits.wrap(limits=1, user_api="blas")  # type: ignore[untyped-decorator]  # more only wait: products are small
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:  # noqa: N803 - scikit-learn's name
         """Searches for formulas.
 

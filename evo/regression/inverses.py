@@ -11,6 +11,7 @@ import itertools
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -167,7 +168,7 @@ def _explained(
     values = values[is_usable] / np.abs(values[is_usable]).max(axis=1, keepdims=True)
     values -= values.mean(axis=1, keepdims=True)
     values /= np.abs(values).max(axis=1, keepdims=True)
-    coarse = values.astype(np.float32)  # that all targets are compared with
+    coarse = np.ascontiguousarray(values.T, np.float32)  # that all targets are compared with
     coarse_squares = coarse**2
     frees = np.flatnonzero([len(term.grid) == 1 for term, _ in rows])
     plain = [row for row, (term, _) in enumerate(rows) if term.text in plain_texts]
@@ -181,18 +182,17 @@ def _explained(
         rests = (shares * wanted**2).sum(axis=1)
         wanted /= np.sqrt(rests)[:, None]
         weighted, by = shares.astype(np.float32), (shares * wanted).astype(np.float32)
-        squares = coarse_squares @ weighted.T
-        left = squares - (coarse @ weighted.T) ** 2
-        explained = np.nan_to_num(np.where(left > LEAST_SEEN * squares, (coarse @ by.T) ** 2 / left, 0.0))
+        squares = weighted @ coarse_squares
+        left = squares - (weighted @ coarse) ** 2
+        explained = _gain(by @ coarse, left, LEAST_SEEN * squares)
         # Gain of a second term over the first.
-        first = values[explained.argmax(axis=0)]
+        first = values[explained.argmax(axis=1)]
         first = first - (first * shares).sum(axis=1)[:, None]
-        square = (first**2 * shares).sum(axis=1)
-        freely = left - (coarse @ (first * shares).T.astype(np.float32)) ** 2 / square
-        rest_of = wanted - ((first * shares * wanted).sum(axis=1) / square)[:, None] * first
-        further = (coarse @ (shares * rest_of).T.astype(np.float32)) ** 2 / freely
-        further = np.nan_to_num(np.where(freely > LEAST_SEEN * squares, further, 0.0)).max(axis=0)
-        for place, gain in enumerate(explained.T, start):
+        square = _above((first**2 * shares).sum(axis=1)[:, None], 0.0)
+        freely = left - ((first * shares).astype(np.float32) @ coarse) ** 2 / square.astype(np.float32)
+        rest_of = wanted - (first * shares * wanted).sum(axis=1)[:, None] / square * first
+        further = _gain((shares * rest_of).astype(np.float32) @ coarse, freely, LEAST_SEEN * squares).max(axis=1)
+        for place, gain in enumerate(explained, start):
             order = np.argpartition(-gain, min(NUM_FIRST, len(gain) - 1))[:NUM_FIRST]
             order = order[np.argsort(-gain[order])]
             share = float(rests[place - start] * targets[place].weights.sum() / variance)
@@ -202,26 +202,25 @@ def _explained(
     best.sort(key=lambda each: (not targets[each[1]].is_of_y, each[0]))
     num_own = sum(target.is_of_y for target in targets)
     for _, place, order in best[: num_own + NUM_TARGETS]:
-        w, total = targets[place].weights, targets[place].weights.sum()
-        t = targets[place].values - targets[place].values @ w / total
-        centred = values - (values @ w / total)[:, None]
-        weighted, first = centred * w, centred[order]
-        squares, along = (centred * weighted).sum(axis=1), weighted @ first.T
-        own, of_t = squares[order], weighted @ t
+        w, root, total = targets[place].weights, np.sqrt(targets[place].weights), targets[place].weights.sum()
+        t = (targets[place].values - targets[place].values @ w / total) * root
+        centred = (values - (values @ w / total)[:, None]) * root
+        first, free = centred[order], centred[frees]
+        squares, along, of_t = np.einsum("ij,ij->i", centred, centred), centred @ first.T, centred @ t
+        own = _above(squares[order], 0.0)
         rest, left = of_t[:, None] - along * (of_t[order] / own), squares[:, None] - along**2 / own
-        gain = np.where(left > LEAST_LEFT * squares[:, None], rest**2 / left, 0.0)
-        gain = np.nan_to_num(gain + of_t[order] ** 2 / own)
+        gain = _gain(rest, left, LEAST_LEFT * squares[:, None]) + of_t[order] ** 2 / own
         flats = np.argpartition(-gain, min(2 * NUM_FIRST, gain.size - 1), axis=None)[: 2 * NUM_FIRST]
         for number, flat in enumerate(flats[np.argsort(-gain.flat[flats])].tolist()):
             second, column = divmod(flat, len(order))
-            pair, worth = [int(order[column]), second], (float((t * t) @ w) - gain[second, column]) / variance
+            pair, worth = [int(order[column]), second], (float(t @ t) - gain[second, column]) / variance
             key = "+".join(sorted(rows[row][0].text for row in pair))
             sums[1].setdefault((place, key), (worth, pair))
             if number < NUM_PAIRS and len(frees):
-                basis = np.linalg.qr((centred[pair] * np.sqrt(w)).T)[0]
-                among, of = (centred[frees] * np.sqrt(w)) @ basis, basis.T @ (t * np.sqrt(w))
-                rest, left = of_t[frees] - among @ of, squares[frees] - (among**2).sum(axis=1)
-                more = np.nan_to_num(np.where(left > LEAST_LEFT * squares[frees], rest**2 / left, 0.0))
+                basis = np.linalg.qr(centred[pair].T)[0]
+                among = free @ basis
+                rest, left = of_t[frees] - among @ (basis.T @ t), squares[frees] - (among**2).sum(axis=1)
+                more = _gain(rest, left, LEAST_LEFT * squares[frees])
                 third = int(more.argmax())
                 sums[2][place, f"{key}+{third}"] = worth - float(more[third]) / variance, [*pair, int(frees[third])]
     for found in sums:
@@ -235,6 +234,16 @@ def _explained(
             left_over, text = _refined(targets[place], [rows[row] for row in chosen])
             if np.isfinite(left_over):
                 yield np.log10(max(left_over / variance, EXACT)) + LETTER * len(text), text
+
+
+def _above(squares: NDArray[Any], least: Any) -> NDArray[Any]:
+    """Squares, infinite where they do not exceed rounding, which leaves terms without a gain there."""
+    return np.where(squares > least, squares, np.inf)
+
+
+def _gain(products: NDArray[Any], left: NDArray[Any], least: NDArray[Any]) -> NDArray[Any]:
+    """The squares that terms explain by their products with the target and by what is left of their own squares."""
+    return np.asarray(products**2 / _above(left, least))
 
 
 def _refined(target: _Target, chosen: list[tuple[Term, float]]) -> tuple[float, str]:

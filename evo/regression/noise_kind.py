@@ -8,10 +8,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from evo.errors import UserError
+from evo.language.formula import FUNCTIONS
+from evo.language.parsed import closure
 from evo.regression.guesses import guesses
 from evo.regression.inverses import MAX_ROWS, inverses
-from evo.semiring.programs import evaluate, read
 
 Row = NDArray[np.float64]  # a number for each point
 
@@ -22,6 +22,7 @@ MOST_NOISE = 0.3  # of the target: with more, the formula is wrong rather than t
 ROWS_OF_INPUT = 50  # rows for each input: with fewer, neighbours are too far away to tell noise from misfit
 SURE = 0.1  # nats a row by which proportional noise must be likelier
 GROWS, STAYS = 0.25, 0.35  # rank correlations with the prediction: at least of errors, at most of relative errors
+_NUMPY = {name: getattr(np, texts[0].removeprefix("np.")) for name, texts in FUNCTIONS.items()}
 
 
 def proportional_weights(columns: dict[str, Row], target: Row) -> Row | None:
@@ -34,10 +35,10 @@ def proportional_weights(columns: dict[str, Row], target: Row) -> Row | None:
     """
     if len(target) < ROWS_OF_INPUT * len(columns) or not target.min() > 0.0 or target.max() < LEAST_RANGE * target.min():
         return None
+    columns = {f"x{number}": values for number, values in enumerate(columns.values())}  # no function has such a name
     even, falling = np.ones_like(target), (target.min() / target) ** 2
     texts = _formulas(columns, target, even) + _formulas(columns, target, falling)  # either noise may have the other's
-    alike, level, _ = _likeliest(texts, columns, target, even, 0.0)
-    grown, predicted, noise = _likeliest(texts, columns, target, falling, 1.0)
+    (alike, level, _), (grown, predicted, noise) = _likeliest(texts, columns, target, {0.0: even, 1.0: falling})
     if level is None or predicted is None or not LEAST_NOISE <= noise <= MOST_NOISE or not grown - alike > SURE * len(target):
         return None
     relative = target / predicted - 1.0
@@ -72,28 +73,24 @@ def _formulas(columns: dict[str, Row], target: Row, weights: Row) -> list[str]:
 
 
 def _likeliest(
-    texts: list[str], columns: dict[str, Row], target: Row, weights: Row, power: float
-) -> tuple[float, Row | None, float]:
-    """The most likely of these formulas by these weights if noise grows by a power of it: its likelihood (logarithm, up to a
-    constant), what it predicts, and the noise over that.
+    texts: list[str], columns: dict[str, Row], target: Row, weights: dict[float, Row]
+) -> list[tuple[float, Row | None, float]]:
+    """The most likely of these formulas if noise grows by a power of it, for the weights of each power: its likelihood
+    (logarithm, up to a constant), what it predicts, and the noise over that.
     """
-    best: tuple[float, Row | None, float] = (-np.inf, None, 0.0)
-    for text in texts:
-        try:
-            said = evaluate(read(text, (*columns,), "guess"), list(columns.values()))[0]
-        except UserError:
-            continue
-        root = np.sqrt(weights)
-        with np.errstate(all="ignore"):
-            matrix = np.stack([np.ones_like(said), said], axis=1)
+    best: dict[float, tuple[float, Row | None, float]] = dict.fromkeys(weights, (-np.inf, None, 0.0))
+    with np.errstate(all="ignore"):
+        for text in dict.fromkeys(texts):
+            matrix = np.stack([np.ones_like(target), closure(text, _NUMPY)(columns)], axis=1)
             if not np.isfinite(matrix).all():
                 continue
-            predicted = matrix @ np.linalg.lstsq(matrix * root[:, None], target * root, rcond=1e-13)[0]
-            if power and not predicted.min() > 0.0:
-                continue
-            errors = (target - predicted) / predicted**power
-            noise = float(np.sqrt(np.mean(errors**2)))
-            likelihood = -len(target) * np.log(noise) - power * float(np.log(np.abs(predicted)).sum())
-        if likelihood > best[0]:
-            best = likelihood, predicted, noise
-    return best
+            for power, shares in weights.items():
+                root = np.sqrt(shares)
+                predicted = matrix @ np.linalg.lstsq(matrix * root[:, None], target * root, rcond=1e-13)[0]
+                if power and not predicted.min() > 0.0:
+                    continue
+                noise = float(np.sqrt(np.mean(((target - predicted) / predicted**power) ** 2)))
+                likelihood = -len(target) * np.log(noise) - power * float(np.log(np.abs(predicted)).sum())
+                if likelihood > best[power][0]:
+                    best[power] = likelihood, predicted, noise
+    return [*best.values()]

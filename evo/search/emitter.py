@@ -43,8 +43,8 @@ class Combiner(Protocol):
 
     def combine(
         self, programs: NDArray[np.uint64], partners: NDArray[np.uint64], max_length: int
-    ) -> list[tuple[list[int], int] | None]:
-        """For each program and each of `kinds`, its words with the best partner and the row of that, or None."""
+    ) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+        """For each program and each of `kinds`, its words with the best partner and the row of that, or -1."""
 
 
 @dataclass(frozen=True)
@@ -254,17 +254,14 @@ class ProgramEmitter:
         random = self._short_random_programs(NUM_PARTNERS, generation, RANDOM_PARTNER_SLOT)
         random[np.arange(random.shape[1]) > np.arange(NUM_PARTNERS)[:, None] % MAX_RANDOM_PARTNER] = 0
         partners = _one_below_the_other([elites, _varied(elites, population.hashes(second), turn, combiner.num_inputs), random])
-        pairs = combiner.combine(population.words[first], partners, self._max_length)[:num_programs]
+        joined, chosen = combiner.combine(population.words[first], partners, self._max_length)
         rows = np.resize(np.repeat(first, num_kinds), num_programs)
         words = population.words[rows]
         parents = np.stack([rows, np.full(num_programs, -1)], axis=1).astype(np.int32)
-        for row, pair in enumerate(pairs):
-            if pair:
-                words[row] = 0
-                words[row, : len(pair[0])] = pair[0]
-                words[row, len(pair[0])] = WordType.RETURN
-                if pair[1] < 2 * len(second):
-                    parents[row, 1] = second[pair[1] % len(second)]
+        is_pair = np.flatnonzero(chosen[:num_programs] >= 0)
+        words[is_pair] = joined[is_pair]
+        of_elite = is_pair[chosen[is_pair] < 2 * len(second)]
+        parents[of_elite, 1] = second[chosen[of_elite] % len(second)]
         operators, emitters = np.full((2, num_programs), [[COMBINED], [index]], np.int32)
         return words, Origin(parents, operators, emitters)
 

@@ -17,7 +17,6 @@
 #define MAX_ROUTINES 3u
 #define NUM_POINTS 3u
 
-#define FUZZ_MAX_BYTES (32 + 9 * (MAX_WORDS + 12 * MAX_ROUTINES))
 #include "fuzz.h"
 
 static const char* const inputs[] = {"x", "y", "an_input_with_a_long_name"};

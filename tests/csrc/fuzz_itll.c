@@ -8,7 +8,6 @@
 
 #include "block.h"
 
-#define FUZZ_MAX_BYTES 600
 #include "fuzz.h"
 
 enum { MAX_ROWS = 24, MAX_FEATURES = 3, MAX_TARGETS = 2 };

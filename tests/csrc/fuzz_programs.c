@@ -11,7 +11,6 @@
 #include <math.h>
 
 #define MAX_WORDS 120u
-#define FUZZ_MAX_BYTES (3 * MAX_WORDS)
 #include "fuzz.h"
 
 enum { NUM_POINTS = 45, NUM_BIGRAMS = 8, MAX_FEATURES = 300 };

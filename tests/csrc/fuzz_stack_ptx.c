@@ -13,7 +13,6 @@
 #define MAX_WORDS 300u
 #define MAX_ROUTINES 3u
 
-#define FUZZ_MAX_BYTES (32 + 9 * (MAX_WORDS + 32 * MAX_ROUTINES))
 #include "fuzz.h"
 
 static const StackPtxRegister fuzz_registers[] = {

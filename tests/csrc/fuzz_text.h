@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FUZZ_MAX_BYTES 400
 #include "fuzz.h"
 
 /* The text of some bytes: the bytes themselves if the first is 0; otherwise a fragment for each, rarely the byte itself. It ends

@@ -222,7 +222,7 @@ TEST(test_contract_reduces_every_pair_of_rows) {
 static const PtxVmInput xy[] = {{x, false}, {y, false}, {NULL, false}};
 
 static TuneProblem problem_of(const Tools* tools, uint32_t num_iterations, bool is_scaled) {
-    TuneProblem problem;
+    TuneProblem problem = {0};
     problem.derive_set = tools->derive_set;
     problem.vm_set = tools->vm_set;
     problem.level = PTX_VM_LEVEL_BASELINE;
@@ -232,8 +232,6 @@ static TuneProblem problem_of(const Tools* tools, uint32_t num_iterations, bool 
     problem.target = target;
     problem.num_iterations = num_iterations;
     problem.is_scaled = is_scaled;
-    problem.root_weights = NULL;
-    problem.worst = NULL;
     return problem;
 }
 

@@ -52,7 +52,9 @@ def test_the_whole_report_of_an_emulated_gpu_finds_no_fault(report):
     ways = ("interpret", "compile0", "compile1", "compile3")
     timed = {(f"{way}, {kind}, 10 instructions", "20 points") for way in ways for kind in ("sums", "stores", "own kernel")}
     assert timed <= set(rows["kernels:alone"])
-    assert re.fullmatch(r"\d+ programs agree; \d+ of them interpreted", rows["checks:own_kernel"]["a task's own kernel", ""])
+    text = rows["checks:own_kernel"]["a task's own kernel", ""]
+    num_programs, num_interpreted = map(int, re.fullmatch(r"(\d+) programs agree; (\d+) of them interpreted", text).groups())
+    assert num_interpreted > 0.9 * num_programs
     assert rows["semirings:agreement"]["min_plus", ""] == "equal bits"
     assert {("l1, gradient by a", f"tiles of {size}") for size in (128, 64, 32)} <= set(rows["semirings:speed"])
 

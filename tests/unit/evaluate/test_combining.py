@@ -60,7 +60,8 @@ def left(y: np.ndarray, target: np.ndarray, weights: np.ndarray | float = 1.0) -
 
 def by_kind(target, programs, partners, *, allowed=FUNCTIONS, weights=None, max_length=48, linear_scale=True):
     combiner = Combiner(LANGUAGE, Law(target, weights), allowed, linear_scale=linear_scale)
-    pairs = combiner.combine(words_of(*programs), words_of(*partners), max_length)
+    joined = zip(*combiner.combine(words_of(*programs), words_of(*partners), max_length), strict=True)
+    pairs = [(row[: program_length(row)].tolist(), partner) if partner >= 0 else None for row, partner in joined]
     return {kind: pairs[row :: len(combiner.kinds)] for row, kind in enumerate(combiner.kinds)}
 
 

@@ -207,7 +207,7 @@ def test_a_formula_with_a_gap_is_not_handed_over_if_another_is_nearly_as_good(mo
     options = {"functions": ["add", "mul", "log2"], "max_evaluations": 3000}
     assert np.isfinite(values_at_zero(regressor(**options).fit(x, noisy))).all()
     assert np.isinf(values_at_zero(regressor(**options).fit(x, law)))[-1]  # no other is nearly as good
-    monkeypatch.setattr(evo.RegressionTask, "handicap", lambda self, facts: np.zeros(1))
+    monkeypatch.setattr(evo.RegressionTask, "handicap", lambda self, facts: np.zeros_like(facts["undefined"]))
     model = regressor(**options).fit(x, noisy)
     assert not np.isfinite(values_at_zero(model)[model._row(None)])
 

@@ -176,8 +176,12 @@ class LongestOf:
         self.num_elites = (len(partners) - NUM_PARTNERS) // 2
         lengths = (partners[: self.num_elites] != 0).sum(axis=1)
         longest = int(lengths.argmax())
-        joined = [[*row[row != 0][:-1].tolist(), *partners[longest][: lengths[longest] - 1].tolist()] for row in programs]
-        return [pair for words in joined for pair in (((words, longest) if len(words) < max_length else None), None)]
+        words, chosen = np.zeros((2 * len(programs), max_length), np.uint64), np.full(2 * len(programs), -1)
+        for place, row in enumerate(programs):
+            joined = [*row[row != 0][:-1], *partners[longest][: lengths[longest]]]
+            if len(joined) <= max_length:
+                words[2 * place, : len(joined)], chosen[2 * place] = joined, longest
+        return words, chosen
 
 
 def test_partners_are_elites_the_same_of_other_inputs_or_in_part_and_short_random_programs(new_search, variation):
