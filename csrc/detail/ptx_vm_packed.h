@@ -111,14 +111,13 @@ PTX_VM__INLINE PtxVmV ptx_vm__s32_from_f32(PtxVmV x) {
 PTX_VM__INLINE PtxVmV ptx_vm__fma_f32_bits(PtxVmV x, PtxVmV y, PtxVmV z) {
     PtxVmV result;
     PTX_VM__IN_IEEE(result, ptx_vm__fma_f32(x, y, z))
-    return (PtxVmV)ptx_vm__choose(
-        PTX_VM__TRUE((PTX_VM__WORDS(result) & 0x7fffffffu) > 0x7f800000u), (PTX_VM__WORDS(result) & 0u) + PTX_VM__NAN_BITS,
-        PTX_VM__WORDS(result)
-    );
+    return ptx_vm__fix_nan_f32(result);
 }
 PTX_VM__INLINE PtxVmV ptx_vm__add_f32_bits(PtxVmV x, PtxVmV y) { return ptx_vm__fma_f32_bits(x, ptx_vm__set(1.0f), y); }
 PTX_VM__INLINE PtxVmV ptx_vm__sub_f32_bits(PtxVmV x, PtxVmV y) { return ptx_vm__fma_f32_bits(y, ptx_vm__set(-1.0f), x); }
 PTX_VM__INLINE PtxVmV ptx_vm__mul_f32_bits(PtxVmV x, PtxVmV y) { return ptx_vm__fma_f32_bits(x, y, ptx_vm__set(-0.0f)); }
+PTX_VM__INLINE PtxVmV ptx_vm__min_f32_bits(PtxVmV x, PtxVmV y) { return ptx_vm__fix_nan_f32(ptx_vm__min_half(x, y)); }
+PTX_VM__INLINE PtxVmV ptx_vm__max_f32_bits(PtxVmV x, PtxVmV y) { return ptx_vm__fix_nan_f32(ptx_vm__max_half(x, y)); }
 
 /* ---- halves and small floats ------------------------------------------------------------------------------------- */
 
@@ -135,6 +134,7 @@ PTX_VM__INLINE PtxVmV ptx_vm__half_f16(PtxVmV word, int from) {
     const PtxVmU special = PTX_VM__TRUE(size >= 0x0f800000u) & (112u << 23);
     return (PtxVmV)((ptx_vm__widened(size, 112) + special) | (x & 0x8000u) << 16);
 }
+PTX_VM__INLINE PtxVmV ptx_vm__f32_from_f16(PtxVmV x) { return ptx_vm__fix_nan_f32(ptx_vm__half_f16(x, 0)); }
 PTX_VM__INLINE PtxVmV ptx_vm__half_bf16(PtxVmV word, int from) { return (PtxVmV)(PTX_VM__WORDS(word) >> from << 16); }
 
 /* The opposite: of an f32 that is a number of the smaller format, whose digits take the bits from `shift` on. */

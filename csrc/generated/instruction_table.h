@@ -130,6 +130,8 @@
     X(SUB_RN_F32, "sub.rn.f32", "iii", SUB_F32_BITS, "")                                                      \
     X(MUL_RN_F32, "mul.rn.f32", "iii", MUL_F32_BITS, "")                                                      \
     X(FMA_RN_F32, "fma.rn.f32", "iiii", FMA_F32_BITS, "")                                                     \
+    X(MIN_F32, "min.f32", "iii", MIN_F32_BITS, "")                                                            \
+    X(MAX_F32, "max.f32", "iii", MAX_F32_BITS, "")                                                            \
     X(ADD_RN_F16X2, "add.rn.f16x2", "iii", ADD_F16X2_BITS, "")                                                \
     X(SUB_RN_F16X2, "sub.rn.f16x2", "iii", SUB_F16X2_BITS, "")                                                \
     X(MUL_RN_F16X2, "mul.rn.f16x2", "iii", MUL_F16X2_BITS, "")                                                \
@@ -144,6 +146,7 @@
     X(MAX_BF16X2, "max.bf16x2", "iii", MAX_BF16X2_BITS, "")                                                   \
     X(CVT_RN_F16X2_F32, "cvt.rn.f16x2.f32", "iii", F16X2_FROM_F32, "")                                        \
     X(CVT_RN_BF16X2_F32, "cvt.rn.bf16x2.f32", "iii", BF16X2_FROM_F32, "")                                     \
+    X(CVT_F32_F16_II, "cvt.f32.f16", "ii", F32_FROM_F16, "")                                                  \
     X(CVT_RN_F16X2_E4M3X2, "cvt.rn.f16x2.e4m3x2", "ii", F16X2_FROM_E4M3X2, "")                                \
     X(CVT_RN_F16X2_E5M2X2, "cvt.rn.f16x2.e5m2x2", "ii", F16X2_FROM_E5M2X2, "")                                \
     X(CVT_RN_SATFINITE_E4M3X2_F16X2, "cvt.rn.satfinite.e4m3x2.f16x2", "ii", E4M3X2_FROM_F16X2, "")            \
@@ -257,6 +260,8 @@
     X(SUB_F32_BITS, sub_f32_bits, BINARY, EXACT)                                                              \
     X(MUL_F32_BITS, mul_f32_bits, COMMUTATIVE, EXACT)                                                         \
     X(FMA_F32_BITS, fma_f32_bits, MULTIPLY_ADD, EXACT)                                                        \
+    X(MIN_F32_BITS, min_f32_bits, COMMUTATIVE, EXACT)                                                         \
+    X(MAX_F32_BITS, max_f32_bits, COMMUTATIVE, EXACT)                                                         \
     X(ADD_F16X2_BITS, add_f16x2_bits, COMMUTATIVE, EXACT)                                                     \
     X(SUB_F16X2_BITS, sub_f16x2_bits, BINARY, EXACT)                                                          \
     X(MUL_F16X2_BITS, mul_f16x2_bits, COMMUTATIVE, EXACT)                                                     \
@@ -271,6 +276,7 @@
     X(MAX_BF16X2_BITS, max_bf16x2_bits, COMMUTATIVE, EXACT)                                                   \
     X(F16X2_FROM_F32, f16x2_from_f32, BINARY, EXACT)                                                          \
     X(BF16X2_FROM_F32, bf16x2_from_f32, BINARY, EXACT)                                                        \
+    X(F32_FROM_F16, f32_from_f16, UNARY, EXACT)                                                               \
     X(F16X2_FROM_E4M3X2, f16x2_from_e4m3x2, UNARY, EXACT)                                                     \
     X(F16X2_FROM_E5M2X2, f16x2_from_e5m2x2, UNARY, EXACT)                                                     \
     X(E4M3X2_FROM_F16X2, e4m3x2_from_f16x2, UNARY, EXACT)                                                     \

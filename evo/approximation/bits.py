@@ -6,9 +6,9 @@ Owns the zoo, preconditions and bits that do not matter. Knows nothing of progra
 import ast
 import inspect
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 from importlib import import_module
 from operator import lshift, mul, rshift
 from types import CodeType
@@ -74,6 +74,10 @@ def _bounds(operator: ast.operator, a: tuple[int, int], b: tuple[int, int]) -> t
     return min(corners), max(corners)
 
 
+def _all(truths: Iterable[Any]) -> Any:
+    return reduce(np.logical_and, truths)
+
+
 def _of_halves(largest: int, test: Callable[[Any, int], Any]) -> Callable[[Any], Any]:
     return lambda x: test(x & 0x7FFF, largest) & test(x >> 16 & 0x7FFF, largest)
 
@@ -87,7 +91,7 @@ _PREDICATES: dict[str, Callable[[Any], Any]] = {
     "no_nan_f16x2": _of_halves(0x7C00, np.less_equal),
     "finite_bf16x2": _of_halves(0x7F80, np.less),
     "no_nan_bf16x2": _of_halves(0x7F80, np.less_equal),
-    "no_nan_e4m3x4": lambda x: np.logical_and.reduce([((x >> k) & 0x7F) != 0x7F for k in (0, 8, 16, 24)]),
+    "no_nan_e4m3x4": lambda x: _all(((x >> k) & 0x7F) != 0x7F for k in (0, 8, 16, 24)),
 }
 
 
@@ -116,12 +120,16 @@ class Precondition:
             return np.ones(len(words[0]), np.bool_)
         values = dict(zip(self.names, words, strict=True))
         try:
-            found = self._value(ast.parse(self.text, mode="eval").body, values)
+            found = self.value(values)
             if np.asarray(found).dtype != np.bool_:
                 raise ValueError("it gives numbers")
         except _WRONG as error:
             raise self._refused(error) from error
         return np.broadcast_to(np.asarray(found, np.bool_), len(words[0]))
+
+    def value(self, values: Mapping[str, Any]) -> Any:
+        """Its value at arrays, or what stands for them, by name; not the empty condition's."""
+        return self._value(ast.parse(self.text, mode="eval").body, values)
 
     def _refused(self, error: BaseException) -> UserError:
         return UserError(
@@ -163,14 +171,14 @@ class Precondition:
             case ast.BinOp(ast.Constant(2), ast.Pow(), ast.Constant(int(number))) if 0 <= number <= 32:
                 return 1 << number
             case ast.BinOp(left, operator, right) if type(operator) in _OPERATORS:
-                a, b = (np.asarray(self._value(each, values)) for each in (left, right))
+                a, b = self._value(left, values), self._value(right, values)
                 if not isinstance(operator, ast.BitAnd | ast.BitOr | ast.BitXor):  # a sum of truths is a number
-                    a, b = a.astype(np.int64), b.astype(np.int64)
+                    a, b = (np.int64(each) if isinstance(each, int) else each.astype(np.int64) for each in (a, b))
                 return _OPERATORS[type(operator)](a, b)
             case ast.Compare(left, operators, rights):
                 chain = [self._value(each, values) for each in (left, *rights)]
                 pairs = zip(operators, chain, chain[1:], strict=False)
-                return np.logical_and.reduce([_OPERATORS[type(op)](a, b) for op, a, b in pairs])
+                return _all(_OPERATORS[type(op)](a, b) for op, a, b in pairs)
             case ast.BoolOp(operator, parts):
                 each, *rest = [self._value(part, values) for part in parts]
                 for other in rest:

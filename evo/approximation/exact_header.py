@@ -18,7 +18,7 @@ _MACROS = frozenset("NULL EOF I linux unix assert errno".split())  # which no pa
 # Of instructions whose operand or result has 16 bits: what is written in place of `%d, ...`.
 _LOW = "{{.reg .b16 %%l, %%h; mov.b32 {{%%l, %%h}}, {a}; {ptx} {d}, %%l;}}"
 _HALF = "{{.reg .b16 %%l; {ptx} %%l, {a}; mov.b32 {d}, {{%%l, 0}};}}"
-_SMALL = re.compile(r"^\s*(cvt\.rn\.\S*e[45]m[32]x2\S*) (%\w+), (.*);$")
+_SMALL = re.compile(r"^\s*(cvt\.rn\.\S*e[45]m[32]x2\S*|cvt\.f32\.f16) (%\w+), (.*);$")
 
 
 def exact_header(language: Language, proven: Sequence[tuple[ExactCertificate, NDArray[np.uint64]]]) -> str:
@@ -66,7 +66,7 @@ def _ptx(line: str) -> list[str]:
     if not match:
         return [line.replace("%", "%%")]
     ptx, result, operands = (each.replace("%", "%%") for each in match.groups())
-    is_read = ptx.endswith(("e4m3x2", "e5m2x2"))
+    is_read = ptx.endswith(("e4m3x2", "e5m2x2", ".f16"))
     form = _LOW if is_read else _HALF
     return [form.format(ptx=ptx, d=result, a=operands)]
 

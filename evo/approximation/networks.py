@@ -6,6 +6,7 @@ exchanged is: a shift each way, and two lop3. A permutation of bytes comes first
 
 from collections.abc import Iterator
 from itertools import product
+from math import gcd
 from typing import Any
 
 import numpy as np
@@ -32,21 +33,18 @@ def permutations(known: Any, goal: Goal) -> Iterator[Any]:
 
 def _wanted(inputs: list[tuple[Any, Words]], goal: Goal) -> Places | None:
     """Source of each bit; None: not all of them are bits of inputs, or there is but one distance."""
+    shifts = np.arange(32, dtype=np.uint32)[:, None]
+    bits, care = goal.values >> shifts & np.uint32(1), goal.care >> shifts & np.uint32(1)
+    sources = np.concatenate([words >> shifts & np.uint32(1) for _, words in inputs])
     found: Places = []
     for k in range(32):
-        bit, care = goal.values >> np.uint32(k) & np.uint32(1), goal.care >> np.uint32(k) & np.uint32(1)
-        if not (bit & care).any():
+        if not (bits[k] & care[k]).any():
             found.append(None)
             continue
-        sources = [
-            (i, j)
-            for i, (_, words) in enumerate(inputs)
-            for j in range(32)
-            if not ((words >> np.uint32(j) & 1 ^ bit) & care).any()
-        ]
-        if not sources:
+        same = np.flatnonzero(~((sources ^ bits[k]) & care[k]).any(axis=1)).tolist()
+        if not same:
             return None
-        found.append(min(sources, key=lambda source: abs(source[1] - k)))
+        found.append(min((divmod(i, 32) for i in same), key=lambda source: abs(source[1] - k)))
     return found if len({k - source[1] for k, source in enumerate(found) if source}) > 3 else None
 
 
@@ -89,16 +87,29 @@ def _exchanged(node: Any, places: Places, wanted: Places, steps: tuple[int, ...]
 
 
 def _spread(node: Any, wanted: Places) -> Iterator[Any]:
-    """Bits in their order, with gaps: each step moves those that have so far to go, in a copy that is masked."""
+    """Bits in their order, with gaps or without: each step moves those that have so far to go, in a copy that is masked.
+
+    Where bits would meet, a product moves them: it adds what they are there and takes away what they were.
+    """
     moves = {source[1]: k - source[1] for k, source in enumerate(wanted) if source}
+    unit = gcd(*moves.values())
     if min(moves.values()) < 0:
+        unit = -unit
+    if any(distance // unit < 0 for distance in moves.values()):
         return
-    at = {bit: bit for bit in moves}
-    for step in _STEPS:
-        if not any(distance & step for distance in moves.values()):
-            continue
-        at = {bit: place + (moves[bit] & step) for bit, place in at.items()}
-        if len(set(at.values())) < len(at):
-            return
-        node = ("lop3_a8", node, ("shl", node, step), sum(1 << place for place in at.values()))  # (a | b) & c
-    yield node
+    used = ("lop3_c0", node, sum(1 << bit for bit in moves), 0)
+    for start, is_product in ((node, False), (used, False), (node, True), (used, True)):
+        made, at = start, {bit: bit for bit in moves}
+        for step in _STEPS if unit > 0 else _STEPS[::-1]:
+            moving = sum(1 << place for bit, place in at.items() if moves[bit] // unit & step)
+            if not moving:
+                continue
+            distance = step * unit
+            at = {bit: place + (moves[bit] // unit & step) * unit for bit, place in at.items()}
+            if is_product:
+                made = ("mad", ("lop3_c0", made, moving, 0), (1 << distance) - 1, made) if unit > 0 else None
+            else:
+                moved = ("shl", made, distance) if unit > 0 else ("shr", made, -distance)
+                made = ("lop3_a8", made, moved, sum(1 << place for place in at.values()))  # (a | b) & c
+        if made:
+            yield made

@@ -56,7 +56,11 @@ def integer_goals(known: Any, goal: Goal) -> Iterator[tuple[Callable[[Any], Any]
     mask, constant = int(ones & zeros), int(ones & ~zeros)
     if mask and (care & ~np.uint32(mask)).any():
         yield (lambda node: ("lop3_ea", node, mask, constant)), Goal(values, care & np.uint32(mask)), known.slots["lop3_ea"]
-    for given in (None, *(node for node in known.rows if node[0] == "%")) if (care == ALL).all() else ():
+    if (care != ALL).any():
+        return
+    yield from _limited(known, values)
+    yield from _with_sign(known, values)
+    for given in (None, *(node for node in known.rows if node[0] == "%")):
         for sign in (1, -1) if given else (1,):
             rest = sign * (values.astype(np.int64) - (known.values(given).astype(np.int64) if given else 0))
             factor = int(np.gcd.reduce(rest))
@@ -65,10 +69,47 @@ def integer_goals(known: Any, goal: Goal) -> Iterator[tuple[Callable[[Any], Any]
             name, more = ("mad", (given,)) if given else ("mul", ())
             operands = (sign * factor & 0xFFFFFFFF, *more)
             divided = Goal((rest // factor).astype(np.uint32), care)
-            yield partial(_before, name, operands), divided, known.slots[name]
+            yield partial(_after, name, operands), divided, known.slots[name]
 
 
-def _before(name: str, operands: tuple[Any, ...], node: Any) -> Any:
+def _limited(known: Any, values: Words) -> Iterator[tuple[Callable[[Any], Any], Goal, float]]:
+    """Before a limit that some results have: there, the limit takes what is beyond, which is not known."""
+    for kind, ordered in (("u", values), ("s", values.view(np.int32))):
+        for name, limit in ((f"min_{kind}", int(ordered.max())), (f"max_{kind}", int(ordered.min()))):
+            is_limit = ordered == limit
+            if 1 < is_limit.sum() < len(values) - 8:
+                care = np.where(is_limit, np.uint32(0), ALL)
+                yield partial(_after, name, (limit & 0xFFFFFFFF,)), Goal(values, care), known.slots[name]
+
+
+def _limited_numbers(known: Any, numbers: Any, values: Words, form: str) -> Iterator[tuple[Callable[[Any], Any], Goal, float]]:
+    """As `_limited`, of the numbers of a format."""
+    suffix, word = ("f", np.uint32) if form == "f32" else (f"2_{form}", np.uint16)
+    if np.isnan(numbers).any():
+        return
+    for name, limit in ((f"min{suffix}", numbers.max()), (f"max{suffix}", numbers.min())):
+        is_limit, constant = numbers == limit, _splat(float(limit), form)
+        if known.has(name) and np.isfinite(limit) and constant is not None and 1 < is_limit.sum() < len(numbers) - 8:
+            care = np.where(is_limit, 0, -1).astype(word).view(np.uint32)
+            yield partial(_after, name, (constant,)), Goal(values, care), known.slots[name]
+
+
+def _with_sign(known: Any, values: Words) -> Iterator[tuple[Callable[[Any], Any], Goal, float]]:
+    """Before the highest bit of each field is repeated above it, by a product with ones."""
+    ones = np.bitwise_or.reduce(values) & np.bitwise_or.reduce(~values)
+    repeated = int(ones & ~np.bitwise_or.reduce(values ^ values << np.uint32(1)) & ~np.uint32(1))
+    signs = repeated >> 1 & ~repeated
+    if signs.bit_count() > 1:
+        count = repeated.bit_count() // signs.bit_count()
+        if sum(signs << k for k in range(1, count + 1)) & 0xFFFFFFFF == repeated:
+
+            def extended(node: Any) -> Any:
+                return ("mad", ("lop3_c0", node, signs, 0), (2 << count) - 2, node)
+
+            yield extended, Goal(values & ~np.uint32(repeated), np.full_like(values, ALL)), 2 * known.slots["mad"]
+
+
+def _after(name: str, operands: tuple[Any, ...], node: Any) -> Any:
     return (name, node, *operands)
 
 
@@ -76,7 +117,8 @@ def number_goals(known: Any, values: Words) -> Iterator[tuple[Callable[[Any], An
     """As `Synthesis.goals`, of words all of whose bits matter."""
     for form, digits in MANTISSA.items():
         numbers = _numbers(values, form)
-        if not np.isfinite(numbers).all() or not numbers.any():
+        yield from _limited_numbers(known, numbers, values, form)
+        if not np.isfinite(numbers).all() or np.abs(numbers).max() < 2.0 ** FORMATS[form].least:  # integers
             continue
         suffix = "f" if form == "f32" else f"2_{form}"
         names = {name: f"{name}{suffix}" for name in ("add", "sub", "mul", "fma")}

@@ -36,11 +36,16 @@ def sample(function: ExactFunction, num_points: int, seed: int, more: Sequence[A
         UserError: fewer than 2 meet the precondition, or the given ones do not fit.
     """
     count = 8 * num_points
-    special, random = special_words(function), []
+    special = special_words(function)
+    random: list[Words] = []
     for k, width in enumerate(function.widths):
         dense, other, third = (drawn(count, seed, 3 * k + i, width) for i in range(3))
         kind = drawn(count, seed, -1 - k, 32) % np.uint32(6)
-        random.append(np.where(kind == 0, dense & other & third, np.where(kind == 1, dense | other | third, dense)))
+        made = np.where(kind == 0, dense & other & third, np.where(kind == 1, dense | other | third, dense))
+        if random:  # some are near the first input
+            near = random[0] ^ (dense & other & third & np.uint32(0x00FFFF00))
+            made = np.where(kind == 2, near & np.uint32((1 << width) - 1), made)
+        random.append(made)
     try:
         given = np.array([each if isinstance(each, Sequence) else (each,) for each in more], np.uint32)
         given = given.reshape(-1, len(function.inputs)).T

@@ -15,6 +15,8 @@ Words = NDArray[np.uint32]
 ALL = np.uint32(0xFFFFFFFF)
 _FEW = 12  # points that filter pairs first
 _CELLS = ((0, 0), (0, 1), (1, 0), (1, 1))
+_POWERS = np.uint32(1) << np.arange(1, 32, dtype=np.uint32)
+FACTORS = np.unique([_POWERS, _POWERS - 1, ~_POWERS + 1, ~_POWERS + 2])[1:]  # +-2^k and +-(2^k - 1), without 1
 
 
 class Goal(NamedTuple):
@@ -69,6 +71,47 @@ def merged(rows: Words, goal: Goal) -> Iterator[Solution]:
             always = int(ones & ~varied)
             first = Solution("lop3_ca", (row(i), int(varied & ~rest[i]) | always, always))
             yield Solution("lop3_f8", (first, row(j), int(rest[i])))  # a | b & c
+
+
+def covered(rows: Words, goal: Goal, *, most: int = 8) -> Iterator[Solution]:
+    """Solve by merging, as `merged`, as many rows as it takes: next is the one that gives the most bits that are missing."""
+    right = ~np.bitwise_or.reduce((rows ^ goal.values) & goal.care, axis=1)
+    ones, zeros = np.bitwise_or.reduce(goal.values & goal.care), np.bitwise_or.reduce(~goal.values & goal.care)
+    missing, always = ones & zeros, int(ones & ~zeros)
+    solution: Solution | None = None
+    for _ in range(most):
+        i = int(np.bitwise_count(right & missing).argmax())
+        taken = int(right[i] & missing)
+        if solution is None:
+            solution = Solution("lop3_ca", (row(i), taken | always, always))
+        else:
+            solution = Solution("lop3_f8", (solution, row(i), taken))  # a | b & c
+        missing &= ~right[i]
+        if not taken or not missing:
+            break
+    if solution is not None and not missing:
+        yield solution
+
+
+def logic_of_three(rows: Words, goal: Goal) -> Iterator[Solution]:
+    """Solve by three rows, with the same table for all bits."""
+    if (goal.care != ALL).any():
+        return
+    seconds, thirds = np.triu_indices(len(rows), 1)
+    for i in range(len(rows) - 2):
+        j, k = seconds[seconds > i], thirds[seconds > i]
+        for part in (slice(0, _FEW), slice(None)):
+            first, second, third, ones = rows[i, part], rows[j, part], rows[k, part], goal.values[part]
+            tables, is_good = np.zeros(len(j), np.int64), np.ones(len(j), np.bool_)
+            for cell, (a, b) in enumerate(_CELLS):
+                pair = (first if a else ~first) & (second if b else ~second)
+                for c, here in enumerate((pair & ~third, pair & third)):
+                    is_one = np.bitwise_or.reduce(here & ones, axis=1) != 0
+                    is_good &= ~is_one | (np.bitwise_or.reduce(here & ~ones, axis=1) == 0)
+                    tables |= is_one.astype(np.int64) << (2 * cell + c)
+            j, k, tables = j[is_good], k[is_good], tables[is_good]
+        for second, third, table in zip(j, k, tables, strict=True):
+            yield Solution(f"lop3_{table:02x}", (row(i), row(second), row(third)))
 
 
 def logic_of_two(rows: Words, goal: Goal) -> Iterator[Solution]:
@@ -142,6 +185,14 @@ def bytes_of_two(rows: Words, goal: Goal, *, most: int = 64) -> Iterator[Solutio
                 yield Solution("prmt", (row(i), row(j), sum(int(c) << 4 * k for k, c in enumerate(codes))))
 
 
+def _where_it_matters(rows: Words, goal: Goal) -> tuple[Words, Goal]:
+    """Without points at which no bit matters."""
+    points = np.flatnonzero(goal.care)
+    if len(points) in (0, len(goal.care)):
+        return rows, goal
+    return np.ascontiguousarray(rows[:, points]), Goal(goal.values[points], goal.care[points])
+
+
 def num_free_low(goal: Goal) -> int | None:
     """Count of low bits that do not matter, if all others do."""
     care = np.unique(goal.care)
@@ -153,6 +204,7 @@ def num_free_low(goal: Goal) -> int | None:
 
 def sums(rows: Words, goal: Goal) -> Iterator[Solution]:
     """A row plus a constant, two rows, or their difference; low bits need not matter."""
+    rows, goal = _where_it_matters(rows, goal)
     free = num_free_low(goal)
     if free is None:
         return
@@ -173,8 +225,69 @@ def sums(rows: Words, goal: Goal) -> Iterator[Solution]:
             yield Solution("sub", (row(k), row(j)))
 
 
+def scaled(rows: Words, goal: Goal) -> Iterator[Solution]:
+    """A row, and another one times a small factor or shifted."""
+    rows, goal = _where_it_matters(rows, goal)
+    if (goal.care != ALL).any():
+        return
+    indices = {each.tobytes(): k for k, each in reversed([*enumerate(rows)])}
+    for j, each in enumerate(rows):
+        rests = goal.values - each * FACTORS[:, None]
+        for factor, rest in zip(FACTORS, rests, strict=True):
+            if (i := indices.get(rest.tobytes())) is not None:
+                yield Solution("mad", (row(j), int(factor), row(i)))
+        for k, rest in enumerate(goal.values - (each >> np.arange(1, 32, dtype=np.uint32)[:, None]), 1):
+            if (i := indices.get(rest.tobytes())) is not None:
+                yield Solution("madhi", (row(j), 1 << (32 - k), row(i)))
+
+
+def affine(rows: Words, goal: Goal) -> Iterator[Solution]:
+    """A row times a constant plus a constant, whose upper bits alone matter: pairs of points bound the factor."""
+    rows, goal = _where_it_matters(rows, goal)
+    free = num_free_low(goal)
+    if not free:
+        return
+    least = (goal.values >> np.uint32(free) << np.uint32(free)).astype(np.int64)
+    room = (1 << free) - 1
+    first, second = np.triu_indices(len(least), 1)
+    for i, each in enumerate(rows.astype(np.int64)):
+        steps, gaps = each[second] - each[first], least[second] - least[first]
+        steps, gaps = np.abs(steps), np.where(steps < 0, -gaps, gaps)
+        if (np.abs(gaps[steps == 0]) > room).any():
+            continue
+        steps, gaps = steps[steps > 0], gaps[steps > 0]
+        low, high = int((-((room - gaps) // steps)).max(initial=1)), int(((gaps + room) // steps).min(initial=0xFFFFFFFF))
+        for factor in sorted({low + (high - low) * k // 8 for k in range(9)}) if low <= high else ():
+            rest = least - each * factor
+            addend = int(np.clip(0, rest.max(), rest.min() + room))
+            if rest.max() <= addend:
+                more = (addend & 0xFFFFFFFF,) if addend else ()
+                yield Solution("mad" if addend else "mul", (row(i), factor & 0xFFFFFFFF, *more))
+                break
+
+
+def dots(rows: Words, goal: Goal) -> Iterator[Solution]:
+    """A sum of the bytes of a row, each times a constant, plus a constant; low bits need not matter."""
+    rows, goal = _where_it_matters(rows, goal)
+    free = num_free_low(goal)
+    if free is None:
+        return
+    shifts = np.arange(0, 32, 8, dtype=np.uint32)
+    least = (goal.values >> np.uint32(free) << np.uint32(free)).astype(np.float64)
+    for i, each in enumerate(rows):
+        for kind, dtype in (("u", np.uint8), ("s", np.int8)):
+            matrix = (each[:, None] >> shifts).astype(dtype).astype(np.float64)
+            factors = np.rint(np.linalg.lstsq(np.c_[matrix, np.ones(len(each))], least, rcond=None)[0][:4])
+            rest = least - matrix @ factors
+            addend = rest.min() + (1 << free) - 1
+            if np.abs(factors).max() < 256 and factors.any() and rest.max() <= addend:
+                word = sum(int(factor) % 256 << 8 * k for k, factor in enumerate(factors))
+                yield Solution(f"dp4a_{kind}", (row(i), word, 0 if rest.max() <= 0 <= addend else int(addend) & 0xFFFFFFFF))
+
+
 def products(rows: Words, goal: Goal) -> Iterator[Solution]:
     """A row times a constant plus a constant, by an odd difference of two points."""
+    rows, goal = _where_it_matters(rows, goal)
     if (goal.care != ALL).any():
         return
     for i, each in enumerate(rows):
@@ -191,6 +304,7 @@ def products(rows: Words, goal: Goal) -> Iterator[Solution]:
 
 def high_products(rows: Words, goal: Goal) -> Iterator[Solution]:
     """The high word of a row times a constant, whose bounds follow from each point."""
+    rows, goal = _where_it_matters(rows, goal)
     free = num_free_low(goal)
     if free is None:
         return

@@ -18,12 +18,14 @@ import numpy as np
 from evo.approximation import solvers
 from evo.approximation.bits import ExactFunction
 from evo.approximation.exact import INSTRUCTION_SET, exact_language, wrong_bits
+from evo.approximation.forward import SHIFTS, expand
 from evo.approximation.networks import permutations
 from evo.approximation.nodes import Node, program_text
-from evo.approximation.numbers import integer_goals, number_goals, rounded
+from evo.approximation.numbers import integer_goals, number_goals
 from evo.approximation.samples import sample
+from evo.approximation.shorter import shortened_nodes
 from evo.approximation.solvers import Goal, Words
-from evo.approximation.wide import LIMITS, WideRows
+from evo.approximation.wide import WideRows
 from evo.evaluate.slots import slots_of
 from evo.instructions import shipped_instruction_set
 from evo.language.program import Language, parse_program
@@ -32,16 +34,11 @@ from evo.native.ptx_vm import VirtualMachine
 _Wrap = Callable[[Any], Any]  # makes a node of one that gives an earlier goal
 NUM_POINTS, NUM_CHECKED = 128, 1 << 16
 NUM_ROUNDS, MOST_DEPTH = 12, 2
-MOST_ROWS, MOST_BYTES, MOST_PAIRED, MOST_OF_LOGIC = 900, 500, 400, 260  # of rows, by what is done with them
+MOST_BYTES, MOST_PAIRED, MOST_OF_LOGIC = 500, 400, 260  # of rows, by what is done with them
 MOST_GOALS, MOST_THOROUGH, MOST_SOLUTIONS, MOST_OF_SOLVER = 300, 25, 64, 24
 LEAST_COST, PAIR_COST, SLACK = 1.0, 2.0, 2.0  # issue slots: of an instruction, of one of integers, above the cheapest solution
-MOST_JOINED, MOST_WIDE, MOST_GIVEN = 48, 10, 16
-SHIFTS, _BASES = range(1, 32), (3, 5, 10)
-_BYTE_PAIRS = [a | 0x4040 | b << 8 for a in range(4) for b in range(4)]
-_BYTE_PAIRS += [0x4400 | a | b << 4 for a in range(4) for b in range(4) if a != b]
-_FIELDS = [0x01010101 * m for m in (0x0F, 0xF0, 0x80, 0x7F, 0x01, 0x88)]
-_FIELDS += [0x00010001 * m for m in (0xFF, 0xFF00, 0x0F, 0x8000, 0x7FFF, 0x80, 0x8080)]
-_FIELDS += [1, 0xFF, 0xFFFF, 0xFFFF0000, 0x7FFFFFFF, 0x80000000, 0x7F800000, 0xFFFFFFFF]
+MOST_JOINED, MOST_WIDE, MOST_GIVEN, MOST_OF_THREE, MOST_OF_NUMBERS = 48, 10, 16, 4, 10
+MOST_SHORTENED, MOST_OF_DOTS = 3, 60
 
 
 @cache
@@ -56,13 +53,14 @@ class Synthesis:
     """Values at the points of a sample."""
 
     def __init__(self, function: ExactFunction, target: str, points: Sequence[Words]):
-        self.function, self._points = function, list(points)
+        self.function, self._points, self.num_inputs = function, list(points), len(points)
         instruction_set = shipped_instruction_set(INSTRUCTION_SET)
         costs = slots_of(instruction_set, target)
         self.slots = {each.name: float(cost) for each, cost in zip(instruction_set.instructions, costs, strict=True) if cost >= 0}
         self._values: dict[Node, Words] = {("%", k): each for k, each in enumerate(points)}
         self._parts: dict[Node, frozenset[Node]] = {}
         self.rows: list[Node] = []
+        self.fields: list[Node] = []  # by the arithmetic of fields
         self._known: set[bytes] = set()
         self._costs: list[float] = []
 
@@ -113,127 +111,19 @@ class Synthesis:
         self._costs.append(self.cost([node]))
         return True
 
-    def expand(self) -> None:
-        """Rows of one instruction, and of two that often belong together."""
-        inputs = [("%", k) for k in range(len(self._points))]
-        for each in inputs:
-            self.add(each)
-        for each in inputs:
-            self._moves(each)
-            self._fields(each)
-            self._conversions(each)
-            if self.function.types[each[1]] == "f32":
-                self.add(("bf16x2_of_f32", each, each))
-            for code in rounded(each) if self.function.types[each[1]] == "bf16x2" else ():
-                for node in (code, *(("prmt", code, 0, selector) for selector in _BYTE_PAIRS)):
-                    self.add(node)
-        for a in inputs:
-            for b in inputs:
-                if a != b:
-                    self._pairs(a, b)
-        first = list(self.rows)
-        for each in first:
-            if len(self.rows) > MOST_ROWS:
-                break
-            kind, *operands = each
-            if kind in ("shr", "prmt"):
-                self._conversions(each)
-            if kind == "shr":
-                self.add(("lop3_ca", each, 1, 0))
-                for mask in (0x00010001, 0x01010101):
-                    self.add(("lop3_ca", each, mask, 0))
-            if kind == "lop3_ca" and operands[1] == ~operands[2] & 0xFFFFFFFF:  # inverted bits
-                for selector in _BYTE_PAIRS:
-                    self.add(("prmt", each, 0, selector))
-
-    def _moves(self, x: Node) -> None:
-        for k in SHIFTS:
-            for name in ("shr", "shl", "sar"):
-                self.add((name, x, k))
-            self.add(("shf_r", x, x, k))
-        for selector in _BYTE_PAIRS:
-            self.add(("prmt", x, 0, selector))
-
-    def _fields(self, x: Node) -> None:
-        for mask in _FIELDS:
-            self.add(("lop3_ca", x, mask, 0))
-            self.add(("lop3_ca", x, ~mask & 0xFFFFFFFF, mask))
-        for constant in (1, 0xFFFFFFFF, 0x7FFF, 0x8000, 0x7FFFFFFF, 0x80000000):
-            self.add(("add", x, constant))
-        for addend in (1, 0xFFFFFFFF):
-            self.add(("add", ("min_u", x, 0xFFFFFFFE), addend))
-            self.add(("add", ("max_u", x, 1), addend))
-        for name in ("min_u", "max_u", "min_s", "max_s"):
-            for limit in (0xFFFFFFFE, *LIMITS):
-                self.add((name, x, limit))
-        for factor in (0x01010101, 0x00010001):
-            self.add(("mul", x, factor))
-        if self.function.widths[x[1]] <= 8:  # a bit to each field
-            for factor, mask in (
-                (0x00204081, 0x01010101),
-                (0x08040201, 0x08040201),
-                (0x00204081, 0x80808080),
-                (0x11111111, 0x84218421),
-            ):
-                self.add(("lop3_ca", ("mul", x, factor), mask, 0))
-        for base in _BASES:
-            self._digits(x, base)
-        for addend in range(4):
-            self.add(("dp4a_u", x, 0x01010101, addend))
-        self.add(("dp4a_s", x, 0x01010101, 0))
-
-    def _digits(self, x: Node, base: int) -> None:
-        """Digits of a fraction of 8 bits: two in the halves of a word, or one of a word."""
-        powers = [base**k for k in range(9) if base**k < 256]
-        for power in powers:
-            self.add(("mul", x, power << 24))
-        for low, high in zip(powers[::2], powers[1::2], strict=False):
-            halves = ("lop3_ca", ("mul", x, low | high << 16), 0x00FF00FF, 0)
-            self.add(("mul", halves, base))
-
-    def _conversions(self, x: Node) -> None:
-        for name in (
-            "f16x2_of_e4m3x2",
-            "f16x2_of_e5m2x2",
-            "e4m3x2_of_f16x2",
-            "e5m2x2_of_f16x2",
-            "s32_of_f32",
-            "f32_of_u32",
-            "f32_of_s32",
-        ):
-            self.add((name, x))
-
-    def _pairs(self, a: Node, b: Node) -> None:
-        for name in (
-            "add",
-            "sub",
-            "mul",
-            "mulhi",
-            "min_u",
-            "max_u",
-            "min_s",
-            "max_s",
-            "f16x2_of_f32",
-            "bf16x2_of_f32",
-            "e4m3x2_of_f32",
-            "e5m2x2_of_f32",
-        ):
-            self.add((name, a, b))
-        for selector in (0x5410, 0x7632, 0x5140, 0x6420, 0x7531, 0x7362):
-            self.add(("prmt", a, b, selector))
-
-    # ---- backward
-
     def goals(self, goal: Goal) -> Iterator[tuple[Callable[[Node], Node], Goal, float]]:
         """Goals from which one instruction leads to a goal: how, and its cost."""
         values, care = goal
         yield from integer_goals(self, goal)
+        is_signed = (values >> np.uint32(31)).any() and (care == solvers.ALL).all()
         for k in SHIFTS:
             high, low = np.uint32(0xFFFFFFFF << (32 - k) & 0xFFFFFFFF), np.uint32((1 << k) - 1)
             if not (values & care & high).any() and (care << np.uint32(k)).any():
                 yield partial(_shifted, "shr", k), Goal(values << np.uint32(k), care << np.uint32(k)), self.slots["shr"]
             if not (values & care & low).any() and (care >> np.uint32(k)).any():
                 yield partial(_shifted, "shl", k), Goal(values >> np.uint32(k), care >> np.uint32(k)), self.slots["shl"]
+            if k < 31 and is_signed and (values.view(np.int32) >> (31 - k) == values.view(np.int32) >> 31).all():
+                yield partial(_shifted, "sar", k), Goal(values << np.uint32(k), care << np.uint32(k)), self.slots["sar"]
         if (care == solvers.ALL).all():
             yield from number_goals(self, values)
 
@@ -256,9 +146,11 @@ class Synthesis:
             solvers.bytes_of_two(rows[:MOST_BYTES], goal),
             solvers.high_products(rows, goal),
             solvers.merged(rows, goal),
+            solvers.covered(rows, goal),
         )
         yield from self._nodes(finders)
         yield from self._packed(goal)
+        yield from permutations(self, goal)
 
     def further_solutions(self, goal: Goal) -> Iterator[Node]:
         """As `solutions`, by pairs of rows and products."""
@@ -267,25 +159,30 @@ class Synthesis:
             (
                 solvers.products(rows[:MOST_PAIRED], goal),
                 solvers.sums(rows[:MOST_PAIRED], goal),
+                solvers.dots(rows[:MOST_OF_DOTS], goal),
+                solvers.affine(rows[:MOST_PAIRED], goal),
+                solvers.scaled(rows[:MOST_PAIRED], goal),
                 solvers.logic_of_two(rows[:MOST_OF_LOGIC], goal),
             )
         )
 
-    def _nodes(self, finders: Sequence[Iterator[solvers.Solution]]) -> Iterator[Node]:
+    def _of_fields(self, goal: Goal) -> Iterator[Node]:
+        rows = np.stack([self.values(node) for node in self.fields])
+        yield from self._nodes((solvers.logic_of_three(rows, goal),), self.fields)
+
+    def _nodes(self, finders: Sequence[Iterator[solvers.Solution]], nodes: Sequence[Node] = ()) -> Iterator[Node]:
         for found in finders:
             for each in islice(found, MOST_OF_SOLVER):
-                node = self._node(each)
+                node = self.node(each, nodes or self._sorted[0])
                 if all(part[0] in self.slots for part in self.parts(node)):
                     yield node
 
-    def _node(self, found: solvers.Solution) -> Node:
-        nodes, _ = self._sorted
-        operands: list[Any] = []
-        for each in found.operands:
-            if isinstance(each, solvers.Solution):
-                operands.append(self._node(each))
-            else:
-                operands.append(nodes[each[1]] if isinstance(each, tuple) else each)
+    def node(self, found: solvers.Solution, nodes: Sequence[Node]) -> Node:
+        """A solution, whose rows are those of nodes."""
+        operands = [
+            self.node(each, nodes) if isinstance(each, solvers.Solution) else nodes[each[1]] if isinstance(each, tuple) else each
+            for each in found.operands
+        ]
         return (found.name, *operands)
 
     def _packed(self, goal: Goal) -> Iterator[Node]:
@@ -301,10 +198,10 @@ class Synthesis:
                 )
                 for k in range(4)
             ]
-            if all(map(len, places)):
-                lowest, second, third, highest = (nodes[each[0]] for each in places)
-                yield (name, second, lowest, (name, highest, third, 0))
+            lowest, second, third, highest = (nodes[each[0]] if len(each) else 0 for each in places)
+            if lowest and second:
                 yield (name, second, lowest, 0)
+                yield (name, second, lowest, (name, highest, third, 0))
 
     def solve(self, goal: Goal) -> list[Node]:
         """The cheapest nodes that give an output, and some that cost little more, which may share more."""
@@ -314,13 +211,11 @@ class Synthesis:
             if node not in found and not ((self.values(node) ^ goal.values) & goal.care).any():
                 found[node] = self.cost([node])
 
-        start: tuple[int, float, int, int, _Wrap, Goal] = (0, 0.0, 0, 0, lambda node: node, goal)
+        start: tuple[int, float, int, int, _Wrap, Any, Goal] = (0, 0.0, 0, 0, lambda node: node, None, goal)
         waiting, number = [start], 0
         seen: dict[bytes, tuple[float, _Wrap, Goal]] = {}
-        for node in permutations(self, goal):
-            take(node)
         while waiting and len(seen) < MOST_GOALS:
-            depth, spent, _, _, wrap, here = heappop(waiting)
+            depth, spent, _, _, wrap, last, here = heappop(waiting)
             if spent + LEAST_COST > min(found.values(), default=np.inf) + SLACK:
                 continue
             key = (here.values & here.care).tobytes() + here.care.tobytes()
@@ -330,13 +225,19 @@ class Synthesis:
             for node in self.solutions(here):
                 take(wrap(node))
             for outer, before, cost in self.goals(here) if depth < MOST_DEPTH else ():
+                if _is_shift(outer) and _is_shift(last):  # one shift, or a mask
+                    continue
                 number += 1
                 before_wrap: _Wrap = partial(_nested, wrap, outer)
-                heappush(waiting, (depth + 1, spent + cost, _num_varying(before), number, before_wrap, before))
+                heappush(waiting, (depth + 1, spent + cost, _num_varying(before), number, before_wrap, outer, before))
         num_wide = 0
-        for spent, wrap, here in islice(seen.values(), MOST_THOROUGH):
+        of_integers = [each for each in seen.values() if each[0] != LEAST_COST][:MOST_THOROUGH]
+        of_numbers = [each for each in seen.values() if each[0] == LEAST_COST][:MOST_OF_NUMBERS]
+        for number, (spent, wrap, here) in enumerate(of_integers + of_numbers):
             if spent + 2 * PAIR_COST > min(found.values(), default=np.inf):
                 continue
+            for node in self._of_fields(here) if number < MOST_OF_THREE else ():
+                take(wrap(node))
             for node in self.further_solutions(here):
                 take(wrap(node))
             if spent != LEAST_COST and num_wide < MOST_WIDE:  # a goal of integers
@@ -359,6 +260,10 @@ def _shifted(name: str, count: int, node: Node) -> Node:
     return (name, node, count)
 
 
+def _is_shift(outer: Any) -> bool:
+    return getattr(outer, "func", None) is _shifted
+
+
 def _nested(outer: Callable[[Node], Node], inner: Callable[[Node], Node], node: Node) -> Node:
     return outer(inner(node))
 
@@ -376,25 +281,31 @@ def synthesized(function: ExactFunction, target: str, seed: int) -> list[str]:
     checked = sample(function, NUM_CHECKED, seed + 1)
     expected = function(*checked)
     more: list[Sequence[int]] = []
-    best: list[str] = []
+    best: list[tuple[float, str]] = []
     for _ in range(NUM_ROUNDS):
         points = sample(function, NUM_POINTS, seed, more)
         found = Synthesis(function, target, points)
-        found.expand()
+        expand(found)
         goals = [Goal(values, np.full_like(values, care)) for values, care in zip(function(*points), function.care, strict=True)]
         each = [found.solve(goal) for goal in goals]
-        known = [nodes or [("lop3_00", ("%", 0), 0, 0)] for nodes in each]
-        best, wrong = [], None
-        for outputs in found.together(known):
+        is_solved = [bool(nodes) for nodes in each]
+        waiting = found.together([nodes or [("lop3_00", ("%", 0), 0, 0)] for nodes in each])
+        best, wrong, num_shortened = [], None, 0
+        while waiting:
+            outputs = waiting.pop(0)
             text = program_text(outputs, function)
             words = parse_program(language, text, "synthesis")
             results = machine.store(words[None], [*checked, *[None] * len(function.outputs)])[0].view(np.uint32)
-            bad = wrong_bits(function, results, expected)[[bool(nodes) for nodes in each]].any(axis=0)
+            bad = wrong_bits(function, results, expected)[is_solved].any(axis=0)
             if bad.any():
                 wrong = wrong or [int(word[bad.argmax()]) for word in checked]
                 continue
-            best.append(text)
+            shorter = shortened_nodes(found, outputs) if num_shortened < MOST_SHORTENED else outputs
+            num_shortened += 1
+            if shorter != outputs:
+                waiting.insert(0, shorter)
+            best.append((found.cost(outputs), text))
         if best or wrong is None:
             break
         more.append(wrong)
-    return best[:MOST_GIVEN]
+    return [text for _, text in sorted(best, key=lambda each: each[0])][:MOST_GIVEN]

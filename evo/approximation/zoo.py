@@ -58,11 +58,16 @@ _TABLES = {(kind, form): _table(values, form) for kind, values in _NUMBERS.items
 _PAIRS = {key: (table | table[:, None] << 16).ravel() for key, table in _TABLES.items()}
 
 
+def _at(table: Words, indices: Words) -> Any:
+    return np.take_along_axis(table, indices, 0)  # which can be traced, as table[indices] cannot
+
+
 def _pairs(q: Words, kind: str, form: str, pairs: tuple[tuple[int, int], ...]) -> tuple[Words, ...]:
     """Words of two halves each: the fields of q with these indices, the lower half first."""
     count = len(_NUMBERS[kind])
     bits, mask, fields = (count - 1).bit_length(), count - 1, q.astype(np.intp)
-    return tuple(_PAIRS[kind, form].take((fields >> bits * a & mask) + (fields >> bits * b & mask) * count) for a, b in pairs)
+    table = _PAIRS[kind, form]
+    return tuple(_at(table, (fields >> bits * a & mask) + (fields >> bits * b & mask) * count) for a, b in pairs)
 
 
 _NIBBLES, _BYTES = ((0, 4), (1, 5), (2, 6), (3, 7)), ((0, 1), (2, 3))
@@ -121,7 +126,7 @@ def e2m1x8_f16x2x4(q: Words) -> Any:
 @_of_zoo(precondition="q < 127")
 def ue4m3_f32(q: Words) -> Any:
     """A scale: e4m3 without a sign."""
-    return _E4M3.astype(np.float32)[q & 0x7F]
+    return _at(_E4M3.astype(np.float32), q & 0x7F)
 
 
 @_of_zoo(types=("f32",), precondition="no_nan(x)", care=(0xFFFF,))
@@ -134,7 +139,7 @@ def f32_bf16(x: Words) -> Any:
 @_of_zoo(types=("bf16x2",), precondition="no_nan_bf16x2(x)", care=(0xFFFF,))
 def bf16x2_e4m3x2(x: Words) -> Any:
     """Round to nearest, ties to even, limited to 448; bytes in their order."""
-    low, high = _E4M3_OF_BF16[x & 0xFFFF], _E4M3_OF_BF16[x >> 16]
+    low, high = _at(_E4M3_OF_BF16, x & 0xFFFF), _at(_E4M3_OF_BF16, x >> 16)
     return low | high << 8
 
 
@@ -157,9 +162,8 @@ _E4M3_OF_BF16 = _e4m3_of_bf16()
 @_of_zoo(types=("f32",) * 4)
 def f32x4_s8x4(a: Words, b: Words, c: Words, d: Words) -> Any:
     """Rounded to the nearest, ties to even, limited to -128 to 127; NaN is 0. a is the lowest byte."""
-    rounded = [
-        np.nan_to_num(np.clip(np.rint(each), -128, 127), nan=0.0).astype(np.int32).view(np.uint32) & 0xFF for each in (a, b, c, d)
-    ]
+    limited = [np.where(np.isnan(each), 0, np.clip(np.rint(each), -128, 127)) for each in (a, b, c, d)]
+    rounded = [each.astype(np.int32).view(np.uint32) & 0xFF for each in limited]
     return rounded[0] | rounded[1] << 8 | rounded[2] << 16 | rounded[3] << 24
 
 
@@ -189,7 +193,7 @@ def div10(x: Words) -> Any:
 @_of_zoo(precondition="x < 2**16 and y < 2**16")
 def morton16(x: Words, y: Words) -> Any:
     """Bits of x at even places, and those of y at odd ones."""
-    return _SPREAD[x & 0xFFFF] | _SPREAD[y & 0xFFFF] << 1
+    return _at(_SPREAD, x & 0xFFFF) | _at(_SPREAD, y & 0xFFFF) << 1
 
 
 _SPREAD = np.bitwise_or.reduce([(np.arange(1 << 16, dtype=np.uint32) >> k & 1) << 2 * k for k in range(16)])

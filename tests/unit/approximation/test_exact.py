@@ -14,13 +14,15 @@ import pytest
 from evo.approximation import zoo
 from evo.approximation.bits import ExactFunction, Precondition
 from evo.approximation.certificate import check_certificate, read_certificate
-from evo.approximation.exact import EVERY, TESTED, ExactCertificate, ExactSweep, certified_exact, exact_language
+from evo.approximation.exact import ExactCertificate, certified_exact, exact_language, wrong_bits
 from evo.approximation.exact_header import exact_header
+from evo.approximation.exact_sweep import EVERY, TESTED, ExactSweep
 from evo.approximation.exact_task import ExactTask, sample
 from evo.approximation.synthesis import synthesized
 from evo.errors import UserError
 from evo.evaluate.slots import slots_of
 from evo.language.program import parse_program
+from evo.native.ptx_vm import VirtualMachine
 
 BY_HAND = "0x7b800000:b32 20:b32 %q shl mulf"  # ue4m3 to f32: exponent and digits to those of f32, times 2^120
 
@@ -159,7 +161,7 @@ def writes(x):
 def fails(x):
     raise RuntimeError("no")
 def two(x, y):
-    return x & 0xFF | y & 0xFF00
+    return x + (y & 0xFFFF)
 def asm(unsigned, l, out0, linux):
     return unsigned ^ l, out0 ^ linux
 def rough(größe):
@@ -198,9 +200,9 @@ def test_what_a_function_raises_names_it(module, name):
 
 
 def test_more_than_32_bits_are_never_proven(module, tmp_path, monkeypatch):
-    monkeypatch.setattr("evo.approximation.exact.NUM_TESTED", 1 << 16)
+    monkeypatch.setattr("evo.approximation.exact_sweep.NUM_TESTED", 1 << 16)
     function, path = ExactFunction("of_words:two", "y == 0 or y == 256"), tmp_path / "a.json"
-    words = words_of(function, "0xff00:b32 0:b32 0xff:b32 %x lop3_c0 %y lop3_ec")
+    words = words_of(function, "0:b32 0xffff:b32 %y lop3_c0 %x add")
     found = certified_exact(exact_language(function), words, function, target="sm_90")
     assert found.method == TESTED and "not proven" in found.claim()
     path.write_text(json.dumps({**found.model_dump(mode="json"), "method": EVERY}))
@@ -212,10 +214,10 @@ def test_a_state_is_kept_beside_the_certificate_and_a_failed_proof_leaves_that(c
     path, found = certificate
     function, other = ExactFunction("ue4m3_f32"), "0:b32 %q shl"
 
-    monkeypatch.setattr("evo.approximation.exact.SAVE_S", -1.0)
+    monkeypatch.setattr("evo.approximation.exact_sweep.SAVE_S", -1.0)
     names = set()
     progress = lambda *_: names.update(each.name for each in path.parent.iterdir())  # noqa: E731
-    monkeypatch.setattr("evo.approximation.exact.PART", 16)
+    monkeypatch.setattr("evo.approximation.exact_sweep.TILE", 16)
     for program, works in ((BY_HAND, True), (other, False)):
         with nullcontext() if works else pytest.raises(UserError):
             words = words_of(function, program)
@@ -309,11 +311,13 @@ def test_code_runs_in_a_check_only_if_it_is_named(certificate):
         check_certificate(path, code="os:getcwd")
 
 
-@pytest.mark.parametrize(("name", "slots"), [("ordered", 4), ("e5m2x4_f16x2x2", 4), ("bf16x2_e4m3x2", 19), ("f32_bf16", 2)])
-@pytest.mark.parametrize("seed", [1, 2])
-def test_programs_to_begin_with_are_right_and_cheap(name, slots, seed):
+@pytest.mark.parametrize(
+    ("name", "slots"),
+    [("ordered", 4), ("e5m2x4_f16x2x2", 4), pytest.param("bf16x2_e4m3x2", 19, marks=pytest.mark.slow), ("f32_bf16", 2)],
+)
+def test_programs_to_begin_with_are_right_and_cheap(name, slots):
     function = ExactFunction(name)
-    language, found = exact_language(function), synthesized(function, "sm_90", seed)
+    language, found = exact_language(function), synthesized(function, "sm_90", 1)
     words = words_of(function, found[0])
     assert language.lowering.sums(words[None], slots_of(language.instruction_set, "sm_90"))[0] <= slots
     points = sample(function, 1 << 12, 99)
@@ -384,7 +388,9 @@ def test_tricks_are_found_as_cheap_as_by_hand(tmp_path, monkeypatch, name, slots
     language = exact_language(function)
     words = words_of(function, synthesized(function, "sm_90", 1)[0])
     assert language.lowering.sums(words[None], slots_of(language.instruction_set, "sm_90"))[0] <= slots
-    assert ExactSweep(language, words, function)._part((0, 1 << 16))[2] is None
+    points = sample(function, 1 << 16, 99)
+    results = VirtualMachine(language.lowering).store(words[None], [*points, None])[0].view(np.uint32)
+    assert not wrong_bits(function, results, function(*points)).any()
 
 
 PACKED = "0:b32 %c s32_of_f32 %d s32_of_f32 pack_s8 %a s32_of_f32 %b s32_of_f32 pack_s8"
@@ -397,6 +403,7 @@ def test_lop3_with_a_star_stands_for_all_tables():
     assert given.instructions == {"shl": 1.0, **{f"lop3_{table:02x}": 1.0 for table in range(256)}}
 
 
+@pytest.mark.slow
 def test_bits_that_only_move_are_exchanged_in_few_steps():
     function = ExactFunction("morton16")
     words = words_of(function, synthesized(function, "sm_90", 3)[0])

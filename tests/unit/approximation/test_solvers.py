@@ -7,12 +7,15 @@ import pytest
 
 from evo.approximation import solvers
 from evo.approximation.bits import ExactFunction
+from evo.approximation.packed import field_nodes
 from evo.approximation.samples import drawn
+from evo.approximation.shorter import shortened_nodes
 from evo.approximation.solvers import Goal
 from evo.approximation.synthesis import Synthesis
 
+X = ("%", 0)
 A, B = (drawn(256, 7, k, 32) for k in range(2))
-ALL = np.full_like(A, 0xFFFFFFFF)
+ALL, SHIFTED = np.full_like(A, 0xFFFFFFFF), A >> np.uint32(5)
 CASES = {
     "logic_of_one": (solvers.logic_of_one, (A & 0x000F000F) | 0x64006400, ALL),
     "logic_of_one, inverted": (solvers.logic_of_one, A ^ np.uint32(0x80808080), ALL),
@@ -30,6 +33,16 @@ CASES = {
     "sum": (solvers.sums, A + np.uint32(0x7FFF), ALL),
     "sum of two, upper half": (solvers.sums, (A + B) & np.uint32(0xFFFF0000), ALL & np.uint32(0xFFFF0000)),
     "difference from a constant": (solvers.sums, np.uint32(127) - A, ALL),
+    "covered": (solvers.covered, (A & 0x000FF000) | (B & 0xFFF) | (A & 0xFFF00000), ALL),
+    "logic_of_three": (solvers.logic_of_three, (A & B) | (~A & SHIFTED), ALL),
+    "a factor, and a row": (solvers.scaled, A * np.uint32(15) + B, ALL),
+    "a row shifted, and a row": (solvers.scaled, (A >> np.uint32(5)) + B, ALL),
+    "weights of bytes": (
+        solvers.dots,
+        ((A & 255) * 77 + (A >> 8 & 255) * 150 + (A >> 16 & 255) * 29).astype(np.uint32),
+        ALL << np.uint32(8),
+    ),
+    "product, rounded": (solvers.affine, SHIFTED * np.uint32(21), ALL & np.uint32(0xFFF00000)),
     "product": (solvers.products, A * np.uint32(0x01010101) + np.uint32(5), ALL),
     "quotient": (solvers.high_products, (A // np.uint32(10)) << np.uint32(3), ALL & np.uint32(0xFFFFFFF8)),
 }
@@ -39,14 +52,14 @@ CASES = {
 def test_a_solution_gives_the_goal_at_all_points(name):
     finder, values, care = CASES[name]
     seen = slice(0, 128)
-    found = list(finder(np.stack([A[seen], B[seen]]), Goal(values[seen], care[seen])))
+    found = list(finder(np.stack([A[seen], B[seen], SHIFTED[seen]]), Goal(values[seen], care[seen])))
     assert found
     known = Synthesis(ExactFunction("div10"), "sm_90", [A])
 
     def words(each):
         if isinstance(each, solvers.Solution):
             return known.apply(each.name, *map(words, each.operands))
-        return (A, B)[each[1]] if isinstance(each, tuple) else np.uint32(each)
+        return (A, B, SHIFTED)[each[1]] if isinstance(each, tuple) else np.uint32(each)
 
     for solution in found:
         assert not ((words(solution) ^ values) & care).any()
@@ -56,3 +69,46 @@ def test_what_has_no_solution_gives_none():
     rows, goal = np.stack([A, B]), Goal(drawn(256, 7, 2, 32), ALL)
     for finder in {case[0] for case in CASES.values()}:
         assert list(finder(rows, goal)) == []
+
+
+def _word(fields, width):
+    return sum((each & np.uint32((1 << width) - 1)) << np.uint32(width * k) for k, each in enumerate(fields)).astype(np.uint32)
+
+
+def test_field_nodes_are_the_arithmetic_of_fields():
+    b = np.where(np.arange(256) % 3 == 0, A & 0xFFFFFF00, B).astype(np.uint32)
+    known = Synthesis(ExactFunction("morton16"), "sm_90", [A, b])
+    rows = {known.values(node).tobytes() for node in field_nodes([("%", 0), ("%", 1)])}
+    for width in (8, 16, 32):
+        mask = np.uint32((1 << width) - 1)
+        x, y = ([word >> np.uint32(k) & mask for k in range(0, 32, width)] for word in (A, b))
+        pairs = list(zip(x, y, strict=True))
+        sign = np.uint32(width - 1)
+        expected = {
+            "sum": [p + q for p, q in pairs],
+            "difference": [p - q for p, q in pairs],
+            "less": [np.where(p < q, mask, 0) for p, q in pairs],
+            "less, signed": [np.where(p ^ (1 << sign) < q ^ (1 << sign), mask, 0) for p, q in pairs],
+            "overflow": [np.where(p.astype(np.int64) + q > mask, mask, 0) for p, q in pairs],
+            "equal": [np.where(p == q, mask, 0) for p, q in pairs],
+            "negated": [0 - p for p in x],
+            "limit": [np.where(p >> sign, 1 << sign, mask >> 1) for p in x],
+        }
+        for name, fields in expected.items():
+            assert _word([each.astype(np.uint32) for each in fields], width).tobytes() in rows, (name, width)
+
+
+def test_shorter_programs_have_fewer_slots_and_the_same_words():
+    known = Synthesis(ExactFunction("div10"), "sm_90", [A])
+    known.add(X)
+    parity = ("lop3_c0", ("shr", X, 13), 1, 0)
+    cases = {
+        ("add", ("mul", X, 5), ("shl", X, 7)): 2.0,  # by one product
+        ("add", ("add", X, 0xFFF), parity): 6.0,  # the shift is part of madhi
+        ("lop3_c0", ("lop3_fc", ("lop3_c0", X, 0xFF00, 0), 0x0F, 0), 0xFF0F, 0): 2.0,
+        ("add", ("dp4a_u", X, 0x01010101, 0), ("dp4a_u", ("shr", X, 4), 0x0F0F0F0F, 0)): 6.0,
+    }
+    for node, slots in cases.items():
+        [found] = shortened_nodes(known, (node,))
+        assert known.cost([found]) == slots < known.cost([node])
+        np.testing.assert_array_equal(known.values(found), known.values(node))

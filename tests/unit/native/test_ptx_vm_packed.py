@@ -96,6 +96,11 @@ def test_instructions_of_integers_are_those_of_whole_numbers():
         "pack_s8": (low & 255) | (high & 255) << 8 | wide[2] << 16,
         "pack_u8": np.clip(signed(b), 0, 255) | np.clip(signed(a), 0, 255) << 8 | wide[2] << 16,
     }
+    for name, one in (("popc", "1"), ("brev", None), ("bfind", "")):
+        texts = [f"{word:032b}" for word in a.tolist()]
+        values = [t.count("1") if one == "1" else int(t[::-1], 2) if one is None else int(t, 2).bit_length() - 1 for t in texts]
+        np.testing.assert_array_equal(run(name, a), np.array(values, np.int64).astype(np.uint32), err_msg=name)
+    np.testing.assert_array_equal(run("mulhi_s", a, b), (signed(a) * signed(b) >> 32).astype(np.uint32))
     for name, values in expected.items():
         np.testing.assert_array_equal(run(name, a, b, c), (values & 0xFFFFFFFF).astype(np.uint32), err_msg=name)
 
@@ -108,6 +113,11 @@ def test_f32_has_subnormals_and_is_rounded_once(level):
     b[1::3] = (b[1::3] & 0x80FFFFFF) | 0x3F000000
     x, y = a.view(np.float32), b.view(np.float32)
     for name, values in (("addf", x + y), ("subf", x - y), ("mulf", x * y)):
+        bits = np.where(np.isnan(values), np.uint32(0x7FFFFFFF), values.view(np.uint32))
+        np.testing.assert_array_equal(run(name, a, b, level=level), bits, err_msg=name)
+    for name, least in (("minf", True), ("maxf", False)):
+        is_left = np.where(x == y, np.signbit(x) == least, (x < y) == least)  # -0 is below 0
+        values = np.where(np.isnan(x), y, np.where(np.isnan(y) | is_left, x, y))
         bits = np.where(np.isnan(values), np.uint32(0x7FFFFFFF), values.view(np.uint32))
         np.testing.assert_array_equal(run(name, a, b, level=level), bits, err_msg=name)
     near = (-(x * y)).view(np.uint32) ^ (c & 7)  # the exact sum is exact in float64
@@ -189,3 +199,10 @@ def test_minima_of_halves_prefer_numbers_and_order_zeros(kind):
         chosen = np.where(np.isnan(x), y, np.where(np.isnan(y), x, np.where(is_first, x, y)))
         expected = packed(chosen.astype(halves(a, kind).dtype), kind)
         np.testing.assert_array_equal(run(f"{name}_{kind}", a, b), expected)
+
+
+def test_a_half_as_f32_is_the_same_number():
+    words = np.arange(1 << 16, dtype=np.uint32)
+    values = words.astype(np.uint16).view(np.float16).astype(np.float32)
+    bits = np.where(np.isnan(values), np.uint32(0x7FFFFFFF), values.view(np.uint32))
+    np.testing.assert_array_equal(run("f32_of_f16", words | 0x3C000000), bits)

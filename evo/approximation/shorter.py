@@ -1,0 +1,76 @@
+"""Cheaper programs that compute the same: peephole optimization of nodes, by their words at a sample.
+
+A node is replaced by one instruction of other nodes of the program, or of few that follow from these, with constants that are
+solved for. What it was made of goes, unless it is used elsewhere. Owns the windows. Knows nothing of searches.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from evo.approximation import solvers
+from evo.approximation.solvers import ALL, Goal
+
+_MOST_ROWS, _MOST_OF_SOLVER = 60, 8
+_WITH_ADDEND = {"mul": "mad", "mulhi": "madhi", "mad": "mad", "madhi": "madhi", "dp4a_u": "dp4a_u", "dp4a_s": "dp4a_s"}
+
+
+def shortened_nodes(known: Any, outputs: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The outputs by nodes that cost less, as long as there are any."""
+    while (better := _step(known, outputs)) is not None:
+        outputs = better
+    return outputs
+
+
+def _step(known: Any, outputs: tuple[Any, ...]) -> tuple[Any, ...] | None:
+    cost = known.cost(outputs)
+    parts = sorted(frozenset().union(*map(known.parts, outputs)), key=lambda node: -known.cost([node]))
+    best, least = None, cost
+    for node in parts:
+        if known.cost([node]) <= 2:
+            continue
+        for other in _equal(known, node, [part for part in parts if node not in known.parts(part)]):
+            replaced = tuple(_replaced(each, node, other) for each in outputs)
+            if (less := known.cost(replaced)) < least and not (known.values(other) ^ known.values(node)).any():
+                best, least = replaced, less
+    return best
+
+
+def _replaced(where: Any, node: Any, other: Any) -> Any:
+    if not isinstance(where, tuple):
+        return where
+    return other if where == node else tuple(_replaced(each, node, other) for each in where)
+
+
+def _equal(known: Any, node: Any, others: Sequence[Any]) -> Iterator[Any]:
+    """Nodes with the words of one, by one instruction of others."""
+    inputs = [each for each in known.rows if each[0] == "%"]
+    nodes = [*inputs, *sorted(others, key=lambda each: known.cost([each]))]
+    for each in list(nodes):
+        match each:
+            case ("lop3_c0" | "lop3_ca", ("shr", before, int(count)), int(mask), 0):  # masked before it is shifted
+                nodes.append(("lop3_c0", before, mask << count & 0xFFFFFFFF, 0))
+    nodes = nodes[:_MOST_ROWS]
+    rows, goal = np.stack([known.values(each) for each in nodes]), Goal(known.values(node), np.full_like(known.values(node), ALL))
+    for each in others:
+        if each[0] in _WITH_ADDEND:
+            product = (_WITH_ADDEND[each[0]], each[1], each[2])
+            rest = goal.values - known.values((*product, 0))
+            yield from ((*product, nodes[i]) for i in np.flatnonzero((rows == rest).all(axis=1)))
+            if (rest == rest[0]).all():
+                yield (*product, int(rest[0]))
+    yield from (nodes[i] for i in solvers.copies(rows, goal))
+    for finder in (
+        solvers.logic_of_one,
+        solvers.bytes_of_two,
+        solvers.scaled,
+        solvers.sums,
+        solvers.products,
+        solvers.high_products,
+        solvers.logic_of_two,
+        solvers.logic_of_three,
+    ):
+        for found in islice(finder(rows, goal), _MOST_OF_SOLVER):
+            yield known.node(found, nodes)

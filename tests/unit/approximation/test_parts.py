@@ -1,0 +1,211 @@
+"""Proofs in parts: rules of dependence held against flipped bits, graphs against the functions, and mutants."""
+
+import numpy as np
+import pytest
+
+from evo.approximation.bits import ExactFunction
+from evo.approximation.dependence import ONE, UNKNOWN, of_program, of_terms
+from evo.approximation.exact import exact_language
+from evo.approximation.exact_sweep import PARTS, ExactSweep, parts_of, traced
+from evo.approximation.samples import sample
+from evo.approximation.trace import UntraceableError, as_word, conjuncts, evaluate, trace
+from evo.language.program import Language, parse_program
+from evo.native.ptx_vm import VirtualMachine
+
+LANGUAGE = Language(exact_language(ExactFunction("ordered")).instruction_set, (("x", "b32"), ("y", "b32")), (("z", "b32"),))
+NAMES = """shl shr sar shf_l shf_r prmt prmt_f4e prmt_rc8 bfe_u bfe_s add sub mul mulhi mad madhi min_u max_u min_s max_s dp4a_u
+dp4a_s vabsdiff4 addf mulf fmaf add2_f16 sub2_f16 mul2_f16 fma2_f16 add2_bf16 fma2_bf16 min2_f16 max2_bf16 f16x2_of_f32
+bf16x2_of_f32 f16x2_of_e4m3x2 f16x2_of_e5m2x2 e4m3x2_of_f16x2 e4m3x2_of_f32 e5m2x2_of_f16x2 e5m2x2_of_f32 s32_of_f32 f32_of_u32
+f32_of_s32 pack_s8 pack_u8 lop3_ca lop3_ea lop3_96 lop3_1e lop3_28""".split()
+COUNT = 64
+
+
+def assert_holds(bits, values):
+    """values: results at inputs of which (1 + 64 * COUNT, ...) differ from the first COUNT in one bit each."""
+    base, flipped = values[:COUNT], values[COUNT:].reshape(64, COUNT)
+    for k, bit in enumerate(bits):
+        assert bit not in (0, ONE) or set((base >> k & 1).tolist()) == {int(bit == ONE)}
+        for source in range(64):
+            if bit in (0, ONE) or not bit >> source & 1:
+                assert not ((base ^ flipped[source]) >> k & 1).any()
+
+
+def flipped(rng):
+    """Two inputs at COUNT points, then with each of their 64 bits flipped."""
+    words = rng.integers(0, 1 << 32, (2, COUNT), dtype=np.uint32)
+    words[:, :8] &= rng.integers(0, 1 << 32, (2, 8), dtype=np.uint32)
+    flips = np.zeros((64, 2, 1), np.uint32)
+    flips[np.arange(64), np.arange(64) // 32, 0] = 1 << np.arange(64) % 32
+    return np.concatenate([words, (words ^ flips).transpose(1, 0, 2).reshape(2, -1)], axis=1)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_bits_of_instructions_depend_on_no_others(name):
+    rng = np.random.default_rng(sum(name.encode()))
+    [instruction] = [each for each in LANGUAGE.instruction_set.instructions if each.name == name]
+    constants = [0x0F0F0F0F, 0xFF, 0x00FF00FF, 0x80008000, 0x64006400, 1, 3, 8, 16, 33, 0x7531, 0x4440, 0xFF00, 0x3F800000]
+    for _ in range(12):
+        operands = []
+        for _ in instruction.args:
+            mask, other = rng.choice(constants, 2)
+            some = [f"{other}:b32", "%x", "%y", f"{mask}:b32 %{rng.choice(['x', 'y'])} 0:b32 lop3_{rng.choice(['c0', '30'])}"]
+            operands.append(some[rng.integers(len(some))])
+        words = parse_program(LANGUAGE, f"{' '.join(operands)} {name}", "test")
+        points = flipped(rng)
+        values = VirtualMachine(LANGUAGE.lowering).store(words[None], [*points, None]).view(np.uint32)[0, 0]
+        [bits] = of_program(LANGUAGE, LANGUAGE.lowering.lower(words), (32, 32, 0))
+        assert_holds(bits, values)
+
+
+TABLE = np.random.default_rng(0).integers(0, 1 << 20, 256, dtype=np.uint32)
+FUNCTIONS = {
+    "bitwise": lambda x, y: (x & 0xFF00FF) | (y & 0x0F00FF00) ^ ~x,
+    "shifts": lambda x, y: (x << 5) + (y >> 28) + (x << 40) + (x.view(np.int32) >> 9).view(np.uint32),
+    "shifted by an input": lambda x, y: (x << (y & 63)) ^ (y >> (x & 7)),
+    "sums": lambda x, y: ((x & 0xF0) + (y & 0xFFF)) - (y & 0xFF0),
+    "products": lambda x, y: (x & 0xFFFF) * 5 + (x >> 16) * np.uint32(0x10001) + (y & 0xF0) * (x & 0xC),
+    "quotients": lambda x, y: x // 7 + (x & 0xFF) % 10 + y // (x & 3),
+    "wide": lambda x, y: ((x.astype(np.uint64) * 3 + y) >> 16).astype(np.uint32),
+    "signed": lambda x, y: (x.astype(np.int64) - y).astype(np.uint32) + np.minimum(x.view(np.int32), 7).view(np.uint32),
+    "bytes": lambda x, y: (x.view(np.uint8) + (y.view(np.uint8) >> 1)).view(np.uint32),
+    "halves": lambda x, y: np.maximum(x.view(np.int16), y.view(np.int16)).view(np.uint32),
+    "signed bytes": lambda x, y: np.abs(x.view(np.int8).astype(np.int32)).astype(np.uint8).view(np.uint32),
+    "choices": lambda x, y: np.where(x >> 31, y & 0xFF, x | 0x80),
+    "truths": lambda x, y: (x > y) | ((x & 1) == 1) & np.logical_not(y & 0xF),
+    "clipped": lambda x, y: np.clip(x.view(np.int32), -128, 127).view(np.uint32) & 0xFF,
+    "table": lambda x, y: np.take_along_axis(TABLE, x & 0xFF, 0) ^ np.take_along_axis(TABLE, (y & 0xF) << 2 | 3, 0),
+    "floats": lambda x, y: np.rint((x & 0xFFFF).astype(np.float32) * np.float32(0.5)),
+    "counted": lambda x, y: np.bitwise_count(x & 0xF) + (y & 0xF00),
+    "several": lambda x, y: (x, y & 1),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_graphs_compute_functions_and_their_bits_depend_on_no_others(name):
+    function, points = FUNCTIONS[name], flipped(np.random.default_rng(1))
+    with np.errstate(all="ignore"):
+        terms, expected = trace(function, points[:, :COUNT]), function(*points)
+        for term, result in zip(terms, expected if isinstance(expected, tuple) else (expected,), strict=True):
+            [found] = evaluate([term], list(points))
+            assert found.dtype == result.dtype
+            np.testing.assert_array_equal(found, result)
+            [bits] = of_terms([as_word(term)], (32, 32))
+            assert_holds(bits, result.view(np.uint32) if result.dtype == np.float32 else result.astype(np.uint32))
+
+
+def test_rules_are_as_sharp_as_packed_fields_need():
+    points = flipped(np.random.default_rng(2))
+    for name, most in (("bytes", 15), ("halves", 32), ("signed bytes", 8), ("bitwise", 2), ("table", 12), ("choices", 3)):
+        [term] = trace(FUNCTIONS[name], points)
+        assert max(bit.bit_count() for bit in of_terms([as_word(term)], (32, 32))[0]) <= most, name
+
+
+def counts_calls(x):
+    counts_calls.count += 1
+    return x + counts_calls.count
+
+
+counts_calls.count = 0
+
+
+def writes(x):
+    y = x + 1
+    y[0] = 0
+    return y
+
+
+def adds_in_place(x):
+    y = x + 1
+    y += 1
+    return y
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        counts_calls,
+        writes,
+        adds_in_place,
+        lambda x: x if x.any() else x + 1,
+        lambda x: x + 1 if (x > 5) is True or bool(x[0]) else x,
+        lambda x: TABLE[x & 0xFF],
+        lambda x: x + np.arange(len(x), dtype=np.uint32),
+        lambda x: x[::-1],
+        np.sort,
+        lambda x: x + x.sum(),
+        np.cumsum,
+        lambda x: np.roll(x, 1),
+        lambda x: x.view(np.uint64).view(np.uint32),
+        lambda x: np.asarray(x) + 1,
+        np.add.accumulate,
+        lambda x: x + 1 if isinstance(x, np.ndarray) else x,
+        lambda x: np.array([int(each) for each in x], np.uint32),
+        lambda x: np.zeros(4, np.uint32),
+        lambda x: 5,
+        lambda x: x.astype(object),
+    ],
+)
+def test_what_is_not_elementwise_is_no_graph(function):
+    with pytest.raises(UntraceableError):
+        trace(function, [np.arange(4, dtype=np.uint32)])
+
+
+def test_conditions_are_taken_apart():
+    function = ExactFunction("morton16", "x != 3 and no_nan_f16x2(y)")
+    _, demands = traced(function)
+    needs = [bits[0] & (UNKNOWN - 1) for bits in of_terms(demands, function.widths)]
+    assert len(demands) == 5 and needs[-2:] == [0x7FFF << 32, 0] and conjuncts(demands[0]) == [demands[0]]
+
+
+PROGRAMS = {
+    "s8x4_f16x2x2": "0xe480e480:b32 0x7352:b32 0x64006400:b32 0x80808080:b32 0x7f7f7f7f:b32 %q lop3_ca store.b32:0"
+    " load:0 prmt add2_f16 0xe480e480:b32 0x7150:b32 0x64006400:b32 load:0 prmt add2_f16",
+    "e5m2x4_f16x2x2": "0x3424:b32 0:b32 %q prmt 0x1404:b32 0:b32 %q prmt",
+    "ordered": "0x80000000:b32 31:b32 %x sar %x lop3_1e",
+    "e4m3x4_f16x2x2": "0x00004431:b32 0:b32 %q prmt f16x2_of_e4m3x2 0x00004420:b32 0:b32 %q prmt f16x2_of_e4m3x2",
+}
+
+
+def wrong_at(function, program, words):
+    language = exact_language(function)
+    results = VirtualMachine(language.lowering).store(program[None], [*words, *[None] * len(function.outputs)])[0].view(np.uint32)
+    wrong = np.zeros(len(words[0]), bool)
+    for result, expected, care in zip(results, function(*words), function.care, strict=True):
+        wrong |= (result ^ expected) & np.uint32(care) != 0
+    return wrong & function.condition(*words)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_parts_refuse_every_mutant_that_is_wrong_at_a_sample(name):
+    function, text = ExactFunction(name), PROGRAMS[name]
+    language, words = exact_language(function), sample(function, 1 << 12, 3)
+    right = parse_program(language, text, "test")
+    found = ExactSweep(language, right, function).run()
+    assert (found.method, found.wrong) == (PARTS, None)
+    num_wrong, tokens = 0, text.split()
+    for k, token in enumerate(tokens):
+        for bit in range(1, 32, 13 if name[0] == "s" else 6) if token.endswith(":b32") else ():
+            changed = [*tokens[:k], f"{int(token[:-4], 0) ^ 1 << bit}:b32", *tokens[k + 1 :]]
+            mutant = parse_program(language, " ".join(changed), "test")
+            if wrong_at(function, mutant, words).any():
+                num_wrong, found = num_wrong + 1, ExactSweep(language, mutant, function).run()
+                assert found.wrong is not None and wrong_at(
+                    function, mutant, [np.array([each], np.uint32) for each in found.wrong]
+                )
+    assert num_wrong >= 2
+
+
+def test_four_inputs_of_32_bits_are_proven_in_parts():
+    function = ExactFunction("f32x4_s8x4")
+    text = "0:b32 %c s32_of_f32 %d s32_of_f32 pack_s8 %a s32_of_f32 %b s32_of_f32 pack_s8"
+    language = exact_language(function)
+    parts = parts_of(language, parse_program(language, text, "test"), function)
+    assert [(part.mask, part.care) for part in parts] == [(0xFFFFFFFF << 32 * k, (0xFF << 8 * k,)) for k in range(4)]
+
+
+def test_valid_inputs_are_counted_by_parts():
+    function = ExactFunction("e4m3x4_f16x2x2", "q & 0xFF != 5")
+    found = ExactSweep(
+        language := exact_language(function), parse_program(language, PROGRAMS["e4m3x4_f16x2x2"], "test"), function
+    ).run()
+    assert (found.method, found.num_valid) == (PARTS, 254**3 * 253)
