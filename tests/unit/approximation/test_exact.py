@@ -340,11 +340,13 @@ def test_code_runs_in_a_check_only_if_it_is_named(certificate):
         check_certificate(path, code="os:getcwd")
 
 
-@pytest.mark.parametrize(("name", "slots"), [("ordered", 4), ("e5m2x4_f16x2x2", 4), ("bf16x2_e4m3x2", 19), ("f32_bf16", 2)])
-@pytest.mark.parametrize("seed", [1, 2])
-def test_programs_to_begin_with_are_right_and_cheap(name, slots, seed):
+@pytest.mark.parametrize(
+    ("name", "slots"),
+    [("ordered", 4), ("e5m2x4_f16x2x2", 4), pytest.param("bf16x2_e4m3x2", 19, marks=pytest.mark.slow), ("f32_bf16", 2)],
+)
+def test_programs_to_begin_with_are_right_and_cheap(name, slots):
     function = ExactFunction(name)
-    language, found = exact_language(function), synthesized(function, "sm_90", seed)
+    language, found = exact_language(function), synthesized(function, "sm_90", 1)
     words = words_of(function, found[0])
     assert language.lowering.sums(words[None], slots_of(language.instruction_set, "sm_90"))[0] <= slots
     points = sample(function, 1 << 12, 99)
@@ -430,6 +432,7 @@ def test_lop3_with_a_star_stands_for_all_tables():
     assert given.instructions == {"shl": 1.0, **{f"lop3_{table:02x}": 1.0 for table in range(256)}}
 
 
+@pytest.mark.slow
 def test_bits_that_only_move_are_exchanged_in_few_steps():
     function = ExactFunction("morton16")
     words = words_of(function, synthesized(function, "sm_90", 3)[0])
