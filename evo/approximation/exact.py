@@ -31,7 +31,8 @@ _Text = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.%+:&|^~*()<>=!, 
 class ExactCertificate(BaseModel):
     """Certificate of a program for an exact function.
 
-    method: `every input` under the precondition, or `every input, in parts`; `tested`, which proves nothing. num_valid: inputs that meet the precondition.
+    method: `every input` under the precondition, or `every input, in parts`; `tested`, which proves nothing.
+    num_valid: inputs that meet the precondition.
     reference: SHA-256 of the function's results at fixed inputs.
     """
 
