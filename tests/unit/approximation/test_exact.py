@@ -289,6 +289,35 @@ def test_no_forged_certificate_holds(certificate):
     assert all(slots_of(exact_language(ExactFunction("ue4m3_f32")).instruction_set, case["target"]).size for case in passed)
 
 
+def test_no_damaged_certificate_is_read(certificate):
+    path, found = certificate
+    text = found.text()
+    texts = [text[:end] for end in range(0, len(text) - 2, 40)]
+    numbers = ["NaN", "Infinity", "-1", "1e400", "127.0", "true", "null", '"127"', "[127]", "1" * 5000]
+    texts += [
+        text.replace(f'"{key}": 12{last}', f'"{key}": {number}')
+        for key, last in (("num_valid", 7), ("num_inputs", 8))
+        for number in numbers
+    ]
+    texts += [text.replace('"exact": 1', f'"exact": {number}') for number in (0, 2, "true", '"1"')]
+    texts += [
+        text.replace("{", '{"smt": "bitwuzla 0.10.0",', 1),
+        text.replace("{", '{"method": "every input",', 1),
+        f"[{text}]",
+        text * 2,
+    ]
+    texts += [
+        text.replace('"reference": "', '"reference": "\\u0000'),
+        text.replace('"care": [', '"care": [0,'),
+        text.replace("q < 127", "q < 127\\n"),
+    ]
+    for forged_text in texts:
+        assert forged_text != text
+        path.write_text(forged_text)
+        with pytest.raises(UserError):
+            check_certificate(path)
+
+
 def test_a_further_precondition_is_the_checkers(tmp_path):
     function = ExactFunction("average4", "q < 2**16")
     found = certified_exact(
