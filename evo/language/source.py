@@ -25,7 +25,8 @@ def python_source(expression: Dag, comment: str) -> str:
     """A Python module with the function `program`; it needs NumPy 2. Raises Unsupported."""
     definitions = python_definitions()
     lines = lines_of(expression, calls(definitions.texts, _python_constant, "Any", _PYTHON))
-    as_array = {"f32": "np.asarray({}, np.float32)", "u32": "np.asarray({}, np.uint32)", REAL: "np.asarray({}, np.float64)"}
+    as_array = {"f32": "np.asarray({}, np.float32)", REAL: "np.asarray({}, np.float64)"}
+    as_array |= dict.fromkeys(("u32", "b32"), "np.asarray({}, np.uint32)")
     as_array["s32"] = "np.asarray({}, np.int32).view(np.uint32)"
     body = [
         f"{name} = {as_array[type_name].format(name)}"
@@ -119,7 +120,7 @@ def _chooses(lines: Lines, head: str) -> list[str]:
 # ---- C and CUDA ----
 
 
-_C_TYPES = {"f32": "float", "u32": "uint32_t", "s32": "uint32_t", "pred": "bool", REAL: "double"}
+_C_TYPES = {"f32": "float", "u32": "uint32_t", "s32": "uint32_t", "b32": "uint32_t", "pred": "bool", REAL: "double"}
 _CUDA_TYPES = {
     **dict.fromkeys(("u32", "s32", "b32"), "unsigned int"),
     **dict.fromkeys(("u64", "s64", "b64"), "unsigned long long"),

@@ -21,7 +21,9 @@ from evo.approximation.exact_task import ExactTask, sample
 from evo.approximation.synthesis import synthesized
 from evo.errors import UserError
 from evo.evaluate.slots import slots_of
+from evo.language.dag import dag_of
 from evo.language.program import parse_program
+from evo.language.source import cuda_source, python_source
 from evo.native.ptx_vm import VirtualMachine
 
 BY_HAND = "0x7b800000:b32 20:b32 %q shl mulf"  # ue4m3 to f32: exponent and digits to those of f32, times 2^120
@@ -356,6 +358,18 @@ def test_programs_to_begin_with_are_right_and_cheap(name, slots):
     results = VirtualMachine(language.lowering).store(words[None], [*points, *[None] * len(function.outputs)]).view(np.uint32)
     scores = task.score({key: results[:, k] for k, key in enumerate(task.outputs)}, None)
     assert scores.objective.tolist() == [0.0]
+
+
+def test_programs_of_words_are_exported_as_python_and_cuda():
+    function = ExactFunction("average4")
+    language = exact_language(function)
+    program = dag_of(language, words_of(function, "0:b32 0x01010101:b32 %q dp4a_u 0x40000000:b32 mulhi"))
+    names = {}
+    exec(python_source(program, ""), names)
+    words = np.array([0x04040404, 0xFFFFFFFF, 0x01020307, 0], np.uint32)
+    assert names["program"](words)[0].tolist() == [4, 255, 3, 0]
+    text = cuda_source(program, "")
+    assert "program(unsigned int q, unsigned int *y_out)" in text and "16843009u" in text
 
 
 def test_the_header_says_what_is_proven(certificate):
