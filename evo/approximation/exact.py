@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,13 +31,14 @@ _Text = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.%+:&|^~*()<>=!, 
 class ExactCertificate(BaseModel):
     """Certificate of a program for an exact function.
 
-    method: `every input` under the precondition; `tested`, which proves nothing. num_valid: inputs that meet the precondition.
+    method: `every input` under the precondition, or `every input, in parts`; `tested`, which proves nothing.
+    num_valid: inputs that meet the precondition.
     reference: SHA-256 of the function's results at fixed inputs.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
-    exact: Literal[1] = 1
+    exact: Annotated[int, Field(ge=1, le=1)] = 1
     semantics: _Text = SEMANTICS
     function: _Text
     inputs: list[_Text]

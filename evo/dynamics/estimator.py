@@ -138,7 +138,7 @@ class SymbolicDynamics(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
             if self.max_time != 0:
                 self._extend(candidates, selection, records, begun_s + SEARCH_SHARE * seconds)
             refinement = Refinement(records, len(terms), begun_s + seconds)
-            fit = refinement.rounded(refinement.lengthened(refinement.choose(candidates)))
+            fit = refinement.rounded(refinement.accurate(refinement.lengthened(refinement.choose(candidates))))
         self._laws, self.noise_ = fit.laws, fit.noise
         self._warn_of_missing(records)
         return self

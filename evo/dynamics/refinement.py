@@ -15,7 +15,7 @@ import numpy as np
 
 from evo.dynamics.records import Record
 from evo.dynamics.selection import Choice, cost_of
-from evo.dynamics.shooting import Fit, Shooting
+from evo.dynamics.shooting import LEAST_NOISE, Fit, Shooting
 from evo.dynamics.terms import inner_numbers, laws_with_numbers, numbers_of
 from evo.language.simple_numbers import simplest
 
@@ -23,6 +23,8 @@ MAX_SHORT = 64  # samples of a piece while laws are chosen
 WORSE_NOISE = 1.05  # times the noise over short pieces, by which longer pieces may be worse
 NUM_DOUBLED = 4  # times that pieces become longer
 MORE_DIGITS = 2  # of a number that is not simple than its error leaves
+EXACT_NOISE = 1e-6  # of a state's deviation, in samples that have less than `LEAST_NOISE`
+MAX_FINENESS, ACCURACY = 16, 0.1  # of steps of integration, until their error is at most this share of the noise
 ROUNDING_COST = 5.0  # of -2 log likelihood that a simple number may cost
 
 
@@ -41,6 +43,7 @@ class Refinement:
         count = sum(len(record.times) for record in records)
         span = sum(record.times[-1] - record.times[0] for record in records)
         self._length = max(8, min(round(count * period / span), MAX_SHORT))
+        self._short = self._length
         self._shooting = Shooting(records, self._length, until_s)
         num_samples = sum(int(np.isfinite(record.states).sum()) for record in records)
         self._each = math.log(num_samples) + 2.0 * math.log(num_terms)
@@ -62,8 +65,9 @@ class Refinement:
         assert fit is not None  # states that stay as they are can always be integrated
         for state, choices in enumerate(ordered):
             hopeless = -1
-            for choice in choices[1:]:
-                num = len(numbers_of(choice.law))
+            is_exact = fit.noise[state] <= LEAST_NOISE * self._shooting.scales[state]  # then the shortest such law is best
+            for choice in sorted(choices[1:], key=_size_of) if is_exact else choices[1:]:
+                num = _size_of(choice)
                 if not hopeless < num <= len(numbers_of(fit.laws[state])) or time.monotonic() > self._until_s:
                     continue
                 laws = [*fit.laws[:state], choice.law, *fit.laws[state + 1 :]]
@@ -108,9 +112,35 @@ class Refinement:
             longer = shooting.fit(fit.laws, most=fit.cost)
             if longer is None or not (longer.noise <= WORSE_NOISE * fit.noise).all():
                 break
-            self._shooting, self._length = shooting, 2 * self._length
+            self._shooting, self._length = shooting, min(2 * self._length, most)
             fit = longer
         return self.without_needless(fit)
+
+    def accurate(self, fit: Fit) -> Fit:
+        """Fitted with an integration whose error is far below the noise, so that no term stands for it. Samples that seem to have
+        no noise are taken to have `EXACT_NOISE`.
+        """
+        fit = self._integrated(fit, LEAST_NOISE)
+        if (fit.noise <= LEAST_NOISE * self._shooting.scales).all():
+            fit = self._integrated(fit, EXACT_NOISE)
+        return self.without_needless(fit)
+
+    def _integrated(self, fit: Fit, least_noise: float) -> Fit:
+        """Fitted over short pieces, in which even chaos leaves errors small, with as many steps as this noise asks for."""
+        noise = fit.noise if least_noise == LEAST_NOISE else least_noise * self._shooting.scales
+        options = self._records, self._short, self._until_s, least_noise
+        shooting, fineness = Shooting(*options), 1
+        while fineness < MAX_FINENESS and time.monotonic() < self._until_s:
+            finer = Shooting(*options, 2 * fineness)
+            change = finer.course(fit.laws, shooting.starts) - shooting.course(fit.laws, shooting.starts)
+            if (np.abs(change).max(axis=(0, 2)) <= ACCURACY * noise).all():
+                break
+            shooting, fineness = finer, 2 * fineness
+        found = None if fineness == 1 and least_noise == LEAST_NOISE else shooting.fit(fit.laws)
+        if found is None or time.monotonic() > self._until_s:
+            return fit
+        self._shooting = shooting
+        return found
 
     def rounded(self, fit: Fit) -> Fit:
         """With simple numbers where the samples allow them; the others are fitted again."""
@@ -142,3 +172,7 @@ class Refinement:
                 digits = MORE_DIGITS + int(math.log10(max(abs(value) / deviation, 1.0)))
                 values[place] = float(f"{value:.{digits}e}")
         return replace(fit, laws=laws_with_numbers(fit.laws, values.tolist()))
+
+
+def _size_of(choice: Choice) -> int:
+    return len(numbers_of(choice.law))

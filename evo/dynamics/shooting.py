@@ -61,10 +61,19 @@ class Shooting:
         records: of the same states and inputs.
         length: samples of a piece; the last of a trajectory may be shorter.
         until_s: time of `time.monotonic` at which fits end as they are.
+        least_noise: of each state's deviation, that samples are taken to have.
+        fineness: times `STEPS_A_PERIOD`.
     """
 
-    def __init__(self, records: Sequence[Record], length: int, until_s: float = math.inf):
-        self.until_s = until_s
+    def __init__(
+        self,
+        records: Sequence[Record],
+        length: int,
+        until_s: float = math.inf,
+        least_noise: float = LEAST_NOISE,
+        fineness: int = 1,
+    ):
+        self.until_s, self.least_noise = until_s, least_noise
         period = min(record.period for record in records)
         times, states, inputs, changes, starts = [], [], [], [], []
         for record in records:
@@ -79,7 +88,7 @@ class Shooting:
                 starts.append(record.columns(record.times[first : first + 1])[: record.states.shape[1], 0])
         self._times = np.stack(times, axis=1)  # (length, num_pieces)
         widest = np.diff(self._times, axis=0).max(axis=1)
-        self.num_substeps = np.ceil(np.maximum(widest * STEPS_A_PERIOD / period, 1.0)).astype(np.int64).tolist()
+        self.num_substeps = np.ceil(np.maximum(widest * STEPS_A_PERIOD * fineness / period, fineness)).astype(np.int64).tolist()
         self.states = np.stack(states).transpose(1, 2, 0)  # (length, num_states, num_pieces)
         self._inputs, self._changes = (np.stack(parts).transpose(1, 2, 0) for parts in (inputs, changes))
         self.known = np.isfinite(self.states)
@@ -126,6 +135,11 @@ class Shooting:
                 state = state + h / 6.0 * (k1 + 2.0 * (k2 + k3) + k4)
             courses[sample] = state
         return courses
+
+    def course(self, laws: Sequence[Law], starts: NDArray[np.float64]) -> NDArray[np.float64]:
+        """States at each sample, `(length, num_states, num_pieces)`."""
+        numbers = np.array([number for law in laws for number in numbers_of(law)])
+        return self.courses(laws, numbers[:, None, None], starts[:, None])[:, :, 0]
 
     def fit(
         self,
@@ -185,7 +199,7 @@ class _Model:
         course = shooting.courses(laws, numbers[:, None, None], starts[:, None])[:, :, 0]
         self._error = np.where(shooting.known, course - shooting.states, 0.0)
         squares = (self._error**2).sum(axis=(0, 2)) / shooting.counts
-        self.variances = np.maximum(squares, (LEAST_NOISE * shooting.scales) ** 2)
+        self.variances = np.maximum(squares, (shooting.least_noise * shooting.scales) ** 2)
         total = float(shooting.counts @ np.log(self.variances))
         self.error = total if np.isfinite(self._error).all() else math.inf
         self.is_hopeless = num_steps >= SOON and self.error > most + FAR * shooting.counts.sum()

@@ -136,8 +136,8 @@ class Formula:
         """
         if values is None:
             return self._output(self.known)
-        num_rows = max((np.size(value) for value in values.values()), default=1)
-        return self._output({index: np.float64(value) for index, value in values.items()}, self._changing, num_rows)
+        given = {index: np.float64(value) for index, value in values.items()}
+        return self._output(given, self._changing, max((value.size for value in given.values()), default=1))
 
     def outputs_near(self, step: float) -> NDArray[np.float64]:
         """The outputs where inputs are rounded, as to a relative step of this size."""
@@ -197,7 +197,8 @@ class Formula:
         result = self.graph.results[0]
         assert result is not None
         output = np.asarray(found[result], np.float64)
-        return np.broadcast_to(output, np.broadcast_shapes(output.shape, (self._by.num_points,)))
+        shape = (*output.shape[:-1], self._by.num_points)
+        return output if output.shape == shape else np.broadcast_to(output, shape)
 
     def derivatives(self, values: dict[int, float], by: list[int], at: NDArray[np.float64]) -> NDArray[np.float64]:
         """By each of some constants, `(num_points, len(by))`. at: the outputs for these values."""
@@ -208,10 +209,9 @@ class Formula:
 
 
 def _compute(found: dict[int, Any], steps: Iterable[Step]) -> None:
-    """Adds what steps give, one after the other, to the values so far."""
-    with np.errstate(all="ignore"):
-        for index, function, operands in steps:
-            found[index] = function(*(found[operand] for operand in operands))
+    """Adds what steps give, one after the other, to the values so far. Whoever tidies silences NumPy."""
+    for index, function, operands in steps:
+        found[index] = function(*[found[operand] for operand in operands])
 
 
 def needed(graph: Dag) -> list[int]:

@@ -55,9 +55,7 @@ class Residuals:
 
     def squares(self, at: NDArray[np.float64]) -> Any:
         """Sums of squares; infinite where one is not finite."""
-        left = self.of(at)
-        squares = np.vecdot(left, left)
-        return np.where(np.isfinite(squares), squares, np.inf)
+        return sums_of_squares(self.of(at))
 
     def slopes(self, at: NDArray[np.float64], slopes: NDArray[np.float64]) -> NDArray[np.float64]:
         """Derivatives of predictions, less what offset and scale make up for, times the roots of the weights.
@@ -73,3 +71,9 @@ class Residuals:
         weighted = self.weights * deviation
         slopes = slopes - deviation[:, None] * (weighted @ slopes / max(weighted @ deviation, TINY))
         return np.asarray(self.roots[:, None] * scale * slopes)
+
+
+def sums_of_squares(residuals: NDArray[np.float64]) -> Any:
+    """The sum, or that of each row; infinite where one is not finite."""
+    squares = np.vecdot(residuals, residuals)
+    return np.where(np.isfinite(squares), squares, np.inf)

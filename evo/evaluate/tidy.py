@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from evo.evaluate.formulas import Formula, Formulas, needed
 from evo.evaluate.program_simplifier import simpler_ones
-from evo.evaluate.residuals import TINY, Residuals
+from evo.evaluate.residuals import TINY, Residuals, sums_of_squares
 from evo.evaluate.sampling import spread
 from evo.evaluate.shorter_formulas import Shortening
 from evo.language.dag import Dag, Node, dag_of, f32_bits
@@ -299,10 +299,10 @@ class Tidier:
         """
         values = dict(values or formula.values)
         free = [index for index in free if math.isfinite(values[index])]
-        squares, damping = self._squares(formula, values), 1e-4
+        at, damping = formula.outputs(values), 1e-4
+        squares = float(sums_of_squares(left := self._residuals.of(at)))
         for _ in range(MAX_ITERATIONS if free and math.isfinite(squares) else 0):
-            at = formula.outputs(values)
-            left, slopes = self._residuals.of(at), self._residuals.slopes(at, formula.derivatives(values, free, at))
+            slopes = self._residuals.slopes(at, formula.derivatives(values, free, at))
             toward, normal = slopes.T @ left, slopes.T @ slopes
             if self._is_spent or not (np.isfinite(normal).all() and np.isfinite(toward).all()):
                 break
@@ -313,9 +313,11 @@ class Tidier:
                 steps = np.linalg.solve(system, toward / scale) / scale
                 moved = np.clip([values[index] for index in free] + steps, -LARGEST, LARGEST).tolist()
                 tried = {**values, **dict(zip(free, moved, strict=True))}
-                found = self._squares(formula, tried)
+                outputs = formula.outputs(tried)
+                residuals = self._residuals.of(outputs)
+                found = float(sums_of_squares(residuals))
                 if found < squares:
-                    values, squares, damping = tried, found, max(0.1 * damping, LEAST_DAMPING)
+                    at, left, values, squares, damping = outputs, residuals, tried, found, max(0.1 * damping, LEAST_DAMPING)
                     break
                 damping *= 10.0
             if not squares:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from evo.run.search import Search
 
 MOST_DIGITS = 6.0  # of noisy data: beyond, the search may be on the way to an exact law
-PATIENCE, FEWEST = 3.0, 300_000  # times the evaluations up to the last gain, and at least these, before a search ends
+PATIENCE, FEWEST = 3.0, 150_000  # times the evaluations up to the last gain, and at least these, before a search ends
 LOOK_EVERY = 5000  # evaluations
 GAIN = 1.0  # bits of a description that count as a gain
 

@@ -8,6 +8,7 @@ command and is answered with the number of its process. {"process", "wait"} is a
 This process runs nothing: a process that has used OpenMP (as scikit-learn does) must not fork.
 """
 
+import contextlib
 import json
 import os
 import signal
@@ -22,9 +23,21 @@ import evo.report.plots
 import evo.report.progress
 import evo.report.show
 import evo.run.run
+from evo.compile.request import CompileExecutor, InLine
+from evo.evaluate import compilers
 
-EMULATOR = Path(__file__).parents[2] / "emulator"
+sys.path.append(str(Path(__file__).parents[2] / "emulator"))
+with contextlib.suppress(ImportError):  # optional parts of an installation
+    import emulated_gpu.__main__
+
+    import evo.evaluate.cuda.evaluator
 LIMIT_S = 300  # far beyond what any command takes: it ends one that hangs
+
+
+def open_compilers(options) -> CompileExecutor:
+    """As that of `evo.evaluate.compilers`, but what one compile worker would do is done here: it takes a second to start."""
+    is_here = options.farm is None and options.compile_workers == 1
+    return InLine() if is_here else compilers.open_compilers(options)
 
 
 def execute(request: dict) -> None:
@@ -40,10 +53,8 @@ def execute(request: dict) -> None:
         os.environ.update(request["environment"])
         del sys.modules["__main__"].__file__  # compile workers would import this file with all that it imports
         if "EVO_EMULATED_GPU" in request["environment"]:
-            sys.path.insert(0, str(EMULATOR))
-            from emulated_gpu.__main__ import prepare
-
-            prepare()
+            emulated_gpu.__main__.prepare()
+            evo.evaluate.cuda.evaluator.open_compilers = open_compilers
         sys.argv = ["evo", *request["args"]]
         evo.cli.main(prog_name="evo")
     except SystemExit as end:

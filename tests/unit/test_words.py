@@ -3,8 +3,6 @@
 import re
 from pathlib import Path
 
-import pytest
-
 REPOSITORY = Path(__file__).parents[2]
 PATTERNS = ("[ACRS]*.md", "docs/**/*.md", "docs/**/*.ipynb", "runs/*.md", "tasks/**/*.md", "templates/**/*.md")
 PATTERNS += ("evo/**/*.py", "evo/**/*.pyx", "tasks/**/*.py", "templates/**/*.py", "csrc/*.h")
@@ -38,15 +36,9 @@ TURNS = {
 }
 
 
-@pytest.fixture(scope="module")
-def texts() -> dict[str, str]:
-    """Path -> text as one line, without the marks of comments."""
-    return {str(path.relative_to(REPOSITORY)): re.sub(r"\s*\n\s*(?:# |\* |// )?", " ", path.read_text()) for path in FILES}
-
-
-@pytest.mark.parametrize("turn", TURNS)
-def test_no_page_docstring_or_message_has_a_turn_that_readers_stumble_over(texts, turn):
-    places = [
-        (path, text[max(0, m.start() - 40) : m.end() + 40]) for path, text in texts.items() for m in re.finditer(turn, text)
-    ]
-    assert not places, f"write instead: {TURNS[turn]}"
+def test_no_page_docstring_or_message_has_a_turn_that_readers_stumble_over():
+    for path in FILES:
+        text = re.sub(r"\s*\n\s*(?:# |\* |// )?", " ", path.read_text())  # as one line, without the marks of comments
+        for turn, better in TURNS.items():
+            turns = [text[max(0, m.start() - 40) : m.end() + 40] for m in re.finditer(turn, text)]
+            assert not turns, f"{path}: write instead: {better}"

@@ -289,6 +289,35 @@ def test_no_forged_certificate_holds(certificate):
     assert all(slots_of(exact_language(ExactFunction("ue4m3_f32")).instruction_set, case["target"]).size for case in passed)
 
 
+def test_no_damaged_certificate_is_read(certificate):
+    path, found = certificate
+    text = found.text()
+    texts = [text[:end] for end in range(0, len(text) - 2, 40)]
+    numbers = ["NaN", "Infinity", "-1", "1e400", "127.0", "true", "null", '"127"', "[127]", "1" * 5000]
+    texts += [
+        text.replace(f'"{key}": 12{last}', f'"{key}": {number}')
+        for key, last in (("num_valid", 7), ("num_inputs", 8))
+        for number in numbers
+    ]
+    texts += [text.replace('"exact": 1', f'"exact": {number}') for number in (0, 2, "true", '"1"')]
+    texts += [
+        text.replace("{", '{"smt": "bitwuzla 0.10.0",', 1),
+        text.replace("{", '{"method": "every input",', 1),
+        f"[{text}]",
+        text * 2,
+    ]
+    texts += [
+        text.replace('"reference": "', '"reference": "\\u0000'),
+        text.replace('"care": [', '"care": [0,'),
+        text.replace("q < 127", "q < 127\\n"),
+    ]
+    for forged_text in texts:
+        assert forged_text != text
+        path.write_text(forged_text)
+        with pytest.raises(UserError):
+            check_certificate(path)
+
+
 def test_a_further_precondition_is_the_checkers(tmp_path):
     function = ExactFunction("average4", "q < 2**16")
     found = certified_exact(
@@ -311,11 +340,13 @@ def test_code_runs_in_a_check_only_if_it_is_named(certificate):
         check_certificate(path, code="os:getcwd")
 
 
-@pytest.mark.parametrize(("name", "slots"), [("ordered", 4), ("e5m2x4_f16x2x2", 4), ("bf16x2_e4m3x2", 19), ("f32_bf16", 2)])
-@pytest.mark.parametrize("seed", [1, 2])
-def test_programs_to_begin_with_are_right_and_cheap(name, slots, seed):
+@pytest.mark.parametrize(
+    ("name", "slots"),
+    [("ordered", 4), ("e5m2x4_f16x2x2", 4), pytest.param("bf16x2_e4m3x2", 19, marks=pytest.mark.slow), ("f32_bf16", 2)],
+)
+def test_programs_to_begin_with_are_right_and_cheap(name, slots):
     function = ExactFunction(name)
-    language, found = exact_language(function), synthesized(function, "sm_90", seed)
+    language, found = exact_language(function), synthesized(function, "sm_90", 1)
     words = words_of(function, found[0])
     assert language.lowering.sums(words[None], slots_of(language.instruction_set, "sm_90"))[0] <= slots
     points = sample(function, 1 << 12, 99)
@@ -401,6 +432,7 @@ def test_lop3_with_a_star_stands_for_all_tables():
     assert given.instructions == {"shl": 1.0, **{f"lop3_{table:02x}": 1.0 for table in range(256)}}
 
 
+@pytest.mark.slow
 def test_bits_that_only_move_are_exchanged_in_few_steps():
     function = ExactFunction("morton16")
     words = words_of(function, synthesized(function, "sm_90", 3)[0])

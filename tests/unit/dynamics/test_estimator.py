@@ -57,6 +57,12 @@ def test_it_finds_the_lorenz_system_in_chaos_and_noise():
             assert number == pytest.approx(true[term], rel=0.01)
 
 
+def test_no_number_stands_for_the_error_of_a_coarse_integration():
+    times = np.linspace(0.0, 30.0, 60)
+    spike = course(lambda _, x: [x[0] - x[0] ** 3 / 3 - x[1] + 0.5, 0.08 * x[0] + 0.056 - 0.064 * x[1]], [-1.0, 1.0], times)
+    assert polynomials().fit(times, spike).equations() == ["x0' = 0.5 + x0 - x1 - 1/3*x0**3", "x1' = 0.056 + 0.08*x0 - 0.064*x1"]
+
+
 @pytest.fixture(scope="module")
 def uneven() -> tuple[list, list]:
     """Two trajectories at uneven times, with gaps."""

@@ -46,11 +46,11 @@ EDGES += [edge | 0x80000000 for edge in EDGES] + [*range(34), 255, 256, 0x7FFFFF
 def bits(seed: int) -> np.ndarray:
     """Every pair of edges, then patterns and numbers of all sizes."""
     rng = np.random.default_rng(seed)
-    numbers = (rng.normal(size=20_000) * 10.0 ** rng.uniform(-38, 38, 20_000)).astype(np.float32).view(np.uint32)
-    near = (rng.normal(size=20_000) * 4).astype(np.float32).view(np.uint32)
+    numbers = (rng.normal(size=6_000) * 10.0 ** rng.uniform(-38, 38, 6_000)).astype(np.float32).view(np.uint32)
+    near = (rng.normal(size=6_000) * 4).astype(np.float32).view(np.uint32)
     edges = np.array(EDGES, np.uint32)
     pairs = np.repeat(edges, len(edges)) if seed == 0 else np.tile(edges, len(edges))
-    return np.concatenate([pairs, rng.integers(0, 1 << 32, 20_000, np.uint32), numbers, near])
+    return np.concatenate([pairs, rng.integers(0, 1 << 32, 6_000, np.uint32), numbers, near])
 
 
 OPERANDS = [bits(0), bits(1), np.roll(bits(2), 17)]
@@ -78,17 +78,6 @@ def by_machine(instruction) -> np.ndarray:
     return VirtualMachine(language.lowering).store(rows, [*arrays, None])[0, 0].view(np.uint32)
 
 
-@pytest.mark.parametrize("name", INSTRUCTIONS)
-def test_python_gives_the_bits_of_the_virtual_machine(name):
-    instruction = INSTRUCTIONS[name]
-    views = {"f32": lambda a: a.view(np.float32), "pred": lambda a: a != 0}
-    operands = [views.get(kind, lambda a: a)(OPERANDS[i]) for i, kind in enumerate(operand_types(instruction))]
-    with np.errstate(all="ignore"):
-        result = np.asarray(python_functions()[name](*operands))
-    result = result.astype(np.uint32) if result.dtype == bool else result.view(np.uint32)
-    np.testing.assert_array_equal(result, by_machine(instruction))
-
-
 @pytest.fixture(scope="module")
 def library(tmp_path_factory):
     """All definitions in C, with a loop for each instruction."""
@@ -103,15 +92,22 @@ def library(tmp_path_factory):
         head = f"void run_{name}(uint64_t n, uint32_t **a, uint32_t *out)"
         parts.append(f"{head} {{ for (uint64_t i = 0; i < n; i++) out[i] = {call}; }}")
     (folder / "all.c").write_text("\n".join(parts))
-    command = ["cc", "-std=c99", "-Wall", "-Wextra", "-Wconversion", "-Werror", "-O2", "-ffp-contract=off", "-shared", "-fPIC"]
+    command = ["cc", "-std=c99", "-Wall", "-Wextra", "-Wconversion", "-Werror", "-O1", "-ffp-contract=off", "-shared", "-fPIC"]
     command += ["all.c", "-o", "all.so", "-lm"]
     subprocess.run(command, cwd=folder, check=True)
     return ctypes.CDLL(str(folder / "all.so"))
 
 
-@pytest.mark.parametrize("name", INSTRUCTIONS)
-def test_c_gives_the_bits_of_the_virtual_machine(library, name):
+def test_python_and_c_give_the_bits_of_the_virtual_machine(library):
+    views = {"f32": lambda a: a.view(np.float32), "pred": lambda a: a != 0}
     out = np.empty(len(OPERANDS[0]), np.uint32)
     pointers = (ctypes.c_void_p * 3)(*(operand.ctypes.data for operand in OPERANDS))
-    getattr(library, f"run_{name}")(ctypes.c_uint64(len(out)), pointers, ctypes.c_void_p(out.ctypes.data))
-    np.testing.assert_array_equal(out, by_machine(INSTRUCTIONS[name]))
+    for name, instruction in INSTRUCTIONS.items():
+        operands = [views.get(kind, lambda a: a)(OPERANDS[i]) for i, kind in enumerate(operand_types(instruction))]
+        with np.errstate(all="ignore"):
+            by_python = np.asarray(python_functions()[name](*operands))
+        by_python = by_python.astype(np.uint32) if by_python.dtype == bool else by_python.view(np.uint32)
+        getattr(library, f"run_{name}")(ctypes.c_uint64(len(out)), pointers, ctypes.c_void_p(out.ctypes.data))
+        expected = by_machine(instruction)
+        np.testing.assert_array_equal(by_python, expected, err_msg=f"{name} in Python")
+        np.testing.assert_array_equal(out, expected, err_msg=f"{name} in C")

@@ -145,7 +145,7 @@ def terms_of(kind, count):
     }[kind]().astype(np.float32)
 
 
-@pytest.mark.parametrize("count", [BLOCK, BLOCK + 1, 1000, 1 << 16, 1 << 20])
+@pytest.mark.parametrize("count", [BLOCK, BLOCK + 1, 1000, 1 << 16])  # a million tenths are below
 @pytest.mark.parametrize("kind", ["same", "positive", "both signs", "large first", "cancelling"])
 def test_sums_keep_the_bound_of_the_guide(kind, count):
     terms, unit = terms_of(kind, count), 2.0**-24
