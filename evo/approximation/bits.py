@@ -227,8 +227,13 @@ class ExactFunction:
             raise ValueError(f"{wrong[0]!r} has letters beyond ASCII")
         if wrong := [kind for kind in self.types if kind not in TYPES]:
             raise ValueError(f"type {wrong[0]!r} is not one of {', '.join(TYPES)}")
+        if len(self.types) != len(self.inputs):
+            raise ValueError(f"'types' must be a type for each of {len(self.inputs)} inputs, got {self.types!r}")
         some = np.arange(_TEST_POINTS, dtype=np.uint32) * np.uint32(0x9E3779B1)
-        num_outputs = len(self(*[some] * len(self.inputs)))
+        first, again = (self(*[some] * len(self.inputs)) for _ in range(2))
+        if any((a != b).any() for a, b in zip(first, again, strict=True)):
+            raise ValueError("it gives other results for the same words")
+        num_outputs = len(first)
         if not 1 <= num_outputs <= MAX_OUTPUTS:
             raise ValueError(f"it gives {num_outputs} outputs, 1 to {MAX_OUTPUTS} are possible")
         if len(self.care) != num_outputs or not all(isinstance(mask, int) and 0 < mask <= ALL for mask in self.care):

@@ -93,6 +93,8 @@ def _spread(node: Any, wanted: Places) -> Iterator[Any]:
     """
     moves = {source[1]: k - source[1] for k, source in enumerate(wanted) if source}
     unit = gcd(*moves.values())
+    if not unit or len(moves) < sum(source is not None for source in wanted):  # a bit goes to two
+        return
     if min(moves.values()) < 0:
         unit = -unit
     if any(distance // unit < 0 for distance in moves.values()):

@@ -60,7 +60,11 @@ def integer_goals(known: Any, goal: Goal) -> Iterator[tuple[Callable[[Any], Any]
         return
     yield from _limited(known, values)
     yield from _with_sign(known, values)
-    for given in (None, *(node for node in known.rows if node[0] == "%")):
+    inputs = [node for node in known.rows if node[0] == "%"]
+    for node in inputs:  # a quotient that is rounded toward 0 has the sign added
+        negative = ("shr", node, 31)
+        yield partial(_after, "add", (negative,)), Goal(values - known.values(negative), care), 2 * known.slots["add"]
+    for given in (None, *inputs):
         for sign in (1, -1) if given else (1,):
             rest = sign * (values.astype(np.int64) - (known.values(given).astype(np.int64) if given else 0))
             factor = int(np.gcd.reduce(rest))

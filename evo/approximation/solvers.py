@@ -308,16 +308,18 @@ def high_products(rows: Words, goal: Goal) -> Iterator[Solution]:
     free = num_free_low(goal)
     if free is None:
         return
-    values = [int(each) >> free << free for each in goal.values]
-    for i, each in enumerate(rows):
-        least, most = 0, 0xFFFFFFFF
-        for x, value in zip(each.tolist(), values, strict=True):
-            if x == 0:
-                most = most if value == 0 else -1
-                continue
-            least = max(least, -(-(value << 32) // x))
-            most = min(most, -(-((value + (1 << free)) << 32) // x) - 1)
-            if least > most:
-                break
-        if least <= most:
-            yield Solution("mulhi", (row(i), least))
+    for name, dtype, largest in (("mulhi", np.uint32, 0xFFFFFFFF), ("mulhi_s", np.int32, 0x7FFFFFFF)):
+        values = [int(each) >> free << free for each in goal.values.view(dtype)]
+        for i, each in enumerate(rows.view(dtype)):
+            least, most = 0, largest
+            for x, value in zip(each.tolist(), values, strict=True):
+                low, high = value << 32, ((value + (1 << free)) << 32) - 1  # of the product
+                if x == 0:
+                    most = most if value == 0 else -1
+                else:
+                    ends = (low, high) if x > 0 else (high, low)
+                    least, most = max(least, -(-ends[0] // x)), min(most, ends[1] // x)
+                if least > most:
+                    break
+            if least <= most:
+                yield Solution(name, (row(i), least))

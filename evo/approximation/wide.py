@@ -16,7 +16,7 @@ from evo.approximation.solvers import Goal, Solution, Words, row
 
 MOST_FIRST, MOST_ROWS, MOST_SHIFTED, MOST_SMALL = 700, 80_000, 1500, 600
 _MOST_PAIRS, _MOST_OF_SOLVER, _MOST_SAME, _MOST_OF_BYTES = 40, 24, 3, 150
-_MOST_OF_BIT = 4
+_MOST_OF_BIT, _MOST_COST = 4, 6  # a number; issue slots of a row that others are made of
 _FEW = 12  # points that filter rows first
 _MULTIPLIER = 0x9E3779B97F4A7C15
 _BITS = [m * r for r, ms in ((0x01010101, (1, 0x0F, 0x7F, 0x80, 0xFE)), (0x00010001, (1, 0xFF, 0x7FFF, 0x8000))) for m in ms]
@@ -49,7 +49,7 @@ class WideRows:
         inputs = [node for node in known.rows if node[0] == "%"]
         first = sorted(known.rows, key=lambda node: known.cost([node]))
         self._take(first, np.stack([known.values(node) for node in first]))
-        first = first[:MOST_FIRST]
+        first = [node for node in first[:MOST_FIRST] if known.cost([node]) <= _MOST_COST]
         words = np.stack([known.values(node) for node in first])
         for given in inputs:
             value = np.broadcast_to(known.values(given), words.shape)
@@ -109,7 +109,8 @@ class WideRows:
 
     def solutions(self, goal: Goal) -> Iterator[Any]:
         """Nodes that give a goal."""
-        yield from (self.nodes[i] for i in solvers.copies(self.words, goal)[:_MOST_OF_SOLVER])
+        for i in solvers.copies(self.words, goal)[:_MOST_OF_SOLVER]:
+            yield from self._seen[self.words[i].tobytes()]
         finders = (
             solvers.logic_of_one(self.words, goal),
             self._selected(goal),
