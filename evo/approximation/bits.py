@@ -215,9 +215,9 @@ class ExactFunction:
         except UserError:
             raise
         except (Exception, SystemExit) as error:
-            known = did_you_mean(self.text, zoo.NAMES)
+            known = "" if is_code(self.text) else f"; {did_you_mean(self.text, zoo.NAMES)}"
             raise UserError(
-                f"task_options.function: {shortened(self.text)!r} is not a name or module:function of words: {error}; {known}"
+                f"task_options.function: {shortened(self.text)!r} is not a name or module:function of words: {error}{known}"
             ) from error
 
     def _check(self) -> None:
@@ -225,6 +225,8 @@ class ExactFunction:
             raise ValueError(f"it has {len(self.inputs)} parameters, 1 to {MAX_INPUTS} are possible")
         if wrong := [name for name in (*self.inputs, self.text) if not name.isascii()]:
             raise ValueError(f"{wrong[0]!r} has letters beyond ASCII")
+        if isinstance(types := getattr(self.call, "types", ()), str):
+            raise ValueError(f"'types' must be a tuple of a type for each input, such as ({types!r},)")
         if wrong := [kind for kind in self.types if kind not in TYPES]:
             raise ValueError(f"type {wrong[0]!r} is not one of {', '.join(TYPES)}")
         if len(self.types) != len(self.inputs):
@@ -238,7 +240,14 @@ class ExactFunction:
             raise ValueError(f"it gives {num_outputs} outputs, 1 to {MAX_OUTPUTS} are possible")
         if len(self.care) != num_outputs or not all(isinstance(mask, int) and 0 < mask <= ALL for mask in self.care):
             raise ValueError(f"'care' must be a mask for each of {num_outputs} outputs, got {self.care!r}")
-        _ = self.condition
+        is_valid = self.condition(*[some] * len(self.inputs))
+        with np.errstate(all="ignore"):
+            results = self.call(*(some.view(np.float32 if kind == "f32" else np.uint32) for kind in self.types))
+        for result in map(np.asarray, results if isinstance(results, Sequence) else (results,)):
+            if result.dtype.itemsize > 4 and not np.isin(result[is_valid].astype(np.int64) >> 32, (0, -1)).all():
+                raise ValueError(
+                    f"it gives {result.dtype} above 32 bits; cut it by astype(np.uint32), or give its halves as two outputs"
+                )
 
     @cached_property
     def call(self) -> Callable[..., Any]:

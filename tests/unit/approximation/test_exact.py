@@ -168,6 +168,13 @@ def asm(unsigned, l, out0, linux):
     return unsigned ^ l, out0 ^ linux
 def rough(größe):
     return größe
+def wide(x):
+    return x.astype("u8") * x
+def named(x):
+    return x
+named.types = "f32"
+def sign(x):
+    return -(x.astype("i8") >> 31 & 1)
 """
 
 
@@ -195,10 +202,23 @@ def test_a_proof_of_other_code_begins_anew(module):
     assert len(keys) == 2
 
 
-@pytest.mark.parametrize("name", ["writes", "fails", "rough"])
-def test_what_a_function_raises_names_it(module, name):
-    with pytest.raises(UserError, match=f"of_words:{name}' fails|'größe' has letters beyond ASCII"):
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("writes", "of_words:writes' fails"),
+        ("fails", "of_words:fails' fails"),
+        ("rough", "'größe' has letters beyond ASCII"),
+        ("wide", "gives uint64 above 32 bits"),
+        ("named", "'types' must be a tuple"),
+    ],
+)
+def test_what_is_wrong_with_a_function_is_named(module, name, reason):
+    with pytest.raises(UserError, match=reason):
         ExactFunction(f"of_words:{name}")
+
+
+def test_negative_numbers_are_words(module):
+    assert ExactFunction("of_words:sign")(np.array([1, 1 << 31], np.uint32))[0].tolist() == [0, 0xFFFFFFFF]
 
 
 def test_more_than_32_bits_are_never_proven(module, tmp_path, monkeypatch):
