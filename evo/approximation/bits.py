@@ -235,6 +235,9 @@ class ExactFunction:
         first, again = (self(*[some] * len(self.inputs)) for _ in range(2))
         if any((a != b).any() for a, b in zip(first, again, strict=True)):
             raise ValueError("it gives other results for the same words")
+        for part in (slice(None, None, -1), slice(1), slice(7, None, 3)):
+            if any((a[part] != b).any() for a, b in zip(first, self(*[some[part].copy()] * len(self.inputs)), strict=True)):
+                raise ValueError("it gives other results for a word if the array has other words, too")
         num_outputs = len(first)
         if not 1 <= num_outputs <= MAX_OUTPUTS:
             raise ValueError(f"it gives {num_outputs} outputs, 1 to {MAX_OUTPUTS} are possible")

@@ -87,8 +87,10 @@ def _product(a: Bits, b: Bits) -> Bits:
     factor = _number(b)
     if factor is not None:
         return reduce(_sum, (_shifted(a, k) for k in range(len(a)) if factor >> k & 1), (0,) * len(a))
-    lowest = [next((k for k, bit in enumerate(each) if bit), len(a)) for each in (a, b)]
-    return tuple(0 if k < sum(lowest) else _union((*a[: k + 1], *b[: k + 1])) for k in range(len(a)))
+    lowest = sum(next((k for k, bit in enumerate(each) if bit), len(a)) for each in (a, b))
+    ones = [sum(1 << k for k, bit in enumerate(each) if bit == ONE) for each in (a, b)]
+    known = ones[0] * ones[1]  # its bits up to the first that varies
+    return tuple(0 if k < lowest else _union((*a[: k + 1], *b[: k + 1])) or -(known >> k & 1) for k in range(len(a)))
 
 
 def _opaque(operands: Sequence[Bits], width: int) -> Bits:

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import reduce
 from pathlib import Path
 from threading import local
 from typing import Any
@@ -37,6 +38,7 @@ TILE = 1 << 16
 MOST_BITS = 32  # of a part
 MOST_INPUTS = 1 << 35  # of all parts
 NUM_TESTED = 1 << 26
+NUM_MIXED = 1 << 20  # inputs of all bits that a proof in parts is checked at
 SAVE_S = 5.0
 _TRACED = 1 << 11  # inputs at which a function's graph is compared with it
 _REFERENCES = 1 << 12
@@ -133,7 +135,7 @@ def _masks(bits: Bits) -> Bits:
 
 def _all_of(demands: list[Term], needs: list[int], mask: int) -> Callable[..., Any] | None:
     some = [demand for demand, need in zip(demands, needs, strict=True) if not need & ~mask]
-    return (lambda *words: np.logical_and.reduce(evaluate(some, words))) if some else None
+    return (lambda *words: reduce(np.logical_and, evaluate(some, words))) if some else None
 
 
 class ExactSweep:
@@ -173,12 +175,27 @@ class ExactSweep:
         how = (SEMANTICS, TILE, self.method, len(self._tiles), reference_of(function))
         self.key = hashlib.sha256(repr((format_program(language, words), asked, how)).encode()).hexdigest()
 
+    def _drawn(self, start: int, count: int) -> list[Words]:
+        words = [drawn(count, start, k, width) for k, width in enumerate(self._function.widths)]
+        for each, some in zip(words, special_words(self._function), strict=True):
+            each[: len(some)] = some[:count]
+        return words
+
+    def _wrong_of_all(self) -> tuple[int, ...] | None:
+        """An input with all bits at which the program is wrong, out of `NUM_MIXED`: a second check of what parts say."""
+        for start in range(0, NUM_MIXED, TILE):
+            words = self._drawn(start, TILE)
+            is_wrong = np.zeros(TILE, np.bool_)
+            results = self._machine.store(self._words, [*words, *self._unused])[0].view(np.uint32)
+            for result, expected, care in zip(results, self._function(*words), self._function.care, strict=True):
+                is_wrong |= (result ^ expected) & np.uint32(care) != 0
+            if (is_wrong := is_wrong & self._function.condition(*words)).any():
+                return tuple(int(each[is_wrong.argmax()]) for each in words)
+        return None
+
     def _inputs(self, part: Part, start: int, count: int) -> list[Words]:
         if self.method == TESTED:
-            words = [drawn(count, start, k, width) for k, width in enumerate(self._function.widths)]
-            for each, some in zip(words, special_words(self._function), strict=True):
-                each[: len(some)] = some
-            return words
+            return self._drawn(start, count)
         numbers = np.arange(start, start + count, dtype=np.uint32)
         if part.mask == (1 << part.mask.bit_length()) - 1 and len(self._function.inputs) == 1:
             return [numbers]
@@ -234,6 +251,8 @@ class ExactSweep:
         tiles, total = self._tiles, sum(count for _, _, count in self._tiles)
         done, valid = self._restored(state)
         found = Proven(self.method, sum(count for _, _, count in tiles[:done]))
+        if self.method == PARTS and (wrong := self._wrong_of_all()):
+            return Proven(self.method, wrong=wrong)
         saved_s = time.monotonic()
         with ThreadPoolExecutor(self._num_threads) as threads:
             ahead = 4 * self._num_threads

@@ -3,6 +3,7 @@
 Owns which they are. Knows nothing of goals.
 """
 
+from itertools import permutations, product
 from typing import Any
 
 from evo.approximation.bits import ALL
@@ -19,6 +20,11 @@ _FIELDS = [0x01010101 * m for m in (0x0F, 0xF0, 0x80, 0x7F, 0x01, 0x88)]
 _FIELDS += [0x00010001 * m for m in (0xFF, 0xFF00, 0x0F, 0x8000, 0x7FFF, 0x80, 0x8080)]
 _HALVES = {1: 0x55555555, 2: 0x33333333, 4: 0x0F0F0F0F, 8: 0x00FF00FF}  # lower halves of fields, by their width
 _FIELDS += [1, 0xFF, 0xFFFF, 0xFFFF0000, 0x7FFFFFFF, 0x80000000, 0x7F800000, 0xFFFFFFFF]
+_OF_TWO = """add sub mul mulhi mulhi_s min_u max_u min_s max_s shl shr sar addf subf mulf minf maxf f16x2_of_f32 bf16x2_of_f32
+    e4m3x2_of_f32 e5m2x2_of_f32""".split()
+_OF_TWO += [f"{name}2_{form}" for name in ("add", "sub", "mul", "min", "max") for form in ("f16", "bf16")]
+_ARITHMETIC = "add sub mul min_u max_u min_s max_s addf subf mulf minf maxf".split()
+_OF_THREE = "dp4a_u dp4a_s vabsdiff4 pack_s8 pack_u8 mad madhi fmaf fma2_f16 fma2_bf16 shf_l shf_r bfe_u bfe_s".split()
 
 
 def expand(known: Any) -> None:
@@ -56,6 +62,11 @@ def expand(known: Any) -> None:
         if kind == "lop3_ca" and operands[1] == ~operands[2] & 0xFFFFFFFF:  # inverted bits
             for selector in _BYTE_PAIRS:
                 known.add(("prmt", each, 0, selector))
+    for a, b, c in permutations(inputs) if len(inputs) == 3 else ():
+        for name in _OF_THREE:
+            known.add((name, a, b, c))
+        for inner, outer in product(_ARITHMETIC, _ARITHMETIC):
+            known.add((outer, (inner, a, b), c))
 
 
 def _moves(known: Any, x: Node) -> None:
@@ -81,6 +92,10 @@ def _fields(known: Any, x: Node) -> None:
             known.add((name, x, limit))
     for factor in (0x01010101, 0x00010001):
         known.add(("mul", x, factor))
+    for form, one in (("f", 0x3F800000), ("2_f16", 0x3C003C00), ("2_bf16", 0x3F803F80)):
+        for limit in (0, one):
+            known.add((f"min{form}", x, limit))
+            known.add((f"max{form}", x, limit))
     for name in ("popc", "brev", "bfind"):
         known.add((name, x))
     known.add(("popc", ("lop3_0c", x, ("add", x, ALL), 0)))  # zeros below the lowest one
@@ -129,23 +144,12 @@ def _conversions(known: Any, x: Node) -> None:
 
 
 def _pairs(known: Any, a: Node, b: Node) -> None:
-    for name in (
-        "add",
-        "sub",
-        "mul",
-        "mulhi",
-        "mulhi_s",
-        "min_u",
-        "max_u",
-        "min_s",
-        "max_s",
-        "minf",
-        "maxf",
-        "f16x2_of_f32",
-        "bf16x2_of_f32",
-        "e4m3x2_of_f32",
-        "e5m2x2_of_f32",
-    ):
+    for name in _OF_TWO:
         known.add((name, a, b))
+    for name in _OF_THREE:
+        known.add((name, a, b, 0))
+    if known.function.types[a[1]] == known.function.types[b[1]] == "f32":
+        for name in ("addf", "subf", "mulf"):
+            _conversions(known, (name, a, b))
     for selector in (0x5410, 0x7632, 0x5140, 0x6420, 0x7531, 0x7362):
         known.add(("prmt", a, b, selector))

@@ -225,6 +225,20 @@ def sums(rows: Words, goal: Goal) -> Iterator[Solution]:
             yield Solution("sub", (row(k), row(j)))
 
 
+def extremes(rows: Words, goal: Goal) -> Iterator[Solution]:
+    """The smaller or larger of two rows."""
+    if (goal.care != ALL).any():
+        return
+    for letter, kind in (("u", np.uint32), ("s", np.int32)):
+        numbers, values = rows.view(kind), goal.values.view(kind)
+        for name, is_beyond in (("min", numbers >= values), ("max", numbers <= values)):
+            candidates = np.flatnonzero(is_beyond.all(axis=1))
+            hits = numbers[candidates] == values
+            for i in range(len(candidates)):
+                for j in np.flatnonzero((hits[i + 1 :] | hits[i]).all(axis=1)):
+                    yield Solution(f"{name}_{letter}", (row(candidates[i]), row(candidates[i + 1 + j])))
+
+
 def scaled(rows: Words, goal: Goal) -> Iterator[Solution]:
     """A row, and another one times a small factor or shifted."""
     rows, goal = _where_it_matters(rows, goal)

@@ -5,6 +5,7 @@ at a sample beside it, and so decides all types. What is not elementwise, or dep
 """
 
 from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,9 +13,15 @@ import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 from numpy.typing import NDArray
 
+_refusals: ContextVar[list[str]] = ContextVar("refusals")  # of the function that is traced, which may have caught them
+
 
 class UntraceableError(Exception):
     """The function does what a graph cannot say."""
+
+    def __init__(self, reason: str):
+        super().__init__(reason)
+        _refusals.get([]).append(reason)
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,8 +61,12 @@ class Traced(NDArrayOperatorsMixin):
         """Type of the array."""
         return self.sample.dtype
 
-    def __bool__(self) -> bool:
-        raise UntraceableError("it branches on values")
+    __class__ = property(lambda _: np.ndarray)  # for isinstance, as of an array
+
+    def _refused(self, *_: Any) -> Any:
+        raise UntraceableError("it depends on values, or on which points there are")
+
+    __bool__ = __len__ = __iter__ = __getitem__ = __setitem__ = __contains__ = __int__ = __float__ = __index__ = _refused
 
     def __array__(self, *_: Any, **__: Any) -> Any:
         raise UntraceableError("it is not elementwise; for tables: np.take_along_axis(table, indices, 0)")
@@ -77,12 +88,12 @@ class Traced(NDArrayOperatorsMixin):
 
     def astype(self, dtype: Any, copy: bool = True) -> "Traced":
         """As of an array."""
-        return Traced([_cast(each, np.dtype(dtype)) for each in self.terms], self.sample.astype(dtype))
+        return Traced([_cast(each, _known(dtype)) for each in self.terms], self.sample.astype(dtype))
 
     def view(self, dtype: Any) -> "Traced":
         """As of an array: of another size of elements too."""
-        dtype, old = np.dtype(dtype), self.dtype.itemsize
-        if np.bool_ in (dtype, self.dtype) or "O" in dtype.kind:
+        dtype, old = _known(dtype), self.dtype.itemsize
+        if np.bool_ in (dtype, self.dtype):
             raise UntraceableError("it views truths as numbers")
         if dtype.itemsize == old:
             terms = [Term("view", (each,), dtype) for each in self.terms]
@@ -108,12 +119,15 @@ def _sample(value: Any) -> Any:
     return value
 
 
+def _known(dtype: Any) -> np.dtype[Any]:
+    known: np.dtype[Any] = np.dtype(dtype)
+    if known.kind not in "biuf" or known.itemsize > 8 or not known.isnative:
+        raise UntraceableError(f"it uses {known}")
+    return known
+
+
 def _cast(term: Term, dtype: np.dtype[Any]) -> Term:
-    if term.dtype == dtype:
-        return term
-    if dtype.kind not in "biuf" or dtype.itemsize > 8:
-        raise UntraceableError(f"it uses {dtype}")
-    return Term("cast", (term,), dtype)
+    return term if term.dtype == dtype else Term("cast", (term,), dtype)
 
 
 def _elementwise(op: str, inputs: Sequence[Any], loop: Sequence[np.dtype[Any]], sample: Any, value: Any = None) -> Traced:
@@ -121,8 +135,8 @@ def _elementwise(op: str, inputs: Sequence[Any], loop: Sequence[np.dtype[Any]], 
     if len(counts) != 1:
         raise UntraceableError("it combines arrays of different lengths")
     [count] = counts
-    if sample.dtype.kind not in "biuf" or any(kind.kind not in "biuf" for kind in loop):
-        raise UntraceableError(f"it uses {sample.dtype}")
+    for kind in (sample.dtype, *loop):
+        _known(kind)
     operands = []
     for given, kind in zip(inputs, loop, strict=True):
         if isinstance(given, Traced):
@@ -167,6 +181,8 @@ def trace(function: Callable[..., Any], inputs: Sequence[NDArray[Any]]) -> list[
         UntraceableError: it is not a graph of elementwise operations, or gives other results at the sample.
     """
     given = [Traced([Term("input", (), each.dtype, k)], each) for k, each in enumerate(inputs)]
+    refusals: list[str] = []
+    token = _refusals.set(refusals)
     try:
         with np.errstate(all="ignore"):
             found, expected = function(*given), function(*inputs)
@@ -179,6 +195,10 @@ def trace(function: Callable[..., Any], inputs: Sequence[NDArray[Any]]) -> list[
         raise
     except Exception as error:
         raise UntraceableError(f"{type(error).__name__}: {error}") from error
+    finally:
+        _refusals.reset(token)
+    if refusals:
+        raise UntraceableError(refusals[0])
     if not same:
         raise UntraceableError("its results at objects that stand for arrays differ from those at arrays")
     return [each.terms[0] for each in results]

@@ -264,7 +264,8 @@ def _refined(target: _Target, chosen: list[tuple[Term, float]]) -> tuple[float, 
     matrix = np.stack(columns, axis=1)
     if not np.isfinite(matrix).all():
         return np.inf, ""
-    slopes = np.linalg.lstsq(matrix * root[:, None], wanted, rcond=1e-13)[0]
+    sizes = np.maximum(np.abs(matrix).max(axis=0), np.finfo(np.float64).tiny)
+    slopes = np.linalg.lstsq(matrix / sizes * root[:, None], wanted, rcond=1e-13)[0] / sizes
     said = matrix @ slopes
     left = float(((said - target.values) ** 2) @ target.weights)
     if target.link.is_power:

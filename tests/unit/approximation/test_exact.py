@@ -173,6 +173,8 @@ def wide(x):
 def named(x):
     return x
 named.types = "f32"
+def first(x):
+    return x ^ x[0]
 def sign(x):
     return -(x.astype("i8") >> 31 & 1)
 """
@@ -210,6 +212,7 @@ def test_a_proof_of_other_code_begins_anew(module):
         ("rough", "'größe' has letters beyond ASCII"),
         ("wide", "gives uint64 above 32 bits"),
         ("named", "'types' must be a tuple"),
+        ("first", "other results for a word if the array has other words"),
     ],
 )
 def test_what_is_wrong_with_a_function_is_named(module, name, reason):

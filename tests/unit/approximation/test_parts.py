@@ -64,6 +64,8 @@ FUNCTIONS = {
     "shifted by an input": lambda x, y: (x << (y & 63)) ^ (y >> (x & 7)),
     "sums": lambda x, y: ((x & 0xF0) + (y & 0xFFF)) - (y & 0xFF0),
     "products": lambda x, y: (x & 0xFFFF) * 5 + (x >> 16) * np.uint32(0x10001) + (y & 0xF0) * (x & 0xC),
+    "odd products": lambda x, y: (x & 0xFF00 | 5) * (y & 0xF00 | 3) ^ ((x | 1) * (y | 1) & 1),
+    "of arrays": lambda x, y: x + 1 if isinstance(x, np.ndarray) else y,
     "quotients": lambda x, y: x // 7 + (x & 0xFF) % 10 + y // (x & 3),
     "wide": lambda x, y: ((x.astype(np.uint64) * 3 + y) >> 16).astype(np.uint32),
     "signed": lambda x, y: (x.astype(np.int64) - y).astype(np.uint32) + np.minimum(x.view(np.int32), 7).view(np.uint32),
@@ -120,6 +122,13 @@ def adds_in_place(x):
     return y
 
 
+def otherwise(x):
+    try:
+        return np.array(x & 0xFF)
+    except Exception:  # noqa: BLE001 - the function of a user that does
+        return x & 0xFF
+
+
 @pytest.mark.parametrize(
     "function",
     [
@@ -138,7 +147,10 @@ def adds_in_place(x):
         lambda x: x.view(np.uint64).view(np.uint32),
         lambda x: np.asarray(x) + 1,
         np.add.accumulate,
-        lambda x: x + 1 if isinstance(x, np.ndarray) else x,
+        lambda x: x.view(">u4").astype(np.uint32),
+        lambda x: x.astype(">u4").view(np.uint32),
+        lambda x: np.take_along_axis(TABLE.astype(np.longdouble), x & 0xFF, 0).astype(np.uint32),
+        otherwise,
         lambda x: np.array([int(each) for each in x], np.uint32),
         lambda x: np.zeros(4, np.uint32),
         lambda x: 5,
@@ -209,3 +221,11 @@ def test_valid_inputs_are_counted_by_parts():
         language := exact_language(function), parse_program(language, PROGRAMS["e4m3x4_f16x2x2"], "test"), function
     ).run()
     assert (found.method, found.num_valid) == (PARTS, 254**3 * 253)
+
+
+def test_a_condition_without_inputs_is_one_of_the_parts():
+    function = ExactFunction("e5m2x4_f16x2x2", "1 < 2 and (q & 15) < 3")
+    language = exact_language(function)
+    words = parse_program(language, "0x3424:b32 0:b32 %q prmt 0x1404:b32 0:b32 %q prmt", "test")
+    sweep = ExactSweep(language, words, function)
+    assert sweep.method == PARTS and sweep.run().num_valid == 3 << 28
