@@ -84,7 +84,8 @@ def connect(
     from distributed import Client, Security
 
     with ExitStack() as opened:
-        for name in ("distributed", "distributed.client", "tornado", "asyncio"):  # one line of evo's says what goes wrong
+        # One line of evo's says what goes wrong. Dask sets the level of each of these itself.
+        for name in ("distributed", "distributed.client", "tornado", "tornado.application", "asyncio"):
             logger = logging.getLogger(name)
             opened.callback(logger.setLevel, logger.level)
             logger.setLevel(logging.CRITICAL + 1)
