@@ -1,4 +1,7 @@
-"""Proofs: values and errors against mpmath and plain loops, intervals against GPUs that err as far as they may."""
+"""Proofs: values and errors against mpmath and plain loops, intervals against GPUs that err as far as they may.
+
+Slightly long: all of these share the references of instructions.
+"""
 
 import math
 
