@@ -38,7 +38,7 @@ WAIT_S = 60.0
 CONNECT_S = 10.0
 LOOK_S = 2.0  # between two looks at the workers
 CALLS_PER_THREAD = 2  # that a worker is given for each of its threads: one that runs and one that waits
-RETRIES = 2  # of a call that fails outside of its function, such as while its arguments are read
+RETRIES = 2  # of a call whose workers or result are lost, or that fails outside of its function
 GOES_ON = "a run goes on from its last checkpoint"
 PACKAGES = (DISTRIBUTION, "numpy")  # that decide results
 
@@ -129,7 +129,7 @@ def _local_cluster(num_workers: int | None) -> Any:
 
 @dataclass(eq=False)
 class _Call:
-    """A call. where: the workers that may make it; num_losses: of all of them."""
+    """A call. where: the workers that may make it; num_losses: of all of them, or of its result."""
 
     number: int
     arguments: tuple[Any, ...]
@@ -183,7 +183,7 @@ class Workers:
 
         def give(call: _Call) -> None:
             call.where = frozenset(usable)
-            executor = self._client.get_executor(pure=False, retries=RETRIES, workers=sorted(call.where))
+            executor = self._client.get_executor(pure=False, workers=sorted(call.where))
             future = executor.submit(call_here, function, *call.arguments)
             given[future] = call
             future.add_done_callback(ended.put)
@@ -198,7 +198,12 @@ class Workers:
                     on_wait()
                 else:
                     if call := given.pop(future, None):
-                        yield call.number, self._settled(future)
+                        was_made, settled = self._settled(future)
+                        if was_made or call.num_losses == RETRIES:
+                            yield call.number, settled
+                        else:
+                            call.num_losses += 1
+                            give(call)
                 if (now_s := time.monotonic()) < look_s:
                     continue
                 look_s, usable = now_s + LOOK_S, self._look()
@@ -229,11 +234,18 @@ class Workers:
             workers = list(self._look())
             self._client.run(function, *arguments, workers=workers, on_error="ignore", callback_timeout=CONNECT_S)
 
-    def _settled(self, future: Future[Any]) -> Future[Any]:
-        """An ended future, by Dask's answer. Raises UserError: the scheduler is lost."""
+    def _settled(self, future: Future[Any]) -> tuple[bool, Future[Any]]:
+        """An ended future, by Dask's answer, and whether another try is in vain: the function ended, or killed its workers.
+
+        All else may be a loss: where a result leaves with its worker before Dask has read it, Dask takes the result for the parts
+        of an exception, and fails.
+
+        Raises:
+            UserError: the scheduler is lost.
+        """
         from distributed import KilledWorker
 
-        address, result, error = "", None, None
+        address, result, error, was_made = "", None, None, True
         try:
             address, result, error = future.result()
         except CancelledError:  # not by us
@@ -241,12 +253,12 @@ class Workers:
         except KilledWorker as killed:
             error = WorkerDied(f"{killed.allowed_failures + 1} Dask workers died with the same work")
         except Exception as failed:  # noqa: BLE001 - whoever waits gets it
-            error = failed
+            error, was_made = failed, False
         if isinstance(error, DeviceFailure):
             with contextlib.suppress(Exception):  # it may be lost, or have no nanny
                 self._client.restart_workers([address], timeout=CONNECT_S, raise_for_error=False)
             error = DeviceFailure(f"Dask worker {address}: {error}", error.failures)
-        return _ended(error, result)
+        return was_made, _ended(error, result)
 
     def _look(self) -> dict[str, int]:
         """The usable workers at this moment. Warns of others that are new."""

@@ -26,12 +26,15 @@ GOOD, WRONG = "tcp://good", "tcp://wrong"
 
 
 class Client:
-    """A scheduler with a good worker and one without evo. A call that fails outside of its function ends by `failure`."""
+    """A scheduler with a good worker and one without evo. The first `num_failures` calls end by `failure`, outside of the
+    function.
+    """
 
     status = "running"
 
-    def __init__(self, failure: Exception | None = None):
+    def __init__(self, failure: Exception | None = None, num_failures: int = 100):
         self.failure = failure
+        self.num_failures = num_failures
         self.present = [GOOD, WRONG]
         self.given: list[list[str]] = []
         self.restarted: list[str] = []
@@ -45,13 +48,13 @@ class Client:
         packages_of = {WRONG: {**own, DISTRIBUTION: None}}
         return {"workers": {name: {"packages": packages_of.get(name, own), "host": host} for name in self.present}}
 
-    def get_executor(self, pure: bool, retries: int, workers: list[str]) -> "Client":
+    def get_executor(self, pure: bool, workers: list[str]) -> "Client":
         self.given.append(workers)
         return self
 
     def submit(self, function, *arguments) -> Future:
         future: Future = Future()
-        if self.failure:
+        if self.failure and len(self.given) <= self.num_failures:
             future.set_exception(self.failure)
         else:
             future.set_result(function(*arguments))
@@ -107,9 +110,18 @@ def killed() -> Exception:
     ],
 )
 def test_a_call_that_fails_outside_of_its_function_raises_what_dask_says(workers_of, failure, kind, message):
-    [(_, future)] = workers_of(Client(failure)).map(abs, [(1,)])
+    client = Client(failure)
+    [(_, future)] = workers_of(client).map(abs, [(1,)])
     with pytest.raises(kind, match=message):
         future.result()
+    assert len(client.given) == (1 if kind is WorkerDied else 1 + dask_client.RETRIES)
+
+
+def test_a_call_whose_result_leaves_with_its_worker_is_made_again(workers_of):
+    """Dask's own error where a result of three parts is lost between its end and its reading (distributed/cfexecutor.py)."""
+    client = Client(AttributeError("'tuple' object has no attribute 'with_traceback'"), num_failures=dask_client.RETRIES)
+    [(_, future)] = workers_of(client).map(abs, [(-1,)])
+    assert future.result() == 1 and len(client.given) == 1 + dask_client.RETRIES
 
 
 @pytest.mark.parametrize("num_losses", [1, dask_client.RETRIES + 1])
