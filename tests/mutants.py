@@ -5,7 +5,8 @@
 Each mutant changes one token of a condition or value, half of them in Python, half in C, spread over `AREAS`. All are compiled in
 at once, and a byte of a shared file switches one on. First the tests run with none on, which shows what each reaches and costs;
 then, for each mutant, those that reach it, the most specific first, until one fails or `_LIMIT_S` is spent: the share is a lower
-bound. The tree is changed in place and put back: run it in a clone.
+bound. A test that fails without the mutant too is flaky, and kills nothing. `--folder` keeps what is known: the same command goes
+on where it was stopped. The tree is changed in place and put back: run it in a clone.
 """
 
 from __future__ import annotations
@@ -13,8 +14,10 @@ from __future__ import annotations
 import argparse
 import ast
 import contextlib
+import functools
 import json
 import mmap
+import operator
 import os
 import random
 import re
@@ -24,7 +27,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -91,29 +94,44 @@ def main() -> None:
     parser.add_argument("--number", type=int, default=300)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--rebuild", default="", help="builds the extensions; without it, only Python is mutated")
+    parser.add_argument("--area", choices=AREAS, action="append", help="only mutants of this area; may be repeated")
+    parser.add_argument("--leave-out", default="$^", help="regular expression: names of files that are not mutated")
+    parser.add_argument("--folder", type=Path, help="keeps reach and verdicts, so that the same command goes on")
     parser.add_argument("tests", nargs="*", help="arguments of pytest")
     options = parser.parse_args()
-    drawn = mutants(options.number, options.seed, with_c=bool(options.rebuild))
+    areas = {area: AREAS[area] for area in options.area or AREAS}
+    drawn = mutants(options.number, options.seed, areas, options.leave_out, with_c=bool(options.rebuild))
     texts = {name: (ROOT / name).read_text() for name in {mutant.name for mutant in drawn}}
-    folder = Path(tempfile.mkdtemp(prefix="mutants-"))
-    counts: Counter[str] = Counter()
+    folder = options.folder.resolve() if options.folder else Path(tempfile.mkdtemp(prefix="mutants-"))
+    folder.mkdir(exist_ok=True)
+    verdicts = {number: line for number, *line in _lines(folder / "verdicts")}
     try:
         drawn = compiled_in(drawn, texts, options.rebuild)
         environment = {**os.environ, "PYTHONPATH": str(ROOT / "tests"), "EVO_MUTANTS_FOLDER": str(folder)}
         command = [sys.executable, "-m", "pytest", "-q", "-p", "mutants", *options.tests]
-        subprocess.run(command, cwd=ROOT, env=environment, check=False)
-        tests = [json.loads(line) for file in folder.glob("*.jsonl") for line in file.read_text().splitlines()]
+        if not (folder / "all_ran").exists():
+            subprocess.run(command, cwd=ROOT, env=environment, check=False)
+            (folder / "all_ran").touch()
+        tests = [line for file in folder.glob("*.jsonl") for line in _lines(file)]
         for number, mutant in random.Random(options.seed).sample(list(enumerate(drawn)), len(drawn)):
-            verdict = verdict_of(number, tests, folder)
-            counts[verdict] += 1
-            old, line = texts[mutant.name][mutant.start : mutant.end], line_of(mutant, texts)
-            print(json.dumps([verdict, f"{mutant.name}:{line}", old, mutant.text]), flush=True)
+            if number not in verdicts:
+                old, line = texts[mutant.name][mutant.start : mutant.end], line_of(mutant, texts)
+                verdicts[number] = [*verdict_of(number, tests, folder), f"{mutant.name}:{line}", old, mutant.text]
+                with (folder / "verdicts").open("a") as file:
+                    file.write(json.dumps([number, *verdicts[number]]) + "\n")
+            print(json.dumps(verdicts[number]), flush=True)
     finally:
         for name, text in texts.items():
             (ROOT / name).write_text(text)
         (ROOT / "evo/_mutant.py").unlink(missing_ok=True)
         subprocess.run(options.rebuild, shell=True, cwd=ROOT, capture_output=True, check=False)
-    print(f"{dict(counts)}: killed {counts['killed'] / max(1, counts.total()):.3f}")
+    counts = Counter(line[0] for line in verdicts.values())
+    reached = counts.total() - counts["unreached"]
+    print(f"{dict(counts)}: killed {counts['killed'] / max(1, reached):.3f} of the {reached} that a test reaches")
+
+
+def _lines(file: Path) -> list[Any]:
+    return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
 
 
 def line_of(mutant: Mutant, texts: dict[str, str]) -> int:
@@ -121,22 +139,20 @@ def line_of(mutant: Mutant, texts: dict[str, str]) -> int:
     return texts[mutant.name].count("\n", 0, mutant.start) + 1
 
 
-def mutants(number: int, seed: int, *, with_c: bool) -> list[Mutant]:
-    """Draw mutants of different lines, equally many of each area and kind of file where there are so many."""
+def mutants(number: int, seed: int, areas: dict[str, tuple[str, ...]], left_out: str, *, with_c: bool) -> list[Mutant]:
+    """Draw mutants of different lines: equally many of each area, half of them in C where an area has so many."""
     generator = random.Random(seed)
     files = subprocess.run(["git", "ls-files", "evo", "csrc"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    pools = [
-        [list(changes) for name in files.split() if name.startswith(area) and name.endswith(kind) for changes in lines_of(name)]
-        for area in AREAS.values()
-        for kind in ((".py", (".h", ".c")) if with_c else (".py",))
-    ]
+    names = [name for name in files.split() if not re.search(left_out, name)]
     drawn: dict[tuple[str, int], Mutant] = {}
-    for index, pool in enumerate(pools):
-        wanted = len(drawn) + (number - len(drawn)) // (len(pools) - index)
-        for changes in generator.sample(pool, len(pool)):
-            if changes and len(drawn) < wanted:
-                mutant = generator.choice(changes)
-                drawn[mutant.name, mutant.start] = mutant
+    for index, area in enumerate(areas.values(), 1):
+        for kind, part in (((".h", ".c"), 0.5 * with_c), (".py", 1)):
+            wanted = len(drawn) + round(part * (number * index // len(areas) - len(drawn)))
+            pool = [[*changes] for name in names if name.startswith(area) and name.endswith(kind) for changes in lines_of(name)]
+            for changes in generator.sample(pool, len(pool)):
+                if changes and len(drawn) < wanted:
+                    mutant = generator.choice(changes)
+                    drawn[mutant.name, mutant.start] = mutant
     return [*drawn.values()]
 
 
@@ -200,22 +216,53 @@ def _with_switches(name: str, text: str, drawn: list[Mutant]) -> str:
     return "".join(lines)
 
 
-def verdict_of(number: int, tests: list[tuple[str, float, list[int]]], folder: Path) -> str:
-    """Return killed, survives or unreached, as is what runs only while modules load."""
+def verdict_of(number: int, tests: list[tuple[str, float, list[int]]], folder: Path) -> tuple[str, list[str]]:
+    """Return killed, survives or unreached, as is what runs only while modules load; and the tests that failed."""
     chosen, cost_s = [], 0.0
     for name, test_s, reached in sorted(tests, key=lambda test: (len(test[2]) * (0.1 + test[1]), test[0])):
         if number in reached and cost_s + test_s < _LIMIT_S:
             chosen.append(name)
             cost_s += test_s
-    switches = bytearray(_NUM_SWITCHES)
-    switches[number] = 2
-    (folder / "switches").write_bytes(switches)
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-n", "0", "-p", "no:cacheprovider", "--timeout=300", *chosen]
-    environment = {**os.environ, "EVO_MUTANTS": str(folder / "switches")}
     if not chosen:
-        return "unreached"
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, check=False)
-    return "killed" if done.returncode else "survives"
+        return "unreached", []
+    flaky: list[str] = []
+    while chosen and (failed := _failed(chosen, folder, number)):
+        if not _failed(failed, folder):
+            return "killed", failed[:1]
+        flaky += failed
+        chosen = [name for name in chosen if name not in flaky]
+    return "survives", flaky
+
+
+def _failed(chosen: list[str], folder: Path, number: int | None = None) -> list[str]:
+    """Return the first of these tests that fails with a mutant or none; all of them if the process crashes or hangs."""
+    switches = bytearray(_NUM_SWITCHES)
+    if number is not None:
+        switches[number] = 2
+    (folder / "switches").write_bytes(switches)
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-x",
+        "-n",
+        "0",
+        "-m",
+        "",
+        "-p",
+        "no:cacheprovider",
+        "--timeout=300",
+        *chosen,
+    ]
+    environment = {**os.environ, "EVO_MUTANTS": str(folder / "switches")}
+    try:
+        done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=600, check=False)
+    except subprocess.TimeoutExpired:
+        return chosen
+    assert done.returncode not in {pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.NO_TESTS_COLLECTED}, done.stdout + done.stderr
+    named = [name for name in chosen if re.search(rf"^(FAILED|ERROR) {re.escape(name)}( - |$)", done.stdout, re.MULTILINE)]
+    return (named or chosen) if done.returncode else []
 
 
 if shared_folder := os.environ.get("EVO_MUTANTS_FOLDER"):  # as a plugin of pytest: what each test that passes costs and reaches
@@ -224,9 +271,23 @@ if shared_folder := os.environ.get("EVO_MUTANTS_FOLDER"):  # as a plugin of pyte
     shared = mmap.mmap(os.open(own, os.O_RDWR), _NUM_SWITCHES)
     os.environ["EVO_MUTANTS"] = str(own)
     passed: list[bool] = []
+    of_fixtures: dict[Any, bytes] = {}  # what those of modules and sessions reach, which counts for each test that uses them
+
+    def _either(first: bytes, second: bytes) -> bytes:
+        return bytes(map(operator.or_, first, second))
 
     @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    def pytest_fixture_setup(fixturedef: pytest.FixtureDef[Any]) -> Iterator[None]:
+        before = shared[:]
+        shared[:] = bytes(_NUM_SWITCHES)
+        result = yield
+        if fixturedef.scope != "function":
+            of_fixtures[fixturedef] = shared[:]
+        shared[:] = _either(before, shared[:])
+        return result
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(item: pytest.Function) -> Iterator[None]:
         before_s = sum(os.times()[:4])
         shared[:] = bytes(_NUM_SWITCHES)
         passed.clear()
@@ -236,6 +297,11 @@ if shared_folder := os.environ.get("EVO_MUTANTS_FOLDER"):  # as a plugin of pyte
             with own.with_suffix(".jsonl").open("a") as file:
                 file.write(json.dumps([item.nodeid, sum(os.times()[:4]) - before_s, reached]) + "\n")
         return result
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_teardown(item: pytest.Function) -> None:
+        used = (of_fixtures[fixture] for fixture in item._request._fixture_defs.values() if fixture in of_fixtures)
+        shared[:] = functools.reduce(_either, used, shared[:])
 
     def pytest_runtest_logreport(report: pytest.TestReport) -> None:
         passed.append(report.outcome == "passed")
