@@ -21,6 +21,7 @@ from evo.native.stack_ptx import NodeKind
 Factors = tuple[tuple[int, float], ...]  # atoms and their powers, sorted
 Form = tuple[float, Factors]
 
+MAX_RANKED = 60  # characters by which forms are put in order
 MAX_TERMS = 8  # of a sum that a quotient is joined with
 NEAR = 4e-16  # relative, by which rounding changes a number
 ONE: Form = (1.0, ())
@@ -60,6 +61,7 @@ class Algebra:
         self.atoms: list[tuple[Any, ...]] = []
         self._numbers: dict[tuple[Any, ...], int] = {}
         self._sizes: dict[int, int] = {}
+        self._ranks: dict[int, tuple[tuple[int, ...], str]] = {}
 
     def forms(self) -> list[Form]:
         """The form of each node."""
@@ -104,6 +106,27 @@ class Algebra:
             inner = parts[0] if kind == "sum" else [part for part in parts if isinstance(part, tuple)]
             self._sizes[atom] = (kind != "sum") + sum(self.size(part) for part in inner)
         return self._sizes[atom]
+
+    def rank(self, *forms: Form) -> tuple[tuple[int, ...], int, str]:
+        """Place of forms in an order that does not depend on a program's: by inputs, size, and the beginning of a text."""
+        atoms = [(power, *self._atom_rank(atom)) for _, factors in forms for atom, power in factors]
+        inputs = tuple(sorted({each for _, inputs, _ in atoms for each in inputs}))
+        text = "".join([*(f"{number}" for number, _ in forms), *sorted(f"{text}^{power}" for power, _, text in atoms)])
+        return inputs, sum(map(self.size, forms)), text[:MAX_RANKED]
+
+    def _atom_rank(self, atom: int) -> tuple[tuple[int, ...], str]:
+        if atom not in self._ranks:
+            kind, *parts = self.atoms[atom]
+            if kind == "node":
+                nodes = [self.formula.nodes[each] for each in (*self.formula.needed_by(parts[0]), parts[0])]
+                inputs = tuple(sorted({node.payload for node in nodes if node.kind == NodeKind.INPUT}))
+                text = "".join(f"{node.kind}:{node.payload} " for node in nodes)
+            else:
+                inner = parts[0] if kind == "sum" else [part for part in parts if isinstance(part, tuple)]
+                inputs, _, text = self.rank(*inner)
+                text = f"{kind}{parts[0] if kind == 'call' else ''}({text})"
+            self._ranks[atom] = inputs, text[:MAX_RANKED]
+        return self._ranks[atom]
 
     # ---- sums ----
 

@@ -6,7 +6,7 @@ Owns how forms of `evo.language.algebra` are written: signs, order, bases of pow
 import math
 from collections.abc import Iterable
 from functools import cache, partial, reduce
-from typing import cast
+from typing import Any, cast
 
 from evo.instructions import shipped_instruction_set
 from evo.language.algebra import LN_2, LN_10, Algebra, Form, cost, plain, scaled
@@ -59,17 +59,26 @@ class _Writer:
 
     def _sum(self, terms: Iterable[Form], *, is_angle: bool = False) -> int:
         """Positive terms first; a number is the first of these, except in an angle. Large factors of all terms stand before."""
-        terms = tuple(terms)
+        terms = tuple(inner for term in terms for inner in self._spread(term))
         shared = set(terms[0][1]).intersection(*(factors for _, factors in terms[1:]))
         shared = {(a, p) for a, p in shared if p < 0.0 or self._algebra.size((1.0, ((a, p),))) > 1}
         if shared:
             rest = ((n, tuple(pair for pair in factors if pair not in shared)) for n, factors in terms)
             return self._product(self._algebra.product([(1.0, tuple(sorted(shared))), self._algebra.sum(rest)]))
-        first, *others = sorted(terms, key=lambda term: (term[0] < 0.0, bool(term[1]) == (term[0] > 0.0 and not is_angle)))
+        first, *others = sorted(terms, key=partial(self._term_rank, is_angle=is_angle))
         place = self._product(first)
         for number, factors in others:
             place = self._apply("a - b" if number < 0.0 else "a + b", place, self._product((abs(number), factors)))
         return place
+
+    def _spread(self, term: Form) -> tuple[Form, ...]:
+        """Terms of a sum that takes up its number, else the term itself."""
+        parts = self._algebra.terms((1.0, term[1]))
+        return self._algebra.terms(term) if len(parts) > 1 and self._is_shorter_inside(term[0], parts) else (term,)
+
+    def _term_rank(self, term: Form, *, is_angle: bool) -> tuple[Any, ...]:
+        number, factors = term
+        return number < 0.0, bool(factors) == (number > 0.0 and not is_angle), self._algebra.rank(term)
 
     def _atom(self, atom: int) -> int:
         if atom in self._written:
@@ -102,8 +111,14 @@ class _Writer:
 
     # ---- products ----
 
+    def _factor_rank(self, factor: tuple[int, float]) -> tuple[Any, ...]:
+        """Leaves are the first factors, then roots of these."""
+        atom, power = factor
+        return self._algebra.size((1.0, ((atom, 1.0),))) > 1, not power.is_integer(), self._algebra.rank((1.0, (factor,)))
+
     def _product(self, form: Form) -> int:
         number, factors = form
+        factors = tuple(sorted(factors, key=self._factor_rank)) if len(factors) > 1 else factors
         above, below = list[int](), list[int]()
         roots: dict[float, list[tuple[int, float]]] = {}
         logarithms = [pair for pair in factors if self._atoms[pair[0]][0] == "log"]
@@ -124,6 +139,8 @@ class _Writer:
                     number, base = self._with_logarithm(number, atom)
                 elif power < 0.0 and kind == "sum" and (scale := self._best_scale(number, power, parts[0])) != 1.0:
                     number, base = number * scale**power, self._sum((plain(size / scale), each) for size, each in parts[0])
+                elif power == 1.0 and kind == "sum" and self._is_shorter_inside(number, parts[0]):
+                    number, base = 1.0, self._sum(scaled(term, number) for term in parts[0])
                 elif power == 1.0 and kind == "sum" and self._is_turned(number, parts[0]):
                     number, base = -number, self._sum(scaled(term, -1.0) for term in parts[0])
                 else:
@@ -141,6 +158,12 @@ class _Writer:
             return price + _number_cost(number * scale**power) + sum(_number_cost(size / scale) for size, _ in terms)
 
         return min((1.0, *(abs(size) for size, _ in terms)), key=total)
+
+    @staticmethod
+    def _is_shorter_inside(number: float, terms: tuple[Form, ...]) -> bool:
+        """Return whether a sum takes up the number before it: 0.5*x + y for 0.5*(x + 2*y)."""
+        inside = sum(_number_cost(number * size) for size, _ in terms)
+        return inside < _number_cost(number) + sum(_number_cost(size) for size, _ in terms)
 
     @staticmethod
     def _is_turned(number: float, terms: tuple[Form, ...]) -> bool:

@@ -42,7 +42,7 @@ def program(text: str):
 
 def test_a_formula_takes_the_users_units_and_reads_well():
     formula = formula_of(program("%x 0.1 mul_ftz_f32 %y add_ftz_f32"), UNITS, {"f": (2.5, -1e-20)})
-    assert infix(formula) == "f = 2.5 - 1e-20*(y/1e-30 + 0.1*(x - 1.7e9))\n"
+    assert infix(formula) == "f = 2.5 - 1e-20*(0.1*(x - 1.7e9) + y/1e-30)\n"
     np.testing.assert_allclose(evaluate(formula, [X, Y])[0], 2.5 - 1e-20 * (Y / 1e-30 + 0.1 * (X - 1.7e9)), rtol=1e-15)
     assert infix(formula_of(program("%x"), {"x": (-3.0, 1000.0)}, {"f": (0.0, 1.0)})) == "f = (x + 3)/1000\n"
     assert [plain_constant("s32", bits) for bits in (3, 2**32 - 3)] == ["3", "-3"]

@@ -77,12 +77,28 @@ def formula(text: str) -> Dag:
         ("x*y*y*0.5", "0.5*x*y**2"),
         ("2*x - 3*(y - x)", "5*x - 3*y"),
         ("1.5*(x - 2) + 3", "1.5*x"),
+        ("0.5*(y + 2*sin(x))", "sin(x) + 0.5*y"),
+        ("3 + 2*(x*y + 0.5*sin(z))", "3 + 2*x*y + sin(z)"),
+        ("0.1*(3*x - 10*y)*z", "z*(0.3*x - y)"),
+        ("-0.5*(x - 2*y)", "y - 0.5*x"),
         ("x + y*x - x", "x*y"),
         ("4*x*(1 - x)", "4*x*(1 - x)"),
     ],
 )
 def test_a_found_law_is_written_as_textbooks_have_it(found, expected):
     assert infix(formula(found)) == f"f = {expected}\n"
+
+
+@given(st.permutations(["x", "2*y", "sin(x)", "3*exp(y/z)", "-x*y", "0.5*x*x", "7", "-log(w + x)"]))
+def test_the_order_of_a_program_changes_no_text(parts):
+    assert infix(formula(" + ".join(f"({part})" for part in parts))) == (
+        "f = 7 + x + sin(x) + 0.5*x**2 + 2*y + 3*exp(y/z) - x*y - log(x + w)\n"
+    )
+
+
+@given(st.permutations(["x", "sin(x)", "z/w", "cos(x + z)", "7", "sqrt(y)"]))
+def test_the_order_of_factors_changes_no_text(parts):
+    assert infix(formula("*".join(f"({part})" for part in parts))) == "f = 7*x*z*sqrt(y)*sin(x)*cos(x + z)/w\n"
 
 
 def test_phases_lie_within_half_a_turn_and_large_numbers_leave_exponents():

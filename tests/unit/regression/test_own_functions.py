@@ -50,7 +50,7 @@ def test_a_law_is_found_and_written_with_them_and_sympy_has_what_they_stand_for(
     x = np.random.default_rng(0).uniform(-2.0, 2.0, (200, 2))
     y = 1.0 + 3.0 / (1.0 + np.exp(-x[:, 0])) * x[:, 1] ** 2
     model = regressor({"add": 1, "mul": 1, "sq(x)": "x*x", "sigm(x)": "1/(1+exp(-x))"}).fit(x, y)
-    assert model.get_best().equation == "1 + 3*sq(x1)*sigm(x0)"
+    assert model.get_best().equation == "1 + 3*sigm(x0)*sq(x1)"
     first, second = sympy.symbols("x0 x1", real=True)
     assert sympy.simplify(model.sympy() - (1 + 3 * second**2 / (1 + sympy.exp(-first)))) == 0
     np.testing.assert_allclose(model.predict(x), y, rtol=1e-9)
