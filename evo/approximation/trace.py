@@ -4,7 +4,8 @@ Owns how the graph is recorded: the function runs once, at objects that note wha
 at a sample beside it, and so decides all types. What is not elementwise, or depends on values, is refused.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
@@ -22,6 +23,17 @@ class UntraceableError(Exception):
     def __init__(self, reason: str):
         super().__init__(reason)
         _refusals.get([]).append(reason)
+
+
+@contextmanager
+def _refusing() -> Iterator[None]:
+    """Raise what is raised within as a refusal, which counts if the function catches it, too."""
+    try:
+        yield
+    except UntraceableError:
+        raise
+    except Exception as error:
+        raise UntraceableError(f"{type(error).__name__}: {error}") from error
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,22 +86,30 @@ class Traced(NDArrayOperatorsMixin):
     def __getattr__(self, name: str) -> Any:
         raise UntraceableError(f"it uses .{name}")
 
+    @_refusing()
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> "Traced":
         if method != "__call__" or options or ufunc.nout != 1 or ufunc.signature:
             raise UntraceableError(f"it uses np.{ufunc.__name__} in another way than of whole arrays")
+        if getattr(np, ufunc.__name__, None) is not ufunc:
+            raise UntraceableError(f"{ufunc.__name__} is a ufunc, but not NumPy's")
+        if {*np.geterr().values()} != {"ignore"}:
+            raise UntraceableError("it asks for floating-point errors, which depend on values")
         kinds = [type(each) if type(each) in (int, float) else np.asarray(_sample(each)).dtype for each in inputs]
         loop = ufunc.resolve_dtypes((*kinds, None))
         return _elementwise(ufunc.__name__, inputs, loop[:-1], ufunc(*map(_sample, inputs)))
 
+    @_refusing()
     def __array_function__(self, function: Any, _: Any, args: Any, options: Any) -> "Traced":
         if function not in _FUNCTIONS or options:
             raise UntraceableError(f"it uses np.{function.__name__}")
         return _FUNCTIONS[function](*args)
 
+    @_refusing()
     def astype(self, dtype: Any, copy: bool = True) -> "Traced":
         """As of an array."""
         return Traced([_cast(each, _known(dtype)) for each in self.terms], self.sample.astype(dtype))
 
+    @_refusing()
     def view(self, dtype: Any) -> "Traced":
         """As of an array: of another size of elements too."""
         dtype, old = _known(dtype), self.dtype.itemsize
@@ -106,6 +126,7 @@ class Traced(NDArrayOperatorsMixin):
             terms = [Term("join", self.terms[k : k + count], dtype) for k in range(0, len(self.terms), count)]
         return Traced(terms, self.sample.view(dtype))
 
+    @_refusing()
     def clip(self, least: Any, most: Any) -> "Traced":
         """As of an array."""
         return _clip(self, least, most)
@@ -184,17 +205,13 @@ def trace(function: Callable[..., Any], inputs: Sequence[NDArray[Any]]) -> list[
     refusals: list[str] = []
     token = _refusals.set(refusals)
     try:
-        with np.errstate(all="ignore"):
+        with _refusing(), np.errstate(all="ignore"):
             found, expected = function(*given), function(*inputs)
             results, plain = (each if isinstance(each, tuple | list) else (each,) for each in (found, expected))
             same = len(results) == len(plain) and all(
                 isinstance(a, Traced) and len(a.terms) == 1 and a.sample.dtype == b.dtype and a.sample.tobytes() == b.tobytes()
                 for a, b in zip(results, plain, strict=True)
             )
-    except UntraceableError:
-        raise
-    except Exception as error:
-        raise UntraceableError(f"{type(error).__name__}: {error}") from error
     finally:
         _refusals.reset(token)
     if refusals:

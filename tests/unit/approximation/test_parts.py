@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import special
 
 from evo.approximation.bits import ExactFunction
 from evo.approximation.dependence import ONE, UNKNOWN, of_terms
@@ -106,6 +107,21 @@ def otherwise(x):
         return x & 0xFF
 
 
+def catches(operation, error):
+    def function(x):
+        try:
+            return operation(x) & 0xFF
+        except error:  # which arrays do not raise
+            return x & 0xFF
+
+    return function
+
+
+def raises(x):
+    with np.errstate(divide="raise"):
+        return np.uint32(1) // (x + np.uint32(5))
+
+
 @pytest.mark.parametrize(
     "function",
     [
@@ -132,6 +148,12 @@ def otherwise(x):
         lambda x: np.zeros(4, np.uint32),
         lambda x: 5,
         lambda x: x.astype(object),
+        catches(lambda x: x.view(np.uint32, np.ndarray), TypeError),
+        catches(lambda x: x.astype(np.uint32, "K", "unsafe"), TypeError),
+        catches(lambda x: x.clip(0, 255, None), TypeError),
+        catches(lambda x: x + (x < -1), OverflowError),
+        raises,
+        lambda x: special.exp2(x.astype(np.float32)),  # a ufunc with the name of NumPy's
     ],
 )
 def test_what_is_not_elementwise_is_no_graph(function):
