@@ -95,13 +95,16 @@ class Synthesis:
             self._parts[node] = frozenset([node]).union(*(self.parts(each) for each in node[1:] if isinstance(each, tuple)))
         return self._parts[node]
 
+    def _runs(self, node: Node) -> bool:
+        return all(self.has(str(part[0])) for part in self.parts(node))
+
     def cost(self, nodes: Sequence[Node]) -> float:
         """Issue slots of nodes together."""
         return sum(self.slots[part[0]] for part in frozenset().union(*map(self.parts, nodes)))
 
     def add(self, node: Node) -> bool:
         """Makes a row of a node, unless there is one with its words or it takes an instruction that the target lacks."""
-        if any(part[0] not in self.slots for part in self.parts(node)):
+        if not self._runs(node):
             return False
         words = self.values(node)
         if (key := words.tobytes()) in self._known or (words == words[0]).all():
@@ -174,9 +177,7 @@ class Synthesis:
     def _nodes(self, finders: Sequence[Iterator[solvers.Solution]], nodes: Sequence[Node] = ()) -> Iterator[Node]:
         for found in finders:
             for each in islice(found, MOST_OF_SOLVER):
-                node = self.node(each, nodes or self._sorted[0])
-                if all(part[0] in self.slots for part in self.parts(node)):
-                    yield node
+                yield self.node(each, nodes or self._sorted[0])
 
     def node(self, found: solvers.Solution, nodes: Sequence[Node]) -> Node:
         """A solution, whose rows are those of nodes."""
@@ -209,7 +210,7 @@ class Synthesis:
         found: dict[Node, float] = {}
 
         def take(node: Node) -> None:
-            if node not in found and not ((self.values(node) ^ goal.values) & goal.care).any():
+            if node not in found and self._runs(node) and not ((self.values(node) ^ goal.values) & goal.care).any():
                 found[node] = self.cost([node])
 
         if not self.rows:  # the inputs are the same at all points
@@ -247,8 +248,7 @@ class Synthesis:
             if spent != LEAST_COST and num_wide < MOST_WIDE:  # a goal of integers
                 num_wide += 1
                 for node in self._wide.solutions(here):
-                    if all(part[0] in self.slots for part in self.parts(node)):
-                        take(wrap(node))
+                    take(wrap(node))
         return sorted(found, key=lambda node: found[node])[:MOST_SOLUTIONS]
 
     def together(self, each: Sequence[Sequence[Node]]) -> list[tuple[Node, ...]]:

@@ -58,6 +58,13 @@ def test_ulps_just_below_a_power_of_two_are_the_smaller_ones():
     assert float(found.cpu["ulp"].worst) == pytest.approx(1.0)
 
 
+def test_of_equal_errors_the_first_is_named():
+    form, exact = FORMATS["f32"], np.ones(100)
+    results = exact.astype(np.float32)
+    results[[9, 41, 73, 74]] += np.float32(2.0**-23)  # the first three are in one lane of a vector
+    assert pieces_of(Function("x"), form, *form.keys_of(1.0, 2.0)).compare(results, exact)[1] == [9, 9, 9]
+
+
 def test_a_large_relative_error_is_not_told_too_small_by_its_reference():
     found = certified(
         LANGUAGE, words_of("x"), Function("sin"), FORMATS["f16"], (6.25, 6.5), instruction_set="default", target="sm_90"

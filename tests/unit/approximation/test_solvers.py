@@ -98,6 +98,34 @@ def test_field_nodes_are_the_arithmetic_of_fields():
             assert _word([each.astype(np.uint32) for each in fields], width).tobytes() in rows, (name, width)
 
 
+TWO, PARITY, BITS = A >> np.uint32(2), 0x96696996, 0x32212110  # of the numbers below 32, and how many bits those below 8 have
+TABLE = sum((BITS >> 4 * (A >> 4 * k & 7) & 15) << 8 * k for k in range(4)).astype(np.uint32)
+OF_TWO = {
+    "xor": (A * np.uint32(255) ^ A >> np.uint32(13), ALL),
+    "sum": (A * np.uint32(255) + (A & 0x0F0F0F0F), ALL),
+    "difference": ((A >> np.uint32(5)) - A * np.uint32(3), ALL),
+    "rounded": (A + (A >> np.uint32(31)) + np.uint32(0x7FFF), ALL & np.uint32(0xFFFF0000)),
+    "with an input": (A & ~(A * np.uint32(3)), ALL),
+    "with its own shift": (TWO & ~(TWO << np.uint32(3)), ALL),
+    "bytes": ((A * np.uint32(255)) >> np.uint32(8) & 0xFFFF | (A & 0xFF) << np.uint32(16), ALL),
+    "bit of a constant": (np.uint32(PARITY) >> (A & 31) & 1, ALL),
+    "bytes of constants": (TABLE, ALL),
+}
+
+
+@pytest.mark.parametrize("name", OF_TWO)
+def test_rows_of_two_instructions_give_a_goal_that_is_solved_by_them(name):
+    values, care = OF_TWO[name]
+    known, every = (Synthesis(ExactFunction("div10"), "sm_90", [points]) for points in (A[:128], A))
+    known.add(X)
+    known.fields = [X]
+    goal = Goal(values[:128], care[:128])
+    found = [*known._wide.solutions(goal)]
+    assert found and set(known.solve(goal)) & set(found)
+    for node in found:
+        assert not ((every.values(node) ^ values) & care).any()
+
+
 def test_shorter_programs_have_fewer_slots_and_the_same_words():
     known = Synthesis(ExactFunction("div10"), "sm_90", [A])
     known.add(X)
