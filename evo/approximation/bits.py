@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from functools import cached_property, reduce
 from importlib import import_module
 from operator import lshift, mul, rshift
-from types import CodeType
 from typing import Any
 
 import numpy as np
@@ -263,11 +262,6 @@ class ExactFunction:
         return getattr(zoo, self.text)  # type: ignore[no-any-return]
 
     @cached_property
-    def code(self) -> str:
-        """Its instructions and constants."""
-        return repr([_code(getattr(each, "__code__", None)) for each in (self.call, inspect.unwrap(self.call))])
-
-    @cached_property
     def inputs(self) -> tuple[str, ...]:
         """Names of the inputs."""
         return tuple(inspect.signature(self.call).parameters)
@@ -335,12 +329,6 @@ def _plain(text: str) -> str:
         return text if _PLAIN.fullmatch(text) else ast.unparse(ast.parse(text.strip(), mode="eval"))
     except _WRONG:
         return text  # which `Precondition` refuses
-
-
-def _code(value: Any) -> str:
-    if not isinstance(value, CodeType):
-        return repr(value)
-    return repr((value.co_code, value.co_names, [_code(each) for each in value.co_consts]))
 
 
 def _bits(values: Any, like: Words) -> Words:

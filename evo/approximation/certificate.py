@@ -20,6 +20,7 @@ from evo.approximation.exact import ExactCertificate, check_exact
 from evo.approximation.formats import FORMATS, Format
 from evo.approximation.formulas import CHARACTERS, MAX_CHARACTERS
 from evo.approximation.functions import RIGOROUS, Function, is_code, shortened
+from evo.approximation.process import sources
 from evo.approximation.sweep import KINDS, Found, Kind, Sweep, Worst
 from evo.errors import UserError, located, plural
 from evo.evaluate.slots import slots_of
@@ -178,7 +179,7 @@ def certified(
     ends = tuple(repr(float(end)) for end in form.of_keys(np.array([first, last])))
     reference = _reference_hash(function, form, first, last)
     if state:
-        told = f"{instruction_set}\n{program}\n{function.formula}\n{reference}\n{form.name}\n{ends}"
+        told = f"{instruction_set}\n{program}\n{function.formula}\n{reference}\n{form.name}\n{ends}\n{sources()}"
         state = state.with_suffix(f".{hashlib.sha256(told.encode()).hexdigest()[:16]}.part")
     found = sweep.run(state, progress)
     lowered = language.lowering.analyze(words[None])

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from evo.approximation.bits import ExactFunction, Words
 from evo.approximation.dependence import UNKNOWN, Bits, of_program, of_terms
+from evo.approximation.process import check_float_mode, sources
 from evo.approximation.samples import drawn, sample, special_words
 from evo.approximation.trace import Term, UntraceableError, as_word, conjuncts, evaluate, trace
 from evo.errors import UserError
@@ -171,8 +172,9 @@ class ExactSweep:
         for k, part in enumerate(self._parts):
             total = NUM_TESTED if self.method == TESTED else 1 << part.mask.bit_count()
             self._tiles += [(k, start, min(TILE, total - start)) for start in range(0, total, TILE)]
-        asked = (function.text, function.condition.text, function.care, function.types, function.widths, function.code)
-        how = (SEMANTICS, TILE, self.method, len(self._tiles), reference_of(function))
+        asked = (function.text, function.condition.text, function.care, function.types, function.widths, sources())
+        masks = [(part.mask, part.care, part.is_counted) for part in self._parts]
+        how = (SEMANTICS, TILE, self.method, len(self._tiles), masks, reference_of(function))
         self.key = hashlib.sha256(repr((format_program(language, words), asked, how)).encode()).hexdigest()
 
     def _drawn(self, start: int, count: int) -> list[Words]:
@@ -209,6 +211,7 @@ class ExactSweep:
 
     def _tile(self, tile: tuple[int, int, int]) -> tuple[int, int, tuple[int, ...] | None, bool]:
         """Number of inputs and of valid ones; the first wrong one; whether there is one that the parts cannot decide about."""
+        check_float_mode()  # in the thread that computes
         part, count = self._parts[tile[0]], tile[2]
         words = self._inputs(part, *tile[1:])
         is_valid = None if part.condition is None else np.broadcast_to(part.condition(*words), count)

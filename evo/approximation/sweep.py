@@ -23,6 +23,7 @@ from evo.approximation.formats import Format
 from evo.approximation.functions import Function
 from evo.approximation.intervals import IntervalProgram, interval_program
 from evo.approximation.pieces import pieces_of
+from evo.approximation.process import check_float_mode
 from evo.language.program import Language
 from evo.native.proof import intervals
 from evo.native.ptx_vm import VirtualMachine
@@ -169,6 +170,7 @@ class Sweep:
 
     def _part(self, keys: tuple[int, int], before: list[float]) -> tuple[Found, tuple[float, float]]:
         """before: the largest errors on any GPU of inputs that come before."""
+        check_float_mode()  # in the thread that computes
         x = self._numbers(*keys)
         exact, bound = self._pieces.exact(keys[0], x)
         y = self.results(x)

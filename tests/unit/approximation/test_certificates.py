@@ -40,6 +40,18 @@ def certificate(tmp_path_factory) -> Path:
     return path
 
 
+def test_a_proof_with_other_sources_begins_anew(tmp_path, monkeypatch):
+    monkeypatch.setattr("evo.approximation.sweep.SAVE_S", -1.0)
+    names = set()
+    for text in ("first", "second"):
+        monkeypatch.setattr("evo.approximation.certificate.sources", lambda text=text: text)
+        certified(
+            LANGUAGE, words_of("x"), Function("sin"), FORMATS["f32"], (1.0, 1.03), instruction_set="default", target="sm_90",
+            state=tmp_path / "a.json", progress=lambda *_: names.update(each.name for each in tmp_path.iterdir()),
+        )  # fmt: skip
+    assert len(names) == 2 and not [*tmp_path.iterdir()]
+
+
 # Texts that would run, or end a text, if they were put into code, a page or a terminal.
 CODE = (
     '"""\nimport os; os.abort()\n"""',

@@ -7,7 +7,7 @@ from scipy import special
 from evo.approximation.bits import ExactFunction
 from evo.approximation.dependence import ONE, UNKNOWN, of_terms
 from evo.approximation.exact import exact_language
-from evo.approximation.exact_sweep import PARTS, ExactSweep, parts_of, traced
+from evo.approximation.exact_sweep import PARTS, ExactSweep, Part, parts_of, traced
 from evo.approximation.samples import sample
 from evo.approximation.trace import UntraceableError, as_word, conjuncts, evaluate, trace
 from evo.language.program import parse_program
@@ -228,3 +228,12 @@ def test_a_condition_without_inputs_is_one_of_the_parts():
     words = parse_program(language, "0x3424:b32 0:b32 %q prmt 0x1404:b32 0:b32 %q prmt", "test")
     sweep = ExactSweep(language, words, function)
     assert sweep.method == PARTS and sweep.run().num_valid == 3 << 28
+
+
+def test_a_proof_by_other_parts_begins_anew(monkeypatch):
+    function, keys = ExactFunction("ordered"), set()
+    words = parse_program(language := exact_language(function), PROGRAMS["ordered"], "test")
+    for part in (Part(1, (1,), None, False), Part(2, (1,), None, False), Part(2, (2,), None, False)):
+        monkeypatch.setattr("evo.approximation.exact_sweep.parts_of", lambda *_, part=part: [part])
+        keys.add(ExactSweep(language, words, function).key)
+    assert len(keys) == 3
