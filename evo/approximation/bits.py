@@ -24,7 +24,11 @@ Words = NDArray[np.uint32]
 ALL = 0xFFFFFFFF
 MAX_INPUTS, MAX_OUTPUTS = 4, 8
 TYPES = ("u32", "f32", "f16x2", "bf16x2")
-_TEST_POINTS = 64
+# Words at which a function is tried: 0, 1, ones, signs, and of f32, f16 and bf16 subnormal, infinite and no numbers.
+_EDGES = [0, 1, ALL, 1 << 31, ALL >> 1, 0x80000001, 0x7FFFFF, 0x800000, 0x807FFFFF, 0x7F800000, 0xFF800000, 0x7FC00000]
+_EDGES += [0x7F800001, 0xFFC00001, 0xFF800002, 0x7C007C00, 0x7E00FC01, 0x03FF8001, 0x7F807FC0, 0xFF81007F]
+_HASHES = (0x9E3779B1, 0x85EBCA77, 0xC2B2AE3D, 0x27D4EB2F)  # of each input
+_NUM_TRIED, _NUM_IN_THREES = 1 << 16, 384
 _OPERATORS: dict[type[ast.AST], Callable[[Any, Any], Any]] = {
     ast.BitAnd: np.bitwise_and,
     ast.BitOr: np.bitwise_or,
@@ -230,26 +234,37 @@ class ExactFunction:
             raise ValueError(f"type {wrong[0]!r} is not one of {', '.join(TYPES)}")
         if len(self.types) != len(self.inputs):
             raise ValueError(f"'types' must be a type for each of {len(self.inputs)} inputs, got {self.types!r}")
-        some = np.arange(_TEST_POINTS, dtype=np.uint32) * np.uint32(0x9E3779B1)
-        first, again = (self(*[some] * len(self.inputs)) for _ in range(2))
-        if any((a != b).any() for a, b in zip(first, again, strict=True)):
-            raise ValueError("it gives other results for the same words")
-        for part in (slice(None, None, -1), slice(1), slice(7, None, 3)):
-            if any((a[part] != b).any() for a, b in zip(first, self(*[some[part].copy()] * len(self.inputs)), strict=True)):
-                raise ValueError("it gives other results for a word if the array has other words, too")
-        num_outputs = len(first)
+        tried = self._tried()
+        num_outputs = len(self(*tried))
         if not 1 <= num_outputs <= MAX_OUTPUTS:
             raise ValueError(f"it gives {num_outputs} outputs, 1 to {MAX_OUTPUTS} are possible")
         if len(self.care) != num_outputs or not all(isinstance(mask, int) and 0 < mask <= ALL for mask in self.care):
             raise ValueError(f"'care' must be a mask for each of {num_outputs} outputs, got {self.care!r}")
-        is_valid = self.condition(*[some] * len(self.inputs))
+        is_valid = self.condition(*tried)
+        self._check_elementwise(tried, is_valid)
         with np.errstate(all="ignore"):
-            results = self.call(*(some.view(np.float32 if kind == "f32" else np.uint32) for kind in self.types))
+            results = self.call(*self.given(tried))
         for result in map(np.asarray, results if isinstance(results, Sequence) else (results,)):
             if result.dtype.itemsize > 4 and not np.isin(result[is_valid].astype(np.int64) >> 32, (0, -1)).all():
                 raise ValueError(
                     f"it gives {result.dtype} above 32 bits; cut it by astype(np.uint32), or give its halves as two outputs"
                 )
+
+    def _tried(self) -> list[Words]:
+        numbers, edges, words = np.arange(_NUM_TRIED, dtype=np.uint32), np.array(_EDGES, np.uint32), []
+        for k, (factor, width) in enumerate(zip(_HASHES, self.widths, strict=False)):
+            hashed = numbers * np.uint32(factor)
+            hashed ^= hashed >> 15
+            words.append(np.where(numbers >> k & 1, hashed, edges[hashed % len(edges)]) & np.uint32((1 << width) - 1))
+        return words
+
+    def _check_elementwise(self, words: Sequence[Words], is_valid: NDArray[np.bool_]) -> None:
+        whole = self(*words)  # is written over if the function gives the same array each time
+        threes = (slice(k, k + 3) for k in range(0, _NUM_IN_THREES, 3))  # too few for SIMD
+        for part in (slice(None, None, -1), slice(None), slice(1, 1000), *threes):
+            for a, b, mask in zip(whole, self(*(each[part] for each in words)), self.care, strict=True):
+                if ((a[part] ^ b)[is_valid[part]] & np.uint32(mask)).any():
+                    raise ValueError("it gives other results for the same words in another array, must be elementwise")
 
     @cached_property
     def call(self) -> Callable[..., Any]:
@@ -308,14 +323,19 @@ class ExactFunction:
             i += 1
         return tuple(found.values())
 
+    def given(self, words: Sequence[Words]) -> list[NDArray[Any]]:
+        """Arrays for `call`: read-only copies, as a function can make what it is given writable again."""
+        kinds = (np.float32 if kind == "f32" else np.uint32 for kind in self.types)
+        copies: list[NDArray[Any]] = [each.copy().view(kind) for each, kind in zip(words, kinds, strict=True)]
+        for each in copies:
+            each.flags.writeable = False
+        return copies
+
     def __call__(self, *words: Words) -> list[Words]:
         """The outputs at words."""
-        given = [each.view(np.float32 if kind == "f32" else np.uint32) for each, kind in zip(words, self.types, strict=True)]
-        for each in given:
-            each.flags.writeable = False
         try:
             with np.errstate(all="ignore"):
-                found = self.call(*given)
+                found = self.call(*self.given(words))
             results = found if isinstance(found, Sequence | tuple) else (found,)
             return [_bits(each, words[0]) for each in results]
         except (Exception, SystemExit) as error:

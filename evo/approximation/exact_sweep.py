@@ -88,8 +88,7 @@ def traced(function: ExactFunction) -> tuple[list[Term], list[Term]]:
         words = sample(function, _TRACED, 0)
     except UserError as error:
         raise UntraceableError(error.reason) from error
-    given = [each.view(np.float32 if kind == "f32" else np.uint32) for each, kind in zip(words, function.types, strict=True)]
-    outputs = [as_word(each) for each in trace(function.call, given)]
+    outputs = [as_word(each) for each in trace(function.call, function.given(words))]
     if not function.condition.text:
         return outputs, []
     names = function.inputs

@@ -155,6 +155,9 @@ def test_an_interrupted_proof_goes_on_and_one_of_another_program_does_not(tmp_pa
 
 
 MODULE = """
+import numpy as np
+import of_more_words
+ROOM = np.zeros(1 << 16, np.uint32)
 def tenth(x):
     return x // 10 + (x == CONSTANT)
 def writes(x):
@@ -177,6 +180,32 @@ def first(x):
     return x ^ x[0]
 def sign(x):
     return -(x.astype("i8") >> 31 & 1)
+def larger(x, y):  # of two NaNs the last elements give the other, as loops after SIMD do
+    is_last = np.arange(len(x)) >= len(x) // 8 * 8
+    return np.where(np.isnan(y) & (is_last | ~np.isnan(x)), y, x)
+larger.types = "f32", "f32"
+def long(x):
+    return x + (len(x) > 999)
+def last(x):
+    return np.append(x[:-1], x[-1] ^ (len(x) > 2))
+def kept(x):
+    return np.add(x, 1, out=ROOM[:len(x)])
+def random(x):
+    return x ^ np.random.default_rng().integers(0, 2, len(x), np.uint32)
+def valid(x):
+    return x ^ (x > 99) * len(x)
+valid.precondition = "x < 99"
+def careless(x):
+    return x << 8 | len(x) & 255
+careless.care = 0xFFFFFF00,
+def zeroes(x):
+    result = x + (x == 77)
+    x.setflags(write=True)
+    x[:] = 0  # at which the condition below does not hold
+    return result
+zeroes.precondition = "0 < x and x < 256"
+def helped(x):
+    return of_more_words.tenth(x)
 """
 
 
@@ -185,23 +214,37 @@ def module(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr("sys.dont_write_bytecode", True)
 
-    def write(constant=1 << 30):
-        sys.modules.pop("of_words", None)
-        (tmp_path / "of_words.py").write_text(MODULE.replace("CONSTANT", str(constant)))
+    def write(constant=1 << 30, helper=""):
+        for name, text in (("of_words", MODULE.replace("CONSTANT", str(constant))), ("of_more_words", helper)):
+            sys.modules.pop(name, None)
+            (tmp_path / f"{name}.py").write_text(text)
         importlib.invalidate_caches()
 
     write()
     yield write
-    sys.modules.pop("of_words", None)
+    for name in ("of_words", "of_more_words"):
+        sys.modules.pop(name, None)
 
 
 def test_a_proof_of_other_code_begins_anew(module):
     keys = set()
-    for constant in (77777, 77778):  # at which none of the references is
-        module(constant)
-        function = ExactFunction("of_words:tenth")
-        keys.add(ExactSweep(exact_language(function), words_of(function, "%x"), function).key)
-    assert len(keys) == 2
+    for constant, helper in ((77777, 77777), (77778, 77777), (77778, 77778)):  # at which none of the references is
+        module(constant, f"def tenth(x):\n    return x // 10 + (x == {helper})")
+        for name in ("tenth", "helped"):
+            function = ExactFunction(f"of_words:{name}")
+            keys.add(ExactSweep(exact_language(function), words_of(function, "%x"), function).key)
+    assert len(keys) == 6
+
+
+@pytest.mark.parametrize("name", ["valid", "careless"])
+def test_a_function_may_do_anything_where_it_does_not_matter(module, name):
+    assert ExactFunction(f"of_words:{name}").outputs == ("y",)
+
+
+def test_a_function_that_writes_into_its_inputs_hides_no_wrong_result(module):
+    function = ExactFunction("of_words:zeroes")
+    with pytest.raises(UserError, match="is wrong at x = 0x0000004d"):
+        certified_exact(exact_language(function), words_of(function, "%x"), function, target="sm_90")
 
 
 @pytest.mark.parametrize(
@@ -212,7 +255,12 @@ def test_a_proof_of_other_code_begins_anew(module):
         ("rough", "'größe' has letters beyond ASCII"),
         ("wide", "gives uint64 above 32 bits"),
         ("named", "'types' must be a tuple"),
-        ("first", "other results for a word if the array has other words"),
+        ("first", "other results for the same words in another array, must be elementwise"),
+        ("larger", "other results for the same words in another array"),
+        ("long", "other results for the same words in another array"),
+        ("last", "other results for the same words in another array"),
+        ("kept", "other results for the same words in another array"),
+        ("random", "other results for the same words in another array"),
     ],
 )
 def test_what_is_wrong_with_a_function_is_named(module, name, reason):
