@@ -358,6 +358,8 @@ def test_intervals_have_all_that_two_ulp_and_flushing_allow():
     assert ends("0.0 0.99999994 %x fma_rn_ftz_f32", -least) == [-least, 0.0]
     assert ends("%x 0.99999994 0.0 fma_rn_ftz_f32", -least) == [-least, -least]  # exactly
     assert ends("%x 0.99999994 mul_ftz_f32 1.0 add_ftz_f32 rcp_approx_ftz_f32", least) == [ONE_BELOW, ONE_ABOVE]
+    above = 2.0**126 * (1.0 + 2.0**-23)  # whose reciprocal with its whole bound is the least normal number
+    assert [ends("%x rcp_approx_ftz_f32", x) for x in (-above, above)] == [[-least, 0.0], [0.0, least]]
 
 
 @pytest.mark.parametrize(
