@@ -127,11 +127,9 @@ def number_goals(known: Any, values: Words) -> Iterator[tuple[Callable[[Any], An
         suffix = "f" if form == "f32" else f"2_{form}"
         names = {name: f"{name}{suffix}" for name in ("add", "sub", "mul", "fma")}
         care = np.full_like(values, 0xFFFFFFFF)
-        spread = np.abs(numbers).max()
-        if form == "f32" or spread <= FORMATS[form].largest:
-            yield from _scaled(known, numbers, form, names, care)
-            yield from _magic(known, numbers, form, digits, names, care)
-            yield from _differences(known, numbers, form, names, care)
+        yield from _scaled(known, numbers, form, names, care)
+        yield from _magic(known, numbers, form, digits, names, care)
+        yield from _differences(known, numbers, form, names, care)
 
 
 def _scaled(known: Any, numbers: Any, form: str, names: dict[str, str], care: Words) -> Iterator[Any]:
