@@ -10,6 +10,7 @@ from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
+import blas_threads  # noqa: F401 - before NumPy
 import hypothesis
 import numpy as np
 import pytest

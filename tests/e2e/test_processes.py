@@ -4,6 +4,7 @@ import signal
 from pathlib import Path
 
 import pytest
+from blas_threads import NAMES
 from processes import children_of, is_gone, wait_until
 
 from .conftest import assert_same_state, run_folders, state_of
@@ -120,7 +121,8 @@ def test_a_crash_on_threads_names_the_run_that_goes_on_from_its_last_checkpoint(
 
 def test_libraries_of_a_score_have_one_thread_on_threads_as_in_processes(start_evo, config, monkeypatch, tmp_path):
     """Sums of BLAS depend on its threads."""
-    monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
+    for name in NAMES:
+        monkeypatch.delenv(name)
     (tmp_path / "bad").touch()
     threads = "{lib['num_threads'] for lib in threadpoolctl.threadpool_info()}"
     path = config(f"import threadpoolctl; assert {threads} == {{1}}", {"stop": {"generations": 1}})

@@ -10,6 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from blas_threads import NAMES
 from processes import is_gone, wait_until
 
 from evo.errors import UserError
@@ -274,13 +275,17 @@ def test_closed_evaluators_and_failed_starts_leave_no_open_file(evaluator, monke
     assert open_files() == before
 
 
-def test_programs_that_a_task_starts_have_the_users_environment(evaluator, monkeypatch, tmp_path):
+def test_libraries_have_one_thread_and_programs_that_a_task_starts_the_users_environment(evaluator, monkeypatch, tmp_path):
     names = ("PYTHONPATH", "OMP_NUM_THREADS")
+    for name in NAMES:
+        monkeypatch.delenv(name)
+    check = "import threadpoolctl; assert {lib['num_threads'] for lib in threadpoolctl.threadpool_info()} == {1}; "
     for values in ((None, "3"), ("/somewhere", "5")):
         for name, value in zip(names, values, strict=True):
             monkeypatch.setenv(name, value) if value else monkeypatch.delenv(name, raising=False)
         marker = tmp_path / "environment"
-        each = evaluator(f"self.marker.write_text(str([os.environ.get(name) for name in {names}]))", {"marker": str(marker)}, 1)
+        write = f"self.marker.write_text(str([os.environ.get(name) for name in {names}]))"
+        each = evaluator(check + write, {"marker": str(marker)}, 1)
         each.evaluate(numbers(1))
         assert marker.read_text() == str(list(values))
 
