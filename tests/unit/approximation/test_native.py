@@ -80,6 +80,12 @@ def test_an_approximate_instruction_may_give_each_half_within_its_bound_and_no_o
 
 
 @pytest.mark.parametrize("name", ["f16", "bf16"])
+def test_a_power_of_two_overflows_with_its_operand(name):
+    largest = float(FORMATS[name].largest)
+    assert np.isposinf(ends(name, f"%x %x add_{name} {EX2[name]}", np.array([largest]))).all()
+
+
+@pytest.mark.parametrize("name", ["f16", "bf16"])
 def test_exact_instructions_after_it_have_the_results_at_its_ends(name):
     """A sum of a product is rounded once: by exact arithmetic, of each half that tanh may give."""
     form, draw = FORMATS[name], np.random.default_rng(11)
