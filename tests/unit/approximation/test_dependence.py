@@ -70,6 +70,18 @@ def test_bits_of_instructions_move_with_no_others(name):
         assert moved(bits, values) == [], text
 
 
+@pytest.mark.parametrize(
+    "text", ["5:b32 shl", "5:b32 shr", "40:b32 shr", "5:b32 sar", "65280:b32 0:b32 lop3_c0", "0:b32 6433:b32 prmt"]
+)
+def test_what_moves_bits_names_no_more_of_them_than_move(text):
+    text = f"{text.rpartition(' ')[0]} %x {text.rpartition(' ')[2]}"  # the first operand is on top
+    words, points = parse_program(LANGUAGE, text, "test"), flipped(np.random.default_rng(1))
+    values = VirtualMachine(LANGUAGE.lowering).store(words[None], [*points, None]).view(np.uint32)[0, 0].reshape(65, COUNT)
+    changes = np.bitwise_or.reduce(values[1:] ^ values[0], axis=1).tolist()
+    [bits] = of_program(LANGUAGE, LANGUAGE.lowering.lower(words), (32, 32, 0))
+    assert [max(bit, 0) for bit in bits] == [sum(1 << j for j in range(64) if changes[j] >> k & 1) for k in range(32)]
+
+
 def array_of(rng, kind):
     """How an operand of a type comes of two words: a function, or a constant."""
     word, count = drawn(rng, (2,)).tolist()
