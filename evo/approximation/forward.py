@@ -99,6 +99,10 @@ def _fields(known: Any, x: Node) -> None:
     for name in ("popc", "brev", "bfind"):
         known.add((name, x))
     known.add(("popc", ("lop3_0c", x, ("add", x, ALL), 0)))  # zeros below the lowest one
+    ones = ("sub", x, ("lop3_c0", ("shr", x, 1), 0x55555555, 0))  # ones in each two bits, in four and in eight
+    ones4 = ("add", ("lop3_c0", ones, 0x33333333, 0), ("lop3_c0", ("shr", ones, 2), 0x33333333, 0))
+    for node in (ones, ones4, ("lop3_c0", ("add", ones4, ("shr", ones4, 4)), 0x0F0F0F0F, 0)):
+        known.add(node)
     known.add(("shr", ("brev", x), 32 - known.function.widths[x[1]]))
     for highest in (("bfind", x), ("bfind", ("add", x, ALL))):
         for power in (1, 2):

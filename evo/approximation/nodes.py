@@ -8,19 +8,18 @@ from typing import Any
 
 from evo.approximation.bits import ExactFunction
 
-Node = tuple[Any, ...]  # an instruction and operands, nodes or constants; ("%", k): an input
+Node = tuple[Any, ...]  # an instruction and operands, nodes or constants; ("%", k): an input; an output may be a constant, too
 
 
-def program_text(outputs: Sequence[Node], function: ExactFunction) -> str:
+def program_text(outputs: Sequence[Node | int], function: ExactFunction) -> str:
     """A program's words: what is used more than once is stored."""
     uses: dict[Node, int] = {}
 
-    def count(node: Node) -> None:
-        uses[node] = uses.get(node, 0) + 1
-        if uses[node] == 1:
-            for each in node[1:]:
-                if isinstance(each, tuple):
-                    count(each)
+    def count(node: Node | int) -> None:
+        if isinstance(node, tuple):
+            uses[node] = uses.get(node, 0) + 1
+            for each in node[1:] if uses[node] == 1 else ():
+                count(each)
 
     for node in outputs:
         count(node)

@@ -37,6 +37,7 @@ def field_nodes(inputs: list[Any]) -> Iterator[Any]:
                 total = ("lop3_3c", part, ("lop3_28", x, y, high), 0)
                 less = ("lop3_3c", rest, ("lop3_82", x, y, high), 0)
                 carry, borrow, below = ("lop3_e8", x, y, part), ("lop3_4d", x, y, rest), ("lop3_71", x, y, rest)
+                yield masked(rest)  # a comparison of all but the highest bits
             yield from (less, borrow, below, masked(borrow), masked(below), masked(("lop3_18", x, y, less)))
             if x < y:
                 yield from (total, carry, masked(carry), masked(("lop3_42", x, y, total)))

@@ -95,19 +95,18 @@ def covered(rows: Words, goal: Goal, *, most: int = 8) -> Iterator[Solution]:
 
 def logic_of_three(rows: Words, goal: Goal) -> Iterator[Solution]:
     """Solve by three rows, with the same table for all bits."""
-    if (goal.care != ALL).any():
-        return
     seconds, thirds = np.triu_indices(len(rows), 1)
     for i in range(len(rows) - 2):
         j, k = seconds[seconds > i], thirds[seconds > i]
         for part in (slice(0, _FEW), slice(None)):
-            first, second, third, ones = rows[i, part], rows[j, part], rows[k, part], goal.values[part]
+            first, second, third = rows[i, part], rows[j, part], rows[k, part]
+            ones, zeros = goal.values[part] & goal.care[part], ~goal.values[part] & goal.care[part]
             tables, is_good = np.zeros(len(j), np.int64), np.ones(len(j), np.bool_)
             for cell, (a, b) in enumerate(_CELLS):
                 pair = (first if a else ~first) & (second if b else ~second)
                 for c, here in enumerate((pair & ~third, pair & third)):
                     is_one = np.bitwise_or.reduce(here & ones, axis=1) != 0
-                    is_good &= ~is_one | (np.bitwise_or.reduce(here & ~ones, axis=1) == 0)
+                    is_good &= ~is_one | (np.bitwise_or.reduce(here & zeros, axis=1) == 0)
                     tables |= is_one.astype(np.int64) << (2 * cell + c)
             j, k, tables = j[is_good], k[is_good], tables[is_good]
         for second, third, table in zip(j, k, tables, strict=True):

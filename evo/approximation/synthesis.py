@@ -19,7 +19,7 @@ from evo.approximation import solvers
 from evo.approximation.bits import ExactFunction
 from evo.approximation.exact import INSTRUCTION_SET, exact_language, wrong_bits
 from evo.approximation.forward import SHIFTS, expand
-from evo.approximation.networks import permutations
+from evo.approximation.networks import LinearFunctions, permutations, split_goals, with_signs
 from evo.approximation.nodes import Node, program_text
 from evo.approximation.numbers import integer_goals, number_goals
 from evo.approximation.samples import sample
@@ -39,6 +39,9 @@ MOST_GOALS, MOST_THOROUGH, MOST_SOLUTIONS, MOST_OF_SOLVER = 300, 25, 64, 24
 LEAST_COST, PAIR_COST, SLACK = 1.0, 2.0, 2.0  # issue slots: of an instruction, of one of integers, above the cheapest solution
 MOST_JOINED, MOST_WIDE, MOST_GIVEN, MOST_OF_THREE, MOST_OF_NUMBERS = 48, 10, 16, 4, 10
 MOST_SHORTENED, MOST_OF_DOTS = 3, 60
+# Bits of a result of an instruction that converts two numbers, and its third operand.
+PACKED = {"pack_s8": (8, 0), "pack_u8": (8, 0), "e4m3x2_of_f32": (8,), "e5m2x2_of_f32": (8,)}
+PACKED |= {"f16x2_of_f32": (16,), "bf16x2_of_f32": (16,)}
 
 
 @cache
@@ -76,8 +79,10 @@ class Synthesis:
         stored: Words = machine.store(words, [*given, None])[0, 0].view(np.uint32)
         return stored
 
-    def values(self, node: Node) -> Words:
+    def values(self, node: Node | int) -> Words:
         """A node's words at the points."""
+        if not isinstance(node, tuple):
+            return np.full(len(self._points[0]), node, np.uint32)
         found = self._values.get(node)
         if found is None:
             operands = [self.values(each) if isinstance(each, tuple) else np.uint32(each) for each in node[1:]]
@@ -87,24 +92,25 @@ class Synthesis:
             self._values[node] = found
         return found
 
-    def parts(self, node: Node) -> frozenset[Node]:
-        """A node and all that it consists of, without inputs."""
-        if node[0] == "%":
+    def parts(self, node: Node | int) -> frozenset[Node]:
+        """A node and all that it consists of, without inputs and constants."""
+        if not isinstance(node, tuple) or node[0] == "%":
             return frozenset()
         if node not in self._parts:
-            self._parts[node] = frozenset([node]).union(*(self.parts(each) for each in node[1:] if isinstance(each, tuple)))
+            self._parts[node] = frozenset([node]).union(*map(self.parts, node[1:]))
         return self._parts[node]
 
-    def _runs(self, node: Node) -> bool:
+    def runs(self, node: Node | int) -> bool:
+        """Return whether the target has all instructions of a node."""
         return all(self.has(str(part[0])) for part in self.parts(node))
 
-    def cost(self, nodes: Sequence[Node]) -> float:
+    def cost(self, nodes: Sequence[Node | int]) -> float:
         """Issue slots of nodes together."""
         return sum(self.slots[part[0]] for part in frozenset().union(*map(self.parts, nodes)))
 
     def add(self, node: Node) -> bool:
         """Makes a row of a node, unless there is one with its words or it takes an instruction that the target lacks."""
-        if not self._runs(node):
+        if not self.runs(node):
             return False
         words = self.values(node)
         if (key := words.tobytes()) in self._known or (words == words[0]).all():
@@ -118,6 +124,8 @@ class Synthesis:
         """Goals from which one instruction leads to a goal: how, and its cost."""
         values, care = goal
         yield from integer_goals(self, goal)
+        yield from self._linear.goals(goal)
+        yield from split_goals(self, goal)
         is_signed = (values >> np.uint32(31)).any() and (care == solvers.ALL).all()
         for k in SHIFTS:
             high, low = np.uint32(0xFFFFFFFF << (32 - k) & 0xFFFFFFFF), np.uint32((1 << k) - 1)
@@ -129,6 +137,10 @@ class Synthesis:
                 yield partial(_shifted, "sar", k), Goal(values << np.uint32(k), care << np.uint32(k)), self.slots["sar"]
         if (care == solvers.ALL).all():
             yield from number_goals(self, values)
+
+    @cached_property
+    def _linear(self) -> LinearFunctions:
+        return LinearFunctions(self._points)
 
     @cached_property
     def _wide(self) -> WideRows:
@@ -187,38 +199,48 @@ class Synthesis:
         ]
         return (found.name, *operands)
 
-    def _packed(self, goal: Goal) -> Iterator[Node]:
-        """Two limited integers as bytes, and below them two more, if those are limited too."""
-        nodes, rows = self._sorted
-        for name in ("pack_s8", "pack_u8"):
-            if not self.has(name):
-                continue
-            small = self.apply(name, rows.ravel(), rows.ravel(), np.uint32(0)).reshape(rows.shape) & np.uint32(0xFF)
-            places = [
-                np.flatnonzero(
-                    (((small << np.uint32(8 * k) ^ goal.values) & goal.care & np.uint32(0xFF << 8 * k)) == 0).all(axis=1)
-                )
-                for k in range(4)
-            ]
-            lowest, second, third, highest = (nodes[each[0]] if len(each) else 0 for each in places)
-            if lowest and second:
-                yield (name, second, lowest, 0)
-                yield (name, second, lowest, (name, highest, third, 0))
+    @cached_property
+    def _converted(self) -> dict[str, Words]:
+        """Results of the instructions of PACKED for each row, in the lowest field."""
+        found = {}
+        for name, (width, *more) in PACKED.items():
+            if self.has(name):
+                words = self._sorted[1]
+                made = self.apply(name, words.ravel(), words.ravel(), *map(np.uint32, more)).reshape(words.shape)
+                found[name] = made & np.uint32((1 << width) - 1)
+        return found
 
-    def solve(self, goal: Goal) -> list[Node]:
+    def _packed(self, goal: Goal) -> Iterator[Node]:
+        """Two numbers that an instruction converts and packs; as bytes, beside two more."""
+        for name, small in self._converted.items():
+            width, *more = PACKED[name]
+            found: list[Node | int | None] = []
+            for k in range(0, 32, width):
+                care = goal.care & np.uint32((1 << width) - 1 << k)
+                is_right = (((small << np.uint32(k) ^ goal.values) & care) == 0).all(axis=1)
+                zero = None if (goal.values & care).any() else 0
+                found.append(self._sorted[0][is_right.argmax()] if is_right.any() else zero)
+            lowest, second, *upper = found
+            if lowest is None or second is None or lowest == second == 0:
+                continue
+            yield (name, second, lowest, *more)
+            if upper and None not in upper:
+                yield (name, second, lowest, (name, *upper[::-1], 0)) if more else _joined(name, found)
+
+    def solve(self, goal: Goal) -> Sequence[Node | int]:
         """The cheapest nodes that give an output, and some that cost little more, which may share more."""
+        ones, zeros = np.bitwise_or.reduce(goal.values & goal.care), np.bitwise_or.reduce(~goal.values & goal.care)
+        if not ones & zeros:
+            return [int(ones)]
         found: dict[Node, float] = {}
 
         def take(node: Node) -> None:
-            if node not in found and self._runs(node) and not ((self.values(node) ^ goal.values) & goal.care).any():
+            if node not in found and self.runs(node) and not ((self.values(node) ^ goal.values) & goal.care).any():
                 found[node] = self.cost([node])
 
-        if not self.rows:  # the inputs are the same at all points
-            take(("lop3_ca", ("%", 0), int(goal.values[0]), int(goal.values[0])))
-            return list(found)
         start: tuple[int, float, int, int, _Wrap, Any, Goal] = (0, 0.0, 0, 0, lambda node: node, None, goal)
         waiting, number = [start], 0
-        seen: dict[bytes, tuple[float, _Wrap, Goal]] = {}
+        seen: dict[bytes, tuple[float, _Wrap, Goal, bool]] = {}
         while waiting and len(seen) < MOST_GOALS:
             depth, spent, _, _, wrap, last, here = heappop(waiting)
             if spent + LEAST_COST > min(found.values(), default=np.inf) + SLACK:
@@ -226,11 +248,11 @@ class Synthesis:
             key = (here.values & here.care).tobytes() + here.care.tobytes()
             if key in seen:
                 continue
-            seen[key] = spent, wrap, here
+            seen[key] = spent, wrap, here, _is(last, with_signs)
             for node in self.solutions(here):
                 take(wrap(node))
             for outer, before, cost in self.goals(here) if depth < MOST_DEPTH else ():
-                if _is_shift(outer) and _is_shift(last):  # one shift, or a mask
+                if _is(outer, _shifted) and _is(last, _shifted):  # one shift, or a mask
                     continue
                 number += 1
                 before_wrap: _Wrap = partial(_nested, wrap, outer)
@@ -238,34 +260,38 @@ class Synthesis:
         num_wide = 0
         of_integers = [each for each in seen.values() if each[0] != LEAST_COST][:MOST_THOROUGH]
         of_numbers = [each for each in seen.values() if each[0] == LEAST_COST][:MOST_OF_NUMBERS]
-        for number, (spent, wrap, here) in enumerate(of_integers + of_numbers):
+        for number, (spent, wrap, here, is_split) in enumerate(of_integers + of_numbers):
             if spent + 2 * PAIR_COST > min(found.values(), default=np.inf):
                 continue
             for node in self._of_fields(here) if number < MOST_OF_THREE else ():
                 take(wrap(node))
             for node in self.further_solutions(here):
                 take(wrap(node))
-            if spent != LEAST_COST and num_wide < MOST_WIDE:  # a goal of integers
+            if spent != LEAST_COST and (num_wide < MOST_WIDE or is_split):  # a goal of integers
                 num_wide += 1
                 for node in self._wide.solutions(here):
                     take(wrap(node))
         return sorted(found, key=lambda node: found[node])[:MOST_SOLUTIONS]
 
-    def together(self, each: Sequence[Sequence[Node]]) -> list[tuple[Node, ...]]:
+    def together(self, each: Sequence[Sequence[Node | int]]) -> list[tuple[Node | int, ...]]:
         """The cheapest choices of a solution for each output, of MOST_JOINED."""
-        chosen: list[tuple[Node, ...]] = [()]
+        chosen: list[tuple[Node | int, ...]] = [()]
         for nodes in each:
             options = [(*before, node) for before in chosen for node in nodes]
             chosen = sorted(options, key=self.cost)[:MOST_JOINED]
         return chosen
 
 
+def _joined(name: str, four: Sequence[Any]) -> Node:
+    return ("prmt", (name, four[1], four[0]), (name, four[3], four[2]), 0x5410)
+
+
 def _shifted(name: str, count: int, node: Node) -> Node:
     return (name, node, count)
 
 
-def _is_shift(outer: Any) -> bool:
-    return getattr(outer, "func", None) is _shifted
+def _is(outer: Any, kind: Callable[..., Node]) -> bool:
+    return getattr(outer, "func", None) is kind
 
 
 def _nested(outer: Callable[[Node], Node], inner: Callable[[Node], Node], node: Node) -> Node:
@@ -293,7 +319,7 @@ def synthesized(function: ExactFunction, target: str, seed: int) -> list[str]:
         goals = [Goal(values, np.full_like(values, care)) for values, care in zip(function(*points), function.care, strict=True)]
         each = [found.solve(goal) for goal in goals]
         is_solved = [bool(nodes) for nodes in each]
-        waiting = found.together([nodes or [("lop3_00", ("%", 0), 0, 0)] for nodes in each])
+        waiting = found.together([nodes or [0] for nodes in each])
         best, wrong, num_shortened = [], None, 0
         while waiting:
             outputs = waiting.pop(0)

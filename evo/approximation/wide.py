@@ -37,6 +37,11 @@ _UNARY: list[tuple[Any, ...]] = [
 ]
 _BINARY = ("add", "sub", "lop3_3c", "lop3_c0", "lop3_fc", "lop3_30", "min_s", "max_s", "min_u", "max_u")
 
+_NUMBERS = {
+    kind: tuple(f"{name}{form}" for name in ("add", "sub", "mul", "min", "max"))  # in this order
+    for kind, form in (("f32", "f"), ("f16x2", "2_f16"), ("bf16x2", "2_bf16"))
+}
+
 
 class WideRows:
     """Nodes and their words, `(num_rows, num_points)`, by rising cost; the first ones are those of a synthesis."""
@@ -53,9 +58,11 @@ class WideRows:
         words = np.stack([known.values(node) for node in first])
         for given in inputs:
             value = np.broadcast_to(known.values(given), words.shape)
-            for name in _BINARY:
+            of_numbers = _NUMBERS.get(known.function.types[given[1]], ())
+            for name in (*_BINARY, *of_numbers):
                 self._apply(name, first, words, (given, value), *([0] if name.startswith("lop3") else []))
-            self._apply("sub", [given] * len(first), value, (first, words))
+            for name in ("sub", *of_numbers[1:2]):
+                self._apply(name, [given] * len(first), value, (first, words))
         for given in inputs:
             self._take_nodes([("lop3_28", given, ("shr", given, k), (1 << k) - 1) for k in range(1, 17)])
             self._take_nodes([*_chains(given), *_chains(("add", given, 0xFFFFFFFF))])
@@ -97,7 +104,7 @@ class WideRows:
         ]
         left, right = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
         words = [np.stack([self._known.values(node) for node in side]) for side in (left, right)]
-        for name in _BINARY:
+        for name in (*_BINARY, *_NUMBERS.get(self._known.function.types[a[1]], ())):
             self._apply(name, left, words[0], (right, words[1]), *([0] if name.startswith("lop3") else []))
         masked = [("lop3_28", a, b, mask & 0xFFFFFFFF) for each in _MASKS for mask in (each, ~each)]
         self._take_nodes([*masked, *(("shr", node, k) for node in masked for k in (1, 2, 4, 8, 16))])

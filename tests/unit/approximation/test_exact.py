@@ -476,6 +476,22 @@ def ones(x):
 ones.precondition = "x < 2**4"
 def spread(x):
     return (x & 15) | (x & 0xF0) << 4 | (x & 0xF00) << 8 | (x & 0xF000) << 12
+def larger_size(x, y):
+    a, b = ((each & np.uint32(0x7F7F7F7F)).view(np.uint8) for each in (x, y))
+    return np.maximum(a, b).view(np.uint32)
+larger_size.care = (0x7F7F7F7F,)
+def ones_of_bytes(x):
+    return np.bitwise_count(x.view(np.uint8)).astype(np.uint8).view(np.uint32)
+codes = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6], np.float32).view(np.uint32)
+codes = np.where(codes, (codes >> 20) - 8 * 120, 0)  # e2m1 as e4m3
+codes = np.concatenate([codes, codes | 0x80]).astype(np.uint32)
+def e2m1_e4m3(x):
+    return sum(np.take_along_axis(codes, (x >> 4 * k & 15).astype(np.int64), 0) << 8 * k for k in range(4))
+e2m1_e4m3.precondition = "x < 2**16"
+def in_two(x):
+    high = x.view(np.uint32) & np.uint32(0xFFFF0000)
+    return high | (x - high.view(np.float32)).view(np.uint32) >> 16
+in_two.types, in_two.precondition = ("f32",), "finite(x)"
 """
 
 
@@ -493,6 +509,10 @@ def spread(x):
         ("parity", 8),
         ("ones", 6),
         ("spread", 6),
+        ("larger_size", 10),
+        ("ones_of_bytes", 16),
+        ("e2m1_e4m3", 10),
+        ("in_two", 5),
     ],
 )
 def test_tricks_are_found_as_cheap_as_by_hand(tmp_path, monkeypatch, name, slots):
@@ -505,6 +525,97 @@ def test_tricks_are_found_as_cheap_as_by_hand(tmp_path, monkeypatch, name, slots
     points = sample(function, 1 << 16, 99)
     results = VirtualMachine(language.lowering).store(words[None], [*points, None])[0].view(np.uint32)
     assert not wrong_bits(function, results, function(*points)).any()
+
+
+NETWORKS = """
+import numpy as np
+def zero_point(x):
+    return x & np.uint32(15), x * np.uint32(0) + np.uint32(0x64086408)
+zero_point.precondition = "x < 2**16"
+def five(x):
+    return x * np.uint32(0) + np.uint32(5)
+five.precondition = "x < 2**16"
+def gray(g):
+    for k, mask in ((1, 0x7F7F7F7F), (2, 0x3F3F3F3F), (4, 0x0F0F0F0F)):
+        g = g ^ (g >> np.uint32(k) & np.uint32(mask))
+    return g
+def gray_halves(g):
+    for k, mask in ((1, 0x7FFF7FFF), (2, 0x3FFF3FFF), (4, 0x0FFF0FFF), (8, 0x00FF00FF)):
+        g = g ^ (g >> np.uint32(k) & np.uint32(mask))
+    return g
+def sizes16(x, y):
+    a, b = x & np.uint32(0x7FFF7FFF), y & np.uint32(0x7FFF7FFF)
+    return np.maximum(a.view(np.uint16), b.view(np.uint16)).view(np.uint32)
+sizes16.types, sizes16.precondition = ("f16x2",) * 2, "no_nan_f16x2(x) and no_nan_f16x2(y)"
+def narrowed(a, b):
+    each = [x.view(np.uint32) for x in (a, b)]
+    low, high = [(word + np.uint32(0x7FFF) + (word >> 16 & 1)) >> 16 for word in each]
+    return low | high << 16
+narrowed.types, narrowed.precondition = ("f32", "f32"), "no_nan(a) and no_nan(b)"
+"""
+
+
+def first_program(tmp_path, monkeypatch, name):
+    """The function, its first program and the program's slots."""
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "of_networks.py").write_text(NETWORKS)
+    function = ExactFunction(f"of_networks:{name}")
+    language, words = exact_language(function), words_of(function, synthesized(function, "sm_90", 1)[0])
+    slots = float(language.lowering.sums(words[None], slots_of(language.instruction_set, "sm_90"))[0])
+    return function, words, slots
+
+
+def results_of(function, words, points):
+    machine = VirtualMachine(exact_language(function).lowering)
+    return machine.store(words[None], [*points, *[None] * len(function.outputs)])[0].view(np.uint32)
+
+
+@pytest.mark.parametrize(("name", "slots", "expected"), [("zero_point", 2, [None, 0x64086408]), ("five", 0, [5])])
+def test_an_output_may_be_a_constant(tmp_path, monkeypatch, name, slots, expected):
+    function, words, found_slots = first_program(tmp_path, monkeypatch, name)
+    x = np.arange(1 << 16, dtype=np.uint32)
+    for found, constant in zip(results_of(function, words, [x]), expected, strict=True):
+        np.testing.assert_array_equal(found, x & 15 if constant is None else np.full_like(x, constant))
+    certificate = certified_exact(exact_language(function), words, function, target="sm_90")
+    assert (found_slots, certificate.slots, certificate.method, certificate.num_valid) == (slots, slots, EVERY, 1 << 16)
+    assert f"0x{expected[-1]:08x}" in exact_header(exact_language(function), [(certificate, words)]).lower()
+
+
+@pytest.mark.parametrize(
+    ("name", "slots", "width"), [("gray", 12, 8), pytest.param("gray_halves", 16, 16, marks=pytest.mark.slow)]
+)
+def test_bits_that_are_joined_by_xor_are_undone_in_steps(tmp_path, monkeypatch, name, slots, width):
+    function, words, found_slots = first_program(tmp_path, monkeypatch, name)
+    assert found_slots <= slots
+    codes = np.arange(1 << width, dtype=np.uint32)
+    decoded = np.zeros_like(codes)
+    decoded[codes ^ codes >> 1] = codes
+    places = range(0, 32, width)
+    given = [sum(np.roll(codes, 17 * k) << np.uint32(k) for k in places)]
+    expected = sum(decoded[np.roll(codes, 17 * k)] << np.uint32(k) for k in places)
+    np.testing.assert_array_equal(results_of(function, words, given)[0], expected)
+
+
+@pytest.mark.slow
+def test_packed_numbers_of_two_inputs_are_joined(tmp_path, monkeypatch):
+    function, words, slots = first_program(tmp_path, monkeypatch, "sizes16")
+    assert slots <= 6
+    halves = np.arange(1 << 16, dtype=np.uint32)
+    halves = halves[(halves & 0x7FFF) <= 0x7C00]
+    others = np.roll(halves, 12345)
+    [found] = results_of(function, words, [halves | others << 16, others | halves << 16])
+    numbers = [each.astype(np.uint16).view(np.float16) for each in (halves, others)]
+    largest = np.maximum(*map(np.abs, numbers)).view(np.uint16).astype(np.uint32)
+    np.testing.assert_array_equal(found, largest | largest << 16)
+
+
+def test_two_numbers_are_converted_and_packed_at_once(tmp_path, monkeypatch):
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    function, words, slots = first_program(tmp_path, monkeypatch, "narrowed")
+    assert slots <= 2
+    points = sample(function, 1 << 16, 8)
+    low, high = (x.view(np.float32).astype(ml_dtypes.bfloat16).view(np.uint16).astype(np.uint32) for x in points)
+    np.testing.assert_array_equal(results_of(function, words, points)[0], low | high << 16)
 
 
 PACKED = "0:b32 %c s32_of_f32 %d s32_of_f32 pack_s8 %a s32_of_f32 %b s32_of_f32 pack_s8"
