@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from evo.run.sweep import Sweep
 
 LINE = 200  # characters of a formula's line where the output is not a terminal
+LEAST_PREPARATION_S = 1.0  # before a search, that its user should know of
 MAX_OUT_OF_RANGE = 0.05  # of all evaluations; fewer are outliers, for which nobody should widen a range
 
 
@@ -161,6 +162,8 @@ def _execute(run: LiveRun, folder: Path) -> None:
     if run.calibration:
         say(f"measured: {run.calibration}")
     say(f"programs run on: {search.problem.evaluator.device}")
+    if search.preparation_s >= LEAST_PREPARATION_S:
+        say(f"initial programs: took {search.preparation_s:.0f} s, which stop.seconds does not count")
     on_crash(f"evo: the process crashed; the last checkpoint stands, go on with: {command_line('resume', folder)}")
     try:
         with interrupted, progress:

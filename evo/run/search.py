@@ -74,6 +74,7 @@ class Search(SavedSearch):
         emitter, memory, lineage: its parts.
         quarantine: canonical hash (16 bytes) -> kind and log of each program that could not be compiled or run.
         stop_reason: the stop that was reached, or None.
+        preparation_s: seconds that the initial programs took, before the search, whose own seconds are `elapsed_s`.
     """
 
     def __init__(self, problem: Problem, saved: SavedSearch | None = None, records: Records | None = None):
@@ -87,7 +88,9 @@ class Search(SavedSearch):
                 search does not fit.
         """
         arrays = saved.arrays if saved else {}
+        start_s = time.monotonic()
         given = arrays.get("initial.words") if saved else read_initial(problem)  # until generation 0 is done
+        self.preparation_s = time.monotonic() - start_s
         self._given = np.zeros((0, 1), np.uint64) if given is None else given
         self.problem = problem = problem if saved else with_digest(problem, self._given)
         archive_arrays = saved.part("archive.") if saved else {}
