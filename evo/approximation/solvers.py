@@ -95,6 +95,8 @@ def covered(rows: Words, goal: Goal, *, most: int = 8) -> Iterator[Solution]:
 
 def logic_of_three(rows: Words, goal: Goal) -> Iterator[Solution]:
     """Solve by three rows, with the same table for all bits."""
+    if (goal.care != goal.care[0]).any():
+        return
     seconds, thirds = np.triu_indices(len(rows), 1)
     for i in range(len(rows) - 2):
         j, k = seconds[seconds > i], thirds[seconds > i]
