@@ -62,7 +62,8 @@ def split_goals(known: Any, goal: Goal) -> Iterator[tuple[Callable[[Any], Any], 
     for mask in dict.fromkeys(moved & signs for signs in _SIGNS):
         if mask and varied & ~np.uint32(mask):
             part = Goal(goal.values, goal.care & np.uint32(mask))
-            for node in sorted(islice(known.solutions(part), _MOST_MOVED), key=lambda each: known.cost([each]))[:_MOST_SPLIT]:
+            solutions = filter(known.runs, islice(known.solutions(part), _MOST_MOVED))
+            for node in sorted(solutions, key=lambda each: known.cost([each]))[:_MOST_SPLIT]:
                 cost = known.cost([node]) + known.slots["lop3_d8"]
                 yield partial(with_signs, mask, node), Goal(goal.values, goal.care & ~np.uint32(mask)), cost
 
