@@ -246,11 +246,11 @@ def test_a_fit_shows_its_progress_and_saves_its_front_as_it_goes(monkeypatch, ca
     texts = []
     monkeypatch.setattr("evo.regression.estimator.SAVE_SECONDS", 0.0)
     monkeypatch.setattr("evo.report.table.write_outputs", lambda outputs, _: texts.extend(outputs.values()))
-    regressor(4000, output=file).fit(X, np.sin(3.0 * X[:, 2]) + Y)
+    regressor(2000, output=file).fit(X, np.sin(3.0 * X[:, 2]) + Y)
     assert len(texts) > 2 and capsys.readouterr().out == ""
     monkeypatch.undo()
-    model = regressor(4000, output=file, verbose=1).fit(X, np.sin(3.0 * X[:, 2]) + Y)
-    assert "evaluations 4," in capsys.readouterr().out
+    model = regressor(2000, output=file, verbose=1).fit(X, np.sin(3.0 * X[:, 2]) + Y)
+    assert "evaluations 2," in capsys.readouterr().out
     assert file.read_bytes() == texts[-1] != texts[0]
     pd.testing.assert_frame_equal(pd.read_csv(file), model.equations_, check_dtype=False)
     with pytest.raises(ValueError, match=f"^output: {tmp_path}: exists and is not a file$"):
@@ -259,10 +259,10 @@ def test_a_fit_shows_its_progress_and_saves_its_front_as_it_goes(monkeypatch, ca
 
 def test_the_seed_decides_everything_and_threads_and_the_order_of_rows_nothing():
     noisy = Y + np.random.default_rng(5).normal(size=len(Y)).round(1)  # rounded: some targets are equal
-    first = regressor(n_jobs=1, warm_start=True).fit(X, noisy)
+    first = regressor(2000, n_jobs=1, warm_start=True).fit(X, noisy)
     order = np.random.default_rng(3).permutation(len(Y))
-    same = regressor(n_jobs=2).fit(X[order], noisy[order])
-    other = regressor(n_jobs=1, warm_start=True).set_params(random_state=2).fit(X, noisy)
+    same = regressor(2000, n_jobs=2).fit(X[order], noisy[order])
+    other = regressor(2000, n_jobs=1, warm_start=True).set_params(random_state=2).fit(X, noisy)
     pd.testing.assert_frame_equal(first.equations_, same.equations_, check_exact=True)
     assert not np.array_equal(first._elites, other._elites)
 
@@ -270,9 +270,9 @@ def test_the_seed_decides_everything_and_threads_and_the_order_of_rows_nothing()
 def test_integer_weights_are_repeated_rows():
     weights = np.random.default_rng(4).integers(0, 4, len(Y))
     noisy = Y + np.random.default_rng(5).normal(size=len(Y))
-    weighted = regressor().fit(X, noisy, sample_weight=weights)
+    weighted = regressor(2000).fit(X, noisy, sample_weight=weights)
     order = np.random.default_rng(3).permutation(weights.sum())
-    repeated = regressor().fit(X.repeat(weights, axis=0)[order], noisy.repeat(weights)[order])
+    repeated = regressor(2000).fit(X.repeat(weights, axis=0)[order], noisy.repeat(weights)[order])
     pd.testing.assert_frame_equal(weighted.equations_, repeated.equations_, check_exact=True)
 
 
