@@ -186,7 +186,9 @@ def certified(
     on_gpu, why_not = found.gpu, ""
     if isinstance(sweep.on_intervals, str):
         why_not = sweep.on_intervals
-    elif sweep.on_intervals.is_exact:
+    elif found.is_open:
+        why_not = "products that may be flushed"
+    elif sweep.on_intervals.is_exact or (not sweep.on_intervals.is_approximate and found.gpu.errors == found.cpu.errors):
         on_gpu = found.cpu
     special = sweep.results(np.array(list(_SPECIAL.values()), np.float32))
     return Certificate(

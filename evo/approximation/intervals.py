@@ -1,34 +1,43 @@
 """Programs on intervals: what they give on any GPU that keeps the bounds of its instructions.
 
-Owns which instructions have intervals. csrc/detail/proof.h computes them.
+Owns which instructions have intervals, and whether a product may be flushed. csrc/detail/proof.h computes them.
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evo.approximation.formats import FLUSHED, FORMATS, Format
 from evo.instructions.description import ErrorBound
-from evo.language.program import Language
+from evo.language.dag import dag_of
+from evo.language.program import Language, Limits
 from evo.native.proof import MAX_VALUES, OPERATIONS, STEP_DTYPE
+from evo.native.ptx_vm import VirtualMachine
 from evo.native.stack_ptx import NodeKind
 
 _F32_ULP = 2.0**-23 * (1.0 + 2.0**-23)  # the largest, over a number that may be half an ulp away
 _LEAST_ULP = 2.0**-149
 _TYPE = re.compile("_(f32|f16|bf16|half)$")  # of operations
+_PRODUCTS = ("mul_f32", "fma_f32")
+_MOST_WORDS = 4096
 
 
 @dataclass(frozen=True)
 class IntervalProgram:
     """Steps and constants for `evo.native.proof.intervals`. is_exact: all GPUs give the same; steps are left out if one has no
-    intervals.
+    intervals, and then all GPUs do so unless `Products` says that one may be flushed.
     """
 
     steps: NDArray[np.void]
     constants: NDArray[np.float32]
     is_exact: bool
+
+    @property
+    def is_approximate(self) -> bool:
+        """Return whether an instruction is."""
+        return bool(self.steps["relative"].any() or self.steps["absolute"].any())
 
     @property
     def keeps_subnormals(self) -> bool:
@@ -73,8 +82,42 @@ def interval_program(language: Language, words: NDArray[np.uint64]) -> IntervalP
             return "special register"
     if 1 + len(constants) + len(rows) > MAX_VALUES:
         return f"programs of more than {MAX_VALUES} values"
+    is_exact &= not any(each.semantics.vm in _PRODUCTS for each in used)
     values = [_format(language, each["stack_idx"]).round(np.uint32(each["payload"]).view(np.float32)) for each in constants]
     return IntervalProgram(np.array(rows, STEP_DTYPE), np.array(values, np.float32), is_exact)
+
+
+class Products:
+    """Products of f32 in a program. A GPU may flush one below 2^-126 before it rounds it to that, or not.
+
+    Other exact instructions give no number in between.
+    """
+
+    def __init__(self, language: Language, words: NDArray[np.uint64]):
+        graph = dag_of(language, words)
+        products = [(k, *node.operands) for k, node in enumerate(graph.nodes) if node.semantics.vm in _PRODUCTS]
+        read = sorted({place for places in products for place in places})
+        self._places = [[read.index(place) for place in places] for places in products]
+        outputs, limits = tuple((f"value{k}", "f32") for k in range(len(read))), Limits(store_size=_MOST_WORDS)
+        values = Language(language.instruction_set, language.inputs, outputs, limits)
+        self._words = replace(graph, results=tuple(read)).words(values, _MOST_WORDS) if graph.is_writable else None
+        self._machine, self._unused = VirtualMachine(values.lowering), [None] * len(outputs)
+
+    def may_be_flushed(self, x: NDArray[np.float32]) -> bool:
+        """Whether one may, at some of the inputs."""
+        if not self._places or self._words is None:
+            return bool(self._places)
+        values = self._machine.store(self._words[None], [x, *self._unused])[0].view(np.float32)
+        for result, *operands in self._places:
+            at = np.flatnonzero(np.abs(values[result]) <= FLUSHED)
+            read = [np.where(np.abs(v) < FLUSHED, 0.0, v) for v in values[operands][:, at].astype(np.float64)]
+            a, b, c = (*read, np.zeros(len(at)))[:3]
+            total = a * b + c
+            rest = (a * b - (total - (part := total - a * b))) + (c - part)  # that the sum lacks
+            size, is_less = np.abs(total), (rest != 0.0) & (np.signbit(rest) != np.signbit(total))
+            if ((size >= FLUSHED * (1.0 - 2.0**-24)) & ((size < FLUSHED) | (size == FLUSHED) & is_less)).any():
+                return True
+        return False
 
 
 def _format(language: Language, stack: int) -> Format:

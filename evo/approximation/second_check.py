@@ -5,11 +5,12 @@ with 2 if it cannot read something. Slots, steps, wrong signs and functions `...
 bf16; of f32 the stated places, zeros, ends, powers of two and where the function passes one, 8 neighbours on both sides of each,
 100,000 by a hash. Arb encloses the function until its binade is clear; else the smaller ulp counts. 0 is right below 2^-126.
 Results on any GPU are intervals. Exact instructions round correctly; .ftz flushes operands and results, and what is below 2^-126
-but rounds to it may be either. Products are exact in float64, sums rounded to odd, so that a second rounding gives the nearest
-number. Approximate instructions give all within the bounds of the PTX ISA 9.1, 9.7.3 and 9.7.4, in the widest reading: n ulp are
-from the correctly rounded result, n + 1/2 from the exact one (the ISA says so of ex2 alone); an ulp is 2^-23 of that, at least
-its own and that of a power of two it rounds to. lg2 may use both its bounds, ex2 of halves their least number. Unknown are rcp
-and rsqrt of 0, div by |b| outside [2^-126, 2^126], and sin and cos outside [-2 pi, 2 pi].
+but rounds to it may be either on a GPU; CPUs flush it after rounding it to 24 digits, as x86 does. Products are exact in float64,
+sums rounded to odd, so that a second rounding gives the nearest number. Approximate instructions give all within the bounds of
+the PTX ISA 9.1, 9.7.3 and 9.7.4, in the widest reading: n ulp are from the correctly rounded result, n + 1/2 from the exact one
+(the ISA says so of ex2 alone); an ulp is 2^-23 of that, at least its own and that of a power of two it rounds to. lg2 may use
+both its bounds, ex2 of halves their least number. Unknown are rcp and rsqrt of 0, div by |b| outside [2^-126, 2^126], and sin and
+cos outside [-2 pi, 2 pi].
 """
 
 import ast
@@ -195,7 +196,8 @@ def _run(steps: list[tuple[str, list[str]]], form: Format, x: Any, figure: str) 
             continue
         result, flat = FORMATS[middle[0] if operation == "cvt" else kind], [end for both in ends for end in both]
         low, high = _approximate(base, result, *flat) if base in BOUNDS else _EXACT[operation](*flat)
-        late = [_flushed(near) if is_ftz else near for near in (_rounded(low, result), _rounded(high, result))]
+        kept = result._replace(least=-1100) if is_ftz and figure == "cpu" else result
+        late = [_flushed(near) if is_ftz else near for near in (_rounded(low, kept), _rounded(high, kept))]
         early = [_rounded(_flushed(end), result) for end in (low, high)] if is_ftz and figure == "any_gpu" else late
         low, high = _least(early[0], late[0]), _most(early[1], late[1])
         unknown = np.isnan(low) | np.isnan(high) | ((sum(lost) > 0) & (operation not in ("min", "max")))

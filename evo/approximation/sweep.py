@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from evo.approximation.formats import Format
 from evo.approximation.functions import Function
-from evo.approximation.intervals import IntervalProgram, interval_program
+from evo.approximation.intervals import IntervalProgram, Products, interval_program
 from evo.approximation.pieces import pieces_of
 from evo.approximation.process import check_float_mode
 from evo.language.program import Language
@@ -61,8 +61,8 @@ class Found:
 
     cpu: by the arithmetic of the CPU. gpu: by the bounds of the instructions; infinite where these say nothing. reference_ulps:
     what the function's values may be wrong by. largest: of their sizes. num_falls: steps between neighbours at which results move
-    against the function. num_asymmetric: inputs whose result is not that of their opposite, of an odd or even function. last:
-    result and value at the last input.
+    against the function. num_asymmetric: inputs whose result is not that of their opposite, of an odd or even function. is_open:
+    whether GPUs may differ by a product below 2^-126. last: result and value at the last input.
     """
 
     num_inputs: int = 0
@@ -74,6 +74,7 @@ class Found:
     num_wrong_signs: int = 0
     num_falls: int = 0
     num_asymmetric: int = 0
+    is_open: bool = False
     last: tuple[float, float] = (math.nan, math.nan)
 
     def join(self, other: Found, first: tuple[float, float]) -> None:
@@ -83,6 +84,7 @@ class Found:
         self.gpu.take(other.gpu.errors, other.gpu.at)
         self.reference_ulps = max(self.reference_ulps, other.reference_ulps)
         self.largest = max(self.largest, other.largest)
+        self.is_open |= other.is_open
         for name in ("num_nans", "num_wrong_signs", "num_falls", "num_asymmetric"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         up, down = first[0] > self.last[0], first[0] < self.last[0]
@@ -119,6 +121,8 @@ class Sweep:
         self._pieces = pieces_of(function, form, first, last)
         self.symmetry = symmetry_of(function, form, first, last)
         self.on_intervals: IntervalProgram | str = interval_program(language, words)
+        without_steps = isinstance(self.on_intervals, IntervalProgram) and not len(self.on_intervals.steps)
+        self._products = Products(language, words) if without_steps else None
         self._keeps_subnormals = isinstance(self.on_intervals, IntervalProgram) and self.on_intervals.keeps_subnormals
         self._num_threads = num_threads or len(os.sched_getaffinity(0))
         # No part has both signs; a negative part is one of the opposite of positive numbers.
@@ -175,6 +179,7 @@ class Sweep:
         exact, bound = self._pieces.exact(keys[0], x)
         y = self.results(x)
         found = Found(len(x), reference_ulps=bound, largest=max(float(exact.max()), -float(exact.min())))
+        found.is_open = self._products is not None and self._products.may_be_flushed(x)
         self._take(found, x, y, exact, before)
         if keys[0] == 0:
             zero = np.array([-0.0], np.float32)

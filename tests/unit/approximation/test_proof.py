@@ -182,6 +182,35 @@ def test_an_interval_on_gpus_that_reaches_zero_is_wrong_where_the_function_is_no
         assert float(found.any_gpu["ulp"].worst) == pytest.approx(ulps, abs=1e-30)
 
 
+NEAR = "x*(1 - 1/2**13)*(1 + 1/10**7)/2"  # just above 2^-126 at 2^-125 (1 + 2^-13), where 2^-126 (1 - 2^-26) is the product below
+
+
+@pytest.mark.parametrize(
+    ("text", "start", "gpu", "why_not"),
+    [
+        ("%x 0.49993896484375 mul_ftz_f32", 1 + 2.0**-13, 2.0**23, ""),
+        ("0.0 0.49993896484375 %x fma_rn_ftz_f32", 1 + 2.0**-13, 2.0**23, ""),
+        ("%x 0.49993896484375 mul_ftz_f32", 1 + 2.0**-12, 0.0, ""),
+        ("%x 0.49993896484375 mul_ftz_f32 f32_to_u32 u32_to_f32", 1 + 2.0**-13, None, "products that may be flushed"),
+        ("0.0 0.49993896484375 %x fma_rn_ftz_f32 f32_to_u32 u32_to_f32", 1 + 2.0**-13, None, "products that may be flushed"),
+        ("%x 0.49993896484375 mul_ftz_f32 f32_to_u32 u32_to_f32", 1 + 2.0**-12, 0.0, ""),
+        ("%x 0.0 0.5 fma_rn_ftz_f32 0.49993896484375 mul_ftz_f32 f32_to_u32 u32_to_f32", 0.5, 0.0, ""),  # 2^-126 is exact
+    ],
+)
+def test_a_product_that_one_gpu_flushes_and_another_rounds_is_not_the_same_on_all(text, start, gpu, why_not):
+    language = Language(shipped_instruction_set("wide"), (("x", "f32"),), (("y", "f32"),))
+    first, last = start * 2.0**-125, start * 2.0**-125 * (1 + 2.0**-20)
+    found = certified(
+        language, parse_program(language, text, "test"), Function(NEAR), FORMATS["f32"], (first, last),
+        instruction_set="wide", target="sm_90",
+    )  # fmt: skip
+    assert found.why_not == why_not
+    if gpu == 0.0:
+        assert found.any_gpu == found.cpu
+    elif gpu:
+        assert float(found.any_gpu["ulp"].bound) >= gpu > float(found.cpu["ulp"].bound)
+
+
 def test_a_subnormal_between_a_flushed_end_and_the_other_is_no_flushed_result():
     """tanh of halves may give 2^-11 at 0, and a product with 2^-122 then 2^-133, which is 63 units from 2^-127."""
     language = Language(shipped_instruction_set("halves"), (("x", "bf16"),), (("y", "bf16"),))

@@ -3,6 +3,7 @@
 import ast
 import json
 import math
+import platform
 from fractions import Fraction
 from pathlib import Path
 
@@ -14,6 +15,8 @@ from evo.approximation import second_check
 from evo.approximation.functions import FORMULAS
 from evo.approximation.second_check import BOUNDS, FORMATS, KINDS, LIMITS, check, enclosure, main
 from evo.instructions import shipped_instruction_set
+from evo.language.program import Language, parse_program
+from evo.native.ptx_vm import VirtualMachine
 
 EXAMPLES = Path(__file__).parents[3] / "docs" / "examples" / "approximations"
 F32, F16, BF16 = (FORMATS[name] for name in ("f32", "f16", "bf16"))
@@ -345,6 +348,28 @@ def test_it_imports_nothing_of_evo():
     modules = {each.module for each in ast.walk(tree) if isinstance(each, ast.ImportFrom)}
     modules |= {name.name for each in ast.walk(tree) if isinstance(each, ast.Import) for name in each.names}
     assert not [each for each in modules if each is None or each.startswith("evo")]
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="flushes as x86 does")
+def test_cpus_flush_products_below_the_least_normal_number_after_they_are_rounded():
+    """To 24 digits; GPUs may do so before, or keep what rounds to that number among subnormal ones."""
+    language = Language(shipped_instruction_set("default"), (("x", "f32"), ("y", "f32")), (("z", "f32"),))
+    words = parse_program(language, "%y %x mul_ftz_f32", "test")
+    a = 1.0 + np.random.default_rng(2).integers(1, 1 << 23, 400) * 2.0**-23
+    b = (1.0 / a).astype(np.float32).astype(np.float64)
+    a, b = a[a * b < 1.0], b[a * b < 1.0]
+    results = VirtualMachine(language.lowering).store(
+        words[None], [(a * 2.0**-63).astype(np.float32), (b * 2.0**-63).astype(np.float32), None]
+    )[0, 0]
+    counts = {0.0: 0, TINY: 0}
+    for x, y, result in zip(a.tolist(), b.tolist(), results.tolist(), strict=True):
+        text = f"mul.rn.ftz.f32 %y, %x, 0f{np.float32(y * 2.0**-63).view(np.uint32):08X}"
+        size = Fraction(x) * Fraction(y)
+        expected = TINY if size >= 1 - Fraction(1, 1 << 25) else 0.0
+        assert ran(text, x * 2.0**-63, "cpu") == (expected, expected) == (result, result)
+        assert ran(text, x * 2.0**-63) == (0.0, TINY if size >= 1 - Fraction(1, 1 << 24) else 0.0)
+        counts[expected] += 1
+    assert min(counts.values()) > 20
 
 
 @pytest.mark.parametrize(
