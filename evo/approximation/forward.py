@@ -36,6 +36,9 @@ def expand(known: Any) -> None:
         _moves(known, each)
         _fields(known, each)
         _conversions(known, each)
+        for small in ("f16x2_of_e4m3x2", "f16x2_of_e5m2x2"):
+            for pair in ((small, each), ("shr", (small, each), 16)):
+                known.add(("f32_of_f16", pair))
         if known.function.types[each[1]] == "f32":
             known.add(("bf16x2_of_f32", each, each))
         for code in rounded(each) if known.function.types[each[1]] == "bf16x2" else ():
@@ -67,6 +70,9 @@ def expand(known: Any) -> None:
             known.add((name, a, b, c))
         for inner, outer in product(_ARITHMETIC, _ARITHMETIC):
             known.add((outer, (inner, a, b), c))
+        if set(known.function.types) == {"f32"}:
+            for node in (("addf", ("mulf", a, b), c), ("mulf", ("addf", a, b), c), ("mulf", ("subf", a, b), c)):
+                _conversions(known, node)
 
 
 def _moves(known: Any, x: Node) -> None:

@@ -218,8 +218,8 @@ class Synthesis:
             for k in range(0, 32, width):
                 care = goal.care & np.uint32((1 << width) - 1 << k)
                 is_right = (((small << np.uint32(k) ^ goal.values) & care) == 0).all(axis=1)
-                zero = None if (goal.values & care).any() else 0
-                found.append(self._sorted[0][is_right.argmax()] if is_right.any() else zero)
+                right = self._sorted[0][is_right.argmax()] if is_right.any() else None
+                found.append(right if (goal.values & care).any() else 0)
             lowest, second, *upper = found
             if lowest is None or second is None or lowest == second == 0:
                 continue

@@ -492,6 +492,15 @@ def in_two(x):
     high = x.view(np.uint32) & np.uint32(0xFFFF0000)
     return high | (x - high.view(np.float32)).view(np.uint32) >> 16
 in_two.types, in_two.precondition = ("f32",), "finite(x)"
+def e4m3_f32(x):
+    sign, power, digits = x >> 7, (x >> 3 & 15).astype(np.float32), (x & 7).astype(np.float32)
+    size = np.where(power, (8 + digits) * np.exp2(power - 10), digits * np.float32(2.0**-9))
+    return size.astype(np.float32).view(np.uint32) | sign << 31
+e4m3_f32.precondition = "x < 256 and (x & 127) != 127"
+def quantized(x, scale, zero):
+    return np.clip(np.rint(np.nan_to_num(x * scale + zero, nan=0, posinf=1e9, neginf=-1e9)), 0, 255).astype(np.uint32)
+quantized.types = ("f32",) * 3
+quantized.precondition = "finite(x) and finite(scale) and finite(zero)"
 """
 
 
@@ -513,6 +522,8 @@ in_two.types, in_two.precondition = ("f32",), "finite(x)"
         ("ones_of_bytes", 16),
         ("e2m1_e4m3", 10),
         ("in_two", 5),
+        ("e4m3_f32", 3),
+        ("quantized", 12),
     ],
 )
 def test_tricks_are_found_as_cheap_as_by_hand(tmp_path, monkeypatch, name, slots):
