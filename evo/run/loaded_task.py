@@ -24,9 +24,9 @@ from evo.evaluate.combining import Combiner
 from evo.evaluate.constraints import ConstrainedEvaluator
 from evo.evaluate.options import AUTO
 from evo.evaluate.pickled_task import pickle_task
-from evo.evaluate.slots import SlotsEvaluator
+from evo.evaluate.slots import SlotsEvaluator, slots_of
 from evo.evaluate.tuning import ConstantTuner, default_share, why_not_tunable
-from evo.instructions import check_names, open_instruction_set
+from evo.instructions import InstructionSet, check_names, open_instruction_set
 from evo.language.program import Language
 from evo.run.task_identity import DeclaredTask, MadeTask
 from evo.search.learned_measures import RANGE, component_names
@@ -239,9 +239,24 @@ def _problem_for(
         lacking = f"program.instruction_set={chosen} has no type {error}" if isinstance(error, KeyError) else str(error)
         raise UserError(f"inputs and outputs: {lacking}", place) from error
     check_names(instruction_set, config.program.vocabulary.instructions, "program.vocabulary.instructions")
+    if task.slots is not None:
+        config = _with_target(config, instruction_set, str(task.slots))
     wanted = config.evaluation.backend
     backend = backend or (CPU if wanted == AUTO else BACKENDS[wanted])
     return Problem(config, task, source, digest, language, instruction_set_digest, backend, quarantine)
+
+
+def _with_target(config: RunConfig, instruction_set: InstructionSet, target: str) -> RunConfig:
+    """The config without instructions that only later GPUs than the target have."""
+    weights, costs = config.program.vocabulary.instructions, slots_of(instruction_set, target)
+    later = {
+        each.name
+        for each, cost in zip(instruction_set.instructions, costs, strict=True)
+        if each.semantics.slots and np.isnan(cost)
+    }
+    kept = {name: weight for name, weight in weights.items() if name not in later}
+    vocabulary = config.program.vocabulary.model_copy(update={"instructions": kept})
+    return config.model_copy(update={"program": config.program.model_copy(update={"vocabulary": vocabulary})})
 
 
 def _with_tuning(config: RunConfig, task: Task | DeclaredTask) -> RunConfig:

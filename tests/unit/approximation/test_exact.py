@@ -7,6 +7,7 @@ import importlib
 import json
 import sys
 from contextlib import nullcontext
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,13 +20,17 @@ from evo.approximation.exact_header import exact_header
 from evo.approximation.exact_sweep import EVERY, TESTED, ExactSweep
 from evo.approximation.exact_task import ExactTask, sample
 from evo.approximation.synthesis import synthesized
+from evo.config import load_config
 from evo.errors import UserError
 from evo.evaluate.slots import slots_of
+from evo.instructions import shipped_instruction_set
 from evo.language.dag import dag_of
 from evo.language.program import parse_program
 from evo.language.source import cuda_source, python_source
 from evo.native.ptx_vm import VirtualMachine
+from evo.run.loaded_task import load_problem
 
+REPOSITORY = Path(__file__).parents[3]
 BY_HAND = "0x7b800000:b32 20:b32 %q shl mulf"  # ue4m3 to f32: exponent and digits to those of f32, times 2^120
 
 
@@ -424,8 +429,6 @@ def test_programs_to_begin_with_are_right_and_cheap(name, slots):
     assert language.lowering.sums(words[None], slots_of(language.instruction_set, "sm_90"))[0] <= slots
     points = sample(function, 1 << 12, 99)
     task = ExactTask(name, num_points=1 << 12, seed=99)
-    from evo.native.ptx_vm import VirtualMachine
-
     results = VirtualMachine(language.lowering).store(words[None], [*points, *[None] * len(function.outputs)]).view(np.uint32)
     scores = task.score({key: results[:, k] for k, key in enumerate(task.outputs)}, None)
     assert scores.objective.tolist() == [0.0]
@@ -637,6 +640,26 @@ def test_lop3_with_a_star_stands_for_all_tables():
 
     given = VocabularyOptions(instructions={"shl": 1, "lop3_*": 256})
     assert given.instructions == {"shl": 1.0, **{f"lop3_{table:02x}": 1.0 for table in range(256)}}
+
+
+@pytest.mark.parametrize("config", ["configs/exact.yaml", "templates/exact/exact.yaml"])
+def test_programs_may_have_all_instructions_of_words(config):
+    """A first program with an instruction that the vocabulary lacks would be left out of the run."""
+    names = [each.name for each in shipped_instruction_set("bits").instructions]
+    modes = {f"prmt_{mode}" for mode in ("f4e", "b4e", "rc8", "ecl", "ecr", "rc16")}  # which prmt has by its selector
+    lacking = set(names[names.index("shl") :]) - modes - set(load_config(REPOSITORY / config).program.vocabulary.instructions)
+    assert not lacking
+
+
+@pytest.mark.parametrize(("target", "lacking"), [("sm_90", set()), ("sm_75", {"fma2_bf16", "add2_bf16", "e4m3x2_of_f32"})])
+def test_an_older_gpu_has_fewer_instructions(target, lacking):
+    config = load_config(REPOSITORY / "configs/exact.yaml", (f"task_options.target={target}", "task_options.function=ordered"))
+    problem = load_problem(config)
+    instructions = problem.config.program.vocabulary.instructions
+    assert {"fma2_bf16", "add2_bf16", "e4m3x2_of_f32"} - set(instructions) == lacking and "lop3_96" in instructions
+    costs = slots_of(problem.language.instruction_set, target)
+    names = [each.name for each in problem.language.instruction_set.instructions]
+    assert not np.isnan([costs[names.index(name)] for name in instructions]).any()
 
 
 @pytest.mark.slow
