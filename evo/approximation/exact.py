@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,9 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
+from evo.approximation.bit_vectors import UnsolvedError
 from evo.approximation.bits import ExactFunction, Words
-from evo.approximation.exact_sweep import SEMANTICS, TESTED, ExactSweep, Progress, reference_of
+from evo.approximation.exact_sweep import SEMANTICS, TESTED, ExactSweep, Progress, Proven, reference_of
 from evo.approximation.functions import shortened
+from evo.approximation.smt import SOLVED, solved
 from evo.errors import UserError, located, plural
 from evo.evaluate.slots import slots_of
 from evo.instructions import shipped_instruction_set
@@ -31,8 +34,8 @@ _Text = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.%+:&|^~*()<>=!, 
 class ExactCertificate(BaseModel):
     """Certificate of a program for an exact function.
 
-    method: `every input` under the precondition, or `every input, in parts`; `tested`, which proves nothing.
-    num_valid: inputs that meet the precondition.
+    method: `every input` under the precondition, or `every input, in parts` or `by a solver`; `tested`, which proves nothing.
+    num_valid: inputs that meet the precondition; None: a solver does not count these.
     reference: SHA-256 of the function's results at fixed inputs.
     """
 
@@ -51,7 +54,7 @@ class ExactCertificate(BaseModel):
     slots: float
     method: _Text
     num_inputs: int
-    num_valid: int
+    num_valid: int | None
     reference: _Text
 
     def text(self) -> str:
@@ -61,8 +64,10 @@ class ExactCertificate(BaseModel):
     def claim(self) -> str:
         """Statement of the proof, in words."""
         where = f" where {self.precondition}" if self.precondition else ""
-        count = plural(self.num_valid, "input")
-        return f"tested on {count}{where}, not proven" if self.method == TESTED else f"proven for {self.method}: {count}{where}"
+        count = "" if self.num_valid is None else plural(self.num_valid, "input")
+        if self.method == TESTED:
+            return f"tested on {count}{where}, not proven"
+        return f"proven for {self.method}{count and ': '}{count}{where}"
 
     def description(self) -> str:
         """The certificate, for people."""
@@ -90,8 +95,15 @@ def certified_exact(
     target: str,
     state: Path | None = None,
     progress: Progress = lambda _, __: None,
+    method: str = "",
+    note: Callable[[str], None] = lambda _: None,
 ) -> ExactCertificate:
-    """Certify a program by a sweep. state: as of `ExactSweep.run`; `.part` and a digest of what is proven are added.
+    """Certify a program by a sweep, or a solver where inputs are too many.
+
+    Args:
+        state: as of `ExactSweep.run`; `.part` and a digest of what is proven are added.
+        method: of a certificate that is computed anew; empty: any.
+        note: gets the reason why a program is tested only.
 
     Raises:
         UserError: a result is wrong somewhere, or the program reads beyond the inputs, or
@@ -109,15 +121,11 @@ def certified_exact(
         raise UserError(
             f"the program reads %{name}, must read inputs of {shortened(function.text)} only: {', '.join(function.inputs)}"
         )
-    sweep = ExactSweep(language, words, function)
-    found = sweep.run(state and state.with_suffix(f".{sweep.key[:16]}.part"), progress)
-    if found.is_open:
-        sweep = ExactSweep(language, words, function, in_parts=False)
-        found = sweep.run(state and state.with_suffix(f".{sweep.key[:16]}.part"), progress)
+    found = _compared(language, words, function, state, progress, method, note)
     if found.wrong is not None:
         at = ", ".join(f"{name} = 0x{word:08x}" for name, word in zip(function.inputs, found.wrong, strict=True))
         raise UserError(f"{shortened(function.text)}: the program is wrong at {at}; no certificate is written")
-    if not found.num_valid:
+    if found.num_valid == 0:
         raise UserError(f"{shortened(function.text)}: no input meets the precondition {function.condition.text!r}")
     return ExactCertificate(
         function=function.text,
@@ -136,6 +144,33 @@ def certified_exact(
     )
 
 
+def _compared(
+    language: Language,
+    words: NDArray[np.uint64],
+    function: ExactFunction,
+    state: Path | None,
+    progress: Progress,
+    method: str,
+    note: Callable[[str], None],
+) -> Proven:
+    for in_parts in (True, False):
+        sweep = ExactSweep(language, words, function, in_parts=in_parts)
+        if sweep.method == TESTED != method:
+            try:
+                wrong = sweep.wrong_of_mixed() or solved(language, words, function)
+            except UnsolvedError as error:
+                if method == SOLVED:
+                    raise UserError(f"{shortened(function.text)}: not proven here: {error}") from error
+                note(f"not proven: {error}")
+            else:
+                num_inputs = 1 << sum(function.widths)
+                return Proven(SOLVED, num_inputs, None if function.condition.text else num_inputs, wrong)
+        found = sweep.run(state and state.with_suffix(f".{sweep.key[:16]}.part"), progress)
+        if not found.is_open:
+            break
+    return found
+
+
 def check_exact(path: Path, told: ExactCertificate, function: ExactFunction, progress: Progress) -> ExactCertificate:
     """The certificate, all of which is computed anew for a function that the caller names.
 
@@ -149,7 +184,7 @@ def check_exact(path: Path, told: ExactCertificate, function: ExactFunction, pro
     language = exact_language(function)
     words = parse_program(language, told.program, f"{path}: key 'program'", _MAX_WORDS)
     with located(path, "refused"):
-        computed = certified_exact(language, words, function, target=told.target, progress=progress)
+        computed = certified_exact(language, words, function, target=told.target, progress=progress, method=told.method)
     for key, value in computed.model_dump().items():
         _same(path, key, getattr(told, key), value)
     return computed

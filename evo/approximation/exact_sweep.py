@@ -48,11 +48,14 @@ Progress = Callable[[int, int], None]
 
 @dataclass
 class Proven:
-    """Result of a sweep. wrong: the first inputs at which a result is wrong. is_open: the parts cannot decide."""
+    """Result of a sweep.
+
+    num_valid: None: not counted. wrong: the first inputs at which a result is wrong. is_open: the parts cannot decide.
+    """
 
     method: str
     num_inputs: int = 0
-    num_valid: int = 0
+    num_valid: int | None = 0
     wrong: tuple[int, ...] | None = None
     is_open: bool = False
 
@@ -182,8 +185,8 @@ class ExactSweep:
             each[: len(some)] = some[:count]
         return words
 
-    def _wrong_of_all(self) -> tuple[int, ...] | None:
-        """An input with all bits at which the program is wrong, out of `NUM_MIXED`: a second check of what parts say."""
+    def wrong_of_mixed(self) -> tuple[int, ...] | None:
+        """An input with all bits at which the program is wrong, out of `NUM_MIXED`: a second check of shorter proofs."""
         for start in range(0, NUM_MIXED, TILE):
             words = self._drawn(start, TILE)
             is_wrong = np.zeros(TILE, np.bool_)
@@ -253,7 +256,7 @@ class ExactSweep:
         tiles, total = self._tiles, sum(count for _, _, count in self._tiles)
         done, valid = self._restored(state)
         found = Proven(self.method, sum(count for _, _, count in tiles[:done]))
-        if self.method == PARTS and (wrong := self._wrong_of_all()):
+        if self.method == PARTS and (wrong := self.wrong_of_mixed()):
             return Proven(self.method, wrong=wrong)
         saved_s = time.monotonic()
         with ThreadPoolExecutor(self._num_threads) as threads:

@@ -103,12 +103,15 @@ def _prove_exact(run: Run, task: ExactTask, rows: list[int], folder: Path, bar: 
     folder.mkdir(parents=True, exist_ok=True)
     names, proven = cell_names(run, rows), []
     for cell, file_name, row in zip(names, file_names(names, ".json"), rows, strict=True):
-        path, words = folder / file_name, elites.solution[row]
+        path, words, notes = folder / file_name, elites.solution[row], list[str]()
+        target = str(task.slots)
         with bar(f"cell {cell}") as progress:
-            found = certified_exact(language, words, task.function, target=str(task.slots), state=path, progress=progress)
+            found = certified_exact(
+                language, words, task.function, target=target, state=path, progress=progress, note=notes.append
+            )
         write_atomically(path, found.text().encode())
         proven.append((found, words))
-        yield path, f"cell {cell}: {found.description()}"
+        yield path, f"cell {cell}: {found.description()}" + "".join(f"{line}\n" for line in notes)
     write_atomically(folder / EXACT_HEADER, exact_header(language, proven).encode())
     yield folder / EXACT_HEADER, ""
 

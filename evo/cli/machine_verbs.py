@@ -111,8 +111,8 @@ def prove(
     """Prove an approximation's errors over every input, or that an exact program is right.
 
     An elite of folder RUN is compared with the function at each float of the interval, and what any GPU may give is bounded. An
-    exact program is proven if its inputs have at most 32 bits, or fall into parts of as many, and else only tested. A proof that
-    was interrupted goes on.
+    exact program is proven if its inputs have at most 32 bits, or fall into parts of as many, or a solver can, and else only
+    tested. A proof that was interrupted goes on.
     """
     from evo.approximation.certificate import FOLDER, check_certificate
     from evo.approximation.prove import prove_elites

@@ -1,0 +1,216 @@
+"""Proofs by a solver: meanings beside the machine and NumPy, proofs beyond 32 bits, and mutants."""
+
+import sys
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+pytest.importorskip("bitwuzla", reason="evo-ptx[smt] is not installed")
+
+from evo.approximation.bit_vectors import INSTRUCTIONS, BitVectors, UnsolvedError, lop3
+from evo.approximation.bits import ExactFunction
+from evo.approximation.certificate import check_certificate
+from evo.approximation.exact import certified_exact, exact_language
+from evo.approximation.exact_sweep import TESTED
+from evo.approximation.smt import SOLVED, solved
+from evo.errors import UserError
+from evo.instructions import shipped_instruction_set
+from evo.language.program import parse_program
+from evo.native.ptx_vm import VirtualMachine
+
+EDGES = np.array([0, 1, 31, 32, 33, 255, 256, 0x7FFFFFFF, 1 << 31, 0xFFFFFFFF, 0x0000FF80, 0x76543210], np.uint32)
+TABLE = np.random.default_rng(0).integers(0, 1 << 20, 16, dtype=np.uint32)
+
+
+def of_bytes(apply):
+    return lambda a, b: sum(apply(a >> 8 * k & 255, b >> 8 * k & 255) << 8 * k for k in range(4))
+
+
+def wide_sum(a, b):
+    return a.astype(np.uint64) + b
+
+
+# Function, program, precondition. Programs are textbook forms (Warren 2012, Hacker's Delight).
+RIGHT = {
+    "sum": (lambda a, b: a + b, "%b %a add", ""),
+    "average": (
+        lambda a, b: (wide_sum(a, b) >> 1).astype(np.uint32),
+        "1:b32 0:b32 %b %a lop3_3c shr 0:b32 %b %a lop3_c0 add",
+        "",
+    ),
+    "average of bytes": (
+        of_bytes(lambda a, b: a + b >> 1),
+        "1:b32 0:b32 0xfefefefe:b32 0:b32 %b %a lop3_3c lop3_c0 shr 0:b32 %b %a lop3_c0 add",
+        "",
+    ),
+    "saturated": (
+        lambda a, b: np.minimum(wide_sum(a, b), 0xFFFFFFFF).astype(np.uint32),
+        "%b 0:b32 0:b32 %b lop3_0f %a min_u add",
+        "",
+    ),
+    "distance": (lambda a, b: np.where(a > b, a - b, b - a), "%b %a min_u %b %a max_u sub", ""),
+    "signed maximum": (lambda a, b: np.maximum(a.view(np.int32), b.view(np.int32)).view(np.uint32), "%b %a max_s", ""),
+    "rotated": (lambda a, b: a << (b & 31) | a >> (-b & 31), "%b %a %a shf_l", ""),
+    "high product": (lambda a, b: (a.astype(np.uint64) * b >> 32).astype(np.uint32), "%b %a mulhi", ""),
+    "rest and sum": (lambda a, b: a % 16 ^ b + a, "0:b32 %b %a add 0:b32 15:b32 %a lop3_c0 lop3_3c", ""),
+    "carry": (lambda a, b: (a + b < a).astype(np.uint32), "31:b32 0:b32 %b %a add %a lop3_30 shr", "b < 2**31"),
+}
+
+
+@pytest.fixture
+def module(monkeypatch):
+    """A module whose functions tests name."""
+    found = ModuleType("solved_functions")
+    monkeypatch.setitem(sys.modules, found.__name__, found)
+    return found
+
+
+def function_of(module, call, precondition=""):
+    module.f = call
+    return ExactFunction("solved_functions:f", precondition)
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_programs_of_two_words_are_proven(module, tmp_path, name):
+    call, text, precondition = RIGHT[name]
+    function = function_of(module, call, precondition)
+    language = exact_language(function)
+    found = certified_exact(language, parse_program(language, text, "test"), function, target="sm_90")
+    assert (found.method, found.num_inputs) == (SOLVED, 1 << (63 if precondition else 64))
+    assert found.num_valid == (None if precondition else 1 << 64)
+    path = tmp_path / "a.json"
+    path.write_text(found.text())
+    code = "solved_functions:f"
+    assert check_certificate(path, lambda _, __: None, code=code, precondition=precondition) == found
+
+
+WRONG = {  # at few inputs
+    "average": ("1:b32 %b %a add shr", ""),
+    "saturated": ("%b 0:b32 0:b32 %b lop3_0f %a min_s add", ""),
+    "distance": ("%b %a max_s %b %a min_s sub", ""),
+    "signed maximum": ("%b %a max_u", ""),
+    "high product": ("%b %a mulhi_s", ""),
+    "rest and sum": ("0:b32 %b %a add 0:b32 31:b32 %a lop3_c0 lop3_3c", ""),
+    "carry": (RIGHT["carry"][1], ""),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_of_a_wrong_program_the_solver_names_an_input(module, name):
+    text, precondition = WRONG[name]
+    function = function_of(module, RIGHT[name][0], precondition)
+    language = exact_language(function)
+    words = parse_program(language, text, "test")
+    inputs = solved(language, words, function)
+    given = [np.array([word], np.uint32) for word in inputs]
+    unused = [None] * (len(language.registers) - 2)
+    assert VirtualMachine(language.lowering).store(words[None], [*given, *unused])[0, 0, 0] != RIGHT[name][0](*given)[0]
+
+
+def test_one_wrong_input_of_2_to_the_64_is_found(module):
+    call = lambda a, b: (a + b) ^ ((a == 0x12345678) & (b == 0x9ABCDEF0))  # noqa: E731
+    function = function_of(module, call)
+    language = exact_language(function)
+    words = parse_program(language, "%b %a add", "test")
+    assert solved(language, words, function) == (0x12345678, 0x9ABCDEF0)
+    with pytest.raises(UserError, match="wrong at a = 0x12345678, b = 0x9abcdef0"):
+        certified_exact(language, words, function, target="sm_90")
+
+
+SHIPPED = [row.name for row in shipped_instruction_set("bits").instructions]
+
+
+@pytest.mark.parametrize("name", [*INSTRUCTIONS, "lop3_e2", "lop3_35", "lop3_00", "lop3_ff"])
+def test_instructions_mean_what_the_machine_computes(module, name):
+    function = function_of(module, lambda a, b, c: a + b + c)
+    language = exact_language(function)
+    rng = np.random.default_rng(SHIPPED.index(name))
+    words = [
+        np.concatenate([rng.permutation(EDGES), rng.choice(EDGES, 12), rng.integers(0, 1 << 32, 12, np.uint32)]) for _ in range(3)
+    ]
+    program = parse_program(language, f"%c %b %a {name}", "test")
+    expected = VirtualMachine(language.lowering).store(program[None], [*words, *[None] * (len(language.registers) - 3)])[0, 0]
+    vectors = BitVectors()
+    inputs = [vectors.name(each, 32) for each in "abc"]
+    count = len(shipped_instruction_set("bits").instructions[SHIPPED.index(name)].args)
+    meaning = (
+        (lambda *of: lop3(vectors, int(name[5:], 16), *of))
+        if name[:4] == "lop3"
+        else (lambda *of: INSTRUCTIONS[name](vectors, *of))
+    )
+    term = meaning(*inputs[:count])
+    assert [vectors.value(term, inputs, [int(w[k]) for w in words]) for k in range(36)] == expected.view(np.uint32).tolist()
+
+
+OPERATIONS = {
+    "bits": lambda a, b: (a & b | ~a) ^ (b | 0xF0),
+    "shifts": lambda a, b: (a << (b & 63)) + (b >> (a & 63)) + (a.view(np.int32) >> (b & 63).view(np.int32)).view(np.uint32),
+    "sums": lambda a, b: a * 3 - b + (-a).astype(np.uint32),
+    "quotients": lambda a, b: a // (b & 7) + a % (b & 15),
+    "signed quotients": lambda a, b: (a.view(np.int32) // b.view(np.int32) ^ a.view(np.int32) % b.view(np.int32)).view(np.uint32),
+    "small": lambda a, b: (a.astype(np.uint8) + b.astype(np.int8)).astype(np.uint32),
+    "wide": lambda a, b: (a.view(np.int32).astype(np.int64) * b.view(np.int32) >> 32).astype(np.uint32),
+    "bytes": lambda a, b: np.maximum(a.view(np.uint8), b.view(np.uint8)).view(np.uint32),
+    "signed": lambda a, b: np.abs(np.clip(a.view(np.int32), -128, 127)).astype(np.uint32) + np.minimum(a, b),
+    "compared": lambda a, b: (
+        (a < b) + (a.view(np.int32) < b.view(np.int32)) * 2 + (a >= b) * np.uint32(4) + (a != b) * np.uint32(8)
+    ),
+    "compared more": lambda a, b: np.where((a > b) & ~(a == 7), a, b) + (a <= b),
+    "truths": lambda a, b: np.logical_or(a, b) & np.logical_not(b) ^ np.logical_and(a, b) ^ a.astype(bool),
+    "table": lambda a, b: np.take_along_axis(TABLE, (a + b) & 15, 0),
+    "counted": lambda a, b: np.bitwise_count(a ^ b) + np.bitwise_count((a + b).view(np.int32)),
+}
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_operations_mean_what_numpy_computes(module, name):
+    """A meaning that differs from NumPy at a sample is refused."""
+    function = function_of(module, OPERATIONS[name])
+    language = exact_language(function)
+    solved(language, parse_program(language, "%b %a mul", "test"), function)
+
+
+def test_another_meaning_than_the_machines_is_refused(module, monkeypatch):
+    function = function_of(module, lambda a, b: a + b)
+    language = exact_language(function)
+    words = parse_program(language, "%b %a add", "test")
+    monkeypatch.setitem(INSTRUCTIONS, "add", lambda v, a, b: v.apply("OR", a, b))
+    with pytest.raises(UnsolvedError, match="means something else"):
+        solved(language, words, function)
+    notes = []
+    assert certified_exact(language, words, function, target="sm_90", note=notes.append).method == TESTED
+    assert notes == ["not proven: an operation means something else to the solver"]
+
+
+@pytest.mark.parametrize(
+    ("call", "reason"),
+    [
+        (lambda a, b: np.sort(np.stack([a, b]), axis=0)[0], "it uses np.stack"),
+        (lambda a, b: a.astype(np.float32) * b.astype(np.float32), "of floats"),
+        (lambda a, b: np.take_along_axis(np.arange(1 << 10, dtype=np.uint32), (a ^ b) & 1023, 0), "more than 256 entries"),
+    ],
+)
+def test_a_solver_is_not_asked_about_other_functions(module, call, reason):
+    function = function_of(module, call)
+    language = exact_language(function)
+    with pytest.raises(UnsolvedError, match=reason):
+        solved(language, parse_program(language, "%b %a add", "test"), function)
+
+
+def test_without_a_solver_a_program_is_tested_and_its_proof_not_checked(module, tmp_path, monkeypatch):
+    function = function_of(module, RIGHT["distance"][0])
+    language = exact_language(function)
+    words = parse_program(language, RIGHT["distance"][1], "test")
+    path = tmp_path / "a.json"
+    path.write_text(certified_exact(language, words, function, target="sm_90").text())
+    monkeypatch.setattr("evo.approximation.smt.find_spec", lambda _: None)
+    notes = []
+    found = certified_exact(language, words, function, target="sm_90", note=notes.append)
+    assert (found.method, notes) == (TESTED, ["not proven: pip install 'evo-ptx[smt]' for a solver"])
+    with pytest.raises(UserError, match="not proven here: pip install"):
+        check_certificate(path, lambda _, __: None, code="solved_functions:f")
+    monkeypatch.undo()
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    path.write_text(found.text())
+    assert check_certificate(path, lambda _, __: None, code="solved_functions:f").method == TESTED
