@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from evo.approximation.certificate import Certificate
 from evo.approximation.formats import FORMATS
+from evo.approximation.functions import RIGOROUS
 from evo.escape import comment_lines, identifier
 from evo.instructions import HALVES, StackType
 from evo.language.program import Language
@@ -154,4 +155,5 @@ def function_name(found: Certificate) -> str:
 def _bounds(found: Certificate) -> list[str]:
     errors = found.any_gpu or found.cpu
     where = "" if found.any_gpu else f" (by the CPU's arithmetic: no bound of {found.why_not} is known)"
+    where += "" if found.enclosure == RIGOROUS else f" (an estimate: values of the function are {found.enclosure})"
     return [f"{error.at_most()} {'ulp' if kind == 'ulp' else kind}{where}" for kind, error in errors.items()]

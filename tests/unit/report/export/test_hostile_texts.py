@@ -240,7 +240,7 @@ def test_a_certificates_texts_stay_in_the_comments_of_a_header(payload):
     """Whatever a certificate's own checks let through."""
     language = Language(shipped_instruction_set("default"), (("x", "f32"),), (("y", "f32"),))
     error = Error(worst="0.5", at="1.0", bound="0.5")
-    made = dict.fromkeys(("function", "formula", "format", "target", "why_not", "symmetry"), payload)
+    made = dict.fromkeys(("function", "formula", "enclosure", "format", "target", "why_not", "symmetry"), payload)
     found = Certificate.model_construct(
         **made, interval=(payload, payload), num_inputs=1, num_instructions=1, slots="2.0", cpu={"ulp": error}, any_gpu={}
     )
