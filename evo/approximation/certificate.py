@@ -169,12 +169,16 @@ def certified(
         state: as of `Sweep.run`; `.part` and a digest of what is proven are added.
 
     Raises:
-        UserError: the function has no value somewhere, or the interval no number.
+        UserError: the function has no value somewhere, or the interval no number, or the CPU does not know an instruction.
     """
     first, last = form.keys_of(*interval)
     if last < first:
         raise UserError(f"{form.name} has no value in [{interval[0]:g}, {interval[1]:g}]")
     sweep = Sweep(language, words, function, form, first, last)
+    try:
+        special = sweep.results(np.array(list(_SPECIAL.values()), np.float32))
+    except ValueError as error:  # the CPU does not know an instruction or a special register
+        raise UserError(f"the program cannot be proven: {error}") from error
     program = " ".join(format_program(language, words).split())
     ends = tuple(repr(float(end)) for end in form.of_keys(np.array([first, last])))
     reference = _reference_hash(function, form, first, last)
@@ -190,7 +194,6 @@ def certified(
         why_not = "products that may be flushed"
     elif sweep.on_intervals.is_exact or (not sweep.on_intervals.is_approximate and found.gpu.errors == found.cpu.errors):
         on_gpu = found.cpu
-    special = sweep.results(np.array(list(_SPECIAL.values()), np.float32))
     return Certificate(
         function=function.text,
         formula=function.formula,
@@ -309,16 +312,17 @@ def check_certificate(
         quick["reference"] = _reference_hash(function, form, first, last)
     if difference := _difference({name: getattr(told, name) for name in quick}, quick):
         raise UserError(f"refused: {difference}", path)
-    computed = certified(
-        language,
-        words,
-        function,
-        form,
-        (low, high),
-        instruction_set=told.instruction_set,
-        target=told.target,
-        progress=progress,
-    )
+    with located(path, "refused"):
+        computed = certified(
+            language,
+            words,
+            function,
+            form,
+            (low, high),
+            instruction_set=told.instruction_set,
+            target=told.target,
+            progress=progress,
+        )
     if difference := _difference(told.model_dump(), computed.model_dump()):
         raise UserError(f"refused: {difference}", path)
     return computed

@@ -181,6 +181,15 @@ def test_what_is_no_certificate_is_refused_in_one_line(tmp_path):
             check_certificate(path)
 
 
+def test_a_program_that_the_cpu_cannot_run_is_refused_in_one_line(certificate, tmp_path):
+    path, data = tmp_path / "other.json", json.loads(certificate.read_text())
+    for program, reason in (("special:laneid u32_to_f32", "special register %laneid"), ("%x sqrt_rn_ftz_f32", "sqrt_rn_ftz_f32")):
+        path.write_text(json.dumps(data | {"program": program, "instruction_set": "wide"}))
+        with pytest.raises(UserError, match=f"^{path}: refused: the program cannot be proven: .*{reason}") as error:
+            check_certificate(path)
+        assert "\n" not in str(error.value)
+
+
 def test_a_function_that_is_code_runs_only_by_name(tmp_path):
     words = words_of("x*0.5")
     found = certified(
@@ -189,6 +198,8 @@ def test_a_function_that_is_code_runs_only_by_name(tmp_path):
     path = tmp_path / "code.json"
     path.write_text(found.text())
     assert found.enclosure == "validated: mpmath:sinh" and "are estimates" in found.description()
+    told = re.findall(r"error at most .*", cuda_header(LANGUAGE, [(found, words)]))
+    assert len(told) == 3 and all("(an estimate: values of the function are validated: mpmath:sinh)" in each for each in told)
     for code in (None, "mpmath:cosh"):
         with pytest.raises(UserError, match=r"key 'function': 'mpmath:sinh' is code, .* --code mpmath:sinh"):
             check_certificate(path, code=code)
