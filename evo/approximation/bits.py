@@ -240,15 +240,7 @@ class ExactFunction:
             raise ValueError(f"it gives {num_outputs} outputs, 1 to {MAX_OUTPUTS} are possible")
         if len(self.care) != num_outputs or not all(isinstance(mask, int) and 0 < mask <= ALL for mask in self.care):
             raise ValueError(f"'care' must be a mask for each of {num_outputs} outputs, got {self.care!r}")
-        is_valid = self.condition(*tried)
-        self._check_elementwise(tried, is_valid)
-        with np.errstate(all="ignore"):
-            results = self.call(*self.given(tried))
-        for result in map(np.asarray, results if isinstance(results, Sequence) else (results,)):
-            if result.dtype.itemsize > 4 and not np.isin(result[is_valid].astype(np.int64) >> 32, (0, -1)).all():
-                raise ValueError(
-                    f"it gives {result.dtype} above 32 bits; cut it by astype(np.uint32), or give its halves as two outputs"
-                )
+        self._check_elementwise(tried, self.condition(*tried))
 
     def _tried(self) -> list[Words]:
         numbers, edges, words = np.arange(_NUM_TRIED, dtype=np.uint32), np.array(_EDGES, np.uint32), []
@@ -336,7 +328,12 @@ class ExactFunction:
         try:
             with np.errstate(all="ignore"):
                 found = self.call(*self.given(words))
-            results = found if isinstance(found, Sequence | tuple) else (found,)
+            results = [np.asarray(each) for each in (found if isinstance(found, Sequence | tuple) else (found,))]
+            for each in results:
+                if (is_wide := _is_wide(each)).any() and (is_wide & self.condition(*words)).any():
+                    raise ValueError(
+                        f"it gives {each.dtype} above 32 bits; cut it by astype(np.uint32), or give its halves as two outputs"
+                    )
             return [_bits(each, words[0]) for each in results]
         except (Exception, SystemExit) as error:
             why = f"{type(error).__name__}: {error}"
@@ -351,8 +348,14 @@ def _plain(text: str) -> str:
         return text  # which `Precondition` refuses
 
 
-def _bits(values: Any, like: Words) -> Words:
-    values = np.asarray(values)
+def _is_wide(values: NDArray[Any]) -> NDArray[np.bool_]:
+    """Whether integers are neither words nor negative numbers of 32 bits."""
+    if values.dtype.kind not in "iu" or values.dtype.itemsize <= 4:
+        return np.zeros(1, np.bool_)
+    return ~np.isin(values.astype(np.int64) >> 32, (0, -1))
+
+
+def _bits(values: NDArray[Any], like: Words) -> Words:
     if values.dtype == np.float32:
         values = values.view(np.uint32)
     if values.dtype.kind not in "iub" or values.shape != like.shape:

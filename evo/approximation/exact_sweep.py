@@ -91,7 +91,10 @@ def traced(function: ExactFunction) -> tuple[list[Term], list[Term]]:
         words = sample(function, _TRACED, 0)
     except UserError as error:
         raise UntraceableError(error.reason) from error
-    outputs = [as_word(each) for each in trace(function.call, function.given(words))]
+    results = trace(function.call, function.given(words))
+    if wide := [each.dtype for each in results if each.width > 32]:
+        raise UntraceableError(f"it gives {wide[0]}, which may be above 32 bits somewhere")
+    outputs = [as_word(each) for each in results]
     if not function.condition.text:
         return outputs, []
     names = function.inputs

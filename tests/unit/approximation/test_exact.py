@@ -209,6 +209,12 @@ def zeroes(x):
     x[:] = 0  # at which the condition below does not hold
     return result
 zeroes.precondition = "0 < x and x < 256"
+def wide_at(x):
+    return np.where(x == 0x5077, x.astype("u8") | 1 << 40, x)
+wide_at.precondition = "x < 2**16 and x != 0x5078"
+def wide_beyond(x):
+    return np.where(x > 99, x.astype("u8") | 1 << 40, x)
+wide_beyond.precondition = "x < 99"
 def helped(x):
     return of_more_words.tenth(x)
 """
@@ -241,7 +247,7 @@ def test_a_proof_of_other_code_begins_anew(module):
     assert len(keys) == 6
 
 
-@pytest.mark.parametrize("name", ["valid", "careless"])
+@pytest.mark.parametrize("name", ["valid", "careless", "wide_beyond"])
 def test_a_function_may_do_anything_where_it_does_not_matter(module, name):
     assert ExactFunction(f"of_words:{name}").outputs == ("y",)
 
@@ -249,6 +255,13 @@ def test_a_function_may_do_anything_where_it_does_not_matter(module, name):
 def test_a_function_that_writes_into_its_inputs_hides_no_wrong_result(module):
     function = ExactFunction("of_words:zeroes")
     with pytest.raises(UserError, match="is wrong at x = 0x0000004d"):
+        certified_exact(exact_language(function), words_of(function, "%x"), function, target="sm_90")
+
+
+def test_a_result_above_32_bits_at_one_word_is_no_word(module, monkeypatch):
+    monkeypatch.setattr("evo.approximation.bits._NUM_TRIED", 1 << 10)
+    function = ExactFunction("of_words:wide_at")
+    with pytest.raises(UserError, match="gives uint64 above 32 bits"):
         certified_exact(exact_language(function), words_of(function, "%x"), function, target="sm_90")
 
 
