@@ -59,7 +59,7 @@ html_sidebars = {"README": []}
 # Entries below a page in the site's navigation; sites of code have no use for it, so that pages do not say it themselves.
 CONTENTS = {
     "docs/tutorials/README": [
-        f"docs/tutorials/{name}" for name in ("formula", "gelu", "pictures", "controller", "map", "kernel")
+        f"docs/tutorials/{name}" for name in ("formula", "gelu", "int4", "pictures", "controller", "map", "kernel")
     ],
     "README": ["docs/tutorials/README", "docs/guide/README", "docs/results", "docs/api/README", "ARCHITECTURE"],
     "docs/guide/README": [
