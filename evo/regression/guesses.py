@@ -70,9 +70,8 @@ def guesses(columns: dict[str, Row], target: Row, weights: Row | None = None) ->
         target: `(num_points,)`, in its own units, since its zero counts; not the same everywhere.
         weights: `(num_points,)`, of squared errors; None: all are equal.
     """
-    count = min(len(target), MAX_ROWS)
-    used = np.arange(count) * len(target) // count
-    root = np.ones(count) if weights is None else np.sqrt(weights[used] / weights.max())
+    used = spread_rows(len(target), MAX_ROWS)
+    root = np.ones(len(used)) if weights is None else np.sqrt(weights[used] / weights.max())
     y = target[used] / np.abs(target).max()
     with np.errstate(all="ignore"):
         inputs = {name: values[used] for name, values in columns.items()}
@@ -84,6 +83,12 @@ def guesses(columns: dict[str, Row], target: Row, weights: Row | None = None) ->
                 texts += [link.text.format(text) for text in _sums(link, _terms(link, inputs), start, root, 1 + len(inputs))]
         texts += _modulated(_most_telling(inputs, y, MAX_MODULATED), y, root)
     return texts
+
+
+def spread_rows(num_rows: int, most: int) -> NDArray[np.intp]:
+    """Numbers of at most so many rows, spread evenly."""
+    count = min(num_rows, most)
+    return np.arange(count) * num_rows // count
 
 
 def _most_telling(inputs: dict[str, Row], y: Row, most: int) -> dict[str, Row]:

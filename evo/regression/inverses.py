@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evo.regression.guesses import least
+from evo.regression.guesses import least, spread_rows
 from evo.regression.terms import POWERS, Row, Term, library, plain_parts, raised
 
 MAX_ROWS, MAX_INPUTS = 64, 4  # that are looked at
@@ -89,7 +89,7 @@ def inverses(columns: dict[str, Row], target: Row, weights: Row | None = None, i
     Args:
         is_broad: whether to look for terms and links that few laws have, too.
     """
-    rows = np.arange(min(len(target), MAX_ROWS)) * len(target) // min(len(target), MAX_ROWS)
+    rows = spread_rows(len(target), MAX_ROWS)
     y = target[rows] / np.abs(target).max()
     if not np.ptp(y):  # what differs lies between these rows
         return []

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from evo.language.formula import FUNCTIONS
 from evo.language.parsed import closure
-from evo.regression.guesses import guesses
+from evo.regression.guesses import guesses, spread_rows
 from evo.regression.inverses import MAX_ROWS, inverses
 
 Row = NDArray[np.float64]  # a number for each point
@@ -67,7 +67,7 @@ def _shared(columns: dict[str, Row], errors: Row) -> float:
 
 def _formulas(columns: dict[str, Row], target: Row, weights: Row) -> list[str]:
     """First formulas by these weights."""
-    rows = np.arange(min(len(target), 4 * MAX_ROWS)) * len(target) // min(len(target), 4 * MAX_ROWS)
+    rows = spread_rows(len(target), 4 * MAX_ROWS)
     some = {name: values[rows] for name, values in columns.items()}, target[rows], weights[rows]
     return inverses(*some, is_broad=False) + guesses(*some)
 

@@ -5,7 +5,7 @@ import pytest
 from sklearn.linear_model import LinearRegression
 
 from evo import SymbolicRegressor
-from evo.regression.guesses import guesses
+from evo.regression.guesses import guesses, spread_rows
 
 RNG = np.random.default_rng(5)
 X0, X1, X2 = RNG.uniform(0.5, 9.0, (3, 200))
@@ -30,6 +30,7 @@ def unexplained(text, columns, target):
         ({"a": X0, "b": X1, "c": X2}, X2 + (X1 - X2) * np.exp(-0.37 * X0)),  # cooling
         ({"a": X0, "b": X1}, 4.0 * X1 * (1.0 - np.exp(-X0 / 2.3))),  # charging
         ({"a": SIGNED, "b": X1}, 0.3 * SIGNED + X1 * np.sin(4.7 * SIGNED + 0.6)),
+        ({"a": X0, "b": SIGNED}, X0**2 - X0[3] ** 2),  # 0 in one row
     ],
 )
 def test_laws_of_known_forms_are_among_the_guesses(columns, target):
@@ -46,6 +47,10 @@ def test_a_plane_is_that_of_least_squares():
     expected = 1.0 - LinearRegression().fit(matrix, target).score(matrix, target)
     planes = [text for text in guesses(columns, target) if "exp2" not in text and "log2" not in text and "**" not in text]
     assert unexplained(planes[-1], columns, target) == pytest.approx(expected, rel=0.02)
+
+
+def test_rows_that_are_looked_at_are_spread_evenly():
+    assert [spread_rows(*each).tolist() for each in ((10, 4), (3, 8))] == [[0, 2, 5, 7], [0, 1, 2]]
 
 
 def test_a_wave_that_explains_little_is_no_guess():

@@ -123,6 +123,12 @@ def test_missing_values_are_refused_in_one_line_with_the_way_out():
         regressor().fit(features, Y[:50])
 
 
+def test_a_constant_is_the_mean_to_a_hundredth_of_its_standard_error():
+    mean, rows = 3.14159265, np.zeros(10_000)
+    offset, scale = fitted_scaling(rows, rows, None, mean, 1.0)
+    assert scale == 0.0 and offset != mean and abs(offset - mean) <= 1e-4
+
+
 @pytest.mark.parametrize("weights", [None, RNG.uniform(0.1, 1.0, NUM_ROWS)])
 def test_all_rows_refine_offset_and_scale(weights):
     target = 2.123456789 + 3.987654321 * X[:, 0] + RNG.normal(size=NUM_ROWS)

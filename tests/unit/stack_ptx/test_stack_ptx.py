@@ -206,6 +206,7 @@ def test_text_of_a_program_and_back():
     text = compiler.format(program)
     assert text == "%x 1.5 mul_ftz_f32 dup.f32 special:tid.x routine:0 7:u32\n"
     np.testing.assert_array_equal(compiler.parse(text), WORDS.encode(program))
+    np.testing.assert_array_equal(compiler.parse("1.5 return 2.5 return"), WORDS.encode([1.5]))
     with pytest.raises(UserError, match=r"^my.txt:2: 'nothing' is not an instruction"):
         compiler.parse("%x\nnothing", "my.txt")
 
