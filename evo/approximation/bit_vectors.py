@@ -4,7 +4,7 @@ Knows nothing of functions, programs or proofs. The solver is Bitwuzla (Niemetz 
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import reduce
 from typing import Any
 
@@ -17,19 +17,25 @@ class UnsolvedError(Exception):
 
 
 class BitVectors:
-    """Terms of the solver: bit vectors, and truths about them."""
+    """Terms of the solver: bit vectors, and truths about them. definitions: what holds in each question."""
 
     def __init__(self) -> None:
         import bitwuzla
 
         self._b, self._terms = bitwuzla, bitwuzla.TermManager()
+        self.definitions: list[Any] = []
 
-    def _term(self, kind: str, operands: Sequence[Any], indices: Sequence[int] = ()) -> Any:
+    def term(self, kind: str, operands: Sequence[Any], indices: Sequence[int] = ()) -> Any:
+        """An operation of SMT-LIB, by the solver's name."""
         return self._terms.mk_term(getattr(self._b.Kind, kind), list(operands), list(indices))
 
-    def name(self, name: str, width: int) -> Any:
+    def anything(self, width: int) -> Any:
         """A vector that can be anything."""
-        return self._terms.mk_const(self._terms.mk_bv_sort(width), name)
+        return self._terms.mk_const(self._terms.mk_bv_sort(width))
+
+    def rounding(self, mode: str) -> Any:
+        """A rounding mode, by its name in SMT-LIB."""
+        return self._terms.mk_rm_value(getattr(self._b.RoundingMode, mode))
 
     def number(self, value: int, width: int) -> Any:
         """A number modulo 2^width."""
@@ -41,17 +47,17 @@ class BitVectors:
 
     def apply(self, kind: str, *operands: Any) -> Any:
         """An operation of SMT-LIB's bit vectors."""
-        return self._term(f"BV_{kind}", operands)
+        return self.term(f"BV_{kind}", operands)
 
     def cut(self, a: Any, first: int, width: int) -> Any:
         """Bits from the first on."""
-        return self._term("BV_EXTRACT", [a], [first + width - 1, first])
+        return self.term("BV_EXTRACT", [a], [first + width - 1, first])
 
     def wide(self, a: Any, width: int, is_signed: bool = False) -> Any:
         """Extended or cut to a width."""
         more = width - self.width(a)
         if more > 0:
-            return self._term("BV_SIGN_EXTEND" if is_signed else "BV_ZERO_EXTEND", [a], [more])
+            return self.term("BV_SIGN_EXTEND" if is_signed else "BV_ZERO_EXTEND", [a], [more])
         return self.cut(a, 0, width) if more else a
 
     def negative(self, a: Any) -> Any:
@@ -60,7 +66,7 @@ class BitVectors:
 
     def same(self, a: Any, b: Any) -> Any:
         """Truth of a == b."""
-        return self._term("EQUAL", [a, b])
+        return self.term("EQUAL", [a, b])
 
     def differ(self, a: Any, b: Any) -> Any:
         """Truth of a != b."""
@@ -72,7 +78,7 @@ class BitVectors:
 
     def is_not(self, truth: Any) -> Any:
         """The opposite."""
-        return self._term("NOT", [truth])
+        return self.term("NOT", [truth])
 
     def is_true(self, a: Any) -> Any:
         """Truth of a != 0."""
@@ -80,7 +86,7 @@ class BitVectors:
 
     def choose(self, truth: Any, a: Any, b: Any) -> Any:
         """Choose a where it holds, else b."""
-        return self._term("ITE", [truth, a, b])
+        return self.term("ITE", [truth, a, b])
 
     def truth(self, truth: Any) -> Any:
         """A truth as a bit."""
@@ -91,25 +97,29 @@ class BitVectors:
         width = self.width(a)
         return reduce(lambda x, y: self.apply("ADD", x, y), (self.wide(self.cut(a, k, 1), width) for k in range(width)))
 
-    def model(self, truths: Sequence[Any], names: Sequence[Any]) -> tuple[int, ...] | None:
-        """Values of names for which all hold; None: there are none."""
+    def question(self, truths: Sequence[Any]) -> Callable[[Sequence[Any], Sequence[Any]], tuple[int, ...] | None]:
+        """A function of further truths and of vectors: values of these for which all hold, or None, as there are none."""
         options = self._b.Options()
         options.set(self._b.Option.PRODUCE_MODELS, True)
         options.set(self._b.Option.MEMORY_LIMIT, MEMORY_MIB)
-        solver, end_s = self._b.Bitwuzla(self._terms, options), time.monotonic() + LIMIT_S
-        solver.configure_terminator(lambda: time.monotonic() > end_s)
-        for truth in truths:
+        solver = self._b.Bitwuzla(self._terms, options)
+        for truth in (*self.definitions, *truths):
             solver.assert_formula(truth)
-        result = solver.check_sat()
-        if result == self._b.Result.UNKNOWN:
-            raise UnsolvedError(f"the solver did not end within {LIMIT_S:g} s and {MEMORY_MIB} MiB")
-        return None if result == self._b.Result.UNSAT else tuple(int(solver.get_value(each).value(10)) for each in names)
 
-    def value(self, a: Any, names: Sequence[Any], values: Sequence[int]) -> int:
-        """A vector's value where names have values."""
-        given = {name: self.number(value, self.width(name)) for name, value in zip(names, values, strict=True)}
-        solver = self._b.Bitwuzla(self._terms, self._b.Options())
-        return int(solver.simplify_term(self._terms.substitute_term(a, given)).value(10))
+        def asked(further: Sequence[Any], names: Sequence[Any]) -> tuple[int, ...] | None:
+            end_s = time.monotonic() + LIMIT_S
+            solver.configure_terminator(lambda: time.monotonic() > end_s)
+            result = solver.check_sat(*further)
+            if result == self._b.Result.UNKNOWN:
+                raise UnsolvedError(f"the solver did not end within {LIMIT_S:g} s and {MEMORY_MIB} MiB")
+            return None if result == self._b.Result.UNSAT else tuple(int(solver.get_value(each).value(10)) for each in names)
+
+        return asked
+
+
+def joined(v: BitVectors, parts: Iterable[Any]) -> Any:
+    """Vectors one after the other, the lowest first."""
+    return reduce(lambda low, high: v.apply("CONCAT", high, low), parts)
 
 
 # ---- instructions ----
@@ -136,7 +146,7 @@ def _permuted(v: BitVectors, a: Any, b: Any, indices: Sequence[Any]) -> Any:
     """Bytes of b:a by indices of 3 bits, the lowest first."""
     both = v.apply("CONCAT", b, a)
     found = [v.cut(v.apply("SHR", both, v.apply("SHL", v.wide(k, 64), v.number(3, 64))), 0, 8) for k in indices]
-    return reduce(lambda low, high: v.apply("CONCAT", high, low), found)
+    return joined(v, found)
 
 
 def _prmt(v: BitVectors, a: Any, b: Any, c: Any) -> Any:
@@ -144,7 +154,7 @@ def _prmt(v: BitVectors, a: Any, b: Any, c: Any) -> Any:
     for k in range(4):
         signs = v.wide(v.cut(whole, 8 * k + 7, 1), 8, True)
         found.append(v.choose(v.is_true(v.cut(c, 4 * k + 3, 1)), signs, _byte(v, whole, k)))
-    return reduce(lambda low, high: v.apply("CONCAT", high, low), found)
+    return joined(v, found)
 
 
 def _moded(index: Callable[[BitVectors, Any, Any], Any]) -> Callable[..., Any]:

@@ -1,20 +1,21 @@
 """Proofs by an SMT solver that a program and an exact function agree: over words whose values are too many to try.
 
-Owns what each operation of a function's graph and each instruction means in bit vectors; integers and bits only. A meaning that
-differs from the machine's or from NumPy's at a sample is refused. The solver is Bitwuzla (Niemetz & Preiner 2023).
+Owns what each operation of a function's graph means in bit vectors, and what is asked. A meaning that differs from the machine's
+or from NumPy's at a sample is refused. The solver is Bitwuzla (Niemetz & Preiner, CAV 2023).
 """
 
 from collections.abc import Callable, Sequence
-from functools import reduce
 from importlib.util import find_spec
+from itertools import chain
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evo.approximation.bit_vectors import INSTRUCTIONS, BitVectors, UnsolvedError, lop3
+from evo.approximation.bit_vectors import INSTRUCTIONS, BitVectors, UnsolvedError, joined, lop3
 from evo.approximation.bits import ExactFunction, Words
 from evo.approximation.exact_sweep import traced
+from evo.approximation.float_vectors import FLOAT_INSTRUCTIONS, NUMPY, converted, of_integer, of_numpy, to_integer
 from evo.approximation.samples import sample
 from evo.approximation.trace import Term, UntraceableError, ordered
 from evo.language.program import Language
@@ -22,7 +23,7 @@ from evo.native.ptx_vm import VirtualMachine
 from evo.native.stack_ptx import Lowered, NodeKind
 
 SOLVED = "every input, by a solver"
-_NUM_COMPARED = 256  # inputs at which meanings are compared with what is computed
+_NUM_COMPARED = 64  # inputs at which meanings are compared with what is computed
 _MOST_ENTRIES = 256  # of a table
 
 _OPERATIONS = {
@@ -75,9 +76,9 @@ class _Question:
     ):
         self._function, self._language, self._words = function, language, words
         self._v = v = BitVectors()
-        self._inputs = [v.name(f"x{k}", width) for k, width in enumerate(function.widths)]
+        self._inputs = [v.anything(width) for width in function.widths]
         inputs = [v.wide(each, 32) for each in self._inputs]
-        self._demanded: list[Any] = []
+        self._demanded: list[tuple[Any, str]] = []
         self._expected = self._of_terms(outputs, inputs)
         self._valid = [v.is_true(each) for each in self._of_terms(demands, inputs)]
         self._found = self._of_program(language.lowering.lower(words), inputs)
@@ -86,19 +87,19 @@ class _Question:
         """See `solved`."""
         v = self._v
         self._compare()
-        if v.model(self._valid, self._inputs) is None:
+        if v.question(self._valid)([], []) is None:
             raise UnsolvedError("no input meets the precondition")
-        for demand in self._demanded:
-            if v.model([*self._valid, v.is_not(demand)], []) is not None:
-                raise UnsolvedError("a table may be read beyond its end")
+        for demand, reason in self._demanded:
+            if v.question([*self._valid, v.is_not(demand)])([], []) is not None:
+                raise UnsolvedError(reason)
         pairs = zip(self._found, self._expected, self._function.care, strict=True)
         differ = [v.differ(v.apply("AND", a, v.number(care, 32)), v.apply("AND", b, v.number(care, 32))) for a, b, care in pairs]
         for each in differ:
-            if (inputs := v.model([*self._valid, each], self._inputs)) is not None:
+            if (inputs := v.question([*self._valid, each])([], self._inputs)) is not None:
                 words = [np.array([word], np.uint32) for word in inputs]
                 wrong = [(a ^ b) & np.uint32(c) for a, b, c in zip(*self._computed(words), self._function.care, strict=True)]
                 if not np.any(wrong) or not self._function.condition(*words)[0]:
-                    raise UnsolvedError("the solver names an input at which the program is right")
+                    raise UnsolvedError("results are NaN of any bits, or zeros of any sign")
                 return inputs
         return None
 
@@ -111,20 +112,18 @@ class _Question:
     def _compare(self) -> None:
         """Compares both meanings with what NumPy and the machine compute at a sample."""
         words = sample(self._function, _NUM_COMPARED, 1)
-        results, expected = self._computed(words)
-        for terms, values in ((self._found, results), (self._expected, expected)):
-            for term, row in zip(terms, values, strict=True):
-                for k, value in enumerate(row[:_NUM_COMPARED]):
-                    if self._v.value(term, self._inputs, [int(each[k]) for each in words]) != int(value):
-                        raise UnsolvedError("an operation means something else to the solver")
+        terms, values = [*self._inputs, *self._found, *self._expected], [*words, *chain(*self._computed(words))]
+        asked = self._v.question([])
+        for k in range(len(words[0])):
+            told = [self._v.same(a, self._v.number(int(row[k]), self._v.width(a))) for a, row in zip(terms, values, strict=True)]
+            if asked(told, []) is None:
+                raise UnsolvedError("an operation means something else to the solver")
 
     # ---- functions ----
 
     def _of_terms(self, terms: Sequence[Term], inputs: Sequence[Any]) -> list[Any]:
         known: dict[Term, Any] = {}
         for term in ordered(terms):
-            if any(each.dtype.kind == "f" for each in (term, *term.operands)) and term.op not in ("input", "view"):
-                raise UnsolvedError(f"np.{term.op} of floats has no meaning in bits")
             known[term] = self._of_term(term, [known[each] for each in term.operands], inputs)
         return [known[term] for term in terms]
 
@@ -142,13 +141,15 @@ class _Question:
             case "part":
                 return v.cut(a, width * term.value, width)
             case "join":
-                return reduce(lambda low, high: v.apply("CONCAT", high, low), operands)
-            case "cast" if width == 1:
-                return v.truth(v.is_true(a))
+                return joined(v, operands)
             case "cast":
-                return v.wide(a, width, is_signed)
+                return self._cast(a, term.operands[0].dtype, term.dtype, width)
             case "where":
                 return v.choose(v.is_true(a), b, operands[2])
+            case _ if "f" in kinds:
+                found = of_numpy(v, term.op, operands) if len({each.dtype for each in term.operands}) == 1 else None
+                if found is not None:
+                    return found
             case "take":
                 return self._looked_up(term.value, a, width)
             case "logical_and" | "logical_or" | "logical_xor" | "logical_not":
@@ -175,6 +176,20 @@ class _Question:
                 return v.apply(_OPERATIONS[term.op], *operands)
         raise UnsolvedError(f"np.{term.op} of {', '.join(str(each.dtype) for each in term.operands)} has no meaning in bits")
 
+    def _cast(self, a: Any, old: np.dtype[Any], new: np.dtype[Any], width: int) -> Any:
+        v = self._v
+        if old.kind == "f":
+            if new.kind == "f":
+                return converted(v, a, NUMPY[v.width(a)], NUMPY[width])
+            if width == 1:
+                return of_numpy(v, "not_equal", [a, v.number(0, v.width(a))])
+            found, is_inside = to_integer(v, a, width, new.kind == "i")
+            self._demanded.append((is_inside, f"a float may be outside of {new}"))
+            return found
+        if new.kind == "f":
+            return of_integer(v, a, NUMPY[width], old.kind == "i")
+        return v.truth(v.is_true(a)) if width == 1 else v.wide(a, width, old.kind == "i")
+
     def _divided(self, op: str, a: Any, b: Any, is_signed: bool) -> Any:
         """Quotient rounded down, or its remainder; both are 0 if the divisor is."""
         v, zero = self._v, self._v.number(0, self._v.width(a))
@@ -191,7 +206,8 @@ class _Question:
             raise UnsolvedError(f"a table has more than {_MOST_ENTRIES} entries")
         v, entries = self._v, table.view(f"u{table.dtype.itemsize}").tolist()
         if len(entries) >> v.width(index) == 0:
-            self._demanded.append(v.less(index, v.number(len(entries), v.width(index))))
+            is_inside = v.less(index, v.number(len(entries), v.width(index)))
+            self._demanded.append((is_inside, "a table may be read beyond its end"))
         found = v.number(entries[-1], width)
         for k, entry in enumerate(entries[:-1]):
             found = v.choose(v.same(index, v.number(k, v.width(index))), v.number(entry, width), found)
@@ -213,8 +229,8 @@ class _Question:
                     name = self._language.instruction_set.instructions[int(node["payload"])].name
                     if name.startswith("lop3_"):
                         known.append(lop3(v, int(name[5:], 16), *operands))
-                    elif name in INSTRUCTIONS:
-                        known.append(INSTRUCTIONS[name](v, *operands))
+                    elif (meaning := INSTRUCTIONS.get(name) or FLOAT_INSTRUCTIONS.get(name)) is not None:
+                        known.append(meaning(v, *operands))
                     else:
                         raise UnsolvedError(f"instruction {name!r} has no meaning in bits")
                 case _:

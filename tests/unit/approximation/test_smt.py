@@ -13,6 +13,7 @@ from evo.approximation.bits import ExactFunction
 from evo.approximation.certificate import check_certificate
 from evo.approximation.exact import certified_exact, exact_language
 from evo.approximation.exact_sweep import TESTED
+from evo.approximation.float_vectors import FLOAT_INSTRUCTIONS
 from evo.approximation.smt import SOLVED, solved
 from evo.errors import UserError
 from evo.instructions import shipped_instruction_set
@@ -20,6 +21,8 @@ from evo.language.program import parse_program
 from evo.native.ptx_vm import VirtualMachine
 
 EDGES = np.array([0, 1, 31, 32, 33, 255, 256, 0x7FFFFFFF, 1 << 31, 0xFFFFFFFF, 0x0000FF80, 0x76543210], np.uint32)
+FLOATS = [0x3F800000, 0xBFC00000, 0x00000001, 0x807FFFFF, 0x7F800000, 0xFF800000, 0x7FC01234, 0x4F000000, 0xCF000001, 0x43004300]
+FLOATS = np.array([*FLOATS, 0x7C00FC00, 0x3C00BC01, 0x7E008001, 0x80000000, 0, 0x477FF000, 0x7F7FFFFF, 0x40200000], np.uint32)
 TABLE = np.random.default_rng(0).integers(0, 1 << 20, 16, dtype=np.uint32)
 
 
@@ -58,6 +61,27 @@ RIGHT = {
 }
 
 
+def of_floats(call):
+    call.types = ("f32", "f32")
+    return call
+
+
+FLOATS_RIGHT = {
+    "product": (lambda a, b: a * b, "%b %a mulf", "finite(a) and finite(b) and b < 2**30"),
+    "quantised": (
+        lambda a, b: np.clip(np.rint(a * b), -128, 127).astype(np.int32),
+        "127:b32 0xffffff80:b32 %b %a mulf s32_of_f32 max_s min_s",
+        "finite(a) and b < 2**30",
+    ),
+    "larger": (lambda a, b: np.where(a > b, a, b), "%b %a maxf", "no_nan(a) and no_nan(b) and a != 0 and b != 0"),
+    "half": (
+        lambda a, b: (a + b).astype(np.float16).view(np.uint16).astype(np.uint32),
+        "%b %a addf 0:b32 f16x2_of_f32",
+        "finite(a) and finite(b)",
+    ),
+}
+
+
 @pytest.fixture
 def module(monkeypatch):
     """A module whose functions tests name."""
@@ -71,13 +95,13 @@ def function_of(module, call, precondition=""):
     return ExactFunction("solved_functions:f", precondition)
 
 
-@pytest.mark.parametrize("name", RIGHT)
+@pytest.mark.parametrize("name", [*RIGHT, *FLOATS_RIGHT])
 def test_programs_of_two_words_are_proven(module, tmp_path, name):
-    call, text, precondition = RIGHT[name]
-    function = function_of(module, call, precondition)
+    call, text, precondition = (RIGHT | FLOATS_RIGHT)[name]
+    function = function_of(module, of_floats(call) if name in FLOATS_RIGHT else call, precondition)
     language = exact_language(function)
     found = certified_exact(language, parse_program(language, text, "test"), function, target="sm_90")
-    assert (found.method, found.num_inputs) == (SOLVED, 1 << (63 if precondition else 64))
+    assert (found.method, found.num_inputs) == (SOLVED, 1 << sum(function.widths))
     assert found.num_valid == (None if precondition else 1 << 64)
     path = tmp_path / "a.json"
     path.write_text(found.text())
@@ -108,6 +132,13 @@ def test_of_a_wrong_program_the_solver_names_an_input(module, name):
     assert VirtualMachine(language.lowering).store(words[None], [*given, *unused])[0, 0, 0] != RIGHT[name][0](*given)[0]
 
 
+def test_a_float_beyond_the_integers_is_not_converted(module):
+    function = function_of(module, of_floats(lambda a, b: np.rint(a * b).astype(np.int32)), "finite(a) and finite(b)")
+    language = exact_language(function)
+    with pytest.raises(UnsolvedError, match="a float may be outside of int32"):
+        solved(language, parse_program(language, "%b %a mulf s32_of_f32", "test"), function)
+
+
 def test_one_wrong_input_of_2_to_the_64_is_found(module):
     call = lambda a, b: (a + b) ^ ((a == 0x12345678) & (b == 0x9ABCDEF0))  # noqa: E731
     function = function_of(module, call)
@@ -118,10 +149,11 @@ def test_one_wrong_input_of_2_to_the_64_is_found(module):
         certified_exact(language, words, function, target="sm_90")
 
 
+MEANINGS = INSTRUCTIONS | FLOAT_INSTRUCTIONS
 SHIPPED = [row.name for row in shipped_instruction_set("bits").instructions]
 
 
-@pytest.mark.parametrize("name", [*INSTRUCTIONS, "lop3_e2", "lop3_35", "lop3_00", "lop3_ff"])
+@pytest.mark.parametrize("name", [*MEANINGS, "lop3_e2", "lop3_35", "lop3_00", "lop3_ff"])
 def test_instructions_mean_what_the_machine_computes(module, name):
     function = function_of(module, lambda a, b, c: a + b + c)
     language = exact_language(function)
@@ -131,16 +163,19 @@ def test_instructions_mean_what_the_machine_computes(module, name):
     ]
     program = parse_program(language, f"%c %b %a {name}", "test")
     expected = VirtualMachine(language.lowering).store(program[None], [*words, *[None] * (len(language.registers) - 3)])[0, 0]
-    vectors = BitVectors()
-    inputs = [vectors.name(each, 32) for each in "abc"]
-    count = len(shipped_instruction_set("bits").instructions[SHIPPED.index(name)].args)
-    meaning = (
-        (lambda *of: lop3(vectors, int(name[5:], 16), *of))
-        if name[:4] == "lop3"
-        else (lambda *of: INSTRUCTIONS[name](vectors, *of))
-    )
-    term = meaning(*inputs[:count])
-    assert [vectors.value(term, inputs, [int(w[k]) for w in words]) for k in range(36)] == expected.view(np.uint32).tolist()
+    v = BitVectors()
+    inputs = [v.anything(32) for _ in range(3)]
+    operands = inputs[: len(shipped_instruction_set("bits").instructions[SHIPPED.index(name)].args)]
+    term = lop3(v, int(name[5:], 16), *operands) if name[:4] == "lop3" else MEANINGS[name](v, *operands)
+    asked = v.question([])
+    for k, result in enumerate(expected.view(np.uint32).tolist()):
+        given = [v.same(a, v.number(int(row[k]), 32)) for a, row in zip(inputs, words, strict=True)]
+        assert asked([*given, v.same(term, v.number(result, 32))], []) is not None
+        assert asked([*given, v.differ(term, v.number(result, 32))], []) is None
+
+
+def f(words):
+    return words.view(np.float32)
 
 
 OPERATIONS = {
@@ -159,6 +194,17 @@ OPERATIONS = {
     "compared more": lambda a, b: np.where((a > b) & ~(a == 7), a, b) + (a <= b),
     "truths": lambda a, b: np.logical_or(a, b) & np.logical_not(b) ^ np.logical_and(a, b) ^ a.astype(bool),
     "table": lambda a, b: np.take_along_axis(TABLE, (a + b) & 15, 0),
+    "float sums": lambda a, b: (a & 0x3FF).astype(np.float32) / np.float32(3) - (b & 0xFF).astype(np.float32),
+    "roots": lambda a, b: np.sqrt((a & 0x3F).astype(np.float16)).view(np.uint16) + b,
+    "halves": lambda a, b: (
+        ((a & 0x3BFF).astype(np.uint16).view(np.float16) * np.float16(3)).view(np.uint16).astype(np.uint32) + b
+    ),
+    "rounded": lambda a, b: (np.floor(f(a & 0x42FF0000)) + np.ceil(f(b & 0x42FF0000)) + np.trunc(f(a & 0x40F00000))).astype(
+        np.int32
+    ),
+    "compared floats": lambda a, b: np.where(np.isnan(f(a)) | np.isinf(f(b)), 1, 2) + (f(a) < f(b)) * 4 + (f(a) >= f(b)) * 8,
+    "more of floats": lambda a, b: np.signbit(f(a)) + np.isfinite(f(b)) * 2 + (f(a) != f(b)) * 4 + (np.abs(f(a)) == -f(b)) * 8,
+    "extremes": lambda a, b: np.minimum(f(a & 0x7FFFFFF), f(b & 0x7FFFFFF)) + np.copysign(np.float32(1), f(a)),
     "counted": lambda a, b: np.bitwise_count(a ^ b) + np.bitwise_count((a + b).view(np.int32)),
 }
 
@@ -187,7 +233,7 @@ def test_another_meaning_than_the_machines_is_refused(module, monkeypatch):
     ("call", "reason"),
     [
         (lambda a, b: np.sort(np.stack([a, b]), axis=0)[0], "it uses np.stack"),
-        (lambda a, b: a.astype(np.float32) * b.astype(np.float32), "of floats"),
+        (lambda a, b: np.exp2(a.astype(np.float32)) + b.astype(np.float32), "np.exp2 of float32 has no meaning"),
         (lambda a, b: np.take_along_axis(np.arange(1 << 10, dtype=np.uint32), (a ^ b) & 1023, 0), "more than 256 entries"),
     ],
 )
