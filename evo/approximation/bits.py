@@ -191,7 +191,7 @@ class Precondition:
                 return np.logical_not(self._value(operand, values))
             case ast.Call(ast.Name(name), [ast.Name(word)], []) if name in _PREDICATES and word in values:
                 return _PREDICATES[name](values[word])
-        raise ValueError(ast.dump(node)[:40])
+        raise ValueError(f"{shortened(ast.unparse(node))} has no value")
 
 
 @dataclass(frozen=True)

@@ -136,6 +136,11 @@ def test_wrong_preconditions_are_refused(text):
         Precondition(text, ("q",))(np.zeros(3, np.uint32))
 
 
+def test_a_name_that_a_precondition_does_not_know_is_shown_as_it_was_written():
+    with pytest.raises(UserError, match=r"must be a condition on q, such as 'q < 2\*\*24': weight has no value; functions: "):
+        Precondition("weight < 5", ("q",))
+
+
 def test_a_wrong_program_is_named_by_its_first_input():
     function = ExactFunction("ue4m3_f32")
     wrong = words_of(function, "0x7b800000:b32 0x07f00000:b32 20:b32 %q shl min_u mulf")  # wrong at none
