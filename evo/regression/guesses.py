@@ -86,7 +86,7 @@ def guesses(columns: dict[str, Row], target: Row, weights: Row | None = None) ->
 
 
 def spread_rows(num_rows: int, most: int) -> NDArray[np.intp]:
-    """Numbers of at most so many rows, spread evenly."""
+    """Numbers of up to `most` rows, spread evenly."""
     count = min(num_rows, most)
     return np.arange(count) * num_rows // count
 
