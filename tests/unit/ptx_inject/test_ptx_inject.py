@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from evo import stack_ptx
 from evo.errors import UserError
-from evo.ptx_inject import AnnotationError, PTXInject, Variable, process_cuda
+from evo.ptx_inject import AnnotationError, PTXInject, Variable, _listed, process_cuda
 from evo.ptx_inject.types import load_types
 
 # One site of `func` with its variables, and two of `other` without; marker lines are the comment form of csrc/ptx_inject.h.
@@ -156,3 +156,9 @@ def test_names_of_mm_ptx_py_mean_the_same():
         assert inject.injects == (inject["other"], inject["func"])
         assert inject.render_ptx({"func": "A", "other": "B"}) == inject.render({"func": "A", "other": "B"})
     assert inject["func"].num_sites == 1, "usable after the block"
+
+
+def test_a_message_lists_up_to_twenty_names():
+    names = [f"n{number}" for number in range(21)]
+    assert _listed(names[:20]).endswith("'n18', 'n19'") and _listed(names).endswith("'n18', 'n19', ...")
+    assert _listed([]) == "none"
