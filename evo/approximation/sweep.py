@@ -205,14 +205,14 @@ class Sweep:
     def _compare_on_gpus(self, worst: Worst, x: NDArray[np.float32], exact: NDArray[np.float64]) -> None:
         if not len(x):
             return
-        low, high = self._intervals(x)
+        low, high = ends = self._intervals(x)
         if self._keeps_subnormals:  # a result between zero and the other end was not flushed
-            low, high = (
+            ends += [
                 np.where((low == 0.0) & (high > 0.0), _LEAST, low),
                 np.where((high == 0.0) & (low < 0.0), -_LEAST, high),
-            )
-        for ends in (low, high):
-            self._compare(worst, x, ends, exact)
+            ]
+        for results in ends:
+            self._compare(worst, x, results, exact)
 
     def _intervals(self, x: NDArray[np.float32], x_high: NDArray[np.float32] | None = None) -> list[NDArray[np.float32]]:
         assert isinstance(self.on_intervals, IntervalProgram)

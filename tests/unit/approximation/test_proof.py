@@ -211,6 +211,14 @@ def test_a_product_that_one_gpu_flushes_and_another_rounds_is_not_the_same_on_al
         assert float(found.any_gpu["ulp"].bound) >= gpu > float(found.cpu["ulp"].bound)
 
 
+def test_a_flushed_product_is_0_and_no_number_next_to_it():
+    """1 - 2^-24 times 2^-126 is 0 on a CPU, and 2^-126 or 0 on a GPU: as far from 2^-126 as a result can be."""
+    language = Language(shipped_instruction_set("halves"), (("x", "bf16"),), (("y", "bf16"),))
+    words = parse_program(language, "%x cvt_f32_bf16 0.99999994 mul_ftz_f32 cvt_rn_bf16_f32", "test")
+    found = certified(language, words, Function("x"), FORMATS["bf16"], (2.0**-126, 1.0), instruction_set="halves", target="sm_90")
+    assert float(found.any_gpu["ulp"].bound) >= float(found.cpu["ulp"].bound) >= 128.0
+
+
 def test_a_subnormal_between_a_flushed_end_and_the_other_is_no_flushed_result():
     """tanh of halves may give 2^-11 at 0, and a product with 2^-122 then 2^-133, which is 63 units from 2^-127."""
     language = Language(shipped_instruction_set("halves"), (("x", "bf16"),), (("y", "bf16"),))
