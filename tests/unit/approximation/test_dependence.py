@@ -131,6 +131,7 @@ STEPS = {
     "cast": lambda a, *_, kind, **__: a.astype(kind),
     "view": lambda a, *_, kind, **__: a.view(kind),
     "take": lambda a, *_, table, **__: np.take_along_axis(table, a.astype(np.int64) & 0xFF, 0),
+    "take of signed": lambda a, *_, table, **__: np.take_along_axis(np.append(0 * table, table), a.view(np.int8), 0),
     "where": lambda a, b, c, **_: np.where(a > 3, b, c),
     "clip": lambda a, *_, **__: np.clip(a, 3, 100),
     "shift": lambda a, *_, count, **__: a << a.dtype.type(count),

@@ -189,7 +189,9 @@ OPERATIONS = {
     "bytes": lambda a, b: np.maximum(a.view(np.uint8), b.view(np.uint8)).view(np.uint32),
     "signed": lambda a, b: np.abs(np.clip(a.view(np.int32), -128, 127)).astype(np.uint32) + np.minimum(a, b),
     "compared": lambda a, b: (
-        (a < b) + (a.view(np.int32) < b.view(np.int32)) * 2 + (a >= b) * np.uint32(4) + (a != b) * np.uint32(8)
+        ((a < b) + (a.view(np.int32) < b.view(np.int32)) * 2).astype(np.uint32)
+        + (a >= b) * np.uint32(4)
+        + (a != b) * np.uint32(8)
     ),
     "compared more": lambda a, b: np.where((a > b) & ~(a == 7), a, b) + (a <= b),
     "truths": lambda a, b: np.logical_or(a, b) & np.logical_not(b) ^ np.logical_and(a, b) ^ a.astype(bool),
