@@ -215,7 +215,7 @@ def test_functions_that_other_systems_have_are_found(functions, y):
 def test_classes_have_nan_or_the_mean_where_log_odds_have_no_value(undefined):
     x = np.random.default_rng(3).uniform(0.1, 2.0, (200, 1))
     noisy = 3.0 * np.log(x[:, 0]) + np.random.default_rng(4).logistic(size=200) > 0.0
-    model = evo.SymbolicClassifier(undefined=undefined, functions=["log2"], model_selection="accuracy", **LIMITS).fit(x, noisy)
+    model = evo.SymbolicClassifier(undefined=undefined, functions=["log2"], model_selection="accuracy", **FEW).fit(x, noisy)
     with pytest.warns(UserWarning, match="has no finite value in 1 of 2 rows"):
         probabilities = model.predict_proba([[-1.0], [2.0]])
     assert np.isnan(probabilities[0]).all() == (undefined == "nan") and probabilities[1, 1] > 0.8
