@@ -25,6 +25,7 @@ from evo.approximation.numbers import integer_goals, number_goals
 from evo.approximation.samples import sample
 from evo.approximation.shorter import shortened_nodes
 from evo.approximation.solvers import Goal, Words
+from evo.approximation.translation import translated
 from evo.approximation.wide import WideRows
 from evo.evaluate.slots import slots_of
 from evo.instructions import shipped_instruction_set
@@ -38,7 +39,7 @@ MOST_BYTES, MOST_PAIRED, MOST_OF_LOGIC = 500, 400, 260  # of rows, by what is do
 MOST_GOALS, MOST_THOROUGH, MOST_SOLUTIONS, MOST_OF_SOLVER = 300, 25, 64, 24
 LEAST_COST, PAIR_COST, SLACK = 1.0, 2.0, 2.0  # issue slots: of an instruction, of one of integers, above the cheapest solution
 MOST_JOINED, MOST_WIDE, MOST_GIVEN, MOST_OF_THREE, MOST_OF_NUMBERS = 48, 10, 16, 4, 10
-MOST_SHORTENED, MOST_OF_DOTS = 3, 60
+MOST_SHORTENED, MOST_OF_DOTS, MOST_TRANSLATED = 3, 60, 64
 # Bits of a result of an instruction that converts two numbers, and its third operand.
 PACKED = {"pack_s8": (8, 0), "pack_u8": (8, 0), "e4m3x2_of_f32": (8,), "e5m2x2_of_f32": (8,)}
 PACKED |= {"f16x2_of_f32": (16,), "bf16x2_of_f32": (16,)}
@@ -312,12 +313,18 @@ def synthesized(function: ExactFunction, target: str, seed: int) -> list[str]:
     expected = function(*checked)
     more: list[Sequence[int]] = []
     best: list[tuple[float, str]] = []
+    given = translated(function)
     for _ in range(NUM_ROUNDS):
         points = sample(function, NUM_POINTS, seed, more)
         found = Synthesis(function, target, points)
         expand(found)
+        for node in sorted(frozenset().union(*map(found.parts, given)), key=lambda node: found.cost([node]))[:MOST_TRANSLATED]:
+            found.add(node)
         goals = [Goal(values, np.full_like(values, care)) for values, care in zip(function(*points), function.care, strict=True)]
-        each = [found.solve(goal) for goal in goals]
+        each = [[*found.solve(goal)] for goal in goals]
+        for whole, goal, nodes in zip(given, goals, each, strict=False):
+            if found.runs(whole) and not ((found.values(whole) ^ goal.values) & goal.care).any():
+                nodes.append(whole)
         is_solved = [bool(nodes) for nodes in each]
         waiting = found.together([nodes or [0] for nodes in each])
         best, wrong, num_shortened = [], None, 0
