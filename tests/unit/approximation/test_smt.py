@@ -204,8 +204,12 @@ OPERATIONS = {
     "rounded": lambda a, b: (np.floor(f(a & 0x42FF0000)) + np.ceil(f(b & 0x42FF0000)) + np.trunc(f(a & 0x40F00000))).astype(
         np.int32
     ),
-    "compared floats": lambda a, b: np.where(np.isnan(f(a)) | np.isinf(f(b)), 1, 2) + (f(a) < f(b)) * 4 + (f(a) >= f(b)) * 8,
-    "more of floats": lambda a, b: np.signbit(f(a)) + np.isfinite(f(b)) * 2 + (f(a) != f(b)) * 4 + (np.abs(f(a)) == -f(b)) * 8,
+    "compared floats": lambda a, b: (
+        np.where(np.isnan(f(a)) | np.isinf(f(b)), 1, 2) + (f(a) < f(b)) * 4 + (f(a) >= f(b)) * 8
+    ).astype(np.uint32),
+    "more of floats": lambda a, b: (
+        np.signbit(f(a)) + np.isfinite(f(b)) * 2 + (f(a) != f(b)) * 4 + (np.abs(f(a)) == -f(b)) * 8
+    ).astype(np.uint32),
     "extremes": lambda a, b: np.minimum(f(a & 0x7FFFFFF), f(b & 0x7FFFFFF)) + np.copysign(np.float32(1), f(a)),
     "counted": lambda a, b: np.bitwise_count(a ^ b) + np.bitwise_count((a + b).view(np.int32)),
 }
