@@ -17,9 +17,11 @@ from evo.errors import UserError
 from evo.evaluate.sampling import MANY, spread
 from evo.native.tune import PointLoss
 from evo.regression.column_names import identifiers
+from evo.regression.curves import curves
 from evo.regression.guesses import guesses
 from evo.regression.inverses import inverses
 from evo.regression.neighbours import Neighbours
+from evo.regression.relations import relations
 from evo.regression.scaling import fitted_scale, fitted_scaling, fitted_to_all, input_scaling
 from evo.task import Programs, Scores, Task
 from evo.tasks.sums import Regression
@@ -225,7 +227,9 @@ class RegressionTask(Task):
             offset, scale = self._input_scaling.get(name, (0.0, 1.0))
             columns[f"({name} - {offset!r})" if offset else name] = scale * values
         target = self._mean + self._deviation * self._target
-        undone = inverses(columns, target, self._weights) if self.has_inverses and not self._loss else []
+        undone = []
+        if self.has_inverses and not self._loss:
+            undone = [text for each in (relations, curves, inverses) for text in each(columns, target, self._weights)]
         return guesses(columns, target, self._weights) + undone
 
     def check_points(self) -> dict[str, NDArray[Any]]:

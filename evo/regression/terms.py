@@ -40,15 +40,15 @@ class Term:
 
 def library(inputs: dict[str, Row], is_broad: bool) -> Iterator[Term]:
     """Yield terms. is_broad: also those of sums, angles, growth and complements of inputs, times products."""
-    products = dict(itertools.islice(_products(inputs), MAX_PRODUCTS))
-    for text, u in products.items():
+    some = dict(itertools.islice(products(inputs), MAX_PRODUCTS))
+    for text, u in some.items():
         own = [*_functions(text, u)]
         yield from own
         for name, x in inputs.items() if text in inputs else ():
             if name != text:
                 yield from (replace(term, text=f"{name}*{term.text}", of=partial(_times, x, term.of)) for term in own)
     if is_broad:
-        for text, u in [*products.items()][: 3 * len(inputs)]:
+        for text, u in [*some.items()][: 3 * len(inputs)]:
             yield from (term for term in _functions(f"{text}**2", u * u) if len(term.grid) > 1)
         factors: list[tuple[str, Row | float]] = [("", 1.0), *_factors(inputs)]
         for (text, values), (factor, z) in itertools.product(_plain(inputs), factors[:MAX_FACTORS]):
@@ -63,8 +63,8 @@ def _times(x: Row | float, of: Callable[[Any], Row], constant: Any) -> Row:
     return x * of(constant)
 
 
-def _products(inputs: dict[str, Row]) -> Iterator[tuple[str, Row]]:
-    """Products and quotients of inputs, the shortest first."""
+def products(inputs: dict[str, Row]) -> Iterator[tuple[str, Row]]:
+    """Yield products and quotients of inputs, the shortest first."""
     powers = sorted(itertools.product((1, 0, -1), repeat=len(inputs)), key=lambda each: sum(map(abs, each)))
     for exponents in powers:
         chosen = [(name, power) for name, power in zip(inputs, exponents, strict=True) if power]
@@ -107,7 +107,7 @@ def _plain(inputs: dict[str, Row]) -> Iterator[tuple[str, Row]]:
                 yield raised(text, power), values**power
         if values.min() > 0.0:
             yield f"log2({text})", np.log2(values)
-    for text, u in itertools.islice(_products(inputs), MAX_PRODUCTS):
+    for text, u in itertools.islice(products(inputs), MAX_PRODUCTS):
         if GROWTH[0] < np.ptp(u) < GROWTH[1] and np.abs(u).max() < MOST_EXPONENT:
             for sign in (-1.0, 1.0):
                 yield f"exp2({sign * LOG2_E}*{text})", np.exp2(sign * LOG2_E * u)

@@ -1,0 +1,138 @@
+"""First formulas for exact data: a monomial times (a + b f + c f²) or (a + b f)/(1 + d f).
+
+Owns the scan for the monomial and f, an exponential or a power, with an unknown exponent, of a product of inputs: logistic
+curves, hyperbolic tangents, charging, Planck's and Hill's laws, Morse's well. Given both, the law is linear in its other numbers.
+Only what is nearly exact is handed over. Knows nothing of programs.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+
+from evo.regression.guesses import least
+from evo.regression.relations import LEAST, NEAR, monomials, summed
+from evo.regression.terms import Row, products
+
+MAX_ROWS, MAX_INPUTS = 64, 6  # that are looked at
+MAX_FACTORS, MAX_PRODUCTS, MAX_POWERS = 48, 50, 24  # monomials; products in exponentials, and under powers
+MOST_EXPONENT = 100.0  # of a power of two
+NUM_REFINED, NUM_KEPT = 16, 4  # formulas of a model; that are handed over
+DIGITS = 9  # of exponents
+LEAST_PIVOT = 1e-300  # of a triangle, so that it has an inverse
+DUST = 1e-5  # of the largest term: what is smaller makes up for rounding
+Model = tuple[tuple[int, int], ...]  # powers of y and f in the terms beside 1
+_MODELS: tuple[Model, ...] = (((0, 1),), ((0, 1), (0, 2)), ((0, 1), (1, 1)))
+_RATES = np.exp2(np.linspace(-1.0, 6.0, 15))  # doublings over the range of what an exponential is of
+
+
+def curves(columns: dict[str, Row], target: Row, weights: Row | None = None) -> list[str]:
+    """Formulas in the notation of `evo.language.infix`, up to offset and scale. Arguments are those of
+    `evo.regression.guesses.guesses`.
+    """
+    if len(columns) > MAX_INPUTS:
+        return []
+    rows = np.arange(min(len(target), MAX_ROWS)) * len(target) // min(len(target), MAX_ROWS)
+    y = target[rows] / np.abs(target).max()
+    if not np.ptp(y):
+        return []
+    root = (1.0 if weights is None else np.sqrt(weights[rows] / weights.max())) / (np.abs(y) + LEAST)
+    with np.errstate(all="ignore"):
+        return _found({name: values[rows] for name, values in columns.items()}, y, root)
+
+
+def _found(inputs: dict[str, Row], y: Row, root: Row) -> list[str]:
+    factors = [("1", np.ones_like(y)), *itertools.islice(monomials(inputs), MAX_FACTORS)]
+    factors = [(text, x) for text, x in factors if (x != 0.0).all()]
+    plain = list(itertools.islice(products(inputs), MAX_PRODUCTS))
+    plain += [(f"(1/{text})", 1.0 / u) for text, u in plain if "/" not in text]
+    plain += [(f"log2({text})", np.log2(u)) for text, u in plain[:MAX_POWERS] if (u > 0.0).all()]
+    exponents = [
+        (text, u, rate / np.ptp(u))
+        for text, u in plain
+        if np.isfinite(u).all() and np.ptp(u)
+        for rate in (*-_RATES[::-1], *_RATES)
+    ]
+    exponents = [each for each in exponents if abs(each[2]) * np.abs(each[1]).max() < MOST_EXPONENT]
+    if not exponents:
+        return []
+    f = np.array([_standard(np.exp2(rate * u)) for _, u, rate in exponents])
+    # Sums of products of powers of y over a factor and of f, for each pair of these.
+    z = np.array([y / x for _, x in factors])
+    shares = np.array([(root * x) ** 2 for _, x in factors])
+    shares /= shares.sum(axis=1, keepdims=True)
+    z /= np.sqrt((shares * z**2).sum(axis=1, keepdims=True))
+    moments = np.array([[(shares * z**i) @ (f**j).T for j in range(5)] for i in range(3)])
+    texts: list[tuple[float, str]] = []
+    for model in _MODELS:
+        terms = [(0, 0), *model]
+        normal = np.array([[moments[a + c, b + d] for c, d in terms] for a, b in terms]).transpose(2, 3, 0, 1)
+        wanted = np.array([moments[1 + a, b] for a, b in terms]).transpose(1, 2, 0)
+        sizes = np.sqrt(np.einsum("abii->abi", normal))
+        normal, wanted = normal / sizes[..., None] / sizes[..., None, :] + 1e-11 * np.eye(len(terms)), wanted / sizes
+        is_none = ~np.isfinite(normal).all(axis=(2, 3))
+        normal[is_none], wanted[is_none] = np.eye(len(terms)), 0.0
+        numbers = np.linalg.solve(normal, wanted[..., None])[..., 0] / sizes
+        left = np.array([_left(model, *each, f) for each in zip(z, shares, numbers, strict=True)])
+        seen: set[tuple[int, str]] = set()
+        for flat in np.argsort(left, axis=None):
+            place, number = divmod(int(flat), len(exponents))
+            name, u, rate = exponents[number]
+            if (place, name) not in seen:
+                seen.add((place, name))
+                texts += _refined(model, factors[place], name, u, rate, y, root)
+            if len(seen) == NUM_REFINED:
+                break
+        if texts:
+            break
+    return [text for _, text in sorted(texts)[:NUM_KEPT]]
+
+
+def _left(model: Model, z: Row, shares: Row, numbers: Row, f: Row) -> Row:
+    """The square that quotients leave of z, for each row of numbers and of f."""
+    above, below = numbers[:, :1], 1.0
+    for (is_quotient, power), number in zip(model, numbers.T[1:, :, None], strict=True):
+        below, above = (below - number * f, above) if is_quotient else (below, above + number * f**power)
+    left = (z - above / below) ** 2 @ shares
+    return np.where(np.isfinite(left), left, np.inf)
+
+
+def _standard(values: Row) -> Row:
+    values = values / np.abs(values).max()
+    return np.asarray((values - values.mean()) / values.std())
+
+
+def _refined(model: Model, factor: tuple[str, Row], name: str, u: Row, rate: float, y: Row, root: Row) -> list[tuple[float, str]]:
+    """The formula with the best exponent near this one, and its length, if it is nearly exact."""
+    text, x = factor
+    z, weight = y / x, root * x
+
+    def fitted(rates: Row) -> tuple[Row, Row, Row]:
+        """The share of the square that is left, the numbers, and the scale of f that they are for, for each rate."""
+        f = np.exp2(rates[:, None] * u)
+        scale = np.abs(f).max(axis=1, keepdims=True)
+        f = f / scale
+        columns = np.stack([np.ones_like(f), *(z**i * f**j for i, j in model)], axis=2) * weight[:, None]
+        sizes = np.sqrt((columns**2).sum(axis=1, keepdims=True))
+        basis, triangle = np.linalg.qr(np.nan_to_num(columns / sizes))
+        along = np.einsum("kij,i->kj", basis, z * weight)
+        numbers = np.linalg.solve(triangle + LEAST_PIVOT * np.eye(len(model) + 1), along[:, :, None])[:, :, 0] / sizes[:, 0]
+        return _left(model, z, weight**2, numbers, f), numbers, scale[:, 0]
+
+    spread = z * weight - (z * weight @ weight) / (weight @ weight) * weight
+    step = 2.0**0.5
+    best = float(f"{least(lambda rates: fitted(rates)[0], *sorted((rate / step, rate * step))):.{DIGITS}g}")
+    left, numbers, scale = (each[0] for each in fitted(np.array([best])))
+    if not left < NEAR * (spread @ spread):
+        return []
+    function = f"exp2({best!r}*{name})"
+    names = ["", *(function + "**2" * (power == 2) for _, power in model)]
+    numbers = numbers / scale ** np.array([0, *(power for _, power in model)])
+    sizes = np.abs(numbers) * np.array([1.0, *(np.exp2(best * u).max() ** power for _, power in model)])
+    is_above = np.array([True, *(not is_quotient for is_quotient, _ in model)])
+    kept = is_above & (sizes > DUST * sizes[is_above].max())
+    sums = summed([(names[i], numbers[i]) for i in np.flatnonzero(kept)])
+    below = summed([("", 1.0), *((names[i], -numbers[i]) for i in np.flatnonzero(~is_above))])
+    found = f"({sums})" if is_above.all() else f"({sums})/({below})"
+    return [(float(len(found)), found if text == "1" else f"{text}*{found}")]
