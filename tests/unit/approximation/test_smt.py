@@ -2,9 +2,12 @@
 
 import sys
 from types import ModuleType
+from unittest.mock import patch
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 pytest.importorskip("bitwuzla", reason="evo-ptx[smt] is not installed")
 
@@ -14,7 +17,9 @@ from evo.approximation.certificate import check_certificate
 from evo.approximation.exact import certified_exact, exact_language
 from evo.approximation.exact_sweep import TESTED
 from evo.approximation.float_vectors import FLOAT_INSTRUCTIONS
+from evo.approximation.nodes import program_text
 from evo.approximation.smt import SOLVED, solved
+from evo.approximation.translation import translated
 from evo.errors import UserError
 from evo.instructions import shipped_instruction_set
 from evo.language.program import parse_program
@@ -137,6 +142,54 @@ def test_a_float_beyond_the_integers_is_not_converted(module):
     language = exact_language(function)
     with pytest.raises(UnsolvedError, match="a float may be outside of int32"):
         solved(language, parse_program(language, "%b %a mulf s32_of_f32", "test"), function)
+
+
+WAYS = [
+    "{0} + {1}",
+    "{0} - {1}",
+    "{0} * {1}",
+    "{0} & {1} | {0} >> 3",
+    "{0} ^ ~{1}",
+    "{0} << ({1} & 31)",
+    "({0}).view(np.int32) >> 9",
+    "np.minimum({0}, {1})",
+    "np.maximum(({0}).view(np.int32), ({1}).view(np.int32))",
+    "np.where({0} < {1}, {0}, {1})",
+    "({0}).astype(np.uint64) * ({1}).astype(np.uint64) >> 7",
+    "({0}).astype(np.uint8) + ({1}).astype(np.uint8)",
+    "({0}) // 10",
+]
+
+
+def drawn(draw, depth):
+    if not depth:
+        return draw(st.sampled_from(["a", "b", "np.uint32(5)", "np.uint32(0x8000007F)"]))
+    return f"({draw(st.sampled_from(WAYS)).format(drawn(draw, depth - 1), drawn(draw, depth - 1))}).astype(np.uint32)"
+
+
+@st.composite
+def pairs(draw):
+    """A function and one that differs from it in an operator, or not at all."""
+    text = f"{drawn(draw, 2)} ^ a ^ b"
+    return text, draw(
+        st.sampled_from([text, text.replace(" + ", " | "), text.replace("minimum", "maximum"), text.replace("5", "4")])
+    )
+
+
+@given(pairs())
+@settings(max_examples=40)
+def test_verdicts_are_those_of_all_inputs(texts):
+    module = ModuleType("solved_functions")
+    with patch.dict(sys.modules, {module.__name__: module}):
+        call, other = (eval(f"lambda a, b: {text}", {"np": np}) for text in texts)
+        program = program_text(
+            translated(function_of(module, other, "a < 2**6 and b < 2**6")), ExactFunction("solved_functions:f")
+        )
+        function = function_of(module, call, "a < 2**6 and b < 2**6")
+        language = exact_language(function)
+        a, b = (np.repeat(np.arange(64, dtype=np.uint32), 64), np.tile(np.arange(64, dtype=np.uint32), 64))
+        is_wrong = bool((call(a, b) ^ other(a, b)).any())
+        assert (solved(language, parse_program(language, program, "test"), function) is not None) == is_wrong
 
 
 def test_one_wrong_input_of_2_to_the_64_is_found(module):
