@@ -34,7 +34,7 @@ from evo.native.ptx_vm import VirtualMachine
 
 _Wrap = Callable[[Any], Any]  # makes a node of one that gives an earlier goal
 NUM_POINTS, NUM_CHECKED = 128, 1 << 16
-NUM_ROUNDS, MOST_DEPTH = 12, 2
+NUM_ROUNDS, NUM_ALONE, MOST_DEPTH = 12, 2, 2  # NUM_ALONE: rounds in which a solution comes before the function's own graph
 MOST_BYTES, MOST_PAIRED, MOST_OF_LOGIC = 500, 400, 260  # of rows, by what is done with them
 MOST_GOALS, MOST_THOROUGH, MOST_SOLUTIONS, MOST_OF_SOLVER = 300, 25, 64, 24
 LEAST_COST, PAIR_COST, SLACK = 1.0, 2.0, 2.0  # issue slots: of an instruction, of one of integers, above the cheapest solution
@@ -314,7 +314,7 @@ def synthesized(function: ExactFunction, target: str, seed: int) -> list[str]:
     more: list[Sequence[int]] = []
     best: list[tuple[float, str]] = []
     given = translated(function)
-    for _ in range(NUM_ROUNDS):
+    for number in range(NUM_ROUNDS):
         points = sample(function, NUM_POINTS, seed, more)
         found = Synthesis(function, target, points)
         expand(found)
@@ -323,7 +323,8 @@ def synthesized(function: ExactFunction, target: str, seed: int) -> list[str]:
         goals = [Goal(values, np.full_like(values, care)) for values, care in zip(function(*points), function.care, strict=True)]
         each = [[*found.solve(goal)] for goal in goals]
         for whole, goal, nodes in zip(given, goals, each, strict=False):
-            if found.runs(whole) and not ((found.values(whole) ^ goal.values) & goal.care).any():
+            is_right = found.runs(whole) and not ((found.values(whole) ^ goal.values) & goal.care).any()
+            if is_right and (not nodes or number >= NUM_ALONE):
                 nodes.append(whole)
         is_solved = [bool(nodes) for nodes in each]
         waiting = found.together([nodes or [0] for nodes in each])
