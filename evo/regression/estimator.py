@@ -44,6 +44,7 @@ MAX_FEATURES = 1024  # the time to set up a language grows with their square
 MORE_EVALUATIONS = 0.2  # share of the evaluations so far: how long the search goes on for a simpler formula once one is exact
 FEWEST_EVALUATIONS = 3000  # that a search has anyhow, since its first formulas may be longer than they need be
 LAST_SHARE = 0.25  # of a search of many rows: on the larger sample
+FIRST_SHARE = 0.25  # of the time: after it, no further kind of first formulas begins
 TIDY_SHARE, LAST_MARGIN = 0.08, 0.03  # of the time: for tidy formulas and what follows; for what follows
 LAST_ITERATIONS = 60  # of tuning by a loss, when the search has ended
 SAVE_SECONDS = 2.0  # between two writes of `output`
@@ -204,6 +205,7 @@ class SymbolicRegressor(RegressorMixin, FittedEquations):  # type: ignore[misc] 
                 is_last = sample is samples[-1]
                 share = 1.0 if len(samples) == 1 else LAST_SHARE if is_last else 1.0 - LAST_SHARE
                 until_s = None if self.max_time is None else begun_s + (share if not is_last else 1.0) * self.max_time
+                few.first_until_s = np.inf if until_s is None else begun_s + FIRST_SHARE * (until_s - begun_s)
                 config = self._config(len(sample[1]), share)
                 if self._units and earlier is None:
                     from evo.regression.nondimensional import first_programs  # loads what others need not

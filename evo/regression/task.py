@@ -7,6 +7,7 @@ tell between rows, `evo.regression.scaling` moves and scales. Knows nothing of w
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -91,6 +92,7 @@ class RegressionTask(Task):
     objective_range = (0.0, BEST_DIGITS)
     reduction = "regression"
     complexity = "num_instructions"
+    first_until_s = math.inf  # time.monotonic() from which on no further kind of first formulas begins
     has_inverses = True  # among `programs`; they lead elsewhere where a user defines functions
 
     def __init__(
@@ -227,10 +229,12 @@ class RegressionTask(Task):
             offset, scale = self._input_scaling.get(name, (0.0, 1.0))
             columns[f"({name} - {offset!r})" if offset else name] = scale * values
         target = self._mean + self._deviation * self._target
-        undone = []
-        if self.has_inverses and not self._loss:
-            undone = [text for each in (relations, curves, inverses) for text in each(columns, target, self._weights)]
-        return guesses(columns, target, self._weights) + undone
+        texts = guesses(columns, target, self._weights)
+        undone = list[list[str]]()
+        for kind in (inverses, curves, relations) if self.has_inverses and not self._loss else ():
+            if time.monotonic() < self.first_until_s:
+                undone.insert(0, kind(columns, target, self._weights))
+        return texts + [text for each in undone for text in each]
 
     def check_points(self) -> dict[str, NDArray[Any]]:
         """Points between neighbouring rows, and in the empty parts of the box."""
