@@ -71,9 +71,9 @@ def of_numpy(v: BitVectors, op: str, operands: Sequence[Any]) -> Any:
     return None
 
 
-def of_integer(v: BitVectors, a: Any, form: Format, is_signed: bool, nan: int | None = None) -> Any:
+def of_integer(v: BitVectors, a: Any, form: Format, is_signed: bool) -> Any:
     """The float that is nearest to an integer."""
-    return bits(v, _rounded(v, f"TO_FP_FROM_{'SBV' if is_signed else 'UBV'}", [a], indices=form), form, nan)
+    return bits(v, _rounded(v, f"TO_FP_FROM_{'SBV' if is_signed else 'UBV'}", [a], indices=form), form)
 
 
 def converted(v: BitVectors, a: Any, old: Format, form: Format, nan: int | None = None) -> Any:

@@ -11,6 +11,21 @@ from evo.approximation.bits import ExactFunction
 Node = tuple[Any, ...]  # an instruction and operands, nodes or constants; ("%", k): an input; an output may be a constant, too
 
 
+def parts_of(outputs: Sequence[Node | int]) -> list[Node]:
+    """Nodes that outputs consist of, without inputs and constants: operands first, in the same order in each process."""
+    found: dict[Node, None] = {}
+
+    def visit(node: Any) -> None:
+        if isinstance(node, tuple) and node[0] != "%" and node not in found:
+            for each in node[1:]:
+                visit(each)
+            found[node] = None
+
+    for node in outputs:
+        visit(node)
+    return list(found)
+
+
 def program_text(outputs: Sequence[Node | int], function: ExactFunction) -> str:
     """A program's words: what is used more than once is stored."""
     uses: dict[Node, int] = {}

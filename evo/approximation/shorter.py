@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from evo.approximation import solvers
+from evo.approximation.nodes import parts_of
 from evo.approximation.solvers import ALL, Goal
 
 _MOST_ROWS, _MOST_OF_SOLVER = 60, 8
@@ -26,7 +27,7 @@ def shortened_nodes(known: Any, outputs: tuple[Any, ...]) -> tuple[Any, ...]:
 
 def _step(known: Any, outputs: tuple[Any, ...]) -> tuple[Any, ...] | None:
     cost = known.cost(outputs)
-    parts = sorted(frozenset().union(*map(known.parts, outputs)), key=lambda node: -known.cost([node]))
+    parts = sorted(parts_of(outputs), key=lambda node: -known.cost([node]))
     best, least = None, cost
     for node in parts:
         if known.cost([node]) <= 2:

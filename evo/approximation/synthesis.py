@@ -20,7 +20,7 @@ from evo.approximation.bits import ExactFunction
 from evo.approximation.exact import INSTRUCTION_SET, exact_language, wrong_bits
 from evo.approximation.forward import SHIFTS, expand
 from evo.approximation.networks import LinearFunctions, permutations, split_goals, with_signs
-from evo.approximation.nodes import Node, program_text
+from evo.approximation.nodes import Node, parts_of, program_text
 from evo.approximation.numbers import integer_goals, number_goals
 from evo.approximation.samples import sample
 from evo.approximation.shorter import shortened_nodes
@@ -318,7 +318,7 @@ def synthesized(function: ExactFunction, target: str, seed: int) -> list[str]:
         points = sample(function, NUM_POINTS, seed, more)
         found = Synthesis(function, target, points)
         expand(found)
-        for node in sorted(frozenset().union(*map(found.parts, given)), key=lambda node: found.cost([node]))[:MOST_TRANSLATED]:
+        for node in sorted(parts_of(given), key=lambda node: found.cost([node]))[:MOST_TRANSLATED]:
             found.add(node)
         goals = [Goal(values, np.full_like(values, care)) for values, care in zip(function(*points), function.care, strict=True)]
         each = [[*found.solve(goal)] for goal in goals]

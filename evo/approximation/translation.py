@@ -18,7 +18,7 @@ Word = Node | int
 Words = tuple[Word, ...]  # the lower first
 _ALL, _SIGN = 0xFFFFFFFF, 0x80000000
 _MOST_ENTRIES = 32  # of a table
-_MOST_NODES = 400
+_MOST_TERMS, _MOST_SIZE, _MOST_DEPTH = 400, 6000, 200  # of a graph; of a node as a tree
 _FLOATS = {"add": "addf", "subtract": "subf", "multiply": "mulf", "minimum": "minf", "maximum": "maxf"}
 _HALVES = {"add": "add2_f16", "subtract": "sub2_f16", "multiply": "mul2_f16", "minimum": "min2_f16", "maximum": "max2_f16"}
 
@@ -32,14 +32,29 @@ def translated(function: ExactFunction) -> list[Node | int]:
     try:
         outputs = traced(function)[0]
         terms = ordered(outputs)
-        if len(terms) > _MOST_NODES:
+        if len(terms) > _MOST_TERMS:
             return []
         known: dict[Term, Words] = {}
+        sizes: dict[int, tuple[int, int]] = {}
         for term in terms:
             known[term] = _of_term(term, [known[each] for each in term.operands])
+            for word in known[term]:
+                size, depth = _size(word, sizes)
+                if size > _MOST_SIZE or depth > _MOST_DEPTH:
+                    return []
         return [known[term][0] for term in outputs]
     except (UntraceableError, _UntranslatableError):
         return []
+
+
+def _size(word: Word, known: dict[int, tuple[int, int]]) -> tuple[int, int]:
+    """Count of nodes of a tree, and its depth. known: of nodes that live on, by `id`."""
+    if not isinstance(word, tuple):
+        return 1, 1
+    if id(word) not in known:
+        counts, depths = zip(*(_size(each, known) for each in word[1:]), strict=True)
+        known[id(word)] = 1 + sum(counts), 1 + max(depths)
+    return known[id(word)]
 
 
 def _and(a: Word, b: Word) -> Word:

@@ -1,4 +1,4 @@
-"""What proofs ask of a process: floats as IEEE 754 has them by default, and sources that stay the same."""
+"""Checks of the process of a proof: its floats, and a hash of its sources that changes when these do."""
 
 import ctypes
 import importlib

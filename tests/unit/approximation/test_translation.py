@@ -1,5 +1,7 @@
 """Graphs as instructions: programs that are right without any search."""
 
+import os
+import subprocess
 import sys
 from types import ModuleType
 
@@ -91,3 +93,41 @@ def test_a_search_begins_with_the_graph(function):
     points = sample(function, 1 << 12, 9)
     [result] = results_of(function, synthesized(function, "sm_90", 1)[0], points)
     assert (result == function(*points)[0])[function.condition(*points)].all()
+
+
+def shared(a, b):
+    for _ in range(32):  # as a tree, 2^32 nodes
+        a = (a >> 1) ^ (a * 3 + b)
+    return a
+
+
+def deep(a, b):
+    for k in range(150):
+        a = (a + k) ^ b
+    return a
+
+
+@pytest.mark.parametrize("function", [shared, deep], indirect=True)
+def test_a_graph_that_is_large_as_a_tree_is_not_translated(function):
+    assert translated(function) == []
+
+
+@pytest.mark.slow
+def test_a_synthesis_is_the_same_in_each_process():
+    code = """
+from evo.approximation import zoo
+from evo.approximation.bits import ExactFunction
+from evo.approximation.synthesis import synthesized
+zoo.f = lambda a, b, c: sum(np.clip(x.view(np.int32), 0, 1023).astype(np.uint32) << 10 * k for k, x in enumerate((a, b, c)))
+print(synthesized(ExactFunction("evo.approximation.zoo:f"), "sm_90", 1))
+"""
+    runs = [
+        subprocess.run(
+            [sys.executable, "-c", "import numpy as np" + code],
+            env=os.environ | {"PYTHONHASHSEED": seed},
+            capture_output=True,
+            check=True,
+        )
+        for seed in ("1", "3")
+    ]
+    assert runs[0].stdout == runs[1].stdout and len(runs[0].stdout) > 10
