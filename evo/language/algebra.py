@@ -5,7 +5,7 @@ formula is defined, its form has the same value, but for rounding; it may be def
 (`min`, `max`, choices) is left as it is. Offsets of inputs that float32 cannot hold stay beside them. Knows nothing of texts.
 
 A form is a number times powers of atoms. An atom is a leaf, a function of forms, a sum of forms, e to a form, or a product whose
-factors may be negative, of which a root is taken.
+factors may be negative, of which a root is taken. Slightly long: all rules that join forms share their atoms.
 """
 
 import math

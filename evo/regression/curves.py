@@ -12,7 +12,7 @@ import itertools
 import numpy as np
 
 from evo.regression.guesses import least
-from evo.regression.relations import LEAST, NEAR, monomials, summed
+from evo.regression.relations import LEAST, NEAR, monomials, some_rows, summed
 from evo.regression.terms import Row, products
 
 MAX_ROWS, MAX_INPUTS = 64, 6  # that are looked at
@@ -33,13 +33,11 @@ def curves(columns: dict[str, Row], target: Row, weights: Row | None = None) -> 
     """
     if len(columns) > MAX_INPUTS:
         return []
-    rows = np.arange(min(len(target), MAX_ROWS)) * len(target) // min(len(target), MAX_ROWS)
-    y = target[rows] / np.abs(target).max()
+    inputs, y, root = some_rows(columns, target, weights, MAX_ROWS)
     if not np.ptp(y):
         return []
-    root = (1.0 if weights is None else np.sqrt(weights[rows] / weights.max())) / (np.abs(y) + LEAST)
     with np.errstate(all="ignore"):
-        return _found({name: values[rows] for name, values in columns.items()}, y, root)
+        return _found(inputs, y, root / (np.abs(y) + LEAST))
 
 
 def _found(inputs: dict[str, Row], y: Row, root: Row) -> list[str]:

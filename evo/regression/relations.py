@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from evo.regression.guesses import spread_rows
 from evo.regression.terms import Row
 
 MAX_ROWS, MAX_INPUTS = 96, 8  # that are looked at
@@ -80,18 +81,22 @@ def relations(columns: dict[str, Row], target: Row, weights: Row | None = None) 
     """
     if len(columns) > MAX_INPUTS:
         return []
-    rows = np.arange(min(len(target), MAX_ROWS)) * len(target) // min(len(target), MAX_ROWS)
-    y = target[rows] / np.abs(target).max()
+    inputs, y, root = some_rows(columns, target, weights, MAX_ROWS)
     if not np.ptp(y):
         return []
     y = -y if (y < 0.0).all() else y
-    root = np.ones(len(y)) if weights is None else np.sqrt(weights[rows] / weights.max())
     with np.errstate(all="ignore"):
-        inputs = {name: values[rows] for name, values in columns.items()}
         terms = {f"log2({name})": np.log2(x) for name, x in inputs.items() if (x > 0.0).all()}
         terms |= itertools.islice(monomials(inputs), MAX_MONOMIALS)
         found = sorted(each for kind in _KINDS for each in _found(kind, terms, y, root)) if terms else []
     return [text for _, text in found[:NUM_KEPT]]
+
+
+def some_rows(columns: dict[str, Row], target: Row, weights: Row | None, most: int) -> tuple[dict[str, Row], Row, Row]:
+    """Rows spread evenly: of the columns, of the target over its largest size, and roots of the weights over theirs."""
+    rows = spread_rows(len(target), most)
+    root = np.ones(len(rows)) if weights is None else np.sqrt(weights[rows] / weights.max())
+    return {name: values[rows] for name, values in columns.items()}, target[rows] / np.abs(target).max(), root
 
 
 def monomials(inputs: dict[str, Row]) -> Iterator[tuple[str, Row]]:

@@ -2,6 +2,7 @@
 
 Owns the objective, the check points that guard against poles, and the measures. `evo.regression.neighbours` says what data
 tell between rows, `evo.regression.scaling` moves and scales. Knows nothing of where data comes from.
+Slightly long: each part of a formula's worth is beside the data that it is of.
 """
 
 from __future__ import annotations
