@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from evo.errors import UserError, did_you_mean
 from evo.evaluate.sampling import MANY, spread
 from evo.language.dag import Builder, Dag
+from evo.language.real_programs import derived, evaluate, language, read, words_of
 from evo.native.tune import PointLoss
-from evo.semiring.programs import derived, evaluate, language, read, words_of
 
 Row = NDArray[np.float64]  # a number for each point
 

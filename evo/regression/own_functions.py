@@ -19,8 +19,8 @@ from evo.language.formula import FUNCTIONS, Scaling, formula_of
 from evo.language.functions import functions as known_functions
 from evo.language.infix import parse_infix
 from evo.language.program import Language, format_program
+from evo.language.real_programs import RESULT, language, read, words_of
 from evo.native.stack_ptx import NodeKind
-from evo.semiring.programs import RESULT, language, read, words_of
 
 MAX_WORDS = 16  # of a phrase
 SAME = 1e-6  # of two numbers, relative: as near as float32 holds them

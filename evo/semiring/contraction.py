@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evo.language.real_programs import evaluate, language, words_of
 from evo.native.ptx_vm import VirtualMachine
 from evo.native.semiring import CHUNK, MAX_DEPTH, OPERAND_DTYPE, STATE_DTYPE, Contraction
 from evo.semiring import blocks
 from evo.semiring.folds import LETTERS, Axes, Fold, Variable, sizes_of
-from evo.semiring.programs import evaluate, language, words_of
 
 BFLOAT16 = np.dtype(np.int16)  # how arrays of bfloat16 come here, as their bits
 _ELEMENTS = {np.dtype(np.float32): 0, np.dtype(np.float16): 1, BFLOAT16: 2}

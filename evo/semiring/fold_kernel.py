@@ -19,10 +19,10 @@ import numpy as np
 from evo.errors import UserError
 from evo.kernel import nvrtc
 from evo.language.dag import Dag
+from evo.language.real_programs import language, words_of
 from evo.native.stack_ptx import Lowering, NodeKind
 from evo.ptx_inject import PTXInject, Sites
 from evo.semiring.folds import LETTERS, Axes, Fold
-from evo.semiring.programs import language, words_of
 
 ENTRY = "fold"
 NUM_THREADS = 256  # of a block

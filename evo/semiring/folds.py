@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evo.language.dag import Builder, Dag
-from evo.semiring.programs import derived, formula
+from evo.language.real_programs import derived, formula
 
 LARGEST, SMALLEST = (float(each) for each in (np.finfo(np.float32).max, np.finfo(np.float32).tiny))
 SMALLEST_SUM = 2.0**-80  # of exponentials, above which those that underflowed are too small to count

@@ -12,8 +12,8 @@ import numpy as np
 
 from evo.errors import UserError
 from evo.language.dag import Builder, Dag
+from evo.language.real_programs import derived, formula
 from evo.semiring.folds import LARGEST, SMALLEST, Axes, Fold, Sums, Variable, rows_and_columns
-from evo.semiring.programs import derived, formula
 
 ORDERS = {"2-norm": "2", "p-norm": "p"}  # by what `accumulate` is called
 _POWERS, _ROOTS = {"2": "x*x", "p": "abs(x)**p"}, {"2": "sqrt(x)", "p": "x**(1/p)"}

@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 from evo.errors import UserError, did_you_mean
 from evo.language.dag import Dag
+from evo.language.real_programs import formula, names_in, read
 from evo.native.stack_ptx import check_name
 from evo.semiring import blocks, folds, norms
 from evo.semiring.contraction import run
 from evo.semiring.folds import Fold, pairs, sizes_of
-from evo.semiring.programs import formula, names_in, read
 
 
 class Elite(Protocol):

@@ -10,10 +10,10 @@ from evo.language.formula_text import INFIX
 from evo.language.functions import DEFINED, functions
 from evo.language.printer import lines_of
 from evo.language.program import Language, parse_program
+from evo.language.real_programs import language
 from evo.language.textbook import textbook
 from evo.native.ptx_vm import VirtualMachine
 from evo.regression.own_functions import named, own_function, programs_of
-from evo.semiring.programs import language
 
 A, B = np.linspace(0.2, 2.0, 7, dtype=np.float32), np.linspace(1.0, 3.0, 7, dtype=np.float32)
 

@@ -7,8 +7,8 @@ import pytest
 
 from evo.language.dag import dag_of
 from evo.language.formula import evaluate, formula_of
+from evo.language.real_programs import language, read, words_of
 from evo.regression.undefined import filled
-from evo.semiring.programs import language, read, words_of
 
 NAMES, OUTPUT = ("x", "y"), ("f",)
 

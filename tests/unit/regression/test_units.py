@@ -11,8 +11,8 @@ import evo
 from evo.errors import UserError
 from evo.language.dag import dag_of
 from evo.language.infix import parse_infix
+from evo.language.real_programs import _instruction_names, language
 from evo.regression.units import Units, dimension_of, unit_text
-from evo.semiring.programs import _instruction_names, language
 
 # The SI brochure (9th edition): derived units in base units.
 SAME = [

@@ -155,7 +155,7 @@ def test_a_program_may_be_stack_ptx_or_words():
     wanted = zoo.l1(a, b)
     np.testing.assert_array_equal(Semiring("%b %a sub_ftz_f32 abs_ftz_f32")(a, b), wanted)
     from evo.language.program import parse_program
-    from evo.semiring.programs import language
+    from evo.language.real_programs import language
 
     words = parse_program(language(("a", "b", "s"), ("y",)), "%s %b %a sub_ftz_f32 abs_ftz_f32 mul_ftz_f32", "test")
     np.testing.assert_allclose(Semiring(words, hyper=("s",))(a, b, s=2.0), 2 * wanted, rtol=1e-6)

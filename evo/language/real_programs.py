@@ -1,4 +1,4 @@
-"""Programs over the variables of a semiring: from text, put together, derived, and computed in float64.
+"""Programs over real variables, such as those of a semiring or a loss: from text, put together, derived, and computed in float64.
 
 Owns graphs of f32 values and what is done with them. Knows nothing of arrays' layouts, reductions or tensors.
 """
@@ -87,7 +87,7 @@ def read(program: str | NDArray[np.uint64], variables: tuple[str, ...], source: 
 
 
 def formula(text: str, *variables: str) -> Dag:
-    """The graph of a formula of ours."""
+    """The graph of a formula in evo's own code."""
     return read(text, variables, text)
 
 
@@ -99,7 +99,7 @@ def words_of(graph: Dag, inputs: tuple[str, ...], outputs: tuple[str, ...]) -> N
     """
     words = graph.words(language(inputs, outputs), MAX_WORDS)
     if words is None:
-        raise UserError(f"a semiring's program has more than {MAX_WORDS} words")
+        raise UserError(f"a program has more than {MAX_WORDS} words")
     return words
 
 
