@@ -99,12 +99,12 @@ class RunConfig(Options):
     def identity(self) -> dict[str, Any]:
         """The part that decides the archive, as plain values without defaults. A run is only resumed with the same.
 
-        It leaves out where and how fast the work is done, when it ends, learned measures that do not span the archive, and the
-        paths of the task, the instruction set and the initial programs: their content counts.
+        It leaves out where and how fast the work is done, when it ends, learning, and the paths of the task, the instruction
+        set and the initial programs: their content counts.
         """
         left_out: dict[str, Any] = dict.fromkeys(("task", "task_files", "evaluation", "stop", "output"), True)
         left_out["program"] = {"instruction_set"}
-        left_out["search"] = {} if self.search.learning.is_spanning else {"learning": True}
+        left_out["search"] = {"learning": True}
         if self.search.initial.digest is not None:
             left_out["search"]["initial"] = {"programs"}
         return self.model_dump(mode="json", exclude=left_out, exclude_defaults=True)

@@ -209,9 +209,7 @@ def _warn_of_losses(run: LiveRun, folder: Path) -> None:
             f"{counters.failed:,} of {plural(counters.evaluations, 'program')} could not be compiled or run; see them with: "
             f"{command_line('show', folder, '--failed')}"
         )
-    if (
-        counters.out_of_range > MAX_OUT_OF_RANGE * counters.evaluations and not search.problem.config.search.learning.is_spanning
-    ):  # where ranges leave some out by design
+    if counters.out_of_range > MAX_OUT_OF_RANGE * counters.evaluations:  # where ranges leave some out by design
         warn(
             f"{counters.out_of_range:,} of {plural(counters.evaluations, 'evaluation')} had a measure out of its range; "
             "they count to the cells at the edge; widen the ranges in the task's measures to tell them apart"

@@ -7,8 +7,6 @@ import csv
 import io
 from collections.abc import Iterable
 
-import numpy as np
-
 from evo.escape import cell
 from evo.language.formula_text import infix_line
 from evo.report.elites import cell_names, hash_text, program_lines
@@ -20,18 +18,16 @@ def elites_csv(run: Run) -> str:
     """The elites sorted by cell, below a line with the names of the columns.
 
     The cell is its index along each measure in a grid (`cell_NAME`), else its number (`cell`). Then follow the objective, each
-    measure (`measure_NAME`), learned ones last, all with all their digits, the number of live instructions, the hash as
+    measure (`measure_NAME`), all with all their digits, the number of live instructions, the hash as
     `evo show` prints it, and the program as an expression and as text; `evo eval` reads the latter.
     """
     problem, elites, cells = run.search.problem, run.search.elites(), [name.split(",") for name in cell_names(run)]
-    spanning = list(problem.spanning)
-    places = [f"cell_{name}" for name in spanning] if "," in run.search.layout.cell_name(0) else ["cell"]
-    names = [*problem.task.measures, *(spanning if elites.latent.shape[1] else [])]
-    measures = np.hstack([elites.measures, elites.latent]).T.tolist()
+    names = list(problem.task.measures)
+    places = [f"cell_{name}" for name in names] if "," in run.search.layout.cell_name(0) else ["cell"]
     columns: dict[str, Iterable[object]] = {
         **{name: [cell[axis] for cell in cells] for axis, name in enumerate(places)},
         "objective": elites.objective.tolist(),
-        **{f"measure_{name}": values for name, values in zip(names, measures, strict=True)},
+        **{f"measure_{name}": values for name, values in zip(names, elites.measures.T.tolist(), strict=True)},
         "num_instructions": elites.num_instructions.tolist(),
         "hash": map(hash_text, elites.hash),
         "expression": [infix_line(program_expression(problem, words)) for words in elites.solution],

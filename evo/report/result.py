@@ -125,8 +125,8 @@ class Result:
 
     @cached_property
     def archive(self) -> pd.DataFrame:
-        """The elites, sorted by cell: `cell`, `objective`, a column for each measure, also learned ones, `num_instructions`,
-        `generation`, `expression`, which is the whole formula if the task scales, and `program`, the text that
+        """The elites, sorted by cell: `cell`, `objective`, a column for each measure, `num_instructions`, `generation`,
+        `expression`, which is the whole formula if the task scales, and `program`, the text that
         `evo.language.program` describes.
         """
         import pandas as pd
@@ -137,7 +137,6 @@ class Result:
                 "cell": [layout.cell_name(int(cell)) for cell in elites.cell],
                 "objective": elites.objective,
                 **dict(zip(problem.task.measures, elites.measures.T, strict=True)),
-                **dict(zip(problem.spanning, elites.latent.T, strict=False)),
                 "num_instructions": elites.num_instructions,
                 "generation": elites.generation,
                 "expression": [*map(infix_line, _expressions(problem, elites.solution))],

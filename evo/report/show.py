@@ -3,7 +3,6 @@
 Owns what `evo show` and `evo eval` print. Reads runs and never changes them.
 """
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -86,7 +85,7 @@ def describe_elite(run: Run, name: str | None, precision: int | None = None, *, 
         origin.append(f"({operator_name(int(elites.operator[row]))}: {meaning})")
     batch = batch_of(run)[row : row + 1]
     with problem_for_facts(run) as (problem, note):
-        scores = _scores(problem, elites.objective[row], elites.measures[row], batch, note, elites.latent[row])
+        scores = _scores(problem, elites.objective[row], elites.measures[row], batch, note)
         more, with_ptx = [("origin", origin), ("scores", scores)], with_ptx or not problem.task.has_pictures()
         return _sections(problem, batch, more, is_scored=True, precision=precision, with_ptx=with_ptx)
 
@@ -141,13 +140,11 @@ def _scores(
     measures: NDArray[np.float64],
     batch: Batch,
     note: str | None = None,
-    latent: Sequence[float] | NDArray[np.float64] = (),
 ) -> list[str]:
     facts = report_facts(problem, batch.words)
-    ranges = [*problem.task.measures.items(), *(problem.spanning.items() if len(latent) else [])]
-    width = max(map(len, ("objective", *(name for name, _ in ranges), *facts)))
+    width = max(map(len, ("objective", *problem.task.measures, *facts)))
     lines = [f"{'objective':<{width}}  {objective:.6g}"]
-    for (name, (low, high)), value in zip(ranges, [*measures, *latent], strict=True):
+    for (name, (low, high)), value in zip(problem.task.measures.items(), measures, strict=True):
         lines.append(f"{name:<{width}}  {value:.6g}  (range {low:g} to {high:g})")
     lines += [f"{name:<{width}}  {values[0]:.9g}" for name, values in facts.items()]
     if facts and note:

@@ -69,7 +69,6 @@ def check_arrays(arrays: Arrays, problem: Problem) -> None:
     laws = dict(_laws(arrays, problem))
     needed = {"elites", "memory", "archive", "lineages", "emitters"}
     needed |= {name.partition(".")[0] for name in arrays} & {"population", "tidy"}
-    needed |= {"learned"} if problem.config.search.learning.is_spanning else set()
     missing = [name for name in laws if name not in arrays and name.partition(".")[0] in needed]
     missing += [name for name in ("ancestry.archive", "ancestry.next") if name not in arrays]
     if wrong := [name for name in arrays if name not in laws] + missing:
@@ -88,7 +87,7 @@ def check_arrays(arrays: Arrays, problem: Problem) -> None:
 
 def _laws(arrays: Arrays, problem: Problem) -> Iterator[tuple[str, _Law]]:
     config, archive = problem.config, problem.config.search.archive
-    cells, num_spanning = num_cells(archive.options()), len(problem.spanning)
+    cells, num_measures = num_cells(archive.options()), len(problem.task.measures)
     for prefix in ("elites.", "population.", "tidy."):
         rows = len(np.atleast_1d(arrays.get(prefix + "cell", np.zeros(0))))
         for name in ("cell", "generation"):
@@ -100,8 +99,6 @@ def _laws(arrays: Arrays, problem: Problem) -> Iterator[tuple[str, _Law]]:
         yield prefix + "measures", ("<f8", (rows, None))
         yield prefix + "parents", ("<i4", (rows, 2))
         yield prefix + "hash", ("<u8", (rows, 2))
-        if config.search.learning.is_spanning:
-            yield prefix + "latent", ("<f8", (rows, num_spanning))
     yield "initial.words", ("<u8", (None, None))
     yield "memory.hash", ("<u8", (None, 2))
     for name in ("lineages.founders", "ancestry.archive", "ancestry.population"):
@@ -109,8 +106,5 @@ def _laws(arrays: Arrays, problem: Problem) -> Iterator[tuple[str, _Law]]:
     yield "ancestry.next", ("<i8", (1,))
     yield "emitters.success", ("<i8", (None, 4))
     if archive.type == "CVTArchive":
-        yield "archive.centroids", ("<f8", (cells, num_spanning))
-    yield "learned.ends", ("<f8", (2, num_spanning))
-    yield "learned.evaluations", ("<i8", (1,))
-    for name in ("prescreen.model", "learned.model"):
-        yield name, ("|u1", (None,))
+        yield "archive.centroids", ("<f8", (cells, num_measures))
+    yield "prescreen.model", ("|u1", (None,))

@@ -29,7 +29,6 @@ from evo.evaluate.tuning import ConstantTuner, default_share, why_not_tunable
 from evo.instructions import InstructionSet, check_names, open_instruction_set
 from evo.language.program import Language
 from evo.run.task_identity import DeclaredTask, MadeTask
-from evo.search.learned_measures import RANGE, component_names
 from evo.task import Task, Window
 from evo.tasks.answers import task_errors
 from evo.tasks.folder import check_declarations, declared_files, load_task, task_digest
@@ -115,15 +114,9 @@ class Problem:
         return Assignment(self.language, self.task, names, settings, self.quarantine, self.source, size)
 
     @property
-    def spanning(self) -> dict[str, tuple[float, float]]:
-        """The measures that span the archive, by name: the task's, or learned ones."""
-        learning = self.config.search.learning
-        return dict.fromkeys(component_names(learning.features), RANGE) if learning.is_spanning else self.task.measures
-
-    @property
     def ranges(self) -> NDArray[np.float64]:
-        """`(num_measures, 2)` bounds of the measures that span the archive."""
-        return np.array(list(self.spanning.values()), dtype=np.float64)
+        """`(num_measures, 2)` bounds of the measures."""
+        return np.array(list(self.task.measures.values()), dtype=np.float64)
 
     def draw(self, words: NDArray[np.uint64], size: int, t: float, window: Window | None = None) -> NDArray[np.uint8]:
         """`(batch_size, size, size, 3)` pictures of `(batch_size, max_length)` programs at time t, or a window of them.

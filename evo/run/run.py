@@ -208,7 +208,7 @@ class LiveRun(Run):
             finally:
                 run_dir.wait_for_checkpoint()
             # A run that is resumed at its end writes what was still to be written after the last checkpoint.
-            run_dir.save_archive(search.elite_columns())
+            run_dir.save_archive(search.elites().arrays())
         return str(search.stop_reason)
 
     def _save_if_due(self, is_last: bool) -> float:
@@ -262,7 +262,7 @@ def save_search(
         for key, record in quarantine.items():
             run_dir.save_quarantine(key, record)
         _save_checkpoint(run_dir, search, search.lineage.records(), is_all=True)
-        run_dir.save_archive(search.elite_columns())
+        run_dir.save_archive(search.elites().arrays())
         take_name(run_dir, [folder])
         run_dir.close()
 

@@ -6,7 +6,6 @@ Owns the elites as reports and files have them, where they lie, and which stop i
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +17,6 @@ from evo.errors import UserError, shortage
 from evo.language.program import Language
 from evo.native.row_threads import RowThreads
 from evo.native.vary import Variation
-from evo.run.learning import make_learned_measures
 from evo.run.loaded_task import Problem
 from evo.search.archives import make_archive, make_layout
 from evo.search.archives.elites import Elites
@@ -67,11 +65,11 @@ class SavedSearch:
     def elites(self) -> Elites:
         """All elites, sorted by cell: those of the archive, at its end with tidy ones (`evo.run.tidying`)."""
         tidy = self.part("tidy.")
-        return Elites.of(tidy) if tidy else self.archived()
+        return Elites(**tidy) if tidy else self.archived()
 
     def archived(self) -> Elites:
         """Elites of the archive, which the search goes on with."""
-        return Elites.of(self.part("elites."))
+        return Elites(**self.part("elites."))
 
     def record_numbers(self) -> NDArray[np.int64]:
         """The numbers of the elites' records (`evo.search.lineage`), in the order of `elites`; NONE of those that have none. That
@@ -84,37 +82,17 @@ class SavedSearch:
         numbers: NDArray[np.int64] = self.arrays["ancestry.archive"][cells]
         return numbers
 
-    def latent(self) -> NDArray[np.float64]:
-        """The principal components of what the elites compute, `(num_elites, search.learning.features)`: the learned measures
-        where these span the archive, else those of components fitted to these elites alone.
-
-        Raises:
-            UserError: the programs cannot be described.
-        """
-        elites, learning = self.elites(), self.problem.config.search.learning
-        if learning.is_spanning or not learning.features:
-            return elites.latent
-        if not len(elites):
-            return np.zeros((0, learning.features))
-        components = make_learned_measures(self.problem, row_threads_of(self.problem))
-        components.fit(elites.solution)
-        return components.of(elites.solution)
-
     def random_programs(self, num_programs: int) -> NDArray[np.uint64]:
         """The first random programs of its seed, `(num_programs, max_length)`."""
         config = self.problem.config
         variation = variation_of(config, self.problem.language, config.search.variation)
         return variation.random_programs(config.seed, 0, 0, num_programs, config.program.max_length)
 
-    def elite_columns(self) -> Arrays:
-        """The elites as `archive.npz` has them. Raises UserError as of `latent`."""
-        return replace(self.elites(), latent=self.latent()).arrays()
-
     @cached_property
     def layout(self) -> Layout:
         """The archive's cells."""
         archive = self.problem.config.search.archive
-        return make_layout(archive.type, list(self.problem.spanning.values()), archive.options(), self.part("archive."))
+        return make_layout(archive.type, list(self.problem.task.measures.values()), archive.options(), self.part("archive."))
 
     def to_ribs(self) -> RibsArchive:
         """The elites in a new archive of pyribs (`evo.search.archives.pyribs`)."""
@@ -164,14 +142,11 @@ def make_archive_of(problem: Problem, arrays: Arrays) -> ProgramArchive:
     Raises:
         UserError: it cannot be made.
     """
-    config, ranges = problem.config, list(problem.spanning.values())
+    config, ranges = problem.config, list(problem.task.measures.values())
     archive = config.search.archive
-    num_kept = len(problem.task.measures) if config.search.learning.is_spanning else 0
     lowest = _least_objective(problem)
     try:
-        return make_archive(
-            archive.type, config.program.max_length, ranges, config.seed, archive.options(), arrays, lowest, num_kept
-        )
+        return make_archive(archive.type, config.program.max_length, ranges, config.seed, archive.options(), arrays, lowest)
     except (ValueError, MemoryError) as error:
         raise UserError(shortage(error) or error, "search.archive") from error
 

@@ -24,7 +24,7 @@ from evo.language.program import program_length
 from evo.native.stack_ptx import HASH_VERSION
 from evo.native.vary import Variation
 from evo.run.initial_programs import read_initial, with_digest
-from evo.run.learning import make_learned_measures, make_prescreen
+from evo.run.learning import make_prescreen
 from evo.run.loaded_task import Problem
 from evo.run.saved_search import SavedSearch, make_archive_of, row_threads_of, variation_of
 from evo.run.task_identity import declarations
@@ -125,11 +125,6 @@ class Search(SavedSearch):
             row_threads=self._row_threads,
             success=arrays.get("emitters.success"),
         )
-        learning = config.search.learning
-        measures = None
-        if learning.features and (learning.is_spanning or not saved):  # a new search tells of errors before it begins
-            measures = make_learned_measures(problem, self._row_threads, saved.part("learned.") if saved else {})
-        self._learned = measures if learning.is_spanning else None
         self._saved_prescreen = saved.part("prescreen.") if saved else {}
 
     def _make_restarts(self, saved: SavedSearch | None) -> Restarts:
@@ -140,16 +135,14 @@ class Search(SavedSearch):
         restarts = Restarts(self.archive, make, config.count, config.generations)
         if saved and (elites := saved.part("population.")):
             restarts.population = make()
-            restarts.population.restore(Elites.of(elites))
+            restarts.population.restore(Elites(**elites))
         return restarts
 
     @cached_property
     def state(self) -> SearchState:
         """State that changes from generation to generation."""
         prescreen = make_prescreen(self.problem, self._row_threads, self._saved_prescreen)
-        return SearchState(
-            self.archive, self._restarts, self.emitter, self.memory, self.lineage, self.counters, prescreen, self._learned
-        )
+        return SearchState(self.archive, self._restarts, self.emitter, self.memory, self.lineage, self.counters, prescreen)
 
     def elites(self) -> Elites:
         """As of `SavedSearch`."""
@@ -223,12 +216,12 @@ class Search(SavedSearch):
         tuning = None
         if evaluator and problem.tuner and options.share:
             tuning = Tuning(problem.tuner, options.share, options.finished if problem.tuner.finishes else 0)
-        keeps_lowered = bool((evaluator and evaluator.uses_lowered) or self.state.prescreen or self.state.learned)
+        keeps_lowered = bool((evaluator and evaluator.uses_lowered) or self.state.prescreen)
         return MapElites(self.state, evaluator, problem.language.lowering, tuning, keeps_lowered, watch)
 
     def insert(self, words: NDArray[np.uint64], generation: int) -> None:
         """Evaluates programs, `(num_programs, max_length)`, such as another search's elites, and adds them to the archive as if
-        they were random. The search goes on with this generation. The task's own measures span the archive.
+        they were random. The search goes on with this generation.
         """
         batch = Batch.analyze(self.problem.language.lowering, words)
         evaluation = self.problem.evaluator.evaluate(batch)
@@ -330,8 +323,6 @@ class Search(SavedSearch):
             **({"farm": stats.farm} if stats.farm else {}),
             "times_s": {name: round(value, 6) for name, value in {**stats.times_s, "previous_save": save_s}.items()},
         }
-        if learning := generation.fit:
-            row["learning"] = {name: value for name, value in asdict(learning).items() if value is not None}
         if self.problem.config.search.emitters:
             row["emitters"] = {name: asdict(success) for name, success in generation.success.items()}
         return row

@@ -225,7 +225,7 @@ def _has_archive(run: Run, path: Path) -> bool:
     """Return whether archive.npz holds the elites of the last checkpoint."""
     try:
         with open_file(path / "archive.npz") as file, np.load(file) as archive:
-            elites = run.search.elite_columns()
+            elites = run.search.elites().arrays()
             return set(archive.files) == set(elites) and all(np.array_equal(archive[name], elites[name]) for name in elites)
     except (OSError, ValueError):
         return False

@@ -41,7 +41,7 @@ def tidied(problem: Problem, elites: Elites, cells_of: CellsOf, counters: Counte
     task = problem.task
     has_formulas = task.reduction == "regression" and len(task.outputs) == 1 and not task.rollout
     has_formulas = has_formulas and task.point_loss() is None  # tidying weighs squared errors
-    if not has_formulas or problem.config.search.learning.is_spanning or not len(elites):
+    if not has_formulas or not len(elites):
         return elites
     complexity = _complexity(task, elites.num_instructions, elites.measures)
     bits = _description_length(task, elites.objective, complexity)
@@ -102,7 +102,6 @@ def tidied(problem: Problem, elites: Elites, cells_of: CellsOf, counters: Counte
         "slot": chosen.astype(np.int32),
         "hash": batch.hashes[chosen],
         "num_instructions": batch.num_instructions[chosen],
-        "latent": np.zeros((len(chosen), elites.latent.shape[1])),
     }
     columns = {name: np.concatenate([column[~is_gone], tidy_columns[name]]) for name, column in vars(elites).items()}
     by_cell = np.argsort(columns["cell"], kind="stable")

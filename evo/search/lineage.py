@@ -95,13 +95,6 @@ class Lineage:
         if self._num_bytes > self._max_bytes:
             self._forget()
 
-    def move(self, before: NDArray[np.int64], after: NDArray[np.int64]) -> None:
-        """The elites of the archive's cells `before` are in the cells `after` from now on, and no others are left."""
-        self._found(after, self._founders[before])
-        numbers = self._archive[before]
-        self._archive[:] = NONE
-        self._archive[after] = numbers
-
     def take(self) -> tuple[Records, bool]:
         """The records since the last call, and False; or all, and True: the first time, and after some were forgotten."""
         is_all, self._is_all_new = self._is_all_new, False

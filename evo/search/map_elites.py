@@ -19,7 +19,6 @@ from evo.evaluate import Evaluation, Evaluator, Failure, Stats, Status, join
 from evo.language.batch import Batch
 from evo.native.stack_ptx import Lowering
 from evo.search.emitter import GIVEN, Success
-from evo.search.learned_measures import Fit
 from evo.search.state import Counters, SearchState
 
 if TYPE_CHECKING:
@@ -66,8 +65,7 @@ class Generation:
     """Result of one generation.
 
     num_lineages, largest_lineage: of the elites (`Lineage`). success: of each emitter so far. failures: programs that could not
-    be compiled or run. stats: of the evaluator, and seconds of the loop's stages. fit: None if the model of learned measures
-    stays as it was.
+    be compiled or run. stats: of the evaluator, and seconds of the loop's stages.
     """
 
     counters: Counters
@@ -81,7 +79,6 @@ class Generation:
     success: dict[str, Success]
     failures: tuple[Failure, ...]
     stats: Stats
-    fit: Fit | None = None
 
 
 Step: TypeAlias = Generation | Beginning
@@ -167,11 +164,9 @@ class MapElites:
         if self._is_cut:
             end = int(scored.slots.max()) + 1
             offspring = replace(offspring, batch=offspring.batch[:end], is_new=offspring.is_new[:end])
-        spanning, fit = self._measure(scored)
-        is_elite = self._insert(offspring, scored, spanning)
+        is_elite = self._insert(offspring, scored)
         self._learn(scored)
-        self._count(offspring, scored, spanning)
-        fit = self._fit_anew() or fit
+        self._count(offspring, scored)
         self._clock.lap("statistics")
         archive, lineage, evaluation = self._state.archive, self._state.lineage, scored.evaluation
         return Generation(
@@ -186,7 +181,6 @@ class MapElites:
             success=self._state.emitter.success(),
             failures=evaluation.failures,
             stats=replace(evaluation.stats, times_s={**self._clock.times_s, **evaluation.stats.times_s}),
-            fit=fit,
         )
 
     def _breed(self) -> _Offspring:
@@ -270,28 +264,14 @@ class MapElites:
             return given[given < scored.num_chosen]
         return self._state.restarts.population.rivals(evaluation.objective, evaluation.measures, count)
 
-    def _measure(self, scored: _Scored) -> tuple[NDArray[np.float64], Fit | None]:
-        """The measures that span the archive; and what became of their model, if this fits it for the first time."""
-        learned = self._state.learned
-        if not learned:
-            return scored.evaluation.measures, None
-        fit = None
-        is_ok = np.isfinite(scored.evaluation.objective)
-        programs = scored.batch.programs[is_ok]
-        if len(programs) and not learned.is_fitted:
-            fit = Fit(learned.fit(programs, self._state.counters.evaluations + scored.num_evaluations))
-        spanning = np.full((len(is_ok), len(self._state.archive.layout.low)), np.nan)
-        spanning[is_ok] = learned.of(programs)
-        self._clock.lap("measures")
-        return spanning, fit
-
-    def _insert(self, offspring: _Offspring, scored: _Scored, spanning: NDArray[np.float64]) -> NDArray[np.bool_]:
+    def _insert(self, offspring: _Offspring, scored: _Scored) -> NDArray[np.bool_]:
         """Mask of the programs that are elites of the archive now.
 
         A duplicate scores what its first copy scored, so it can only tie with an elite, and ties keep the incumbent: only new
         programs come here.
         """
-        state, batch, slots, objective = self._state, scored.batch, scored.slots, scored.evaluation.objective
+        state, batch, slots = self._state, scored.batch, scored.slots
+        objective, measures = scored.evaluation.objective, scored.evaluation.measures
         archive, population, origin = state.archive, state.restarts.population, state.emitter.origin
 
         def facts(rows: NDArray[np.int64]) -> tuple[NDArray[np.uint64], NDArray[np.float64], dict[str, NDArray[Any]]]:
@@ -302,13 +282,12 @@ class MapElites:
                 "slot": slots[rows],
                 "hash": batch.hashes[rows],
                 "num_instructions": batch.num_instructions[rows],
-                **({"task_measures": scored.evaluation.measures[rows]} if state.learned else {}),
             }
             return batch[rows].words, objective[rows], fields
 
         def enter(archive: ProgramArchive) -> Winners:
-            won = archive.best_of(objective, spanning)
-            archive.enter(won, *facts(won.rows), spanning[won.rows])
+            won = archive.best_of(objective, measures)
+            archive.enter(won, *facts(won.rows), measures[won.rows])
             return won
 
         won = enter(archive)
@@ -331,12 +310,11 @@ class MapElites:
         prescreen.learn(evaluation.objective[:count], evaluation.measures[:count], self._state.restarts.population)
         self._clock.lap("learning")
 
-    def _count(self, offspring: _Offspring, scored: _Scored, spanning: NDArray[np.float64]) -> None:
+    def _count(self, offspring: _Offspring, scored: _Scored) -> None:
         archive, counters, batch = self._state.archive, self._state.counters, offspring.batch
         num_different = int(np.count_nonzero(offspring.is_new))
-        is_outside = np.zeros(len(spanning), bool)
-        for values, low, high in zip(spanning.T, archive.layout.low, archive.layout.high, strict=True):
-            is_outside |= (values < low) | (values > high)  # never where a measure is NaN
+        measures = scored.evaluation.measures
+        is_outside = (measures < archive.layout.low) | (measures > archive.layout.high)  # never where a measure is NaN
         counters.generations += not self._is_cut
         counters.offspring += len(batch)
         counters.evaluations += scored.num_evaluations
@@ -346,18 +324,7 @@ class MapElites:
         counters.neutral += offspring.num_neutral
         counters.rejected += int(np.count_nonzero(scored.evaluation.status))
         counters.failed += len(scored.evaluation.failures)
-        counters.out_of_range += int(np.count_nonzero(is_outside))
-
-    def _fit_anew(self) -> Fit | None:
-        """Fits learned measures to the elites if that is due, and fills the archive anew."""
-        learned, archive, num_evaluations = self._state.learned, self._state.archive, self._state.counters.evaluations
-        if not (learned and len(archive) and learned.is_due(num_evaluations)):
-            return None
-        words = archive.elites().solution
-        explained, num_before = learned.fit(words, num_evaluations), len(archive)
-        self._state.lineage.move(*archive.rebuild(learned.of(words)))
-        self._clock.lap("learning")
-        return Fit(explained, num_before, len(archive))
+        counters.out_of_range += int(np.count_nonzero(is_outside.any(axis=1)))
 
 
 def _promising(evaluation: Evaluation, share: float) -> NDArray[np.int64]:

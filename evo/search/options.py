@@ -149,15 +149,6 @@ class SearchConfig(Options):
         return self
 
     @model_validator(mode="after")
-    def _fits_learned(self) -> Self:
-        dims, num_learned = self.archive.dims, self.learning.features
-        if self.learning.is_spanning and dims and len(dims) != num_learned:
-            raise ValueError(f"archive.dims {dims} has {len(dims)} numbers, but learning.features is {num_learned}")
-        if self.learning.is_spanning and self.starts.count:
-            raise ValueError("'starts' do not go with learning.descriptors 'learned'; give one of them")
-        return self
-
-    @model_validator(mode="after")
     def _emitters_alone(self) -> Self:
         if not self.emitters:
             return self

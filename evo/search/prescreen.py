@@ -11,7 +11,8 @@ tasks, files or clocks.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,24 +21,22 @@ from pydantic import Field, model_validator
 from evo.itll import Model
 from evo.language.batch import ProgramRows
 from evo.options import Integer, Options, Probability
-from evo.search.learned_measures import Describe
 
 if TYPE_CHECKING:
     from evo.search.archives.base import ProgramArchive
 
+Describe = Callable[[ProgramRows], NDArray[np.float32]]
 LENGTH_SCALE = 2.0  # of the model: on regression and domain colouring better than 0.5, 1 and 4
 LEAST_COST = 4  # of an evaluation, for each offspring that is looked at: where it begins to pay (docs/benchmarks.md)
 
 
 class LearningOptions(Options):
-    """Options of learning in a search: the choice of offspring, and measures (`evo.search.learned_measures`).
+    """Options of learning in a search: the choice of offspring.
 
     `prescreen`: offspring bred for each one that is evaluated; 1: no model. `exploration`: share of the evaluated that is chosen
     without the model, which learns from the newest `window` programs; their outputs at `points` of the task's points are among
     their features.
     `evaluation_cost`: cost of an evaluation relative to inspecting an offspring (about 5 us); a prescreen needs it.
-    `features`: principal components of the elites' outputs at these points that are written beside the elites; with the
-    `descriptors` `learned` they span the archive in place of the task's measures.
     """
 
     prescreen: Annotated[Integer, Field(ge=1, le=64)] = 1
@@ -45,13 +44,6 @@ class LearningOptions(Options):
     window: Annotated[Integer, Field(ge=16, le=10000)] = 2000
     points: Annotated[Integer, Field(ge=1, le=256)] = 32
     evaluation_cost: Annotated[float, Field(gt=0.0, allow_inf_nan=False)] | None = None
-    descriptors: Literal["task", "learned"] = "task"
-    features: Annotated[Integer, Field(ge=0, le=8)] = 0
-
-    @property
-    def is_spanning(self) -> bool:
-        """Return whether learned measures span the archive."""
-        return self.descriptors == "learned"
 
     @model_validator(mode="after")
     def _has_cost(self) -> Self:
@@ -60,14 +52,6 @@ class LearningOptions(Options):
                 "a prescreen needs 'evaluation_cost', microseconds of a core for an evaluation divided by 5, of at least "
                 f"{LEAST_COST} for each of its {self.prescreen} offspring: with less it loses"
             )
-        return self
-
-    @model_validator(mode="after")
-    def _fits_descriptors(self) -> Self:
-        if self.is_spanning and not self.features:
-            raise ValueError("descriptors 'learned' need 'features': how many of them span the archive, 1 to 8")
-        if self.is_spanning and self.prescreen > 1:
-            raise ValueError("descriptors 'learned' do not go with a prescreen, which predicts the task's; give one of them")
         return self
 
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import NDArray
 
 from evo.search.emitter import ProgramEmitter
-from evo.search.learned_measures import LearnedMeasures
 from evo.search.lineage import Lineage
 from evo.search.memory import HashMemory
 from evo.search.prescreen import Prescreen
@@ -51,7 +50,7 @@ class SearchState:
     """State that changes from generation to generation.
 
     archive: keeps the elites. restarts: which of them are bred from. prescreen: chooses what is evaluated; None: every new
-    program is. learned: measures that span the archive; None: the task's do. They go neither with a prescreen nor with restarts.
+    program is.
     """
 
     archive: ProgramArchive
@@ -61,7 +60,6 @@ class SearchState:
     lineage: Lineage
     counters: Counters
     prescreen: Prescreen | None = None
-    learned: LearnedMeasures | None = None
 
     def arrays(self) -> Arrays:
         """Copies of all of it, except the counters and the records of `lineage`."""
@@ -73,7 +71,6 @@ class SearchState:
             **self.lineage.arrays(),
             **with_prefix("archive.", self.archive.layout.arrays()),
             **(with_prefix("prescreen.", self.prescreen.arrays()) if self.prescreen else {}),
-            **(with_prefix("learned.", self.learned.arrays()) if self.learned else {}),
             "emitters.success": self.emitter.success_counts.copy(),
         }
 

@@ -18,7 +18,6 @@ BROAD = {
     "search": {"batch_size": 150, "initial": {"num_programs": 300}},
     "stop": {"generations": 4},
 }
-LEARNING = {"learning": {"descriptors": "learned", "features": 2}}
 CVT = {"archive": {"type": "CVTArchive", "dims": None, "centroids": 12}}
 # Of the plane task, unless there is another.
 CASES = {
@@ -43,8 +42,7 @@ CASES = {
         },
         "stop": {"generations": 9},
     },
-    "learned": {"search": LEARNING, "stop": {"generations": 16}},  # four times
-    "learned in CVT": {"search": {**LEARNING, **CVT}, "stop": {"generations": 16}},
+    "CVT": {"search": CVT, "stop": {"generations": 4}},
 }
 
 
@@ -71,7 +69,7 @@ def run(fork_evo_in, small_config_in, repository, tmp_path_factory):
 THREADS, PROCESSES = "evaluation.threads=2", "evaluation.executor=processes"
 HOW = [
     *((case, THREADS) for case in CASES),
-    *((case, PROCESSES) for case in ("tuned", "screened", "learned in CVT")),
+    *((case, PROCESSES) for case in ("tuned", "screened", "CVT")),
     *((case, f"evaluation.simd={level}") for case in ("plane", "tuned") for level in ptx_vm.levels()[:-1]),
     ("plane", "output.checkpoint_seconds=100"),
 ]
@@ -87,8 +85,7 @@ def test_how_the_work_is_done_does_not_show(run, case, how):
     [
         ("tuned", 2),
         ("screened", 5),
-        *(("learned", done) for done in (3, 4)),  # around the archive's filling anew
-        ("learned in CVT", 4),
+        ("CVT", 2),
     ],
 )
 def test_a_resumed_run_ends_equal_to_a_whole_one(run, fork_evo_in, case, done):
@@ -104,8 +101,6 @@ def test_the_cases_are_what_they_say(run):
     assert state["tuned"].counters["tuned"] > 50
     assert state["tuned"].counters["evaluations"] > state["tuned"].counters["offspring"]
     assert state["screened"].counters["screened"] > 500
-    for case in ("learned", "learned in CVT"):
-        assert [bool(row.get("learning")) for row in state[case].metrics].count(True) >= 3
     plain = state_of(run("tuned", "search.tuning.share=0"))
     assert plain.archive["solution"].tobytes() != state["tuned"].archive["solution"].tobytes()
     other = state_of(run("plane", "seed=8"))

@@ -38,7 +38,7 @@ SECTIONS = {
     "memory_size, tuning, learning",
     "search.starts.": "count, generations",
     "search.tuning.": "share, iterations, linear_scale, points, finished, trials",
-    "search.learning.": "prescreen, exploration, window, points, evaluation_cost, descriptors, features",
+    "search.learning.": "prescreen, exploration, window, points, evaluation_cost",
     "search.archive.": ", ".join(["type", *(option for kind in ARCHIVES.values() for option in kind.options)]),
     "search.initial.": "num_programs, min_length, max_length, programs, digest",
     "search.variation.": ", ".join(["operators", *RATES_OF]),
@@ -152,8 +152,8 @@ program.vocabulary.constants.meta_max=65537
 search.batch_size=true search.batch_size=1000000000000 search.parents=[] search.memory_size=0 search.initial.num_programs=0
 search.archive.type=NoArchive search.archive.dims=[4,0] search.tuning.share=1.5 search.tuning.iterations=0
 search.learning.prescreen=65 search.learning.exploration=1.5
-search.learning.window=15 search.learning.points=0 search.learning.evaluation_cost=0 search.learning.descriptors=mine
-search.learning.features=9 search.variation.umad.addition_rate=1.5 search.variation.alternation.deviation=.nan
+search.learning.window=15 search.learning.points=0 search.learning.evaluation_cost=0
+search.variation.umad.addition_rate=1.5 search.variation.alternation.deviation=.nan
 evaluation.backend=quantum evaluation.threads=0 stop.seconds=0 stop.objective=.nan output.checkpoint_seconds=-1
 output.plots=[heatmap,portrait]
 """
@@ -188,19 +188,6 @@ def test_a_value_out_of_range_or_of_another_type_is_refused_by_key(minimal, over
             "batch_size times learning.prescreen must be at most 4194304",
         ),
         ("search.learning.prescreen=4", "key 'search.learning': a prescreen needs 'evaluation_cost'"),
-        ("search.learning.descriptors=learned", "key 'search.learning': descriptors 'learned' need 'features'"),
-        (
-            "search.learning={descriptors: learned, features: 2, prescreen: 2, evaluation_cost: 9}",
-            "descriptors 'learned' do not go with a prescreen, which predicts the task's; give one of them",
-        ),
-        (
-            "search.learning={descriptors: learned, features: 3}",
-            "key 'search': archive.dims [4, 4] has 2 numbers, but learning.features is 3",
-        ),
-        (
-            "search.learning={descriptors: learned, features: 2};search.starts.count=2",
-            "key 'search': 'starts' do not go with learning.descriptors 'learned'; give one of them",
-        ),
         ("search.emitters={bold: {wait: 1}}", "unknown key 'search.emitters.bold.wait', one of: kind, weight, parents"),
         ("evaluation.device=-1", "key 'evaluation.device': must be the number of a GPU, a list of such numbers, or all, got -1"),
         ("search.emitters={bold: {weight: -1}}", "key 'search.emitters.bold.weight': must be greater than or equal to 0, got -1"),
@@ -392,7 +379,7 @@ def test_what_decides_a_result_is_part_of_the_identity_and_the_difference_is_nam
 
 
 def test_what_is_given_as_its_default_is_not_part_of_the_identity(minimal):
-    given = ("seed=1", "search.parents=[1]", "search.learning={features: 3, points: 9}", "search.emitters={}", "search.tuning={}")
+    given = ("seed=1", "search.parents=[1]", "search.learning={points: 9}", "search.emitters={}", "search.tuning={}")
     identity = load_config(minimal, given).identity()
     assert identity == load_config(minimal).identity()
     assert identity.keys() == {"program", "search"} and identity["search"].keys() == {"archive"}
@@ -401,7 +388,6 @@ def test_what_is_given_as_its_default_is_not_part_of_the_identity(minimal):
 @pytest.mark.parametrize(
     ("given", "then", "difference"),
     [
-        ("search.learning={descriptors: learned, features: 2}", "search.learning.points=33", "points is 33 now, was the default"),
         ("search.tuning.share=0.5", "search.tuning={}", "search.tuning.share is the default now, was 0.5"),
         ("search.parents=[1.0]", "search.parents=[1.0,0.1]", "search.parents is [1.0, 0.1] now, was the default"),
         ("seed=1", "search.starts.count=2", "search.starts.count is 2 now, was the default"),

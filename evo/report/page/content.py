@@ -26,8 +26,6 @@ from evo.report.ptx_text import with_values
 from evo.report.recompute import problem_for_facts, report_facts, whole_expressions
 from evo.run.loaded_task import Problem
 from evo.run.run import Run
-from evo.run.task_identity import DeclaredTask
-from evo.search.learned_measures import component_names
 
 MAX_ELITES = 4096  # shown, the best: a browser takes no more in a second
 NUM_TEXTS = 1024  # the best elites: of these and the front there are formulas and PTX
@@ -50,7 +48,6 @@ def run_content(run: Run, pictures: Pictures | None = None) -> dict[str, Any]:
     rows = np.argsort(-elites.objective, kind="stable")[:MAX_ELITES]
     words = elites.solution[rows]
     counters, names = search.counters, list(search.problem.task.measures)
-    latent = _latent(run)
     found: dict[str, Any] = {
         "name": run.run_dir.path.parent.name,
         "run": run.run_dir.path.name,
@@ -60,11 +57,7 @@ def run_content(run: Run, pictures: Pictures | None = None) -> dict[str, Any]:
             "elites": len(elites),
             "cells": search.layout.num_cells,
         },
-        "quantities": [
-            *("objective", *names, *component_names(latent.shape[1])),
-            *([] if LENGTH in names else [LENGTH]),
-            "generation",
-        ],
+        "quantities": ["objective", *names, *([] if LENGTH in names else [LENGTH]), "generation"],
         "num_measures": len(names),
         "operators": OPERATOR_MEANINGS,
         "map": _map(run),
@@ -122,7 +115,7 @@ def run_content(run: Run, pictures: Pictures | None = None) -> dict[str, Any]:
                 "outline": outlines[int(elites.cell[row])].round(5).ravel().tolist() if outlines else None,
                 "on_map": row in on_map,
                 "level": levels[place],
-                "values": _numbers([elites.objective[row], *elites.measures[row], *latent[row], *length, elites.generation[row]]),
+                "values": _numbers([elites.objective[row], *elites.measures[row], *length, elites.generation[row]]),
                 "facts": [[name, f"{values[place]:.9g}"] for name, values in facts.items()],
                 "origin": born.elites[place],
                 "hash": hash_text(elites.hash[row]),
@@ -168,16 +161,10 @@ def _instructions(language: Language, words: NDArray[np.uint64]) -> list[str]:
     return [known[i].name for i in dict.fromkeys(nodes["payload"][nodes["kind"] == NodeKind.PTX].tolist())]
 
 
-def _latent(run: Run) -> NDArray[np.float64]:
-    """The elites' principal components, `(num_elites, num_components)`; none of a task that is not loaded."""
-    search = run.search
-    return search.elites().latent if isinstance(search.problem.task, DeclaredTask) else search.latent()
-
-
 def _on_map(run: Run, rows: NDArray[np.int64]) -> set[int]:
     """Select the rows of elites that the map shows: in a grid of more than two measures, one at each place."""
     elites, task = run.search.elites(), run.search.problem.task
-    if run.search.layout.grid_shape() is None or elites.spanning.shape[1] <= 2:
+    if run.search.layout.grid_shape() is None or elites.measures.shape[1] <= 2:
         return set(rows.tolist())
     some = replace(elites, **{name: getattr(elites, name)[rows] for name in vars(elites)})
     places = np.asarray(run.search.layout.places(some.cell), int)[:, :2]
@@ -192,7 +179,7 @@ def _map(run: Run) -> dict[str, Any] | None:
     outlines = layout.outlines()
     if outlines is None:
         return None
-    names = list(problem.spanning)
+    names = list(problem.task.measures)
     shape = layout.grid_shape()
     columns = shape[0] if shape else layout.num_cells if len(names) == 1 else float(np.sqrt(layout.num_cells))
     rows = shape[1] if shape else 1 if len(names) == 1 else columns
@@ -209,12 +196,12 @@ def _levels(problem: Problem, count: int) -> list[str]:
     """The names of the third measure's levels."""
     low, high = problem.ranges[2].tolist()
     edges = np.linspace(low, high, count + 1)
-    return [f"{written(list(problem.spanning)[2])} {low:g} to {high:g}" for low, high in pairwise(edges.tolist())]
+    return [f"{written(list(problem.task.measures)[2])} {low:g} to {high:g}" for low, high in pairwise(edges.tolist())]
 
 
 def _axis(problem: Problem, axis: int) -> dict[str, Any]:
     low, high = problem.ranges[axis].tolist()
-    return axis_of(written(list(problem.spanning)[axis]), low, high, 6)
+    return axis_of(written(list(problem.task.measures)[axis]), low, high, 6)
 
 
 def _path(corners: NDArray[np.float64]) -> str:

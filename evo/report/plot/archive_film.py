@@ -39,10 +39,6 @@ class ArchiveFilm:
         problem, layout = run.search.problem, run.search.layout
         if not problem.task.has_pictures():
             raise UserError("the task draws no pictures (it must define picture_points and picture)")
-        if problem.config.search.learning.is_spanning:
-            raise UserError(
-                "measures are learned, so earlier elites have no place in the archive; film one elite", run.run_dir.path
-            )
         records = run.records()
         rows = np.flatnonzero(records.facts["in_archive"])
         if not len(rows):

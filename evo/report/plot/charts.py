@@ -71,7 +71,7 @@ def heatmap(run: Searched) -> NotebookFigure:
     shown = objective if best is None else best[best > -np.inf]
     low, high = color_range(shown)
     colors = ScalarMappable(Normalize(low, high, clip=True), colormaps["viridis"])
-    names = list(problem.spanning)
+    names = list(problem.task.measures)
     ranges = np.asarray(problem.ranges, float)
     title = f"objective · {plural(len(elites), 'elite')} after {plural(run.search.counters.evaluations, 'evaluation')}"
     axes: Any
@@ -84,7 +84,7 @@ def heatmap(run: Searched) -> NotebookFigure:
         axes = figure.subplots()
         if len(names) > 2:
             order = np.argsort(objective, kind="stable")  # the best on top
-            places = np.clip(fraction(elites.spanning[:, :2], *ranges[:2].T), 0.0, 1.0)
+            places = np.clip(fraction(elites.measures[:, :2], *ranges[:2].T), 0.0, 1.0)
             axes.scatter(*places[order].T, s=14, c=colors.to_rgba(objective[order]))
         else:
             palette = np.tile(_EMPTY_COLOR, (archive.cells, 1))

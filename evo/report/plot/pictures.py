@@ -136,7 +136,7 @@ def best(run: Run) -> Path:
 def animation(run: Run) -> Path:
     """Nine elites over time t: the best of each of nine regions of the archive."""
     problem, elites = run.search.problem, run.search.elites()
-    chosen = _best_of_regions(elites.spanning[:, :2], elites.objective, problem.ranges[:2])
+    chosen = _best_of_regions(elites.measures[:, :2], elites.objective, problem.ranges[:2])
     return _animate(problem, elites.solution[chosen], 3, TILE_SIZE, run.run_dir.plot_path("animation.gif"))
 
 
@@ -145,7 +145,7 @@ def lineage(run: Run) -> Path:
     problem, elites = run.search.problem, run.search.elites()
     lines = LinesOfDescent(run)
     sheet_rows, places = [], []
-    for number, row in enumerate(_best_of_regions(elites.spanning[:, :2], elites.objective, problem.ranges[:2]).tolist()):
+    for number, row in enumerate(_best_of_regions(elites.measures[:, :2], elites.objective, problem.ranges[:2]).tolist()):
         line = [each.words for each in lines.of(row)] or [elites.solution[row]]
         chosen = np.unique(np.linspace(0, len(line) - 1, LINE_LENGTH).round().astype(int))
         sheet_rows += [line[index] for index in chosen]
@@ -166,11 +166,11 @@ def poster(run: Run) -> Path:
     """
     problem, elites = run.search.problem, run.search.elites()
     columns, rows = POSTER_PLACES
-    names = [written(name) for name in problem.spanning][:2]
-    column = _ranks(elites.spanning[:, 0]) * columns // len(elites)
+    names = [written(name) for name in problem.task.measures][:2]
+    column = _ranks(elites.measures[:, 0]) * columns // len(elites)
     row = np.empty_like(column)
     for here in (column == each for each in range(columns)):
-        row[here] = _ranks(elites.spanning[here, len(names) - 1]) * rows // max(1, here.sum())
+        row[here] = _ranks(elites.measures[here, len(names) - 1]) * rows // max(1, here.sum())
     places = np.stack([column, row], axis=1)
     width, height = POSTER_SIZE
     side = (width - 2 * POSTER_MARGIN + POSTER_GAP) // columns - POSTER_GAP
@@ -268,7 +268,7 @@ def _with_axes(sheet: NDArray[np.uint8], title: str, run: Run, ends: tuple[float
     Matplotlib draws only the frame: the sheet is pasted, which keeps its pixels and takes a fraction of the memory.
     """
     problem = run.search.problem
-    names = list(problem.spanning)
+    names = list(problem.task.measures)
     height, width = sheet.shape[:2]
     left, right, bottom, top = _MARGINS
     top += 18 * title.count("\n")

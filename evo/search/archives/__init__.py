@@ -35,7 +35,6 @@ def make_archive(
     options: dict[str, Any],
     arrays: dict[str, NDArray[Any]] | None = None,
     qd_score_offset: float = 0.0,
-    num_task_measures: int = 0,
 ) -> ProgramArchive:
     """An empty archive of programs by its name in `ARCHIVES`; arguments are those of its `Layout` and of `ProgramArchive`.
 
@@ -47,7 +46,7 @@ def make_archive(
     if (cells := num_cells(options)) > MAX_CELLS:
         raise ValueError(f"{cells:,} cells, at most {MAX_CELLS:,} fit")
     layout = make_layout(name, ranges, options, arrays or {}, seed)
-    return ProgramArchive(layout, max_length, qd_score_offset, num_task_measures)
+    return ProgramArchive(layout, max_length, qd_score_offset)
 
 
 def make_layout(

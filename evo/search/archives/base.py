@@ -46,23 +46,17 @@ class ProgramArchive:
     Args:
         max_length: words of a program.
         qd_score_offset: the least objective: what an elite adds to the QD score is its objective above this.
-        num_task_measures: measures of the task that are kept beside learned ones, which then span the archive; 0: the task's do.
     """
 
-    def __init__(self, layout: Layout, max_length: int, qd_score_offset: float = 0.0, num_task_measures: int = 0):
+    def __init__(self, layout: Layout, max_length: int, qd_score_offset: float = 0.0):
         self.layout = layout
         self.qd_score_offset = qd_score_offset
         # The system gives zeroed pages when they are first written, so long rows cost what the longest program needs.
         self.words = np.zeros((layout.num_cells, max_length), np.uint64)
         fields = {"objective": ((), np.float64), "measures": ((len(layout.low),), np.float64), **EXTRA_FIELDS}
-        if num_task_measures:
-            fields["task_measures"] = ((num_task_measures,), np.float64)
         self._columns = {name: np.zeros((layout.num_cells, *shape), dtype) for name, (shape, dtype) in fields.items()}
         self._best_rows = np.full(layout.num_cells, -1, np.int32)
         self._used_width = 0
-        self._clear()
-
-    def _clear(self) -> None:
         self._is_occupied = np.zeros(self.cells, bool)
         self._num_elites = 0
         self._occupied_cells = np.zeros(0, np.uint32)
@@ -112,8 +106,8 @@ class ProgramArchive:
         Args:
             solution: `(n, width)` uint64 words; a row narrower than `max_length` has its RETURN.
             objective: `(n,)`; rows where it is not finite are left out.
-            measures: `(n, num_measures)`, those that span the archive; kept as they are, even if they are out of range.
-            fields: those of `EXTRA_FIELDS`; where learned measures span the archive, also `task_measures`.
+            measures: `(n, num_measures)`, kept as they are, even if they are out of range.
+            fields: those of `EXTRA_FIELDS`.
 
         Returns:
             `elite`, `(n,)` bool: true where the row is an elite now. `new`, `(n,)` bool: where it is the first of its cell.
@@ -196,11 +190,9 @@ class ProgramArchive:
         """All elites, sorted by cell."""
         cells = self.occupied_cells
         columns = {name: column[cells] for name, column in self._columns.items()}
-        if "task_measures" in columns:
-            columns["latent"], columns["measures"] = columns["measures"], columns.pop("task_measures")
         columns["solution"] = np.zeros((len(cells), self.words.shape[1]), np.uint64)
         columns["solution"][:, : self._used_width] = self.words[cells, : self._used_width]
-        return Elites.of({"cell": cells.astype(np.int64), **columns})
+        return Elites(**{"cell": cells.astype(np.int64), **columns})
 
     def restore(self, elites: Elites) -> None:
         """Puts elites of `elites` back into an empty archive of the same kind.
@@ -210,40 +202,11 @@ class ProgramArchive:
         """
         if not len(elites):
             return
-        if not np.array_equal(self.index_of(elites.spanning), elites.cell):
+        if not np.array_equal(self.index_of(elites.measures), elites.cell):
             raise ValueError("the elites do not fall into their cells")
-        self._take(elites)
-
-    def rebuild(self, measures: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Gives all elites other learned measures, `(n, num_measures)` in the order of `elites`, and moves them to the cells that
-        these fall into. The best of a cell stays, of equals the first.
-
-        Returns:
-            The cells of those that stay, before and after. Elites whose parents are gone have none from now on.
-        """
-        elites = self.elites()
-        cells = self.index_of(measures).astype(np.int64)
-        nobody = np.zeros(self.cells)
-        kept = np.sort(best_rows(cells.astype(np.int32), elites.objective, nobody.astype(bool), nobody, self._best_rows))
-        before, after = elites.cell[kept], cells[kept]
-        moved = np.full(self.cells, -1)
-        moved[before] = after
-        born = np.full(self.cells, np.iinfo(np.int64).max)  # a parent whose cell has a younger elite is gone
-        born[elites.cell] = elites.generation
-        is_there = (elites.parents >= 0) & (born[elites.parents] < elites.generation[:, None])
-        parents = np.where(is_there, moved[elites.parents], -1).astype(np.int32)
-        self._clear()
-        columns = {**vars(elites), "cell": cells, "latent": measures, "parents": parents}
-        self._take(Elites.of({name: column[kept] for name, column in columns.items()}))
-        return before, after
-
-    def _take(self, elites: Elites) -> None:
-        """Adds elites, at least one."""
         width = int(program_lengths(elites.solution).max()) + 1
         fields = {name: getattr(elites, name) for name in EXTRA_FIELDS}
-        if "task_measures" in self._columns:
-            fields["task_measures"] = elites.measures
-        self.add(elites.solution[:, :width], elites.objective, elites.spanning, **fields)
+        self.add(elites.solution[:, :width], elites.objective, elites.measures, **fields)
 
 
 class _SumTree:

@@ -38,7 +38,7 @@ _CLASSES: dict[str, Any] = {"GridArchive": ProgramGridArchive, "CVTArchive": Pro
 def to_ribs(name: str, layout: Layout, elites: Elites, qd_score_offset: float, seed: int) -> RibsArchive:
     """A new archive of pyribs with these elites. Solutions are programs, `max_length` words each with zeros at the end.
 
-    Further fields are the other columns of `Elites`; where learned measures span the archive, `task_measures` has the task's.
+    Further fields are the other columns of `Elites`.
 
     Args:
         name: of pyribs' class.
@@ -46,8 +46,6 @@ def to_ribs(name: str, layout: Layout, elites: Elites, qd_score_offset: float, s
     """
     columns = elites.arrays()
     del columns["cell"]
-    if "latent" in columns:
-        columns["measures"], columns["task_measures"] = columns.pop("latent"), columns["measures"]
     own = ("solution", "objective", "measures")
     extra_fields = {field: (column.shape[1:], column.dtype) for field, column in columns.items() if field not in own}
     archive: RibsArchive = _CLASSES[name](

@@ -102,7 +102,7 @@ def test_programs_that_come_closest_to_elites_are_finished(new_search, language)
     search = TunedSearch(new_search(), language, 0.0, num_finished=3)
     for _ in range(6):
         elites = search.archive.elites()
-        before = dict(zip(search.archive.index_of(elites.spanning).tolist(), elites.objective.tolist(), strict=True))
+        before = dict(zip(search.archive.index_of(elites.measures).tolist(), elites.objective.tolist(), strict=True))
         search.batches.clear()
         search.run(1)
         best: dict[int, tuple[float, list[int]]] = {}

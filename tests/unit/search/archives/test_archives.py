@@ -276,76 +276,13 @@ def test_cells_of_a_grid_that_differ_in_a_third_measure_have_one_place():
     np.testing.assert_array_equal(outlines, np.repeat(flat, 3, axis=0))
 
 
-def learned_archive(elites, num_evaluated: int = 60):
-    """An archive of learned measures with some elites, and its measures of the task: the objective, and the slot."""
-    archive = make_archive("GridArchive", LENGTH, RANGES, 1, {"dims": [4, 5]}, num_task_measures=2)
-    rows = elites if isinstance(elites, dict) else random_batch(num_evaluated, elites)
-    rows["parents"] = np.where(rows["parents"] < 0, -1, rows["parents"] % 20)
-    archive.add(**rows, task_measures=np.stack([rows["objective"], rows["slot"]], axis=1))
-    return archive
-
-
-def test_measures_of_the_task_are_kept_beside_learned_ones():
-    archive = learned_archive(3)
-    elites = archive.elites()
-    np.testing.assert_array_equal(elites.measures, np.stack([elites.objective, elites.slot], axis=1))
-    np.testing.assert_array_equal(archive.index_of(elites.latent), elites.cell)
-    restored = learned_archive(batch([], []))
-    restored.restore(elites)
-    assert_same(archive, restored)
-    assert set(elites.arrays()) - set(make_archive("GridArchive", 3, RANGES, 1, {"dims": [4, 5]}).elites().arrays()) == {"latent"}
-
-
-def test_a_rebuilt_archive_is_one_into_which_the_elites_are_put_anew():
-    archive = learned_archive(3)
-    before = archive.elites()
-    measures = np.random.default_rng(8).uniform((0.0, -1.0), (0.5, 0.2), before.latent.shape)  # in fewer cells
-    cells = archive.rebuild(measures)
-    after = archive.elites()
-    expected = {}
-    for row, cell in enumerate(archive.index_of(measures).tolist()):
-        if cell not in expected or before.objective[row] > before.objective[expected[cell]]:
-            expected[cell] = row
-    rows = [expected[cell] for cell in sorted(expected)]
-    assert 3 < len(rows) < len(before)
-    assert after.cell.tolist() == sorted(expected)
-    for name in ("solution", "hash", "objective", "measures", "generation", "slot"):
-        np.testing.assert_array_equal(getattr(after, name), getattr(before, name)[rows], err_msg=name)
-    np.testing.assert_array_equal(after.latent, measures[rows])
-    assert dict(zip(*(part.tolist() for part in cells), strict=True)) == {
-        int(before.cell[row]): cell for cell, row in expected.items()
-    }
-    assert archive.qd_score == pytest.approx(after.objective.sum(), rel=1e-12)
-    assert archive.best_objective == before.objective.max()
-    assert len(archive) == len(rows)
-    restored = learned_archive(batch([], []))
-    restored.restore(after)
-    assert_same(archive, restored)
-    assert restored.qd_score == archive.qd_score
-
-
-def test_parents_move_with_their_cells_and_are_forgotten_once_they_are_gone():
-    """Three elites in a row of cells: a parent, its child, and one whose parent's cell has a younger elite."""
-    rows = batch([0.5, 0.6, 0.7], [[0.1, -0.9], [0.4, -0.9], [0.6, -0.9]])
-    rows["generation"] = np.array([0, 1, 1])
-    rows["parents"] = np.array([[-1, -1], [0, 15], [5, 19]], np.int32)  # cells: of the first, the second, and empty ones
-    archive = learned_archive(rows)
-    assert archive.elites().cell.tolist() == [0, 5, 10]
-    before, after = archive.rebuild(np.array([[0.9, 0.9], [0.1, 0.9], [0.1, -0.9]]))
-    assert (before.tolist(), after.tolist()) == ([0, 5, 10], [19, 4, 0])
-    elites = archive.elites()
-    assert elites.cell.tolist() == [0, 4, 19]
-    assert elites.parents.tolist() == [[-1, -1], [19, -1], [-1, -1]]
-
-
 @pytest.mark.parametrize("name", ARCHIVES)
-@pytest.mark.parametrize("num_task_measures", [0, 2])
-def test_an_archive_of_pyribs_holds_the_elites_and_what_it_says_of_them_is_right(name, num_task_measures):
-    archive = make_archive(name, LENGTH, RANGES, 1, OPTIONS[name], None, -2.0, num_task_measures)
+def test_an_archive_of_pyribs_holds_the_elites_and_what_it_says_of_them_is_right(name):
+    archive = make_archive(name, LENGTH, RANGES, 1, OPTIONS[name], None, -2.0)
     rows = random_batch(60, 3)
     rows["measures"][:3] = [[1e30, 0.9], [0.1, -1e308], [-5e31, 1e300]]  # pyribs' own grid overflows there
     rows["objective"][:3] = 2.0 + np.arange(3)
-    archive.add(**rows, **({"task_measures": rows["measures"] + 1.0} if num_task_measures else {}))
+    archive.add(**rows)
     elites = archive.elites()
     theirs = to_ribs(name, archive.layout, elites, archive.qd_score_offset, 7)
     assert isinstance(theirs, getattr(ribs.archives, name))
@@ -356,8 +293,6 @@ def test_an_archive_of_pyribs_holds_the_elites_and_what_it_says_of_them_is_right
     assert theirs.best_elite["solution"].tolist() == rows["solution"][2].tolist()
     data, order = theirs.data(), np.argsort(theirs.data("index"))
     expected = {"index": elites.cell, **elites.arrays()}
-    if num_task_measures:
-        expected |= {"measures": expected.pop("latent"), "task_measures": elites.measures}
     del expected["cell"]
     assert data.keys() == {*expected, "threshold"}
     for field, column in expected.items():
