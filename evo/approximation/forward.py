@@ -40,7 +40,10 @@ def expand(known: Any) -> None:
             for pair in ((small, each), ("shr", (small, each), 16)):
                 known.add(("f32_of_f16", pair))
         if known.function.types[each[1]] == "f32":
-            known.add(("bf16x2_of_f32", each, each))
+            number = ("addf", each, 0)  # -0 becomes 0
+            rows = number, ("add", number, 1), ("shr", number, 31), ("sar", number, 31), ("bf16x2_of_f32", each, each)
+            for node in rows:
+                known.add(node)
         for code in rounded(each) if known.function.types[each[1]] == "bf16x2" else ():
             for node in (code, *(("prmt", code, 0, selector) for selector in _BYTE_PAIRS)):
                 known.add(node)

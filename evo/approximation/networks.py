@@ -117,13 +117,25 @@ def _spread(node: Any, wanted: Places) -> Iterator[Any]:
     Where bits would meet, a product moves them: it adds what they are there and takes away what they were.
     """
     moves = {source[1]: k - source[1] for k, source in enumerate(wanted) if source}
+    if len(moves) < sum(source is not None for source in wanted):  # a bit goes to two
+        return
+    least, most = min(moves.values()), max(moves.values())
+    if least < 0 < most:  # all of them move one way after a shift
+        for name, first in (("shr", least), ("shl", most)):
+            if all(0 <= bit + first < 32 for bit in moves):
+                rest = {bit + first: distance - first for bit, distance in moves.items()}
+                yield from _spread_one_way((name, node, abs(first)), rest)
+    else:
+        yield from _spread_one_way(node, moves)
+
+
+def _spread_one_way(node: Any, moves: dict[int, int]) -> Iterator[Any]:
+    """As `_spread`, of bits by how far each is to move, no two of them in opposite directions."""
     unit = gcd(*moves.values())
-    if not unit or len(moves) < sum(source is not None for source in wanted):  # a bit goes to two
+    if not unit:
         return
     if min(moves.values()) < 0:
         unit = -unit
-    if any(distance // unit < 0 for distance in moves.values()):
-        return
     used = ("lop3_c0", node, sum(1 << bit for bit in moves), 0)
     for start, is_product in ((node, False), (used, False), (node, True), (used, True)):
         made, at = start, {bit: bit for bit in moves}

@@ -16,6 +16,9 @@ from evo.approximation.solvers import ALL, Goal, Words
 
 MANTISSA = {"f16": 10, "bf16": 7, "f32": 23}
 _SMALL = ((3, 7, 448), (2, 15, 57344), (1, 1, 6))  # digits, bias and largest number of e4m3, e5m2 and e2m1
+_TYPES = {"f16": "f16x2", "bf16": "bf16x2", "f32": "f32"}  # of an input
+_NAN = {"f16": 0x7FFF, "bf16": 0x7FFF, "f32": 0x7FFFFFFF}  # that instructions give
+_MOST_DIGITS = 4  # after the point, of a number that an input is multiplied with or added to
 _BIASES = (0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 _SCALES = {"f16": range(-15, 25), "bf16": (*range(-16, 17), *range(100, 128)), "f32": (*range(-24, 25), *range(100, 128))}
 
@@ -117,19 +120,68 @@ def _after(name: str, operands: tuple[Any, ...], node: Any) -> Any:
     return (name, node, *operands)
 
 
-def number_goals(known: Any, values: Words) -> Iterator[tuple[Callable[[Any], Any], Goal, float]]:
-    """As `Synthesis.goals`, of words all of whose bits matter."""
+def number_goals(known: Any, goal: Goal) -> Iterator[tuple[Callable[[Any], Any], Goal, float]]:
+    """As `Synthesis.goals`, of words each number in which matters wholly or not at all."""
+    values, care = goal
     for form, digits in MANTISSA.items():
-        numbers = _numbers(values, form)
-        yield from _limited_numbers(known, numbers, values, form)
-        if not np.isfinite(numbers).all() or np.abs(numbers).max() < 2.0 ** FORMATS[form].least:  # integers
+        numbers, is_known = _numbers(values, form), _fields(care, form) != 0
+        if not is_known.any() or (_fields(~care, form)[is_known]).any():
             continue
+        if is_known.all():
+            yield from _limited_numbers(known, numbers, values, form)
         suffix = "f" if form == "f32" else f"2_{form}"
         names = {name: f"{name}{suffix}" for name in ("add", "sub", "mul", "fma")}
-        care = np.full_like(values, 0xFFFFFFFF)
+        yield from _with_inputs(known, numbers, form, names, goal)
+        yield from _with_nan(known, numbers, form, names["fma"], goal)
+        numbers = np.where(is_known, numbers, numbers[is_known][0])
+        if not np.isfinite(numbers).all() or np.abs(numbers).max() < 2.0 ** FORMATS[form].least:  # integers
+            continue
         yield from _scaled(known, numbers, form, names, care)
         yield from _magic(known, numbers, form, digits, names, care)
-        yield from _differences(known, numbers, form, names, care)
+        if is_known.all():
+            yield from _differences(known, numbers, form, names, care)
+
+
+def _with_nan(known: Any, numbers: Any, form: str, name: str, goal: Goal) -> Iterator[Any]:
+    """Before infinities become NaN, and no other number changes: x * 0 + x."""
+    fields, is_nan, infinity = _fields(goal.values, form), np.isnan(numbers), _splat(np.inf, form)
+    if known.has(name) and is_nan.any() and not is_nan.all() and (fields[is_nan] == _NAN[form]).all() and infinity is not None:
+        words = np.where(is_nan, _fields(np.array([infinity], np.uint32), form)[0], fields).view(np.uint32)
+        yield (lambda node: (name, node, 0, node)), Goal(words, goal.care), known.slots[name]
+
+
+def _fields(words: Words, form: str) -> NDArray[Any]:
+    return words if form == "f32" else words.view(np.uint16)
+
+
+def _with_inputs(known: Any, numbers: Any, form: str, names: dict[str, str], goal: Goal) -> Iterator[Any]:
+    """Before a sum with an input, a product, or both: from numbers of few digits, as far as the inputs tell what they are."""
+    inputs = [node for node in known.rows if node[0] == "%" and known.function.types[node[1]] == _TYPES[form]]
+    given = {node: _numbers(known.values(node), form) for node in inputs}
+    tried: list[tuple[str, Callable[[Any], Any], Any]] = []
+    with np.errstate(all="ignore"):
+        for node, other in given.items():
+            tried += [
+                (names["mul"], partial(_after, names["mul"], (node,)), numbers / other),
+                (names["add"], partial(_after, names["add"], (node,)), numbers - other),
+                (names["sub"], partial(_after, names["sub"], (node,)), numbers + other),
+            ]
+            tried += [
+                (names["fma"], partial(_after, names["fma"], (factor, node)), (numbers - other) / given[factor] + 0.0)
+                for factor in inputs
+                if factor != node
+            ]
+        for name, wrap, wanted in tried:
+            is_told = np.isfinite(wanted) & np.isfinite(numbers) & (_fields(goal.care, form) != 0)
+            for k in range(_MOST_DIGITS if known.has(name) and is_told.mean() > 0.5 else 0):
+                words = _words(np.where(is_told, np.rint(wanted * 2.0**k) * 2.0**-k, 0), form)
+                if words is None:
+                    continue
+                made = known.apply(*(known.values(each) if isinstance(each, tuple) else each for each in wrap(words)))
+                if not (_fields(made ^ goal.values, form)[is_told]).any():
+                    care = np.where(is_told, _fields(goal.care, form), 0).astype(_fields(goal.care, form).dtype)
+                    yield wrap, Goal(words, care.view(np.uint32)), known.slots[name]
+                    break
 
 
 def _scaled(known: Any, numbers: Any, form: str, names: dict[str, str], care: Words) -> Iterator[Any]:

@@ -10,7 +10,8 @@ Owns which words and goals there are. Knows nothing of proofs.
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache, cached_property, partial
 from heapq import heappop, heappush
-from itertools import islice
+from itertools import islice, product
+from itertools import permutations as permutations_of
 from typing import Any
 
 import numpy as np
@@ -40,17 +41,23 @@ MOST_GOALS, MOST_THOROUGH, MOST_SOLUTIONS, MOST_OF_SOLVER = 300, 25, 64, 24
 LEAST_COST, PAIR_COST, SLACK = 1.0, 2.0, 2.0  # issue slots: of an instruction, of one of integers, above the cheapest solution
 MOST_JOINED, MOST_WIDE, MOST_GIVEN, MOST_OF_THREE, MOST_OF_NUMBERS = 48, 10, 16, 4, 10
 MOST_SHORTENED, MOST_OF_DOTS, MOST_TRANSLATED = 3, 60, 64
+_MOST_OPERANDS, _MOST_OF_FIELD, MOST_MOVED = 3, 2, 3
 # Bits of a result of an instruction that converts two numbers, and its third operand.
 PACKED = {"pack_s8": (8, 0), "pack_u8": (8, 0), "e4m3x2_of_f32": (8,), "e5m2x2_of_f32": (8,)}
 PACKED |= {"f16x2_of_f32": (16,), "bf16x2_of_f32": (16,)}
 
 
 @cache
-def _machine(name: str, num_operands: int) -> tuple[VirtualMachine, Any]:
-    names = tuple((f"x{k}", "b32") for k in range(num_operands))
+def _machine() -> tuple[VirtualMachine, Language]:
+    names = tuple((f"x{k}", "b32") for k in range(_MOST_OPERANDS))
     language = Language(shipped_instruction_set(INSTRUCTION_SET), names, (("y", "b32"),))
+    return VirtualMachine(language.lowering), language
+
+
+@cache
+def _program(name: str, num_operands: int) -> Any:
     text = " ".join([*(f"%x{k}" for k in reversed(range(num_operands))), name])
-    return VirtualMachine(language.lowering), parse_program(language, text, name)[None]
+    return parse_program(_machine()[1], text, name)[None]
 
 
 class Synthesis:
@@ -74,10 +81,10 @@ class Synthesis:
 
     def apply(self, name: str, *operands: Any) -> Words:
         """An instruction of words, `(num_points,)` or constants."""
-        machine, words = _machine(name, len(operands))
         size = max(np.size(each) for each in operands)
         given = [np.full(size, each, np.uint32) if np.ndim(each) == 0 else each for each in operands]
-        stored: Words = machine.store(words, [*given, None])[0, 0].view(np.uint32)
+        unused = [None] * (_MOST_OPERANDS - len(given) + 1)
+        stored: Words = _machine()[0].store(_program(name, len(given)), [*given, *unused])[0, 0].view(np.uint32)
         return stored
 
     def values(self, node: Node | int) -> Words:
@@ -136,8 +143,7 @@ class Synthesis:
                 yield partial(_shifted, "shl", k), Goal(values >> np.uint32(k), care >> np.uint32(k)), self.slots["shl"]
             if k < 31 and is_signed and (values.view(np.int32) >> (31 - k) == values.view(np.int32) >> 31).all():
                 yield partial(_shifted, "sar", k), Goal(values << np.uint32(k), care << np.uint32(k)), self.slots["sar"]
-        if (care == solvers.ALL).all():
-            yield from number_goals(self, values)
+        yield from number_goals(self, goal)
 
     @cached_property
     def _linear(self) -> LinearFunctions:
@@ -215,18 +221,19 @@ class Synthesis:
         """Two numbers that an instruction converts and packs; as bytes, beside two more."""
         for name, small in self._converted.items():
             width, *more = PACKED[name]
-            found: list[Node | int | None] = []
+            fields: list[list[Node | int]] = []
             for k in range(0, 32, width):
                 care = goal.care & np.uint32((1 << width) - 1 << k)
                 is_right = (((small << np.uint32(k) ^ goal.values) & care) == 0).all(axis=1)
-                right = self._sorted[0][is_right.argmax()] if is_right.any() else None
-                found.append(right if (goal.values & care).any() else 0)
-            lowest, second, *upper = found
-            if lowest is None or second is None or lowest == second == 0:
-                continue
-            yield (name, second, lowest, *more)
-            if upper and None not in upper:
-                yield (name, second, lowest, (name, *upper[::-1], 0)) if more else _joined(name, found)
+                right = [self._sorted[0][i] for i in np.flatnonzero(is_right)[:_MOST_OF_FIELD]]
+                fields.append(right if (goal.values & care).any() else [0])
+            for lowest, second in product(*fields[:2]):
+                if not lowest == second == 0:
+                    yield (name, second, lowest, *more)
+            for found in product(*fields) if len(fields) > 2 else ():
+                lowest, second, *upper = found
+                if not lowest == second == 0:
+                    yield (name, second, lowest, (name, *upper[::-1], 0)) if more else _joined(name, found)
 
     def solve(self, goal: Goal) -> Sequence[Node | int]:
         """The cheapest nodes that give an output, and some that cost little more, which may share more."""
@@ -274,6 +281,23 @@ class Synthesis:
                     take(wrap(node))
         return sorted(found, key=lambda node: found[node])[:MOST_SOLUTIONS]
 
+    def moved(self, nodes: Sequence[Node | int], goal: Goal) -> Iterator[Node]:
+        """Nodes that give a goal as others of an output give that: of words of the inputs, or of inputs in another order."""
+        inputs = [("%", k) for k in range(self.num_inputs)]
+        unary = [row for row in self.rows if row[0] != "%" and row[1] == inputs[0] and self.cost([row]) <= PAIR_COST]
+        of_all = [tuple((row[0], each, *row[2:]) for each in inputs) for row in unary if inputs[0] not in row[2:]]
+        chosen = [each for each in of_all if all(map(self.runs, each))] + [*permutations_of(inputs)][1:]
+        if not chosen:
+            return
+        words = {given: np.stack([self.values(each[k]) for each in chosen]).ravel() for k, given in enumerate(inputs)}
+        for node in nodes[:MOST_MOVED]:
+            made = dict(words)
+            for part in parts_of([node]):
+                operands = (made[each] if isinstance(each, tuple) else np.uint32(each) for each in part[1:])
+                made[part] = self.apply(part[0], *operands)
+            for i in solvers.copies(made[node].reshape(len(chosen), -1), goal) if node in made else ():
+                yield _with_operands(node, dict(zip(inputs, chosen[i], strict=True)))
+
     def together(self, each: Sequence[Sequence[Node | int]]) -> list[tuple[Node | int, ...]]:
         """The cheapest choices of a solution for each output, of MOST_JOINED."""
         chosen: list[tuple[Node | int, ...]] = [()]
@@ -289,6 +313,12 @@ def _joined(name: str, four: Sequence[Any]) -> Node:
 
 def _shifted(name: str, count: int, node: Node) -> Node:
     return (name, node, count)
+
+
+def _with_operands(node: Any, others: dict[Node, Node]) -> Any:
+    if node in others:
+        return others[node]
+    return (node[0], *(_with_operands(each, others) for each in node[1:])) if isinstance(node, tuple) else node
 
 
 def _is(outer: Any, kind: Callable[..., Node]) -> bool:
@@ -322,6 +352,8 @@ def synthesized(function: ExactFunction, target: str, seed: int) -> list[str]:
             found.add(node)
         goals = [Goal(values, np.full_like(values, care)) for values, care in zip(function(*points), function.care, strict=True)]
         each = [[*found.solve(goal)] for goal in goals]
+        for goal, nodes, others in [(goals[i], each[i], each[j]) for i in range(len(each)) for j in range(len(each)) if i != j]:
+            nodes += [node for node in found.moved(others, goal) if node not in nodes]
         for whole, goal, nodes in zip(given, goals, each, strict=False):
             is_right = found.runs(whole) and not ((found.values(whole) ^ goal.values) & goal.care).any()
             if is_right and (not nodes or number >= NUM_ALONE):

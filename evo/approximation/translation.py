@@ -12,13 +12,16 @@ import numpy as np
 from evo.approximation.bits import ExactFunction
 from evo.approximation.exact_sweep import traced
 from evo.approximation.nodes import Node
-from evo.approximation.trace import Term, UntraceableError, ordered
+from evo.approximation.samples import sample
+from evo.approximation.trace import Term, UntraceableError, evaluate, ordered
 
 Word = Node | int
 Words = tuple[Word, ...]  # the lower first
 _ALL, _SIGN = 0xFFFFFFFF, 0x80000000
 _MOST_ENTRIES = 32  # of a table
+_NUM_SAMPLED = 4096  # inputs that tell how large a number that is divided may be
 _MOST_TERMS, _MOST_SIZE, _MOST_DEPTH = 400, 6000, 200  # of a graph; of a node as a tree
+_DIVISIONS = ("floor_divide", "remainder")
 _FLOATS = {"add": "addf", "subtract": "subf", "multiply": "mulf", "minimum": "minf", "maximum": "maxf"}
 _HALVES = {"add": "add2_f16", "subtract": "sub2_f16", "multiply": "mul2_f16", "minimum": "min2_f16", "maximum": "max2_f16"}
 
@@ -34,10 +37,11 @@ def translated(function: ExactFunction) -> list[Node | int]:
         terms = ordered(outputs)
         if len(terms) > _MOST_TERMS:
             return []
+        widths = _widths([term.operands[0] for term in terms if term.op in _DIVISIONS], function)
         known: dict[Term, Words] = {}
         sizes: dict[int, tuple[int, int]] = {}
         for term in terms:
-            known[term] = _of_term(term, [known[each] for each in term.operands])
+            known[term] = _of_term(term, [known[each] for each in term.operands], widths)
             for word in known[term]:
                 size, depth = _size(word, sizes)
                 if size > _MOST_SIZE or depth > _MOST_DEPTH:
@@ -45,6 +49,14 @@ def translated(function: ExactFunction) -> list[Node | int]:
         return [known[term][0] for term in outputs]
     except (UntraceableError, _UntranslatableError):
         return []
+
+
+def _widths(terms: list[Term], function: ExactFunction) -> dict[Term, int]:
+    """Bits of unsigned numbers at a sample."""
+    numbers = [term for term in terms if term.dtype.kind == "u"]
+    with np.errstate(all="ignore"):
+        found = evaluate(numbers, function.given(sample(function, _NUM_SAMPLED, 0)))
+    return {term: int(np.max(each)).bit_length() for term, each in zip(numbers, found, strict=True)}
 
 
 def _size(word: Word, known: dict[int, tuple[int, int]]) -> tuple[int, int]:
@@ -93,7 +105,7 @@ def _is_less(a: Words, b: Words, sign: str) -> Word:
     return _or(above, _and(_xor(_differs(a[1], b[1]), 1), _is_less(a[:1], b[:1], "u")))
 
 
-def _of_term(term: Term, operands: list[Words]) -> Words:
+def _of_term(term: Term, operands: list[Words], widths: dict[Term, int]) -> Words:
     kind = term.operands[0].dtype if term.operands else term.dtype
     a, b = (*operands, (0,), (0,))[:2]
     match term.op:
@@ -125,6 +137,9 @@ def _of_term(term: Term, operands: list[Words]) -> Words:
             return (("popc", ("max_s", a[0], ("sub", 0, a[0])) if kind.kind == "i" else a[0]),)
     if kind.kind == "f":
         return (_of_floats(term.op, a[0], b[0], kind),)
+    if term.op in _DIVISIONS and (len(a), kind.kind) == (1, "u") and isinstance(b[0], int) and b[0]:
+        quotient = _quotient(a[0], b[0], widths[term.operands[0]])
+        return (quotient if term.op == "floor_divide" else ("mad", quotient, -b[0] & _ALL, a[0]),)
     return _of_integers(term, a, b, kind)
 
 
@@ -228,9 +243,6 @@ def _of_integers(term: Term, a: Words, b: Words, kind: np.dtype[Any]) -> Words:
             return (fitted(("shl" if term.op == "left_shift" else "sar" if sign == "s" else "shr", a[0], b[0])),)
         case "left_shift" | "right_shift" if isinstance(b[0], int) and b[0] < 64:
             return _shifted(a, b[0], term.op == "left_shift", "sar" if sign == "s" else "shr")
-        case "floor_divide" | "remainder" if len(a) == 1 and sign == "u" and isinstance(b[0], int) and b[0]:
-            quotient = _quotient(a[0], b[0])
-            return (quotient if term.op == "floor_divide" else ("mad", quotient, -b[0] & _ALL, a[0]),)
         case "negative":
             return _arithmetic("subtract", (0,) * len(a), a, fitted)
         case "absolute" if len(a) == 1:
@@ -266,11 +278,14 @@ def _shifted(a: Words, count: int, is_left: bool, right: str) -> Words:
     return ("shf_r", low, high, count), (right, high, count)
 
 
-def _quotient(a: Word, divisor: int) -> Word:
-    """Quotient by a constant, rounded down (Granlund & Montgomery 1994)."""
+def _quotient(a: Word, divisor: int, width: int) -> Word:
+    """Quotient by a constant of a number of some bits, rounded down (Granlund & Montgomery 1994)."""
     bits = (divisor - 1).bit_length()
     if divisor == 1 << bits:
-        return ("shr", a, bits)
-    factor = -(-(1 << 32 + bits) // divisor)
-    high = ("mulhi", a, factor & _ALL)
+        return ("shr", a, bits) if bits else a
+    for shift in range(bits + 1):
+        factor = -(-(1 << 32 + shift) // divisor)
+        if factor <= _ALL and (factor * divisor - (1 << 32 + shift)) << width <= 1 << 32 + shift:
+            return ("shr", ("mulhi", a, factor), shift) if shift else ("mulhi", a, factor)
+    high = ("mulhi", a, -(-(1 << 32 + bits) // divisor) & _ALL)
     return ("shr", ("add", ("shr", ("sub", a, high), 1), high), bits - 1)

@@ -5,6 +5,7 @@ function; a row of small numbers may select bytes or bits of constants. Owns the
 """
 
 from collections.abc import Iterator
+from functools import cached_property
 from itertools import islice, product
 from typing import Any
 
@@ -146,32 +147,41 @@ class WideRows:
         mask = goal.care[0]
         if (goal.care != mask).any():
             return
-        words, values = self.words & mask, goal.values & mask
-        missing: dict[str, Words] = {"lop3_3c": words ^ values}
-        if mask == solvers.ALL:
-            missing |= {"add": values - words, "sub": words + values}
-        hashes = _hashes(words)
-        order = np.argsort(hashes, kind="stable")
+        values, is_whole = goal.values & mask, mask == solvers.ALL
+        words = self.words if is_whole else self.words & mask
+        hashes, order = self._hashed if is_whole else _sorted_hashes(words)
+        missing = {"lop3_3c": _hashes(words ^ values)}
+        if is_whole:  # a hash is linear
+            of_values = _hashes(values[None])
+            missing |= {"add": of_values - hashes, "sub": of_values + hashes}
+        keys = _keys(hashes)[order]
         for name, wanted in missing.items():
-            wanted_hashes = _hashes(wanted)
-            at = np.searchsorted(hashes[order], wanted_hashes)
-            hits = np.flatnonzero(hashes[order[np.minimum(at, len(order) - 1)]] == wanted_hashes)
+            wanted_keys = _keys(wanted)
+            at = np.searchsorted(keys, wanted_keys)
+            hits = np.flatnonzero(keys[np.minimum(at, len(order) - 1)] == wanted_keys)
             for i in hits[np.argsort(hits + order[at[hits]], kind="stable")][:_MOST_PAIRS]:
                 other = order[at[i]]  # the row that is missing beside i
                 yield Solution(name, (row(other), row(i), 0) if name == "lop3_3c" else (row(other), row(i)))
-        if mask == solvers.ALL:
-            gaps = values - words
+        if is_whole:
+            gaps = values[:_FEW] - words[:, :_FEW]
             for i in np.flatnonzero((gaps == gaps[:, :1]).all(axis=1)):
-                yield Solution("add", (row(i), int(gaps[i, 0])))
+                if ((rest := values - words[i]) == rest[0]).all():
+                    yield Solution("add", (row(i), int(rest[0])))
         elif free := solvers.num_free_low(goal):
-            yield from self._rounded(goal.values & mask, free)
+            yield from self._rounded(values, free)
+
+    @cached_property
+    def _hashed(self) -> tuple[Words, NDArray[np.intp]]:
+        return _sorted_hashes(self.words)
 
     def _rounded(self, values: Words, free: int) -> Iterator[Solution]:
         """A row and a bit, and what rounds to a multiple of a power of two: half of it, or one less."""
+        first = self.words[:MOST_FIRST]
         for i in np.flatnonzero(self.words.max(axis=1) < _MOST_OF_BIT)[:MOST_SMALL]:
             for addend in (0, (1 << free >> 1) - 1, 1 << free >> 1):
-                sums = self.words[:MOST_FIRST] + self.words[i] + np.uint32(addend)
-                for j in np.flatnonzero((sums - values < 1 << free).all(axis=1)):
+                rest = self.words[i] + np.uint32(addend) - values
+                near = np.flatnonzero((first[:, :_FEW] + rest[:_FEW] < 1 << free).all(axis=1))
+                for j in near[(first[near] + rest < 1 << free).all(axis=1)]:
                     yield Solution("add", (Solution("add", (row(j), addend)) if addend else row(j), row(i)))
 
     def _with_input(self, goal: Goal) -> Iterator[Solution]:
@@ -182,18 +192,20 @@ class WideRows:
                     yield Solution(f"lop3_{table:02x}", (row(i), row(j), constant))
 
     def _bytes(self, goal: Goal) -> Iterator[Solution]:
-        few, shifts = self.words[:, :_FEW, None], np.arange(0, 32, 8, dtype=np.uint32)
-        has = np.zeros(len(few), np.int64)
+        care, wanted = (_bytes_of(each[:_FEW]) for each in (goal.care, goal.values & goal.care))
+        has = np.zeros(len(self.words), np.int64)
         for k in range(4):
-            care = goal.care[:_FEW] >> shifts[k] & 255
-            wanted = goal.values[:_FEW] >> shifts[k] & care
-            if (wanted != wanted[0]).any():
-                has += ((few >> shifts & care[:, None]) == wanted[:, None]).all(axis=1).any(axis=1)
+            if (wanted[:, k] != wanted[0, k]).any():
+                has += ((self._few_bytes & care[:, k, None]) == wanted[:, k, None]).all(axis=1).any(axis=1)
         chosen = np.argsort(-has, kind="stable")[:_MOST_OF_BYTES]
         for found in solvers.bytes_of_two(self.words[chosen], goal):
             yield Solution(
                 found.name, tuple(row(chosen[each[1]]) if isinstance(each, tuple) else each for each in found.operands)
             )
+
+    @cached_property
+    def _few_bytes(self) -> NDArray[np.uint8]:
+        return _bytes_of(self.words[:, :_FEW])
 
     def _with_shift(self, goal: Goal) -> Iterator[Solution]:
         """Solve by a row and its own shift: each bit is a function of two bits of the row."""
@@ -240,10 +252,25 @@ def _chains(node: Any) -> Iterator[Any]:
                     yield chain
 
 
-def _hashes(words: Words) -> NDArray[np.uint64]:
-    factors = np.array([pow(_MULTIPLIER, k + 1, 1 << 64) for k in range(words.shape[1])], np.uint64)
-    hashed: NDArray[np.uint64] = (words * factors).sum(axis=1, dtype=np.uint64)
+def _bytes_of(words: Words) -> NDArray[np.uint8]:
+    return np.ascontiguousarray(words, "<u4").view(np.uint8).reshape(*words.shape, 4)
+
+
+def _hashes(words: Words) -> Words:
+    """Two sums of multiples of each row's words, `(num_rows, 2)`."""
+    powers = [pow(_MULTIPLIER, k + 1, 1 << 64) for k in range(words.shape[1])]
+    factors = np.array([(each >> 32, each & 0xFFFFFFFF) for each in powers], np.uint32)
+    hashed: Words = words @ factors
     return hashed
+
+
+def _keys(hashes: Words) -> NDArray[np.uint64]:
+    return np.ascontiguousarray(hashes).view(np.uint64)[:, 0]
+
+
+def _sorted_hashes(words: Words) -> tuple[Words, NDArray[np.intp]]:
+    hashes = _hashes(words)
+    return hashes, np.argsort(_keys(hashes), kind="stable")
 
 
 def _fits(table: dict[int, tuple[int, int]], keys: Any, values: Any, care: Any) -> bool:

@@ -5,8 +5,9 @@ from itertools import islice
 import numpy as np
 import pytest
 
-from evo.approximation import solvers
+from evo.approximation import networks, solvers
 from evo.approximation.bits import ExactFunction
+from evo.approximation.numbers import number_goals
 from evo.approximation.packed import field_nodes
 from evo.approximation.samples import drawn
 from evo.approximation.shorter import shortened_nodes
@@ -140,3 +141,65 @@ def test_shorter_programs_have_fewer_slots_and_the_same_words():
         [found] = shortened_nodes(known, (node,))
         assert known.cost([found]) == slots < known.cost([node])
         np.testing.assert_array_equal(known.values(found), known.values(node))
+
+
+N, SCALE, ZERO = (
+    (A % np.uint32(16)).astype(np.float32),
+    ((B % 999).astype(np.float32) - 499) / 64,
+    (A % 77).astype(np.float32) / 8,
+)
+NUMBERS = {
+    "product": (N * SCALE, N),
+    "product, of quarters": (N / 4 * SCALE, N / 4),
+    "sum": (N - 8 + SCALE, N - 8),
+    "difference": (N - SCALE, N),
+    "product and sum": (N * SCALE + ZERO, N),
+    "infinities become NaN": (np.where(N == 3, np.uint32(0x7FFFFFFF).view(np.float32), N), np.where(N == 3, np.inf, N)),
+}
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_numbers_are_told_before_inputs_join_them(name):
+    values, expected = (each.astype(np.float32).view(np.uint32) for each in NUMBERS[name])
+    inputs = [each.view(np.uint32) for each in (SCALE, ZERO)]
+    known = Synthesis(ExactFunction("f32x4_s8x4"), "sm_90", inputs)
+    for k in range(2):
+        known.add(("%", k))
+    row, hits = ("%", 9), 0
+    for wrap, before, _ in number_goals(known, Goal(values, ALL)):
+        known._values = {**{("%", k): each for k, each in enumerate(inputs)}, row: before.values}
+        if ((before.values ^ expected) & before.care).any() or not before.care.any():
+            continue
+        hits += 1
+        is_told = before.care != 0
+        assert is_told.sum() > 200
+        np.testing.assert_array_equal(known.values(wrap(row))[is_told], values[is_told])
+    assert hits
+
+
+@pytest.mark.parametrize(
+    ("nodes", "values"),
+    [
+        ([("lop3_c0", ("shr", X, 4), 0x0F0F0F0F, 0)], A >> np.uint32(12) & np.uint32(0x0F0F0F0F)),
+        ([("sub", ("shl", X, 1), ("%", 1))], (B << np.uint32(1)) - A),
+    ],
+    ids=["moved", "exchanged"],
+)
+def test_an_output_may_be_another_one_of_other_words(nodes, values):
+    known = Synthesis(ExactFunction("morton16"), "sm_90", [A, B])
+    for node in (X, ("%", 1), ("shr", X, 8)):
+        known.add(node)
+    found = list(known.moved([*nodes, 7], Goal(values, ALL)))
+    assert found
+    for node in found:
+        np.testing.assert_array_equal(known.values(node), values)
+
+
+def test_bits_move_both_ways_after_a_shift():
+    values = sum((A >> np.uint32(12 + 3 * k) & np.uint32(7)) << np.uint32(8 * k) for k in range(4))
+    known = Synthesis(ExactFunction("div10"), "sm_90", [A])
+    known.add(X)
+    costs = [
+        known.cost([node]) for node in networks.permutations(known, Goal(values, ALL)) if (known.values(node) == values).all()
+    ]
+    assert min(costs) <= 12  # two shifts, a mask, and twice a shift and a lop3 are 12

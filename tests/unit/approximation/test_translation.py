@@ -80,6 +80,16 @@ def test_a_function_without_instructions_of_its_own_is_not_translated(function):
     assert translated(function) == []
 
 
+def hundreds(a, b):
+    return (a & 255) // 100 + b // 100
+
+
+@pytest.mark.parametrize("function", [hundreds], indirect=True)
+def test_a_quotient_takes_as_many_instructions_as_its_numbers_need(function):
+    of_byte, of_word = translated(function)[0][1:]
+    assert (of_byte[0], of_word[0], of_word[1][0]) == ("mulhi", "shr", "mulhi")
+
+
 def of_floats(x, scale):
     return np.clip(np.rint(x * scale), -128, 127).astype(np.int32)
 
