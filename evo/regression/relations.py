@@ -212,23 +212,28 @@ def _beams(matrix: Row, t: Row, base: tuple[int, ...], most: int) -> Iterator[li
     if base:
         yield beam
     for count in range(len(base) + 1, most + 1):
-        left_over: dict[tuple[int, ...], float] = {}
         if count == 2 and not base:
+            pairs = [(row,) for row in range(len(matrix))]
             along, angles = matrix @ t, matrix @ matrix.T
-            left = 1.0 - angles**2
-            gain = along[:, None] ** 2 + along**2 - 2.0 * angles * np.outer(along, along)
-            gain /= np.where(left > LEAST_LEFT, left, np.inf)
-            flats = np.argpartition(-gain, min(4 * WIDTH, gain.size - 1), axis=None)[: 4 * WIDTH].tolist()
-            left_over = {tuple(sorted(divmod(flat, len(matrix)))): -float(gain.flat[flat]) for flat in flats}
-            beam = []
-        for chosen in beam:
-            basis = np.linalg.qr(matrix[list(chosen)].T)[0]
-            rest = t - basis @ (basis.T @ t)
-            left = 1.0 - ((matrix @ basis) ** 2).sum(axis=1)
-            gain = (matrix @ rest) ** 2 / np.where(left > LEAST_LEFT, left, np.inf)
-            for row in np.argpartition(-gain, min(WIDTH, len(gain) - 1))[:WIDTH].tolist():
-                if row not in chosen:
-                    left_over[tuple(sorted((*chosen, row)))] = float(rest @ rest - gain[row])
+            gain = (2.0 * along)[:, None] * angles
+            gain *= -along
+            gain += along[:, None] ** 2 + along**2
+            left = np.subtract(1.0, np.square(angles, out=angles), out=angles)
+            left[left <= LEAST_LEFT] = np.inf
+            errors = t @ t - np.divide(gain, left, out=gain)
+        else:
+            pairs, bases = beam, np.linalg.qr(matrix[np.array(beam, np.intp)].swapaxes(1, 2))[0]
+            rests = t - (bases @ (t @ bases)[:, :, None])[:, :, 0]
+            spans = matrix @ np.moveaxis(bases, 0, 1).reshape(len(t), -1)
+            left = 1.0 - (spans**2).reshape(len(matrix), *bases.shape[::2]).sum(axis=2)
+            left[left <= LEAST_LEFT] = np.inf
+            errors = (rests**2).sum(axis=1) - (matrix @ rests.T) ** 2 / left
+        left_over: dict[tuple[int, ...], float] = {}
+        num_seen = 2 * count * WIDTH  # a sum comes from as many as it has terms
+        for flat in np.argpartition(errors, min(num_seen, errors.size - 1), axis=None)[:num_seen].tolist():
+            row, place = divmod(flat, errors.shape[1])
+            if row not in pairs[place]:
+                left_over[tuple(sorted((*pairs[place], row)))] = float(errors[row, place])
         beam = sorted(left_over, key=lambda each: left_over[each])[:WIDTH]
         if not beam:
             return
