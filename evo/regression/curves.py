@@ -8,8 +8,10 @@ Only what is nearly exact is handed over. Knows nothing of programs.
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evo.regression.guesses import least
 from evo.regression.relations import LEAST, NEAR, monomials, some_rows, summed
@@ -46,16 +48,15 @@ def _found(inputs: dict[str, Row], y: Row, root: Row) -> list[str]:
     plain = list(itertools.islice(products(inputs), MAX_PRODUCTS))
     plain += [(f"(1/{text})", 1.0 / u) for text, u in plain if "/" not in text]
     plain += [(f"log2({text})", np.log2(u)) for text, u in plain[:MAX_POWERS] if (u > 0.0).all()]
-    exponents = [
-        (text, u, rate / np.ptp(u))
-        for text, u in plain
-        if np.isfinite(u).all() and np.ptp(u)
-        for rate in (*-_RATES[::-1], *_RATES)
-    ]
+    plain = [(text, u) for text, u in plain if np.isfinite(u).all() and np.ptp(u)]
+    exponents = [(text, u, rate / np.ptp(u)) for text, u in plain for rate in (*-_RATES[::-1], *_RATES)]
     exponents = [each for each in exponents if abs(each[2]) * np.abs(each[1]).max() < MOST_EXPONENT]
     if not exponents:
         return []
-    f = np.array([_standard(np.exp2(rate * u)) for _, u, rate in exponents])
+    f = np.exp2([rate * u for _, u, rate in exponents])
+    f /= np.abs(f).max(axis=1, keepdims=True)
+    f -= f.mean(axis=1, keepdims=True)
+    f /= f.std(axis=1, keepdims=True)
     # Sums of products of powers of y over a factor and of f, for each pair of these.
     z = np.array([y / x for _, x in factors])
     shares = np.array([(root * x) ** 2 for _, x in factors])
@@ -65,14 +66,13 @@ def _found(inputs: dict[str, Row], y: Row, root: Row) -> list[str]:
     texts: list[tuple[float, str]] = []
     for model in _MODELS:
         terms = [(0, 0), *model]
-        normal = np.array([[moments[a + c, b + d] for c, d in terms] for a, b in terms]).transpose(2, 3, 0, 1)
-        wanted = np.array([moments[1 + a, b] for a, b in terms]).transpose(1, 2, 0)
-        sizes = np.sqrt(np.einsum("abii->abi", normal))
-        normal, wanted = normal / sizes[..., None] / sizes[..., None, :] + 1e-11 * np.eye(len(terms)), wanted / sizes
-        is_none = ~np.isfinite(normal).all(axis=(2, 3))
-        normal[is_none], wanted[is_none] = np.eye(len(terms)), 0.0
-        numbers = np.linalg.solve(normal, wanted[..., None])[..., 0] / sizes
-        left = np.array([_left(model, *each, f) for each in zip(z, shares, numbers, strict=True)])
+        normal = np.array([[moments[a + c, b + d] for c, d in terms] for a, b in terms])
+        wanted = np.array([moments[1 + a, b] for a, b in terms])
+        numbers = _solved(normal, wanted)
+        if any(is_quotient for is_quotient, _ in model):
+            left = np.array([_left(model, *each, f) for each in zip(z, shares, numbers.transpose(1, 2, 0), strict=True)])
+        else:
+            left = np.nan_to_num(1.0 - (numbers * wanted).sum(axis=0), nan=np.inf)
         seen: set[tuple[int, str]] = set()
         for flat in np.argsort(left, axis=None):
             place, number = divmod(int(flat), len(exponents))
@@ -96,9 +96,18 @@ def _left(model: Model, z: Row, shares: Row, numbers: Row, f: Row) -> Row:
     return np.where(np.isfinite(left), left, np.inf)
 
 
-def _standard(values: Row) -> Row:
-    values = values / np.abs(values).max()
-    return np.asarray((values - values.mean()) / values.std())
+def _solved(normal: NDArray[Any], wanted: NDArray[Any]) -> NDArray[Any]:
+    """The solutions of symmetric systems, `(n, n, ...)` and `(n, ...)`, by elimination; not finite where there is none."""
+    sizes = np.sqrt(np.einsum("ii...->i...", normal))
+    normal, wanted = normal / (sizes * sizes[:, None]), wanted / sizes
+    for row in range(len(wanted)):
+        normal[row, row] += 1e-11
+        for other in range(len(wanted)):
+            if other != row:
+                factor = normal[other, row] / normal[row, row]
+                normal[other] -= factor * normal[row]
+                wanted[other] -= factor * wanted[row]
+    return np.asarray(wanted / np.einsum("ii...->i...", normal) / sizes)
 
 
 def _refined(model: Model, factor: tuple[str, Row], name: str, u: Row, rate: float, y: Row, root: Row) -> list[tuple[float, str]]:
