@@ -20,16 +20,9 @@ from evo.regression.guesses import least, spread_rows
 from evo.regression.terms import POWERS, Row, Term, library, plain_parts, raised
 
 MAX_ROWS, MAX_INPUTS = 64, 4  # that are looked at
-NUM_TARGETS, NUM_FIRST, NUM_PAIRS = (
-    20,
-    24,
-    4,
-)  # that pairs of terms are looked for, beside those of y itself; first terms of these;
-# and pairs of a target that a third term joins
-NUM_REFINED, NUM_KEPT = (
-    48,
-    96,
-)  # formulas with one, two and three terms whose constants are refined, each; and that are handed over
+NUM_TARGETS = 20  # that pairs of terms are looked for, beside those of y itself
+NUM_FIRST, NUM_PAIRS = 24, 4  # first terms of these; pairs of a target that a third term joins
+NUM_REFINED, NUM_KEPT = 48, 96  # formulas with one, two and three terms whose constants are refined, each; that are handed over
 NUM_ALIKE, NUM_COMMON = 4, 3  # formulas of a target that are refined, with as many terms; links that most laws have
 CHUNK = 64  # targets that terms are compared with in one go
 
