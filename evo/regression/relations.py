@@ -213,7 +213,7 @@ def _beams(matrix: Row, t: Row, base: tuple[int, ...], most: int) -> Iterator[li
         yield beam
     for count in range(len(base) + 1, most + 1):
         if count == 2 and not base:
-            pairs = [(row,) for row in range(len(matrix))]
+            pairs: list[tuple[int, ...]] = [(row,) for row in range(len(matrix))]
             along, angles = matrix @ t, matrix @ matrix.T
             gain = (2.0 * along)[:, None] * angles
             gain *= -along
