@@ -12,8 +12,6 @@ from evo.errors import FailureKind, UserError, command_line
 from evo.evaluate.backends import BACKENDS, Backend, Quarantine
 from evo.evaluate.options import AUTO
 from evo.native.stack_ptx import HASH_VERSION
-from evo.run.checkpoint import CheckpointError
-from evo.run.checkpoint_contents import check_arrays, check_meta
 from evo.run.loaded_task import Problem, load_problem, problem_of, unloaded_problem
 from evo.run.run_dir import RunDir
 from evo.run.saved_search import SavedSearch
@@ -33,20 +31,9 @@ def refuse(message: str) -> None:
 def load(run_dir: RunDir) -> tuple[dict[str, Any], Arrays, list[str]]:
     """As `RunDir.load_checkpoint`, of a search by this version of evo. Raises UserError."""
     meta, arrays, notes = run_dir.load_checkpoint()
-    try:
-        check_meta(meta)
-    except CheckpointError as error:
-        raise damaged(run_dir.path, error) from error
     if meta["hash_version"] != HASH_VERSION:
         raise run_dir.other_version(f"hash version {meta['hash_version']}; this evo has {HASH_VERSION}")
     return meta, arrays, notes
-
-
-def damaged(path: Path, error: CheckpointError) -> UserError:
-    """Error for a run's damaged checkpoint."""
-    return UserError(
-        f"the newest is damaged, although its checksum fits: {error}; delete it to go on before it", f"{path}/checkpoints"
-    )
 
 
 def restore(
@@ -78,10 +65,6 @@ def restore(
         differs(f"{config.task}: the task's files have changed since the checkpoint; a run goes on with the same only")
     if problem.instruction_set_digest != meta["instruction_set_digest"]:
         raise UserError("the instruction set has changed since the checkpoint", config.program.instruction_set)
-    try:
-        check_arrays(arrays, problem)
-    except CheckpointError as error:
-        raise damaged(path, error) from error
     num_measures = arrays["elites.measures"].shape[1]
     if num_measures != len(problem.task.measures):
         raise UserError(f"the task has {len(problem.task.measures)} measures, this run's elites {num_measures}", config.task)
