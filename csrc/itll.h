@@ -1,8 +1,9 @@
 /*
- * itll.h - in-the-loop learning: a small model that learns from rows as they come, while a search runs, in microseconds.
+ * itll.h - in-the-loop learning: two small models that learn from rows as they come, while a search runs, in microseconds.
  *
  *   ITLL_MODEL_RIDGE   ridge regression on random Fourier features (Rahimi & Recht 2007), by exact rank-one updates. Its uncertainty
  *                      is that of Bayesian linear regression.
+ *   ITLL_MODEL_PCA     principal components of the newest rows: learned measures, as in AURORA (Cully 2019). It predicts coordinates.
  *
  *     #define ITLL_IMPLEMENTATION           in exactly one C or C++ file
  *     #include "itll.h"
@@ -14,9 +15,10 @@
  *     itll_update(model, rows, targets, num_rows);                            as often as there is something to learn
  *     itll_predict(model, rows, num_rows, means, deviations, workspace, workspace_bytes);
  *
- * Rows are (num_rows, num_features) f32, row by row; targets and means (num_rows, num_targets). The newest `window` rows count.
- * Columns are taken in standard deviations from their mean over the window, at most 8, renewed whenever twice as many rows have been
- * learned from as at the last time. A value that is not a number counts as its column's mean, infinity as 8 standard deviations. A column that does not vary counts for nothing. A row with a
+ * Rows are (num_rows, num_features) f32, row by row; targets and means (num_rows, num_targets). The newest `window` rows count; for PCA
+ * those of the newest update, however many. Columns are taken in standard deviations from their mean over the window, at most 8, renewed
+ * whenever twice as many rows have been learned from as at the last time; PCA only subtracts means. A value that is not finite
+ * counts as its column's mean, infinity as 8 standard deviations. A column that does not vary counts for nothing. A row with a
  * target that is not finite is not learned from. Without rows every prediction is 0 and its deviation infinite.
  *
  * Bits. Options and the rows in order decide every bit, at every SIMD level and on every machine with IEEE arithmetic: there is no
@@ -56,6 +58,7 @@
 #define ITLL_MAX_TARGETS 64u
 #define ITLL_MAX_WINDOW 1048576u
 #define ITLL_MAX_UNITS 4096u
+#define ITLL_MAX_PCA_FEATURES 512u
 
 /* Before each declaration. It sets the linkage of the definition too. */
 #define ITLL_API EVO__API(ITLL_STATIC)
@@ -66,7 +69,7 @@ extern "C" {
 
 #define ITLL__RESULTS(X)                                                                               \
     X(ITLL_SUCCESS, 0)                                                                                 \
-    X(ITLL_ERROR_INVALID_VALUE, 1)       /* NULL, an option out of range */                            \
+    X(ITLL_ERROR_INVALID_VALUE, 1)       /* NULL, an option out of range, deviations of PCA */         \
     X(ITLL_ERROR_INSUFFICIENT_MEMORY, 2) /* less memory than the size query returned */                \
     X(ITLL_ERROR_NO_LEVEL, 3)            /* a SIMD level that this build or this CPU lacks */          \
     X(ITLL_ERROR_INVALID_STATE, 4)       /* bytes that are not a state, of another version, cut off */ \
@@ -93,17 +96,18 @@ ITLL_API bool itll_level_is_available(ItllLevel level);
 /* The fastest level that is available. */
 ITLL_API ItllLevel itll_best_level(void);
 
-typedef enum { ITLL_MODEL_RIDGE = 0, ITLL_MODEL_NUM_ENUMS } ItllModelKind;
+typedef enum { ITLL_MODEL_RIDGE = 0, ITLL_MODEL_PCA = 1, ITLL_MODEL_NUM_ENUMS } ItllModelKind;
 
+/* PCA ignores what only RIDGE needs, but it has to be in range. */
 typedef struct ItllOptions {
     ItllModelKind kind;
-    uint32_t num_features; /* 1 to ITLL_MAX_FEATURES */
-    uint32_t num_targets;  /* 1 to ITLL_MAX_TARGETS */
-    uint32_t window;       /* rows; 1 to ITLL_MAX_WINDOW */
-    uint32_t num_units;    /* random features; 1 to ITLL_MAX_UNITS, rounded up to a multiple of 32 */
-    float length_scale;    /* of the kernel, in units of the root of num_features; 1e-3 to 1e3 */
-    float noise;           /* lambda, variance of what features cannot tell, by the target's; 1e-6 to 1e6 */
-    uint64_t seed;         /* of its features */
+    uint32_t num_features; /* 1 to ITLL_MAX_FEATURES; PCA: to ITLL_MAX_PCA_FEATURES */
+    uint32_t num_targets;  /* 1 to ITLL_MAX_TARGETS; PCA: components, at most num_features */
+    uint32_t window;       /* RIDGE: rows; 1 to ITLL_MAX_WINDOW */
+    uint32_t num_units;    /* RIDGE: random features; 1 to ITLL_MAX_UNITS, rounded up to a multiple of 32 */
+    float length_scale;    /* RIDGE: of the kernel, in units of the root of num_features; 1e-3 to 1e3 */
+    float noise;           /* RIDGE: lambda, variance of what features cannot tell, by the target's; 1e-6 to 1e6 */
+    uint64_t seed;         /* RIDGE: of its features */
 } ItllOptions;
 
 /* A window of 2,000 rows, 256 random features, length scale 1, noise 0.1, seed 0. */
@@ -124,14 +128,14 @@ ITLL_API size_t itll_model_num_rows(const ItllModel* model);
 /* Forgets everything. */
 ITLL_API ItllResult itll_reset(ItllModel* model);
 
-/* Learns from rows, the oldest first. Both may be NULL if num_rows is 0. */
+/* Learns from rows, the oldest first. `targets` may be NULL for PCA; both may be NULL if num_rows is 0. */
 ITLL_API ItllResult itll_update(ItllModel* model, const float* rows, const float* targets, size_t num_rows);
 
 /* Bytes of workspace that predictions of this model need. */
 ITLL_API ItllResult itll_workspace_size(const ItllModel* model, size_t* bytes_out);
 
-/* Predicts targets, and the standard deviation of what a target will be around its prediction. `deviations_out` may be NULL. A
-   row's prediction does not depend on the others. The rows may be NULL if num_rows is 0. */
+/* Predicts targets, and the standard deviation of what a target will be around its prediction. `deviations_out` may be NULL; of PCA it
+   must be. A row's prediction does not depend on the others. The rows may be NULL if num_rows is 0. */
 ITLL_API ItllResult itll_predict(
     const ItllModel* model, const float* rows, size_t num_rows, float* means_out, float* deviations_out, void* workspace,
     size_t workspace_bytes
@@ -225,7 +229,10 @@ static size_t itll__round_up(size_t number, size_t multiple) { return (number + 
 static bool itll__is_within(uint32_t number, uint32_t most) { return number >= 1 && number <= most; }
 
 static bool itll__is_valid(const ItllOptions* options) {
-    return (unsigned)options->kind < ITLL_MODEL_NUM_ENUMS && itll__is_within(options->num_features, ITLL_MAX_FEATURES) &&
+    const bool is_pca = options->kind == ITLL_MODEL_PCA;
+    return (unsigned)options->kind < ITLL_MODEL_NUM_ENUMS &&
+        itll__is_within(options->num_features, is_pca ? ITLL_MAX_PCA_FEATURES : ITLL_MAX_FEATURES) &&
+        itll__is_within(options->num_targets, is_pca ? options->num_features : ITLL_MAX_TARGETS) &&
         itll__is_within(options->num_targets, ITLL_MAX_TARGETS) && itll__is_within(options->window, ITLL_MAX_WINDOW) &&
         itll__is_within(options->num_units, ITLL_MAX_UNITS) && options->length_scale >= 1e-3f && options->length_scale <= 1e3f &&
         options->noise >= 1e-6f && options->noise <= 1e6f;
@@ -255,25 +262,26 @@ enum { ITLL__FREQUENCIES, ITLL__PHASES };
 
 /* ---- memory ------------------------------------------------------------------------------------------------------ */
 
-/* A model's arrays: type, name, length. `units`: padded random features. */
-#define ITLL__ARRAYS(X)                                                                                   \
-    X(float, weights, targets* units)    /* [num_targets][num_units] */                                   \
-    X(double, gram, units* units)        /* sums of products of columns */                                \
-    X(double, factor, units* units)                                                                       \
-    X(double, diagonal, units)            /* inverses of the factor's */                                  \
-    X(double, batch, ITLL__BLOCK* units) /* rows of waves */                                              \
-    X(double, left, ITLL__BLOCK* units) /* the same, with the sign with which they are added */           \
-    X(float, z, ITLL__BLOCK* features) /* rows in standard deviations */                                  \
-    X(float, x, rows* features)          /* the window, as given; x[next] is the next to be written */    \
-    X(float, y, rows* targets)                                                                            \
-    X(float, waves, rows* units)                                                                          \
-    X(float, means, features)                                                                             \
-    X(float, inverses, features)          /* of standard deviations; 0 for a column that does not vary */ \
-    X(double, y_means, targets)                                                                           \
-    X(double, y_scales, targets)          /* standard deviations; 0 for a target that does not vary */    \
-    X(double, variances, targets)         /* of the noise, of targets with variance 1 */                  \
-    X(float, column, rows)                /* a target's, in standard deviations */                        \
-    X(float, frequencies, features* units)                                                                \
+/* A model's arrays: type, name, length. `units`: padded random features; PCA: padded features. PCA has 0 `rows`. */
+#define ITLL__ARRAYS(X)                                                                                       \
+    X(float, weights, targets* units)    /* [num_targets][num_units]; PCA: components */                      \
+    X(double, gram, units* units)        /* sums of products of columns */                                    \
+    X(double, factor, units* units)      /* PCA: the covariance */                                            \
+    X(double, diagonal, units)            /* inverses of the factor's; PCA: variances along the covariance */ \
+    X(double, batch, ITLL__BLOCK* units) /* rows of waves; PCA: less the shift */                             \
+    X(double, left, ITLL__BLOCK* units) /* the same, with the sign with which they are added */               \
+    X(float, z, ITLL__BLOCK* features) /* rows in standard deviations */                                      \
+    X(double, centre, features) /* PCA: means */                                                              \
+    X(float, x, rows* features)          /* the window, as given; x[next] is the next to be written */        \
+    X(float, y, rows* targets)                                                                                \
+    X(float, waves, rows* units)                                                                              \
+    X(float, means, features)                                                                                 \
+    X(float, inverses, features)          /* of standard deviations; 0 for a column that does not vary */     \
+    X(double, y_means, targets)                                                                               \
+    X(double, y_scales, targets)          /* standard deviations; 0 for a target that does not vary */        \
+    X(double, variances, targets)         /* of the noise, of targets with variance 1 */                      \
+    X(float, column, rows)                /* a target's, in standard deviations */                            \
+    X(float, frequencies, rows > 0 ? features * units : 0)                                                    \
     X(float, phases, units)
 
 #define ITLL__FIELD(type, name, length) type* name;
@@ -286,11 +294,12 @@ struct ItllModel {
 };
 
 static void itll__lay_model(EvoArena* arena, const ItllOptions* options, ItllModel* model) {
-    const size_t features = options->num_features, targets = options->num_targets, rows = options->window;
-    const size_t units = itll__round_up(options->num_units, 32);
+    const bool is_pca = options->kind == ITLL_MODEL_PCA;
+    const size_t features = options->num_features, targets = options->num_targets, rows = is_pca ? 0 : options->window;
+    const size_t units = itll__round_up(is_pca ? features : options->num_units, 32);
     memset(model, 0, sizeof *model);
     model->options = *options;
-    model->options.num_units = (uint32_t)units;
+    model->options.num_units = (uint32_t)itll__round_up(options->num_units, 32);
     model->num_units = units;
 #define ITLL__TAKE(type, name, length) model->name = (type*)evo__take(arena, length, sizeof(type));
     ITLL__ARRAYS(ITLL__TAKE)
@@ -340,6 +349,7 @@ ItllResult itll_reset(ItllModel* model) {
     model->num_seen = model->num_scaled = 0;
     memset(model->gram, 0, units * units * sizeof(double));
     memset(model->weights, 0, model->options.num_targets * units * sizeof(float));
+    memset(model->centre, 0, num_bytes);
     memset(model->means, 0, num_bytes / 2);
     memset(model->inverses, 0, num_bytes / 2);
     return ITLL_SUCCESS;
@@ -473,18 +483,84 @@ static void itll__ridge_update(ItllModel* model, const float* rows, const float*
     itll__ridge_solve(model);
 }
 
+/* ---- principal components ---------------------------------------------------------------------------------------- */
+
+/* Eigenvectors of the covariance, which is symmetric and positive: rotations make its rows orthogonal (Hestenes 1958). */
+static void itll__pca_rotate(double* matrix, size_t size, size_t stride) {
+    for (int sweep = 0, num_rotations = 1; sweep < 60 && num_rotations > 0; sweep++) {
+        num_rotations = 0;
+        for (size_t p = 0; p < size; p++) {
+            for (size_t q = p + 1; q < size; q++) {
+                double *a = matrix + p * stride, *b = matrix + q * stride;
+                const double aa = itll__dot(a, a, 0, stride), bb = itll__dot(b, b, 0, stride), ab = itll__dot(a, b, 0, stride);
+                if (!(ab * ab > 1e-28 * aa * bb)) continue;
+                num_rotations++;
+                const double zeta = (bb - aa) / (2.0 * ab), sign = zeta < 0.0 ? -1.0 : 1.0;
+                const double tangent = sign / (sign * zeta + sqrt(1.0 + zeta * zeta));
+                const double cosine = 1.0 / sqrt(1.0 + tangent * tangent), sine = cosine * tangent;
+                for (size_t k = 0; k < stride; k++) {
+                    const double x = a[k], y = b[k];
+                    a[k] = cosine * x - sine * y;
+                    b[k] = sine * x + cosine * y;
+                }
+            }
+        }
+    }
+}
+
+static double itll__pca_difference(const ItllModel* model, float value, size_t feature) {
+    const double difference = (double)value - model->centre[feature], most = 1e18; /* whose fourth powers can be added up */
+    if (!itll__is_finite(value)) return 0.0;
+    return difference > most ? most : (difference < -most ? -most : difference);
+}
+
+static void itll__pca_update(ItllModel* model, const float* rows, size_t num_rows) {
+    const size_t features = model->options.num_features, units = model->num_units;
+    double *matrix = model->factor, *variances = model->diagonal, total = 0.0;
+    (void)itll_reset(model);
+    model->count = num_rows;
+    for (size_t f = 0; f < features; f++) itll__moments_of(rows + f, features, num_rows, &model->centre[f], &variances[f]);
+    memset(model->batch, 0, ITLL__BLOCK * units * sizeof(double));
+    for (size_t first = 0, count; first < num_rows; first += count) {
+        count = num_rows - first < ITLL__BLOCK ? num_rows - first : ITLL__BLOCK;
+        for (size_t i = 0; i < count * features; i++)
+            model->batch[i / features * units + i % features] =
+                itll__pca_difference(model, rows[first * features + i], i % features);
+        model->kernels->add_products(model->batch, model->batch, count, 0, units, model->gram);
+    }
+    for (size_t i = 0; i < units; i++) {
+        for (size_t j = 0; j < units; j++) matrix[i * units + j] = model->gram[i <= j ? i * units + j : j * units + i];
+        total += matrix[i * units + i];
+    }
+    itll__pca_rotate(matrix, features, units);
+    for (size_t i = 0; i < features; i++) variances[i] = sqrt(itll__dot(matrix + i * units, matrix + i * units, 0, units));
+    for (size_t t = 0; t < model->options.num_targets; t++) {
+        size_t best = 0, greatest = 0;
+        for (size_t i = 1; i < features; i++) best = variances[i] > variances[best] ? i : best;
+        const double *row = matrix + best * units, variance = variances[best];
+        variances[best] = -1.0;
+        if (!(variance > 1e-12 * total)) continue; /* rounding alone */
+        for (size_t k = 1; k < features; k++) greatest = row[k] * row[k] > row[greatest] * row[greatest] ? k : greatest;
+        const double scale = (row[greatest] < 0.0 ? -1.0 : 1.0) / variance;
+        for (size_t k = 0; k < features; k++) model->weights[t * units + k] = (float)(row[k] * scale);
+    }
+}
+
 ItllResult itll_update(ItllModel* model, const float* rows, const float* targets, size_t num_rows) {
     if (model == NULL || (rows == NULL && num_rows > 0)) return ITLL__ERROR(INVALID_VALUE);
     if (num_rows == 0) return ITLL_SUCCESS;
-    if (targets == NULL) return ITLL__ERROR(INVALID_VALUE);
-    itll__ridge_update(model, rows, targets, num_rows);
+    if (model->options.kind == ITLL_MODEL_RIDGE && targets == NULL) return ITLL__ERROR(INVALID_VALUE);
+    if (model->options.kind == ITLL_MODEL_PCA)
+        itll__pca_update(model, rows, num_rows);
+    else
+        itll__ridge_update(model, rows, targets, num_rows);
     return ITLL_SUCCESS;
 }
 
 /* ---- prediction -------------------------------------------------------------------------------------------------- */
 
 typedef struct ItllWorkspace {
-    float* values; /* [ITLL__BLOCK][num_units]: waves */
+    float* values; /* [ITLL__BLOCK][num_units]: waves; PCA: rows less their means */
     double* lanes; /* [num_units][ITLL__BLOCK] */
     float* z;      /* [ITLL__BLOCK][num_features] */
 } ItllWorkspace;
@@ -535,12 +611,26 @@ static void itll__predict_targets(
             itll__finite(model->y_scales[i % targets] * sqrt(model->variances[i % targets] * (1.0 + squares[i / targets])));
 }
 
+static void itll__predict_components(
+    const ItllModel* model, const ItllWorkspace* work, const float* rows, size_t count, float* means
+) {
+    const size_t features = model->options.num_features, units = model->num_units;
+    memset(work->values, 0, count * units * sizeof(float));
+    for (size_t i = 0; i < count * features; i++) {
+        const double difference = itll__pca_difference(model, rows[i], i % features);
+        work->values[i / features * units + i % features] = (float)difference;
+    }
+    model->kernels->dots(work->values, count, model->weights, units, model->options.num_targets, means);
+}
+
 ItllResult itll_predict(
     const ItllModel* model, const float* rows, size_t num_rows, float* means_out, float* deviations_out, void* workspace,
     size_t workspace_bytes
 ) {
     if (model == NULL || workspace == NULL || (num_rows > 0 && (rows == NULL || means_out == NULL)))
         return ITLL__ERROR(INVALID_VALUE);
+    const bool is_pca = model->options.kind == ITLL_MODEL_PCA;
+    if (deviations_out != NULL && is_pca) return ITLL__ERROR(INVALID_VALUE);
     EvoArena arena = evo__arena(workspace, workspace_bytes);
     const ItllWorkspace work = itll__lay_workspace(model, &arena);
     if (arena.num_bytes > workspace_bytes) return ITLL__ERROR(INSUFFICIENT_MEMORY);
@@ -552,7 +642,10 @@ ItllResult itll_predict(
     for (size_t first = 0; model->count > 0 && first < num_rows; first += ITLL__BLOCK) {
         const size_t count = num_rows - first < ITLL__BLOCK ? num_rows - first : ITLL__BLOCK;
         float *means = means_out + first * targets, *deviations = deviations_out ? deviations_out + first * targets : NULL;
-        itll__predict_targets(model, &work, rows + first * features, count, means, deviations);
+        if (is_pca)
+            itll__predict_components(model, &work, rows + first * features, count, means);
+        else
+            itll__predict_targets(model, &work, rows + first * features, count, means, deviations);
     }
     return ITLL_SUCCESS;
 }
@@ -586,12 +679,21 @@ static ItllHeader itll__header(const ItllModel* model) {
 /* Copies what comes after the header from a model to a state, or back; with neither, only counts. Returns the bytes of the state. */
 static size_t itll__move(const ItllModel* model, char* to, const char* from) {
     const size_t features = model->options.num_features, targets = model->options.num_targets;
-    void* const arrays[] = {model->means, model->inverses, model->x, model->y};
-    const size_t lengths[] = {features, features, model->count * features, model->count * targets};
+    const bool is_pca = model->options.kind == ITLL_MODEL_PCA;
+    const size_t rows = is_pca ? 0 : model->count;
+    void* const arrays[] = {model->centre, model->weights, model->means, model->inverses, model->x, model->y};
+    const size_t sizes[] = {
+        is_pca ? features * sizeof(double) : 0,
+        is_pca ? targets * model->num_units * sizeof(float) : 0,
+        features * sizeof(float),
+        features * sizeof(float),
+        rows * features * sizeof(float),
+        rows * targets * sizeof(float),
+    };
     size_t num_bytes = sizeof(ItllHeader);
-    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; num_bytes += lengths[i++] * sizeof(float)) {
-        if (to != NULL) memcpy(to + num_bytes, arrays[i], lengths[i] * sizeof(float));
-        if (from != NULL) memcpy(arrays[i], from + num_bytes, lengths[i] * sizeof(float));
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; num_bytes += sizes[i++]) {
+        if (to != NULL) memcpy(to + num_bytes, arrays[i], sizes[i]);
+        if (from != NULL) memcpy(arrays[i], from + num_bytes, sizes[i]);
     }
     return num_bytes;
 }
@@ -631,7 +733,7 @@ ItllResult itll_state_options(const void* state, size_t state_bytes, ItllOptions
 
 /* Whether counts and values that were read are those of a model: all else that is computed from them stays in memory. */
 static bool itll__is_sound(const ItllModel* model) {
-    const size_t window = model->options.window, count = model->count;
+    const size_t window = model->options.window, count = model->options.kind == ITLL_MODEL_PCA ? 0 : model->count;
     bool is_sound = model->next < window && (count == window || model->next == count) && (count > 0 || model->num_seen == 0) &&
         model->num_seen <= UINT64_MAX / 4 && model->num_scaled <= model->num_seen;
     for (size_t f = 0; f < model->options.num_features; f++)
@@ -649,7 +751,8 @@ ItllResult itll_load(ItllModel* model, const void* state, size_t state_bytes) {
     const ItllHeader own = itll__header(model);
     memcpy(&header, state, sizeof header);
     if (memcmp(&header, &own, offsetof(ItllHeader, count)) != 0) return ITLL__ERROR(OTHER_OPTIONS);
-    if (header.count > options.window) return ITLL__ERROR(INVALID_STATE);
+    const bool is_pca = options.kind == ITLL_MODEL_PCA;
+    if (header.count > (is_pca ? UINT64_MAX / 4 : options.window)) return ITLL__ERROR(INVALID_STATE);
     model->count = (size_t)header.count;
     model->next = (size_t)header.next;
     model->num_seen = header.num_seen;
@@ -660,7 +763,7 @@ ItllResult itll_load(ItllModel* model, const void* state, size_t state_bytes) {
         (void)itll_reset(model);
         return ITLL__ERROR(INVALID_STATE);
     }
-    if (model->count == 0) return ITLL_SUCCESS;
+    if (is_pca || model->count == 0) return ITLL_SUCCESS;
     itll__ridge_add_all(model, false);
     itll__ridge_solve(model);
     return ITLL_SUCCESS;

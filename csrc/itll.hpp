@@ -1,5 +1,5 @@
 /*
- * itll.hpp - the model of itll.h as C++ objects that own their memory. Header only, C++11 and later.
+ * itll.hpp - the models of itll.h as C++ objects that own their memory. Header only, C++11 and later.
  *
  *     #include "itll.hpp"                   and, in exactly one file, #define ITLL_IMPLEMENTATION before it
  *
@@ -42,7 +42,7 @@ inline void check(ItllResult result) {
     if (result != ITLL_SUCCESS) throw Error(result);
 }
 
-/* Predictions for rows, (num_rows, num_targets). deviations: empty if they were not wanted. */
+/* Predictions for rows, (num_rows, num_targets). deviations: empty if the model has none. */
 struct Prediction {
     std::vector<float> means, deviations;
 };
@@ -57,9 +57,12 @@ public:
         check(itll_model_init(&options, level, memory_.get(), num_bytes, &model_));
     }
 
-    /* A model with the default options of itll.h. */
+    /* Models with the default options of itll.h. */
     static Model ridge(std::uint32_t num_features, std::uint32_t num_targets) {
         return Model(itll_default_options(ITLL_MODEL_RIDGE, num_features, num_targets));
+    }
+    static Model pca(std::uint32_t num_features, std::uint32_t num_components) {
+        return Model(itll_default_options(ITLL_MODEL_PCA, num_features, num_components));
     }
 
     /* The model that a state was saved from. Throws Error: the bytes are not a state. */
@@ -94,21 +97,23 @@ public:
 
     void reset() { check(itll_reset(model_)); }
 
-    /* Learns from rows, the oldest first. Throws Error: their numbers of rows are not whole, or differ. */
-    void update(const std::vector<float>& rows, const std::vector<float>& targets) {
+    /* Learns from rows, the oldest first. targets: empty for PCA. Throws Error: their numbers of rows are not whole, or differ. */
+    void update(const std::vector<float>& rows, const std::vector<float>& targets = std::vector<float>()) {
         const std::size_t count = count_of(rows);
-        if (targets.size() != count * options().num_targets) throw Error(ITLL_ERROR_INVALID_VALUE);
-        check(itll_update(model_, rows.data(), targets.data(), count));
+        const bool is_pca = options().kind == ITLL_MODEL_PCA;
+        if (targets.size() != (is_pca ? 0 : count * options().num_targets)) throw Error(ITLL_ERROR_INVALID_VALUE);
+        check(itll_update(model_, rows.data(), is_pca ? nullptr : targets.data(), count));
     }
 
-    /* Predicts rows; the deviations too, if they are wanted. */
+    /* Predicts rows; the deviations of a ridge too, if they are wanted. */
     Prediction predict(const std::vector<float>& rows, bool with_deviations = true) const {
         const std::size_t count = count_of(rows), num_values = count * options().num_targets;
-        Prediction found = {std::vector<float>(num_values), std::vector<float>(with_deviations ? num_values : 0)};
+        const bool has_deviations = with_deviations && options().kind == ITLL_MODEL_RIDGE;
+        Prediction found = {std::vector<float>(num_values), std::vector<float>(has_deviations ? num_values : 0)};
         std::size_t num_bytes = 0;
         check(itll_workspace_size(model_, &num_bytes));
         const std::unique_ptr<unsigned char[]> workspace(new unsigned char[num_bytes]);
-        float* deviations = with_deviations ? found.deviations.data() : nullptr;
+        float* deviations = has_deviations ? found.deviations.data() : nullptr;
         check(itll_predict(model_, rows.data(), count, found.means.data(), deviations, workspace.get(), num_bytes));
         return found;
     }

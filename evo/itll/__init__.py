@@ -14,6 +14,8 @@ Kinds of models, and where they come from; csrc/itll.h has their meaning and opt
 
     ridge  ridge regression on random Fourier features, with uncertainty (Rahimi & Recht, Random features for large-scale kernel
            machines, 2007)
+    pca    principal components as learned measures, as in AURORA (Cully, Autonomous skill discovery with quality-diversity and
+           unsupervised descriptors, 2019)
 
 Options and the rows in order decide every bit, whatever SIMD level or machine. Owns the public names. Knows nothing of searches.
 """

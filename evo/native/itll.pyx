@@ -22,6 +22,7 @@ cdef extern from "itll.h" nogil:
 
     ctypedef enum ItllModelKind:
         ITLL_MODEL_RIDGE
+        ITLL_MODEL_PCA
 
     ctypedef struct ItllOptions:
         ItllModelKind kind
@@ -37,6 +38,7 @@ cdef extern from "itll.h" nogil:
         pass
 
     const int ITLL_STATE_VERSION
+    const int ITLL_MAX_PCA_FEATURES
 
     const char* itll_result_to_string(ItllResult)
     const char* itll_level_to_string(ItllLevel)
@@ -59,8 +61,9 @@ cdef extern from "itll.h" nogil:
 
 # Changes whenever a state means something else, or the same rows give other bits.
 STATE_VERSION: int = ITLL_STATE_VERSION
+MAX_PCA_FEATURES: int = ITLL_MAX_PCA_FEATURES
 
-_KINDS = {"ridge": ITLL_MODEL_RIDGE}  # in the order of their codes
+_KINDS = {"ridge": ITLL_MODEL_RIDGE, "pca": ITLL_MODEL_PCA}  # in the order of their codes
 KINDS: tuple[str, ...] = tuple(_KINDS)
 _LEVELS = [itll_level_to_string(<ItllLevel>code).decode() for code in range(ITLL_LEVEL_NUM_ENUMS)]
 
@@ -78,7 +81,7 @@ cdef class Model:
     Args:
         kind: one of `KINDS`.
         num_features: columns of a row.
-        num_targets: columns that are predicted.
+        num_targets: columns that are predicted; of `pca`, components.
         level: name of a SIMD level of `levels()`, or None for the fastest. Results do not depend on it.
         options: `window`, `num_units`, `length_scale`, `noise`, `seed`.
 
@@ -136,52 +139,61 @@ cdef class Model:
 
     @property
     def num_rows(self) -> int:
-        """Rows that it knows: those of its window."""
+        """Rows that it knows: those of its window; of `pca`, those of the newest update."""
         return itll_model_num_rows(self.model)
 
     def reset(self) -> None:
         """Forgets everything."""
         _check(itll_reset(self.model))
 
-    def update(self, rows: ArrayLike, targets: ArrayLike) -> None:
-        """Learns from rows, the oldest first. A row with a target that is not finite is skipped.
+    def update(self, rows: ArrayLike, targets: ArrayLike | None = None) -> None:
+        """Learns from rows, the oldest first; `pca` from these alone. A row with a target that is not finite is skipped.
 
         Args:
             rows: `(num_rows, num_features)`, taken as float32.
-            targets: `(num_rows, num_targets)` or, for one target, `(num_rows,)`.
+            targets: `(num_rows, num_targets)` or, for one target, `(num_rows,)`. None for `pca`.
 
         Raises:
             ValueError: an array has another shape.
         """
+        cdef const float* c_rows
+        cdef const float* c_targets = NULL
+        cdef size_t num_rows
         cdef ItllResult result
         rows = self._rows(rows)
-        wanted = itll_model_options(self.model).num_targets
-        targets = np.ascontiguousarray(targets, np.float32)
-        if targets.ndim == 1 and wanted == 1:
-            targets = targets[:, None]
-        if targets.shape != (len(rows), wanted):
-            raise ValueError(f"targets: expected shape ({len(rows)}, {wanted}), got {targets.shape}")
-        cdef const float* c_targets = <const float*>address(targets)
-        cdef const float* c_rows = <const float*>address(rows)
-        cdef size_t num_rows = len(rows)
+        if self.kind == "pca":
+            if targets is not None:
+                raise ValueError("targets: pca learns from rows alone; expected None")
+        else:
+            wanted = itll_model_options(self.model).num_targets
+            targets = np.ascontiguousarray(targets, np.float32)
+            if targets.ndim == 1 and wanted == 1:
+                targets = targets[:, None]
+            if targets.shape != (len(rows), wanted):
+                raise ValueError(f"targets: expected shape ({len(rows)}, {wanted}), got {targets.shape}")
+            c_targets = <const float*>address(targets)
+        c_rows = <const float*>address(rows)
+        num_rows = len(rows)
         with nogil:
             result = itll_update(self.model, c_rows, c_targets, num_rows)
         _check(result)
 
     def predict(self, rows: ArrayLike, return_std: bool = False) -> Any:
-        """Predicted targets, `(num_rows, num_targets)` float32.
+        """Predicted targets, `(num_rows, num_targets)` float32; of `pca`, coordinates.
 
         Args:
             rows: `(num_rows, num_features)`, taken as float32.
             return_std: also return the standard deviation of what a target will be around its prediction, in the same shape.
 
         Raises:
-            ValueError: the array has another shape.
+            ValueError: the array has another shape, or the model has no uncertainty.
         """
         cdef size_t num_rows, workspace_bytes = 0
         cdef ItllResult result
         cdef float* deviations = NULL
         rows = self._rows(rows)
+        if return_std and self.kind == "pca":
+            raise ValueError("return_std: pca has no uncertainty; expected False")
         shape = (len(rows), itll_model_options(self.model).num_targets)
         means = np.empty(shape, np.float32)
         std = np.empty(shape, np.float32) if return_std else None

@@ -37,16 +37,19 @@ static ItllResult predict(const Bench* bench, const float* rows, size_t num_rows
 
 TEST(test_without_rows_nothing_is_known) {
     static const float row[] = {3.0f, -1.0f}, target = NAN;
-    const ItllOptions options = itll_default_options(ITLL_MODEL_RIDGE, 2, 1);
-    float mean = 5.0f, deviation = 5.0f;
-    Bench bench = bench_of(&options);
-    CHECK_UINT(itll_update(bench.model, NULL, NULL, 0), ITLL_SUCCESS);
-    CHECK_UINT(itll_update(bench.model, row, &target, 1), ITLL_SUCCESS);
-    CHECK_UINT(itll_model_num_rows(bench.model), 0);
-    CHECK_UINT(predict(&bench, row, 1, &mean, &deviation), ITLL_SUCCESS);
-    CHECK(mean == 0.0f && isinf(deviation));
-    CHECK_UINT(predict(&bench, NULL, 0, NULL, NULL), ITLL_SUCCESS);
-    bench_free(&bench);
+    for (int kind = 0; kind < ITLL_MODEL_NUM_ENUMS; kind++) {
+        const ItllOptions options = itll_default_options((ItllModelKind)kind, 2, 1);
+        const bool has_deviations = kind == ITLL_MODEL_RIDGE;
+        float mean = 5.0f, deviation = 5.0f;
+        Bench bench = bench_of(&options);
+        CHECK_UINT(itll_update(bench.model, NULL, NULL, 0), ITLL_SUCCESS);
+        if (has_deviations) CHECK_UINT(itll_update(bench.model, row, &target, 1), ITLL_SUCCESS);
+        CHECK_UINT(itll_model_num_rows(bench.model), 0);
+        CHECK_UINT(predict(&bench, row, 1, &mean, has_deviations ? &deviation : NULL), ITLL_SUCCESS);
+        CHECK(mean == 0.0f && (!has_deviations || isinf(deviation)));
+        CHECK_UINT(predict(&bench, NULL, 0, NULL, NULL), ITLL_SUCCESS);
+        bench_free(&bench);
+    }
 }
 
 TEST(test_options_out_of_range_are_refused) {
@@ -68,6 +71,10 @@ TEST(test_options_out_of_range_are_refused) {
     REFUSED(noise, NAN);
     REFUSED(length_scale, INFINITY);
     REFUSED(kind, ITLL_MODEL_NUM_ENUMS);
+    options = itll_default_options(ITLL_MODEL_PCA, ITLL_MAX_PCA_FEATURES + 1, 1);
+    CHECK_UINT(itll_model_size(&options, &num_bytes), ITLL_ERROR_INVALID_VALUE);
+    options = itll_default_options(ITLL_MODEL_PCA, 2, 3);
+    CHECK_UINT(itll_model_size(&options, &num_bytes), ITLL_ERROR_INVALID_VALUE);
 #undef REFUSED
 }
 
@@ -109,8 +116,8 @@ TEST(test_null_is_refused) {
 
 TEST(test_wrong_arguments_are_refused) {
     static const float row[] = {3.0f, -1.0f};
-    const ItllOptions options = itll_default_options(ITLL_MODEL_RIDGE, 2, 1);
-    float mean;
+    const ItllOptions options = itll_default_options(ITLL_MODEL_PCA, 2, 1);
+    float mean, deviation;
     ItllModel* model;
     Bench bench = bench_of(&options);
     const size_t num_bytes = bench.memory.num_bytes;
@@ -119,6 +126,7 @@ TEST(test_wrong_arguments_are_refused) {
     );
     CHECK_UINT(itll_model_init(&options, ITLL_LEVEL_AVX512, bench.memory.memory, num_bytes, &model), ITLL_ERROR_NO_LEVEL);
     CHECK(!itll_level_is_available(ITLL_LEVEL_NUM_ENUMS) && itll_best_level() == ITLL_LEVEL_BASELINE);
+    CHECK_UINT(predict(&bench, row, 1, &mean, &deviation), ITLL_ERROR_INVALID_VALUE); /* no uncertainty */
     CHECK_UINT(
         itll_predict(bench.model, row, 1, &mean, NULL, bench.workspace.memory, bench.workspace.num_bytes - 1),
         ITLL_ERROR_INSUFFICIENT_MEMORY

@@ -1,6 +1,6 @@
 /*
  * Tests of itll.hpp: who owns a model's memory, which errors are exceptions, and predictions against closed forms of Gaussian
- * processes. Sanitizers see what is leaked or freed twice.
+ * processes and principal components. Sanitizers see what is leaked or freed twice.
  */
 
 #define ITLL_IMPLEMENTATION
@@ -47,8 +47,19 @@ TEST(test_a_ridge_is_the_gaussian_process) {
     CHECK(model.predict(rows, false).deviations.empty() && model.predict({}).means.empty());
 }
 
+/* Of a cross with arms of 3 and 1 the axes are the components. */
+TEST(test_components_are_the_axes_of_a_cross) {
+    itll::Model model = itll::Model::pca(2, 2);
+    model.update({3.0f, 0.0f, -3.0f, 0.0f, 0.0f, 1.0f, 0.0f, -1.0f});
+    const itll::Prediction found = model.predict({3.0f, 0.5f, -1.0f, 1.0f});
+    static const double expected[] = {3.0, 0.5, -1.0, 1.0};
+    for (std::size_t i = 0; i < 4; i++) CHECK(std::fabs(static_cast<double>(found.means[i]) - expected[i]) < 1e-6);
+    CHECK(found.deviations.empty());
+    CHECK_UINT(model.num_rows(), 4);
+}
+
 TEST(test_a_moved_model_goes_on_where_it_was_and_the_other_throws) {
-    itll::Model model = small_ridge(), other = itll::Model::ridge(3, 1);
+    itll::Model model = small_ridge(), other = itll::Model::pca(3, 1);
     model.update(rows, targets);
     const std::vector<float> expected = model.predict(rows).means;
     std::vector<itll::Model> models;
@@ -76,17 +87,18 @@ TEST(test_a_state_makes_an_equal_model) {
 }
 
 TEST(test_errors_are_exceptions_and_change_nothing) {
-    itll::Model model = small_ridge(), other = itll::Model::ridge(1, 1);
+    itll::Model model = small_ridge(), components = itll::Model::pca(1, 1);
     model.update(rows, targets);
     CHECK_UINT(result_of([] { (void)itll::Model::ridge(0, 1); }), ITLL_ERROR_INVALID_VALUE);
     CHECK_UINT(
-        result_of([] { (void)itll::Model(itll_default_options(ITLL_MODEL_RIDGE, 1, 1), ITLL_LEVEL_NUM_ENUMS); }),
+        result_of([] { (void)itll::Model(itll_default_options(ITLL_MODEL_PCA, 1, 1), ITLL_LEVEL_NUM_ENUMS); }),
         ITLL_ERROR_NO_LEVEL
     );
-    CHECK_UINT(result_of([&] { model.update(rows, {}); }), ITLL_ERROR_INVALID_VALUE);
-    CHECK_UINT(result_of([] { itll::Model::ridge(2, 1).update({1.0f}, {}); }), ITLL_ERROR_INVALID_VALUE);
+    CHECK_UINT(result_of([&] { model.update(rows); }), ITLL_ERROR_INVALID_VALUE);
+    CHECK_UINT(result_of([&] { components.update(rows, targets); }), ITLL_ERROR_INVALID_VALUE);
+    CHECK_UINT(result_of([] { itll::Model::pca(2, 1).update({1.0f}); }), ITLL_ERROR_INVALID_VALUE);
     CHECK_UINT(result_of([] { (void)itll::Model::from_state({1, 2, 3}); }), ITLL_ERROR_INVALID_STATE);
     CHECK_UINT(model.num_rows(), 2);
-    CHECK_UINT(result_of([&] { model.load(other.save()); }), ITLL_ERROR_OTHER_OPTIONS);
+    CHECK_UINT(result_of([&] { model.load(components.save()); }), ITLL_ERROR_OTHER_OPTIONS);
     CHECK_UINT(model.num_rows(), 0);
 }

@@ -8,11 +8,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from sklearn.decomposition import PCA
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF
 from sklearn.metrics import r2_score
 
-from evo.itll import Model, levels
+from evo.itll import KINDS, Model, levels
 
 OPTIONS = {"window": 300, "num_units": 64}
 
@@ -42,13 +43,18 @@ def data():
     return rows[:300], targets[:300], rows[300:], targets[300:]
 
 
-def trained(data, level=None, **options) -> Model:
+def learn(model: Model, rows, targets) -> None:
+    """Updates a model of either kind."""
+    model.update(rows, None if model.kind == "pca" else targets)
+
+
+def trained(kind: str, data, level=None, **options) -> Model:
     """A model whose window has moved over some rows."""
     rows, targets, later, later_targets = data
-    model = Model("ridge", rows.shape[1], 2, level=level, **{**OPTIONS, **options})
+    model = Model(kind, rows.shape[1], 2, level=level, **{**OPTIONS, **options})
     for begin, end in ((0, 100), (100, 101), (101, 300)):
-        model.update(rows[begin:end], targets[begin:end])
-    model.update(later[:57], later_targets[:57])
+        learn(model, rows[begin:end], targets[begin:end])
+    learn(model, later[:57], later_targets[:57])
     return model
 
 
@@ -89,35 +95,51 @@ def test_what_was_learned_predicts_other_rows_and_deviations_cover_the_errors(da
     assert (far.mean(0) > 1.2 * deviations.mean(0)).all()
 
 
+@pytest.mark.parametrize(("num_features", "seed"), [*((5, seed) for seed in range(8)), (64, 3)])
+def test_coordinates_are_those_of_scikit_learn(num_features, seed):
+    rng = np.random.default_rng(seed)
+    rows = (rng.normal(size=(500, num_features)) @ rng.normal(size=(num_features, num_features)) + 7).astype(np.float32)
+    model = Model("pca", num_features, 3)
+    model.update(rows[:20] * 100)  # which leaves no trace
+    model.update(rows)
+    reference = PCA(3, svd_solver="full").fit(rows.astype(np.float64))
+    greatest = reference.components_[range(3), np.abs(reference.components_).argmax(1)]
+    expected = np.sign(greatest) * reference.transform(rows)  # the greatest entry of a component is positive
+    np.testing.assert_allclose(model.predict(rows), expected, atol=1e-3 * expected.std())
+
+
 # ---- exactness
 
 
-def test_every_level_has_the_same_bits(data):
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_level_has_the_same_bits(kind, data):
     seen = set()
     for level in levels():
-        model = trained(data, level=level)
-        outputs = model.predict(data[2], return_std=True)
+        model = trained(kind, data, level=level)
+        outputs = [model.predict(data[2])] if kind == "pca" else model.predict(data[2], return_std=True)
         seen.add((*(output.tobytes() for output in outputs), model.save().tobytes()))
     assert len(seen) == 1
 
 
-def test_a_prediction_depends_on_no_other_row_and_on_no_thread(data):
-    model = trained(data)
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_prediction_depends_on_no_other_row_and_on_no_thread(kind, data):
+    model = trained(kind, data)
     together = model.predict(data[2])
     assert np.array_equal(together[:40], np.concatenate([model.predict(data[2][i : i + 1]) for i in range(40)]))
     with ThreadPoolExecutor(4) as pool:
         assert all(np.array_equal(each, together) for each in pool.map(lambda _: model.predict(data[2]), range(20)))
 
 
-def test_a_restored_model_goes_on_with_the_same_bits(data):
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_restored_model_goes_on_with_the_same_bits(kind, data):
     rows, targets, later, later_targets = data
-    model = trained(data)
+    model = trained(kind, data)
     restored = Model.from_state(model.save().tobytes(), level="baseline")
     unpickled = pickle.loads(pickle.dumps(model))
     assert restored.options == model.options and restored.num_rows == model.num_rows
     for each in (model, restored, unpickled):
-        each.update(later[57:200], later_targets[57:200])
-        each.update(rows, targets)
+        learn(each, later[57:200], later_targets[57:200])
+        learn(each, rows, targets)
     assert np.array_equal(restored.save(), model.save()) and np.array_equal(unpickled.save(), model.save())
     assert np.array_equal(restored.predict(later), model.predict(later))
 
@@ -137,7 +159,7 @@ def test_rows_that_left_the_window_leave_no_trace(data):
 def test_a_value_that_is_not_a_number_counts_as_the_mean(data):
     holes = data[2][:20].copy()
     holes[:, 1] = np.nan
-    assert np.isfinite(trained(data).predict(holes)).all()
+    assert np.isfinite(trained("ridge", data).predict(holes)).all()
     centred = fitted(np.array([[-1, 5], [1, 5], [-2, 1], [2, 1]]), np.array([[1], [2], [3], [4]]))
     assert np.array_equal(centred.predict([[np.nan, 5]]), centred.predict([[0, 5]]))
 
@@ -152,7 +174,8 @@ def test_a_row_without_a_target_is_not_learned_from(data):
     assert np.array_equal(model.predict(queries), fitted(rows[2::3], targets[2::3]).predict(queries))
 
 
-def test_strange_columns_do_no_harm(data):
+@pytest.mark.parametrize("kind", KINDS)
+def test_strange_columns_do_no_harm(kind, data):
     """Constant, equal, collinear, huge, tiny and infinite columns beside good ones."""
     rows, targets, queries, expected = data
 
@@ -163,11 +186,12 @@ def test_strange_columns_do_no_harm(data):
             columns = [1e30 * ones, *equal, 1e32 * rows[:, 1], 1e-36 * rows[:, 2], np.inf * ones, 0 * ones]
         return np.column_stack([rows, *columns]).astype(np.float32)
 
-    model = Model("ridge", 13, 2, window=300, noise=0.01)
-    model.update(widen(rows), targets)
+    model = Model(kind, 13, 2, window=300, noise=0.01)
+    learn(model, widen(rows), targets)
     predicted = model.predict(widen(queries))
     assert np.isfinite(predicted).all()
-    assert r2_score(expected, predicted, multioutput="raw_values")[0] > 0.5
+    if kind == "ridge":
+        assert r2_score(expected, predicted, multioutput="raw_values")[0] > 0.5
 
 
 def test_huge_targets_stay_finite(data):
@@ -178,10 +202,11 @@ def test_huge_targets_stay_finite(data):
     assert np.array_equal(model.predict(queries), np.zeros((300, 2)))
 
 
-def test_no_rows_change_nothing(data):
-    model = trained(data)
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_rows_change_nothing(kind, data):
+    model = trained(kind, data)
     state = model.save()
-    model.update(np.empty((0, 6)), np.empty((0, 2)))
+    learn(model, np.empty((0, 6)), np.empty((0, 2)))
     assert np.array_equal(model.save(), state)
     assert model.predict(np.empty((0, 6))).shape == (0, 2)
     model.reset()
@@ -194,13 +219,15 @@ def test_no_rows_change_nothing(data):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Model("forest", 2), "no model 'forest', one of: ridge"),
+        (lambda: Model("forest", 2), "no model 'forest', one of: ridge, pca"),
         (lambda: Model("ridge", 2, neighbours=3), "no option 'neighbours', one of: num_features, "),
         (lambda: Model("ridge", 2.5), "num_features: expected a whole number from 0 to 4294967295, got 2.5"),
-        (lambda: Model("ridge", 4097), "ridge: an option is out of the range that csrc/itll.h states: num_features 4097"),
+        (lambda: Model("pca", 513), "pca: an option is out of the range that csrc/itll.h states: num_features 513"),
         (lambda: Model("ridge", 2, level="mmx"), "SIMD level 'mmx' is not available here, one of: baseline"),
         (lambda: Model("ridge", 2).update(np.zeros((3, 4)), np.zeros(3)), r"rows: expected shape \(num_rows, 2\), got \(3, 4\)"),
         (lambda: Model("ridge", 2).update(np.zeros((3, 2)), np.zeros(4)), r"targets: expected shape \(3, 1\), got \(4, 1\)"),
+        (lambda: Model("pca", 2).update(np.zeros((3, 2)), np.zeros(3)), "targets: pca learns from rows alone; expected None"),
+        (lambda: Model("pca", 2).predict(np.zeros((3, 2)), return_std=True), "return_std: pca has no uncertainty"),
         (lambda: Model.from_state(b"nothing"), "the bytes are not a state of a model in version 3"),
         (
             lambda: Model("ridge", 2).load(Model("ridge", 3).save()),
