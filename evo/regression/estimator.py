@@ -114,6 +114,7 @@ class SymbolicRegressor(RegressorMixin, FittedEquations):  # type: ignore[misc] 
             unless it has a tenth of the loss of all others.
         n_features_in_, feature_names_in_: as everywhere in scikit-learn.
         n_evaluations_, n_generations_: of the search, the latter over all fits of a warm start.
+        interrupted_: whether Ctrl-C ended it.
         noise_: after `fit_noise`, an `evo.regression.uncertainty.Noise`; its `log_variance` is an estimator too.
     """
 
@@ -197,7 +198,7 @@ class SymbolicRegressor(RegressorMixin, FittedEquations):  # type: ignore[misc] 
             self._input_scaling = task.input_scaling()
         if self._input_scaling != known_scaling:
             earlier = handed_over = None  # programs of other units
-        self.n_evaluations_ = 0
+        self.n_evaluations_, self.interrupted_ = 0, False
         self.n_generations_: int = self.n_generations_ if earlier is not None else 0
         if task:
             for sample in samples:
@@ -205,14 +206,15 @@ class SymbolicRegressor(RegressorMixin, FittedEquations):  # type: ignore[misc] 
                 is_last = sample is samples[-1]
                 share = 1.0 if len(samples) == 1 else LAST_SHARE if is_last else 1.0 - LAST_SHARE
                 until_s = None if self.max_time is None else begun_s + (share if not is_last else 1.0) * self.max_time
-                few.first_until_s = np.inf if until_s is None else begun_s + FIRST_SHARE * (until_s - begun_s)
                 config = self._config(len(sample[1]), share)
-                if self._units and earlier is None:
+                if earlier is None and self._template is None:
                     from evo.regression.nondimensional import first_programs  # loads what others need not
 
                     earlier, self.n_evaluations_ = first_programs(self, self._units, few, sample[1:], config["stop"])
-                elites, is_interrupted = self._search(config, few, sample, earlier, is_last, until_s)
-                if is_interrupted:
+                now_s = time.monotonic()
+                few.first_until_s = np.inf if until_s is None else now_s + FIRST_SHARE * (until_s - now_s)
+                elites, self.interrupted_ = self._search(config, few, sample, earlier, is_last, until_s)
+                if self.interrupted_:
                     break
                 earlier = self._elites
             if len(elites):

@@ -1,7 +1,8 @@
-"""A search without dimensions: y over a product of powers of the inputs, by groups of these that have no dimension.
+"""A search with fewer variables: y over a product of powers of the inputs, by groups of these.
 
 Owns which product and groups these are, how formulas of groups become programs of the inputs, and what the search takes. By
-Buckingham's theorem (1914) all laws without further constants have this form, of fewer variables.
+Buckingham's theorem (1914) all laws without further constants have this form, with groups that have no dimension. Without units,
+the data tell the groups (`evo.regression.groups`).
 """
 
 from __future__ import annotations
@@ -21,9 +22,10 @@ from sklearn.base import clone
 from evo.language.dag import Builder, dag_of
 from evo.language.program import Language
 from evo.regression.defaults import DEFAULT_FUNCTIONS, FUNCTIONS
+from evo.regression.groups import Groups, Powers, groups_of
 from evo.regression.parameters import drawn
 from evo.regression.task import SQUARED, RegressionTask
-from evo.regression.units import Powers, Units
+from evo.regression.units import Units
 
 Row = NDArray[np.float64]  # a number for each point
 Scaling = Mapping[str, tuple[float, float]]  # name of an input -> offset and scale
@@ -33,18 +35,20 @@ LEAST = 1e-6  # of the largest: products nearer to 0 divide nothing
 MAX_GROUPS = 12
 SHARE = 0.5  # of time and evaluations
 LEAST_SECONDS = 0.1  # that are left
+LEAST_TIME = 2.0  # seconds, of a search that has time to look for groups
 
 
 @dataclass(frozen=True)
 class Nondimensional:
-    """A table without dimensions.
+    """A table with fewer variables.
 
-    product: powers of the inputs that the target is divided by. groups: the columns, by name.
+    product: powers of the inputs that the target is divided by. groups: powers in the columns, or factors of sums, by name.
     columns: `(num_points, num_groups)`. target, weights: `(num_points,)`; with these weights squared errors are the target's own.
     """
 
     product: Powers
     groups: dict[str, Powers]
+    are_sums: bool
     columns: Row
     target: Row
     weights: Row
@@ -63,7 +67,7 @@ class Nondimensional:
         groups = []
         for name, powers in self.groups.items():
             moved, divisor = inputs.get(name, (0.0, 1.0))
-            group = _product(builder, powers)
+            group = _sum(builder, powers) if self.are_sums else _product(builder, powers)
             assert group is not None
             group = builder.call("add_ftz_f32", group, builder.constant(-moved)) if moved else group
             groups.append(builder.call("mul_ftz_f32", group, builder.constant(1.0 / divisor)) if divisor != 1.0 else group)
@@ -78,19 +82,22 @@ class Nondimensional:
 
 
 def first_programs(
-    regressor: Any, units: Units, task: RegressionTask, y: tuple[Row, Row | None], stop: dict[str, Any]
+    regressor: Any, units: Units | None, task: RegressionTask, y: tuple[Row, Row | None], stop: dict[str, Any]
 ) -> tuple[NDArray[np.uint64] | None, int]:
-    """Programs that a search without dimensions finds for a regressor, None if there are none, and its evaluations.
+    """Programs that a search with fewer variables finds for a regressor, None if there are none, and its evaluations.
 
     Args:
         y: target and weights at the task's points.
-        stop: of the search with dimensions; is left what this one does not take.
+        stop: of the search with all variables; is left what this one does not take.
     """
     functions = set(drawn(regressor.functions) or DEFAULT_FUNCTIONS)
     is_moved = any(offset for offset, _ in task.input_scaling().values())
-    if is_moved or regressor.loss not in (None, SQUARED) or not {"add", "mul", "div"} <= functions:
+    needed = {"add", "mul", "div"} if units else {"add", "sub", "mul", "div"}
+    is_short = regressor.max_time is not None and regressor.max_time < LEAST_TIME and not units
+    if is_moved or is_short or regressor.loss not in (None, SQUARED) or not needed <= functions:
         return None, 0
-    table = nondimensional(units, task.points(), *y, has_roots={"sqrt", "exp2", "log2"} <= functions)
+    has_roots = {"sqrt", "exp2", "log2"} <= functions
+    table = nondimensional(units, task.points(), *y, has_roots) if units else grouped(task.points(), *y, has_roots)
     if table is None:
         return None, 0
     start_s = time.monotonic()
@@ -100,7 +107,8 @@ def first_programs(
     model.max_time = model.max_time and SHARE * model.max_time
     model.max_evaluations = model.max_evaluations and max(1, int(SHARE * model.max_evaluations))
     model.fit(pd.DataFrame(table.columns, columns=[*table.groups]), table.target, table.weights)
-    stop["evaluations"] = stop["evaluations"] and max(1, stop["evaluations"] - model.n_evaluations_)
+    left = 1 if model.interrupted_ else stop["evaluations"] and max(1, stop["evaluations"] - model.n_evaluations_)
+    stop["evaluations"] = left
     stop["seconds"] = stop["seconds"] and max(LEAST_SECONDS, stop["seconds"] - (time.monotonic() - start_s))
     language, inputs, words, scaling = model.found()
     found = [
@@ -138,8 +146,31 @@ def nondimensional(
     if units.target is None or not found or not 0 < len(groups) < min(len(inputs), MAX_GROUPS):
         return None
     _, powers, product = min(found, key=lambda each: each[0])
+    return _divided(Groups(powers, (*groups.values(),), are_sums=False), product, values, target, weights)
+
+
+def grouped(inputs: Mapping[str, Row], target: Row, weights: Row | None, has_roots: bool) -> Nondimensional | None:
+    """The table of groups that the target depends on, by the data; None: there are none. Arguments are those of
+    `nondimensional`.
+    """
+    if (found := groups_of(inputs, target)) is None:
+        return None
+    product = _values(found.product, inputs)
+    columns = np.stack([*inputs.values()])
+    values = [np.array(each, np.float64) @ columns if found.are_sums else _values(each, inputs) for each in found.groups]
+    is_whole = all(power.denominator == 1 for power in found.product)
+    if product is None or not product.all() or not (has_roots or is_whole):
+        return None
+    known = [each for each in values if each is not None]
+    return _divided(found, product, known, target, weights) if len(known) == len(values) else None
+
+
+def _divided(groups: Groups, product: Row, values: list[Row], target: Row, weights: Row | None) -> Nondimensional:
+    """The table of these groups."""
     weights = product**2 * (1.0 if weights is None else weights)
-    return Nondimensional(powers, groups, np.stack(values, axis=1), target / product, weights / weights.max())
+    named = {f"p{number}": powers for number, powers in enumerate(groups.groups)}
+    columns = np.stack(values, axis=1)
+    return Nondimensional(groups.product, named, groups.are_sums, columns, target / product, weights / weights.max())
 
 
 def _values(powers: Powers, inputs: Mapping[str, Row]) -> Row | None:
@@ -149,6 +180,15 @@ def _values(powers: Powers, inputs: Mapping[str, Row]) -> Row | None:
         for power, values in zip(powers, inputs.values(), strict=True):
             found = found * values ** float(power)
     return found if np.isfinite(found).all() else None
+
+
+def _sum(builder: Builder, signs: Sequence[Fraction]) -> int:
+    """The value of a sum and difference of inputs, one of which is added."""
+    [first, *others] = sorted((place for place, sign in enumerate(signs) if sign), key=lambda place: -signs[place])
+    found = builder.input(first)
+    for place in others:
+        found = builder.call(FUNCTIONS["add" if signs[place] > 0 else "sub"][0], found, builder.input(place))
+    return found
 
 
 def _product(builder: Builder, powers: Sequence[Fraction]) -> int | None:

@@ -236,9 +236,16 @@ def interrupt(monkeypatch):
 
 def test_an_interrupt_ends_a_fit_with_what_it_has_found(interrupt):
     with pytest.warns(UserWarning, match="interrupted: this is what the search has found so far"):
-        model = regressor(10**6).fit(X, np.sin(3.0 * X[:, 2]) + Y)
-    assert model.n_generations_ == 2 and model.score(X, Y) > 0
+        model = regressor(10**6).fit(X, np.sin(3.0 * X[:, 2]) + Y + X[:, 0])
+    assert model.n_generations_ == 2 and model.interrupted_ and model.score(X, Y) > 0
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_an_interrupt_of_the_search_for_groups_ends_the_fit(interrupt):
+    target = np.sin(3.0 * X[:, 2]) + Y
+    with pytest.warns(UserWarning, match="interrupted"):
+        model = regressor(10**6).fit(X, target)
+    assert model.n_generations_ <= 1 and model.score(X, target) > 0.5
 
 
 def test_a_fit_shows_its_progress_and_saves_its_front_as_it_goes(monkeypatch, capsys, tmp_path):
@@ -246,10 +253,10 @@ def test_a_fit_shows_its_progress_and_saves_its_front_as_it_goes(monkeypatch, ca
     texts = []
     monkeypatch.setattr("evo.regression.estimator.SAVE_SECONDS", 0.0)
     monkeypatch.setattr("evo.report.table.write_outputs", lambda outputs, _: texts.extend(outputs.values()))
-    regressor(2000, output=file).fit(X, np.sin(3.0 * X[:, 2]) + Y)
+    regressor(2000, output=file).fit(X, np.sin(3.0 * X[:, 2]) + Y + X[:, 0])
     assert len(texts) > 2 and capsys.readouterr().out == ""
     monkeypatch.undo()
-    model = regressor(2000, output=file, verbose=1).fit(X, np.sin(3.0 * X[:, 2]) + Y)
+    model = regressor(2000, output=file, verbose=1).fit(X, np.sin(3.0 * X[:, 2]) + Y + X[:, 0])
     assert "evaluations 2," in capsys.readouterr().out
     assert file.read_bytes() == texts[-1] != texts[0]
     pd.testing.assert_frame_equal(pd.read_csv(file), model.equations_, check_dtype=False)
@@ -441,7 +448,7 @@ def test_any_name_will_do_for_a_feature(names):
 
 
 def test_a_warm_start_goes_on_where_the_last_fit_ended():
-    target = np.sin(3.0 * X[:, 2]) * np.exp(X[:, 0] * X[:, 1]) + np.cos(Y)
+    target = np.sin(3.0 * X[:, 2]) * np.exp(X[:, 0] * X[:, 1]) + np.cos(Y + X[:, 0])
     model = regressor(2000, warm_start=True).fit(X, target)
     before, generations = model.equations_.loss.min(), model.n_generations_
     model = pickle.loads(pickle.dumps(model))
