@@ -19,7 +19,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from evo.regression.estimator import SymbolicRegressor
-from evo.regression.parameters import LEAST, MIN_ROWS, SearchParameters, is_real
+from evo.regression.parameters import LEAST, MIN_ROWS, SearchParameters, is_real, shared_seconds
 from evo.regression.tables import numbers_of
 
 LOGISTIC = "logistic"
@@ -83,12 +83,11 @@ class SymbolicClassifier(ClassifierMixin, SearchParameters):  # type: ignore[mis
         told = [1] if len(self.classes_) == 2 else range(len(self.classes_))
         parameters = self.get_params(deep=False) | {"loss": self.loss or LOGISTIC, "output": None}
         del parameters["class_weight"]
-        parameters["max_time"] = self.max_time and self.max_time / len(told)
         earlier = getattr(self, "estimators_", []) if self.warm_start else []
         if len(earlier) != len(told):
             earlier = [SymbolicRegressor() for _ in told]
-        for each, code in zip(earlier, told, strict=True):
-            each.set_params(**parameters).fit(X, (codes == code).astype(np.float64), weights)
+        for each, code, seconds in zip(earlier, told, shared_seconds(self.max_time, len(told)), strict=True):
+            each.set_params(**parameters | {"max_time": seconds}).fit(X, (codes == code).astype(np.float64), weights)
         self.estimators_ = earlier
         self._prior = [logit(np.average(codes == code, weights=weights)) for code in told]
         tables = [each.equations_.assign(label=self.classes_[code]) for each, code in zip(earlier, told, strict=True)]

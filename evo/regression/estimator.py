@@ -28,7 +28,7 @@ from evo.native.stack_ptx_words import WordType
 from evo.regression.column_names import identifiers, printed_name, with_identifiers
 from evo.regression.equations import front_programs, joined
 from evo.regression.fitted import FittedEquations
-from evo.regression.parameters import MIN_ROWS
+from evo.regression.parameters import MIN_ROWS, shared_seconds
 from evo.regression.scaling import size_of
 from evo.regression.stagnation import Stagnation
 from evo.regression.tables import Table, check_numbers, counted, growing, numbers_of
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from evo.search.archives.elites import Elites
 
 MAX_FEATURES = 1024  # the time to set up a language grows with their square
+LEAST_Y, MOST_Y = 1e-30, 1e30  # that losses are computed of, in float32
 MORE_EVALUATIONS = 0.2  # share of the evaluations so far: how long the search goes on for a simpler formula once one is exact
 FEWEST_EVALUATIONS = 3000  # that a search has anyhow, since its first formulas may be longer than they need be
 LAST_SHARE = 0.25  # of a search of many rows: on the larger sample
@@ -159,6 +160,9 @@ class SymbolicRegressor(RegressorMixin, FittedEquations):  # type: ignore[misc] 
                 f"X has {len(self._used)} features, SymbolicRegressor takes at most {MAX_FEATURES}; set select_k_features"
             )
         _, target, weights = table
+        most = float(np.abs(target).max())
+        if self.loss not in (None, SQUARED) and most and not LEAST_Y <= most <= MOST_Y:
+            raise ValueError(f"y: its largest size is {most:.0e}, too much or too little for loss={self.loss!r}; scale y")
         if weights is None and self.loss is None and self.template is None and self.units is None and len(samples) == 1:
             from evo.regression.noise_kind import proportional_weights  # loads what others need not
 
@@ -283,16 +287,11 @@ class SymbolicRegressor(RegressorMixin, FittedEquations):  # type: ignore[misc] 
         units = self.y_units if isinstance(self.y_units, (list, tuple)) else [self.y_units] * count
         if len(units) != count:
             raise ValueError(f"y_units has {len(units)} units, but y has {count} columns")
-        for each, name, target, unit in zip(
-            earlier,
-            identifiers([f"y{name}" if isinstance(name, int) else str(name) for name in names]),
-            targets.T,
-            units,
-            strict=True,
-        ):
+        labels = identifiers([f"y{name}" if isinstance(name, int) else str(name) for name in names])
+        seconds = shared_seconds(self.max_time, count)
+        for each, name, target, unit, max_time in zip(earlier, labels, targets.T, units, seconds, strict=True):
             output = None if self.output is None else f"{folder}{slash}{stem}_{name}{dot}{suffix}"
-            given = {"max_time": self.max_time and self.max_time / count, "output": output, "y_units": unit}
-            each.set_params(**self.get_params() | given)
+            each.set_params(**self.get_params() | {"max_time": max_time, "output": output, "y_units": unit})
             each.fit(X, target, sample_weight)
         self.estimators_ = earlier
         self.equations_: Any = [each.equations_ for each in earlier]

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Mapping, Sequence, Set
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from evo.regression.units import Units
 
 MIN_ROWS = 10  # of a table
+LEAST_SECONDS = 1e-3  # of a fit whose time others have taken
 MAX_LENGTH = 4096  # of `program.max_length`
 MAX_SIZES = 1024  # cells for complexities, where functions have costs
 MIN_BATCH, MAX_POINTS = 128, 1 << 27  # programs of a generation, if their number times that of rows exceeds MAX_POINTS
@@ -212,6 +214,13 @@ class SearchParameters(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
                 "evaluations": self.max_evaluations and max(1, round(self.max_evaluations * share)),
             },
         }
+
+
+def shared_seconds(max_time: float | None, count: int) -> Iterator[float | None]:
+    """Yield the time of each of several fits, one after the other: of what is left, their share."""
+    until_s = time.monotonic() + (max_time or 0.0)
+    for left in range(count, 0, -1):
+        yield max_time and max((until_s - time.monotonic()) / left, LEAST_SECONDS)
 
 
 def _is_count(value: Any, least: int = 1, most: int = 2**53) -> bool:

@@ -14,6 +14,7 @@ from scipy.special import expit
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import evo
+from evo.regression.parameters import shared_seconds
 
 LIMITS = {"max_time": None, "max_evaluations": 3000, "random_state": 1}
 FEW = LIMITS | {"max_evaluations": 200}  # where no law need be found
@@ -221,3 +222,11 @@ def test_classes_have_nan_or_the_mean_where_log_odds_have_no_value(undefined):
     assert np.isnan(probabilities[0]).all() == (undefined == "nan") and probabilities[1, 1] > 0.8
     with pytest.warns(UserWarning, match="has no finite value"):
         assert model.predict([[-1.0]]) == [noisy.mean() > 0.5]
+
+
+def test_fits_one_after_the_other_share_what_is_left_of_the_time(monkeypatch):
+    clock = iter([100.0, 100.0, 105.0, 107.0, 111.0])  # the start, and when each begins
+    monkeypatch.setattr("evo.regression.parameters.time.monotonic", lambda: next(clock))
+    first, second, third, late = shared_seconds(10.0, 4)
+    assert (first, second, third) == pytest.approx((2.5, 5.0 / 3.0, 1.5))
+    assert 0.0 < late < 0.1  # `fit` takes no 0

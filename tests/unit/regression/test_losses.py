@@ -190,3 +190,9 @@ def test_log_cosh_holds_errors_of_a_thousand(loss):
     target = np.array([0.0, 1000.0, -1e5, 0.5])
     found = TargetLoss(loss, target).mean(np.zeros(4))
     assert found == pytest.approx((1000.0 + 1e5 - 2.0 * np.log(2.0) + np.log(np.cosh(0.5))) / 4.0, rel=1e-7)
+
+
+@pytest.mark.parametrize("size", [1e100, 1e-100])
+def test_a_loss_refuses_targets_that_float32_cannot_hold(size):
+    with pytest.raises(ValueError, match=r"^y: its largest size is 4e[+-]100, too much or too little for loss"):
+        regressor("absolute").fit(X, LINE / LINE.max() * 4.0 * size)
