@@ -75,10 +75,10 @@ _changing: weakref.WeakValueDictionary[int, Task] = weakref.WeakValueDictionary(
 
 def ask(task: Task, method: str) -> Any:
     """Call the task's method and check its answer: `points`, `targets`, `weights`, `check_points` or `check_targets`."""
-    before = _state(task)
+    before = attributes_digest(task)
     with task_errors(type(task), method):
         given = getattr(task, method)()
-    if before is None or _state(task) != before:
+    if before is None or attributes_digest(task) != before:
         _changing[id(task)] = task
     return given
 
@@ -90,12 +90,6 @@ def changes_when_asked(task: Task) -> bool:
 
 def attributes_digest(task: Task) -> str | None:
     """A digest of the task's attributes and all in them; None if they cannot be pickled."""
-    state = _state(task)
-    return None if state is None else state.hex()
-
-
-def _state(task: Task) -> bytes | None:
-    """A digest of the task's attributes and all in them; None if they cannot be pickled."""
     digest = hashlib.blake2b()
     pickler = pickle.Pickler(
         types.SimpleNamespace(write=digest.update), protocol=5, buffer_callback=lambda buffer: digest.update(buffer.raw())
@@ -104,7 +98,7 @@ def _state(task: Task) -> bytes | None:
         pickler.dump(dict(vars(task)))
     except Exception:  # noqa: BLE001 - whatever the task's objects raise
         return None
-    return digest.digest()
+    return digest.hexdigest()
 
 
 def typed_arrays(
