@@ -196,3 +196,14 @@ def test_log_cosh_holds_errors_of_a_thousand(loss):
 def test_a_loss_refuses_targets_that_float32_cannot_hold(size):
     with pytest.raises(ValueError, match=r"^y: its largest size is 4e[+-]100, too much or too little for loss"):
         regressor("absolute").fit(X, LINE / LINE.max() * 4.0 * size)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_offset_and_scale_are_those_of_float64_where_outputs_are_far_from_0(seed):
+    generator = np.random.default_rng(seed)
+    x = generator.uniform(-1.0, 2.0, 200)
+    target = 1.5 + 0.7 * x + 1e-5 * generator.standard_normal(200)
+    [(offset, scale)] = evo.RegressionTask({"x": x}, target, loss="absolute").scaling({"f": x[None] + 1e4}).values()
+    line = QuantileRegressor(quantile=0.5, alpha=0.0, solver="highs").fit(1e5 * x[:, None], 1e5 * target)
+    least = np.abs(target - line.predict(1e5 * x[:, None]) / 1e5).mean()
+    assert np.abs(target - offset[0] - scale[0] * (x + 1e4)).mean() < 1.05 * least
