@@ -20,12 +20,12 @@ from numpy.typing import NDArray
 from evo.regression.guesses import spread_rows
 from evo.regression.terms import Row
 
-MAX_ROWS, MAX_INPUTS = 400, 12  # that are looked at
+MAX_ROWS, MAX_INPUTS = 400, 10  # that are looked at
 DEGREES = (0, 10, 6, 5)  # of F, by number of groups
 START_DEGREE, RIDGE = 3, 1e-6  # of the polynomial of all inputs that slopes are first taken of; its penalty
 ROWS_A_NUMBER = 1.3  # least, for each number that is fitted
 STEPS, HALVINGS, GAIN = 25, 8, 0.98  # of Gauss and Newton's method; of a step; of the error, below which it goes on
-MOST_LEFT = 1e-4  # of the variance
+MOST_MISSED, MOST_LEFT = 0.2, 1e-4  # of the variance, by the polynomial of all inputs, as noise is; by F
 NEAR, WORSE = 0.03, 4.0  # to simple exponents, and times the error with these
 ROUNDING = 1e-12  # of the variance
 SKEWED = -1.0  # skewness of logarithms: beyond, an input's own values may be the better coordinate
@@ -60,13 +60,15 @@ def groups_of(inputs: Mapping[str, Row], target: Row) -> Groups | None:
             of_y = _centred(np.log(np.abs(y))) if is_of_log else y / np.abs(y).max()
             if is_of_log and np.var(of_y - np.linalg.lstsq(logs.T, of_y, rcond=1e-12)[0] @ logs) < ROUNDING * np.var(of_y):
                 return None  # a product alone
-            bent = np.full(len(x), np.inf)  # deviation of exponents over these
+            bent, is_smooth = np.full(len(x), np.inf), False  # deviation of exponents over these
             for has_log in [is_positive] + [is_positive & ~is_skewed] * bool(is_skewed.any()):
                 model = _Model(np.where(has_log[:, None], logs, z), np.where(has_log[:, None], logs, 0.0), of_y, is_of_log)
-                powers, bends = model.powers()
+                powers, bends, left = model.powers()
                 bent = np.fmin(bent, np.where(has_log, bends / np.abs(powers), np.inf))
-                best = _fewest(best, _groups(model, np.where(has_log, powers, 0.0), has_log, are_sums=False))
-            for is_power in {tuple(bent < most): bent < most for most in MOST_BENT}.values():
+                if left < MOST_MISSED:
+                    is_smooth = True
+                    best = _fewest(best, _groups(model, np.where(has_log, powers, 0.0), has_log, are_sums=False))
+            for is_power in {tuple(bent < most): bent < most for most in MOST_BENT}.values() if is_smooth else ():
                 model = _Model(np.where(is_power[:, None], 0.0, z), np.where(is_power[:, None], logs, 0.0), of_y, is_of_log)
                 best = _fewest(best, _groups(model, np.where(is_power, powers, 0.0), is_power, are_sums=True))
             if best is not None and len(best.groups) == 1:
@@ -94,22 +96,22 @@ class _Model:
     y: Row
     is_of_log: bool
 
-    def powers(self) -> tuple[Row, Row]:
-        """The powers of y by slopes of a polynomial, and how much these vary."""
-        slopes = self.slopes(self.y)
+    def powers(self) -> tuple[Row, Row, float]:
+        """The powers of y by slopes of a polynomial, how much these vary, and the share of the variance that it leaves."""
+        slopes, left = self.slopes(self.y)
         weight = np.ones_like(self.y) if self.is_of_log else self.y
         powers = slopes @ weight / (weight @ weight)
-        return powers, np.sqrt(((slopes - powers[:, None] * weight) ** 2).sum(axis=1) / (weight @ weight))
+        return powers, np.sqrt(((slopes - powers[:, None] * weight) ** 2).sum(axis=1) / (weight @ weight)), left
 
-    def slopes(self, values: Row) -> Row:
-        """Slopes of values by each coordinate, `(num_inputs, num_points)`, by a polynomial."""
+    def slopes(self, values: Row) -> tuple[Row, float]:
+        """Slopes of values by each coordinate, `(num_inputs, num_points)`, by a polynomial, and what share it leaves."""
         count, num_rows = self.z.shape
         sizes = np.abs(self.z).max(axis=1, keepdims=True)
         sizes[sizes == 0.0] = 1.0
         degree = next(each for each in range(START_DEGREE, 0, -1) if 2 * math.comb(count + each, each) <= num_rows or each == 1)
         terms, slopes = _polynomials(self.z / sizes, degree)
         numbers = np.linalg.solve(terms @ terms.T + RIDGE * num_rows * np.eye(len(terms)), terms @ values)
-        return np.asarray(np.array([numbers @ each for each in slopes]) / sizes)
+        return np.array([numbers @ each for each in slopes]) / sizes, float(np.var(values - numbers @ terms) / np.var(values))
 
     def fitted(self, directions: Row, powers: Row, degree: int) -> tuple[Row, Row]:
         """Fit F: the rest, and the slopes by its numbers, by the directions and by the powers, `(count, num_points)`."""
@@ -173,7 +175,7 @@ def _groups(model: _Model, powers: Row, has_log: NDArray[np.bool_], are_sums: bo
     count, num_rows = model.z.shape
     square = float(model.y @ model.y)
     base = powers @ model.logs
-    slopes = model.slopes(model.y - base if model.is_of_log else model.y / np.exp(base))
+    slopes, _ = model.slopes(model.y - base if model.is_of_log else model.y / np.exp(base))
     if not np.isfinite(slopes).all():
         return None
     sizes = np.abs(model.z).max(axis=1)
