@@ -41,9 +41,10 @@ def expand(known: Any) -> None:
                 known.add(("f32_of_f16", pair))
         if known.function.types[each[1]] == "f32":
             number = ("addf", each, 0)  # -0 becomes 0
-            rows = number, ("add", number, 1), ("shr", number, 31), ("sar", number, 31), ("bf16x2_of_f32", each, each)
-            for node in rows:
-                known.add(node)
+            known.add(("bf16x2_of_f32", each, each))
+            known.add(number)
+            for name, constant in (("add", 1), ("shr", 31), ("sar", 31)):
+                known.add((name, number, constant))
         for code in rounded(each) if known.function.types[each[1]] == "bf16x2" else ():
             for node in (code, *(("prmt", code, 0, selector) for selector in _BYTE_PAIRS)):
                 known.add(node)

@@ -18,7 +18,8 @@ MANTISSA = {"f16": 10, "bf16": 7, "f32": 23}
 _SMALL = ((3, 7, 448), (2, 15, 57344), (1, 1, 6))  # digits, bias and largest number of e4m3, e5m2 and e2m1
 _TYPES = {"f16": "f16x2", "bf16": "bf16x2", "f32": "f32"}  # of an input
 _NAN = {"f16": 0x7FFF, "bf16": 0x7FFF, "f32": 0x7FFFFFFF}  # that instructions give
-_MOST_DIGITS = 4  # after the point, of a number that an input is multiplied with or added to
+_MOST_ZERO = 128  # above an integer input that is taken away, as bf16 has it
+_STEPS = (1.0, 0.5, 0.25, 0.125)  # that a number is a multiple of which is told before an input joins it
 _BIASES = (0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 _SCALES = {"f16": range(-15, 25), "bf16": (*range(-16, 17), *range(100, 128)), "f32": (*range(-24, 25), *range(100, 128))}
 
@@ -156,8 +157,11 @@ def _fields(words: Words, form: str) -> NDArray[Any]:
 
 def _with_inputs(known: Any, numbers: Any, form: str, names: dict[str, str], goal: Goal) -> Iterator[Any]:
     """Before a sum with an input, a product, or both: from numbers of few digits, as far as the inputs tell what they are."""
-    inputs = [node for node in known.rows if node[0] == "%" and known.function.types[node[1]] == _TYPES[form]]
+    words = [node for node in known.rows if node[0] == "%"]
+    inputs = [node for node in words if known.function.types[node[1]] == _TYPES[form]]
     given = {node: _numbers(known.values(node), form) for node in inputs}
+    magic, ones = _splat(2.0 ** MANTISSA[form], form), 1 if form == "f32" else 0x00010001
+    small = [node for node in words if known.function.types[node[1]] == "u32" and known.values(node).max() < _MOST_ZERO]
     tried: list[tuple[str, Callable[[Any], Any], Any]] = []
     with np.errstate(all="ignore"):
         for node, other in given.items():
@@ -171,17 +175,28 @@ def _with_inputs(known: Any, numbers: Any, form: str, names: dict[str, str], goa
                 for factor in inputs
                 if factor != node
             ]
+        for node in (("mad", word, ones, magic) for word in small):  # an integer below the leading one of a number
+            tried.append((names["sub"], partial(_after, names["sub"], (node,)), numbers + _numbers(known.values(node), form)))
         for name, wrap, wanted in tried:
             is_told = np.isfinite(wanted) & np.isfinite(numbers) & (_fields(goal.care, form) != 0)
-            for k in range(_MOST_DIGITS if known.has(name) and is_told.mean() > 0.5 else 0):
-                words = _words(np.where(is_told, np.rint(wanted * 2.0**k) * 2.0**-k, 0), form)
-                if words is None:
+            for step in _STEPS if known.has(name) and is_told.mean() > 0.5 else ():
+                number = np.where(is_told, np.rint(wanted / step) * step, 0)
+                told = [_words(number + more, form) for more in (0, step, -step)]
+                made = [None if each is None else _fields(known.apply(*_given(known, wrap(each))), form) for each in told]
+                if told[0] is None or np.any(is_told & (made[0] != _fields(goal.values, form))):
                     continue
-                made = known.apply(*(known.values(each) if isinstance(each, tuple) else each for each in wrap(words)))
-                if not (_fields(made ^ goal.values, form)[is_told]).any():
-                    care = np.where(is_told, _fields(goal.care, form), 0).astype(_fields(goal.care, form).dtype)
-                    yield wrap, Goal(words, care.view(np.uint32)), known.slots[name]
-                    break
+                is_clear = is_told & np.logical_and.reduce(
+                    [made[0] != each for each in made[1:] if each is not None]
+                )  # of no other number
+                if is_clear.mean() > 0.5:
+                    care = np.where(is_clear, _fields(goal.care, form), 0).astype(_fields(goal.care, form).dtype)
+                    yield wrap, Goal(told[0], care.view(np.uint32)), known.slots[name]
+                break
+
+
+def _given(known: Any, node: Any) -> list[Any]:
+    """An instruction and its operands, inputs as their words."""
+    return [known.values(each) if isinstance(each, tuple) else each for each in node]
 
 
 def _scaled(known: Any, numbers: Any, form: str, names: dict[str, str], care: Words) -> Iterator[Any]:

@@ -94,7 +94,7 @@ def covered(rows: Words, goal: Goal, *, most: int = 8) -> Iterator[Solution]:
 
 
 def logic_of_three(rows: Words, goal: Goal) -> Iterator[Solution]:
-    """Solve by three rows, with the same table for all bits."""
+    """Solve by three rows, with the same table for all bits, which ignores none of them."""
     if (goal.care != goal.care[0]).any():
         return
     seconds, thirds = np.triu_indices(len(rows), 1)
@@ -111,7 +111,8 @@ def logic_of_three(rows: Words, goal: Goal) -> Iterator[Solution]:
                     is_good &= ~is_one | (np.bitwise_or.reduce(here & zeros, axis=1) == 0)
                     tables |= is_one.astype(np.int64) << (2 * cell + c)
             j, k, tables = j[is_good], k[is_good], tables[is_good]
-        for second, third, table in zip(j, k, tables, strict=True):
+        is_of_three = [(tables & mask) != (tables >> step & mask) for mask, step in ((0x0F, 4), (0x33, 2), (0x55, 1))]
+        for second, third, table in np.stack([j, k, tables], axis=1)[np.all(is_of_three, axis=0)].tolist():
             yield Solution(f"lop3_{table:02x}", (row(i), row(second), row(third)))
 
 

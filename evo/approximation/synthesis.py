@@ -41,7 +41,8 @@ MOST_GOALS, MOST_THOROUGH, MOST_SOLUTIONS, MOST_OF_SOLVER = 300, 25, 64, 24
 LEAST_COST, PAIR_COST, SLACK = 1.0, 2.0, 2.0  # issue slots: of an instruction, of one of integers, above the cheapest solution
 MOST_JOINED, MOST_WIDE, MOST_GIVEN, MOST_OF_THREE, MOST_OF_NUMBERS = 48, 10, 16, 4, 10
 MOST_SHORTENED, MOST_OF_DOTS, MOST_TRANSLATED = 3, 60, 64
-_MOST_OPERANDS, _MOST_OF_FIELD, MOST_MOVED = 3, 2, 3
+NUM_CHEAPER, MUCH_CHEAPER = 2, 0.75  # rounds that a wrong program of that part of the slots gives another one
+_MOST_OPERANDS, _MOST_OF_FIELD, MOST_MOVED, MOST_OF_ONE_WORD = 3, 2, 3, 40
 # Bits of a result of an instruction that converts two numbers, and its third operand.
 PACKED = {"pack_s8": (8, 0), "pack_u8": (8, 0), "e4m3x2_of_f32": (8,), "e5m2x2_of_f32": (8,)}
 PACKED |= {"f16x2_of_f32": (16,), "bf16x2_of_f32": (16,)}
@@ -298,6 +299,40 @@ class Synthesis:
             for i in solvers.copies(made[node].reshape(len(chosen), -1), goal) if node in made else ():
                 yield _with_operands(node, dict(zip(inputs, chosen[i], strict=True)))
 
+    def of_one_word(self, goals: Sequence[Goal]) -> Iterator[tuple[Node, ...]]:
+        """All outputs by words whose bytes are those of several of them, before the same instruction or none."""
+        befores: dict[Node, list[tuple[_Wrap, Goal]]] = {}
+        for goal in goals:
+            for wrap, before, _ in ((_itself, goal, 0.0), *number_goals(self, goal)):
+                befores.setdefault(wrap(("%", self.num_inputs)), []).append((wrap, before))
+        num_tried = 0
+        for each in befores.values():
+            places = [_varying_bytes(before) for _, before in each]
+            count = next((k for k in range(4, 1, -1) if len(goals) % k == 0 and max(map(len, places)) * k <= 4), 0)
+            if len(each) != len(goals) or not count or not all(places) or num_tried == MOST_OF_ONE_WORD:
+                continue
+            num_tried += 1
+            outputs: list[Node] = []
+            for first in range(0, len(goals), count):
+                group = range(first, first + count)
+                sources = [(each[i][1], k) for i in group for k in places[i]]
+                joined = np.zeros((2, len(goals[0].values)), np.uint32)
+                for at, (before, k) in enumerate(sources):
+                    joined |= (np.stack(before) >> np.uint32(8 * k) & np.uint32(255)) << np.uint32(8 * at)
+                node = min(filter(self.runs, self.solutions(Goal(*joined))), key=lambda node: self.cost([node]), default=None)
+                if node is None:
+                    break
+                at = 0
+                for i in group:
+                    wrap, before = each[i]
+                    ones = int(np.bitwise_or.reduce(before.values & before.care))
+                    codes = [places[i].index(k) + at if k in places[i] else 4 + k for k in range(4)]
+                    at += len(places[i])
+                    constant = sum(ones & 255 << 8 * k for k in range(4) if k not in places[i])
+                    outputs.append(wrap(("prmt", node, constant, sum(code << 4 * k for k, code in enumerate(codes)))))
+            if len(outputs) == len(goals) and all(map(self.runs, outputs)):
+                yield tuple(outputs)
+
     def together(self, each: Sequence[Sequence[Node | int]]) -> list[tuple[Node | int, ...]]:
         """The cheapest choices of a solution for each output, of MOST_JOINED."""
         chosen: list[tuple[Node | int, ...]] = [()]
@@ -321,6 +356,15 @@ def _with_operands(node: Any, others: dict[Node, Node]) -> Any:
     return (node[0], *(_with_operands(each, others) for each in node[1:])) if isinstance(node, tuple) else node
 
 
+def _itself(node: Node) -> Node:
+    return node
+
+
+def _varying_bytes(goal: Goal) -> list[int]:
+    ones, zeros = np.bitwise_or.reduce(goal.values & goal.care), np.bitwise_or.reduce(~goal.values & goal.care)
+    return [k for k in range(4) if int(ones & zeros) >> 8 * k & 255]
+
+
 def _is(outer: Any, kind: Callable[..., Node]) -> bool:
     return getattr(outer, "func", None) is kind
 
@@ -342,7 +386,7 @@ def synthesized(function: ExactFunction, target: str, seed: int) -> list[str]:
     checked = sample(function, NUM_CHECKED, seed + 1)
     expected = function(*checked)
     more: list[Sequence[int]] = []
-    best: list[tuple[float, str]] = []
+    best: dict[str, float] = {}
     given = translated(function)
     for number in range(NUM_ROUNDS):
         points = sample(function, NUM_POINTS, seed, more)
@@ -360,7 +404,10 @@ def synthesized(function: ExactFunction, target: str, seed: int) -> list[str]:
                 nodes.append(whole)
         is_solved = [bool(nodes) for nodes in each]
         waiting = found.together([nodes or [0] for nodes in each])
-        best, wrong, num_shortened = [], None, 0
+        if len(goals) > 1 and all(is_solved):
+            waiting = sorted([*waiting, *found.of_one_word(goals)], key=found.cost)
+        right: dict[str, float] = {}
+        wrong, wrong_cost, num_shortened = None, 0.0, 0
         while waiting:
             outputs = waiting.pop(0)
             text = program_text(outputs, function)
@@ -368,14 +415,18 @@ def synthesized(function: ExactFunction, target: str, seed: int) -> list[str]:
             results = machine.store(words[None], [*checked, *[None] * len(function.outputs)])[0].view(np.uint32)
             bad = wrong_bits(function, results, expected)[is_solved].any(axis=0)
             if bad.any():
-                wrong = wrong or [int(word[bad.argmax()]) for word in checked]
+                if wrong is None:
+                    wrong, wrong_cost = [int(word[bad.argmax()]) for word in checked], found.cost(outputs)
                 continue
             shorter = shortened_nodes(found, outputs) if num_shortened < MOST_SHORTENED else outputs
             num_shortened += 1
             if shorter != outputs:
                 waiting.insert(0, shorter)
-            best.append((found.cost(outputs), text))
-        if best or wrong is None:
+            right[text] = found.cost(outputs)
+        if all(is_solved) or not best:
+            best |= right
+        is_promising = all(is_solved) and number < NUM_CHEAPER and wrong_cost < MUCH_CHEAPER * min(best.values(), default=np.inf)
+        if wrong is None or (best and not is_promising):
             break
         more.append(wrong)
-    return [text for _, text in sorted(best, key=lambda each: each[0])][:MOST_GIVEN]
+    return sorted(best, key=lambda text: best[text])[:MOST_GIVEN]

@@ -153,6 +153,7 @@ NUMBERS = {
     "product, of quarters": (N / 4 * SCALE, N / 4),
     "sum": (N - 8 + SCALE, N - 8),
     "difference": (N - SCALE, N),
+    "difference from an integer": (N - (B % 16), N + 2.0**23),
     "product and sum": (N * SCALE + ZERO, N),
     "infinities become NaN": (np.where(N == 3, np.uint32(0x7FFFFFFF).view(np.float32), N), np.where(N == 3, np.inf, N)),
 }
@@ -161,9 +162,11 @@ NUMBERS = {
 @pytest.mark.parametrize("name", NUMBERS)
 def test_numbers_are_told_before_inputs_join_them(name):
     values, expected = (each.astype(np.float32).view(np.uint32) for each in NUMBERS[name])
-    inputs = [each.view(np.uint32) for each in (SCALE, ZERO)]
-    known = Synthesis(ExactFunction("f32x4_s8x4"), "sm_90", inputs)
-    for k in range(2):
+    function = ExactFunction("f32x4_s8x4")
+    vars(function)["types"] = ("f32", "f32", "u32")
+    inputs = [*(each.view(np.uint32) for each in (SCALE, ZERO)), B % np.uint32(16)]
+    known = Synthesis(function, "sm_90", inputs)
+    for k in range(3):
         known.add(("%", k))
     row, hits = ("%", 9), 0
     for wrap, before, _ in number_goals(known, Goal(values, ALL)):
@@ -203,3 +206,15 @@ def test_bits_move_both_ways_after_a_shift():
         known.cost([node]) for node in networks.permutations(known, Goal(values, ALL)) if (known.values(node) == values).all()
     ]
     assert min(costs) <= 12  # two shifts, a mask, and twice a shift and a lop3 are 12
+
+
+def test_outputs_may_be_bytes_of_one_word():
+    word = A & np.uint32(0x1F1F1F1F) | A << np.uint32(2) & np.uint32(0x80808080)
+    goals = [Goal((word >> k & 255) << np.uint32(8) | (word >> k + 8 & 255) << np.uint32(24), ALL) for k in np.uint32([0, 16])]
+    known = Synthesis(ExactFunction("div10"), "sm_90", [A])
+    for node in (X, ("shl", X, 2)):
+        known.add(node)
+    found = next(known.of_one_word(goals))
+    assert known.cost(found) <= 10  # a shift, a mask and a lop3 for both, a permutation for each
+    for node, goal in zip(found, goals, strict=True):
+        np.testing.assert_array_equal(known.values(node), goal.values)
