@@ -219,6 +219,8 @@ class ExactFunction:
             raise
         except (Exception, SystemExit) as error:
             known = "" if is_code(self.text) else f"; {did_you_mean(self.text, zoo.NAMES)}"
+            if isinstance(error, ModuleNotFoundError) and error.name == self.text.partition(":")[0]:
+                known = "; it must lie in the task's folder (`evo init NAME --template exact`), or on PYTHONPATH"
             raise UserError(
                 f"task_options.function: {shortened(self.text)!r} is not a name or module:function of words: {error}{known}"
             ) from error

@@ -32,6 +32,7 @@ def expand(known: Any) -> None:
     inputs = [("%", k) for k in range(known.num_inputs)]
     for each in inputs:
         known.add(each)
+    _joined_fields(known, inputs)
     for each in inputs:
         _moves(known, each)
         _fields(known, each)
@@ -77,6 +78,15 @@ def expand(known: Any) -> None:
         if set(known.function.types) == {"f32"}:
             for node in (("addf", ("mulf", a, b), c), ("mulf", ("addf", a, b), c), ("mulf", ("subf", a, b), c)):
                 _conversions(known, node)
+
+
+def _joined_fields(known: Any, inputs: list[Node]) -> None:
+    """Every second field of a word, and of another or the same."""
+    for (width, lower), x, y in product(_HALVES.items(), inputs, inputs):
+        if width < 8:  # a permutation moves bytes
+            upper = [(x, ("shl", y, width)), (("shr", x, width), y)] if x != y else [(x, ("shr", x, width))]
+            for low, high in upper:
+                known.add(("lop3_d8", high, low, lower))  # c ? b : a
 
 
 def _moves(known: Any, x: Node) -> None:

@@ -7,7 +7,7 @@ many is undone by steps that join a word and its shift within fields, each of wh
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from itertools import islice, product
+from itertools import combinations, islice, product
 from math import gcd
 from typing import Any
 
@@ -50,6 +50,24 @@ def _wanted(inputs: list[tuple[Any, Words]], goal: Goal) -> Places | None:
             return None
         found.append(min((divmod(i, 32) for i in same), key=lambda source: abs(source[1] - k)))
     return found if len({k - source[1] for k, source in enumerate(found) if source}) > 3 else None
+
+
+def shared_bytes(known: Any, goals: Sequence[Goal]) -> Iterator[Any]:
+    """Words of the bytes of two inputs that two goals have, so that these share a step."""
+    inputs = [("%", k) for k in range(known.num_inputs)]
+    shifts = np.arange(0, 32, 8, dtype=np.uint32)[:, None]
+    sources = np.concatenate([known.values(node) >> shifts & np.uint32(255) for node in inputs])
+    needed: list[set[int]] = []
+    for goal in goals:
+        values, care = (each >> shifts & np.uint32(255) for each in goal)
+        varied = np.bitwise_or.reduce(values & care, axis=1) & np.bitwise_or.reduce(~values & care, axis=1)
+        same = (((sources[:, None] ^ values) & care) == 0).all(axis=2) & (varied != 0)
+        needed.append({int(column.argmax()) for column in same.T if column.any()})
+    for (one, two), (i, j) in product(combinations(needed, 2), combinations(range(len(inputs)), 2)):
+        found = [sorted(each for each in one | two if each // 4 == k) for k in (i, j)]
+        if all(found) and sum(map(len, found)) <= 4:
+            codes = [*(each % 4 for each in found[0]), *(4 + each % 4 for each in found[1])]
+            yield ("prmt", inputs[i], inputs[j], sum(code << 4 * place for place, code in enumerate(codes)))
 
 
 def split_goals(known: Any, goal: Goal) -> Iterator[tuple[Callable[[Any], Any], Goal, float]]:

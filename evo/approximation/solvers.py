@@ -178,13 +178,10 @@ def bytes_of_two(rows: Words, goal: Goal, *, most: int = 64) -> Iterator[Solutio
         selector = sum(int(4 + k if is_constant[k] else match[i, k]) << 4 * k for k in range(4))
         yield Solution("prmt", (row(i), literal, selector))
     useful = np.flatnonzero((has & ~is_constant).any(axis=1))
-    for n, i in enumerate(useful):
-        for j in useful[n + 1 :]:
-            if (has[i] | has[j]).all():
-                codes = [
-                    match[i, k] if has[i, k] else (match[j, k] | 4) if match[j, k] < 8 else match[j, k] + 4 for k in range(4)
-                ]
-                yield Solution("prmt", (row(i), row(j), sum(int(c) << 4 * k for k, c in enumerate(codes))))
+    has_bytes = has[useful] @ (1, 2, 4, 8)
+    for i, j in useful[np.argwhere(np.triu(has_bytes[:, None] | has_bytes, 1) == 15)]:
+        codes = [match[i, k] if has[i, k] else (match[j, k] | 4) if match[j, k] < 8 else match[j, k] + 4 for k in range(4)]
+        yield Solution("prmt", (row(i), row(j), sum(int(c) << 4 * k for k, c in enumerate(codes))))
 
 
 def _where_it_matters(rows: Words, goal: Goal) -> tuple[Words, Goal]:

@@ -20,7 +20,7 @@ from evo.approximation import solvers
 from evo.approximation.bits import ExactFunction
 from evo.approximation.exact import INSTRUCTION_SET, exact_language, wrong_bits
 from evo.approximation.forward import SHIFTS, expand
-from evo.approximation.networks import LinearFunctions, permutations, split_goals, with_signs
+from evo.approximation.networks import LinearFunctions, permutations, shared_bytes, split_goals, with_signs
 from evo.approximation.nodes import Node, parts_of, program_text
 from evo.approximation.numbers import integer_goals, number_goals
 from evo.approximation.samples import sample
@@ -37,11 +37,12 @@ _Wrap = Callable[[Any], Any]  # makes a node of one that gives an earlier goal
 NUM_POINTS, NUM_CHECKED = 128, 1 << 16
 NUM_ROUNDS, NUM_ALONE, MOST_DEPTH = 12, 2, 2  # NUM_ALONE: rounds in which a solution comes before the function's own graph
 MOST_BYTES, MOST_PAIRED, MOST_OF_LOGIC = 500, 400, 260  # of rows, by what is done with them
-MOST_GOALS, MOST_THOROUGH, MOST_SOLUTIONS, MOST_OF_SOLVER = 300, 25, 64, 24
+MOST_GOALS, MOST_THOROUGH, MOST_SOLUTIONS, MOST_OF_SOLVER = 300, 25, 64, 32
 LEAST_COST, PAIR_COST, SLACK = 1.0, 2.0, 2.0  # issue slots: of an instruction, of one of integers, above the cheapest solution
 MOST_JOINED, MOST_WIDE, MOST_GIVEN, MOST_OF_THREE, MOST_OF_NUMBERS = 48, 10, 16, 4, 10
 MOST_SHORTENED, MOST_OF_DOTS, MOST_TRANSLATED = 3, 60, 64
 NUM_CHEAPER, MUCH_CHEAPER = 2, 0.75  # rounds that a wrong program of that part of the slots gives another one
+MOST_FIELDS, MANY_FIELDS = 240, 120  # by whose threes a goal is solved; from which on only the output itself is
 _MOST_OPERANDS, _MOST_OF_FIELD, MOST_MOVED, MOST_OF_ONE_WORD = 3, 2, 3, 40
 # Bits of a result of an instruction that converts two numbers, and its third operand.
 PACKED = {"pack_s8": (8, 0), "pack_u8": (8, 0), "e4m3x2_of_f32": (8,), "e5m2x2_of_f32": (8,)}
@@ -191,7 +192,7 @@ class Synthesis:
         )
 
     def _of_fields(self, goal: Goal) -> Iterator[Node]:
-        rows = np.stack([self.values(node) for node in self.fields])
+        rows = np.stack([self.values(node) for node in self.fields[:MOST_FIELDS]])
         yield from self._nodes((solvers.logic_of_three(rows, goal),), self.fields)
 
     def _nodes(self, finders: Sequence[Iterator[solvers.Solution]], nodes: Sequence[Node] = ()) -> Iterator[Node]:
@@ -266,13 +267,13 @@ class Synthesis:
                 number += 1
                 before_wrap: _Wrap = partial(_nested, wrap, outer)
                 heappush(waiting, (depth + 1, spent + cost, _num_varying(before), number, before_wrap, outer, before))
-        num_wide = 0
+        num_wide, num_of_three = 0, MOST_OF_THREE if len(self.fields) < MANY_FIELDS else 1
         of_integers = [each for each in seen.values() if each[0] != LEAST_COST][:MOST_THOROUGH]
         of_numbers = [each for each in seen.values() if each[0] == LEAST_COST][:MOST_OF_NUMBERS]
         for number, (spent, wrap, here, is_split) in enumerate(of_integers + of_numbers):
             if spent + 2 * PAIR_COST > min(found.values(), default=np.inf):
                 continue
-            for node in self._of_fields(here) if number < MOST_OF_THREE else ():
+            for node in self._of_fields(here) if number < num_of_three else ():
                 take(wrap(node))
             for node in self.further_solutions(here):
                 take(wrap(node))
@@ -391,10 +392,13 @@ def synthesized(function: ExactFunction, target: str, seed: int) -> list[str]:
     for number in range(NUM_ROUNDS):
         points = sample(function, NUM_POINTS, seed, more)
         found = Synthesis(function, target, points)
-        expand(found)
-        for node in sorted(parts_of(given), key=lambda node: found.cost([node]))[:MOST_TRANSLATED]:
-            found.add(node)
         goals = [Goal(values, np.full_like(values, care)) for values, care in zip(function(*points), function.care, strict=True)]
+        for node in shared_bytes(found, goals):
+            found.add(node)
+        expand(found)
+        parts = [node for node in parts_of(given) if node not in given]
+        for node in sorted(parts, key=lambda node: found.cost([node]))[:MOST_TRANSLATED]:
+            found.add(node)
         each = [[*found.solve(goal)] for goal in goals]
         for goal, nodes, others in [(goals[i], each[i], each[j]) for i in range(len(each)) for j in range(len(each)) if i != j]:
             nodes += [node for node in found.moved(others, goal) if node not in nodes]

@@ -150,15 +150,15 @@ class WideRows:
         values, is_whole = goal.values & mask, mask == solvers.ALL
         words = self.words if is_whole else self.words & mask
         hashes, order = self._hashed if is_whole else _sorted_hashes(words)
-        missing = {"lop3_3c": _hashes(words ^ values)}
+        missing, of_values = {"lop3_3c": _hashes(words ^ values)}, _hashes(values[None])
         if is_whole:  # a hash is linear
-            of_values = _hashes(values[None])
             missing |= {"add": of_values - hashes, "sub": of_values + hashes}
-        keys = _keys(hashes)[order]
+        own = _keys(hashes)
+        keys, is_other = own[order], own != _keys(of_values)  # a row that is the goal needs no other
         for name, wanted in missing.items():
             wanted_keys = _keys(wanted)
-            at = np.searchsorted(keys, wanted_keys)
-            hits = np.flatnonzero(keys[np.minimum(at, len(order) - 1)] == wanted_keys)
+            at = np.minimum(np.searchsorted(keys, wanted_keys), len(order) - 1)
+            hits = np.flatnonzero((keys[at] == wanted_keys) & is_other & is_other[order[at]])
             for i in hits[np.argsort(hits + order[at[hits]], kind="stable")][:_MOST_PAIRS]:
                 other = order[at[i]]  # the row that is missing beside i
                 yield Solution(name, (row(other), row(i), 0) if name == "lop3_3c" else (row(other), row(i)))

@@ -543,6 +543,11 @@ digits.precondition = "x < 256"
 def next_up(x):
     return np.nextafter(x, np.float32(np.inf))
 next_up.types, next_up.precondition = ("f32",), "finite(x)"
+def average_up(x, y):
+    low, high = (x & 0xFFFF) + (y & 0xFFFF) + 1 >> 1, (x >> 16) + (y >> 16) + 1 >> 1
+    return low | high << 16
+def transposed(a, b, c, d):
+    return tuple(a >> k & 255 | (b >> k & 255) << 8 | (c >> k & 255) << 16 | (d >> k & 255) << 24 for k in (0, 8, 16, 24))
 quantized.types = ("f32",) * 3
 quantized.precondition = "finite(x) and finite(scale) and finite(zero)"
 """
@@ -572,6 +577,8 @@ quantized.precondition = "finite(x) and finite(scale) and finite(zero)"
         ("ue8m0_bf16", 7),
         ("digits", 12),
         ("next_up", 7),
+        ("average_up", 8),
+        ("transposed", 16),
     ],
 )
 def test_tricks_are_found_as_cheap_as_by_hand(tmp_path, monkeypatch, name, slots):
@@ -582,8 +589,8 @@ def test_tricks_are_found_as_cheap_as_by_hand(tmp_path, monkeypatch, name, slots
     words = words_of(function, synthesized(function, "sm_90", 1)[0])
     assert language.lowering.sums(words[None], slots_of(language.instruction_set, "sm_90"))[0] <= slots
     points = sample(function, 1 << 16, 99)
-    results = VirtualMachine(language.lowering).store(words[None], [*points, None])[0].view(np.uint32)
-    assert not wrong_bits(function, results, function(*points)).any()
+    results = VirtualMachine(language.lowering).store(words[None], [*points, *[None] * len(function.outputs)])[0]
+    assert not wrong_bits(function, results.view(np.uint32), function(*points)).any()
 
 
 NETWORKS = """
