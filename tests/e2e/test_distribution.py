@@ -122,7 +122,10 @@ def test_an_installed_wheel_runs_an_experiment_by_name_in_an_empty_folder(wheel,
 
 
 def test_a_wheel_without_the_assembler_has_nothing_of_nvidia(sdist, tmp_path):
-    options = ("-Ccmake.define.EVO_ASSEMBLER=OFF", "-Ccmake.build-type=None")  # what it consists of does not need optimisation
+    options = (
+        "--config-settings=cmake.define.EVO_ASSEMBLER=OFF",
+        "--config-settings=cmake.build-type=None",
+    )  # what it consists of does not need optimisation
     command = (sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", tmp_path, *options, sdist)
     run(*command, env={**ENVIRONMENT, "CFLAGS": "-O0"})
     [wheel] = tmp_path.glob("*.whl")
