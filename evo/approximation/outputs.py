@@ -1,0 +1,97 @@
+"""Programs of several outputs: what one output has, for others.
+
+Owns outputs of moved or exchanged words, words that hold the bytes of several outputs, and which solutions go together.
+Knows nothing of how an output is solved.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import permutations
+from typing import Any
+
+import numpy as np
+
+from evo.approximation import solvers
+from evo.approximation.nodes import Node, parts_of
+from evo.approximation.numbers import number_goals
+from evo.approximation.solvers import Goal
+
+_Wrap = Callable[[Any], Any]  # makes a node of one that gives an earlier goal
+_MOST_COST = 2.0  # issue slots of the instruction that outputs differ by
+_MOST_MOVED, _MOST_OF_ONE_WORD, _MOST_JOINED = 3, 40, 48  # solutions, ways to join bytes, and choices, that are tried
+
+
+def moved(known: Any, nodes: Sequence[Node | int], goal: Goal) -> Iterator[Node]:
+    """Nodes that give a goal as others of an output give that: of words of the inputs, or of inputs in another order."""
+    inputs = [("%", k) for k in range(known.num_inputs)]
+    unary = [row for row in known.rows if row[0] != "%" and row[1] == inputs[0] and known.cost([row]) <= _MOST_COST]
+    of_all = [tuple((row[0], each, *row[2:]) for each in inputs) for row in unary if inputs[0] not in row[2:]]
+    chosen = [each for each in of_all if all(map(known.runs, each))] + [*permutations(inputs)][1:]
+    if not chosen:
+        return
+    words = {given: np.stack([known.values(each[k]) for each in chosen]).ravel() for k, given in enumerate(inputs)}
+    for node in nodes[:_MOST_MOVED]:
+        made = dict(words)
+        for part in parts_of([node]):
+            operands = (made[each] if isinstance(each, tuple) else np.uint32(each) for each in part[1:])
+            made[part] = known.apply(part[0], *operands)
+        for i in solvers.copies(made[node].reshape(len(chosen), -1), goal) if node in made else ():
+            yield _with_operands(node, dict(zip(inputs, chosen[i], strict=True)))
+
+
+def of_one_word(known: Any, goals: Sequence[Goal]) -> Iterator[tuple[Node, ...]]:
+    """All outputs by words whose bytes are those of several of them, before the same instruction or none."""
+    befores: dict[Node, list[tuple[_Wrap, Goal]]] = {}
+    for goal in goals:
+        for wrap, before, _ in ((_itself, goal, 0.0), *number_goals(known, goal)):
+            befores.setdefault(wrap(("%", known.num_inputs)), []).append((wrap, before))
+    num_tried = 0
+    for each in befores.values():
+        places = [_varying_bytes(before) for _, before in each]
+        count = next((k for k in range(4, 1, -1) if len(goals) % k == 0 and max(map(len, places)) * k <= 4), 0)
+        if len(each) != len(goals) or not count or not all(places) or num_tried == _MOST_OF_ONE_WORD:
+            continue
+        num_tried += 1
+        outputs: list[Node] = []
+        for first in range(0, len(goals), count):
+            group = range(first, first + count)
+            sources = [(each[i][1], k) for i in group for k in places[i]]
+            joined = np.zeros((2, len(goals[0].values)), np.uint32)
+            for at, (before, k) in enumerate(sources):
+                joined |= (np.stack(before) >> np.uint32(8 * k) & np.uint32(255)) << np.uint32(8 * at)
+            node = min(filter(known.runs, known.solutions(Goal(*joined))), key=lambda node: known.cost([node]), default=None)
+            if node is None:
+                break
+            at = 0
+            for i in group:
+                wrap, before = each[i]
+                ones = int(np.bitwise_or.reduce(before.values & before.care))
+                codes = [places[i].index(k) + at if k in places[i] else 4 + k for k in range(4)]
+                at += len(places[i])
+                constant = sum(ones & 255 << 8 * k for k in range(4) if k not in places[i])
+                outputs.append(wrap(("prmt", node, constant, sum(code << 4 * k for k, code in enumerate(codes)))))
+        if len(outputs) == len(goals) and all(map(known.runs, outputs)):
+            yield tuple(outputs)
+
+
+def together(known: Any, each: Sequence[Sequence[Node | int]]) -> list[tuple[Node | int, ...]]:
+    """The cheapest choices of a solution for each output, of MOST_JOINED."""
+    chosen: list[tuple[Node | int, ...]] = [()]
+    for nodes in each:
+        options = [(*before, node) for before in chosen for node in nodes]
+        chosen = sorted(options, key=known.cost)[:_MOST_JOINED]
+    return chosen
+
+
+def _with_operands(node: Any, others: dict[Node, Node]) -> Any:
+    if node in others:
+        return others[node]
+    return (node[0], *(_with_operands(each, others) for each in node[1:])) if isinstance(node, tuple) else node
+
+
+def _itself(node: Node) -> Node:
+    return node
+
+
+def _varying_bytes(goal: Goal) -> list[int]:
+    ones, zeros = np.bitwise_or.reduce(goal.values & goal.care), np.bitwise_or.reduce(~goal.values & goal.care)
+    return [k for k in range(4) if int(ones & zeros) >> 8 * k & 255]
