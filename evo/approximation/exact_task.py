@@ -58,6 +58,7 @@ class ExactTask(Task):
         self.outputs = dict.fromkeys(self.function.outputs, "b32")
         self.measures = {"slots": (0.0, 64.0), "right": (-0.5, len(self.outputs) + 0.5)}
         self.objective_range = (-32.0 * len(self.outputs), 0.0)
+        self._counterexamples = counterexamples
         self._points = sample(self.function, num_points, seed, counterexamples)
         self._expected = self.function(*self._points)
 
@@ -77,7 +78,7 @@ class ExactTask(Task):
     def _found(self) -> list[str]:
         from evo.approximation.synthesis import synthesized
 
-        return synthesized(self.function, str(self.slots), self._seed)
+        return synthesized(self.function, str(self.slots), self._seed, self._counterexamples)
 
     def programs(self) -> list[str]:
         """Programs that are put together from solutions of each output."""

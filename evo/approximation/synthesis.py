@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cache, cached_property, partial
 from heapq import heappop, heappush
 from itertools import islice, product
-from itertools import permutations as permutations_of
 from typing import Any
 
 import numpy as np
@@ -23,6 +22,7 @@ from evo.approximation.forward import SHIFTS, expand
 from evo.approximation.networks import LinearFunctions, permutations, shared_bytes, split_goals, with_signs
 from evo.approximation.nodes import Node, parts_of, program_text
 from evo.approximation.numbers import integer_goals, number_goals
+from evo.approximation.outputs import moved, of_one_word, together
 from evo.approximation.samples import sample
 from evo.approximation.shorter import shortened_nodes
 from evo.approximation.solvers import Goal, Words
@@ -39,11 +39,11 @@ NUM_ROUNDS, NUM_ALONE, MOST_DEPTH = 12, 2, 2  # NUM_ALONE: rounds in which a sol
 MOST_BYTES, MOST_PAIRED, MOST_OF_LOGIC = 500, 400, 260  # of rows, by what is done with them
 MOST_GOALS, MOST_THOROUGH, MOST_SOLUTIONS, MOST_OF_SOLVER = 300, 25, 64, 32
 LEAST_COST, PAIR_COST, SLACK = 1.0, 2.0, 2.0  # issue slots: of an instruction, of one of integers, above the cheapest solution
-MOST_JOINED, MOST_WIDE, MOST_GIVEN, MOST_OF_THREE, MOST_OF_NUMBERS = 48, 10, 16, 4, 10
+MOST_WIDE, MOST_GIVEN, MOST_OF_THREE, MOST_OF_NUMBERS = 10, 16, 4, 10
 MOST_SHORTENED, MOST_OF_DOTS, MOST_TRANSLATED = 3, 60, 64
 NUM_CHEAPER, MUCH_CHEAPER = 2, 0.75  # rounds that a wrong program of that part of the slots gives another one
 MOST_FIELDS, MANY_FIELDS = 240, 120  # by whose threes a goal is solved; from which on only the output itself is
-_MOST_OPERANDS, _MOST_OF_FIELD, MOST_MOVED, MOST_OF_ONE_WORD = 3, 2, 3, 40
+_MOST_OPERANDS, _MOST_OF_FIELD = 3, 2
 # Bits of a result of an instruction that converts two numbers, and its third operand.
 PACKED = {"pack_s8": (8, 0), "pack_u8": (8, 0), "e4m3x2_of_f32": (8,), "e5m2x2_of_f32": (8,)}
 PACKED |= {"f16x2_of_f32": (16,), "bf16x2_of_f32": (16,)}
@@ -283,65 +283,6 @@ class Synthesis:
                     take(wrap(node))
         return sorted(found, key=lambda node: found[node])[:MOST_SOLUTIONS]
 
-    def moved(self, nodes: Sequence[Node | int], goal: Goal) -> Iterator[Node]:
-        """Nodes that give a goal as others of an output give that: of words of the inputs, or of inputs in another order."""
-        inputs = [("%", k) for k in range(self.num_inputs)]
-        unary = [row for row in self.rows if row[0] != "%" and row[1] == inputs[0] and self.cost([row]) <= PAIR_COST]
-        of_all = [tuple((row[0], each, *row[2:]) for each in inputs) for row in unary if inputs[0] not in row[2:]]
-        chosen = [each for each in of_all if all(map(self.runs, each))] + [*permutations_of(inputs)][1:]
-        if not chosen:
-            return
-        words = {given: np.stack([self.values(each[k]) for each in chosen]).ravel() for k, given in enumerate(inputs)}
-        for node in nodes[:MOST_MOVED]:
-            made = dict(words)
-            for part in parts_of([node]):
-                operands = (made[each] if isinstance(each, tuple) else np.uint32(each) for each in part[1:])
-                made[part] = self.apply(part[0], *operands)
-            for i in solvers.copies(made[node].reshape(len(chosen), -1), goal) if node in made else ():
-                yield _with_operands(node, dict(zip(inputs, chosen[i], strict=True)))
-
-    def of_one_word(self, goals: Sequence[Goal]) -> Iterator[tuple[Node, ...]]:
-        """All outputs by words whose bytes are those of several of them, before the same instruction or none."""
-        befores: dict[Node, list[tuple[_Wrap, Goal]]] = {}
-        for goal in goals:
-            for wrap, before, _ in ((_itself, goal, 0.0), *number_goals(self, goal)):
-                befores.setdefault(wrap(("%", self.num_inputs)), []).append((wrap, before))
-        num_tried = 0
-        for each in befores.values():
-            places = [_varying_bytes(before) for _, before in each]
-            count = next((k for k in range(4, 1, -1) if len(goals) % k == 0 and max(map(len, places)) * k <= 4), 0)
-            if len(each) != len(goals) or not count or not all(places) or num_tried == MOST_OF_ONE_WORD:
-                continue
-            num_tried += 1
-            outputs: list[Node] = []
-            for first in range(0, len(goals), count):
-                group = range(first, first + count)
-                sources = [(each[i][1], k) for i in group for k in places[i]]
-                joined = np.zeros((2, len(goals[0].values)), np.uint32)
-                for at, (before, k) in enumerate(sources):
-                    joined |= (np.stack(before) >> np.uint32(8 * k) & np.uint32(255)) << np.uint32(8 * at)
-                node = min(filter(self.runs, self.solutions(Goal(*joined))), key=lambda node: self.cost([node]), default=None)
-                if node is None:
-                    break
-                at = 0
-                for i in group:
-                    wrap, before = each[i]
-                    ones = int(np.bitwise_or.reduce(before.values & before.care))
-                    codes = [places[i].index(k) + at if k in places[i] else 4 + k for k in range(4)]
-                    at += len(places[i])
-                    constant = sum(ones & 255 << 8 * k for k in range(4) if k not in places[i])
-                    outputs.append(wrap(("prmt", node, constant, sum(code << 4 * k for k, code in enumerate(codes)))))
-            if len(outputs) == len(goals) and all(map(self.runs, outputs)):
-                yield tuple(outputs)
-
-    def together(self, each: Sequence[Sequence[Node | int]]) -> list[tuple[Node | int, ...]]:
-        """The cheapest choices of a solution for each output, of MOST_JOINED."""
-        chosen: list[tuple[Node | int, ...]] = [()]
-        for nodes in each:
-            options = [(*before, node) for before in chosen for node in nodes]
-            chosen = sorted(options, key=self.cost)[:MOST_JOINED]
-        return chosen
-
 
 def _joined(name: str, four: Sequence[Any]) -> Node:
     return ("prmt", (name, four[1], four[0]), (name, four[3], four[2]), 0x5410)
@@ -349,21 +290,6 @@ def _joined(name: str, four: Sequence[Any]) -> Node:
 
 def _shifted(name: str, count: int, node: Node) -> Node:
     return (name, node, count)
-
-
-def _with_operands(node: Any, others: dict[Node, Node]) -> Any:
-    if node in others:
-        return others[node]
-    return (node[0], *(_with_operands(each, others) for each in node[1:])) if isinstance(node, tuple) else node
-
-
-def _itself(node: Node) -> Node:
-    return node
-
-
-def _varying_bytes(goal: Goal) -> list[int]:
-    ones, zeros = np.bitwise_or.reduce(goal.values & goal.care), np.bitwise_or.reduce(~goal.values & goal.care)
-    return [k for k in range(4) if int(ones & zeros) >> 8 * k & 255]
 
 
 def _is(outer: Any, kind: Callable[..., Node]) -> bool:
@@ -380,16 +306,18 @@ def _num_varying(goal: Goal) -> int:
     return int(np.bitwise_count(ones & np.bitwise_or.reduce(~goal.values & goal.care)))
 
 
-def synthesized(function: ExactFunction, target: str, seed: int) -> list[str]:
-    """Programs that are right at NUM_CHECKED points, the cheapest first. If not all outputs are solved, they give the others."""
+def synthesized(function: ExactFunction, target: str, seed: int, counterexamples: Sequence[Any] = ()) -> list[str]:
+    """Programs that are right at counterexamples and NUM_CHECKED points, the cheapest first. If not all outputs are solved, they
+    give the others.
+    """
     language = exact_language(function)
     machine = VirtualMachine(language.lowering)
-    checked = sample(function, NUM_CHECKED, seed + 1)
+    checked = sample(function, NUM_CHECKED, seed + 1, counterexamples)
     expected = function(*checked)
-    more: list[Sequence[int]] = []
+    more = [*counterexamples]
     best: dict[str, float] = {}
-    given = translated(function)
     for number in range(NUM_ROUNDS):
+        given = translated(function, more)
         points = sample(function, NUM_POINTS, seed, more)
         found = Synthesis(function, target, points)
         goals = [Goal(values, np.full_like(values, care)) for values, care in zip(function(*points), function.care, strict=True)]
@@ -401,15 +329,15 @@ def synthesized(function: ExactFunction, target: str, seed: int) -> list[str]:
             found.add(node)
         each = [[*found.solve(goal)] for goal in goals]
         for goal, nodes, others in [(goals[i], each[i], each[j]) for i in range(len(each)) for j in range(len(each)) if i != j]:
-            nodes += [node for node in found.moved(others, goal) if node not in nodes]
+            nodes += [node for node in moved(found, others, goal) if node not in nodes]
         for whole, goal, nodes in zip(given, goals, each, strict=False):
             is_right = found.runs(whole) and not ((found.values(whole) ^ goal.values) & goal.care).any()
             if is_right and (not nodes or number >= NUM_ALONE):
                 nodes.append(whole)
         is_solved = [bool(nodes) for nodes in each]
-        waiting = found.together([nodes or [0] for nodes in each])
+        waiting = together(found, [nodes or [0] for nodes in each])
         if len(goals) > 1 and all(is_solved):
-            waiting = sorted([*waiting, *found.of_one_word(goals)], key=found.cost)
+            waiting = sorted([*waiting, *of_one_word(found, goals)], key=found.cost)
         right: dict[str, float] = {}
         wrong, wrong_cost, num_shortened = None, 0.0, 0
         while waiting:

@@ -4,6 +4,7 @@ Each value is a word, signs extended and other high bits zero, or two words if i
 compute is compared with the function later: an operation without an instruction of its own has one that is near.
 """
 
+from collections.abc import Sequence
 from functools import partial, reduce
 from typing import Any
 
@@ -30,14 +31,16 @@ class _UntranslatableError(Exception):
     pass
 
 
-def translated(function: ExactFunction) -> list[Node | int]:
-    """A node of each output; empty: the function is not a graph of operations that are known here."""
+def translated(function: ExactFunction, more: Sequence[Any] = ()) -> list[Node | int]:
+    """A node of each output; empty: the function is not a graph of operations that are known here. more: inputs at which
+    programs were wrong.
+    """
     try:
         outputs = traced(function)[0]
         terms = ordered(outputs)
         if len(terms) > _MOST_TERMS:
             return []
-        widths = _widths([term.operands[0] for term in terms if term.op in _DIVISIONS], function)
+        widths = _widths([term.operands[0] for term in terms if term.op in _DIVISIONS], function, more)
         known: dict[Term, Words] = {}
         sizes: dict[int, tuple[int, int]] = {}
         for term in terms:
@@ -51,11 +54,11 @@ def translated(function: ExactFunction) -> list[Node | int]:
         return []
 
 
-def _widths(terms: list[Term], function: ExactFunction) -> dict[Term, int]:
-    """Bits of unsigned numbers at a sample."""
+def _widths(terms: list[Term], function: ExactFunction, more: Sequence[Any]) -> dict[Term, int]:
+    """Bits of unsigned numbers at a sample and more inputs."""
     numbers = [term for term in terms if term.dtype.kind == "u"]
     with np.errstate(all="ignore"):
-        found = evaluate(numbers, function.given(sample(function, _NUM_SAMPLED, 0)))
+        found = evaluate(numbers, function.given(sample(function, _NUM_SAMPLED, 0, more)))
     return {term: int(np.max(each)).bit_length() for term, each in zip(numbers, found, strict=True)}
 
 

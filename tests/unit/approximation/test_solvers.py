@@ -8,6 +8,7 @@ import pytest
 from evo.approximation import networks, solvers
 from evo.approximation.bits import ExactFunction
 from evo.approximation.numbers import number_goals
+from evo.approximation.outputs import moved, of_one_word
 from evo.approximation.packed import field_nodes
 from evo.approximation.samples import drawn
 from evo.approximation.shorter import shortened_nodes
@@ -192,7 +193,7 @@ def test_an_output_may_be_another_one_of_other_words(nodes, values):
     known = Synthesis(ExactFunction("morton16"), "sm_90", [A, B])
     for node in (X, ("%", 1), ("shr", X, 8)):
         known.add(node)
-    found = list(known.moved([*nodes, 7], Goal(values, ALL)))
+    found = list(moved(known, [*nodes, 7], Goal(values, ALL)))
     assert found
     for node in found:
         np.testing.assert_array_equal(known.values(node), values)
@@ -214,7 +215,17 @@ def test_outputs_may_be_bytes_of_one_word():
     known = Synthesis(ExactFunction("div10"), "sm_90", [A])
     for node in (X, ("shl", X, 2)):
         known.add(node)
-    found = next(known.of_one_word(goals))
+    found = next(of_one_word(known, goals))
     assert known.cost(found) <= 10  # a shift, a mask and a lop3 for both, a permutation for each
     for node, goal in zip(found, goals, strict=True):
         np.testing.assert_array_equal(known.values(node), goal.values)
+
+
+def test_two_outputs_share_a_word_of_the_bytes_that_both_have_of_two_inputs():
+    ours = A & np.uint32(255) | (B & np.uint32(255)) << np.uint32(8)
+    theirs = A >> np.uint32(24) | (B >> np.uint32(16) & np.uint32(255)) << np.uint32(24)
+    known = Synthesis(ExactFunction("morton16"), "sm_90", [A, B])
+    [node] = networks.shared_bytes(known, [Goal(ours, ALL), Goal(theirs, ALL)])
+    shared = known.values(node)
+    for word in (A, A >> np.uint32(24), B, B >> np.uint32(16)):
+        assert any(((word ^ shared >> np.uint32(8 * k)) & 255 == 0).all() for k in range(4))

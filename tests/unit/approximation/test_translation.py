@@ -10,6 +10,7 @@ import pytest
 
 from evo.approximation.bits import ExactFunction
 from evo.approximation.exact import exact_language
+from evo.approximation.exact_task import ExactTask
 from evo.approximation.nodes import program_text
 from evo.approximation.samples import sample
 from evo.approximation.synthesis import synthesized
@@ -103,6 +104,20 @@ def test_a_search_begins_with_the_graph(function):
     points = sample(function, 1 << 12, 9)
     [result] = results_of(function, synthesized(function, "sm_90", 1)[0], points)
     assert (result == function(*points)[0])[function.condition(*points)].all()
+
+
+RARE = 0x9E3779B1
+
+
+def rarely_large(a):
+    return np.where(a == RARE, a, a & 1023) // 7
+
+
+@pytest.mark.parametrize("function", [rarely_large], indirect=True)
+def test_programs_are_right_at_counterexamples(function):
+    program = ExactTask(function.text, counterexamples=[RARE]).programs()[0]
+    [result] = results_of(function, program, [np.array([RARE, 1 << 10, 76], np.uint32)])
+    assert result.tolist() == [RARE // 7, 0, 10]
 
 
 def shared(a, b):
