@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property, reduce
 from importlib import import_module
 from operator import lshift, mul, rshift
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,8 @@ from numpy.typing import NDArray
 
 from evo.approximation import zoo
 from evo.approximation.functions import is_code, shortened
+from evo.approximation.ptx_function import PtxFunction, is_file
+from evo.approximation.ptx_run import PtxError
 from evo.errors import UserError, did_you_mean
 
 Words = NDArray[np.uint32]
@@ -196,7 +199,7 @@ class Precondition:
 
 @dataclass(frozen=True)
 class ExactFunction:
-    """A function of words. text: its name in `evo.approximation.zoo`, or `module:function`.
+    """A function of words. text: its name in `evo.approximation.zoo`, `module:function`, or a file as of `PtxFunction`.
 
     The function takes an array for each input, by its parameters' names, and gives one or several of the outputs. Its attributes,
     each of which may be missing: `types`, of inputs, among TYPES (f32 ones come as float32); `precondition`, as of
@@ -217,6 +220,8 @@ class ExactFunction:
             self._check()
         except UserError:
             raise
+        except PtxError as error:
+            raise UserError(f"task_options.function: {shortened(self.text)}: {error}") from error
         except (Exception, SystemExit) as error:
             known = "" if is_code(self.text) else f"; {did_you_mean(self.text, zoo.NAMES)}"
             if isinstance(error, ModuleNotFoundError) and error.name == self.text.partition(":")[0]:
@@ -262,13 +267,20 @@ class ExactFunction:
 
     @cached_property
     def call(self) -> Callable[..., Any]:
-        """The Python function."""
+        """The function over arrays."""
+        if is_file(self.text):
+            return PtxFunction(self.text)
         if is_code(self.text):
             module, _, name = self.text.partition(":")
             return getattr(import_module(module), name)  # type: ignore[no-any-return]
         if self.text not in zoo.NAMES:
             raise ValueError("unknown")
         return getattr(zoo, self.text)  # type: ignore[no-any-return]
+
+    @property
+    def name(self) -> str:
+        """The function without the folder of its file."""
+        return f"{Path(self.text).name.partition(':')[0]}:{self.call.__name__}" if is_file(self.text) else self.text
 
     @cached_property
     def inputs(self) -> tuple[str, ...]:
@@ -337,6 +349,8 @@ class ExactFunction:
                         f"it gives {each.dtype} above 32 bits; cut it by astype(np.uint32), or give its halves as two outputs"
                     )
             return [_bits(each, words[0]) for each in results]
+        except PtxError:
+            raise
         except (Exception, SystemExit) as error:
             why = f"{type(error).__name__}: {error}"
             raise UserError(f"task_options.function: {shortened(self.text)!r} fails on arrays of words: {why}") from error

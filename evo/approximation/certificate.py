@@ -21,6 +21,7 @@ from evo.approximation.formats import FORMATS, Format
 from evo.approximation.formulas import CHARACTERS, MAX_CHARACTERS
 from evo.approximation.functions import RIGOROUS, Function, is_code, shortened
 from evo.approximation.process import sources
+from evo.approximation.ptx_function import is_file
 from evo.approximation.sweep import KINDS, Found, Kind, Sweep, Worst
 from evo.errors import UserError, located, plural
 from evo.evaluate.slots import slots_of
@@ -282,11 +283,12 @@ def check_certificate(
         UserError: it cannot be read, or says something else than what is computed.
     """
     told = read_certificate(path)
-    if is_code(told.function) and told.function != code:
+    named = ExactFunction(code).name if code and is_file(code) else code
+    if (is_code(told.function) or is_file(told.function)) and told.function != named:
         raise UserError(f"key 'function': {told.function!r} is code, which a check runs only with --code {told.function}", path)
     if isinstance(told, ExactCertificate):
         with located(path):
-            exact = ExactFunction(told.function, precondition)
+            exact = ExactFunction(code or told.function if is_file(told.function) else told.function, precondition)
         return check_exact(path, told, exact, progress)
     if told.instruction_set not in SHIPPED:
         raise UserError(f"key 'instruction_set': {told.instruction_set!r}, must be one of: {', '.join(SHIPPED)}", path)

@@ -145,6 +145,8 @@ def _of_term(term: Term, operands: list[Bits], widths: Sequence[int]) -> Bits:
             return _product(a, b)
         case "where":
             return _bitwise(_SELECT, a * width, b, operands[2])
+        case "instruction":
+            return _of_instruction(term.value, operands)
         case "take" if not (term.operands[0].dtype.kind == "i" and a[-1]):  # a negative index counts from the end
             return _of_table(term.value, a, width)
     return _opaque(operands, width)

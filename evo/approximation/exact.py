@@ -20,13 +20,13 @@ from evo.approximation.bits import ExactFunction, Words
 from evo.approximation.exact_sweep import SEMANTICS, TESTED, ExactSweep, Progress, Proven, reference_of
 from evo.approximation.functions import shortened
 from evo.approximation.smt import SOLVED, solved
+from evo.approximation.word_machine import INSTRUCTION_SET
 from evo.errors import UserError, located, plural
 from evo.evaluate.slots import slots_of
 from evo.instructions import shipped_instruction_set
 from evo.language.program import Language, format_program, parse_program
 from evo.native.stack_ptx import NodeKind
 
-INSTRUCTION_SET = "bits"
 _MAX_WORDS = 4096
 _Text = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.%+:&|^~*()<>=!, -]*$", max_length=1 << 16)]
 
@@ -128,7 +128,7 @@ def certified_exact(
     if found.num_valid == 0:
         raise UserError(f"{shortened(function.text)}: no input meets the precondition {function.condition.text!r}")
     return ExactCertificate(
-        function=function.text,
+        function=function.name,
         inputs=list(function.inputs),
         types=list(function.types),
         precondition=function.condition.text,

@@ -177,7 +177,15 @@ class ExactSweep:
         for k, part in enumerate(self._parts):
             total = NUM_TESTED if self.method == TESTED else 1 << part.mask.bit_count()
             self._tiles += [(k, start, min(TILE, total - start)) for start in range(0, total, TILE)]
-        asked = (function.text, function.condition.text, function.care, function.types, function.widths, sources())
+        asked = (
+            function.name,
+            getattr(function.call, "ptx", ""),
+            function.condition.text,
+            function.care,
+            function.types,
+            function.widths,
+            sources(),
+        )
         masks = [(part.mask, part.care, part.is_counted) for part in self._parts]
         how = (SEMANTICS, TILE, self.method, len(self._tiles), masks, reference_of(function))
         self.key = hashlib.sha256(repr((format_program(language, words), asked, how)).encode()).hexdigest()

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from evo.approximation.bits import ExactFunction
 from evo.approximation.exact import wrong_bits
+from evo.approximation.ptx_function import is_file
 from evo.approximation.samples import sample
 from evo.errors import UserError
 from evo.evaluate.slots import slots_of
@@ -27,12 +28,13 @@ class ExactTask(Task):
     each number of right outputs and of issue slots, so that partial solutions survive.
 
     Args:
-        function: a name of `evo.approximation.zoo`, or `module:function`, as of `ExactFunction`.
+        function: a name of `evo.approximation.zoo`, or `module:function`, as of `ExactFunction`; or a file of CUDA C or PTX.
         precondition: on its inputs, beside the function's own, such as `q < 2**24`.
         target: the GPU whose issue slots count, and whose instructions there are.
         num_points: of the sample.
         counterexamples: inputs that a failed proof has named, which join the sample.
         seed: of the sample and of the programs to begin with.
+        name: of the device function, where a file has several.
 
     Raises:
         UserError: an argument is none of these.
@@ -48,11 +50,14 @@ class ExactTask(Task):
         num_points: int = 1 << 12,
         counterexamples: Sequence[int | Sequence[int]] = (),
         seed: int = 1,
+        name: str = "",
     ):
-        for name, value, least, most in (("num_points", num_points, 64, 1 << 20), ("seed", seed, 0, 1 << 62)):
+        for key, value, least, most in (("num_points", num_points, 64, 1 << 20), ("seed", seed, 0, 1 << 62)):
             if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-                raise UserError(f"task_options.{name}: must be an integer from {least} to {most:,}, got {value!r}")
-        self.function, self.slots, self._seed = ExactFunction(function, precondition), target, seed
+                raise UserError(f"task_options.{key}: must be an integer from {least} to {most:,}, got {value!r}")
+        text = f"{function}:{name}" if name else function
+        self._files = [Path(function).absolute()] if is_file(function) else []
+        self.function, self.slots, self._seed = ExactFunction(text, precondition), target, seed
         slots_of(shipped_instruction_set("default"), target)
         self.inputs = dict.fromkeys(self.function.inputs, "b32")
         self.outputs = dict.fromkeys(self.function.outputs, "b32")
@@ -61,6 +66,10 @@ class ExactTask(Task):
         self._counterexamples = counterexamples
         self._points = sample(self.function, num_points, seed, counterexamples)
         self._expected = self.function(*self._points)
+
+    def files(self) -> list[Path]:
+        """The file of the function."""
+        return self._files
 
     def points(self) -> dict[str, NDArray[Any]]:
         """The sample."""

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from evo.approximation.formats import FORMATS
 from evo.approximation.solvers import ALL, Goal, Words
+from evo.approximation.word_machine import apply
 
 MANTISSA = {"f16": 10, "bf16": 7, "f32": 23}
 _SMALL = ((3, 7, 448), (2, 15, 57344), (1, 1, 6))  # digits, bias and largest number of e4m3, e5m2 and e2m1
@@ -182,7 +183,7 @@ def _with_inputs(known: Any, numbers: Any, form: str, names: dict[str, str], goa
             for step in _STEPS if known.has(name) and is_told.mean() > 0.5 else ():
                 number = np.where(is_told, np.rint(wanted / step) * step, 0)
                 told = [_words(number + more, form) for more in (0, step, -step)]
-                made = [None if each is None else _fields(known.apply(*_given(known, wrap(each))), form) for each in told]
+                made = [None if each is None else _fields(apply(*_given(known, wrap(each))), form) for each in told]
                 if told[0] is None or np.any(is_told & (made[0] != _fields(goal.values, form))):
                     continue
                 is_clear = is_told & np.logical_and.reduce(

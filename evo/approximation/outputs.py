@@ -14,6 +14,7 @@ from evo.approximation import solvers
 from evo.approximation.nodes import Node, parts_of
 from evo.approximation.numbers import number_goals
 from evo.approximation.solvers import Goal
+from evo.approximation.word_machine import apply
 
 _Wrap = Callable[[Any], Any]  # makes a node of one that gives an earlier goal
 _MOST_COST = 2.0  # issue slots of the instruction that outputs differ by
@@ -33,7 +34,7 @@ def moved(known: Any, nodes: Sequence[Node | int], goal: Goal) -> Iterator[Node]
         made = dict(words)
         for part in parts_of([node]):
             operands = (made[each] if isinstance(each, tuple) else np.uint32(each) for each in part[1:])
-            made[part] = known.apply(part[0], *operands)
+            made[part] = apply(part[0], *operands)
         for i in solvers.copies(made[node].reshape(len(chosen), -1), goal) if node in made else ():
             yield _with_operands(node, dict(zip(inputs, chosen[i], strict=True)))
 

@@ -146,6 +146,8 @@ class _Question:
                 return self._cast(a, term.operands[0].dtype, term.dtype, width)
             case "where":
                 return v.choose(v.is_true(a), b, operands[2])
+            case "instruction":
+                return self._instruction(term.value, operands)
             case _ if "f" in kinds:
                 found = of_numpy(v, term.op, operands) if len({each.dtype for each in term.operands}) == 1 else None
                 if found is not None:
@@ -215,6 +217,14 @@ class _Question:
 
     # ---- programs ----
 
+    def _instruction(self, name: str, operands: Sequence[Any]) -> Any:
+        if name.startswith("lop3_"):
+            return lop3(self._v, int(name[5:], 16), *operands)
+        meaning = INSTRUCTIONS.get(name) or FLOAT_INSTRUCTIONS.get(name)
+        if meaning is None:
+            raise UnsolvedError(f"instruction {name!r} has no meaning in bits")
+        return meaning(self._v, *operands)
+
     def _of_program(self, lowered: Lowered, inputs: Sequence[Any]) -> list[Any]:
         v, known = self._v, list[Any]()
         for node in lowered.nodes:
@@ -226,13 +236,9 @@ class _Question:
                 case NodeKind.PTX:
                     first, count = int(node["first_operand"]), int(node["num_operands"])
                     operands = [known[lowered.value_nodes[each]] for each in lowered.operands[first : first + count]]
-                    name = self._language.instruction_set.instructions[int(node["payload"])].name
-                    if name.startswith("lop3_"):
-                        known.append(lop3(v, int(name[5:], 16), *operands))
-                    elif (meaning := INSTRUCTIONS.get(name) or FLOAT_INSTRUCTIONS.get(name)) is not None:
-                        known.append(meaning(v, *operands))
-                    else:
-                        raise UnsolvedError(f"instruction {name!r} has no meaning in bits")
+                    known.append(
+                        self._instruction(self._language.instruction_set.instructions[int(node["payload"])].name, operands)
+                    )
                 case _:
                     raise UnsolvedError("the program reads a special register")
         return [known[lowered.value_nodes[value]] for value in lowered.request_values]

@@ -8,7 +8,7 @@ Owns which words and goals there are. Knows nothing of proofs.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache, cached_property, partial
+from functools import cached_property, partial
 from heapq import heappop, heappush
 from itertools import islice, product
 from typing import Any
@@ -17,7 +17,7 @@ import numpy as np
 
 from evo.approximation import solvers
 from evo.approximation.bits import ExactFunction
-from evo.approximation.exact import INSTRUCTION_SET, exact_language, wrong_bits
+from evo.approximation.exact import exact_language, wrong_bits
 from evo.approximation.forward import SHIFTS, expand
 from evo.approximation.networks import LinearFunctions, permutations, shared_bytes, split_goals, with_signs
 from evo.approximation.nodes import Node, parts_of, program_text
@@ -28,9 +28,10 @@ from evo.approximation.shorter import shortened_nodes
 from evo.approximation.solvers import Goal, Words
 from evo.approximation.translation import translated
 from evo.approximation.wide import WideRows
+from evo.approximation.word_machine import INSTRUCTION_SET, apply
 from evo.evaluate.slots import slots_of
 from evo.instructions import shipped_instruction_set
-from evo.language.program import Language, parse_program
+from evo.language.program import parse_program
 from evo.native.ptx_vm import VirtualMachine
 
 _Wrap = Callable[[Any], Any]  # makes a node of one that gives an earlier goal
@@ -43,23 +44,10 @@ MOST_WIDE, MOST_GIVEN, MOST_OF_THREE, MOST_OF_NUMBERS = 10, 16, 4, 10
 MOST_SHORTENED, MOST_OF_DOTS, MOST_TRANSLATED = 3, 60, 64
 NUM_CHEAPER, MUCH_CHEAPER = 2, 0.75  # rounds that a wrong program of that part of the slots gives another one
 MOST_FIELDS, MANY_FIELDS = 240, 120  # by whose threes a goal is solved; from which on only the output itself is
-_MOST_OPERANDS, _MOST_OF_FIELD = 3, 2
+_MOST_OF_FIELD = 2
 # Bits of a result of an instruction that converts two numbers, and its third operand.
 PACKED = {"pack_s8": (8, 0), "pack_u8": (8, 0), "e4m3x2_of_f32": (8,), "e5m2x2_of_f32": (8,)}
 PACKED |= {"f16x2_of_f32": (16,), "bf16x2_of_f32": (16,)}
-
-
-@cache
-def _machine() -> tuple[VirtualMachine, Language]:
-    names = tuple((f"x{k}", "b32") for k in range(_MOST_OPERANDS))
-    language = Language(shipped_instruction_set(INSTRUCTION_SET), names, (("y", "b32"),))
-    return VirtualMachine(language.lowering), language
-
-
-@cache
-def _program(name: str, num_operands: int) -> Any:
-    text = " ".join([*(f"%x{k}" for k in reversed(range(num_operands))), name])
-    return parse_program(_machine()[1], text, name)[None]
 
 
 class Synthesis:
@@ -81,14 +69,6 @@ class Synthesis:
         """Return whether the target has an instruction."""
         return name in self.slots
 
-    def apply(self, name: str, *operands: Any) -> Words:
-        """An instruction of words, `(num_points,)` or constants."""
-        size = max(np.size(each) for each in operands)
-        given = [np.full(size, each, np.uint32) if np.ndim(each) == 0 else each for each in operands]
-        unused = [None] * (_MOST_OPERANDS - len(given) + 1)
-        stored: Words = _machine()[0].store(_program(name, len(given)), [*given, *unused])[0, 0].view(np.uint32)
-        return stored
-
     def values(self, node: Node | int) -> Words:
         """A node's words at the points."""
         if not isinstance(node, tuple):
@@ -96,7 +76,7 @@ class Synthesis:
         found = self._values.get(node)
         if found is None:
             operands = [self.values(each) if isinstance(each, tuple) else np.uint32(each) for each in node[1:]]
-            found = self.apply(str(node[0]), *operands)
+            found = apply(str(node[0]), *operands)
             if np.size(found) == 1:
                 found = np.full(len(self._points[0]), found, np.uint32)
             self._values[node] = found
@@ -215,7 +195,7 @@ class Synthesis:
         for name, (width, *more) in PACKED.items():
             if self.has(name):
                 words = self._sorted[1]
-                made = self.apply(name, words.ravel(), words.ravel(), *map(np.uint32, more)).reshape(words.shape)
+                made = apply(name, words.ravel(), words.ravel(), *map(np.uint32, more)).reshape(words.shape)
                 found[name] = made & np.uint32((1 << width) - 1)
         return found
 
@@ -330,14 +310,19 @@ def synthesized(function: ExactFunction, target: str, seed: int, counterexamples
         each = [[*found.solve(goal)] for goal in goals]
         for goal, nodes, others in [(goals[i], each[i], each[j]) for i in range(len(each)) for j in range(len(each)) if i != j]:
             nodes += [node for node in moved(found, others, goal) if node not in nodes]
-        for whole, goal, nodes in zip(given, goals, each, strict=False):
-            is_right = found.runs(whole) and not ((found.values(whole) ^ goal.values) & goal.care).any()
+        are_right = [
+            found.runs(a) and not ((found.values(a) ^ b.values) & b.care).any() for a, b in zip(given, goals, strict=False)
+        ]
+        for whole, is_right, nodes in zip(given, are_right, each, strict=False):
             if is_right and (not nodes or number >= NUM_ALONE):
                 nodes.append(whole)
         is_solved = [bool(nodes) for nodes in each]
         waiting = together(found, [nodes or [0] for nodes in each])
         if len(goals) > 1 and all(is_solved):
-            waiting = sorted([*waiting, *of_one_word(found, goals)], key=found.cost)
+            waiting += of_one_word(found, goals)
+        if given and all(are_right):
+            waiting.append(tuple(given))
+        waiting.sort(key=found.cost)
         right: dict[str, float] = {}
         wrong, wrong_cost, num_shortened = None, 0.0, 0
         while waiting:

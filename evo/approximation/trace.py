@@ -14,6 +14,8 @@ import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 from numpy.typing import NDArray
 
+from evo.approximation.word_machine import apply
+
 _refusals: ContextVar[list[str]] = ContextVar("refusals")  # of the function that is traced, which may have caught them
 
 
@@ -41,7 +43,8 @@ class Term:
     """A value at each point.
 
     op: a ufunc's name, whose operands have the types of its loop; or `input` (value: which), `constant` (value), `cast`, `view`,
-    `part` (of a word; value: which), `join` (of parts, the lowest first), `where`, `take` (value: the table).
+    `part` (of a word; value: which), `join` (of parts, the lowest first), `where`, `take` (value: the table), `instruction` (of
+    words; value: its name).
     """
 
     op: str
@@ -169,6 +172,15 @@ def _elementwise(op: str, inputs: Sequence[Any], loop: Sequence[np.dtype[Any]], 
     return Traced([Term(op, each, sample.dtype, value) for each in zip(*operands, strict=True)], sample)
 
 
+def instruction(name: str, *words: Any) -> Any:
+    """Results of an instruction of the set `bits` at words, or what stands for them in a trace."""
+    samples = [_sample(each) if isinstance(each, Traced) else each for each in words]
+    found = apply(name, *samples)
+    if not any(isinstance(each, Traced) for each in words):
+        return found if any(np.ndim(each) for each in words) else found[0]
+    return _elementwise("instruction", words, [np.dtype(np.uint32)] * len(words), found, name)
+
+
 def _implements(function: Any) -> Callable[[Callable[..., Traced]], Callable[..., Traced]]:
     return lambda made: _FUNCTIONS.setdefault(function, made)
 
@@ -257,6 +269,8 @@ def evaluate(terms: Sequence[Term], inputs: Sequence[NDArray[Any]]) -> list[NDAr
                 known[term] = np.take(term.value, values[0])
             case "where":
                 known[term] = np.where(*values)
+            case "instruction":
+                known[term] = apply(term.value, *values)
             case _:
                 known[term] = getattr(np, term.op)(*values)
     return [known[term] for term in terms]

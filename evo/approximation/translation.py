@@ -134,6 +134,8 @@ def _of_term(term: Term, operands: list[Words], widths: dict[Term, int]) -> Word
         case "where":
             mask = ("sub", 0, a[0])
             return tuple(_choose(mask, x, y) for x, y in zip(b, operands[2], strict=True))
+        case "instruction":
+            return ((term.value, *(each[0] for each in operands)),)
         case "take":
             return _looked_up(term.value, a[0])
         case "bitwise_count" if len(a) == 1:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from evo.approximation import solvers
 from evo.approximation.solvers import Goal, Solution, Words, row
+from evo.approximation.word_machine import apply
 
 MOST_FIRST, MOST_ROWS, MOST_SHIFTED, MOST_SMALL = 700, 80_000, 1500, 600
 _MOST_PAIRS, _MOST_OF_SOLVER, _MOST_SAME, _MOST_OF_BYTES = 40, 24, 3, 150
@@ -90,7 +91,7 @@ class WideRows:
         if not self._known.has(name):
             return
         operands = [each[1].ravel() if isinstance(each, tuple) else np.uint32(each) for each in others]
-        found = self._known.apply(name, words.ravel(), *operands).reshape(words.shape)
+        found = apply(name, words.ravel(), *operands).reshape(words.shape)
         keep = np.flatnonzero((found != found[:, :1]).any(axis=1))
 
         def operand(each: Any, i: int) -> Any:

@@ -92,7 +92,9 @@ def instructions(
 @click.option("--tune", is_flag=True, help="Tune constants first, at many more inputs than the search saw.")
 @click.option("--interval", nargs=2, type=float, metavar="LOW HIGH", help="Where it is proven.  [default: the task's interval]")
 @click.option("--check", "certificate", type=PATH, metavar="FILE", help="Compute a certificate anew, in place of RUN.")
-@click.option("--code", metavar="MODULE:FUNCTION", help="With --check: import this if the certificate names it.")
+@click.option(
+    "--code", metavar="MODULE:FUNCTION", help="With --check: import this, or read FILE.cu:NAME, if the certificate names it."
+)
 @click.option("--precondition", default="", metavar="TEXT", help="With --check: the condition that an exact certificate may add.")
 @click.option("--output", type=PATH, help="Folder of the certificates.  [default: RUN/proofs]")
 @terminal.set_shown_key

@@ -1,0 +1,169 @@
+"""Functions of words in files of CUDA C or PTX: a device function as one over NumPy arrays.
+
+Owns how the file is read. `evo.approximation.ptx_run` follows its statements.
+"""
+
+import inspect
+import os
+import re
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evo.approximation.ptx_run import PtxError, Run
+from evo.kernel import nvrtc
+from evo.storage.files import read_file
+
+_FILE = re.compile(r"(?P<path>.+\.(?:cu|ptx))(?::(?P<name>\w+))?")
+_OPTIONS = ("--gpu-architecture=compute_90", "--relocatable-device-code=true", "--device-as-default-execution-space")
+_HEAD = re.compile(r"\.(?P<kind>func|entry)\s*(?:\((?P<result>[^)]*)\))?\s*(?P<name>[\w$]+)\s*(?:\((?P<given>[^)]*)\))?[^;{}]*\{")
+_PARAMETER = re.compile(r"\.param\s+(?:\.align\s+\d+\s+)?\.[bsuf](\d+)\s+([\w$]+)(?:\[(\d+)\])?")
+_MEMORY = re.compile(r"(?:@\S+ )?(?:st|ld)\.(?!param)")
+_LABEL = re.compile(r"([\w$]+):(?!:)")
+_C_TYPES = (("bfloat162", "bf16x2"), ("half2", "f16x2"), ("float", "f32"))
+
+
+def is_file(text: str) -> bool:
+    """Return whether a function's text names a file of CUDA C or PTX."""
+    return _FILE.fullmatch(text) is not None
+
+
+class PtxFunction:
+    """A device function over NumPy arrays of words. Inputs are the words of its parameters, outputs those of its result, and then
+    those that it stores where its parameters point. Parameters of 64 bits are pointers if it stores anything.
+
+    Args:
+        text: `FILE.cu` or `FILE.ptx`, and `:NAME` where the file has several functions.
+
+    Attributes:
+        ptx: the file's, or what NVRTC makes of it, without comments.
+        types: of inputs, as `ExactFunction` has them.
+
+    Raises:
+        PtxError: the file has no such function, or NVRTC refuses it.
+        UserError: the file cannot be read.
+    """
+
+    def __init__(self, text: str):
+        matched = _FILE.fullmatch(text)
+        assert matched is not None
+        path = Path(matched["path"])
+        content = read_file(path)
+        source = content.decode(errors="replace") if path.suffix == ".cu" else ""
+        try:
+            ptx = nvrtc.compile(content, path.name, {}, (*_OPTIONS, *_include_paths())) if source else content
+        except (nvrtc.CompileError, nvrtc.NvrtcMissing, ValueError) as error:
+            raise PtxError(str(error).splitlines()[0]) from error
+        self.ptx = re.sub(r"/\*.*?\*/|//[^\n]*", "", ptx.decode(errors="replace"), flags=re.DOTALL)
+        head = self._head(matched["name"])
+        self.__name__ = _plain_name(head["name"])
+        self._statements = [*_statements(self.ptx, head.end())]
+        self._result = next((each[2] for each in _PARAMETER.finditer(head["result"] or "")), "")
+        sizes = {each[2]: int(each[1]) // 8 * int(each[3] or 1) for each in _PARAMETER.finditer(head["given"] or "")}
+        has_pointers = any(map(_MEMORY.match, self._statements))
+        scalars = {each[2] for each in _PARAMETER.finditer(head["given"] or "") if not each[3]}
+        self._pointers = [name for name, size in sizes.items() if size == 8 and name in scalars and has_pointers]
+        self._order = ["", *sizes]
+        places = {(name, k) for name, size in sizes.items() if name not in self._pointers for k in range(-(-size // 4))}
+        self._run(lambda *place: places.add(place) or np.uint32(0))  # type: ignore[func-returns-value]
+        self._places = sorted(places, key=self._key)
+        known = [*_parameters(self.__name__, source)]
+        if len(known) < len(sizes):
+            known = [*[("", "u32")] * (len(sizes) - len(known)), *known]  # an address of the result is the first
+        named = {name: told for name, told in zip(sizes, known, strict=False) if told[0]}
+        letters = dict(zip(dict(self._places), "abcdefgh", strict=False))
+        names, self.types = [], tuple(named.get(name, ("", "u32"))[1] for name, _ in self._places)
+        for name, k in self._places:
+            plain = named[name][0] if name in named else letters[name] if name.startswith(head["name"]) else name
+            names.append(plain if sum(each == name for each, _ in self._places) == 1 else f"{plain}_{k}")
+        self.__signature__ = inspect.Signature([inspect.Parameter(name, inspect.Parameter.POSITIONAL_ONLY) for name in names])
+
+    def _key(self, place: tuple[str, int]) -> tuple[int, int]:
+        return self._order.index(place[0]), place[1]
+
+    def _run(self, word: Any) -> Run:
+        run = Run(word, self._order, self._pointers, self._result)
+        with np.errstate(all="ignore"):
+            for statement in self._statements:
+                run.statement(statement)
+        return run
+
+    def __call__(self, *words: NDArray[Any]) -> tuple[NDArray[Any], ...]:
+        """The outputs at words.
+
+        Raises:
+            PtxError: a statement has no meaning here, or an output is not written everywhere.
+        """
+        given = [each if each.dtype == np.uint32 else each.view(np.uint32) for each in words]
+        values = dict(zip(self._places, given, strict=True))
+        run = self._run(lambda *place: values[place])
+        if not run.outputs:
+            raise PtxError("it gives no result")
+        if any(type(each) in (np.bool_, np.ndarray) and not np.all(each) for each in run.written.values()):
+            raise PtxError("there are inputs at which it does not write each of its outputs")
+        return tuple(_spread(run.outputs[place], given[0]) for place in sorted(run.outputs, key=self._key))
+
+    def _head(self, name: str | None) -> re.Match[str]:
+        heads = [each for each in _HEAD.finditer(self.ptx) if name in (None, each["name"], _plain_name(each["name"]))]
+        if len(heads) != 1:
+            known = ", ".join(_plain_name(each["name"]) for each in _HEAD.finditer(self.ptx)) or "none"
+            raise PtxError(f"it must name one function, as FILE:NAME; the file has: {known}")
+        if heads[0]["kind"] == "entry":
+            raise PtxError(f"{heads[0]['name']} is a kernel, must be a device function")
+        return heads[0]
+
+
+def _include_paths() -> list[str]:
+    """NVRTC's options for CUDA's own headers, such as cuda_fp16.h, of packages and of an installed toolkit."""
+    packages = find_spec("nvidia")
+    folders = [Path(each, "cu13") for each in (packages and packages.submodule_search_locations) or ()]
+    folders += [Path(os.environ[name]) for name in ("CUDA_HOME", "CUDA_PATH") if os.environ.get(name)]
+    return [f"--include-path={each / 'include'}" for each in folders if (each / "include" / "cuda_fp16.h").exists()]
+
+
+def _parameters(name: str, source: str) -> Iterator[tuple[str, str]]:
+    """Names and types of a function's parameters as CUDA C has them."""
+    declared = re.search(rf"\b{name}\s*\(([^{{;]*)\)\s*\{{", source)
+    for part in declared[1].split(",") if declared else ():
+        words = re.findall(r"\w+", re.sub(r"\[[^]]*\]", "", part))
+        if words:
+            yield words[-1], next((kind for word, kind in _C_TYPES if word in part), "u32")
+
+
+def _spread(values: Any, like: NDArray[np.uint32]) -> Any:
+    """An output that may be one number, as an array."""
+    return like & np.uint32(0) | values if type(values) in (np.uint32, np.ndarray) and not values.ndim else values
+
+
+def _plain_name(name: str) -> str:
+    """A function's name as C++ has it, of one that it has mangled."""
+    matched = re.match(r"_Z(\d+)", name)
+    return name[matched.end() : matched.end() + int(matched[1])] if matched else name
+
+
+def _statements(text: str, start: int) -> Iterator[str]:
+    """Statements from a place up to the brace that ends a function, as `Run.statement` takes them."""
+    depth, i = 1, start
+    while depth:
+        i = len(text) - len(text[i:].lstrip())
+        if i == len(text):
+            raise PtxError("its text ends within a function")
+        if text[i] in "{}":
+            depth += 1 if text[i] == "{" else -1
+            if depth:
+                yield text[i]
+            i += 1
+        elif label := _LABEL.match(text, i):
+            yield f"{label[1]}:"
+            i = label.end()
+        else:
+            end = text.find(";", i)
+            if end < 0:
+                raise PtxError("its text ends within a statement")
+            if end > i:
+                yield " ".join(text[i:end].split())
+            i = end + 1

@@ -1,0 +1,443 @@
+"""Meaning of PTX over NumPy arrays: one pass through a function's statements.
+
+Plain operations of integers are those of NumPy; other instructions mean what evo's set `bits` means by them. Branches lead
+forward, and memory is that of outputs. Instructions without a meaning here are refused, as are those in which GPUs may differ.
+Slightly long: a pass, and the operations that it has.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from evo.approximation.trace import instruction
+from evo.instructions import shipped_instruction_set
+
+Values = Any  # unsigned words of 16, 32 or 64 bits, or truths: an array, what stands for one in a trace, or one number
+_REGISTERS = re.compile(r"\.reg \.(pred|[bsuf]\d+) (.*)")
+_STATEMENT = re.compile(r"(?:@(!?)(\S+) )?([a-z][\w.:]*) ?(.*)")
+OPERAND = re.compile(r"\{[^}]*\}|\[[^\]]*\]|[^,\s]+")
+_ADDRESS = re.compile(r"\[ ?([\w$%]+) ?(?:\+ ?(-?\w+))? ?\]")
+_INTEGER = re.compile(r"[su](8|16|32|64)")
+_BYTE = np.uint16(0xFF)
+_WORD, _NAN = np.dtype(np.uint32), 0x7FFFFFFF
+
+
+class PtxError(Exception):
+    """A text is not a function of words; the message says why."""
+
+
+@dataclass(frozen=True)
+class _Pointer:
+    """Address of an output, in bytes after what a parameter holds."""
+
+    parameter: str
+    offset: int = 0
+
+
+# ---- operations ----------------------------------------------------------------------------------------------------------
+
+
+def _mask(count: Values) -> Values:
+    return (np.uint32(1) << count) - np.uint32(1)
+
+
+def _bfe(a: Values, first: Values, count: Values) -> Values:
+    return a >> (first & 255) & _mask(count & 255)
+
+
+def _signed_bfe(a: Values, first: Values, count: Values) -> Values:
+    first, count = first & 255, count & 255
+    above = np.uint32(32) - np.minimum(first + count, np.uint32(32))
+    moved = a.view(np.int32) << above.view(np.int32) >> (above + first).view(np.int32)
+    return np.where(count == 0, np.uint32(0), moved.view(np.uint32))
+
+
+def _bfi(a: Values, b: Values, first: Values, count: Values) -> Values:
+    mask = _mask(count & 255) << (first & 255)
+    return (a << (first & 255) & mask) | (b & ~mask)
+
+
+def _limited(values: Values, dtype: Any) -> Values:
+    limits = np.iinfo(dtype)
+    least, most = (values.dtype.type(limit) for limit in (limits.min, limits.max))
+    return np.minimum(np.maximum(values, least), most).astype(dtype)
+
+
+def _saturated(a: Values, b: Values) -> Values:
+    return _limited(a.view(np.int32).astype(np.int64) + b.view(np.int32), np.int32).view(np.uint32)
+
+
+def _place_from_above(a: Values) -> Values:
+    place = instruction("bfind", a)
+    return np.where(a == 0, place, np.uint32(31) - place)
+
+
+_MINUS_ONES = {"f": 0xBF800000, "2_f16": 0xBC00BC00, "2_bf16": 0xBF80BF80}
+
+
+def _signed(name: str, a: Values, kind: str) -> Values:
+    """A number with another sign, or without one; NaN is the canonical one."""
+    suffix = "f" if kind == "f32" else f"2_{kind.removesuffix('x2')}"
+    negative = instruction(f"mul{suffix}", a, np.uint32(_MINUS_ONES[suffix]))
+    return negative if name == "neg" else instruction(f"max{suffix}", a, negative)
+
+
+# Operations by name without a type, of integers and truths.
+_INTEGERS: dict[str, Callable[..., Values]] = {
+    "add": np.add,
+    "sub": np.subtract,
+    "mul.lo": np.multiply,
+    "mad.lo": lambda a, b, c: a * b + c,
+    "min": np.minimum,
+    "max": np.maximum,
+    "neg": np.negative,
+    "abs": np.abs,
+    "and": np.bitwise_and,
+    "or": np.bitwise_or,
+    "xor": np.bitwise_xor,
+    "not": np.invert,
+    "shl": np.left_shift,
+    "shr": np.right_shift,
+    "sad": lambda a, b, c: c + (np.maximum(a, b) - np.minimum(a, b)).astype(c.dtype),
+}
+# Operations of words by their whole name.
+_WORDS: dict[str, Callable[..., Values]] = {
+    "bfe.u32": _bfe,
+    "bfe.s32": _signed_bfe,
+    "bfi.b32": _bfi,
+    "clz.b32": lambda a: np.uint32(31) - instruction("bfind", a),
+    "bfind.shiftamt.u32": _place_from_above,
+    "add.sat.s32": _saturated,
+    "cvt.rn.f16.f32": lambda a: instruction("f16x2_of_f32", np.uint32(0), a),
+    "cvt.rn.bf16.f32": lambda a: instruction("bf16x2_of_f32", np.uint32(0), a),
+    "cvt.f32.bf16": lambda a: a << np.uint32(16),
+}
+_ORDERED = {"eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal}
+_COMPARISONS = _ORDERED | {"lo": np.less, "ls": np.less_equal, "hi": np.greater, "hs": np.greater_equal}
+_NOT = np.logical_not
+_OF_FLOATS: dict[str, Callable[..., Values]] = _ORDERED | {
+    "ne": lambda a, b: np.logical_or(a < b, a > b),
+    "equ": lambda a, b: _NOT(np.logical_or(a < b, a > b)),
+    "neu": np.not_equal,
+    "ltu": lambda a, b: _NOT(a >= b),
+    "leu": lambda a, b: _NOT(a > b),
+    "gtu": lambda a, b: _NOT(a <= b),
+    "geu": lambda a, b: _NOT(a < b),
+    "num": lambda a, b: _NOT(np.logical_or(np.isnan(a), np.isnan(b))),
+    "nan": lambda a, b: np.logical_or(np.isnan(a), np.isnan(b)),
+}
+_TRUTHS = {"and": np.logical_and, "or": np.logical_or, "xor": np.logical_xor}
+_ROUNDED = {"rni": np.rint, "rzi": np.trunc, "rmi": np.floor, "rpi": np.ceil}
+
+
+@cache
+def _names() -> dict[str, str]:
+    """PTX -> the instruction of `bits`, of those on words. `.rn` is what arithmetic does anyway."""
+    chosen = shipped_instruction_set("bits").instructions
+    word = chosen[-1].args[0]  # the last instructions of the set are on words
+    found = {each.ptx: each.name for each in chosen if {*each.args, *each.rets} == {word}}
+    return found | {ptx.replace(".rn", ""): name for ptx, name in found.items() if ptx[:3] in ("add", "sub", "mul")}
+
+
+# ---- types ---------------------------------------------------------------------------------------------------------------
+
+
+def _width(kind: str) -> int:
+    return 1 if kind == "pred" else 32 if kind.endswith("x2") else int(kind.lstrip("bsuf"))
+
+
+def _unsigned(width: int) -> np.dtype[Any]:
+    """Type of a register."""
+    return np.dtype(np.bool_) if width == 1 else np.dtype(f"u{max(width, 16) // 8}")
+
+
+def _plain(values: Values) -> Values:
+    """Values as unsigned words."""
+    return values if values.dtype.kind in "bu" else values.view(f"u{values.dtype.itemsize}")
+
+
+def _immediate(text: str, kind: str) -> Values:
+    dtype = _unsigned(_width(kind))
+    if text[:2] in ("0f", "0F"):
+        return np.uint32(int(text[2:], 16))
+    if kind == "f32":
+        return np.float32(text).view(np.uint32)
+    number = int(text.rstrip("U"), 0)
+    return dtype.type(number if dtype == np.bool_ else number & ((1 << 8 * dtype.itemsize) - 1))
+
+
+class Run:
+    """One pass through statements, which come as `statement` takes them.
+
+    Args:
+        word: of a parameter, or of what it points to: its name and place -> values.
+        parameters, pointers: names of those that are numbers, and of those that are addresses, which do not overlap.
+        result: parameter of the result; empty: none.
+
+    Attributes:
+        outputs: words by (pointer, or empty for the result; place among its words).
+        written: where these are written; None: everywhere.
+    """
+
+    def __init__(self, word: Callable[[str, int], Values], parameters: Sequence[str], pointers: Sequence[str], result: str):
+        self._word, self._parameters, self._pointers, self._result = word, parameters, pointers, result
+        self._registers: dict[str, Any] = {}
+        self._scopes: list[dict[str, tuple[str, int]]] = [{}]  # name, or what it begins with -> place of its own and width
+        self._num_scopes = 0
+        self._active: Values = None  # where statements have an effect; None: everywhere; False: nowhere, up to a label
+        self._waiting: dict[str, Values] = {}  # labels ahead -> where they are reached from
+        self._seen: set[str] = set()
+        self.outputs: dict[tuple[str, int], Values] = {}
+        self.written: dict[tuple[str, int], Values] = {}
+
+    def statement(self, text: str) -> None:
+        """Follow a statement, with single blanks and without its semicolon, or a label with a colon, or a brace.
+
+        Raises:
+            PtxError: it has no meaning here.
+        """
+        if text == "{":
+            self._num_scopes += 1
+            self._scopes.append({})
+        elif text == "}":
+            self._scopes.pop()
+        elif text.endswith(":"):
+            self._seen.add(text[:-1])
+            self._active = _either(self._active, self._waiting.pop(text[:-1], False))
+        elif declared := _REGISTERS.fullmatch(text):
+            for name in declared[2].split(","):
+                plain = name.strip().partition("<")[0]
+                self._scopes[-1][plain] = f"{plain}@{self._num_scopes} ", _width(declared[1])
+        elif not text.startswith(".") and self._active is not False:
+            if not (matched := _STATEMENT.fullmatch(text)):
+                raise PtxError(f"{text!r} is not known")
+            try:
+                self._execute(*matched.groups())
+            except (TypeError, KeyError, ValueError, IndexError, AttributeError) as error:
+                raise PtxError(f"{text!r} is not known here") from error
+
+    def _execute(self, negation: str, guard: str, name: str, rest: str) -> None:
+        where, operands, words = self._active, OPERAND.findall(rest), name.split(".")
+        if guard:
+            where = self._narrowed(self._truth(negation + guard))
+        match words[0]:
+            case "bra" | "ret" | "exit":
+                if words[0] == "bra":
+                    if operands[0] in self._seen:
+                        raise PtxError("it has a loop that the compiler did not unroll")
+                    self._waiting[operands[0]] = _either(self._waiting.get(operands[0], False), where)
+                self._active = self._narrowed(_NOT(self._truth(negation + guard))) if guard else False
+            case "ld" | "st":
+                self._move(words, operands, where)
+            case "mov" | "cvta":
+                self._write_parts(operands[0], self._moved(words[-1], operands[1]), where)
+            case "setp":
+                self._compare(words, operands, where)
+            case _:
+                result, is_signed = self._result_of(name, words, operands[1:])
+                self._write(operands[0], result, where, is_signed)
+
+    def _narrowed(self, truth: Values) -> Values:
+        return truth if self._active is None else np.logical_and(self._active, truth)
+
+    # ---- operands ----
+
+    def _place(self, name: str) -> tuple[str, int]:
+        for scope in reversed(self._scopes):
+            for known in (name, name.rstrip("0123456789")):
+                if known in scope:
+                    return scope[known][0] + name[len(known) :], scope[known][1]
+        raise PtxError(f"it uses {name}, which is neither a register of its own nor a number")
+
+    def _read(self, text: str, kind: str) -> Any:
+        """Values of an operand as those of a type, the low bits of a wider register, or a pointer."""
+        dtype = _unsigned(_width(kind))
+        if re.match(r"-?[\d.]", text):
+            values = _immediate(text, kind)
+        else:
+            place, _ = self._place(text)
+            if place not in self._registers:
+                raise PtxError(f"it reads {text} before it is written")
+            values = self._registers[place]
+            if isinstance(values, _Pointer):
+                return values
+            if (values.dtype == np.bool_) != (dtype == np.bool_):
+                raise PtxError(f"{text} does not have type {kind}")
+            values = values.astype(dtype)
+        if _width(kind) == 8:
+            values = values & _BYTE
+            return (values << np.uint16(8)).view(np.int16) >> np.int16(8) if kind == "s8" else values
+        return values.view(f"{'i' if kind[0] == 's' else 'f'}{dtype.itemsize}") if kind[0] == "s" or kind == "f32" else values
+
+    def _truth(self, text: str) -> Values:
+        truth = self._read(text.lstrip("!"), "pred")
+        return _NOT(truth) if text[0] == "!" else truth
+
+    def _write(self, text: str, values: Any, where: Values, is_signed: bool = False) -> None:
+        if text == "_":
+            return
+        place, width = self._place(text)
+        if isinstance(values, _Pointer):
+            if where is not None:
+                raise PtxError("an address depends on a condition")
+        else:
+            dtype, values = _unsigned(width), _plain(values)
+            if (values.dtype == np.bool_) != (dtype == np.bool_):
+                raise PtxError(f"{text} cannot hold the result")
+            if is_signed:
+                values = _plain(values.view(f"i{values.dtype.itemsize}").astype(f"i{dtype.itemsize}"))
+            values = _chosen(where, values.astype(dtype), self._registers.get(place))
+        self._registers[place] = values
+
+    # ---- statements ----
+
+    def _moved(self, kind: str, text: str) -> Any:
+        if not text.startswith("{"):
+            return self._read(text, kind)
+        parts, dtype = OPERAND.findall(text[1:-1]), _unsigned(_width(kind))
+        width = _width(kind) // len(parts)
+        values = [self._read(part, f"b{width}").astype(dtype) << dtype.type(width * k) for k, part in enumerate(parts)]
+        return sum(values[1:], values[0])
+
+    def _write_parts(self, target: str, values: Any, where: Values) -> None:
+        if target.startswith("{"):
+            parts = OPERAND.findall(target[1:-1])
+            width = 8 * values.dtype.itemsize // len(parts)
+            for k, part in enumerate(parts):
+                self._write(part, (values >> values.dtype.type(width * k)).astype(_unsigned(width)), where)
+        else:
+            self._write(target, values, where)
+
+    def _compare(self, words: list[str], operands: list[str], where: Values) -> None:
+        kind, comparison = words[-1], words[1]
+        a, b = (self._read(each, kind) for each in operands[1:3])
+        if "ftz" in words or kind in ("f64", "f16x2", "bf16x2"):
+            raise PtxError(f"{'.'.join(words)} is not known here")
+        if kind == "f16":
+            a, b = (instruction("f32_of_f16", each.astype(_WORD)).view(np.float32) for each in (a, b))
+        found = (_OF_FLOATS if kind[0] == "f" else _COMPARISONS)[comparison](a, b)
+        for target, value in zip(operands[0].split("|"), (found, _NOT(found)), strict=False):
+            truth = _TRUTHS[words[2]](value, self._truth(operands[3])) if len(operands) > 3 else value
+            self._write(target, truth, where)
+
+    def _result_of(self, name: str, words: list[str], operands: list[str]) -> tuple[Any, bool]:
+        """Result of an operation, and whether a wider register extends its sign."""
+        base, kind, names = ".".join(words[:-1]), words[-1], _names()
+        if words[0] == "lop3":
+            return instruction(f"lop3_{int(operands[3], 0):02x}", *(self._read(each, "b32") for each in operands[:3])), False
+        if words[0] == "selp":
+            return np.where(self._truth(operands[2]), *(_plain(self._read(each, kind)) for each in operands[:2])), False
+        if name in _WORDS or name in names:
+            given = [self._read(each, "b32") for each in operands]
+            return _WORDS[name](*given) if name in _WORDS else instruction(names[name], *given), False
+        if f"{name}x2" in names:
+            return instruction(names[f"{name}x2"], *(self._read(each, "b16").astype(_WORD) for each in operands)), False
+        if words[0] in ("neg", "abs") and kind in ("f32", "f16", "bf16", "f16x2", "bf16x2") and len(words) == 2:
+            return _signed(words[0], self._read(operands[0], f"b{_width(kind)}").astype(_WORD), kind), False
+        if words[0] == "cvt" and len(operands) == 1:
+            return self._converted(words, operands[0]), words[-2][0] == "s"
+        values = [self._read(each, "u32" if k and base in ("shl", "shr") else kind) for k, each in enumerate(operands)]
+        if any(isinstance(each, _Pointer) for each in values):
+            return _moved_pointer(base, values), False
+        if base in ("shl", "shr"):
+            values[1] = np.minimum(values[1], np.uint32(255)).astype(values[0].dtype)
+        if base in _INTEGERS and (kind == "pred" or kind[0] in "bsu"):
+            return _INTEGERS[base](*values), kind[0] == "s"
+        if base in ("mul.wide", "mad.wide") or name in ("mul.hi.u16", "mul.hi.s16"):
+            wide = values[0].dtype.kind + str(2 * values[0].dtype.itemsize)
+            product = values[0].astype(wide) * values[1].astype(wide)
+            if base == "mul.hi":
+                return _plain(product >> product.dtype.type(16)).astype(np.uint16), False
+            return product + self._read(operands[2], f"{kind[0]}{2 * _width(kind)}") if base == "mad.wide" else product, False
+        raise PtxError(f"{name} is not known here")
+
+    def _converted(self, words: list[str], operand: str) -> Values:
+        """Result of a conversion among integers, or between these and f32."""
+        target, source = words[-2:]
+        values, told = self._read(operand, source), {*words[1:-2]}
+        if target in ("f16", "f32") and _INTEGER.fullmatch(source) and told == {"rn"}:
+            number = values.astype(np.float32)  # what rounds here is infinite as f16
+            return number if target == "f32" else instruction("f16x2_of_f32", np.uint32(0), number.view(_WORD))
+        if source == "f16":
+            values, source = instruction("f32_of_f16", values.astype(_WORD)).view(np.float32), "f32"
+        if target == source == "f32" and len(told) == 1 and told <= {*_ROUNDED}:
+            return np.where(np.isnan(values), np.uint32(_NAN), _ROUNDED[words[1]](values).view(np.uint32))
+        if not _INTEGER.fullmatch(target):
+            raise PtxError(f"{'.'.join(words)} is not known here")
+        dtype = np.dtype(f"{'i' if target[0] == 's' else 'u'}{_width(target) // 8}")
+        if source == "f32" and _width(target) <= 32 and told <= {*_ROUNDED, "sat"}:
+            whole = _ROUNDED[words[1]](values.astype(np.float64))
+            values = _limited(np.where(np.isnan(whole), 0.0, whole), dtype)
+        elif _INTEGER.fullmatch(source) and told <= {"sat"} and not (told and source == "u64"):
+            values = _limited(values.astype(np.int64), dtype) if told else values.astype(dtype)
+        else:
+            raise PtxError(f"{'.'.join(words)} is not known here")
+        return values.astype(f"{dtype.kind}{max(dtype.itemsize, 2)}")
+
+    # ---- memory ----
+
+    def _move(self, words: list[str], operands: list[str], where: Values) -> None:
+        kind, is_load = words[-1], words[0] == "ld"
+        listed, address = operands if is_load else operands[::-1]
+        matched = _ADDRESS.fullmatch(address)
+        parts = OPERAND.findall(listed[1:-1]) if listed.startswith("{") else [listed]
+        if matched is None:
+            raise PtxError(f"{address} is not an address here")
+        name, offset, size = matched[1], int(matched[2] or "0", 0), _width(kind) // 8
+        if is_load and name in self._pointers:
+            self._write(listed, _Pointer(name, offset), where)
+            return
+        is_given = name == self._result or (is_load and name in self._parameters)
+        pointer = _Pointer(name if is_load else "") if is_given else self._read(name, "u64")
+        if not isinstance(pointer, _Pointer):
+            raise PtxError("it uses memory other than that of its parameters")
+        for k, part in enumerate(parts):
+            at = pointer.offset + offset + k * size
+            if at % size or at < 0:
+                raise PtxError("an address is not aligned, or before what a parameter points to")
+            if is_load:
+                self._write(part, self._loaded(pointer.parameter, at, size), where, kind[0] == "s")
+            else:
+                self._store(pointer.parameter, at, _plain(self._read(part, kind)), size, where)
+
+    def _loaded(self, name: str, offset: int, size: int) -> Values:
+        if size == 8:
+            low, high = (self._loaded(name, offset + k, 4).astype(np.uint64) for k in (0, 4))
+            return low | high << np.uint64(32)
+        place = name, offset // 4
+        if place in self.outputs and self.written[place] is not None:
+            raise PtxError("it reads an output that it may not have written")
+        word = self.outputs[place] if place in self.outputs else self._word(*place)
+        return word if size == 4 else (word >> np.uint32(8 * (offset % 4))).astype(f"u{size}")
+
+    def _store(self, parameter: str, offset: int, values: Values, size: int, where: Values) -> None:
+        if size == 8:
+            for k in (0, 4):
+                self._store(parameter, offset + k, (values >> np.uint64(8 * k)).astype(np.uint32), 4, where)
+            return
+        place, shift = (parameter, offset // 4), np.uint32(8 * (offset % 4))
+        old, mask = self.outputs.get(place, np.uint32(0)), np.uint32((1 << 8 * size) - 1) << shift
+        new = values if size == 4 else (values.astype(np.uint32) << shift & mask) | (old & ~mask)
+        self.outputs[place] = _chosen(where, new, old)
+        self.written[place] = _either(self.written.get(place, False), where)
+
+
+def _either(a: Values, b: Values) -> Values:
+    if a is None or b is None:
+        return None
+    return a if b is False else b if a is False else np.logical_or(a, b)
+
+
+def _chosen(where: Values, new: Values, old: Values | None) -> Values:
+    return new if where is None or old is None else np.where(where, new, old)
+
+
+def _moved_pointer(base: str, values: Sequence[Any]) -> _Pointer:
+    pointer, other = values if isinstance(values[0], _Pointer) else values[::-1]
+    if base != "add" or not isinstance(other, np.generic):
+        raise PtxError("an address depends on inputs")
+    return _Pointer(pointer.parameter, pointer.offset + int(other.astype(np.int64)))
