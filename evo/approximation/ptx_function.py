@@ -19,10 +19,16 @@ from evo.kernel import nvrtc
 from evo.storage.files import read_file
 
 _FILE = re.compile(r"(?P<path>.+\.(?:cu|ptx))(?::(?P<name>\w+))?")
-_OPTIONS = ("--gpu-architecture=compute_90", "--relocatable-device-code=true", "--device-as-default-execution-space")
+_OPTIONS = (
+    "--gpu-architecture=compute_90",
+    "--relocatable-device-code=true",  # keeps functions that nothing calls
+    "--device-as-default-execution-space",
+    "--fmad=false",  # what is fused depends on the compiler
+)
 _HEAD = re.compile(r"\.(?P<kind>func|entry)\s*(?:\((?P<result>[^)]*)\))?\s*(?P<name>[\w$]+)\s*(?:\((?P<given>[^)]*)\))?[^;{}]*\{")
 _PARAMETER = re.compile(r"\.param\s+(?:\.align\s+\d+\s+)?\.[bsuf](\d+)\s+([\w$]+)(?:\[(\d+)\])?")
 _MEMORY = re.compile(r"(?:@\S+ )?(?:st|ld)\.(?!param)")
+_BLANK = re.compile(r"\s*")
 _LABEL = re.compile(r"([\w$]+):(?!:)")
 _C_TYPES = (("bfloat162", "bf16x2"), ("half2", "f16x2"), ("float", "f32"))
 
@@ -149,7 +155,7 @@ def _statements(text: str, start: int) -> Iterator[str]:
     """Statements from a place up to the brace that ends a function, as `Run.statement` takes them."""
     depth, i = 1, start
     while depth:
-        i = len(text) - len(text[i:].lstrip())
+        i = _BLANK.match(text, i).end()  # type: ignore[union-attr]
         if i == len(text):
             raise PtxError("its text ends within a function")
         if text[i] in "{}":

@@ -191,6 +191,7 @@ class Run:
         self._active: Values = None  # where statements have an effect; None: everywhere; False: nowhere, up to a label
         self._waiting: dict[str, Values] = {}  # labels ahead -> where they are reached from
         self._seen: set[str] = set()
+        self._has_ended = False  # somewhere
         self.outputs: dict[tuple[str, int], Values] = {}
         self.written: dict[tuple[str, int], Values] = {}
 
@@ -208,6 +209,8 @@ class Run:
         elif text.endswith(":"):
             self._seen.add(text[:-1])
             self._active = _either(self._active, self._waiting.pop(text[:-1], False))
+            if not self._waiting and not self._has_ended:
+                self._active = None  # all ways meet here
         elif declared := _REGISTERS.fullmatch(text):
             for name in declared[2].split(","):
                 plain = name.strip().partition("<")[0]
@@ -230,6 +233,8 @@ class Run:
                     if operands[0] in self._seen:
                         raise PtxError("it has a loop that the compiler did not unroll")
                     self._waiting[operands[0]] = _either(self._waiting.get(operands[0], False), where)
+                else:
+                    self._has_ended = True
                 self._active = self._narrowed(_NOT(self._truth(negation + guard))) if guard else False
             case "ld" | "st":
                 self._move(words, operands, where)

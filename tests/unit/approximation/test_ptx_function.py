@@ -111,7 +111,7 @@ def emulated(name: str, words: list[np.ndarray], num_outputs: int) -> np.ndarray
     """What the kernel writes, `(num_points, num_outputs)`."""
     source, call = FUNCTIONS[name]
     text = f"__device__ {source}{KERNEL.format(num=num_outputs, call=call)}"
-    module = Module(nvrtc.compile(text.encode(), "kernel.cu", {}, ["--gpu-architecture=compute_90"]).decode())
+    module = Module(nvrtc.compile(text.encode(), "kernel.cu", {}, ["--gpu-architecture=compute_90", "--fmad=false"]).decode())
     given, results = [*words, words[0]][:2], []
     for first in range(0, len(words[0]), THREADS):
         part = [np.ascontiguousarray(each[first : first + THREADS]) for each in given]
