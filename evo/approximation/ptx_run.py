@@ -131,6 +131,8 @@ _OF_FLOATS: dict[str, Callable[..., Values]] = _ORDERED | {
     "nan": lambda a, b: np.logical_or(np.isnan(a), np.isnan(b)),
 }
 _TRUTHS = {"and": np.logical_and, "or": np.logical_or, "xor": np.logical_xor}
+_ONES: dict[str, Any] = {"f32": np.uint32(0x3F800000), "f16": np.uint16(0x3C00), "bf16": np.uint16(0x3F80)}
+_ONES |= dict.fromkeys(("u32", "s32"), np.uint32(0xFFFFFFFF))
 _ROUNDED = {"rni": np.rint, "rzi": np.trunc, "rmi": np.floor, "rpi": np.ceil}
 
 
@@ -318,22 +320,33 @@ class Run:
             self._write(target, values, where)
 
     def _compare(self, words: list[str], operands: list[str], where: Values) -> None:
-        kind, comparison = words[-1], words[1]
-        a, b = (self._read(each, kind) for each in operands[1:3])
-        if "ftz" in words or kind in ("f64", "f16x2", "bf16x2"):
-            raise PtxError(f"{'.'.join(words)} is not known here")
-        if kind == "f16":
-            a, b = (instruction("f32_of_f16", each.astype(_WORD)).view(np.float32) for each in (a, b))
-        found = (_OF_FLOATS if kind[0] == "f" else _COMPARISONS)[comparison](a, b)
+        a, b = (self._read(each, words[-1]) for each in operands[1:3])
+        found = _compared(words, words[-1], a, b)
         for target, value in zip(operands[0].split("|"), (found, _NOT(found)), strict=False):
             truth = _TRUTHS[words[2]](value, self._truth(operands[3])) if len(operands) > 3 else value
             self._write(target, truth, where)
+
+    def _set(self, words: list[str], operands: list[str]) -> Values:
+        """Result of a comparison as a number or mask, of both halves if these are compared."""
+        target, kind = words[-2:]
+        a, b = (self._read(each, kind) for each in operands)
+        if not kind.endswith("x2"):
+            return np.where(_compared(words, kind, a, b), _ONES[target], _ONES[target].dtype.type(0))
+        ones = _ONES[target.removesuffix("x2")] if target.endswith("x2") else _WORD.type(0xFFFF)
+        halves = []
+        for k in (0, 16):
+            x, y = ((each >> np.uint32(k)).astype(np.uint16) for each in (a, b))
+            found = np.where(_compared(words, kind.removesuffix("x2"), x, y), _WORD.type(ones), np.uint32(0))
+            halves.append(found << np.uint32(k))
+        return halves[0] | halves[1]
 
     def _result_of(self, name: str, words: list[str], operands: list[str]) -> tuple[Any, bool]:
         """Result of an operation, and whether a wider register extends its sign."""
         base, kind, names = ".".join(words[:-1]), words[-1], _names()
         if words[0] == "lop3":
             return instruction(f"lop3_{int(operands[3], 0):02x}", *(self._read(each, "b32") for each in operands[:3])), False
+        if words[0] == "set" and len(operands) == 2:
+            return self._set(words, operands), False
         if words[0] == "selp":
             return np.where(self._truth(operands[2]), *(_plain(self._read(each, kind)) for each in operands[:2])), False
         if name in _WORDS or name in names:
@@ -429,6 +442,17 @@ class Run:
         new = values if size == 4 else (values.astype(np.uint32) << shift & mask) | (old & ~mask)
         self.outputs[place] = _chosen(where, new, old)
         self.written[place] = _either(self.written.get(place, False), where)
+
+
+def _compared(words: list[str], kind: str, a: Values, b: Values) -> Values:
+    """Where a comparison holds. kind: of both."""
+    if "ftz" in words or kind in ("f64", "f16x2", "bf16x2"):
+        raise PtxError(f"{'.'.join(words)} is not known here")
+    if kind == "f16":
+        a, b = (instruction("f32_of_f16", each.astype(_WORD)).view(np.float32) for each in (a, b))
+    elif kind == "bf16":
+        a, b = ((each.astype(_WORD) << np.uint32(16)).view(np.float32) for each in (a, b))
+    return (_OF_FLOATS if "f" in kind else _COMPARISONS)[words[1]](a, b)
 
 
 def _either(a: Values, b: Values) -> Values:

@@ -212,6 +212,26 @@ def test_an_instruction_computes_what_the_emulator_says(text, tmp_path):
     np.testing.assert_array_equal(function(*words)[0], expected)
 
 
+@pytest.mark.parametrize(
+    ("name", "holds"), [("nan", lambda a, b: np.isnan(a) | np.isnan(b)), ("gt", np.greater), ("leu", np.less_equal)]
+)
+def test_a_comparison_of_halves_gives_ones_or_masks(name, holds, tmp_path):
+    halves = np.array([0, 0x8000, 1, 0x3C00, 0xC000, 0x7C00, 0xFC00, 0x7E00, 0xFFFF], np.uint16)
+    a, b = (each.ravel() for each in np.meshgrid(halves, halves))
+    (tmp_path / "f.ptx").write_text(f"""
+        .func (.param .align 8 .b8 r[8]) f(.param .b32 a, .param .b32 b) {{
+            .reg .b32 %r<4>; ld.param.b32 %r0, [a]; ld.param.b32 %r1, [b];
+            set.{name}.f16x2.f16x2 %r2, %r0, %r1; set.{name}.u32.f16x2 %r3, %r0, %r1;
+            st.param.v2.b32 [r], {{%r2, %r3}}; ret;
+        }}""")
+    words = [(each | each[::-1].astype(np.uint32) << 16).astype(np.uint32) for each in (a, b)]
+    expected = holds(a.view(np.float16), b.view(np.float16))
+    if name == "leu":
+        expected |= np.isnan(a.view(np.float16)) | np.isnan(b.view(np.float16))
+    for result, one in zip(PtxFunction(str(tmp_path / "f.ptx"))(*words), (0x3C00, 0xFFFF), strict=True):
+        np.testing.assert_array_equal(result, expected * one | (expected[::-1] * one).astype(np.uint32) << 16)
+
+
 @pytest.mark.parametrize("function", ["assembly", "fields", "integers", "stores"], indirect=True)
 def test_its_instructions_are_a_program(function):
     _, function = function
