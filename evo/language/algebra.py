@@ -9,15 +9,20 @@ factors may be negative, of which a root is taken. Slightly long: all rules that
 """
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
+from types import MappingProxyType
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from evo.language.dag import REAL, Dag
 from evo.language.formula import unit_nodes
 from evo.language.printer import short_number
 from evo.native.stack_ptx import NodeKind
 
+Ranges = Mapping[str, tuple[float, float]]
 Factors = tuple[tuple[int, float], ...]  # atoms and their powers, sorted
 Form = tuple[float, Factors]
 
@@ -25,6 +30,7 @@ MAX_RANKED = 60  # characters by which forms are put in order
 MAX_TERMS = 8  # of a sum that a quotient is joined with
 NEAR = 4e-16  # relative, by which rounding changes a number
 ONE: Form = (1.0, ())
+ANYWHERE = np.array([-np.inf, np.inf])
 LN_2, LN_10 = math.log(2.0), math.log(10.0)
 _HIDING = frozenset({"min(a, b)", "max(a, b)", "select(c, a, b)", "a < b", "copysign(b, a)"})
 _ODD, _EVEN = frozenset({"sin(a)", "tanh(a)"}), frozenset({"cos(a)", "abs(a)"})
@@ -54,11 +60,17 @@ def scaled(form: Form, number: float) -> Form:
 
 
 class Algebra:
-    """Forms of a formula's nodes. atoms: key of each, of which the first says what it is."""
+    """Forms of a formula's nodes. atoms: key of each, of which the first says what it is.
 
-    def __init__(self, formula: Dag):
+    Args:
+        ranges: least and greatest value of inputs, by name, where the forms are to have the formula's values.
+    """
+
+    def __init__(self, formula: Dag, ranges: Ranges = MappingProxyType({})):
         self.formula = formula
         self.atoms: list[tuple[Any, ...]] = []
+        self._ranges = ranges
+        self._bounds: dict[int, NDArray[np.float64]] = {}
         self._numbers: dict[tuple[Any, ...], int] = {}
         self._sizes: dict[int, int] = {}
         self._ranks: dict[int, tuple[tuple[int, ...], str]] = {}
@@ -114,6 +126,31 @@ class Algebra:
         text = "".join([*(f"{number}" for number, _ in forms), *sorted(f"{text}^{power}" for power, _, text in atoms)])
         return inputs, sum(map(self.size, forms)), text[:MAX_RANKED]
 
+    @np.errstate(all="ignore")
+    def bounds(self, form: Form) -> NDArray[np.float64]:
+        """Numbers between which the values of a form are, as far as ranges tell."""
+        found = np.full(2, form[0])
+        for atom, power in form[1]:
+            if atom not in self._bounds:
+                self._bounds[atom] = self._atom_bounds(atom)
+            base = self._bounds[atom]
+            is_known = base[0] > 0.0 or (base[0] == 0.0 < power) or (power > 0.0 and power % 2.0 == 1.0)
+            ends = np.multiply.outer(found, base**power if is_known else ANYWHERE)
+            found = np.array([ends.min(), ends.max()])
+        return ANYWHERE if np.isnan(found).any() else found
+
+    def _atom_bounds(self, atom: int) -> NDArray[np.float64]:
+        kind, *parts = self.atoms[atom]
+        if kind == "node" and self.formula.nodes[parts[0]].kind == NodeKind.INPUT:
+            return np.array(self._ranges.get(self.formula.nodes[parts[0]].name, ANYWHERE))
+        if kind == "sum":
+            return np.asarray(sum(map(self.bounds, parts[0])))
+        if kind == "exp":
+            return np.exp(self.bounds(parts[0]))
+        if kind == "log" and (inside := self.bounds(parts[0]))[0] > 0.0:
+            return np.log(inside)
+        return ANYWHERE
+
     def _atom_rank(self, atom: int) -> tuple[tuple[int, ...], str]:
         if atom not in self._ranks:
             kind, *parts = self.atoms[atom]
@@ -153,6 +190,8 @@ class Algebra:
             return terms[0] if terms else (0.0, ())
         sizes = {abs(number) for number, _ in terms}
         size = sizes.pop() if len(sizes) == 1 else 1.0
+        if sum(map(self.bounds, terms))[1] <= 0.0:  # so that roots of it are of no negative number
+            size = -size
         return scaled(self.atom("sum", tuple(scaled(term, 1.0 / size) for term in terms)), size)
 
     def _joined_logarithms(self, total: dict[Factors, float]) -> None:
@@ -214,7 +253,7 @@ class Algebra:
         return (key[1], key[2]) if key[0] == "call" and key[1] in ("sin(a)", "cos(a)") else None
 
     def _joined_quotients(self, total: dict[Factors, float]) -> None:
-        """Joins t + n/D if t*D + n is one term, as in 1 - 1/(1 + x)."""
+        """Joins t + n/D if t*D + n is one term, as in 1 - 1/(1 + x), or without numbers, as in 1 - 2*y/(x + y)."""
         for factors, number in list(total.items()):
             below = next((a for a, power in factors if power == -1.0 and self.atoms[a][0] == "sum"), None)
             if below is None or factors not in total or len(self.atoms[below][1]) > MAX_TERMS:
@@ -227,9 +266,10 @@ class Algebra:
                 for term in (above, *(self.product([(size, other), term]) for term in self.atoms[below][1])):
                     for n, f in self.terms(term):
                         _add(parts, f, n)
-                if len(parts) == 1:
-                    [(f, n)] = parts.items()
-                    _replace(total, [factors, other], self.product([(n, f), (1.0, ((below, -1.0),))]))
+                is_whole = not other and len(parts) == len(self.atoms[below][1]) and len({*map(abs, parts.values())}) == 1
+                if len(parts) == 1 or is_whole:
+                    above = self.sum((n, f) for f, n in parts.items())
+                    _replace(total, [factors, other], self.product([above, (1.0, ((below, -1.0),))]))
                     break
 
     # ---- products ----
@@ -271,7 +311,20 @@ class Algebra:
             if whole[1]:
                 powers[self._exponential(whole)[1][0][0]] = 1.0
             number *= 1.0 if whole[1] else math.exp(whole[0])
-        return number, tuple(sorted(powers.items()))
+        return self._with_full_sums((number, tuple(sorted(powers.items()))))
+
+    def _with_full_sums(self, form: Form) -> Form:
+        """Sums take up factors that their terms are divided by: sqrt(x**2 + y**2) for x*sqrt(1 + y**2/x**2)."""
+        for whole, power in form[1]:
+            for atom, times in form[1] if self.atoms[whole][0] == "sum" else ():
+                share, terms = times / power, self.atoms[whole][1]
+                is_same = power.is_integer() or self._is_positive(atom)
+                if share > 0.0 and atom != whole and is_same and any(dict(factors).get(atom, 0.0) < 0.0 for _, factors in terms):
+                    full = self.sum(self.product([term, (1.0, ((atom, share),))]) for term in terms)
+                    if self.size(full) < self.size((1.0, ((atom, share), (whole, 1.0)))):
+                        rest = tuple(pair for pair in form[1] if pair[0] not in (atom, whole))
+                        return self.product([(form[0], rest), self.power(full, power)])
+        return form
 
     def power(self, form: Form, exponent: float) -> Form:
         """A form to a number. A root of a product is that of each factor only where none of these can be negative."""
@@ -314,9 +367,9 @@ class Algebra:
     def _is_positive(self, atom: int) -> bool:
         """Return whether it is surely no negative number."""
         kind, *parts = self.atoms[atom]
-        if kind == "sum":
-            return all(number > 0.0 and all(p % 2 == 0.0 or self._is_positive(a) for a, p in f) for number, f in parts[0])
-        return kind in ("exp", "group") or (kind, parts[0]) == ("call", "abs(a)")
+        if kind == "sum" and all(n > 0.0 and all(p % 2 == 0.0 or self._is_positive(a) for a, p in f) for n, f in parts[0]):
+            return True
+        return kind in ("exp", "group") or (kind, parts[0]) == ("call", "abs(a)") or self.bounds((1.0, ((atom, 1.0),)))[0] >= 0.0
 
     def _without_fractions(self, form: Form) -> Form:
         """A sum as a quotient of one without fractions, if that is shorter: (1 + x**2)/x for x + 1/x."""
@@ -371,6 +424,8 @@ class Algebra:
 
     def _wave(self, name: str, angle: Form) -> Form:
         """A function that is odd or even; phases lie in (-pi, pi]."""
+        if name == "abs(a)" and ((ends := self.bounds(angle))[0] >= 0.0 or ends[1] <= 0.0):
+            return angle if ends[0] >= 0.0 else scaled(angle, -1.0)
         terms = self.terms(angle)
         phase = sum(number for number, factors in terms if not factors)
         if name in ("sin(a)", "cos(a)") and phase and abs(phase) > math.pi:
@@ -406,16 +461,16 @@ def _is_near(a: float, b: float) -> bool:
     return abs(a - b) <= NEAR * abs(b)
 
 
-def plain(number: float) -> float:
-    """A number, or the decimal of up to 14 digits that rounding has made it of."""
-    for digits in (3, 6, 9, 12, 14):
+def plain(number: float, near: float = NEAR) -> float:
+    """A number, or the decimal of up to 14 digits that rounding has made it of. near: the relative error of the number."""
+    for digits in (3, 6, 9, 12, 14) if near == NEAR else range(1, 15):
         short = float(f"{number:.{digits}g}")
-        if abs(short - number) <= NEAR * abs(number):
+        if abs(short - number) <= near * abs(number):
             return short
     return number
 
 
 @cache
-def cost(number: float) -> int:
+def cost(number: float, near: float = NEAR) -> int:
     """Characters of a number's text."""
-    return len(short_number(plain(abs(number))))
+    return len(short_number(plain(abs(number), near)))

@@ -6,10 +6,11 @@ Owns how forms of `evo.language.algebra` are written: signs, order, bases of pow
 import math
 from collections.abc import Iterable
 from functools import cache, partial, reduce
+from types import MappingProxyType
 from typing import Any, cast
 
 from evo.instructions import shipped_instruction_set
-from evo.language.algebra import LN_2, LN_10, Algebra, Form, cost, plain, scaled
+from evo.language.algebra import LN_2, LN_10, NEAR, Algebra, Factors, Form, Ranges, cost, plain, scaled
 from evo.language.dag import REAL, Builder, Dag, function_node
 from evo.language.usual_names import SYMPY, with_usual_names
 
@@ -24,12 +25,22 @@ BOOK = "textbook"  # name of what is written here
 
 def textbook(formula: Dag) -> Dag:
     """The formula as textbooks write it; one that is not of real numbers alone, or long, has usual names."""
+    return formula if any(node.name == BOOK for node in formula.nodes) else written(formula)
+
+
+def written(formula: Dag, ranges: Ranges = MappingProxyType({}), near: float = NEAR) -> Dag:
+    """The formula written anew.
+
+    Args:
+        ranges: of inputs, as `Algebra` takes them.
+        near: relative errors of numbers, beyond rounding.
+    """
     if len(formula.nodes) > MAX_NODES or any(node.type != REAL and node.type != "pred" for node in formula.nodes):
         return with_usual_names(formula)
-    algebra = Algebra(formula)
+    algebra = Algebra(formula, ranges)
     try:
         forms = algebra.forms()
-        writer = _Writer(algebra)
+        writer = _Writer(algebra, near)
         results = tuple(None if result is None else writer.form(forms[result]) for result in formula.results)
     except (OverflowError, ZeroDivisionError):  # a number that no float64 holds
         return with_usual_names(formula)
@@ -39,8 +50,10 @@ def textbook(formula: Dag) -> Dag:
 class _Writer:
     """Nodes of forms. A large atom is written once; a small one where it is used."""
 
-    def __init__(self, algebra: Algebra):
+    def __init__(self, algebra: Algebra, near: float):
         self.builder = Builder()
+        self._plain, self._cost = partial(plain, near=near), partial(cost, near=near)
+        self._rounding = max(near, ROUNDING)
         self._algebra, self._atoms = algebra, algebra.atoms
         self._written: dict[int, int] = {}
 
@@ -55,7 +68,7 @@ class _Writer:
         return self.builder.put(function_node(name, operands, name=BOOK, sympy=_sympy_of(name)))
 
     def _number(self, number: float) -> int:
-        return self.builder.real(plain(number))
+        return self.builder.real(self._plain(number))
 
     def _sum(self, terms: Iterable[Form], *, is_angle: bool = False) -> int:
         """Positive terms first; a number is the first of these, except in an angle. Large factors of all terms stand before."""
@@ -116,21 +129,40 @@ class _Writer:
         atom, power = factor
         return self._algebra.size((1.0, ((atom, 1.0),))) > 1, not power.is_integer(), self._algebra.rank((1.0, (factor,)))
 
+    def _with_reciprocals(self, factors: Factors) -> Factors:
+        """Sums of reciprocals below, of three or beside another sum: 1/((n - 1)*(1/a - 1/b)) for a*b/((n - 1)*(b - a))."""
+        sums = [atom for atom, power in factors if power == -1.0 and self._atoms[atom][0] == "sum"]
+        for whole in sums:
+            terms = self._atoms[whole][1]
+            inside = {atom for _, powers in terms for atom, _ in powers}
+            taken = {atom: power for atom, power in factors if atom in inside and power > 0.0}
+            over = [(n, [(a, dict(powers).get(a, 0.0) - p) for a, p in taken.items()]) for n, powers in terms]
+            turned = tuple((n, tuple(sorted((a, p) for a, p in powers if p))) for n, powers in over)
+            is_one = all(len(powers) == 1 and powers[0][1] < 0.0 for _, powers in turned)
+            if is_one and inside <= {*taken} and len(terms) + len(sums) > 3:
+                rest = (pair for pair in factors if pair[0] not in taken and pair[0] != whole)
+                return (*rest, (self._algebra.atom("sum", turned)[1][0][0], -1.0))
+        return factors
+
     def _product(self, form: Form) -> int:
-        number, factors = form
+        number, factors = form[0], self._with_reciprocals(form[1])
         factors = tuple(sorted(factors, key=self._factor_rank)) if len(factors) > 1 else factors
         above, below = list[int](), list[int]()
         roots: dict[float, list[tuple[int, float]]] = {}
         logarithms = [pair for pair in factors if self._atoms[pair[0]][0] == "log"]
         for atom, power in factors:
             if not power.is_integer():
-                exponent = _root_of(power)
-                roots.setdefault(exponent, []).append((atom, power / exponent))
+                exponent, kind, *parts = _root_of(power), *self._atoms[atom]
+                inside = atom
+                if kind == "sum" and (scale := self._best_scale(number, power, parts[0])) != 1.0:
+                    number *= scale**power
+                    [(inside, _)] = self._algebra.atom("sum", tuple(scaled(each, 1.0 / scale) for each in parts[0]))[1]
+                roots.setdefault(exponent, []).append((inside, power / exponent))
         for atom, power in factors:
             kind, *parts = self._atoms[atom]
             if not power.is_integer():
-                if (inside := roots.pop(_root_of(power), None)) is not None:
-                    number = self._root(number, _root_of(power), inside, above, below)
+                if (under := roots.pop(_root_of(power), None)) is not None:
+                    number = self._root(number, _root_of(power), under, above, below)
             elif kind == "exp":
                 number, exponent_form = self._folded(number, parts[0])
                 above.append(self._exponential(exponent_form))
@@ -138,55 +170,55 @@ class _Writer:
                 if logarithms == [(atom, 1.0)]:
                     number, base = self._with_logarithm(number, atom)
                 elif power < 0.0 and kind == "sum" and (scale := self._best_scale(number, power, parts[0])) != 1.0:
-                    number, base = number * scale**power, self._sum((plain(size / scale), each) for size, each in parts[0])
+                    number, base = number * scale**power, self._sum((self._plain(size / scale), each) for size, each in parts[0])
                 elif power == 1.0 and kind == "sum" and self._is_shorter_inside(number, parts[0]):
                     number, base = 1.0, self._sum(scaled(term, number) for term in parts[0])
-                elif power == 1.0 and kind == "sum" and self._is_turned(number, parts[0]):
+                elif abs(power) == 1.0 and kind == "sum" and self._is_turned(number, parts[0]):
                     number, base = -number, self._sum(scaled(term, -1.0) for term in parts[0])
                 else:
                     base = self._atom(atom)
                 (above if power > 0.0 else below).append(self._raised(base, abs(power)))
         return self._quotient(number, above, below)
 
-    @staticmethod
-    def _best_scale(number: float, power: float, terms: tuple[Form, ...]) -> float:
+    def _best_scale(self, number: float, power: float, terms: tuple[Form, ...]) -> float:
         """Factor of a divisor that makes numbers short: 2.1*x/(0.7 + x) for 3*x/(1 + 10*x/7)."""
         has_one = any(abs(size) == 1.0 for size, _ in terms)
 
         def total(scale: float) -> float:
             price = 0.0 if scale != 1.0 else -MOST_DIGITS if has_one else 2.0
-            return price + _number_cost(number * scale**power) + sum(_number_cost(size / scale) for size, _ in terms)
+            sizes = ([size / scale] + ([] if power.is_integer() else [scale / size]) for size, _ in terms)
+            inside = sum(min(map(self._number_cost, each)) for each in sizes)
+            return price + self._number_cost(number * scale**power) + inside
 
         return min((1.0, *(abs(size) for size, _ in terms)), key=total)
 
-    @staticmethod
-    def _is_shorter_inside(number: float, terms: tuple[Form, ...]) -> bool:
+    def _is_shorter_inside(self, number: float, terms: tuple[Form, ...]) -> bool:
         """Return whether a sum takes up the number before it: 0.5*x + y for 0.5*(x + 2*y)."""
-        inside = sum(_number_cost(number * size) for size, _ in terms)
-        return inside < _number_cost(number) + sum(_number_cost(size) for size, _ in terms)
+        inside = sum(self._number_cost(number * size) for size, _ in terms)
+        return inside < self._number_cost(number) + sum(self._number_cost(size) for size, _ in terms)
 
     @staticmethod
     def _is_turned(number: float, terms: tuple[Form, ...]) -> bool:
         """Return whether the signs of a product are turned: 0.8*(x - 2) for -0.8*(2 - x), b - a for -(a - b)."""
-        positive = [factors for size, factors in terms if size > 0.0]
-        return number < 0.0 and (not any(positive) or (number == -1.0 and len(positive) < len(terms)))
+        is_whole = number == -1.0 or all(size < 0.0 for size, _ in terms) or all(factors for _, factors in terms)
+        return is_whole and number < 0.0 and any(size < 0.0 for size, _ in terms)
 
     def _raised(self, base: int, power: float) -> int:
         if power == 1.0:
             return base
         for below in DIVISORS:
-            if cost(power) > 2 * MOST_DIGITS and plain(power * below).is_integer():
+            if self._cost(power) > 2 * MOST_DIGITS and self._plain(power * below).is_integer():
                 return self._apply("pow(a, b)", base, self._apply("a/b", self._number(power * below), self._number(below)))
         return self._apply("pow(a, b)", base, self._number(power))
 
     def _quotient(self, number: float, above: list[int], below: list[int]) -> int:
-        if abs(number - 1.0) < ROUNDING:  # a product of rounded numbers
+        if abs(number - 1.0) < self._rounding:  # a product of rounded numbers
             number = 1.0
-        if number and cost(number) > 2 * MOST_DIGITS:
-            divisor = min((*DIVISORS, abs(1.0 / number)), key=lambda each: cost(number * each) + cost(each))
-            if cost(number * divisor) + cost(divisor) <= MOST_DIGITS:
+        if number and self._cost(number) > 2 * MOST_DIGITS:
+            divisor = min((abs(1.0 / number), *DIVISORS), key=lambda each: self._number_cost(number * each) + self._cost(each))
+            if self._number_cost(number * divisor) + self._cost(divisor) <= MOST_DIGITS:
                 below.insert(0, self._number(divisor))
-                number = plain(number * divisor)
+                number = self._plain(number * divisor)
         if above and number == -1.0:
             above[0] = self._apply("-a", above[0])
         elif number != 1.0 or not (above or below):
@@ -212,8 +244,13 @@ class _Writer:
                 powers[each] = powers.get(each, 0.0) + times * power
         is_below = all(power < 0.0 for power in powers.values())
         inside = sign
-        if exponent == 0.5 and number > 0.0 and cost(number**2) < cost(number):
-            inside, number = sign * number**2, 1.0
+        taken = abs(number) ** (1.0 / exponent) or 1.0
+        is_shorter = self._cost(taken) < self._cost(number)
+        if exponent != 0.5:  # (x/9.4)**1.7 for 0.0221657652...*x**1.7
+            is_shorter = min(map(self._cost, (taken, 1.0 / taken))) <= MOST_DIGITS and self._cost(number) > 2 * MOST_DIGITS
+        if number and is_shorter:
+            inside, number = sign * taken, math.copysign(1.0, number)
+            is_below = is_below and exponent == 0.5
         form = (1.0 / inside if is_below else inside, tuple(sorted((a, -p if is_below else p) for a, p in powers.items() if p)))
         base = self._product(form)
         root = self._apply("sqrt(a)", base) if exponent == 0.5 else self._raised(base, exponent)
@@ -226,20 +263,36 @@ class _Writer:
         if number < 0.0 and inside[0] == 1.0 and any(power < 0.0 for _, power in inside[1]):  # -log(a/b) is log(b/a)
             number, inside = -number, self._algebra.power(inside, -1.0)
         choices = {"log(a)": number, "log2(a)": number * LN_2, "log10(a)": number * LN_10}
-        name = min(choices, key=lambda each: _number_cost(choices[each]) + (each != "log(a)"))
-        return plain(choices[name]), self._apply(name, self.form(inside))
+        name = min(choices, key=lambda each: self._number_cost(choices[each]) + (each != "log(a)"))
+        return self._plain(choices[name]), self._apply(name, self.form(inside))
 
     def _folded(self, number: float, exponent: Form) -> tuple[float, Form]:
-        """A number and an exponent, of which the number takes up what is added, if that is shorter or nearer to 1."""
+        """A number and an exponent. Either takes up the other's number, if that is shorter or nearer to 1."""
         terms = self._algebra.terms(exponent)
-        added = sum(each for each, factors in terms if not factors)
-        if abs(number) == 1.0 or not added or abs(added) > LARGEST_EXPONENT:
+        added, left = sum(each for each, factors in terms if not factors), [term for term in terms if term[1]]
+        if not number or (abs(number) == 1.0 and not added) or abs(added) > LARGEST_EXPONENT:
             return number, exponent
-        moved, left = number * math.exp(added), [term for term in terms if term[1]]
-        given = _number_cost(number) + _number_cost(exponent[0]) + sum(_number_cost(each / exponent[0]) for each, _ in terms)
-        found = _number_cost(moved) + sum(_number_cost(each) for each, _ in left)
-        is_nearer = abs(math.log(abs(moved))) < 0.5 * abs(math.log(abs(number))) and abs(added) > 0.5 * math.log(1e20)
-        return (moved, self._algebra.sum(left)) if found < given or is_nearer else (number, exponent)
+        moved, choices = number * math.exp(added), [(number, exponent)]
+        choices += [(moved, self._algebra.sum(left))] if added else []
+        if added and abs(math.log(abs(moved))) < 0.5 * abs(math.log(abs(number))) and abs(added) > 0.5 * math.log(1e20):
+            return choices[1]
+        choices += [(1.0, self._algebra.sum([*left, (math.log(moved), ())]))] if number > 0.0 else []
+        [(size, [(atom, power), *others]), *more] = left
+        is_quotient = power == -1.0 and not others and not more and self._atoms[atom][0] == "sum"
+        below = self._atoms[atom][1] if is_quotient else ()
+        for at_zero in (size / each for each, factors in below if not factors):  # Magnus: 611*exp(17.6*T/(243 + T))
+            rest = self._algebra.sum(scaled(term, -at_zero) for term in below if term[1])
+            if self._cost(moved * math.exp(at_zero)) < 2 * MOST_DIGITS:
+                choices += [(moved * math.exp(at_zero), self._algebra.product([rest, (1.0, ((atom, -1.0),))]))]
+        return min(choices, key=lambda each: self._number_cost(each[0]) + self._exponent_costs(each[1])[0][0])
+
+    def _exponent_costs(self, exponent: Form) -> list[tuple[float, float]]:
+        """Costs of an exponent's numbers to the bases e, 2 and 10, with the logarithms of these, the least first."""
+        terms = self._algebra.terms(exponent)
+        inside = self._number_cost(exponent[0]) + sum(self._number_cost(each / exponent[0]) for each, _ in terms)
+        bases = ((1.0, 0.0), (LN_2, 2.0), (LN_10, 2.0))
+        found = [(price + sum(self._number_cost(each / base) for each, _ in terms), base) for base, price in bases]
+        return sorted([*found, (inside, 1.0)], key=lambda each: each[0])
 
     def _exponential(self, exponent: Form) -> int:
         """By exp, exp2, or a power of the number whose text is short."""
@@ -250,26 +303,29 @@ class _Writer:
             return self._apply("pow(a, b)", self.form(self._atoms[powers[0][0]][1]), self._product((number, rest)))
         terms = self._algebra.terms(exponent)
         if len(terms) > 1 and abs(number) == 1.0:
-            costs = [sum(_number_cost(each * factor) for each, _ in terms) for factor in (1.0, 1.0 / LN_2)]
-            if costs[1] < costs[0]:
+            base = self._exponent_costs(exponent)[0][1]
+            if base == LN_2:
                 return self._apply("exp2(a)", self._sum(scaled(term, 1.0 / LN_2) for term in terms))
+            if base == LN_10:
+                return self._apply("pow(a, b)", self._number(10.0), self._sum(scaled(term, 1.0 / LN_10) for term in terms))
             return self._apply("exp(a)", self.form(exponent))
-        base = plain(math.exp(number)) if abs(number) < LARGEST_EXPONENT else 0.0
-        costs = [_number_cost(number), _number_cost(number / LN_2) + 1.0, cost(base) + 2.0 if base else math.inf]
-        if costs[2] < min(costs[:2]) and costs[2] <= MOST_DIGITS:
-            return self._apply("pow(a, b)", self._number(base), self._product((1.0, factors)))
+        costs = [min(map(self._number_cost, (each, 1.0 / each))) for each in (number, number / LN_2)]
+        costs[1] += 1.0
+        for unit in (1.0, 10.0):  # 2.1**(x/10), of what grows so in ten degrees
+            base = self._plain(math.exp(unit * number)) if unit * abs(number) < LARGEST_EXPONENT else 0.0
+            if base and self._cost(base) + 2.0 < min(costs) and self._cost(base) + 2.0 <= MOST_DIGITS:
+                return self._apply("pow(a, b)", self._number(base), self._product((1.0 / unit, factors)))
         if costs[1] < costs[0]:
-            return self._apply("exp2(a)", self.form((plain(number / LN_2), factors)))
+            return self._apply("exp2(a)", self.form((self._plain(number / LN_2), factors)))
         return self._apply("exp(a)", self.form(exponent))
+
+    def _number_cost(self, number: float) -> float:
+        return 0 if abs(self._plain(number)) == 1.0 else self._cost(number)
 
 
 def _root_of(power: float) -> float:
     """The power that a factor is written inside of: roots are square roots, of x**3 too."""
     return 0.5 if (2.0 * power).is_integer() else abs(power)
-
-
-def _number_cost(number: float) -> float:
-    return 0 if abs(plain(number)) == 1.0 else cost(number)
 
 
 @cache

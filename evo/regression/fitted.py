@@ -21,7 +21,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from evo.errors import UserError
 from evo.instructions import shipped_instruction_set
 from evo.language.dag import Dag, dag_of
-from evo.language.formula import formula_of
+from evo.language.formula import evaluate, formula_of
 from evo.language.formula_text import INFIX
 from evo.language.printer import lines_of, with_names
 from evo.language.program import Language, Limits
@@ -38,6 +38,7 @@ from evo.regression.equations import (
     table_text,
     written_size,
 )
+from evo.regression.exact_forms import told_form
 from evo.regression.parameters import SearchParameters
 from evo.regression.tables import Table, check_numbers, counted, numbers_of
 from evo.regression.task import SQUARED, RegressionTask, output_name
@@ -202,17 +203,23 @@ class FittedEquations(SearchParameters):
         complexity = complexity_of(words, constraints, self._language)
         # The search compared sums of float32; errors of formulas may be in another order. Below their rounding there is none.
         order = np.lexsort((losses, scaling[:, 1] != 0.0, complexity))
-        words, scaling, losses, complexity = words[order], scaling[order], losses[order], complexity[order]
-        least = np.minimum.accumulate(np.append(np.inf, losses[:-1]))
         floor = (4.0 * np.spacing(np.abs(target).max())) ** 2 if self.loss in (None, SQUARED) else -np.inf
-        is_better = (losses < least) & (least > floor)
-        self._words, self._scaling, losses = words[is_better], scaling[is_better] * self._unit, losses[is_better]
-        complexity = complexity[is_better]
+        kept, told = list[int](), list[tuple[Dag, float]]()
+        scaling *= self._unit
+        for row in order.tolist():
+            least = told[-1][1] if told else np.inf
+            if least > floor and losses[row] < least:
+                form, loss = self._told(words[row], scaling[row].tolist(), float(losses[row]), table)
+                if loss < least:
+                    kept.append(row)
+                    told.append((form, loss))
+        self._words, self._scaling, complexity = words[kept], scaling[kept], complexity[kept]
+        self._forms, losses = [form for form, _ in told], np.array([loss for _, loss in told])
         equations = {
             "complexity": complexity,
             "loss": losses,
             "score": scores(complexity, losses),
-            "equation": [self._text_of(self._formula(row)) for row in range(len(losses))],
+            "equation": [*map(self._text_of, self._forms)],
         }
         if self._template:
             equations["functions"] = [self._functions(row, self._template) for row in range(len(losses))]
@@ -243,11 +250,21 @@ class FittedEquations(SearchParameters):
             texts.append(f"{before}{divider}{called} = {last}")
         return "; ".join(texts)
 
+    def _told(self, words: NDArray[np.uint64], scaling: list[float], loss: float, table: Table) -> tuple[Dag, float]:
+        """The formula of a program in the form in which it is told, and its loss."""
+        program, (columns, target, weights) = dag_of(self._language, words), table
+        formula = formula_of(program, self._input_scaling, {program.outputs[0][0]: (scaling[0], scaling[1])})
+        if self._own or self._template:
+            return formula, loss
+        form = told_form(formula, [*columns.T], target * self._unit, weights)
+        if self.loss in (None, SQUARED):
+            errors = evaluate(form, columns.T)[0] / self._unit - target
+            loss = float(np.average(errors**2, weights=weights)) if np.isfinite(errors).all() else loss
+        return form, loss
+
     def _formula(self, row: int) -> Dag:
         """The formula of a row of `equations_`."""
-        offset, scale = self._scaling[row].tolist()
-        program = dag_of(self._language, self._words[row])
-        return formula_of(program, self._input_scaling, {program.outputs[0][0]: (offset, scale)})
+        return self._forms[row]
 
     def _row(self, index: int | None) -> int:
         """The row of `equations_` that predicts."""

@@ -17,7 +17,6 @@ ROUNDING = 8.0 * np.finfo(np.float64).eps  # of numbers that a formula adds up, 
 SURE = 0.01  # standard errors that offset and scale are rounded by
 MOST_ROUNDED = 0.1  # of a scale that becomes a simple number
 CHUNK_ROWS = 1 << 16  # whose products are summed in one go
-DUST, EXACT = 1e-6, 1e-13  # of the largest target, an offset that goes if what is left then is this share of the variance
 EXACT_STEP = 2.0**-44  # of a scale, above what float64 rounds
 
 
@@ -45,11 +44,6 @@ def fitted_scaling(outputs: Row, target: Row, weights: Row | None, mean: float, 
     simple = _simple_scaling(y, mean + deviation * t, w, offset, scale, deviation * math.sqrt(error))
     if simple:
         return simple
-    if 0.0 < abs(offset) < DUST * float(np.abs(mean + deviation * t).max()):
-        bare = np.average((mean + deviation * t) * y, weights=w) / np.average(y**2, weights=w)
-        left = np.average((mean + deviation * t - bare * y) ** 2, weights=w) / deviation**2
-        if left < EXACT:
-            return 0.0, _shortest(float(bare), deviation * math.sqrt(left / len(y)) / float(np.abs(y).max()))
     allowed = deviation * (SURE * math.sqrt(error) + rounding)
     scale = _shortest(scale, allowed / math.sqrt(variance))
     return _shortest(mean + deviation * mean_t - scale * mean_y, allowed), scale

@@ -6,7 +6,7 @@ Owns the loss of a variance, and the derivatives by constants. Knows nothing of 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
-from evo.language.dag import REAL, Dag, Node, number_of
+from evo.language.dag import REAL, Dag, Node
 from evo.language.formula import evaluate
 from evo.language.textbook import textbook
 from evo.native.stack_ptx import NodeKind
@@ -73,11 +73,12 @@ def constants_of(
     least squares at its optimum, by Student's t (Seber, Wild, Nonlinear Regression, 5.1). Constants that the data do not
     determine, alone or beside others, have NaN; so have all if there are no more rows than constants.
     """
-    formula, constants = _with_own_constants(textbook(formula))
-    numbers = np.array([number_of(value.payload) for value in constants])
+    formula = textbook(formula)
+    constants = [formula.nodes[place] for place in told_numbers(formula)]
+    numbers = np.array([value.number for value in constants])
     root = np.ones(len(target)) if weights is None else np.sqrt(weights)
     errors = root * (target - evaluate(formula, columns)[0])
-    slopes = np.array([root * _slope(formula, columns, value) for value in constants]).reshape(len(constants), len(target))
+    slopes = np.array([root * slope(formula, columns, value) for value in constants]).reshape(len(constants), len(target))
     deviations = np.full(len(constants), np.nan)
     rows = np.isfinite(errors) & np.isfinite(slopes).all(axis=0)
     free = int((rows & (root > 0)).sum()) - len(constants)
@@ -94,40 +95,23 @@ def constants_of(
     return pd.DataFrame({"constant": numbers, "std_error": deviations, "low": numbers - reach, "high": numbers + reach})
 
 
-def _with_own_constants(formula: Dag) -> tuple[Dag, list[Node]]:
-    """The formula with a node for each time that its text has a constant, and these, in the order of the text."""
-    [result] = formula.results
-    nodes: list[Node] = []
-    places: list[int] = []
-
-    def placed(node: Node) -> int:
-        nodes.append(replace(node))
-        return len(nodes) - 1
-
-    for node in formula.nodes:
-        parts = [(place, formula.nodes[place]) for place in node.operands]
-        operands = tuple(placed(part) if part.kind == NodeKind.CONSTANT else places[place] for place, part in parts)
-        places.append(placed(replace(node, operands=operands)))
-    found: list[Node] = []
-    todo = [] if result is None else [places[result]]
-    seen = set[int]()
+def told_numbers(formula: Dag) -> list[int]:
+    """The places of a formula's numbers, but for whole exponents, in the order of the text."""
+    nodes, found = formula.nodes, dict[int, bool]()  # whether it is a number
+    todo = [place for place in formula.results if place is not None]
     while todo:
-        place = todo.pop()
-        node = nodes[place]
-        if place in seen:
-            continue
-        seen.add(place)
-        if node.kind == NodeKind.CONSTANT and node.type == REAL:
-            found.append(node)
-        is_power = node.form == "pow(a, b)" and nodes[node.operands[1]].kind == NodeKind.CONSTANT
-        operands_left = node.operands[:1] if is_power and nodes[node.operands[1]].number.is_integer() else node.operands
-        todo += reversed(operands_left)
-    return replace(formula, nodes=tuple(nodes), results=(None if result is None else places[result],)), found
+        if (place := todo.pop()) not in found:
+            node = nodes[place]
+            found[place] = node.kind == NodeKind.CONSTANT and node.type == REAL
+            exponent = nodes[node.operands[1]] if node.form == "pow(a, b)" else node
+            is_whole = exponent.kind == NodeKind.CONSTANT and exponent.number.is_integer()
+            todo += reversed(node.operands[:1] if is_whole else node.operands)
+    return [place for place, is_number in found.items() if is_number]
 
 
-def _slope(formula: Dag, columns: Sequence[NDArray[np.float64]], constant: Node) -> NDArray[np.float64]:
+def slope(formula: Dag, columns: Sequence[NDArray[np.float64]], constant: Node) -> NDArray[np.float64]:
     """The derivative of a formula by one of its constants at each row."""
-    number = number_of(constant.payload)
+    number = constant.number
     step = _STEP * max(abs(number), _STEP)
 
     def at(moved: float) -> NDArray[np.float64]:

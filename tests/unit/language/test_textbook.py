@@ -11,7 +11,7 @@ from evo.language.formula import evaluate, formula_of
 from evo.language.formula_text import infix
 from evo.language.infix import parse_infix
 from evo.language.program import Language
-from evo.language.textbook import textbook
+from evo.language.textbook import textbook, written
 
 SET = shipped_instruction_set("default")
 NAMES = {instruction.name for instruction in SET.instructions}
@@ -72,6 +72,8 @@ def formula(text: str) -> Dag:
         ("2.1/(1 + 0.7/x)", "2.1*x/(0.7 + x)"),  # Michaelis and Menten
         ("x - 0.1*x*x - 0.5*x*y + 0.25*x*x*y/(1 + 0.5*x)", "x - 0.1*x**2 - 0.5*x*y/(1 + 0.5*x)"),
         ("1 - 1/(1 + x)", "x/(1 + x)"),
+        ("2*x*cos(y)/(x*cos(y) + z*w) - 1", "(x*cos(y) - z*w)/(x*cos(y) + z*w)"),  # Fresnel
+        ("1 + 2*x/(x + y)", "1 + 2*x/(x + y)"),
         ("3*x/(1.2 + 2*x)", "1.5*x/(0.6 + x)"),
         ("x/y/z/w", "x/(y*z*w)"),
         ("x*y*y*0.5", "0.5*x*y**2"),
@@ -83,10 +85,34 @@ def formula(text: str) -> Dag:
         ("-0.5*(x - 2*y)", "y - 0.5*x"),
         ("x + y*x - x", "x*y"),
         ("4*x*(1 - x)", "4*x*(1 - x)"),
+        ("-3*x*(y - z)", "3*x*(z - y)"),
+        ("x*y/((w - 1)*(y - x))", "1/((1/x - 1/y)*(w - 1))"),  # lens maker
+        ("x*y*z/(x*y + x*z + y*z)", "1/(1/x + 1/y + 1/z)"),  # three resistors
     ],
 )
 def test_a_found_law_is_written_as_textbooks_have_it(found, expected):
     assert infix(formula(found)) == f"f = {expected}\n"
+
+
+POSITIVE = {"x": (0.2, 3.0), "y": (4.0, 9.0), "z": (0.5, 0.9)}
+
+
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        ("abs(x)/sqrt(x*x + y*y)", "x/sqrt(x**2 + y**2)"),  # power factor
+        ("x*sqrt(1 + y*y/(x*x))", "sqrt(x**2 + y**2)"),  # impedance
+        ("sqrt(x*x*z/(y*y))", "x*sqrt(z)/y"),
+        ("abs(x - y)", "y - x"),
+        ("x*(x - y)/(z - 1)", "x*(y - x)/(1 - z)"),
+        ("-w/(pow(y, -x) - 1)", "w/(1 - y**(-x))"),  # annuity
+        ("abs(w)*sqrt(w*w)", "w**2"),
+        ("abs(w)", "abs(w)"),  # nothing is known of it
+        ("abs(x - 1)", "abs(x - 1)"),
+    ],
+)
+def test_what_is_positive_in_the_range_of_the_inputs_needs_no_absolute_value(found, expected):
+    assert infix(written(formula(found), POSITIVE)) == f"f = {expected}\n"
 
 
 @given(st.permutations(["x", "2*y", "sin(x)", "3*exp(y/z)", "-x*y", "0.5*x*x", "7", "-log(w + x)"]))
@@ -129,7 +155,13 @@ def test_where_a_formula_is_defined_its_written_form_has_the_same_value(text):
     rng = np.random.default_rng(1)
     points = [np.concatenate([rng.uniform(0.2, 3.0, 40), rng.uniform(-3.0, 3.0, 40)]) for _ in INPUTS]
     given_form = formula(text)
-    values, found = evaluate(given_form, points)[0], evaluate(textbook(given_form), points)[0]
+    is_same_where_defined(given_form, textbook(given_form), points)
+    points = [each[:40] for each in points]
+    is_same_where_defined(given_form, written(given_form, dict.fromkeys(INPUTS, (0.2, 3.0))), points)
+
+
+def is_same_where_defined(given_form, form, points):
+    values, found = evaluate(given_form, points)[0], evaluate(form, points)[0]
     with np.errstate(all="ignore"):
         moved = np.abs(evaluate(given_form, [each * (1.0 + 1e-13) for each in points])[0] - values)  # how far rounding may reach
         is_far = np.abs(values - found) > 1e-9 * np.maximum(np.abs(values), 1e-6) + 1e4 * moved

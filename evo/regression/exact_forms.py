@@ -1,0 +1,99 @@
+"""Forms in which formulas are told and predict: as textbooks write them, and of exact data with numbers in float64.
+
+Owns how these numbers are refined, and which may have few digits or be none. A search knows its constants in float32.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evo.evaluate.sampling import spread
+from evo.language.algebra import Ranges
+from evo.language.dag import Dag
+from evo.language.formula import evaluate
+from evo.language.textbook import written
+from evo.regression.uncertainty import slope, told_numbers
+
+Row = NDArray[np.float64]  # a number for each point
+
+MAX_ROWS = 2048  # that numbers are refined by
+MAX_STEPS, MAX_NUMBERS = 8, 12  # of Gauss and Newton; that are refined
+ALIKE = 1e-9  # of values, relative: of the same formula
+NEARLY, EXACT = 1e-9, 1e-20  # of the target's variance: errors of a formula that may become exact, and of an exact one
+DUST = 1e-4  # of the largest target, which a number changes at most if it may be none
+LOST = 4.0  # times the squares that rounding leaves
+DIGITS = (1e-7, 1e-8, 1e-9, 1e-10, 1e-11, 1e-12, 1e-13, 1e-14)  # relative errors of numbers, the greatest that is possible counts
+
+
+@np.errstate(all="ignore")  # formulas may be anything
+def told_form(formula: Dag, inputs: list[Row], target: Row, weights: Row | None = None) -> Dag:
+    """The form of a formula; it has the formula's values at the rows, or those of the target where both are nearly the same.
+
+    Args:
+        inputs, target, weights: `(num_points,)` each.
+    """
+    ranges = {name: (float(each.min()), float(each.max())) for (name, _), each in zip(formula.inputs, inputs, strict=True)}
+    form = written(formula, ranges)
+    values, found = (evaluate(each, inputs)[0] for each in (formula, form))
+    if not np.allclose(found, values, ALIKE, ALIKE * float(np.abs(target).max()), equal_nan=True):
+        return formula
+    rows = spread(len(target), MAX_ROWS)
+    root = np.sqrt(np.ones(len(rows)) if weights is None else weights[rows])
+    fit = _Fit([each[rows] for each in inputs], target[rows] * root, root)
+    variance = float(np.sum((fit.wanted - fit.wanted.mean()) ** 2))
+    if fit.squares(form) < NEARLY * variance:
+        best = fit.refined(form)
+        least = max(fit.squares(best), float(np.sum((np.finfo(np.float64).eps * fit.wanted) ** 2)))
+        if least < EXACT * variance:
+            return fit.shortest(best, ranges, LOST * least)
+    return form
+
+
+class _Fit:
+    """Least squares of the numbers of a form. wanted: targets times the roots of the weights."""
+
+    def __init__(self, inputs: list[Row], wanted: Row, root: Row):
+        self._inputs, self.wanted, self._root = inputs, wanted, root
+
+    def _left(self, form: Dag) -> Row:
+        return self.wanted - evaluate(form, self._inputs)[0] * self._root
+
+    def squares(self, form: Dag) -> float:
+        """The sum of squared errors."""
+        found = float(np.sum(self._left(form) ** 2))
+        return found if np.isfinite(found) else np.inf
+
+    def refined(self, form: Dag) -> Dag:
+        """The form with the best numbers near its own, by Gauss and Newton."""
+        places = told_numbers(form)
+        for _ in range(MAX_STEPS if 0 < len(places) <= MAX_NUMBERS else 0):
+            slopes = np.array([slope(form, self._inputs, form.nodes[place]) for place in places]) * self._root
+            sizes = np.linalg.norm(slopes, axis=1)
+            if not (np.isfinite(slopes).all() and sizes.all()):
+                break
+            steps = np.linalg.lstsq(slopes.T / sizes, self._left(form), rcond=1e-13)[0] / sizes
+            tried = _with(form, {place: form.nodes[place].number + step for place, step in zip(places, steps, strict=True)})
+            if not self.squares(tried) < self.squares(form):
+                break
+            form = tried
+        return form
+
+    def shortest(self, form: Dag, ranges: Ranges, most: float) -> Dag:
+        """The form without dust, and with numbers of few digits, that leaves at most these squares."""
+        for place in told_numbers(form):
+            without = _with(form, {place: 0.0})
+            if np.abs(self._left(without)).max() < DUST * np.abs(self.wanted).max():
+                less = self.refined(written(without, ranges))
+                if self.squares(less) <= most:
+                    return self.shortest(less, ranges, most)
+        forms = (written(form, ranges, near) for near in DIGITS)
+        return next((each for each in forms if self.squares(each) <= most), written(form, ranges))
+
+
+def _with(form: Dag, numbers: dict[int, float]) -> Dag:
+    """The form with other numbers at some places."""
+    bits = {place: int(np.float64(number).view(np.uint64)) for place, number in numbers.items()}
+    return replace(form, nodes=tuple(replace(n, payload=bits[i]) if i in bits else n for i, n in enumerate(form.nodes)))
