@@ -445,7 +445,7 @@ class Run:
 
 
 def _compared(words: list[str], kind: str, a: Values, b: Values) -> Values:
-    """Where a comparison holds. kind: of both."""
+    """Truths of a comparison. kind: of both operands."""
     if "ftz" in words or kind in ("f64", "f16x2", "bf16x2"):
         raise PtxError(f"{'.'.join(words)} is not known here")
     if kind == "f16":
