@@ -15,7 +15,7 @@ from evo.approximation.bits import ExactFunction
 from evo.approximation.exact import wrong_bits
 from evo.approximation.ptx_function import is_file
 from evo.approximation.samples import sample
-from evo.errors import UserError
+from evo.errors import UserError, renamed
 from evo.evaluate.slots import slots_of
 from evo.instructions import shipped_instruction_set
 from evo.task import Programs, Scores, Task
@@ -55,10 +55,13 @@ class ExactTask(Task):
         for key, value, least, most in (("num_points", num_points, 64, 1 << 20), ("seed", seed, 0, 1 << 62)):
             if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
                 raise UserError(f"task_options.{key}: must be an integer from {least} to {most:,}, got {value!r}")
+        if name and not is_file(function):
+            raise UserError(f"task_options.name: {function!r} is one function, only a file of CUDA C or PTX has several")
         text = f"{function}:{name}" if name else function
         self._files = [Path(function).absolute()] if is_file(function) else []
         self.function, self.slots, self._seed = ExactFunction(text, precondition), target, seed
-        slots_of(shipped_instruction_set("default"), target)
+        with renamed({"slots": "task_options.target"}):
+            slots_of(shipped_instruction_set("default"), target)
         self.inputs = dict.fromkeys(self.function.inputs, "b32")
         self.outputs = dict.fromkeys(self.function.outputs, "b32")
         self.measures = {"slots": (0.0, 64.0), "right": (-0.5, len(self.outputs) + 0.5)}

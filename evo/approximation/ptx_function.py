@@ -50,15 +50,17 @@ class PtxFunction:
         types: of inputs, as `ExactFunction` has them.
 
     Raises:
-        PtxError: the file has no such function, or NVRTC refuses it.
-        UserError: the file cannot be read.
+        PtxError: the file cannot be read or has no such function, or NVRTC refuses it.
     """
 
     def __init__(self, text: str):
         matched = _FILE.fullmatch(text)
         assert matched is not None
         path = Path(matched["path"])
-        content = read_file(path)
+        try:
+            content = read_file(path)
+        except OSError as error:
+            raise PtxError(error.strerror) from error
         source = content.decode(errors="replace") if path.suffix == ".cu" else ""
         try:
             ptx = nvrtc.compile(content, path.name, {}, (*_OPTIONS, *_include_paths())) if source else content

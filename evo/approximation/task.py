@@ -17,8 +17,9 @@ from evo.approximation.fitting import FAR, Goal, formulas
 from evo.approximation.formats import FLUSHED, FORMATS, Format
 from evo.approximation.functions import Function
 from evo.approximation.pieces import pieces_of
-from evo.errors import UserError, did_you_mean
-from evo.instructions import HALVES
+from evo.errors import UserError, did_you_mean, renamed
+from evo.evaluate.slots import slots_of
+from evo.instructions import HALVES, shipped_instruction_set
 from evo.native.tune import PointErrors
 from evo.task import Programs, Scores, Task
 
@@ -85,6 +86,8 @@ class ApproximationTask(Task):
             raise UserError(f"task_options.arithmetic: 'native' needs task_options.format f16 or bf16, got {format!r}")
         if arithmetic == "native":
             self.inputs, self.outputs = {"x": format}, {"y": format}
+        with renamed({"slots": "task_options.target"}):
+            slots_of(shipped_instruction_set("default"), target)
         if isinstance(num_points, bool) or not isinstance(num_points, int) or not 16 <= num_points <= 1 << 20:
             raise UserError(f"task_options.num_points: must be an integer from 16 to {1 << 20:,}, got {num_points!r}")
         self.function, self.interval, self.format = Function(function), checked_interval(interval), FORMATS[format]

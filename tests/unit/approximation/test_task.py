@@ -141,7 +141,7 @@ def test_functions_begin_with_forms_that_are_cheap_enough(options, bits, slots):
         ("{interval: [1.0001, 1.0002], format: bf16}", "bf16 has no value in"),
         ("{function: exp, interval: [1, 1.001], format: bf16}", "exp has 1 value of bf16 there; two are needed"),
         ("{function: exp, interval: [100, 101], num_points: 99}", "exp overflows f32"),
-        ("{target: sm_91, num_points: 99}", "unknown GPU 'sm_91'"),
+        ("{target: sm_91, num_points: 99}", "task_options.target: unknown GPU 'sm_91'"),
     ],
 )
 def test_wrong_options_are_refused(options, message):
