@@ -190,7 +190,7 @@ class Algebra:
             return terms[0] if terms else (0.0, ())
         sizes = {abs(number) for number, _ in terms}
         size = sizes.pop() if len(sizes) == 1 else 1.0
-        if sum(map(self.bounds, terms))[1] <= 0.0:  # so that roots of it are of no negative number
+        if sum(map(self.bounds, terms), np.zeros(2))[1] <= 0.0:  # so that roots of it are of no negative number
             size = -size
         return scaled(self.atom("sum", tuple(scaled(term, 1.0 / size) for term in terms)), size)
 
