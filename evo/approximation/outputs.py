@@ -1,42 +1,20 @@
 """Programs of several outputs: what one output has, for others.
 
-Owns outputs of moved or exchanged words, words that hold the bytes of several outputs, and which solutions go together.
+Owns words that hold the bytes of several outputs, and which solutions go together.
 Knows nothing of how an output is solved.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from itertools import permutations
 from typing import Any
 
 import numpy as np
 
-from evo.approximation import solvers
-from evo.approximation.nodes import Node, parts_of
+from evo.approximation.nodes import Node
 from evo.approximation.numbers import number_goals
 from evo.approximation.solvers import Goal
-from evo.approximation.word_machine import apply
 
 _Wrap = Callable[[Any], Any]  # makes a node of one that gives an earlier goal
-_MOST_COST = 2.0  # issue slots of the instruction that outputs differ by
-_MOST_MOVED, _MOST_OF_ONE_WORD, _MOST_JOINED = 3, 40, 48  # solutions, ways to join bytes, and choices, that are tried
-
-
-def moved(known: Any, nodes: Sequence[Node | int], goal: Goal) -> Iterator[Node]:
-    """Nodes that give a goal as others of an output give that: of words of the inputs, or of inputs in another order."""
-    inputs = [("%", k) for k in range(known.num_inputs)]
-    unary = [row for row in known.rows if row[0] != "%" and row[1] == inputs[0] and known.cost([row]) <= _MOST_COST]
-    of_all = [tuple((row[0], each, *row[2:]) for each in inputs) for row in unary if inputs[0] not in row[2:]]
-    chosen = [each for each in of_all if all(map(known.runs, each))] + [*permutations(inputs)][1:]
-    if not chosen:
-        return
-    words = {given: np.stack([known.values(each[k]) for each in chosen]).ravel() for k, given in enumerate(inputs)}
-    for node in nodes[:_MOST_MOVED]:
-        made = dict(words)
-        for part in parts_of([node]):
-            operands = (made[each] if isinstance(each, tuple) else np.uint32(each) for each in part[1:])
-            made[part] = apply(part[0], *operands)
-        for i in solvers.copies(made[node].reshape(len(chosen), -1), goal) if node in made else ():
-            yield _with_operands(node, dict(zip(inputs, chosen[i], strict=True)))
+_MOST_OF_ONE_WORD, _MOST_JOINED = 40, 48  # ways to join bytes, and choices, that are tried
 
 
 def of_one_word(known: Any, goals: Sequence[Goal]) -> Iterator[tuple[Node, ...]]:
@@ -81,12 +59,6 @@ def together(known: Any, each: Sequence[Sequence[Node | int]]) -> list[tuple[Nod
         options = [(*before, node) for before in chosen for node in nodes]
         chosen = sorted(options, key=known.cost)[:_MOST_JOINED]
     return chosen
-
-
-def _with_operands(node: Any, others: dict[Node, Node]) -> Any:
-    if node in others:
-        return others[node]
-    return (node[0], *(_with_operands(each, others) for each in node[1:])) if isinstance(node, tuple) else node
 
 
 def _itself(node: Node) -> Node:

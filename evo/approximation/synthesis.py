@@ -22,7 +22,7 @@ from evo.approximation.forward import SHIFTS, expand
 from evo.approximation.networks import LinearFunctions, permutations, shared_bytes, split_goals, with_signs
 from evo.approximation.nodes import Node, parts_of, program_text
 from evo.approximation.numbers import integer_goals, number_goals
-from evo.approximation.outputs import moved, of_one_word, together
+from evo.approximation.outputs import of_one_word, together
 from evo.approximation.samples import sample
 from evo.approximation.shorter import shortened_nodes
 from evo.approximation.solvers import Goal, Words
@@ -308,8 +308,6 @@ def synthesized(function: ExactFunction, target: str, seed: int, counterexamples
         for node in sorted(parts, key=lambda node: found.cost([node]))[:MOST_TRANSLATED]:
             found.add(node)
         each = [[*found.solve(goal)] for goal in goals]
-        for goal, nodes, others in [(goals[i], each[i], each[j]) for i in range(len(each)) for j in range(len(each)) if i != j]:
-            nodes += [node for node in moved(found, others, goal) if node not in nodes]
         are_right = [
             found.runs(a) and not ((found.values(a) ^ b.values) & b.care).any() for a, b in zip(given, goals, strict=False)
         ]

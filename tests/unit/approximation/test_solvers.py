@@ -8,7 +8,7 @@ import pytest
 from evo.approximation import networks, solvers
 from evo.approximation.bits import ExactFunction
 from evo.approximation.numbers import number_goals
-from evo.approximation.outputs import moved, of_one_word
+from evo.approximation.outputs import of_one_word
 from evo.approximation.packed import field_nodes
 from evo.approximation.samples import drawn
 from evo.approximation.shorter import shortened_nodes
@@ -179,24 +179,6 @@ def test_numbers_are_told_before_inputs_join_them(name):
         assert is_told.sum() > 200
         np.testing.assert_array_equal(known.values(wrap(row))[is_told], values[is_told])
     assert hits
-
-
-@pytest.mark.parametrize(
-    ("nodes", "values"),
-    [
-        ([("lop3_c0", ("shr", X, 4), 0x0F0F0F0F, 0)], A >> np.uint32(12) & np.uint32(0x0F0F0F0F)),
-        ([("sub", ("shl", X, 1), ("%", 1))], (B << np.uint32(1)) - A),
-    ],
-    ids=["moved", "exchanged"],
-)
-def test_an_output_may_be_another_one_of_other_words(nodes, values):
-    known = Synthesis(ExactFunction("morton16"), "sm_90", [A, B])
-    for node in (X, ("%", 1), ("shr", X, 8)):
-        known.add(node)
-    found = list(moved(known, [*nodes, 7], Goal(values, ALL)))
-    assert found
-    for node in found:
-        np.testing.assert_array_equal(known.values(node), values)
 
 
 def test_bits_move_both_ways_after_a_shift():
