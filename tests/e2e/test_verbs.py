@@ -94,3 +94,22 @@ def test_bash_completes_verbs_options_and_values(evo_command, tmp_path, words, c
 def test_a_picture_is_shown_with_its_ptx_on_request_only(fork_evo, finished_run):
     assert "# PTX stub" not in fork_evo("show", finished_run).stdout
     assert "# PTX stub" in fork_evo("show", finished_run, "--ptx").stdout
+
+
+@pytest.mark.slow
+def test_a_function_in_cuda_becomes_a_proven_header(run_evo, tmp_path):
+    source = tmp_path / "swap.cu"
+    source.write_text("unsigned swap(unsigned q) { return (q & 255) << 8 | (q >> 8 & 255) | (q >> 16) << 16; }\n")
+    options = ["task_options.function=swap.cu", "task_options.name=swap", "stop={evaluations: 2000}", "output.runs=runs"]
+    completed = run_evo("run", "exact", *(word for option in options for word in ("--set", option)))
+    assert completed.returncode == 0, completed.stderr
+    source.rename(tmp_path / "moved.cu")  # the run has its own copy
+    [run] = (tmp_path / "runs" / "exact").iterdir()
+    completed = run_evo("prove", run)
+    assert "proven for every input, in parts: 4,294,967,296 inputs" in completed.stdout, completed.stderr
+    assert "1 instruction, 2 slots on sm_90" in completed.stdout  # a permutation of bytes
+    assert "prmt.b32" in (run / "proofs" / "exact.cuh").read_text()
+    [certificate] = (run / "proofs").glob("*.json")
+    [copy] = run.rglob("swap.cu")
+    assert run_evo("prove", "--check", certificate).returncode == 2
+    assert run_evo("prove", "--check", certificate, "--code", f"{copy}:swap").returncode == 0
