@@ -1,4 +1,4 @@
-// Functions of docs/exact.md that are written in CUDA C: evo run exact --set task_options.function=FILE --set task_options.name=NAME
+// Functions of docs/exact.md that are written in CUDA C: evo run exact --set task_options.function=FILE:NAME
 
 #include <cuda_fp16.h>
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from evo.approximation.bits import ExactFunction
 from evo.approximation.exact import wrong_bits
-from evo.approximation.ptx_function import is_file
+from evo.approximation.ptx_function import is_file, path_and_name
 from evo.approximation.samples import sample
 from evo.errors import UserError, renamed
 from evo.evaluate.slots import slots_of
@@ -28,13 +28,12 @@ class ExactTask(Task):
     each number of right outputs and of issue slots, so that partial solutions survive.
 
     Args:
-        function: a name of `evo.approximation.zoo`, or `module:function`, as of `ExactFunction`; or a file of CUDA C or PTX.
+        function: a name of `evo.approximation.zoo`, or `module:function`, as of `ExactFunction`; or a file as of `PtxFunction`.
         precondition: on its inputs, beside the function's own, such as `q < 2**24`.
         target: the GPU whose issue slots count, and whose instructions there are.
         num_points: of the sample.
         counterexamples: inputs that a failed proof has named, which join the sample.
         seed: of the sample and of the programs to begin with.
-        name: of the device function, where a file has several.
 
     Raises:
         UserError: an argument is none of these.
@@ -50,16 +49,12 @@ class ExactTask(Task):
         num_points: int = 1 << 12,
         counterexamples: Sequence[int | Sequence[int]] = (),
         seed: int = 1,
-        name: str = "",
     ):
         for key, value, least, most in (("num_points", num_points, 64, 1 << 20), ("seed", seed, 0, 1 << 62)):
             if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
                 raise UserError(f"task_options.{key}: must be an integer from {least} to {most:,}, got {value!r}")
-        if name and not is_file(function):
-            raise UserError(f"task_options.name: {function!r} is one function, only a file of CUDA C or PTX has several")
-        text = f"{function}:{name}" if name else function
-        self._files = [Path(function).absolute()] if is_file(function) else []
-        self.function, self.slots, self._seed = ExactFunction(text, precondition), target, seed
+        self.function, self.slots, self._seed = ExactFunction(function, precondition), target, seed
+        self._files = [path_and_name(function)[0].absolute()] if is_file(function) else []
         with renamed({"slots": "task_options.target"}):
             slots_of(shipped_instruction_set("default"), target)
         self.inputs = dict.fromkeys(self.function.inputs, "b32")

@@ -38,6 +38,13 @@ def is_file(text: str) -> bool:
     return _FILE.fullmatch(text) is not None
 
 
+def path_and_name(text: str) -> tuple[Path, str | None]:
+    """The file that such a text names, and the function."""
+    matched = _FILE.fullmatch(text)
+    assert matched is not None
+    return Path(matched["path"]), matched["name"]
+
+
 class PtxFunction:
     """A device function over NumPy arrays of words. Inputs are the words of its parameters, outputs those of its result, and then
     those that it stores where its parameters point. Parameters of 64 bits are pointers if it stores anything.
@@ -54,9 +61,7 @@ class PtxFunction:
     """
 
     def __init__(self, text: str):
-        matched = _FILE.fullmatch(text)
-        assert matched is not None
-        path = Path(matched["path"])
+        path, name = path_and_name(text)
         try:
             content = read_file(path)
         except OSError as error:
@@ -67,7 +72,7 @@ class PtxFunction:
         except (nvrtc.CompileError, nvrtc.NvrtcMissing, ValueError) as error:
             raise PtxError(str(error).splitlines()[0]) from error
         self.ptx = re.sub(r"/\*.*?\*/|//[^\n]*", "", ptx.decode(errors="replace"), flags=re.DOTALL)
-        head = self._head(matched["name"])
+        head = self._head(name)
         self.__name__ = _plain_name(head["name"])
         self._statements = [*_statements(self.ptx, head.end())]
         self._result = next((each[2] for each in _PARAMETER.finditer(head["result"] or "")), "")

@@ -29,7 +29,7 @@ class TaskCopy:
     """Contents of a copy. Paths in it are relative.
 
     folder: the task's. others: of what the task declares, in its order. files: path in the copy -> the file. options: strings of
-    the task's options that are paths of such files -> their paths in the copy.
+    the task's options that are paths of such files, or begin with one and a colon -> these in the copy.
     """
 
     folder: Path
@@ -48,7 +48,7 @@ def plan_copy(task: Task, source: TaskSource) -> TaskCopy:
     """
     folder = source.folder.resolve()
     others = [Path(os.path.abspath(path)) for path in declared_files(task, folder)]
-    named = {text: Path(os.path.abspath(text)) for text in _strings(dict(source.options)) if text and Path(text).exists()}
+    named = {text: Path(os.path.abspath(_path_of(text))) for text in _strings(dict(source.options)) if _path_of(text)}
     root = Path(os.path.commonpath([folder, *(top.parent for top in others if not _is_named(top, folder, named.values()))]))
     places = {folder: Path(TASK, folder.relative_to(root))}
     for top in others:
@@ -62,7 +62,7 @@ def plan_copy(task: Task, source: TaskSource) -> TaskCopy:
     for text, path in named.items():
         for top, place in places.items():
             if path == top or (path.is_relative_to(top) and path.is_file()):
-                options[text] = place / path.relative_to(top)
+                options[text] = Path(f"{place / path.relative_to(top)}{text[len(_path_of(text)) :]}")
     return TaskCopy(places[folder], tuple(places[top] for top in others), files, options)
 
 
@@ -109,6 +109,11 @@ def hold_task(problem: Problem, folder: Path, warn: Callable[[str], None]) -> Pr
 def _is_named(top: Path, folder: Path, named: Iterable[Path]) -> bool:
     """Return whether an option is a path in a declared file or folder that lies outside of the task's folder."""
     return not top.is_relative_to(folder) and any(path.is_relative_to(top) for path in named)
+
+
+def _path_of(text: str) -> str:
+    """The path that a string is, or begins with before a colon, as FILE:NAME; empty: there is no such file."""
+    return next((path for path in (text, text.rpartition(":")[0]) if path and Path(path).exists()), "")
 
 
 def _strings(value: Any) -> Iterator[str]:

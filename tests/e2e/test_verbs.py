@@ -100,7 +100,7 @@ def test_a_picture_is_shown_with_its_ptx_on_request_only(fork_evo, finished_run)
 def test_a_function_in_cuda_becomes_a_proven_header(run_evo, tmp_path):
     source = tmp_path / "swap.cu"
     source.write_text("unsigned swap(unsigned q) { return (q & 255) << 8 | (q >> 8 & 255) | (q >> 16) << 16; }\n")
-    options = ["task_options.function=swap.cu", "task_options.name=swap", "stop={evaluations: 2000}", "output.runs=runs"]
+    options = ["task_options.function=swap.cu:swap", "stop={evaluations: 2000}", "output.runs=runs"]
     completed = run_evo("run", "exact", *(word for option in options for word in ("--set", option)))
     assert completed.returncode == 0, completed.stderr
     source.rename(tmp_path / "moved.cu")  # the run has its own copy

@@ -12,7 +12,6 @@ from unit.emulator.ptx_cases import apply
 from evo.approximation.bits import ExactFunction
 from evo.approximation.certificate import check_certificate
 from evo.approximation.exact import certified_exact, exact_language
-from evo.approximation.exact_task import ExactTask
 from evo.approximation.nodes import program_text
 from evo.approximation.ptx_function import PtxFunction
 from evo.approximation.samples import sample
@@ -270,11 +269,6 @@ def test_what_is_no_function_of_words_is_refused(text, message, tmp_path):
     with pytest.raises(UserError, match=message) as caught:
         ExactFunction(str(path))
     assert "\n" not in str(caught.value)
-
-
-def test_only_a_file_has_functions_with_names():
-    with pytest.raises(UserError, match=r"task_options\.name: 'div10' is one function"):
-        ExactTask("div10", name="f")
 
 
 def test_parameters_are_named_and_typed_as_in_the_source(tmp_path):
