@@ -45,7 +45,7 @@ _SWAPS |= {"||": "&&", "and": "or", "or": "and", "True": "False", "False": "True
 _SWAPS |= {"max": "min", "any": "all", "all": "any", "<<": ">>", ">>": "<<", "0": "1", "1": "2", "2": "3", "not": ""}
 _TOKEN = re.compile(r"&&|\|\||<<|>>|<=|>=|==|!=|//|(?<![\w.])\w+(?![\w.(])|\b(?:min|max|any|all)\b(?=\()|(?<=\s)[<>+*-](?=\s)")
 _TEXT = re.compile(r"strict=True|\"[^\"]*\"|'[^']*'")
-_PYTHON = re.compile(r"\s*(?:return (.+)|(?:el)?(?:if|while) (.+):|[\w.\[\]]+(?:: [^=]+)? [+*|-]?= (.+))")
+_PYTHON = re.compile(r"\s*(?:return (.+)|(?:el)?(?:if|while) (.+):|[\w.\[\]]+(?:: [^=]+)? [+*|-]?= (.+?),?)")  # no final comma
 _C = re.compile(
     r"\s+(?:return ([^;{}]+);|(?:\} else )?(?:if|while) \((.*)\)(?: \{| .*;)?"
     r"|for \([^;]*; ([^;]+);.*|(?!static|for|case)[\w\s*\[\].>()+-]* [+-]?= ([^;{}]+);)"
