@@ -144,7 +144,7 @@ class Algebra:
         if kind == "node" and self.formula.nodes[parts[0]].kind == NodeKind.INPUT:
             return np.array(self._ranges.get(self.formula.nodes[parts[0]].name, ANYWHERE))
         if kind == "sum":
-            return np.asarray(sum(map(self.bounds, parts[0])))
+            return np.asarray(np.add.reduce([*map(self.bounds, parts[0])]))
         if kind == "exp":
             return np.exp(self.bounds(parts[0]))
         if kind == "log" and (inside := self.bounds(parts[0]))[0] > 0.0:
@@ -167,6 +167,7 @@ class Algebra:
 
     # ---- sums ----
 
+    @np.errstate(invalid="ignore")  # of bounds
     def sum(self, forms: Iterable[Form]) -> Form:
         """Sums of sums are one, like terms join, and logarithms, waves and quotients. The number of all terms stands before."""
         total: dict[Factors, float] = {}
@@ -190,7 +191,7 @@ class Algebra:
             return terms[0] if terms else (0.0, ())
         sizes = {abs(number) for number, _ in terms}
         size = sizes.pop() if len(sizes) == 1 else 1.0
-        if sum(map(self.bounds, terms), np.zeros(2))[1] <= 0.0:  # so that roots of it are of no negative number
+        if np.add.reduce([*map(self.bounds, terms)])[1] <= 0.0:  # so that roots of it are of no negative number
             size = -size
         return scaled(self.atom("sum", tuple(scaled(term, 1.0 / size) for term in terms)), size)
 

@@ -130,7 +130,9 @@ class _Writer:
         return self._algebra.size((1.0, ((atom, 1.0),))) > 1, not power.is_integer(), self._algebra.rank((1.0, (factor,)))
 
     def _with_reciprocals(self, factors: Factors) -> Factors:
-        """Sums of reciprocals below, of three or beside another sum: 1/((n - 1)*(1/a - 1/b)) for a*b/((n - 1)*(b - a))."""
+        """Sums of reciprocals below, of three, of squares, or beside another sum: 1/((n - 1)*(1/a - 1/b)) for
+        a*b/((n - 1)*(b - a)).
+        """
         sums = [atom for atom, power in factors if power == -1.0 and self._atoms[atom][0] == "sum"]
         for whole in sums:
             terms = self._atoms[whole][1]
@@ -139,7 +141,8 @@ class _Writer:
             over = [(n, [(a, dict(powers).get(a, 0.0) - p) for a, p in taken.items()]) for n, powers in terms]
             turned = tuple((n, tuple(sorted((a, p) for a, p in powers if p))) for n, powers in over)
             is_one = all(len(powers) == 1 and powers[0][1] < 0.0 for _, powers in turned)
-            if is_one and inside <= {*taken} and len(terms) + len(sums) > 3:
+            is_usual = len(terms) + len(sums) > 3 or any(power < -1.0 for _, powers in turned for _, power in powers)
+            if is_one and is_usual and inside <= {*taken}:
                 rest = (pair for pair in factors if pair[0] not in taken and pair[0] != whole)
                 return (*rest, (self._algebra.atom("sum", turned)[1][0][0], -1.0))
         return factors

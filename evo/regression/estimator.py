@@ -45,8 +45,9 @@ LEAST_Y, MOST_Y = 1e-30, 1e30  # that losses are computed of, in float32
 MORE_EVALUATIONS = 0.2  # share of the evaluations so far: how long the search goes on for a simpler formula once one is exact
 FEWEST_EVALUATIONS = 3000  # that a search has anyhow, since its first formulas may be longer than they need be
 LAST_SHARE = 0.25  # of a search of many rows: on the larger sample
-FIRST_SHARE = 0.25  # of the time: after it, no further kind of first formulas begins
+FIRST_SHARE, FIRST_END = 0.25, 0.4  # of the time: after it, no further kind of first formulas begins, and a begun one ends
 TIDY_SHARE, LAST_MARGIN = 0.08, 0.03  # of the time: for tidy formulas and what follows; for what follows
+TIDY_SECONDS, LAST_SECONDS = 0.16, 0.14  # at least
 LAST_ITERATIONS = 60  # of tuning by a loss, when the search has ended
 SAVE_SECONDS = 2.0  # between two writes of `output`
 
@@ -167,7 +168,8 @@ class SymbolicRegressor(RegressorMixin, FittedEquations):  # type: ignore[misc] 
             from evo.regression.noise_kind import proportional_weights  # loads what others need not
 
             inputs = {names[place]: column for place, column in zip(self._used, table[0].T, strict=True)}
-            if (weights := proportional_weights(inputs, target)) is not None:
+            noise_until_s = begun_s + FIRST_END * (np.inf if self.max_time is None else self.max_time)
+            if (weights := proportional_weights(inputs, target, noise_until_s)) is not None:
                 samples = [table := (table[0], target, weights)]
                 warnings.warn(
                     "y: its noise is in proportion to it, so errors count relative to y, also in `loss`; loss='squared' has them "
@@ -216,7 +218,8 @@ class SymbolicRegressor(RegressorMixin, FittedEquations):  # type: ignore[misc] 
 
                     earlier, self.n_evaluations_ = first_programs(self, self._units, few, sample[1:], config["stop"])
                 now_s = time.monotonic()
-                few.first_until_s = np.inf if until_s is None else now_s + FIRST_SHARE * (until_s - now_s)
+                left_s = np.inf if until_s is None else until_s - now_s
+                few.first_until_s, few.first_end_s = now_s + FIRST_SHARE * left_s, now_s + FIRST_END * left_s
                 elites, self.interrupted_ = self._search(config, few, sample, earlier, is_last, until_s)
                 if self.interrupted_:
                     break
@@ -345,7 +348,8 @@ class SymbolicRegressor(RegressorMixin, FittedEquations):  # type: ignore[misc] 
         """The elites of a search of a task's table that begins with the programs of an earlier one, and whether Ctrl-C ended it.
         is_last: none goes on with `_elites`, unless `warm_start` says so. until_s: when it must be over, formulas made tidy too.
         """
-        end_s = np.inf if until_s is None else until_s - (TIDY_SHARE * float(self.max_time or 0.0) if is_last else 0.0)
+        given_s = float(self.max_time or 0.0)
+        end_s = np.inf if until_s is None else until_s - (max(TIDY_SHARE * given_s, TIDY_SECONDS) if is_last else 0.0)
         try:
             if self.guesses:
                 from evo.regression.own_functions import programs_of  # loads what others need not
@@ -382,7 +386,7 @@ class SymbolicRegressor(RegressorMixin, FittedEquations):  # type: ignore[misc] 
                         self._tabulate(self._front(elites, task), task, table)
                     saved_s = time.monotonic()
             if is_last or asked():
-                search.tidy(None if until_s is None else until_s - LAST_MARGIN * float(self.max_time or 0.0))
+                search.tidy(None if until_s is None else until_s - max(LAST_MARGIN * given_s, LAST_SECONDS))
             if self.warm_start or not is_last:
                 found = [search.archived(), search.elites()]
                 _, rows = np.unique(np.concatenate([each.hash for each in found]), axis=0, return_index=True)

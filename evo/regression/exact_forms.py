@@ -19,7 +19,7 @@ from evo.regression.uncertainty import slope, told_numbers
 
 Row = NDArray[np.float64]  # a number for each point
 
-MAX_ROWS = 2048  # that numbers are refined by
+MAX_ROWS = 2048  # that forms are compared at, and numbers refined by
 MAX_STEPS, MAX_NUMBERS = 8, 12  # of Gauss and Newton; that are refined
 ALIKE = 1e-9  # of values, relative: of the same formula
 NEARLY, EXACT = 1e-9, 1e-20  # of the target's variance: errors of a formula that may become exact, and of an exact one
@@ -29,27 +29,28 @@ DIGITS = (1e-7, 1e-8, 1e-9, 1e-10, 1e-11, 1e-12, 1e-13, 1e-14)  # relative error
 
 
 @np.errstate(all="ignore")  # formulas may be anything
-def told_form(formula: Dag, inputs: list[Row], target: Row, weights: Row | None = None) -> Dag:
-    """The form of a formula; it has the formula's values at the rows, or those of the target where both are nearly the same.
+def told_form(formula: Dag, inputs: list[Row], target: Row, weights: Row | None = None) -> tuple[Dag, bool]:
+    """The form of a formula, and whether its numbers are others. It has the formula's values, or those of the target where these
+    are nearly the same.
 
     Args:
         inputs, target, weights: `(num_points,)` each.
     """
     ranges = {name: (float(each.min()), float(each.max())) for (name, _), each in zip(formula.inputs, inputs, strict=True)}
-    form = written(formula, ranges)
-    values, found = (evaluate(each, inputs)[0] for each in (formula, form))
+    form, rows = written(formula, ranges), spread(len(target), MAX_ROWS)
+    some = [each[rows] for each in inputs]
+    values, found = (evaluate(each, some)[0] for each in (formula, form))
     if not np.allclose(found, values, ALIKE, ALIKE * float(np.abs(target).max()), equal_nan=True):
-        return formula
-    rows = spread(len(target), MAX_ROWS)
+        return formula, False
     root = np.sqrt(np.ones(len(rows)) if weights is None else weights[rows])
-    fit = _Fit([each[rows] for each in inputs], target[rows] * root, root)
+    fit = _Fit(some, target[rows] * root, root)
     variance = float(np.sum((fit.wanted - fit.wanted.mean()) ** 2))
     if fit.squares(form) < NEARLY * variance:
         best = fit.refined(form)
         least = max(fit.squares(best), float(np.sum((np.finfo(np.float64).eps * fit.wanted) ** 2)))
         if least < EXACT * variance:
-            return fit.shortest(best, ranges, LOST * least)
-    return form
+            return fit.shortest(best, ranges, LOST * least), True
+    return form, False
 
 
 class _Fit:

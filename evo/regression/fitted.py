@@ -256,8 +256,8 @@ class FittedEquations(SearchParameters):
         formula = formula_of(program, self._input_scaling, {program.outputs[0][0]: (scaling[0], scaling[1])})
         if self._own or self._template:
             return formula, loss
-        form = told_form(formula, [*columns.T], target * self._unit, weights)
-        if self.loss in (None, SQUARED):
+        form, has_changed = told_form(formula, [*columns.T], target * self._unit, weights)
+        if has_changed and self.loss in (None, SQUARED):
             errors = evaluate(form, columns.T)[0] / self._unit - target
             loss = float(np.average(errors**2, weights=weights)) if np.isfinite(errors).all() else loss
         return form, loss

@@ -8,6 +8,8 @@ those of y. Knows nothing of programs; the terms are those of `evo.regression.te
 from __future__ import annotations
 
 import itertools
+import math
+import time
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -75,12 +77,15 @@ class _Target:
     is_of_y: bool
 
 
-def inverses(columns: dict[str, Row], target: Row, weights: Row | None = None, is_broad: bool = True) -> list[str]:
+def inverses(
+    columns: dict[str, Row], target: Row, weights: Row | None = None, is_broad: bool = True, until_s: float = math.inf
+) -> list[str]:
     """Formulas in the notation of `evo.language.infix`, up to offset and scale, the best first. Arguments are those of
     `evo.regression.guesses.guesses`.
 
     Args:
         is_broad: whether to look for terms and links that few laws have, too.
+        until_s: of `time.monotonic`, when the best so far are handed over.
     """
     rows = spread_rows(len(target), MAX_ROWS)
     y = target[rows] / np.abs(target).max()
@@ -92,7 +97,7 @@ def inverses(columns: dict[str, Row], target: Row, weights: Row | None = None, i
         inputs = {name: columns[name][rows] for name in sorted(told, key=lambda name: -told[name])[:MAX_INPUTS]}
         targets = [*_targets(inputs, y, weights, is_broad)]
         variance = np.average((y - np.average(y, weights=weights)) ** 2, weights=weights) * weights.sum()
-        found = sorted(_explained([*library(inputs, is_broad)], {*inputs}, targets, variance))
+        found = sorted(_explained([*library(inputs, is_broad)], {*inputs}, targets, variance, until_s))
     return [text for _, text in found[:NUM_KEPT]]
 
 
@@ -143,7 +148,7 @@ def _log_links(y: Row) -> tuple[_Link, ...]:
 
 
 def _explained(
-    terms: list[Term], plain_texts: Collection[str], targets: list[_Target], variance: float
+    terms: list[Term], plain_texts: Collection[str], targets: list[_Target], variance: float, until_s: float
 ) -> Iterator[tuple[float, str]]:
     """Formulas with what each is worth, the least the best: of targets by one term, and of the best targets by two, and a third
     without a constant. plain_texts: of terms that the first of two may be, however little it explains by itself.
@@ -168,6 +173,8 @@ def _explained(
     sums: list[dict[tuple[int, str], tuple[float, list[int]]]] = [{}, {}, {}]  # of one, two and three terms
     best: list[tuple[float, int, NDArray[np.intp]]] = []
     for start in range(0, len(targets), CHUNK):
+        if best and time.monotonic() >= until_s:
+            break
         some = targets[start : start + CHUNK]
         shares = np.array([target.weights / target.weights.sum() for target in some])
         wanted = np.array([target.values for target in some])
@@ -195,6 +202,8 @@ def _explained(
     best.sort(key=lambda each: (not targets[each[1]].is_of_y, each[0]))
     num_own = sum(target.is_of_y for target in targets)
     for _, place, order in best[: num_own + NUM_TARGETS]:
+        if time.monotonic() >= until_s:
+            break
         w, root, total = targets[place].weights, np.sqrt(targets[place].weights), targets[place].weights.sum()
         t = (targets[place].values - targets[place].values @ w / total) * root
         centred = (values - (values @ w / total)[:, None]) * root
@@ -222,7 +231,7 @@ def _explained(
         num = 0
         for (place, _), (_, chosen) in ranked:
             counts[place] = counts.get(place, 0) + 1
-            if counts[place] > NUM_ALIKE or (num := num + 1) > NUM_REFINED:
+            if counts[place] > NUM_ALIKE or (num := num + 1) > NUM_REFINED or (num > 1 and time.monotonic() >= until_s):
                 continue
             left_over, text = _refined(targets[place], [rows[row] for row in chosen])
             if np.isfinite(left_over):

@@ -5,6 +5,9 @@ Owns that comparison, by the likelihoods of first formulas. Knows nothing of sea
 
 from __future__ import annotations
 
+import math
+import time
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -25,19 +28,24 @@ GROWS, STAYS = 0.25, 0.35  # rank correlations with the prediction: at least of 
 _NUMPY = {name: getattr(np, texts[0].removeprefix("np.")) for name, texts in FUNCTIONS.items()}
 
 
-def proportional_weights(columns: dict[str, Row], target: Row) -> Row | None:
+def proportional_weights(columns: dict[str, Row], target: Row, until_s: float = math.inf) -> Row | None:
     """Weights of squared errors for noise in proportion to a smooth formula; None: noise that is the same everywhere says as
     much of the data.
 
     Args:
         columns: inputs, by names that formulas may have, `(num_points,)`.
         target: `(num_points,)`.
+        until_s: of `time.monotonic`, when it is given up.
     """
     if len(target) < ROWS_OF_INPUT * len(columns) or not target.min() > 0.0 or target.max() < LEAST_RANGE * target.min():
         return None
     columns = {f"x{number}": values for number, values in enumerate(columns.values())}  # no function has such a name
     even, falling = np.ones_like(target), (target.min() / target) ** 2
-    texts = _formulas(columns, target, even) + _formulas(columns, target, falling)  # either noise may have the other's
+    texts = list[str]()
+    for weights in (even, falling):  # either noise may have the other's
+        texts += _formulas(columns, target, weights, until_s)
+        if time.monotonic() >= until_s:
+            return None
     (alike, level, _), (grown, predicted, noise) = _likeliest(texts, columns, target, {0.0: even, 1.0: falling})
     if level is None or predicted is None or not LEAST_NOISE <= noise <= MOST_NOISE or not grown - alike > SURE * len(target):
         return None
@@ -65,11 +73,11 @@ def _shared(columns: dict[str, Row], errors: Row) -> float:
     return float(np.corrcoef(errors, errors[nearest])[0, 1])
 
 
-def _formulas(columns: dict[str, Row], target: Row, weights: Row) -> list[str]:
+def _formulas(columns: dict[str, Row], target: Row, weights: Row, until_s: float) -> list[str]:
     """First formulas by these weights."""
     rows = spread_rows(len(target), 4 * MAX_ROWS)
     some = {name: values[rows] for name, values in columns.items()}, target[rows], weights[rows]
-    return inverses(*some, is_broad=False) + guesses(*some)
+    return guesses(*some) + inverses(*some, is_broad=False, until_s=until_s)
 
 
 def _likeliest(

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Collection, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -94,6 +95,7 @@ class RegressionTask(Task):
     reduction = "regression"
     complexity = "num_instructions"
     first_until_s = math.inf  # time.monotonic() from which on no further kind of first formulas begins
+    first_end_s = math.inf  # the same, when the longest kind hands over what it has
     has_inverses = True  # among `programs`; they lead elsewhere where a user defines functions
 
     def __init__(
@@ -232,7 +234,8 @@ class RegressionTask(Task):
         target = self._mean + self._deviation * self._target
         texts = guesses(columns, target, self._weights)
         undone = list[list[str]]()
-        for kind in (inverses, curves, relations) if self.has_inverses and not self._loss else ():
+        kinds = partial(inverses, until_s=self.first_end_s), curves, relations
+        for kind in kinds if self.has_inverses and not self._loss else ():
             if time.monotonic() < self.first_until_s:
                 undone.insert(0, kind(columns, target, self._weights))
         return texts + [text for each in undone for text in each]

@@ -87,6 +87,7 @@ def formula(text: str) -> Dag:
         ("4*x*(1 - x)", "4*x*(1 - x)"),
         ("-3*x*(y - z)", "3*x*(z - y)"),
         ("x*y/((w - 1)*(y - x))", "1/((1/x - 1/y)*(w - 1))"),  # lens maker
+        ("x*x*y*y/(y*y - x*x)", "1/(1/x**2 - 1/y**2)"),  # Rydberg
         ("x*y*z/(x*y + x*z + y*z)", "1/(1/x + 1/y + 1/z)"),  # three resistors
     ],
 )

@@ -59,19 +59,21 @@ def formula(text, offset=0.0, scale=1.0):
     ],
 )
 def test_a_law_of_exact_data_is_told_with_its_own_numbers_and_without_dust(found, offset, scale, law, expected):
-    form = told_form(formula(found, offset, scale), [X, Y], law)
+    form, has_changed = told_form(formula(found, offset, scale), [X, Y], law)
+    assert has_changed
     assert infix(form) == f"f = {expected}\n"
     np.testing.assert_allclose(evaluate(form, [X, Y])[0], law, rtol=1e-13)
 
 
 def test_a_small_offset_that_the_data_have_stays():
-    form = told_form(formula("x*y", 1.2e-5, 3.0), [X, Y], 1.25e-5 + 3.0 * X * Y)
+    form, _ = told_form(formula("x*y", 1.2e-5, 3.0), [X, Y], 1.25e-5 + 3.0 * X * Y)
     assert infix(form) == "f = 1.25e-5 + 3*x*y\n"
 
 
 def test_of_noisy_data_numbers_stay_as_they_were_found():
     target = 2.7027 * X * np.exp(-1.3 * Y) * (1.0 + 0.01 * RNG.normal(size=80))
-    assert infix(told_form(formula("x*exp(-1.3004*y)", 0.0, 2.7031), [X, Y], target)) == "f = 2.7031*x*exp(-1.3004*y)\n"
+    form, has_changed = told_form(formula("x*exp(-1.3004*y)", 0.0, 2.7031), [X, Y], target)
+    assert infix(form) == "f = 2.7031*x*exp(-1.3004*y)\n" and not has_changed
 
 
 def test_a_fit_prints_and_predicts_a_positive_column_without_its_absolute_value():

@@ -111,3 +111,17 @@ def test_what_one_kind_of_noise_lacks_a_formula_for_does_not_count_as_the_other(
     u, v = generator.uniform(0.0, 2.8, (2, 120))
     y = (u + v) / (1.0 + u * v / 8.988)
     assert proportional_weights({"u": u, "v": v}, y + 0.01 * y.std() * generator.standard_normal(120)) is None
+
+
+def test_first_formulas_whose_time_has_ended_are_the_best_of_the_first_targets():
+    u, v, w = RNG.uniform(0.5, 3.0, (3, 60))
+    columns, y = {"u": u, "v": v, "w": w}, u * np.exp(-v / w) + 0.1 * v
+    few, many = inverses(columns, y, until_s=0.0), inverses(columns, y)
+    assert 0 < len(few) < len(many) / 4
+
+
+def test_noise_stays_unknown_when_its_time_has_ended():
+    a = np.exp(RNG.uniform(0.0, 5.0, 200))
+    y = 3.4 * a**0.75 * (1.0 + 0.1 * RNG.normal(size=200))
+    assert proportional_weights({"a": a}, y) is not None
+    assert proportional_weights({"a": a}, y, until_s=0.0) is None
