@@ -274,7 +274,7 @@ class Run:
                 return values
             if (values.dtype == np.bool_) != (dtype == np.bool_):
                 raise PtxError(f"{text} does not have type {kind}")
-            values = values.astype(dtype)
+            values = values if values.dtype == dtype else values.astype(dtype)
         if _width(kind) == 8:
             values = values & _BYTE
             return (values << np.uint16(8)).view(np.int16) >> np.int16(8) if kind == "s8" else values
@@ -295,9 +295,9 @@ class Run:
             dtype, values = _unsigned(width), _plain(values)
             if (values.dtype == np.bool_) != (dtype == np.bool_):
                 raise PtxError(f"{text} cannot hold the result")
-            if is_signed:
+            if is_signed and values.dtype.itemsize < dtype.itemsize:
                 values = _plain(values.view(f"i{values.dtype.itemsize}").astype(f"i{dtype.itemsize}"))
-            values = _chosen(where, values.astype(dtype), self._registers.get(place))
+            values = _chosen(where, values if values.dtype == dtype else values.astype(dtype), self._registers.get(place))
         self._registers[place] = values
 
     # ---- statements ----
