@@ -56,6 +56,7 @@ FITTED = 30  # iterations of offset and scale by a loss
 MOST_ROUNDED_BITS = 1.0  # that simple numbers in their place may cost
 INSTRUCTION = 1.5  # times its bits, by which a front's errors on new data were least (five laws and five other sets, 2 seeds)
 GAP_DIGITS = 1.0  # by which a formula with gaps must be better than all without
+BROAD_SECONDS = 0.5  # that inverses need for the terms and links that few laws have
 
 
 class RegressionTask(Task):
@@ -234,7 +235,8 @@ class RegressionTask(Task):
         target = self._mean + self._deviation * self._target
         texts = guesses(columns, target, self._weights)
         undone = list[list[str]]()
-        kinds = partial(inverses, until_s=self.first_end_s), curves, relations
+        is_broad = self.first_end_s - time.monotonic() > BROAD_SECONDS
+        kinds = partial(inverses, is_broad=is_broad, until_s=self.first_end_s), curves, relations
         for kind in kinds if self.has_inverses and not self._loss else ():
             if time.monotonic() < self.first_until_s:
                 undone.insert(0, kind(columns, target, self._weights))
