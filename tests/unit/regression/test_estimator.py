@@ -399,8 +399,8 @@ def test_a_search_ends_at_a_loss():
 def test_a_warm_start_keeps_the_best():
     x = np.random.default_rng(3).uniform(0.5, 3.0, (100, 2))
     y = np.sin(3.0 * x[:, 0] * x[:, 1]) / (x[:, 1] + np.exp(x[:, 0]))
-    model = regressor(3000, warm_start=True)
-    losses = [model.set_params(random_state=seed).fit(x, y).equations_.loss.min() for seed in range(5)]
+    model = regressor(1000, warm_start=True)
+    losses = [model.set_params(random_state=seed).fit(x, y).equations_.loss.min() for seed in range(4)]
     assert losses == sorted(losses, reverse=True)
 
 
@@ -420,36 +420,32 @@ def test_texts_have_the_names_of_columns_and_guesses_may():
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "latex"),
+    ("names", "texts", "latex"),
     [
-        ("lambda", "`lambda`", r"\lambda"),  # a word of Python
-        ("main", "`main`", "main"),  # a word of C
-        ("x-1", "`x-1`", r"\text{x-1}"),
-        ("μ_x", "μ_x", r"\mu_{x}"),
-        ("50 %_{a}", "`50 %_{a}`", r"\text{50 \%\_\{a\}}"),
-        ("x_1_2", "x_1_2", r"\mathrm{x\_1\_2}"),
-        ("two\nlines", "`two lines`", r"\text{two lines}"),
-        ("温度", "温度", r"\text{温度}"),
+        (("lambda", "main"), ("`lambda`", "`main`"), (r"\lambda", "main")),  # words of Python and of C
+        (("x-1", "μ_x"), ("`x-1`", "μ_x"), (r"\text{x-1}", r"\mu_{x}")),
+        (("50 %_{a}", "x_1_2"), ("`50 %_{a}`", "x_1_2"), (r"\text{50 \%\_\{a\}}", r"\mathrm{x\_1\_2}")),
+        (("two\nlines", "温度"), ("`two lines`", "温度"), (r"\text{two lines}", r"\text{温度}")),
     ],
 )
-def test_names_are_the_columns_own_in_texts_guesses_and_latex(name, text, latex):
-    frame = pd.DataFrame(X[:, :2], columns=[name, "b"])
-    model = regressor(100, guesses=[f"2*{text}*b"]).fit(frame, 2.0 * X[:, 0] * X[:, 1])
-    assert model.get_best().equation == f"2*{text}*b"
-    assert model.latex() in (f"2 {latex} b", f"2 b {latex}")
+def test_names_are_the_columns_own_in_texts_guesses_and_latex(names, texts, latex):
+    frame = pd.DataFrame(X[:, :2], columns=list(names))
+    model = regressor(100, guesses=["2*{}*{}".format(*texts)]).fit(frame, 2.0 * X[:, 0] * X[:, 1])
+    assert model.get_best().equation == "2*{}*{}".format(*texts)
+    assert model.latex() in ("2 {} {}".format(*latex), "2 {} {}".format(*latex[::-1]))
 
 
 @pytest.mark.parametrize("names", [["f", "f_out", "sin"], ["r1", "tid", "%"], ["x", "x_2", " x"], ["t0", "r1_in", "r1"]])
 def test_any_name_will_do_for_a_feature(names):
     frame = pd.DataFrame(X, columns=names)
-    model = regressor().fit(frame, Y)
+    model = regressor(100).fit(frame, Y)
     np.testing.assert_allclose(model.predict(frame), Y, rtol=1e-5)
     assert len(model.sympy().free_symbols) == 2
 
 
 def test_a_warm_start_goes_on_where_the_last_fit_ended():
     target = np.sin(3.0 * X[:, 2]) * np.exp(X[:, 0] * X[:, 1]) + np.cos(Y + X[:, 0])
-    model = regressor(2000, warm_start=True).fit(X, target)
+    model = regressor(1000, warm_start=True).fit(X, target)
     before, generations = model.equations_.loss.min(), model.n_generations_
     model = pickle.loads(pickle.dumps(model))
     cold = clone(model).fit(X, target)
