@@ -2,6 +2,7 @@
 
 import numpy as np
 
+import evo
 from evo.evaluate.chunks import ChunkScorer
 from evo.evaluate.cpu import CpuEvaluator
 from evo.instructions import shipped_instruction_set
@@ -38,3 +39,27 @@ def scores_however_computed(task, *texts) -> np.ndarray:
         np.testing.assert_array_equal(evaluator.evaluate(Batch(words, hashes, counts)).objective, single)
         evaluator.close()
     return np.array(single)
+
+
+class RolloutTask(evo.Task):
+    """A task of any rollout, whose objective is the mean of the last records."""
+
+    measures = {"num_instructions": (0.0, 64.0)}
+
+    def __init__(self, inputs, outputs, rollout, points, targets=None, kind="f32"):
+        self.inputs, self.outputs = dict.fromkeys(inputs, kind), dict.fromkeys(outputs, kind)
+        self.rollout, self._points, self._targets = rollout, points, targets
+        self.reduction = None if targets is None else "regression"
+
+    def points(self):
+        return self._points
+
+    def targets(self):
+        return self._targets
+
+    def score(self, outputs, programs):
+        if self.reduction:
+            return evo.Scores(-outputs.sum_squared_error.sum(axis=1), programs.num_instructions[:, None])
+        last = [each[:, -1] for each in outputs.values()]
+        objective = np.mean([each.mean(axis=tuple(range(1, each.ndim))) for each in last], axis=0)
+        return evo.Scores(objective, programs.num_instructions[:, None])

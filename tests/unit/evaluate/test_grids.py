@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from rollout_programs import language_of, records_of, scores_however_computed, words_of
+from rollout_programs import RolloutTask, language_of, records_of, scores_however_computed, words_of
 
 import evo
 from evo.evaluate.chunks import ChunkScorer
@@ -13,28 +13,11 @@ MOORE = {"n": (-1, 0), "e": (0, 1), "s": (1, 0), "w": (0, -1), "ne": (-1, 1), "s
 ROWS, COLUMNS = 9, 37  # no multiples of a block, with margins or without
 
 
-class Cells(evo.Task):
-    """A task of any grid, whose objective is the mean of the last records."""
-
-    measures = {"num_instructions": (0.0, 64.0)}
+class Cells(RolloutTask):
+    """A task of any grid."""
 
     def __init__(self, inputs, outputs, points, state, grid, targets=None, kind="f32", **more):
-        self.inputs, self.outputs = dict.fromkeys(inputs, kind), dict.fromkeys(outputs, kind)
-        self.rollout = evo.Rollout(state=state, grid=grid, **more)
-        self._points, self._targets = points, targets
-        self.reduction = None if targets is None else "regression"
-
-    def points(self):
-        return self._points
-
-    def targets(self):
-        return self._targets
-
-    def score(self, outputs, programs):
-        if self.reduction:
-            return evo.Scores(-outputs.sum_squared_error.sum(axis=1), programs.num_instructions[:, None])
-        objective = np.mean([each[:, -1].mean(axis=(1, 2, 3)) for each in outputs.values()], axis=0)
-        return evo.Scores(objective, programs.num_instructions[:, None])
+        super().__init__(inputs, outputs, evo.Rollout(state=state, grid=grid, **more), points, targets, kind)
 
 
 def neighbour(plane, dy, dx, boundary) -> np.ndarray:

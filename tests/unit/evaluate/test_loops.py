@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from rollout_programs import language_of, records_of, scores_however_computed, words_of
+from rollout_programs import RolloutTask, language_of, records_of, scores_however_computed, words_of
 from scipy.integrate import solve_ivp
 
 import evo
@@ -16,34 +16,10 @@ RNG = np.random.default_rng(5)
 COUNT = 150  # trajectories: more than a block of any level, and no multiple
 
 
-class Looped(evo.Task):
-    """A task of any rollout, whose objective is the mean of the last records."""
-
-    measures = {"num_instructions": (0.0, 64.0)}
-
-    def __init__(self, inputs, outputs, rollout, points, targets=None):
-        self.inputs, self.outputs = dict.fromkeys(inputs, "f32"), dict.fromkeys(outputs, "f32")
-        self.rollout, self._points, self._targets = rollout, points, targets
-        self.reduction = None if targets is None else "regression"
-
-    def points(self):
-        return self._points
-
-    def targets(self):
-        return self._targets
-
-    def score(self, outputs, programs):
-        if self.reduction:
-            return evo.Scores(-outputs.sum_squared_error.sum(axis=1), programs.num_instructions[:, None])
-        return evo.Scores(
-            np.mean([each[:, -1].mean(axis=1) for each in outputs.values()], axis=0), programs.num_instructions[:, None]
-        )
-
-
 def test_a_map_repeats_what_a_program_computes():
     x = RNG.uniform(0.1, 0.9, COUNT).astype(np.float32)
     rollout = evo.Rollout(steps=20, state={"x": "next"}, record_every=5)
-    found = records_of(Looped(["x", "r"], ["next"], rollout, {"x": x, "r": 3.7}), "next = r*x*(1 - x)")["x"]
+    found = records_of(RolloutTask(["x", "r"], ["next"], rollout, {"x": x, "r": 3.7}), "next = r*x*(1 - x)")["x"]
     expected = []
     for step in range(1, 21):
         x = np.float32(3.7) * x * (np.float32(1) - x)
@@ -55,14 +31,14 @@ def test_a_map_repeats_what_a_program_computes():
 
 def test_states_are_exchanged_and_not_overwritten():
     rollout = evo.Rollout(steps=3, state={"a": "b", "b": "sum"})
-    task = Looped(["a", "b"], ["sum"], rollout, {"a": np.zeros(1), "b": np.ones(1)})
+    task = RolloutTask(["a", "b"], ["sum"], rollout, {"a": np.zeros(1), "b": np.ones(1)})
     found = records_of(task, "sum = a + b")
     np.testing.assert_array_equal([found["a"][0, :, 0], found["b"][0, :, 0]], [[1, 1, 2], [1, 2, 3]])  # Fibonacci
 
 
-def oscillator(steps, integrator, dt, **more) -> Looped:
+def oscillator(steps, integrator, dt, **more) -> RolloutTask:
     rollout = evo.Rollout(steps=steps, state={"x": "v", "v": "force - 0.1*v"}, integrator=integrator, dt=dt, **more)
-    return Looped(["x", "v"], ["force"], rollout, {"x": np.linspace(0.5, 2.0, COUNT), "v": 0.0})
+    return RolloutTask(["x", "v"], ["force"], rollout, {"x": np.linspace(0.5, 2.0, COUNT), "v": 0.0})
 
 
 def exact_oscillator(times) -> np.ndarray:
@@ -92,17 +68,17 @@ def test_steps_may_be_of_different_length():
 @pytest.mark.parametrize("shape", [(), (COUNT,), (6, 1), (6, COUNT)])
 def test_an_input_may_differ_by_trajectory_and_by_step(shape):
     u = RNG.normal(size=shape).astype(np.float32)
-    task = Looped(["x", "u"], ["next"], evo.Rollout(steps=6, state={"x": "next"}), {"x": np.zeros(COUNT), "u": u})
+    task = RolloutTask(["x", "u"], ["next"], evo.Rollout(steps=6, state={"x": "next"}), {"x": np.zeros(COUNT), "u": u})
     found = records_of(task, "next = x + u")["x"][0]
     np.testing.assert_array_equal(found, np.cumsum(np.broadcast_to(u, (6, COUNT)), axis=0, dtype=np.float32))
 
 
 def test_a_trajectory_ends_at_its_first_record_that_is_not_finite():
     x = np.array([0.5, 1e30, 2.0], np.float32)
-    task = Looped(["x"], ["next"], evo.Rollout(steps=4, state={"x": "next"}), {"x": x})
+    task = RolloutTask(["x"], ["next"], evo.Rollout(steps=4, state={"x": "next"}), {"x": x})
     found = records_of(task, "next = 1/(x*x) - x")["x"][0]  # 1/inf is 0
     assert np.isfinite(found[:, [0, 2]]).all()
-    task = Looped(["x"], ["next"], evo.Rollout(steps=8, state={"x": "next"}), {"x": x})
+    task = RolloutTask(["x"], ["next"], evo.Rollout(steps=8, state={"x": "next"}), {"x": x})
     squares = records_of(task, "next = x*x")["x"][0]
     assert np.isnan(squares[:, 1]).all() and np.isfinite(squares[:, 0]).all()
     np.testing.assert_array_equal(np.isfinite(squares[:, 2]), np.arange(1, 9) < 7)  # 2^(2^7) is infinite
@@ -113,7 +89,7 @@ def test_what_has_ended_records_the_same_whoever_its_neighbours_are():
     rollout = evo.Rollout(steps=6, state={"x": "next", "count": "add_u32(count, one)"})
     for others in ([], [0.5]):  # one that goes on
         x = np.array([1e10, *others], np.float32)
-        task = Looped(["x"], ["next"], rollout, {"x": x, "count": np.zeros(len(x), np.uint32), "one": np.uint32(1)})
+        task = RolloutTask(["x"], ["next"], rollout, {"x": x, "count": np.zeros(len(x), np.uint32), "one": np.uint32(1)})
         task.inputs = {"x": "f32", "count": "u32", "one": "u32"}
         found = records_of(task, "next = x*x")
         np.testing.assert_array_equal(found["count"][0, :, 0], [1, 0, 0, 0, 0, 0])  # 1e40 is infinite
@@ -130,7 +106,7 @@ def test_sums_are_those_of_the_records():
     task = oscillator(40, "rk4", 0.05, record_every=2)
     truth = records_of(task, "force = 0 - 4*x")
     data = {name: values[0] + RNG.normal(scale=0.01, size=values[0].shape) for name, values in truth.items()}
-    reduced = Looped(["x", "v"], ["force"], task.rollout, task.points(), data)
+    reduced = RolloutTask(["x", "v"], ["force"], task.rollout, task.points(), data)
     texts = "force = 0 - 4*x", "force = 0 - 3*x"
     scorer = ChunkScorer(language_of(reduced), reduced)
     sums = Regression.of_sums(scorer.run(words_of(reduced, *texts)))
@@ -142,7 +118,7 @@ def test_sums_are_those_of_the_records():
     assert best[0] > best[1]
 
 
-class Pushed(Looped):
+class Pushed(RolloutTask):
     """An oscillator with all shapes of inputs, recorded with noise; `pieces` of 8 of its 24 steps."""
 
     def __init__(self, pieces, **changes):
@@ -173,7 +149,7 @@ def test_pieces_begin_at_what_is_recorded_or_where_points_say(are_given):
         rows, records = slice(8 * piece, 8 * piece + 8), slice(4 * piece, 4 * piece + 4)
         points = {name: values[rows] if np.ndim(values) == 2 else values for name, values in whole.points().items()}
         points |= {name: begins[name][piece] for name in "xv"}
-        alone = Looped(["x", "v"], ["force"], evo.Rollout(8, whole.rollout.state, "rk4", [0.05, 0.1] * 4, 2), points)
+        alone = RolloutTask(["x", "v"], ["force"], evo.Rollout(8, whole.rollout.state, "rk4", [0.05, 0.1] * 4, 2), points)
         for name, found in records_of(alone, "force = 0 - 4*x").items():
             errors[name].append(found[0].astype(np.float64) - whole.targets()[name][records].astype(np.float32))
     weights = whole.weights().reshape(12, 5)
@@ -206,17 +182,17 @@ def test_wrong_pieces_are_named():
 
 def test_a_program_reads_no_hidden_state():
     rollout = evo.Rollout(steps=2, state={"x": "out", "hidden": "hidden + 1"})
-    task = Looped(["x"], ["out"], rollout, {"x": np.zeros(2), "hidden": 5.0})
+    task = RolloutTask(["x"], ["out"], rollout, {"x": np.zeros(2), "hidden": 5.0})
     assert (records_of(task, "out = x + 1")["hidden"][0, :, 0] == [6.0, 7.0]).all()
     words = np.array([[word(WordType.INPUT, payload=1), word(WordType.RETURN)]], np.uint64)  # the register behind the inputs
     with pytest.raises(ValueError, match="INVALID_VALUE"):
         ChunkScorer(language_of(task), task).run(words)
 
 
-def looped_law() -> Looped:
+def looped_law() -> RolloutTask:
     task = oscillator(40, "rk4", 0.05, record_every=4)
     data = {name: values[0] for name, values in records_of(task, "force = 0 - 4*x").items()}
-    return Looped(["x", "v"], ["force"], task.rollout, task.points(), data)
+    return RolloutTask(["x", "v"], ["force"], task.rollout, task.points(), data)
 
 
 def test_a_search_finds_a_law_through_its_rollout_and_resumes_to_the_same_archive(tmp_path):
@@ -231,7 +207,7 @@ def test_a_search_finds_a_law_through_its_rollout_and_resumes_to_the_same_archiv
 
 def test_a_grid_is_refused_on_a_gpu():
     rollout = evo.Rollout(steps=4, state={"x": "next"}, grid=evo.Grid((3, 3)))
-    task = Looped(["x"], ["next"], rollout, {"x": np.zeros((2, 3, 3))})
+    task = RolloutTask(["x"], ["next"], rollout, {"x": np.zeros((2, 3, 3))})
     with pytest.raises(evo.UserError, match="a task whose rollout has a grid runs on the CPU"):
         evo.evolve(task, generations=1, evaluation={"backend": "cuda"}, progress=False)
 
@@ -259,7 +235,7 @@ def test_a_wrong_declaration_is_named(change, words):
 
 
 def test_sums_are_of_floats_and_have_no_check_points():
-    task = Looped(["x"], ["next"], evo.Rollout(steps=2, state={"x": "next"}), {"x": np.zeros(3)}, {"x": np.zeros((2, 3))})
+    task = RolloutTask(["x"], ["next"], evo.Rollout(steps=2, state={"x": "next"}), {"x": np.zeros(3)}, {"x": np.zeros((2, 3))})
     task.inputs = {"x": "u32"}
     with pytest.raises(evo.UserError, match="'x' is u32; regression needs f32"):
         check_declarations(task)
