@@ -318,13 +318,16 @@ class Algebra:
         """Sums take up factors that their terms are divided by: sqrt(x**2 + y**2) for x*sqrt(1 + y**2/x**2)."""
         for whole, power in form[1]:
             for atom, times in form[1] if self.atoms[whole][0] == "sum" else ():
-                share, terms = times / power, self.atoms[whole][1]
-                is_same = power.is_integer() or self._is_positive(atom)
-                if share > 0.0 and atom != whole and is_same and any(dict(factors).get(atom, 0.0) < 0.0 for _, factors in terms):
+                terms = self.atoms[whole][1]
+                share = min(times / power, -min(dict(factors).get(atom, 0.0) for _, factors in terms))
+                if share > 0.0 and atom != whole and (power.is_integer() or self._is_positive(atom)):
                     full = self.sum(self.product([term, (1.0, ((atom, share),))]) for term in terms)
-                    if self.size(full) < self.size((1.0, ((atom, share), (whole, 1.0)))):
-                        rest = tuple(pair for pair in form[1] if pair[0] not in (atom, whole))
-                        return self.product([(form[0], rest), self.power(full, power)])
+                    rest = tuple(
+                        (a, p) for a, p in {**dict(form[1]), atom: plain(times - share * power)}.items() if p and a != whole
+                    )
+                    found = self.product([(form[0], rest), self.power(full, power)])
+                    if self.size(found) < self.size(form):
+                        return found
         return form
 
     def power(self, form: Form, exponent: float) -> Form:

@@ -104,6 +104,7 @@ POSITIVE = {"x": (0.2, 3.0), "y": (4.0, 9.0), "z": (0.5, 0.9)}
         ("abs(x)/sqrt(x*x + y*y)", "x/sqrt(x**2 + y**2)"),  # power factor
         ("x*sqrt(1 + y*y/(x*x))", "sqrt(x**2 + y**2)"),  # impedance
         ("sqrt(x*x*z/(y*y))", "x*sqrt(z)/y"),
+        ("pow(x, 2.5)*(w/x - 0.2)", "x**1.5*(w - 0.2*x)"),  # weir
         ("abs(x - y)", "y - x"),
         ("x*(x - y)/(z - 1)", "x*(y - x)/(1 - z)"),
         ("-w/(pow(y, -x) - 1)", "w/(1 - y**(-x))"),  # annuity
