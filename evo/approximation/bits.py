@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from functools import cached_property, reduce
 from importlib import import_module
 from operator import lshift, mul, rshift
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,7 @@ from numpy.typing import NDArray
 
 from evo.approximation import zoo
 from evo.approximation.functions import is_code, shortened
-from evo.approximation.ptx_function import PtxFunction, is_file
+from evo.approximation.ptx_function import PtxFunction, is_file, path_and_name
 from evo.approximation.ptx_run import PtxError
 from evo.errors import UserError, did_you_mean
 
@@ -223,6 +222,8 @@ class ExactFunction:
         except PtxError as error:
             raise UserError(f"task_options.function: {shortened(self.text)}: {error}") from error
         except (Exception, SystemExit) as error:
+            if is_file(self.text):
+                raise UserError(f"task_options.function: {shortened(self.text)}: {error}") from error
             known = "" if is_code(self.text) else f"; {did_you_mean(self.text, zoo.NAMES)}"
             if isinstance(error, ModuleNotFoundError) and error.name == self.text.partition(":")[0]:
                 known = "; it must lie in the task's folder (`evo init NAME --template exact`), or on PYTHONPATH"
@@ -280,7 +281,7 @@ class ExactFunction:
     @property
     def name(self) -> str:
         """The function without the folder of its file."""
-        return f"{Path(self.text).name.partition(':')[0]}:{self.call.__name__}" if is_file(self.text) else self.text
+        return f"{path_and_name(self.text)[0].name}:{self.call.__name__}" if is_file(self.text) else self.text
 
     @cached_property
     def inputs(self) -> tuple[str, ...]:
@@ -349,8 +350,8 @@ class ExactFunction:
                         f"it gives {each.dtype} above 32 bits; cut it by astype(np.uint32), or give its halves as two outputs"
                     )
             return [_bits(each, words[0]) for each in results]
-        except PtxError:
-            raise
+        except PtxError as error:
+            raise UserError(f"task_options.function: {shortened(self.text)}: {error}") from error
         except (Exception, SystemExit) as error:
             why = f"{type(error).__name__}: {error}"
             raise UserError(f"task_options.function: {shortened(self.text)!r} fails on arrays of words: {why}") from error

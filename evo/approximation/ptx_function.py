@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evo.approximation.ptx_run import PtxError, Run
+from evo.approximation.trace import Traced, UntraceableError
 from evo.kernel import nvrtc
 from evo.storage.files import read_file
 
@@ -30,7 +31,14 @@ _PARAMETER = re.compile(r"\.param\s+(?:\.align\s+\d+\s+)?\.[bsuf](\d+)\s+([\w$]+
 _MEMORY = re.compile(r"(?:@\S+ )?(?:st|ld)\.(?!param)")
 _BLANK = re.compile(r"\s*")
 _LABEL = re.compile(r"([\w$]+):(?!:)")
-_C_TYPES = (("bfloat162", "bf16x2"), ("half2", "f16x2"), ("float", "f32"))
+_C_TYPES = {
+    "f32": {"float", "float2", "float3", "float4"},
+    "f16x2": {"half2", "__half2"},
+    "bf16x2": {"nv_bfloat162", "__nv_bfloat162"},
+}
+_NAME = re.compile(r"[A-Za-z]\w*", re.ASCII)
+_LINES = re.compile(r"^\s*\.(?:loc|file)\b[^\n]*", re.MULTILINE)  # of the source, for debuggers
+MOST_STATEMENTS = 4096
 
 
 def is_file(text: str) -> bool:
@@ -54,7 +62,7 @@ class PtxFunction:
 
     Attributes:
         ptx: the file's, or what NVRTC makes of it, without comments.
-        types: of inputs, as `ExactFunction` has them.
+        types, care: as `ExactFunction` has them; bytes of outputs that it does not write do not matter.
 
     Raises:
         PtxError: the file cannot be read or has no such function, or NVRTC refuses it.
@@ -70,39 +78,50 @@ class PtxFunction:
         try:
             ptx = nvrtc.compile(content, path.name, {}, (*_OPTIONS, *_include_paths())) if source else content
         except (nvrtc.CompileError, nvrtc.NvrtcMissing, ValueError) as error:
-            raise PtxError(str(error).splitlines()[0]) from error
-        self.ptx = re.sub(r"/\*.*?\*/|//[^\n]*", "", ptx.decode(errors="replace"), flags=re.DOTALL)
+            lines = str(error).splitlines()
+            raise PtxError(next((line for line in lines if " error" in line), lines[0])) from error
+        self.ptx = _LINES.sub("", _without_comments(ptx.decode(errors="replace")))
         head = self._head(name)
         self.__name__ = _plain_name(head["name"])
         self._statements = [*_statements(self.ptx, head.end())]
-        self._result = next((each[2] for each in _PARAMETER.finditer(head["result"] or "")), "")
-        sizes = {each[2]: int(each[1]) // 8 * int(each[3] or 1) for each in _PARAMETER.finditer(head["given"] or "")}
+        if len(self._statements) > MOST_STATEMENTS:
+            raise PtxError(f"it has more than {MOST_STATEMENTS:,} statements")
+        results, sizes = (
+            {each[2]: int(each[1]) // 8 * int(each[3] or 1) for each in _PARAMETER.finditer(head[part] or "")}
+            for part in ("result", "given")
+        )
+        self._result = next(iter(results), "")
         has_pointers = any(map(_MEMORY.match, self._statements))
         scalars = {each[2] for each in _PARAMETER.finditer(head["given"] or "") if not each[3]}
         self._pointers = [name for name, size in sizes.items() if size == 8 and name in scalars and has_pointers]
         self._order = ["", *sizes]
         places = {(name, k) for name, size in sizes.items() if name not in self._pointers for k in range(-(-size // 4))}
-        self._run(lambda *place: places.add(place) or np.uint32(0))  # type: ignore[func-returns-value]
+        self._sizes = results | {name: size for name, size in sizes.items() if name not in self._pointers}
+        run = self._run(lambda *place: places.add(place) or np.uint32(0))  # type: ignore[func-returns-value]
+        self._outputs = sorted(run.outputs, key=self._key)
+        self.care = tuple(
+            sum(0xFF << 8 * k for k in range(4) if (name, 4 * word + k) in run.written) for name, word in self._outputs
+        )
         self._places = sorted(places, key=self._key)
-        known = [*_parameters(self.__name__, source)]
-        if len(known) < len(sizes):
-            known = [*[("", "u32")] * (len(sizes) - len(known)), *known]  # an address of the result is the first
-        named = {name: told for name, told in zip(sizes, known, strict=False) if told[0]}
-        letters = dict(zip(dict(self._places), "abcdefgh", strict=False))
-        names, self.types = [], tuple(named.get(name, ("", "u32"))[1] for name, _ in self._places)
-        for name, k in self._places:
-            plain = named[name][0] if name in named else letters[name] if name.startswith(head["name"]) else name
-            names.append(plain if sum(each == name for each, _ in self._places) == 1 else f"{plain}_{k}")
+        known = [*_parameters(self.__name__, _without_comments(source))]
+        known = [*[("", "u32")] * (len(sizes) - len(known)), *known]  # an address of the result is the first
+        named = dict(zip(sizes, known, strict=False))
+        self.types = tuple(named[name][1] for name, _ in self._places)
+        names = [named[name][0] or name for name, _ in self._places]
+        names = [name if names.count(name) == 1 else f"{name}_{k}" for name, (_, k) in zip(names, self._places, strict=True)]
+        if len({*names}) < len(names) or not all(map(_NAME.fullmatch, names)):
+            names = [*"abcdefgh"[: len(names)], *(f"x{k}" for k in range(8, len(names)))]
         self.__signature__ = inspect.Signature([inspect.Parameter(name, inspect.Parameter.POSITIONAL_ONLY) for name in names])
 
     def _key(self, place: tuple[str, int]) -> tuple[int, int]:
         return self._order.index(place[0]), place[1]
 
     def _run(self, word: Any) -> Run:
-        run = Run(word, self._order, self._pointers, self._result)
+        run = Run(word, self._sizes, self._pointers, self._result)
         with np.errstate(all="ignore"):
             for statement in self._statements:
                 run.statement(statement)
+        run.end()
         return run
 
     def __call__(self, *words: NDArray[Any]) -> tuple[NDArray[Any], ...]:
@@ -116,9 +135,12 @@ class PtxFunction:
         run = self._run(lambda *place: values[place])
         if not run.outputs:
             raise PtxError("it gives no result")
-        if any(type(each) in (np.bool_, np.ndarray) and not np.all(each) for each in run.written.values()):
-            raise PtxError("there are inputs at which it does not write each of its outputs")
-        return tuple(_spread(run.outputs[place], given[0]) for place in sorted(run.outputs, key=self._key))
+        for where in run.written.values():
+            if isinstance(where, Traced):
+                raise UntraceableError("an output is written under conditions")
+            if where is not None and not np.all(where):
+                raise PtxError("there are inputs at which it does not write each of its outputs")
+        return tuple(_spread(run.outputs[place], given[0]) for place in self._outputs)
 
     def _head(self, name: str | None) -> re.Match[str]:
         heads = [each for each in _HEAD.finditer(self.ptx) if name in (None, each["name"], _plain_name(each["name"]))]
@@ -138,13 +160,17 @@ def _include_paths() -> list[str]:
     return [f"--include-path={each / 'include'}" for each in folders if (each / "include" / "cuda_fp16.h").exists()]
 
 
+def _without_comments(text: str) -> str:
+    return re.sub(r"/\*.*?\*/|//[^\n]*", " ", text, flags=re.DOTALL)
+
+
 def _parameters(name: str, source: str) -> Iterator[tuple[str, str]]:
     """Names and types of a function's parameters as CUDA C has them."""
     declared = re.search(rf"\b{name}\s*\(([^{{;]*)\)\s*\{{", source)
     for part in declared[1].split(",") if declared else ():
         words = re.findall(r"\w+", re.sub(r"\[[^]]*\]", "", part))
         if words:
-            yield words[-1], next((kind for word, kind in _C_TYPES if word in part), "u32")
+            yield words[-1], next((kind for kind, known in _C_TYPES.items() if {*words[:-1]} & known), "u32")
 
 
 def _spread(values: Any, like: NDArray[np.uint32]) -> Any:

@@ -6,7 +6,7 @@ Slightly long: a pass, and the operations that it has.
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -17,11 +17,13 @@ from evo.approximation.trace import instruction
 from evo.instructions import shipped_instruction_set
 
 Values = Any  # unsigned words of 16, 32 or 64 bits, or truths: an array, what stands for one in a trace, or one number
-_REGISTERS = re.compile(r"\.reg \.(pred|[bsuf]\d+) (.*)")
-_STATEMENT = re.compile(r"(?:@(!?)(\S+) )?([a-z][\w.:]*) ?(.*)")
+_REGISTERS = re.compile(r"\.reg ?\.(pred|[bsuf]\d+|f16x2|bf16x2|bf16) (.*)")
+_REGISTER = re.compile(r"([\w$%]+?) ?(?:< ?(\d+) ?>)?")
+_STATEMENT = re.compile(r"(?:@ ?(!?) ?([^\s!]+) )?([a-z][\w.:]*) ?(.*)")
+_NUMBER = re.compile(r"-?(?:0[xX][0-9a-fA-F]+|0[fF][0-9a-fA-F]{8}|0|[1-9]\d*)U?|-?\d+\.\d*(?:[eE][-+]?\d+)?")
 OPERAND = re.compile(r"\{[^}]*\}|\[[^\]]*\]|[^,\s]+")
 _ADDRESS = re.compile(r"\[ ?([\w$%]+) ?(?:\+ ?(-?\w+))? ?\]")
-_INTEGER = re.compile(r"[su](8|16|32|64)")
+_INTEGER, _WHOLE = re.compile(r"[su](8|16|32|64)"), re.compile(r"[bsu](16|32|64)|pred")
 _BYTE = np.uint16(0xFF)
 _WORD, _NAN = np.dtype(np.uint32), 0x7FFFFFFF
 
@@ -137,11 +139,11 @@ _ROUNDED = {"rni": np.rint, "rzi": np.trunc, "rmi": np.floor, "rpi": np.ceil}
 
 
 @cache
-def _names() -> dict[str, str]:
-    """PTX -> the instruction of `bits`, of those on words. `.rn` is what arithmetic does anyway."""
+def _names() -> dict[str, tuple[str, int]]:
+    """PTX -> the instruction of `bits` and its operands, of those on words. `.rn` is what arithmetic does anyway."""
     chosen = shipped_instruction_set("bits").instructions
     word = chosen[-1].args[0]  # the last instructions of the set are on words
-    found = {each.ptx: each.name for each in chosen if {*each.args, *each.rets} == {word}}
+    found = {each.ptx: (each.name, len(each.args)) for each in chosen if {*each.args, *each.rets} == {word}}
     return found | {ptx.replace(".rn", ""): name for ptx, name in found.items() if ptx[:3] in ("add", "sub", "mul")}
 
 
@@ -164,11 +166,15 @@ def _plain(values: Values) -> Values:
 
 def _immediate(text: str, kind: str) -> Values:
     dtype = _unsigned(_width(kind))
+    if not _NUMBER.fullmatch(text) or (text.lstrip("-").isdecimal() if kind == "f32" else "." in text):
+        raise PtxError(f"{text} is not a number of type {kind}")
     if text[:2] in ("0f", "0F"):
         return np.uint32(int(text[2:], 16))
     if kind == "f32":
         return np.float32(text).view(np.uint32)
-    number = int(text.rstrip("U"), 0)
+    number, width = int(text.rstrip("U"), 0), _width(kind)
+    if not -(1 << width - 1) <= number < 1 << max(width, 32):
+        raise PtxError(f"{text} is beyond {kind}")
     return dtype.type(number if dtype == np.bool_ else number & ((1 << 8 * dtype.itemsize) - 1))
 
 
@@ -177,18 +183,19 @@ class Run:
 
     Args:
         word: of a parameter, or of what it points to: its name and place -> values.
-        parameters, pointers: names of those that are numbers, and of those that are addresses, which do not overlap.
+        sizes: bytes of parameters other than addresses, and of the result.
+        pointers: parameters that are addresses, of memory that does not overlap.
         result: parameter of the result; empty: none.
 
     Attributes:
         outputs: words by (pointer, or empty for the result; place among its words).
-        written: where these are written; None: everywhere.
+        written: bytes of these by (pointer; place among its bytes) -> where they are written; None: everywhere.
     """
 
-    def __init__(self, word: Callable[[str, int], Values], parameters: Sequence[str], pointers: Sequence[str], result: str):
-        self._word, self._parameters, self._pointers, self._result = word, parameters, pointers, result
+    def __init__(self, word: Callable[[str, int], Values], sizes: Mapping[str, int], pointers: Sequence[str], result: str):
+        self._word, self._sizes, self._pointers, self._result = word, sizes, pointers, result
         self._registers: dict[str, Any] = {}
-        self._scopes: list[dict[str, tuple[str, int]]] = [{}]  # name, or what it begins with -> place of its own and width
+        self._scopes: list[dict[str, tuple[int, int, int | None]]] = [{}]  # name -> its scope and width, and how many
         self._num_scopes = 0
         self._active: Values = None  # where statements have an effect; None: everywhere; False: nowhere, up to a label
         self._waiting: dict[str, Values] = {}  # labels ahead -> where they are reached from
@@ -209,39 +216,54 @@ class Run:
         elif text == "}":
             self._scopes.pop()
         elif text.endswith(":"):
+            if text[:-1] in self._seen:
+                raise PtxError(f"label {text[:-1]} stands in it twice")
             self._seen.add(text[:-1])
             self._active = _either(self._active, self._waiting.pop(text[:-1], False))
             if not self._waiting and not self._has_ended:
                 self._active = None  # all ways meet here
         elif declared := _REGISTERS.fullmatch(text):
-            for name in declared[2].split(","):
-                plain = name.strip().partition("<")[0]
-                self._scopes[-1][plain] = f"{plain}@{self._num_scopes} ", _width(declared[1])
-        elif not text.startswith(".") and self._active is not False:
+            for part in declared[2].split(","):
+                if not (register := _REGISTER.fullmatch(part.strip())):
+                    raise PtxError(f"{text!r} is not known here")
+                count = register[2] and int(register[2])
+                self._scopes[-1][register[1] + "<" * bool(count)] = self._num_scopes, _width(declared[1]), count or None
+        elif text.startswith(".param"):
+            raise PtxError("it calls a function that the compiler did not inline")
+        elif text.startswith("."):
+            raise PtxError(f"{text!r} is not known here")
+        elif self._active is not False:
             if not (matched := _STATEMENT.fullmatch(text)):
-                raise PtxError(f"{text!r} is not known")
+                raise PtxError(f"{text!r} is not known here")
             try:
                 self._execute(*matched.groups())
-            except (TypeError, KeyError, ValueError, IndexError, AttributeError) as error:
+            except (TypeError, KeyError, ValueError, IndexError, AttributeError, OverflowError) as error:
                 raise PtxError(f"{text!r} is not known here") from error
+
+    def end(self) -> None:
+        """Check that no label is left that a branch leads to."""
+        if self._waiting:
+            raise PtxError(f"label {next(iter(self._waiting))} is missing")
 
     def _execute(self, negation: str, guard: str, name: str, rest: str) -> None:
         where, operands, words = self._active, OPERAND.findall(rest), name.split(".")
+        truth = self._truth(negation + guard) if guard else None
         if guard:
-            where = self._narrowed(self._truth(negation + guard))
+            where = self._narrowed(truth)
         match words[0]:
-            case "bra" | "ret" | "exit":
+            case "bra" | "ret":
                 if words[0] == "bra":
                     if operands[0] in self._seen:
                         raise PtxError("it has a loop that the compiler did not unroll")
                     self._waiting[operands[0]] = _either(self._waiting.get(operands[0], False), where)
                 else:
                     self._has_ended = True
-                self._active = self._narrowed(_NOT(self._truth(negation + guard))) if guard else False
+                self._active = False if truth is None else self._narrowed(_NOT(truth))
             case "ld" | "st":
                 self._move(words, operands, where)
             case "mov" | "cvta":
-                self._write_parts(operands[0], self._moved(words[-1], operands[1]), where)
+                target, source = operands
+                self._write_parts(target, self._moved(words[-1], source), where)
             case "setp":
                 self._compare(words, operands, where)
             case _:
@@ -254,25 +276,34 @@ class Run:
     # ---- operands ----
 
     def _place(self, name: str) -> tuple[str, int]:
+        """Key of a register, and its width."""
+        plain = name.rstrip("0123456789")
         for scope in reversed(self._scopes):
-            for known in (name, name.rstrip("0123456789")):
-                if known in scope:
-                    return scope[known][0] + name[len(known) :], scope[known][1]
+            number, width, count = scope.get(name) or scope.get(f"{plain}<") or (0, 0, 0)
+            if width and (count is None or (plain != name and int(name[len(plain) :]) < count)):
+                return f"{number} {name}", width
         raise PtxError(f"it uses {name}, which is neither a register of its own nor a number")
 
-    def _read(self, text: str, kind: str) -> Any:
-        """Values of an operand as those of a type, the low bits of a wider register, or a pointer."""
+    def _held(self, text: str) -> Any:
+        """Words of a register, or a pointer."""
+        place, _ = self._place(text)
+        if place not in self._registers:
+            raise PtxError(f"it reads {text} before it is written")
+        return self._registers[place]
+
+    def _is_pointer(self, text: str) -> bool:
+        return not _NUMBER.fullmatch(text) and not text.startswith("{") and isinstance(self._held(text), _Pointer)
+
+    def _read(self, text: str, kind: str, *, may_be_wider: bool = False) -> Values:
+        """Values of an operand as those of a type; of a wider register the low bits."""
         dtype = _unsigned(_width(kind))
         if re.match(r"-?[\d.]", text):
             values = _immediate(text, kind)
         else:
-            place, _ = self._place(text)
-            if place not in self._registers:
-                raise PtxError(f"it reads {text} before it is written")
-            values = self._registers[place]
+            values, width = self._held(text), self._place(text)[1]
             if isinstance(values, _Pointer):
-                return values
-            if (values.dtype == np.bool_) != (dtype == np.bool_):
+                raise PtxError("it computes with an address, or has an integer of 64 bits beside addresses")
+            if width != _width(kind) and not (may_be_wider and 1 < _width(kind) < width):
                 raise PtxError(f"{text} does not have type {kind}")
             values = values if values.dtype == dtype else values.astype(dtype)
         if _width(kind) == 8:
@@ -304,7 +335,7 @@ class Run:
 
     def _moved(self, kind: str, text: str) -> Any:
         if not text.startswith("{"):
-            return self._read(text, kind)
+            return self._held(text) if self._is_pointer(text) else self._read(text, kind)
         parts, dtype = OPERAND.findall(text[1:-1]), _unsigned(_width(kind))
         width = _width(kind) // len(parts)
         values = [self._read(part, f"b{width}").astype(dtype) << dtype.type(width * k) for k, part in enumerate(parts)]
@@ -320,11 +351,17 @@ class Run:
             self._write(target, values, where)
 
     def _compare(self, words: list[str], operands: list[str], where: Values) -> None:
-        a, b = (self._read(each, words[-1]) for each in operands[1:3])
+        targets, *given = operands
+        a, b = (self._read(each, words[-1]) for each in given[:2])
         found = _compared(words, words[-1], a, b)
-        for target, value in zip(operands[0].split("|"), (found, _NOT(found)), strict=False):
-            truth = _TRUTHS[words[2]](value, self._truth(operands[3])) if len(operands) > 3 else value
-            self._write(target, truth, where)
+        values = [found, _NOT(found)]
+        if len(words) - len(given) != 1:
+            raise ValueError("another count of operands")
+        if len(given) == 3:
+            truth = self._truth(given[2])
+            values = [_TRUTHS[words[2]](value, truth) for value in values]
+        for target, value in zip(targets.split("|"), values, strict=False):
+            self._write(target, value, where)
 
     def _set(self, words: list[str], operands: list[str]) -> Values:
         """Result of a comparison as a number or mask, of both halves if these are compared."""
@@ -343,40 +380,70 @@ class Run:
     def _result_of(self, name: str, words: list[str], operands: list[str]) -> tuple[Any, bool]:
         """Result of an operation, and whether a wider register extends its sign."""
         base, kind, names = ".".join(words[:-1]), words[-1], _names()
+        count = len(operands)
         if words[0] == "lop3":
-            return instruction(f"lop3_{int(operands[3], 0):02x}", *(self._read(each, "b32") for each in operands[:3])), False
-        if words[0] == "set" and len(operands) == 2:
+            *given, table = operands
+            return instruction(f"lop3_{int(table, 0):02x}", *(self._read(each, "b32") for each in given)), False
+        if words[0] == "set" and count == 2:
             return self._set(words, operands), False
         if words[0] == "selp":
-            return np.where(self._truth(operands[2]), *(_plain(self._read(each, kind)) for each in operands[:2])), False
-        if name in _WORDS or name in names:
-            given = [self._read(each, "b32") for each in operands]
-            return _WORDS[name](*given) if name in _WORDS else instruction(names[name], *given), False
-        if f"{name}x2" in names:
-            return instruction(names[f"{name}x2"], *(self._read(each, "b16").astype(_WORD) for each in operands)), False
-        if words[0] in ("neg", "abs") and kind in ("f32", "f16", "bf16", "f16x2", "bf16x2") and len(words) == 2:
-            return _signed(words[0], self._read(operands[0], f"b{_width(kind)}").astype(_WORD), kind), False
-        if words[0] == "cvt" and len(operands) == 1:
+            a, b, truth = operands
+            return np.where(self._truth(truth), *(_plain(self._read(each, kind)) for each in (a, b))), False
+        if name in _WORDS or names.get(name, ("", 0))[1] == count:
+            is_small = name in ("cvt.f32.f16", "cvt.f32.bf16") or name.endswith(("e4m3x2", "e5m2x2"))
+            of = "b16" if is_small else "f32" if kind == "f32" else "b32"
+            given = [_plain(self._read(each, of)).astype(_WORD) for each in operands]
+            return _WORDS[name](*given) if name in _WORDS else instruction(names[name][0], *given), False
+        if names.get(f"{name}x2", ("", 0))[1] == count:
+            return instruction(names[f"{name}x2"][0], *(self._read(each, "b16").astype(_WORD) for each in operands)), False
+        if base in ("neg", "abs") and kind in ("f32", "f16", "bf16", "f16x2", "bf16x2"):
+            [operand] = operands
+            return _signed(base, self._read(operand, f"b{_width(kind)}").astype(_WORD), kind), False
+        if base in ("add", "min", "max") and kind in ("u16x2", "s16x2"):
+            return self._of_halves(_INTEGERS[base], kind[0], operands), False
+        if words[0] == "cvt" and count == 1:
             return self._converted(words, operands[0]), words[-2][0] == "s"
-        values = [self._read(each, "u32" if k and base in ("shl", "shr") else kind) for k, each in enumerate(operands)]
-        if any(isinstance(each, _Pointer) for each in values):
-            return _moved_pointer(base, values), False
-        if base in ("shl", "shr"):
-            values[1] = np.minimum(values[1], np.uint32(255)).astype(values[0].dtype)
-        if base in _INTEGERS and (kind == "pred" or kind[0] in "bsu"):
-            return _INTEGERS[base](*values), kind[0] == "s"
+        if base == "add" and any(map(self._is_pointer, operands)):
+            return self._moved_pointer(operands), False
+        if not _WHOLE.fullmatch(kind):
+            raise PtxError(f"{name} is not known here")
+        values = [self._read(each, "u32" if k and base in ("shl", "shr") else kind) for k, each in enumerate(operands[:2])]
         if base in ("mul.wide", "mad.wide") or name in ("mul.hi.u16", "mul.hi.s16"):
             wide = values[0].dtype.kind + str(2 * values[0].dtype.itemsize)
-            product = values[0].astype(wide) * values[1].astype(wide)
-            if base == "mul.hi":
-                return _plain(product >> product.dtype.type(16)).astype(np.uint16), False
-            return product + self._read(operands[2], f"{kind[0]}{2 * _width(kind)}") if base == "mad.wide" else product, False
-        raise PtxError(f"{name} is not known here")
+            product, rest = values[0].astype(wide) * values[1].astype(wide), operands[2:]
+            if base == "mad.wide":
+                product = product + self._read(rest.pop(), f"{kind[0]}{2 * _width(kind)}")
+            if rest:
+                raise ValueError("too many operands")
+            return _plain(product >> product.dtype.type(16)).astype(np.uint16) if base == "mul.hi" else product, False
+        if base in ("shl", "shr"):
+            values[1] = np.minimum(values[1], np.uint32(255)).astype(values[0].dtype)
+        apply, values = _INTEGERS[base], [*values, *(self._read(each, kind) for each in operands[2:])]
+        if count != (apply.nin if isinstance(apply, np.ufunc) else 3):
+            raise ValueError("another count of operands")
+        return apply(*values), kind[0] == "s"
+
+    def _of_halves(self, apply: Callable[..., Values], sign: str, operands: list[str]) -> Values:
+        """An operation of two words, on each half of these."""
+        a, b = (self._read(each, "b32") for each in operands)
+        halves = []
+        for k in (0, 16):
+            x, y = ((each >> np.uint32(k)).astype(np.uint16).view(np.int16 if sign == "s" else np.uint16) for each in (a, b))
+            halves.append(_plain(apply(x, y)).astype(_WORD) << np.uint32(k))
+        return halves[0] | halves[1]
+
+    def _moved_pointer(self, operands: list[str]) -> _Pointer:
+        pointer, other = operands if self._is_pointer(operands[0]) else operands[::-1]
+        number = self._read(other, "s64")
+        if not isinstance(number, np.generic):
+            raise PtxError("an address depends on inputs")
+        held = self._held(pointer)
+        return _Pointer(held.parameter, held.offset + int(number))
 
     def _converted(self, words: list[str], operand: str) -> Values:
         """Result of a conversion among integers, or between these and f32."""
         target, source = words[-2:]
-        values, told = self._read(operand, source), {*words[1:-2]}
+        values, told = self._read(operand, source, may_be_wider=True), {*words[1:-2]}
         if target in ("f16", "f32") and _INTEGER.fullmatch(source) and told == {"rn"}:
             number = values.astype(np.float32)  # what rounds here is infinite as f16
             return number if target == "f32" else instruction("f16x2_of_f32", np.uint32(0), number.view(_WORD))
@@ -409,10 +476,12 @@ class Run:
         if is_load and name in self._pointers:
             self._write(listed, _Pointer(name, offset), where)
             return
-        is_given = name == self._result or (is_load and name in self._parameters)
-        pointer = _Pointer(name if is_load else "") if is_given else self._read(name, "u64")
+        is_given = words[1] == "param" and name in self._sizes and is_load != (name == self._result)
+        pointer = _Pointer(name if is_load else "") if is_given else self._held(name)
         if not isinstance(pointer, _Pointer):
             raise PtxError("it uses memory other than that of its parameters")
+        if is_given and offset + len(parts) * size > self._sizes[name]:
+            raise PtxError(f"{address} is beyond the parameter")
         for k, part in enumerate(parts):
             at = pointer.offset + offset + k * size
             if at % size or at < 0:
@@ -420,16 +489,17 @@ class Run:
             if is_load:
                 self._write(part, self._loaded(pointer.parameter, at, size), where, kind[0] == "s")
             else:
-                self._store(pointer.parameter, at, _plain(self._read(part, kind)), size, where)
+                self._store(pointer.parameter, at, _plain(self._read(part, kind, may_be_wider=True)), size, where)
 
     def _loaded(self, name: str, offset: int, size: int) -> Values:
         if size == 8:
             low, high = (self._loaded(name, offset + k, 4).astype(np.uint64) for k in (0, 4))
             return low | high << np.uint64(32)
-        place = name, offset // 4
-        if place in self.outputs and self.written[place] is not None:
+        known = [self.written.get((name, offset + k), False) for k in range(size)]
+        if any(where is not known[0] for where in known) or known[0] not in (None, False):
             raise PtxError("it reads an output that it may not have written")
-        word = self.outputs[place] if place in self.outputs else self._word(*place)
+        place = name, offset // 4
+        word = self._word(*place) if known[0] is False else self.outputs[place]
         return word if size == 4 else (word >> np.uint32(8 * (offset % 4))).astype(f"u{size}")
 
     def _store(self, parameter: str, offset: int, values: Values, size: int, where: Values) -> None:
@@ -441,7 +511,8 @@ class Run:
         old, mask = self.outputs.get(place, np.uint32(0)), np.uint32((1 << 8 * size) - 1) << shift
         new = values if size == 4 else (values.astype(np.uint32) << shift & mask) | (old & ~mask)
         self.outputs[place] = _chosen(where, new, old)
-        self.written[place] = _either(self.written.get(place, False), where)
+        for k in range(offset, offset + size):
+            self.written[parameter, k] = _either(self.written.get((parameter, k), False), where)
 
 
 def _compared(words: list[str], kind: str, a: Values, b: Values) -> Values:
@@ -463,10 +534,3 @@ def _either(a: Values, b: Values) -> Values:
 
 def _chosen(where: Values, new: Values, old: Values | None) -> Values:
     return new if where is None or old is None else np.where(where, new, old)
-
-
-def _moved_pointer(base: str, values: Sequence[Any]) -> _Pointer:
-    pointer, other = values if isinstance(values[0], _Pointer) else values[::-1]
-    if base != "add" or not isinstance(other, np.generic):
-        raise PtxError("an address depends on inputs")
-    return _Pointer(pointer.parameter, pointer.offset + int(other.astype(np.int64)))

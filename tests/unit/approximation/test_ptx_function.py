@@ -252,9 +252,12 @@ def test_its_instructions_are_a_program(function):
         ("unsigned f(unsigned a) { return a; } unsigned g(unsigned a) { return ~a; }", "FILE:NAME; the file has: f, g"),
         ("unsigned f(unsigned a) { while (a & 1) a = a * 3 ^ a >> 1; return a; }", "a loop that the compiler did not unroll"),
         ("float f(float x) { return __sinf(x); }", r"sin\.approx\.f32 is not known here"),
-        ("unsigned f(unsigned a, unsigned b) { return a / b; }", r"div\.u32 is not known here"),
+        ("unsigned f(unsigned a, unsigned b) { return a / b; }", r"'div\.u32 .*' is not known here"),
         ("unsigned f(unsigned a) { return a + threadIdx.x; }", "%tid.x, which is neither a register"),
-        ("unsigned g(unsigned); unsigned f(unsigned a) { return g(a); }", "neither a register of its own nor a number"),
+        ("unsigned g(unsigned); unsigned f(unsigned a) { return g(a); }", "calls a function that the compiler did not inline"),
+        ("void f(unsigned long long a, unsigned b, unsigned* y) { *y = a == 5 ? 1 : b * 3; }", "an integer of 64 bits beside"),
+        ('unsigned f(unsigned a) { if (a == 7) asm volatile("exit;"); return a; }', "'exit' is not known here"),
+        ("#warning hi\nunsigned f(unsigned a) { return zz; }", r"\(2\): error: identifier \"zz\" is undefined"),
         ("void f(unsigned a, unsigned* y) { y[a & 1] = a; }", "an address depends on inputs"),
         ("void f(unsigned a, unsigned* y) { if (a & 1) *y = a; }", "inputs at which it does not write each of its outputs"),
         ("__shared__ unsigned s; unsigned f(unsigned a) { s = a; return s; }", "neither a register of its own nor a number"),
@@ -269,6 +272,73 @@ def test_what_is_no_function_of_words_is_refused(text, message, tmp_path):
     with pytest.raises(UserError, match=message) as caught:
         ExactFunction(str(path))
     assert "\n" not in str(caught.value)
+
+
+# Statements between z = x and the result z of words x and y, and what they make of these, or the message.
+STATEMENTS = {
+    "{.reg .b32 t1; mov.b32 t1, 4; {.reg .b32 t; mov.b32 t, x; add.u32 t1, t, t;} mov.b32 z, t1;}": lambda x, y: 2 * x,
+    "{.reg.b32 z; mov.b32 z, 9;}": lambda x, y: x,
+    ".reg .b32 t< 2 >; mov.b32 t1, y; mov.b32 z, t1;": lambda x, y: y,
+    ".reg .b32 t<2>; mov.b32 t2, y; mov.b32 z, t2;": "uses t2, which is neither a register",
+    ".reg .pred p<2>; setp.eq.u32 p0, x, 1; setp.lt.or.u32 p0|p1, x, y, p0; selp.b32 z, 1, 0, p1;": lambda x, y: (
+        (x >= y) | (x == 1)
+    ),
+    ".reg .pred p; setp.lt.u32 p, x, y; @!p bra L; add.u32 z, z, 5; L: add.u32 z, z, 1;": lambda x, y: x + 5 * (x < y) + 1,
+    "\n.loc 1 3 5\n add.u32 z, z, y;": lambda x, y: x + y,
+    "{L: add.u32 z, z, 1;} {L: add.u32 z, z, 1;}": "label L stands in it twice",
+    ".reg .pred p; setp.eq.u32 p, x, 1; @p bra L;": "label L is missing",
+    "max.f32 z, x, y, 0f40000000;": "max.f32 is not known here",
+    "max.s32 z, x, x, y;": "'max.s32 z, x, x, y' is not known here",
+    "add.u32 z, x;": "'add.u32 z, x' is not known here",
+    "mov.b32 z, x, y;": "'mov.b32 z, x, y' is not known here",
+    "add.u16 z, x, y;": "x does not have type u16",
+    "add.u32 z, x, 1_0;": "1_0 is not a number",
+    "add.u32 z, x, 0x100000001;": "0x100000001 is beyond",
+    "add.f32 z, x, 2;": "2 is not a number of type f32",
+    "st.param.b32 [r+4], x;": "beyond the parameter",
+    '.pragma "x";': "is not known here",
+    "add.u16x2 z, x, y;": lambda x, y: (x + y & 0xFFFF) | ((x >> 16) + (y >> 16) & 0xFFFF) << 16,
+    "min.s16x2 z, x, y;": lambda x, y: np.minimum(x.view(np.int16), y.view(np.int16)).view(np.uint32),
+}
+
+
+@pytest.mark.parametrize("text", STATEMENTS)
+def test_statements_mean_what_they_say_or_are_refused(text, tmp_path):
+    path, expected = tmp_path / "f.ptx", STATEMENTS[text]
+    path.write_text(f""".func (.param .b32 r) f(.param .b32 x, .param .b32 y) {{
+        .reg .b32 x, y, z; ld.param.b32 x, [x]; ld.param.b32 y, [y]; mov.b32 z, x; {text} st.param.b32 [r], z; ret;
+    }}""")
+    if isinstance(expected, str):
+        with pytest.raises(UserError, match=expected):
+            ExactFunction(str(path))
+        return
+    x, y = (
+        each.ravel().astype(np.uint32)
+        for each in np.meshgrid([0, 1, 2, 7, 0x8000FFFF, 0x00010001], [1, 3, 0x00020001, 0xFFFFFFFF])
+    )
+    np.testing.assert_array_equal(ExactFunction(str(path))(x, y)[0], np.asarray(expected(x, y)).astype(np.uint32))
+
+
+def test_only_bytes_that_are_written_matter(tmp_path):
+    path = tmp_path / "f.cu"
+    path.write_text("void f(unsigned a, unsigned short* y) { y[1] = y[1] + 1; }\n")
+    function = ExactFunction(str(path))
+    assert (function.inputs, function.care) == (("a", "y"), (0xFFFF0000,))
+    words = [np.array([each], np.uint32) for each in (5, 0x0007FFFF)]
+    assert function(*words)[0][0] & 0xFFFF0000 == 0x00080000
+    path.write_text("void f(unsigned a, unsigned short* y) { y[0] = a; y[1] = y[1] + 1; }\n")
+    function = ExactFunction(str(path))
+    assert function.care == (0xFFFFFFFF,) and function(*words)[0][0] == 0x00080005
+
+
+def test_an_output_that_is_not_always_written_is_never_proven(tmp_path):
+    path = tmp_path / "f.cu"
+    path.write_text("void f(unsigned a, unsigned* y) { if (a != 0x12345678) *y = a ^ 0x55; }\n")
+    function = ExactFunction(str(path))
+    language = exact_language(function)
+    words = parse_program(language, "0:b32 0x55:b32 %a lop3_3c", "test")
+    with pytest.raises(UserError, match="inputs at which it does not write each of its outputs"):
+        certified_exact(language, words, function, target="sm_90")
 
 
 def test_parameters_are_named_and_typed_as_in_the_source(tmp_path):
