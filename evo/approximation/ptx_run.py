@@ -2,7 +2,7 @@
 
 Plain operations of integers are those of NumPy; other instructions mean what evo's set `bits` means by them. Branches lead
 forward, and memory is that of outputs. Instructions without a meaning here are refused, as are those in which GPUs may differ.
-Slightly long: a pass, and the operations that it has.
+Longer than most modules: operations, types and a pass share what values are.
 """
 
 import re
@@ -473,7 +473,7 @@ class Run:
         if matched is None:
             raise PtxError(f"{address} is not an address here")
         name, offset, size = matched[1], int(matched[2] or "0", 0), _width(kind) // 8
-        if is_load and name in self._pointers:
+        if is_load and words[1] == "param" and name in self._pointers:
             self._write(listed, _Pointer(name, offset), where)
             return
         is_given = words[1] == "param" and name in self._sizes and is_load != (name == self._result)
