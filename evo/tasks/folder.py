@@ -85,12 +85,16 @@ def load_task(folder: Path, options: dict[str, Any]) -> Task:
 
 @contextmanager
 def _staying_here() -> Iterator[None]:
-    """Goes back to the working folder if the task's code leaves it: relative paths of the command line begin here."""
-    folder = os.open(".", os.O_PATH)
+    """Goes back to the working folder if the task's code leaves it: relative paths of the command line begin here. Leaves no
+    bytecode beside the code, which may be a run's.
+    """
+    folder, writes_none = os.open(".", os.O_PATH), sys.dont_write_bytecode
+    sys.dont_write_bytecode = True
     try:
         with forks_ended():
             yield
     finally:
+        sys.dont_write_bytecode = writes_none
         os.fchdir(folder)
         os.close(folder)
 
