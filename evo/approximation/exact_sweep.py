@@ -35,7 +35,7 @@ from evo.storage.files import write_atomically
 
 SEMANTICS = "evo-bits-1"  # of the instructions; another number wherever a result of one changes
 EVERY, PARTS, TESTED = "every input", "every input, in parts", "tested"
-TILE = 1 << 16
+TILE = 1 << 18  # inputs that a thread takes at once: with fewer, threads wait for each other in Python
 MOST_BITS = 32  # of a part
 MOST_INPUTS = 1 << 35  # of all parts
 NUM_TESTED = 1 << 26
