@@ -369,13 +369,9 @@ class Run:
         a, b = (self._read(each, kind) for each in operands)
         if not kind.endswith("x2"):
             return np.where(_compared(words, kind, a, b), _ONES[target], _ONES[target].dtype.type(0))
-        ones = _ONES[target.removesuffix("x2")] if target.endswith("x2") else _WORD.type(0xFFFF)
-        halves = []
-        for k in (0, 16):
-            x, y = ((each >> np.uint32(k)).astype(np.uint16) for each in (a, b))
-            found = np.where(_compared(words, kind.removesuffix("x2"), x, y), _WORD.type(ones), np.uint32(0))
-            halves.append(found << np.uint32(k))
-        return halves[0] | halves[1]
+        ones = _WORD.type(_ONES[target.removesuffix("x2")] if target.endswith("x2") else 0xFFFF)
+        half = kind.removesuffix("x2")
+        return _of_halves(lambda x, y: np.where(_compared(words, half, x, y), ones, _WORD.type(0)), a, b)
 
     def _result_of(self, name: str, words: list[str], operands: list[str]) -> tuple[Any, bool]:
         """Result of an operation, and whether a wider register extends its sign."""
@@ -400,7 +396,9 @@ class Run:
             [operand] = operands
             return _signed(base, self._read(operand, f"b{_width(kind)}").astype(_WORD), kind), False
         if base in ("add", "min", "max") and kind in ("u16x2", "s16x2"):
-            return self._of_halves(_INTEGERS[base], kind[0], operands), False
+            a, b = (self._read(each, "b32") for each in operands)
+            form = np.int16 if kind[0] == "s" else np.uint16
+            return _of_halves(lambda x, y: _plain(_INTEGERS[base](x.view(form), y.view(form))), a, b), False
         if words[0] == "cvt" and count == 1:
             return self._converted(words, operands[0]), words[-2][0] == "s"
         if base == "add" and any(map(self._is_pointer, operands)):
@@ -422,15 +420,6 @@ class Run:
         if count != (apply.nin if isinstance(apply, np.ufunc) else 3):
             raise ValueError("another count of operands")
         return apply(*values), kind[0] == "s"
-
-    def _of_halves(self, apply: Callable[..., Values], sign: str, operands: list[str]) -> Values:
-        """An operation of two words, on each half of these."""
-        a, b = (self._read(each, "b32") for each in operands)
-        halves = []
-        for k in (0, 16):
-            x, y = ((each >> np.uint32(k)).astype(np.uint16).view(np.int16 if sign == "s" else np.uint16) for each in (a, b))
-            halves.append(_plain(apply(x, y)).astype(_WORD) << np.uint32(k))
-        return halves[0] | halves[1]
 
     def _moved_pointer(self, operands: list[str]) -> _Pointer:
         pointer, other = operands if self._is_pointer(operands[0]) else operands[::-1]
@@ -513,6 +502,12 @@ class Run:
         self.outputs[place] = _chosen(where, new, old)
         for k in range(offset, offset + size):
             self.written[parameter, k] = _either(self.written.get((parameter, k), False), where)
+
+
+def _of_halves(apply: Callable[..., Values], a: Values, b: Values) -> Values:
+    """An operation of 16 bits on both halves of words."""
+    low, high = (apply(*((each >> np.uint32(k)).astype(np.uint16) for each in (a, b))).astype(_WORD) for k in (0, 16))
+    return low | high << np.uint32(16)
 
 
 def _compared(words: list[str], kind: str, a: Values, b: Values) -> Values:

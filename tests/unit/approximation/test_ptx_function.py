@@ -108,7 +108,7 @@ def function(request, tmp_path):
 
 
 def emulated(name: str, words: list[np.ndarray], num_outputs: int) -> np.ndarray:
-    """What the kernel writes, `(num_points, num_outputs)`."""
+    """Words that the kernel writes, `(num_points, num_outputs)`."""
     source, call = FUNCTIONS[name]
     text = f"__device__ {source}{KERNEL.format(num=num_outputs, call=call)}"
     module = Module(nvrtc.compile(text.encode(), "kernel.cu", {}, ["--gpu-architecture=compute_90", "--fmad=false"]).decode())
