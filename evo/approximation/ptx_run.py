@@ -2,21 +2,31 @@
 
 Plain operations of integers are those of NumPy; other instructions mean what evo's set `bits` means by them. Branches lead
 forward, and memory is that of outputs. Instructions without a meaning here are refused, as are those in which GPUs may differ.
-Longer than most modules: operations, types and a pass share what values are.
 """
 
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import numpy as np
 
+from evo.approximation.ptx_operations import (
+    COMPARISONS,
+    INTEGERS,
+    NOT,
+    OF_FLOATS,
+    ONES,
+    ROUNDED,
+    TRUTHS,
+    WORDS,
+    Values,
+    instruction_names,
+    limited,
+    signed,
+)
 from evo.approximation.trace import instruction
-from evo.instructions import shipped_instruction_set
 
-Values = Any  # unsigned words of 16, 32 or 64 bits, or truths: an array, what stands for one in a trace, or one number
 _REGISTERS = re.compile(r"\.reg ?\.(pred|[bsuf]\d+|f16x2|bf16x2|bf16) (.*)")
 _REGISTER = re.compile(r"([\w$%]+?) ?(?:< ?(\d+) ?>)?")
 _STATEMENT = re.compile(r"(?:@ ?(!?) ?([^\s!]+) )?([a-z][\w.:]*) ?(.*)")
@@ -38,113 +48,6 @@ class _Pointer:
 
     parameter: str
     offset: int = 0
-
-
-# ---- operations ----------------------------------------------------------------------------------------------------------
-
-
-def _mask(count: Values) -> Values:
-    return (np.uint32(1) << count) - np.uint32(1)
-
-
-def _bfe(a: Values, first: Values, count: Values) -> Values:
-    return a >> (first & 255) & _mask(count & 255)
-
-
-def _signed_bfe(a: Values, first: Values, count: Values) -> Values:
-    first, count = first & 255, count & 255
-    above = np.uint32(32) - np.minimum(first + count, np.uint32(32))
-    moved = a.view(np.int32) << above.view(np.int32) >> (above + first).view(np.int32)
-    return np.where(count == 0, np.uint32(0), moved.view(np.uint32))
-
-
-def _bfi(a: Values, b: Values, first: Values, count: Values) -> Values:
-    mask = _mask(count & 255) << (first & 255)
-    return (a << (first & 255) & mask) | (b & ~mask)
-
-
-def _limited(values: Values, dtype: Any) -> Values:
-    limits = np.iinfo(dtype)
-    least, most = (values.dtype.type(limit) for limit in (limits.min, limits.max))
-    return np.minimum(np.maximum(values, least), most).astype(dtype)
-
-
-def _saturated(a: Values, b: Values) -> Values:
-    return _limited(a.view(np.int32).astype(np.int64) + b.view(np.int32), np.int32).view(np.uint32)
-
-
-def _place_from_above(a: Values) -> Values:
-    place = instruction("bfind", a)
-    return np.where(a == 0, place, np.uint32(31) - place)
-
-
-_MINUS_ONES = {"f": 0xBF800000, "2_f16": 0xBC00BC00, "2_bf16": 0xBF80BF80}
-
-
-def _signed(name: str, a: Values, kind: str) -> Values:
-    """A number with another sign, or without one; NaN is the canonical one."""
-    suffix = "f" if kind == "f32" else f"2_{kind.removesuffix('x2')}"
-    negative = instruction(f"mul{suffix}", a, np.uint32(_MINUS_ONES[suffix]))
-    return negative if name == "neg" else instruction(f"max{suffix}", a, negative)
-
-
-# Operations by name without a type, of integers and truths.
-_INTEGERS: dict[str, Callable[..., Values]] = {
-    "add": np.add,
-    "sub": np.subtract,
-    "mul.lo": np.multiply,
-    "mad.lo": lambda a, b, c: a * b + c,
-    "min": np.minimum,
-    "max": np.maximum,
-    "neg": np.negative,
-    "abs": np.abs,
-    "and": np.bitwise_and,
-    "or": np.bitwise_or,
-    "xor": np.bitwise_xor,
-    "not": np.invert,
-    "shl": np.left_shift,
-    "shr": np.right_shift,
-    "sad": lambda a, b, c: c + (np.maximum(a, b) - np.minimum(a, b)).astype(c.dtype),
-}
-# Operations of words by their whole name.
-_WORDS: dict[str, Callable[..., Values]] = {
-    "bfe.u32": _bfe,
-    "bfe.s32": _signed_bfe,
-    "bfi.b32": _bfi,
-    "clz.b32": lambda a: np.uint32(31) - instruction("bfind", a),
-    "bfind.shiftamt.u32": _place_from_above,
-    "add.sat.s32": _saturated,
-    "cvt.rn.f16.f32": lambda a: instruction("f16x2_of_f32", np.uint32(0), a),
-    "cvt.rn.bf16.f32": lambda a: instruction("bf16x2_of_f32", np.uint32(0), a),
-    "cvt.f32.bf16": lambda a: a << np.uint32(16),
-}
-_ORDERED = {"eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal}
-_COMPARISONS = _ORDERED | {"lo": np.less, "ls": np.less_equal, "hi": np.greater, "hs": np.greater_equal}
-_NOT = np.logical_not
-_OF_FLOATS: dict[str, Callable[..., Values]] = _ORDERED | {
-    "ne": lambda a, b: np.logical_or(a < b, a > b),
-    "equ": lambda a, b: _NOT(np.logical_or(a < b, a > b)),
-    "neu": np.not_equal,
-    "ltu": lambda a, b: _NOT(a >= b),
-    "leu": lambda a, b: _NOT(a > b),
-    "gtu": lambda a, b: _NOT(a <= b),
-    "geu": lambda a, b: _NOT(a < b),
-    "num": lambda a, b: _NOT(np.logical_or(np.isnan(a), np.isnan(b))),
-    "nan": lambda a, b: np.logical_or(np.isnan(a), np.isnan(b)),
-}
-_TRUTHS = {"and": np.logical_and, "or": np.logical_or, "xor": np.logical_xor}
-_ONES: dict[str, Any] = {"f32": np.uint32(0x3F800000), "f16": np.uint16(0x3C00), "bf16": np.uint16(0x3F80)}
-_ONES |= dict.fromkeys(("u32", "s32"), np.uint32(0xFFFFFFFF))
-_ROUNDED = {"rni": np.rint, "rzi": np.trunc, "rmi": np.floor, "rpi": np.ceil}
-
-
-@cache
-def _names() -> dict[str, tuple[str, int]]:
-    """PTX -> the instruction of `bits` and its operands, of those on words. `.rn` is what arithmetic does anyway."""
-    chosen = shipped_instruction_set("bits").instructions
-    word = chosen[-1].args[0]  # the last instructions of the set are on words
-    found = {each.ptx: (each.name, len(each.args)) for each in chosen if {*each.args, *each.rets} == {word}}
-    return found | {ptx.replace(".rn", ""): name for ptx, name in found.items() if ptx[:3] in ("add", "sub", "mul")}
 
 
 # ---- types ---------------------------------------------------------------------------------------------------------------
@@ -258,7 +161,7 @@ class Run:
                     self._waiting[operands[0]] = _either(self._waiting.get(operands[0], False), where)
                 else:
                     self._has_ended = True
-                self._active = False if truth is None else self._narrowed(_NOT(truth))
+                self._active = False if truth is None else self._narrowed(NOT(truth))
             case "ld" | "st":
                 self._move(words, operands, where)
             case "mov" | "cvta":
@@ -313,7 +216,7 @@ class Run:
 
     def _truth(self, text: str) -> Values:
         truth = self._read(text.lstrip("!"), "pred")
-        return _NOT(truth) if text[0] == "!" else truth
+        return NOT(truth) if text[0] == "!" else truth
 
     def _write(self, text: str, values: Any, where: Values, is_signed: bool = False) -> None:
         if text == "_":
@@ -354,12 +257,12 @@ class Run:
         targets, *given = operands
         a, b = (self._read(each, words[-1]) for each in given[:2])
         found = _compared(words, words[-1], a, b)
-        values = [found, _NOT(found)]
+        values = [found, NOT(found)]
         if len(words) - len(given) != 1:
             raise ValueError("another count of operands")
         if len(given) == 3:
             truth = self._truth(given[2])
-            values = [_TRUTHS[words[2]](value, truth) for value in values]
+            values = [TRUTHS[words[2]](value, truth) for value in values]
         for target, value in zip(targets.split("|"), values, strict=False):
             self._write(target, value, where)
 
@@ -368,14 +271,14 @@ class Run:
         target, kind = words[-2:]
         a, b = (self._read(each, kind) for each in operands)
         if not kind.endswith("x2"):
-            return np.where(_compared(words, kind, a, b), _ONES[target], _ONES[target].dtype.type(0))
-        ones = _WORD.type(_ONES[target.removesuffix("x2")] if target.endswith("x2") else 0xFFFF)
+            return np.where(_compared(words, kind, a, b), ONES[target], ONES[target].dtype.type(0))
+        ones = _WORD.type(ONES[target.removesuffix("x2")] if target.endswith("x2") else 0xFFFF)
         half = kind.removesuffix("x2")
         return _of_halves(lambda x, y: np.where(_compared(words, half, x, y), ones, _WORD.type(0)), a, b)
 
     def _result_of(self, name: str, words: list[str], operands: list[str]) -> tuple[Any, bool]:
         """Result of an operation, and whether a wider register extends its sign."""
-        base, kind, names = ".".join(words[:-1]), words[-1], _names()
+        base, kind, names = ".".join(words[:-1]), words[-1], instruction_names()
         count = len(operands)
         if words[0] == "lop3":
             *given, table = operands
@@ -385,20 +288,20 @@ class Run:
         if words[0] == "selp":
             a, b, truth = operands
             return np.where(self._truth(truth), *(_plain(self._read(each, kind)) for each in (a, b))), False
-        if name in _WORDS or names.get(name, ("", 0))[1] == count:
+        if name in WORDS or names.get(name, ("", 0))[1] == count:
             is_small = name in ("cvt.f32.f16", "cvt.f32.bf16") or name.endswith(("e4m3x2", "e5m2x2"))
             of = "b16" if is_small else "f32" if kind == "f32" else "b32"
             given = [_plain(self._read(each, of)).astype(_WORD) for each in operands]
-            return _WORDS[name](*given) if name in _WORDS else instruction(names[name][0], *given), False
+            return WORDS[name](*given) if name in WORDS else instruction(names[name][0], *given), False
         if names.get(f"{name}x2", ("", 0))[1] == count:
             return instruction(names[f"{name}x2"][0], *(self._read(each, "b16").astype(_WORD) for each in operands)), False
         if base in ("neg", "abs") and kind in ("f32", "f16", "bf16", "f16x2", "bf16x2"):
             [operand] = operands
-            return _signed(base, self._read(operand, f"b{_width(kind)}").astype(_WORD), kind), False
+            return signed(base, self._read(operand, f"b{_width(kind)}").astype(_WORD), kind), False
         if base in ("add", "min", "max") and kind in ("u16x2", "s16x2"):
             a, b = (self._read(each, "b32") for each in operands)
             form = np.int16 if kind[0] == "s" else np.uint16
-            return _of_halves(lambda x, y: _plain(_INTEGERS[base](x.view(form), y.view(form))), a, b), False
+            return _of_halves(lambda x, y: _plain(INTEGERS[base](x.view(form), y.view(form))), a, b), False
         if words[0] == "cvt" and count == 1:
             return self._converted(words, operands[0]), words[-2][0] == "s"
         if base == "add" and any(map(self._is_pointer, operands)):
@@ -416,7 +319,7 @@ class Run:
             return _plain(product >> product.dtype.type(16)).astype(np.uint16) if base == "mul.hi" else product, False
         if base in ("shl", "shr"):
             values[1] = np.minimum(values[1], np.uint32(255)).astype(values[0].dtype)
-        apply, values = _INTEGERS[base], [*values, *(self._read(each, kind) for each in operands[2:])]
+        apply, values = INTEGERS[base], [*values, *(self._read(each, kind) for each in operands[2:])]
         if count != (apply.nin if isinstance(apply, np.ufunc) else 3):
             raise ValueError("another count of operands")
         return apply(*values), kind[0] == "s"
@@ -438,16 +341,16 @@ class Run:
             return number if target == "f32" else instruction("f16x2_of_f32", np.uint32(0), number.view(_WORD))
         if source == "f16":
             values, source = instruction("f32_of_f16", values.astype(_WORD)).view(np.float32), "f32"
-        if target == source == "f32" and len(told) == 1 and told <= {*_ROUNDED}:
-            return np.where(np.isnan(values), np.uint32(_NAN), _ROUNDED[words[1]](values).view(np.uint32))
+        if target == source == "f32" and len(told) == 1 and told <= {*ROUNDED}:
+            return np.where(np.isnan(values), np.uint32(_NAN), ROUNDED[words[1]](values).view(np.uint32))
         if not _INTEGER.fullmatch(target):
             raise PtxError(f"{'.'.join(words)} is not known here")
         dtype = np.dtype(f"{'i' if target[0] == 's' else 'u'}{_width(target) // 8}")
-        if source == "f32" and _width(target) <= 32 and told <= {*_ROUNDED, "sat"}:
-            whole = _ROUNDED[words[1]](values.astype(np.float64))
-            values = _limited(np.where(np.isnan(whole), 0.0, whole), dtype)
+        if source == "f32" and _width(target) <= 32 and told <= {*ROUNDED, "sat"}:
+            whole = ROUNDED[words[1]](values.astype(np.float64))
+            values = limited(np.where(np.isnan(whole), 0.0, whole), dtype)
         elif _INTEGER.fullmatch(source) and told <= {"sat"} and not (told and source == "u64"):
-            values = _limited(values.astype(np.int64), dtype) if told else values.astype(dtype)
+            values = limited(values.astype(np.int64), dtype) if told else values.astype(dtype)
         else:
             raise PtxError(f"{'.'.join(words)} is not known here")
         return values.astype(f"{dtype.kind}{max(dtype.itemsize, 2)}")
@@ -518,7 +421,7 @@ def _compared(words: list[str], kind: str, a: Values, b: Values) -> Values:
         a, b = (instruction("f32_of_f16", each.astype(_WORD)).view(np.float32) for each in (a, b))
     elif kind == "bf16":
         a, b = ((each.astype(_WORD) << np.uint32(16)).view(np.float32) for each in (a, b))
-    return (_OF_FLOATS if "f" in kind else _COMPARISONS)[words[1]](a, b)
+    return (OF_FLOATS if "f" in kind else COMPARISONS)[words[1]](a, b)
 
 
 def _either(a: Values, b: Values) -> Values:
