@@ -2,6 +2,7 @@
 
 Plain operations of integers are those of NumPy; other instructions mean what evo's set `bits` means by them. Branches lead
 forward, and memory is that of outputs. Instructions without a meaning here are refused, as are those in which GPUs may differ.
+Slightly long: reads, writes and statements share the state of a pass.
 """
 
 import re
