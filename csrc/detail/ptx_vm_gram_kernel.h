@@ -9,7 +9,8 @@
 
 #include <string.h>
 
-#define PTX_VM__GRAM_VECTORS (8 / PTX_VM__LANES_F64) /* that hold the 8 lanes of a sum */
+#define PTX_VM__GRAM_VECTORS (8 / PTX_VM__LANES_F64)           /* that hold the 8 lanes of a sum */
+#define PTX_VM__GRAM_ROWS (PTX_VM__GRAM_VECTORS == 1 ? 4 : 1) /* columns of a tile: as many as have sums in 16 registers */
 
 /* A value less its reference, times a root, rounded to 26 digits (Veltkamp 1968): floats keep all of theirs. */
 PTX_VM__INLINE PtxVmD ptx_vm__gram_value(const float* values, double reference, PtxVmD root) {
@@ -47,22 +48,30 @@ static void ptx_vm__gram_columns(
     }
 }
 
-/* Adds the products of a column with four others. Point j goes to lane j % 8. */
-PTX_VM__INLINE void ptx_vm__gram_tile(const double* column, const double* others, uint32_t num_groups, double* lanes) {
-    PtxVmD sums[4][PTX_VM__GRAM_VECTORS];
-    for (int k = 0; k < 4; k++)
-        for (int v = 0; v < PTX_VM__GRAM_VECTORS; v++) sums[k][v] = ptx_vm__d_load(lanes + 8 * k + v * PTX_VM__LANES_F64);
+/* Adds the products of some columns, one after the other, with four others. Point j goes to lane j % 8. */
+PTX_VM__INLINE void ptx_vm__gram_tile(
+    uint32_t num_columns, uint32_t stride, const double* column, const double* others, uint32_t num_groups, double* lanes
+) {
+    PtxVmD sums[PTX_VM__GRAM_ROWS][4][PTX_VM__GRAM_VECTORS];
+    for (uint32_t r = 0; r < num_columns; r++)
+        for (uint32_t k = 0; k < 4; k++)
+            for (uint32_t v = 0; v < PTX_VM__GRAM_VECTORS; v++)
+                sums[r][k][v] = ptx_vm__d_load(lanes + 8 * (r * stride + k) + v * PTX_VM__LANES_F64);
     for (uint32_t i = 0; i < 8 * num_groups; i += 8) {
-        for (int v = 0; v < PTX_VM__GRAM_VECTORS; v++) {
-            const PtxVmD a = ptx_vm__d_load(column + i + v * PTX_VM__LANES_F64);
-            for (int k = 0; k < 4; k++) {
+        for (uint32_t v = 0; v < PTX_VM__GRAM_VECTORS; v++) {
+            PtxVmD a[PTX_VM__GRAM_ROWS];
+            for (uint32_t r = 0; r < num_columns; r++)
+                a[r] = ptx_vm__d_load(column + r * PTX_VM__BLOCK + i + v * PTX_VM__LANES_F64);
+            for (uint32_t k = 0; k < 4; k++) {
                 const PtxVmD b = ptx_vm__d_load(others + k * PTX_VM__BLOCK + i + v * PTX_VM__LANES_F64);
-                sums[k][v] = ptx_vm__d_add_product(sums[k][v], a, b);
+                for (uint32_t r = 0; r < num_columns; r++) sums[r][k][v] = ptx_vm__d_add_product(sums[r][k][v], a[r], b);
             }
         }
     }
-    for (int k = 0; k < 4; k++)
-        for (int v = 0; v < PTX_VM__GRAM_VECTORS; v++) ptx_vm__d_store(lanes + 8 * k + v * PTX_VM__LANES_F64, sums[k][v]);
+    for (uint32_t r = 0; r < num_columns; r++)
+        for (uint32_t k = 0; k < 4; k++)
+            for (uint32_t v = 0; v < PTX_VM__GRAM_VECTORS; v++)
+                ptx_vm__d_store(lanes + 8 * (r * stride + k) + v * PTX_VM__LANES_F64, sums[r][k][v]);
 }
 
 /* `columns` has room for a multiple of four columns; what the last ones hold is not read from `lanes` later. */
@@ -84,9 +93,18 @@ static void ptx_vm__gram(
         }
     }
     ptx_vm__gram_columns(target, roots, requests, num_requests, num_groups, references, columns);
-    for (uint32_t i = 0; i < num_columns; i++)
+    uint32_t i = 0;
+    for (; i + PTX_VM__GRAM_ROWS <= num_columns; i += PTX_VM__GRAM_ROWS)
+        for (uint32_t j = 0; j < i + PTX_VM__GRAM_ROWS; j += 4)
+            ptx_vm__gram_tile(
+                PTX_VM__GRAM_ROWS, stride, columns + i * PTX_VM__BLOCK, columns + j * PTX_VM__BLOCK, num_groups,
+                lanes + 8 * (i * stride + j)
+            );
+    for (; i < num_columns; i++)
         for (uint32_t j = 0; j <= i; j += 4)
-            ptx_vm__gram_tile(columns + i * PTX_VM__BLOCK, columns + j * PTX_VM__BLOCK, num_groups, lanes + 8 * (i * stride + j));
+            ptx_vm__gram_tile(
+                1, stride, columns + i * PTX_VM__BLOCK, columns + j * PTX_VM__BLOCK, num_groups, lanes + 8 * (i * stride + j)
+            );
 }
 
 #endif /* PTX_VM_GRAM_KERNEL_H_INCLUDED */
