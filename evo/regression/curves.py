@@ -49,8 +49,10 @@ def _found(inputs: dict[str, Row], y: Row, root: Row) -> list[str]:
     plain += [(f"(1/{text})", 1.0 / u) for text, u in plain if "/" not in text]
     plain += [(f"log2({text})", np.log2(u)) for text, u in plain[:MAX_POWERS] if (u > 0.0).all()]
     plain = [(text, u) for text, u in plain if np.isfinite(u).all() and np.ptp(u)]
-    exponents = [(text, u, rate / np.ptp(u)) for text, u in plain for rate in (*-_RATES[::-1], *_RATES)]
-    exponents = [each for each in exponents if abs(each[2]) * np.abs(each[1]).max() < MOST_EXPONENT]
+    exponents = list[tuple[str, Row, float]]()
+    for text, u in plain:
+        rates = np.concatenate([-_RATES[::-1], _RATES]) / np.ptp(u)
+        exponents += [(text, u, rate) for rate in rates[np.abs(rates) * np.abs(u).max() < MOST_EXPONENT]]
     if not exponents:
         return []
     f = np.exp2([rate * u for _, u, rate in exponents])
@@ -62,7 +64,8 @@ def _found(inputs: dict[str, Row], y: Row, root: Row) -> list[str]:
     shares = np.array([(root * x) ** 2 for _, x in factors])
     shares /= shares.sum(axis=1, keepdims=True)
     z /= np.sqrt((shares * z**2).sum(axis=1, keepdims=True))
-    moments = np.array([[(shares * z**i) @ (f**j).T for j in range(5)] for i in range(3)])
+    powers = [f**j for j in range(5)]
+    moments = np.array([[(shares * z**i) @ power.T for power in powers] for i in range(3)])
     texts: list[tuple[float, str]] = []
     for model in _MODELS:
         terms = [(0, 0), *model]

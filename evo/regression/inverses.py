@@ -156,9 +156,9 @@ def _explained(
     rows = [(term, constant) for term in terms for constant in term.grid]
     if not targets:
         return
-    count = len(targets[0].values)
-    parts = [np.broadcast_to(term.of(np.array(term.grid)[:, None]), (len(term.grid), count)) for term in terms]
-    values = np.concatenate([np.zeros((0, count)), *parts])
+    values, end = np.empty((len(rows), len(targets[0].values))), 0
+    for term in terms:
+        values[end : (end := end + len(term.grid))] = term.of(np.array(term.grid)[:, None])
     is_usable = np.isfinite(values).all(axis=1) & (np.ptp(values, axis=1) > 0.0)
     rows = [row for row, usable in zip(rows, is_usable, strict=True) if usable]
     if not rows:
@@ -196,17 +196,22 @@ def _explained(
             order = np.argpartition(-gain, min(NUM_FIRST, len(gain) - 1))[:NUM_FIRST]
             order = order[np.argsort(-gain[order])]
             share = float(rests[place - start] * targets[place].weights.sum() / variance)
-            best.append((share * float(1.0 - gain[order[0]] - further[place - start]), place, np.append(order, plain)))
+            best.append((share * float(1.0 - gain[order[0]] - further[place - start]), place, order))
+            alike = dict[str, int]()
             for row in order.tolist():
-                sums[0].setdefault((place, rows[row][0].text), (share * (1.0 - float(gain[row])), [row]))
+                if alike.setdefault(rows[row][0].text, row) == row and len(alike) == NUM_ALIKE:
+                    break
+            sums[0] |= {(place, text): (share * (1.0 - float(gain[row])), [row]) for text, row in alike.items()}
     best.sort(key=lambda each: (not targets[each[1]].is_of_y, each[0]))
     num_own = sum(target.is_of_y for target in targets)
-    for _, place, order in best[: num_own + NUM_TARGETS]:
+    centred = np.empty_like(values)
+    for _, place, firsts in best[: num_own + NUM_TARGETS]:
         if time.monotonic() >= until_s:
             break
+        order = np.append(firsts, plain)
         w, root, total = targets[place].weights, np.sqrt(targets[place].weights), targets[place].weights.sum()
         t = (targets[place].values - targets[place].values @ w / total) * root
-        centred = (values - (values @ w / total)[:, None]) * root
+        np.multiply(np.subtract(values, (values @ w / total)[:, None], out=centred), root, out=centred)
         first, free = centred[order], centred[frees]
         squares, along, of_t = np.einsum("ij,ij->i", centred, centred), centred @ first.T, centred @ t
         own = _above(squares[order], 0.0)
@@ -231,8 +236,10 @@ def _explained(
         num = 0
         for (place, _), (_, chosen) in ranked:
             counts[place] = counts.get(place, 0) + 1
-            if counts[place] > NUM_ALIKE or (num := num + 1) > NUM_REFINED or (num > 1 and time.monotonic() >= until_s):
+            if counts[place] > NUM_ALIKE:
                 continue
+            if (num := num + 1) > NUM_REFINED or (num > 1 and time.monotonic() >= until_s):
+                break
             left_over, text = _refined(targets[place], [rows[row] for row in chosen])
             if np.isfinite(left_over):
                 yield np.log10(max(left_over / variance, EXACT)) + LETTER * len(text), text
