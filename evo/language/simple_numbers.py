@@ -5,9 +5,8 @@ Owns which numbers are simple, and what each costs. Knows nothing of what they a
 
 import math
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,8 +41,7 @@ _FACTORS = {
 }
 
 
-@dataclass(frozen=True)
-class Simple:
+class Simple(NamedTuple):
     """A number, the bits that it takes, and its text for SymPy; empty: a decimal says it."""
 
     value: float
@@ -102,8 +100,7 @@ def _fractions(value: float, radius: float) -> tuple[NDArray[Any], ...]:
     return np.copysign(near[factors, places], value), bits, factors, found, places + 1
 
 
-@dataclass(frozen=True)
-class Choice:
+class Choice(NamedTuple):
     """A number in place of a value. cost: bits of the number and of its distance from the value."""
 
     value: float
@@ -127,8 +124,9 @@ def simplest(
     most = math.log2(abs(value) / deviation) + CHANCE_BITS if value and deviation else math.inf
     is_meant = (numbers == 0.0) | (costs <= most) | (distances <= HARMLESS)
     is_left = is_meant & (np.abs(numbers) <= largest) & ~np.isin(numbers, [*refused])
-    choices = [Choice(*each) for each in zip(numbers[is_left].tolist(), costs[is_left].tolist(), strict=True)]
-    return min([*choices, Choice(value, F32_BITS)], key=lambda choice: choice.cost)
+    numbers, costs = np.append(numbers[is_left], value), np.append(costs[is_left], F32_BITS)
+    best = int(costs.argmin())
+    return Choice(float(numbers[best]), float(costs[best]))
 
 
 def _near(value: float, radius: float, unit: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -169,7 +167,7 @@ def meant_number(single: np.float32, unit: float = 1.0) -> float:
 def f32_number(value: float, unit: float = 1.0) -> Simple:
     """The simplest number, or multiple of a unit, that this is the nearest float32 of. Its text is without the unit."""
     near = (
-        replace(found, value=found.value * each)
+        found._replace(value=found.value * each)
         for each in dict.fromkeys((1.0, unit))
         for found in simple_numbers(value / each, F32_STEP * abs(value / each))
     )
