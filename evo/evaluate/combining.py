@@ -13,7 +13,7 @@ from evo.evaluate.tuning import sampled
 from evo.language.program import Language, word
 from evo.native.ptx_vm import VirtualMachine
 from evo.native.stack_ptx_words import WordType
-from evo.native.tune import sums_of_products
+from evo.native.tune import best_fits, sums_of_products
 from evo.task import Task
 
 MAX_POINTS = 128  # that pairs are chosen by
@@ -24,7 +24,7 @@ _NEEDED = {"sum": {"mul", "add"}, "product": {"add", "mul"}, "quotient": {"add",
 
 
 class _Fits(NamedTuple):
-    """For each program p and partner q: a + b p + c column is nearest to the target, and c lowers the squared error by `gain`."""
+    """For each program p: a + b p + c column is nearest to the target, and c lowers the squared error by `gain`."""
 
     gain: NDArray[np.float64]
     a: NDArray[np.float64]
@@ -99,10 +99,9 @@ class Combiner:
             best = [*self._best(*outputs)]
             used, places = np.unique([row for row, _ in best], return_inverse=True)
             ours, theirs = self._plain_words(programs), self._plain_words(partners[used.astype(np.intp)])
-            for number, (kind, (row, fits), place) in enumerate(
+            for number, (kind, (row, fit), place) in enumerate(
                 zip(self.kinds, best, places.reshape(len(best), len(programs)), strict=True)
             ):
-                fit = _Fits(*(values[np.arange(len(row)), row] for values in fits))
                 words[:, number] = self._joined(kind, ours, theirs[place], fit, max_length)
                 rows[:, number] = np.where(words[:, number, 0] != 0, row, -1)
         return words.reshape(-1, max_length), rows.ravel()
@@ -113,8 +112,8 @@ class Combiner:
         values[~np.isfinite(values).all(axis=1)] = np.nan
         return values
 
-    def _best(self, p: NDArray[np.float64], q: NDArray[np.float64]) -> Iterator[tuple[NDArray[np.intp], _Fits]]:
-        """By kind of pair: the best partner of each program, and all fits."""
+    def _best(self, p: NDArray[np.float64], q: NDArray[np.float64]) -> Iterator[tuple[NDArray[np.int64], _Fits]]:
+        """By kind of pair: the best partner of each program, and the fits with it."""
         t, w, count = self._target, self._weights, len(p)
         moments, ends = self._moments(p), np.cumsum([1, 1, 1, count, count])
         by = np.concatenate([w * np.stack([np.ones(len(t)), t, t * t]), w * p, w * p * t, w * p * p])
@@ -122,17 +121,16 @@ class Combiner:
         one_qq, tt_qq, pp_qq = np.split(sums_of_products(by[[0, 2, *range(3 + 2 * count, 3 + 3 * count)]], q * q), [1, 2])
         sums = {"sum": (one_q, t_q, p_q, one_qq), "product": (p_q, pt_q, pp_q, pp_qq), "quotient": (t_q, tt_q, pt_q, tt_qq)}
         for kind in self.kinds:
-            fits = _fits(moments, *sums[kind])
-            best = fits.gain.argmax(axis=1)
+            rows, fits = best_fits(*moments, sums[kind], LEAST_VARIATION, NUM_TRIED if kind == "quotient" else 1)
             if kind == "quotient":
                 # Least squares of t (1 - c q) may be best where the divisor is next to 0.
-                tried = np.argsort(-fits.gain, axis=1, kind="stable")[:, :NUM_TRIED]
-                a, b, c = (np.take_along_axis(x, tried, axis=1)[:, :, None] for x in fits[1:])
-                quotients = (p[:, None] + a / b) / (q[tried] - 1.0 / c)
-                explained = self._explained(quotients.reshape(-1, len(t))).reshape(tried.shape)
-                best = np.take_along_axis(tried, explained.argmax(axis=1)[:, None], axis=1)[:, 0]
-                fits.gain[np.arange(count), best] = explained.max(axis=1) - self._explained(p)
-            yield best, fits
+                _, a, b, c = fits[..., None]
+                quotients = (p[:, None] + a / b) / (q[rows] - 1.0 / c)
+                explained = self._explained(quotients.reshape(-1, len(t))).reshape(rows.shape)
+                best = explained.argmax(axis=1)[:, None]
+                rows, fits = np.take_along_axis(rows, best, axis=1), np.take_along_axis(fits, best[None], axis=2)
+                fits[0, :, 0] = explained.max(axis=1) - self._explained(p)
+            yield rows[:, 0], _Fits(*fits[:, :, 0])
 
     def _moments(self, p: NDArray[np.float64]) -> _Moments:
         t, weights = self._target, self._weights
@@ -190,22 +188,3 @@ class Combiner:
     def _plain_words(self, programs: NDArray[np.uint64]) -> NDArray[np.uint64]:
         """Words of each program that leave only the output on the stacks; zeros where there are no such words."""
         return self._language.lowering.rewritten(np.ascontiguousarray(programs), programs.shape[1])[0]
-
-
-def _fits(
-    moments: _Moments,
-    ones: NDArray[np.float64],
-    targets: NDArray[np.float64],
-    programs: NDArray[np.float64],
-    squares: NDArray[np.float64],
-) -> _Fits:
-    """Least squares of the target by 1, p and a column, of whose products with 1, target, p and itself these are the sums."""
-    total, mean_t = moments[:2]
-    mean_p, pp, pt = (moment[:, None] for moment in moments[2:])
-    along, mean = programs - ones * mean_p, ones / total
-    left = squares - ones * mean - along * along / pp
-    rest = targets - ones * mean_t - along * pt / pp
-    c = rest / left
-    b = (pt - c * along) / pp
-    gain = np.where(left > LEAST_VARIATION * squares, rest * c, -np.inf)
-    return _Fits(gain, mean_t - b * mean_p - c * mean, b, c)

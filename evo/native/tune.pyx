@@ -1,16 +1,18 @@
-# cython: boundscheck=False, wraparound=False, initializedcheck=False
+# cython: boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
 """Constants of programs that are fitted to a target.
 
 Owns the memory of a call. Knows nothing of tasks, scores or which programs are worth it. csrc/tune.h documents the method.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from evo.native.stack_ptx_tables import instruction_set_tables, word_rows
 
-from libc.stdint cimport uint32_t, uint64_t, uintptr_t
+from libc.math cimport INFINITY
+from libc.stdint cimport int64_t, uint32_t, uint64_t, uintptr_t
 
 from evo.native.arrays cimport address
 from evo.native.derive cimport DeriveSet, derive_set_of
@@ -346,3 +348,55 @@ def sums_of_products(left: NDArray[np.float64], right: NDArray[np.float64]) -> N
                     for j in range(first, end):
                         total[i * num_right + j] += factor * b[point * num_right + j]
     return sums
+
+
+def best_fits(
+    total: float, mean_t: float, means: NDArray[np.float64], squares: NDArray[np.float64], products: NDArray[np.float64],
+    columns: Sequence[NDArray[np.float64]], least: float, num_best: int
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """For each of n programs p, the m columns that explain most of a target beside 1 and p, by least squares a + b p + c column.
+
+    Args:
+        total: the sum of the weights; infinite: a is 0. mean_t: the target's mean.
+        means, squares, products: `(n,)`, each program's mean, and the sums of p p and of p times the target without the means.
+        columns: sums of a column's products with 1, target, p and itself, `(n, m)` or for all programs alike `(1, m)`.
+        least: share of a column's square below which what is left of it, given the others, is rounding.
+
+    Returns:
+        The columns' places, the best first and of equals the first, `(n, num_best)`; and what each gains, a, b and c, `(4, n, num_best)`.
+    """
+    cdef Py_ssize_t num = len(means), count = max(len(each[0]) for each in columns), i, j, k, num_found, kept = min(num_best, count)
+    cdef const double[:, ::1] ones = columns[0], targets = columns[1], programs = columns[2], own = columns[3]
+    cdef const double[::1] mean_p = means, pp = squares, pt = products
+    cdef double weight = total, of_t = mean_t, share = least, along, left, rest, b
+    places, fits, rows = np.zeros((num, kept), np.int64), np.zeros((4, num, kept)), np.empty((2, count))
+    cdef int64_t[:, ::1] chosen = places
+    cdef double[:, :, ::1] found = fits
+    cdef double[::1] gains = rows[0], slopes = rows[1]
+    cdef const double *one, *target, *program, *square
+    with nogil:
+        for i in range(num):
+            one, target = &ones[i if ones.shape[0] > 1 else 0, 0], &targets[i if targets.shape[0] > 1 else 0, 0]
+            program, square = &programs[i if programs.shape[0] > 1 else 0, 0], &own[i if own.shape[0] > 1 else 0, 0]
+            for j in range(count):
+                along = program[j] - one[j] * mean_p[i]
+                left = square[j] - one[j] * (one[j] / weight) - along * along / pp[i]
+                rest = target[j] - one[j] * of_t - along * pt[i] / pp[i]
+                slopes[j] = rest / left
+                gains[j] = rest * slopes[j] if left > share * square[j] else -INFINITY
+            num_found = 0
+            for j in range(count):
+                if num_found == kept and not gains[j] > gains[chosen[i, kept - 1]]:
+                    continue
+                k = num_found if num_found < kept else kept - 1
+                while k > 0 and gains[j] > gains[chosen[i, k - 1]]:
+                    chosen[i, k] = chosen[i, k - 1]
+                    k -= 1
+                chosen[i, k] = j
+                num_found = min(num_found + 1, kept)
+            for k in range(kept):
+                j = chosen[i, k]
+                b = (pt[i] - slopes[j] * (program[j] - one[j] * mean_p[i])) / pp[i]
+                found[0, i, k], found[2, i, k], found[3, i, k] = gains[j], b, slopes[j]
+                found[1, i, k] = of_t - b * mean_p[i] - slopes[j] * (one[j] / weight)
+    return places, fits

@@ -1,13 +1,16 @@
 """Symbolic regression as an estimator of scikit-learn.
 
 Owns the fit, predictions and intervals. The search is that of `evo.evolution`, the scores those of `evo.regression.task`.
+Slightly long: a third tells users what the parameters mean.
 """
 
 from __future__ import annotations
 
+import gc
 import time
 import warnings
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -50,6 +53,18 @@ TIDY_SHARE, LAST_MARGIN = 0.08, 0.03  # of the time: for tidy formulas and what 
 TIDY_SECONDS, LAST_SECONDS = 0.16, 0.14  # at least
 LAST_ITERATIONS = 60  # of tuning by a loss, when the search has ended
 SAVE_SECONDS = 2.0  # between two writes of `output`
+
+
+@contextmanager
+def _without_old_objects() -> Iterator[None]:
+    """Leaves out of garbage collections what is there already, thousands of objects of libraries, unless that is so anyway."""
+    if is_mine := not gc.get_freeze_count():
+        gc.freeze()
+    try:
+        yield
+    finally:
+        if is_mine:
+            gc.unfreeze()
 
 
 class SymbolicRegressor(RegressorMixin, FittedEquations):  # type: ignore[misc]  # scikit-learn has no types
@@ -120,6 +135,7 @@ class SymbolicRegressor(RegressorMixin, FittedEquations):  # type: ignore[misc] 
         noise_: after `fit_noise`, an `evo.regression.uncertainty.Noise`; its `log_variance` is an estimator too.
     """
 
+    @_without_old_objects()
     @threadpool_limits.wrap(limits=1, user_api="blas")  # type: ignore[untyped-decorator]  # more only wait: products are small
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:  # noqa: N803 - scikit-learn's name
         """Searches for formulas.
