@@ -154,6 +154,8 @@ def stored_types(task: Task) -> dict[str, str]:
 
 def join(parts: list[Evaluation], num_measures: int) -> Evaluation:
     """Joins the results of consecutive parts of a batch and adds up their times."""
+    if len(parts) == 1:
+        return parts[0]
     stats = [part.stats for part in parts]
     names = dict.fromkeys(name for stat in stats for name in stat.times_s)
     lanes = dict.fromkeys(name for stat in stats for name in stat.lanes)

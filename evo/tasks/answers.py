@@ -75,10 +75,11 @@ _changing: weakref.WeakValueDictionary[int, Task] = weakref.WeakValueDictionary(
 
 def ask(task: Task, method: str) -> Any:
     """Call the task's method and check its answer: `points`, `targets`, `weights`, `check_points` or `check_targets`."""
-    before = attributes_digest(task)
+    is_ours = type(task).__module__.startswith("evo.")  # such tasks only say what they have
+    before = None if is_ours else attributes_digest(task)
     with task_errors(type(task), method):
         given = getattr(task, method)()
-    if before is None or attributes_digest(task) != before:
+    if not is_ours and (before is None or attributes_digest(task) != before):
         _changing[id(task)] = task
     return given
 

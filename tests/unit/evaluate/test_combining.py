@@ -7,7 +7,7 @@ from evo.evaluate.combining import Combiner
 from evo.instructions import shipped_instruction_set
 from evo.language.program import Language, format_program, program_length
 from evo.native.ptx_vm import VirtualMachine
-from evo.native.tune import sums_of_products
+from evo.native.tune import best_fits, sums_of_products
 from evo.task import Task
 
 NAMES = ("a", "b", "c", "d")
@@ -155,3 +155,23 @@ def test_sums_of_products_are_added_point_by_point():
         expected += np.outer(x[:, point], y[:, point])
     np.testing.assert_array_equal(sums_of_products(x, y), expected)
     np.testing.assert_allclose(expected, x @ y.T, rtol=1e-9, atol=1e-3)
+
+
+@pytest.mark.parametrize("num_best", [1, 4, 9])
+def test_the_best_fits_are_those_of_least_squares_and_of_equals_the_first(num_best):
+    random = np.random.default_rng(5)
+    t, p, q = random.normal(size=50), random.normal(size=(3, 50)), random.normal(size=(9, 50))
+    q[6], q[4] = q[2], 1.0  # two equals, and one that says nothing
+    centred = p - p.mean(axis=1, keepdims=True)
+    moments = (50.0, t.mean(), p.mean(axis=1), (centred**2).sum(axis=1), centred @ t)
+    columns = (q.sum(axis=1)[None], (q @ t)[None], p @ q.T, (q**2).sum(axis=1)[None])
+    places, fits = best_fits(*moments, columns, 1e-9, num_best)
+    ones = np.ones(50)
+    for row, program in enumerate(p):
+        found = [np.linalg.lstsq(np.stack([ones, program, column], axis=1), t)[:2] for column in q]
+        alone = np.linalg.lstsq(np.stack([ones, program], axis=1), t)[1]
+        gains = np.array([(alone - left)[0] if len(left) else -np.inf for _, left in found]).round(9)
+        np.testing.assert_array_equal(places[row], np.argsort(-gains, kind="stable")[:num_best])
+        for place, (gain, *numbers) in zip(places[row], fits[:, row].T, strict=True):
+            if np.isfinite(gain):
+                np.testing.assert_allclose([gain, *numbers], [gains[place], *found[place][0]], rtol=1e-6, atol=1e-8)

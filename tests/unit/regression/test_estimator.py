@@ -1,5 +1,6 @@
 """evo.SymbolicRegressor: scikit-learn's own checks, and what it promises beyond them."""
 
+import gc
 import pickle
 import re
 import signal
@@ -262,6 +263,20 @@ def test_a_fit_shows_its_progress_and_saves_its_front_as_it_goes(monkeypatch, ca
     pd.testing.assert_frame_equal(pd.read_csv(file), model.equations_, check_dtype=False)
     with pytest.raises(ValueError, match=f"^output: {tmp_path}: exists and is not a file$"):
         regressor(400, output=tmp_path).fit(X, Y)
+
+
+@pytest.mark.parametrize("is_frozen", [False, True])
+def test_a_fit_leaves_older_objects_out_of_garbage_collections_and_then_all_as_it_was(is_frozen, monkeypatch):
+    seen, insert = [], Search.elites
+    monkeypatch.setattr(Search, "elites", lambda self: (seen.append(gc.get_freeze_count()), insert(self))[1])
+    if is_frozen:
+        gc.freeze()
+    try:
+        regressor(300).fit(X, Y)
+        assert min(seen) > 1000
+        assert (gc.get_freeze_count() > 0) == is_frozen
+    finally:
+        gc.unfreeze()
 
 
 def test_the_seed_decides_everything_and_threads_and_the_order_of_rows_nothing():

@@ -16,6 +16,7 @@ from evo.language.batch import Batch
 from evo.language.program import Language, parse_program
 from evo.regression.defaults import PROGRAM, SEARCH
 from evo.report.pareto import row_of_elite
+from evo.tasks import answers
 
 REPOSITORY = Path(__file__).parents[3]
 RNG = np.random.default_rng(1)
@@ -31,6 +32,19 @@ def evaluate(task: evo.RegressionTask, *texts: str) -> Evaluation:
 
 def status_of(text: str, **options) -> Status:
     return evaluate(evo.RegressionTask({"x": X}, TARGET, **options), text).status[0]
+
+
+def test_a_task_of_regression_stays_as_it_is_when_asked_and_is_not_hashed_for_it(monkeypatch):
+    methods = ("points", "targets", "weights", "check_points", "check_targets", "point_loss", "point_errors")
+    for options in ({}, {"loss": "huber(1)"}, {"weights": X}):
+        task = evo.RegressionTask({"x": X, "z": Z}, TARGET, **options)
+        before = answers.attributes_digest(task)
+        for method in methods:
+            answers.ask(task, method)
+        assert answers.attributes_digest(task) == before
+        assert not answers.changes_when_asked(task)
+    monkeypatch.setattr(answers, "attributes_digest", None)
+    answers.ask(task, "points")
 
 
 def test_the_defaults_are_those_of_the_shipped_config():
