@@ -28,6 +28,10 @@
  * The result of a case is left in the accumulator; one with the bit DEVICE_CODE_STORES also stores it. Operands are in PTX's order,
  * but the first two of a commutative instruction may be swapped. A predicate is 0 or 1. Vectors are numbered by the kernel: inputs,
  * slots, outputs. A missing request is zero.
+ *
+ * Vectors may be registers of the kernel, which no step can name. A case then has one vector at most: the last of its operands from
+ * vectors, or the one that it stores in. Steps before it load the other operands, the first into the accumulator unless it holds an
+ * operand, then into the operand register; a step after it stores the result. A word is the next case alone, a second one a constant.
  */
 
 #ifndef DEVICE_CODE_H
@@ -40,7 +44,7 @@
 #include "stack_ptx.h"
 
 #define DEVICE_CODE_VERSION_MAJOR 3
-#define DEVICE_CODE_VERSION_MINOR 0
+#define DEVICE_CODE_VERSION_MINOR 1
 #define DEVICE_CODE_VERSION_PATCH 0
 
 #define DEVICE_CODE_API EVO__API(DEVICE_CODE_STATIC)
@@ -79,6 +83,14 @@ typedef enum {
 
 #define DEVICE_CODE_STORES 1u /* in the number of a case */
 
+/* Cases of a kernel with registers in place of KEEP, LOAD_SLOT and LOAD_CONSTANT: the accumulator is loaded with a constant; and, one
+   for each vector and so num_vectors apart, it is stored in the vector; it, or the operand register, is loaded from the vector.
+   Those of instructions follow. */
+#define DEVICE_CODE_REGISTER_CONSTANT 1u
+#define DEVICE_CODE_STORE_REGISTER 2u
+#define DEVICE_CODE_LOAD_REGISTER(num_vectors) (2u + (num_vectors))
+#define DEVICE_CODE_LOAD_OPERAND(num_vectors) (2u + 2 * (num_vectors))
+
 /* A step's word: the next case in the lowest bits, then the vector that the result is stored in, and those of the second and first
    operand from vectors. A third one is in the second word, in the bits of the first. */
 #define DEVICE_CODE_CASE_BITS 14
@@ -100,11 +112,14 @@ typedef struct DeviceCodeKernel {
     size_t num_registers;
     uint32_t first_slot;
     uint32_t num_slots;
+    uint32_t num_vectors; /* all that are registers, each with a case of its own from those in `cases` on; 0: steps name them */
 } DeviceCodeKernel;
 
 DEVICE_CODE_API DeviceCodeResult device_code_workspace_size(const StackPtxLowered* lowered, size_t* bytes_out);
 
-/* The most words that a program of this many instructions and requests takes. */
+/* The most words that a program of this many instructions and requests takes, and where vectors are registers. */
+#define DEVICE_CODE_MAX_REGISTER_WORDS(num_instructions, num_requests) \
+    (10 * (size_t)(num_instructions) + 4 * (size_t)(num_requests) + 1)
 #define DEVICE_CODE_MAX_WORDS(num_instructions, num_requests) (6 * (size_t)(num_instructions) + 4 * (size_t)(num_requests) + 1)
 
 /* Writes a program's code. Request i goes to vector first_output + i. On an error other than INVALID_VALUE, num_words_out is 0. */
@@ -363,25 +378,56 @@ static inline void device_code__choose_form(
     form->places[1] ^= place;
 }
 
-/* A step as it is written: its case, its word but for the next case, and the second word, if it has one. */
+/* A step as it is written: its case, its word but for the next case, and the second word, if it has one. num_slots: operands from
+   vectors; num_taken: from the accumulator. */
 typedef struct DeviceCodeStep {
-    uint32_t case_number, word, extra, has_extra;
+    uint32_t case_number, word, extra, has_extra, num_slots, num_taken;
 } DeviceCodeStep;
 
-static bool device_code__add_step(DeviceCodeBuilder* builder, DeviceCodeStep step, uint32_t vector) {
-    const uint32_t is_stored = vector != DEVICE_CODE__NO_VECTOR;
+static bool device_code__add_words(
+    DeviceCodeBuilder* builder, uint32_t case_number, uint32_t word, uint32_t extra, uint32_t has_extra
+) {
     uint32_t* added = &builder->words[builder->num_words];
     if (builder->max_words - builder->num_words < 2) return false;
-    *builder->last |= step.case_number | is_stored * DEVICE_CODE_STORES;
+    *builder->last |= case_number;
     builder->last = added;
-    added[0] = step.word | ((vector & (DEVICE_CODE_MAX_VECTORS - 1)) << DEVICE_CODE_RESULT_SHIFT & (0u - is_stored));
-    added[1] = step.extra; /* of a step that has none it is overwritten */
-    builder->num_words += 1 + step.has_extra;
+    added[0] = word;
+    added[1] = extra; /* of a step that has none it is overwritten */
+    builder->num_words += 1 + has_extra;
     return true;
 }
 
+/* A step where vectors are registers, with those that load and store. */
+static bool device_code__add_register_steps(DeviceCodeBuilder* builder, const DeviceCodeStep* step, uint32_t vector) {
+    const uint32_t count = builder->kernel->num_vectors, is_constant = step->has_extra & (uint32_t)(step->num_slots < 3);
+    const uint32_t operands[] = {
+        step->word >> DEVICE_CODE_FIRST_SHIFT, step->word >> DEVICE_CODE_SECOND_SHIFT & (DEVICE_CODE_MAX_VECTORS - 1),
+        step->extra >> DEVICE_CODE_FIRST_SHIFT
+    };
+    uint32_t loads = step->num_taken == 0 ? DEVICE_CODE_LOAD_REGISTER(count) : DEVICE_CODE_LOAD_OPERAND(count);
+    for (uint32_t k = 0; k + 1 < step->num_slots; k++, loads += count)
+        if (!device_code__add_words(builder, loads + operands[k], 0, 0, 0)) return false;
+    const bool is_slot = step->case_number == DEVICE_CODE_CASE_LOAD_SLOT;
+    const bool is_loaded = step->case_number == DEVICE_CODE_CASE_LOAD_CONSTANT;
+    const uint32_t first = is_slot ? DEVICE_CODE_LOAD_REGISTER(count)
+        : is_loaded                ? DEVICE_CODE_REGISTER_CONSTANT
+                                   : step->case_number;
+    const uint32_t case_number = first + (step->num_slots == 0 ? 0 : operands[step->num_slots - 1]);
+    const bool is_kept = step->case_number == DEVICE_CODE_CASE_KEEP; /* it is only stored */
+    if (!is_kept && !device_code__add_words(builder, case_number, 0, step->extra, is_constant)) return false;
+    return vector == DEVICE_CODE__NO_VECTOR || device_code__add_words(builder, DEVICE_CODE_STORE_REGISTER + vector, 0, 0, 0);
+}
+
+static bool device_code__add_step(DeviceCodeBuilder* builder, DeviceCodeStep step, uint32_t vector) {
+    const uint32_t is_stored = vector != DEVICE_CODE__NO_VECTOR;
+    const uint32_t result = (vector & (DEVICE_CODE_MAX_VECTORS - 1)) << DEVICE_CODE_RESULT_SHIFT & (0u - is_stored);
+    const uint32_t case_number = step.case_number | is_stored * DEVICE_CODE_STORES;
+    if (builder->kernel->num_vectors > 0) return device_code__add_register_steps(builder, &step, vector);
+    return device_code__add_words(builder, case_number, step.word | result, step.extra, step.has_extra);
+}
+
 static DeviceCodeStep device_code__constant_step(uint32_t payload) {
-    const DeviceCodeStep step = {DEVICE_CODE_CASE_LOAD_CONSTANT, 0, payload, 1};
+    const DeviceCodeStep step = {DEVICE_CODE_CASE_LOAD_CONSTANT, 0, payload, 1, 0, 0};
     return step;
 }
 
@@ -401,7 +447,8 @@ static DeviceCodeStep device_code__step(
         has_constant |= is_constant;
     }
     const uint32_t case_number = builder->kernel->cases[value->payload * DEVICE_CODE_NUM_FORMS + form_idx];
-    const DeviceCodeStep step = {case_number, words[0], words[1], has_constant | num_slots / DEVICE_CODE__MAX_OPERANDS};
+    const uint32_t has_extra = has_constant | num_slots / DEVICE_CODE__MAX_OPERANDS;
+    const DeviceCodeStep step = {case_number, words[0], words[1], has_extra, num_slots, form->num_taken};
     return step;
 }
 
@@ -410,7 +457,8 @@ static bool device_code__add_copies(DeviceCodeBuilder* builder, uint32_t number)
     const DeviceCodeValue* value = &builder->values[number];
     DeviceCodeStep step = device_code__constant_step(value->payload);
     if (value->kind == DEVICE_CODE__INPUT) {
-        const DeviceCodeStep loaded = {DEVICE_CODE_CASE_LOAD_SLOT, (uint32_t)value->vector << DEVICE_CODE_FIRST_SHIFT, 0, 0};
+        const uint32_t word = (uint32_t)value->vector << DEVICE_CODE_FIRST_SHIFT;
+        const DeviceCodeStep loaded = {DEVICE_CODE_CASE_LOAD_SLOT, word, 0, 0, 1, 0};
         step = loaded;
     }
     for (uint32_t i = builder->first_request[number]; i != DEVICE_CODE__NONE; i = builder->next_request[i])
@@ -420,7 +468,7 @@ static bool device_code__add_copies(DeviceCodeBuilder* builder, uint32_t number)
 
 /* Stores a value in the vector of its first request. Steps for the others follow its own. */
 static bool device_code__add_kept(DeviceCodeBuilder* builder, uint32_t request) {
-    const DeviceCodeStep step = {DEVICE_CODE_CASE_KEEP, 0, 0, 0};
+    const DeviceCodeStep step = {DEVICE_CODE_CASE_KEEP, 0, 0, 0, 0, 0};
     for (; request != DEVICE_CODE__NONE; request = builder->next_request[request])
         if (!device_code__add_step(builder, step, builder->first_output + request)) return false;
     return true;
@@ -476,8 +524,9 @@ DeviceCodeResult device_code_encode(
     DeviceCodeBuilder builder;
     if (kernel == NULL || lowered == NULL || workspace == NULL || words == NULL || num_words_out == NULL)
         return DEVICE_CODE__ERROR(INVALID_VALUE);
-    if (first_output + lowered->num_requests > DEVICE_CODE_MAX_VECTORS) return DEVICE_CODE__ERROR(INVALID_VALUE);
-    if (kernel->first_slot + kernel->num_slots > DEVICE_CODE_MAX_VECTORS) return DEVICE_CODE__ERROR(INVALID_VALUE);
+    const uint32_t max_vectors = kernel->num_vectors > 0 ? kernel->num_vectors : DEVICE_CODE_MAX_VECTORS;
+    if (first_output + lowered->num_requests > max_vectors) return DEVICE_CODE__ERROR(INVALID_VALUE);
+    if (kernel->first_slot + kernel->num_slots > max_vectors) return DEVICE_CODE__ERROR(INVALID_VALUE);
     *num_words_out = 0;
     device_code__take_builder(&arena, lowered, &builder);
     if (workspace_bytes < arena.num_bytes) return DEVICE_CODE__ERROR(INSUFFICIENT_MEMORY);

@@ -116,7 +116,7 @@ class DeviceFailure(Exception):
         return DeviceFailure, (str(self), self.failures)
 
 
-MAX_LISTED = 16  # names that a message lists
+MAX_LISTED = 17  # names that a message lists
 _MAX_NEAR = 3
 _NEAR, _CLEARLY_NEAR = 0.6, 0.7  # least similarity of a near name among many and among few, which are as well all listed
 _BEHIND = 0.2  # how far behind the nearest another near name may be

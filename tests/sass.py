@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
-from device_steps import steps_of
+from device_steps import register_steps_of, steps_of
 
 from evo.native.device_code import NUM_EXTRA_WORDS, DeviceEncoder, max_words
 
@@ -70,11 +70,12 @@ class Sass:
             is_conditional = words[0].startswith("@")
             opcode = words[is_conditional].rstrip(";")
             issued += 1
+            assert issued < 100_000, "this way through the code does not end"
             fp64 += opcode.startswith(FP64)
             if opcode == "BRX":
                 return Counts(issued, taken + 1, fp64)
-            if opcode == "BRA":
-                is_taken = next(left, None) if is_conditional else True
+            if opcode in ("BRA", "BRA.U"):  # the latter by a uniform predicate
+                is_taken = next(left, None) if is_conditional or opcode == "BRA.U" else True
                 if is_taken is None:
                     return Counts(issued, taken, fp64)
                 if is_taken:
@@ -103,12 +104,15 @@ def case_numbers(language, made, words: np.ndarray) -> list[list[int]]:
     layout = made.layout
     names = [name for name, _ in language.inputs]
     vectors = [names.index(name) if name in names else layout.first_output for name, _ in language.registers]
-    encoder = DeviceEncoder(language.lowering, made.cases.numbers, vectors, layout.num_inputs, layout.num_slots)
+    where = (layout.num_inputs, layout.num_slots, layout.num_registers)
+    encoder = DeviceEncoder(language.lowering, made.cases.numbers, vectors, *where)
     found = []
     for row in words:
         _, [count] = language.lowering.analyze(row[None])
-        words = np.zeros(int(max_words(int(count), len(language.outputs))) + NUM_EXTRA_WORDS, np.uint32)
+        words = np.zeros(int(max_words(int(count), len(language.outputs), layout.in_registers)) + NUM_EXTRA_WORDS, np.uint32)
         places = np.array([0, len(words)])
         encoder.encode(row[None], np.zeros(1, np.int64), places, words, np.zeros(1, np.uint32), layout.first_output)
-        found.append([step.case for step in steps_of(words, 0, made.cases.numbers)])
+        numbers, registers = made.cases.numbers, layout.num_registers
+        steps = register_steps_of(words, 0, numbers, registers) if registers else steps_of(words, 0, numbers)
+        found.append([step.case for step in steps])
     return found

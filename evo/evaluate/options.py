@@ -75,7 +75,8 @@ class EvaluationOptions(Options):
     `score_seconds` limits the scoring of a chunk of programs, and the run ends when it passes. `simd`, auto: the
     faster on the first programs, portable: the least that every machine has. GPU: `device` is its number, a list of numbers
     of equal GPUs, or `all`, null: the first that can be used; runs of a sweep and Dask workers beside each other take one
-    each; `lane`: programs are interpreted or compiled, auto: by the number of points; `compile_workers` are
+    each; `lane`: programs are interpreted or compiled, auto: by the number of points; `registers` lets the interpreter keep
+    all values in registers if it can (docs/gpu.md), which no GPU has measured yet; `compile_workers` are
     processes, null: one per core; `farm` adds workers of other machines, and `local_workers` are the processes beside it,
     null: `compile_workers`, 0: none; `packing`; `opt_level` of the assembler, null: by the number of points; `launch_seconds`
     limits the kernels of one pack, and the run ends when it passes; `cache_megabytes` of cubins are kept on disk for all
@@ -90,6 +91,7 @@ class EvaluationOptions(Options):
     score_seconds: Seconds = 300.0
     device: Annotated[int | Literal["all"] | list[int] | None, BeforeValidator(_devices)] = None
     lane: LaneName = "auto"
+    registers: bool = False
     compile_workers: Workers | None = None
     local_workers: Annotated[Integer, Field(ge=0, le=MAX_WORKERS)] | None = None
     farm: FarmOptions | None = None

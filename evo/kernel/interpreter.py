@@ -40,19 +40,21 @@ from dataclasses import dataclass
 import numpy as np
 
 from evo.kernel import reduction
-from evo.kernel.interpreter_cases import IS_STORED, Cases, Threads, cases_of, vector
+from evo.kernel.interpreter_cases import Cases, Threads, cases_of, vector
 from evo.kernel.interpreter_layout import MAX_POINTS, NUM_OCTETS, WARP, Layout, layout_of
 from evo.kernel.pointwise import PTX_VERSION
+from evo.kernel.register_cases import register_cases_of
 from evo.kernel.rollout import COUNTS, Loop
 from evo.language.program import Language
 
 ENTRY = "interpret"
 # Part of the cubin's cache key. Change it with the kernel's text.
-TEMPLATE = "interpreter-5"
+TEMPLATE = "interpreter-6"
 
 # The 64 KiB of compute capability 7.5 are one block's.
 _SHARED_BYTES = {"sm_75": 64 << 10}
-_MIN_WARPS = 32  # for a multiprocessor, so that the assembler leaves registers for as many
+# For a multiprocessor, so that the assembler leaves registers for as many.
+_MIN_WARPS, _MIN_WARPS_IN_REGISTERS = 32, 16
 
 
 @dataclass(frozen=True)
@@ -70,7 +72,8 @@ class Interpreter:
         for line in lines:
             label = next((each for each in reversed(text[:line]) if each.startswith("$")), "")
             if match := re.fullmatch(r"\$case_(\d+):", label):
-                index, _ = np.argwhere(self.cases.numbers == int(match[1]) & ~IS_STORED)[0]
+                numbers = self.cases.numbers
+                index, _ = np.argwhere(numbers == numbers[numbers <= int(match[1])].max())[0]
                 found.add(self.cases.instruction_set.instructions[index].name)
         return found
 
@@ -84,6 +87,7 @@ def interpreter(
     is_weighted: bool = False,
     num_points: int = MAX_POINTS,
     loop: Loop | None = None,
+    in_registers: bool = False,
 ) -> Interpreter | None:
     """The kernel for programs of a language.
 
@@ -94,37 +98,43 @@ def interpreter(
         is_weighted: in sums, points have weights.
         num_points: the most that it will sum.
         loop: in which programs run; None: once at each point.
+        in_registers: whether vectors are registers. A loop's are not.
 
     Returns:
-        None if there are too many inputs and outputs.
+        None if there are too many inputs and outputs, or too many cases for vectors in registers.
     """
-    layout = layout_of(language, sums, num_points)
+    layout = layout_of(language, sums, num_points, in_registers)
     if layout is None or layout.shared_bytes > _SHARED_BYTES.get(target, layout.shared_bytes):
         return None
-    cases = cases_of(language.instruction_set, instructions)
+    known = language.instruction_set
+    cases = register_cases_of(known, instructions, layout.num_vectors) if in_registers else cases_of(known, instructions)
+    if cases is None:
+        return None
     lines = [f".version {PTX_VERSION}", f".target {target}", ".address_size 64", *_kernel(layout, cases, sums, is_weighted, loop)]
     return Interpreter("\n".join(lines) + "\n", layout, cases)
 
 
 def _kernel(layout: Layout, cases: Cases, sums: bool, is_weighted: bool, loop: Loop | None) -> list[str]:
     inputs, points = range(layout.num_inputs), range(layout.points_per_thread)
-    threads = Threads(layout.points_per_thread, layout.vector_bytes.bit_length() - 1, are_together=True)
+    threads = Threads(len(points), layout.vector_bytes.bit_length() - 1, are_together=True)
     params = [f".param .u64 input_{i}" for i in inputs] + [f".param .u32 stride_{i}" for i in inputs]
     params = loop.params() if loop else params
     params += [".param .u64 code", ".param .u64 starts", ".param .u32 num_programs", ".param .u32 num_together"]
     params += [".param .u32 num_points", ".param .u64 results"]
     params += [f".param .u64 {name}" for name in ("targets", "weights", "target_sums")] if sums else []
     params += COUNTS if loop else []
+    min_warps = _MIN_WARPS_IN_REGISTERS if layout.in_registers else _MIN_WARPS
     lines = [
         ".extern .shared .align 128 .b8 vectors[];",
         f".visible .entry {ENTRY}(",
         ",\n".join(params),
         ")",
         f".maxntid {layout.block_size}, 1, 1",
-        f".minnctapersm {_MIN_WARPS * WARP // layout.block_size // (2 if loop else 1)}",  # states take registers
+        f".minnctapersm {min_warps * WARP // layout.block_size // (2 if loop else 1)}",  # states take registers
     ]
-    numbers = {"tile": layout.points, "thread": layout.points_per_thread, "thread_bytes": 4 * layout.points_per_thread}
-    lines += ["{", _REGISTERS, _START.format(**numbers)]
+    numbers = {"tile": layout.points, "run": layout.run, "run_bytes": 4 * layout.run}
+    lines += ["{", _REGISTERS.format(max(4, len(points))), _START.format(**numbers)]
+    lines += [f".reg .b32 %v{i}_<{len(points)}>;" for i in range(layout.num_registers)]
     if loop:
         return [*lines, *_looped(layout, cases, threads, loop), *_NEXT]
     suffix, accumulator = vector("%a", points)
@@ -133,13 +143,16 @@ def _kernel(layout: Layout, cases: Cases, sums: bool, is_weighted: bool, loop: L
         lines += [f"ld.param.u32 %index, [stride_{i}];", "mad.wide.u32 %address, %point, %index, %address;"]
         lines += ["cvt.u64.u32 %offset, %index;"]
         for k in points:
-            lines += [f"mov.b32 %a{k}, 0;", f"setp.gt.u32 %is_point, %left, {k};"]
-            lines += [f"@%is_point ld.global.nc.b32 %a{k}, [%address];", "add.u64 %address, %address, %offset;"]
-        lines += [f"st.shared{suffix} [%mine+{i * layout.vector_bytes}], {accumulator};"]
-    held = range(layout.num_buffered * layout.num_outputs if layout.num_buffered > 1 else 0)
+            name, step = f"%v{i}_{k}" if layout.in_registers else f"%a{k}", layout.point(k + 1) - layout.point(k)
+            lines += [f"mov.b32 {name}, 0;", f"setp.gt.u32 %is_point, %left, {layout.point(k)};"]
+            lines += [f"@%is_point ld.global.nc.b32 {name}, [%address];"]
+            lines += [f"mad.lo.u64 %address, %offset, {step}, %address;" if step > 1 else "add.u64 %address, %address, %offset;"]
+        lines += [] if layout.in_registers else [f"st.shared{suffix} [%mine+{i * layout.vector_bytes}], {accumulator};"]
+    held = range(layout.num_held * layout.num_outputs)
     lines += [f".reg .b32 %held{row}_<{len(points)}>;" for row in held]
     lines += [f"mov.b32 %held{row}_{k}, 0;" for row in held for k in points]
     lines += [_PROGRAM, *cases.text(threads), "$program_end:"]
+    lines += _share(layout) if layout.in_registers else []
     lines += _sum(layout, is_weighted) if sums else _store(layout)
     return [*lines, *_NEXT]
 
@@ -169,7 +182,8 @@ def _looped(layout: Layout, cases: Cases, threads: Threads, loop: Loop) -> list[
 _REGISTERS = """
 .reg .pred %past_end, %is_point, %p0, %p1, %p2;
 .reg .u32 %thread, %tile, %point, %left, %num_points, %program, %end, %num_programs, %num_together, %index, %mine, %base;
-.reg .b32 %word, %extra, %case, %target, %from, %a<4>, %x<4>, %y<4>, %z<4>;
+.reg .u32 %group, %row;
+.reg .b32 %word, %extra, %case, %target, %from, %a<{0}>, %x<{0}>, %y<{0}>, %z<{0}>;
 .reg .u64 %code, %starts, %at, %address, %offset, %results;
 """
 
@@ -191,9 +205,9 @@ mul.lo.u32 %program, %program, %num_together;
 add.u32 %end, %program, %num_together;
 min.u32 %end, %end, %num_programs;
 mov.u32 %base, vectors;
-mad.lo.u32 %mine, %thread, {thread_bytes}, %base;
+mad.lo.u32 %mine, %thread, {run_bytes}, %base;
 mul.lo.u32 %point, %tile, {tile};
-mad.lo.u32 %point, %thread, {thread}, %point;
+mad.lo.u32 %point, %thread, {run}, %point;
 sub.u32 %left, %num_points, %point;
 setp.lt.u32 %is_point, %point, %num_points;
 selp.u32 %left, %left, 0, %is_point;"""
@@ -209,22 +223,36 @@ mul.wide.u32 %offset, %index, 4;
 add.u64 %at, %code, %offset;"""
 
 
+def _share(layout: Layout) -> list[str]:
+    """Moves a program's outputs from registers to shared memory, to the rows of its place in its group."""
+    lines = [f"and.b32 %group, %program, {layout.num_buffered - 1};"]
+    for output in range(layout.num_outputs):
+        lines += [f"mad.lo.u32 %row, %group, {layout.num_outputs}, {output};", f"and.b32 %index, %row, {_AT_ONCE - 1};"]
+        lines += [f"mul.lo.u32 %index, %index, {4 * reduction.LANES if layout.num_buffered > 1 else 0};"]
+        lines += ["xor.b32 %from, %mine, %index;", f"mad.lo.u32 %from, %row, {layout.vector_bytes}, %from;"]
+        for k in range(0, layout.points_per_thread, layout.run):
+            suffix, names = vector(f"%v{layout.first_output + output}_", range(k, k + layout.run))
+            lines += [f"st.shared{suffix} [%from+{4 * layout.point(k)}], {names};"]
+    return lines
+
+
 def _store(layout: Layout) -> list[str]:
     """Neighbouring threads store neighbouring points. A warp's points are its own, so it waits for nobody else."""
     points = range(layout.points_per_thread)
     lines = ["bar.warp.sync 0xffffffff;"]
     # The warp's first point in the tile, and the thread's point of the first row of 32.
     lines += ["and.b32 %index, %thread, 0x1f;", "and.b32 %target, %thread, 0xffffffe0;"]
-    lines += [f"mad.lo.u32 %target, %target, {len(points)}, %index;", f"mad.lo.u32 %index, %tile, {layout.points}, %target;"]
+    lines += [f"mad.lo.u32 %target, %target, {layout.run}, %index;", f"mad.lo.u32 %index, %tile, {layout.points}, %target;"]
     lines += ["mad.lo.u32 %from, %target, 4, %base;", "cvt.u64.u32 %offset, %program;", "mul.wide.u32 %address, %num_points, 4;"]
     lines += [f"mul.lo.u64 %offset, %offset, {layout.num_outputs};", "mad.lo.u64 %address, %offset, %address, %results;"]
     lines += ["mul.wide.u32 %offset, %index, 4;", "add.u64 %address, %address, %offset;", "mul.wide.u32 %offset, %num_points, 4;"]
     for output in range(layout.num_outputs):
-        first = (layout.first_output + output) * layout.vector_bytes
-        lines += [f"ld.shared.b32 %a{k}, [%from+{first + 128 * k}];" for k in points]
-        for k in points:
-            lines += [f"add.u32 %case, %index, {32 * k};", "setp.lt.u32 %is_point, %case, %num_points;"]
-            lines += [f"@%is_point st.global.b32 [%address+{128 * k}], %a{k};"]
+        first = (layout.first_shared + output) * layout.vector_bytes
+        rows = [(k, k % layout.run * WARP + layout.point(k - k % layout.run)) for k in points]
+        lines += [f"ld.shared.b32 %a{k}, [%from+{first + 4 * point}];" for k, point in rows]
+        for k, point in rows:
+            lines += [f"add.u32 %case, %index, {point};", "setp.lt.u32 %is_point, %case, %num_points;"]
+            lines += [f"@%is_point st.global.b32 [%address+{4 * point}], %a{k};"]
         lines += ["add.u64 %address, %address, %offset;"] if output + 1 < layout.num_outputs else []
     return [*lines, "bar.warp.sync 0xffffffff;"]
 
@@ -238,7 +266,7 @@ _GOLDEN = 0x9E3779B1  # 2**32 over the golden ratio: products with it scatter (K
 # in pairs the other way round, so that no more than two octets meet in the banks of shared memory.
 _SUM_REGISTERS = f"""
 .reg .pred %is_waiting, %is_octet, %again;
-.reg .u32 %group, %place, %lane, %octet, %row, %output, %number, %done, %num_bytes, %y_address<{_AT_ONCE}>;
+.reg .u32 %place, %lane, %octet, %output, %number, %done, %num_bytes, %y_address<{_AT_ONCE}>;
 .reg .u64 %t_address, %w_address, %plane_bytes, %back;
 .reg .f32 %y_<{2 * _AT_ONCE}>, %t_<{2 * _AT_ONCE}>, %w_<{2 * _AT_ONCE}>;"""
 
@@ -256,20 +284,23 @@ def _sum(layout: Layout, is_weighted: bool) -> list[str]:
     held, num_outputs, num_rows = layout.num_buffered, layout.num_outputs, layout.num_buffered * layout.num_outputs
     points, vector_bytes = range(layout.points_per_thread), layout.vector_bytes
     lines = [reduction.SUM_REGISTERS, _SUM_REGISTERS]
-    if held > 1:
+    if layout.num_held:
         older = range(num_rows - num_outputs)
         lines += [f"mov.b32 %held{row}_{k}, %held{row + num_outputs}_{k};" for row in older for k in points]
         for output in range(num_outputs):
             suffix, names = vector(f"%held{len(older) + output}_", points)
             lines += [f"ld.shared{suffix} {names}, [%mine+{(layout.first_output + output) * vector_bytes}];"]
-        lines += [f"and.b32 %group, %program, {held - 1};", f"setp.ne.u32 %is_waiting, %group, {held - 1};"]
+        lines += [f"and.b32 %group, %program, {held - 1};"]
+    if held > 1:
+        lines += [f"setp.ne.u32 %is_waiting, %group, {held - 1};"]
         lines += ["add.u32 %index, %program, 1;", "setp.ne.and.u32 %is_waiting, %index, %end, %is_waiting;"]
         lines += ["@%is_waiting bra.uni $summed;", "bar.warp.sync 0xffffffff;"]
+    if layout.num_held:
         for row in range(num_rows):
             suffix, names = vector(f"%held{row}_", points)
             lines += [f"xor.b32 %from, %mine, {row % _AT_ONCE * 4 * reduction.LANES};"]
             lines += [f"st.shared{suffix} [%from+{(layout.num_inputs + row) * vector_bytes}], {names};"]
-    first_row = (layout.num_inputs if held > 1 else layout.first_output) * vector_bytes
+    first_row = (layout.num_inputs if layout.num_held else layout.first_shared) * vector_bytes
     # A warp's place decides which unit for FP64 it has. So blocks, and the times that one sums, take turns at warps.
     lines += ["mov.u32 %place, %ctaid.y;", "mad.lo.u32 %place, %place, 3, %tile;"]
     lines += [f"mul.lo.u32 %place, %place, {_GOLDEN:#x};", "shr.u32 %place, %place, 29;"]
@@ -279,9 +310,10 @@ def _sum(layout: Layout, is_weighted: bool) -> list[str]:
     lines += ["@%past_end bra $rows_end;", f"and.b32 %lane, %thread, {reduction.LANES - 1};"]
     lines += [f"shr.u32 %octet, %place, {reduction.LANES.bit_length() - 1};", f"min.u32 %row, %octet, {num_rows - 1};"]
     lines += [f"setp.lt.u32 %is_octet, %octet, {num_rows};", "mov.u32 %output, %row;"]
-    if held > 1:  # the rows of the group's programs are the last ones
-        lines += [f"sub.u32 %index, {held - 1}, %group;", f"mul.lo.u32 %index, %index, {num_outputs};"]
-        lines += ["setp.ge.and.u32 %is_octet, %octet, %index, %is_octet;", f"and.b32 %output, %row, {num_outputs - 1};"]
+    if held > 1:  # the rows of the group's programs are the last ones if registers held them, else the first ones
+        lines += [f"sub.u32 %index, {held - 1}, %group;" if layout.num_held else "add.u32 %index, %group, 1;"]
+        lines += [f"mul.lo.u32 %index, %index, {num_outputs};", f"and.b32 %output, %row, {num_outputs - 1};"]
+        lines += [f"setp.{'ge' if layout.num_held else 'lt'}.and.u32 %is_octet, %octet, %index, %is_octet;"]
     lines += [f"mad.lo.u32 %from, %row, {vector_bytes}, %base;"]
     lines += [f"and.b32 %number, %row, {_AT_ONCE - 1};" if held > 1 else "mov.u32 %number, 0;"]
     for i in range(_AT_ONCE):
@@ -324,11 +356,18 @@ def _sum(layout: Layout, is_weighted: bool) -> list[str]:
     lines += _next_trip(1)
     lines += [f"add.u32 %number, %number, {_TRIP_BYTES // 4};", "@%again bra.uni $points;", "$joined:"]
     lines += [reduction.join_lanes(is_weighted), "mov.u32 %index, %nctaid.x;", "mul.wide.u32 %plane_bytes, %index, 8;"]
-    lines += [f"mad.lo.u32 %row, %program, {num_outputs}, %row;", f"sub.u32 %row, %row, {num_rows - num_outputs};"]
+    if layout.in_registers:
+        lines += ["sub.u32 %index, %program, %group;", f"mad.lo.u32 %row, %index, {num_outputs}, %row;"]
+    else:
+        lines += [f"mad.lo.u32 %row, %program, {num_outputs}, %row;", f"sub.u32 %row, %row, {num_rows - num_outputs};"]
     lines += [f"mad.lo.u32 %row, %row, {reduction.NUM_FIELDS}, %lane;", "cvt.u64.u32 %offset, %row;"]
     lines += ["mad.lo.u64 %address, %offset, %plane_bytes, %results;", "mul.wide.u32 %offset, %tile, 8;"]
     lines += ["add.u64 %address, %address, %offset;", reduction.store_fields("address", "plane_bytes")]
-    return [*lines, "$rows_end:", "bar.sync 0;", "$summed:"]
+    lines += ["$rows_end:", "bar.sync 0;"]
+    if layout.in_registers:  # so that no register holds these values while the sums need it
+        vectors = [f"v{v}_" for v in range(layout.num_inputs, layout.num_vectors)]
+        lines += [f"mov.b32 %{name}{k}, 0;" for name in (*vectors, "a", "x") for k in points]
+    return [*lines, "$summed:"]
 
 
 # Of a block whose points all count.

@@ -12,7 +12,7 @@ operands, and then branches there: one taken branch a step. Loads of code and of
 which bounds the kernel. So a step is one word, and has a second one only where its case needs it.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from itertools import product
 
@@ -33,7 +33,7 @@ IS_STORED = 1
 MAX_CASES = 2000
 # The assembler makes a table of all cases, 4 bytes each, for every branch by number, in a bank of constants of 64 KiB. What does
 # not fit becomes a tree of comparisons. So beyond about 125 cases the last ones share a branch, which costs them one more.
-_TABLES_BYTES = 60 << 10
+TABLES_BYTES = 60 << 10
 
 # Types whose values have 32 bits in a slot.
 _TYPES = ("f32", "u32", "s32", "b32", "pred")
@@ -45,8 +45,8 @@ _SLOT_REGISTERS = "xyz"  # of the first, second and third operand from a slot
 class Threads:
     """Arrangement of threads over steps.
 
-    num_points: of a thread, 1 or 4, which lie next to each other in a vector. vector_bits: vectors lie 2**vector_bits bytes
-    apart. are_together: all threads of a warp are always at the same step.
+    num_points: of a thread. vector_bits: vectors in shared memory lie 2**vector_bits bytes apart, with the thread's 1 or 4 points
+    next to each other. are_together: all threads of a warp are always at the same step.
     """
 
     num_points: int
@@ -74,9 +74,9 @@ class Cases:
         numbers = {int(number): tuple(where) for where, number in np.ndenumerate(self.numbers) if number != NO_CASE}
         last = max(numbers, default=LOAD_CONSTANT) | IS_STORED
         uni = ".uni" if threads.are_together else ""
-        dispatch = [*_DISPATCH, f"brx.idx{uni} %case, $cases;"]
+        dispatch = [*go_on(), f"brx.idx{uni} %case, $cases;"]
         # Most steps store nothing, so those cases have a branch of their own first. Where threads part, all share one.
-        num_own = _TABLES_BYTES // (4 * (last + 1)) if threads.are_together else 0
+        num_own = TABLES_BYTES // (4 * (last + 1)) if threads.are_together else 0
         yield f"$cases: .branchtargets $program_end, {', '.join(f'$case_{i}' for i in range(KEEP, last + 1))};"
         yield from ("ld.global.nc.b32 %word, [%at];", "add.u64 %at, %at, 4;")
         yield from ("$step:", *dispatch)
@@ -98,17 +98,21 @@ class Cases:
     def _case(self, instruction: Instruction, form: tuple[int, ...], threads: Threads) -> Iterator[str]:
         form = form[: len(instruction.args)]
         yield from _fetch(form, threads)
+        yield from self.applied(instruction, threads.num_points, lambda i, k: _place(form, i, k))
+
+    def applied(self, instruction: Instruction, num_points: int, place: Callable[[int, int], str]) -> Iterator[str]:
+        """PTX that leaves results in the accumulator. place: gives the register of operand i at the thread's point k."""
         opcode, *immediates = instruction.ptx.split(" ", 1)
         result = _type_name(self.instruction_set, instruction.rets[0])
         types = [_type_name(self.instruction_set, arg) for arg in instruction.args]
-        for k in range(threads.num_points):
+        for k in range(num_points):
             operands = []
             for i, type_name in enumerate(types):
-                place = _place(form, i, k)
+                operand = place(i, k)
                 if type_name == "pred":
-                    yield f"setp.ne.u32 %p{i}, {place}, 0;"
-                    place = f"%p{i}"
-                operands.append(place)
+                    yield f"setp.ne.u32 %p{i}, {operand}, 0;"
+                    operand = f"%p{i}"
+                operands.append(operand)
             target = "%p0" if result == "pred" else f"%a{k}"
             yield f"{opcode} {', '.join([target, *operands, *immediates])};"
             if result == "pred":
@@ -127,10 +131,10 @@ def cases_of(instruction_set: InstructionSet, names: Collection[str] | None = No
     for index, instruction in enumerate(instruction_set.instructions):
         if (names is not None and instruction.name not in names) or not is_interpretable(instruction_set, instruction):
             continue
-        forms = list(_forms(len(instruction.args), instruction.num_commutative))
-        if count + 2 * len(forms) > MAX_CASES:
+        taken = list(forms(instruction))
+        if count + 2 * len(taken) > MAX_CASES:
             continue
-        for form in forms:
+        for form in taken:
             numbers[index, form_index(form)] = count
             count += 2
     return Cases(instruction_set, numbers)
@@ -157,23 +161,25 @@ def form_index(form: tuple[int, ...]) -> int:
 _FORMS = [form[::-1] for form in product(range(3), repeat=_MAX_OPERANDS)]
 
 
-def _forms(num_operands: int, num_commutative: int) -> Iterator[tuple[int, ...]]:
-    """The forms that the encoder uses. It swaps the first two operands of a commutative instruction into ascending order, moves a
-    second constant into a slot, and takes the accumulator twice only in instructions of two operands.
+def forms(instruction: Instruction) -> Iterator[tuple[int, ...]]:
+    """The forms of an instruction that the encoder uses. It swaps the first two operands of a commutative one into ascending
+    order, moves a second constant into a slot, and takes the accumulator twice only in instructions of two operands.
     """
+    num_operands = len(instruction.args)
     for form in product(range(3), repeat=num_operands):
         has_two = num_operands > 2 and form.count(ACCUMULATOR) > 1
-        is_swapped = num_commutative == 2 and form[0] > form[1]
+        is_swapped = instruction.num_commutative == 2 and form[0] > form[1]
         if not (has_two or is_swapped or form.count(CONSTANT) > (num_operands > 1)):
             yield form
 
 
-# Goes on to the case that a step's word names, and loads that of the case's own step.
-_DISPATCH = (
-    f"and.b32 %case, %word, {(1 << CASE_BITS) - 1:#x};",
-    "add.u64 %at, %at, 4;",
-    "ld.global.nc.b32 %word, [%at+-4];",
-)
+def go_on(num_bytes: int = 4) -> tuple[str, ...]:
+    """Goes on to the case that a step's word names, and loads that of the case's own step, whose end is so far from %at."""
+    return (
+        f"and.b32 %case, %word, {(1 << CASE_BITS) - 1:#x};",
+        f"add.u64 %at, %at, {num_bytes};",
+        "ld.global.nc.b32 %word, [%at+-4];",
+    )
 
 
 def _fetch(form: tuple[int, ...], threads: Threads) -> Iterator[str]:

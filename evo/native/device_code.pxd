@@ -30,6 +30,7 @@ cdef extern from "device_code.h" nogil:
         size_t num_registers
         uint32_t first_slot
         uint32_t num_slots
+        uint32_t num_vectors
 
     DeviceCodeResult device_code_workspace_size(const StackPtxLowered*, size_t*)
     DeviceCodeResult device_code_encode(

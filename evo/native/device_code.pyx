@@ -36,9 +36,10 @@ RESULT_SHIFT: int = DEVICE_CODE_RESULT_SHIFT
 SLOT_SHIFTS: tuple[int, int] = (DEVICE_CODE_FIRST_SHIFT, DEVICE_CODE_SECOND_SHIFT)
 
 
-def max_words(num_instructions: Any, num_requests: int) -> Any:
+def max_words(num_instructions: Any, num_requests: int, in_registers: bool = False) -> Any:
     """The most words of programs with these numbers of live instructions, an array or a number."""
-    return 6 * num_instructions + 4 * num_requests + 1  # as DEVICE_CODE_MAX_WORDS
+    # As DEVICE_CODE_MAX_WORDS and DEVICE_CODE_MAX_REGISTER_WORDS.
+    return (10 if in_registers else 6) * num_instructions + 4 * num_requests + 1
 
 
 cdef struct _Batch:
@@ -77,6 +78,7 @@ cdef class DeviceEncoder:
         cases: `(num_instructions, 27)` uint16 (`evo.kernel.interpreter_cases`).
         register_vectors: the vector that holds each register's values.
         first_slot, num_slots: vectors for values that are needed later.
+        num_vectors: all vectors, if they are registers (`evo.kernel.register_cases`); 0: steps name them.
 
     Raises:
         ValueError: an array has the wrong shape, or there are more vectors than a step can name.
@@ -87,7 +89,13 @@ cdef class DeviceEncoder:
     cdef list owned  # keeps alive what `kernel` points to
 
     def __cinit__(
-        self, Lowering lowering, cases: ArrayLike, register_vectors: Sequence[int], uint32_t first_slot, uint32_t num_slots
+        self,
+        Lowering lowering,
+        cases: ArrayLike,
+        register_vectors: Sequence[int],
+        uint32_t first_slot,
+        uint32_t num_slots,
+        uint32_t num_vectors = 0,
     ):
         instructions = lowering.instruction_set.instructions
         cases = np.ascontiguousarray(cases, np.uint16)
@@ -98,8 +106,9 @@ cdef class DeviceEncoder:
                 f"expected cases of shape ({len(instructions)}, {DEVICE_CODE_NUM_FORMS}) and {len(lowering.registers)} vectors, "
                 f"got {cases.shape} and {len(vectors)}"
             )
-        if first_slot + num_slots > DEVICE_CODE_MAX_VECTORS or vectors.max(initial=0) >= DEVICE_CODE_MAX_VECTORS:
-            raise ValueError(f"a step can name {DEVICE_CODE_MAX_VECTORS} vectors, not {first_slot + num_slots}")
+        self.kernel.num_vectors = num_vectors
+        if first_slot + num_slots > self.max_vectors or vectors.max(initial=0) >= self.max_vectors:
+            raise ValueError(f"a step can name {self.max_vectors} vectors, not {first_slot + num_slots}")
         self.lowering = lowering
         self.owned = [cases, commutative, vectors]
         self.kernel.cases = <const uint16_t*>address(cases)
@@ -109,6 +118,16 @@ cdef class DeviceEncoder:
         self.kernel.num_registers = len(vectors)
         self.kernel.first_slot = first_slot
         self.kernel.num_slots = num_slots
+
+    @property
+    def max_vectors(self) -> int:
+        """The most vectors that steps can name."""
+        return self.kernel.num_vectors or DEVICE_CODE_MAX_VECTORS
+
+    @property
+    def in_registers(self) -> bool:
+        """Whether vectors are registers, for `max_words`."""
+        return self.kernel.num_vectors > 0
 
     def encode(
         self,
@@ -149,8 +168,8 @@ cdef class DeviceEncoder:
             raise ValueError(f"expected {count} starts and {count + 1} places, got {len(starts)} and {len(places)}")
         if places[0] < 0 or places[count] > len(words) or (np.diff(places) < NUM_EXTRA_WORDS).any():
             raise ValueError(f"places: expected ascending ones up to {len(words)}, {NUM_EXTRA_WORDS} apart or more")
-        if first_output + num_requests > DEVICE_CODE_MAX_VECTORS:
-            raise ValueError(f"a step can name {DEVICE_CODE_MAX_VECTORS} vectors")
+        if first_output + num_requests > self.max_vectors:
+            raise ValueError(f"a step can name {self.max_vectors} vectors")
         if count and not 0 <= rows.min() <= rows.max() < len(programs):
             raise ValueError(f"rows: expected numbers below {len(programs)}")
         results = np.empty(count, np.uint8)

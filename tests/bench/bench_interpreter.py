@@ -9,7 +9,7 @@ import os
 import sys
 import tempfile
 import time
-from itertools import pairwise
+from itertools import pairwise, product
 from pathlib import Path
 
 import numpy as np
@@ -45,26 +45,28 @@ def drawn_words(language, shape, num_operations):
 
 def slot_rows():
     """Instructions that warps issue for each operation and 32 points: steps, and sums of 1,024 points."""
-    for target in SLOT_TARGETS if disassembler() else ():
-        made = interpreter(LANGUAGE, target, True, MIX_A)
+    for target, in_registers in product(SLOT_TARGETS, (False, True)) if disassembler() else ():
+        made = interpreter(LANGUAGE, target, True, MIX_A, in_registers=in_registers)
+        num_warps = made.layout.block_size // 32
         with tempfile.TemporaryDirectory() as folder:
             cubin = Path(folder) / "cubin"
             cubin.write_bytes(nvptxcompiler.compile(made.ptx, [f"--gpu-name={target}", "--fmad=false", "--opt-level=3"]))
             sass = Sass(disassembled(disassembler(), cubin)["interpret"])
         waiting, idle, summing = sass.sums(32)
-        each = (3 * 8 * waiting.issued + 7 * idle.issued + summing.issued) / 4
+        each = (3 * num_warps * waiting.issued + (num_warps - 1) * idle.issued + summing.issued) / 4
         texts = []
         for shape in SHAPES:
             words = drawn_words(LANGUAGE, shape, 32)
             _, num_instructions = LANGUAGE.lowering.analyze(words)
             rows = [
-                (sum(8 * sass.case(number).issued for number in cases), int(count))
+                (sum(num_warps * sass.case(number).issued for number in cases), int(count))
                 for cases, count in zip(case_numbers(LANGUAGE, made, words), num_instructions, strict=True)
                 if cases
             ]
             steps, operations = (sum(column) for column in zip(*rows, strict=True))
             texts.append(f"{shape} {steps / operations / 32:.2f} + {each * len(rows) / operations / 32:.2f}")
-        what = f"issue slots an operation and point of the interpreter, 32 instructions, 3 inputs, {target}: steps + sums"
+        what = f"issue slots an operation and point of the interpreter, 32 instructions, 3 inputs, {target}"
+        what += f"{', in registers' if in_registers else ''}: steps + sums"
         yield what, ", ".join(texts), "6", "4"
 
 

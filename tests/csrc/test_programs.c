@@ -359,7 +359,7 @@ static DeviceCodeKernel kernel_of(uint32_t num_slots) {
     static const uint32_t known[] = {
         STACK_PTX_PTX_INSTRUCTION_ADD_FTZ_F32, STACK_PTX_PTX_INSTRUCTION_MUL_FTZ_F32, STACK_PTX_PTX_INSTRUCTION_SIN_APPROX_FTZ_F32
     };
-    DeviceCodeKernel kernel = {cases, num_commutative, NUM_INSTRUCTIONS, vectors, NUM_REGISTERS, 2, num_slots};
+    DeviceCodeKernel kernel = {cases, num_commutative, NUM_INSTRUCTIONS, vectors, NUM_REGISTERS, 2, num_slots, 0};
     memset(cases, 0xFF, sizeof cases);
     for (uint32_t i = 0; i < 3; i++) {
         num_commutative[known[i]] = i < 2 ? 2 : 0;
@@ -394,6 +394,34 @@ TEST(test_steps_are_those_of_the_format) {
     const uint32_t expected[] = {214, 300, 0x3fc00000, 106 + DEVICE_CODE_STORES, DEVICE_CODE_CASE_END | 1u << 26 | 10u << 14};
     CHECK_UINT(count, COUNT(expected));
     for (uint32_t i = 0; i < COUNT(expected); i++) CHECK_UINT(words[i], expected[i]);
+    tools_free(&tools);
+}
+
+TEST(test_vectors_in_registers_are_named_by_cases) {
+    /* x y + y. */
+    static const StackPtxInstruction twice[] = {INPUT(Y), INPUT(X), INPUT(Y), OPERATION(mul_ftz_f32), OPERATION(add_ftz_f32),
+                                                RETURN};
+    Tools tools = tools_of(1);
+    DeviceCodeKernel kernel = kernel_of(0);
+    uint32_t words[16];
+    size_t count = 0;
+    kernel.num_vectors = 11;
+    StackPtxLowered lowered = lower(&tools, wave, COUNT(wave));
+    CHECK_UINT(encode(&kernel, &lowered, 0, words, 16, &count), DEVICE_CODE_SUCCESS);
+    /* As above: the vector of x is 0, of y 1, and of the output 10, to which a step of its own stores. */
+    const uint32_t expected[] = {214, 300, 0x3fc00000, 106 + 1, DEVICE_CODE_STORE_REGISTER + 10, DEVICE_CODE_CASE_END};
+    CHECK_UINT(count, COUNT(expected));
+    for (uint32_t i = 0; i < COUNT(expected); i++) CHECK_UINT(words[i], expected[i]);
+    for (size_t room = 0; room < 6; room++)
+        CHECK_UINT(encode(&kernel, &lowered, 0, words, room, &count), DEVICE_CODE_ERROR_INSUFFICIENT_BUFFER);
+    lowered = lower(&tools, twice, COUNT(twice));
+    CHECK_UINT(encode(&kernel, &lowered, 0, words, 16, &count), DEVICE_CODE_SUCCESS);
+    /* y is loaded, times x, in the form of two vectors, 1 + 3; then as before. */
+    CHECK_UINT(count, 5);
+    CHECK(words[0] == DEVICE_CODE_LOAD_REGISTER(11) + 1 && words[1] == 208 + 0);
+    CHECK(words[2] == 106 + 1 && words[3] == DEVICE_CODE_STORE_REGISTER + 10 && words[4] == DEVICE_CODE_CASE_END);
+    kernel.num_vectors = 10;
+    CHECK_UINT(encode(&kernel, &lowered, 0, words, 16, &count), DEVICE_CODE_ERROR_INVALID_VALUE);
     tools_free(&tools);
 }
 

@@ -44,8 +44,8 @@ SECTIONS = {
     "search.variation.": ", ".join(["operators", *RATES_OF]),
     **{f"search.variation.{operator}.": ", ".join(rates) for operator, rates in RATES_OF.items()},
     "evaluation.": (
-        "backend, threads, simd, executor, score_seconds, device, lane, compile_workers, local_workers, farm, packing, "
-        "opt_level, compile_seconds, launch_seconds, cache_megabytes, cluster"
+        "backend, threads, simd, executor, score_seconds, device, lane, registers, compile_workers, local_workers, "
+        "farm, packing, opt_level, compile_seconds, launch_seconds, cache_megabytes, cluster"
     ),
     "evaluation.packing.": "sites_per_kernel, kernels_per_module",
     "stop.": "generations, evaluations, seconds, objective",

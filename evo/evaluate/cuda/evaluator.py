@@ -301,7 +301,8 @@ class CudaEvaluator:
         """The interpreter's kernel for this many points, if the inputs and outputs leave room for it."""
         is_weighted = sums and ask(self._task, "weights") is not None
         where = (self._device, self._language, sums, self._instructions, self._cache)
-        kernel = open_kernel(*where, is_weighted=is_weighted, num_points=num_points, loop=loop)
+        in_registers = self._options.registers
+        kernel = open_kernel(*where, is_weighted=is_weighted, num_points=num_points, loop=loop, in_registers=in_registers)
         if kernel:
             opened.callback(kernel.close)
         return kernel

@@ -96,7 +96,8 @@ class InterpretLane:
 
     def _packs(self, batch: Batch, rows: NDArray[np.int64], left: list[NDArray[np.int64]]) -> Iterator[CodePack]:
         """Packs with room for the code of their programs."""
-        needed = max_words(batch.num_instructions[rows].astype(np.int64), self._num_requests) + NUM_EXTRA_WORDS
+        counts, in_registers = batch.num_instructions[rows].astype(np.int64), self._kernel.encoder.in_registers
+        needed = max_words(counts, self._num_requests, in_registers) + NUM_EXTRA_WORDS
         left.append(rows[needed > self._most_words])
         rows, needed = rows[needed <= self._most_words], needed[needed <= self._most_words]
         places = np.concatenate([[0], np.cumsum(needed)])

@@ -60,7 +60,8 @@ class Coding:
         inputs = [name for name, _ in language.inputs]
         # An output that is not an input is a register that no program reads before writing it: any vector will do.
         vectors = [inputs.index(name) if name in inputs else layout.first_output for name, _ in language.registers]
-        self.encoder = DeviceEncoder(language.lowering, made.cases.numbers, vectors, layout.num_inputs, layout.num_slots)
+        where = (layout.num_inputs, layout.num_slots, layout.num_registers)
+        self.encoder = DeviceEncoder(language.lowering, made.cases.numbers, vectors, *where)
 
 
 class Kernel(Coding):
@@ -145,6 +146,7 @@ def open_kernel(
     is_weighted: bool = False,
     num_points: int = MAX_POINTS,
     loop: Loop | None = None,
+    in_registers: bool = False,
 ) -> Kernel | None:
     """The kernel for programs of a language, or None if there are too many inputs and outputs for it.
 
@@ -155,11 +157,15 @@ def open_kernel(
         is_weighted: in sums, points have weights.
         num_points: the most that it will sum.
         loop: in which programs run; None: once at each point.
+        in_registers: vectors are registers, if there is no loop, and few enough inputs, outputs and instructions.
     """
 
     def make(names: set[str] | None) -> Interpreter | None:
-        target = architecture(device.info.target)
-        return kernels.interpreter(language, target, sums, names, is_weighted=is_weighted, num_points=num_points, loop=loop)
+        where = (language, architecture(device.info.target), sums, names)
+        made = None
+        if in_registers and loop is None:
+            made = kernels.interpreter(*where, is_weighted=is_weighted, num_points=num_points, in_registers=True)
+        return made or kernels.interpreter(*where, is_weighted=is_weighted, num_points=num_points, loop=loop)
 
     return _opened(Kernel, make, device, language, instructions, cache)
 

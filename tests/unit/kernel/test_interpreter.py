@@ -89,6 +89,42 @@ def test_a_step_takes_one_branch_and_few_instructions_as_do_sums(disassemble, ta
     assert (waiting.fp64, idle.fp64) == (0, 0) and 128 * 13 <= summing.fp64 < 128 * 13 + 64
 
 
+# Four warps take a step of 1,024 points. slots: bound for each operation and point, of steps alone. sums: as above.
+@pytest.mark.parametrize(("target", "slots", "sums"), [("sm_80", 3.4, 1100), ("sm_90", 3.4, 1100), ("sm_120", 3.2, 2700)])
+def test_values_in_registers_take_fewer_slots_and_leave_sixteen_warps(disassemble, target, slots, sums):
+    made = interpreter(LANGUAGE, target, True, MIX, in_registers=True)
+    cubin = assemble(made.ptx, options(target))
+    sass = Sass(disassemble(cubin)["interpret"])
+    assert resident_warps(target, num_registers(cubin), made.layout) == 16
+    words = random_programs(LANGUAGE, MIX, 1000, (60, 100))
+    _, num_instructions = LANGUAGE.lowering.analyze(words)
+    words, num_instructions = words[num_instructions >= 16], num_instructions[num_instructions >= 16]
+    steps = [sass.case(number) for cases in case_numbers(LANGUAGE, made, words) for number in cases]
+    assert {step.taken for step in steps} == {1, 2} and not any(step.fp64 for step in steps)
+    assert num_instructions.sum() > 1000 and sum(step.issued for step in steps) / (8 * num_instructions.sum()) < slots
+    waiting, idle, summing = sass.sums(32)
+    assert (3 * 4 * waiting.issued + 3 * idle.issued + summing.issued) / 4 < sums
+
+
+@pytest.mark.parametrize(
+    ("target", "sums"), [pytest.param(target, False, marks=pytest.mark.slow) for target in MULTIPROCESSORS] + [("sm_90", True)]
+)
+def test_no_register_of_all_instructions_is_spilled(disassemble, target, sums):
+    made = interpreter(LANGUAGE, target, sums, in_registers=True)
+    lines = disassemble(assemble(made.ptx, options(target)))["interpret"]
+    assert len(lines) > 10_000 and not any(re.search(r"\b(LDL|STL)\b", line) for line in lines)
+
+
+def test_too_many_vectors_or_instructions_have_no_kernel_in_registers():
+    inputs = tuple((f"x{i}", "f32") for i in range(5))
+    for count, expected in ((4, True), (5, False)):
+        made = interpreter(Language(DEFAULT, inputs[:count], (("z", "f32"),)), "sm_90", False, in_registers=True)
+        assert (made is not None) == expected
+    wide = Language(shipped_instruction_set("wide"), inputs[:1], (("z", "f32"),))
+    assert interpreter(wide, "sm_90", False, in_registers=True) is None
+    assert interpreter(wide, "sm_90", False, MIX, in_registers=True) is not None
+
+
 def test_more_cases_than_tables_have_room_for_share_a_branch(disassemble):
     made = interpreter(LANGUAGE, "sm_90", False)
     sass = Sass(disassemble(assemble(made.ptx, options("sm_90")))["interpret"])
@@ -102,6 +138,9 @@ def test_an_instruction_that_a_target_lacks_is_found_by_its_line():
         assemble(made.ptx, options("sm_75"))
     lines = [int(line) for line in re.findall(r"line (\d+)", caught.value.log)]
     assert made.instructions_at(lines) == {"cvt_rna_tf32_f32"}
+    in_registers = interpreter(LANGUAGE, "sm_75", False, in_registers=True)
+    lines = [i for i, line in enumerate(in_registers.ptx.splitlines(), 1) if line.startswith("cvt.rna.tf32")]
+    assert len(lines) > 8 and in_registers.instructions_at(lines) == {"cvt_rna_tf32_f32"}
     assemble(interpreter(LANGUAGE, "sm_75", False, made.cases.names - {"cvt_rna_tf32_f32"}).ptx, options("sm_75"))
 
 

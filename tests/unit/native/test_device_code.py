@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
-from device_steps import Step, steps_of
+from device_steps import Step, places_of, register_steps_of, steps_of
 
 from evo.instructions import shipped_instruction_set
 from evo.kernel.interpreter_cases import ACCUMULATOR, IS_STORED, KEEP, LOAD_CONSTANT, LOAD_SLOT, NO_CASE, SLOT, cases_of
+from evo.kernel.register_cases import register_cases_of
 from evo.language.program import Language, parse_program
 from evo.native.device_code import NUM_EXTRA_WORDS, DeviceEncoder, Encoded, max_words
 from evo.native.ptx_vm import VirtualMachine
@@ -14,6 +15,7 @@ from evo.native.row_threads import RowThreads
 SET = shipped_instruction_set("default")
 LANGUAGE = Language(SET, (("x", "f32"), ("y", "f32")), (("z", "f32"), ("x", "f32"), ("w", "f32")))
 NUM_INPUTS, FIRST_OUTPUT = 2, 60
+NUM_REGISTERS = 24
 CASES = cases_of(SET)
 # Exact instructions, whose results NumPy has too. The programs below stay clear of NaN and of subnormals.
 MEANINGS = {
@@ -77,6 +79,31 @@ def run(steps: list[Step], inputs: list[np.ndarray]) -> tuple[np.ndarray, set[in
     return np.stack([vectors[FIRST_OUTPUT + i] for i in range(3)]), stored
 
 
+def run_in_registers(words: np.ndarray, start: int, numbers: np.ndarray, inputs: list[np.ndarray]) -> np.ndarray:
+    """As `run`, of words where vectors are registers."""
+    vectors: dict[int, np.ndarray] = dict(enumerate(inputs))
+    accumulator = operand = None
+    known = places_of(numbers)
+    for step in register_steps_of(words, start, numbers, NUM_REGISTERS):
+        constant = np.full(len(inputs[0]), step.extra or 0, np.uint32).view(np.float32)
+        if step.first in known:
+            index, places = known[step.first]
+            instruction = SET.instructions[index]
+            places, sources = places[: len(instruction.args)], [operand, vectors.get(step.vector)]
+            sources = iter(sources[2 - places.count(SLOT) :])
+            values = [accumulator if p == ACCUMULATOR else next(sources) if p == SLOT else constant for p in places]
+            accumulator = MEANINGS[instruction.name](*values)
+        elif step.first == 2:
+            vectors[step.vector] = accumulator
+        elif step.first == 2 + NUM_REGISTERS:
+            accumulator = vectors[step.vector]
+        elif step.first == 2 + 2 * NUM_REGISTERS:
+            operand = vectors[step.vector]
+        else:
+            accumulator = constant
+    return np.stack([vectors[NUM_REGISTERS - 3 + i] for i in range(3)])
+
+
 def random_words(count: int) -> np.ndarray:
     rng = np.random.default_rng(4)
     rows = []
@@ -101,6 +128,32 @@ def test_steps_compute_what_the_virtual_machine_does(row_threads):
         assert stored.isdisjoint(range(NUM_INPUTS))
         longest = max(longest, len(steps))
     assert longest > 20
+
+
+def test_steps_compute_the_same_where_vectors_are_registers():
+    words = random_words(400)
+    x, y = (np.arange(-8, 8) / 3).astype(np.float32), (np.arange(16)[::-1] - 5.5).astype(np.float32)
+    numbers = register_cases_of(SET, MEANINGS, NUM_REGISTERS).numbers
+    made = DeviceEncoder(LANGUAGE.lowering, numbers, [0, 1, 23, 23], NUM_INPUTS, 19, NUM_REGISTERS)
+    _, num_instructions = LANGUAGE.lowering.analyze(words)
+    rooms = max_words(num_instructions.astype(np.int64), 3, made.in_registers) + NUM_EXTRA_WORDS
+    places = np.concatenate([[0], np.cumsum(rooms)])
+    code, starts = np.full(places[-1], 99, np.uint32), np.zeros(len(words), np.uint32)
+    results = made.encode(words, np.arange(len(words)), places, code, starts, NUM_REGISTERS - 3)
+    assert (results == Encoded.OK).all() and (code[places[1:] - 1] == 99).all()
+    expected = VirtualMachine(LANGUAGE.lowering).store(words, [x, y, x, x][: len(LANGUAGE.registers)])
+    for row, start in enumerate(starts):
+        np.testing.assert_array_equal(run_in_registers(code, start, numbers, [x, y]), expected[row], err_msg=str(row))
+
+
+def test_registers_are_all_vectors_of_a_kernel():
+    numbers = register_cases_of(SET, MEANINGS, NUM_REGISTERS).numbers
+    with pytest.raises(ValueError, match="24 vectors, not 25"):
+        DeviceEncoder(LANGUAGE.lowering, numbers, [0, 1, 23, 23], NUM_INPUTS, 23, NUM_REGISTERS)
+    made = DeviceEncoder(LANGUAGE.lowering, numbers, [0, 1, 23, 23], NUM_INPUTS, 22, NUM_REGISTERS)
+    given = (np.zeros(1, np.int64), np.array([0, 9]), np.zeros(9, np.uint32), np.zeros(1, np.uint32))
+    with pytest.raises(ValueError, match="24 vectors"):
+        made.encode(parse_program(LANGUAGE, "%x", "test", 8)[None], *given, 22)
 
 
 def test_a_chain_of_operations_never_leaves_the_accumulator():
