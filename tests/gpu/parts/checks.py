@@ -50,8 +50,14 @@ def programs(ordinal, extent):
 
 
 def sums(ordinal, extent):
-    """The sums of a reduction over such programs."""
-    return _at_all_points(ordinal, extent, sums_case)
+    """The sums of a reduction over such programs, also with values in registers."""
+    yield from _at_all_points(ordinal, extent, sums_case)
+    for num_points in extent.points:
+        case = sums_case(num_points, 64)
+        with gpu_evaluator(ordinal, case.language, case.task, INTERPRET, case.names, registers=True) as gpu:
+            rows = different_rows(case.results(CpuEvaluator(case.language, case.task, 1)), case.results(gpu))
+        assert not len(rows), f"in registers, at {num_points:,} points: {len(rows)} of {len(case.words)} programs differ"
+        yield row(f"{num_points:,} points", f"{len(case.words)} programs agree in registers")
 
 
 def _at_all_points(ordinal, extent, make):

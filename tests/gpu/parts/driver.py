@@ -2,6 +2,7 @@
 
 import shutil
 import subprocess
+from itertools import product
 
 from cuda.bindings import driver as cuda
 
@@ -39,11 +40,11 @@ def device(ordinal, extent):
         asked = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
         yield row("nvidia-smi", f"{_SMI}: {asked.stdout or asked.stderr}")
     yield row("evo", f"{VERSION}, assembler {nvptxcompiler.version()}, NVRTC {nvrtc.version() if has_nvrtc() else 'missing'}")
-    for sums in (False, True):
-        kernel = open_kernel(opened, LANGUAGE, sums, MIX, None)
+    for sums, in_registers in product((False, True), repeat=2):
+        kernel = open_kernel(opened, LANGUAGE, sums, MIX, None, in_registers=in_registers)
         function, layout = kernel._function, kernel.layout
         _, registers = cuda.cuFuncGetAttribute(_FUNCTION.CU_FUNC_ATTRIBUTE_NUM_REGS, function)
         _, carveout = cuda.cuFuncGetAttribute(_FUNCTION.CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, function)
         _, blocks = cuda.cuOccupancyMaxActiveBlocksPerMultiprocessor(function, layout.block_size, layout.shared_bytes)
         text = f"{registers} registers, carve-out {carveout} %, {blocks} blocks at once"
-        yield row(f"interpreter that {'sums' if sums else 'stores'}", text)
+        yield row(f"interpreter that {'sums' if sums else 'stores'}{' in registers' if in_registers else ''}", text)

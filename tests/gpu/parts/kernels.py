@@ -29,7 +29,9 @@ from .work import MIX, gpu_evaluator, has_nvrtc, row
 
 # Of a multiprocessor, which issues an instruction for each of four warps: the bound of every instruction, on all architectures.
 _LANES = 128
-_LEVELS = (0, 1, 3)
+# Lane, level of the assembler, and whether the interpreter's values are in registers.
+_WAYS = ((INTERPRET, 0, False), (INTERPRET, 0, True), *((COMPILE, level, False) for level in (0, 1, 3)))
+_OWN_KERNEL = "own kernel"
 _NUM_PROGRAMS, _MOST_VALUES = 128, 1 << 27  # of a launch: programs, and programs times points
 _PACKING = Packing(sites_per_kernel=64, kernels_per_module=2)
 
@@ -78,8 +80,10 @@ def alone(ordinal, extent):
         for wanted in extent.timed_points:
             for kind, task in _tasks(wanted):
                 language, num_points = language_of(task), len(task.points()["x"])
-                for lane, level in ((INTERPRET, 0), *((COMPILE, level) for level in _LEVELS)):
-                    options = {"opt_level": level, "packing": _PACKING, "compile_workers": 2}
+                for lane, level, registers in _WAYS:
+                    if registers and kind == _OWN_KERNEL:
+                        continue
+                    options = {"opt_level": level, "packing": _PACKING, "compile_workers": 2, "registers": registers}
                     with gpu_evaluator(ordinal, language, task, lane, MIX, cache, **options) as gpu:
                         for length in extent.lengths:
                             if (kind, length) not in batches:
@@ -88,7 +92,8 @@ def alone(ordinal, extent):
                             gpu.evaluate(batch)  # compiles
                             taken = min(gpu.evaluate(batch).stats.times_s["kernels"] for _ in range(extent.rounds))
                             slots = taken * issued_hz / (float(batch.num_instructions.sum()) * num_points)
-                            way = f"{lane}{level if lane == COMPILE else ''}, {kind}, {length} instructions"
+                            how = level if lane == COMPILE else " in registers" if registers else ""
+                            way = f"{lane}{how}, {kind}, {length} instructions"
                             yield row(way, f"{slots:.3g}", f"{wanted:,} points", seconds=taken, slots=slots, share=1 / slots)
 
 
@@ -127,7 +132,7 @@ def _tasks(num_points):
     yield "sums", Probe(num_points)
     yield "stores", Stores(num_points)
     if has_nvrtc():  # at a square of points
-        yield "own kernel", load_task(shipped("templates")["kernel"] / "task", {"size": round(num_points**0.5)})
+        yield _OWN_KERNEL, load_task(shipped("templates")["kernel"] / "task", {"size": round(num_points**0.5)})
 
 
 def language_of(task):
