@@ -11,7 +11,7 @@ from operator import or_
 
 import numpy as np
 
-from evo.approximation.trace import Term, ordered
+from evo.approximation.graph import Term, ordered
 from evo.language.program import Language
 from evo.native.stack_ptx import Lowered, NodeKind
 

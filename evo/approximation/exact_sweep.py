@@ -25,9 +25,11 @@ from numpy.typing import NDArray
 
 from evo.approximation.bits import ExactFunction, Words
 from evo.approximation.dependence import UNKNOWN, Bits, of_program, of_terms
+from evo.approximation.graph import Term, as_word, conjuncts, evaluate
 from evo.approximation.process import check_float_mode, sources
 from evo.approximation.samples import drawn, sample, special_words
-from evo.approximation.trace import Term, UntraceableError, as_word, conjuncts, evaluate, trace
+from evo.approximation.trace import trace
+from evo.approximation.traced import UntraceableError
 from evo.errors import UserError
 from evo.language.program import Language, format_program
 from evo.native.ptx_vm import VirtualMachine

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evo.approximation.ptx_run import PtxError, Run
-from evo.approximation.trace import Traced, UntraceableError
+from evo.approximation.traced import Traced, UntraceableError
 from evo.kernel import nvrtc
 from evo.storage.files import read_file
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from evo.approximation.trace import instruction
+from evo.approximation.traced import instruction
 from evo.instructions import shipped_instruction_set
 
 Values = Any  # unsigned words of 16, 32 or 64 bits, or truths: an array, what stands for one in a trace, or one number

@@ -26,7 +26,7 @@ from evo.approximation.ptx_operations import (
     limited,
     signed,
 )
-from evo.approximation.trace import instruction
+from evo.approximation.traced import instruction
 
 _REGISTERS = re.compile(r"\.reg ?\.(pred|[bsuf]\d+|f16x2|bf16x2|bf16) (.*)")
 _REGISTER = re.compile(r"([\w$%]+?) ?(?:< ?(\d+) ?>)?")

@@ -16,8 +16,9 @@ from evo.approximation.bit_vectors import INSTRUCTIONS, BitVectors, UnsolvedErro
 from evo.approximation.bits import ExactFunction, Words
 from evo.approximation.exact_sweep import traced
 from evo.approximation.float_vectors import FLOAT_INSTRUCTIONS, NUMPY, converted, of_integer, of_numpy, to_integer
+from evo.approximation.graph import Term, ordered
 from evo.approximation.samples import sample
-from evo.approximation.trace import Term, UntraceableError, ordered
+from evo.approximation.traced import UntraceableError
 from evo.language.program import Language
 from evo.native.ptx_vm import VirtualMachine
 from evo.native.stack_ptx import Lowered, NodeKind

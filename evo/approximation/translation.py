@@ -12,9 +12,10 @@ import numpy as np
 
 from evo.approximation.bits import ExactFunction
 from evo.approximation.exact_sweep import traced
+from evo.approximation.graph import Term, evaluate, ordered
 from evo.approximation.nodes import Node
 from evo.approximation.samples import sample
-from evo.approximation.trace import Term, UntraceableError, evaluate, ordered
+from evo.approximation.traced import UntraceableError
 
 Word = Node | int
 Words = tuple[Word, ...]  # the lower first
@@ -45,11 +46,12 @@ def translated(function: ExactFunction, more: Sequence[Any] = ()) -> list[Node |
         sizes: dict[int, tuple[int, int]] = {}
         for term in terms:
             known[term] = _of_term(term, [known[each] for each in term.operands], widths)
-            for word in known[term]:
-                size, depth = _size(word, sizes)
-                if size > _MOST_SIZE or depth > _MOST_DEPTH:
-                    return []
-        return [known[term][0] for term in outputs]
+        nodes = [known[term][0] for term in outputs]
+        for node in nodes:
+            size, depth = _size(node, sizes)
+            if size > _MOST_SIZE or depth > _MOST_DEPTH:
+                return []
+        return nodes
     except (UntraceableError, _UntranslatableError):
         return []
 

@@ -9,7 +9,8 @@ import pytest
 from evo.approximation.bits import ExactFunction
 from evo.approximation.dependence import ONE, of_program, of_terms
 from evo.approximation.exact import exact_language
-from evo.approximation.trace import UntraceableError, trace
+from evo.approximation.trace import trace
+from evo.approximation.traced import UntraceableError
 from evo.language.program import Language, parse_program
 from evo.native.ptx_vm import VirtualMachine
 

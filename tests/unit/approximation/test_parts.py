@@ -8,8 +8,10 @@ from evo.approximation.bits import ExactFunction
 from evo.approximation.dependence import ONE, UNKNOWN, of_terms
 from evo.approximation.exact import exact_language
 from evo.approximation.exact_sweep import PARTS, ExactSweep, Part, parts_of, traced
+from evo.approximation.graph import as_word, conjuncts, evaluate
 from evo.approximation.samples import sample
-from evo.approximation.trace import UntraceableError, as_word, conjuncts, evaluate, trace
+from evo.approximation.trace import trace
+from evo.approximation.traced import UntraceableError
 from evo.language.program import parse_program
 from evo.native.ptx_vm import VirtualMachine
 
@@ -36,7 +38,54 @@ def flipped(rng):
 
 
 TABLE = np.random.default_rng(0).integers(0, 1 << 20, 256, dtype=np.uint32)
+NIBBLES = np.arange(0, 32, 4, dtype=np.uint32)
+
+
+def in_place(x, y):
+    z = np.zeros_like(x)
+    for k in range(4):
+        z |= (x >> 8 * k & 15) << 4 * k
+    z[y > 1 << 31] = 7
+    z[(y & 3) == 1] += np.uint32(5)
+    small = (y & 3) == 2
+    z[small] = x[small] * np.uint32(3)
+    return z
+
+
+def entries(x, y):
+    own = np.array([3, 1, 4, 1, 5, 9, 2, 6], np.uint32)
+    return TABLE[x & 0xFF] + own[y & 7] + [TABLE][0].take(5) + helped(y)
+
+
+def helped(y):
+    return np.take(TABLE, y >> 28) * np.uint32(2)
+
+
+def unpacked(x, y):
+    fields = (x[:, None] >> NIBBLES) & 15
+    return (TABLE[fields] & 1 << NIBBLES).sum(axis=-1, dtype=np.uint32) + np.bitwise_or.reduce(fields[:, ::2], axis=1)
+
+
+def of_bytes(x, y):
+    four = x.view(np.uint8).reshape(-1, 4)
+    swapped = np.stack([four[:, 3], four[..., 2], y.view(np.uint8)[1::4], four[:, 0]], axis=-1)
+    return swapped.view(np.uint32)[:, 0] + four.max(axis=1)
+
+
+def made(x, y):
+    z = np.full(x.shape, 7, np.uint32)
+    z += np.ones(x.shape[0], np.uint32)
+    z[:] = np.select([x > y, x == y], [x, np.asarray(y, np.uint32)], z)
+    quotient, remainder = np.divmod(x, 10)
+    return np.array(z) ^ quotient ^ remainder.astype(np.uint32, copy=False)
+
+
 FUNCTIONS = {
+    "in place": in_place,
+    "entries of tables": entries,
+    "unpacked by a further axis": unpacked,
+    "of bytes in rows": of_bytes,
+    "made like the inputs": made,
     "bitwise": lambda x, y: (x & 0xFF00FF) | (y & 0x0F00FF00) ^ ~x,
     "shifts": lambda x, y: (x << 5) + (y >> 28) + (x << 40) + (x.view(np.int32) >> 9).view(np.uint32),
     "shifted by an input": lambda x, y: (x << (y & 63)) ^ (y >> (x & 7)),
@@ -94,15 +143,45 @@ def writes(x):
     return y
 
 
-def adds_in_place(x):
+def writes_to_a_view(x):
     y = x + 1
-    y += 1
+    y.view(np.int32)[...] = 0
+    return y
+
+
+def writes_beside_a_view(x):
+    y = x + 1
+    z = y.view(np.int32)
+    y += np.uint32(1)
+    return z.view(np.uint32)
+
+
+def writes_to_its_input(x):
+    x += np.uint32(1)
+    return x
+
+
+def writes_those_of_another_mask(x):
+    y = x + 1
+    y[x > 1] = x[x < 2]
+    return y
+
+
+def writes_some(x):
+    y = x + 1
+    y[:2] = 0
+    return y
+
+
+def writes_signed(x):
+    y = x + 1
+    y += x.view(np.int32)
     return y
 
 
 def otherwise(x):
     try:
-        return np.array(x & 0xFF)
+        return np.sort(x & 0xFF)
     except Exception:  # noqa: BLE001 - the function of a user that does
         return x & 0xFF
 
@@ -127,10 +206,28 @@ def raises(x):
     [
         counts_calls,
         writes,
-        adds_in_place,
+        writes_to_a_view,
+        writes_beside_a_view,
+        writes_to_its_input,
+        writes_those_of_another_mask,
+        writes_some,
+        writes_signed,
+        lambda x: x[x > 1],
+        lambda x: x[::2],
+        lambda x: x[:4],
+        lambda x: x[..., 0],
+        lambda x: x.reshape(2, -1)[0],
+        lambda x: x.reshape(-1, 2)[:, 0],
+        lambda x: x + np.uint32(x.shape[0]),
+        lambda x: x + np.zeros(len(x), np.uint32),
+        lambda x: x + np.arange(4, dtype=np.uint32),
+        lambda x: np.stack([x, x])[0],
+        lambda x: np.stack([x, x], -1).sum(axis=0)[0] + x,
+        lambda x: x[:, None].astype(np.float32).sum(axis=1),
+        lambda x: TABLE.reshape(16, 16)[x & 15, x >> 28],
+        lambda x: TABLE[::2][x[x > 1] & 15],
         lambda x: x if x.any() else x + 1,
         lambda x: x + 1 if (x > 5) is True or bool(x[0]) else x,
-        lambda x: TABLE[x & 0xFF],
         lambda x: x + np.arange(len(x), dtype=np.uint32),
         lambda x: x[::-1],
         np.sort,
@@ -138,7 +235,6 @@ def raises(x):
         np.cumsum,
         lambda x: np.roll(x, 1),
         lambda x: x.view(np.uint64).view(np.uint32),
-        lambda x: np.asarray(x) + 1,
         np.add.accumulate,
         lambda x: x.view(">u4").astype(np.uint32),
         lambda x: x.astype(">u4").view(np.uint32),
@@ -152,6 +248,12 @@ def raises(x):
         catches(lambda x: x.astype(np.uint32, "K", "unsafe"), TypeError),
         catches(lambda x: x.clip(0, 255, None), TypeError),
         catches(lambda x: x + (x < -1), OverflowError),
+        catches(lambda x: np.array(x, ndmin=1), TypeError),
+        catches(lambda x: np.frombuffer(x, np.uint32), TypeError),
+        catches(lambda x: x.copy("C"), TypeError),
+        lambda x: TABLE.take(x & 0xFF, mode="clip"),
+        lambda x: TABLE[x & 0xFF, None][:, 0],
+        lambda x: x[:, True][:, 0],
         raises,
         lambda x: special.exp2(x.astype(np.float32)),  # a ufunc with the name of NumPy's
     ],

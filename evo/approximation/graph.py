@@ -1,0 +1,99 @@
+"""Graphs of elementwise operations of NumPy: the terms that functions of words are recorded as.
+
+Owns their values at arrays, and their order. Knows nothing of how they are recorded.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evo.approximation.word_machine import apply
+
+
+@dataclass(frozen=True, eq=False)
+class Term:
+    """A value at each point.
+
+    op: a ufunc's name, whose operands have the types of its loop; or `input` (value: which), `constant` (value), `cast`, `view`,
+    `part` (of a word; value: which), `join` (of parts, the lowest first), `where`, `take` (value: the table), `instruction` (of
+    words; value: its name).
+    """
+
+    op: str
+    operands: tuple["Term", ...]
+    dtype: np.dtype[Any]
+    value: Any = None
+
+    @property
+    def width(self) -> int:
+        """Bits of the type."""
+        return 1 if self.dtype == np.bool_ else 8 * self.dtype.itemsize
+
+    def bits(self) -> int:
+        """Bits of a constant."""
+        return int.from_bytes(np.asarray(self.value, self.dtype).tobytes(), "little")
+
+
+def cast(term: Term, dtype: np.dtype[Any]) -> Term:
+    """A term as one of a type."""
+    return term if term.dtype == dtype else Term("cast", (term,), dtype)
+
+
+def as_word(term: Term) -> Term:
+    """A result as a word: of floats the bits, of integers those of u32."""
+    word = np.dtype(np.uint32)
+    return Term("view", (term,), word) if term.dtype == np.float32 else cast(term, word)
+
+
+def conjuncts(term: Term) -> list[Term]:
+    """Terms all of which hold where a term holds."""
+    if term.op in ("logical_and", "bitwise_and") and all(each.dtype == np.bool_ for each in term.operands):
+        return [part for each in term.operands for part in conjuncts(each)]
+    return [term]
+
+
+def evaluate(terms: Sequence[Term], inputs: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
+    """Values of terms."""
+    known: dict[Term, Any] = {}
+    for term in ordered(terms):
+        values = [known[each] for each in term.operands]
+        match term.op:
+            case "input":
+                known[term] = inputs[term.value]
+            case "constant":
+                known[term] = term.value
+            case "cast":
+                known[term] = values[0].astype(term.dtype)
+            case "view":
+                known[term] = values[0].view(term.dtype)
+            case "part":
+                parts = np.ascontiguousarray(values[0])[..., None].view(term.dtype)
+                known[term] = parts[..., term.value]
+            case "join":
+                known[term] = np.stack(values, axis=-1).view(term.dtype)[..., 0]
+            case "take":
+                known[term] = np.take(term.value, values[0])
+            case "where":
+                known[term] = np.where(*values)
+            case "instruction":
+                known[term] = apply(term.value, *values)
+            case _:
+                known[term] = getattr(np, term.op)(*values)
+    return [known[term] for term in terms]
+
+
+def ordered(terms: Sequence[Term]) -> list[Term]:
+    """Terms and all that they are made of, operands first."""
+    found: dict[Term, None] = {}
+    waiting = [(term, False) for term in reversed(terms)]
+    while waiting:
+        term, is_ready = waiting.pop()
+        if is_ready:
+            found[term] = None
+        elif term not in found:
+            waiting.append((term, True))
+            waiting.extend((each, False) for each in term.operands)
+    return list(found)

@@ -1,0 +1,349 @@
+"""Objects that stand for NumPy arrays, and note what is done to them as a graph of elementwise operations.
+
+NumPy computes each operation at a sample beside it, and so decides all types and shapes. What is not elementwise, or depends on
+values, is refused. Owns operators, methods, views and changes in place. `evo.approximation.trace` has NumPy's functions.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import partial, reduce
+from itertools import repeat
+from typing import Any
+
+import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
+from numpy.typing import NDArray
+
+from evo.approximation.graph import Term, cast
+from evo.approximation.word_machine import apply
+
+refusals: ContextVar[list[str]] = ContextVar("refusals")  # of the function that is traced, which may have caught them
+_REDUCTIONS = {"sum": np.add, "prod": np.multiply, "min": np.minimum, "max": np.maximum}
+_REDUCTIONS |= {"any": np.logical_or, "all": np.logical_and}
+_REDUCED = (*_REDUCTIONS.values(), np.bitwise_or, np.bitwise_and, np.bitwise_xor)
+_IN_PLACE = "it changes an array in place that others share"
+
+
+class UntraceableError(Exception):
+    """The function does what a graph cannot say."""
+
+    def __init__(self, reason: str):
+        super().__init__(reason)
+        refusals.get([]).append(reason)
+
+
+@contextmanager
+def refusing() -> Iterator[None]:
+    """Raise what is raised within as a refusal, which counts if the function catches it, too."""
+    try:
+        yield
+    except UntraceableError:
+        raise
+    except Exception as error:
+        raise UntraceableError(f"{type(error).__name__}: {error}") from error
+
+
+class Points:
+    """Stands for the number of points, which no result may depend on."""
+
+
+POINTS = Points()
+FUNCTIONS: dict[Any, Callable[..., "Traced"]] = {}  # functions of NumPy other than ufuncs
+
+
+class Traced(NDArrayOperatorsMixin):
+    """Stands for an array whose first axis goes over points.
+
+    terms: an array of Term: along the first axis those of a point's elements in turn, then the further axes. sample: an array
+    like it. mask: terms of the condition by which its elements were selected; none: it has all.
+    """
+
+    def __init__(self, terms: Any, sample: NDArray[Any], mask: Any = None):
+        self.terms, self.sample, self.mask = _terms(terms), sample, mask
+        self.is_shared = False  # its memory is that of another array, too
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of the array."""
+        return self.sample.dtype
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return self.sample.ndim
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        """As of an array, with `POINTS` for the number of points."""
+        if self.terms.shape[0] != 1 or self.mask is not None:
+            raise UntraceableError("it uses the length of parts of words, or of a selection")
+        return (POINTS, *self.sample.shape[1:])
+
+    __class__ = property(lambda _: np.ndarray)  # for isinstance, as of an array
+
+    def _refused(self, *_: Any) -> Any:
+        raise UntraceableError("it depends on values, or on which points there are")
+
+    __bool__ = __len__ = __iter__ = __contains__ = __int__ = __float__ = __index__ = _refused
+
+    def __array__(self, *_: Any, **__: Any) -> Any:
+        raise UntraceableError("it is not elementwise, or hands its inputs to a function that is not known here")
+
+    def __getattr__(self, name: str) -> Any:
+        if name in _REDUCTIONS:
+            return partial(reduced, _REDUCTIONS[name], self)
+        raise UntraceableError(f"it uses .{name}")
+
+    @refusing()
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+        if method == "reduce":
+            return reduced(ufunc, *inputs, **options)
+        if ufunc is np.divmod and method == "__call__" and not options:
+            return np.floor_divide(*inputs), np.remainder(*inputs)
+        [out] = options.pop("out", (None,))
+        if method != "__call__" or options or ufunc.nout != 1 or ufunc.signature:
+            raise UntraceableError(f"it uses np.{ufunc.__name__} in another way than of whole arrays")
+        if getattr(np, ufunc.__name__, None) is not ufunc:
+            raise UntraceableError(f"{ufunc.__name__} is a ufunc, but not NumPy's")
+        if {*np.geterr().values()} != {"ignore"}:
+            raise UntraceableError("it asks for floating-point errors, which depend on values")
+        kinds = [type(each) if type(each) in (int, float) else np.asarray(sample_of(each)).dtype for each in inputs]
+        loop = ufunc.resolve_dtypes((*kinds, None))
+        found = elementwise(ufunc.__name__, inputs, loop[:-1], ufunc(*map(sample_of, inputs)))
+        if out is None:
+            return found
+        if type(out) is not Traced:
+            raise UntraceableError("it writes to another array")
+        return out.become(found)
+
+    def become(self, other: "Traced") -> "Traced":
+        """Change in place to the values of another array, as of this one's type."""
+        if self.is_shared:
+            raise UntraceableError(_IN_PLACE)
+        if self.terms.shape != other.terms.shape or self.mask is not other.mask:
+            raise UntraceableError("it changes an array in place to one of another shape")
+        self.sample = other.sample.astype(self.dtype, casting="same_kind")
+        self.terms = each_term(cast, other.terms, self.dtype)
+        return self
+
+    @refusing()
+    def __array_function__(self, function: Any, _: Any, args: Any, options: Any) -> "Traced":
+        if function in FUNCTIONS:
+            return FUNCTIONS[function](*args, **options)
+        if function.__name__ in _REDUCTIONS and getattr(np, function.__name__) is function:
+            return reduced(_REDUCTIONS[function.__name__], *args, **options)
+        raise UntraceableError(f"it uses np.{function.__name__}")
+
+    @refusing()
+    def __getitem__(self, index: Any) -> "Traced":
+        """Elements of the further axes, every k-th part of a word, or those at which a condition holds."""
+        if type(index) is Traced:
+            is_whole = index.mask is None and self.mask is None and self.ndim == 1
+            if index.dtype != np.bool_ or not is_whole or index.terms.shape != self.terms.shape:
+                raise UntraceableError("it selects by other than a condition of the same points")
+            return Traced(self.terms, self.sample[index.sample], index.terms)
+        return self._shared(self.terms[self._known(index)], self.sample[index])
+
+    @refusing()
+    def __setitem__(self, index: Any, value: Any) -> None:
+        if type(index) is not Traced:
+            if type(index) not in (slice, type(...)) or index not in (slice(None), ...):
+                raise UntraceableError("it changes some elements in place")
+            self.become(like(self, value).astype(self.dtype))
+            return
+        selected = self[index]
+        if type(value) is Traced and value.mask is not selected.mask:
+            raise UntraceableError("it changes elements in place to those of another selection")
+        new = selected.become(like(selected, value).astype(self.dtype))
+        sample = self.sample.copy()
+        sample[index.sample] = new.sample
+        self.become(Traced(each_term(_where_term, index.terms, new.terms, self.terms), sample))
+
+    def _known(self, index: Any) -> Any:
+        """The index, for terms too, unless it selects points."""
+        first, *rest = index if isinstance(index, tuple) else (index,)
+        if any(type(each) not in (slice, int, type(...), type(None)) for each in (first, *rest)):
+            raise UntraceableError("it takes elements by other than constants")
+        num_taken = sum(each is not None and each is not ... for each in rest)
+        if first is ... and num_taken < self.ndim and ... not in rest:
+            return index
+        if not isinstance(first, slice) or num_taken >= self.ndim:
+            raise UntraceableError("it depends on which points there are")
+        start, stop, step = first.start or 0, first.stop, first.step or 1
+        if stop is not None or step < 1 or not 0 <= start < step or self.terms.shape[0] % step or self.mask is not None:
+            raise UntraceableError("it depends on which points there are")
+        return index
+
+    def _shared(self, terms: Any, sample: NDArray[Any]) -> "Traced":
+        """A view of the same memory."""
+        found = Traced(terms, sample, self.mask)
+        self.is_shared = found.is_shared = True
+        return found
+
+    @refusing()
+    def astype(self, dtype: Any, copy: bool = True) -> "Traced":
+        """As of an array."""
+        if not copy and self.dtype == np.dtype(dtype):
+            return self
+        return Traced(each_term(cast, self.terms, known_dtype(dtype)), self.sample.astype(dtype), self.mask)
+
+    @refusing()
+    def copy(self) -> "Traced":
+        """As of an array."""
+        return Traced(self.terms, self.sample.copy(), self.mask)
+
+    @refusing()
+    def view(self, dtype: Any) -> "Traced":
+        """As of an array: of another size of elements too."""
+        dtype, old = known_dtype(dtype), self.dtype.itemsize
+        if np.bool_ in (dtype, self.dtype):
+            raise UntraceableError("it views truths as numbers")
+        *upper, last = self.terms.shape
+        if dtype.itemsize == old:
+            terms = each_term(partial(_viewed, dtype), self.terms)
+        elif dtype.itemsize < old:
+            parts = range(old // dtype.itemsize)
+            terms = _terms([Term("part", (each,), dtype, k) for each in self.terms.ravel().tolist() for k in parts])
+            terms = terms.reshape(*upper, last * len(parts))
+        else:
+            count = dtype.itemsize // old
+            if last % count or self.mask is not None:
+                raise UntraceableError("it joins elements of several points")
+            groups: Any = self.terms.reshape(-1, count)
+            terms = _terms([Term("join", tuple(each), dtype) for each in groups]).reshape(*upper, last // count)
+        return self._shared(terms, self.sample.view(dtype))
+
+    @refusing()
+    def reshape(self, *shape: Any) -> "Traced":
+        """As of an array, to one whose first axis goes over points."""
+        wanted = shape[0] if len(shape) == 1 and isinstance(shape[0], tuple) else shape
+        if wanted[:1] not in ((POINTS,), (-1,)) or not all(type(each) is int and each > 0 for each in wanted[1:]):
+            raise UntraceableError("it moves elements between points")
+        if len(wanted) > 1 and self.terms.size != np.prod(wanted[1:]):
+            raise UntraceableError("it moves elements between points")
+        if wanted == (POINTS,) and self.terms.size != 1:
+            raise UntraceableError("it moves elements between points")
+        terms = self.terms.reshape(1, *wanted[1:]) if len(wanted) > 1 else self.terms.reshape(-1)
+        return self._shared(terms, self.sample.reshape(-1, *wanted[1:]))
+
+    @refusing()
+    def ravel(self) -> "Traced":
+        """As of an array."""
+        return self.reshape(-1)
+
+    @refusing()
+    def clip(self, least: Any, most: Any) -> "Traced":
+        """As of an array."""
+        limited: Traced = np.minimum(np.maximum(self, least), most)
+        return limited
+
+
+def _terms(terms: Any) -> NDArray[np.object_]:
+    if isinstance(terms, np.ndarray):
+        return terms
+    found = np.empty(len(terms), object)
+    found[:] = terms
+    return found
+
+
+def each_term(make: Callable[..., Term], *arrays: Any) -> NDArray[np.object_]:
+    """Terms made of those of arrays of the same shape, or of constants."""
+    first = arrays[0]
+    others = [each.flat if isinstance(each, np.ndarray) else repeat(each) for each in arrays[1:]]
+    return _terms([make(*each) for each in zip(first.flat, *others, strict=False)]).reshape(first.shape)
+
+
+def sample_of(value: Any) -> Any:
+    """An operand as NumPy computes with it at the sample."""
+    if isinstance(value, Traced):
+        return value.sample
+    if not isinstance(value, bool | int | float | np.generic | np.ndarray):
+        raise UntraceableError("it combines its inputs with other objects")
+    return value
+
+
+def known_dtype(dtype: Any) -> np.dtype[Any]:
+    """A type that terms may have."""
+    known: np.dtype[Any] = np.dtype(dtype)
+    if known.kind not in "biuf" or known.itemsize > 8 or not known.isnative:
+        raise UntraceableError(f"it uses {known}")
+    return known
+
+
+def _viewed(dtype: np.dtype[Any], term: Term) -> Term:
+    return Term("view", (term,), dtype)
+
+
+def _where_term(condition: Term, value: Term, other: Term) -> Term:
+    return Term("where", (condition, value, other), value.dtype)
+
+
+def constants(values: NDArray[Any], ndim: int) -> NDArray[np.object_]:
+    """Terms of constants, for an operation whose results have `ndim` axes."""
+    found = _terms([Term("constant", (), values.dtype, each) for each in values.ravel()])
+    return found.reshape((1,) * (ndim - values.ndim) + values.shape)
+
+
+def elementwise(op: str, inputs: Sequence[Any], loop: Sequence[np.dtype[Any]], sample: Any, value: Any = None) -> Traced:
+    """The results of an operation. loop: types in which it computes its operands."""
+    arrays = [each for each in inputs if isinstance(each, Traced)]
+    if len({each.terms.shape[0] for each in arrays}) != 1 or len({id(each.mask) for each in arrays}) != 1:
+        raise UntraceableError("it combines arrays of different lengths")
+    for kind in (sample.dtype, *loop):
+        known_dtype(kind)
+    operands = []
+    for given, kind in zip(inputs, loop, strict=True):
+        if isinstance(given, Traced):
+            if given.ndim < sample.ndim:
+                raise UntraceableError("it combines points with elements")
+            operands.append(each_term(cast, given.terms, kind))
+        else:
+            with np.errstate(all="ignore"):
+                values = np.asarray(given).astype(kind) if not isinstance(given, int | float) else np.array(given, kind)
+            if values.ndim >= sample.ndim and values.shape[0] != 1:
+                raise UntraceableError("it combines its inputs with other arrays")
+            operands.append(constants(values, sample.ndim))
+    whole = np.broadcast_arrays(*operands)
+    return Traced(each_term(lambda *each: Term(op, each, sample.dtype, value), *whole), sample, arrays[0].mask)
+
+
+@refusing()
+def reduced(ufunc: np.ufunc, array: Any, axis: Any = None, dtype: Any = None, **options: Any) -> Traced:
+    """The results of an operation along a further axis."""
+    out = options.pop("out", None)
+    if type(array) is not Traced or ufunc not in _REDUCED or options or out not in (None, (None,)) or type(axis) is not int:
+        raise UntraceableError(f"it uses np.{ufunc.__name__} or what is like it along other than one further axis")
+    if axis % array.ndim == 0:
+        raise UntraceableError("it joins points")
+    sample = ufunc.reduce(array.sample, axis=axis, dtype=dtype)
+    if known_dtype(sample.dtype).kind == "f":
+        raise UntraceableError("it joins floats in an order of NumPy's")
+    kind = np.dtype(np.bool_) if ufunc in (np.logical_or, np.logical_and) else sample.dtype
+    of_axis = np.moveaxis(array.terms, axis, 0)
+    parts = [each_term(cast, each, kind) for each in of_axis]
+    combine = partial(each_term, lambda a, b: Term(ufunc.__name__, (a, b), sample.dtype))
+    return Traced(reduce(combine, parts), sample, array.mask)
+
+
+def instruction(name: str, *words: Any) -> Any:
+    """Results of an instruction of the set `bits` at words, or what stands for them in a trace."""
+    samples = [sample_of(each) if isinstance(each, Traced) else each for each in words]
+    found = apply(name, *samples)
+    if not any(isinstance(each, Traced) for each in words):
+        return found if any(np.ndim(each) for each in words) else found[0]
+    return elementwise("instruction", words, [np.dtype(np.uint32)] * len(words), found, name)
+
+
+def like(array: Traced, value: Any) -> Traced:
+    """A number, or an array, in the shape of another array."""
+    if type(value) is Traced:
+        return value
+    values = np.asarray(value)
+    if values.dtype == np.int64 and type(value) is int:  # takes the array's type
+        values = np.array(value, array.dtype)
+    known_dtype(values.dtype)
+    if values.ndim >= array.ndim:
+        raise UntraceableError("it combines its inputs with other arrays")
+    terms = np.broadcast_to(constants(values, array.ndim), array.terms.shape)
+    return Traced(terms, np.broadcast_to(values, array.sample.shape).copy(), array.mask)
