@@ -23,6 +23,7 @@ _FIELDS += [1, 0xFF, 0xFFFF, 0xFFFF0000, 0x7FFFFFFF, 0x80000000, 0x7F800000, 0xF
 _OF_TWO = """add sub mul mulhi mulhi_s min_u max_u min_s max_s shl shr sar addf subf mulf minf maxf f16x2_of_f32 bf16x2_of_f32
     e4m3x2_of_f32 e5m2x2_of_f32""".split()
 _OF_TWO += [f"{name}2_{form}" for name in ("add", "sub", "mul", "min", "max") for form in ("f16", "bf16")]
+_LOW = 0x0F0F0F0F
 _ARITHMETIC = "add sub mul min_u max_u min_s max_s addf subf mulf minf maxf".split()
 _OF_THREE = "dp4a_u dp4a_s vabsdiff4 pack_s8 pack_u8 mad madhi fmaf fma2_f16 fma2_bf16 shf_l shf_r bfe_u bfe_s".split()
 
@@ -172,6 +173,11 @@ def _pairs(known: Any, a: Node, b: Node) -> None:
         known.add((name, a, b))
     for name in _OF_THREE:
         known.add((name, a, b, 0))
+    for x, y in product(*([each, ("lop3_c0", each, _LOW, 0), ("lop3_c0", ("shr", each, 4), _LOW, 0)] for each in (a, b))):
+        for name in ("dp4a_u", "dp4a_s"):  # of bytes and nibbles
+            known.add((name, x, y, 0))
+    for table in ("c0", "3c"):
+        known.add(("popc", (f"lop3_{table}", a, b, 0)))
     if known.function.types[a[1]] == known.function.types[b[1]] == "f32":
         for name in ("addf", "subf", "mulf"):
             _conversions(known, (name, a, b))

@@ -15,11 +15,14 @@ from evo.approximation.nodes import parts_of
 from evo.approximation.solvers import ALL, Goal
 
 _MOST_ROWS, _MOST_OF_SOLVER = 60, 8
+_MOST_PARTS = 100  # of a program: with more, each step takes seconds
 _WITH_ADDEND = {"mul": "mad", "mulhi": "madhi", "mad": "mad", "madhi": "madhi", "dp4a_u": "dp4a_u", "dp4a_s": "dp4a_s"}
 
 
 def shortened_nodes(known: Any, outputs: tuple[Any, ...]) -> tuple[Any, ...]:
     """The outputs by nodes that cost less, as long as there are any."""
+    if len(parts_of(outputs)) > _MOST_PARTS:
+        return outputs
     while (better := _step(known, outputs)) is not None:
         outputs = better
     return outputs

@@ -19,6 +19,7 @@ from evo.approximation import solvers
 from evo.approximation.bits import ExactFunction
 from evo.approximation.exact import exact_language, wrong_bits
 from evo.approximation.forward import SHIFTS, expand
+from evo.approximation.lookups import looked_up
 from evo.approximation.networks import LinearFunctions, permutations, shared_bytes, split_goals, with_signs
 from evo.approximation.nodes import Node, parts_of, program_text
 from evo.approximation.numbers import integer_goals, number_goals
@@ -126,6 +127,9 @@ class Synthesis:
             if k < 31 and is_signed and (values.view(np.int32) >> (31 - k) == values.view(np.int32) >> 31).all():
                 yield partial(_shifted, "sar", k), Goal(values << np.uint32(k), care << np.uint32(k)), self.slots["sar"]
         yield from number_goals(self, goal)
+        for selector in (0x0123, 0x1032, 0x2301):  # each undoes itself
+            before = Goal(*(apply("prmt", each, np.uint32(0), np.uint32(selector)) for each in goal))
+            yield partial(_permuted, selector), before, self.slots["prmt"]
 
     @cached_property
     def _linear(self) -> LinearFunctions:
@@ -161,7 +165,7 @@ class Synthesis:
         _, rows = self._sorted
         yield from self._nodes(
             (
-                solvers.products(rows[:MOST_PAIRED], goal),
+                solvers.products(rows, goal),
                 solvers.sums(rows[:MOST_PAIRED], goal),
                 solvers.extremes(rows, goal),
                 solvers.dots(rows[:MOST_OF_DOTS], goal),
@@ -238,15 +242,17 @@ class Synthesis:
             key = (here.values & here.care).tobytes() + here.care.tobytes()
             if key in seen:
                 continue
-            seen[key] = spent, wrap, here, _is(last, with_signs)
+            if not _is(last, _permuted):
+                seen[key] = spent, wrap, here, _is(last, with_signs)
             for node in self.solutions(here):
                 take(wrap(node))
             for outer, before, cost in self.goals(here) if depth < MOST_DEPTH else ():
-                if _is(outer, _shifted) and _is(last, _shifted):  # one shift, or a mask
+                if (_is(outer, _shifted) and _is(last, _shifted)) or (_is(outer, _permuted) and depth):  # one shift, or a mask
                     continue
                 number += 1
                 before_wrap: _Wrap = partial(_nested, wrap, outer)
-                heappush(waiting, (depth + 1, spent + cost, _num_varying(before), number, before_wrap, outer, before))
+                depth_before = MOST_DEPTH if _is(outer, _permuted) else depth + 1
+                heappush(waiting, (depth_before, spent + cost, _num_varying(before), number, before_wrap, outer, before))
         num_wide, num_of_three = 0, MOST_OF_THREE if len(self.fields) < MANY_FIELDS else 1
         of_integers = [each for each in seen.values() if each[0] != LEAST_COST][:MOST_THOROUGH]
         of_numbers = [each for each in seen.values() if each[0] == LEAST_COST][:MOST_OF_NUMBERS]
@@ -270,6 +276,10 @@ def _joined(name: str, four: Sequence[Any]) -> Node:
 
 def _shifted(name: str, count: int, node: Node) -> Node:
     return (name, node, count)
+
+
+def _permuted(selector: int, node: Node) -> Node:
+    return ("prmt", node, 0, selector)
 
 
 def _is(outer: Any, kind: Callable[..., Node]) -> bool:
@@ -301,7 +311,7 @@ def synthesized(function: ExactFunction, target: str, seed: int, counterexamples
         points = sample(function, NUM_POINTS, seed, more)
         found = Synthesis(function, target, points)
         goals = [Goal(values, np.full_like(values, care)) for values, care in zip(function(*points), function.care, strict=True)]
-        for node in shared_bytes(found, goals):
+        for node in (*shared_bytes(found, goals), *looked_up(found, goals)):
             found.add(node)
         expand(found)
         parts = [node for node in parts_of(given) if node not in given]

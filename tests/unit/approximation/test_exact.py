@@ -548,6 +548,20 @@ def average_up(x, y):
     return low | high << 16
 def transposed(a, b, c, d):
     return tuple(a >> k & 255 | (b >> k & 255) << 8 | (c >> k & 255) << 16 | (d >> k & 255) << 24 for k in (0, 8, 16, 24))
+def nf4(q):
+    codes = np.array("bc00 b992 b833 b652 b48d b1ea add4 0000 2d18 3126 33e0 3568 370d 3880 39c9 3c00".split())
+    codes = np.array([int(each, 16) for each in codes], np.uint32)  # of bitsandbytes' table, in f16
+    return codes[q & 15] | codes[q >> 4 & 15] << 16
+def reversed_nibbles(q):
+    return sum((q >> 28 - 4 * k & 15) << 4 * k for k in range(8))
+def dots(a, b):
+    fields = np.arange(0, 32, 4, dtype=np.uint32)
+    return ((a[:, None] >> fields & 15) * (b[:, None] >> fields & 15)).sum(axis=1).astype(np.uint32)
+def signs(q):
+    found = np.full_like(q, 0xFFFFFFFF)
+    for k in range(4):
+        found -= (q >> k & 1) * np.uint32(0xFE << 8 * k)
+    return found
 quantized.types = ("f32",) * 3
 quantized.precondition = "finite(x) and finite(scale) and finite(zero)"
 """
@@ -585,6 +599,10 @@ def search_few_goals(monkeypatch):
         ("next_up", 7),
         ("average_up", 8),
         ("transposed", 16),
+        ("nf4", 20),
+        ("dots", 16),
+        ("reversed_nibbles", 8),
+        ("signs", 8),
     ],
 )
 def test_tricks_are_found_as_cheap_as_by_hand(tmp_path, monkeypatch, name, slots):

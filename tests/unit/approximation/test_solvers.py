@@ -7,6 +7,7 @@ import pytest
 
 from evo.approximation import networks, solvers
 from evo.approximation.bits import ExactFunction
+from evo.approximation.lookups import looked_up
 from evo.approximation.numbers import number_goals
 from evo.approximation.outputs import of_one_word
 from evo.approximation.packed import field_nodes
@@ -211,3 +212,17 @@ def test_two_outputs_share_a_word_of_the_bytes_that_both_have_of_two_inputs():
     shared = known.values(node)
     for word in (A, A >> np.uint32(24), B, B >> np.uint32(16)):
         assert any(((word ^ shared >> np.uint32(8 * k)) & 255 == 0).all() for k in range(4))
+
+
+@pytest.mark.parametrize(("bits", "entries", "slots"), [(4, 16, 12), (4, 8, 4), (4, 4, 4), (3, 8, 12), (2, 4, 12), (1, 2, 12)])
+@pytest.mark.parametrize("place", [0, 1])
+def test_bytes_of_fields_are_looked_up_in_tables(bits, entries, slots, place):
+    rng = np.random.default_rng(bits + entries)
+    table = rng.permutation(256)[:entries].astype(np.uint8)
+    found = Synthesis(ExactFunction("u4x8_f16x2x4"), "sm_90", [A[:128]])
+    fields = np.stack([A >> np.uint32(4 * bits * place + bits * k) & np.uint32((1 << bits) - 1) for k in range(4)], axis=1)
+    values = table[fields % entries].view(np.uint32)[:, 0]  # of a larger table with the same entries again
+    nodes = [*looked_up(found, [Goal(values[:128], ALL[:128])])]
+    whole = Synthesis(found.function, "sm_90", [A])
+    right = [node for node in nodes if (whole.values(node) == values).all()]
+    assert right and min(whole.cost([node]) for node in right) <= slots + 2 * place

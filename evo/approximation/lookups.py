@@ -1,0 +1,102 @@
+"""Words of bytes that are looked up in tables of up to 16 entries, by permutations of bytes.
+
+A prmt whose third operand is a word of nibbles looks up a byte for each of four among the eight of its first two operands, and
+three of them look up among sixteen. Owns which nibbles and tables there are. Knows nothing of searches.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from evo.approximation.solvers import Goal, Words
+
+_NIBBLES = 0x1111
+
+
+class _Table(NamedTuple):
+    """Bits of 16 bytes, and those of them that matter."""
+
+    ones: tuple[int, ...]
+    care: tuple[int, ...]
+
+    def joined(self, other: "_Table") -> "_Table | None":
+        """Both in one; None: they differ."""
+        if any((a ^ b) & x & y for a, b, x, y in zip(self.ones, other.ones, self.care, other.care, strict=True)):
+            return None
+        ones = tuple(a | b for a, b in zip(self.ones, other.ones, strict=True))
+        return _Table(ones, tuple(x | y for x, y in zip(self.care, other.care, strict=True)))
+
+
+def looked_up(known: Any, goals: Sequence[Goal]) -> Iterator[Any]:
+    """Words of four bytes, some of which goals have, that are each a function of a nibble."""
+    for code in _codes(known):
+        tables: list[_Table] = []
+        words = known.values(code)
+        for goal in goals:
+            for k in range(0, 32, 8):
+                values, care = (each >> np.uint32(k) & np.uint32(255) for each in goal)
+                for place in range(0, 16, 4):
+                    table = _table(words >> np.uint32(place) & np.uint32(15), values, care)
+                    if table:
+                        _join(tables, table)
+        if tables and code[0] == "lop3_a8" and code[-1] == _NIBBLES:  # truths, as bytes too
+            yield ("lop3_c0", ("mul", code[1][1], 0x00204081), 0x01010101, 0)
+        yield from (_words_of(code, words, table) for table in tables)
+
+
+def _join(tables: list[_Table], table: _Table) -> None:
+    for i, each in enumerate(tables):
+        if joined := each.joined(table):
+            tables[i] = joined
+            return
+    tables.append(table)
+
+
+def _table(nibbles: Words, values: Words, care: Words) -> _Table | None:
+    """The bytes by nibbles; None: nibbles do not decide them, or all are equal."""
+    ones, zeros = np.zeros(16, np.uint32), np.zeros(16, np.uint32)
+    np.bitwise_or.at(ones, nibbles, values & care)
+    np.bitwise_or.at(zeros, nibbles, ~values & care)
+    if (ones & zeros).any() or not np.bitwise_or.reduce(ones) & np.bitwise_or.reduce(zeros):
+        return None
+    return _Table(tuple(ones.tolist()), tuple((ones | zeros).tolist()))
+
+
+def _codes(known: Any) -> Iterator[Any]:
+    """Words whose lower half has four fields of the inputs as nibbles."""
+    for k in range(known.num_inputs):
+        x, width = ("%", k), known.function.widths[k]
+        for bits in (4, 3, 2, 1):
+            for first in range(0, width, 4 * bits):
+                code: Any = ("shr", x, first) if first else x
+                if bits == 3:  # what is above a field does not matter
+                    for step, lower in ((2, 0x003F), (1, 0x0707)):
+                        code = ("lop3_ca", lower, code, ("shl", code, step))  # a ? b : c
+                elif bits < 4:
+                    if bits == 2 and first:
+                        code = ("prmt", x, 0, 0x4440 | first // 8)
+                    elif first + 4 * bits < width:
+                        code = ("lop3_c0", code, (1 << 4 * bits) - 1, 0)
+                    code = ("lop3_a8", code, ("shl", code, 8 - 2 * bits), ((1 << 2 * bits) - 1) * 0x101)  # (a | b) & c
+                    code = ("lop3_a8", code, ("shl", code, 4 - bits), ((1 << bits) - 1) * _NIBBLES)
+                yield code
+
+
+def _words_of(code: Any, words: Words, table: _Table) -> Any:
+    """The lookup of a word's four lower nibbles in a table."""
+    used = 15
+    for bit in (8, 4):  # which the table may ignore
+        order = [v ^ bit for v in range(16)]
+        other = _Table(*(tuple(each[v] for v in order) for each in table))
+        if joined := table.joined(other):
+            table, used = joined, used & ~bit
+    ones = table.ones
+    a, b, c, d = (sum(ones[k + i] << 8 * i for i in range(4)) for k in (0, 4, 8, 12))
+    mask = used & 7
+    lowest = code if not (words & np.uint32(0xFFFF & ~(mask * _NIBBLES))).any() else ("lop3_c0", code, mask * _NIBBLES, 0)
+    first = ("prmt", a, b, lowest)
+    if not used & 8:
+        return first
+    half = ("lop3_ea", ("shr", code, 1), 0x4444, 0x3210)  # a & b | c
+    return ("prmt", first, ("prmt", c, d, lowest), half)
