@@ -73,7 +73,7 @@ def evaluate(terms: Sequence[Term], inputs: Sequence[NDArray[Any]]) -> list[NDAr
                 parts = np.ascontiguousarray(values[0])[..., None].view(term.dtype)
                 known[term] = parts[..., term.value]
             case "join":
-                known[term] = np.stack(values, axis=-1).view(term.dtype)[..., 0]
+                known[term] = np.stack(np.broadcast_arrays(*values), axis=-1).view(term.dtype)[..., 0]
             case "take":
                 known[term] = np.take(term.value, values[0])
             case "where":

@@ -154,7 +154,7 @@ class _Question:
                 if found is not None:
                     return found
             case "take":
-                return self._looked_up(term.value, a, width)
+                return self._looked_up(term.value, a, width, is_signed)
             case "logical_and" | "logical_or" | "logical_xor" | "logical_not":
                 truths = [v.truth(v.is_true(each)) for each in operands]
                 return v.apply("NOT" if term.op == "logical_not" else term.op[8:].upper(), *truths)
@@ -204,13 +204,14 @@ class _Question:
             rest = v.choose(v.is_true(is_above), v.apply("ADD", rest, b), rest)
         return v.choose(v.same(b, zero), zero, quotient if op == "floor_divide" else rest)
 
-    def _looked_up(self, table: NDArray[Any], index: Any, width: int) -> Any:
+    def _looked_up(self, table: NDArray[Any], index: Any, width: int, is_signed: bool) -> Any:
         if len(table) > _MOST_ENTRIES:
             raise UnsolvedError(f"a table has more than {_MOST_ENTRIES} entries")
         v, entries = self._v, table.view(f"u{table.dtype.itemsize}").tolist()
-        if len(entries) >> v.width(index) == 0:
-            is_inside = v.less(index, v.number(len(entries), v.width(index)))
-            self._demanded.append((is_inside, "a table may be read beyond its end"))
+        limit = min(len(entries), 1 << (v.width(index) - is_signed))  # a negative index counts from the end
+        if limit < 1 << v.width(index):
+            is_inside = v.less(index, v.number(limit, v.width(index)))
+            self._demanded.append((is_inside, "a table may be read beyond its ends"))
         found = v.number(entries[-1], width)
         for k, entry in enumerate(entries[:-1]):
             found = v.choose(v.same(index, v.number(k, v.width(index))), v.number(entry, width), found)

@@ -4,14 +4,16 @@ The function runs once, at objects that stand for arrays, and sees a NumPy whose
 functions of NumPy are known, and what the function sees of its module.
 """
 
-from collections.abc import Callable, Sequence
-from types import CellType, FunctionType
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial
+from threading import RLock
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evo.approximation.graph import Term, cast
+from evo.approximation.graph import Term, cast, ordered
 from evo.approximation.traced import (
     FUNCTIONS,
     Points,
@@ -25,6 +27,9 @@ from evo.approximation.traced import (
     refusing,
     sample_of,
 )
+
+_LOCK = RLock()  # of modules that are changed for a time
+_TAKEN: list[Term] = []  # looked up in tables by the function that is traced
 
 
 def _implements(function: Any) -> Callable[[Callable[..., Traced]], Callable[..., Traced]]:
@@ -40,15 +45,24 @@ def _where(condition: Any, *values: Any) -> Traced:
 
 @_implements(np.select)
 def _select(conditions: Sequence[Any], values: Sequence[Any], default: Any = 0) -> Traced:
-    found = default
+    if not all(type(each) is Traced and each.dtype == np.bool_ for each in conditions):
+        raise UntraceableError("it selects by other than conditions")
+    samples: Any = [[sample_of(each) for each in given] for given in (conditions, values)]
+    select: Any = np.select
+    kind = select(*samples, sample_of(default)).dtype
+    found = _as(kind, default)
     for condition, value in reversed([*zip(conditions, values, strict=True)]):
-        found = _where(condition, value, found)
+        found = _where(condition, _as(kind, value), found)
     return found  # type: ignore[no-any-return]
+
+
+def _as(kind: np.dtype[Any], value: Any) -> Any:
+    return value.astype(kind) if type(value) is Traced else np.asarray(value).astype(kind)
 
 
 @_implements(np.take_along_axis)
 def _take_along_axis(table: Any, indices: Any, axis: Any = 0) -> Traced:
-    if axis not in (0, -1):
+    if axis not in (0, -1) or indices.ndim != 1:
         raise UntraceableError("it takes from other than a table of one axis")
     return _taken(table, indices)
 
@@ -57,8 +71,10 @@ def _taken(table: Any, indices: Any) -> Traced:
     """Entries of a table of one axis."""
     if not isinstance(table, np.ndarray) or table.ndim != 1 or type(indices) is not Traced or indices.dtype.kind not in "iu":
         raise UntraceableError("it takes from other than a table of one axis")
-    plain = np.array(table)
-    return elementwise("take", (indices,), (indices.dtype,), np.take(plain, indices.sample), plain)
+    plain = np.array(table) != 0 if table.dtype == np.bool_ else np.array(table)  # whose bytes may be other than 0 and 1
+    found = elementwise("take", (indices,), (indices.dtype,), np.take(plain, indices.sample), plain)
+    _TAKEN.extend(found.terms.ravel().tolist())
+    return found
 
 
 @_implements(np.clip)
@@ -80,14 +96,14 @@ def _stack(arrays: Sequence[Any], axis: int = 0) -> Traced:
     if not all(type(each) is Traced for each in arrays) or axis % sample.ndim == 0:
         raise UntraceableError("it stacks points")
     terms = np.stack([each_term(cast, each.terms, sample.dtype) for each in arrays], axis)
-    if len({id(each.mask) for each in arrays}) != 1:
+    if any(each.mask is not None for each in arrays):
         raise UntraceableError("it combines arrays of different lengths")
     return Traced(terms, sample, arrays[0].mask)
 
 
 @_implements(np.full_like)
 def _full_like(array: Any, value: Any, dtype: Any = None) -> Traced:
-    return like(array, np.asarray(value).astype(dtype or array.dtype))
+    return like(array, np.full_like(np.empty((), array.dtype), value, dtype=dtype))
 
 
 @_implements(np.zeros_like)
@@ -98,6 +114,17 @@ def _zeros_like(array: Any, dtype: Any = None) -> Traced:
 @_implements(np.ones_like)
 def _ones_like(array: Any, dtype: Any = None) -> Traced:
     return _full_like(array, 1, dtype)
+
+
+@_implements(np.empty_like)
+def _empty_like(array: Any, dtype: Any = None) -> Traced:
+    found = _full_like(array, 0, dtype)
+    found.terms = each_term(_undefined, found.terms)
+    return found
+
+
+def _undefined(term: Term) -> Term:
+    return Term("undefined", (), term.dtype)
 
 
 @_implements(np.copy)
@@ -122,6 +149,11 @@ class _Table(np.ndarray):
 
 def _as_table(value: Any) -> Any:
     return value.view(_Table) if type(value) is np.ndarray else value
+
+
+def _type_of(value: Any, *more: Any) -> Any:
+    kind = type(value, *more)
+    return np.ndarray if kind in (Traced, _Table) else kind
 
 
 class _TracedNumPy:
@@ -163,6 +195,14 @@ class _TracedNumPy:
         return Traced(constants(values, sample.ndim), sample.copy())
 
     @refusing()
+    def empty(self, shape: Any, dtype: Any = float) -> Any:
+        """As NumPy's."""
+        found = self.full(shape, 0, dtype)
+        if type(found) is Traced:
+            found.terms = each_term(_undefined, found.terms)
+        return found
+
+    @refusing()
     def zeros(self, shape: Any, dtype: Any = float) -> Any:
         """As NumPy's."""
         return self.full(shape, 0, dtype)
@@ -173,25 +213,36 @@ class _TracedNumPy:
         return self.full(shape, 1, dtype)
 
 
-def _of_trace(value: Any, module: dict[str, Any], seen: dict[int, Any], numpy: _TracedNumPy) -> Any:
-    """A value of a function's module as the function sees it that is traced. module: its names, as the function knows them."""
-    if value is np:
-        return numpy
-    if isinstance(value, list | tuple):
-        return type(value)(map(_as_table, value)) if type(value) in (list, tuple) else value
-    if type(value) is not FunctionType or not (value.__globals__ is module or value.__closure__):
-        return _as_table(value)
-    if id(value) not in seen:
-        is_new = id(value.__globals__) not in seen
-        names = seen.setdefault(id(value.__globals__), {})
-        cells = tuple(CellType() for _ in value.__closure__ or ())
-        made = seen[id(value)] = FunctionType(value.__code__, names, value.__name__, value.__defaults__, cells or None)
-        made.__kwdefaults__ = value.__kwdefaults__
-        for cell, old in zip(cells, value.__closure__ or (), strict=True):
-            cell.cell_contents = _of_trace(old.cell_contents, module, seen, numpy)
-        if is_new:
-            names.update((name, _of_trace(each, module, seen, numpy)) for name, each in value.__globals__.items())
-    return seen[id(value)]
+@contextmanager
+def _tables_of(function: Any, numpy: _TracedNumPy) -> Iterator[None]:
+    """Have a function's module and closures see arrays as tables, and NumPy as it is traced, for a time."""
+    cells, places, known = [*(getattr(function, "__closure__", None) or ())], [], set()
+    names = getattr(function, "__globals__", {})
+    if str(getattr(function, "__module__", "")).startswith("evo."):  # which has no such functions
+        names, cells = {}, []
+    made = {id(getattr(np, name)): getattr(numpy, name) for name in ("array", "asarray", "full", "zeros", "ones", "empty")}
+    made[id(np)] = numpy
+    while cells:
+        cell = cells.pop()
+        with suppress(ValueError):  # it is empty
+            value = cell.cell_contents
+            if id(cell) not in known:
+                known.add(id(cell))
+                cells += getattr(value, "__closure__", None) or ()
+                places.append((partial(setattr, cell, "cell_contents"), value, made.get(id(value), _as_table(value))))
+    for name, value in names.items():
+        places.append((partial(names.__setitem__, name), value, made.get(id(value), _as_table(value))))
+    changed = [(put, old, new) for put, old, new in places if new is not old]
+    own_type = names.setdefault("type", _type_of)
+    try:
+        for put, _, new in changed:
+            put(new)
+        yield
+    finally:
+        for put, old, _ in changed:
+            put(old)
+        if own_type is _type_of:
+            del names["type"]
 
 
 def trace(function: Callable[..., Any], inputs: Sequence[NDArray[Any]]) -> list[Term]:
@@ -206,12 +257,13 @@ def trace(function: Callable[..., Any], inputs: Sequence[NDArray[Any]]) -> list[
     given = [Traced([Term("input", (), each.dtype, k)], each) for k, each in enumerate(inputs)]
     for each in given:
         each.is_shared = True
-    seen = _of_trace(function, getattr(function, "__globals__", {}), {}, _TracedNumPy(given[0]))
-    noted: list[str] = []
-    token = refusals.set(noted)
-    try:
+    with _LOCK:
+        refusals.clear()
+        _TAKEN.clear()
         with refusing(), np.errstate(all="ignore"):
-            found, expected = seen(*given), function(*inputs)
+            with _tables_of(function, _TracedNumPy(given[0])):
+                found = function(*given)
+            expected = function(*inputs)
             results, plain = (each if isinstance(each, tuple | list) else (each,) for each in (found, expected))
             same = len(results) == len(plain) and all(
                 isinstance(a, Traced)
@@ -222,10 +274,15 @@ def trace(function: Callable[..., Any], inputs: Sequence[NDArray[Any]]) -> list[
                 and a.sample.tobytes() == b.tobytes()
                 for a, b in zip(results, plain, strict=True)
             )
-    finally:
-        refusals.reset(token)
+        noted, taken = [*refusals], {*_TAKEN}
     if noted:
         raise UntraceableError(noted[0])
     if not same:
         raise UntraceableError("its results at objects that stand for arrays differ from those at arrays")
-    return [each.terms[0] for each in results]
+    terms = [each.terms[0] for each in results]
+    used = {*ordered(terms)}
+    if taken - used:
+        raise UntraceableError("it looks up what it does not use, which may lie beyond the table")
+    if any(term.op == "undefined" for term in used):
+        raise UntraceableError("it leaves elements of an empty array as they are")
+    return terms

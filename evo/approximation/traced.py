@@ -6,7 +6,6 @@ values, is refused. Owns operators, methods, views and changes in place. `evo.ap
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar
 from functools import partial, reduce
 from itertools import repeat
 from typing import Any
@@ -18,7 +17,7 @@ from numpy.typing import NDArray
 from evo.approximation.graph import Term, cast
 from evo.approximation.word_machine import apply
 
-refusals: ContextVar[list[str]] = ContextVar("refusals")  # of the function that is traced, which may have caught them
+refusals: list[str] = []  # of the function that is traced, which may have caught them; of all its threads
 _REDUCTIONS = {"sum": np.add, "prod": np.multiply, "min": np.minimum, "max": np.maximum}
 _REDUCTIONS |= {"any": np.logical_or, "all": np.logical_and}
 _REDUCED = (*_REDUCTIONS.values(), np.bitwise_or, np.bitwise_and, np.bitwise_xor)
@@ -30,7 +29,7 @@ class UntraceableError(Exception):
 
     def __init__(self, reason: str):
         super().__init__(reason)
-        refusals.get([]).append(reason)
+        refusals.append(reason)
 
 
 @contextmanager
@@ -44,8 +43,17 @@ def refusing() -> Iterator[None]:
         raise UntraceableError(f"{type(error).__name__}: {error}") from error
 
 
+def _refused(*_: Any) -> Any:
+    raise UntraceableError("it depends on values, or on which points there are")
+
+
 class Points:
     """Stands for the number of points, which no result may depend on."""
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __floordiv__ = __rfloordiv__ = __truediv__ = _refused
+    __mod__ = __rmod__ = __pow__ = __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __and__ = __rshift__ = _refused
+    __bool__ = __int__ = __index__ = __float__ = __hash__ = __str__ = __format__ = __neg__ = __lshift__ = _refused
+    __class__ = property(lambda _: int)
 
 
 POINTS = Points()
@@ -71,7 +79,7 @@ class Traced(NDArrayOperatorsMixin):
     @property
     def ndim(self) -> int:
         """Number of axes."""
-        return self.sample.ndim
+        return self.terms.ndim
 
     @property
     def shape(self) -> tuple[Any, ...]:
@@ -81,9 +89,6 @@ class Traced(NDArrayOperatorsMixin):
         return (POINTS, *self.sample.shape[1:])
 
     __class__ = property(lambda _: np.ndarray)  # for isinstance, as of an array
-
-    def _refused(self, *_: Any) -> Any:
-        raise UntraceableError("it depends on values, or on which points there are")
 
     __bool__ = __len__ = __iter__ = __contains__ = __int__ = __float__ = __index__ = _refused
 
@@ -121,7 +126,7 @@ class Traced(NDArrayOperatorsMixin):
         """Change in place to the values of another array, as of this one's type."""
         if self.is_shared:
             raise UntraceableError(_IN_PLACE)
-        if self.terms.shape != other.terms.shape or self.mask is not other.mask:
+        if self.terms.shape != other.terms.shape or not are_same(self.mask, other.mask):
             raise UntraceableError("it changes an array in place to one of another shape")
         self.sample = other.sample.astype(self.dtype, casting="same_kind")
         self.terms = each_term(cast, other.terms, self.dtype)
@@ -139,7 +144,7 @@ class Traced(NDArrayOperatorsMixin):
     def __getitem__(self, index: Any) -> "Traced":
         """Elements of the further axes, every k-th part of a word, or those at which a condition holds."""
         if type(index) is Traced:
-            is_whole = index.mask is None and self.mask is None and self.ndim == 1
+            is_whole = index.mask is None and self.mask is None
             if index.dtype != np.bool_ or not is_whole or index.terms.shape != self.terms.shape:
                 raise UntraceableError("it selects by other than a condition of the same points")
             return Traced(self.terms, self.sample[index.sample], index.terms)
@@ -147,21 +152,28 @@ class Traced(NDArrayOperatorsMixin):
 
     @refusing()
     def __setitem__(self, index: Any, value: Any) -> None:
-        if type(index) is not Traced:
-            if type(index) not in (slice, type(...)) or index not in (slice(None), ...):
-                raise UntraceableError("it changes some elements in place")
-            self.become(like(self, value).astype(self.dtype))
-            return
-        selected = self[index]
-        if type(value) is Traced and value.mask is not selected.mask:
-            raise UntraceableError("it changes elements in place to those of another selection")
-        new = selected.become(like(selected, value).astype(self.dtype))
+        if type(index) is Traced:
+            part = self[index]
+            known: Any = index.sample
+        else:
+            known = self._known(index)
+            part = Traced(self.terms[known], self.sample[known])
+        new = like(part, value).astype(self.dtype)
+        if new.terms.shape != part.terms.shape or not are_same(new.mask, part.mask):
+            raise UntraceableError("it changes elements in place to those of another shape or selection")
         sample = self.sample.copy()
-        sample[index.sample] = new.sample
-        self.become(Traced(each_term(_where_term, index.terms, new.terms, self.terms), sample))
+        sample[known] = new.sample
+        if type(index) is Traced:
+            terms = each_term(_where_term, index.terms, new.terms, self.terms)
+        else:
+            terms = self.terms.copy()
+            terms[known] = new.terms
+        self.become(Traced(terms, sample))
 
     def _known(self, index: Any) -> Any:
         """The index, for terms too, unless it selects points."""
+        if self.mask is not None:
+            raise UntraceableError("it takes elements of a selection")
         first, *rest = index if isinstance(index, tuple) else (index,)
         if any(type(each) not in (slice, int, type(...), type(None)) for each in (first, *rest)):
             raise UntraceableError("it takes elements by other than constants")
@@ -171,7 +183,7 @@ class Traced(NDArrayOperatorsMixin):
         if not isinstance(first, slice) or num_taken >= self.ndim:
             raise UntraceableError("it depends on which points there are")
         start, stop, step = first.start or 0, first.stop, first.step or 1
-        if stop is not None or step < 1 or not 0 <= start < step or self.terms.shape[0] % step or self.mask is not None:
+        if stop is not None or step < 1 or not 0 <= start < step or self.terms.shape[0] % step:
             raise UntraceableError("it depends on which points there are")
         return index
 
@@ -217,15 +229,14 @@ class Traced(NDArrayOperatorsMixin):
     @refusing()
     def reshape(self, *shape: Any) -> "Traced":
         """As of an array, to one whose first axis goes over points."""
-        wanted = shape[0] if len(shape) == 1 and isinstance(shape[0], tuple) else shape
-        if wanted[:1] not in ((POINTS,), (-1,)) or not all(type(each) is int and each > 0 for each in wanted[1:]):
+        first, *rest = shape[0] if len(shape) == 1 and isinstance(shape[0], tuple) else shape
+        is_points = first is POINTS
+        if self.mask is not None or not (is_points or first == -1) or not all(type(each) is int and each > 0 for each in rest):
             raise UntraceableError("it moves elements between points")
-        if len(wanted) > 1 and self.terms.size != np.prod(wanted[1:]):
+        if (rest or is_points) and self.terms.size != np.prod(rest):
             raise UntraceableError("it moves elements between points")
-        if wanted == (POINTS,) and self.terms.size != 1:
-            raise UntraceableError("it moves elements between points")
-        terms = self.terms.reshape(1, *wanted[1:]) if len(wanted) > 1 else self.terms.reshape(-1)
-        return self._shared(terms, self.sample.reshape(-1, *wanted[1:]))
+        terms = self.terms.reshape(1, *rest) if rest else self.terms.reshape(-1)
+        return self._shared(terms, self.sample.reshape(-1, *rest))
 
     @refusing()
     def ravel(self) -> "Traced":
@@ -235,8 +246,15 @@ class Traced(NDArrayOperatorsMixin):
     @refusing()
     def clip(self, least: Any, most: Any) -> "Traced":
         """As of an array."""
-        limited: Traced = np.minimum(np.maximum(self, least), most)
-        return limited
+        kind = np.clip(self.sample, sample_of(least), sample_of(most)).dtype
+        number: Any = self.astype(kind)
+        bounds = [each.astype(kind) if isinstance(each, Traced) else np.asarray(each).astype(kind) for each in (least, most)]
+        if kind.kind != "f" or all(not isinstance(each, Traced) and np.all(each != 0) for each in bounds):
+            limited: Traced = np.minimum(np.maximum(number, bounds[0]), bounds[1])
+            return limited
+        for bound, is_beyond in zip(bounds, (np.less, np.greater), strict=True):  # as NumPy leaves -0 at a bound of 0
+            number = np.where(is_beyond(number, bound), bound, number)
+        return number  # type: ignore[no-any-return]
 
 
 def _terms(terms: Any) -> NDArray[np.object_]:
@@ -252,6 +270,32 @@ def each_term(make: Callable[..., Term], *arrays: Any) -> NDArray[np.object_]:
     first = arrays[0]
     others = [each.flat if isinstance(each, np.ndarray) else repeat(each) for each in arrays[1:]]
     return _terms([make(*each) for each in zip(first.flat, *others, strict=False)]).reshape(first.shape)
+
+
+def are_same(one: Any, other: Any) -> bool:
+    """Whether two masks are the same condition, also if it was computed twice."""
+    if one is other or one is None or other is None or one.shape != other.shape:
+        return one is other
+    known: set[tuple[int, int]] = set()
+    return all(_same(a, b, known) for a, b in zip(one.flat, other.flat, strict=True))
+
+
+def _same(a: Term, b: Term, known: set[tuple[int, int]]) -> bool:
+    """Whether two terms are made alike. known: those that are."""
+    if a is b or (id(a), id(b)) in known:
+        return True
+    if (a.op, a.dtype, len(a.operands)) != (b.op, b.dtype, len(b.operands)):
+        return False
+    if _key(a.value) != _key(b.value):
+        return False
+    if not all(_same(x, y, known) for x, y in zip(a.operands, b.operands, strict=True)):
+        return False
+    known.add((id(a), id(b)))
+    return True
+
+
+def _key(value: Any) -> Any:
+    return None if value is None else (np.asarray(value).dtype, np.asarray(value).shape, np.asarray(value).tobytes())
 
 
 def sample_of(value: Any) -> Any:
@@ -288,24 +332,25 @@ def constants(values: NDArray[Any], ndim: int) -> NDArray[np.object_]:
 def elementwise(op: str, inputs: Sequence[Any], loop: Sequence[np.dtype[Any]], sample: Any, value: Any = None) -> Traced:
     """The results of an operation. loop: types in which it computes its operands."""
     arrays = [each for each in inputs if isinstance(each, Traced)]
-    if len({each.terms.shape[0] for each in arrays}) != 1 or len({id(each.mask) for each in arrays}) != 1:
+    mask, ndim = arrays[0].mask, max(each.ndim for each in arrays)
+    if len({each.terms.shape[0] for each in arrays}) != 1 or not all(are_same(each.mask, mask) for each in arrays):
         raise UntraceableError("it combines arrays of different lengths")
     for kind in (sample.dtype, *loop):
         known_dtype(kind)
     operands = []
     for given, kind in zip(inputs, loop, strict=True):
         if isinstance(given, Traced):
-            if given.ndim < sample.ndim:
+            if given.ndim < ndim:
                 raise UntraceableError("it combines points with elements")
             operands.append(each_term(cast, given.terms, kind))
         else:
             with np.errstate(all="ignore"):
                 values = np.asarray(given).astype(kind) if not isinstance(given, int | float) else np.array(given, kind)
-            if values.ndim >= sample.ndim and values.shape[0] != 1:
+            if values.ndim > ndim or (values.ndim and mask is not None) or (values.ndim == ndim and values.shape[0] != 1):
                 raise UntraceableError("it combines its inputs with other arrays")
-            operands.append(constants(values, sample.ndim))
+            operands.append(constants(values, ndim))
     whole = np.broadcast_arrays(*operands)
-    return Traced(each_term(lambda *each: Term(op, each, sample.dtype, value), *whole), sample, arrays[0].mask)
+    return Traced(each_term(lambda *each: Term(op, each, sample.dtype, value), *whole), sample, mask)
 
 
 @refusing()
@@ -314,8 +359,8 @@ def reduced(ufunc: np.ufunc, array: Any, axis: Any = None, dtype: Any = None, **
     out = options.pop("out", None)
     if type(array) is not Traced or ufunc not in _REDUCED or options or out not in (None, (None,)) or type(axis) is not int:
         raise UntraceableError(f"it uses np.{ufunc.__name__} or what is like it along other than one further axis")
-    if axis % array.ndim == 0:
-        raise UntraceableError("it joins points")
+    if axis % array.ndim == 0 or array.mask is not None or (dtype is not None and ufunc not in (np.add, np.multiply)):
+        raise UntraceableError("it joins points, or gives other types")
     sample = ufunc.reduce(array.sample, axis=axis, dtype=dtype)
     if known_dtype(sample.dtype).kind == "f":
         raise UntraceableError("it joins floats in an order of NumPy's")
@@ -343,7 +388,7 @@ def like(array: Traced, value: Any) -> Traced:
     if values.dtype == np.int64 and type(value) is int:  # takes the array's type
         values = np.array(value, array.dtype)
     known_dtype(values.dtype)
-    if values.ndim >= array.ndim:
+    if values.ndim >= array.ndim or (values.ndim and array.mask is not None):
         raise UntraceableError("it combines its inputs with other arrays")
     terms = np.broadcast_to(constants(values, array.ndim), array.terms.shape)
     return Traced(terms, np.broadcast_to(values, array.sample.shape).copy(), array.mask)

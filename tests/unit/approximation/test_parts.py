@@ -80,7 +80,55 @@ def made(x, y):
     return np.array(z) ^ quotient ^ remainder.astype(np.uint32, copy=False)
 
 
+MODE = 0
+
+
+class Doubled:
+    def __enter__(self):
+        global MODE  # noqa: PLW0603 - a function's module may have a state
+        MODE = 1
+
+    def __exit__(self, *_):
+        global MODE  # noqa: PLW0603
+        MODE = 0
+
+
+def by_state(x, y):
+    with Doubled():
+        return twice_if(x) ^ y
+
+
+def twice_if(x):
+    return x * np.uint32(1 + MODE)
+
+
+def columns(x, y):
+    four = np.empty((x.shape[0], 4), np.uint8)
+    four[:, 0] = x & 0xFF
+    four[:, 1:3] = (y[:, None] >> np.array([8, 16], np.uint32)) & 0xFF
+    four[..., 3] = 7
+    four[four > 200] -= np.uint8(200)
+    halves = four.view(np.uint16).ravel().copy()
+    halves[0::2] = 5
+    return halves.view(np.uint32)
+
+
+def of_other_types(x, y):
+    v = x.view(np.int32)
+    wide = np.select([y == 0x12345678, y == 7], [v, 127])  # i32, as 127 has no type of its own
+    narrow = np.select([y == 0x12345678, x == y], [(x & 255).astype(np.uint8), (y & 1) == 1], 0) << 1
+    z = (wide * 2 >> 1).astype(np.uint32) + narrow
+    z[x > y] = x[x > y] >> 1
+    return z + np.uint32(type(z) is np.ndarray) + np.uint32(isinstance(x.shape[0], int))
+
+
+RAW = np.arange(256, dtype=np.uint8).view(np.bool_)  # whose bytes are other numbers than 0 and 1
 FUNCTIONS = {
+    "by the state of its module": by_state,
+    "written to columns": columns,
+    "of other types": of_other_types,
+    "truths of other bytes": lambda x, y: RAW[x & 0xFF] & RAW[y & 0xFF],
+    "a limit of zero": lambda x, y: np.clip(np.float32(0) * -(x & 3).astype(np.float32), 0, 1).view(np.uint32),
     "in place": in_place,
     "entries of tables": entries,
     "unpacked by a further axis": unpacked,
@@ -173,6 +221,11 @@ def writes_some(x):
     return y
 
 
+def looks_up_and_forgets(x):
+    TABLE[x - 5]  # which fails at 300
+    return x
+
+
 def writes_signed(x):
     y = x + 1
     y += x.view(np.int32)
@@ -213,6 +266,12 @@ def raises(x):
         writes_some,
         writes_signed,
         lambda x: x[x > 1],
+        lambda x: x[x > 1].reshape(-1, 4)[:, 0],
+        looks_up_and_forgets,
+        lambda x: np.where(x > 1, x, np.empty_like(x)),
+        lambda x: x[:, None].max(axis=1, dtype=np.uint64),
+        lambda x: np.select([x & 1], [x], x),
+        lambda x: x if x.shape[0] % 4 else x + 1,
         lambda x: x[::2],
         lambda x: x[:4],
         lambda x: x[..., 0],

@@ -29,6 +29,7 @@ EDGES = np.array([0, 1, 31, 32, 33, 255, 256, 0x7FFFFFFF, 1 << 31, 0xFFFFFFFF, 0
 FLOATS = [0x3F800000, 0xBFC00000, 0x00000001, 0x807FFFFF, 0x7F800000, 0xFF800000, 0x7FC01234, 0x4F000000, 0xCF000001, 0x43004300]
 FLOATS = np.array([*FLOATS, 0x7C00FC00, 0x3C00BC01, 0x7E008001, 0x80000000, 0, 0x477FF000, 0x7F7FFFFF, 0x40200000], np.uint32)
 TABLE = np.random.default_rng(0).integers(0, 1 << 20, 16, dtype=np.uint32)
+SIGNED = np.arange(200, dtype=np.uint32)  # of which -57 is entry 143, not 199
 
 
 def of_bytes(apply):
@@ -294,6 +295,7 @@ def test_another_meaning_than_the_machines_is_refused(module, monkeypatch):
         (lambda a, b: np.sort(np.stack([a, b]), axis=0)[0], "it stacks points"),
         (lambda a, b: np.exp2(a.astype(np.float32)) + b.astype(np.float32), "np.exp2 of float32 has no meaning"),
         (lambda a, b: np.take_along_axis(np.arange(1 << 10, dtype=np.uint32), (a ^ b) & 1023, 0), "more than 256 entries"),
+        (lambda a, b: SIGNED[np.where(b == 0x12345678, np.int8(-57), (a & 127).astype(np.int8))] ^ b, "beyond its ends"),
     ],
 )
 def test_a_solver_is_not_asked_about_other_functions(module, call, reason):
