@@ -24,7 +24,7 @@ MAX_STEPS, MAX_NUMBERS = 8, 12  # of Gauss and Newton; that are refined
 ALIKE = 1e-9  # of values, relative: of the same formula
 NEARLY, EXACT = 1e-9, 1e-20  # of the target's variance: errors of a formula that may become exact, and of an exact one
 DUST = 1e-4  # of the largest target, which a number changes at most if it may be none
-LOST = 4.0  # times the squares that rounding leaves
+LOST = 16.0  # times the squares that rounding leaves
 DIGITS = (1e-7, 1e-8, 1e-9, 1e-10, 1e-11, 1e-12, 1e-13, 1e-14)  # relative errors of numbers, the greatest that is possible counts
 
 
@@ -84,14 +84,16 @@ class _Fit:
 
     def shortest(self, form: Dag, ranges: Ranges, most: float) -> Dag:
         """The form without dust, and with numbers of few digits, that leaves at most these squares."""
-        for place in told_numbers(form):
-            without = _with(form, {place: 0.0})
-            if np.abs(self._left(without)).max() < DUST * np.abs(self.wanted).max():
-                less = self.refined(written(without, ranges))
-                if self.squares(less) <= most:
-                    return self.shortest(less, ranges, most)
         forms = (written(form, ranges, near) for near in DIGITS)
-        return next((each for each in forms if self.squares(each) <= most), written(form, ranges))
+        short = next((each for each in forms if self.squares(each) <= most), written(form, ranges))
+        for place in told_numbers(short):
+            without = _with(short, {place: 0.0})
+            if np.abs(self._left(without)).max() < DUST * np.abs(self.wanted).max():
+                less = written(without, ranges)
+                for each in (less, self.refined(less)):
+                    if self.squares(each) <= most:
+                        return self.shortest(each, ranges, most)
+        return short
 
 
 def _with(form: Dag, numbers: dict[int, float]) -> Dag:
