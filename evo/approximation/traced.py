@@ -248,7 +248,7 @@ class Traced(NDArrayOperatorsMixin):
         """As of an array."""
         kind = np.clip(self.sample, sample_of(least), sample_of(most)).dtype
         number: Any = self.astype(kind)
-        bounds = [each.astype(kind) if isinstance(each, Traced) else np.asarray(each).astype(kind) for each in (least, most)]
+        bounds = [_bound(each, kind) for each in (least, most)]
         if kind.kind != "f" or all(not isinstance(each, Traced) and np.all(each != 0) for each in bounds):
             limited: Traced = np.minimum(np.maximum(number, bounds[0]), bounds[1])
             return limited
@@ -270,6 +270,13 @@ def each_term(make: Callable[..., Term], *arrays: Any) -> NDArray[np.object_]:
     first = arrays[0]
     others = [each.flat if isinstance(each, np.ndarray) else repeat(each) for each in arrays[1:]]
     return _terms([make(*each) for each in zip(first.flat, *others, strict=False)]).reshape(first.shape)
+
+
+def _bound(value: Any, kind: np.dtype[Any]) -> Any:
+    """A limit of clip in a type, within what the type has."""
+    if type(value) is int and kind.kind in "iu":
+        value = min(max(value, int(np.iinfo(kind).min)), int(np.iinfo(kind).max))
+    return value.astype(kind) if isinstance(value, Traced) else np.asarray(value).astype(kind)
 
 
 def are_same(one: Any, other: Any) -> bool:

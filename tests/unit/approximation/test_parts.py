@@ -125,6 +125,7 @@ def of_other_types(x, y):
 RAW = np.arange(256, dtype=np.uint8).view(np.bool_)  # whose bytes are other numbers than 0 and 1
 FUNCTIONS = {
     "by the state of its module": by_state,
+    "limits beyond the type": lambda x, y: np.clip(x, -1, 7) + np.clip(y & 511, 3, 1 << 40).astype(np.uint8),
     "written to columns": columns,
     "of other types": of_other_types,
     "truths of other bytes": lambda x, y: RAW[x & 0xFF] & RAW[y & 0xFF],
