@@ -130,6 +130,7 @@ def test_other_instructions_take_the_place_of_those_that_are_not_in_the_vocabula
         ("y = x +\n", "guess:1: not a formula: invalid syntax"),
         ("a = x\ny = sin(q)", "guess:2: unknown name 'q', one of: x, in, n, a"),
         ("y = x\ny = in_", "guess:2: 'y' has a formula already"),
+        ("a = x\na = in_\ny = a", "guess:2: 'a' has a formula already"),
         ("x = 3", "guess:1: 'x' is an input"),
         ("", "guess: no formula for the output 'y'; write a line such as: y = x"),
         ("sine(x)", "guess:1: unknown function 'sine', did you mean sin"),
