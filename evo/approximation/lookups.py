@@ -30,8 +30,9 @@ class _Table(NamedTuple):
 
 def looked_up(known: Any, goals: Sequence[Goal]) -> Iterator[Any]:
     """Words of four bytes, some of which goals have, that are each a function of a nibble."""
+    found: dict[Any, list[_Table]] = {}
     for code in _codes(known):
-        tables: list[_Table] = []
+        tables = found.setdefault(code, [])
         words = known.values(code)
         for goal in goals:
             for k in range(0, 32, 8):
@@ -42,7 +43,10 @@ def looked_up(known: Any, goals: Sequence[Goal]) -> Iterator[Any]:
                         _join(tables, table)
         if tables and code[0] == "lop3_a8" and code[-1] == _NIBBLES:  # truths, as bytes too
             yield ("lop3_c0", ("mul", code[1][1], 0x00204081), 0x01010101, 0)
-        yield from (_words_of(code, words, table) for table in tables)
+    for code, tables in found.items():
+        x = code[1] if code[0] == "shr" else code
+        is_shared = bool(found.get(x) and found.get(("shr", x, 16))) and code in (x, ("shr", x, 16))
+        yield from (_words_of(code, known.values(code), table, is_shared) for table in tables)
 
 
 def _join(tables: list[_Table], table: _Table) -> None:
@@ -83,8 +87,8 @@ def _codes(known: Any) -> Iterator[Any]:
                 yield code
 
 
-def _words_of(code: Any, words: Words, table: _Table) -> Any:
-    """The lookup of a word's four lower nibbles in a table."""
+def _words_of(code: Any, words: Words, table: _Table, is_shared: bool) -> Any:
+    """The lookup of a word's four lower nibbles in a table. is_shared: the upper half of the word before a shift by 16, too."""
     used = 15
     for bit in (8, 4):  # which the table may ignore
         order = [v ^ bit for v in range(16)]
@@ -93,10 +97,17 @@ def _words_of(code: Any, words: Words, table: _Table) -> Any:
             table, used = joined, used & ~bit
     ones = table.ones
     a, b, c, d = (sum(ones[k + i] << 8 * i for i in range(4)) for k in (0, 4, 8, 12))
-    mask = used & 7
-    lowest = code if not (words & np.uint32(0xFFFF & ~(mask * _NIBBLES))).any() else ("lop3_c0", code, mask * _NIBBLES, 0)
+    whole = code[1] if is_shared and code[0] == "shr" else code
+    twice = 0x10001 if is_shared else 1
+
+    def half(node: Any) -> Any:
+        return node if whole is code else ("shr", node, 16)
+
+    mask = (used & 7) * _NIBBLES
+    is_clean = not (words & np.uint32(0xFFFF & ~mask)).any()
+    lowest = code if is_clean else half(("lop3_c0", whole, mask * twice, 0))
     first = ("prmt", a, b, lowest)
     if not used & 8:
         return first
-    half = ("lop3_ea", ("shr", code, 1), 0x4444, 0x3210)  # a & b | c
-    return ("prmt", first, ("prmt", c, d, lowest), half)
+    choice = half(("lop3_ea", ("shr", whole, 1), 0x4444 * twice, 0x3210 * twice))  # a & b | c
+    return ("prmt", first, ("prmt", c, d, lowest), choice)

@@ -554,6 +554,10 @@ def nf4(q):
     return codes[q & 15] | codes[q >> 4 & 15] << 16
 def reversed_nibbles(q):
     return sum((q >> 28 - 4 * k & 15) << 4 * k for k in range(8))
+def iq4_nl(q):
+    codes = np.array([-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113], np.int8)
+    fields = q.view(np.uint8).reshape(-1, 4)
+    return codes[fields & 15].view(np.uint32)[:, 0], codes[fields >> 4].view(np.uint32)[:, 0]
 def dots(a, b):
     fields = np.arange(0, 32, 4, dtype=np.uint32)
     return ((a[:, None] >> fields & 15) * (b[:, None] >> fields & 15)).sum(axis=1).astype(np.uint32)
@@ -600,6 +604,7 @@ def search_few_goals(monkeypatch):
         ("average_up", 8),
         ("transposed", 16),
         ("nf4", 20),
+        ("iq4_nl", 26),
         ("dots", 16),
         ("reversed_nibbles", 8),
         ("signs", 8),
