@@ -6,7 +6,6 @@ functions of NumPy are known, and what the function sees of its module.
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from functools import partial
 from threading import RLock
 from typing import Any
 
@@ -138,6 +137,9 @@ class _Table(np.ndarray):
     def __getitem__(self, index: Any) -> Any:
         return _taken(self, index) if type(index) is Traced else super().__getitem__(index)
 
+    def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
+        return array[()] if return_scalar else super().__array_wrap__(array, context, False)
+
     def take(self, indices: Any, *args: Any, **options: Any) -> Any:
         """As of an array, of one axis."""
         if type(indices) is not Traced:
@@ -156,6 +158,10 @@ def _type_of(value: Any, *more: Any) -> Any:
     return np.ndarray if kind in (Traced, _Table) else kind
 
 
+def _is_of_trace(value: Any) -> bool:
+    return type(value) in (Traced, Points) or (type(value) in (list, tuple) and any(map(_is_of_trace, value)))
+
+
 class _TracedNumPy:
     """NumPy as a function sees it that is traced: its arrays are tables, and those as long as the inputs have terms."""
 
@@ -163,86 +169,91 @@ class _TracedNumPy:
         self._first = first
 
     def __getattr__(self, name: str) -> Any:
-        value = getattr(np, name)
-        if isinstance(value, type | np.ufunc) or not callable(value):
-            return value
-        return refusing()(lambda *args, **options: _as_table(value(*args, **options)))
+        plain = getattr(np, name)
+        if isinstance(plain, type | np.ufunc) or not callable(plain):
+            return plain
 
-    @refusing()
-    def asarray(self, values: Any, dtype: Any = None) -> Any:
-        """As NumPy's."""
-        if type(values) is Traced:
-            return values.astype(values.dtype if dtype is None else dtype, copy=False)
-        return _as_table(np.asarray(values, dtype))
+        def call(*args: Any, **options: Any) -> Any:
+            if not any(map(_is_of_trace, (*args, *options.values()))):
+                return _as_table(plain(*args, **options))
+            with refusing():
+                return getattr(type(self), f"_{name}", lambda _, *args, **options: plain(*args, **options))(
+                    self, *args, **options
+                )
 
-    @refusing()
-    def array(self, values: Any, dtype: Any = None) -> Any:
-        """As NumPy's."""
-        if type(values) is Traced:
-            return values.astype(values.dtype if dtype is None else dtype)
-        return _as_table(np.array(values, dtype))
+        return call
 
-    @refusing()
-    def full(self, shape: Any, value: Any, dtype: Any = None) -> Any:
-        """As NumPy's."""
+    def _asarray(self, values: Any, dtype: Any = None) -> Any:
+        return values.astype(values.dtype if dtype is None else dtype, copy=False)
+
+    def _array(self, values: Any, dtype: Any = None) -> Any:
+        return values.astype(values.dtype if dtype is None else dtype)
+
+    def _full(self, shape: Any, value: Any, dtype: Any = None) -> Any:
         whole = shape if isinstance(shape, tuple) else (shape,)
-        if not isinstance(whole[0], Points):
-            return _as_table(np.full(shape, value, dtype))
-        if type(value) is Traced:
+        if type(whole[0]) is not Points or any(map(_is_of_trace, (value, *whole[1:]))):
             raise UntraceableError("it fills an array with values of points")
         values = np.full(whole[1:], value, dtype)
         sample = np.broadcast_to(values, (len(self._first.sample), *values.shape))
         return Traced(constants(values, sample.ndim), sample.copy())
 
-    @refusing()
-    def empty(self, shape: Any, dtype: Any = float) -> Any:
-        """As NumPy's."""
-        found = self.full(shape, 0, dtype)
-        if type(found) is Traced:
-            found.terms = each_term(_undefined, found.terms)
+    def _empty(self, shape: Any, dtype: Any = float) -> Any:
+        found = self._full(shape, 0, dtype)
+        found.terms = each_term(_undefined, found.terms)
         return found
 
-    @refusing()
-    def zeros(self, shape: Any, dtype: Any = float) -> Any:
-        """As NumPy's."""
-        return self.full(shape, 0, dtype)
+    def _zeros(self, shape: Any, dtype: Any = float) -> Any:
+        return self._full(shape, 0, dtype)
 
-    @refusing()
-    def ones(self, shape: Any, dtype: Any = float) -> Any:
-        """As NumPy's."""
-        return self.full(shape, 1, dtype)
+    def _ones(self, shape: Any, dtype: Any = float) -> Any:
+        return self._full(shape, 1, dtype)
 
 
 @contextmanager
 def _tables_of(function: Any, numpy: _TracedNumPy) -> Iterator[None]:
     """Have a function's module and closures see arrays as tables, and NumPy as it is traced, for a time."""
-    cells, places, known = [*(getattr(function, "__closure__", None) or ())], [], set()
-    names = getattr(function, "__globals__", {})
+    names, cells = getattr(function, "__globals__", {}), [*(getattr(function, "__closure__", None) or ())]
     if str(getattr(function, "__module__", "")).startswith("evo."):  # which has no such functions
         names, cells = {}, []
     made = {id(getattr(np, name)): getattr(numpy, name) for name in ("array", "asarray", "full", "zeros", "ones", "empty")}
     made[id(np)] = numpy
+    places: list[tuple[Any, Any, Any]] = [(names, name, value) for name, value in names.items()]
+    known = set()
     while cells:
         cell = cells.pop()
-        with suppress(ValueError):  # it is empty
-            value = cell.cell_contents
-            if id(cell) not in known:
-                known.add(id(cell))
-                cells += getattr(value, "__closure__", None) or ()
-                places.append((partial(setattr, cell, "cell_contents"), value, made.get(id(value), _as_table(value))))
-    for name, value in names.items():
-        places.append((partial(names.__setitem__, name), value, made.get(id(value), _as_table(value))))
-    changed = [(put, old, new) for put, old, new in places if new is not old]
-    own_type = names.setdefault("type", _type_of)
+        if id(cell) not in known:
+            known.add(id(cell))
+            with suppress(ValueError):  # it is empty
+                places.append((cell, "cell_contents", cell.cell_contents))
+                cells += getattr(cell.cell_contents, "__closure__", None) or ()
+    changed = [(holder, key, old, made.get(id(old), _as_table(old))) for holder, key, old in places]
+    changed = [each for each in changed if each[3] is not each[2]]
+    if "type" not in names and names:
+        names["type"] = _type_of
     try:
-        for put, _, new in changed:
-            put(new)
+        for holder, key, _, new in changed:
+            _put(holder, key, new)
         yield
     finally:
-        for put, old, _ in changed:
-            put(old)
-        if own_type is _type_of:
+        for holder, key, old, new in changed:
+            if _at(holder, key) is new:
+                _put(holder, key, old)
+        for holder, key in [*((names, name) for name in names), *((each[0], each[1]) for each in places if each[0] is not names)]:
+            if type(left := _at(holder, key)) is _Table:  # put there by the function
+                _put(holder, key, left.view(np.ndarray))
+        if names.get("type") is _type_of:
             del names["type"]
+
+
+def _at(holder: Any, key: str) -> Any:
+    return holder.get(key) if isinstance(holder, dict) else getattr(holder, key, None)
+
+
+def _put(holder: Any, key: str, value: Any) -> None:
+    if isinstance(holder, dict):
+        holder[key] = value
+    else:
+        setattr(holder, key, value)
 
 
 def trace(function: Callable[..., Any], inputs: Sequence[NDArray[Any]]) -> list[Term]:
@@ -254,13 +265,13 @@ def trace(function: Callable[..., Any], inputs: Sequence[NDArray[Any]]) -> list[
     Raises:
         UntraceableError: it is not a graph of elementwise operations, or gives other results at the sample.
     """
-    given = [Traced([Term("input", (), each.dtype, k)], each) for k, each in enumerate(inputs)]
-    for each in given:
-        each.is_shared = True
     with _LOCK:
         refusals.clear()
         _TAKEN.clear()
         with refusing(), np.errstate(all="ignore"):
+            given = [Traced([Term("input", (), each.dtype, k)], each) for k, each in enumerate(inputs)]
+            for each in given:
+                each.is_shared = True
             with _tables_of(function, _TracedNumPy(given[0])):
                 found = function(*given)
             expected = function(*inputs)

@@ -50,12 +50,14 @@ def _refused(*_: Any) -> Any:
 class Points:
     """Stands for the number of points, which no result may depend on."""
 
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __floordiv__ = __rfloordiv__ = __truediv__ = _refused
-    __mod__ = __rmod__ = __pow__ = __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __and__ = __rshift__ = _refused
-    __bool__ = __int__ = __index__ = __float__ = __hash__ = __str__ = __format__ = __neg__ = __lshift__ = _refused
     __class__ = property(lambda _: int)
+    __getattr__ = _refused
 
 
+_BINARY = "add sub mul floordiv truediv mod pow and or xor lshift rshift divmod matmul".split()
+_OTHER = "eq ne lt le gt ge bool int index float hash str repr format neg pos abs invert round trunc".split()
+for _name in (*_BINARY, *(f"r{each}" for each in _BINARY), *_OTHER):
+    setattr(Points, f"__{_name}__", _refused)
 POINTS = Points()
 FUNCTIONS: dict[Any, Callable[..., "Traced"]] = {}  # functions of NumPy other than ufuncs
 
@@ -68,6 +70,8 @@ class Traced(NDArrayOperatorsMixin):
     """
 
     def __init__(self, terms: Any, sample: NDArray[Any], mask: Any = None):
+        if {*np.geterr().values()} != {"ignore"}:
+            raise UntraceableError("it asks for floating-point errors, which depend on values")
         self.terms, self.sample, self.mask = _terms(terms), sample, mask
         self.is_shared = False  # its memory is that of another array, too
 
@@ -111,8 +115,6 @@ class Traced(NDArrayOperatorsMixin):
             raise UntraceableError(f"it uses np.{ufunc.__name__} in another way than of whole arrays")
         if getattr(np, ufunc.__name__, None) is not ufunc:
             raise UntraceableError(f"{ufunc.__name__} is a ufunc, but not NumPy's")
-        if {*np.geterr().values()} != {"ignore"}:
-            raise UntraceableError("it asks for floating-point errors, which depend on values")
         kinds = [type(each) if type(each) in (int, float) else np.asarray(sample_of(each)).dtype for each in inputs]
         loop = ufunc.resolve_dtypes((*kinds, None))
         found = elementwise(ufunc.__name__, inputs, loop[:-1], ufunc(*map(sample_of, inputs)))
@@ -246,14 +248,19 @@ class Traced(NDArrayOperatorsMixin):
     @refusing()
     def clip(self, least: Any, most: Any) -> "Traced":
         """As of an array."""
-        kind = np.clip(self.sample, sample_of(least), sample_of(most)).dtype
+        if self.dtype.kind in "iu":  # a limit beyond the type is none
+            ends = np.iinfo(self.dtype)
+            least = None if type(least) is int and least <= ends.min else least
+            most = None if type(most) is int and most >= ends.max else most
+        kind = np.clip(self.sample, *(None if each is None else sample_of(each) for each in (least, most))).dtype
+        limits = [None if each is None else _as_kind(each, kind) for each in (least, most)]
+        if kind.kind == "f" and any(isinstance(each, Traced) or each is None or each.ndim or each != each for each in limits):
+            raise UntraceableError("it limits floats by other than two numbers")
         number: Any = self.astype(kind)
-        bounds = [_bound(each, kind) for each in (least, most)]
-        if kind.kind != "f" or all(not isinstance(each, Traced) and np.all(each != 0) for each in bounds):
-            limited: Traced = np.minimum(np.maximum(number, bounds[0]), bounds[1])
-            return limited
-        for bound, is_beyond in zip(bounds, (np.less, np.greater), strict=True):  # as NumPy leaves -0 at a bound of 0
-            number = np.where(is_beyond(number, bound), bound, number)
+        keeps_zeros = kind.kind == "f" and any(each == 0 for each in limits)  # as NumPy leaves -0 at a limit of 0
+        for limit, is_beyond, apply_limit in zip(limits, (np.less, np.greater), (np.maximum, np.minimum), strict=True):
+            if limit is not None:
+                number = np.where(is_beyond(number, limit), limit, number) if keeps_zeros else apply_limit(number, limit)
         return number  # type: ignore[no-any-return]
 
 
@@ -272,10 +279,7 @@ def each_term(make: Callable[..., Term], *arrays: Any) -> NDArray[np.object_]:
     return _terms([make(*each) for each in zip(first.flat, *others, strict=False)]).reshape(first.shape)
 
 
-def _bound(value: Any, kind: np.dtype[Any]) -> Any:
-    """A limit of clip in a type, within what the type has."""
-    if type(value) is int and kind.kind in "iu":
-        value = min(max(value, int(np.iinfo(kind).min)), int(np.iinfo(kind).max))
+def _as_kind(value: Any, kind: np.dtype[Any]) -> Any:
     return value.astype(kind) if isinstance(value, Traced) else np.asarray(value).astype(kind)
 
 
@@ -332,6 +336,7 @@ def _where_term(condition: Term, value: Term, other: Term) -> Term:
 
 def constants(values: NDArray[Any], ndim: int) -> NDArray[np.object_]:
     """Terms of constants, for an operation whose results have `ndim` axes."""
+    known_dtype(values.dtype)
     found = _terms([Term("constant", (), values.dtype, each) for each in values.ravel()])
     return found.reshape((1,) * (ndim - values.ndim) + values.shape)
 

@@ -122,9 +122,17 @@ def of_other_types(x, y):
     return z + np.uint32(type(z) is np.ndarray) + np.uint32(isinstance(x.shape[0], int))
 
 
+def numbers_of_tables(x, y):
+    limit = TABLE.max()
+    above = limit
+    above += np.uint32(1)  # a number of NumPy's is another one then
+    return (x ^ y) + (above - limit) * np.uint32(isinstance(limit, np.integer)) + np.uint32(len({limit: 1}))
+
+
 RAW = np.arange(256, dtype=np.uint8).view(np.bool_)  # whose bytes are other numbers than 0 and 1
 FUNCTIONS = {
     "by the state of its module": by_state,
+    "numbers of tables": numbers_of_tables,
     "limits beyond the type": lambda x, y: np.clip(x, -1, 7) + np.clip(y & 511, 3, 1 << 40).astype(np.uint8),
     "written to columns": columns,
     "of other types": of_other_types,
@@ -250,6 +258,11 @@ def catches(operation, error):
     return function
 
 
+def half_that_overflows(x):
+    with np.errstate(over="raise"):
+        return x.astype(np.float32).astype(np.float16).view(np.uint16).astype(np.uint32)
+
+
 def raises(x):
     with np.errstate(divide="raise"):
         return np.uint32(1) // (x + np.uint32(5))
@@ -273,6 +286,12 @@ def raises(x):
         lambda x: x[:, None].max(axis=1, dtype=np.uint64),
         lambda x: np.select([x & 1], [x], x),
         lambda x: x if x.shape[0] % 4 else x + 1,
+        catches(lambda x: x.shape[0] | 0, TypeError),
+        catches(lambda x: np.array(x.shape[0]), TypeError),
+        catches(half_that_overflows, FloatingPointError),
+        lambda x: np.full(x.shape, 1, ">u4") ^ x,
+        lambda x: np.clip((x & 3).astype(np.float32), 0, x.view(np.float32)),
+        lambda x: np.clip((x & 3).astype(np.float32), np.nan, 2.0),
         lambda x: x[::2],
         lambda x: x[:4],
         lambda x: x[..., 0],
@@ -321,6 +340,26 @@ def raises(x):
 def test_what_is_not_elementwise_is_no_graph(function):
     with pytest.raises(UntraceableError):
         trace(function, [np.arange(4, dtype=np.uint32)])
+
+
+LAZY, READY = np.zeros(4, np.uint32), False
+
+
+def makes_its_table(x):
+    global LAZY, READY
+    if not READY:
+        LAZY, READY = np.arange(4, dtype=np.uint32), True
+    return LAZY[x & 3]
+
+
+def test_a_module_is_as_the_function_leaves_it():
+    before = {name: value for name, value in globals().items() if name not in ("LAZY", "READY")}
+    trace(makes_its_table, [np.arange(4, dtype=np.uint32)])
+    assert READY and type(LAZY) is np.ndarray
+    np.testing.assert_array_equal(LAZY, np.arange(4))
+    with pytest.raises(UntraceableError):
+        trace(raises, [np.arange(4, dtype=np.uint32)])
+    assert {name: value for name, value in globals().items() if name not in ("LAZY", "READY")} == before
 
 
 def test_conditions_are_taken_apart():
