@@ -18,6 +18,7 @@ from evo.approximation.traced import (
     Points,
     Traced,
     UntraceableError,
+    as_kind,
     constants,
     each_term,
     elementwise,
@@ -49,14 +50,10 @@ def _select(conditions: Sequence[Any], values: Sequence[Any], default: Any = 0) 
     samples: Any = [[sample_of(each) for each in given] for given in (conditions, values)]
     select: Any = np.select
     kind = select(*samples, sample_of(default)).dtype
-    found = _as(kind, default)
+    found = as_kind(default, kind)
     for condition, value in reversed([*zip(conditions, values, strict=True)]):
-        found = _where(condition, _as(kind, value), found)
+        found = _where(condition, as_kind(value, kind), found)
     return found  # type: ignore[no-any-return]
-
-
-def _as(kind: np.dtype[Any], value: Any) -> Any:
-    return value.astype(kind) if type(value) is Traced else np.asarray(value).astype(kind)
 
 
 @_implements(np.take_along_axis)
@@ -177,9 +174,8 @@ class _TracedNumPy:
             if not any(map(_is_of_trace, (*args, *options.values()))):
                 return _as_table(plain(*args, **options))
             with refusing():
-                return getattr(type(self), f"_{name}", lambda _, *args, **options: plain(*args, **options))(
-                    self, *args, **options
-                )
+                own = getattr(type(self), f"_{name}", None)
+                return own(self, *args, **options) if own else plain(*args, **options)
 
         return call
 
@@ -238,7 +234,7 @@ def _tables_of(function: Any, numpy: _TracedNumPy) -> Iterator[None]:
         for holder, key, old, new in changed:
             if _at(holder, key) is new:
                 _put(holder, key, old)
-        for holder, key in [*((names, name) for name in names), *((each[0], each[1]) for each in places if each[0] is not names)]:
+        for holder, key in [*((names, name) for name in names), *((holder, key) for holder, key, _ in places)]:
             if type(left := _at(holder, key)) is _Table:  # put there by the function
                 _put(holder, key, left.view(np.ndarray))
         if names.get("type") is _type_of:

@@ -253,7 +253,7 @@ class Traced(NDArrayOperatorsMixin):
             least = None if type(least) is int and least <= ends.min else least
             most = None if type(most) is int and most >= ends.max else most
         kind = np.clip(self.sample, *(None if each is None else sample_of(each) for each in (least, most))).dtype
-        limits = [None if each is None else _as_kind(each, kind) for each in (least, most)]
+        limits = [None if each is None else as_kind(each, kind) for each in (least, most)]
         if kind.kind == "f" and any(isinstance(each, Traced) or each is None or each.ndim or each != each for each in limits):
             raise UntraceableError("it limits floats by other than two numbers")
         number: Any = self.astype(kind)
@@ -279,12 +279,13 @@ def each_term(make: Callable[..., Term], *arrays: Any) -> NDArray[np.object_]:
     return _terms([make(*each) for each in zip(first.flat, *others, strict=False)]).reshape(first.shape)
 
 
-def _as_kind(value: Any, kind: np.dtype[Any]) -> Any:
+def as_kind(value: Any, kind: np.dtype[Any]) -> Any:
+    """A number or an array in a type."""
     return value.astype(kind) if isinstance(value, Traced) else np.asarray(value).astype(kind)
 
 
 def are_same(one: Any, other: Any) -> bool:
-    """Whether two masks are the same condition, also if it was computed twice."""
+    """Tell if two masks are the same condition, also if it was computed twice."""
     if one is other or one is None or other is None or one.shape != other.shape:
         return one is other
     known: set[tuple[int, int]] = set()
@@ -292,7 +293,7 @@ def are_same(one: Any, other: Any) -> bool:
 
 
 def _same(a: Term, b: Term, known: set[tuple[int, int]]) -> bool:
-    """Whether two terms are made alike. known: those that are."""
+    """Tell if two terms are made alike. known: pairs that are."""
     if a is b or (id(a), id(b)) in known:
         return True
     if (a.op, a.dtype, len(a.operands)) != (b.op, b.dtype, len(b.operands)):
