@@ -267,7 +267,7 @@ def trace(function: Callable[..., Any], inputs: Sequence[NDArray[Any]]) -> list[
         with refusing(), np.errstate(all="ignore"):
             given = [Traced([Term("input", (), each.dtype, k)], each) for k, each in enumerate(inputs)]
             for each in given:
-                each.is_shared = True
+                each.keep()
             with _tables_of(function, _TracedNumPy(given[0])):
                 found = function(*given)
             expected = function(*inputs)

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from functools import partial, reduce
 from itertools import repeat
 from typing import Any
+from weakref import ref
 
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
@@ -73,7 +74,16 @@ class Traced(NDArrayOperatorsMixin):
         if {*np.geterr().values()} != {"ignore"}:
             raise UntraceableError("it asks for floating-point errors, which depend on values")
         self.terms, self.sample, self.mask = _terms(terms), sample, mask
-        self.is_shared = False  # its memory is that of another array, too
+        self._arrays: list[Callable[[], Any]] = [ref(self)]  # of the same memory, as long as they live
+
+    @property
+    def is_shared(self) -> bool:
+        """Tell if another array has the same memory."""
+        return sum(each() is not None for each in self._arrays) > 1
+
+    def keep(self) -> None:
+        """Let nobody change the array in place, as an input."""
+        self._arrays.append(lambda: True)
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -192,7 +202,8 @@ class Traced(NDArrayOperatorsMixin):
     def _shared(self, terms: Any, sample: NDArray[Any]) -> "Traced":
         """A view of the same memory."""
         found = Traced(terms, sample, self.mask)
-        self.is_shared = found.is_shared = True
+        self._arrays.append(ref(found))
+        found._arrays = self._arrays
         return found
 
     @refusing()

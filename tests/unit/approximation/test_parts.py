@@ -122,6 +122,14 @@ def of_other_types(x, y):
     return z + np.uint32(type(z) is np.ndarray) + np.uint32(isinstance(x.shape[0], int))
 
 
+def changed_after_a_view(x, y):
+    z = x ^ np.uint32(5)
+    z[z.view(np.int32) < 0] ^= np.uint32(0xFFFF)
+    z = z.view(np.uint16)
+    z += np.uint16(3)
+    return z.view(np.uint32) + y
+
+
 def numbers_of_tables(x, y):
     limit = TABLE.max()
     above = limit
@@ -133,6 +141,7 @@ RAW = np.arange(256, dtype=np.uint8).view(np.bool_)  # whose bytes are other num
 FUNCTIONS = {
     "by the state of its module": by_state,
     "numbers of tables": numbers_of_tables,
+    "changed after a view": changed_after_a_view,
     "limits beyond the type": lambda x, y: np.clip(x, -1, 7) + np.clip(y & 511, 3, 1 << 40).astype(np.uint8),
     "written to columns": columns,
     "of other types": of_other_types,
