@@ -18,8 +18,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstra
 from evo.approximation.bits import ExactFunction
 from evo.approximation.exact import ExactCertificate, check_exact
 from evo.approximation.formats import FORMATS, Format
-from evo.approximation.formulas import CHARACTERS, MAX_CHARACTERS
-from evo.approximation.functions import RIGOROUS, Function, is_code, shortened
+from evo.approximation.functions import CHARACTERS, MAX_CHARACTERS, RIGOROUS, Function, is_code, shortened
 from evo.approximation.process import sources
 from evo.approximation.ptx_function import is_file
 from evo.approximation.sweep import KINDS, Found, Kind, Sweep, Worst

@@ -21,6 +21,8 @@ from evo.errors import UserError, did_you_mean
 if TYPE_CHECKING:
     from evo.approximation.formulas import Step
 
+MAX_CHARACTERS = 20_000
+CHARACTERS = r"[A-Za-z0-9_ .,+*/():-]"  # of formulas, and of `module:function`
 # In forms that keep their digits where there are such; where there are none, precision rises until digits are right.
 FORMULAS = dict(  # noqa: C408 - names, which a test tells from those of tasks
     exp="exp(x)",
@@ -107,6 +109,8 @@ class Function:
         """The formula's steps. Raises ValueError: it is not a formula."""
         from evo.approximation.formulas import FUNCTIONS, parse
 
+        if len(self.formula) > MAX_CHARACTERS:
+            raise ValueError(f"a formula has at most {MAX_CHARACTERS:,} characters, this has {len(self.formula):,}")
         return parse(f"{self.formula}(x)" if self.formula in FUNCTIONS else self.formula)
 
     @cached_property

@@ -220,6 +220,35 @@ def test_semirings_load_pytorch_only_where_tensors_are():
     assert "torch" not in loaded_after("import numpy, evo.semiring\nevo.semiring.zoo.l1(numpy.eye(3), numpy.eye(3))")
 
 
+EXTRAS = "av bitwuzla distributed flint mpmath msgpack sympy torch zmq".split()
+LACKING = """
+import importlib, sys
+class Lacking:
+    def find_spec(name, path=None, target=None):
+        if name.partition(".")[0] in EXTRAS:
+            raise ModuleNotFoundError(name)
+sys.meta_path.insert(0, Lacking)
+for name in NAMES:
+    try:
+        importlib.import_module(name)
+    except ModuleNotFoundError:
+        print(name)
+"""
+
+
+def test_without_extras_all_but_their_own_modules_can_be_imported():
+    names = sorted(name for name in PYTHON_MODULES if not name.endswith("__main__"))
+    script = f"EXTRAS, NAMES = {EXTRAS}, {names}\n{LACKING}"
+    failed = subprocess.run([sys.executable, "-P", "-c", script], capture_output=True, text=True, check=True).stdout.split()
+    assert {name for name in failed if not name.startswith("evo.compile.farm.")} == {
+        "evo.approximation.formulas",
+        "evo.approximation.second_check",
+        "evo.cli.worker_status",
+        "evo.semiring.torch_operator",
+        "evo.semiring.torch_transforms",
+    }
+
+
 HEAVY = tuple("cuda matplotlib ribs numba pydantic yaml rich PIL scipy distributed dask pandas sklearn torch".split())
 
 
