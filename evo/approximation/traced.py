@@ -15,7 +15,7 @@ import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 from numpy.typing import NDArray
 
-from evo.approximation.graph import Term, cast
+from evo.approximation.graph import Term, are_same, cast
 from evo.approximation.word_machine import apply
 
 refusals: list[str] = []  # of the function that is traced, which may have caught them; of all its threads
@@ -293,32 +293,6 @@ def each_term(make: Callable[..., Term], *arrays: Any) -> NDArray[np.object_]:
 def as_kind(value: Any, kind: np.dtype[Any]) -> Any:
     """A number or an array in a type."""
     return value.astype(kind) if isinstance(value, Traced) else np.asarray(value).astype(kind)
-
-
-def are_same(one: Any, other: Any) -> bool:
-    """Tell if two masks are the same condition, also if it was computed twice."""
-    if one is other or one is None or other is None or one.shape != other.shape:
-        return one is other
-    known: set[tuple[int, int]] = set()
-    return all(_same(a, b, known) for a, b in zip(one.flat, other.flat, strict=True))
-
-
-def _same(a: Term, b: Term, known: set[tuple[int, int]]) -> bool:
-    """Tell if two terms are made alike. known: pairs that are."""
-    if a is b or (id(a), id(b)) in known:
-        return True
-    if (a.op, a.dtype, len(a.operands)) != (b.op, b.dtype, len(b.operands)):
-        return False
-    if _key(a.value) != _key(b.value):
-        return False
-    if not all(_same(x, y, known) for x, y in zip(a.operands, b.operands, strict=True)):
-        return False
-    known.add((id(a), id(b)))
-    return True
-
-
-def _key(value: Any) -> Any:
-    return None if value is None else (np.asarray(value).dtype, np.asarray(value).shape, np.asarray(value).tobytes())
 
 
 def sample_of(value: Any) -> Any:

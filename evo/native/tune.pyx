@@ -2,6 +2,7 @@
 """Constants of programs that are fitted to a target.
 
 Owns the memory of a call. Knows nothing of tasks, scores or which programs are worth it. csrc/tune.h documents the method.
+Slightly long: each kind of fit fills the same arguments.
 """
 
 from collections.abc import Sequence
