@@ -21,6 +21,7 @@ import operator
 import os
 import random
 import re
+import resource
 import subprocess
 import sys
 import tempfile
@@ -252,12 +253,15 @@ def _failed(chosen: list[str], folder: Path, number: int | None = None) -> list[
         "",
         "-p",
         "no:cacheprovider",
-        "--timeout=300",
+        "--timeout=600",
         *chosen,
     ]
     environment = {**os.environ, "EVO_MUTANTS": str(folder / "switches")}
+    limit = functools.partial(resource.setrlimit, resource.RLIMIT_CPU, (3 * int(_LIMIT_S), 3 * int(_LIMIT_S)))
     try:
-        done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=600, check=False)
+        done = subprocess.run(
+            command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=1200, preexec_fn=limit, check=False
+        )
     except subprocess.TimeoutExpired:
         return chosen
     assert done.returncode not in {pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.NO_TESTS_COLLECTED}, done.stdout + done.stderr
