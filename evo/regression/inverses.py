@@ -19,14 +19,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evo.regression.guesses import least, spread_rows
-from evo.regression.terms import POWERS, Row, Term, library, plain_parts, raised
+from evo.regression.terms import POWERS, Row, Term, library, plain_parts, raised, smallest
 
 MAX_ROWS, MAX_INPUTS = 64, 4  # that are looked at
 NUM_TARGETS = 20  # that pairs of terms are looked for, beside those of y itself
 NUM_FIRST, NUM_PAIRS = 24, 4  # first terms of these; pairs of a target that a third term joins
 NUM_REFINED, NUM_KEPT = 48, 96  # formulas with one, two and three terms whose constants are refined, each; that are handed over
 NUM_ALIKE, NUM_COMMON = 4, 3  # formulas of a target that are refined, with as many terms; links that most laws have
-CHUNK = 64  # targets that terms are compared with in one go
+CHUNK, STRIP = 64, 512  # targets that terms are compared with in one go; terms whose values a cache holds
 
 DIGITS = 7  # of numbers
 LEAST_LEFT, LEAST_SEEN = 1e-10, 1e-5  # of a term's square, given the first; in float32
@@ -193,8 +193,7 @@ def _explained(
         rest_of = wanted - (first * shares * wanted).sum(axis=1)[:, None] / square * first
         further = _gain((shares * rest_of).astype(np.float32) @ coarse, freely, LEAST_SEEN * squares).max(axis=1)
         for place, gain in enumerate(explained, start):
-            order = np.argpartition(-gain, min(NUM_FIRST, len(gain) - 1))[:NUM_FIRST]
-            order = order[np.argsort(-gain[order])]
+            order = smallest(-gain, NUM_FIRST)
             share = float(rests[place - start] * targets[place].weights.sum() / variance)
             best.append((share * float(1.0 - gain[order[0]] - further[place - start]), place, order))
             alike = dict[str, int]()
@@ -204,32 +203,37 @@ def _explained(
             sums[0] |= {(place, text): (share * (1.0 - float(gain[row])), [row]) for text, row in alike.items()}
     best.sort(key=lambda each: (not targets[each[1]].is_of_y, each[0]))
     num_own = sum(target.is_of_y for target in targets)
-    centred = np.empty_like(values)
+    centred, (squares, of_t) = np.empty_like(values), np.empty((2, len(values)))
     for _, place, firsts in best[: num_own + NUM_TARGETS]:
         if time.monotonic() >= until_s:
             break
         order = np.append(firsts, plain)
         w, root, total = targets[place].weights, np.sqrt(targets[place].weights), targets[place].weights.sum()
-        t = (targets[place].values - targets[place].values @ w / total) * root
-        np.multiply(np.subtract(values, (values @ w / total)[:, None], out=centred), root, out=centred)
-        first, free = centred[order], centred[frees]
-        squares, along, of_t = np.einsum("ij,ij->i", centred, centred), centred @ first.T, centred @ t
-        own = _above(squares[order], 0.0)
-        rest, left = of_t[:, None] - along * (of_t[order] / own), squares[:, None] - along**2 / own
-        gain = _gain(rest, left, LEAST_LEFT * squares[:, None]) + of_t[order] ** 2 / own
-        flats = np.argpartition(-gain, min(2 * NUM_FIRST, gain.size - 1), axis=None)[: 2 * NUM_FIRST]
-        for number, flat in enumerate(flats[np.argsort(-gain.flat[flats])].tolist()):
-            second, column = divmod(flat, len(order))
-            pair, worth = [int(order[column]), second], (float(t @ t) - gain[second, column]) / variance
+        t, means = (targets[place].values - targets[place].values @ w / total) * root, values @ w / total
+        first = (values[order] - means[order, None]) * root
+        own, of_first = _above(np.einsum("ij,ij->i", first, first), 0.0), first @ t
+        gain = np.empty((len(values), len(order)))
+        for start in range(0, len(values), STRIP):
+            strip = slice(start, start + STRIP)
+            part = np.multiply(np.subtract(values[strip], means[strip, None], out=centred[strip]), root, out=centred[strip])
+            squares[strip], of_t[strip], along = np.einsum("ij,ij->i", part, part), part @ t, part @ first.T
+            rest, left = of_t[strip, None] - along * (of_first / own), squares[strip, None] - along**2 / own
+            gain[strip] = _gain(rest, left, LEAST_LEFT * squares[strip, None]) + of_first**2 / own
+        free, pairs = centred[frees], list[tuple[float, str, list[int]]]()
+        for flat in smallest(-gain, 2 * NUM_FIRST).tolist():
+            pair = [int(order[flat % len(order)]), flat // len(order)]
             key = "+".join(sorted(rows[row][0].text for row in pair))
-            sums[1].setdefault((place, key), (worth, pair))
-            if number < NUM_PAIRS and len(frees):
-                basis = np.linalg.qr(centred[pair].T)[0]
-                among = free @ basis
-                rest, left = of_t[frees] - among @ (basis.T @ t), squares[frees] - (among**2).sum(axis=1)
-                more = _gain(rest, left, LEAST_LEFT * squares[frees])
-                third = int(more.argmax())
-                sums[2][place, f"{key}+{third}"] = worth - float(more[third]) / variance, [*pair, int(frees[third])]
+            pairs.append(((float(t @ t) - gain.flat[flat]) / variance, key, pair))
+            sums[1].setdefault((place, key), (pairs[-1][0], pair))
+        if not len(frees):
+            continue
+        bases = np.linalg.qr(centred[[pair for *_, pair in pairs[:NUM_PAIRS]]].swapaxes(1, 2))[0]
+        among = (free @ np.concatenate(bases, axis=1)).reshape(len(free), len(bases), -1)
+        for (worth, key, pair), basis, part in zip(pairs, bases, np.moveaxis(among, 1, 0), strict=False):
+            rest, left = of_t[frees] - part @ (basis.T @ t), squares[frees] - (part**2).sum(axis=1)
+            more = _gain(rest, left, LEAST_LEFT * squares[frees])
+            third = int(more.argmax())
+            sums[2][place, f"{key}+{third}"] = worth - float(more[third]) / variance, [*pair, int(frees[third])]
     for found in sums:
         ranked = sorted(found.items(), key=lambda each: each[1][0])
         counts: dict[int, int] = {}

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from evo.regression.guesses import spread_rows
-from evo.regression.terms import Row
+from evo.regression.terms import Row, smallest
 
 MAX_ROWS, MAX_INPUTS = 96, 8  # that are looked at
 MAX_MONOMIALS, MAX_PARTNERS = 800, 250  # terms by themselves, and times y
@@ -230,7 +230,7 @@ def _beams(matrix: Row, t: Row, base: tuple[int, ...], most: int) -> Iterator[li
             errors = (rests**2).sum(axis=1) - (matrix @ rests.T) ** 2 / left
         left_over: dict[tuple[int, ...], float] = {}
         num_seen = 2 * count * WIDTH  # a sum comes from as many as it has terms
-        for flat in np.argpartition(errors, min(num_seen, errors.size - 1), axis=None)[:num_seen].tolist():
+        for flat in smallest(errors, num_seen).tolist():
             row, place = divmod(flat, errors.shape[1])
             if row not in pairs[place]:
                 left_over[tuple(sorted((*pairs[place], row)))] = float(errors[row, place])

@@ -22,6 +22,7 @@ GROWTH = (0.3, 30.0)  # range of an exponent that an input or a product is as it
 MOST_ANGLE, MOST_RATE = 6.5, 0.5  # radians; interest
 ALIKE = 30.0  # times as large as another may be what is added to it
 LOG2_E = 1.442695
+STRIP = 64  # values whose least is compared first
 POWERS = (-3.0, -2.0, -1.5, -1.0, -0.5, 0.5, 1.0, 1.5, 2.0, 3.0)
 _RATES = np.exp2(np.linspace(-1.0, 5.0, 13))
 _SHIFTS = np.exp2(np.linspace(-6.0, 4.0, 14))  # of an input's range, beyond its ends
@@ -149,3 +150,11 @@ def raised(text: str, power: float) -> str:
     if power == -1.0:
         return f"1/{text}"
     return f"{text}**{power:.0f}" if power in (2.0, 3.0) else f"exp2({power}*log2({text}))"
+
+
+def smallest(values: Row, count: int) -> NDArray[np.intp]:
+    """The places of an array's least values, in its flat form: the least first, of equals the first, NaN last."""
+    strips = np.fmin.reduceat(values.ravel(), np.arange(0, values.size, STRIP))
+    limit = np.partition(strips, count - 1)[count - 1] if count <= len(strips) else np.inf  # as many values are no greater
+    places = np.flatnonzero(~(values > limit))
+    return places[np.argsort(values.flat[places], kind="stable")[:count]]

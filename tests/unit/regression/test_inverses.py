@@ -8,6 +8,7 @@ import pytest
 from evo.regression.inverses import inverses
 from evo.regression.noise_kind import proportional_weights
 from evo.regression.stagnation import FEWEST, Stagnation
+from evo.regression.terms import smallest
 
 RNG = np.random.default_rng(5)
 A, B, C = RNG.uniform(0.5, 5.0, (3, 80))
@@ -125,3 +126,13 @@ def test_noise_stays_unknown_when_its_time_has_ended():
     y = 3.4 * a**0.75 * (1.0 + 0.1 * RNG.normal(size=200))
     assert proportional_weights({"a": a}, y) is not None
     assert proportional_weights({"a": a}, y, until_s=0.0) is None
+
+
+@pytest.mark.parametrize("shape", [(1,), (63,), (200,), (130, 7), (64, 64)])
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.99, 1.0])
+def test_the_smallest_values_come_in_order_of_equals_the_first_and_nan_last(shape, share):
+    rng = np.random.default_rng(1)
+    values = np.where(rng.random(shape) < share, np.nan, rng.integers(0, 40, shape))
+    order = sorted(range(values.size), key=lambda place: (np.isnan(values.flat[place]), np.nan_to_num(values.flat[place]), place))
+    for count in (1, 5, 48):
+        assert smallest(values, count).tolist() == order[:count]
