@@ -1,7 +1,8 @@
 """Cubins that carry the PTX they were made from, which is what the stand-in driver runs.
 
-Owns the wrapping of nvPTXCompiler: it assembles as ever, and still refuses what it refuses; a marker and the PTX are appended to
-its cubin, which is kept for the next test where EVO_EMULATED_GPU_CUBINS names a folder. Knows nothing of the driver.
+Owns the wrapping of nvPTXCompiler: it assembles as ever, long texts without optimisation, and still refuses what it refuses; a
+marker and the PTX are appended to its cubin, which is kept for the next test where EVO_EMULATED_GPU_CUBINS names a folder. Knows
+nothing of the driver.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from evo.evaluate.cuda import device_child, self_test
 from evo.native import nvptxcompiler
 from evo.storage.disk_cache import DiskCache
 
+LONG = 1 << 16  # bytes of a text that takes seconds, and a third of them without optimisation
 _assemble = nvptxcompiler.compile
 _compile_request = evo.compile.request.compile_request
 run_work_on_device = device_child.run_work
@@ -31,7 +33,7 @@ def compile_with_ptx(ptx, options=("--gpu-name=sm_90",)) -> bytes:
     key = hashlib.sha256(b"\0".join([repr((nvptxcompiler.version(), *options)).encode(), text])).hexdigest()
     cubin = cache.get(key) if cache else None
     if cubin is None:
-        cubin = _assemble(ptx, options)
+        cubin = _assemble(ptx, (*options, *["--opt-level=0"] * (len(text) > LONG)))
         if cache:
             cache.put(key, cubin)
     return cubin + MARKER + len(text).to_bytes(8, "little") + text
