@@ -155,6 +155,6 @@ def raised(text: str, power: float) -> str:
 def smallest(values: Row, count: int) -> NDArray[np.intp]:
     """The places of an array's least values, in its flat form: the least first, of equals the first, NaN last."""
     strips = np.fmin.reduceat(values.ravel(), np.arange(0, values.size, STRIP))
-    limit = np.partition(strips, count - 1)[count - 1] if count <= len(strips) else np.inf  # as many values are no greater
+    limit = np.partition(strips, count - 1)[count - 1] if count <= len(strips) else np.inf  # for `count` values or more
     places = np.flatnonzero(~(values > limit))
     return places[np.argsort(values.flat[places], kind="stable")[:count]]
