@@ -27,16 +27,16 @@ def tree(
     join: Callable[[_T, _T], _T],
     is_known: Callable[[int, int], bool] | None = None,
 ) -> _T:
-    """Blocks of terms, each from the first to past the last, joined in pairs, these in pairs, and so on.
+    """Joins blocks of the terms from `first` to before `end` in pairs, these in pairs, and so on.
 
     Args:
-        of_part: of a block, or of what `is_known`, which joins its blocks in the same order.
+        of_part: the value of a block, or of a range that `is_known`, whose blocks it joins in the same order.
     """
     if end - first <= block or (is_known is not None and is_known(first, end)):
         return of_part(first, end)
     middle = first + (block << ((end - first - 1) // block).bit_length() - 1)
-    one = tree(first, middle, block, of_part, join, is_known)
-    return join(one, tree(middle, end, block, of_part, join, is_known))
+    left = tree(first, middle, block, of_part, join, is_known)
+    return join(left, tree(middle, end, block, of_part, join, is_known))
 
 
 def run_blocks(
@@ -47,15 +47,15 @@ def run_blocks(
     Args:
         run: gives the results of a fold of these arrays without cutting it.
     """
-    given = [*zip((LETTERS[variable.axes] for variable in fold.arrays), arrays, strict=True)]
-    numbers = [array for letters, array in given if not letters]
+    axes_and_arrays = [*zip((LETTERS[variable.axes] for variable in fold.arrays), arrays, strict=True)]
+    numbers = [array for letters, array in axes_and_arrays if not letters]
     batch, sizes = sizes_of(fold.arrays, [tuple(array.shape) for array in arrays])
     num_values = math.prod(batch) * math.prod(sizes.values()) // size
     most = _MOST_AT_ONCE // max(num_values, 1)
-    begins_neutral = all(state.initial == each for state, each in zip(fold.states, fold.neutral, strict=True))
+    begins_neutral = all(state.initial == neutral for state, neutral in zip(fold.states, fold.neutral, strict=True))
 
-    def join(one: Sequence[Any], other: Sequence[Any]) -> list[Any]:
-        return run(fold.merging, [*numbers, *one, *other])
+    def join(left: Sequence[Any], right: Sequence[Any]) -> list[Any]:
+        return run(fold.merging, [*numbers, *left, *right])
 
     def is_batch(first: int, end: int) -> bool:
         count = (end - first) // BLOCK
@@ -63,7 +63,7 @@ def run_blocks(
 
     def part(first: int, end: int) -> list[Any]:
         count = max((end - first) // BLOCK, 1)
-        cut = [_cut(array, letters, letter, first, end, count) for letters, array in given]
+        cut = [_cut(array, letters, letter, first, end, count) for letters, array in axes_and_arrays]
         states = run(fold.blocks[first > 0 or begins_neutral], cut)
         while count > 1:
             outer = states[0].shape[: len(batch)]
@@ -97,4 +97,4 @@ def product(a: Any, b: Any, matmul: Callable[[Any, Any], Any]) -> Any:
     def block(first: int, end: int) -> Any:
         return matmul(a[..., first:end], b[..., first:end].swapaxes(-1, -2))
 
-    return tree(0, a.shape[-1], PRODUCT_BLOCK, block, lambda one, other: one + other)
+    return tree(0, a.shape[-1], PRODUCT_BLOCK, block, lambda left, right: left + right)

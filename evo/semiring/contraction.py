@@ -107,11 +107,11 @@ class _Run:
         self._results = results
         self._owned = [np.require(array, requirements="A") for array in arrays]
         self._operands = np.zeros((self._num_matrices, len(fold.operands)), OPERAND_DTYPE)
-        given = iter(self._owned)
+        owned = iter(self._owned)
         for index, variable in enumerate(fold.operands):
             self._operands["axes"][:, index] = self._seen(variable.axes)
             if variable.axes != Axes.INDEX:
-                array = next(given)
+                array = next(owned)
                 self._fill(self._operands[:, index], array, variable.axes, batch)
                 self._operands["element"][:, index] = _ELEMENTS[array.dtype]
         self._states = np.zeros((self._num_matrices, len(fold.states)), STATE_DTYPE)
@@ -172,7 +172,7 @@ class _Run:
                 shape = (len(matrices), num_parts, rows[1] - rows[0], self._depth)
                 partials = {index: np.zeros(shape, np.float32) for index in row_results}
                 calls = []
-                for place, matrix in enumerate(matrices):
+                for matrix_index, matrix in enumerate(matrices):
                     for part in range(num_parts):
                         states, outputs = self._tables(matrix)
                         for index, total in enumerate(totals):
@@ -180,7 +180,7 @@ class _Run:
                                 states["values"][index] = total[matrix, part : part + 1].ctypes.data
                         for index, sums in partials.items():
                             # Addressed as from row 0 on, as the results are.
-                            states["values"][index] = sums[place, part].ctypes.data - first * self._depth * 4
+                            states["values"][index] = sums[matrix_index, part].ctypes.data - first * self._depth * 4
                             states["strides"][index] = (self._depth, 1)
                         calls.append(partial(self._call, matrix, states, outputs, rows, (edges[part], edges[part + 1])))
                 _together(calls)
@@ -219,7 +219,9 @@ def _run_float64(
 ) -> list[NDArray[np.float64]]:
     """The same in float64, all pairs at once for one k after the other."""
     shape, depth = (*batch, sizes["M"], sizes["N"]), sizes["K"]
-    by_name = dict(zip((each.name for each in fold.arrays), (np.asarray(array, np.float64) for array in arrays), strict=True))
+    by_name = dict(
+        zip((variable.name for variable in fold.arrays), (np.asarray(array, np.float64) for array in arrays), strict=True)
+    )
 
     def operand(variable: Variable, k: int) -> Any:
         if variable.axes == Axes.INDEX:
@@ -234,9 +236,9 @@ def _run_float64(
     pairs: list[Any] = [np.full(shape, state.initial) if state.axes == Axes.PAIR else np.float64(0) for state in fold.states]
     sums = [None if state.axes == Axes.PAIR else np.zeros(shape_of(state.axes, batch, sizes)) for state in fold.states]
     for k in range(depth):
-        found = evaluate(fold.step, [*(operand(each, k) for each in fold.operands), *pairs])
+        results = evaluate(fold.step, [*(operand(variable, k) for variable in fold.operands), *pairs])
         for index, (state, total) in enumerate(zip(fold.states, sums, strict=True)):
-            value = np.broadcast_to(found[index], shape)
+            value = np.broadcast_to(results[index], shape)
             if total is None:
                 pairs[index] = value
             elif state.axes == Axes.NONE:
@@ -244,6 +246,6 @@ def _run_float64(
             else:
                 total[..., k] += value.sum(axis=-1 if state.axes == Axes.ROW else -2)
     if fold.finish is not None:
-        inputs = [operand(each, 0) if each.axes in (Axes.NONE, Axes.PAIR) else None for each in fold.operands]
+        inputs = [operand(variable, 0) if variable.axes in (Axes.NONE, Axes.PAIR) else None for variable in fold.operands]
         return [np.broadcast_to(value, shape).copy() for value in evaluate(fold.finish, [*inputs, *pairs])]
     return [np.array(pair if total is None else total) for pair, total in zip(pairs, sums, strict=True)]

@@ -105,15 +105,15 @@ class Launcher:
         addresses = np.array(
             [*(operands[index].address for many in roles_used.values() for _, index in many), *results], np.uint64
         )
-        numbers = [(place, operands[index].number) for place, (_, index) in enumerate(roles_used["numbers"])]
+        numbers = [(slot, operands[index].number) for slot, (_, index) in enumerate(roles_used["numbers"])]
         calls = []
-        for pattern, places, num_in_call in _calls(fold, layouts, len(results), batch, tuple(size)):
+        for pattern, address_indices, num_in_call in _calls(fold, layouts, len(results), batch, tuple(size)):
             words = pattern.copy()
-            words[places] += addresses
+            words[address_indices] += addresses
             call = words.view(CALL)
-            for place, number in numbers:
+            for slot, number in numbers:
                 if number is not None:
-                    call["given"][0, place] = number
+                    call["given"][0, slot] = number
             calls.append((call, num_in_call))
 
         def launch(elements: int) -> None:
@@ -161,7 +161,7 @@ class Launcher:
         guess = enough[0] if enough else ELEMENTS[-1]
         if math.prod(size) < _MIN_MEASURED:
             return guess
-        key = (fold, kinds, tuple(each.bit_length() for each in size))
+        key = (fold, kinds, tuple(extent.bit_length() for extent in size))
         if key not in self._elements:
             ptx = kernel_ptx(fold, kinds, ELEMENTS[-1], architecture(self.device.info.target))
             text = repr(("tile", ptx, key[2], self.device.info, driver_name()))
@@ -183,10 +183,10 @@ class Launcher:
             launch(elements)
             self.device.record(event, stream)
         self.device.wait(events[-1], lambda: False)
-        found = min(self.device.elapsed_s(start, end) for start, end in pairwise(events))
+        shortest = min(self.device.elapsed_s(start, end) for start, end in pairwise(events))
         for event in events:
             self.device.destroy_event(event)
-        return found
+        return shortest
 
 
 @cache
@@ -201,9 +201,9 @@ _Layout = tuple[tuple[int, ...], tuple[int, ...]]  # shape and strides in bytes
 @cache
 def _used(fold: Fold) -> dict[str, list[tuple[str, int]]]:
     """For each role the letters of its operands' axes, and their indices among `fold.arrays`."""
-    given = [index for index, operand in enumerate(fold.operands) if operand.axes != Axes.INDEX]
+    array_indices = [index for index, operand in enumerate(fold.operands) if operand.axes != Axes.INDEX]
     return {
-        role: [(LETTERS[fold.operands[index].axes], given.index(index)) for index in indices]
+        role: [(LETTERS[fold.operands[index].axes], array_indices.index(index)) for index in indices]
         for role, indices in roles_of(fold).operands.items()
     }
 
@@ -225,28 +225,28 @@ def _calls(
     call["num_rows"], call["num_columns"], call["depth"] = size
     call["inner_batch"] = last[1]
     call["initial"][0, : len(fold.states)] = [state.initial for state in fold.states]
-    starts = [call[role][0, place : place + 1]["values"] for role, many in used.items() for place in range(len(many))]
-    starts += [call["results"][0, place : place + 1] for place in range(num_results)]
-    places = np.array([(start.ctypes.data - call.ctypes.data) // 8 for start in starts], np.intp)
-    found = []
+    starts = [call[role][0, slot : slot + 1]["values"] for role, many in used.items() for slot in range(len(many))]
+    starts += [call["results"][0, slot : slot + 1] for slot in range(num_results)]
+    address_indices = np.array([(start.ctypes.data - call.ctypes.data) // 8 for start in starts], np.intp)
+    calls = []
     for done, position in enumerate(np.ndindex(shape[:-2])):
         moved = iter(strides)
         for role, many in used.items():
-            for place, (letters, index) in enumerate(many):
-                own, matrix = next(moved), call[role][0, place]
-                matrix["values"] = sum(map(operator.mul, position, own)) % (1 << 64)
+            for slot, (letters, index) in enumerate(many):
+                batch_strides, matrix = next(moved), call[role][0, slot]
+                matrix["values"] = sum(map(operator.mul, position, batch_strides)) % (1 << 64)
                 of_letter = dict(zip(letters, layouts[index][1][len(layouts[index][1]) - len(letters) :], strict=True))
-                matrix["strides"] = [*(0, 0, *own)[-2:], *(of_letter.get(letter, 0) for letter in seen[role])]
+                matrix["strides"] = [*(0, 0, *batch_strides)[-2:], *(of_letter.get(letter, 0) for letter in seen[role])]
         call["results"][0, :num_results] = done * last[0] * last[1] * size[0] * size[1] * 4
-        found.append((call.view(np.uint64).copy(), places, last[0] * last[1]))
-    return found
+        calls.append((call.view(np.uint64).copy(), address_indices, last[0] * last[1]))
+    return calls
 
 
 def _batch_strides(layout: _Layout, num_inner: int, batch: tuple[int, ...]) -> list[int]:
     """Stride of each axis of the batch; 0 where the operand has one value for all."""
-    own = len(layout[0]) - num_inner
-    strides = [stride if size > 1 else 0 for size, stride in zip(layout[0][:own], layout[1][:own], strict=True)]
-    return [0] * (len(batch) - own) + strides
+    num_batch = len(layout[0]) - num_inner
+    strides = [stride if size > 1 else 0 for size, stride in zip(layout[0][:num_batch], layout[1][:num_batch], strict=True)]
+    return [0] * (len(batch) - num_batch) + strides
 
 
 def _merged(batch: tuple[int, ...], strides: Sequence[Sequence[int]]) -> tuple[tuple[int, ...], list[tuple[int, ...]]]:
@@ -256,12 +256,12 @@ def _merged(batch: tuple[int, ...], strides: Sequence[Sequence[int]]) -> tuple[t
     for axis, size in enumerate(batch):
         if size == 1:
             continue
-        if shape and all(own[-1] == given[axis] * size for own, given in zip(merged, strides, strict=True)):
+        if shape and all(joined[-1] == original[axis] * size for joined, original in zip(merged, strides, strict=True)):
             shape[-1] *= size
-            for own, given in zip(merged, strides, strict=True):
-                own[-1] = given[axis]
+            for joined, original in zip(merged, strides, strict=True):
+                joined[-1] = original[axis]
         else:
             shape.append(size)
-            for own, given in zip(merged, strides, strict=True):
-                own.append(given[axis])
-    return tuple(shape), [tuple(own) for own in merged]
+            for joined, original in zip(merged, strides, strict=True):
+                joined.append(original[axis])
+    return tuple(shape), [tuple(joined) for joined in merged]

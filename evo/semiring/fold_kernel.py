@@ -71,19 +71,21 @@ def roles_of(fold: Fold) -> Roles:
     (axes,) = {state.axes for state in fold.states}
     outer = LETTERS[axes] or "MN"
     (inner,) = set("MNK") - set(outer)
-    found: dict[str, list[int]] = {role: [] for role in MOST}
+    by_role: dict[str, list[int]] = {role: [] for role in MOST}
     for index in sorted(_used(fold.step) | (_used(fold.finish) if fold.finish else set())):
         if index < len(fold.operands) and fold.operands[index].axes != Axes.INDEX:
-            own = set(LETTERS[fold.operands[index].axes])
-            role = "numbers" if not own else "pairs" if own == set(outer) else "rows" if outer[0] in own else "columns"
-            found[role].append(index)
+            letters = set(LETTERS[fold.operands[index].axes])
+            role = (
+                "numbers" if not letters else "pairs" if letters == set(outer) else "rows" if outer[0] in letters else "columns"
+            )
+            by_role[role].append(index)
     for role, most in MOST.items():
-        if len(found[role]) > most:
+        if len(by_role[role]) > most:
             raise UserError(
-                f"a semiring on a GPU has at most {most} {role}, this one {len(found[role])}: derivatives of third order and "
+                f"a semiring on a GPU has at most {most} {role}, this one {len(by_role[role])}: derivatives of third order and "
                 "more hyperparameters need tensors on the CPU"
             )
-    return Roles(outer, inner, {role: tuple(indices) for role, indices in found.items()})
+    return Roles(outer, inner, {role: tuple(indices) for role, indices in by_role.items()})
 
 
 def _used(graph: Dag) -> set[int]:
@@ -119,11 +121,11 @@ def kernel_ptx(fold: Fold, kinds: tuple[int, ...], elements: int, architecture: 
     """
     template = _template(elements)
     roles = roles_of(fold)
-    names = {index: f"{_SHORT[role]}{place}" for role, indices in roles.operands.items() for place, index in enumerate(indices)}
+    names = {index: f"{_SHORT[role]}{number}" for role, indices in roles.operands.items() for number, index in enumerate(indices)}
     names |= {index: "k" for index, operand in enumerate(fold.operands) if operand.axes == Axes.INDEX}
     names |= {len(fold.operands) + index: f"s{index}" for index in range(len(fold.states))}
     num_rows = len(roles.operands["rows"])
-    packed = [sum(kind << 4 * place for place, kind in enumerate(part)) for part in (kinds[:num_rows], kinds[num_rows:])]
+    packed = [sum(kind << 4 * slot for slot, kind in enumerate(part)) for part in (kinds[:num_rows], kinds[num_rows:])]
     packed += [(1 << len(roles.operands[role])) - 1 for role in ("pairs", "numbers")] + [len(fold.results)]
     stubs = {
         "kinds": "\n".join(
@@ -148,7 +150,7 @@ def _stub(fold: Fold, graph: Dag | None, names: dict[int, str], site: Sites, out
         spoken = language(fold.names, outputs)
         registers = {fold.names[index]: site[name].register for index, name in names.items() if name in site}
         registers |= {output: site[f"{out}{index}"].register for index, output in enumerate(outputs)}
-        named = [(registers.get(name, f"_unused_{place}"), stack) for place, (name, stack) in enumerate(spoken.registers)]
+        named = [(registers.get(name, f"_unused_{index}"), stack) for index, (name, stack) in enumerate(spoken.registers)]
         lowering = Lowering(spoken.instruction_set, named, spoken.requests, spoken.limits, folding=spoken.lowering.folding)
         (stub,) = lowering.emit(words_of(graph, fold.names, outputs)[None])
         lines = [*lines[len(outputs) :], stub]

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from evo.language.dag import Builder, Dag
 from evo.language.real_programs import derived, formula
 
-LARGEST, SMALLEST = (float(each) for each in (np.finfo(np.float32).max, np.finfo(np.float32).tiny))
+LARGEST, SMALLEST = (float(limit) for limit in (np.finfo(np.float32).max, np.finfo(np.float32).tiny))
 SMALLEST_SUM = 2.0**-80  # of exponentials, above which those that underflowed are too small to count
 
 
@@ -93,18 +93,20 @@ class Fold:
     def _of_states(self, num_sets: int, graph: Dag) -> Fold:
         """A graph of the operands and sets of states, as a fold of the operands of NONE and of arrays of states."""
         numbers = [index for index, operand in enumerate(self.operands) if operand.axes == Axes.NONE]
-        given = tuple(Variable(f"{state.name}_{index}", Axes.PAIR) for index in range(num_sets) for state in self.states)
+        state_variables = tuple(
+            Variable(f"{state.name}_{index}", Axes.PAIR) for index in range(num_sets) for state in self.states
+        )
         builder = Builder()
-        places = [builder.input(index) for index in range(len(numbers) + len(given))]
-        inputs = [places[numbers.index(index)] if index in numbers else places[0] for index in range(len(self.operands))]
-        step = builder.graph(*builder.include(graph, [*inputs, *places[len(numbers) :]]))
+        nodes = [builder.input(index) for index in range(len(numbers) + len(state_variables))]
+        inputs = [nodes[numbers.index(index)] if index in numbers else nodes[0] for index in range(len(self.operands))]
+        step = builder.graph(*builder.include(graph, [*inputs, *nodes[len(numbers) :]]))
         results = tuple(Variable(f"_result_state_{index}", Axes.PAIR) for index in range(len(graph.results)))
-        return Fold((*(self.operands[index] for index in numbers), *given), results, step)
+        return Fold((*(self.operands[index] for index in numbers), *state_variables), results, step)
 
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the operands, then of the states."""
-        return tuple(each.name for each in (*self.operands, *self.states))
+        return tuple(variable.name for variable in (*self.operands, *self.states))
 
     @cached_property
     def arrays(self) -> tuple[Variable, ...]:
@@ -157,8 +159,8 @@ class Sums:
     def key(self, derivative: str, indices: tuple[int, ...]) -> str:
         """The key of a derivative by the operands with these indices: `"gradient"` or `"tangent"`."""
         if (derivative, indices) not in self._keys:
-            found = self.tangent(indices) if derivative == "tangent" else self.gradient.only(indices)
-            self._keys[derivative, indices] = key_of(found)
+            result = self.tangent(indices) if derivative == "tangent" else self.gradient.only(indices)
+            self._keys[derivative, indices] = key_of(result)
         return self._keys[derivative, indices]
 
     @cached_property
@@ -187,7 +189,7 @@ class Sums:
         inputs, builder = self._inputs(), Builder()
         rates = tuple(Variable(f"_rate_{len(inputs)}_{index}", inputs[index].axes) for index in moved)
         operands = [builder.input(index) for index in range(len(inputs))]
-        places = {index: builder.input(len(inputs) + place) for place, index in enumerate(moved)}
+        rate_nodes = {index: builder.input(len(inputs) + number) for number, index in enumerate(moved)}
         totals = []
         for result in self.terms.results:
             slopes = self.slopes
@@ -196,7 +198,7 @@ class Sums:
                 slopes = Dag((), (None,) * len(inputs)) if result is None else derived(term, len(inputs))
             values = builder.include(slopes, operands)
             used = [index for index in moved if slopes.results[index] is not None]
-            totals.append(_products(builder, ((places[index], values[index]) for index in used)))
+            totals.append(_products(builder, ((rate_nodes[index], values[index]) for index in used)))
         return Sums((*inputs, *rates), Dag(builder.graph().nodes, tuple(totals)), self.results)
 
     def _inputs(self) -> tuple[Variable, ...]:
@@ -206,10 +208,10 @@ class Sums:
 
 
 def _products(builder: Builder, factors: Iterable[tuple[int, int]]) -> int | None:
-    """The sum of products; None of none."""
+    """The sum of products; None if there are none."""
     total: int | None = None
-    for one, other in factors:
-        product = builder.call("mul_ftz_f32", one, other)
+    for left, right in factors:
+        product = builder.call("mul_ftz_f32", left, right)
         total = product if total is None else builder.plus(total, product)
     return total
 
@@ -263,12 +265,12 @@ def extremum(multiply: Dag, hyper: tuple[str, ...], initial: float, *, is_min: b
     """The smallest or largest term, and the first k that gives it; -1 where no term is beyond `initial`."""
     builder, operands = Builder(), (*rows_and_columns(hyper), Variable("_k", Axes.INDEX))
     inputs = [builder.input(index) for index in range(len(operands) + 2)]
-    best, place = inputs[-2:]
+    best, best_k = inputs[-2:]
     (term,) = builder.include(multiply, inputs)
     is_better = builder.call("setp_lt_ftz_f32", *((term, best) if is_min else (best, term)))
     step = builder.graph(
         builder.call("min_ftz_f32" if is_min else "max_ftz_f32", best, term),
-        builder.call("selp_f32", inputs[len(operands) - 1], place, is_better),
+        builder.call("selp_f32", inputs[len(operands) - 1], best_k, is_better),
     )
     return Fold(operands, (Variable("_best", Axes.PAIR, initial), Variable("_place", Axes.PAIR, -1.0)), step)
 
@@ -351,5 +353,5 @@ def sizes_of(variables: Sequence[Variable], shapes: Sequence[tuple[int, ...]]) -
     try:
         batch = np.broadcast_shapes(*batches) if any(batches) else ()  # NumPy takes as long as a small call
     except ValueError:
-        raise ValueError(f"batches do not broadcast: {', '.join(str(each) for each in batches)}") from None
+        raise ValueError(f"batches do not broadcast: {', '.join(str(shape) for shape in batches)}") from None
     return batch, {letter: sizes.get(letter, 1) for letter in "MNK"}

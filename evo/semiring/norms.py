@@ -58,7 +58,7 @@ def norm(multiply: Dag, hyper: tuple[str, ...], order: str) -> Fold:
     """The root of the sum of powers."""
     fold = _powers(multiply, hyper, order).fold
     end = Builder()
-    total, *rest = [end.input(index) for index in (len(fold.operands), *_places(order, hyper))]
+    total, *rest = [end.input(index) for index in (len(fold.operands), *_hyper_indices(order, hyper))]
     (root,) = end.include(formula(_ROOTS[order], "x", *_names(order)), [total, *rest])
     return Fold(fold.operands, fold.states, fold.step, end.graph(root), fold.merge, fold.neutral)
 
@@ -66,10 +66,10 @@ def norm(multiply: Dag, hyper: tuple[str, ...], order: str) -> Fold:
 def scaled_norm(multiply: Dag, hyper: tuple[str, ...], order: str) -> Fold:
     """The largest term, and the sum of powers relative to it. p of 0 counts terms, p of infinity gives the largest."""
     operands, names = rows_and_columns(hyper), _names(order)
-    count, places = len(operands), _places(order, hyper)
+    count, hyper_indices = len(operands), _hyper_indices(order, hyper)
 
     def joined(builder: Builder, states: Sequence[int], x: int, weight: int) -> Dag:
-        inputs = [*states, x, weight, *(builder.input(place) for place in places)]
+        inputs = [*states, x, weight, *(builder.input(index) for index in hyper_indices)]
         variables = ("largest", "total", "x", "weight", *names)
         texts = ("max(largest, x)", f"{_RATIO}{_RELATIVE[order]}total*power + weight if w < u else total + weight*power")
         return builder.graph(*(builder.include(formula(text, *variables), inputs)[0] for text in texts))
@@ -80,7 +80,7 @@ def scaled_norm(multiply: Dag, hyper: tuple[str, ...], order: str) -> Fold:
     stepped = joined(step, inputs[count:], step.call("abs_ftz_f32", term), step.constant(1.0))
     largest, total, x, weight = (merge.input(count + index) for index in range(4))
     merged = joined(merge, (largest, total), x, weight)
-    ending = [end.input(index) for index in (count, count + 1, *places)]
+    ending = [end.input(index) for index in (count, count + 1, *hyper_indices)]
     (result,) = end.include(formula(_NORM[order], "largest", "total", *names), ending)
     states = Variable("_largest", Axes.PAIR), Variable("_total", Axes.PAIR)
     return Fold(operands, states, stepped, end.graph(result), merged, (0.0, 0.0))
@@ -92,15 +92,15 @@ def slopes(multiply: Dag, hyper: tuple[str, ...], order: str) -> Sums:
     """
     names = ("_inverse",) if order == "2" else ("_inverse", "_scale")
     operands = (*rows_and_columns(hyper), *(Variable(name, Axes.PAIR) for name in names))
-    builder, places = Builder(), _places(order, hyper)
+    builder, hyper_indices = Builder(), _hyper_indices(order, hyper)
     inputs = [builder.input(index) for index in range(len(operands))]
     (term,) = builder.include(multiply, inputs)
-    values = [term, *(inputs[place] for place in places), *inputs[-len(names) :]]
+    values = [term, *(inputs[index] for index in hyper_indices), *inputs[-len(names) :]]
     variables = ("x", *_names(order), *(name[1:] for name in names))
     by_x, *by_p = (builder.include(formula(text, *variables), values)[0] for text in _SLOPES[order])
-    by_operand = [builder.call("mul_ftz_f32", by_x, each) for each in builder.include(derived(multiply, len(operands)), inputs)]
-    for place, slope in zip(places, by_p, strict=True):
-        by_operand[place] = builder.call("add_ftz_f32", by_operand[place], slope)
+    by_operand = [builder.call("mul_ftz_f32", by_x, slope) for slope in builder.include(derived(multiply, len(operands)), inputs)]
+    for index, slope in zip(hyper_indices, by_p, strict=True):
+        by_operand[index] = builder.call("add_ftz_f32", by_operand[index], slope)
     return Sums(operands, _powers(multiply, hyper, order).terms, (Axes.PAIR,), builder.graph(*by_operand))
 
 
@@ -115,24 +115,24 @@ def run_norm(
     p = dict(zip((variable.name for variable in fast.arrays), arrays, strict=True)).get("p")
     if p is not None and not (p >= 0).all():
         raise UserError(f"p is {p if p.ndim == 0 else p.min()}; expected 0 or more")
-    (found,) = run(fast, arrays)
+    (value,) = run(fast, arrays)
     a, b, *_ = arrays
-    num_rows = sum(int(np.prod(each.shape[:-1])) for each in (a, b))
-    kind = np.finfo(str(found.dtype).removeprefix("torch."))
+    num_rows = sum(int(np.prod(matrix.shape[:-1])) for matrix in (a, b))
+    kind = np.finfo(str(value.dtype).removeprefix("torch."))
     least = max(a.shape[-1], 1) * float(kind.tiny) / float(kind.eps)
     with np.errstate(all="ignore"):
         order = 2.0 if p is None else p.reshape(*p.shape, 1, 1) if p.ndim else p
         bound = least ** (1 / order)
-        is_odd = ~((found >= bound) & (found < np.inf))
+        is_odd = ~((value >= bound) & (value < np.inf))
     num_odd = int(is_odd.sum())
     if not num_odd:
-        return found
+        return value
     if is_difference and a.dtype == b.dtype and a.shape[:-2] == b.shape[:-2] and num_odd <= 4 * num_rows:
-        places = is_odd.nonzero()
-        places = places if isinstance(places, tuple) else places.unbind(1)
+        odd_indices = is_odd.nonzero()
+        odd_indices = odd_indices if isinstance(odd_indices, tuple) else odd_indices.unbind(1)
         # Equal rows are common, as in the distances of a set to itself.
-        if (found[places] == 0).all() and (a[places[:-1]] == b[(*places[:-2], places[-1])]).all():
-            return found
+        if (value[odd_indices] == 0).all() and (a[odd_indices[:-1]] == b[(*odd_indices[:-2], odd_indices[-1])]).all():
+            return value
     return run(scaled, arrays)[0]
 
 
@@ -140,7 +140,7 @@ def _powers(multiply: Dag, hyper: tuple[str, ...], order: str) -> Sums:
     operands, builder = rows_and_columns(hyper), Builder()
     inputs = [builder.input(index) for index in range(len(operands))]
     (term,) = builder.include(multiply, inputs)
-    rest = [inputs[place] for place in _places(order, hyper)]
+    rest = [inputs[index] for index in _hyper_indices(order, hyper)]
     (power,) = builder.include(formula(_POWERS[order], "x", *_names(order)), [term, *rest])
     return Sums(operands, builder.graph(power), (Axes.PAIR,))
 
@@ -149,6 +149,6 @@ def _names(order: str) -> tuple[str, ...]:
     return ("p",) if order == "p" else ()
 
 
-def _places(order: str, hyper: tuple[str, ...]) -> list[int]:
+def _hyper_indices(order: str, hyper: tuple[str, ...]) -> list[int]:
     """Index of p among the operands."""
     return [2 + hyper.index(name) for name in _names(order)]

@@ -78,9 +78,9 @@ class Semiring:
     ):
         hyper = [hyper] if isinstance(hyper, str) else hyper
         programs: list[Any] = [getattr(program, "text", program) for program in (multiply, epilogue)]
-        found = [name for program in programs if isinstance(program, str) for name in names_in(program)]
-        found += ["p"] if accumulate == "p-norm" else []
-        self.hyper = tuple(dict.fromkeys([*hyper, *(name for name in found if name not in ("a", "b", "x"))]))
+        used_names = [name for program in programs if isinstance(program, str) for name in names_in(program)]
+        used_names += ["p"] if accumulate == "p-norm" else []
+        self.hyper = tuple(dict.fromkeys([*hyper, *(name for name in used_names if name not in ("a", "b", "x"))]))
         if wrong := [name for name in self.hyper if not _is_name(name)]:
             raise UserError(f"a semiring's hyperparameter cannot be called '{wrong[0]}'")
         self.multiply = read(programs[0], ("a", "b", *self.hyper), "multiply")
@@ -126,13 +126,13 @@ class Semiring:
             UserError: a hyperparameter is missing or unknown, or an array has another type.
         """
         if library := _device_library((a, b, *hyper.values())):
-            return library.from_dlpack(self(_tensor(a), _tensor(b), **{name: _tensor(each) for name, each in hyper.items()}))
-        given = self._given(a, b, hyper)
-        if _has_tensor(given):
+            return library.from_dlpack(self(_tensor(a), _tensor(b), **{name: _tensor(value) for name, value in hyper.items()}))
+        arguments = self._arguments(a, b, hyper)
+        if _has_tensor(arguments):
             from evo.semiring.torch_operator import as_tensors, call
 
-            return call(self, as_tensors(self._names, given, as_array))
-        return self._on_arrays(*self._arrays(given))
+            return call(self, as_tensors(self._names, arguments, as_array))
+        return self._on_arrays(*self._arrays(arguments))
 
     def nearest(self, a: Any, b: Any, k: int, /, *, largest: bool = False, **hyper: Any) -> Nearest:
         """The k smallest results of each row, or the largest, best first, ties to the lowest index; the matrix is never whole.
@@ -142,35 +142,35 @@ class Semiring:
             k: at most N.
         """
         if library := _device_library((a, b, *hyper.values())):
-            on_device = {name: _tensor(each) for name, each in hyper.items()}
+            on_device = {name: _tensor(value) for name, value in hyper.items()}
             return Nearest(*map(library.from_dlpack, self.nearest(_tensor(a), _tensor(b), k, largest=largest, **on_device)))
-        given = self._given(a, b, hyper)
-        is_by_torch = any(getattr(each, "is_cuda", False) for each in given)
-        if _has_tensor(given):
+        arguments = self._arguments(a, b, hyper)
+        is_by_torch = any(getattr(value, "is_cuda", False) for value in arguments)
+        if _has_tensor(arguments):
             from evo.semiring.torch_transforms import is_transformed
 
             is_by_torch |= is_transformed()
-        left, right, *rest = given if is_by_torch else self._arrays(given)
-        batch, sizes = sizes_of(self.fold.arrays, [np.shape(each) for each in (left, right, *rest)])
+        left, right, *rest = arguments if is_by_torch else self._arrays(arguments)
+        batch, sizes = sizes_of(self.fold.arrays, [np.shape(array) for array in (left, right, *rest)])
         if not hasattr(k, "__index__") or not 0 < operator.index(k) <= sizes["N"]:
             raise UserError(f"k is {k!r}; expected 1 to {sizes['N']}, the rows of b")
         height = max(_ROWS_AT_ONCE_BYTES // (4 * max(int(np.prod(batch)) * sizes["N"], 1)), 1)
         if is_by_torch:
             from evo.semiring.torch_operator import as_tensors, nearest
 
-            tensors = as_tensors(self._names, given, as_array)
+            tensors = as_tensors(self._names, arguments, as_array)
             return Nearest(*nearest(self, tensors, int(k), height, is_largest=largest))
         values, indices = [], []
         for first in range(0, max(sizes["M"], 1), height):
-            found = self._on_arrays(left[..., first : first + height, :], right, *rest)
-            places = _best(-found if largest else found, k)
-            values.append(np.take_along_axis(found, places, -1))
-            indices.append(places)
+            results = self._on_arrays(left[..., first : first + height, :], right, *rest)
+            columns = _best(-results if largest else results, k)
+            values.append(np.take_along_axis(results, columns, -1))
+            indices.append(columns)
         best = Nearest(np.concatenate(values, -2), np.concatenate(indices, -2))
-        if _has_tensor(given):
+        if _has_tensor(arguments):
             import torch
 
-            return Nearest(*(torch.from_numpy(each) for each in best))
+            return Nearest(*(torch.from_numpy(array) for array in best))
         return best
 
     def _folds(self) -> tuple[Fold, Fold]:
@@ -189,7 +189,7 @@ class Semiring:
 
     def _on_arrays(self, a: NDArray[Any], b: NDArray[Any], *hyper: NDArray[Any]) -> NDArray[Any]:
         """A call on arrays of NumPy."""
-        sizes_of(self.whole.arrays, [each.shape for each in (a, b, *hyper)])
+        sizes_of(self.whole.arrays, [array.shape for array in (a, b, *hyper)])
         product = None
         if self.is_matrix_product:
             product = blocks.product(_plain(a), _plain(b), np.matmul)
@@ -201,7 +201,7 @@ class Semiring:
             return run(self.whole, [a, b, *hyper])[0]
         return product if self.end is None else run(self.end.fold, [product, *hyper])[0]
 
-    def _given(self, a: Any, b: Any, hyper: dict[str, Any]) -> list[Any]:
+    def _arguments(self, a: Any, b: Any, hyper: dict[str, Any]) -> list[Any]:
         """All arguments, in the order of `fold.arrays`."""
         for name in hyper:
             if name not in self.hyper:
@@ -210,9 +210,12 @@ class Semiring:
             raise UserError(f"hyperparameter '{missing[0]}' is missing: write {missing[0]}=number")
         return [a, b, *(hyper[name] for name in self.hyper)]
 
-    def _arrays(self, given: Sequence[Any]) -> list[NDArray[Any]]:
+    def _arrays(self, arguments: Sequence[Any]) -> list[NDArray[Any]]:
         """Arguments as arrays of NumPy; numbers have the type of the result."""
-        arrays = [each if isinstance(each, Real) else as_array(name, each) for name, each in zip(self._names, given, strict=True)]
+        arrays = [
+            value if isinstance(value, Real) else as_array(name, value)
+            for name, value in zip(self._names, arguments, strict=True)
+        ]
         is_double = any(isinstance(array, np.ndarray) and array.dtype == np.float64 for array in arrays)
         number = np.float64 if is_double else np.float32
         return [array if isinstance(array, np.ndarray) else np.asarray(array, number) for array in arrays]
@@ -227,16 +230,16 @@ def _is_name(name: str) -> bool:
     return name not in ("a", "b", "x", "largest") and not name.startswith("_")
 
 
-def _has_tensor(given: Sequence[Any]) -> bool:
+def _has_tensor(arguments: Sequence[Any]) -> bool:
     torch = sys.modules.get("torch")
-    return torch is not None and any(isinstance(each, torch.Tensor) for each in given)
+    return torch is not None and any(isinstance(value, torch.Tensor) for value in arguments)
 
 
-def _device_library(given: Sequence[Any]) -> Any:
+def _device_library(arguments: Sequence[Any]) -> Any:
     """The library of an array that lies on a device, such as CuPy; None for PyTorch, or where all are on the CPU."""
-    if _has_tensor(given):
+    if _has_tensor(arguments):
         return None
-    on_device = (each for each in given if hasattr(each, "__dlpack_device__") and each.__dlpack_device__()[0] != _CPU)
+    on_device = (value for value in arguments if hasattr(value, "__dlpack_device__") and value.__dlpack_device__()[0] != _CPU)
     array = next(on_device, None)
     return None if array is None else array.__array_namespace__()
 
@@ -297,7 +300,7 @@ def _plain(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def _best(values: NDArray[Any], k: int) -> NDArray[np.int64]:
-    """The places of the k smallest of each row in order, ties to the lowest index; NaN comes last."""
+    """Columns of the k smallest of each row in order, ties to the lowest index; NaN comes last."""
     if k < values.shape[-1]:
         # Values equal to the k-th smallest may be more than fit: the first of them belong to the k.
         bound = np.partition(values, k - 1, -1)[..., k - 1 : k]
@@ -305,7 +308,7 @@ def _best(values: NDArray[Any], k: int) -> NDArray[np.int64]:
         num_left = k - is_below.sum(-1, keepdims=True)
         is_kept = is_below | (is_bound & (np.cumsum(is_bound, -1, dtype=np.int32) <= num_left))
         if (is_kept.sum(-1) == k).all():
-            places = np.nonzero(is_kept)[-1].reshape(*values.shape[:-1], k)
-            order = np.argsort(np.take_along_axis(values, places, -1), -1, kind="stable")
-            return np.take_along_axis(places, order, -1)
+            columns = np.nonzero(is_kept)[-1].reshape(*values.shape[:-1], k)
+            order = np.argsort(np.take_along_axis(values, columns, -1), -1, kind="stable")
+            return np.take_along_axis(columns, order, -1)
     return np.argsort(values, -1, kind="stable")[..., :k]

@@ -49,19 +49,19 @@ def array_of(name: str, tensor: Tensor) -> NDArray[Any]:
     return array
 
 
-def as_tensors(names: Sequence[str], given: Sequence[Any], as_array: Callable[[str, Any], NDArray[Any]]) -> list[Tensor]:
-    """Tensors, of numbers and of what `as_array` makes arrays of too: a and b, and then hyperparameters.
+def as_tensors(names: Sequence[str], arguments: Sequence[Any], as_array: Callable[[str, Any], NDArray[Any]]) -> list[Tensor]:
+    """Converts a, b and then hyperparameters to tensors, numbers and whatever `as_array` takes included.
 
     Raises:
         UserError: one has another type, or a and b are not on one device.
     """
-    found = [
-        each if isinstance(each, Tensor | Real) else torch.from_numpy(as_array(name, each))
-        for name, each in zip(names, given, strict=True)
+    values = [
+        value if isinstance(value, Tensor | Real) else torch.from_numpy(as_array(name, value))
+        for name, value in zip(names, arguments, strict=True)
     ]
-    is_double = any(isinstance(each, Tensor) and each.dtype == torch.float64 for each in found)
+    is_double = any(isinstance(value, Tensor) and value.dtype == torch.float64 for value in values)
     dtype = torch.float64 if is_double else torch.float32
-    tensors = [each if isinstance(each, Tensor) else torch.tensor(each, dtype=dtype) for each in found]
+    tensors = [value if isinstance(value, Tensor) else torch.tensor(value, dtype=dtype) for value in values]
     for name, tensor in zip(names, tensors, strict=True):
         if tensor.dtype not in _ELEMENTS:
             raise UserError(f"{name} is of {tensor.dtype}; expected torch.float32, float16, bfloat16 or float64")
@@ -69,17 +69,17 @@ def as_tensors(names: Sequence[str], given: Sequence[Any], as_array: Callable[[s
     if a.device != b.device:
         raise UserError(f"a is on {a.device} and b on {b.device}; expected one device")
     # A number stays on this side, as a kernel's argument.
-    return [a, b, *(each if each.ndim == 0 and each.device.type == "cpu" else each.to(a.device) for each in hyper)]
+    return [a, b, *(tensor if tensor.ndim == 0 and tensor.device.type == "cpu" else tensor.to(a.device) for tensor in hyper)]
 
 
-def call(semiring: Any, given: Sequence[Tensor]) -> Tensor:
-    """`Semiring.__call__` on what `as_tensors` gives. Autocast changes nothing: float32 is computed and comes out."""
-    sizes_of(semiring.whole.arrays, [tuple(each.shape) for each in given])
-    a, b, *hyper = given
-    dtype = torch.float64 if any(each.dtype == torch.float64 for each in given) else torch.float32
-    is_differentiated = is_transformed() or (torch.is_grad_enabled() and any(each.requires_grad for each in given))
+def call(semiring: Any, tensors: Sequence[Tensor]) -> Tensor:
+    """`Semiring.__call__` on results of `as_tensors`. Autocast changes nothing: float32 is computed and comes out."""
+    sizes_of(semiring.whole.arrays, [tuple(tensor.shape) for tensor in tensors])
+    a, b, *hyper = tensors
+    dtype = torch.float64 if any(tensor.dtype == torch.float64 for tensor in tensors) else torch.float32
+    is_differentiated = is_transformed() or (torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors))
     if semiring.is_matrix_product:
-        found = matrix_product(a.to(dtype), b.to(dtype))
+        result = matrix_product(a.to(dtype), b.to(dtype))
     else:
         # On the CPU the operator tries it. What decides is in the numbers, which neither a graph nor `vmap` knows.
         is_tried = semiring.is_log_product and (is_differentiated or a.is_cuda)
@@ -87,28 +87,28 @@ def call(semiring: Any, given: Sequence[Tensor]) -> Tensor:
         product = _log_product(a.to(dtype), b.to(dtype)) if is_tried else None
         if product is None and not is_differentiated and not semiring.order:
             return fold([a, b, *hyper], semiring.whole_key)[0]
-        found = _apply([a, b, *hyper], semiring.key)[0] if product is None else product
-    return found if semiring.end is None else _apply([found, *hyper], semiring.end_key)[0]
+        result = _apply([a, b, *hyper], semiring.key)[0] if product is None else product
+    return result if semiring.end is None else _apply([result, *hyper], semiring.end_key)[0]
 
 
-def nearest(semiring: Any, given: Sequence[Tensor], k: int, num_rows: int, *, is_largest: bool) -> list[Tensor]:
+def nearest(semiring: Any, tensors: Sequence[Tensor], k: int, num_rows: int, *, is_largest: bool) -> list[Tensor]:
     """`Semiring.nearest` on a device, for `num_rows` rows at once: values and indices."""
-    a, *rest = (each.detach() for each in given)
+    a, *rest = (tensor.detach() for tensor in tensors)
     parts = []
     with torch.no_grad():
         for first in range(0, max(a.shape[-2], 1), num_rows):
-            found = call(semiring, [a[..., first : first + num_rows, :], *rest])
+            results = call(semiring, [a[..., first : first + num_rows, :], *rest])
             # A sort keeps the order of equal values; topk does not.
-            indices = torch.sort(-found if is_largest else found, dim=-1, stable=True).indices[..., :k]
-            parts.append((torch.gather(found, -1, indices), indices))
-    return [torch.cat(each, -2) for each in zip(*parts, strict=True)]
+            indices = torch.sort(-results if is_largest else results, dim=-1, stable=True).indices[..., :k]
+            parts.append((torch.gather(results, -1, indices), indices))
+    return [torch.cat(pieces, -2) for pieces in zip(*parts, strict=True)]
 
 
 def _log_product(a: Tensor, b: Tensor) -> Tensor | None:
     """As `log_product` of semiring.py, with the gradients of its parts."""
     if a.numel() == 0 or b.numel() == 0:
         return None
-    largest_a, largest_b = (each.detach().amax(-1, keepdim=True) for each in (a, b))
+    largest_a, largest_b = (matrix.detach().amax(-1, keepdim=True) for matrix in (a, b))
     if not (torch.isfinite(largest_a).all() and torch.isfinite(largest_b).all()):
         return None
     sums = matrix_product(torch.exp(a - largest_a), torch.exp(b - largest_b))
@@ -119,20 +119,20 @@ def _log_product(a: Tensor, b: Tensor) -> Tensor | None:
 
 @torch.library.custom_op("evo::fold", mutates_args=())
 def fold(operands: list[Tensor], key: str) -> list[Tensor]:
-    """The results of what the key names, float64 if an operand is, else float32."""
+    """Results of the fold that the key names, float64 if an operand is, else float32."""
     content = folds.FOLDS[key]
     if device := _gpu_of(operands):
         return _on_gpu(content, operands, device)
-    of: Fold = content.fold
-    arrays = [array_of(variable.name, operand) for variable, operand in zip(of.arrays, operands, strict=True)]
+    whole_fold: Fold = content.fold
+    arrays = [array_of(variable.name, operand) for variable, operand in zip(whole_fold.arrays, operands, strict=True)]
     if isinstance(content, Direct):
         return [torch.from_numpy(content.on_arrays(*arrays))]
     if getattr(content, "order", ""):
-        return [torch.from_numpy(norms.run_norm(of, content.scaled, content.is_difference, arrays, run))]
-    depth = sizes_of(of.arrays, [array.shape for array in arrays])[1]["K"]
+        return [torch.from_numpy(norms.run_norm(whole_fold, content.scaled, content.is_difference, arrays, run))]
+    depth = sizes_of(whole_fold.arrays, [array.shape for array in arrays])[1]["K"]
     # Sums over k come in blocks, those over rows do not, so each is by itself.
-    parts = [content.only((index,)).fold for index in range(len(of.results))] if isinstance(content, Sums) else []
-    several = parts if depth > blocks.BLOCK and len(parts) > 1 else [of]
+    parts = [content.only((index,)).fold for index in range(len(whole_fold.results))] if isinstance(content, Sums) else []
+    several = parts if depth > blocks.BLOCK and len(parts) > 1 else [whole_fold]
     return [torch.from_numpy(result) for part in several for result in run(part, arrays)]
 
 
@@ -157,49 +157,49 @@ def _on_gpu(content: Any, operands: list[Tensor], device: torch.device) -> list[
 def on_device(
     content: Any, operands: list[Tensor], device: torch.device, launcher: Launcher, stream: Any, *, may_wait: bool = True
 ) -> list[Tensor]:
-    """The results of what is in FOLDS, by kernels on a device whose memory the tensors are in.
+    """Results of an entry of FOLDS, by kernels on the device that holds the tensors.
 
     Raises:
         UserError: a tensor is of float64, or there are too many for the kernel.
     """
     from evo.semiring.fold_kernel import roles_of
 
-    def launch(part: Fold, given: Sequence[Tensor]) -> list[Tensor]:
-        batch, sizes = sizes_of(part.arrays, [tuple(each.shape) for each in given])
+    def launch(part: Fold, tensors: Sequence[Tensor]) -> list[Tensor]:
+        batch, sizes = sizes_of(part.arrays, [tuple(tensor.shape) for tensor in tensors])
         roles = roles_of(part).operands
-        places = [index for index, operand in enumerate(part.operands) if operand.axes != Axes.INDEX]
-        are_f32 = [index in (*roles["pairs"], *roles["numbers"]) for index in places]
-        values = [_operand(each.float() if is_f32 else each) for each, is_f32 in zip(given, are_f32, strict=True)]
+        array_indices = [index for index, operand in enumerate(part.operands) if operand.axes != Axes.INDEX]
+        are_f32 = [index in (*roles["pairs"], *roles["numbers"]) for index in array_indices]
+        values = [_operand(tensor.float() if is_f32 else tensor) for tensor, is_f32 in zip(tensors, are_f32, strict=True)]
         # A sum over everything is one over pairs of the kernel's.
         outs = [_empty(shape_of(axes or Axes.PAIR, batch, sizes), device) for axes in part.results]
         launcher.run(part, values, [out.data_ptr() for out in outs], batch, sizes, stream, may_wait=may_wait)
         return outs
 
-    def run_part(part: Fold, given: Sequence[Tensor]) -> list[Tensor]:
+    def run_part(part: Fold, tensors: Sequence[Tensor]) -> list[Tensor]:
         inner = roles_of(part).inner
-        size = sizes_of(part.arrays, [tuple(each.shape) for each in given])[1][inner]
+        size = sizes_of(part.arrays, [tuple(tensor.shape) for tensor in tensors])[1][inner]
         is_long = part.merge is not None and size > blocks.BLOCK
-        return blocks.run_blocks(part, given, inner, size, launch) if is_long else launch(part, given)
+        return blocks.run_blocks(part, tensors, inner, size, launch) if is_long else launch(part, tensors)
 
-    of: Fold = content.fold
-    for variable, operand in zip(of.arrays, operands, strict=True):
+    whole_fold: Fold = content.fold
+    for variable, operand in zip(whole_fold.arrays, operands, strict=True):
         if operand.dtype == torch.float64:
             raise UserError(f"{variable.name} is of float64, which semirings compute on the CPU: pass {variable.name}.float()")
     if getattr(content, "order", ""):
         if not may_wait:
             return run_part(content.scaled, operands)
-        return [norms.run_norm(of, content.scaled, content.is_difference, operands, run_part)]
+        return [norms.run_norm(whole_fold, content.scaled, content.is_difference, operands, run_part)]
     if not isinstance(content, Sums):
-        return run_part(of, operands)
-    batch, sizes = sizes_of(of.arrays, [tuple(operand.shape) for operand in operands])
-    found: list[Tensor] = []
-    for part, axes in zip(content.parts, of.results, strict=True):
+        return run_part(whole_fold, operands)
+    batch, sizes = sizes_of(whole_fold.arrays, [tuple(operand.shape) for operand in operands])
+    results: list[Tensor] = []
+    for part, axes in zip(content.parts, whole_fold.results, strict=True):
         if part is None:
-            found.append(torch.zeros(shape_of(axes, batch, sizes), device=device))
+            results.append(torch.zeros(shape_of(axes, batch, sizes), device=device))
         else:
             (out,) = run_part(part, operands)
-            found.append(out if axes else out.sum((-2, -1), dtype=torch.float64).float())
-    return found
+            results.append(out if axes else out.sum((-2, -1), dtype=torch.float64).float())
+    return results
 
 
 def _operand(tensor: Tensor) -> Operand:
@@ -218,10 +218,10 @@ def _empty(shape: tuple[int, ...], device: torch.device) -> Tensor:
 
 @fold.register_fake
 def _(operands: list[Tensor], key: str) -> list[Tensor]:
-    of: Fold = folds.FOLDS[key].fold
-    batch, sizes = sizes_of(of.arrays, [tuple(operand.shape) for operand in operands])
+    whole_fold: Fold = folds.FOLDS[key].fold
+    batch, sizes = sizes_of(whole_fold.arrays, [tuple(operand.shape) for operand in operands])
     dtype = torch.float64 if any(operand.dtype == torch.float64 for operand in operands) else torch.float32
-    return [operands[0].new_empty(shape_of(axes, batch, sizes), dtype=dtype) for axes in of.results]
+    return [operands[0].new_empty(shape_of(axes, batch, sizes), dtype=dtype) for axes in whole_fold.results]
 
 
 def _apply(operands: Sequence[Tensor], key: str) -> Sequence[Tensor]:
@@ -229,14 +229,14 @@ def _apply(operands: Sequence[Tensor], key: str) -> Sequence[Tensor]:
     calls under a transform to Python.
     """
     is_kept = torch.compiler.is_compiling() and not is_transformed()
-    found: Sequence[Tensor] = fold(list(operands), key) if is_kept else _with_derivatives(key, *operands)
-    return found
+    results: Sequence[Tensor] = fold(list(operands), key) if is_kept else _with_derivatives(key, *operands)
+    return results
 
 
 @torch.compiler.disable(reason="semirings under torch.func's transforms and forward-mode derivatives are not compiled")
 def _with_derivatives(key: str, *operands: Tensor) -> Sequence[Tensor]:
-    found: Sequence[Tensor] = _Fold.apply(key, *operands)
-    return found
+    results: Sequence[Tensor] = _Fold.apply(key, *operands)
+    return results
 
 
 def _save(ctx: Any, inputs: tuple[list[Tensor], str], output: list[Tensor]) -> None:
@@ -251,11 +251,13 @@ def _backward(ctx: Any, incoming: list[Tensor | None]) -> tuple[list[Tensor | No
 
 def _gradients(ctx: Any, is_wanted: Sequence[bool], incoming: Sequence[Tensor | None]) -> list[Tensor | None]:
     operands, output = list(ctx.saved_tensors[: ctx.num_operands]), ctx.saved_tensors[ctx.num_operands :]
-    given = [torch.zeros_like(result) if each is None else each for each, result in zip(incoming, output, strict=True)]
-    wanted = tuple(index for index, each in enumerate(is_wanted) if each)
+    filled = [
+        torch.zeros_like(result) if gradient is None else gradient for gradient, result in zip(incoming, output, strict=True)
+    ]
+    wanted = tuple(index for index, is_needed in enumerate(is_wanted) if is_needed)
     derivative = _derivative(folds.FOLDS[ctx.key], operands, output)
     gradients: list[Tensor | None] = [None] * len(operands)
-    for index, gradient in zip(wanted, derivative.gradients(given, wanted), strict=True):
+    for index, gradient in zip(wanted, derivative.gradients(filled, wanted), strict=True):
         # An operand whose batch was broadcast gets the sum.
         gradients[index] = gradient.sum_to_size(operands[index].shape).to(operands[index])
     return gradients
@@ -282,7 +284,7 @@ class _Fold(torch.autograd.Function):  # type: ignore[misc]
 
     @staticmethod
     def backward(ctx: Any, *incoming: Tensor | None) -> tuple[Tensor | None, ...]:
-        return None, *of_batch(lambda *given: _gradients(ctx, ctx.needs_input_grad[1:], given), incoming)
+        return None, *of_batch(lambda *gradients: _gradients(ctx, ctx.needs_input_grad[1:], gradients), incoming)
 
     @staticmethod
     def jvp(ctx: Any, _: None, *rates: Tensor | None) -> tuple[Tensor | None, ...]:
@@ -290,14 +292,14 @@ class _Fold(torch.autograd.Function):  # type: ignore[misc]
         with of_outer_levels(ctx.saved_tensors) as saved:
             operands, output = saved[: ctx.num_operands], saved[ctx.num_operands :]
             derivative = _derivative(folds.FOLDS[ctx.key], operands, output)
-            found = of_batch(lambda *given: derivative.tangents(given, moved), [rates[index] for index in moved])
-        return *found, *(None for _ in output[len(found) :])
+            tangents = of_batch(lambda *directions: derivative.tangents(directions, moved), [rates[index] for index in moved])
+        return *tangents, *(None for _ in output[len(tangents) :])
 
     @staticmethod
     def vmap(_: Any, in_dims: tuple[int | None, ...], key: str, *operands: Tensor) -> tuple[Any, Any]:
         inners = [len(LETTERS[array.axes]) for array in folds.FOLDS[key].fold.arrays]
-        found = _Fold.apply(key, *batch_first(operands, in_dims[1:], inners))
-        return found, (0,) * len(found)
+        results = _Fold.apply(key, *batch_first(operands, in_dims[1:], inners))
+        return results, (0,) * len(results)
 
 
 @dataclass(frozen=True)
@@ -310,13 +312,13 @@ class _OfSums:
 
     def gradients(self, incoming: Sequence[Tensor], wanted: tuple[int, ...]) -> Sequence[Tensor]:
         """By the operands with these indices."""
-        given = incoming if self.factor is None else [incoming[0] * self.factor]
-        return _apply([*self.operands, *given], self.sums.key("gradient", wanted))
+        scaled = incoming if self.factor is None else [incoming[0] * self.factor]
+        return _apply([*self.operands, *scaled], self.sums.key("gradient", wanted))
 
     def tangents(self, rates: Sequence[Tensor], moved: tuple[int, ...]) -> Sequence[Tensor]:
         """Tangents of the results."""
-        found = _apply([*self.operands, *rates], self.sums.key("tangent", moved))
-        return found if self.factor is None else [found[0] * self.factor]
+        tangents = _apply([*self.operands, *rates], self.sums.key("tangent", moved))
+        return tangents if self.factor is None else [tangents[0] * self.factor]
 
 
 def _derivative(content: Any, operands: Sequence[Tensor], output: Sequence[Tensor]) -> _OfSums | _OfExtremum:
@@ -370,8 +372,8 @@ def _of_pairs(semiring: Any) -> Sums:
 class _OfExtremum:
     """The derivatives of a minimum or maximum: those of the term that is the result."""
 
-    def __init__(self, semiring: Any, operands: Sequence[Tensor], place: Tensor):
-        self._is_found, self._k = place >= 0, place.clamp(min=0).long()
+    def __init__(self, semiring: Any, operands: Sequence[Tensor], best_k: Tensor):
+        self._is_found, self._k = best_k >= 0, best_k.clamp(min=0).long()
         self._sums, self._is_empty = _of_pairs(semiring), operands[0].shape[-1] == 0
         self._wholes = [self._whole(operand) if index < 2 else operand for index, operand in enumerate(operands)]
         self._operands = [self._pairs(whole, index) for index, whole in enumerate(self._wholes)]
@@ -389,19 +391,21 @@ class _OfExtremum:
         """By the operands with these indices."""
         if self._is_empty:
             return [torch.zeros_like(self._wholes[index]) for index in wanted]
-        given = torch.where(self._is_found, incoming[0], 0.0)
-        found = list(_apply([*self._operands, given], self._sums.key("gradient", wanted)))
+        gradient = torch.where(self._is_found, incoming[0], 0.0)
+        gradients = list(_apply([*self._operands, gradient], self._sums.key("gradient", wanted)))
         for number, index in enumerate(wanted):
             if index < 2:
-                at, values = self._k, torch.where(self._is_found, found[number], 0.0)
+                at, values = self._k, torch.where(self._is_found, gradients[number], 0.0)
                 at, values = (at, values) if index == 0 else (at.mT, values.mT)
-                found[number] = torch.zeros_like(self._wholes[index], dtype=values.dtype).scatter_add(-1, at, values)
-        return found
+                gradients[number] = torch.zeros_like(self._wholes[index], dtype=values.dtype).scatter_add(-1, at, values)
+        return gradients
 
     def tangents(self, rates: Sequence[Tensor], moved: tuple[int, ...]) -> list[Tensor]:
         """Tangent of the result."""
         if self._is_empty:
             return [torch.zeros_like(self._k, dtype=torch.promote_types(rates[0].dtype, torch.float32))]
-        given = [self._pairs(self._whole(rate) if index < 2 else rate, index) for rate, index in zip(rates, moved, strict=True)]
-        (found,) = _apply([*self._operands, *given], self._sums.key("tangent", moved))
-        return [torch.where(self._is_found, found, 0.0)]
+        tangents = [
+            self._pairs(self._whole(rate) if index < 2 else rate, index) for rate, index in zip(rates, moved, strict=True)
+        ]
+        (tangent,) = _apply([*self._operands, *tangents], self._sums.key("tangent", moved))
+        return [torch.where(self._is_found, tangent, 0.0)]

@@ -34,7 +34,7 @@ def of_outer_levels(saved: Sequence[Tensor]) -> Iterator[list[Tensor]]:
     which it leaves out in a `jvp`.
     """
     with forward_ad._set_fwd_grad_enabled(True):
-        yield [forward_ad.unpack_dual(each).primal for each in saved]
+        yield [forward_ad.unpack_dual(tensor).primal for tensor in saved]
 
 
 class _Product(torch.autograd.Function):  # type: ignore[misc]
@@ -54,9 +54,9 @@ class _Product(torch.autograd.Function):  # type: ignore[misc]
     def backward(ctx: Any, incoming: Tensor) -> tuple[Tensor | None, ...]:
         a, b = ctx.saved_tensors
 
-        def gradients(given: Tensor) -> list[Tensor | None]:
-            of_a = matrix_product(given, b.mT).sum_to_size(a.shape) if ctx.needs_input_grad[0] else None
-            return [of_a, matrix_product(given.mT, a.mT).sum_to_size(b.shape) if ctx.needs_input_grad[1] else None]
+        def gradients(gradient: Tensor) -> list[Tensor | None]:
+            of_a = matrix_product(gradient, b.mT).sum_to_size(a.shape) if ctx.needs_input_grad[0] else None
+            return [of_a, matrix_product(gradient.mT, a.mT).sum_to_size(b.shape) if ctx.needs_input_grad[1] else None]
 
         return tuple(of_batch(gradients, [incoming]))
 
@@ -79,37 +79,38 @@ class _Product(torch.autograd.Function):  # type: ignore[misc]
 def batch_first(operands: Sequence[Tensor], in_dims: Sequence[int | None], inners: Sequence[int]) -> list[Tensor]:
     """Operands with the axis of `vmap` before their batch. inners: how many axes each has beside its batch."""
     triples = [*zip(operands, in_dims, inners, strict=True)]
-    num_batch = max(each.ndim - (place is not None) - inner for each, place, inner in triples)
+    num_batch = max(operand.ndim - (dim is not None) - inner for operand, dim, inner in triples)
 
-    def first(each: Tensor, place: int, inner: int) -> Tensor:
-        each = each.movedim(place, 0)
-        return each.reshape(each.shape[0], *(1,) * (num_batch + 1 + inner - each.ndim), *each.shape[1:])
+    def first(operand: Tensor, dim: int, inner: int) -> Tensor:
+        operand = operand.movedim(dim, 0)
+        return operand.reshape(operand.shape[0], *(1,) * (num_batch + 1 + inner - operand.ndim), *operand.shape[1:])
 
-    return [each if place is None else first(each, place, inner) for each, place, inner in triples]
+    return [operand if dim is None else first(operand, dim, inner) for operand, dim, inner in triples]
 
 
 def of_batch(derivative: Callable[..., Sequence[Tensor | None]], incoming: Sequence[Tensor | None]) -> list[Tensor | None]:
     """A derivative, also of tensors of PyTorch's older `vmap`, as `is_grads_batched` gives: they become the newer's."""
     # Python has no name for the key.
-    is_batched = [each is not None and ", Batched" in str(torch._C._dispatch_keys(each)) for each in incoming]
+    is_batched = [gradient is not None and ", Batched" in str(torch._C._dispatch_keys(gradient)) for gradient in incoming]
     if not any(is_batched):
         return [*derivative(*incoming)]
     level = 1  # it does not nest
     plain = [
-        torch._remove_batch_dim(each, level, 1, 0) if is_one else each for each, is_one in zip(incoming, is_batched, strict=True)
+        torch._remove_batch_dim(gradient, level, 1, 0) if is_one else gradient
+        for gradient, is_one in zip(incoming, is_batched, strict=True)
     ]
     missing: list[bool] = []
 
-    def present(*given: Tensor | None) -> list[Tensor]:
-        found = derivative(*given)
-        missing[:] = [each is None for each in found]
-        return [each for each in found if each is not None]
+    def present(*gradients: Tensor | None) -> list[Tensor]:
+        results = derivative(*gradients)
+        missing[:] = [result is None for result in results]
+        return [result for result in results if result is not None]
 
-    found = iter(torch.func.vmap(present, tuple(0 if is_one else None for is_one in is_batched))(*plain))
-    return [None if is_none else torch._add_batch_dim(next(found), 0, level) for is_none in missing]
+    results = iter(torch.func.vmap(present, tuple(0 if is_one else None for is_one in is_batched))(*plain))
+    return [None if is_none else torch._add_batch_dim(next(results), 0, level) for is_none in missing]
 
 
 def matrix_product(a: Tensor, b: Tensor) -> Tensor:
     """The product of rows, `(..., M, K)` and `(..., N, K)`, in their type, also under autocast."""
-    found: Tensor = _Product.forward(a, b) if torch.compiler.is_compiling() else _Product.apply(a, b)
-    return found
+    product: Tensor = _Product.forward(a, b) if torch.compiler.is_compiling() else _Product.apply(a, b)
+    return product
