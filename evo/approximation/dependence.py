@@ -147,15 +147,25 @@ def _of_term(term: Term, operands: list[Bits], widths: Sequence[int]) -> Bits:
             return _bitwise(_SELECT, a * width, b, operands[2])
         case "instruction":
             return _of_instruction(term.value, operands)
-        case "take" if not (term.operands[0].dtype.kind == "i" and a[-1]):  # a negative index counts from the end
+        case "take" if not _may_leave(term, a):
             return _of_table(term.value, a, width)
     return _opaque(operands, width)
+
+
+def may_fail(term: Term, widths: Sequence[int]) -> bool:
+    """Tell if an index may lie beyond the ends of the table that a term takes from."""
+    return _may_leave(term, of_terms(term.operands, widths)[0])
+
+
+def _may_leave(term: Term, index: Bits) -> bool:
+    is_from_end = bool(term.operands[0].dtype.kind == "i" and index[-1])
+    return is_from_end or sum(1 << k for k, bit in enumerate(index) if bit) >= len(term.value)
 
 
 def _of_table(table: np.ndarray, index: Bits, width: int) -> Bits:
     varied = [k for k, bit in enumerate(index) if bit not in (0, ONE)]
     fixed, mask = sum(1 << k for k, bit in enumerate(index) if bit == ONE), sum(1 << k for k in varied)
-    if len(table) > _MAX_TABLE or fixed + mask >= len(table):
+    if len(table) > _MAX_TABLE:
         return _opaque([index], width)
     words = table.view(f"u{table.dtype.itemsize}")
     numbers = np.arange(len(table))

@@ -42,32 +42,6 @@ def cast(term: Term, dtype: np.dtype[Any]) -> Term:
     return term if term.dtype == dtype else Term("cast", (term,), dtype)
 
 
-def are_same(one: Any, other: Any) -> bool:
-    """Tell if two arrays of terms, or None, are the same condition, also if it was computed twice."""
-    if one is other or one is None or other is None or one.shape != other.shape:
-        return one is other
-    known: set[tuple[int, int]] = set()
-    return all(_same(a, b, known) for a, b in zip(one.flat, other.flat, strict=True))
-
-
-def _same(a: Term, b: Term, known: set[tuple[int, int]]) -> bool:
-    """Tell if two terms are made alike. known: pairs that are."""
-    if a is b or (id(a), id(b)) in known:
-        return True
-    if (a.op, a.dtype, len(a.operands)) != (b.op, b.dtype, len(b.operands)):
-        return False
-    if _key(a.value) != _key(b.value):
-        return False
-    if not all(_same(x, y, known) for x, y in zip(a.operands, b.operands, strict=True)):
-        return False
-    known.add((id(a), id(b)))
-    return True
-
-
-def _key(value: Any) -> Any:
-    return None if value is None else (np.asarray(value).dtype, np.asarray(value).shape, np.asarray(value).tobytes())
-
-
 def as_word(term: Term) -> Term:
     """A result as a word: of floats the bits, of integers those of u32."""
     word = np.dtype(np.uint32)

@@ -10,6 +10,7 @@ import sysconfig
 from importlib.metadata import version
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 
@@ -43,7 +44,12 @@ def sources() -> str:
     if "__file__" not in vars(sys.modules["__main__"]):  # a notebook, whose text nobody has
         told.append(str(os.getpid()))
     files = {vars(each).get("__file__") for each in list(sys.modules.values()) if isinstance(each, ModuleType)}
-    paths = [path for path in sorted(Path(file) for file in files if file) if path.is_file()]
-    own = [path for path in paths if not _INSTALLED & {*path.parts} and _STDLIB not in path.parents]
+    own = [path for path in sorted(Path(file) for file in files if file and is_own(file)) if path.is_file()]
     told += [hashlib.sha256(path.read_bytes()).hexdigest() for path in own]
     return hashlib.sha256(repr(told).encode()).hexdigest()
+
+
+def is_own(file: Any) -> bool:
+    """Tell if a module's file is one that somebody wrote here: it is not installed."""
+    path = Path(file or _STDLIB / "builtins")
+    return not _INSTALLED & {*path.parts} and _STDLIB not in path.parents

@@ -1,35 +1,52 @@
 """A function over NumPy arrays as a graph of its elementwise operations.
 
-The function runs once, at objects that stand for arrays, and sees a NumPy whose arrays these objects can index. Owns which
-functions of NumPy are known, and what the function sees of its module.
+The function runs at objects that stand for arrays, and sees a NumPy whose arrays these objects can index. It runs for two numbers
+of points, and each point's results must be made in the same way of this point's inputs. Owns which functions of NumPy are known,
+and what the function sees of its modules. Slightly long: NumPy has many names for few operations.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from threading import RLock
+from types import FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evo.approximation.graph import Term, cast, ordered
+from evo.approximation.dependence import may_fail
+from evo.approximation.graph import Term, evaluate, ordered
+from evo.approximation.process import is_own
 from evo.approximation.traced import (
     FUNCTIONS,
-    Points,
+    NUM_POINTS,
+    Length,
     Traced,
     UntraceableError,
     as_kind,
+    cast_term,
     constants,
+    dot,
     each_term,
     elementwise,
-    like,
+    entries,
+    has_traced,
+    known_terms,
+    made,
+    moved,
     refusals,
     refusing,
     sample_of,
 )
 
 _LOCK = RLock()  # of modules that are changed for a time
-_TAKEN: list[Term] = []  # looked up in tables by the function that is traced
+# Functions that only move elements, also those of lists of arrays.
+_MOVES = (
+    "concatenate stack hstack vstack dstack column_stack block reshape ravel transpose swapaxes moveaxis expand_dims squeeze "
+    "atleast_1d atleast_2d broadcast_to broadcast_arrays split array_split hsplit vsplit tile repeat roll flip fliplr flipud "
+    "delete append"
+)
+_KINDS = "uint8 uint16 uint32 uint64 int8 int16 int32 int64 intp float16 float32 float64 bool_".split()
 
 
 def _implements(function: Any) -> Callable[[Callable[..., Traced]], Callable[..., Traced]]:
@@ -56,26 +73,23 @@ def _select(conditions: Sequence[Any], values: Sequence[Any], default: Any = 0) 
     return found  # type: ignore[no-any-return]
 
 
+@_implements(np.take)
+def _take(table: Any, indices: Any, axis: Any = None) -> Traced:
+    if axis != 0 and (axis not in (-1, None) or np.ndim(table) != 1):
+        raise UntraceableError("it takes from a table by other than indices of its first axis")
+    return entries(np.asarray(table), indices)
+
+
 @_implements(np.take_along_axis)
 def _take_along_axis(table: Any, indices: Any, axis: Any = 0) -> Traced:
-    if axis not in (0, -1) or indices.ndim != 1:
-        raise UntraceableError("it takes from other than a table of one axis")
-    return _taken(table, indices)
-
-
-def _taken(table: Any, indices: Any) -> Traced:
-    """Entries of a table of one axis."""
-    if not isinstance(table, np.ndarray) or table.ndim != 1 or type(indices) is not Traced or indices.dtype.kind not in "iu":
-        raise UntraceableError("it takes from other than a table of one axis")
-    plain = np.array(table) != 0 if table.dtype == np.bool_ else np.array(table)  # whose bytes may be other than 0 and 1
-    found = elementwise("take", (indices,), (indices.dtype,), np.take(plain, indices.sample), plain)
-    _TAKEN.extend(found.terms.ravel().tolist())
-    return found
+    if np.ndim(table) != 1:
+        raise UntraceableError("it takes along an axis from other than a table of one axis")
+    return _take(table, indices, axis)
 
 
 @_implements(np.clip)
-def _clip(values: Any, least: Any, most: Any) -> Traced:
-    return values.clip(least, most)  # type: ignore[no-any-return]
+def _clip(values: Any, a_min: Any = None, a_max: Any = None, *, min: Any = None, max: Any = None) -> Traced:  # noqa: A002
+    return values.clip(a_min if min is None else min, a_max if max is None else max)  # type: ignore[no-any-return]
 
 
 @_implements(np.round)
@@ -86,20 +100,43 @@ def _round(values: Any, decimals: int = 0) -> Traced:
     return rounded
 
 
-@_implements(np.stack)
-def _stack(arrays: Sequence[Any], axis: int = 0) -> Traced:
-    sample = np.stack([sample_of(each) for each in arrays], axis)
-    if not all(type(each) is Traced for each in arrays) or axis % sample.ndim == 0:
-        raise UntraceableError("it stacks points")
-    terms = np.stack([each_term(cast, each.terms, sample.dtype) for each in arrays], axis)
-    if any(each.mask is not None for each in arrays):
-        raise UntraceableError("it combines arrays of different lengths")
-    return Traced(terms, sample, arrays[0].mask)
+def _moving(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of NumPy that only moves elements, of arrays in a trace."""
+
+    def call(*args: Any, **options: Any) -> Any:
+        sources: list[Traced] = []
+        sample = function(*(_part(each, sources) for each in args), **options)
+        dtype = np.asarray(sample if isinstance(sample, np.ndarray) else sample[0]).dtype
+        options.pop("dtype", None)
+        return moved(sources, sample, function(*(_part(each, sources, dtype) for each in args), **options))
+
+    return call
+
+
+def _part(value: Any, sources: list[Traced], dtype: Any = None) -> Any:
+    """An argument with samples in place of arrays of the trace, or with their terms as of a type."""
+    if type(value) in (list, tuple):
+        return type(value)(_part(each, sources, dtype) for each in value)
+    if type(value) is Traced:
+        if value.mask is not None:
+            raise UntraceableError("it moves elements of a selection")
+        sources.append(value)
+        return (
+            value.sample if dtype is None else value.terms if dtype == value.dtype else each_term(cast_term, value.terms, dtype)
+        )
+    if type(value) is Length:
+        return int.__int__(value)
+    return constants(value.astype(dtype)) if isinstance(value, np.ndarray) and dtype is not None else value
+
+
+for _name in _MOVES.split():
+    FUNCTIONS[getattr(np, _name)] = _moving(getattr(np, _name))
+FUNCTIONS[np.dot] = dot
 
 
 @_implements(np.full_like)
-def _full_like(array: Any, value: Any, dtype: Any = None) -> Traced:
-    return like(array, np.full_like(np.empty((), array.dtype), value, dtype=dtype))
+def _full_like(array: Any, fill_value: Any, dtype: Any = None) -> Traced:
+    return _filled(array.shape, fill_value, array.dtype if dtype is None else dtype)
 
 
 @_implements(np.zeros_like)
@@ -114,13 +151,19 @@ def _ones_like(array: Any, dtype: Any = None) -> Traced:
 
 @_implements(np.empty_like)
 def _empty_like(array: Any, dtype: Any = None) -> Traced:
-    found = _full_like(array, 0, dtype)
-    found.terms = each_term(_undefined, found.terms)
+    return _undefined(_full_like(array, 0, dtype))
+
+
+def _filled(shape: Any, value: Any, dtype: Any) -> Traced:
+    values = np.zeros(shape, np.asarray(sample_of(value)).dtype if dtype is None else dtype)
+    found = Traced(constants(values), values)
+    found[...] = value
     return found
 
 
-def _undefined(term: Term) -> Term:
-    return Term("undefined", (), term.dtype)
+def _undefined(array: Traced) -> Traced:
+    array.terms = each_term(lambda term: made("undefined", (), term.dtype), array.terms)
+    return array
 
 
 @_implements(np.copy)
@@ -132,21 +175,25 @@ class _Table(np.ndarray):
     """An array that objects of a trace can index."""
 
     def __getitem__(self, index: Any) -> Any:
-        return _taken(self, index) if type(index) is Traced else super().__getitem__(index)
+        return entries(self, index) if has_traced(index) else super().__getitem__(index)
 
     def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
         return array[()] if return_scalar else super().__array_wrap__(array, context, False)
 
-    def take(self, indices: Any, *args: Any, **options: Any) -> Any:
-        """As of an array, of one axis."""
+    def take(self, indices: Any, axis: Any = None, out: Any = None, mode: Any = "raise") -> Any:
+        """As of an array."""
         if type(indices) is not Traced:
-            return super().take(indices, *args, **options)
-        if any(each not in (None, 0, "raise") for each in (*args, *options.values())):
+            return super().take(indices, axis, out, mode)
+        if out is not None or mode != "raise":
             raise UntraceableError("it takes from a table in another way than by indices alone")
-        return _taken(self, indices)
+        return _take(self, indices, axis)
 
 
 def _as_table(value: Any) -> Any:
+    if type(value) in (list, tuple) and any(type(each) is np.ndarray for each in value):
+        return type(value)(map(_as_table, value))
+    if type(value) is dict and any(type(each) is np.ndarray for each in value.values()):
+        return {key: _as_table(each) for key, each in value.items()}
     return value.view(_Table) if type(value) is np.ndarray else value
 
 
@@ -155,90 +202,170 @@ def _type_of(value: Any, *more: Any) -> Any:
     return np.ndarray if kind in (Traced, _Table) else kind
 
 
+def _length_of(value: Any) -> Any:
+    return value.shape[0] if type(value) is Traced and value.ndim else len(value)
+
+
+_BUILTINS = {"type": _type_of, "len": _length_of}
+
+
 def _is_of_trace(value: Any) -> bool:
-    return type(value) in (Traced, Points) or (type(value) in (list, tuple) and any(map(_is_of_trace, value)))
+    return type(value) is Length or has_traced(value)
+
+
+class _Kind:
+    """A type of NumPy's, which takes arrays of a trace, too."""
+
+    def __init__(self, kind: Any):
+        self._kind, self.dtype = kind, np.dtype(kind)
+
+    def __call__(self, *values: Any) -> Any:
+        if any(type(each) is Length for each in values):
+            raise UntraceableError("it depends on how many points there are")
+        return values[0].astype(self._kind) if values and type(values[0]) is Traced else _as_table(self._kind(*values))
+
+    def __instancecheck__(self, value: Any) -> bool:
+        return isinstance(value, self._kind)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._kind, name)
+
+
+class _Ufunc:
+    """A ufunc of NumPy's, which joins lists of arrays of a trace, too."""
+
+    def __init__(self, ufunc: Any):
+        self._ufunc = ufunc
+
+    def __call__(self, *args: Any, **options: Any) -> Any:
+        return _as_table(self._ufunc(*args, **options))
+
+    def reduce(self, array: Any, *args: Any, **options: Any) -> Any:
+        """As of a ufunc."""
+        return self._ufunc.reduce(
+            np.stack(array) if type(array) in (list, tuple) and has_traced(array) else array, *args, **options
+        )
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._ufunc, name)
 
 
 class _TracedNumPy:
-    """NumPy as a function sees it that is traced: its arrays are tables, and those as long as the inputs have terms."""
+    """NumPy as a function sees it that is traced: its arrays are tables, and what it fills has terms."""
 
-    def __init__(self, first: Traced):
-        self._first = first
+    def __init__(self) -> None:
+        self._kinds = {kind: _Kind(kind) for kind in (getattr(np, name) for name in _KINDS)}
 
     def __getattr__(self, name: str) -> Any:
         plain = getattr(np, name)
-        if isinstance(plain, type | np.ufunc) or not callable(plain):
-            return plain
+        if isinstance(plain, np.ufunc):
+            return _Ufunc(plain)
+        if isinstance(plain, type) or not callable(plain):
+            return self._kinds.get(plain, plain) if isinstance(plain, type) else plain
+        own: Any = getattr(type(self), f"_{name}", None)
 
         def call(*args: Any, **options: Any) -> Any:
+            if name in ("zeros", "ones", "empty", "full") and not options.keys() - {"dtype", "shape", "fill_value"}:
+                return own(self, *args, **options)
             if not any(map(_is_of_trace, (*args, *options.values()))):
                 return _as_table(plain(*args, **options))
             with refusing():
-                own = getattr(type(self), f"_{name}", None)
                 return own(self, *args, **options) if own else plain(*args, **options)
 
         return call
 
     def _asarray(self, values: Any, dtype: Any = None) -> Any:
+        if type(values) is not Traced:
+            values = np.stack([self._asarray(each) if type(each) in (list, tuple) else each for each in values])
         return values.astype(values.dtype if dtype is None else dtype, copy=False)
 
-    def _array(self, values: Any, dtype: Any = None) -> Any:
-        return values.astype(values.dtype if dtype is None else dtype)
+    _ascontiguousarray = _asanyarray = _asarray
 
-    def _full(self, shape: Any, value: Any, dtype: Any = None) -> Any:
-        whole = shape if isinstance(shape, tuple) else (shape,)
-        if type(whole[0]) is not Points or any(map(_is_of_trace, (value, *whole[1:]))):
-            raise UntraceableError("it fills an array with values of points")
-        values = np.full(whole[1:], value, dtype)
-        sample = np.broadcast_to(values, (len(self._first.sample), *values.shape))
-        return Traced(constants(values, sample.ndim), sample.copy())
+    def _array(self, values: Any, dtype: Any = None, copy: bool = True) -> Any:
+        found = self._asarray(values, dtype)
+        return found.copy() if copy and found is values else found
+
+    def _full(self, shape: Any, fill_value: Any, dtype: Any = None) -> Any:
+        return _filled(shape, fill_value, dtype)
 
     def _empty(self, shape: Any, dtype: Any = float) -> Any:
-        found = self._full(shape, 0, dtype)
-        found.terms = each_term(_undefined, found.terms)
-        return found
+        return _undefined(_filled(shape, 0, dtype))
 
     def _zeros(self, shape: Any, dtype: Any = float) -> Any:
-        return self._full(shape, 0, dtype)
+        return _filled(shape, 0, dtype)
 
     def _ones(self, shape: Any, dtype: Any = float) -> Any:
-        return self._full(shape, 1, dtype)
+        return _filled(shape, 1, dtype)
+
+
+def _namespaces(function: Any) -> list[Any]:
+    """Dicts of modules and cells of closures by which a function, and those that it calls, see names."""
+    found: dict[int, Any] = {}
+    waiting: list[Any] = [function]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, ModuleType):
+            inner = [vars(each)] if _is_own(vars(each), function) else []
+        else:
+            inner = [*(getattr(each, "__closure__", None) or ())]
+            if isinstance(each, FunctionType) and _is_own(each.__globals__, function):
+                inner.append(each.__globals__)
+        for place in inner:
+            if id(place) not in found:
+                found[id(place)] = place
+                with suppress(ValueError):  # an empty cell
+                    values = list(place.values()) if isinstance(place, dict) else [place.cell_contents]
+                    waiting += [each for value in values if isinstance(each := _uncached(value), FunctionType | ModuleType)]
+    return [*found.values()]
+
+
+def _uncached(value: Any) -> Any:
+    """A function without the cache that it may have, which would keep its results."""
+    return value.__wrapped__ if hasattr(type(value), "cache_info") else value
+
+
+def _is_own(names: dict[str, Any], function: Any) -> bool:
+    """Tell if a module was written for a function. evo's has none of this kind."""
+    package = str(names.get("__name__")).partition(".")[0]
+    of_function = str(getattr(function, "__module__", "")).partition(".")[0]
+    return package != "evo" and (package == of_function or is_own(names.get("__file__")))
 
 
 @contextmanager
 def _tables_of(function: Any, numpy: _TracedNumPy) -> Iterator[None]:
-    """Have a function's module and closures see arrays as tables, and NumPy as it is traced, for a time."""
-    names, cells = getattr(function, "__globals__", {}), [*(getattr(function, "__closure__", None) or ())]
-    if str(getattr(function, "__module__", "")).startswith("evo."):  # which has no such functions
-        names, cells = {}, []
-    made = {id(getattr(np, name)): getattr(numpy, name) for name in ("array", "asarray", "full", "zeros", "ones", "empty")}
-    made[id(np)] = numpy
-    places: list[tuple[Any, Any, Any]] = [(names, name, value) for name, value in names.items()]
-    known = set()
-    while cells:
-        cell = cells.pop()
-        if id(cell) not in known:
-            known.add(id(cell))
+    """Have a function's modules and closures see arrays as tables, and NumPy as it is traced, for a time."""
+    own = [name[1:] for name in vars(_TracedNumPy) if name[1:2] != "_" and hasattr(np, name[1:])]
+    instead = {id(getattr(np, name)): getattr(numpy, name) for name in (*own, *_KINDS)}
+    instead[id(np)] = numpy
+    places: list[tuple[Any, Any, Any]] = []
+    spaces = _namespaces(function)
+    modules = [each for each in spaces if isinstance(each, dict)]
+    for space in spaces:
+        if isinstance(space, dict):
+            places += [(space, name, value) for name, value in space.items() if name != "__builtins__"]
+        else:
             with suppress(ValueError):  # it is empty
-                places.append((cell, "cell_contents", cell.cell_contents))
-                cells += getattr(cell.cell_contents, "__closure__", None) or ()
-    changed = [(holder, key, old, made.get(id(old), _as_table(old))) for holder, key, old in places]
+                places.append((space, "cell_contents", space.cell_contents))
+    changed = [(holder, key, old, instead.get(id(old), _as_table(_uncached(old)))) for holder, key, old in places]
     changed = [each for each in changed if each[3] is not each[2]]
-    if "type" not in names and names:
-        names["type"] = _type_of
+    added = [(names, name, new) for names in modules for name, new in _BUILTINS.items() if name not in names]
     try:
-        for holder, key, _, new in changed:
+        for holder, key, new in (*((holder, key, new) for holder, key, _, new in changed), *added):
             _put(holder, key, new)
         yield
     finally:
         for holder, key, old, new in changed:
             if _at(holder, key) is new:
                 _put(holder, key, old)
-        for holder, key in [*((names, name) for name in names), *((holder, key) for holder, key, _ in places)]:
+        for holder, key in [
+            *((names, name) for names in modules for name in names),
+            *((holder, key) for holder, key, _ in places),
+        ]:
             if type(left := _at(holder, key)) is _Table:  # put there by the function
                 _put(holder, key, left.view(np.ndarray))
-        if names.get("type") is _type_of:
-            del names["type"]
+        for names, name, new in added:
+            if names.get(name) is new:
+                del names[name]
 
 
 def _at(holder: Any, key: str) -> Any:
@@ -263,33 +390,64 @@ def trace(function: Callable[..., Any], inputs: Sequence[NDArray[Any]]) -> list[
     """
     with _LOCK:
         refusals.clear()
-        _TAKEN.clear()
-        with refusing(), np.errstate(all="ignore"):
-            given = [Traced([Term("input", (), each.dtype, k)], each) for k, each in enumerate(inputs)]
-            for each in given:
-                each.keep()
-            with _tables_of(function, _TracedNumPy(given[0])):
-                found = function(*given)
-            expected = function(*inputs)
-            results, plain = (each if isinstance(each, tuple | list) else (each,) for each in (found, expected))
-            same = len(results) == len(plain) and all(
-                isinstance(a, Traced)
-                and a.terms.shape == (1,)
-                and a.mask is None
-                and a.sample.dtype == b.dtype
-                and a.sample.shape == b.shape
-                and a.sample.tobytes() == b.tobytes()
-                for a, b in zip(results, plain, strict=True)
-            )
-        noted, taken = [*refusals], {*_TAKEN}
+        known_terms.clear()
+        try:
+            with refusing(), np.errstate(all="ignore"):
+                traces = [_traced(function, inputs, count) for count in NUM_POINTS]
+                expected = function(*inputs)
+            noted = [*refusals]
+            taken = {each for each in known_terms.values() if type(each) is Term and each.op == "take"}
+        finally:
+            known_terms.clear()
     if noted:
         raise UntraceableError(noted[0])
-    if not same:
-        raise UntraceableError("its results at objects that stand for arrays differ from those at arrays")
-    terms = [each.terms[0] for each in results]
-    used = {*ordered(terms)}
-    if taken - used:
+    terms = [each[0] for each in traces[0]]
+    used = {*ordered([term for found in traces for each in found for term in each])}
+    widths = (32,) * (len(inputs) * max(NUM_POINTS))
+    if any(may_fail(term, widths) for term in taken - used):
         raise UntraceableError("it looks up what it does not use, which may lie beyond the table")
     if any(term.op == "undefined" for term in used):
         raise UntraceableError("it leaves elements of an empty array as they are")
+    is_of_first = all(term.value < len(inputs) for term in ordered(terms) if term.op == "input")
+    others = [([each[k] for each in found], k * len(inputs)) for found in traces for k in range(len(found[0]))]
+    if not is_of_first or not all(_is_like(terms, *each) for each in others):
+        raise UntraceableError("it depends on which points there are")
+    plain = expected if isinstance(expected, tuple | list) else (expected,)
+    with np.errstate(all="ignore"):
+        values = [np.broadcast_to(each, len(inputs[0])) for each in evaluate(terms, inputs)]
+    if len(terms) != len(plain) or not all(
+        a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes() for a, b in zip(values, plain, strict=True)
+    ):
+        raise UntraceableError("its results at objects that stand for arrays differ from those at arrays")
     return terms
+
+
+def _traced(function: Callable[..., Any], inputs: Sequence[NDArray[Any]], count: int) -> list[Any]:
+    """Terms of the results at some points."""
+    given = []
+    for k, each in enumerate(inputs):
+        sample = np.resize(each, count)
+        sample.flags.writeable = False
+        given.append(
+            Traced(np.array([made("input", (), each.dtype, k + len(inputs) * point) for point in range(count)], object), sample)
+        )
+    with _tables_of(function, _TracedNumPy()):
+        found = function(*given)
+    results = found if isinstance(found, tuple | list) else (found,)
+    if not all(type(each) is Traced and each.terms.shape == (count,) and each.mask is None for each in results) or not results:
+        raise UntraceableError("its results are not arrays of a word for each point, made of the inputs")
+    return [each.terms for each in results]
+
+
+def _is_like(terms: list[Term], others: list[Term], first: int) -> bool:
+    """Tell if terms of another point, whose inputs are those from `first` on, are those of the first point, and each made of
+    the inputs of one point.
+    """
+    graphs, inputs = [], []
+    for ends in (terms, others):
+        places = {term: k for k, term in enumerate(ordered(ends))}
+        inputs.append([term.value for term in places if term.op == "input"])
+        values = [None if term.op == "input" else id(term.value) for term in places]
+        operands = [[places[each] for each in term.operands] for term in places]
+        graphs.append(([places[term] for term in ends], [(term.op, term.dtype) for term in places], values, operands))
+    return graphs[0] == graphs[1] and [each + first for each in inputs[0]] == inputs[1]

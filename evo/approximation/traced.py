@@ -1,28 +1,33 @@
 """Objects that stand for NumPy arrays, and note what is done to them as a graph of elementwise operations.
 
-NumPy computes each operation at a sample beside it, and so decides all types and shapes. What is not elementwise, or depends on
-values, is refused. Owns operators, methods, views and changes in place. `evo.approximation.trace` has NumPy's functions.
+Each element of such an array is a term. NumPy computes each operation at a few points beside it, and so decides all types and
+shapes; what only moves elements is done to the terms by NumPy, too. What depends on values is refused. Owns operators, methods,
+views, changes in place and tables. `evo.approximation.trace` has NumPy's functions, and tells if results depend on other points.
+Slightly long: an array's operations share its terms.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial, reduce
-from itertools import repeat
+from functools import partial
+from operator import index
 from typing import Any
-from weakref import ref
 
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 from numpy.typing import NDArray
 
-from evo.approximation.graph import Term, are_same, cast
+from evo.approximation.graph import Term
 from evo.approximation.word_machine import apply
 
+NUM_POINTS = (5, 7)  # of two traces, in turn: few shapes of a function's own arrays have these lengths
 refusals: list[str] = []  # of the function that is traced, which may have caught them; of all its threads
+known_terms: dict[Any, Any] = {}  # of the function that is traced: each is made once, and so is each value
 _REDUCTIONS = {"sum": np.add, "prod": np.multiply, "min": np.minimum, "max": np.maximum}
 _REDUCTIONS |= {"any": np.logical_or, "all": np.logical_and}
 _REDUCED = (*_REDUCTIONS.values(), np.bitwise_or, np.bitwise_and, np.bitwise_xor)
-_IN_PLACE = "it changes an array in place that others share"
+_MOVES = "reshape ravel flatten transpose swapaxes squeeze repeat".split()
+_UNDONE = (("join", "part"), ("part", "join"), ("view", "view"))  # operations of the same memory, the later one first
+FUNCTIONS: dict[Any, Callable[..., Any]] = {}  # functions of NumPy other than ufuncs
 
 
 class UntraceableError(Exception):
@@ -48,42 +53,49 @@ def _refused(*_: Any) -> Any:
     raise UntraceableError("it depends on values, or on which points there are")
 
 
-class Points:
-    """Stands for the number of points, which no result may depend on."""
+class Length(int):
+    """A length of an axis that may go over points: of use in shapes, and no result may depend on it."""
 
-    __class__ = property(lambda _: int)
-    __getattr__ = _refused
+    def __mul__(self, other: Any) -> Any:
+        return Length(int.__mul__(self, other)) if type(other) is int else _refused()
+
+    def __floordiv__(self, other: Any) -> Any:
+        return Length(int.__floordiv__(self, other)) if type(other) is int else _refused()
+
+    def __eq__(self, other: Any) -> Any:
+        return int.__eq__(self, other) if type(other) is Length else _refused()
+
+    def __ne__(self, other: Any) -> Any:
+        return int.__ne__(self, other) if type(other) is Length else _refused()
+
+    __rmul__ = __mul__
+    __hash__ = _refused
 
 
-_BINARY = "add sub mul floordiv truediv mod pow and or xor lshift rshift divmod matmul".split()
-_OTHER = "eq ne lt le gt ge bool int index float hash str repr format neg pos abs invert round trunc".split()
+_BINARY = "add sub truediv mod pow and or xor lshift rshift divmod".split()
+_OTHER = "rfloordiv lt le gt ge bool int float str repr format neg pos abs invert round trunc".split()
 for _name in (*_BINARY, *(f"r{each}" for each in _BINARY), *_OTHER):
-    setattr(Points, f"__{_name}__", _refused)
-POINTS = Points()
-FUNCTIONS: dict[Any, Callable[..., "Traced"]] = {}  # functions of NumPy other than ufuncs
+    setattr(Length, f"__{_name}__", _refused)
 
 
 class Traced(NDArrayOperatorsMixin):
-    """Stands for an array whose first axis goes over points.
+    """Stands for an array.
 
-    terms: an array of Term: along the first axis those of a point's elements in turn, then the further axes. sample: an array
-    like it. mask: terms of the condition by which its elements were selected; none: it has all.
+    terms: an array of Term, of the array's shape. sample: the array at a few points. mask: terms of the condition by which its
+    elements were selected, the sample having those alone; none: it has all.
     """
 
-    def __init__(self, terms: Any, sample: NDArray[Any], mask: Any = None):
+    def __init__(self, terms: Any, sample: Any, mask: Any = None, of: Sequence["Traced"] = ()):
         if {*np.geterr().values()} != {"ignore"}:
             raise UntraceableError("it asks for floating-point errors, which depend on values")
-        self.terms, self.sample, self.mask = _terms(terms), sample, mask
-        self._arrays: list[Callable[[], Any]] = [ref(self)]  # of the same memory, as long as they live
-
-    @property
-    def is_shared(self) -> bool:
-        """Tell if another array has the same memory."""
-        return sum(each() is not None for each in self._arrays) > 1
-
-    def keep(self) -> None:
-        """Let nobody change the array in place, as an input."""
-        self._arrays.append(lambda: True)
+        self.terms, self.sample, self.mask = _objects(terms), np.asarray(sample), mask
+        self.is_number = isinstance(sample, np.generic)  # which has no memory of its own
+        # Of the same memory: terms as of one type and as of another one.
+        self.views: list[tuple[tuple[Any, np.dtype[Any]], tuple[Any, np.dtype[Any]]]] = []
+        known_dtype(self.sample.dtype)
+        for each in of:
+            if np.may_share_memory(each.sample, self.sample):
+                self.views = each.views
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -96,30 +108,61 @@ class Traced(NDArrayOperatorsMixin):
         return self.terms.ndim
 
     @property
-    def shape(self) -> tuple[Any, ...]:
-        """As of an array, with `POINTS` for the number of points."""
-        if self.terms.shape[0] != 1 or self.mask is not None:
-            raise UntraceableError("it uses the length of parts of words, or of a selection")
-        return (POINTS, *self.sample.shape[1:])
+    def shape(self) -> tuple[int, ...]:
+        """As of an array, with a `Length` for what may be the number of points."""
+        if self.mask is not None:
+            raise UntraceableError("it uses the length of a selection")
+        return tuple(each if each % NUM_POINTS[0] and each % NUM_POINTS[1] else Length(each) for each in self.sample.shape)
+
+    @property
+    def size(self) -> int:
+        """As of an array."""
+        return Length(self.terms.size)
+
+    @property
+    def T(self) -> "Traced":  # noqa: N802 - the name of NumPy's
+        """As of an array."""
+        return self.moved(lambda array: array.T)  # type: ignore[no-any-return]
+
+    @property
+    def is_constant(self) -> bool:
+        """Tell if no element depends on inputs."""
+        return self.mask is None and all(each.op == "constant" for each in self.terms.ravel().tolist())
 
     __class__ = property(lambda _: np.ndarray)  # for isinstance, as of an array
 
-    __bool__ = __len__ = __iter__ = __contains__ = __int__ = __float__ = __index__ = _refused
-
     def __array__(self, *_: Any, **__: Any) -> Any:
-        raise UntraceableError("it is not elementwise, or hands its inputs to a function that is not known here")
+        if not self.is_constant:
+            raise UntraceableError("it is not elementwise, or hands its inputs to a function that is not known here")
+        return self.sample.copy()
+
+    def _number(self, kind: Callable[[Any], Any]) -> Any:
+        return kind(self.sample) if self.is_constant else _refused()
+
+    __bool__, __int__, __float__, __index__ = (lambda self, kind=kind: self._number(kind) for kind in (bool, int, float, index))
+    __contains__ = _refused
+
+    def __len__(self) -> int:
+        return int.__int__(self.shape[0])
+
+    def __iter__(self) -> Iterator["Traced"]:
+        return iter([self[k] for k in range(self.shape[0])])
 
     def __getattr__(self, name: str) -> Any:
         if name in _REDUCTIONS:
             return partial(reduced, _REDUCTIONS[name], self)
+        if name in _MOVES:
+            return lambda *args, **options: self.moved(lambda array: getattr(array, name)(*args, **options))
+        if name.startswith("__array_"):  # NumPy looks for these before `__array__`
+            raise AttributeError(name)
         raise UntraceableError(f"it uses .{name}")
 
     @refusing()
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
         if method == "reduce":
-            return reduced(ufunc, *inputs, **options)
-        if ufunc is np.divmod and method == "__call__" and not options:
-            return np.floor_divide(*inputs), np.remainder(*inputs)
+            return reduced(ufunc, *inputs, **{"axis": 0, **options} if len(inputs) == 1 else options)
+        if method == "__call__" and not options and ufunc in (np.divmod, np.matmul):
+            return dot(*inputs) if ufunc is np.matmul else (np.floor_divide(*inputs), np.remainder(*inputs))
         [out] = options.pop("out", (None,))
         if method != "__call__" or options or ufunc.nout != 1 or ufunc.signature:
             raise UntraceableError(f"it uses np.{ufunc.__name__} in another way than of whole arrays")
@@ -128,24 +171,16 @@ class Traced(NDArrayOperatorsMixin):
         kinds = [type(each) if type(each) in (int, float) else np.asarray(sample_of(each)).dtype for each in inputs]
         loop = ufunc.resolve_dtypes((*kinds, None))
         found = elementwise(ufunc.__name__, inputs, loop[:-1], ufunc(*map(sample_of, inputs)))
-        if out is None:
+        if out is None or (type(out) is Traced and out.is_number):
             return found
-        if type(out) is not Traced:
-            raise UntraceableError("it writes to another array")
-        return out.become(found)
-
-    def become(self, other: "Traced") -> "Traced":
-        """Change in place to the values of another array, as of this one's type."""
-        if self.is_shared:
-            raise UntraceableError(_IN_PLACE)
-        if self.terms.shape != other.terms.shape or not are_same(self.mask, other.mask):
-            raise UntraceableError("it changes an array in place to one of another shape")
-        self.sample = other.sample.astype(self.dtype, casting="same_kind")
-        self.terms = each_term(cast, other.terms, self.dtype)
-        return self
+        if type(out) is not Traced or out.terms.shape != found.terms.shape or not _are_same(out.mask, found.mask):
+            raise UntraceableError("it writes to another array, or to one of another shape")
+        found.sample = found.sample.astype(out.dtype, casting="same_kind")
+        out.write(..., found)
+        return out
 
     @refusing()
-    def __array_function__(self, function: Any, _: Any, args: Any, options: Any) -> "Traced":
+    def __array_function__(self, function: Any, _: Any, args: Any, options: Any) -> Any:
         if function in FUNCTIONS:
             return FUNCTIONS[function](*args, **options)
         if function.__name__ in _REDUCTIONS and getattr(np, function.__name__) is function:
@@ -153,112 +188,83 @@ class Traced(NDArrayOperatorsMixin):
         raise UntraceableError(f"it uses np.{function.__name__}")
 
     @refusing()
-    def __getitem__(self, index: Any) -> "Traced":
-        """Elements of the further axes, every k-th part of a word, or those at which a condition holds."""
-        if type(index) is Traced:
-            is_whole = index.mask is None and self.mask is None
-            if index.dtype != np.bool_ or not is_whole or index.terms.shape != self.terms.shape:
+    def __getitem__(self, index: Any) -> Any:
+        """Elements, entries of a constant table, or those elements at which a condition holds."""
+        if type(index) is Traced and index.dtype == np.bool_ and not index.is_constant:
+            if index.mask is not None or self.mask is not None or index.terms.shape != self.terms.shape:
                 raise UntraceableError("it selects by other than a condition of the same points")
-            return Traced(self.terms, self.sample[index.sample], index.terms)
-        return self._shared(self.terms[self._known(index)], self.sample[index])
+            return Traced(self.terms.copy(), self.sample[index.sample], index.terms)
+        if has_traced(index := _plain_index(index)):
+            return entries(np.asarray(self), index)
+        return self.moved(lambda array: array[index])
 
     @refusing()
     def __setitem__(self, index: Any, value: Any) -> None:
-        if type(index) is Traced:
-            part = self[index]
-            known: Any = index.sample
-        else:
-            known = self._known(index)
-            part = Traced(self.terms[known], self.sample[known])
-        new = like(part, value).astype(self.dtype)
-        if new.terms.shape != part.terms.shape or not are_same(new.mask, part.mask):
-            raise UntraceableError("it changes elements in place to those of another shape or selection")
-        sample = self.sample.copy()
-        sample[known] = new.sample
-        if type(index) is Traced:
-            terms = each_term(_where_term, index.terms, new.terms, self.terms)
-        else:
-            terms = self.terms.copy()
-            terms[known] = new.terms
-        self.become(Traced(terms, sample))
+        if self.mask is not None:
+            raise UntraceableError("it changes elements of a selection")
+        if type(index) is not Traced or index.is_constant:
+            self.write(_plain_index(index), value)
+            return
+        part = self[index]  # which is refused unless it is a condition
+        new = value if type(value) is Traced else Traced(constants(np.asarray(sample_of(value)).astype(self.dtype)), value)
+        if not _are_same(part.mask, new.mask) and (new.ndim or new.mask is not None):
+            raise UntraceableError("it changes elements in place to those of another selection")
+        part.sample[...] = new.sample
+        changed = self.sample.copy()
+        changed[index.sample] = part.sample
+        of_type = each_term(cast_term, new.terms, self.dtype)
+        self.write(..., Traced(each_term(_where_term, index.terms, of_type, self.terms), changed))
 
-    def _known(self, index: Any) -> Any:
-        """The index, for terms too, unless it selects points."""
+    def write(self, index: Any, value: Any) -> None:
+        """Change elements in place, also of views as other types."""
+        if self.is_number:
+            raise UntraceableError("it changes a number in place")
+        self.sample[index] = sample_of(value)
+        new = value.terms if type(value) is Traced else constants(np.asarray(self.sample[index]))
+        self.terms[index] = each_term(cast_term, new, self.dtype)[()]
+        changed = [self.terms]
+        for terms in changed:
+            for one, other in [*self.views, *(pair[::-1] for pair in self.views)]:
+                if np.may_share_memory(terms, one[0]) and not any(other[0] is each for each in changed):
+                    other[0][...] = _viewed(*one, other[1])
+                    changed.append(other[0])
+
+    def moved(self, move: Callable[[Any], Any]) -> Any:
+        """Elements in other places, by an operation that NumPy has for elements of any type."""
         if self.mask is not None:
             raise UntraceableError("it takes elements of a selection")
-        first, *rest = index if isinstance(index, tuple) else (index,)
-        if any(type(each) not in (slice, int, type(...), type(None)) for each in (first, *rest)):
-            raise UntraceableError("it takes elements by other than constants")
-        num_taken = sum(each is not None and each is not ... for each in rest)
-        if first is ... and num_taken < self.ndim and ... not in rest:
-            return index
-        if not isinstance(first, slice) or num_taken >= self.ndim:
-            raise UntraceableError("it depends on which points there are")
-        start, stop, step = first.start or 0, first.stop, first.step or 1
-        if stop is not None or step < 1 or not 0 <= start < step or self.terms.shape[0] % step:
-            raise UntraceableError("it depends on which points there are")
-        return index
-
-    def _shared(self, terms: Any, sample: NDArray[Any]) -> "Traced":
-        """A view of the same memory."""
-        found = Traced(terms, sample, self.mask)
-        self._arrays.append(ref(found))
-        found._arrays = self._arrays
-        return found
+        return moved((self,), move(self.sample), move(self.terms))
 
     @refusing()
     def astype(self, dtype: Any, copy: bool = True) -> "Traced":
         """As of an array."""
         if not copy and self.dtype == np.dtype(dtype):
             return self
-        return Traced(each_term(cast, self.terms, known_dtype(dtype)), self.sample.astype(dtype), self.mask)
+        sample = self.sample.astype(dtype)
+        return Traced(each_term(cast_term, self.terms, known_dtype(sample.dtype)), sample, self.mask)
 
     @refusing()
     def copy(self) -> "Traced":
         """As of an array."""
-        return Traced(self.terms, self.sample.copy(), self.mask)
+        return Traced(self.terms.copy(), self.sample.copy(), self.mask)
 
     @refusing()
     def view(self, dtype: Any) -> "Traced":
         """As of an array: of another size of elements too."""
-        dtype, old = known_dtype(dtype), self.dtype.itemsize
-        if np.bool_ in (dtype, self.dtype):
-            raise UntraceableError("it views truths as numbers")
-        *upper, last = self.terms.shape
-        if dtype.itemsize == old:
-            terms = each_term(partial(_viewed, dtype), self.terms)
-        elif dtype.itemsize < old:
-            parts = range(old // dtype.itemsize)
-            terms = _terms([Term("part", (each,), dtype, k) for each in self.terms.ravel().tolist() for k in parts])
-            terms = terms.reshape(*upper, last * len(parts))
-        else:
-            count = dtype.itemsize // old
-            if last % count or self.mask is not None:
-                raise UntraceableError("it joins elements of several points")
-            groups: Any = self.terms.reshape(-1, count)
-            terms = _terms([Term("join", tuple(each), dtype) for each in groups]).reshape(*upper, last // count)
-        return self._shared(terms, self.sample.view(dtype))
+        dtype = known_dtype(dtype)
+        if np.bool_ in (dtype, self.dtype) or self.mask is not None:
+            raise UntraceableError("it views truths as numbers, or a selection")
+        sample = self.sample.view(dtype)
+        if dtype == self.dtype:
+            return Traced(self.terms[...], sample, of=[self])
+        found = Traced(_viewed(self.terms, self.dtype, dtype), sample, of=[self])
+        found.views.append(((self.terms, self.dtype), (found.terms, dtype)))
+        return found
 
     @refusing()
-    def reshape(self, *shape: Any) -> "Traced":
-        """As of an array, to one whose first axis goes over points."""
-        first, *rest = shape[0] if len(shape) == 1 and isinstance(shape[0], tuple) else shape
-        is_points = first is POINTS
-        if self.mask is not None or not (is_points or first == -1) or not all(type(each) is int and each > 0 for each in rest):
-            raise UntraceableError("it moves elements between points")
-        if (rest or is_points) and self.terms.size != np.prod(rest):
-            raise UntraceableError("it moves elements between points")
-        terms = self.terms.reshape(1, *rest) if rest else self.terms.reshape(-1)
-        return self._shared(terms, self.sample.reshape(-1, *rest))
-
-    @refusing()
-    def ravel(self) -> "Traced":
+    def clip(self, min: Any = None, max: Any = None) -> "Traced":  # noqa: A002 - the names of NumPy's
         """As of an array."""
-        return self.reshape(-1)
-
-    @refusing()
-    def clip(self, least: Any, most: Any) -> "Traced":
-        """As of an array."""
+        least, most = min, max
         if self.dtype.kind in "iu":  # a limit beyond the type is none
             ends = np.iinfo(self.dtype)
             least = None if type(least) is int and least <= ends.min else least
@@ -275,19 +281,60 @@ class Traced(NDArrayOperatorsMixin):
         return number  # type: ignore[no-any-return]
 
 
-def _terms(terms: Any) -> NDArray[np.object_]:
+def made(op: str, operands: tuple[Term, ...], dtype: np.dtype[Any], value: Any = None, key: Any = None) -> Term:
+    """A term of the function that is traced. key: of a value that is an array or a number of NumPy's."""
+    key = value if key is None else key
+    first = operands[0] if operands else None
+    if first is not None and (op, first.op) in _UNDONE and first.operands[0].dtype == dtype:
+        parts = [(each.op, each.operands[0], each.value) for each in operands]
+        if op != "join" or parts == [("part", first.operands[0], k) for k in range(len(operands))]:
+            return first.operands[value or 0]
+    value = known_terms.setdefault((op, dtype, key), value)
+    term: Term = known_terms.setdefault((op, operands, dtype, key), Term(op, operands, dtype, value))
+    return term
+
+
+def cast_term(term: Term, dtype: np.dtype[Any]) -> Term:
+    """A term as one of a type."""
+    return term if term.dtype == dtype else made("cast", (term,), dtype)
+
+
+def _where_term(condition: Term, value: Term, other: Term) -> Term:
+    return made("where", (condition, value, other), value.dtype)
+
+
+def _objects(terms: Any) -> NDArray[np.object_]:
     if isinstance(terms, np.ndarray):
         return terms
-    found = np.empty(len(terms), object)
-    found[:] = terms
+    found = np.empty((), object)
+    found[()] = terms
     return found
 
 
 def each_term(make: Callable[..., Term], *arrays: Any) -> NDArray[np.object_]:
-    """Terms made of those of arrays of the same shape, or of constants."""
-    first = arrays[0]
-    others = [each.flat if isinstance(each, np.ndarray) else repeat(each) for each in arrays[1:]]
-    return _terms([make(*each) for each in zip(first.flat, *others, strict=False)]).reshape(first.shape)
+    """Terms made of those of arrays, and of types, which are the same for all."""
+    types = [each for each in arrays if isinstance(each, np.dtype)]
+    of_terms = [each for each in arrays if not isinstance(each, np.dtype)]
+    return _objects(np.frompyfunc(lambda *each: make(*each, *types), len(of_terms), 1)(*of_terms))
+
+
+def _viewed(terms: Any, old: np.dtype[Any], new: np.dtype[Any]) -> NDArray[np.object_]:
+    """Terms as of another type in the same memory."""
+    if new.itemsize == old.itemsize:
+        return each_term(lambda each: made("view", (each,), new), terms)
+    if new.itemsize < old.itemsize:
+        places = range(old.itemsize // new.itemsize)
+        parts = np.stack([each_term(lambda each, k=k: made("part", (each,), new, k), terms) for k in places], axis=-1)
+        return parts.reshape(*terms.shape[:-1], -1)
+    groups = terms.reshape(*terms.shape[:-1], -1, new.itemsize // old.itemsize)
+    return each_term(lambda *each: made("join", each, new), *np.moveaxis(groups, -1, 0))
+
+
+def _are_same(one: Any, other: Any) -> bool:
+    """Tell if two arrays of terms, or None, are the same condition."""
+    if one is None or other is None or one.shape != other.shape:
+        return one is other
+    return all(a is b for a, b in zip(one.flat, other.flat, strict=True))
 
 
 def as_kind(value: Any, kind: np.dtype[Any]) -> Any:
@@ -297,11 +344,22 @@ def as_kind(value: Any, kind: np.dtype[Any]) -> Any:
 
 def sample_of(value: Any) -> Any:
     """An operand as NumPy computes with it at the sample."""
-    if isinstance(value, Traced):
+    if type(value) is Traced:
         return value.sample
-    if not isinstance(value, bool | int | float | np.generic | np.ndarray):
-        raise UntraceableError("it combines its inputs with other objects")
+    if type(value) is Length or not isinstance(value, bool | int | float | np.generic | np.ndarray):
+        raise UntraceableError("it combines its inputs with other objects, or with their length")
     return value
+
+
+def has_traced(value: Any) -> bool:
+    """Tell if there is an array of the trace in an argument."""
+    return type(value) is Traced or (type(value) in (list, tuple) and any(map(has_traced, value)))
+
+
+def _plain_index(index: Any) -> Any:
+    if isinstance(index, tuple):
+        return tuple(map(_plain_index, index))
+    return index.sample if type(index) is Traced and index.is_constant else index
 
 
 def known_dtype(dtype: Any) -> np.dtype[Any]:
@@ -312,61 +370,99 @@ def known_dtype(dtype: Any) -> np.dtype[Any]:
     return known
 
 
-def _viewed(dtype: np.dtype[Any], term: Term) -> Term:
-    return Term("view", (term,), dtype)
-
-
-def _where_term(condition: Term, value: Term, other: Term) -> Term:
-    return Term("where", (condition, value, other), value.dtype)
-
-
-def constants(values: NDArray[Any], ndim: int) -> NDArray[np.object_]:
-    """Terms of constants, for an operation whose results have `ndim` axes."""
+def constants(values: NDArray[Any]) -> NDArray[np.object_]:
+    """Terms of constants."""
     known_dtype(values.dtype)
-    found = _terms([Term("constant", (), values.dtype, each) for each in values.ravel()])
-    return found.reshape((1,) * (ndim - values.ndim) + values.shape)
+    found = np.empty(values.size, object)
+    found[:] = [made("constant", (), values.dtype, each, each.tobytes()) for each in values.ravel()]
+    return found.reshape(values.shape)
 
 
-def elementwise(op: str, inputs: Sequence[Any], loop: Sequence[np.dtype[Any]], sample: Any, value: Any = None) -> Traced:
+def moved(sources: Sequence[Traced], sample: Any, terms: Any) -> Any:
+    """Results of an operation that moves elements. sources: what may be in the same memory."""
+    if isinstance(sample, list | tuple):
+        return type(sample)(moved(sources, *each) for each in zip(sample, terms, strict=True))
+    found = Traced(terms, sample, of=sources)
+    if found.terms.shape != found.sample.shape or not all(isinstance(each, Term) for each in found.terms.ravel().tolist()):
+        raise UntraceableError("it adds elements, or depends on values")
+    if any(np.may_share_memory(a.sample, found.sample) != np.may_share_memory(a.terms, found.terms) for a in sources):
+        raise UntraceableError("it has elements in an order in which they may be a copy or not")
+    return found
+
+
+def elementwise(
+    op: str, inputs: Sequence[Any], loop: Sequence[np.dtype[Any]], sample: Any, value: Any = None, key: Any = None
+) -> Traced:
     """The results of an operation. loop: types in which it computes its operands."""
-    arrays = [each for each in inputs if isinstance(each, Traced)]
-    mask, ndim = arrays[0].mask, max(each.ndim for each in arrays)
-    if len({each.terms.shape[0] for each in arrays}) != 1 or not all(are_same(each.mask, mask) for each in arrays):
-        raise UntraceableError("it combines arrays of different lengths")
-    for kind in (sample.dtype, *loop):
-        known_dtype(kind)
+    arrays = [each for each in inputs if type(each) is Traced]
+    sample, mask = np.asarray(sample), arrays[0].mask
+    if all(each.is_constant for each in arrays):
+        return Traced(constants(sample), sample)
+    if not all(_are_same(each.mask, mask) for each in arrays):
+        raise UntraceableError("it combines selections of different elements")
     operands = []
-    for given, kind in zip(inputs, loop, strict=True):
-        if isinstance(given, Traced):
-            if given.ndim < ndim:
-                raise UntraceableError("it combines points with elements")
-            operands.append(each_term(cast, given.terms, kind))
+    for given, kind in zip(inputs, map(known_dtype, loop), strict=True):
+        if type(given) is Traced:
+            operands.append(each_term(cast_term, given.terms, kind))
         else:
-            with np.errstate(all="ignore"):
-                values = np.asarray(given).astype(kind) if not isinstance(given, int | float) else np.array(given, kind)
-            if values.ndim > ndim or (values.ndim and mask is not None) or (values.ndim == ndim and values.shape[0] != 1):
-                raise UntraceableError("it combines its inputs with other arrays")
-            operands.append(constants(values, ndim))
-    whole = np.broadcast_arrays(*operands)
-    return Traced(each_term(lambda *each: Term(op, each, sample.dtype, value), *whole), sample, mask)
+            values = np.asarray(given).astype(kind) if not isinstance(given, int | float) else np.array(given, kind)
+            if values.ndim and mask is not None:
+                raise UntraceableError("it combines a selection with other arrays")
+            operands.append(constants(values))
+    known_dtype(sample.dtype)
+    return Traced(each_term(lambda *each: made(op, each, sample.dtype, value, key), *operands), sample, mask)
 
 
 @refusing()
-def reduced(ufunc: np.ufunc, array: Any, axis: Any = None, dtype: Any = None, **options: Any) -> Traced:
-    """The results of an operation along a further axis."""
-    out = options.pop("out", None)
-    if type(array) is not Traced or ufunc not in _REDUCED or options or out not in (None, (None,)) or type(axis) is not int:
-        raise UntraceableError(f"it uses np.{ufunc.__name__} or what is like it along other than one further axis")
-    if axis % array.ndim == 0 or array.mask is not None or (dtype is not None and ufunc not in (np.add, np.multiply)):
-        raise UntraceableError("it joins points, or gives other types")
-    sample = ufunc.reduce(array.sample, axis=axis, dtype=dtype)
+def reduced(ufunc: np.ufunc, array: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False) -> Traced:
+    """The results of an operation along an axis."""
+    if type(array) is not Traced or ufunc not in _REDUCED or out not in (None, (None,)):
+        raise UntraceableError(f"it uses np.{ufunc.__name__} or what is like it in another way than along an axis")
+    if array.mask is not None or (dtype is not None and ufunc not in (np.add, np.multiply)):
+        raise UntraceableError("it joins selected elements, or gives other types")
+    options: Any = {"axis": axis, "keepdims": keepdims}
+    sample = np.asarray(ufunc.reduce(array.sample, dtype=dtype, **options))
     if known_dtype(sample.dtype).kind == "f":
         raise UntraceableError("it joins floats in an order of NumPy's")
     kind = np.dtype(np.bool_) if ufunc in (np.logical_or, np.logical_and) else sample.dtype
-    of_axis = np.moveaxis(array.terms, axis, 0)
-    parts = [each_term(cast, each, kind) for each in of_axis]
-    combine = partial(each_term, lambda a, b: Term(ufunc.__name__, (a, b), sample.dtype))
-    return Traced(reduce(combine, parts), sample, array.mask)
+    combine = np.frompyfunc(lambda a, b: made(ufunc.__name__, (a, b), sample.dtype), 2, 1)
+    return Traced(combine.reduce(each_term(cast_term, array.terms, kind), **options), sample)
+
+
+def dot(a: Any, b: Any) -> Traced:
+    """Sums of products of integers along the last axis of one array and the only one of another."""
+    if np.ndim(sample_of(b)) != 1 or not np.ndim(sample_of(a)):
+        raise UntraceableError("it multiplies other than by a vector")
+    products = np.multiply(a, b)
+    return reduced(np.add, products, axis=-1, dtype=products.dtype)
+
+
+def entries(table: NDArray[Any], index: Any) -> Traced:
+    """Entries of a table at indices of its first axes."""
+    indices = index if isinstance(index, tuple) else (index,)
+    while indices and (indices[-1] is ... or (type(indices[-1]) is slice and indices[-1] == slice(None))):
+        indices = indices[:-1]
+    if not 0 < len(indices) <= table.ndim or not all(isinstance(each, Traced | int | np.integer) for each in indices):
+        raise UntraceableError("it takes from a table by other than indices of its first axes")
+    if any(type(each) is Traced and each.dtype.kind not in "iu" for each in indices):
+        raise UntraceableError("it takes from a table by other than indices of its first axes")
+    plain = np.array(table) != 0 if table.dtype == np.bool_ else np.array(table)  # whose bytes may be other than 0 and 1
+    lengths, places = plain.shape[: len(indices)], list[Any]()
+    for k, (each, length) in enumerate(zip(indices, lengths, strict=True)):
+        steps = np.arange(length) * int(np.prod(lengths[k + 1 :]))
+        places.append(each if len(indices) == 1 else _taken(steps, each) if type(each) is Traced else int(steps[each]))
+    place, rows = sum(places[1:], places[0]), plain.reshape(-1, *plain.shape[len(indices) :])
+    if rows.ndim == 1:
+        return _taken(rows, place)
+    found = [_taken(rows[(slice(None), *at)], place) for at in np.ndindex(rows.shape[1:])]
+    shape = (*found[0].sample.shape, *rows.shape[1:])
+    terms, sample = (np.stack(each, -1).reshape(shape) for each in zip(*((a.terms, a.sample) for a in found), strict=True))
+    return Traced(terms, sample)
+
+
+def _taken(table: NDArray[Any], indices: Traced) -> Traced:
+    """Entries of a table of one axis."""
+    return elementwise("take", (indices,), (indices.dtype,), np.take(table, indices.sample), table, table.tobytes())
 
 
 def instruction(name: str, *words: Any) -> Any:
@@ -376,17 +472,3 @@ def instruction(name: str, *words: Any) -> Any:
     if not any(isinstance(each, Traced) for each in words):
         return found if any(np.ndim(each) for each in words) else found[0]
     return elementwise("instruction", words, [np.dtype(np.uint32)] * len(words), found, name)
-
-
-def like(array: Traced, value: Any) -> Traced:
-    """A number, or an array, in the shape of another array."""
-    if type(value) is Traced:
-        return value
-    values = np.asarray(value)
-    if values.dtype == np.int64 and type(value) is int:  # takes the array's type
-        values = np.array(value, array.dtype)
-    known_dtype(values.dtype)
-    if values.ndim >= array.ndim or (values.ndim and array.mask is not None):
-        raise UntraceableError("it combines its inputs with other arrays")
-    terms = np.broadcast_to(constants(values, array.ndim), array.terms.shape)
-    return Traced(terms, np.broadcast_to(values, array.sample.shape).copy(), array.mask)

@@ -180,6 +180,8 @@ def _looked_up(table: Any, index: Word) -> Words:
     if len(table) > _MOST_ENTRIES or table.dtype.itemsize > 4:
         raise _UntranslatableError
     words: list[Word] = [int(each) & _ALL for each in table.astype(np.int64)]
+    if len(words) > 1 and words == [k * words[1] for k in range(len(words))]:  # as for the first axis of a table of several
+        return (index if words[1] == 1 else ("mul", index, words[1]),)
     words += [0] * ((1 << (len(words) - 1).bit_length()) - len(words))
     for k in range(len(words).bit_length() - 1):
         mask = ("sub", 0, _and(("shr", index, k) if k else index, 1))
