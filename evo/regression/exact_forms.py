@@ -21,6 +21,7 @@ Row = NDArray[np.float64]  # a number for each point
 
 MAX_ROWS = 2048  # that forms are compared at, and numbers refined by
 MAX_STEPS, MAX_NUMBERS = 8, 12  # of Gauss and Newton; that are refined
+CUTS = (1e-13, 1e-9)  # of singular values: the second for numbers that say the same, as in a*(b*x + c*y)
 ALIKE = 1e-9  # of values, relative: of the same formula
 NEARLY, EXACT = 1e-9, 1e-20  # of the target's variance: errors of a formula that may become exact, and of an exact one
 DUST = 1e-4  # of the largest target, which a number changes at most if it may be none
@@ -46,10 +47,9 @@ def told_form(formula: Dag, inputs: list[Row], target: Row, weights: Row | None 
     fit = _Fit(some, target[rows] * root, root)
     variance = float(np.sum((fit.wanted - fit.wanted.mean()) ** 2))
     if fit.squares(form) < NEARLY * variance:
-        best = fit.refined(form)
-        least = max(fit.squares(best), float(np.sum((np.finfo(np.float64).eps * fit.wanted) ** 2)))
-        if least < EXACT * variance:
-            return fit.shortest(best, ranges, LOST * least), True
+        best, rounding = fit.refined(form), float(np.sum((np.finfo(np.float64).eps * fit.wanted) ** 2))
+        if (left := fit.squares(best)) < max(EXACT * variance, LOST * rounding):
+            return fit.shortest(best, ranges, LOST * max(left, rounding)), True
     return form, False
 
 
@@ -75,11 +75,15 @@ class _Fit:
             sizes = np.linalg.norm(slopes, axis=1)
             if not (np.isfinite(slopes).all() and sizes.all()):
                 break
-            steps = np.linalg.lstsq(slopes.T / sizes, self._left(form), rcond=1e-13)[0] / sizes
-            tried = _with(form, {place: form.nodes[place].number + step for place, step in zip(places, steps, strict=True)})
-            if not self.squares(tried) < self.squares(form):
+            found = list[Dag]()
+            for cut in CUTS:
+                steps = np.linalg.lstsq(slopes.T / sizes, self._left(form), rcond=cut)[0] / sizes
+                numbers = {place: form.nodes[place].number + step for place, step in zip(places, steps, strict=True)}
+                found.append(_with(form, numbers))
+            best = min(found, key=self.squares)
+            if not self.squares(best) < self.squares(form):
                 break
-            form = tried
+            form = best
         return form
 
     def shortest(self, form: Dag, ranges: Ranges, most: float) -> Dag:

@@ -54,6 +54,14 @@ def formula(text, offset=0.0, scale=1.0):
         # dust
         ("x/(1 - exp((1e-16 - y)*1.3))", 0.0, 1.0, X / (1 - np.exp(-1.3 * Y)), "x/(1 - exp(-1.3*y))"),
         ("pow(y, 1.7000002)/(x + 1.3e-6)", 2e-8, 0.37, 0.37 * Y**1.7 / X, "0.37*y**1.7/x"),
+        # numbers that say the same
+        (
+            "x*(0.871755 - 0.2179388*x - 0.2179388*y/(1 + x))",
+            9e-7,
+            4.588442966,
+            X * (4 - X - Y / (1 + X)),
+            "x*(4 - x - y/(1 + x))",
+        ),
         # nothing is negative
         ("abs(x)*sqrt(y*y)", 0.0, 1.0, X * Y, "x*y"),
     ],
