@@ -45,6 +45,10 @@ def fitted_scaling(outputs: Row, target: Row, weights: Row | None, mean: float, 
     if simple:
         return simple
     allowed = deviation * (SURE * math.sqrt(error) + rounding)
+    square = variance + mean_y**2
+    if abs(offset) <= NEAR * deviation * math.sqrt(error * square / variance):  # no more than noise
+        alone = float(np.average(y * (mean + deviation * t), weights=w)) / square
+        return 0.0, _shortest(alone, allowed / math.sqrt(square))
     scale = _shortest(scale, allowed / math.sqrt(variance))
     return _shortest(mean + deviation * mean_t - scale * mean_y, allowed), scale
 

@@ -129,6 +129,16 @@ def test_a_constant_is_the_mean_to_a_hundredth_of_its_standard_error():
     assert scale == 0.0 and offset != mean and abs(offset - mean) <= 1e-4
 
 
+def test_an_offset_within_noise_of_none_is_none_whatever_the_scale():
+    outputs, noise = np.random.default_rng(1).uniform(1.0, 1000.0, 100), 20.0 * np.random.default_rng(2).normal(size=100)
+    target = 1e-12 * (7.4297 * outputs + noise)
+    mean, deviation = float(target.mean()), float(target.std())
+    offset, scale = fitted_scaling(outputs, (target - mean) / deviation, None, mean, deviation)
+    assert offset == 0.0 and scale == pytest.approx(outputs @ target / (outputs @ outputs), rel=1e-3)
+    far, _ = fitted_scaling(outputs, (target - mean) / deviation, None, mean + 5e-11, deviation)
+    assert far == pytest.approx(5e-11, abs=1.2e-11)
+
+
 @pytest.mark.parametrize("weights", [None, RNG.uniform(0.1, 1.0, NUM_ROWS)])
 def test_all_rows_refine_offset_and_scale(weights):
     target = 2.123456789 + 3.987654321 * X[:, 0] + RNG.normal(size=NUM_ROWS)
