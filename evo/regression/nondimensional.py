@@ -167,7 +167,7 @@ def grouped(inputs: Mapping[str, Row], target: Row, weights: Row | None, has_roo
 
 def _divided(groups: Groups, product: Row, values: list[Row], target: Row, weights: Row | None) -> Nondimensional:
     """The table of these groups."""
-    weights = product**2 * (1.0 if weights is None else weights)
+    weights = np.abs(product) * (1.0 if weights is None else weights)
     named = {f"p{number}": powers for number, powers in enumerate(groups.groups)}
     columns = np.stack(values, axis=1)
     return Nondimensional(groups.product, named, groups.are_sums, columns, target / product, weights / weights.max())
