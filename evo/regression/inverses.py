@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evo.regression.guesses import least, spread_rows
-from evo.regression.terms import POWERS, Row, Term, library, plain_parts, raised, smallest
+from evo.regression.terms import MOST_EXPONENT, POWERS, Row, Term, library, plain_parts, raised, smallest
 
 MAX_ROWS, MAX_INPUTS = 64, 4  # that are looked at
 NUM_TARGETS = 20  # that pairs of terms are looked for, beside those of y itself
@@ -62,12 +62,13 @@ def _power_link(power: float) -> _Link:
 
 _MORE_LINKS = tuple(_power_link(power) for power in (-4.0, -1.5, -0.3, 0.3, 1.5, 4.0))  # tuning finds the exponent
 _RATES = (-8.0, -3.0, -1.0, 1.0, 3.0, 8.0)  # of powers of two of a target, over its range
+_USUAL_RATES = tuple(sign * rate * math.log2(10.0) for rate in (math.log10(math.e), 1.0, 0.1, 0.05) for sign in (1.0, -1.0))
 
 
 @dataclass(frozen=True)
 class _Target:
     """Target of the terms. text: of the formula, with {} for their sum. values, weights: at the points. is_of_y: y is
-    itself under the link.
+    itself under the link. is_scaled: their sum may have any scale under the link.
     """
 
     link: _Link
@@ -75,6 +76,7 @@ class _Target:
     values: Row
     weights: Row
     is_of_y: bool
+    is_scaled: bool = True
 
 
 def inverses(
@@ -95,14 +97,18 @@ def inverses(
     with np.errstate(all="ignore"):
         told = {name: abs(np.nan_to_num(np.corrcoef(values[rows], y)[0, 1])) for name, values in columns.items()}
         inputs = {name: columns[name][rows] for name in sorted(told, key=lambda name: -told[name])[:MAX_INPUTS]}
-        targets = [*_targets(inputs, y, weights, is_broad)]
+        targets = [*_targets(inputs, y, weights, is_broad, 1.0 / float(np.abs(target).max()))]
         variance = np.average((y - np.average(y, weights=weights)) ** 2, weights=weights) * weights.sum()
-        found = sorted(_explained([*library(inputs, is_broad)], {*inputs}, targets, variance, until_s))
+        plain = {raised(name, power) for name in inputs for power in (-2.0, -1.0, 1.0, 2.0)}
+        found = sorted(_explained([*library(inputs, is_broad)], plain, targets, variance, until_s))
     return [text for _, text in found[:NUM_KEPT]]
 
 
-def _targets(inputs: dict[str, Row], y: Row, weights: Row, is_broad: bool) -> Iterator[_Target]:
-    """Yield ways to undo the target: less where it may tend to, over a power of an input or two inputs, under a link."""
+def _targets(inputs: dict[str, Row], y: Row, weights: Row, is_broad: bool, unit: float) -> Iterator[_Target]:
+    """Yield ways to undo the target: less where it may tend to, over a power of an input or two inputs, under a link.
+
+    unit: 1, in units of y.
+    """
     range_ = np.ptp(y)
     factors: list[tuple[str, Row]] = [("{}", np.ones_like(y))]
     positive = {name: x for name, x in inputs.items() if (x > 0.0).all()}
@@ -116,6 +122,7 @@ def _targets(inputs: dict[str, Row], y: Row, weights: Row, is_broad: bool) -> It
     for number, (text, factor) in enumerate(factors):
         moved = [y]
         if text == "{}":
+            moved += [unit - y] if 0.0 <= y.min() < y.max() < unit else []
             for part in _OUTSIDE if is_broad else _OUTSIDE[1:2]:
                 moved += [y - y.min() + part * range_, y.max() + part * range_ - y]
         for z in moved:
@@ -124,7 +131,7 @@ def _targets(inputs: dict[str, Row], y: Row, weights: Row, is_broad: bool) -> It
             links = _LINKS[: len(_LINKS) if number < num_simple else NUM_COMMON] if (over > 0.0).all() else _LINKS[:1]
             if is_broad and text == "{}":
                 links += _MORE_LINKS if len(links) > 1 else ()
-                links += _log_links(y) if z is y else ()
+                links += _log_links(y, unit) if z is y else ()
             for link in links:
                 if link.text == "{}" and z is not moved[0]:
                     continue
@@ -132,19 +139,29 @@ def _targets(inputs: dict[str, Row], y: Row, weights: Row, is_broad: bool) -> It
                 shares = weights * (factor / slope) ** 2
                 if np.isfinite(values).all() and np.isfinite(shares).all() and shares.sum() > 0.0:
                     yield _Target(link, text.replace("{}", link.text), values, shares, z is y and text == "{}")
+    for name, x in inputs.items() if is_broad else ():
+        rest = y - unit * x
+        for link in (*(_LINKS[1:] if (rest > 0.0).all() else ()), *_log_links(rest, unit)):
+            values, slope = link.of(rest)
+            shares = weights / slope**2
+            if np.isfinite(values).all() and np.isfinite(shares).all() and shares.sum() > 0.0:
+                yield _Target(link, f"{link.text} + {unit!r}*{name}", values, shares, is_of_y=False, is_scaled=False)
 
 
-def _log_links(y: Row) -> tuple[_Link, ...]:
-    """Logarithms, by how much the target rises as what stands under them doubles."""
+def _log_links(y: Row, unit: float) -> tuple[_Link, ...]:
+    """Logarithms, by how much the target rises as what stands under them doubles, usual ones and decibels too."""
 
     def link(rate: float) -> _Link:
         def of(z: Row) -> tuple[Row, Row]:
             values = np.exp2(rate * (z - z.max() if rate > 0.0 else z - z.min()))
             return values, rate * np.log(2.0) * values
 
-        return _Link("log2({})", of)
+        return _Link(f"{1.0 / rate:.9g}*log2({{}})", of)
 
-    return tuple(link(rate / float(np.ptp(y))) for rate in _RATES)
+    usual = (rate / unit for rate in _USUAL_RATES)
+    return tuple(
+        link(rate) for rate in (*(rate / float(np.ptp(y)) for rate in _RATES), *usual) if abs(rate) * np.ptp(y) < MOST_EXPONENT
+    )
 
 
 def _explained(
@@ -281,9 +298,9 @@ def _refined(target: _Target, chosen: list[tuple[Term, float]]) -> tuple[float, 
     slopes = np.linalg.lstsq(matrix / sizes * root[:, None], wanted, rcond=1e-13)[0] / sizes
     said = matrix @ slopes
     left = float(((said - target.values) ** 2) @ target.weights)
-    if target.link.is_power:
+    if target.is_scaled and target.link.is_power:
         slopes = slopes / (np.abs(said).max() or 1.0)
-    else:
+    elif target.is_scaled:
         slopes[0] -= said.max()
     parts = [
         f"{slope:.{DIGITS}g}*{term.text.format(repr(number))}"

@@ -24,7 +24,9 @@ ALIKE = 30.0  # times as large as another may be what is added to it
 LOG2_E = 1.442695
 STRIP = 64  # values whose least is compared first
 POWERS = (-3.0, -2.0, -1.5, -1.0, -0.5, 0.5, 1.0, 1.5, 2.0, 3.0)
+_EXPONENTS = np.arange(1, 33) / 8.0  # of powers
 _RATES = np.exp2(np.linspace(-1.0, 5.0, 13))
+_THRESHOLDS = np.linspace(0.05, 0.95, 19)  # of an input's range, from its lower end
 _SHIFTS = np.exp2(np.linspace(-6.0, 4.0, 14))  # of an input's range, beyond its ends
 
 
@@ -43,7 +45,7 @@ def library(inputs: dict[str, Row], is_broad: bool) -> Iterator[Term]:
     """Yield terms. is_broad: also those of sums, angles, growth and complements of inputs, times products."""
     some = dict(itertools.islice(products(inputs), MAX_PRODUCTS))
     for text, u in some.items():
-        own = [*_functions(text, u)]
+        own = [*_functions(text, u), *(_of_inputs(text, u) if is_broad and text in inputs else ())]
         yield from own
         for name, x in inputs.items() if text in inputs else ():
             if name != text:
@@ -90,6 +92,7 @@ def plain_parts(inputs: dict[str, Row]) -> Iterator[tuple[str, Row]]:
     for name, x in inputs.items():
         if x.min() > 0.0 and x.max() < 1.0:
             yield f"(1 - {name})", 1.0 - x
+            yield f"(1 - {name}**2)", 1.0 - x**2
         if x.min() > -1.0 and x.max() < 1.0 + MOST_RATE:
             yield f"(1 + {name})", 1.0 + x
         if np.ptp(x) > 1.0 / MOST_ANGLE and np.abs(x).max() <= MOST_ANGLE:
@@ -137,6 +140,15 @@ def _functions(text: str, u: Row) -> Iterator[Term]:
     for shifts in (above, below):
         yield Term(f"1/({text} + {{}})", lambda shift: 1.0 / (u + shift), tuple(shifts))
     yield Term(f"log2({text} + {{}})", lambda shift: np.log2(u + shift), tuple(above))
+
+
+def _of_inputs(text: str, u: Row) -> Iterator[Term]:
+    """Any power of an input, and what is above a threshold, of laws in pieces."""
+    low, span = float(u.min()), float(np.ptp(u))
+    yield Term(f"max({text}, {{}})", lambda threshold: np.maximum(u, threshold), tuple((low + _THRESHOLDS * span).tolist()))
+    for sign in (1.0, -1.0) if low > 0.0 else ():
+        exponents = sorted((sign * _EXPONENTS).tolist())
+        yield Term(f"exp2({{}}*log2({text}))", lambda power: u**power, tuple(exponents))
 
 
 def _to_the(u: Row, power: float, _: Any) -> Row:
