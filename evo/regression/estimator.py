@@ -11,6 +11,7 @@ import time
 import warnings
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -24,12 +25,14 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from evo.errors import UserError
 from evo.evaluate.tuning import ConstantTuner
 from evo.evolution import make_search
-from evo.language.formula import evaluate
+from evo.language.dag import dag_of
+from evo.language.formula import evaluate, formula_of
 from evo.language.program import word
 from evo.language.template import by_category, read_template
 from evo.native.stack_ptx_words import WordType
 from evo.regression.column_names import identifiers, printed_name, with_identifiers
-from evo.regression.equations import front_programs, joined
+from evo.regression.equations import fitted, front_programs, joined
+from evo.regression.exact_forms import EXACT
 from evo.regression.fitted import FittedEquations
 from evo.regression.parameters import MIN_ROWS, shared_seconds
 from evo.regression.scaling import size_of
@@ -45,8 +48,6 @@ if TYPE_CHECKING:
 
 MAX_FEATURES = 1024  # the time to set up a language grows with their square
 LEAST_Y, MOST_Y = 1e-30, 1e30  # that losses are computed of, in float32
-MORE_EVALUATIONS = 0.2  # share of the evaluations so far: how long the search goes on for a simpler formula once one is exact
-FEWEST_EVALUATIONS = 3000  # that a search has anyhow, since its first formulas may be longer than they need be
 LAST_SHARE = 0.25  # of a search of many rows: on the larger sample
 FIRST_SHARE, FIRST_END = 0.25, 0.4  # of the time: after it, no further kind of first formulas begins, and a begun one ends
 TIDY_SHARE, LAST_MARGIN = 0.08, 0.03  # of the time: for tidy formulas and what follows; for what follows
@@ -75,8 +76,8 @@ class SymbolicRegressor(RegressorMixin, FittedEquations):  # type: ignore[misc] 
     and scaled for the search alone; a warning names them. The order of rows does not matter, unless there are
     more than `max_rows`.
 
-    Once a formula has all 12 digits, the search goes on for a fifth of its evaluations so far, for a simpler one. Ctrl-C, or a
-    notebook's stop button, ends it with what it has found, and a warning.
+    Once a formula is exact, the search goes on for a fifth of its evaluations so far, for a simpler one. Ctrl-C, or a notebook's
+    stop button, ends it with what it has found, and a warning.
 
     Args:
         max_time: seconds after which the search ends; None: `max_evaluations` decides.
@@ -85,9 +86,9 @@ class SymbolicRegressor(RegressorMixin, FittedEquations):  # type: ignore[misc] 
         functions: names out of add, sub, mul, div, rcp, sin, cos, exp2, log2, sqrt, tanh, abs, neg, min, max, exp, log, log10,
             pow, square, cube, tan, sigmoid, inv, sign, cbrt, sinh, cosh, greater, less, cond (its second argument where the first
             is above 0, else 0) and where (the same, else its third), or `+ - * / ^`; or a mapping from names to how often they
-            are drawn; None: the first ten. A mapping may also define functions of up to three arguments, such as
-            `{"sq(x)": "x*x"}`, beside the others or the first ten; `equations_` has their names where a formula has just that in
-            it, SymPy and LaTeX what they stand for.
+            are drawn; None: the first ten, and max where a law has pieces. A mapping may also define functions of up to three
+            arguments, such as `{"sq(x)": "x*x"}`, beside the others or the first ten; `equations_` has their names where a
+            formula has just that in it, SymPy and LaTeX what they stand for.
         max_length: words of a program.
         max_size: the greatest complexity of a formula; None: what `max_length` words allow.
         max_depth: the most instructions of a formula on a path from an input to the result.
@@ -292,6 +293,18 @@ class SymbolicRegressor(RegressorMixin, FittedEquations):  # type: ignore[misc] 
         task.has_inverses = not self._own
         return task
 
+    def _is_law(self, task: RegressionTask, table: Table, words: NDArray[np.uint64]) -> bool:
+        """Return whether a program's formula is exact once its numbers are refined, as far as that can be told."""
+        if self._own or self._template or self.loss not in (None, SQUARED):
+            return True
+        columns, target, weights = table
+        program = formula_of(dag_of(self._language, words), self._input_scaling, {})
+        offset, scale, loss = fitted(program, task, table, self._mean, not (self._units and self._units.forbids_offset))
+        _, left = self._told(words, [offset * self._unit, scale * self._unit], loss, table)
+        is_single = any((each.astype(np.float32) == each).all() and (each % 1.0).any() for each in (target, *columns.T))
+        rounding = np.finfo(np.float32 if is_single else np.float64).eps * float(np.abs(target).max())
+        return bool(left < max(EXACT * np.average((target - self._mean) ** 2, weights=weights), (4.0 * rounding) ** 2))
+
     def _front(self, elites: Elites, task: RegressionTask) -> NDArray[np.uint64]:
         """The programs on the front, the simplest first; those consistent with the units, if there are any."""
         return front_programs(self._units.kept(elites, self._language) if self._units else elites, task, self._language)
@@ -384,16 +397,16 @@ class SymbolicRegressor(RegressorMixin, FittedEquations):  # type: ignore[misc] 
                 width = min(earlier.shape[1], self.max_length)
                 words[:, :width] = earlier[:, :width]
                 search.insert(words, self.n_generations_)
-            most, saved_s = np.inf, time.monotonic()
-            progress = Stagnation(task)
+            saved_s = time.monotonic()
+            progress = Stagnation(task, partial(self._is_law, task, table))
             is_of_errors = task.objective_range == (0.0, BEST_DIGITS)  # of likelihoods no digits are all
             enough = np.inf if self.early_stop is None else task.digits_of_loss(self.early_stop)
             for generation in search.generations():
                 show(generation, search.elapsed_s)
-                if most == np.inf and generation.best_objective >= BEST_DIGITS and is_of_errors:
-                    most = max((1.0 + MORE_EVALUATIONS) * search.counters.evaluations, FEWEST_EVALUATIONS)
                 now_s = time.monotonic()
-                if asked() or search.counters.evaluations >= most or generation.best_objective >= enough or now_s >= end_s:
+                if asked() or generation.best_objective >= enough or now_s >= end_s:
+                    break
+                if is_of_errors and progress.has_law(search, generation.best_objective):
                     break
                 if until_s is not None and progress.is_over(search, generation.best_objective):
                     break

@@ -1,19 +1,23 @@
-"""Stagnation: the end of a search of noisy data.
+"""The end of a search before its time: its law is found, or noisy data have no more to give.
 
-Owns that rule. Exact data ends a search by its own digits, and luck may find a law late.
+Owns these rules. A formula of 12 digits in float32 may be an approximation: a law is exact in float64 with refined numbers.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from evo.regression.task import RegressionTask
+from evo.regression.task import BEST_DIGITS, RegressionTask
 
 if TYPE_CHECKING:
     from evo.run.search import Search
 
+MORE_EVALUATIONS = 0.2  # share of the evaluations so far: how long the search goes on for a simpler formula once one is the law
+FEWEST_EVALUATIONS = 3000  # that a search has anyhow, since its first formulas may be longer than they need be
 MOST_DIGITS = 6.0  # of noisy data: beyond, the search may be on the way to an exact law
 PATIENCE, FEWEST = 3.0, 150_000  # times the evaluations up to the last gain, and at least these, before a search ends
 LOOK_EVERY = 5000  # evaluations
@@ -21,11 +25,28 @@ GAIN = 1.0  # bits of a description that count as a gain
 
 
 class Stagnation:
-    """The shortest description that a search of a task has found, and when."""
+    """The shortest description that a search of a task has found, and when.
 
-    def __init__(self, task: RegressionTask):
-        self._task = task
+    Args:
+        is_law: whether a program of 12 digits, `(max_length,)`, is exact.
+    """
+
+    def __init__(self, task: RegressionTask, is_law: Callable[[NDArray[Any]], bool]):
+        self._task, self._is_law = task, is_law
         self._looked, self._gained, self._least = 0, 0, np.inf
+        self._shortest, self._most = np.inf, np.inf
+
+    def has_law(self, search: Search, best_objective: float) -> bool:
+        """Return whether the search has found a law, and looked for a simpler one for long."""
+        if self._most == np.inf and best_objective >= BEST_DIGITS:
+            elites = search.archived()
+            rows = np.flatnonzero(elites.objective >= BEST_DIGITS)
+            row = rows[elites.measures[rows, 0].argmin()]
+            if elites.measures[row, 0] < self._shortest:
+                self._shortest = elites.measures[row, 0]
+                if self._is_law(elites.solution[row]):
+                    self._most = max((1.0 + MORE_EVALUATIONS) * search.counters.evaluations, FEWEST_EVALUATIONS)
+        return search.counters.evaluations >= self._most
 
     def is_over(self, search: Search, best_objective: float) -> bool:
         """Return whether the search has gained nothing for long."""

@@ -465,7 +465,7 @@ def test_a_warm_start_goes_on_where_the_last_fit_ended():
     model = pickle.loads(pickle.dumps(model))
     cold = clone(model).fit(X, target)
     assert cold.equations_.loss.min() == before
-    model.fit(X, target)
+    model.set_params(max_evaluations=8000).fit(X, target)
     assert model.n_generations_ > generations
     assert model.equations_.loss.min() < before
     model.fit(X[:, :2], target)  # other features: a new beginning

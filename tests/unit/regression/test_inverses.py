@@ -1,4 +1,4 @@
-"""First formulas by links and factors: each of these laws is one of them, and when a search of noise is over."""
+"""First formulas by links and factors: each of these laws is one of them, and when a search is over."""
 
 from types import SimpleNamespace
 
@@ -83,13 +83,25 @@ def test_values_too_rare_to_be_seen_have_no_first_formulas():
 )
 def test_a_noisy_search_is_over_where_the_last_gain_is_long_ago(counts, bits, digits, expected):
     given = iter(bits)
-    progress = Stagnation(SimpleNamespace(description_length=lambda *_: np.array([next(given)])))
+    progress = Stagnation(SimpleNamespace(description_length=lambda *_: np.array([next(given)])), lambda _: False)
     elites = SimpleNamespace(objective=np.zeros(1), measures=np.zeros((1, 2)))
     over = []
     for count in counts:
         search = SimpleNamespace(counters=SimpleNamespace(evaluations=count), archived=lambda: elites)
         over.append(progress.is_over(search, digits))
     assert over == expected
+
+
+def test_a_search_is_over_a_fifth_of_its_evaluations_after_a_law_but_not_after_an_approximation():
+    progress = Stagnation(SimpleNamespace(), lambda words: words[0] == 7)
+    over = []
+    for count, sizes in [(50_000, [9, 20]), (100_000, [9, 7]), (119_999, [9, 7]), (120_000, [9, 7])]:
+        elites = SimpleNamespace(
+            objective=np.full(2, 12.0), measures=np.stack([sizes, np.zeros(2)], axis=1), solution=np.array(sizes)[:, None]
+        )
+        search = SimpleNamespace(counters=SimpleNamespace(evaluations=count), archived=lambda elites=elites: elites)
+        over.append(progress.has_law(search, 12.0))
+    assert over == [False, False, False, True]
 
 
 @pytest.mark.parametrize(
