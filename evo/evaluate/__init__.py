@@ -80,17 +80,11 @@ class TaskSource:
     folder: Path
     options: Mapping[str, Any]
 
-    @property
-    def place(self) -> str:
-        """Name in messages."""
-        return str(self.folder)
-
 
 @dataclass(frozen=True)
 class PickledTask:
-    """A task that a script or notebook has made, for worker processes, as `evo.evaluate.pickled_task` wrote it."""
+    """A task of a script or notebook for worker processes, written by `evo.evaluate.pickled_task`."""
 
-    place: str
     pickled: bytes
 
 

@@ -133,7 +133,7 @@ class ChunkScorer:
         sums = _sums_of_losses(self._loss, outputs)
         if self._check_sums and checked is not None and (check := self.points.check):
             assert check.targets
-            sums = np.concatenate([sums, self._check_sums.of(self.level, checked, check.targets)], axis=1)
+            sums = np.concatenate([sums, self._check_sums.compare(self.level, checked, check.targets)], axis=1)
             sums[sums["num_nonfinite"][:, 0] > 0, 1] = 0
         return self.judge(sums, num_instructions)
 
@@ -255,17 +255,17 @@ def _sums_of_losses(loss: LossFitter, outputs: NDArray[Any]) -> NDArray[np.void]
     """Sums of a reduction, `(num_programs, 1)`, against the targets that offset and scale of the least loss explain in full; that
     loss in place of squared errors.
     """
-    found = loss.fit(outputs[:, 0], FITTED_ITERATIONS)
-    sums = np.zeros((len(found), 1), SUMS_DTYPE)
-    row, weight = sums[:, 0], found["num_points"].astype(np.float64)
-    row["num_points"], row["weight"], row["num_nonfinite"] = found["num_points"], weight, ~np.isfinite(found["loss"])
-    row["reference_y"], row["sum_y"], row["sum_yy"] = found["reference"], found["sum_y"], found["sum_yy"]
-    row["sum_squared_error"] = found["loss"]
+    fit = loss.fit(outputs[:, 0], FITTED_ITERATIONS)
+    sums = np.zeros((len(fit), 1), SUMS_DTYPE)
+    row, weight = sums[:, 0], fit["num_points"].astype(np.float64)
+    row["num_points"], row["weight"], row["num_nonfinite"] = fit["num_points"], weight, ~np.isfinite(fit["loss"])
+    row["reference_y"], row["sum_y"], row["sum_yy"] = fit["reference"], fit["sum_y"], fit["sum_yy"]
+    row["sum_squared_error"] = fit["loss"]
     with np.errstate(all="ignore"):
-        mean_y = found["sum_y"] / weight
-        varied = np.maximum(found["sum_yy"] - mean_y * found["sum_y"], 0.0)
-        row["reference_t"] = found["offset"] + found["scale"] * (found["reference"] + mean_y)
-        row["sum_yt"], row["sum_tt"] = found["scale"] * varied, found["scale"] ** 2 * varied
+        mean_y = fit["sum_y"] / weight
+        varied = np.maximum(fit["sum_yy"] - mean_y * fit["sum_y"], 0.0)
+        row["reference_t"] = fit["offset"] + fit["scale"] * (fit["reference"] + mean_y)
+        row["sum_yt"], row["sum_tt"] = fit["scale"] * varied, fit["scale"] ** 2 * varied
     return sums
 
 

@@ -57,7 +57,7 @@ class ClusterEvaluator:
         self._opened = ExitStack()
         self._run = uuid.uuid4().hex
         self._pace = Pace()
-        self._place = method_place(type(assignment.task), "score")
+        self._location = method_place(type(assignment.task), "score")
 
     @property
     def device(self) -> str:
@@ -140,12 +140,12 @@ class ClusterEvaluator:
     def _call(self, method: str, arguments: list[tuple[Any, ...]]) -> list[Any]:
         """The results of an evaluator's method on workers, in order, with their seconds."""
         results: list[Any] = [None] * len(arguments)
-        calls = [(self._kept_setup, self._run, method, *own) for own in arguments]
+        calls = [(self._kept_setup, self._run, method, *call_arguments) for call_arguments in arguments]
         for number, future in self._workers.map(dask_worker.call, calls):
             try:
                 results[number] = future.result()
             except WorkerDied as death:
-                raise UserError(f"{death}; {GOES_ON}", self._place) from None
+                raise UserError(f"{death}; {GOES_ON}", self._location) from None
         return results
 
 
@@ -176,10 +176,10 @@ def pack_task(task: Task, source: TaskSource, digest: str) -> dask_worker.Packed
         UserError: the files are not those of the digest any more, or cannot be read.
     """
     folder = source.folder.resolve()
-    others = declared_files(task, folder)
-    if task_digest(folder, others) != digest:
+    declared = declared_files(task, folder)
+    if task_digest(folder, declared) != digest:
         raise UserError("the task's files have changed since they were loaded; start again", folder)
-    tops = [folder, *(Path(os.path.abspath(path)) for path in others)]
+    tops = [folder, *(Path(os.path.abspath(path)) for path in declared)]
     root = Path(os.path.commonpath([path if path.is_dir() else path.parent for path in tops]))
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as files:
@@ -192,9 +192,9 @@ def pack_task(task: Task, source: TaskSource, digest: str) -> dask_worker.Packed
                     files.writestr(zipfile.ZipInfo(name), path.read_bytes(), zipfile.ZIP_DEFLATED)
     options = {}
     for name, value in source.options.items():
-        place = Path(os.path.abspath(value)) if isinstance(value, str) else Path()
-        if place in tops[1:] or (place.is_file() and any(place.is_relative_to(top) for top in tops)):
-            options[name] = place.relative_to(root).as_posix()
+        resolved = Path(os.path.abspath(value)) if isinstance(value, str) else Path()
+        if resolved in tops[1:] or (resolved.is_file() and any(resolved.is_relative_to(top) for top in tops)):
+            options[name] = resolved.relative_to(root).as_posix()
     return dask_worker.PackedTask(packed.getvalue(), folder.relative_to(root).as_posix(), str(root), options)
 
 

@@ -97,12 +97,12 @@ class Combiner:
         rows = np.full(words.shape[:2], -1)
         with np.errstate(all="ignore"):
             best = [*self._best(*outputs)]
-            used, places = np.unique([row for row, _ in best], return_inverse=True)
+            used, inverse = np.unique([row for row, _ in best], return_inverse=True)
             ours, theirs = self._plain_words(programs), self._plain_words(partners[used.astype(np.intp)])
-            for number, (kind, (row, fit), place) in enumerate(
-                zip(self.kinds, best, places.reshape(len(best), len(programs)), strict=True)
+            for number, (kind, (row, fit), indices) in enumerate(
+                zip(self.kinds, best, inverse.reshape(len(best), len(programs)), strict=True)
             ):
-                words[:, number] = self._joined(kind, ours, theirs[place], fit, max_length)
+                words[:, number] = self._joined(kind, ours, theirs[indices], fit, max_length)
                 rows[:, number] = np.where(words[:, number, 0] != 0, row, -1)
         return words.reshape(-1, max_length), rows.ravel()
 

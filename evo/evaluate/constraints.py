@@ -37,18 +37,18 @@ class Constraints:
 
     def admitted(self, language: Language, programs: ProgramRows) -> NDArray[np.bool_]:
         """Mask of the programs that keep to all of them, `(n,)`."""
-        lowering, found = language.lowering, np.ones(len(programs), np.bool_)
+        lowering, is_admitted = language.lowering, np.ones(len(programs), np.bool_)
         if self.max_size is not None:
-            found &= self.cost_of(language, programs) <= self.max_size
+            is_admitted &= self.cost_of(language, programs) <= self.max_size
         if self.max_depth is not None:
             everywhere = self._numbers(language, {}, 1.0)
-            found &= lowering.longest(programs, everywhere, everywhere) < self.max_depth
+            is_admitted &= lowering.longest(programs, everywhere, everywhere) < self.max_depth
         for outer, limits in self.nesting.items():
             at = self._numbers(language, {outer: 1.0}, 0.0)
             for inner, most in limits.items():
                 counted = self._numbers(language, {}, 1.0) if inner == ANY else self._numbers(language, {inner: 1.0}, 0.0)
-                found &= lowering.longest(programs, counted, at) <= most
-        return found
+                is_admitted &= lowering.longest(programs, counted, at) <= most
+        return is_admitted
 
     @staticmethod
     def _numbers(language: Language, numbers: Mapping[str, float], otherwise: float) -> NDArray[np.float64]:
@@ -74,8 +74,8 @@ class ConstrainedEvaluator:
         if self._constraints.costs:
             costs = self._constraints.cost_of(self._language, chosen.programs)
             chosen = Batch(chosen.words, chosen.hashes, costs, chosen.lowered)  # type: ignore[arg-type]  # scores take any number
-        found = self._evaluator.evaluate(chosen)
+        evaluation = self._evaluator.evaluate(chosen)
         status, objective = np.full(len(batch), Status.REJECTED, np.uint8), np.full(len(batch), np.nan)
-        measures = np.full((len(batch), found.measures.shape[1]), np.nan)
-        status[rows], objective[rows], measures[rows] = found.status, found.objective, found.measures
-        return replace(found, status=status, objective=objective, measures=measures)
+        measures = np.full((len(batch), evaluation.measures.shape[1]), np.nan)
+        status[rows], objective[rows], measures[rows] = evaluation.status, evaluation.objective, evaluation.measures
+        return replace(evaluation, status=status, objective=objective, measures=measures)

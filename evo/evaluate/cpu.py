@@ -67,7 +67,7 @@ class CpuEvaluator:
         self._scorer = ChunkScorer(language, task, level)
         self._is_level_chosen = level is not None
         self._score_seconds = score_seconds
-        self._place = method_place(type(task), "simulate" if task.has_simulation() else "score")
+        self._location = method_place(type(task), "simulate" if task.has_simulation() else "score")
         self._crew = Crew(num_threads or len(os.sched_getaffinity(0)))
         self._processes: ScoringPool | None = None
         self._may_fail = executor == "auto"  # processes, and threads go on
@@ -75,7 +75,7 @@ class CpuEvaluator:
         is_python = not task.reduction and task.cpu_sums is None and self._crew.size > 1
         if source and (executor == "processes" or (self._may_fail and is_python)):
             size = self._scorer.chunk_size
-            self._processes = ScoringPool(self._crew, self._place, self._scorer, language, source, size, score_seconds)
+            self._processes = ScoringPool(self._crew, self._location, self._scorer, language, source, size, score_seconds)
             if not self._waits_s:
                 try:
                     self._processes.start()  # now, so that they load the task while this process prepares the first batch
@@ -142,11 +142,11 @@ class CpuEvaluator:
 
         def judge(results: list[tuple[NDArray[Any], float]]) -> Evaluation:
             start_s = time.perf_counter()
-            part = scorer.judge(np.concatenate([each for each, _ in results]), batch.num_instructions)
+            part = scorer.judge(np.concatenate([outputs for outputs, _ in results]), batch.num_instructions)
             times_s = {"evaluate": sum(seconds for _, seconds in results), "score": time.perf_counter() - start_s}
             return replace(part, stats=Stats(times_s))
 
-        with scoring_in_time(self._place, self._score_seconds):
+        with scoring_in_time(self._location, self._score_seconds):
             if len(batch) and (work := scorer.work(batch.programs)):
                 sums, fill_in = work
 

@@ -109,13 +109,13 @@ def _local_cluster(num_workers: int | None) -> Any:
     import dask
     from distributed import LocalCluster
 
-    own = {
+    settings = {
         "distributed.worker.profile.enabled": False,  # nobody reads it
         # Deaths after which a call is tried again. Dask does not replace a worker that dies as soon as it is back, so more could
         # wait in vain.
         "distributed.scheduler.allowed-failures": 1,
     }
-    with dask.config.set(own):
+    with dask.config.set(settings):
         return LocalCluster(
             n_workers=num_workers or len(os.sched_getaffinity(0)),
             threads_per_worker=1,
@@ -177,7 +177,7 @@ class Workers:
         """
         usable = self.usable()
         waiting = deque(map(_Call, range(len(arguments)), arguments))
-        given: dict[Future[Any], _Call] = {}
+        pending: dict[Future[Any], _Call] = {}
         ended: SimpleQueue[Future[Any]] = SimpleQueue()
         look_s, lost_s = time.monotonic() + LOOK_S, 0.0  # when to look, and since when there is no worker
 
@@ -185,19 +185,19 @@ class Workers:
             call.where = frozenset(usable)
             executor = self._client.get_executor(pure=False, workers=sorted(call.where))
             future = executor.submit(call_here, function, *call.arguments)
-            given[future] = call
+            pending[future] = call
             future.add_done_callback(ended.put)
 
         try:
-            while waiting or given:
-                while waiting and len(given) < CALLS_PER_THREAD * sum(usable.values()):
+            while waiting or pending:
+                while waiting and len(pending) < CALLS_PER_THREAD * sum(usable.values()):
                     give(waiting.popleft())
                 try:
                     future = ended.get(timeout=WAKE_S)
                 except Empty:
                     on_wait()
                 else:
-                    if call := given.pop(future, None):
+                    if call := pending.pop(future, None):
                         was_made, settled = self._settled(future)
                         if was_made or call.num_losses == RETRIES:
                             yield call.number, settled
@@ -211,8 +211,8 @@ class Workers:
                 if lost_s and now_s - lost_s > self._wait_s:
                     raise self._none()
                 # Dask would wait for the same workers.
-                for future in [future for future, call in given.items() if usable and not call.where & usable.keys()]:
-                    call = given.pop(future)
+                for future in [future for future, call in pending.items() if usable and not call.where & usable.keys()]:
+                    call = pending.pop(future)
                     future.cancel()
                     call.num_losses += 1
                     if call.num_losses <= RETRIES:
@@ -221,7 +221,7 @@ class Workers:
                         reason = f"{call.num_losses} times all Dask workers were lost with the same work"
                         yield call.number, _ended(WorkerDied(reason))
         finally:
-            for future in given:
+            for future in pending:
                 future.cancel()
 
     def keep(self, value: bytes) -> Any:
@@ -264,9 +264,9 @@ class Workers:
         """The usable workers at this moment. Warns of others that are new."""
         workers = self._ask(self._client.scheduler_info, n_workers=-1)["workers"]
         if set(workers) - set(self._known):
-            for address, told in self._ask(self._client.get_versions, packages=list(PACKAGES))["workers"].items():
+            for address, versions in self._ask(self._client.get_versions, packages=list(PACKAGES))["workers"].items():
                 if address not in self._known:
-                    has = {**told["packages"], "machine": told["host"]["machine"]}
+                    has = {**versions["packages"], "machine": versions["host"]["machine"]}
                     if why := self._known.setdefault(address, _difference(has, self._wanted)):
                         echo(f"evo: Dask worker {address} is not used: {why}", err=True)
         return {address: worker["nthreads"] for address, worker in workers.items() if not self._known.get(address, "unknown")}
@@ -306,6 +306,6 @@ def _ended(error: Exception | None, result: Any = None) -> Future[Any]:
 def _difference(has: Mapping[str, str | None], wanted: Mapping[str, str]) -> str | None:
     """The first fact of a worker that must be otherwise, in words; None: there is none."""
     for name, needs in wanted.items():
-        if (found := has.get(name)) != needs:
-            return f"it has {f'{name} {found}' if found else f'no {name}'}, this process has {needs}"
+        if (actual := has.get(name)) != needs:
+            return f"it has {f'{name} {actual}' if actual else f'no {name}'}, this process has {needs}"
     return None

@@ -70,8 +70,8 @@ class Formulas:
             return False
         return self.functions[node.payload] is not None if node.kind == NodeKind.PTX else node.kind in _LEAVES
 
-    def of(self, graph: Dag, like: Formula | None = None) -> Formula:
-        """The formula of a graph. like: that of a similar one, which values are taken from."""
+    def formula(self, graph: Dag, like: Formula | None = None) -> Formula:
+        """The formula of a graph. like: the formula of a similar graph, to take values from."""
         return Formula(self, graph, like)
 
 
@@ -136,8 +136,8 @@ class Formula:
         """
         if values is None:
             return self._output(self.known)
-        given = {index: np.float64(value) for index, value in values.items()}
-        return self._output(given, self._changing, max((value.size for value in given.values()), default=1))
+        replacements = {index: np.float64(value) for index, value in values.items()}
+        return self._output(replacements, self._changing, max((value.size for value in replacements.values()), default=1))
 
     def outputs_near(self, step: float) -> NDArray[np.float64]:
         """The outputs where inputs are rounded, as to a relative step of this size."""
@@ -146,29 +146,29 @@ class Formula:
         moved = {index: columns[name] * (1.0 + step * _noise(name, columns[name].size)) for index, name in inputs.items()}
         return self._output(moved, self._steps)
 
-    def outputs_with(self, index: int, others: Sequence[int | Node]) -> NDArray[np.float64]:
-        """`(len(others), num_points)`: the outputs with each of some earlier nodes or leaves in place of a node."""
-        rows = np.empty((len(others), self._by.num_points))
-        for row, other in zip(rows, others, strict=True):
-            row[:] = self.known[other] if isinstance(other, int) else self._by.value_of(other)
+    def outputs_with(self, index: int, substitutes: Sequence[int | Node]) -> NDArray[np.float64]:
+        """`(len(substitutes), num_points)`: outputs with each substitute, an earlier node or a leaf, in place of a node."""
+        rows = np.empty((len(substitutes), self._by.num_points))
+        for row, substitute in zip(rows, substitutes, strict=True):
+            row[:] = self.known[substitute] if isinstance(substitute, int) else self._by.value_of(substitute)
         steps, changing = list[Step](), {index}
         for step in self._steps:
             if not changing.isdisjoint(step[2]):
                 steps.append(step)
                 changing.add(step[0])
-        self._by.num_operations += len(others) * (len(self._needs) - len(steps))
-        return np.broadcast_to(self._output({index: rows}, steps, len(others)), rows.shape)
+        self._by.num_operations += len(substitutes) * (len(self._needs) - len(steps))
+        return np.broadcast_to(self._output({index: rows}, steps, len(substitutes)), rows.shape)
 
-    def sizes_with(self, index: int, others: Sequence[int | Node]) -> Iterator[tuple[int, int]]:
-        """`size` for these."""
+    def sizes_with(self, index: int, substitutes: Sequence[int | Node]) -> Iterator[tuple[int, int]]:
+        """`size` with each of these in place of a node."""
         kept = {self.graph.results[0]} - {None, index}
         for node in reversed(self._needs):
             if node in kept:
                 kept.update(self.graph.nodes[node].operands)
                 kept.discard(index)
         bits = sum(1 << node for node in kept if node is not None)
-        for other in others:
-            needs = bits | self._needs[other] if isinstance(other, int) else bits
+        for substitute in substitutes:
+            needs = bits | self._needs[substitute] if isinstance(substitute, int) else bits
             yield (needs & self._instructions).bit_count(), (needs & self._divisions).bit_count()
 
     @cached_property
@@ -190,13 +190,13 @@ class Formula:
         return sum(1 << step[0] for step in self._steps if self._by.is_division[self.graph.nodes[step[0]].payload])
 
     def _output(self, values: dict[int, Any], steps: Sequence[Step] = (), num_rows: int = 1) -> NDArray[np.float64]:
-        """The output where some nodes have other values, and what is computed from these is."""
+        """The output with other values of some nodes; `steps` compute what depends on them."""
         self._by.num_operations += num_rows * len(steps)
-        found = {**self.known, **values}
-        _compute(found, steps)
+        all_values = {**self.known, **values}
+        _compute(all_values, steps)
         result = self.graph.results[0]
         assert result is not None
-        output = np.asarray(found[result], np.float64)
+        output = np.asarray(all_values[result], np.float64)
         shape = (*output.shape[:-1], self._by.num_points)
         return output if output.shape == shape else np.broadcast_to(output, shape)
 
@@ -208,10 +208,10 @@ class Formula:
         return np.asarray(((outputs - at) / steps[:, None]).T)
 
 
-def _compute(found: dict[int, Any], steps: Iterable[Step]) -> None:
-    """Adds what steps give, one after the other, to the values so far. Whoever tidies silences NumPy."""
+def _compute(values: dict[int, Any], steps: Iterable[Step]) -> None:
+    """Adds the results of steps, in order, to the values so far. Callers silence NumPy."""
     for index, function, operands in steps:
-        found[index] = function(*[found[operand] for operand in operands])
+        values[index] = function(*[values[operand] for operand in operands])
 
 
 def needed(graph: Dag) -> list[int]:

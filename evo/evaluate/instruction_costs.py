@@ -58,19 +58,19 @@ def _run_of(instruction_set: InstructionSet, instruction: Instruction) -> Callab
     names = {stack: [f"in_{stack}_{number}" for number in range(NUM_COPIES + len(operands))] for stack in operands}
     language = Language(
         instruction_set,
-        tuple((name, instruction_set.stacks[stack].name.lower()) for stack, each in names.items() for name in each),
+        tuple((name, instruction_set.stacks[stack].name.lower()) for stack, stack_names in names.items() for name in stack_names),
         tuple(
-            (f"out_{copy}_{place}", instruction_set.stacks[stack].name.lower())
+            (f"out_{copy}_{index}", instruction_set.stacks[stack].name.lower())
             for copy in range(NUM_COPIES)
-            for place, stack in enumerate(results)
+            for index, stack in enumerate(results)
         ),
     )
     tokens = []
     for copy in range(NUM_COPIES):
-        tokens += [*(f"%{names[stack][copy + place]}" for place, stack in enumerate(operands)), instruction.name]
+        tokens += [*(f"%{names[stack][copy + index]}" for index, stack in enumerate(operands)), instruction.name]
     words = parse_program(language, " ".join(tokens), instruction.name)[None]
     values: list[NDArray[Any] | None] = [
-        _value(number, types[stack]) for stack, each in names.items() for number in range(len(each))
+        _value(number, types[stack]) for stack, stack_names in names.items() for number in range(len(stack_names))
     ]
     registers = [*values, *[None] * len(language.outputs)]
     dtype = np.float32 if all(types[stack] in _FLOATS for stack in results) else np.uint32

@@ -65,7 +65,7 @@ class _Model:
     def _step(self, damping: float) -> NDArray[np.float64]:
         """Compute a step to the least error, with Marquardt's scaling. A constant that depends on others keeps its value."""
         diagonal = np.diag(self.matrix)
-        scale = np.array([1.0 / np.sqrt(each) if each > 0.0 else 0.0 for each in diagonal])
+        scale = np.array([1.0 / np.sqrt(entry) if entry > 0.0 else 0.0 for entry in diagonal])
         rows = (scale[:, None] * self.matrix * scale + damping * np.eye(len(scale))).tolist()
         right = (scale * self.gradient).tolist()
         count = len(right)
@@ -77,11 +77,11 @@ class _Model:
                 right[j] -= factor * right[i]
                 for k in range(i, count):
                     rows[j][k] -= factor * rows[i][k]
-        found = [0.0] * count
+        solution = [0.0] * count
         for i in reversed(range(count)):
             if is_free[i]:
-                found[i] = (right[i] - sum(rows[i][k] * found[k] for k in range(i + 1, count))) / rows[i][i]
-        return np.asarray(np.multiply(scale, found))
+                solution[i] = (right[i] - sum(rows[i][k] * solution[k] for k in range(i + 1, count))) / rows[i][i]
+        return np.asarray(np.multiply(scale, solution))
 
 
 class LoopTuner:
@@ -142,8 +142,8 @@ class LoopTuner:
         outcome["is_changed"] = (new != bits).any()
         stack, before = self._language.instruction_set.stack_index("f32"), words.copy()
         before[np.logical_or.accumulate((words & np.uint64(0xFFFF)) == WordType.RETURN)] = 0
-        for old, own in zip(bits.tolist(), new.tolist(), strict=True):
-            words[before == word(WordType.CONSTANT, stack, old)] = word(WordType.CONSTANT, stack, own)
+        for old, replacement in zip(bits.tolist(), new.tolist(), strict=True):
+            words[before == word(WordType.CONSTANT, stack, old)] = word(WordType.CONSTANT, stack, replacement)
 
     def _model(self, derived: _Derived, constants: NDArray[np.float32]) -> _Model:
         derived.num_evaluations += 1
@@ -183,8 +183,10 @@ class _Derived:
         ]
         parameters = {index: self._leaf(NodeKind.INPUT, num_columns + k) for k, index in enumerate(self.constants)}
         outputs = self._add(program, parameters)
-        given = {i: outputs[node.payload - num_columns] for i, node in enumerate(field.nodes) if _is_output(node, num_columns)}
-        changes = self._add(field, {index: self._value(node) for index, node in given.items()})
+        field_inputs = {
+            i: outputs[node.payload - num_columns] for i, node in enumerate(field.nodes) if _is_output(node, num_columns)
+        }
+        changes = self._add(field, {index: self._value(node) for index, node in field_inputs.items()})
         first = num_columns + len(self.constants)
         slopes = [self._slopes(self._value(change), first, spoken) for change in changes]
         depends = [any(slope[num_columns + k] is not None for slope in slopes) for k in range(len(self.constants))]
@@ -210,11 +212,11 @@ class _Derived:
 
     def _add(self, graph: Dag, replaced: Mapping[int, int]) -> list[int | None]:
         """The results of a graph whose nodes become this one's. replaced: nodes that stand for others."""
-        places: list[int] = []
+        new_indices: list[int] = []
         for index, node in enumerate(graph.nodes):
-            own = replace(node, operands=tuple(places[operand] for operand in node.operands))
-            places.append(replaced[index] if index in replaced else self._builder.node(own))
-        return [None if result is None else places[result] for result in graph.results]
+            renumbered = replace(node, operands=tuple(new_indices[operand] for operand in node.operands))
+            new_indices.append(replaced[index] if index in replaced else self._builder.node(renumbered))
+        return [None if result is None else new_indices[result] for result in graph.results]
 
     def _slopes(self, value: int, num_inputs: int, spoken: Language) -> list[int | None]:
         """The derivative of a value by each input."""

@@ -55,23 +55,23 @@ class LoopRunner:
         read = rollout.grid.reads(rollout.state) if rollout.grid else {}
         self.types = {**task.inputs, **{name: self.states[read[name][0]] if name in read else "f32" for name in hidden}}
         self._given_types = {name: kind for name, kind in self.types.items() if name not in read}
-        place = f"{place_of(type(task))}: {type(task).__name__}.rollout"
+        location = f"{place_of(type(task))}: {type(task).__name__}.rollout"
         instruction_set = language.instruction_set
         by_ptx = {instruction.ptx: index for index, instruction in enumerate(instruction_set.instructions)}
         if rollout.integrator != "map" and (lacking := [ptx for ptx in _NEEDED.values() if ptx not in by_ptx]):
             raise UserError(
-                f"{rollout.integrator} needs the instruction {lacking[0]}, which the set lacks", f"{place}.integrator"
+                f"{rollout.integrator} needs the instruction {lacking[0]}, which the set lacks", f"{location}.integrator"
             )
         names = {_CHANGE + name: kind for name, kind in self.states.items()}
         self._language = language
         self.field = field = Language(instruction_set, (*self.types.items(), *task.outputs.items()), tuple(names.items()))
         text = "\n".join(f"{_CHANGE}{name} = {formula}" for name, formula in rollout.state.items())
         self.words = words = parse_infix(
-            field, text, f"{place}.state", _MAX_WORDS, [instruction.name for instruction in instruction_set.instructions]
+            field, text, f"{location}.state", _MAX_WORDS, [instruction.name for instruction in instruction_set.instructions]
         )
         add, fma = (by_ptx.get(ptx, -1) for ptx in _NEEDED.values())
-        places = {name: index for index, name in enumerate(self.types)}
-        self.state_columns = columns = tuple(places[name] for name in rollout.state)
+        indices = {name: index for index, name in enumerate(self.types)}
+        self.state_columns = columns = tuple(indices[name] for name in rollout.state)
         dt = np.asarray(rollout.dt, np.float32)
         self._times = np.stack([dt, dt / np.float32(2.0), dt / np.float32(6.0)], axis=-1)
         lowered = field.lowering.lower(words)
@@ -86,11 +86,11 @@ class LoopRunner:
         Raises:
             UserError: a value is missing, unknown or no number, or shapes differ.
         """
-        place = f"{place_of(type(self._task))}: {method}"
-        arrays = typed_arrays(points, self._given_types, place)
+        location = f"{place_of(type(self._task))}: {method}"
+        arrays = typed_arrays(points, self._given_types, location)
         steps = self._whole.steps
         if self._whole.grid:
-            return self._cells(arrays, self._whole.grid.shape, place)
+            return self._cells(arrays, self._whole.grid.shape, location)
         widths = {array.shape[-1] for array in arrays if array.ndim == 1 or (array.ndim == 2 and array.shape[1] != 1)}
         width = max(widths, default=1)
         for name, array in zip(self._given_types, arrays, strict=True):
@@ -104,7 +104,7 @@ class LoopRunner:
                 raise UserError(
                     f"'{name}' has shape {array.shape}; a state is a scalar or (num_trajectories,){by_piece}; other "
                     f"values may also be ({steps}, 1) or ({steps}, num_trajectories), by step",
-                    place,
+                    location,
                 )
         return (arrays, width) if self._pieces == 1 else (self._cut(arrays, width), self._pieces * width)
 
@@ -139,12 +139,12 @@ class LoopRunner:
         weights = weight_array(self._task, num_points)
         return weights if weights is None else self.cut_records(weights.reshape(self._whole.num_records, -1)).ravel()
 
-    def _cells(self, arrays: list[NDArray[Any]], shape: tuple[int, int], place: str) -> tuple[list[NDArray[Any]], int]:
+    def _cells(self, arrays: list[NDArray[Any]], shape: tuple[int, int], location: str) -> tuple[list[NDArray[Any]], int]:
         """Columns of all cells of all grids, of values of grids; those that hold neighbours' states are 0."""
         steps = self._whole.steps
         whole = (max((array.shape[-3] for array in arrays if array.ndim > 2), default=1), *shape)
         if not whole[0]:
-            raise UserError("there are no grids", place)
+            raise UserError("there are no grids", location)
         columns: dict[str, NDArray[Any]] = {name: np.zeros((), np.uint32) for name in self.types}
         for name, array in zip(self._given_types, arrays, strict=True):
             by_step = (steps,) if array.ndim == 4 and name not in self.states else ()
@@ -155,7 +155,7 @@ class LoopRunner:
                 raise UserError(
                     f"'{name}' has shape {array.shape}; a state's broadcasts to (num_grids, {shape[0]}, {shape[1]}), "
                     f"other values' may also be ({steps}, num_grids, {shape[0]}, {shape[1]}), by step",
-                    place,
+                    location,
                 ) from None
             columns[name] = array.reshape((*by_step, 1) if by_step else ()) if is_same else cells.reshape(*by_step, -1)
         return [*columns.values()], int(np.prod(whole))
@@ -174,7 +174,7 @@ class LoopRunner:
 
     def reduced(self, level: str, records: NDArray[np.float32], targets: Targets) -> NDArray[np.void]:
         """Sums that compare records with data, `(num_programs, num_states)`."""
-        return self._sums.of(level, records.reshape(*records.shape[:2], -1), targets)
+        return self._sums.compare(level, records.reshape(*records.shape[:2], -1), targets)
 
     def targets(self, num_trajectories: int) -> NDArray[np.float32]:
         """The recorded data, `(num_states, num_records * num_trajectories)`.
@@ -186,21 +186,21 @@ class LoopRunner:
 
     def _recorded(self, num_trajectories: int) -> NDArray[np.float32]:
         """The data of whole trajectories, `(num_states, num_records, num_trajectories)`."""
-        place = f"{place_of(type(self._task))}: targets()"
+        location = f"{place_of(type(self._task))}: targets()"
         if ask(self._task, "check_points"):
             raise UserError("check_points(): a task with a rollout has none", place_of(type(self._task)))
-        given = ask(self._task, "targets")
-        if not isinstance(given, dict) or set(given) != set(self.states):
-            raise UserError(f"must return a dict of exactly {', '.join(self.states)}", place)
+        targets = ask(self._task, "targets")
+        if not isinstance(targets, dict) or set(targets) != set(self.states):
+            raise UserError(f"must return a dict of exactly {', '.join(self.states)}", location)
         cells = self._whole.grid.shape if self._whole.grid else ()
         shape = (self._whole.num_records, num_trajectories // int(np.prod(cells)), *cells)
         try:
-            rows = [np.asarray(given[name], np.float32) for name in self.states]
+            rows = [np.asarray(targets[name], np.float32) for name in self.states]
         except (TypeError, ValueError) as error:
-            raise UserError(f"a target is not an array of f32: {error}", place) from error
+            raise UserError(f"a target is not an array of f32: {error}", location) from error
         for name, row in zip(self.states, rows, strict=True):
             if row.shape != shape:
-                raise UserError(f"'{name}' has shape {row.shape}, the records have {shape}", place)
+                raise UserError(f"'{name}' has shape {row.shape}, the records have {shape}", location)
         return np.stack(rows).reshape(len(rows), self._whole.num_records, num_trajectories)
 
 

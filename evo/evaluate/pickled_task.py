@@ -14,7 +14,7 @@ from evo.tasks.folder import declared_files, load_task, task_digest
 
 
 def pickle_task(task: Task) -> PickledTask:
-    """The task with its class, if that is not from a module that workers can import by its name.
+    """Pickles a task, with its class unless workers can import that by its name.
 
     Raises:
         UserError: an attribute of the task, or something that its class refers to, cannot be pickled.
@@ -24,10 +24,10 @@ def pickle_task(task: Task) -> PickledTask:
     name = type(task).__name__
     try:
         with ExitStack() as stack:
-            for module in {each.__module__ for each in type(task).__mro__ if not _is_importable(each.__module__)}:
+            for module in {base.__module__ for base in type(task).__mro__ if not _is_importable(base.__module__)}:
                 cloudpickle.register_pickle_by_value(sys.modules[module])
                 stack.callback(cloudpickle.unregister_pickle_by_value, sys.modules[module])
-            return PickledTask(name, cloudpickle.dumps(task))
+            return PickledTask(cloudpickle.dumps(task))
     except Exception as error:  # whatever the task's objects raise
         raise UserError(f"cannot be sent to worker processes: {type(error).__name__}: {error}", name) from error
 

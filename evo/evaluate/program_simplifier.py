@@ -95,8 +95,8 @@ class _Search:
                         rounded = np.float32(f"{bits:.{fewer - 1}e}")
                     if not np.isfinite(rounded):
                         continue
-                    other = value & np.uint64(0xFFFFFFFF) | np.uint64(rounded.view(np.uint32)) << np.uint64(32)
-                    rows.append(np.where(words == value, other, words))
+                    shorter = value & np.uint64(0xFFFFFFFF) | np.uint64(rounded.view(np.uint32)) << np.uint64(32)
+                    rows.append(np.where(words == value, shorter, words))
                     saved.append(fewer - digits)
             tried = self._analyze(rows)
             keep = (tried.num_instructions <= current.num_instructions[0]) & (tried.hashes != current.hashes).any(axis=1)
@@ -142,8 +142,8 @@ class _Search:
 
 def without_one(language: Language, graph: Dag) -> Iterator[Dag]:
     """All graphs in which something simpler stands in place of an instruction."""
-    for index, others in simpler_ones(language, graph):
-        yield from (graph.replaced(index, other) for other in others)
+    for index, substitutes in simpler_ones(language, graph):
+        yield from (graph.replaced(index, substitute) for substitute in substitutes)
 
 
 def simpler_ones(language: Language, graph: Dag) -> Iterator[tuple[int, list[int | Node]]]:
@@ -152,11 +152,11 @@ def simpler_ones(language: Language, graph: Dag) -> Iterator[tuple[int, list[int
     inputs = language.registers[: len(language.inputs)]
     for index in graph.instructions():
         stack = graph.nodes[index].stack
-        others: list[int | Node] = [other for other in graph.needed_by(index) if graph.nodes[other].stack == stack]
-        others += [Node(NodeKind.INPUT, number, kind) for number, (_, kind) in enumerate(inputs) if kind == stack]
+        substitutes: list[int | Node] = [node for node in graph.needed_by(index) if graph.nodes[node].stack == stack]
+        substitutes += [Node(NodeKind.INPUT, number, kind) for number, (_, kind) in enumerate(inputs) if kind == stack]
         if stacks[stack].constant_type == "f32":
-            others += [Node(NodeKind.CONSTANT, int(np.float32(value).view(np.uint32)), stack) for value in _PLAIN]
-        yield index, others
+            substitutes += [Node(NodeKind.CONSTANT, int(np.float32(value).view(np.uint32)), stack) for value in _PLAIN]
+        yield index, substitutes
 
 
 def _num_digits(value: np.float32) -> int:

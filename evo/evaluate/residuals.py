@@ -48,14 +48,14 @@ class Residuals:
         scale = weighted @ self.target / np.vecdot(weighted, deviation)
         return self.mean(self.target) - scale * mean, scale
 
-    def of(self, at: NDArray[np.float64]) -> NDArray[np.float64]:
+    def compute(self, at: NDArray[np.float64]) -> NDArray[np.float64]:
         """Residuals of the target at the fitted offset and scale, times the roots of the weights."""
         offset, scale = self.scaling(at)
         return np.asarray(self.roots * (self.target - offset[..., None] - scale[..., None] * at))
 
     def squares(self, at: NDArray[np.float64]) -> Any:
         """Sums of squares; infinite where one is not finite."""
-        return sums_of_squares(self.of(at))
+        return sums_of_squares(self.compute(at))
 
     def slopes(self, at: NDArray[np.float64], slopes: NDArray[np.float64]) -> NDArray[np.float64]:
         """Derivatives of predictions, less what offset and scale make up for, times the roots of the weights.

@@ -20,9 +20,9 @@ def spread(num_points: int, max_points: int) -> NDArray[np.int64]:
     """
     if num_points <= max_points:
         return np.arange(num_points)
-    places = np.arange(num_points) * GOLDEN_RATIO % 1.0
-    few = np.flatnonzero(places < (max_points + MOST_UNEVEN) / num_points)
-    return np.sort(few[np.argsort(places[few], kind="stable")[:max_points]])
+    fractions = np.arange(num_points) * GOLDEN_RATIO % 1.0
+    few = np.flatnonzero(fractions < (max_points + MOST_UNEVEN) / num_points)
+    return np.sort(few[np.argsort(fractions[few], kind="stable")[:max_points]])
 
 
 def weighted_spread(weights: NDArray[Any], max_points: int) -> tuple[NDArray[np.int64], NDArray[Any]]:

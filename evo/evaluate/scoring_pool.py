@@ -39,15 +39,15 @@ class WorkerError(UserError):
 
 
 @contextmanager
-def scoring_in_time(place: str, score_seconds: float) -> Iterator[None]:
-    """Names the limit of a chunk, and the `score` whose time has run out."""
+def scoring_in_time(location: str, score_seconds: float) -> Iterator[None]:
+    """Turns a TimeoutError into a UserError that names the limit and the task's method."""
     try:
         yield
     except TimeoutError:
         raise UserError(
             f"programs were not run and scored within evaluation.score_seconds ({score_seconds:g} s a chunk); "
             "a run goes on from its last checkpoint",
-            place,
+            location,
         ) from None
 
 
@@ -70,7 +70,7 @@ class ScoringPool:
     def __init__(
         self,
         crew: Crew,
-        place: str,
+        location: str,
         scorer: ChunkScorer,
         language: Language,
         source: TaskSource | PickledTask,
@@ -79,7 +79,7 @@ class ScoringPool:
     ):
         self.num_deaths = 0
         self._reported_from = 1  # deaths; twice as many after each line
-        self._crew, self._place = crew, place
+        self._crew, self._location = crew, location
         digest = ""
         if isinstance(source, TaskSource):
             digest = task_digest(source.folder, declared_files(scorer.task, source.folder))
@@ -162,19 +162,19 @@ class ScoringPool:
             try:
                 return processes.call(function, num_chunks * self._score_seconds, *arguments(rows), tries=TRIES)
             except UserError as error:
-                place = (self._place,) if isinstance(error, StartError) else error.place
-                raise WorkerError(error.reason, *place) from None
+                location = (self._location,) if isinstance(error, StartError) else error.place
+                raise WorkerError(error.reason, *location) from None
 
         try:
             if outputs is not None and self._memory:
                 self._memory.share(outputs)
-            with scoring_in_time(self._place, self._score_seconds):
+            with scoring_in_time(self._location, self._score_seconds):
                 evaluation = whole(self._crew.map(score, parts), self._num_measures, "workers")
         except BaseException as error:
             self.close()
             if isinstance(error, WorkerDied):
                 reason = f"{error}, twice with the same programs; a run goes on from its last checkpoint"
-                raise UserError(reason, self._place) from None
+                raise UserError(reason, self._location) from None
             raise
         self.num_deaths = processes.num_deaths
         if self.num_deaths >= self._reported_from:

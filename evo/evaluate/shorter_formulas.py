@@ -23,7 +23,9 @@ class Shortening:
 
     def __init__(self, language: Language, allowed: Collection[str], *, is_scaled: bool):
         instructions = language.instruction_set.instructions
-        named = {each.semantics.function: index for index, each in enumerate(instructions) if each.name in allowed}
+        named = {
+            instruction.semantics.function: index for index, instruction in enumerate(instructions) if instruction.name in allowed
+        }
         self._waves = {named["sin"]: named["cos"], named["cos"]: named["sin"]} if {"sin", "cos"} <= named.keys() else {}
         self._add, self._sub, self._mul = (named.get(name) for name in ("add", "sub", "mul"))
         self._sums = {self._add, self._sub} - {None}
@@ -61,13 +63,13 @@ class Shortening:
         node = graph.nodes[result]
         if node.kind != NodeKind.PTX or node.payload != self._mul:
             return
-        for one, two in (node.operands, node.operands[::-1]):
-            for constant, c, _ in self._shifts(formula, one):
-                for _, d, other in self._shifts(formula, two):
+        for first, second in (node.operands, node.operands[::-1]):
+            for constant, c, _ in self._shifts(formula, first):
+                for _, d, operand in self._shifts(formula, second):
                     factor = replace(graph.nodes[constant], payload=f32_bits(d / c))
-                    term = replace(graph.nodes[one], payload=node.payload)
-                    total = replace(node, payload=self._add, operands=(other, one))
-                    yield graph.replaced(constant, factor).replaced(one, term).replaced(result, total)
+                    term = replace(graph.nodes[first], payload=node.payload)
+                    total = replace(node, payload=self._add, operands=(operand, first))
+                    yield graph.replaced(constant, factor).replaced(first, term).replaced(result, total)
 
     def _shifts(self, formula: Formula, index: int) -> Iterator[tuple[int, float, int]]:
         """For an instruction that moves a value by a constant: the constant's node, what is added to the value, up to a sign of
@@ -75,6 +77,6 @@ class Shortening:
         """
         node, values = formula.graph.nodes[index], formula.values
         if node.payload in self._sums and node.kind == NodeKind.PTX:
-            for constant, other in (node.operands, node.operands[::-1]):
-                if constant in values and other not in values and values[constant]:
-                    yield constant, values[constant] * (-1.0 if node.payload == self._sub else 1.0), other
+            for constant, operand in (node.operands, node.operands[::-1]):
+                if constant in values and operand not in values and values[constant]:
+                    yield constant, values[constant] * (-1.0 if node.payload == self._sub else 1.0), operand

@@ -45,11 +45,11 @@ class SlotsEvaluator:
 
     def evaluate(self, batch: Batch) -> Evaluation:
         """As `Evaluator.evaluate`."""
-        found = self._evaluator.evaluate(batch)
-        measures = found.measures.copy()
-        is_scored = found.status == Status.OK
+        evaluation = self._evaluator.evaluate(batch)
+        measures = evaluation.measures.copy()
+        is_scored = evaluation.status == Status.OK
         measures[is_scored, self._column] = self._lowering.sums(batch.programs, self._slots)[is_scored]
-        return replace(found, measures=measures)
+        return replace(evaluation, measures=measures)
 
 
 def slots_of(instruction_set: InstructionSet, target: str) -> NDArray[np.float64]:

@@ -26,7 +26,7 @@ class StoredSums:
         self._words = parse_infix(language, text, "outputs", MAX_WORDS, [])[None]
         self._lowering, self._unused = language.lowering, [None] * num_outputs
 
-    def of(self, level: str, outputs: NDArray[Any], targets: Targets) -> NDArray[np.void]:
+    def compare(self, level: str, outputs: NDArray[Any], targets: Targets) -> NDArray[np.void]:
         """Sums against targets, `(num_programs, num_outputs)`, of outputs `(num_programs, num_outputs, num_points)`."""
         machine = VirtualMachine(self._lowering, level)
         return np.concatenate([machine.reduce(self._words, [*row, *self._unused], targets) for row in outputs])

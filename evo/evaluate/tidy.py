@@ -99,13 +99,13 @@ class Tidier:
         self._shortening = Shortening(language, allowed, is_scaled=is_scaled)
         self._keeps_all = keeps_all
         target = target_array(task, num_points, dtype=np.float64)[0, rows]
-        given = weight_array(task, num_points)
-        weights = np.ones(len(rows)) if given is None else given[rows].astype(np.float64)
+        all_weights = weight_array(task, num_points)
+        weights = np.ones(len(rows)) if all_weights is None else all_weights[rows].astype(np.float64)
         self._of_task = self._residuals = Residuals(target, weights / weights.mean(), is_scaled)
-        self._inputs = [np.ascontiguousarray(np.broadcast_to(each, num_points)[rows]) for each in inputs]
+        self._inputs = [np.ascontiguousarray(np.broadcast_to(column, num_points)[rows]) for column in inputs]
         self._machine = VirtualMachine(language.lowering)
         exact = [np.asarray(points[name], np.float64) for name in task.inputs]
-        self._formulas = Formulas(language, [each[rows] if each.ndim else each for each in exact])
+        self._formulas = Formulas(language, [column[rows] if column.ndim else column for column in exact])
         self._count = len(rows)
         self._repeats = num_points / len(rows)  # points that stand behind each
         self._instruction_bits = INSTRUCTION * math.log2(16 + len(inputs))
@@ -140,7 +140,7 @@ class Tidier:
             return None
         self._begin, self._price = self.num_operations, price
         self._spend(1.0)
-        formula = self._formulas.of(self._without_constant_values(graph, len(words)))
+        formula = self._formulas.formula(self._without_constant_values(graph, len(words)))
         keeps_all = self._keeps_all or self._formulas.is_coarse(graph)
         self._step = F32_STEP if keeps_all else EXACT_STEP
         self._residuals = replace(self._of_task, target=formula.outputs()) if keeps_all else self._of_task
@@ -158,8 +158,8 @@ class Tidier:
             self._spend(CONSTANTS)
             rounded = [self._rewritten(self._with_simple_constants(fitted), words)]
             self._spend(1.0)
-            rounded += [self._rewritten(self._with_simple_constants(each), words) for each in self._units(fitted)]
-            best = min((each for each in rounded if each), key=lambda each: each.bits, default=state)
+            rounded += [self._rewritten(self._with_simple_constants(candidate), words) for candidate in self._units(fitted)]
+            best = min((candidate for candidate in rounded if candidate), key=lambda candidate: candidate.bits, default=state)
             if best.bits >= state.bits:
                 break
             self._floor = min(self._floor, self._resolution(best, self._step))
@@ -191,26 +191,31 @@ class Tidier:
         return graph
 
     def _without_terms(self, state: _State) -> _State:
-        """Takes one thing away after the other, the one first that leaves the shortest description. Constants are to be rounded
-        to what the data tell, which is about as much as they tell of a scale.
+        """Removes one part after the other, first the one without which the description is shortest. Constants will be rounded
+        to what the data determine, which is about as much as they determine of a scale.
         """
         noise = (state.squares / self._count + self._floor) / max(float(self._residuals.mean(self._residuals.target**2)), TINY)
         self._most = self._price * 0.5 * max(math.log2(self._count * self._repeats / max(noise, TINY)), 0.0)
         state = self._state(state.formula, state.values, state.squares)
         while not self._is_spent:
-            now = self._formulas.of(_with_values(state).trimmed())
+            now = self._formulas.formula(_with_values(state).trimmed())
             best = state
-            for index, others in takewhile(lambda _: not self._is_spent, simpler_ones(self._language, now.graph)):
-                squares, sizes = self._residuals.squares(now.outputs_with(index, others)).tolist(), now.sizes_with(index, others)
-                for other, left, size in zip(others, squares, sizes, strict=True):
+            for index, substitutes in takewhile(lambda _: not self._is_spent, simpler_ones(self._language, now.graph)):
+                squares, sizes = (
+                    self._residuals.squares(now.outputs_with(index, substitutes)).tolist(),
+                    now.sizes_with(index, substitutes),
+                )
+                for substitute, left, size in zip(substitutes, squares, sizes, strict=True):
                     if self._bits(left, *size) < best.bits + MARGIN:
-                        found = self._state(self._formulas.of(now.graph.replaced(index, other), now), enough=best.bits)
-                        best = found if found.bits < best.bits else best
+                        candidate = self._state(
+                            self._formulas.formula(now.graph.replaced(index, substitute), now), enough=best.bits
+                        )
+                        best = candidate if candidate.bits < best.bits else best
             if best is state:
                 for changed, gone, is_sum in takewhile(lambda _: not self._is_spent, self._shortening.without_constant(now)):
-                    formula = self._formulas.of(changed, now)
-                    found = self._fitted(formula, list(formula.values), self._start(formula, gone, is_sum), best.bits)
-                    best = found if found.bits < best.bits else best
+                    formula = self._formulas.formula(changed, now)
+                    candidate = self._fitted(formula, list(formula.values), self._start(formula, gone, is_sum), best.bits)
+                    best = candidate if candidate.bits < best.bits else best
             if best is state:
                 break
             state = best
@@ -220,21 +225,21 @@ class Tidier:
     # ---- constants ----
 
     def _units(self, state: _State) -> Iterator[_State]:
-        """The same with 1 in place of a constant, or -1, where the others make up for it: `x + 2*y` for `3*x + 6*y`."""
+        """States with 1 or -1 in place of a constant, where the others make up for it: `x + 2*y` for `3*x + 6*y`."""
         for index, value in state.values.items():
             if value in (0.0, 1.0) or not math.isfinite(value) or self._is_spent:
                 continue
             unit = 1.0 if value == -1.0 else math.copysign(1.0, value)
             node = Node(NodeKind.CONSTANT, f32_bits(unit), state.formula.graph.nodes[index].stack)
-            formula = self._formulas.of(_with_values(state).replaced(index, node))
-            others = [each for each in state.values if each != index]
-            start = self._start(formula, value / unit, False, others)
-            found = self._fitted(formula, others, start, enough=self._bits(state.squares, *formula.size) + 1.0)
-            if self._error_bits(found.squares) <= self._error_bits(state.squares) + 1.0:
-                yield found
+            formula = self._formulas.formula(_with_values(state).replaced(index, node))
+            remaining = [constant for constant in state.values if constant != index]
+            start = self._start(formula, value / unit, False, remaining)
+            fitted = self._fitted(formula, remaining, start, enough=self._bits(state.squares, *formula.size) + 1.0)
+            if self._error_bits(fitted.squares) <= self._error_bits(state.squares) + 1.0:
+                yield fitted
 
     def _with_simple_constants(self, state: _State) -> _State:
-        """Constants become simple numbers, the one first whose number costs least; the others are fitted anew each time."""
+        """Rounds constants to simple numbers, the cheapest first, and fits the others anew each time."""
         free, units = [index for index, value in state.values.items() if math.isfinite(value)], state.formula.units
         refused: dict[int, frozenset[float]] = dict.fromkeys(free, frozenset())
         while free and not self._is_spent:
@@ -245,11 +250,11 @@ class Tidier:
             }
             index = min(free, key=lambda index: choices[index].cost)
             value = meant_number(np.float32(choices[index].value), units.get(index, 1.0))
-            rest = [each for each in free if each != index]
-            found = self._fitted(state.formula, rest, {**state.values, index: value})
-            lost = self._error_bits(found.squares) - self._error_bits(state.squares)
+            rest = [constant for constant in free if constant != index]
+            fitted = self._fitted(state.formula, rest, {**state.values, index: value})
+            lost = self._error_bits(fitted.squares) - self._error_bits(state.squares)
             if lost <= MOST_LOST or value == state.values[index]:
-                state, free = found, rest
+                state, free = fitted, rest
             elif len(refused[index]) < MAX_REFUSED and choices[index].value not in refused[index]:
                 refused[index] |= {choices[index].value}
             else:  # it stays as it is
@@ -257,7 +262,7 @@ class Tidier:
         return state
 
     def _deviations(self, state: _State, free: list[int]) -> dict[int, float]:
-        """Deviations of the constants that are free, as far as the errors tell, the others being fitted with them."""
+        """Standard deviations of the free constants, fitted together, as the errors suggest."""
         at = state.formula.outputs(state.values)
         slopes = self._residuals.slopes(at, state.formula.derivatives(state.values, free, at))
         variance = (state.squares / self._count + self._floor) / self._repeats
@@ -270,22 +275,22 @@ class Tidier:
             deviations[usable] = np.sqrt(np.maximum(np.diag(inverse), 0.0) * variance) / lengths[usable]
         # Farther off the slopes say nothing.
         return {
-            index: max(min(each, MOST_ROUNDED * abs(state.values[index])), F32_STEP * abs(state.values[index]))
-            for index, each in zip(free, deviations.tolist(), strict=True)
+            index: max(min(deviation, MOST_ROUNDED * abs(state.values[index])), F32_STEP * abs(state.values[index]))
+            for index, deviation in zip(free, deviations.tolist(), strict=True)
         }
 
-    def _start(self, formula: Formula, gone: float, is_sum: bool, others: list[int] | None = None) -> dict[int, float]:
+    def _start(self, formula: Formula, gone: float, is_sum: bool, remaining: list[int] | None = None) -> dict[int, float]:
         """Values of constants for a fit where a term or factor has gone: one of the others, or all, make up for it."""
         values, starts = formula.values, [dict[int, float]()]
-        others = [*values] if others is None else others
+        remaining = [*values] if remaining is None else remaining
         if gone and not is_sum:
-            starts.append({index: values[index] / gone for index in others})
-        for index in others if gone else ():
+            starts.append({index: values[index] / gone for index in remaining})
+        for index in remaining if gone else ():
             value = values[index]
             moved = (value + gone, value - gone, gone - value) if is_sum else (value * gone, value / gone)
-            starts += [{index: each} for each in moved]
-        held = [{**values, **each} for each in starts if all(abs(value) <= LARGEST for value in each.values())]
-        columns = {index: np.array([[each[index]] for each in held]) for index in values}
+            starts += [{index: number} for number in moved]
+        held = [{**values, **start} for start in starts if all(abs(value) <= LARGEST for value in start.values())]
+        columns = {index: np.array([[constants[index]] for constants in held]) for index in values}
         outputs = np.broadcast_to(formula.outputs(columns), (len(held), self._formulas.num_points))
         return held[int(np.argmin(self._residuals.squares(outputs)))]
 
@@ -294,13 +299,11 @@ class Tidier:
     def _fitted(
         self, formula: Formula, free: list[int], values: dict[int, float] | None = None, enough: float = math.inf
     ) -> _State:
-        """With the free constants that leave the least squares, by Levenberg-Marquardt. It gives up where it comes nearer only
-        slowly to bits that are `enough`.
-        """
+        """Fits the free constants by Levenberg-Marquardt. Gives up where it approaches `enough` bits only slowly."""
         values = dict(values or formula.values)
         free = [index for index in free if math.isfinite(values[index])]
         at, damping = formula.outputs(values), 1e-4
-        squares = float(sums_of_squares(left := self._residuals.of(at)))
+        squares = float(sums_of_squares(left := self._residuals.compute(at)))
         for _ in range(MAX_ITERATIONS if free and math.isfinite(squares) else 0):
             slopes = self._residuals.slopes(at, formula.derivatives(values, free, at))
             toward, normal = slopes.T @ left, slopes.T @ slopes
@@ -314,10 +317,10 @@ class Tidier:
                 moved = np.clip([values[index] for index in free] + steps, -LARGEST, LARGEST).tolist()
                 tried = {**values, **dict(zip(free, moved, strict=True))}
                 outputs = formula.outputs(tried)
-                residuals = self._residuals.of(outputs)
-                found = float(sums_of_squares(residuals))
-                if found < squares:
-                    at, left, values, squares, damping = outputs, residuals, tried, found, max(0.1 * damping, LEAST_DAMPING)
+                residuals = self._residuals.compute(outputs)
+                new_squares = float(sums_of_squares(residuals))
+                if new_squares < squares:
+                    at, left, values, squares, damping = outputs, residuals, tried, new_squares, max(0.1 * damping, LEAST_DAMPING)
                     break
                 damping *= 10.0
             if not squares:
@@ -340,7 +343,7 @@ class Tidier:
         moved = [formula.outputs_near(step) - at]
         steps = {index: value * max(step, _rounding(formula, index, value)) for index, value in state.values.items()}
         moved += [formula.outputs({**state.values, index: state.values[index] + step}) - at for index, step in steps.items()]
-        total = sum(float(self._residuals.mean((scale * each) ** 2)) for each in moved)
+        total = sum(float(self._residuals.mean((scale * change) ** 2)) for change in moved)
         least = float(self._residuals.mean((step * self._residuals.target) ** 2))
         return SAFETY * ((min(total, seen) if math.isfinite(total) else seen) + least)
 
@@ -375,7 +378,7 @@ class Tidier:
         """Rebuild the program from words, which merge equal values."""
         row = _with_values(state).words(self._language, len(words))
         graph = None if row is None else dag_of(self._language, row)
-        return self._state(self._formulas.of(graph)) if graph and graph.results[0] is not None else None
+        return self._state(self._formulas.formula(graph)) if graph and graph.results[0] is not None else None
 
 
 def _number(formula: Formula, index: int, value: float) -> Simple:

@@ -78,7 +78,7 @@ class ConstantTuner:
                 return looped, looped.num_points
             points = sampled(language, task, max_points)
             if errors:
-                points, errors = _some_first(points, errors)
+                points, errors = _sample_first(points, errors)
             made = Tuner(
                 machine,
                 points.inputs,
@@ -160,8 +160,8 @@ def sampled(language: Language, task: Task, max_points: int) -> Points:
         UserError: the task's points, targets or weights are malformed, or raise.
     """
     inputs, num_points = point_arrays(task, ask(task, "points"), "points()")
-    given = weight_array(task, num_points)
-    rows, weights = (spread(num_points, max_points), None) if given is None else weighted_spread(given, max_points)
+    all_weights = weight_array(task, num_points)
+    rows, weights = (spread(num_points, max_points), None) if all_weights is None else weighted_spread(all_weights, max_points)
     columns = [values[rows] if values.ndim else values for values in inputs]
     return Points(
         [*columns, *[None] * (len(language.registers) - len(columns))],
@@ -170,15 +170,15 @@ def sampled(language: Language, task: Task, max_points: int) -> Points:
     )
 
 
-def _some_first(points: Points, errors: PointErrors) -> tuple[Points, PointErrors]:
-    """Inputs and errors at all points, after those at SAMPLE_POINTS of them, where alone there are targets."""
+def _sample_first(points: Points, errors: PointErrors) -> tuple[Points, PointErrors]:
+    """Moves a sample of SAMPLE_POINTS, which alone have targets, to the front of all points."""
     count = len(points.target)
-    some = np.union1d(spread(count, SAMPLE_POINTS), [count - 1])
-    order = np.append(some, np.setdiff1d(np.arange(count), some))
+    sample = np.union1d(spread(count, SAMPLE_POINTS), [count - 1])
+    order = np.append(sample, np.setdiff1d(np.arange(count), sample))
     inputs = [values[order] if values is not None and values.ndim else values for values in points.inputs]
-    weights = None if points.weights is None else points.weights[some]
+    weights = None if points.weights is None else points.weights[sample]
     errors = errors._replace(targets=errors.targets[order], scales=errors.scales[order])
-    return Points(inputs, points.target[some], weights), errors
+    return Points(inputs, points.target[sample], weights), errors
 
 
 def loss_fitter(
@@ -202,6 +202,6 @@ def why_not_tunable(task: Task) -> str | None:
     if type(task).targets is Task.targets:
         return "needs a task with targets(), which the constants are fitted to"
     if task.rollout is not None:
-        others = [name for name, kind in {**task.inputs, **task.outputs}.items() if kind != "f32"]
-        return "needs a rollout without a grid" if task.rollout.grid else f"needs '{others[0]}' to be f32" if others else None
+        not_f32 = [name for name, kind in {**task.inputs, **task.outputs}.items() if kind != "f32"]
+        return "needs a rollout without a grid" if task.rollout.grid else f"needs '{not_f32[0]}' to be f32" if not_f32 else None
     return None if len(task.outputs) == 1 else f"needs a task with one output, {type(task).__name__} has {len(task.outputs)}"

@@ -124,7 +124,7 @@ class TemplateTidier:
         formulas = Formulas(self._language, self._columns, has_choices=True)
         if not formulas.is_known(graph):
             return None
-        values = formulas.of(graph).outputs()
+        values = formulas.formula(graph).outputs()
         self.num_operations += formulas.num_operations
         return values if np.isfinite(values).all() else None
 

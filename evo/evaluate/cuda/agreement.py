@@ -118,13 +118,13 @@ def output_of(name: str) -> str:
     return _OUTPUTS[_stacks_of(name, "rets")[0]]
 
 
-def different_rows(one: Iterable[NDArray[Any]], other: Iterable[NDArray[Any]]) -> NDArray[np.intp]:
+def different_rows(left: Iterable[NDArray[Any]], right: Iterable[NDArray[Any]]) -> NDArray[np.intp]:
     """Rows at which two lists of arrays, each `(num_rows, ...)`, differ in any bit."""
 
     def bits(array: NDArray[Any]) -> NDArray[np.uint8]:
         return np.ascontiguousarray(array).view(np.uint8).reshape(len(array), -1)
 
-    return np.flatnonzero(np.any([(bits(a) != bits(b)).any(axis=1) for a, b in zip(one, other, strict=True)], axis=0))
+    return np.flatnonzero(np.any([(bits(a) != bits(b)).any(axis=1) for a, b in zip(left, right, strict=True)], axis=0))
 
 
 def results_of(evaluation: Evaluation) -> list[NDArray[Any]]:
@@ -211,7 +211,7 @@ def _program_of(name: str) -> list[int]:
 
     # The last pushed is popped first, and the first popped is the first operand.
     operands = [operand(stack) for stack in _stacks_of(name, "args")]
-    words = [*(each for words in reversed(operands) for each in words), ptx(name)]
+    words = [*(pushed for words in reversed(operands) for pushed in words), ptx(name)]
     (result,) = _stacks_of(name, "rets")
     if result == "PRED":  # seen by what it selects
         return [value("c"), value("a"), *words, ptx("selp_f32")]
@@ -221,4 +221,4 @@ def _program_of(name: str) -> list[int]:
 def _stacks_of(name: str, what: str) -> list[str]:
     """Names of the stacks of an instruction's `args` or `rets`."""
     instruction = _SET.instructions[_SET.instruction_index(name)]
-    return [_SET.stacks[_SET.arg_types[each].stack_idx].name for each in getattr(instruction, what)]
+    return [_SET.stacks[_SET.arg_types[index].stack_idx].name for index in getattr(instruction, what)]

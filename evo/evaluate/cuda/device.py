@@ -119,15 +119,15 @@ def _initialise(cuda: Any) -> Any:
             del os.environ[MODULE_LOADING]
 
 
-def choose_device(found: Probe, ordinal: int | None, key: str = "evaluation.device:") -> DeviceInfo:
+def choose_device(probed: Probe, ordinal: int | None, key: str = "evaluation.device:") -> DeviceInfo:
     """The device with this ordinal; None: the first usable one. key: what names it.
 
     Raises:
         UserError: there is no such device, or it is not usable.
     """
-    if found.problem:
-        raise UserError(f"no GPU is usable: {found.problem}")
-    usable = [device for device in found.devices if device.capability >= MIN_CAPABILITY]
+    if probed.problem:
+        raise UserError(f"no GPU is usable: {probed.problem}")
+    usable = [device for device in probed.devices if device.capability >= MIN_CAPABILITY]
     chosen = usable[:1] if ordinal is None else [device for device in usable if device.ordinal == ordinal]
     if not chosen:
         listed = ", ".join(f"{device.ordinal} ({device.name})" for device in usable)
@@ -157,12 +157,12 @@ class Device:
     """
 
     def __init__(self, ordinal: int | None = None):
-        found = probe()
-        self.info = choose_device(found, ordinal)
+        probed = probe()
+        self.info = choose_device(probed, ordinal)
         from cuda.bindings import driver as cuda
 
-        assert found.driver, "a usable device has a driver"
-        self.driver = found.driver
+        assert probed.driver, "a usable device has a driver"
+        self.driver = probed.driver
         self._cuda = cuda
         self._handle = _ask(cuda.cuDeviceGet, self.info.ordinal)
         try:

@@ -142,7 +142,7 @@ def compare_instructions(ordinal: int, lane: str = COMPILE, num_random: int = 0,
     with _opened(ordinal, LANGUAGE, task, NAMES, _LARGE_PACKS, lane, cache) as gpu:
         for first in range(0, len(NAMES), group):
             names = NAMES[first : first + group]
-            outputs = [each.outputs(programs_of(names), points) for each in (cpu, gpu)]
+            outputs = [evaluator.outputs(programs_of(names), points) for evaluator in (cpu, gpu)]
             for row, name in enumerate(names):
                 bits = [np.ascontiguousarray(output[output_of(name)][row]).view(np.uint32) for output in outputs]
                 agreement = compare(name, points, *bits)
@@ -180,7 +180,7 @@ def _test_unloading(ordinal: int) -> str | None:
     plan = StorePlan(task, inputs)
     packing = Packing(sites_per_kernel=4, kernels_per_module=1)
     compiled = list(PackCompiler(LANGUAGE, device.info.target, InLine(), packing=packing).compile(batch))
-    modules = [each for each in compiled if isinstance(each, Module)]
+    modules = [module for module in compiled if isinstance(module, Module)]
     if len(modules) < len(compiled):
         return "a program could not be compiled"
     stays, goes = modules[:2]
@@ -197,9 +197,9 @@ def _test_unloading(ordinal: int) -> str | None:
     device.copy_to_host(host, results, stream)
     device.record(event, stream)
     device.wait(event, lambda: False)
-    found = plan.outputs(host[: plan.result_bytes(len(stays.rows))], len(stays.rows))
+    outputs = plan.outputs(host[: plan.result_bytes(len(stays.rows))], len(stays.rows))
     expected = CpuEvaluator(LANGUAGE, task, 1).outputs(words[[rows[0] for rows in stays.rows]], task.points())
-    if len(different_rows(np.moveaxis(found, 1, 0), expected.values())):
+    if len(different_rows(np.moveaxis(outputs, 1, 0), expected.values())):
         return "outputs of a module differ if another is unloaded while it runs"
     return None
 

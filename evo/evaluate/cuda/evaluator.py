@@ -284,8 +284,8 @@ class CudaEvaluator:
     def _own_template(self) -> KernelTemplate | None:
         """The template of the task's kernel.cu."""
         if self._loop:
-            if own := task_kernel(self._task):
-                raise UserError("a task with a rollout has no kernel of its own", own[0])
+            if own_kernel := task_kernel(self._task):
+                raise UserError("a task with a rollout has no kernel of its own", own_kernel[0])
             return None
         most_blocks = BLOCKS_PER_MULTIPROCESSOR * self._device.num_multiprocessors
         num_sites = min(most_blocks, self._options.packing.programs_per_module)
@@ -333,14 +333,17 @@ class CudaEvaluator:
         return lane
 
     def _rows_at_fault(self, batch: Batch, suspects: NDArray[Any], plan: Plan) -> tuple[list[int], str]:
-        """The rows of those suspects that fail alone, compiled, ascending, and why there is none."""
+        """Sorted rows of the suspects that fail when compiled and run alone, and why there is none."""
         if not len(suspects):
             return [], "none was running"
         empty = Batch.analyze(self._language.lowering, np.full_like(batch.words[:1], WordType.RETURN))
         alone = self._make_compiler(1, self._site_template(plan.inputs) if plan.num_results is None else self._template)
         control, modules = (
-            sorted((each for each in alone.compile(some) if isinstance(each, Module)), key=lambda module: int(module.rows[0][0]))
-            for some in (empty, batch[suspects])
+            sorted(
+                (module for module in alone.compile(subset) if isinstance(module, Module)),
+                key=lambda module: int(module.rows[0][0]),
+            )
+            for subset in (empty, batch[suspects])
         )
         if not control:
             return [], "they cannot be compiled again one by one"

@@ -100,29 +100,27 @@ class InterpretLane:
         needed = max_words(counts, self._num_requests, in_registers) + NUM_EXTRA_WORDS
         left.append(rows[needed > self._most_words])
         rows, needed = rows[needed <= self._most_words], needed[needed <= self._most_words]
-        places = np.concatenate([[0], np.cumsum(needed)])
+        offsets = np.concatenate([[0], np.cumsum(needed)])
         most = min(self._lane.capacity, max(self._min_programs, -(-len(rows) // _NUM_PACKS)))
         first = 0
         for slot in cycle(self._slots):
             if first == len(rows):
                 return
-            stop = min(int(np.searchsorted(places, places[first] + self._most_words, "right")) - 1, first + most)
-            pack, others = self._encode(batch, rows[first:stop], places[first : stop + 1] - places[first], slot)
+            stop = min(int(np.searchsorted(offsets, offsets[first] + self._most_words, "right")) - 1, first + most)
+            pack, rejected = self._encode(batch, rows[first:stop], offsets[first : stop + 1] - offsets[first], slot)
             first = stop
-            left.append(others)
+            left.append(rejected)
             if len(pack.rows):
                 yield pack
 
     def _encode(
-        self, batch: Batch, rows: NDArray[np.int64], places: NDArray[np.int64], slot: NDArray[np.uint8]
+        self, batch: Batch, rows: NDArray[np.int64], offsets: NDArray[np.int64], slot: NDArray[np.uint8]
     ) -> tuple[CodePack, NDArray[np.int64]]:
-        """The pack of these rows, and those of them that it lacks. places: where each row's room for words begins; the last ends
-        there.
-        """
+        """The pack of these rows, and the rows that did not fit. offsets: where each row's words begin, and the last's end."""
         layout, encoder = self._kernel.layout, self._kernel.encoder
-        table, end = starts_bytes(len(rows)), starts_bytes(len(rows)) + WORD_BYTES * int(places[-1])
+        table, end = starts_bytes(len(rows)), starts_bytes(len(rows)) + WORD_BYTES * int(offsets[-1])
         starts, words = slot[: 4 * len(rows)].view(np.uint32), slot[table:end].view(np.uint32)
-        results = encoder.encode(batch.programs, rows, places, words, starts, layout.first_output, self._row_threads)
+        results = encoder.encode(batch.programs, rows, offsets, words, starts, layout.first_output, self._row_threads)
         is_there = results == Encoded.OK
         taken = rows[is_there]
         # Fewer programs have a shorter table. It moves up to the code.

@@ -235,10 +235,10 @@ class Lane:
         return parts
 
     def _parts(self, module: Any) -> Iterator[tuple[Any, int]]:
-        """Programs whose results are copied back together, and where these begin."""
+        """Programs whose results are copied back together, and the offset of the results."""
         for first in range(0, len(module.rows), self._part_size):
-            some = slice(first, first + self._part_size)
-            part = replace(module, rows=module.rows[some], num_instructions=module.num_instructions[some])
+            part_rows = slice(first, first + self._part_size)
+            part = replace(module, rows=module.rows[part_rows], num_instructions=module.num_instructions[part_rows])
             yield part, self.plan.result_bytes(first) if first else 0
 
     def _copy_back(self, buffers: _Buffers, part: Pack, offset: int) -> None:

@@ -40,31 +40,31 @@ class LossPlan(Plan):
         super().__init__(task, inputs, kernel)
         self.is_divisible = check is None
         self._scorer, self._threads = ChunkScorer(language, task), ThreadPoolExecutor(num_threads)
-        self._places = [StorePlan(task, each, kernel) for each in (inputs, check) if each]
+        self._plans = [StorePlan(task, point_inputs, kernel) for point_inputs in (inputs, check) if point_inputs]
 
     @property
     def most_points(self) -> int:
         """The greater number of points and check points."""
-        return max(place.inputs.num_points for place in self._places)
+        return max(plan.inputs.num_points for plan in self._plans)
 
     def result_bytes(self, num_programs: int) -> int:
         """4 bytes for each point and check point."""
-        return sum(place.result_bytes(num_programs) for place in self._places)
+        return sum(plan.result_bytes(num_programs) for plan in self._plans)
 
     def launch(self, device: Device, loaded: Any, module: Any, results: int, scratch: int, stream: Any) -> None:
         """Starts the kernels at the points, then at the check points."""
-        for place in self._places:
-            place.launch(device, loaded, module, results, scratch, stream)
-            results += place.result_bytes(len(module.rows))
+        for plan in self._plans:
+            plan.launch(device, loaded, module, results, scratch, stream)
+            results += plan.result_bytes(len(module.rows))
 
     def score(self, host: NDArray[Any], num_instructions: NDArray[Any]) -> Evaluation:
         """Scores chunk by chunk with the task's `score`."""
         count = len(num_instructions)
-        parts = np.split(host, [self._places[0].result_bytes(count)])
-        stored = [place.outputs(part, count) for place, part in zip(self._places, parts, strict=False)]
+        parts = np.split(host, [self._plans[0].result_bytes(count)])
+        stored = [plan.outputs(part, count) for plan, part in zip(self._plans, parts, strict=False)]
 
         def score(rows: slice) -> Evaluation:
-            outputs, *checked = (each[rows] for each in stored)
+            outputs, *checked = (array[rows] for array in stored)
             return self._scorer.score_losses(outputs, checked[0] if checked else None, num_instructions[rows])
 
         return join([*self._threads.map(score, slices(count, self._scorer.chunk_size))], len(self._task.measures))

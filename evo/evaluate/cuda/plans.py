@@ -138,7 +138,7 @@ class StorePlan(Plan):
 
 
 @dataclass(frozen=True)
-class _Place:
+class _PointSet:
     """Points that sums are taken at. targets, target_sums, weights: on the device; None: all weights are 1."""
 
     stores: StorePlan
@@ -177,10 +177,12 @@ class RegressionPlan(Plan):
         self.takes_sums, self.is_divisible = inputs.rollout is None, check is None
         count = inputs.num_points
         targets, weights = recorded or (target_array(task, count), weight_array(task, count))
-        self._places = [self._place(inputs, targets, weights)]
+        self._point_sets = [self._upload(inputs, targets, weights)]
         if check:
-            ones = None if weights is None else np.ones(check.num_points, np.float32)  # the kernels are the same for both
-            self._places.append(self._place(check, target_array(task, check.num_points, "check_targets"), ones))
+            equal_weights = (
+                None if weights is None else np.ones(check.num_points, np.float32)
+            )  # the kernels are the same for both
+            self._point_sets.append(self._upload(check, target_array(task, check.num_points, "check_targets"), equal_weights))
         target = device.info.target
         ptx = reduction.regression_ptx(architecture(target), weights is not None).encode()
         self._module = device.load(assemble(ptx, target, assembler_options(3)))  # compiled once, launched for every pack
@@ -188,18 +190,19 @@ class RegressionPlan(Plan):
     @property
     def most_points(self) -> int:
         """The greater number of points and check points."""
-        return max(place.num_points for place in self._places)
+        return max(point_set.num_points for point_set in self._point_sets)
 
     def result_bytes(self, num_programs: int) -> int:
         """The sums of each output."""
-        return len(self._places) * reduction.result_bytes(num_programs * self._num_outputs)
+        return len(self._point_sets) * reduction.result_bytes(num_programs * self._num_outputs)
 
     def scratch_bytes(self, num_programs: int) -> int:
-        """The code, all outputs, and partial sums. The places are done one after the other."""
+        """The code, all outputs, and partial sums. The sets of points follow one another."""
         num_rows = num_programs * self._num_outputs
         return super().scratch_bytes(num_programs) + max(
-            (_output_bytes(place, num_programs) if self._stores else 0) + reduction.scratch_bytes(num_rows, place.num_points)
-            for place in self._places
+            (_output_bytes(point_set, num_programs) if self._stores else 0)
+            + reduction.scratch_bytes(num_rows, point_set.num_points)
+            for point_set in self._point_sets
         )
 
     @property
@@ -215,17 +218,18 @@ class RegressionPlan(Plan):
             name, grid, block_size = launch
             device.launch(device.function(self._module, name), grid, block_size, params, stream)
 
-        for place in self._places:
-            inputs, points = place.stores.inputs, np.uint32(place.num_points)
-            blocks, whole = reduction.launches(int(rows), place.num_points)
-            targets, weights = np.uint64(int(place.targets)), np.uint64(0 if place.weights is None else int(place.weights))
-            compared = (int(targets), int(weights), int(place.target_sums))
+        for point_set in self._point_sets:
+            inputs, points = point_set.stores.inputs, np.uint32(point_set.num_points)
+            blocks, whole = reduction.launches(int(rows), point_set.num_points)
+            targets = np.uint64(int(point_set.targets))
+            weights = np.uint64(0 if point_set.weights is None else int(point_set.weights))
+            compared = (int(targets), int(weights), int(point_set.target_sums))
             sums = self._after_code(module, scratch)
             if self._kernel and not self._stores:
                 self._kernel.launch(inputs, scratch, num_programs, sums, compared, stream)
             else:
-                outputs, sums = sums, sums + _output_bytes(place, num_programs)
-                place.stores.launch(device, loaded, module, outputs, scratch, stream)
+                outputs, sums = sums, sums + _output_bytes(point_set, num_programs)
+                point_set.stores.launch(device, loaded, module, outputs, scratch, stream)
                 start(blocks, np.uint64(outputs), targets, weights, np.uint64(sums), rows, np.uint32(num_outputs), points)
             start(whole, np.uint64(sums), np.uint64(results), rows, points)
             results += reduction.result_bytes(int(rows))
@@ -233,31 +237,31 @@ class RegressionPlan(Plan):
     def score(self, host: NDArray[Any], num_instructions: NDArray[Any]) -> Evaluation:
         """Scores the sums with the task's `score`."""
         shape = (len(num_instructions), self._num_outputs, reduction.NUM_FIELDS)
-        found: list[dict[str, NDArray[Any]]] = []
-        for place, part in zip(self._places, np.split(host.view(np.float64), len(self._places)), strict=True):
+        all_sums: list[dict[str, NDArray[Any]]] = []
+        for point_set, part in zip(self._point_sets, np.split(host.view(np.float64), len(self._point_sets)), strict=True):
             sums = dict(zip(reduction.FIELDS, np.moveaxis(part.reshape(shape), -1, 0), strict=True))
-            sums["num_points"] = np.full(shape[:2], float(place.num_points))
-            if found:  # programs that are not finite at the points have no sums at the check points
-                is_finite = (found[0]["num_nonfinite"] == 0).all(axis=1, keepdims=True)
+            sums["num_points"] = np.full(shape[:2], float(point_set.num_points))
+            if all_sums:  # programs that are not finite at the points have no sums at the check points
+                is_finite = (all_sums[0]["num_nonfinite"] == 0).all(axis=1, keepdims=True)
                 sums = {name: np.where(is_finite, values, 0.0) for name, values in sums.items()}
-            found.append(sums)
-        sums_of = [Regression.of_sums(sums) for sums in found]
+            all_sums.append(sums)
+        sums_of = [Regression.of_sums(sums) for sums in all_sums]
         return score_batch(self._task, sums_of[0], num_instructions, sums_of[1] if len(sums_of) > 1 else None)
 
     def close(self) -> None:
         """Frees targets and weights and unloads the kernels."""
         self._device.unload(self._module)
-        for place in self._places:
-            self._device.free(place.targets)
-            self._device.free(place.target_sums)
-            if place.weights is not None:
-                self._device.free(place.weights)
+        for point_set in self._point_sets:
+            self._device.free(point_set.targets)
+            self._device.free(point_set.target_sums)
+            if point_set.weights is not None:
+                self._device.free(point_set.weights)
 
-    def _place(self, inputs: DeviceInputs, values: NDArray[np.float32], weights: NDArray[np.float32] | None) -> _Place:
+    def _upload(self, inputs: DeviceInputs, values: NDArray[np.float32], weights: NDArray[np.float32] | None) -> _PointSet:
         targets = Targets(values, weights)
         upload = self._device.upload
         sent_weights = None if weights is None else upload(weights)
-        return _Place(StorePlan(self._task, inputs, self._kernel), upload(targets.values), upload(targets.sums), sent_weights)
+        return _PointSet(StorePlan(self._task, inputs, self._kernel), upload(targets.values), upload(targets.sums), sent_weights)
 
 
 class KernelPlan(Plan):
@@ -304,8 +308,8 @@ class KernelPlan(Plan):
         return finite_only(results[:, 0].copy(), results[:, 1:].copy())
 
 
-def _output_bytes(place: _Place, num_programs: int) -> int:
-    return _aligned(place.stores.result_bytes(num_programs))
+def _output_bytes(point_set: _PointSet, num_programs: int) -> int:
+    return _aligned(point_set.stores.result_bytes(num_programs))
 
 
 def _aligned(num_bytes: int) -> int:

@@ -46,9 +46,9 @@ class OutputScorer:
             UserError: see `is_needed`.
         """
         self._is_needed = is_needed
-        self._crew, place = Crew(num_workers), method_place(type(self._task), "score")
+        self._crew, location = Crew(num_workers), method_place(type(self._task), "score")
         scorer = ChunkScorer(language, self._task)
-        self._processes = processes = ScoringPool(self._crew, place, scorer, language, source, CHUNK_SIZE, score_seconds)
+        self._processes = processes = ScoringPool(self._crew, location, scorer, language, source, CHUNK_SIZE, score_seconds)
         try:
             processes.start()
         except WorkerError as error:

@@ -73,15 +73,15 @@ def remembered(info: DeviceInfo) -> Outcome | None:
             return None
     except (OSError, ValueError, TypeError, KeyError):
         return None
-    is_valid = all(each is None or isinstance(each, str) for each in (problem, lanes_problem))
+    is_valid = all(text is None or isinstance(text, str) for text in (problem, lanes_problem))
     return Outcome(problem, lanes_problem=lanes_problem, is_timeout=bool(is_timeout)) if is_valid else None
 
 
 def run_self_test(info: DeviceInfo) -> Outcome:
     """Tests a device in a child process and remembers the outcome."""
     report = run_in_child(TESTS, info.ordinal, TIME_LIMIT_S)
-    told = [step.removeprefix(LANES_DIFFER) for step in report.steps if step.startswith(LANES_DIFFER)]
-    lanes_problem = told[0] if told and report.problem is None else None
+    differences = [step.removeprefix(LANES_DIFFER) for step in report.steps if step.startswith(LANES_DIFFER)]
+    lanes_problem = differences[0] if differences and report.problem is None else None
     outcome = Outcome(report.problem, report.is_final, lanes_problem, report.is_timeout)
     if outcome.is_final:
         record = {**_key(info), "problem": outcome.problem, "lanes_problem": lanes_problem, "is_timeout": outcome.is_timeout}

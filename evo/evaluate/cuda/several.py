@@ -34,7 +34,7 @@ _MIN_PROGRAMS = 256
 _taken: dict[str, IO[bytes]] = {}  # locks that this process holds, as long as it lives, by the UUID of a GPU
 
 
-def chosen_devices(found: Probe, device: int | str | Sequence[int] | None, *, is_shared: bool) -> list[DeviceInfo]:
+def chosen_devices(probed: Probe, device: int | str | Sequence[int] | None, *, is_shared: bool) -> list[DeviceInfo]:
     """The GPUs that this process uses.
 
     Args:
@@ -44,13 +44,13 @@ def chosen_devices(found: Probe, device: int | str | Sequence[int] | None, *, is
     Raises:
         UserError: one cannot be used, or they are not equal.
     """
-    first = choose_device(found, None)
+    first = choose_device(probed, None)
     devices = [first]
     if isinstance(device, str) or (device is None and is_shared):
-        usable = [each for each in found.devices if each.capability >= MIN_CAPABILITY]
-        devices = [each for each in usable if device or _kind(each) == _kind(first)]
+        usable = [info for info in probed.devices if info.capability >= MIN_CAPABILITY]
+        devices = [info for info in usable if device or _kind(info) == _kind(first)]
     elif device is not None:
-        devices = [choose_device(found, each) for each in dict.fromkeys([device] if isinstance(device, int) else device)]
+        devices = [choose_device(probed, ordinal) for ordinal in dict.fromkeys([device] if isinstance(device, int) else device)]
     kinds = list(dict.fromkeys(map(_kind, devices)))
     if len(kinds) > 1:
         raise UserError(f"{kinds[0]} and {kinds[1]} differ in last bits; give the numbers of equal GPUs", "evaluation.device")
@@ -65,7 +65,7 @@ def _next_free(devices: list[DeviceInfo]) -> DeviceInfo:
     """The first that no other process of this machine has taken; if all are, one of them."""
     folder = cache_folder() / "gpus"
     folder.mkdir(parents=True, exist_ok=True)
-    for info in sorted(devices, key=lambda each: each.uuid not in _taken):
+    for info in sorted(devices, key=lambda device: device.uuid not in _taken):
         if info.uuid not in _taken:
             lock = open(folder / f"{info.uuid}.lock", "wb")  # noqa: SIM115 - held until the process ends
             if not try_lock(lock):
@@ -105,8 +105,8 @@ class SeveralEvaluator:
             opened.callback(self._executor.shutdown, cancel_futures=True)
             self._evaluators: list[CudaEvaluator] = []
             for info in devices:
-                own = settings.model_copy(update={"device": info.ordinal, "threads": num_threads})
-                self._evaluators.append(make(own, self._executor))
+                device_settings = settings.model_copy(update={"device": info.ordinal, "threads": num_threads})
+                self._evaluators.append(make(device_settings, self._executor))
                 opened.callback(self._evaluators[-1].close)
             self._threads = opened.enter_context(ThreadPoolExecutor(len(devices), "gpu"))
             self._opened = opened.pop_all()
@@ -122,12 +122,12 @@ class SeveralEvaluator:
         size = max(_MIN_PROGRAMS, -(-len(batch) // (_PARTS_EACH * count)))
         # A list's iterator is safe in threads.
         waiting = iter([slice(first, first + size) for first in range(0, max(1, len(batch)), size)])
-        found: dict[int, Evaluation] = {}
+        evaluations: dict[int, Evaluation] = {}
 
         def work(evaluator: CudaEvaluator) -> None:
             try:
                 while (part := next(waiting, None)) is not None:
-                    found[part.start] = evaluator.evaluate(batch[part])
+                    evaluations[part.start] = evaluator.evaluate(batch[part])
             except BaseException:
                 list(waiting)  # nobody goes on
                 raise
@@ -140,9 +140,9 @@ class SeveralEvaluator:
             list(waiting)
         for future in futures:
             future.result()
-        whole = join([found[first] for first in sorted(found)], len(self._task.measures))
+        whole = join([evaluations[first] for first in sorted(evaluations)], len(self._task.measures))
         sums = ("_threads", "_workers")
-        times_s = {name: each if name.endswith(sums) else each / count for name, each in whole.stats.times_s.items()}
+        times_s = {name: seconds if name.endswith(sums) else seconds / count for name, seconds in whole.stats.times_s.items()}
         return replace(whole, stats=Stats(times_s, whole.stats.lanes, self._executor.status()))
 
     def outputs(self, words: NDArray[np.uint64], points: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:

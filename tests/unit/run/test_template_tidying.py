@@ -42,7 +42,7 @@ def tidied(template: str, functions: dict[str, str], y: np.ndarray) -> tuple[str
     assert graph is not None
     lines = lines_of(dag_of(language, words), INFIX)
     assert not lines.locals
-    return lines.outputs[0], Formulas(language, [*X.T], has_choices=True).of(graph).outputs()
+    return lines.outputs[0], Formulas(language, [*X.T], has_choices=True).formula(graph).outputs()
 
 
 def test_a_function_whose_arguments_are_infinite_is_left_as_it_is():
