@@ -158,7 +158,7 @@ class InstructionSet:
     def with_vectors(self) -> frozenset[int]:
         """The indices of the instructions that take or give vectors."""
         instructions = enumerate(self.instructions)
-        return frozenset(i for i, each in instructions if any(self.arg_types[a].num_vec_elems for a in (*each.args, *each.rets)))
+        return frozenset(i for i, row in instructions if any(self.arg_types[a].num_vec_elems for a in (*row.args, *row.rets)))
 
     @cached_property
     def constant_types(self) -> tuple[str | None, ...]:
@@ -202,8 +202,8 @@ def check_names(instruction_set: InstructionSet, names: Iterable[str], source: s
     for name in names:
         if name in known:
             continue
-        others = [other for other in SHIPPED if name in {i.name for i in shipped_instruction_set(other).instructions}]
-        hint = f"it is in the set '{others[0]}': program.instruction_set={others[0]}; " if others else ""
+        set_names = [set_name for set_name in SHIPPED if name in {i.name for i in shipped_instruction_set(set_name).instructions}]
+        hint = f"it is in the set '{set_names[0]}': program.instruction_set={set_names[0]}; " if set_names else ""
         raise UserError(f"unknown instruction '{name}'; {hint}{did_you_mean(name, known)}", source)
 
 
@@ -244,11 +244,13 @@ def shipped_functions() -> tuple[Function, ...]:
     full, table = _table()
     prefixes = [full.stacks[kind.stack_idx].literal_prefix for kind in full.arg_types]
     types = {kind.name: prefix for kind, prefix in zip(full.arg_types, prefixes, strict=True)}
-    found = [Function(h.name, tuple(types[arg] for arg in h.args), types[h.rets[0]], h.meaning, h.code) for h in table.helpers]
+    functions = [
+        Function(h.name, tuple(types[arg] for arg in h.args), types[h.rets[0]], h.meaning, h.code) for h in table.helpers
+    ]
     for instruction in full.instructions:
         if instruction.semantics.code:
             words = [prefixes[index].replace("s32", "u32") for index in (*instruction.rets, *instruction.args)]
-            found.append(
+            functions.append(
                 Function(
                     _identifier(_key(instruction)),
                     tuple(words[1:]),
@@ -257,7 +259,7 @@ def shipped_functions() -> tuple[Function, ...]:
                     instruction.semantics.code,
                 )
             )
-    return tuple({function.name: function for function in found}.values())
+    return tuple({function.name: function for function in functions}.values())
 
 
 @cache
@@ -275,21 +277,21 @@ def _table() -> tuple[InstructionSet, InstructionSetJson]:
 
 
 def _check(data: Any, source: str) -> InstructionSet:
-    shipped_ones = [*reversed(shipped_instruction_set("bits").instructions)]
-    shipped_ones.sort(key=lambda each: bool(each.semantics.vm))
-    known = {_key(one): one.semantics for one in shipped_ones}
-    found = _resolved(_parsed(data, source), source, known)
-    for i, instruction in enumerate(found.instructions):
-        rows = [one.semantics for one in shipped_ones if _key(one) == _key(instruction)]
+    known_instructions = [*reversed(shipped_instruction_set("bits").instructions)]
+    known_instructions.sort(key=lambda instruction: bool(instruction.semantics.vm))
+    known = {_key(instruction): instruction.semantics for instruction in known_instructions}
+    instruction_set = _resolved(_parsed(data, source), source, known)
+    for i, instruction in enumerate(instruction_set.instructions):
+        rows = [candidate.semantics for candidate in known_instructions if _key(candidate) == _key(instruction)]
         for key in _LIBRARYS if rows else ("vm", "derivative", "code"):
-            given, shipped = getattr(instruction.semantics, key), [getattr(each, key) for each in rows or [_UNKNOWN]]
-            if given not in shipped and (given or key == "error"):  # without an error, it would be exact
+            value, shipped = getattr(instruction.semantics, key), [getattr(row, key) for row in rows or [_UNKNOWN]]
+            if value not in shipped and (value or key == "error"):  # without an error, it would be exact
                 raise UserError(
                     f"key 'instructions.{i}.{key}': the library finds it by the PTX text; leave it out, or add "
                     f"{instruction.ptx!r} to the library (CONTRIBUTING.md)",
                     source,
                 )
-    return found
+    return instruction_set
 
 
 def _parsed(data: Any, source: str) -> InstructionSetJson:
@@ -297,8 +299,8 @@ def _parsed(data: Any, source: str) -> InstructionSetJson:
         parsed = InstructionSetJson.model_validate(data)
     except ValidationError as error:
         location, reason = first_mistake(error)
-        place = f"key {'.'.join(map(str, location))!r}" if location else "the JSON"
-        raise UserError(f"{place}: {reason}", source) from error
+        key = f"key {'.'.join(map(str, location))!r}" if location else "the JSON"
+        raise UserError(f"{key}: {reason}", source) from error
     if parsed.abi_version != ABI_VERSION:
         raise UserError(f"key 'abi_version': {parsed.abi_version} is not supported, use {ABI_VERSION}", source)
     return parsed

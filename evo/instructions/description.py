@@ -46,7 +46,7 @@ def _check_form(key: str, text: str, operands: str) -> None:
                 return key == "formula" and are_forms(left, right)
             case ast.Call(ast.Name(name), parts, named) if key == "sympy":
                 is_plain = name != "Pow" or all(isinstance(part, ast.Name | ast.Constant) for part in parts)
-                return name in SYMPY_CALLS and is_plain and are_forms(*parts, *(each.value for each in named))
+                return name in SYMPY_CALLS and is_plain and are_forms(*parts, *(keyword.value for keyword in named))
             case ast.Call(ast.Name(name), parts, []):
                 return bool(re.fullmatch(r"[a-z]\w+", name)) and are_forms(*parts)
             case ast.Tuple(parts):

@@ -75,11 +75,11 @@ class _Header:
             self.lines += ["constexpr uint16_t stack_idx(StackType stack) { return static_cast<uint16_t>(stack); }", ""]
         self.lines += ["/* Words, as expressions: for initialisers, static ones too, and for assignments. */"]
         self._encoder("input", {"idx": "uint32_t"}, "INPUT")
-        for each in self.set.stacks:
-            if each.constant_type is not None:
-                c_type, member = _PAYLOADS[each.encoder_type]
-                place = self._enumerator("STACK_TYPE", each.name)
-                self._encoder(f"constant_{each.name.lower()}", {"value": c_type}, "CONSTANT", place, member)
+        for stack_row in self.set.stacks:
+            if stack_row.constant_type is not None:
+                c_type, member = _PAYLOADS[stack_row.encoder_type]
+                stack_type = self._enumerator("STACK_TYPE", stack_row.name)
+                self._encoder(f"constant_{stack_row.name.lower()}", {"value": c_type}, "CONSTANT", stack_type, member)
         self._encoder("store", {**stack, "idx": "uint32_t"}, "STORE", "stack")
         self._encoder("load", {"idx": "uint32_t"}, "LOAD")
         self._encoder("routine", {"idx": "uint32_t"}, "ROUTINE")
@@ -102,13 +102,13 @@ class _Header:
         self, name: str, parameters: dict[str, str], word_type: str, aux: str = "0", member: str = "u", payload: str = ""
     ) -> None:
         """parameters: C types by name. payload: without one, the last parameter but a stack; else 0."""
-        own = [f"({c_type})({each})" for each, c_type in parameters.items() if c_type != "StackType"]
-        word = f"STACK_PTX__WORD({word_type}, {aux}, {member}, {payload or (own or ['0'])[-1]})"
+        values = [f"({c_type})({parameter})" for parameter, c_type in parameters.items() if c_type != "StackType"]
+        word = f"STACK_PTX__WORD({word_type}, {aux}, {member}, {payload or (values or ['0'])[-1]})"
         if not self.is_cpp:
             listed = f"({', '.join(parameters)})" if parameters else ""
             self.lines += [f"#define stack_ptx_encode_{name}{listed} {word}"]
         elif parameters:
-            typed = ", ".join(f"{c_type} {each}" for each, c_type in parameters.items())
+            typed = ", ".join(f"{c_type} {parameter}" for parameter, c_type in parameters.items())
             self.lines += [f"constexpr StackPtxInstruction encode_{name}({typed}) {{ return {word}; }}"]
         else:
             self.lines += [f"constexpr StackPtxInstruction encode_{name} = {word};"]
@@ -123,7 +123,9 @@ class _Header:
         arg_types = (f"{{{a.stack_idx}, {a.num_vec_elems}}}" for a in sets.arg_types)
         self._table("StackPtxArgTypeInfo", "arg_type_info", arg_types, "{0, 0}")
         self._table("char* const", "ptx_instruction_strings", (f'"{instruction.ptx}"' for instruction in sets.instructions))
-        self._table("char* const", "ptx_instruction_display_names", (_c_string(each.display) for each in sets.instructions))
+        self._table(
+            "char* const", "ptx_instruction_display_names", (_c_string(instruction.display) for instruction in sets.instructions)
+        )
         descriptors = []
         for instruction in sets.instructions:
             args = [*instruction.args, *[none] * MAX_NUM_ARGS][:MAX_NUM_ARGS]
@@ -174,8 +176,8 @@ class _Header:
 
     def _table(self, c_type: str, own_name: str, rows: Iterable[str], placeholder: str = "0") -> None:
         """placeholder: the row of an empty table, which C does not have."""
-        found = list(rows) or [placeholder]
-        self.lines += [f"{self._storage} {c_type} {self._name(own_name)}[] = {{", *(f"    {row}," for row in found), "};", ""]
+        listed = list(rows) or [placeholder]
+        self.lines += [f"{self._storage} {c_type} {self._name(own_name)}[] = {{", *(f"    {row}," for row in listed), "};", ""]
 
 
 def _capitals(kind: str) -> str:

@@ -73,7 +73,7 @@ def _instruction_table(instruction_set: InstructionSet) -> str:
             operation, *words = i.semantics.vm.split()
             ptx = i.ptx.partition(" ")[0]
             columns = f'"{ptx}", "{signature}", {operation.upper()}, "{postfix(i)}"'
-            name = _enumerator(i) if ptx not in {each for each, _ in rows} else f"{_enumerator(i)}_{signature.upper()}"
+            name = _enumerator(i) if ptx not in {known for known, _ in rows} else f"{_enumerator(i)}_{signature.upper()}"
             rows.setdefault((ptx, signature), f"X({name}, {columns})")
             kind = _KINDS[len(i.args) if i.num_commutative else -len(i.args)]
             kind = "LOGIC" if operation == "lop3_b32" else kind

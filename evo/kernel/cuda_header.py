@@ -107,7 +107,7 @@ def _site_macro(variables: tuple[SiteVariable, ...], inputs: list[str], outputs:
     modes = {"m": "+", "o": "=", "i": ""}
     operands: dict[str, list[str]] = {kind: [] for kind in modes}
     for v in variables:
-        place = f"in_{inputs.index(v.name)}" if v.kind == "i" else f"out_{outputs.index(v.name)}"
-        operands[v.kind].append(f'"{modes[v.kind]}{_TYPES[v.register_type][1]}"({place})')
+        operand = f"in_{inputs.index(v.name)}" if v.kind == "i" else f"out_{outputs.index(v.name)}"
+        operands[v.kind].append(f'"{modes[v.kind]}{_TYPES[v.register_type][1]}"({operand})')
     lines = ["#define EVO__SITE(number) case number: asm( \\", *(f'    "{line}\\n\\t" \\' for line in text)]
     return [*lines, f"    : {', '.join(operands['m'] + operands['o'])} : {', '.join(operands['i'])}); break;"]

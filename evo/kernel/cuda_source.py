@@ -166,12 +166,12 @@ def compiled(path: Path, source: bytes, headers: Mapping[str, bytes], options: t
 
 def _user_error(path: Path, log: str) -> UserError:
     """The first error as `file:line: message`, with the whole log as a note."""
-    found = _ERROR.search(log)
-    if found is None:
+    match = _ERROR.search(log)
+    if match is None:
         message = f"{path}: {log.splitlines()[0]}"
     else:
-        file = found["file"] if found["file"] == HEADER_NAME else path.parent / found["file"]
-        message = f"{file}:{found['line']}: {found['message']}"
+        file = match["file"] if match["file"] == HEADER_NAME else path.parent / match["file"]
+        message = f"{file}:{match['line']}: {match['message']}"
     error = UserError(message)
     error.add_note(log)
     return error
@@ -205,9 +205,9 @@ def _read(path: Path) -> bytes:
         raise UserError(f"{path}:{_line(content, content.index(0))}: holds a NUL, must be text")
     absolute = _ABSOLUTE.search(content)
     if absolute:  # NVRTC would read such a file
-        place = f"{path}:{_line(content, absolute.start(1))}"
+        location = f"{path}:{_line(content, absolute.start(1))}"
         name = absolute[1].decode(errors="replace")
-        raise UserError(f"'{name}' is not among {HEADER_NAME} and the .cuh files of the folder", place)
+        raise UserError(f"'{name}' is not among {HEADER_NAME} and the .cuh files of the folder", location)
     return content
 
 

@@ -68,14 +68,14 @@ class Interpreter:
     def instructions_at(self, lines: Sequence[int]) -> set[str]:
         """The instructions whose cases have these lines of the PTX, counted from 1."""
         text = self.ptx.splitlines()
-        found = set()
+        names = set()
         for line in lines:
-            label = next((each for each in reversed(text[:line]) if each.startswith("$")), "")
+            label = next((earlier for earlier in reversed(text[:line]) if earlier.startswith("$")), "")
             if match := re.fullmatch(r"\$case_(\d+):", label):
                 numbers = self.cases.numbers
                 index, _ = np.argwhere(numbers == numbers[numbers <= int(match[1])].max())[0]
-                found.add(self.cases.instruction_set.instructions[index].name)
-        return found
+                names.add(self.cases.instruction_set.instructions[index].name)
+        return names
 
 
 def interpreter(

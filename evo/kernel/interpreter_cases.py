@@ -87,9 +87,9 @@ class Cases:
                 index, form = numbers[what]
                 yield from self._case(self.instruction_set.instructions[index], _FORMS[form], threads)
             elif what:
-                place = (SLOT if what == LOAD_SLOT else CONSTANT,)
-                yield from _fetch(place, threads)
-                yield from (f"mov.b32 %a{k}, {_place(place, 0, k)};" for k in range(threads.num_points))
+                operand_form = (SLOT if what == LOAD_SLOT else CONSTANT,)
+                yield from _fetch(operand_form, threads)
+                yield from (f"mov.b32 %a{k}, {_register(operand_form, 0, k)};" for k in range(threads.num_points))
             if number & IS_STORED:
                 yield from _store(threads)
             num_own -= 1
@@ -98,17 +98,17 @@ class Cases:
     def _case(self, instruction: Instruction, form: tuple[int, ...], threads: Threads) -> Iterator[str]:
         form = form[: len(instruction.args)]
         yield from _fetch(form, threads)
-        yield from self.applied(instruction, threads.num_points, lambda i, k: _place(form, i, k))
+        yield from self.applied(instruction, threads.num_points, lambda i, k: _register(form, i, k))
 
-    def applied(self, instruction: Instruction, num_points: int, place: Callable[[int, int], str]) -> Iterator[str]:
-        """PTX that leaves results in the accumulator. place: gives the register of operand i at the thread's point k."""
+    def applied(self, instruction: Instruction, num_points: int, register_of: Callable[[int, int], str]) -> Iterator[str]:
+        """PTX that leaves results in the accumulator. register_of: gives the register of operand i at the thread's point k."""
         opcode, *immediates = instruction.ptx.split(" ", 1)
         result = _type_name(self.instruction_set, instruction.rets[0])
         types = [_type_name(self.instruction_set, arg) for arg in instruction.args]
         for k in range(num_points):
             operands = []
             for i, type_name in enumerate(types):
-                operand = place(i, k)
+                operand = register_of(i, k)
                 if type_name == "pred":
                     yield f"setp.ne.u32 %p{i}, {operand}, 0;"
                     operand = f"%p{i}"
@@ -154,8 +154,8 @@ def is_interpretable(instruction_set: InstructionSet, instruction: Instruction) 
 
 
 def form_index(form: tuple[int, ...]) -> int:
-    """The index of a form: its places as the digits of a number to base 3, the first operand's last."""
-    return sum(place * 3**i for i, place in enumerate(form))
+    """The index of a form: its sources as the digits of a number to base 3, the first operand's last."""
+    return sum(kind * 3**i for i, kind in enumerate(form))
 
 
 _FORMS = [form[::-1] for form in product(range(3), repeat=_MAX_OPERANDS)]
@@ -187,8 +187,8 @@ def _fetch(form: tuple[int, ...], threads: Threads) -> Iterator[str]:
     num_slots = form.count(SLOT)
     if CONSTANT in form or num_slots > len(SLOT_SHIFTS):
         yield from ("ld.global.nc.b32 %extra, [%at];", "add.u64 %at, %at, 4;")
-    places = [("%word", shift) for shift in SLOT_SHIFTS] + [("%extra", SLOT_SHIFTS[0])]
-    for (word, shift), register in zip(places[:num_slots], _SLOT_REGISTERS, strict=False):
+    sources = [("%word", shift) for shift in SLOT_SHIFTS] + [("%extra", SLOT_SHIFTS[0])]
+    for (word, shift), register in zip(sources[:num_slots], _SLOT_REGISTERS, strict=False):
         yield from _address("%from", word, shift, threads)
         suffix, registers = vector(f"%{register}", range(threads.num_points))
         yield f"ld.shared{suffix} {registers}, [%from];"
@@ -214,7 +214,7 @@ def vector(register: str, points: range) -> tuple[str, str]:
     return (".b32", names[0]) if len(names) == 1 else (".v4.b32", f"{{{', '.join(names)}}}")
 
 
-def _place(form: tuple[int, ...], i: int, k: int) -> str:
+def _register(form: tuple[int, ...], i: int, k: int) -> str:
     """The register of operand i at the thread's point k."""
     if form[i] == ACCUMULATOR:
         return f"%a{k}"

@@ -365,9 +365,9 @@ def join_lanes(is_weighted: bool) -> str:
         operation = {"max_abs_error": "max"}.get(name, "add.rn")
         for distance in (1, 2, 4) if name in joined else ():
             parts += [_from_lane(name, distance), f"\n{operation}.f64 %{name}, %{name}, %other;"]
-        place = "value" if field < LANES else "rest"
+        register = "value" if field < LANES else "rest"
         parts += [f"\nsetp.eq.u32 %is_field, %lane, {field % LANES};"]
-        parts += [f"\nselp.f64 %{place}, %{name}, %{place if field % LANES else name}, %is_field;"]
+        parts += [f"\nselp.f64 %{register}, %{name}, %{register if field % LANES else name}, %is_field;"]
     return "".join(parts)
 
 

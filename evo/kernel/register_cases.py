@@ -65,33 +65,35 @@ class RegisterCases(Cases):
             num_own -= 1
 
     def _cases(self) -> dict[int, tuple[int | None, tuple[int, ...], int]]:
-        """Instruction, places of operands, and vector or -1 of each case. No instruction: the vector is moved to that place, or
+        """Instruction, sources of operands, and vector or -1 of each case. No instruction: the vector is moved to that source, or
         from the accumulator if there is none.
         """
         vectors = range(self.num_vectors)
-        found: dict[int, tuple[int | None, tuple[int, ...], int]] = {_LOAD_CONSTANT: (None, (CONSTANT,), -1)}
+        cases: dict[int, tuple[int | None, tuple[int, ...], int]] = {_LOAD_CONSTANT: (None, (CONSTANT,), -1)}
         moves: dict[int, tuple[int, ...]] = {_STORE: (), _LOAD: (ACCUMULATOR,), _LOAD_OPERAND: (_OPERAND,)}
-        for what, places in moves.items():
-            found |= {_FIRST + what * self.num_vectors + vector: (None, places, vector) for vector in vectors}
+        for what, sources in moves.items():
+            cases |= {_FIRST + what * self.num_vectors + vector: (None, sources, vector) for vector in vectors}
         for index, instruction in enumerate(self.instruction_set.instructions):
             for form in forms(instruction) if is_interpretable(self.instruction_set, instruction) else ():
                 number, direct = int(self.numbers[index, form_index(form)]), _direct(form)
                 if number == NO_CASE:
                     continue
                 if SLOT in direct:
-                    found |= {number + vector: (index, direct, vector) for vector in vectors}
+                    cases |= {number + vector: (index, direct, vector) for vector in vectors}
                 else:
-                    found[number] = (index, direct, -1)
-        return found
+                    cases[number] = (index, direct, -1)
+        return cases
 
-    def _lines(self, index: int | None, places: tuple[int, ...], vector: int, num_points: int) -> Iterator[str]:
+    def _lines(self, index: int | None, sources: tuple[int, ...], vector: int, num_points: int) -> Iterator[str]:
         names = {ACCUMULATOR: "%a{}", SLOT: f"%v{vector}_{{}}", CONSTANT: "%extra", _OPERAND: "%x{}"}
-        if CONSTANT in places:
+        if CONSTANT in sources:
             yield "ld.global.nc.b32 %extra, [%at];"
         if index is not None:
-            yield from self.applied(self.instruction_set.instructions[index], num_points, lambda i, k: names[places[i]].format(k))
+            yield from self.applied(
+                self.instruction_set.instructions[index], num_points, lambda i, k: names[sources[i]].format(k)
+            )
             return
-        to, source = {(): (SLOT, ACCUMULATOR), (CONSTANT,): (ACCUMULATOR, CONSTANT)}.get(places, (*places, SLOT))
+        to, source = {(): (SLOT, ACCUMULATOR), (CONSTANT,): (ACCUMULATOR, CONSTANT)}.get(sources, (*sources, SLOT))
         yield from (f"mov.b32 {names[to].format(k)}, {names[source].format(k)};" for k in range(num_points))
 
 
@@ -104,18 +106,18 @@ def register_cases_of(instruction_set: InstructionSet, names: Collection[str] | 
             continue
         known: dict[tuple[int, ...], int] = {}
         for form in forms(instruction):
-            places = _direct(form)
-            if places not in known:
-                known[places] = count
-                count += num_vectors if SLOT in places else 1
+            direct = _direct(form)
+            if direct not in known:
+                known[direct] = count
+                count += num_vectors if SLOT in direct else 1
             if count > MAX_REGISTER_CASES:
                 return None
-            numbers[index, form_index(form)] = known[places]
+            numbers[index, form_index(form)] = known[direct]
     return RegisterCases(instruction_set, numbers, num_vectors)
 
 
 def _direct(form: tuple[int, ...]) -> tuple[int, ...]:
-    """Places of the operands once all vectors but the last one are loaded."""
+    """Sources of the operands once all vectors but the last one are loaded."""
     free = iter([_OPERAND] if ACCUMULATOR in form else [ACCUMULATOR, _OPERAND])
-    last = max((i for i, place in enumerate(form) if place == SLOT), default=0)
-    return tuple(next(free) if place == SLOT and i != last else place for i, place in enumerate(form))
+    last = max((i for i, source in enumerate(form) if source == SLOT), default=0)
+    return tuple(next(free) if source == SLOT and i != last else source for i, source in enumerate(form))

@@ -106,7 +106,7 @@ class Loop:
         ]
 
     def end(self, num_points: int) -> list[str]:
-        """From where the program's outputs are %result registers to the end of its trajectories."""
+        """Lines from the program's outputs, in %result registers, to the end of its trajectories."""
         lines: list[str] = []
         for k in range(num_points):
             lines += self._field(k)
@@ -116,11 +116,11 @@ class Loop:
         stacks = [self.field.instruction_set.stacks[index].literal_prefix for _, index in self.field.registers]
         is_float = [stacks[column] == "f32" for column in self.states]
         for k in range(num_points):
-            for i in [i for i, each in enumerate(is_float) if each]:
+            for i in [i for i, is_f32 in enumerate(is_float) if is_f32]:
                 lines += [f"and.b32 %bits, %state{i}_{k}, 0x7f800000;"]
                 lines += [f"setp.ne.and.u32 %is_alive{k}, %bits, 0x7f800000, %is_alive{k};"]
         lines += ["mov.u64 %plane, %record;", "add.u64 %record, %record, %row_bytes;"]
-        for i, ended in enumerate("0x7fffffff" if each else "0" for each in is_float):
+        for i, ended in enumerate("0x7fffffff" if is_f32 else "0" for is_f32 in is_float):
             for k in range(num_points):
                 lines += [f"selp.b32 %bits, %state{i}_{k}, {ended}, %is_alive{k};"]
                 lines += [f"@%is_there{k} st.global.b32 [%plane+{4 * k}], %bits;"]
@@ -134,16 +134,16 @@ class Loop:
         columns = [name for name, _ in self.field.inputs[: len(self.columns)]]
         outputs = [name for name, _ in self.language.outputs]
         changes = [name for name, _ in self.field.outputs]
-        lines, given = ["{"], []
+        lines, copies = ["{"], []
         for variable in site_variables(self.field):
             lines += [f".reg .{variable.register_type} %{variable.register};"]
             if variable.kind == "o":
-                given += [f"mov.b32 %change{changes.index(variable.name)}_{point}, %{variable.register};"]
+                copies += [f"mov.b32 %change{changes.index(variable.name)}_{point}, %{variable.register};"]
             else:
                 name = variable.name
                 source = self.value(columns.index(name), point) if name in columns else f"%result{outputs.index(name)}_{point}"
                 lines += [f"mov.b32 %{variable.register}, {source};"]
-        return [*lines, *site_lowering(self.field).emit(self.words[None])[0].splitlines(), *given, "}"]
+        return [*lines, *site_lowering(self.field).emit(self.words[None])[0].splitlines(), *copies, "}"]
 
     def _integrate(self, points: range) -> list[str]:
         """The states after the step; with rk4 those of the next stage until the last one."""
@@ -179,7 +179,7 @@ def loop_template(loop: Loop, target: str, num_sites: int) -> KernelTemplate:
     """
     variables = site_variables(loop.language)
     type_of = {variable.name: variable.register_type for variable in variables}
-    inputs, outputs = ([name for name, _ in each] for each in (loop.language.inputs, loop.language.outputs))
+    inputs, outputs = ([name for name, _ in pairs] for pairs in (loop.language.inputs, loop.language.outputs))
     params = [*loop.params(), ".param .u64 records", ".param .u32 num_trajectories", *COUNTS]
     lines = [f".version {PTX_VERSION}", f".target {target}", ".address_size 64"]
     lines += [f".visible .entry {ENTRY}(", ",\n".join(params), ")", "{", *loop.registers(1)]

@@ -121,19 +121,19 @@ class Dag:
 
     def needed_by(self, *indices: int) -> list[int]:
         """The nodes that some nodes are computed from, these excluded unless another needs them, in order."""
-        found: set[int] = set()
+        needed: set[int] = set()
         waiting = [operand for index in indices for operand in self.nodes[index].operands]
         while waiting:
             operand = waiting.pop()
-            if operand not in found:
-                found.add(operand)
+            if operand not in needed:
+                needed.add(operand)
                 waiting += self.nodes[operand].operands
-        return sorted(found)
+        return sorted(needed)
 
     def trimmed(self) -> Dag:
-        """The graph of what the results need."""
+        """The graph without nodes that no result needs."""
         ends = {result for result in self.results if result is not None}
-        new = {old: place for place, old in enumerate(sorted(ends.union(self.needed_by(*ends))))}
+        new = {old: index for index, old in enumerate(sorted(ends.union(self.needed_by(*ends))))}
         nodes = (self.nodes[old].of(tuple(new[operand] for operand in self.nodes[old].operands)) for old in new)
         return replace(
             self, nodes=tuple(nodes), results=tuple(None if result is None else new[result] for result in self.results)
@@ -217,15 +217,15 @@ class Builder:
 
     def __init__(self, instruction_set: InstructionSet | None = None, nodes: Sequence[Node] = ()) -> None:
         self.nodes = [*nodes]
-        self._places = {node: place for place, node in enumerate(nodes)}
+        self._indices = {node: index for index, node in enumerate(nodes)}
         self._set = instruction_set or shipped_instruction_set("default")
 
     def node(self, node: Node) -> int:
         """The index of a node, which is new if there is no equal one."""
         if node.kind == NodeKind.CONSTANT and node.stack == _NO_STACK:
             return self.put(node)
-        place = self._places.setdefault(node, len(self.nodes))
-        return self.put(node) if place == len(self.nodes) else place
+        index = self._indices.setdefault(node, len(self.nodes))
+        return self.put(node) if index == len(self.nodes) else index
 
     def put(self, node: Node) -> int:
         """The index of a new node, even if there is an equal one."""
@@ -266,12 +266,12 @@ class Builder:
 
     def include(self, graph: Dag, inputs: Sequence[int]) -> list[int]:
         """The results of a graph whose inputs are values of this one; zero for a result that it lacks."""
-        places: list[int] = []
+        indices: list[int] = []
         for node in graph.nodes:
-            operands = tuple(places[operand] for operand in node.operands)
+            operands = tuple(indices[operand] for operand in node.operands)
             is_input = node.kind == NodeKind.INPUT
-            places.append(inputs[node.payload] if is_input else self.node(node.of(operands)))
-        return [self.constant(0.0) if result is None else places[result] for result in graph.results]
+            indices.append(inputs[node.payload] if is_input else self.node(node.of(operands)))
+        return [self.constant(0.0) if result is None else indices[result] for result in graph.results]
 
     def graph(self, *results: int | None) -> Dag:
         """The graph with these results."""
@@ -279,17 +279,17 @@ class Builder:
 
 
 def rebuilt(graph: Dag, rule: Callable[[Builder, Node, int], int]) -> Dag:
-    """The graph that a rule makes of another, of what its results need.
+    """Rebuilds a graph by a rule, without nodes that no result needs.
 
     Args:
         rule: takes a builder, a node whose operands are those in the builder, and the node's index in the given graph; puts there
             what stands for the node.
     """
-    builder, places = Builder(), list[int]()
+    builder, indices = Builder(), list[int]()
     for index, node in enumerate(graph.nodes):
-        operands = tuple(places[operand] for operand in node.operands)
-        places.append(rule(builder, node.of(operands), index))
-    results = tuple(None if result is None else places[result] for result in graph.results)
+        operands = tuple(indices[operand] for operand in node.operands)
+        indices.append(rule(builder, node.of(operands), index))
+    results = tuple(None if result is None else indices[result] for result in graph.results)
     return replace(graph, nodes=tuple(builder.nodes), results=results).trimmed()
 
 
@@ -332,17 +332,17 @@ def dag_of_arrays(
     # Lists, since NumPy takes many times longer to give one number after the other.
     all_operands, stacks = lowered_operands.tolist(), value_stacks.tolist()
     columns = (lowered_nodes[name].tolist() for name in _COLUMNS)
-    rows = _Rows.of(language)
-    places: dict[int, int] = {}
+    rows = _Rows.kept(language)
+    indices: dict[int, int] = {}
     nodes: list[Node] = []
     for number, payload, start, num_operands, count, first in zip(*columns, strict=True):
         kind = NodeKind(number)
-        operands = tuple([places[value] for value in all_operands[start : start + num_operands]])
+        operands = tuple([indices[value] for value in all_operands[start : start + num_operands]])
         for value in range(first, first + count):
-            places[value], stack = len(nodes), stacks[value]
+            indices[value], stack = len(nodes), stacks[value]
             key = (number, stack if kind == NodeKind.CONSTANT else payload, count, value - first)
             nodes.append(Node(kind, payload, stack, operands, rows.get(key) or rows.made(key, stack)))
-    results = (None if value == NO_VALUE else places[value] for value in request_values.tolist())
+    results = (None if value == NO_VALUE else indices[value] for value in request_values.tolist())
     return Dag(tuple(nodes), tuple(results), rows.inputs, rows.outputs)
 
 
@@ -361,13 +361,13 @@ class _Rows(dict[tuple[int, int, int, int], Row]):
         )
 
     @staticmethod
-    def of(language: Language) -> _Rows:
-        """The rows of a language, which keeps them as it keeps what else is made once."""
-        found: _Rows | None = vars(language).get("_rows")
-        return vars(language).setdefault("_rows", _Rows(language)) if found is None else found
+    def kept(language: Language) -> _Rows:
+        """The rows of a language, made once and kept with it."""
+        kept: _Rows | None = vars(language).get("_rows")
+        return vars(language).setdefault("_rows", _Rows(language)) if kept is None else kept
 
     def made(self, key: tuple[int, int, int, int], stack: int) -> Row:
-        """A row that was not asked for before."""
+        """Makes a row that is not there yet."""
         kind, payload, num_results, result = key
         known, row = self._language.instruction_set, Row(self._types[stack])
         if kind == NodeKind.INPUT and payload < len(self._language.registers):
@@ -375,9 +375,9 @@ class _Rows(dict[tuple[int, int, int, int], Row]):
         elif kind == NodeKind.SPECIAL:
             row = Row(row.type, known.special_registers[payload].ptx)
         elif kind == NodeKind.PTX:
-            each = known.instructions[payload]
+            instruction = known.instructions[payload]
             has_vectors = payload in known.with_vectors
-            row = Row(row.type, each.name, each.ptx, each.semantics, num_results, result, has_vectors)
+            row = Row(row.type, instruction.name, instruction.ptx, instruction.semantics, num_results, result, has_vectors)
         self[key] = row
         return row
 

@@ -74,7 +74,7 @@ def python_definitions() -> Definitions:
         names = [node.name] if isinstance(node, ast.FunctionDef) else [t.id for t in getattr(node, "targets", ())]
         for name in names:
             texts[name] = "\n".join(source.splitlines()[node.lineno - 1 : node.end_lineno])
-            uses[name] = {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
+            uses[name] = {child.id for child in ast.walk(node) if isinstance(child, ast.Name)}
     return _with_functions(texts, uses, _python_function, {"Array"})
 
 
@@ -99,12 +99,12 @@ def _c_primitives() -> Iterator[tuple[str, str]]:
 @cache
 def _signatures() -> dict[str, tuple[str, tuple[str, ...]]]:
     """By name of a primitive, helper or instruction: the type of its result and those of its operands."""
-    found = {}
+    signatures = {}
     for name, block in _c_primitives():
         match = re.search(rf"^static inline (\w+) {name}\((.*?)\)", block, re.MULTILINE)
         assert match is not None
-        found[name] = (_FROM_C[match[1]], tuple(_FROM_C.get(each.split()[0], "") for each in match[2].split(", ")))
-    return found | {function.name: (function.result, function.operands) for function in shipped_functions()}
+        signatures[name] = (_FROM_C[match[1]], tuple(_FROM_C.get(parameter.split()[0], "") for parameter in match[2].split(", ")))
+    return signatures | {function.name: (function.result, function.operands) for function in shipped_functions()}
 
 
 def _with_functions(
@@ -113,11 +113,11 @@ def _with_functions(
     waiting = {function.name: function for function in shipped_functions()}
 
     def add(name: str) -> None:
-        """After those that it needs: C wants them first."""
+        """Adds a function after those that it calls: C wants them first."""
         function = waiting.pop(name)
-        uses[name] = {each.id for each in ast.walk(ast.parse(function.code)) if isinstance(each, ast.Name)} | always
-        for other in sorted(uses[name] & waiting.keys()):
-            add(other)
+        uses[name] = {child.id for child in ast.walk(ast.parse(function.code)) if isinstance(child, ast.Name)} | always
+        for dependency in sorted(uses[name] & waiting.keys()):
+            add(dependency)
         texts[name] = written(function)
 
     while waiting:
@@ -171,31 +171,33 @@ def _written(node: ast.expr, types: Mapping[str, str], is_c: bool, hint: str = "
             kind = hint or ("f32" if isinstance(number, float) else "u32")
             return (_number(number, kind) if is_c else f"np.{_DTYPES[kind]}({_digits(number)})"), kind, _ATOM
         case ast.UnaryOp(operator, operand):
-            text, kind, own = _written(operand, types, is_c)
+            text, kind, inner = _written(operand, types, is_c)
             symbol, precedence = _OPERATORS[type(operator)]
-            return f"{symbol}{text if own >= precedence else f'({text})'}", kind, precedence
+            return f"{symbol}{text if inner >= precedence else f'({text})'}", kind, precedence
         case ast.BinOp(left, operator, right) | ast.Compare(left, [operator], [right]):
             symbol, precedence = _OPERATORS[type(operator)]
             kind = _common_type(left, right, types, is_c)
             texts = []
-            for each in (left, right):
-                text, _, own = _written(each, types, is_c, kind)
-                if _is_number(each) and not is_c and (kind != "f64" or _is_exact(each)):
-                    text = _digits(ast.literal_eval(each))  # takes the type of the other operand
-                is_plain = own > _PRODUCT or (own == _PRODUCT and precedence == _SUM) or (each is left and own == precedence)
+            for side in (left, right):
+                text, _, inner = _written(side, types, is_c, kind)
+                if _is_number(side) and not is_c and (kind != "f64" or _is_exact(side)):
+                    text = _digits(ast.literal_eval(side))  # takes the type of the other operand
+                is_plain = (
+                    inner > _PRODUCT or (inner == _PRODUCT and precedence == _SUM) or (side is left and inner == precedence)
+                )
                 texts.append(text if is_plain else f"({text})")
             space = "" if precedence == _PRODUCT else " "
             return f"{texts[0]}{space}{symbol}{space}{texts[1]}", "pred" if isinstance(node, ast.Compare) else kind, precedence
         case ast.Call(ast.Name("select"), [condition, first, second]):
             kind = _common_type(first, second, types, is_c)
-            parts = [_written(each, types, is_c, kind) for each in (condition, first, second)]
+            parts = [_written(argument, types, is_c, kind) for argument in (condition, first, second)]
             if not is_c:
                 return f"np.where({', '.join(text for text, _, _ in parts)})", kind, _ATOM
-            texts = [text if own or part is parts[2] else f"({text})" for part in parts for text, _, own in [part]]
+            texts = [text if inner or part is parts[2] else f"({text})" for part in parts for text, _, inner in [part]]
             return f"{texts[0]} ? {texts[1]} : {texts[2]}", kind, _TERNARY
         case ast.Call(ast.Name("polynomial"), [x, *coefficients]):
             numbers = [ast.literal_eval(coefficient) for coefficient in coefficients]
-            in_c = f"{len(numbers)}, (const float[]){{{', '.join(_number(each, 'f32') for each in numbers)}}}"
+            in_c = f"{len(numbers)}, (const float[]){{{', '.join(_number(number, 'f32') for number in numbers)}}}"
             return f"polynomial({ast.unparse(x)}, {in_c if is_c else ', '.join(map(_digits, numbers))})", "f32", _ATOM
         case ast.Call(ast.Name(name), [operand]) if name in _LIBM:
             text, kind, _ = _written(operand, types, is_c)
@@ -204,7 +206,7 @@ def _written(node: ast.expr, types: Mapping[str, str], is_c: bool, hint: str = "
             result, kinds = _signatures()[name]
             if name == "f32" and _is_number(operands[0]) and not is_c:
                 return f"f32({_digits(ast.literal_eval(operands[0]))})", result, _ATOM
-            texts = [_written(each, types, is_c, kind)[0] for each, kind in zip(operands, kinds, strict=True)]
+            texts = [_written(argument, types, is_c, kind)[0] for argument, kind in zip(operands, kinds, strict=True)]
             return f"{name}({', '.join(texts)})", result, _ATOM
     raise ValueError(f"no part of an instruction's code: {ast.unparse(node)}")
 

@@ -40,11 +40,11 @@ def derived(graph: Dag, num_inputs: int, language: Language) -> Dag:
     if words is None:
         raise UserError(f"a program to derive has more than {MAX_WORDS} words")
     by = np.array(used, np.uint32) + np.uint32(_PARAMETER_BITS)
-    found = dag_of_arrays(language, *derivatives(language.lowering, words, by))
+    derivative = dag_of_arrays(language, *derivatives(language.lowering, words, by))
     nodes = tuple(
-        Node(node.kind, used[node.payload], node.stack) if node.kind == NodeKind.INPUT else node for node in found.nodes
+        Node(node.kind, used[node.payload], node.stack) if node.kind == NodeKind.INPUT else node for node in derivative.nodes
     )
     results: list[int | None] = [None] * num_inputs
-    for index, result in zip(used, found.results[1:], strict=True):
+    for index, result in zip(used, derivative.results[1:], strict=True):
         results[index] = result
     return Dag(nodes, tuple(results))

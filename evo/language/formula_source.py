@@ -42,17 +42,17 @@ def excel_source(expression: Dag, comment: str) -> str:
     texts = dict(zip(lines.inputs, cells, strict=True))
 
     def written_out(text: str) -> str:
-        found = re.sub(r"\b[^\W\d]\w*\b(?!\()", lambda name: texts[name[0]], text)
-        depth = max(accumulate((each == "(") - (each == ")") for each in found))
-        if len(found) >= MAX_CHARACTERS or depth > MAX_DEPTH:
+        expanded = re.sub(r"\b[^\W\d]\w*\b(?!\()", lambda name: texts[name[0]], text)
+        depth = max(accumulate((character == "(") - (character == ")") for character in expanded))
+        if len(expanded) >= MAX_CHARACTERS or depth > MAX_DEPTH:
             limits = f"{MAX_CHARACTERS} characters and {MAX_DEPTH} levels of parentheses"
             raise UserError(f"Excel takes {limits}, and the formula has more; export a shorter one")
-        return found
+        return expanded
 
     for name, _, text in lines.locals:
         texts[name] = f"({written_out(text)})"
     formulas = [f"={written_out(text)}" for text in lines.outputs]
-    inputs = ", ".join(f"{place} = {printable(name)}" for place, (name, _) in zip(cells, expression.inputs, strict=True))
+    inputs = ", ".join(f"{reference} = {printable(name)}" for reference, (name, _) in zip(cells, expression.inputs, strict=True))
     how = f"For row 2: {inputs}. Paste into {target}, and fill down."
     return "\n".join([*map(cell, printable(comment).splitlines()), how, "\t".join(formulas), ""])
 

@@ -78,11 +78,11 @@ def rounded(formula: Dag, digits: int | None) -> Dag:
         return formula
     formula = textbook(formula)
     kept, nodes = moves(formula), list(formula.nodes)
-    for place, node in enumerate(nodes):
-        if node.kind == NodeKind.CONSTANT and node.type in ("f32", REAL) and place not in kept:
+    for index, node in enumerate(nodes):
+        if node.kind == NodeKind.CONSTANT and node.type in ("f32", REAL) and index not in kept:
             short = f"{node.number:.{digits - 1}e}"
             bits = int(np.float64(short).view(np.uint64)) if node.type == REAL else f32_bits(np.float32(short))
-            nodes[place] = replace(node, payload=bits)
+            nodes[index] = replace(node, payload=bits)
     return replace(formula, nodes=tuple(nodes))
 
 

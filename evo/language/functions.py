@@ -95,18 +95,18 @@ def forms(*, with_halves: bool = False) -> dict[str, list[str]]:
         i for i in full.instructions if with_halves or not any(full.constant_types[index] in HALVES for index in i.rets)
     ]
     written = [(i.name, i.semantics.infix) for i in instructions] + [(i.name, i.semantics.formula) for i in instructions]
-    found: dict[str, list[str]] = {}
+    words: dict[str, list[str]] = {}
     for name, text in written:
         letters = re.findall(_OPERAND, text)  # of the instruction's operands, in the order of the text
         form = re.sub(_OPERAND, lambda letter, letters=letters: "abc"[letters.index(letter[0])], text)  # type: ignore[misc]
         operands = ["abc"[letters.index(letter)] for letter in sorted(letters)]
-        found.setdefault(ast.unparse(ast.parse(form)), []).append(f"{name}({', '.join(operands)})")
+        words.setdefault(ast.unparse(ast.parse(form)), []).append(f"{name}({', '.join(operands)})")
     names = {i.semantics.function: i.name for i in instructions}
-    for form, others in _OTHERWISE.items():
-        found.setdefault(form, []).extend(
-            re.sub(r"\w+(?=\()", lambda name: names.get(name[0], name[0]), other) for other in others
+    for form, alternatives in _OTHERWISE.items():
+        words.setdefault(form, []).extend(
+            re.sub(r"\w+(?=\()", lambda name: names.get(name[0], name[0]), alternative) for alternative in alternatives
         )
-    return found
+    return words
 
 
 @cache

@@ -116,12 +116,12 @@ class _Reader(Operations):
         self._read_as: dict[str, str] = {}  # what a program reads, as formulas have it -> the input
         self._in_units: dict[str, str] = {}  # an input -> the same, of what a program reads
         for index, (name, _) in enumerate(language.inputs):
-            for each in (name, identifier(name, taken)):
-                self._inputs[each] = index
+            for spelling in (name, identifier(name, taken)):
+                self._inputs[spelling] = index
                 if name in units:
                     offset, scale = units[name]
-                    self._read_as[_plain(parsed(units_text(each, offset, scale)))] = each
-                    self._in_units[each] = f"{each}*{scale!r}" + (f" + {offset!r}" if offset else "")
+                    self._read_as[_plain(parsed(units_text(spelling, offset, scale)))] = spelling
+                    self._in_units[spelling] = f"{spelling}*{scale!r}" + (f" + {offset!r}" if offset else "")
         self._locals: dict[str, Operand] = {}
 
     def read(self, statement: ast.stmt) -> None:
@@ -187,11 +187,11 @@ class _Reader(Operations):
             pairs = zip(operands, test.ops, operands[1:], strict=False)
             test = ast.BoolOp(ast.And(), [ast.Compare(left, [sign], [right]) for left, sign, right in pairs])
         if isinstance(test, ast.BoolOp):
-            found = then if isinstance(test.op, ast.And) else otherwise
+            chosen = then if isinstance(test.op, ast.And) else otherwise
             for part in reversed(test.values):
-                pair = (found, otherwise) if isinstance(test.op, ast.And) else (then, found)
-                found = self._chosen(part, *pair, formula)
-            return found
+                pair = (chosen, otherwise) if isinstance(test.op, ast.And) else (then, chosen)
+                chosen = self._chosen(part, *pair, formula)
+            return chosen
         if isinstance(test, ast.Compare) and (opposite := _OPPOSITES.get(type(test.ops[0]))):
             return self._chosen(ast.Compare(test.left, [opposite()], test.comparators), otherwise, then, formula)
         return self.apply("select(a, b, c)", [self._value(test), then, otherwise], formula)
@@ -222,8 +222,8 @@ class _Reader(Operations):
         right = formula.right
         if is_reciprocal and isinstance(right, ast.Call) and isinstance(right.func, ast.Name) and right.func.id == "sqrt":
             operands = [self._value(argument) for argument in right.args]
-            if len(operands) == 1 and (found := self.first("1 / sqrt(a)", operands)) is not None:
-                return found
+            if len(operands) == 1 and (node := self.first("1 / sqrt(a)", operands)) is not None:
+                return node
         first, second = self._value(formula.left), self._value(right)
         if isinstance(first, Number) and isinstance(second, Number):
             return self._folded(form, first.value, second.value, formula)
@@ -291,10 +291,10 @@ class _Reader(Operations):
                 return self._power(operands[0], operands[1], formula)
             if name == "exp" and (exponent := self.scaled(operands[0], 1.0 / LN_2)) is not None:
                 return self.apply("exp2(a)", [exponent], formula)
-            found = self.apply(form, operands, formula)
-            if name == "log" and not isinstance(found, Number):
-                self.base_2[found] = self.nodes[found].operands[0]
-            return found
+            result = self.apply(form, operands, formula)
+            if name == "log" and not isinstance(result, Number):
+                self.base_2[result] = self.nodes[result].operands[0]
+            return result
         try:
             return self.instruction(name, operands)
         except Lacking as error:

@@ -76,17 +76,17 @@ class Operations:
         return None
 
     def apply(self, form: str, operands: list[Operand], formula: ast.expr) -> Operand:
-        """A form by the first way in which it can be written. Raises Wrong: there is none for the formula."""
+        """Applies a form in the first way that the instructions allow. Raises Wrong: there is none for the formula."""
         pair = operands if form == "a * b" else [Number(-1), *operands] if form == "-a" else []
         for number, logarithm in (pair, pair[::-1]) if pair else ():
             if isinstance(number, Number) and not isinstance(logarithm, Number) and logarithm in self.base_2:
                 form, operands = "a * b", [self.base_2[logarithm], Number(number.value * LN_2)]
         reasons: list[str] = []
         for may_convert in (False, True):
-            for each in self._forms[form]:
+            for way in self._forms[form]:
                 self._may_convert = may_convert
                 try:
-                    return self._built(parsed(each), dict(zip("abc", operands, strict=False)))
+                    return self._built(parsed(way), dict(zip("abc", operands, strict=False)))
                 except Lacking as error:
                     reasons.append(str(error))
                 finally:
@@ -94,10 +94,10 @@ class Operations:
         raise Wrong(f"'{ast.unparse(formula)}': {'; or '.join(dict.fromkeys(reasons))}")
 
     def first(self, form: str, operands: list[Operand]) -> Operand | None:
-        """By the first way in which a form can be written; None: there is none."""
-        for each in self._forms[form]:
+        """Applies a form in the first way that the instructions allow; None: there is none."""
+        for way in self._forms[form]:
             try:
-                return self._built(parsed(each), dict(zip("abc", operands, strict=False)))
+                return self._built(parsed(way), dict(zip("abc", operands, strict=False)))
             except Lacking:
                 continue
         return None
@@ -127,13 +127,13 @@ class Operations:
         nodes = [self.of_type(value, stack, name) for value, stack in zip(operands, stacks[:-1], strict=True)]
         return self.node(NodeKind.PTX, index, stacks[-1], tuple(nodes))
 
-    def of_type(self, value: Operand, stack: int, place: str) -> int:
+    def of_type(self, value: Operand, stack: int, consumer: str) -> int:
         """The node of an operand of this stack. Raises Lacking for another type, and Wrong for a number without one."""
         stacks = self.instruction_set.stacks
         if isinstance(value, Number):
             type_name = stacks[stack].constant_type
             if type_name is None:
-                raise Lacking(f"{place} takes {stacks[stack].name.lower()}, which has no constants")
+                raise Lacking(f"{consumer} takes {stacks[stack].name.lower()}, which has no constants")
             number = value.value
             literal = repr(float(number)) if type_name in FLOATS else repr(int(number) if number == int(number) else number)
             try:
@@ -146,18 +146,22 @@ class Operations:
         if self.nodes[value].stack != stack:
             is_truth = self._may_convert and stacks[self.nodes[value].stack].literal_prefix == "pred"
             if is_truth and (chosen := self.first("select(a, b, c)", [value, Number(1), Number(0)])) is not None:
-                return self.of_type(chosen, stack, place)
+                return self.of_type(chosen, stack, consumer)
             if self._may_convert and (name := self._conversion(self.nodes[value].stack, stack)):
                 return self.instruction(name, [value])
-            given, wanted = (stacks[each].name.lower() for each in (self.nodes[value].stack, stack))
-            raise Lacking(f"{place} takes {wanted}, got {given}")
+            actual, wanted = (stacks[index].name.lower() for index in (self.nodes[value].stack, stack))
+            raise Lacking(f"{consumer} takes {wanted}, got {actual}")
         return value
 
-    def _conversion(self, given: int, wanted: int) -> str | None:
-        """The instruction at hand that makes a value of one stack one of another, whose derivative is 1; None: there is none."""
+    def _conversion(self, source: int, wanted: int) -> str | None:
+        """An allowed instruction with derivative 1 that converts from one stack to another; None: there is none."""
         for instruction in self.instruction_set.instructions:
             stacks = [self.instruction_set.arg_types[arg].stack_idx for arg in (*instruction.args, *instruction.rets)]
-            if stacks == [given, wanted] and instruction.semantics.derivative == {"a": "w"} and instruction.name in self._allowed:
+            if (
+                stacks == [source, wanted]
+                and instruction.semantics.derivative == {"a": "w"}
+                and instruction.name in self._allowed
+            ):
                 return instruction.name
         return None
 

@@ -35,7 +35,7 @@ def closure(code: ast.expr | str, names: Mapping[str, Any] = _NO_NAMES) -> Closu
     """Builds a function of variables that computes an expression.
 
     Args:
-        names: what else it may refer to, such as `np.abs`; a variable of the same name comes first.
+        names: other names that it may use, such as `np.abs`; a variable of the same name takes precedence.
 
     Raises:
         NotAllowed: it has something that is not on the list.
@@ -53,31 +53,32 @@ def closure(code: ast.expr | str, names: Mapping[str, Any] = _NO_NAMES) -> Closu
             whole = built(value)
             return lambda variables: getattr(whole(variables), name)
         case ast.UnaryOp(sign, value) if type(sign) in _OPERATORS:
-            apply, one = _OPERATORS[type(sign)], built(value)
-            return lambda variables: apply(one(variables))
+            apply, first = _OPERATORS[type(sign)], built(value)
+            return lambda variables: apply(first(variables))
         case ast.BinOp(left, sign, right) | ast.Compare(left, [sign], [right]) if type(sign) in _OPERATORS:
-            apply, one, other = _OPERATORS[type(sign)], built(left), built(right)
-            return lambda variables: apply(one(variables), other(variables))
+            apply, first, second = _OPERATORS[type(sign)], built(left), built(right)
+            return lambda variables: apply(first(variables), second(variables))
         case ast.Call(function, values, keywords) if all(keyword.arg for keyword in keywords):
-            called, given = built(function), [built(value) for value in values]
+            called, arguments = built(function), [built(value) for value in values]
             named = {str(keyword.arg): built(keyword.value) for keyword in keywords}
             if not named:
-                return lambda variables: called(variables)(*[each(variables) for each in given])
+                return lambda variables: called(variables)(*[argument(variables) for argument in arguments])
             return lambda variables: called(variables)(
-                *[each(variables) for each in given], **{name: each(variables) for name, each in named.items()}
+                *[argument(variables) for argument in arguments],
+                **{name: argument(variables) for name, argument in named.items()},
             )
         case ast.Tuple(values) | ast.List(values):
             items = [built(value) for value in values]
             return lambda variables: tuple([item(variables) for item in items])
         case ast.Dict(keys, values) if all(keys):
             pairs = [(built(key), built(value)) for key, value in zip(keys, values, strict=True) if key]
-            return lambda variables: {key(variables): each(variables) for key, each in pairs}
+            return lambda variables: {key(variables): item(variables) for key, item in pairs}
         case ast.Subscript(value, ast.Slice(ast.Constant(start), None, None)):
             whole = built(value)
             return lambda variables: whole(variables)[start:]
         case ast.Subscript(value, index):
-            whole, place = built(value), built(index)
-            return lambda variables: whole(variables)[place(variables)]
+            whole, subscript = built(value), built(index)
+            return lambda variables: whole(variables)[subscript(variables)]
         case node:
             raise NotAllowed(f"not an expression that evo reads: {ast.unparse(node)[:80]}")
 
@@ -87,25 +88,25 @@ def statements(code: str | Iterable[ast.stmt], names: Mapping[str, Any] = _NO_NA
 
     Returns a closure that gives a tuple of the value that a `return` had, or None. Raises NotAllowed.
     """
-    steps = [_statement(each, names) for each in (ast.parse(code).body if isinstance(code, str) else code)]
+    steps = [_statement(statement, names) for statement in (ast.parse(code).body if isinstance(code, str) else code)]
 
     def run(variables: Variables) -> Any:
-        return next((found for step in steps if (found := step(variables)) is not None), None)
+        return next((result for step in steps if (result := step(variables)) is not None), None)
 
     return run
 
 
 def _statement(node: ast.stmt, names: Mapping[str, Any]) -> Closure:
     match node:
-        case ast.Import(modules) if all(each.name in MODULES for each in modules):
+        case ast.Import(modules) if all(alias.name in MODULES for alias in modules):
             return lambda _: None
         case ast.ImportFrom(module, _, 0) if module in MODULES:
             return lambda _: None
         case ast.Expr(ast.Constant()):
             return lambda _: None
         case ast.Assign([ast.Name(name)], value):
-            given = closure(value, names)
-            return lambda variables: variables.update({name: given(variables)})
+            computed = closure(value, names)
+            return lambda variables: variables.update({name: computed(variables)})
         case ast.Return(ast.expr() as value):
             result = closure(value, names)
             return lambda variables: (result(variables),)
@@ -117,22 +118,22 @@ def _statement(node: ast.stmt, names: Mapping[str, Any]) -> Closure:
             def repeated(variables: Variables) -> Any:
                 for item in every(variables):
                     variables[name] = item
-                    if (found := inner(variables)) is not None:
-                        return found
+                    if (result := inner(variables)) is not None:
+                        return result
                 return None
 
             return repeated
-        case ast.FunctionDef(name, ast.arguments([], parameters, rest, [], [], None, []) as given, body, [], returned) if all(
+        case ast.FunctionDef(name, ast.arguments([], parameters, rest, [], [], None, []) as signature, body, [], returned) if all(
             isinstance(part, _OF_TYPES)
-            for kind in (returned, *(each.annotation for each in (*given.args, given.vararg) if each))
+            for kind in (returned, *(parameter.annotation for parameter in (*signature.args, signature.vararg) if parameter))
             for part in (ast.walk(kind) if kind else ())
         ):
             inner, taken = statements(body, names), [parameter.arg for parameter in parameters]
-            others = rest.arg if rest else None
-            return lambda variables: variables.update({name: partial(_called, inner, variables, taken, others)})
+            rest_name = rest.arg if rest else None
+            return lambda variables: variables.update({name: partial(_called, inner, variables, taken, rest_name)})
     raise NotAllowed(f"not a statement that evo reads: {ast.unparse(node)[:80]}")
 
 
 def _called(body: Closure, outer: Variables, taken: Sequence[str], rest: str | None, *values: Any) -> Any:
-    own = dict(zip(taken, values, strict=rest is None)) | ({rest: values[len(taken) :]} if rest else {})
-    return (body(outer | own) or (None,))[0]
+    arguments = dict(zip(taken, values, strict=rest is None)) | ({rest: values[len(taken) :]} if rest else {})
+    return (body(outer | arguments) or (None,))[0]

@@ -51,8 +51,10 @@ class Unsupported(Exception):
 
 
 def with_names(formula: Dag, names: Mapping[str, str]) -> Dag:
-    """A graph whose inputs texts call by the user's names, in backticks unless they are plain."""
-    names = {name: own if own == identifier(own, set()) else f"`{own}`" for name, own in names.items()}
+    """A graph whose inputs have the user's names in texts, in backticks unless they are plain."""
+    names = {
+        name: user_name if user_name == identifier(user_name, set()) else f"`{user_name}`" for name, user_name in names.items()
+    }
 
     def named(node: Node) -> Node:
         is_named = node.kind == NodeKind.INPUT and node.name in names
@@ -99,8 +101,8 @@ def _text(value: Node, texts: list[tuple[str, int, int]], names: dict[str, str],
     if form == "a":
         return texts[value.operands[0]]
     if form:
-        template, precedence, places = _template(form)
-        parts = [_operand(texts[operand], *places.get(index, (0, False))) for index, operand in enumerate(value.operands)]
+        template, precedence, contexts = _template(form)
+        parts = [_operand(texts[operand], *contexts.get(index, (0, False))) for index, operand in enumerate(value.operands)]
         return template.format(*parts), precedence, depth
     if style.call is None:
         raise Unsupported(value.name)
@@ -109,11 +111,11 @@ def _text(value: Node, texts: list[tuple[str, int, int]], names: dict[str, str],
 
 @cache
 def _template(form: str) -> tuple[str, int, dict[int, tuple[int, bool]]]:
-    """A formula with `{0}` for its first operand and so on, its precedence, and for each operand the precedence of what it is in
-    and whether it is on the right there.
+    """A formula with `{0}` for its first operand and so on, its precedence, and for each operand that of its context and
+    whether it is on the right there.
     """
     tree = ast.parse(form, mode="eval").body
-    places: dict[int, tuple[int, bool]] = {}
+    contexts: dict[int, tuple[int, bool]] = {}
     for node in ast.walk(tree):
         for number, child in enumerate(ast.iter_child_nodes(node)):
             if isinstance(child, ast.Name) and child.id in "abc":
@@ -121,8 +123,8 @@ def _template(form: str) -> tuple[str, int, dict[int, tuple[int, bool]]]:
                 is_last = number > 0
                 if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow):  # a**b**c is a**(b**c)
                     is_last = not is_last
-                places[index] = max(places.get(index, (0, False)), (_precedence(node), is_last))
-    return re.sub(r"\b[abc]\b", lambda letter: f"{{{'abc'.index(letter[0])}}}", form), _precedence(tree), places
+                contexts[index] = max(contexts.get(index, (0, False)), (_precedence(node), is_last))
+    return re.sub(r"\b[abc]\b", lambda letter: f"{{{'abc'.index(letter[0])}}}", form), _precedence(tree), contexts
 
 
 def _precedence(node: ast.AST) -> int:
@@ -130,9 +132,9 @@ def _precedence(node: ast.AST) -> int:
 
 
 def _operand(operand: tuple[str, int, int], precedence: int, is_right: bool) -> str:
-    """An operand's text, in parentheses where its place needs them: none within a call."""
-    text, own, _ = operand
-    needs = own < precedence or (is_right and own == precedence) or (is_right and own == _NEGATIVE)
+    """An operand's text, in parentheses where its context needs them: none within a call."""
+    text, inner, _ = operand
+    needs = inner < precedence or (is_right and inner == precedence) or (is_right and inner == _NEGATIVE)
     return f"({text})" if needs and precedence < _ATOM else text
 
 

@@ -85,12 +85,12 @@ class Language:
 
     def encode(self, token: str) -> int:
         """The word of a token. Raises ValueError with what is wrong."""
-        found = self._encoded(token)
-        if found is None:
+        encoded = self._encoded(token)
+        if encoded is None:
             reason = f"'{token}' is not an instruction, constant, input (%name) or meta operation (name.stack)"
             near = suggestion(token, self._names())
             raise ValueError(f"{reason}; {near}" if near else reason)
-        return found
+        return encoded
 
     def is_token(self, token: str) -> bool:
         """Return whether it has a word."""

@@ -44,9 +44,9 @@ def _instruction_names() -> tuple[str, ...]:
 
 
 def names_in(program: str) -> list[str]:
-    """The variables of a formula, or of Stack PTX, which writes them %name, in the order in which they come."""
-    if found := _STACK_PTX.findall(program):
-        return list(dict.fromkeys(found))
+    """Variables of a formula, or of Stack PTX, which writes them %name, in order of appearance."""
+    if variables := _STACK_PTX.findall(program):
+        return list(dict.fromkeys(variables))
     try:
         nodes = [*ast.walk(ast.parse(program.replace("^", "**")))]
     except SyntaxError:

@@ -41,10 +41,10 @@ class _Signs:
     def plain(self, builder: Builder, node: Node, index: int) -> int:
         """Replacement of a node."""
         self._nodes = builder.nodes
-        place = builder.node(self._sum(builder, node))
+        replacement = builder.node(self._sum(builder, node))
         if self._uses[index] != 1:
-            self._shared.add(place)
-        return place
+            self._shared.add(replacement)
+        return replacement
 
     def _sum(self, builder: Builder, node: Node) -> Node:
         operands = [*node.operands]
@@ -59,11 +59,11 @@ class _Signs:
             node = replace(node, payload=self._payloads[name])
         return node.of(tuple(operands))
 
-    def _is_negative(self, place: int) -> bool:
-        node = self._nodes[place]
+    def _is_negative(self, index: int) -> bool:
+        node = self._nodes[index]
         if node.kind == NodeKind.CONSTANT:
             return self._is_f32[node.stack] and bool(node.payload & _SIGN)
-        if node.kind != NodeKind.PTX or place in self._shared:
+        if node.kind != NodeKind.PTX or index in self._shared:
             return False
         return self._names[node.payload] == "neg" or self._negative_factor(node) is not None or self._is_negative_sum(node)
 
@@ -76,9 +76,9 @@ class _Signs:
         is_product = self._names[node.payload] in ("mul", "div")
         return next((k for k, operand in enumerate(node.operands) if is_product and self._is_negative(operand)), None)
 
-    def _negated(self, builder: Builder, place: int) -> int:
+    def _negated(self, builder: Builder, index: int) -> int:
         """Negative value without its sign."""
-        node = self._nodes[place]
+        node = self._nodes[index]
         if node.kind == NodeKind.CONSTANT:
             return builder.node(replace(node, payload=node.payload ^ _SIGN))
         if self._is_negative_sum(node):

@@ -99,29 +99,29 @@ class Template:
             return word(WordType.STORE, f32, entry)
 
         def of_formula(text: str) -> list[int]:
-            found = parse_infix(language, text, "template", MAX_WORDS, names).tolist()
-            words = found[: found.index(word(WordType.RETURN))]
+            all_words = parse_infix(language, text, "template", MAX_WORDS, names).tolist()
+            words = all_words[: all_words.index(word(WordType.RETURN))]
             shift = first - len(self.inputs)
-            is_call = [each & 0xFFFF == WordType.INPUT and each >> 32 >= len(self.inputs) for each in words]
+            is_call = [value & 0xFFFF == WordType.INPUT and value >> 32 >= len(self.inputs) for value in words]
             return [
-                word(WordType.LOAD, payload=(each >> 32) + shift) if call else each
-                for each, call in zip(words, is_call, strict=True)
+                word(WordType.LOAD, payload=(value >> 32) + shift) if call else value
+                for value, call in zip(words, is_call, strict=True)
             ]
 
         zero, clear = word(WordType.CONSTANT, f32), [word(WordType.META, k, _CLEAR) for k in range(len(instruction_set.stacks))]
-        found: list[int] = []
-        for place, (function, arguments) in enumerate(self.calls):
-            for entry in (*range(first), first + place):  # so that each function begins with the same, and lacks no value
-                found += [zero, store(entry)]
+        words: list[int] = []
+        for index, (function, arguments) in enumerate(self.calls):
+            for entry in (*range(first), first + index):  # so that each function begins with the same, and lacks no value
+                words += [zero, store(entry)]
             if function == DERIVATIVE:
                 y, x = arguments
-                found += [*of_formula(y), store(first + place), *of_formula(x), store(last)]
-                found += [word(TEMPLATE_DERIVATIVE, first + place, last), *clear]
+                words += [*of_formula(y), store(first + index), *of_formula(x), store(last)]
+                words += [word(TEMPLATE_DERIVATIVE, first + index, last), *clear]
                 continue
             for number, argument in enumerate(arguments):
-                found += [*of_formula(argument), store(last - number)]
-            found += [word(WordType.ROUTINE, len(arguments), function), store(first + place), *clear]
-        return (*found, *of_formula(self.formula))
+                words += [*of_formula(argument), store(last - number)]
+            words += [word(WordType.ROUTINE, len(arguments), function), store(first + index), *clear]
+        return (*words, *of_formula(self.formula))
 
 
 def read_template(text: str, inputs: Sequence[str]) -> Template:
@@ -144,13 +144,13 @@ def read_template(text: str, inputs: Sequence[str]) -> Template:
     scaled, offset = reader.scaled(tree), reader.offset(tree)
     if scaled is not None and any(len(reader.arguments[name]) != scaled.count(name) for name in scaled):
         scaled = None
-    found = []
+    functions = []
     for name, calls in reader.arguments.items():
         same = calls[0] if len(set(calls)) == 1 and len(set(calls[0])) == len(calls[0]) and set(calls[0]) <= set(inputs) else None
         arguments = same or tuple(f"{name}_{number}" for number in range(len(calls[0])))
         takes_offset = scaled is not None and offset is not None and offset[0] == name
-        found.append(Function(name, arguments, name in (scaled or ()), offset[1] if takes_offset and offset else 0.0))
-    return Template(text, tuple(inputs), tuple(found), tuple(reader.calls), tuple(reader.names), formula)
+        functions.append(Function(name, arguments, name in (scaled or ()), offset[1] if takes_offset and offset else 0.0))
+    return Template(text, tuple(inputs), tuple(functions), tuple(reader.calls), tuple(reader.names), formula)
 
 
 def by_category(text: str, columns: Mapping[str, NDArray[np.float64]]) -> str:
@@ -188,10 +188,10 @@ class _Chooser(ast.NodeTransformer):
             raise _wrong(node, f"{column} has {len(values)} values; {name}[{column}] needs a column of at most {MAX_CATEGORIES}")
         self.is_used = True
         numbers = [f"{name}_{re.sub(r'[^0-9]', '_', f'{value:g}')}()" for value in values]
-        found = numbers[-1]
+        expression = numbers[-1]
         for number, low, high in reversed([*zip(numbers, values, values[1:], strict=False)]):
-            found = f"{number} if {column} < {(low + high) / 2!s} else ({found})"
-        return ast.parse(found, mode="eval").body
+            expression = f"{number} if {column} < {(low + high) / 2!s} else ({expression})"
+        return ast.parse(expression, mode="eval").body
 
 
 class _Completer(ast.NodeTransformer):
@@ -308,8 +308,8 @@ class _Reader:
         if isinstance(node, ast.UnaryOp):
             return self.offset(node.operand, -sign if isinstance(node.op, ast.USub) else sign)
         if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub)):
-            other = -sign if isinstance(node.op, ast.Sub) else sign
-            return self.offset(node.left, sign) or self.offset(node.right, other)
+            right_sign = -sign if isinstance(node.op, ast.Sub) else sign
+            return self.offset(node.left, sign) or self.offset(node.right, right_sign)
         return None
 
 

@@ -54,11 +54,11 @@ def torch_source(expression: Dag, comment: str) -> str:
     body += [f"{name} = {name}.to(torch.promote_types({name}.dtype, torch.float32))" for name in lines.inputs]
     body += [f"{name} = {text}" for name, _, text in lines.locals]
     body.append(f"return {', '.join(f'({text}).to(kind)' for text in outputs)}{',' * (len(outputs) == 1)}")
-    told = f"Returns the outputs, of the first input's type: {', '.join(name for name, _ in expression.outputs)}."
+    summary = f"Returns the outputs, of the first input's type: {', '.join(name for name, _ in expression.outputs)}."
     used = set(re.findall(r"\w+", "\n".join(body)))
     needed = [text for name, text in _TORCH_DEFINITIONS.items() if name in used]
     imports = "import math\n\nimport torch" if "copysign" in used else "import torch"
-    return _module(comment, [imports, *needed, _function(lines.inputs, told, body)])
+    return _module(comment, [imports, *needed, _function(lines.inputs, summary, body)])
 
 
 def triton_source(expression: Dag, comment: str) -> str:
@@ -85,19 +85,19 @@ def triton_source(expression: Dag, comment: str) -> str:
         for (text, is_same), (_, kind) in zip(_outputs(expression, lines), expression.outputs, strict=True)
     ]
     body.append(f"return {', '.join(outputs)}")
-    told = f"Returns the outputs: {', '.join(name for name, _ in expression.outputs)}."
+    summary = f"Returns the outputs: {', '.join(name for name, _ in expression.outputs)}."
     imports = "import triton\nimport triton.language as tl"
     if "libdevice" in "".join(body):
         imports += "\nfrom triton.language.extra import libdevice"
-    return _module(comment, [imports, *wrappers.values(), "@triton.jit\n" + _function(lines.inputs, told, body)])
+    return _module(comment, [imports, *wrappers.values(), "@triton.jit\n" + _function(lines.inputs, summary, body)])
 
 
 def _module(comment: str, parts: list[str]) -> str:
     return "\n\n".join([docstring(comment), *parts]) + "\n"
 
 
-def _function(inputs: tuple[str, ...], told: str, body: list[str]) -> str:
-    return f"def program({', '.join(inputs)}):\n    {docstring(told)}\n" + "\n".join(f"    {line}" for line in body)
+def _function(inputs: tuple[str, ...], summary: str, body: list[str]) -> str:
+    return f"def program({', '.join(inputs)}):\n    {docstring(summary)}\n" + "\n".join(f"    {line}" for line in body)
 
 
 def _outputs(expression: Dag, lines: Lines) -> list[tuple[str, bool]]:

@@ -33,11 +33,11 @@ class _Namer:
 
     def named(self, builder: Builder, node: Node, index: int) -> int:
         """Replacement of a node."""
-        found = self._named(builder, node)
-        found = builder.node(node) if found is None else found
+        renamed = self._named(builder, node)
+        renamed = builder.node(node) if renamed is None else renamed
         if self._is_shared[index]:
-            self._shared.add(found)
-        return found
+            self._shared.add(renamed)
+        return renamed
 
     def _named(self, builder: Builder, node: Node) -> int | None:
         if node.form == "exp2(a)":
@@ -48,18 +48,18 @@ class _Namer:
                 return _apply(builder, "exp(a)", node, scaled)
         if node.form == "a*b":
             for logarithm, number in (node.operands, node.operands[::-1]):
-                found, constant = builder.nodes[logarithm], builder.nodes[number]
-                if found.form == "log2(a)" and constant.kind == NodeKind.CONSTANT:
+                log_node, constant = builder.nodes[logarithm], builder.nodes[number]
+                if log_node.form == "log2(a)" and constant.kind == NodeKind.CONSTANT:
                     if _renamed(constant, 1.0 / LOG10_2) == 1.0:
-                        return _apply(builder, "log10(a)", node, found.operands[0])
+                        return _apply(builder, "log10(a)", node, log_node.operands[0])
                     if (scale := _renamed(constant, 1.0 / LN_2)) is not None:
-                        return _times(builder, _apply(builder, "log(a)", node, found.operands[0]), scale)
+                        return _times(builder, _apply(builder, "log(a)", node, log_node.operands[0]), scale)
         return None
 
-    def _power(self, builder: Builder, place: int) -> tuple[int, int] | None:
+    def _power(self, builder: Builder, index: int) -> tuple[int, int] | None:
         """Base and exponent, if a value is a logarithm times a number that is not whole: a whole one allows negative bases."""
-        node = builder.nodes[place]
-        if node.form == "a*b" and place not in self._shared:
+        node = builder.nodes[index]
+        if node.form == "a*b" and index not in self._shared:
             for logarithm, number in (node.operands, node.operands[::-1]):
                 constant = builder.nodes[number]
                 is_power = builder.nodes[logarithm].form == "log2(a)" and constant.kind == NodeKind.CONSTANT
@@ -67,13 +67,13 @@ class _Namer:
                     return builder.nodes[logarithm].operands[0], number
         return None
 
-    def _scaled(self, builder: Builder, place: int, factor: float) -> int | None:
+    def _scaled(self, builder: Builder, index: int, factor: float) -> int | None:
         """A product times a factor, which its number takes; None: it has no number that could."""
-        node = builder.nodes[place]
+        node = builder.nodes[index]
         if node.kind == NodeKind.CONSTANT:
             number = _renamed(node, factor)
             return None if number is None else builder.real(number)
-        if node.form not in ("a*b", "a/b", "-a") or place in self._shared:
+        if node.form not in ("a*b", "a/b", "-a") or index in self._shared:
             return None
         for k, operand in enumerate(node.operands[:1] if node.form == "a/b" else node.operands):
             scaled = self._scaled(builder, operand, factor)
@@ -88,11 +88,11 @@ def _apply(builder: Builder, form: str, like: Node, *operands: int) -> int:
     return builder.apply(form, *operands, type_name=like.type, sympy=SYMPY.get(form, ""))
 
 
-def _times(builder: Builder, place: int, number: float) -> int:
-    kind = builder.nodes[place].type
+def _times(builder: Builder, index: int, number: float) -> int:
+    kind = builder.nodes[index].type
     if abs(number) == 1.0:
-        return place if number > 0.0 else builder.apply("-a", place, type_name=kind)
-    return builder.apply("a*b", builder.real(number), place, type_name=kind)
+        return index if number > 0.0 else builder.apply("-a", index, type_name=kind)
+    return builder.apply("a*b", builder.real(number), index, type_name=kind)
 
 
 def _renamed(constant: Node, factor: float) -> float | None:
@@ -103,9 +103,12 @@ def _renamed(constant: Node, factor: float) -> float | None:
         return None
     near = list(simple_numbers(wanted, (F32_STEP if is_f32 else F64_STEP) * abs(wanted)))
     if is_f32:
-        own, near = f32_number(number), [each for each in near if np.float32(each.value / factor) == np.float32(number)]
+        current, near = (
+            f32_number(number),
+            [candidate for candidate in near if np.float32(candidate.value / factor) == np.float32(number)],
+        )
     else:
         near.append(Simple(wanted, 2.0 * F32_BITS, ""))
-        own = min(simple_numbers(number, F64_STEP * abs(number)), key=lambda each: each.bits, default=near[-1])
-    found = min(near, key=lambda each: each.bits, default=None)
-    return None if found is None or own.bits < min(found.bits, MOST_BITS) else found.value
+        current = min(simple_numbers(number, F64_STEP * abs(number)), key=lambda candidate: candidate.bits, default=near[-1])
+    best = min(near, key=lambda candidate: candidate.bits, default=None)
+    return None if best is None or current.bits < min(best.bits, MOST_BITS) else best.value
