@@ -107,19 +107,19 @@ def load_groups(paths: Sequence[Path]) -> tuple[list[Group], list[str]]:
             notes.append(f"{folder}: {why}; left out")
             continue
         same = groups.setdefault(_group_key(run), {})
-        other = same.setdefault(run.config.seed, run)
-        if other is not run:
-            notes.append(f"{folder}: seed {run.config.seed} is there twice, as in {other.path}; left out")
+        first = same.setdefault(run.config.seed, run)
+        if first is not run:
+            notes.append(f"{folder}: seed {run.config.seed} is there twice, as in {first.path}; left out")
     if not groups:
         raise UserError("no finished run; go on with: evo resume RUN", ", ".join(map(str, paths)))
     runs = [tuple(same[seed] for seed in sorted(same)) for same in groups.values()]
-    found = sorted(map(Group, _labels(runs), runs), key=lambda group: _natural(group.label))
-    ends = [float(np.median(group.last("evaluations"))) for group in found]
+    ordered = sorted(map(Group, _labels(runs), runs), key=lambda group: _natural(group.label))
+    ends = [float(np.median(group.last("evaluations"))) for group in ordered]
     if max(ends) > MAX_STRAY * min(ends):
         notes.append(f"runs end after {min(ends):,.0f} to {max(ends):,.0f} evaluations (medians); the table compares their ends")
-    if len({run.task_digest for group in found for run in group.runs}) > 1:
+    if len({run.task_digest for group in ordered for run in group.runs}) > 1:
         notes.append("the groups have different tasks, or different versions of one; their scores may mean different things")
-    return found, notes
+    return ordered, notes
 
 
 def differences(groups: Sequence[Group]) -> list[Difference]:
@@ -161,14 +161,14 @@ def compare_text(groups: Sequence[Group]) -> str:
     text = f"at the end of each run: median (first quartile to third)\n\n{table([heads, *rows])}"
     if len(groups) == 1:
         return text
-    found = differences(groups)
+    compared = differences(groups)
     heads = ["metric", "first", "second", "A", "effect", "p", "verdict"]
     rows = [
         [METRICS[d.metric], d.first, d.second, f"{d.chance:.2f}", d.effect, _p_text(d.p), d.verdict]
-        for d in sorted(found, key=lambda d: d.p)
+        for d in sorted(compared, key=lambda d: d.p)
     ]
     return (
-        f"{text}\nMann-Whitney U, two-sided; p is corrected for {len(found)} comparisons (Holm), {LEVEL:g} is the limit.\n"
+        f"{text}\nMann-Whitney U, two-sided; p is corrected for {len(compared)} comparisons (Holm), {LEVEL:g} is the limit.\n"
         f"A: chance that a run of the first is better than one of the second, 0.5 if they are alike.\n\n{table([heads, *rows])}"
     )
 
@@ -176,23 +176,23 @@ def compare_text(groups: Sequence[Group]) -> str:
 def quartiles(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """`(3,)`, or `(3, ...)` over the first axis: first quartile, median, third quartile. Minus infinity is a value."""
     with np.errstate(invalid="ignore"):
-        found = np.quantile(values, (0.25, 0.5, 0.75), axis=0)
-    return np.where(np.isnan(found), -np.inf, found)
+        quantiles = np.quantile(values, (0.25, 0.5, 0.75), axis=0)
+    return np.where(np.isnan(quantiles), -np.inf, quantiles)
 
 
 def _run_folders(path: Path) -> list[Path]:
     """The run folders at or below a path."""
-    found = []
+    run_folders = []
     for folder, folders, files in os.walk(path):
         folders.sort()
         if folder.endswith(PARTIAL_SUFFIX):  # it has no name yet
             folders.clear()
         elif "config.yaml" in files:
-            found.append(Path(folder))
+            run_folders.append(Path(folder))
             folders.clear()
-    if not found:
+    if not run_folders:
         raise UserError("not a run folder, nor is there one in it; list yours with: evo list", path)
-    return found
+    return run_folders
 
 
 def _read(path: Path) -> tuple[FinishedRun | None, str]:
@@ -225,11 +225,11 @@ def _labels(groups: Sequence[Sequence[FinishedRun]]) -> list[str]:
     if len(set(names)) == len(names):
         return [name[:_MAX_LABEL] for name in names]
     flat = [_flat(runs[0].config.model_dump(mode="json", exclude=_NOT_SETTINGS)) for runs in groups]
-    keys = [key for key in dict.fromkeys(itertools.chain(*flat)) if len({json.dumps(each.get(key)) for each in flat}) > 1]
+    keys = [key for key in dict.fromkeys(itertools.chain(*flat)) if len({json.dumps(settings.get(key)) for settings in flat}) > 1]
     labels = []
     for number, (name, values) in enumerate(zip(names, flat, strict=True), 1):
-        own = ",".join(f"{key}={json.dumps(values.get(key))}" for key in keys)
-        label = own or f"{name} task {groups[number - 1][0].task_digest[:8]}"
+        differing = ",".join(f"{key}={json.dumps(values.get(key))}" for key in keys)
+        label = differing or f"{name} task {groups[number - 1][0].task_digest[:8]}"
         labels.append(label if len(label) <= _MAX_LABEL else f"{number}: {label[: _MAX_LABEL - 8]}...")
     return labels
 
@@ -242,13 +242,13 @@ def _natural(label: str) -> list[tuple[float, str]]:
 
 def _flat(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     """Nested values by dotted keys."""
-    found: dict[str, Any] = {}
+    flat: dict[str, Any] = {}
     for key, value in values.items():
         if isinstance(value, dict):
-            found |= _flat(value, f"{prefix}{key}.")
+            flat |= _flat(value, f"{prefix}{key}.")
         else:
-            found[prefix + key] = value
-    return found
+            flat[prefix + key] = value
+    return flat
 
 
 def _needed_seeds(num_first: int, num_second: int, num_tests: int) -> int:

@@ -23,9 +23,9 @@ def elites_csv(run: Run) -> str:
     """
     problem, elites, cells = run.search.problem, run.search.elites(), [name.split(",") for name in cell_names(run)]
     names = list(problem.task.measures)
-    places = [f"cell_{name}" for name in names] if "," in run.search.layout.cell_name(0) else ["cell"]
+    cell_columns = [f"cell_{name}" for name in names] if "," in run.search.layout.cell_name(0) else ["cell"]
     columns: dict[str, Iterable[object]] = {
-        **{name: [cell[axis] for cell in cells] for axis, name in enumerate(places)},
+        **{name: [cell[axis] for cell in cells] for axis, name in enumerate(cell_columns)},
         "objective": elites.objective.tolist(),
         **{f"measure_{name}": values for name, values in zip(names, elites.measures.T.tolist(), strict=True)},
         "num_instructions": elites.num_instructions.tolist(),

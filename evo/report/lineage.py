@@ -65,10 +65,10 @@ class LinesOfDescent:
         return {number: row for row, number in enumerate(self.records.facts["number"].tolist())}
 
     def rows_of(self, rows: NDArray[np.int64]) -> list[NDArray[np.int64]]:
-        """For each of these rows of elites the rows of `records` that `of` tells of."""
+        """For each of these rows of elites the rows of `records` that `line` describes."""
         return lines_of(self.records.facts, self.numbers[rows])
 
-    def of(self, row: int) -> list[Ancestor]:
+    def line(self, row: int) -> list[Ancestor]:
         """The line of the elite in a row of the archive's elites, oldest first, itself last; empty if it is not known."""
         facts, layout, [rows] = self.records.facts, self._run.search.layout, self.rows_of(np.array([row]))
         programs = self.records.programs(rows, self._run.search.problem.config.program.max_length)
@@ -79,13 +79,13 @@ class LinesOfDescent:
                 cell=layout.cell_name(int(record["cell"])),
                 objective=float(record["objective"]),
                 operator=operator_name(int(record["operator"])),
-                second_parent=self._place_of(int(record["parents"][1])),
+                second_parent=self._cell_of(int(record["parents"][1])),
                 words=words,
             )
             for record, words in zip(facts[rows], programs, strict=True)
         ]
 
-    def _place_of(self, number: int) -> tuple[str, int] | None:
+    def _cell_of(self, number: int) -> tuple[str, int] | None:
         if number not in self._rows:
             return None
         record: Any = self.records.facts[self._rows[number]]
@@ -103,17 +103,17 @@ def describe_lineage(run: Run, name: str | None) -> str:
     """
     row, lines = row_of_elite(run, name), LinesOfDescent(run)
     [cell] = cell_names(run, [row])
-    line = lines.of(row)
+    line = lines.line(row)
     if not line:
         return f"# lineage of cell {cell}: not known (output.lineage_megabytes, or a run of an earlier version)\n"
     first = int(lines.records.facts["operator"][lines.rows_of(np.array([row]))[0][0]])
     forgotten = "its beginning is forgotten (output.lineage_megabytes)"
     begins = {RANDOM: "from a random program on", GIVEN: "from a given program on"}.get(first, forgotten)
     rows = [("generation", "slot", "cell", "objective", "operator", "second parent", "expression")]
-    for each in line:
-        other = f"{each.second_parent[0]} of {each.second_parent[1]}" if each.second_parent else ""
-        text = shortened(infix_line(program_expression(run.search.problem, each.words)), MAX_TEXT)
-        rows.append((str(each.generation), str(each.slot), each.cell, f"{each.objective:.6g}", each.operator, other, text))
+    for step in line:
+        partner = f"{step.second_parent[0]} of {step.second_parent[1]}" if step.second_parent else ""
+        text = shortened(infix_line(program_expression(run.search.problem, step.words)), MAX_TEXT)
+        rows.append((str(step.generation), str(step.slot), step.cell, f"{step.objective:.6g}", step.operator, partner, text))
     count = plural(len(line), "program")
     return f"# lineage of cell {cell}: {count}, {begins}\n" + table(rows)
 
@@ -138,30 +138,30 @@ class Origins:
 
 def origins(run: Run, rows: NDArray[np.int64]) -> Origins:
     """The origins of the elites in these rows of `run.search.elites()`, in this order."""
-    elites, places = run.search.elites(), {int(row): place for place, row in enumerate(rows)}
+    elites, positions = run.search.elites(), {int(row): position for position, row in enumerate(rows)}
     records, note, lines = joined([]), None, None
     try:
         lines = LinesOfDescent(run)
         records = lines.records
     except UserError as error:
         note = one_line(error)
-    parents = [_parents(run, elites, int(row), places) for row in rows]
-    place_of_number = {}
+    parents = [_parents(run, elites, int(row), positions) for row in rows]
+    position_of_number = {}
     if lines:
-        place_of_number = {number: place for place, number in enumerate(lines.numbers[rows].tolist())}
-    # A line's programs: places of elites, or -1 - the row of a record.
+        position_of_number = {number: position for position, number in enumerate(lines.numbers[rows].tolist())}
+    # A line's programs: positions of elites, or -1 - the row of a record.
     of_lines = lines.rows_of(rows) if lines else [np.zeros(0, np.int64)] * len(rows)
-    found: list[list[int]] = []
+    full_lines: list[list[int]] = []
     ends: list[str] = []
-    for place, of_line in enumerate(of_lines):
+    for position, of_line in enumerate(of_lines):
         numbers = records.facts["number"][of_line].tolist()
-        line = [place_of_number.get(number, -1 - record) for number, record in zip(numbers, of_line.tolist(), strict=True)]
-        found.append(line or _still_there(place, parents))
-        first = int(records.facts["operator"][of_line[0]] if len(of_line) else elites.operator[rows[found[-1][0]]])
+        line = [position_of_number.get(number, -1 - record) for number, record in zip(numbers, of_line.tolist(), strict=True)]
+        full_lines.append(line or _still_there(position, parents))
+        first = int(records.facts["operator"][of_line[0]] if len(of_line) else elites.operator[rows[full_lines[-1][0]]])
         ends.append("complete" if first < 0 else "forgotten" if len(of_line) else "archive")
     for most in LINE_LENGTHS:
-        shown = [_steps(line, most) for line in found]
-        ancestors = np.unique([-1 - each for line in shown for each in line if each < 0]).astype(np.int64)
+        shown = [_steps(line, most) for line in full_lines]
+        ancestors = np.unique([-1 - member for line in shown for member in line if member < 0]).astype(np.int64)
         if len(ancestors) <= MAX_ANCESTORS:
             break
     number_of = {-1 - record: len(rows) + number for number, record in enumerate(ancestors.tolist())}
@@ -171,12 +171,12 @@ def origins(run: Run, rows: NDArray[np.int64]) -> Origins:
                 "generation": int(elites.generation[row]),
                 "slot": int(elites.slot[row]),
                 "operator": operator_name(int(elites.operator[row])),
-                "parents": parents[place],
-                "line": [number_of.get(each, each) for each in shown[place]],
-                "length": len(found[place]),
-                "end": ends[place],
+                "parents": parents[position],
+                "line": [number_of.get(member, member) for member in shown[position]],
+                "length": len(full_lines[position]),
+                "end": ends[position],
             }
-            for place, row in enumerate(rows.tolist())
+            for position, row in enumerate(rows.tolist())
         ],
         facts=records.facts[ancestors] if len(ancestors) else np.zeros(0, RECORD_DTYPE),
         words=records.programs(ancestors, run.search.problem.config.program.max_length),
@@ -184,8 +184,8 @@ def origins(run: Run, rows: NDArray[np.int64]) -> Origins:
     )
 
 
-def _parents(run: Run, elites: Elites, child: int, places: dict[int, int]) -> list[tuple[str, int | None]]:
-    """An elite's parents: the names of their cells, and their places.
+def _parents(run: Run, elites: Elites, child: int, positions: dict[int, int]) -> list[tuple[str, int | None]]:
+    """An elite's parents: the names of their cells, and their positions.
 
     An archive knows parents by their cells. A parent is still there if the elite of its cell is older than the child, since an
     elite's generation is that in which it took the cell. While a search has starts, parents are of another population.
@@ -193,20 +193,20 @@ def _parents(run: Run, elites: Elites, child: int, places: dict[int, int]) -> li
     layout, starts = run.search.layout, run.search.problem.config.search.starts
     born = int(elites.generation[child])
     is_of_archive = born >= starts.count * starts.generations
-    found = []
+    parents = []
     for cell in dict.fromkeys(elites.parents[child].tolist()):
         if cell < 0:
             continue
         row = int(np.searchsorted(elites.cell, cell))
         is_there = row < len(elites) and elites.cell[row] == cell and elites.generation[row] < born and is_of_archive
-        found.append((layout.cell_name(int(cell)), places.get(row) if is_there else None))
-    return found
+        parents.append((layout.cell_name(int(cell)), positions.get(row) if is_there else None))
+    return parents
 
 
-def _still_there(place: int, parents: list[list[tuple[str, int | None]]]) -> list[int]:
+def _still_there(position: int, parents: list[list[tuple[str, int | None]]]) -> list[int]:
     """The line of an elite as far as its first parents are elites."""
     line: list[int] = []
-    at: int | None = place
+    at: int | None = position
     while at is not None:
         line.append(at)
         at = parents[at][0][1] if parents[at] else None

@@ -27,7 +27,7 @@ BEST, SHORTEST, KNEE = "best", "shortest", "knee"  # names of elites, beside tho
 class Front:
     """Elites by rising complexity and rising objective.
 
-    rows: of the run's elites. complexity, objective: theirs. places: places in `rows` by name. The best is the last. The knee is
+    rows: of the run's elites. complexity, objective: theirs. places: indices in `rows` by name. The best is the last. The knee is
     the one beyond which more complexity pays off least. The shortest has the least description length; it is missing if the
     task does not know that.
     """
@@ -39,7 +39,7 @@ class Front:
 
     @property
     def default(self) -> int:
-        """The place of the elite of `default_row`."""
+        """The position of the elite of `default_row`."""
         return self.places.get(SHORTEST, self.places[BEST])
 
 
@@ -53,8 +53,8 @@ def why_no_front(run: Searched) -> str | None:
 def front_of(run: Searched) -> Front:
     """The front of a run. Raises UserError: the run has none (`why_no_front`), or the task fails."""
     if reason := why_no_front(run):
-        place = f"{run.run_dir.path}: " if isinstance(run, Run) else ""
-        raise UserError(f"{place}no front: {reason}")
+        prefix = f"{run.run_dir.path}: " if isinstance(run, Run) else ""
+        raise UserError(f"{prefix}no front: {reason}")
     task, elites = run.search.problem.task, run.search.elites()
     complexity, objective = elites.measures[:, list(task.measures).index(str(task.complexity))], elites.objective
     if type(task).handicap is Task.handicap:
@@ -72,11 +72,11 @@ def front_of(run: Searched) -> Front:
 def make_front(task: Task, complexity: NDArray[np.float64], objective: NDArray[np.float64], rows: NDArray[np.int64]) -> Front:
     """The front of programs of a task with these rows. Raises UserError if the task fails."""
     complexity, objective = complexity[rows], objective[rows]
-    places = {BEST: len(rows) - 1, KNEE: _knee(complexity, objective)}
+    positions = {BEST: len(rows) - 1, KNEE: _knee(complexity, objective)}
     with task_errors(type(task), "description_length"):
         if (bits := task.description_length(objective, complexity)) is not None:
-            places[SHORTEST] = int(np.argmin(bits))
-    return Front(rows, complexity, objective, places)
+            positions[SHORTEST] = int(np.argmin(bits))
+    return Front(rows, complexity, objective, positions)
 
 
 def best_rows(complexity: NDArray[np.float64], objective: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -190,9 +190,9 @@ def front_text(
     expressions: Iterable[str],
     width: int | None,
 ) -> str:
-    """A front's table: `>` at the chosen place, columns, marks, and expressions below a title, cut to the width of a line."""
-    marks = [", ".join(marks_of(front, place)) for place in range(len(front.rows))]
-    arrows = [">" if place == chosen else "" for place in range(len(front.rows))]
+    """A front's table: `>` at the chosen position, columns, marks, and expressions below a title, cut to the width of a line."""
+    marks = [", ".join(marks_of(front, position)) for position in range(len(front.rows))]
+    arrows = [">" if position == chosen else "" for position in range(len(front.rows))]
     columns = {" ": arrows, **columns, "": marks}
     begins = aligned([list(columns), *zip(*columns.values(), strict=True)], right=range(1, len(columns) - 1))
     most = None if width is None else max(MIN_EXPRESSION, width - len(begins[0]) - 2)
@@ -202,13 +202,13 @@ def front_text(
 
 def file_names(cells: list[str], suffix: str) -> list[str]:
     """A file's name for each elite of a front by the name of its cell, in the order of the front."""
-    return [f"{place:03d}_cell_{re.sub('[^0-9]+', '_', cell)}{suffix}" for place, cell in enumerate(cells, 1)]
+    return [f"{position:03d}_cell_{re.sub('[^0-9]+', '_', cell)}{suffix}" for position, cell in enumerate(cells, 1)]
 
 
-def marks_of(front: Front, place: int) -> list[str]:
+def marks_of(front: Front, position: int) -> list[str]:
     """Marks of the elite at a position of the front."""
     names = {KNEE: "knee", SHORTEST: "shortest description"}
-    return [words for name, words in names.items() if front.places.get(name) == place]
+    return [words for name, words in names.items() if front.places.get(name) == position]
 
 
 def _knee(complexity: NDArray[np.float64], objective: NDArray[np.float64]) -> int:

@@ -212,20 +212,20 @@ class _NotebookProgress(Progress):
 
 
 def _why_none_survives(task: Task, num_programs: int) -> str:
-    place = method_place(type(task), "simulate" if task.has_simulation() else "score")
+    location = method_place(type(task), "simulate" if task.has_simulation() else "score")
     return (
-        f"none of the first {plural(num_programs, 'program')} survives: {place} gives NaN, infinity or more than "
+        f"none of the first {plural(num_programs, 'program')} survives: {location} gives NaN, infinity or more than "
         f"{MAX_OBJECTIVE:g} as objective or measure, or they could not run; try one with: evo eval CONFIG PROGRAM"
     )
 
 
 def success_text(success: Mapping[str, Success]) -> str:
-    """A table of what became of each emitter's programs, with the share of those evaluated that became elites."""
+    """A table of the outcomes of each emitter's programs, with the share of evaluated ones that became elites."""
     width = max(len("emitter"), *map(len, success))
     lines = [f"{'emitter':<{width}} {'offspring':>12} {'evaluated':>12} {'new cells':>10} {'improved':>10}  became elites"]
-    for name, each in success.items():
-        counts = f"{each.offspring:>12,} {each.evaluations:>12,} {each.new_cells:>10,} {each.improved:>10,}"
-        lines.append(f"{name:<{width}} {counts}  {(each.new_cells + each.improved) / max(each.evaluations, 1):.2%}")
+    for name, outcome in success.items():
+        counts = f"{outcome.offspring:>12,} {outcome.evaluations:>12,} {outcome.new_cells:>10,} {outcome.improved:>10,}"
+        lines.append(f"{name:<{width}} {counts}  {(outcome.new_cells + outcome.improved) / max(outcome.evaluations, 1):.2%}")
     return "\n".join(lines)
 
 

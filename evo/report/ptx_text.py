@@ -15,8 +15,8 @@ _TOKEN = re.compile(r"(?<!\S)0x([0-9a-f]{8}):f(?:32|64)(?!\S)")
 
 def with_token_values(program: str) -> str:
     """The text form of a program, and a comment for each floating point constant that it has as bits: those without a decimal."""
-    found = {match[0]: match[1] for match in _TOKEN.finditer(program)}
-    return program + "".join(f"# {token} is {_value(bits, '')}\n" for token, bits in found.items())
+    bits_of = {match[0]: match[1] for match in _TOKEN.finditer(program)}
+    return program + "".join(f"# {token} is {_value(bits, '')}\n" for token, bits in bits_of.items())
 
 
 def with_values(ptx: str) -> str:

@@ -73,8 +73,8 @@ def problem_for_facts(run: Searched) -> Iterator[tuple[Problem, str | None]]:
     if makes_formulas(problem) or not (has_facts or problem.task.has_scaling()):
         yield problem, None
     else:
-        with problem_here(run) as found:
-            yield found
+        with problem_here(run) as local:
+            yield local
 
 
 def makes_formulas(problem: Problem) -> bool:
@@ -129,7 +129,7 @@ def scalings_of(problem: Problem, words: NDArray[np.uint64]) -> list[dict[str, t
     with task_errors(type(task), "points"):
         points = task.points()
     _, num_points = point_arrays(task, points, "points()")
-    found = []
+    scalings = []
     for outputs in _outputs(problem, words, points, num_points):
         count = len(next(iter(outputs.values())))
         with np.errstate(all="ignore"), task_errors(type(task), "scaling"):
@@ -141,8 +141,8 @@ def scalings_of(problem: Problem, words: NDArray[np.uint64]) -> list[dict[str, t
                 f"shape ({count},); outputs of type f32 are {', '.join(scalable) or 'none'}",
                 method_place(type(task), "scaling"),
             )
-        found += [{name: (float(pair[0, row]), float(pair[1, row])) for name, pair in pairs.items()} for row in range(count)]
-    return found
+        scalings += [{name: (float(pair[0, row]), float(pair[1, row])) for name, pair in pairs.items()} for row in range(count)]
+    return scalings
 
 
 def program_expression(problem: Problem, words: NDArray[np.uint64]) -> Dag:
@@ -166,16 +166,16 @@ def whole_expressions(problem: Problem, words: NDArray[np.uint64], *, for_code: 
     Raises:
         UserError: as `scalings_of`, or a scaling is not finite.
     """
-    found = []
+    formulas = []
     for row, scaling in enumerate(scalings_of(problem, words)):
         for name, (offset, scale) in scaling.items():
             if not np.isfinite([offset, scale]).all():
-                place = method_place(type(problem.task), "scaling")
-                raise UserError(f"scaling() gives {name} the offset {offset:g} and the scale {scale:g}, must be finite", place)
+                location = method_place(type(problem.task), "scaling")
+                raise UserError(f"scaling() gives {name} the offset {offset:g} and the scale {scale:g}, must be finite", location)
         program, inputs = dag_of(problem.language, words[row]), problem.task.input_scaling()
         formula = formula_of(program, inputs, scaling) if inputs or problem.task.has_scaling() else program
-        found.append(formula if for_code else with_names(formula, problem.task.column_names))
-    return found
+        formulas.append(formula if for_code else with_names(formula, problem.task.column_names))
+    return formulas
 
 
 def is_real(formula: Dag) -> bool:
@@ -222,12 +222,12 @@ def program_points(task: Task, points: dict[str, NDArray[Any]]) -> dict[str, NDA
 def _outputs(
     problem: Problem, words: NDArray[np.uint64], points: dict[str, NDArray[Any]], num_points: int
 ) -> Iterator[dict[str, NDArray[Any]]]:
-    """The outputs of programs at points as they read them, some programs at a time."""
+    """Yields the outputs of programs at points, in chunks of programs."""
     task = problem.task
     step = max(1, CHUNK_BYTES // (8 * len(stored_types(task)) * num_points))
     for start in range(0, len(words), step):
         chunk = np.ascontiguousarray(words[start : start + step])
-        programs = [dag_of(problem.language, each) for each in chunk]
+        programs = [dag_of(problem.language, row) for row in chunk]
         is_formula = np.array([task.has_scaling() and has_real_form(program) for program in programs])
         outputs = {} if is_formula.all() else problem.evaluator.outputs(chunk[~is_formula], points)
         if is_formula.any():

@@ -240,8 +240,8 @@ class Result:
         language, task = self.search.problem.language, self.search.problem.task
         if not task.rollout:
             raise UserError("trajectories(): the task has no rollout; outputs() runs its program once")
-        found = trajectories(machine, language, task, words, dict(points), "trajectories()")
-        return {name: values[0] for name, values in found.items()}
+        records = trajectories(machine, language, task, words, dict(points), "trajectories()")
+        return {name: values[0] for name, values in records.items()}
 
     def save(self, folder: str | Path) -> Path:
         """Writes the search to a new folder as a run, which `evo show`, `evo plot` and the others read; returns its path.

@@ -76,8 +76,8 @@ def runs_json(rows: list[RunRow]) -> str:
 
 def _run_folders(folder: Path) -> Iterator[Path]:
     """Run folders, damaged ones included. A run's own folders are not searched."""
-    for place, folders, files in os.walk(folder):
-        path = Path(place)
+    for root, folders, files in os.walk(folder):
+        path = Path(root)
         if path.suffix == PARTIAL_SUFFIX:  # it has no name yet
             folders.clear()
         elif _NAME.fullmatch(path.name) or sum(part in files or part in folders for part in _PARTS) > 1:
@@ -126,10 +126,10 @@ def _start_s(path: Path) -> float:
 def _num_bytes(path: Path) -> int:
     """The sum of the files' sizes. A file that vanishes during the count adds nothing."""
     total = 0
-    for place, _, files in os.walk(path):
+    for root, _, files in os.walk(path):
         for name in files:
             try:
-                total += os.lstat(os.path.join(place, name)).st_size
+                total += os.lstat(os.path.join(root, name)).st_size
             except FileNotFoundError:
                 continue
     return total

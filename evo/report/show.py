@@ -24,16 +24,16 @@ from evo.run.run import Run
 from evo.storage.files import exists, read_text
 
 
-def read_program(problem: Problem, given: str) -> NDArray[np.uint64]:
+def read_program(problem: Problem, program: str) -> NDArray[np.uint64]:
     """A program as words: a formula, the text form of a program, or the path of a file with either.
 
     Raises:
         UserError: the file cannot be read, or the text is wrong.
     """
-    path, text, source = Path(given), given, "the formula"
-    if given and exists(path):
+    path, text, source = Path(program), program, "the formula"
+    if program and exists(path):
         with os_errors_as(f"{path}: cannot read the program"):
-            text, source = read_text(path), given
+            text, source = read_text(path), program
     language, max_length = problem.language, problem.config.program.max_length
     if is_text_form(language, text):
         return parse_program(language, text, source, max_length)
@@ -41,7 +41,7 @@ def read_program(problem: Problem, given: str) -> NDArray[np.uint64]:
     try:
         return parse_infix(language, text, source, max_length, names, problem.task.input_scaling())
     except UserError as error:
-        raise (no_file_nor_formula(source, given, error) if text is given else error) from None
+        raise (no_file_nor_formula(source, program, error) if text is program else error) from None
 
 
 def describe_program(problem: Problem, words: NDArray[np.uint64]) -> str:

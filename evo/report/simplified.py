@@ -46,16 +46,16 @@ def simplify_elites(run: Run, *, name: str | None = None, front: bool = False, t
     descriptions, programs = [], []
     with problem_here(run) as (problem, note):
         for cell, row in zip(names, rows, strict=True):
-            found = simplify(problem.language, problem.evaluator.evaluate, elites.solution[row], tolerance)
-            count, fewer = int(elites.num_instructions[row]), int(found.program.num_instructions[0])
+            simpler = simplify(problem.language, problem.evaluator.evaluate, elites.solution[row], tolerance)
+            count, fewer = int(elites.num_instructions[row]), int(simpler.program.num_instructions[0])
             title = f"cell {cell}: {plural(count, 'instruction')}, simplified {fewer}"
-            formula = infix(whole_expression(problem, found.program.words[0]))
+            formula = infix(whole_expression(problem, simpler.program.words[0]))
             old = batch_of(run)[row : row + 1]
-            scores = _changes(_numbers(problem, old, found.before), _numbers(problem, found.program, found.after))
+            scores = _changes(_numbers(problem, old, simpler.before), _numbers(problem, simpler.program, simpler.after))
             descriptions.append(f"# {title}\n{formula}\n{scores}")
             comment = f"{title}\n\n{formula}\n{scores}"
             head = "".join(f"{line}\n" for line in comment_lines(comment, "# "))
-            programs.append(head + format_program(problem.language, found.program.words[0]))
+            programs.append(head + format_program(problem.language, simpler.program.words[0]))
     notes = [note] if note else []
     return SimplerElites(descriptions, dict(zip(file_names(names, ".txt"), programs, strict=True)), notes)
 

@@ -44,7 +44,7 @@ def read(folder: Path) -> Sheet:
     """The contact sheet of a run."""
     run, _ = Run.view(folder)
     layout, elites = run.search.layout, run.search.elites()
-    places = np.asarray(layout.places(elites.cell), int)[:, :2]
+    places = np.asarray(layout.coordinates(elites.cell), int)[:, :2]
     shown = varied(run, elites, places)
     last = json.loads((folder / "metrics.jsonl").read_text().splitlines()[-1])
     columns, rows = layout.grid_shape()

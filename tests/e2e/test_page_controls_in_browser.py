@@ -212,7 +212,7 @@ def test_an_elites_ancestors_are_shown_with_their_own_pictures(visit, hostile_ru
     page = visit("pictures", reduced_motion="reduce")
     run, _ = Run.view(hostile_run("pictures"))
     lines, cells = LinesOfDescent(run), run.search.elites().cell.tolist()
-    by_name = {run.search.layout.cell_name(cell): lines.of(row) for row, cell in enumerate(cells)}
+    by_name = {run.search.layout.cell_name(cell): lines.line(row) for row, cell in enumerate(cells)}
     cell = max(by_name, key=lambda name: len(by_name[name]))
     page.goto(f"{page.url.partition('#')[0]}#{cell}")
     expect_shown(page, cell)

@@ -23,20 +23,22 @@ F32_SMALLEST = 2.0**-126  # what is smaller is 0
 
 
 def samples(formula: Dag, inputs: list[NDArray[Any]], *, is_f32: bool) -> Iterator[list[NDArray[np.float64]]]:
-    """Several times the outputs of a formula of real numbers, as `evaluate` gives them, if computed with errors.
+    """Outputs of a formula of real numbers, as `evaluate` gives them, computed several times with errors.
 
     Args:
         is_f32: as a program's instructions compute them; otherwise in float64.
     """
     numbers = count()
 
-    def disturbed(value: Node, found: Any, operands: Sequence[Any]) -> Any:
-        found = np.asarray(found)
-        if found.dtype == np.bool_ or value.kind == NodeKind.INPUT:
-            return found
-        largest = _largest_error(value, np.abs(found), operands) if is_f32 else F64_STEP * np.abs(found)
-        found = found + SPREAD * largest * _noise(next(numbers), found.shape)
-        return np.where(np.abs(found) < F32_SMALLEST, 0.0, found.astype(np.float32)).astype(np.float64) if is_f32 else found
+    def disturbed(value: Node, computed: Any, operands: Sequence[Any]) -> Any:
+        computed = np.asarray(computed)
+        if computed.dtype == np.bool_ or value.kind == NodeKind.INPUT:
+            return computed
+        largest = _largest_error(value, np.abs(computed), operands) if is_f32 else F64_STEP * np.abs(computed)
+        computed = computed + SPREAD * largest * _noise(next(numbers), computed.shape)
+        return (
+            np.where(np.abs(computed) < F32_SMALLEST, 0.0, computed.astype(np.float32)).astype(np.float64) if is_f32 else computed
+        )
 
     return (evaluate(formula, inputs, disturbed) for _ in range(NUM_SAMPLES))
 
@@ -44,13 +46,13 @@ def samples(formula: Dag, inputs: list[NDArray[Any]], *, is_f32: bool) -> Iterat
 def values_of(
     formula: Dag, inputs: list[NDArray[Any]], *, is_f32: bool
 ) -> tuple[list[NDArray[np.float64]], list[NDArray[np.float64]]]:
-    """Outputs of a formula, and how far what computes it in f32 or float64 may be from them; no number: anywhere."""
+    """Outputs of a formula, and how far results in f32 or float64 may be from them; NaN: anywhere."""
     exact = evaluate(formula, inputs)
-    allowed = [np.zeros_like(each) for each in exact]
+    allowed = [np.zeros_like(output) for output in exact]
     with np.errstate(all="ignore"):
         for sample in samples(formula, inputs, is_f32=is_f32):
-            for i, found in enumerate(sample):
-                allowed[i] = np.maximum(allowed[i], MARGIN * np.abs(found - exact[i]))
+            for i, output in enumerate(sample):
+                allowed[i] = np.maximum(allowed[i], MARGIN * np.abs(output - exact[i]))
     return exact, allowed
 
 
@@ -61,11 +63,11 @@ def _largest_error(value: Node, size: NDArray[np.float64], operands: Sequence[An
         return F32_STEP * size
     beyond = np.fmax(1.0, np.abs(operands["abcd".index(error.operand)]) / error.limit)  # sin(a) reads a as turns, in f32
     of_kind = {"ulp": 2.0**-23 * size, "relative": size, "absolute": np.ones_like(size), "either": np.fmax(size, 1.0)}
-    found: NDArray[np.float64] = error.bound * beyond * of_kind[error.kind] + F32_STEP * size
-    return found
+    rounding: NDArray[np.float64] = error.bound * beyond * of_kind[error.kind] + F32_STEP * size
+    return rounding
 
 
 def _noise(number: int, shape: tuple[int, ...]) -> NDArray[np.float64]:
     """Evenly spread in [-1, 1]; other numbers for each number."""
-    places = np.arange(1, np.prod(shape, dtype=int) + 1).reshape(shape)
-    return np.asarray(1e4 * np.sin(1e4 * (np.sqrt(2.0) * places + np.sqrt(3.0) * number)) % 2.0 - 1.0)
+    indices = np.arange(1, np.prod(shape, dtype=int) + 1).reshape(shape)
+    return np.asarray(1e4 * np.sin(1e4 * (np.sqrt(2.0) * indices + np.sqrt(3.0) * number)) % 2.0 - 1.0)

@@ -125,9 +125,9 @@ def _index(modules: list[Module], files: list[str], names: list[str]) -> list[di
     """File, kernel and site of each program. Equivalent programs share a site."""
     entries = []
     for file, module in zip(files, modules, strict=True):
-        places = [(kernel, site) for kernel, size in enumerate(module.kernel_sizes) for site in range(size)]
-        for rows, (kernel, site) in zip(module.rows, places, strict=True):
+        sites = [(kernel, site) for kernel, size in enumerate(module.kernel_sizes) for site in range(size)]
+        for rows, (kernel, site) in zip(module.rows, sites, strict=True):
             for row in rows:
-                place = {"file": file, "kernel": kernel_name(kernel), "site": site}
-                entries.append((int(row), {"program": names[row], **place}))
+                location = {"file": file, "kernel": kernel_name(kernel), "site": site}
+                entries.append((int(row), {"program": names[row], **location}))
     return [entry for _, entry in sorted(entries, key=lambda pair: pair[0])]

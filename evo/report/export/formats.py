@@ -232,12 +232,12 @@ class _Format:
 FORMATS = {
     "ptx": _Format(".ptx", _export_ptx, needs_cpu=False),
     "cuda": _Format(".cu", _export_cuda, needs_cpu=False),
-    "c": _Format(".c", _checked("c", lambda *of: c_source(*_headed(*of)), _run_c)),
-    "python": _Format(".py", _checked("python", lambda *of: python_source(*_headed(*of)), _run_python)),
-    "torch": _Format(".py", _checked("PyTorch", lambda *of: torch_source(*_headed(*of)), is_exact=False)),
-    "triton": _Format(".py", _checked("Triton", lambda *of: triton_source(*_headed(*of)))),
-    "excel": _Format(".txt", _checked("Excel", lambda *of: excel_source(*_headed(*of)), _check_cells, is_exact=False)),
-    "sympy": _Format(".py", _checked("SymPy", lambda *of: sympy_text(*_headed(*of)), _run_sympy, is_exact=False)),
+    "c": _Format(".c", _checked("c", lambda *args: c_source(*_headed(*args)), _run_c)),
+    "python": _Format(".py", _checked("python", lambda *args: python_source(*_headed(*args)), _run_python)),
+    "torch": _Format(".py", _checked("PyTorch", lambda *args: torch_source(*_headed(*args)), is_exact=False)),
+    "triton": _Format(".py", _checked("Triton", lambda *args: triton_source(*_headed(*args)))),
+    "excel": _Format(".txt", _checked("Excel", lambda *args: excel_source(*_headed(*args)), _check_cells, is_exact=False)),
+    "sympy": _Format(".py", _checked("SymPy", lambda *args: sympy_text(*_headed(*args)), _run_sympy, is_exact=False)),
     "latex": _Format(".tex", _checked("LaTeX", _latex, _run_latex, is_exact=False)),
     "json": _Format(".json", _checked("json", _record)),
 }
@@ -280,11 +280,11 @@ def export_elites(
 
 def export_if_sound(job: Verifier, row: int, formats: Iterable[str]) -> dict[str, str]:
     """The texts of the elite of a row by format, without those that cannot hold it or disagree with the archive."""
-    elite, found = job.elite(row), {}
+    elite, texts = job.elite(row), {}
     for name in formats:
         with suppress(UserError):
-            [(_, found[name])] = _export_all(job, [elite], name)
-    return found
+            [(_, texts[name])] = _export_all(job, [elite], name)
+    return texts
 
 
 def _export_all(job: Verifier, elites: list[Elite], format_name: str) -> Iterator[tuple[Elite, str]]:

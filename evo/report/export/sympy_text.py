@@ -47,15 +47,17 @@ def sympy_text(expression: Dag, comment: str) -> str:
     return "\n".join([docstring(comment), "", *imports, *([""] if imports else []), *body, ""])
 
 
-def latex_text(expression: Dag, precision: int | None = None, own: Mapping[str, str] = MappingProxyType({})) -> str:
-    """A LaTeX `aligned` block: local variables, then outputs. precision: significant digits of numbers; None: all. own: names of
-    inputs -> the user's.
+def latex_text(expression: Dag, precision: int | None = None, user_names: Mapping[str, str] = MappingProxyType({})) -> str:
+    """A LaTeX `aligned` block: local variables, then outputs. precision: significant digits of numbers; None: all. user_names: of
+    inputs.
     """
     sympy = _sympy()
     _, variables, outputs = _read(sympy_text(expression, ""))
     rows = []
-    for name, each in (variables | outputs).items():
-        rows.append(f"{latex_of(sympy.Symbol(identifier(name)))} &= {latex_of(shortened(expression, each, precision), own)}")
+    for name, value in (variables | outputs).items():
+        rows.append(
+            f"{latex_of(sympy.Symbol(identifier(name)))} &= {latex_of(shortened(expression, value, precision), user_names)}"
+        )
     return "\\begin{aligned}\n" + " \\\\\n".join(rows) + "\n\\end{aligned}\n"
 
 
@@ -65,15 +67,15 @@ def shortened(formula: Dag, expression: Any, precision: int | None) -> Any:
         return expression
     sympy, kept = _sympy(), {abs(number) for number in moves(formula).values()}
     floats = {atom: abs(float(atom)) for atom in expression.atoms(sympy.Float)}  # SymPy may have added an offset to one
-    is_kept = {each: any(math.isclose(number, move, rel_tol=1e-3) for move in kept) for each, number in floats.items()}
-    numbers = {each: sympy.Float(each, precision) for each in floats if not is_kept[each]}
+    is_kept = {atom: any(math.isclose(number, move, rel_tol=1e-3) for move in kept) for atom, number in floats.items()}
+    numbers = {atom: sympy.Float(atom, precision) for atom in floats if not is_kept[atom]}
     with _as_written(bool(kept)):
         return expression.xreplace(numbers)
 
 
-def latex_of(expression: Any, own: Mapping[str, str] = MappingProxyType({})) -> str:
-    """LaTeX of SymPy's expression. own: names in it -> the user's."""
-    called = {symbol: own.get(symbol.name, symbol.name) for symbol in expression.free_symbols}
+def latex_of(expression: Any, user_names: Mapping[str, str] = MappingProxyType({})) -> str:
+    """LaTeX of SymPy's expression. user_names: of its symbols."""
+    called = {symbol: user_names.get(symbol.name, symbol.name) for symbol in expression.free_symbols}
     names = {
         symbol: _sympy().latex(symbol_of(name)) if _WITH_INDEX.fullmatch(name) else latex_name(name)
         for symbol, name in called.items()
@@ -83,18 +85,18 @@ def latex_of(expression: Any, own: Mapping[str, str] = MappingProxyType({})) -> 
 
 
 _WITH_INDEX = re.compile(r"[A-Za-z][A-Za-z0-9]*(_[A-Za-z0-9]+)?")  # SymPy sets these
-_ESCAPED = {each: f"\\{each}" for each in "&%$#_{}"}
+_ESCAPED = {character: f"\\{character}" for character in "&%$#_{}"}
 _ESCAPED |= {"~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "\\": r"\textbackslash{}"}
 
 
 def latex_name(name: str) -> str:
     """A name that is not a word with an index: with commands for Greek letters, or as text."""
-    sympy, letters = _sympy(), [(each, greek_letter(each)) for each in name]
-    parts = (f"{sympy.latex(sympy.Symbol(greek))} " if greek else each for each, greek in letters)
+    sympy, letters = _sympy(), [(character, greek_letter(character)) for character in name]
+    parts = (f"{sympy.latex(sympy.Symbol(greek))} " if greek else character for character, greek in letters)
     base, line, index = "".join(parts).partition("_")
-    if _WITH_INDEX.fullmatch("".join("x" if greek else each for each, greek in letters)):
+    if _WITH_INDEX.fullmatch("".join("x" if greek else character for character, greek in letters)):
         return f"{base.strip()}_{{{index.strip()}}}" if line else base.strip()
-    text = "".join(_ESCAPED.get(each, each) for each in " ".join(name.split()))
+    text = "".join(_ESCAPED.get(character, character) for character in " ".join(name.split()))
     return f"\\mathrm{{{text}}}" if name.isascii() and name.isidentifier() else f"\\text{{{text}}}"
 
 
@@ -120,20 +122,20 @@ def run_sympy(text: str, inputs: list[NDArray[Any]], num_points: int) -> list[ND
     names, variables, outputs = _read(text)
     values: dict[str, NDArray[Any]] = dict(zip(names, (array.astype(np.float64) for array in inputs), strict=True))
 
-    def computed(each: Any) -> NDArray[np.float64]:
-        found = np.asarray(_numbers(each, values))
-        if np.iscomplexobj(found):
-            found = np.where(found.imag == 0, found.real, np.nan)
-        return np.broadcast_to(found.astype(np.float64), num_points)  # conditions of different shapes cannot be combined
+    def computed(expression: Any) -> NDArray[np.float64]:
+        numbers = np.asarray(_numbers(expression, values))
+        if np.iscomplexobj(numbers):
+            numbers = np.where(numbers.imag == 0, numbers.real, np.nan)
+        return np.broadcast_to(numbers.astype(np.float64), num_points)  # conditions of different shapes cannot be combined
 
     with np.errstate(all="ignore"):
-        for name, each in variables.items():
-            values[name] = computed(each)
+        for name, expression in variables.items():
+            values[name] = computed(expression)
         return [computed(output) for output in outputs.values()]
 
 
 # Functions that compute the kinds of SymPy's expressions. A number beats NaN, as in PTX.
-_EACH: dict[str, Any] = {
+_OPERATIONS: dict[str, Any] = {
     "Add": np.add,
     "And": np.logical_and,
     "Max": np.fmax,
@@ -141,7 +143,9 @@ _EACH: dict[str, Any] = {
     "Mul": np.multiply,
     "Or": np.logical_or,
 }
-_COMPUTED: dict[str, Callable[..., Any]] = {name: lambda *parts, own=own: reduce(own, parts) for name, own in _EACH.items()}
+_COMPUTED: dict[str, Callable[..., Any]] = {
+    name: lambda *parts, operation=operation: reduce(operation, parts) for name, operation in _OPERATIONS.items()
+}
 _COMPUTED |= {name: getattr(np, name) for name in ("cos", "cosh", "exp", "log", "sign", "sin", "sinh", "tan", "tanh")}
 _COMPUTED |= {"Abs": np.abs, "Not": np.logical_not, "Pow": np.power, "Equality": np.equal, "Unequality": np.not_equal}
 _COMPUTED |= {"StrictLessThan": np.less, "LessThan": np.less_equal, "StrictGreaterThan": np.greater}
@@ -149,22 +153,22 @@ _COMPUTED |= {"GreaterThan": np.greater_equal, "ExprCondPair": lambda *pair: pai
 
 
 def _first_of(pairs: tuple[Any, ...]) -> Any:
-    found: Any = np.nan
+    chosen: Any = np.nan
     for value, condition in reversed(pairs):
-        found = np.where(condition, value, found)
-    return found
+        chosen = np.where(condition, value, chosen)
+    return chosen
 
 
-def _numbers(each: Any, values: dict[str, NDArray[Any]]) -> Any:
-    """The numbers that an expression of SymPy has, by NumPy: `lambdify` would write Python and run it."""
-    if each.is_Symbol:
-        return values[each.name]
-    if not each.args:
-        number = bool(each) if each.is_Boolean else complex(each)
+def _numbers(expression: Any, values: dict[str, NDArray[Any]]) -> Any:
+    """Evaluates an expression of SymPy with NumPy: `lambdify` would write Python and run it."""
+    if expression.is_Symbol:
+        return values[expression.name]
+    if not expression.args:
+        number = bool(expression) if expression.is_Boolean else complex(expression)
         return number.real if isinstance(number, complex) and not number.imag else number
-    if each.func.__name__ not in _COMPUTED:
-        raise UserError(f"SymPy writes this program with {each.func.__name__}, which evo cannot check")
-    return _COMPUTED[each.func.__name__](*(_numbers(part, values) for part in each.args))
+    if expression.func.__name__ not in _COMPUTED:
+        raise UserError(f"SymPy writes this program with {expression.func.__name__}, which evo cannot check")
+    return _COMPUTED[expression.func.__name__](*(_numbers(part, values) for part in expression.args))
 
 
 def _read(text: str, *, is_whole: bool = False) -> tuple[list[str], dict[str, Any], dict[str, Any]]:

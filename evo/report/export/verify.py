@@ -66,16 +66,16 @@ class Elite:
 
 def _spread_points(language: Language) -> Points:
     """Inputs from -4 to 4, or the integers there, in another order each."""
-    places = np.arange(_NUM_SPREAD)
+    indices = np.arange(_NUM_SPREAD)
     inputs: list[NDArray[Any] | None] = [None] * len(language.registers)
     for number, (_, kind) in enumerate(language.inputs):
-        values = (places * (2 * number + 1) * 37 % _NUM_SPREAD) * (8.0 / _NUM_SPREAD) - 4.0
+        values = (indices * (2 * number + 1) * 37 % _NUM_SPREAD) * (8.0 / _NUM_SPREAD) - 4.0
         inputs[number] = values.astype(np.int64).astype(DTYPES[kind]) if kind != "f32" else values.astype(np.float32)
     return Points(inputs, _NUM_SPREAD, None)
 
 
 class Verifier:
-    """The elites of a run, and what their exports are compared with.
+    """The elites of a run, and the points and scores that exports are compared with.
 
     Args:
         run: whose archive has the scores.
@@ -106,7 +106,7 @@ class Verifier:
         return ChunkScorer(self.problem.language, self.problem.task)
 
     @cached_property
-    def places(self) -> tuple[Points, ...]:
+    def point_sets(self) -> tuple[Points, ...]:
         """Points of an export's check: the task's, its check points if it has any; if it simulates, some points."""
         if self.problem.task.rollout is not None:
             raise UserError("a program of a task with a rollout is exported as ptx and cuda only; `evo show` has its formula")
@@ -119,17 +119,18 @@ class Verifier:
     def inputs(self) -> list[NDArray[Any]]:
         """Inputs at all of these points, one set after the other, in the user's units."""
         scaling = self.problem.task.input_scaling()
-        found = []
+        scaled = []
         for name, values in zip(self.problem.task.inputs, self._read, strict=True):
             offset, scale = scaling.get(name, (0.0, 1.0))
-            found.append(offset + scale * values.astype(np.float64) if name in scaling else values)
-        return found
+            scaled.append(offset + scale * values.astype(np.float64) if name in scaling else values)
+        return scaled
 
     @cached_property
     def _read(self) -> list[NDArray[Any]]:
-        """The same as programs read them."""
+        """The inputs as programs read them."""
         values = [
-            [np.broadcast_to(array, place.num_points) for array in place.inputs if array is not None] for place in self.places
+            [np.broadcast_to(array, point_set.num_points) for array in point_set.inputs if array is not None]
+            for point_set in self.point_sets
         ]
         return [np.concatenate(parts) for parts in zip(*values, strict=True)]
 
@@ -140,8 +141,8 @@ class Verifier:
 
     @property
     def num_points(self) -> int:
-        """Points of all these places."""
-        return sum(place.num_points for place in self.places)
+        """Number of points in all sets."""
+        return sum(point_set.num_points for point_set in self.point_sets)
 
     def elite(self, row: int) -> Elite:
         """The elite of a row. Raises UserError if its scaling cannot be computed here."""
@@ -168,7 +169,8 @@ class Verifier:
         words = [word(WordType.INPUT, payload=i) for i in reversed(range(len(outputs)))] + [word(WordType.RETURN)]
         columns = [self._stored(output, kind) for output, (_, kind) in zip(outputs, language.outputs, strict=True)]
         points, *check = (
-            replace(place, inputs=list(part)) for place, part in zip(self.places, self._by_place(columns), strict=True)
+            replace(point_set, inputs=list(part))
+            for point_set, part in zip(self.point_sets, self._by_point_set(columns), strict=True)
         )
         points = replace(points, check=check[0] if check else None)
         scorer = ChunkScorer(copies, task, points=points)
@@ -181,11 +183,11 @@ class Verifier:
             values = values.astype(np.float32) if kind == "f32" else values.view(DTYPES[kind])
         return np.broadcast_to(values, self.num_points)
 
-    def _by_place(self, columns: list[NDArray[Any]]) -> Iterator[list[NDArray[Any]]]:
+    def _by_point_set(self, columns: list[NDArray[Any]]) -> Iterator[list[NDArray[Any]]]:
         start = 0
-        for place in self.places:
-            yield [np.ascontiguousarray(column[start : start + place.num_points]) for column in columns]
-            start += place.num_points
+        for point_set in self.point_sets:
+            yield [np.ascontiguousarray(column[start : start + point_set.num_points]) for column in columns]
+            start += point_set.num_points
 
     def verify(self, elite: Elite, outputs: list[NDArray[Any]] | None, name: str, *, is_exact: bool = True) -> None:
         """Compares an elite's program with the archive, and what its export gives with the program.
@@ -253,16 +255,18 @@ class Verifier:
         if tolerance == TOLERANCE and has_real_form(elite.program) and self._scores_outputs:
             formula = formula_of(elite.program, {}, {}, usual_names=False)
             nearby += [self.score(elite, outputs) for outputs in samples(formula, self._read, is_f32=True)]
-        numbers = [("objective", elite.objective, max(1.0, abs(elite.objective)), [each.objective[0] for each in nearby])]
+        numbers = [
+            ("objective", elite.objective, max(1.0, abs(elite.objective)), [evaluation.objective[0] for evaluation in nearby])
+        ]
         for i, (name, (low, high)) in enumerate(self.problem.task.measures.items()):
-            if self.problem.task.slots and name == MEASURE:  # not of what a program gives
+            if self.problem.task.slots and name == MEASURE:  # does not depend on outputs
                 continue
-            numbers.append((name, float(elite.measures[i]), high - low, [each.measures[0, i] for each in nearby]))
-        for name, archived, scale, found in numbers:
-            if not np.fmin.reduce(found) - tolerance * scale <= archived <= np.fmax.reduce(found) + tolerance * scale:
+            numbers.append((name, float(elite.measures[i]), high - low, [evaluation.measures[0, i] for evaluation in nearby]))
+        for name, archived, scale, values in numbers:
+            if not np.fmin.reduce(values) - tolerance * scale <= archived <= np.fmax.reduce(values) + tolerance * scale:
                 raise self._disagreement(
                     elite,
-                    f"{what} has {name} {found[0]:.9g}, the archive {archived:.9g}; they may differ by {tolerance * scale:.3g}",
+                    f"{what} has {name} {values[0]:.9g}, the archive {archived:.9g}; they may differ by {tolerance * scale:.3g}",
                 )
 
     def _program_values(self, elite: Elite) -> tuple[list[NDArray[Any]], list[NDArray[Any]]]:
@@ -279,9 +283,11 @@ class Verifier:
 
     def _compare_formula(self, elite: Elite) -> None:
         """Compares the program with the formula of real numbers that it stands for. Near poles nothing bounds their distance."""
-        own, formula = replace(elite, scaling={}), formula_of(elite.program, {}, {}, usual_names=False)
+        unscaled, formula = replace(elite, scaling={}), formula_of(elite.program, {}, {}, usual_names=False)
         values, allowed = values_of(formula, self._read, is_f32=True)
-        self._compare_values(own, "the formula in real numbers", [*values], self._program_values(own)[0], allowed, SHARE)
+        self._compare_values(
+            unscaled, "the formula in real numbers", [*values], self._program_values(unscaled)[0], allowed, SHARE
+        )
         real = float(self.score(elite, [*values]).objective[0]) if self._scores_outputs else elite.objective
         if not real >= elite.objective - TOLERANCE * max(1.0, abs(elite.objective)):
             self.notes[
@@ -293,14 +299,14 @@ class Verifier:
         self,
         elite: Elite,
         what: str,
-        found: list[NDArray[Any]],
+        actual: list[NDArray[Any]],
         wanted: list[NDArray[Any]],
         allowed: list[NDArray[Any]],
         share: float = 1.0,
     ) -> None:
         """Raises UserError unless a share of the outputs is as near to the wanted ones as allowed."""
         for i, (name, kind) in enumerate(elite.program.outputs):
-            values = found[i] if found[i].dtype == np.float64 else self._stored(found[i], kind)
+            values = actual[i] if actual[i].dtype == np.float64 else self._stored(actual[i], kind)
             with np.errstate(all="ignore"):
                 distance = np.abs(np.broadcast_to(values, self.num_points).astype(np.float64) - wanted[i])
             is_far = np.isfinite(wanted[i]) & np.isfinite(allowed[i]) & ~(distance <= allowed[i])
@@ -336,6 +342,6 @@ class Verifier:
         head = f"Cell {elite.name} of a run of evo, {count}.{display_note(self.precision)}"
         [program] = program_lines(self.problem.language, elite.batch.words)
         known = self.problem.task.known_of(program, self.run.run_dir.path)
-        own = self.problem.task.column_names
-        names = [f"{name}: {own[name]}" for name, _ in elite.expression.inputs if own.get(name, name) != name]
+        user_names = self.problem.task.column_names
+        names = [f"{name}: {user_names[name]}" for name, _ in elite.expression.inputs if user_names.get(name, name) != name]
         return "\n".join([head, text, "", lines, *names, *(["", known.rstrip()] if known else []), ""])

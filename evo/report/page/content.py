@@ -39,7 +39,7 @@ def run_content(run: Run, pictures: Pictures | None = None) -> dict[str, Any]:
     """Build the content of a run's page. Elites are in order of rank.
 
     Args:
-        pictures: that have been drawn already.
+        pictures: already drawn ones.
 
     Raises:
         UserError: the task fails, or the metrics are damaged.
@@ -48,7 +48,7 @@ def run_content(run: Run, pictures: Pictures | None = None) -> dict[str, Any]:
     rows = np.argsort(-elites.objective, kind="stable")[:MAX_ELITES]
     words = elites.solution[rows]
     counters, names = search.counters, list(search.problem.task.measures)
-    found: dict[str, Any] = {
+    content: dict[str, Any] = {
         "name": run.run_dir.path.parent.name,
         "run": run.run_dir.path.name,
         "counts": {
@@ -72,31 +72,31 @@ def run_content(run: Run, pictures: Pictures | None = None) -> dict[str, Any]:
         "lineage_note": None,
     }
     if not len(rows):
-        return found
+        return content
     if on_front := front(run, rows):
-        found["graphs"].insert(0, on_front)
+        content["graphs"].insert(0, on_front)
     marks = dict(on_front["points"]) if on_front else {}
     born = origins(run, rows)
-    found["lineage_note"] = born.note
-    with problem_for_facts(run) as (problem, found["note"]):
-        told = sorted({*range(min(NUM_TEXTS, len(rows))), *marks})
-        texts = dict(zip(told, map(infix, whole_expressions(problem, words[told])), strict=True))
+    content["lineage_note"] = born.note
+    with problem_for_facts(run) as (problem, content["note"]):
+        detailed = sorted({*range(min(NUM_TEXTS, len(rows))), *marks})
+        texts = dict(zip(detailed, map(infix, whole_expressions(problem, words[detailed])), strict=True))
         facts = report_facts(problem, words)
         best = range(0 if problem.task.has_pictures() else min(NUM_EXPORTS, len(rows)))
-        exports = _exports(run, problem, found["note"], rows, sorted({*best, *marks}))
+        exports = _exports(run, problem, content["note"], rows, sorted({*best, *marks}))
         if problem.task.has_pictures():
             drawn = pictures or Pictures(len(rows))
-            found["pictures"] = {
+            content["pictures"] = {
                 **drawn.draw(problem, words, elites.hash[rows]),
                 "ancestors": drawn.ancestors(problem, born.words, born.facts["hash"]),
             }
         else:
-            found["fits"] = fits(problem, np.concatenate([words, born.words]))
+            content["fits"] = fits(problem, np.concatenate([words, born.words]))
     outlines, on_map = search.layout.outlines(), _on_map(run, rows)
-    has_levels = bool(found["map"] and found["map"]["levels"])
-    levels = search.layout.places(elites.cell[rows])[:, 2].astype(int).tolist() if has_levels else [None] * len(rows)
-    found["scale"] = _scale(elites.objective)
-    found["ancestors"] = [
+    has_levels = bool(content["map"] and content["map"]["levels"])
+    levels = search.layout.coordinates(elites.cell[rows])[:, 2].astype(int).tolist() if has_levels else [None] * len(rows)
+    content["scale"] = _scale(elites.objective)
+    content["ancestors"] = [
         {
             "cell": search.layout.cell_name(int(record["cell"])),
             "objective": _numbers([record["objective"]])[0],
@@ -105,53 +105,55 @@ def run_content(run: Run, pictures: Pictures | None = None) -> dict[str, Any]:
         }
         for record in born.facts
     ]
-    stubs = dict(zip(told, search.problem.language.lowering.emit(words[told]), strict=True))
-    found["tokens"], programs = _programs(search.problem.language, words)
-    for place, row in enumerate(rows.tolist()):
+    stubs = dict(zip(detailed, search.problem.language.lowering.emit(words[detailed]), strict=True))
+    content["tokens"], programs = _programs(search.problem.language, words)
+    for position, row in enumerate(rows.tolist()):
         length = [] if LENGTH in names else [int(elites.num_instructions[row])]
-        found["elites"].append(
+        content["elites"].append(
             {
                 "cell": search.layout.cell_name(int(elites.cell[row])),
                 "outline": outlines[int(elites.cell[row])].round(5).ravel().tolist() if outlines else None,
                 "on_map": row in on_map,
-                "level": levels[place],
+                "level": levels[position],
                 "values": _numbers([elites.objective[row], *elites.measures[row], *length, elites.generation[row]]),
-                "facts": [[name, f"{values[place]:.9g}"] for name, values in facts.items()],
-                "origin": born.elites[place],
+                "facts": [[name, f"{values[position]:.9g}"] for name, values in facts.items()],
+                "origin": born.elites[position],
                 "hash": hash_text(elites.hash[row]),
                 "num_instructions": int(elites.num_instructions[row]),
-                "program": programs[place],
-                "front": marks.get(place),
-                "exports": exports.get(place, {}),
-                "instructions": _instructions(problem.language, words[place]),
-                "expression": texts.get(place, ""),
-                "ptx": with_values(stubs.get(place, "")),
+                "program": programs[position],
+                "front": marks.get(position),
+                "exports": exports.get(position, {}),
+                "instructions": _instructions(problem.language, words[position]),
+                "expression": texts.get(position, ""),
+                "ptx": with_values(stubs.get(position, "")),
             }
         )
-    return found
+    return content
 
 
-def _exports(run: Run, local: Problem, note: str | None, rows: NDArray[np.int64], places: list[int]) -> dict[int, dict[str, str]]:
-    """The texts of the elites at some places by the name that the page has for their format."""
-    if not places:
+def _exports(
+    run: Run, local: Problem, note: str | None, rows: NDArray[np.int64], positions: list[int]
+) -> dict[int, dict[str, str]]:
+    """Exported texts of the elites at these positions, by the page's name of their format."""
+    if not positions:
         return {}
     from evo.report.export.formats import export_if_sound  # late: pages of pictures need neither
     from evo.report.export.verify import Verifier
 
     job = Verifier(run, local, note, "")
-    found = {}
-    for place in places:
-        texts = export_if_sound(job, int(rows[place]), EXPORTS.values())
-        found[place] = {name: texts[each] for name, each in EXPORTS.items() if each in texts}
-    return found
+    exports = {}
+    for position in positions:
+        texts = export_if_sound(job, int(rows[position]), EXPORTS.values())
+        exports[position] = {name: texts[format_name] for name, format_name in EXPORTS.items() if format_name in texts}
+    return exports
 
 
 def _programs(language: Language, words: NDArray[np.uint64]) -> tuple[list[str], list[list[int]]]:
-    """The tokens of programs, and each program as their places: most programs have most tokens in common."""
+    """The tokens of programs, and each program as their indices: most programs have most tokens in common."""
     lengths = [program_length(row) for row in words]
-    distinct, places = np.unique(words, return_inverse=True)
+    distinct, indices = np.unique(words, return_inverse=True)
     tokens = [language.decode(word) for word in distinct.tolist()]
-    rows: Any = places.reshape(words.shape).tolist()
+    rows: Any = indices.reshape(words.shape).tolist()
     return tokens, [row[:length] for row, length in zip(rows, lengths, strict=True)]
 
 
@@ -166,10 +168,10 @@ def _on_map(run: Run, rows: NDArray[np.int64]) -> set[int]:
     elites, task = run.search.elites(), run.search.problem.task
     if run.search.layout.grid_shape() is None or elites.measures.shape[1] <= 2:
         return set(rows.tolist())
-    some = replace(elites, **{name: getattr(elites, name)[rows] for name in vars(elites)})
-    places = np.asarray(run.search.layout.places(some.cell), int)[:, :2]
+    shown_elites = replace(elites, **{name: getattr(elites, name)[rows] for name in vars(elites)})
+    coordinates = np.asarray(run.search.layout.coordinates(shown_elites.cell), int)[:, :2]
     is_varied = task.has_pictures() and len(rows) <= NUM_STILLS  # of more it takes as long as all else
-    shown = varied(run, some, places) if is_varied else best_of_places(places, some.objective)
+    shown = varied(run, shown_elites, coordinates) if is_varied else best_of_places(coordinates, shown_elites.objective)
     return set(rows[shown].tolist())
 
 

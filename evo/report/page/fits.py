@@ -39,7 +39,7 @@ def fits(problem: Problem, words: NDArray[np.uint64]) -> Any:
     target = np.asarray(targets[name], np.float64)
     if target.shape != (num_points,) or not np.isfinite(target).all():
         return None
-    varying = [place for place, array in enumerate(arrays) if array.ndim and (array != array[0]).any()]
+    varying = [index for index, array in enumerate(arrays) if array.ndim and (array != array[0]).any()]
     along = np.asarray(arrays[varying[0]], np.float64) if len(varying) == 1 else target
     shown = np.argsort(along, kind="stable")
     shown = shown[np.unique(np.linspace(0, num_points - 1, NUM_POINTS).round().astype(int))]
@@ -55,15 +55,15 @@ def fits(problem: Problem, words: NDArray[np.uint64]) -> Any:
     if len(varying) == 1:
         offset, scale = task.input_scaling().get(list(task.inputs)[varying[0]], (0.0, 1.0))
         first, last = (offset + scale * float(along[shown[end]]) for end in (0, -1))
-        places = (along[shown] - along[shown[0]]) / (along[shown[-1]] - along[shown[0]])
+        fractions = (along[shown] - along[shown[0]]) / (along[shown[-1]] - along[shown[0]])
     else:
-        first, last, places = 1.0, float(num_points), np.linspace(0.0, 1.0, len(shown))
+        first, last, fractions = 1.0, float(num_points), np.linspace(0.0, 1.0, len(shown))
     return {
         "output": name,
         "scaled": task.has_scaling(),
         "input": list(task.inputs)[varying[0]] if len(varying) == 1 else None,
         "x": [first, last],
-        "places": places.round(5).tolist(),
+        "places": fractions.round(5).tolist(),
         "y": list(ends),
         "target": _levels(target, *ends),
         "curves": [_levels(row, *ends) for row in values],
@@ -75,9 +75,9 @@ def _scaled(values: NDArray[np.float64], target: NDArray[np.float64]) -> NDArray
     with np.errstate(all="ignore"):
         finite = np.isfinite(values)
         count = finite.sum(axis=1, keepdims=True)
-        y, t = (np.where(finite, each, 0.0) for each in (values, target))
-        y_mean, t_mean = (each.sum(axis=1, keepdims=True) / count for each in (y, t))
-        y, t = (np.where(finite, each - mean, 0.0) for each, mean in ((values, y_mean), (target, t_mean)))
+        y, t = (np.where(finite, array, 0.0) for array in (values, target))
+        y_mean, t_mean = (array.sum(axis=1, keepdims=True) / count for array in (y, t))
+        y, t = (np.where(finite, array - mean, 0.0) for array, mean in ((values, y_mean), (target, t_mean)))
         variance = (y * y).sum(axis=1, keepdims=True)
         slope = np.where(variance > 0.0, (y * t).sum(axis=1, keepdims=True) / variance, 0.0)
         return np.where(finite, t_mean + slope * (values - y_mean), np.nan)

@@ -30,13 +30,13 @@ def curves(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         return []
     rows = [rows[i] for i in np.unique(np.linspace(0, len(rows) - 1, MAX_POINTS).round().astype(int))]
     generations = [row["generations"] for row in rows]
-    found = []
+    graphs = []
     for name, title in CURVES.items():
         scale, unit = (100.0, ", %") if name in SHARES else (1.0, "")
         values = scale * np.array(curve_values(rows, name), np.float64)
         x, y = _Axis("generation", generations, 0.0), _Axis("", values)
-        found.append({"title": title + unit, "x": x.data, "y": y.data, "line": _line(x(generations), y(values))})
-    return found
+        graphs.append({"title": title + unit, "x": x.data, "y": y.data, "line": _line(x(generations), y(values))})
+    return graphs
 
 
 def front(run: Run, rows: NDArray[np.int64]) -> dict[str, Any] | None:
@@ -47,36 +47,36 @@ def front(run: Run, rows: NDArray[np.int64]) -> dict[str, Any] | None:
 
     Returns:
         As of `curves`; `line` is the best objective by complexity. `measure`: the number of the measure that is the complexity.
-        `points`: of each elite on the front its place among these, and what it stands out for.
+        `points`: of each elite on the front its position among these, and its marks.
 
     Raises:
         UserError: the task fails.
     """
     if why_no_front(run):
         return None
-    found, task = front_of(run), run.search.problem.task
+    pareto, task = front_of(run), run.search.problem.task
     name = str(task.complexity)
-    x, y = _Axis(name, found.complexity), _Axis("objective", found.objective)
-    place_of = {row: place for place, row in enumerate(rows.tolist())}
+    x, y = _Axis(name, pareto.complexity), _Axis("objective", pareto.objective)
+    position_of = {row: position for position, row in enumerate(rows.tolist())}
     points = []
-    for place, row in enumerate(found.rows.tolist()):
-        marks = [*marks_of(found, place), *([CHOSEN] if place == found.default else [])]
-        if row in place_of:
-            points.append([place_of[row], ", ".join(marks)])
+    for position, row in enumerate(pareto.rows.tolist()):
+        marks = [*marks_of(pareto, position), *([CHOSEN] if position == pareto.default else [])]
+        if row in position_of:
+            points.append([position_of[row], ", ".join(marks)])
     return {
         "title": f"front: objective by {name}",
         "x": x.data,
         "y": y.data,
-        "line": _line(np.repeat(x(found.complexity), 2)[1:], np.repeat(y(found.objective), 2)[:-1]),
+        "line": _line(np.repeat(x(pareto.complexity), 2)[1:], np.repeat(y(pareto.objective), 2)[:-1]),
         "measure": list(task.measures).index(name),
         "points": points,
     }
 
 
 def axis_of(name: str, low: float, high: float, most: int) -> dict[str, Any]:
-    """`name`, with a unit if its numbers have one, and `ticks`, pairs of a place from 0 to 1 and a label."""
-    places, labels, unit = ticks(low, high, most)
-    return {"name": name + unit, "ticks": list(zip(places.round(5).tolist(), labels, strict=True))}
+    """`name`, with a unit if its numbers have one, and `ticks`, pairs of a position from 0 to 1 and a label."""
+    positions, labels, unit = ticks(low, high, most)
+    return {"name": name + unit, "ticks": list(zip(positions.round(5).tolist(), labels, strict=True))}
 
 
 class _Axis:

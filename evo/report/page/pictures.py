@@ -67,7 +67,7 @@ class Pictures:
             `stills` and `films`, of the first; `large`: how many stills have `LARGE` pixels; `atlas`, a sheet of all thumbnails,
             of `side` pixels, in rows of `columns`.
         """
-        keys = [each.tobytes() for each in hashes]
+        keys = [digest.tobytes() for digest in hashes]
         with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
             size, film_size = self._sizes = self._sizes or self._choose(problem, words, pool)
             missing = [row for row, key in enumerate(keys[:NUM_STILLS]) if key not in self._stills]
@@ -99,7 +99,7 @@ class Pictures:
 
     def ancestors(self, problem: Problem, words: NDArray[np.uint64], hashes: NDArray[np.uint64]) -> dict[str, Any] | None:
         """Thumbnails of `(n, max_length)` programs: `atlas`, `columns` and `side` as `draw` gives them, or None without any."""
-        keys = [each.tobytes() for each in hashes]
+        keys = [digest.tobytes() for digest in hashes]
         missing = [row for row, key in enumerate(keys) if key not in self._ancestors]
         pictures = chain.from_iterable(_batches(problem, words[missing], ANCESTOR_TILE))
         self._ancestors |= {keys[row]: picture for row, picture in zip(missing, pictures, strict=True)}
@@ -116,7 +116,7 @@ class Pictures:
 
         def film_bytes(size: int) -> float:
             tried = words[:_NUM_TRIED_FILMS]
-            films = [_encode_film(_frames(problem, each, size, _NUM_TRIED_FRAMES)) for each in tried]
+            films = [_encode_film(_frames(problem, program, size, _NUM_TRIED_FRAMES)) for program in tried]
             return NUM_FILMS * NUM_FRAMES / _NUM_TRIED_FRAMES * float(np.mean([len(film) for film in films]))
 
         return _largest(SIZES, num_bytes, STILL_BYTES), _largest(FILM_SIZES, film_bytes, FILM_BYTES)
@@ -153,8 +153,8 @@ def _encode_still(pixels: NDArray[np.uint8], side: int) -> tuple[bytes, NDArray[
 
 
 def _encode_film(frames: list[NDArray[np.uint8]]) -> bytes:
-    first, *others = map(Image.fromarray, frames)
-    return _webp(first, quality=_FILM_QUALITY, save_all=True, append_images=others, duration=FRAME_MS, loop=0)
+    first, *rest = map(Image.fromarray, frames)
+    return _webp(first, quality=_FILM_QUALITY, save_all=True, append_images=rest, duration=FRAME_MS, loop=0)
 
 
 def _sheet(tiles: list[NDArray[np.uint8]], side: int, quality: int) -> dict[str, Any]:

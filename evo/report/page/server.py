@@ -127,7 +127,7 @@ class PageServer(AbstractContextManager["PageServer"]):
         with self._lock, suppress(UserError):
             if self._run and self._pictures and MIN_SIZE <= size <= MAX_SIZE:
                 elites = self._run.search.elites()
-                for row in np.flatnonzero([hash_of(each) == hash_text for each in elites.hash])[:1]:
+                for row in np.flatnonzero([hash_of(digest) == hash_text for digest in elites.hash])[:1]:
                     return picture(self._run.search.problem, elites.solution[row], size)
         return None
 
@@ -202,8 +202,8 @@ class _Handler(BaseHTTPRequestHandler):
         if watch.hosts is not None and self.headers.get("Host", "").lower() not in watch.hosts:
             self.send_error(HTTPStatus.MISDIRECTED_REQUEST)
             return
-        given = parse_qs(url.query).get("token", [""])[-1]
-        if watch.token is not None and not hmac.compare_digest(given.encode(), watch.token.encode()):
+        token = parse_qs(url.query).get("token", [""])[-1]
+        if watch.token is not None and not hmac.compare_digest(token.encode(), watch.token.encode()):
             self.send_error(HTTPStatus.FORBIDDEN, "The address needs the token that evo watch printed.")
             return
         if url.path == "/picture" and not url.netloc:
@@ -240,18 +240,18 @@ class _Handler(BaseHTTPRequestHandler):
 def _resolved(host: str, port: int) -> list[tuple[socket.AddressFamily, Any]]:
     """The addresses of a host name; the first is listened at."""
     try:
-        found = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        addresses = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except (OSError, UnicodeError) as error:
         raise UserError(f"--host {host}: no such address: {error}") from error
-    return [(family, address) for family, _, _, _, address in found]
+    return [(family, address) for family, _, _, _, address in addresses]
 
 
 def _checkpoints(path: Path) -> tuple[str, ...]:
     """Names and times of a run's checkpoints: they change when the run has got on."""
-    found = []
+    stamps = []
     for file in sorted((path / "checkpoints").glob("*.ckpt")):
         try:
-            found.append(f"{file.name} {file.stat().st_mtime_ns}")
+            stamps.append(f"{file.name} {file.stat().st_mtime_ns}")
         except FileNotFoundError:  # the run has just replaced it
             continue
-    return tuple(found)
+    return tuple(stamps)

@@ -50,7 +50,7 @@ class ArchiveFilm:
         num_cells = layout.num_cells
         if shape := layout.grid_shape():
             columns, num_rows = shape
-            column, row = np.asarray(layout.places(self._facts["cell"]), int)[:, :2].T
+            column, row = np.asarray(layout.coordinates(self._facts["cell"]), int)[:, :2].T
             row = num_rows - 1 - row
         else:
             columns = int(np.ceil(np.sqrt(num_cells * width / max(height - _TITLE, 1))))
@@ -64,8 +64,8 @@ class ArchiveFilm:
         self._left = (width - columns * step - GAP) // 2 + GAP + column * step
         self._top = (height - _TITLE - num_rows * step - GAP) // 2 + GAP + row * step
         self._num_cells = num_cells
-        self._place_number = row * columns + column
-        self._is_best = _is_best_so_far(self._place_number, self._facts["objective"])
+        self._tile_number = row * columns + column
+        self._is_best = _is_best_so_far(self._tile_number, self._facts["objective"])
 
     def frames(self, num_frames: int) -> Iterator[Frame]:
         """The film, frame by frame. Raises UserError if the task's drawing fails."""
@@ -82,10 +82,10 @@ class ArchiveFilm:
                     cells = self._facts["cell"][shown:end]
                     occupied.update(cells.tolist())
                     best = shown + np.flatnonzero(self._is_best[shown:end])[::-1]
-                    newest = best[np.unique(self._place_number[best], return_index=True)[1]]
+                    newest = best[np.unique(self._tile_number[best], return_index=True)[1]]
                     if len(newest):  # cells of a third measure share places, whose best may be older
                         pictures = render(problem, np.ascontiguousarray(self._words[newest]), self._tile, STILL_T)
-                        self._place(sheet, pictures, newest)
+                        self._paste(sheet, pictures, newest)
                     shown = end
                     titled = self._with_title(sheet, int(self._facts["generation"][end - 1]), len(occupied))
                 yield titled
@@ -95,25 +95,25 @@ class ArchiveFilm:
         [frame] = self.frames(1)
         return frame
 
-    def _place(self, sheet: Frame, pictures: NDArray[np.uint8], rows: NDArray[np.int64]) -> None:
+    def _paste(self, sheet: Frame, pictures: NDArray[np.uint8], rows: NDArray[np.int64]) -> None:
         for picture, left, top in zip(pictures, self._left[rows].tolist(), self._top[rows].tolist(), strict=True):
             sheet[top : top + self._tile, left : left + self._tile] = picture
 
     def _with_title(self, sheet: Frame, generation: int, num_elites: int) -> Frame:
         image = Image.fromarray(sheet)
         text = f"generation {generation:,}   {plural(num_elites, 'elite')} in {plural(self._num_cells, 'cell')}"
-        place = (self._size[0] // 2, self._size[1] - _TITLE // 2)
-        ImageDraw.Draw(image).text(place, text, fill=_TEXT, font=ImageFont.load_default(16), anchor="mm")
+        center = (self._size[0] // 2, self._size[1] - _TITLE // 2)
+        ImageDraw.Draw(image).text(center, text, fill=_TEXT, font=ImageFont.load_default(16), anchor="mm")
         return np.asarray(image)
 
 
-def _is_best_so_far(places: NDArray[np.int64], objective: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Mask of the elites that beat all before them at their place. In a grid of over two measures, cells share places."""
+def _is_best_so_far(tiles: NDArray[np.int64], objective: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Mask of the elites that beat all before them at their tile. In a grid of over two measures, cells share tiles."""
     best: dict[int, float] = {}
-    is_best = np.zeros(len(places), bool)
-    for index, (place, value) in enumerate(zip(places.tolist(), objective.tolist(), strict=True)):
-        if value > best.get(place, -np.inf):
-            best[place] = value
+    is_best = np.zeros(len(tiles), bool)
+    for index, (tile, value) in enumerate(zip(tiles.tolist(), objective.tolist(), strict=True)):
+        if value > best.get(tile, -np.inf):
+            best[tile] = value
             is_best[index] = True
     return is_best
 

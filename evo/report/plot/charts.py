@@ -77,15 +77,15 @@ def heatmap(run: Searched) -> NotebookFigure:
     axes: Any
     if dims and best is not None:
         figure, axes = _panels(best, dims[2], colors, names, ranges)
-        others = f" · the best over {', '.join(map(written, names[3:]))}" if len(names) > 3 else ""
-        figure.suptitle(title + others)
+        suffix = f" · the best over {', '.join(map(written, names[3:]))}" if len(names) > 3 else ""
+        figure.suptitle(title + suffix)
     else:
         figure = NotebookFigure(figsize=(8, 3.2 if len(names) == 1 else 6.5), layout="constrained")
         axes = figure.subplots()
         if len(names) > 2:
             order = np.argsort(objective, kind="stable")  # the best on top
-            places = np.clip(fraction(elites.measures[:, :2], *ranges[:2].T), 0.0, 1.0)
-            axes.scatter(*places[order].T, s=14, c=colors.to_rgba(objective[order]))
+            points = np.clip(fraction(elites.measures[:, :2], *ranges[:2].T), 0.0, 1.0)
+            axes.scatter(*points[order].T, s=14, c=colors.to_rgba(objective[order]))
         else:
             palette = np.tile(_EMPTY_COLOR, (archive.cells, 1))
             palette[elites.cell] = colors.to_rgba(objective)
@@ -173,8 +173,8 @@ def _panels(
     for axis, put, name, (low, high) in zip(
         (grid[0, 0].xaxis, grid[0, 0].yaxis), (figure.supxlabel, figure.supylabel), names, ranges, strict=False
     ):
-        places, labels, unit = ticks(low, high, int(2 * side))
-        axis.set_ticks(places, labels)  # the panels share them
+        positions, labels, unit = ticks(low, high, int(2 * side))
+        axis.set_ticks(positions, labels)  # the panels share them
         put(written(name) + unit)
     return figure, grid
 
@@ -200,40 +200,40 @@ def _in_units(values: NDArray[np.float64]) -> tuple[NDArray[np.float64], str]:
 
 
 def ticks(low: float, high: float, most: int = 8) -> tuple[NDArray[np.float64], list[str], str]:
-    """At `most` about this many ticks for a range: their places, from 0 to 1, their labels, and what to append to the name."""
+    """About `most` ticks for a range at most: their positions from 0 to 1, their labels, and a unit to append to the name."""
     (low, high), unit = _in_units(np.array([low, high]))
     values = np.asarray(MaxNLocator(most, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high))
-    places = fraction(values, low, high)
-    inside = (places >= -1e-9) & (places <= 1.0 + 1e-9)
+    positions = fraction(values, low, high)
+    inside = (positions >= -1e-9) & (positions <= 1.0 + 1e-9)
     values = np.where(abs(values) < 1e-9 * (high - low), 0.0, values)
-    return places[inside], [f"{value:.6g}" for value in values[inside]], unit
+    return positions[inside], [f"{value:.6g}" for value in values[inside]], unit
 
 
 def label_axis(axis: Axis, name: str, low: float, high: float, most: int = 8) -> None:
-    """Gives an axis from 0 to 1 the ticks of a range, at `most` about this many, and a name."""
-    places, labels, unit = ticks(low, high, most)
-    axis.set_ticks(places, labels)
+    """Gives an axis from 0 to 1 the ticks of a range, about `most` at most, and a name."""
+    positions, labels, unit = ticks(low, high, most)
+    axis.set_ticks(positions, labels)
     axis.set_label_text(written(name) + unit)
 
 
 @rc_context(PLAIN_TEXT)
 def front(run: Searched) -> NotebookFigure:
     """The best objective by complexity, over all elites. The knee and the shortest description are marked."""
-    found, elites, task = front_of(run), run.search.elites(), run.search.problem.task
+    pareto, elites, task = front_of(run), run.search.elites(), run.search.problem.task
     name = str(task.complexity)
     complexity = elites.measures[:, list(task.measures).index(name)]
     objective, unit = _in_units(elites.objective)
-    best = objective[found.rows]
+    best = objective[pareto.rows]
     figure = NotebookFigure(figsize=(8, 5), layout="constrained")
     axes = figure.subplots()
     axes.scatter(complexity, objective, s=9, color="0.75", label="elites")
-    axes.plot(found.complexity, best, "o-", drawstyle="steps-post", markersize=4.5, color="#31688e", label="front")
-    for place, (x, y) in enumerate(zip(found.complexity, best, strict=True)):
-        if marks := marks_of(found, place):
-            dx, side = (10, "left") if place < len(best) / 2 else (-10, "right")
+    axes.plot(pareto.complexity, best, "o-", drawstyle="steps-post", markersize=4.5, color="#31688e", label="front")
+    for position, (x, y) in enumerate(zip(pareto.complexity, best, strict=True)):
+        if marks := marks_of(pareto, position):
+            dx, side = (10, "left") if position < len(best) / 2 else (-10, "right")
             axes.scatter([x], [y], s=90, facecolors="none", edgecolors=_MARK_COLOR, linewidths=1.8, zorder=4)
-            told = f"{' and '.join(marks)}: {x:g}"
-            text = axes.annotate(told, (x, y), (dx, -16), textcoords="offset points", ha=side, color=_MARK_COLOR, fontsize=9)
+            label = f"{' and '.join(marks)}: {x:g}"
+            text = axes.annotate(label, (x, y), (dx, -16), textcoords="offset points", ha=side, color=_MARK_COLOR, fontsize=9)
             text.set_bbox({"facecolor": "white", "alpha": 0.8, "edgecolor": "none", "pad": 1.0})
     axes.set_xlabel(written(name))
     axes.set_ylabel(f"objective{unit}")

@@ -119,8 +119,8 @@ class _RgbFrames:
         context.color_range = 1  # 16 to 235
 
     def __call__(self, frame: Frame) -> Any:
-        given = self._av.VideoFrame.from_ndarray(frame, format="rgb24")
-        return given.reformat(format=self._pixels, dst_colorspace="ITU709", dst_color_range="MPEG")
+        video_frame = self._av.VideoFrame.from_ndarray(frame, format="rgb24")
+        return video_frame.reformat(format=self._pixels, dst_colorspace="ITU709", dst_color_range="MPEG")
 
 
 def _write_gif(path: Path, frames: Iterable[Frame], palette: Palette, fps: int, on_frame: Callable[[], Any]) -> None:

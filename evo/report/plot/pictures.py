@@ -71,7 +71,7 @@ def contact_sheet(run: Run) -> Path:
     if shape := layout.grid_shape():
         merged = -(-max(shape) // most)  # cells along the side of a place
         columns, rows = (-(-cells // merged) for cells in shape)
-        indices = np.asarray(layout.places(elites.cell), int)
+        indices = np.asarray(layout.coordinates(elites.cell), int)
         column, row = indices[:, :2].T // merged
         row = rows - 1 - row
         shown = best_of_places(np.stack([row, column], axis=1), elites.objective)
@@ -94,8 +94,8 @@ def contact_sheet(run: Run) -> Path:
     sheet = _empty_mosaic(size, rows, columns)
     for start in range(0, len(shown), _SHEET_BATCH):
         part = shown[start : start + _SHEET_BATCH]
-        places = list(zip(row[part].tolist(), column[part].tolist(), strict=True))
-        _place(sheet, render(run.search.problem, elites.solution[part], size, STILL_T), places)
+        positions = list(zip(row[part].tolist(), column[part].tolist(), strict=True))
+        _paste(sheet, render(run.search.problem, elites.solution[part], size, STILL_T), positions)
     path = run.run_dir.plot_path("contact_sheet.png")
     if shape:
         ends = (columns * merged / shape[0], rows * merged / shape[1])
@@ -105,23 +105,23 @@ def contact_sheet(run: Run) -> Path:
     return path
 
 
-def varied(run: Run, elites: Elites, places: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Rows of the elites to show at the places of a grid, sorted; of each place, the best few are looked at."""
-    order = np.lexsort((-elites.objective, *places.T))
-    is_first = np.any(np.diff(places[order], axis=0, prepend=-1) != 0, axis=1)
+def varied(run: Run, elites: Elites, positions: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Rows of the elites to show at the positions of a grid, sorted; at each position, the best few are candidates."""
+    order = np.lexsort((-elites.objective, *positions.T))
+    is_first = np.any(np.diff(positions[order], axis=0, prepend=-1) != 0, axis=1)
     first = np.maximum.accumulate(np.where(is_first, np.arange(len(order)), 0))
     rows = np.sort(order[np.arange(len(order)) - first < NUM_CANDIDATES])
     looks = [
         features(render(run.search.problem, elites.solution[rows[start : start + _SHEET_BATCH]], LOOK_SIZE, STILL_T))
         for start in range(0, len(rows), _SHEET_BATCH)
     ]
-    return rows[most_varied(places[rows], elites.objective[rows], np.concatenate(looks))]
+    return rows[most_varied(positions[rows], elites.objective[rows], np.concatenate(looks))]
 
 
-def best_of_places(places: NDArray[np.int64], objective: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Rows of the best elite at each place, `(n, 2)`, sorted."""
+def best_of_places(positions: NDArray[np.int64], objective: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Rows of the best elite at each position, `(n, 2)`, sorted."""
     order = np.argsort(-objective, kind="stable")
-    _, first = np.unique(places[order], axis=0, return_index=True)
+    _, first = np.unique(positions[order], axis=0, return_index=True)
     return np.sort(order[first])
 
 
@@ -144,15 +144,15 @@ def lineage(run: Run) -> Path:
     """Lineage of nine elites, the best of each of nine regions: the pictures of their ancestors, oldest first, a row each."""
     problem, elites = run.search.problem, run.search.elites()
     lines = LinesOfDescent(run)
-    sheet_rows, places = [], []
+    sheet_rows, positions = [], []
     for number, row in enumerate(_best_of_regions(elites.measures[:, :2], elites.objective, problem.ranges[:2]).tolist()):
-        line = [each.words for each in lines.of(row)] or [elites.solution[row]]
+        line = [ancestor.words for ancestor in lines.line(row)] or [elites.solution[row]]
         chosen = np.unique(np.linspace(0, len(line) - 1, LINE_LENGTH).round().astype(int))
         sheet_rows += [line[index] for index in chosen]
-        places += [(number, LINE_LENGTH - len(chosen) + index) for index in range(len(chosen))]  # elites below each other
+        positions += [(number, LINE_LENGTH - len(chosen) + index) for index in range(len(chosen))]  # elites below each other
     pictures = render(problem, np.stack(sheet_rows), LINE_TILE_SIZE, STILL_T)
     path = run.run_dir.plot_path("lineage.png")
-    sheet = _mosaic(pictures, places, places[-1][0] + 1, LINE_LENGTH)
+    sheet = _mosaic(pictures, positions, positions[-1][0] + 1, LINE_LENGTH)
     _with_title(sheet, "At the right, the best elites of the archive's regions; in each row their ancestors, oldest first").save(
         path
     )
@@ -169,14 +169,14 @@ def poster(run: Run) -> Path:
     names = [written(name) for name in problem.task.measures][:2]
     column = _ranks(elites.measures[:, 0]) * columns // len(elites)
     row = np.empty_like(column)
-    for here in (column == each for each in range(columns)):
+    for here in (column == index for index in range(columns)):
         row[here] = _ranks(elites.measures[here, len(names) - 1]) * rows // max(1, here.sum())
-    places = np.stack([column, row], axis=1)
+    positions = np.stack([column, row], axis=1)
     width, height = POSTER_SIZE
     side = (width - 2 * POSTER_MARGIN + POSTER_GAP) // columns - POSTER_GAP
     image = Image.new("RGB", POSTER_SIZE, "white")
-    for index in varied(run, elites, places):  # one at a time, for the sake of memory
-        left, top = (POSTER_MARGIN + (side + POSTER_GAP) * (places[index] * (1, -1) + (0, rows - 1))).tolist()
+    for index in varied(run, elites, positions):  # one at a time, for the sake of memory
+        left, top = (POSTER_MARGIN + (side + POSTER_GAP) * (positions[index] * (1, -1) + (0, rows - 1))).tolist()
         image.paste(Image.fromarray(render(problem, elites.solution[[index]], side, STILL_T)[0]), (left, top))
     evaluations, seed = run.search.counters.evaluations, problem.config.seed
     caption = (
@@ -225,17 +225,17 @@ def _best_of_regions(
 
 def _animate(problem: Problem, words: NDArray[np.uint64], columns: int, size: int, path: Path) -> Path:
     rows = -(-len(words) // columns)
-    places = [divmod(i, columns) for i in range(len(words))]
-    drawn = [_mosaic(render(problem, words, size, frame / NUM_FRAMES), places, rows, columns) for frame in range(NUM_FRAMES)]
+    positions = [divmod(i, columns) for i in range(len(words))]
+    drawn = [_mosaic(render(problem, words, size, frame / NUM_FRAMES), positions, rows, columns) for frame in range(NUM_FRAMES)]
     palette = Palette(drawn[:: NUM_FRAMES // 4])
     frames = [palette(frame) for frame in drawn]
     frames[0].save(path, save_all=True, append_images=frames[1:], duration=FRAME_MS, loop=0)
     return path
 
 
-def _mosaic(pictures: NDArray[np.uint8], places: list[tuple[int, int]], rows: int, columns: int) -> NDArray[np.uint8]:
+def _mosaic(pictures: NDArray[np.uint8], positions: list[tuple[int, int]], rows: int, columns: int) -> NDArray[np.uint8]:
     sheet = _empty_mosaic(pictures.shape[1], rows, columns)
-    _place(sheet, pictures, places)
+    _paste(sheet, pictures, positions)
     return sheet
 
 
@@ -245,9 +245,9 @@ def _empty_mosaic(size: int, rows: int, columns: int) -> NDArray[np.uint8]:
     return sheet
 
 
-def _place(sheet: NDArray[np.uint8], pictures: NDArray[np.uint8], places: list[tuple[int, int]]) -> None:
+def _paste(sheet: NDArray[np.uint8], pictures: NDArray[np.uint8], positions: list[tuple[int, int]]) -> None:
     size = pictures.shape[1]
-    for picture, (row, column) in zip(pictures, places, strict=True):
+    for picture, (row, column) in zip(pictures, positions, strict=True):
         top, left = GAP + row * (size + GAP), GAP + column * (size + GAP)
         sheet[top : top + size, left : left + size] = picture
 

@@ -59,18 +59,18 @@ def _draw(axes: Axes, group: Group, metric: str, along: str, color: tuple[float,
     A dot is at the end: it is all there is to see of runs of one generation.
     """
     first = max(run.curves[along][0] for run in group.runs)
-    places = np.linspace(first, max(run.last(along) for run in group.runs), _NUM_PLACES)
-    low, middle, high = quartiles(np.stack([_at(places, run.curves[along], run.curves[metric]) for run in group.runs]))
+    xs = np.linspace(first, max(run.last(along) for run in group.runs), _NUM_PLACES)
+    low, middle, high = quartiles(np.stack([_at(xs, run.curves[along], run.curves[metric]) for run in group.runs]))
     low, middle, high = (np.where(np.isfinite(values), values, np.nan) for values in (low, middle, high))
-    axes.fill_between(places, low, high, color=color, alpha=0.2, linewidth=0)
+    axes.fill_between(xs, low, high, color=color, alpha=0.2, linewidth=0)
     label = f"{group.label} ({plural(len(group.runs), 'run')})"
-    axes.plot(places, middle, color=color, linewidth=1.8, marker="o", markersize=4.0, markevery=[-1], label=label)
+    axes.plot(xs, middle, color=color, linewidth=1.8, marker="o", markersize=4.0, markevery=[-1], label=label)
 
 
-def _at(places: NDArray[np.float64], along: NDArray[np.float64], values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The value of the last generation that has ended at each place. A run that has ended keeps its last value."""
-    found: NDArray[np.float64] = values[np.searchsorted(along, places, side="right") - 1]
-    return found
+def _at(xs: NDArray[np.float64], along: NDArray[np.float64], values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The value of the last generation that has ended at each x. A run that has ended keeps its last value."""
+    latest: NDArray[np.float64] = values[np.searchsorted(along, xs, side="right") - 1]
+    return latest
 
 
 def _colors(number: int) -> list[tuple[float, ...]]:

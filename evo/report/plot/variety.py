@@ -39,7 +39,7 @@ def _features(rgb: NDArray[np.float32], filters: NDArray[np.float32]) -> NDArray
 
     luminance = rgb @ np.array([0.299, 0.587, 0.114], np.float32)  # ITU-R BT.601
     spectrum = fft.fft2(luminance)
-    structure = [np.sqrt(_regions(np.abs(fft.ifft2(spectrum * each)))) for each in filters]
+    structure = [np.sqrt(_regions(np.abs(fft.ifft2(spectrum * kernel)))) for kernel in filters]
     red, green, blue = np.moveaxis(rgb, -1, 0)
     colours = [_regions(plane) for plane in (luminance, red - green, (red + green) / 2.0 - blue)]
     return np.concatenate(structure + colours, axis=1)
@@ -66,22 +66,22 @@ def _filters(size: int) -> NDArray[np.float32]:
     return np.stack(filters).astype(np.float32)
 
 
-def most_varied(places: NDArray[np.int64], objective: NDArray[np.float64], looks: NDArray[np.float32]) -> NDArray[np.int64]:
-    """The rows to show, one for each place, sorted: good ones that differ from what is shown around them.
+def most_varied(positions: NDArray[np.int64], objective: NDArray[np.float64], looks: NDArray[np.float32]) -> NDArray[np.int64]:
+    """The rows to show, one for each position, sorted: good ones that differ from those shown around them.
 
-    At first each place shows its best. Then the places in turn show the candidate with the greatest product of its distance from
-    the nearest look within `REACH` places and the square of its objective, counted from the least of all to the best of the
-    place, until nothing changes. If two are equal, the better one is shown, then the first.
+    At first each position shows its best. Then the positions in turn show the candidate with the greatest product of its distance
+    from the nearest look within `REACH` positions and the square of its objective, counted from the least of all to the best of
+    the position, until nothing changes. If two are equal, the better one is shown, then the first.
 
     Args:
-        places: `(n, 2)`, not negative.
+        positions: `(n, 2)`, not negative.
         looks: `(n, num_features)`.
     """
     order = np.argsort(-objective, kind="stable")
     candidates: dict[tuple[int, int], list[int]] = {}
     for row in order.tolist():
-        candidates.setdefault((int(places[row, 0]), int(places[row, 1])), []).append(row)
-    shown = {place: rows[0] for place, rows in candidates.items()}
+        candidates.setdefault((int(positions[row, 0]), int(positions[row, 1])), []).append(row)
+    shown = {position: rows[0] for position, rows in candidates.items()}
     least = objective.min(initial=np.inf)
     around = range(-REACH, REACH + 1)
     for _ in range(_NUM_SWEEPS):
@@ -90,7 +90,7 @@ def most_varied(places: NDArray[np.int64], objective: NDArray[np.float64], looks
             near = [(column + i, row + j) for i in around for j in around if (i or j) and (column + i, row + j) in shown]
             if len(rows) == 1 or not near:
                 continue
-            theirs = looks[[shown[place] for place in near]]
+            theirs = looks[[shown[position] for position in near]]
             distance = np.linalg.norm(looks[rows][:, None] - theirs, axis=2).min(axis=1)
             above = objective[rows] - least
             chosen = rows[int(np.argmax(distance * (above / max(above[0], np.finfo(float).tiny)) ** 2))]

@@ -81,13 +81,13 @@ class Layout(ABC):
         return number
 
     @abstractmethod
-    def places(self, cells: NDArray[np.int64]) -> NDArray[np.float64]:
+    def coordinates(self, cells: NDArray[np.int64]) -> NDArray[np.float64]:
         """Positions of cells, `(len(cells), num_measures)`, in units that put neighbours about equally far apart."""
 
     def nearest(self, cell: int, cells: NDArray[np.int64]) -> int:
         """The nearest of some cells to a cell, by the sum of distances along the axes."""
-        places = self.places(np.append(cells, cell))
-        return int(cells[np.argmin(np.abs(places[:-1] - places[-1]).sum(axis=1))])
+        coordinates = self.coordinates(np.append(cells, cell))
+        return int(cells[np.argmin(np.abs(coordinates[:-1] - coordinates[-1]).sum(axis=1))])
 
     def grid_shape(self) -> tuple[int, int] | None:
         """Columns and rows, if the cells are those of a grid of at least two measures; None otherwise."""
@@ -137,7 +137,7 @@ class GridLayout(Layout):
             raise ValueError(f"out of range, the grid is {' x '.join(map(str, self.dims))}, counted from 0")
         return int(np.ravel_multi_index(indices, self.dims))
 
-    def places(self, cells: NDArray[np.int64]) -> NDArray[np.float64]:
+    def coordinates(self, cells: NDArray[np.int64]) -> NDArray[np.float64]:
         """The indices along the measures."""
         return np.stack(np.unravel_index(cells, self.dims), axis=1).astype(np.float64)
 
@@ -194,7 +194,7 @@ class CentroidLayout(Layout):
         units: NDArray[np.float64] = (measures - self.low) / (self.high - self.low)
         return units
 
-    def places(self, cells: NDArray[np.int64]) -> NDArray[np.float64]:
+    def coordinates(self, cells: NDArray[np.int64]) -> NDArray[np.float64]:
         """The centroids, in units of the measures' ranges."""
         return self._units[cells]
 

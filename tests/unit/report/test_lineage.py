@@ -30,7 +30,7 @@ def run(finish) -> Run:
 def test_the_table_leads_from_a_random_program_to_the_elite(run):
     elites = run.search.elites()
     lines = LinesOfDescent(run)
-    row = max(range(len(elites)), key=lambda row: len(lines.of(row)))
+    row = max(range(len(elites)), key=lambda row: len(lines.line(row)))
     cell = run.search.layout.cell_name(int(elites.cell[row]))
     title, header, *rows = describe_lineage(run, cell).splitlines()
     assert title == f"# lineage of cell {cell}: {len(rows)} programs, from a random program on"
@@ -54,7 +54,7 @@ def test_a_line_leads_through_recorded_ancestors_to_the_elite(run):
 
     lengths = Counter()
     for place, row in enumerate(rows.tolist()):
-        origin, line = found.elites[place], lines.of(row)
+        origin, line = found.elites[place], lines.line(row)
         assert (origin["length"], origin["end"]) == (len(line), "complete")
         assert origin["line"][-1] == place
         told = [(born[number], cells[number]) for number in origin["line"]]
@@ -94,7 +94,7 @@ def check_lines_of_the_archive(run, told) -> None:
 def test_an_ancestor_computes_what_it_did(run):
     """Its objective comes out again when it is evaluated anew."""
     lines, problem = LinesOfDescent(run), run.search.problem
-    line = lines.of(int(run.search.elites().generation.argmax()))
+    line = lines.line(int(run.search.elites().generation.argmax()))
     batch = Batch.analyze(problem.language.lowering, np.stack([each.words for each in line]))
     np.testing.assert_array_equal(problem.evaluator.evaluate(batch).objective, [each.objective for each in line])
 
@@ -169,7 +169,7 @@ def test_the_archives_film_begins_with_the_first_elites_and_ends_with_all(run):
     left = (400 - columns * (tile + GAP) - GAP) // 2 + GAP
     top = (400 - 36 - rows * (tile + GAP) - GAP) // 2 + GAP
     pictures = problem.draw(elites.solution, tile, 0.0)
-    for picture, (column, row) in zip(pictures, layout.places(elites.cell).astype(int).tolist(), strict=True):
+    for picture, (column, row) in zip(pictures, layout.coordinates(elites.cell).astype(int).tolist(), strict=True):
         x, y = left + column * (tile + GAP), top + (rows - 1 - row) * (tile + GAP)
         np.testing.assert_array_equal(frames[-1][y : y + tile, x : x + tile], picture)
     with pytest.raises(UserError, match="64x48: too small for 12 x 10 cells"):
