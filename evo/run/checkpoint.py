@@ -68,12 +68,12 @@ def decode_checkpoint(data: bytes) -> tuple[dict[str, Any], dict[str, NDArray[An
     if hashlib.sha256(memoryview(data)[:-_DIGEST_BYTES]).digest() != data[-_DIGEST_BYTES:]:
         raise CheckpointError("damaged: the checksum does not fit the content")
     header_end = PREFIX_BYTES + int.from_bytes(data[PREFIX_BYTES - 4 : PREFIX_BYTES], "little")
-    arrays, place = {}, header_end
+    arrays, offset = {}, header_end
 
     def take(dtype: np.dtype[Any], count: int) -> NDArray[Any]:
-        nonlocal place
-        place += count * dtype.itemsize
-        return np.frombuffer(data, dtype, count, place - count * dtype.itemsize)
+        nonlocal offset
+        offset += count * dtype.itemsize
+        return np.frombuffer(data, dtype, count, offset - count * dtype.itemsize)
 
     header = json.loads(data[PREFIX_BYTES:header_end])
     for entry in header["arrays"]:

@@ -32,8 +32,7 @@ _LIKE_A_PATH = re.compile(r"[^\s()*]*(/|\.[A-Za-z]\w*$)[^\s()*]*")
 
 
 def read_initial(problem: Problem) -> NDArray[np.uint64]:
-    """The words of the programs that the config names, in its order, and of the task's, `(num_programs, width)`; no wider than
-    they need.
+    """Reads the config's programs, in its order, and the task's, as words `(num_programs, width)`; no wider than they need.
 
     Raises:
         UserError: one cannot be read, is too long, or uses what the config's programs may not; the message says where.
@@ -41,11 +40,11 @@ def read_initial(problem: Problem) -> NDArray[np.uint64]:
     entries = problem.config.search.initial.programs
     parts = [_read(problem, entry, f"{INITIAL_PROGRAMS}.{number}") for number, entry in enumerate(entries)]
     with task_errors(type(problem.task), "programs"):
-        given = problem.task.programs()
-        texts = [given] if isinstance(given, str) else list(given)
+        answer = problem.task.programs()
+        texts = [answer] if isinstance(answer, str) else list(answer)
     if wrong := [text for text in texts if not isinstance(text, str)]:
-        place = method_place(type(problem.task), "programs")
-        raise UserError(f"programs() must return formulas or programs as text, got {wrong[0]!r}", place)
+        location = method_place(type(problem.task), "programs")
+        raise UserError(f"programs() must return formulas or programs as text, got {wrong[0]!r}", location)
     for text in texts:
         with suppress(UserError):  # the vocabulary is the user's
             parts.append(_parse(problem, text, "programs()"))
@@ -54,21 +53,21 @@ def read_initial(problem: Problem) -> NDArray[np.uint64]:
 
 
 def with_digest(problem: Problem, words: NDArray[np.uint64]) -> Problem:
-    """The problem whose config knows the digest of what `read_initial` gave. Raises UserError: the config has another one."""
+    """The problem with the digest of `read_initial`'s words in its config. Raises UserError: the config has another one."""
     if not len(words):
         return problem
     digest = hashlib.sha256()
     for row, length in zip(words, program_lengths(words), strict=True):
         digest.update(np.append(row[:length], np.uint64(WordType.RETURN)).astype("<u8").tobytes())
     initial = problem.config.search.initial
-    found = digest.hexdigest()
-    if initial.digest not in (None, found):
+    current = digest.hexdigest()
+    if initial.digest not in (None, current):
         raise UserError(
             "the programs are not those that the config was written with; to take them as they are now: "
             "--set search.initial.digest=null",
             "search.initial.digest",
         )
-    return replace(problem, config=_with_initial(problem.config, found))
+    return replace(problem, config=_with_initial(problem.config, current))
 
 
 def _with_initial(config: RunConfig, digest: str) -> RunConfig:
@@ -169,8 +168,8 @@ def _elites(problem: Problem, path: Path, solution: NDArray[np.uint64], cell: ND
     return words
 
 
-def _check(problem: Problem, words: NDArray[np.uint64], place: Callable[[int, int], str]) -> None:
-    """Refuses what the config's programs cannot have. place: what messages call a word of a row."""
+def _check(problem: Problem, words: NDArray[np.uint64], location_of: Callable[[int, int], str]) -> None:
+    """Refuses words that the config's programs cannot have. location_of: names a word of a row in messages."""
     language = problem.language
     names = [instruction.name for instruction in language.instruction_set.instructions]
     may_use = np.isin(names, list(problem.config.program.vocabulary.instructions))
@@ -188,4 +187,4 @@ def _check(problem: Problem, words: NDArray[np.uint64], place: Callable[[int, in
     for reason, is_wrong in refused.items():
         for row, column in np.argwhere(is_wrong & is_used)[:1].tolist():
             token = language.decode(int(words[row, column]))
-            raise UserError(f"'{token}' {reason}", place(row, column))
+            raise UserError(f"'{token}' {reason}", location_of(row, column))

@@ -161,13 +161,13 @@ def load_problem(config: RunConfig, backend: Backend | None = None, quarantine: 
 
 
 def located_options(config: RunConfig) -> dict[str, Any]:
-    """The task's options, with the paths of `task_files` in place of the strings that they stand for."""
+    """The task's options, with their strings replaced by the paths of `task_files`."""
 
     def located(value: Any) -> Any:
         if isinstance(value, dict):
-            return {name: located(each) for name, each in value.items()}
+            return {name: located(item) for name, item in value.items()}
         if isinstance(value, list):
-            return [located(each) for each in value]
+            return [located(item) for item in value]
         return config.task_files.get(value, value) if isinstance(value, str) else value
 
     return {name: located(value) for name, value in config.task_options.items()}
@@ -192,7 +192,7 @@ def problem_of(config: RunConfig, task: Task, backend: Backend | None = None, qu
         except UserError:
             if config.evaluation.executor == "processes":
                 raise
-    made = MadeTask.of(task)
+    made = MadeTask.of_task(task)
     return replace(_problem_for(config, task, source, made.digest, backend, quarantine or {}), made=made)
 
 
@@ -213,7 +213,7 @@ def _problem_for(
     backend: Backend | None,
     quarantine: Quarantine,
 ) -> Problem:
-    """The problem of a config and what was loaded of it. Raises UserError: the config does not fit the task."""
+    """The problem of a config and its loaded task. Raises UserError: the config does not fit the task."""
     config = _with_tuning(config, task)
     chosen = config.program.instruction_set
     instruction_set = open_instruction_set(chosen)
@@ -228,9 +228,9 @@ def _problem_for(
         )
         language.lowering  # noqa: B018 - built here, so that a bad name is reported as the task's
     except (KeyError, ValueError) as error:
-        place = f"{source.folder}/task.py" if isinstance(source, TaskSource) else type(task).__name__
+        location = f"{source.folder}/task.py" if isinstance(source, TaskSource) else type(task).__name__
         lacking = f"program.instruction_set={chosen} has no type {error}" if isinstance(error, KeyError) else str(error)
-        raise UserError(f"inputs and outputs: {lacking}", place) from error
+        raise UserError(f"inputs and outputs: {lacking}", location) from error
     check_names(instruction_set, config.program.vocabulary.instructions, "program.vocabulary.instructions")
     if task.slots is not None:
         config = _with_target(config, instruction_set, str(task.slots))
@@ -243,9 +243,9 @@ def _with_target(config: RunConfig, instruction_set: InstructionSet, target: str
     """The config without instructions that only later GPUs than the target have."""
     weights, costs = config.program.vocabulary.instructions, slots_of(instruction_set, target)
     later = {
-        each.name
-        for each, cost in zip(instruction_set.instructions, costs, strict=True)
-        if each.semantics.slots and np.isnan(cost)
+        instruction.name
+        for instruction, cost in zip(instruction_set.instructions, costs, strict=True)
+        if instruction.semantics.slots and np.isnan(cost)
     }
     kept = {name: weight for name, weight in weights.items() if name not in later}
     vocabulary = config.program.vocabulary.model_copy(update={"instructions": kept})

@@ -9,14 +9,14 @@ from evo.errors import UserError
 _NUMBERS = ("generations", "offspring", "evaluations", "duplicates", "coverage", "qd_score", "best_objective", "elapsed_s")
 
 
-def row_of(line: bytes, place: str) -> dict[str, Any]:
-    """A row of metrics. Raises UserError, which names the place, if it is damaged."""
+def row_of(line: bytes, location: str) -> dict[str, Any]:
+    """A row of metrics. Raises UserError, which names the location, if it is damaged."""
     try:
         row: dict[str, Any] = json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise UserError(f"damaged: {error}; delete this line", place) from error
+        raise UserError(f"damaged: {error}; delete this line", location) from error
     if lacking := [name for name in _NUMBERS if not _is_number(row, name)]:
-        raise UserError(f"damaged: no number '{lacking[0]}'; delete this line", place)
+        raise UserError(f"damaged: no number '{lacking[0]}'; delete this line", location)
     return row
 
 

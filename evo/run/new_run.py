@@ -29,14 +29,14 @@ def run_paths(runs: Path, name: str, seed: int) -> Iterator[Path]:
 
 @contextmanager
 def new_run_dir(parent: Path) -> Iterator[RunDir]:
-    """A run folder to be filled, hidden in `parent` until `take_name`. What killed starts left there is removed.
+    """A run folder to be filled, hidden in `parent` until `take_name`. Removes the leftovers of killed starts there.
 
     If the context fails, the folder is removed with those made above it.
 
     Raises:
         UserError: it cannot be made.
     """
-    above = [each for each in (parent, *parent.parents) if not each.exists()]
+    above = [path for path in (parent, *parent.parents) if not path.exists()]
     try:
         with os_errors_as(f"{parent}: cannot create the run folder"):
             parent.mkdir(parents=True, exist_ok=True)
@@ -51,9 +51,9 @@ def new_run_dir(parent: Path) -> Iterator[RunDir]:
             shutil.rmtree(run_dir.path, ignore_errors=True)
             raise
     except BaseException:
-        for each in above:
+        for path in above:
             with suppress(OSError):  # another run may lie there by now
-                each.rmdir()
+                path.rmdir()
         raise
 
 

@@ -72,7 +72,7 @@ def restore(
 
 
 def loader(path: Path, make_task: MakeTask | None) -> Load:
-    """For `restore`: loads the problem of a run that is to go on, of its folder's task or of one that this process makes."""
+    """For `restore`: loads the problem of a run to resume, with its folder's task or one that this process makes."""
 
     def load(config: RunConfig, meta: dict[str, Any], backend: Backend | None, quarantine: Quarantine) -> Problem:
         made = MadeTask(**meta["made_task"]) if meta.get("made_task") else None
@@ -83,7 +83,7 @@ def loader(path: Path, make_task: MakeTask | None) -> Load:
         if not make_task:
             raise UserError(_made_elsewhere(path, made))
         task = make_task(config)
-        if difference := made.difference(MadeTask.of(task)):
+        if difference := made.difference(MadeTask.of_task(task)):
             raise UserError(f"{difference}; a run goes on with the same only", path)
         return problem_of(config, task, backend, quarantine)
 

@@ -295,6 +295,6 @@ def _held_in(problem: Problem, run_dir: RunDir) -> Problem:
 
 
 def _naming_originals(held: Problem, original: Problem) -> AbstractContextManager[None]:
-    """Has errors name the user's files in place of the run's copies, as long as the process lasts that began the run."""
-    copies = {copy: given for given, copy in held.config.task_files.items()}
+    """Has errors name the user's files in place of the run's copies, in the process that began the run."""
+    copies = {copy: source for source, copy in held.config.task_files.items()}
     return renamed({held.config.task: original.config.task, **copies})

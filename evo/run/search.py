@@ -78,7 +78,7 @@ class Search(SavedSearch):
     """
 
     def __init__(self, problem: Problem, saved: SavedSearch | None = None, records: Records | None = None):
-        """An empty search, or one that goes on. One that was stopped inside generation 0 begins anew, unless it is finished.
+        """An empty or a resumed search. One that was stopped inside generation 0 begins anew, unless it is finished.
 
         Args:
             records: those of the saved search's `lineage`; None: elites are of unknown descent.
@@ -89,10 +89,10 @@ class Search(SavedSearch):
         """
         arrays = saved.arrays if saved else {}
         start_s = time.monotonic()
-        given = arrays.get("initial.words") if saved else read_initial(problem)  # until generation 0 is done
+        given_programs = arrays.get("initial.words") if saved else read_initial(problem)  # until generation 0 is done
         self.preparation_s = time.monotonic() - start_s
-        self._given = np.zeros((0, 1), np.uint64) if given is None else given
-        self.problem = problem = problem if saved else with_digest(problem, self._given)
+        self._given_programs = np.zeros((0, 1), np.uint64) if given_programs is None else given_programs
+        self.problem = problem = problem if saved else with_digest(problem, self._given_programs)
         archive_arrays = saved.part("archive.") if saved else {}
         self.elapsed_s = saved.elapsed_s if saved else 0.0
         if saved and not (saved.counters.generations or saved.is_finished):
@@ -120,7 +120,7 @@ class Search(SavedSearch):
             num_initial=config.search.initial.num_programs,
             batch_size=config.search.batch_size,
             emitters=_emitters(problem, variation),
-            given=self._given,
+            given_programs=self._given_programs,
             generation=self.counters.generations,
             row_threads=self._row_threads,
             success=arrays.get("emitters.success"),
@@ -301,10 +301,10 @@ class Search(SavedSearch):
             "device": problem.evaluator.device,
             "quarantine": {key.hex(): {"kind": kind, "log": log} for key, (kind, log) in sorted(self.quarantine.items())},
         }
-        is_to_come = len(self._given) and not self.counters.generations
-        given = {"initial.words": self._given} if is_to_come else {}
+        is_to_come = len(self._given_programs) and not self.counters.generations
+        given_arrays = {"initial.words": self._given_programs} if is_to_come else {}
         tidy = {} if self._tidied is None else with_prefix("tidy.", self._tidied.arrays())
-        return meta, {**given, **tidy, **self.state.arrays()}
+        return meta, {**given_arrays, **tidy, **self.state.arrays()}
 
     def metrics_row(self, generation: Generation, save_s: float) -> dict[str, Any]:
         """A line of metrics.jsonl. save_s: seconds that the search waited for the checkpoint before."""
@@ -337,7 +337,7 @@ class Search(SavedSearch):
 
 
 def _emitters(problem: Problem, variation: Variation) -> list[Emitter]:
-    """The emitters that `search.emitters` names, by name, those of random programs last; without any, what `search.parents`,
+    """The emitters of `search.emitters` by name, those of random programs last; without any, the emitters that `search.parents`,
     `search.variation`, `search.combination` and `search.immigrants` stand for.
     """
     search = problem.config.search
@@ -353,8 +353,8 @@ def _emitters(problem: Problem, variation: Variation) -> list[Emitter]:
         ]
     emitters = []
     for name, emitter in sorted(search.emitters.items(), key=lambda pair: (pair[1].kind == "random", pair[0])):
-        own = EMITTERS.get(emitter.kind)
-        source: Variation | Combiner | Breed | None = own and partial(_breed, own, f"search.emitters.{name}")
+        breed = EMITTERS.get(emitter.kind)
+        source: Variation | Combiner | Breed | None = breed and partial(_breed, breed, f"search.emitters.{name}")
         if emitter.kind == "variation":
             source = variation_of(problem.config, problem.language, emitter.variation, f"search.emitters.{name}.variation")
         elif emitter.kind == "combination":

@@ -138,9 +138,9 @@ def resume_overrides(folder: Path, config: RunConfig) -> tuple[str, ...]:
         UserError: the run's config cannot be read.
     """
     values = config.model_dump(mode="json")
-    own = RunDir(folder, writable=False).config()
+    stored = RunDir(folder, writable=False).config()
     changes = {name: values[name] for name in ("stop", "evaluation", "output")}
-    if not Path(own.task).is_relative_to(folder.resolve()):
+    if not Path(stored.task).is_relative_to(folder.resolve()):
         changes |= {"task": config.task, "program.instruction_set": config.program.instruction_set}
     return tuple(f"{key}={json.dumps(value)}" for key, value in changes.items())
 
@@ -179,9 +179,9 @@ def _points(grid: Sequence[str]) -> list[dict[str, str]]:
 
 
 def _variant(path: Path, point: dict[str, str], overrides: tuple[str, ...], stem: str) -> Variant:
-    """A point's config, checked as far as it can be without running programs."""
-    own = tuple(f"{key}={value}" for key, value in point.items())
-    config = load_config(path, (*overrides, *own))
+    """A point's config, checked as far as possible without running programs."""
+    point_overrides = tuple(f"{key}={value}" for key, value in point.items())
+    config = load_config(path, (*overrides, *point_overrides))
     name = ",".join(f"{key}={value}" for key, value in point.items()) or stem
     name = re.sub(r"[^\w.,=+\-\[\]]", "", name)
     if len(name.encode()) > _MAX_NAME:
@@ -192,9 +192,9 @@ def _variant(path: Path, point: dict[str, str], overrides: tuple[str, ...], stem
 
 
 def _config_of_run(config: RunConfig, seed: int, folder: Path) -> RunConfig:
-    """Runs share the cores among each other: unless the config says so, none starts more than one thread or compiler."""
-    told = config.evaluation
-    evaluation = told.model_copy(update={"threads": told.threads or 1, "compile_workers": told.compile_workers or 1})
+    """A run's config. Runs share the cores: unless the config says so, none starts more than one thread or compiler."""
+    options = config.evaluation
+    evaluation = options.model_copy(update={"threads": options.threads or 1, "compile_workers": options.compile_workers or 1})
     output = config.output.model_copy(update={"runs": str(folder)})
     return config.model_copy(update={"seed": seed, "evaluation": evaluation, "output": output})
 

@@ -48,7 +48,7 @@ def execute_here(sweep: Sweep, num_processes: int | None, interrupted: Interrupt
             while waiting and len(active) < (num_processes or 1):
                 run = waiting.pop()
                 try:
-                    active[RunProcess(Job.of(run))] = run
+                    active[RunProcess(Job.of_run(run))] = run
                 except UserError as error:
                     yield run, Outcome(Ending.FAILED, str(error))
             for process in list(active):
@@ -80,7 +80,7 @@ def execute_on(scheduler: str, sweep: Sweep, interrupted: Interrupted) -> Iterat
     shared.touch()
     try:
         with connect(scheduler) as workers:
-            calls = [(Job.of(run), str(shared), str(stop)) for run in runs]
+            calls = [(Job.of_run(run), str(shared), str(stop)) for run in runs]
             for number, future in workers.map(execute_on_worker, calls, look):
                 try:
                     outcome = future.result()

@@ -56,7 +56,7 @@ class Job:
     folder: str
 
     @classmethod
-    def of(cls, run: SweepRun) -> Job:
+    def of_run(cls, run: SweepRun) -> Job:
         """The job of a run."""
         return cls(run.variant, run.config.model_dump(mode="json"), str(run.log), os.getcwd())
 

@@ -28,42 +28,42 @@ MEGABYTE = 1_000_000
 class TaskCopy:
     """Contents of a copy. Paths in it are relative.
 
-    folder: the task's. others: of what the task declares, in its order. files: path in the copy -> the file. options: strings of
-    the task's options that are paths of such files, or begin with one and a colon -> these in the copy.
+    folder: the task's. declared: the files and folders that the task declares, in its order. files: path in the copy -> the
+    file. options: strings of the task's options that are paths of such files, or begin with one and a colon -> these in the copy.
     """
 
     folder: Path
-    others: tuple[Path, ...]
+    declared: tuple[Path, ...]
     files: Mapping[Path, Path]
     options: Mapping[str, Path]
 
 
 def plan_copy(task: Task, source: TaskSource) -> TaskCopy:
-    """The task's folder goes to `task`, what it declares outside the folder to `task_files` if an option names it.
+    """Plans the copy: the task's folder goes to `task`, declared files outside it to `task_files` if an option names them.
 
-    Other declared files keep their place relative to the task's folder, below the folder that holds them all.
+    Other declared files keep their path relative to the task's folder, below the folder that holds them all.
 
     Raises:
         UserError: a declared file does not exist.
     """
     folder = source.folder.resolve()
-    others = [Path(os.path.abspath(path)) for path in declared_files(task, folder)]
+    declared = [Path(os.path.abspath(path)) for path in declared_files(task, folder)]
     named = {text: Path(os.path.abspath(_path_of(text))) for text in _strings(dict(source.options)) if _path_of(text)}
-    root = Path(os.path.commonpath([folder, *(top.parent for top in others if not _is_named(top, folder, named.values()))]))
-    places = {folder: Path(TASK, folder.relative_to(root))}
-    for top in others:
+    root = Path(os.path.commonpath([folder, *(top.parent for top in declared if not _is_named(top, folder, named.values()))]))
+    targets = {folder: Path(TASK, folder.relative_to(root))}
+    for top in declared:
         if top.is_relative_to(root) and not _is_named(top, folder, named.values()):
-            places[top] = Path(TASK, top.relative_to(root))
-        elif top not in places:
+            targets[top] = Path(TASK, top.relative_to(root))
+        elif top not in targets:
             names = (Path(FILES, f"{number}-{top.name}" if number > 1 else top.name) for number in count(1))
-            places[top] = next(name for name in names if name not in places.values())
-    files = {place / path.relative_to(top): path for top, place in places.items() for path in task_files(top)}
+            targets[top] = next(name for name in names if name not in targets.values())
+    files = {target / path.relative_to(top): path for top, target in targets.items() for path in task_files(top)}
     options = {}
     for text, path in named.items():
-        for top, place in places.items():
+        for top, target in targets.items():
             if path == top or (path.is_relative_to(top) and path.is_file()):
-                options[text] = Path(f"{place / path.relative_to(top)}{text[len(_path_of(text)) :]}")
-    return TaskCopy(places[folder], tuple(places[top] for top in others), files, options)
+                options[text] = Path(f"{target / path.relative_to(top)}{text[len(_path_of(text)) :]}")
+    return TaskCopy(targets[folder], tuple(targets[top] for top in declared), files, options)
 
 
 def hold_task(problem: Problem, folder: Path, warn: Callable[[str], None]) -> Problem:
@@ -97,11 +97,11 @@ def hold_task(problem: Problem, folder: Path, warn: Callable[[str], None]) -> Pr
         return replace(problem, config=config)
     for name, path in copy.files.items():
         _copy(path, folder / name)
-    if task_digest(folder / copy.folder, [folder / other for other in copy.others]) != problem.task_digest:
+    if task_digest(folder / copy.folder, [folder / declared for declared in copy.declared]) != problem.task_digest:
         raise UserError("the task's files have changed since they were loaded; start again", source.folder)
     files = {text: str(folder / path) for text, path in copy.options.items()}
-    for given, located in config.task_files.items():  # of a run folder's config: the options have the strings given at first
-        files[given] = files.pop(located, located)
+    for text, located in config.task_files.items():  # of a run folder's config: the options have the strings given at first
+        files[text] = files.pop(located, located)
     config = config.model_copy(update={"task": str(folder / copy.folder), "task_files": files})
     return replace(problem, config=config, source=TaskSource(folder / copy.folder, located_options(config)))
 
@@ -120,8 +120,8 @@ def _strings(value: Any) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     elif isinstance(value, (list, dict)):
-        for each in value.values() if isinstance(value, dict) else value:
-            yield from _strings(each)
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _strings(item)
 
 
 def _copy(path: Path, to: Path) -> None:

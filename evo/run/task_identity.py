@@ -33,8 +33,8 @@ class MadeTask:
     attributes: str | None
 
     @classmethod
-    def of(cls, task: Task) -> MadeTask:
-        """The facts of a task that has not been asked for anything yet."""
+    def of_task(cls, task: Task) -> MadeTask:
+        """The identity of a task none of whose methods was called yet."""
         return cls(type(task).__name__, _source_digest(type(task)), attributes_digest(task))
 
     @property
@@ -43,7 +43,7 @@ class MadeTask:
         return hashlib.sha256(repr(asdict(self)).encode()).hexdigest()
 
     def difference(self, other: MadeTask) -> str | None:
-        """In what a task differs from the one that a run began with, in words; None: in nothing."""
+        """The difference of a task from the one that a run began with, in words; None: there is none."""
         if self.name != other.name:
             return f"the run's task is of class {self.name}, not {other.name}"
         if self.source != other.source:
@@ -106,7 +106,7 @@ def declarations(task: Task) -> dict[str, Any]:
 
 
 def _source_digest(task_class: type[Task]) -> str | None:
-    classes = [each for each in task_class.__mro__ if each is not object and each.__module__.partition(".")[0] != "evo"]
+    classes = [base for base in task_class.__mro__ if base is not object and base.__module__.partition(".")[0] != "evo"]
     texts = [_source_of(cls) for cls in classes]
     return None if None in texts else hashlib.sha256("\0".join(map(str, texts)).encode()).hexdigest()
 

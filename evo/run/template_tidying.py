@@ -63,12 +63,12 @@ class TemplateTidier:
             return None
         [(_, [scale])] = self._task.scaling({"": values[None]}).values()
         scales = [float(scale) if function.scale else 1.0 for function in self._template.functions]
-        programs = [self._program(words, each) for each in (scales, [1.0] * len(scales))]
-        found = np.array([program for program in programs if program is not None])
-        if not len(found):
+        programs = [self._program(words, factors) for factors in (scales, [1.0] * len(scales))]
+        candidates = np.array([program for program in programs if program is not None])
+        if not len(candidates):
             return None
-        shortest = int(np.argmin(self._language.lowering.analyze(found)[1]))
-        return Tidied(found[shortest], bits=0.0, is_exact=False, is_coarse=False)
+        shortest = int(np.argmin(self._language.lowering.analyze(candidates)[1]))
+        return Tidied(candidates[shortest], bits=0.0, is_exact=False, is_coarse=False)
 
     def _program(self, words: NDArray[np.uint64], scales: list[float]) -> NDArray[np.uint64] | None:
         """The program of tidy functions times numbers; None: it would be longer, or a function cannot be computed here."""
@@ -103,20 +103,20 @@ class TemplateTidier:
         tidier = Tidier(plain, _Alone(arguments, columns), self._allowed, keeps_all=True)
         tidy = tidier.tidy(begun)
         self.num_operations += tidier.num_operations
-        found: list[int] = (tidy.words if tidy else begun).tolist()
-        return found
+        tidy_words: list[int] = (tidy.words if tidy else begun).tolist()
+        return tidy_words
 
     def _arguments(self, words: NDArray[np.uint64], index: int) -> Columns | None:
         """The arguments of a function in all its calls, one after the other."""
-        found: list[Columns] = []
-        for place, (called, formulas) in enumerate(self._template.calls):
+        columns: list[Columns] = []
+        for number, (called, formulas) in enumerate(self._template.calls):
             if called == index:
-                earlier = replace(self._template, calls=self._template.calls[:place], names=self._template.names[:place])
-                values = [self._values(replace(earlier, formula=each), words) for each in formulas or ("0",)]
+                earlier = replace(self._template, calls=self._template.calls[:number], names=self._template.names[:number])
+                values = [self._values(replace(earlier, formula=formula), words) for formula in formulas or ("0",)]
                 if any(value is None for value in values):
                     return None
-                found.append([value for value in values if value is not None])
-        return [np.concatenate(each) for each in zip(*found, strict=True)] if found else None
+                columns.append([value for value in values if value is not None])
+        return [np.concatenate(parts) for parts in zip(*columns, strict=True)] if columns else None
 
     def _values(self, template: Template, words: NDArray[np.uint64]) -> NDArray[np.float64] | None:
         """Values of a template with a program at the task's points, `(num_points,)`; None: not everywhere a number."""

@@ -29,13 +29,13 @@ CellsOf = Callable[[NDArray[np.float64]], NDArray[Any]]  # the cells of measures
 
 
 def tidied(problem: Problem, elites: Elites, cells_of: CellsOf, counters: Counters, until_s: float | None = None) -> Elites:
-    """The elites with tidy ones in place of those on the front, which are the parents of these.
+    """Replaces elites on the front by tidy ones, whose parents they are.
 
-    A tidy program has the scores that the evaluator gives it. It stands also for those that its parent was better than and as
-    simple; and if rounding alone keeps it from the targets, for all that are as complex.
+    A tidy program has the scores that the evaluator gives it. It also replaces elites that are worse and not simpler than its
+    parent; and if rounding alone keeps it from the targets, all that are as complex.
 
     Args:
-        until_s: of `time.monotonic`, when no further one is begun; None: counts alone decide.
+        until_s: time of `time.monotonic` after which no further elite is tidied; None: counts alone decide.
     """
     end_s = math.inf if until_s is None else until_s
     task = problem.task
@@ -51,24 +51,24 @@ def tidied(problem: Problem, elites: Elites, cells_of: CellsOf, counters: Counte
         tidier: Tidier | TemplateTidier = TemplateTidier(problem.language, task, allowed)
     else:
         tidier = Tidier(problem.language, task, allowed, keeps_all=bits is None, end_s=end_s)
-    found: list[tuple[int, Tidied]] = []  # with the rows of the parents
+    candidates: list[tuple[int, Tidied]] = []  # with the rows of the parents
     for row in _front(elites.objective, complexity, bits):
-        if tidier.num_operations >= most or (time.monotonic() >= end_s and found):
+        if tidier.num_operations >= most or (time.monotonic() >= end_s and candidates):
             break
         if tidy := tidier.tidy(elites.solution[row]):
-            found.append((row, tidy))
+            candidates.append((row, tidy))
             if tidy.is_coarse and isinstance(tidier, Tidier) and (finer := tidier.tidy(elites.solution[row], LOW_PRICE)):
-                found.append((row, finer))
-    if not found:
+                candidates.append((row, finer))
+    if not candidates:
         return elites
-    batch = Batch.analyze(problem.language.lowering, np.array([tidy.words for _, tidy in found]))
+    batch = Batch.analyze(problem.language.lowering, np.array([tidy.words for _, tidy in candidates]))
     scores = problem.evaluator.evaluate(batch)
     cells = cells_of(np.nan_to_num(scores.measures)).astype(np.int64)
     counts = _complexity(task, batch.num_instructions, scores.measures)
     new_bits = _description_length(task, scores.objective, counts)
     is_gone = np.zeros(len(elites), bool)
     entered: dict[int, int] = {}  # cell -> row of the batch
-    for new, (old, tidy) in enumerate(found):
+    for new, (old, tidy) in enumerate(candidates):
         objective, cell = scores.objective[new], int(cells[new])
         # In f32 too, it must be as good as data can tell.
         if bits is None or new_bits is None:
@@ -90,7 +90,7 @@ def tidied(problem: Problem, elites: Elites, cells_of: CellsOf, counters: Counte
             entered[cell] = new
     is_gone |= np.isin(elites.cell, list(entered))
     chosen = np.array(list(entered.values()), np.int64)
-    parents = elites.cell[np.array([row for row, _ in found])[chosen]].astype(np.int32)
+    parents = elites.cell[np.array([row for row, _ in candidates])[chosen]].astype(np.int32)
     tidy_columns = {
         "cell": cells[chosen],
         "solution": batch.words[chosen],

@@ -118,7 +118,7 @@ class ProgramEmitter:
         num_initial: random programs in generation 0 and of each start.
         batch_size: programs in each later generation.
         emitters: at least one has a weight above 0. Their slots are in this order.
-        given: `(n, width)` words of programs that generation 0 begins with; None: none.
+        given_programs: `(n, width)` words of programs that generation 0 begins with; None: none.
         generation: the first generation to emit.
         row_threads: breed together.
         success: `(1 + number of emitters, 4)`, what `success_counts` was before; None: nothing yet.
@@ -139,7 +139,7 @@ class ProgramEmitter:
         num_initial: int,
         batch_size: int,
         emitters: Sequence[Emitter],
-        given: NDArray[np.uint64] | None = None,
+        given_programs: NDArray[np.uint64] | None = None,
         generation: int = 0,
         row_threads: RowThreads | None = None,
         success: NDArray[np.int64] | None = None,
@@ -152,7 +152,7 @@ class ProgramEmitter:
         self._num_initial = num_initial
         self.batch_size = batch_size
         self._emitters = emitters
-        self._given = given
+        self._given_programs = given_programs
         self.names = (INITIAL, *(emitter.name for emitter in emitters))
         self.generation = generation
         self.origin = no_origin(0)
@@ -180,18 +180,18 @@ class ProgramEmitter:
         return _one_below_the_other([words for words, _ in parts])
 
     def tell(self, slots: NDArray[np.int64], is_elite: NDArray[np.bool_], is_new: NDArray[np.bool_]) -> None:
-        """Counts what became of the programs that were asked for last.
+        """Counts the outcomes of the programs that were asked for last.
 
         Args:
             slots: `(n,)`, those of the programs that were evaluated.
-            is_elite: `(n,)`, which of these are elites now.
-            is_new: `(n,)`, which of those took an empty cell.
+            is_elite: `(n,)`, whether each is an elite now.
+            is_new: `(n,)`, whether each took an empty cell.
         """
         num_names = len(self.names)
         self.success_counts[:, 0] += np.bincount(self.origin.emitter, minlength=num_names)
         outcomes = self.origin.emitter[slots] * 3 + is_elite + is_new  # of each emitter: no elite, one that had a cell, a new one
-        others, improved, new = np.bincount(outcomes, minlength=3 * num_names).reshape(num_names, 3).T
-        self.success_counts[:, 1:] += np.stack([others + improved + new, new, improved], axis=1)
+        not_elite, improved, new = np.bincount(outcomes, minlength=3 * num_names).reshape(num_names, 3).T
+        self.success_counts[:, 1:] += np.stack([not_elite + improved + new, new, improved], axis=1)
 
     def success(self) -> dict[str, Success]:
         """Success of each emitter's programs so far, by name."""
@@ -202,10 +202,10 @@ class ProgramEmitter:
         return self._variation.random_programs(self._seed, generation, first_slot, num_programs, self._max_length)
 
     def _initial_programs(self, generation: int, num_random: int) -> list[Part]:
-        num_given = 0 if self._given is None or generation else len(self._given)
+        num_given = 0 if self._given_programs is None or generation else len(self._given_programs)
         parts = [(self._short_random_programs(num_random, generation, num_given), no_origin(num_random))]
-        if num_given and self._given is not None:
-            parts.insert(0, (self._given, no_origin(num_given, operator=GIVEN)))
+        if num_given and self._given_programs is not None:
+            parts.insert(0, (self._given_programs, no_origin(num_given, operator=GIVEN)))
         return parts
 
     def _emit(self, emitter: Emitter, index: int, generation: int, first_slot: int, num_programs: int) -> Part:
@@ -294,18 +294,20 @@ def _mixed(keys: NDArray[np.uint64], turn: int) -> NDArray[np.uint64]:
 
 
 def _varied(words: NDArray[np.uint64], hashes: NDArray[np.uint64], turn: int, num_inputs: int) -> NDArray[np.uint64]:
-    """The programs with these hashes, with their inputs exchanged for each other. Every second one is cut off somewhere, which
-    leaves a part of what it computes. Each turn does so anew.
+    """Permutes the inputs of programs, and cuts every second one off somewhere, which leaves a part of its computation. Hashes
+    and the turn decide how.
     """
     draws = _mixed(hashes[:, :1] + np.arange(1 + num_inputs, dtype=np.uint64) * np.uint64(GOLDEN_GAMMA), turn)
-    others = np.argsort(draws[:, 1:], axis=1, kind="stable").astype(np.uint64)
+    permutations = np.argsort(draws[:, 1:], axis=1, kind="stable").astype(np.uint64)
     is_input = (words & np.uint64(0xFFFF) == WordType.INPUT) & (words >> np.uint64(32) < num_inputs)
     inputs = np.where(is_input, words >> np.uint64(32), np.uint64(0)).astype(np.intp)
-    found = np.where(is_input, np.take_along_axis(others, inputs, axis=1) << np.uint64(32) | np.uint64(WordType.INPUT), words)
+    varied = np.where(
+        is_input, np.take_along_axis(permutations, inputs, axis=1) << np.uint64(32) | np.uint64(WordType.INPUT), words
+    )
     lengths = (words != 0).sum(axis=1).astype(np.uint64)
     ends = np.where(np.arange(len(words)) % 2, 1 + draws[:, 0] % np.maximum(lengths, 1), lengths)
-    found[np.arange(words.shape[1]) >= ends[:, None]] = 0
-    return found
+    varied[np.arange(words.shape[1]) >= ends[:, None]] = 0
+    return varied
 
 
 def slots_of(weights: Sequence[float], batch_size: int, generation: int) -> list[int]:
@@ -320,8 +322,8 @@ def slots_of(weights: Sequence[float], batch_size: int, generation: int) -> list
     whole = [math.floor(share) for share in shares]
     offset = (generation * 0x9E3779B9 % 2**32) / 2**32
     fractions = accumulate((share - floor for share, floor in zip(shares, whole, strict=True)), initial=0.0)
-    given = [math.ceil(round(fraction, 6) - offset) for fraction in fractions]
-    return [floor + extra for floor, extra in zip(accumulate(whole, initial=0), given, strict=True)]
+    extras = [math.ceil(round(fraction, 6) - offset) for fraction in fractions]
+    return [floor + extra for floor, extra in zip(accumulate(whole, initial=0), extras, strict=True)]
 
 
 def _joined(origins: Sequence[Origin]) -> Origin:

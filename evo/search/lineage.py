@@ -71,10 +71,10 @@ class Lineage:
 
         Args:
             fields: of the archive (`evo.search.archives.base.EXTRA_FIELDS` and `hash`); parents are cells of the population.
-            in_archive, in_population: where each of them is an elite now.
+            in_archive, in_population: whether each is an elite there now.
         """
-        parents, own = fields["parents"], _founders_of(fields["generation"], fields["slot"])
-        founders = np.where(parents[:, 0] >= 0, self._founders[parents[:, 0]], own)
+        parents, own_founders = fields["parents"], _founders_of(fields["generation"], fields["slot"])
+        founders = np.where(parents[:, 0] >= 0, self._founders[parents[:, 0]], own_founders)
         self._replace(cells[in_population], founders[in_population])
         if not (self._max_bytes and len(cells)):
             return

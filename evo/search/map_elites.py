@@ -256,12 +256,12 @@ class MapElites:
         return _Scored(scored.batch.joined([tuned]), slots, evaluation, scored.num_chosen, num_evaluations)
 
     def _close(self, scored: _Scored, count: int) -> NDArray[np.int64]:
-        """The rows of the programs that are to be finished."""
+        """The rows of the programs to finish."""
         evaluation = scored.evaluation
         operators = self._state.emitter.origin.operator[scored.slots]
-        given = np.flatnonzero((operators == GIVEN) & (evaluation.status == Status.OK))
-        if len(given):
-            return given[given < scored.num_chosen]
+        given_rows = np.flatnonzero((operators == GIVEN) & (evaluation.status == Status.OK))
+        if len(given_rows):
+            return given_rows[given_rows < scored.num_chosen]
         return self._state.restarts.population.rivals(evaluation.objective, evaluation.measures, count)
 
     def _insert(self, offspring: _Offspring, scored: _Scored) -> NDArray[np.bool_]:

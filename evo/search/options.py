@@ -30,11 +30,11 @@ class ArchiveConfig(Options):
 
     @model_validator(mode="after")
     def _fits_type(self) -> Self:
-        own = ARCHIVES[self.type].options
-        for name in own:
+        option_names = ARCHIVES[self.type].options
+        for name in option_names:
             if getattr(self, name) is None:
                 raise ValueError(f"{self.type} needs '{name}'")
-        for name in self._given() - set(own):
+        for name in self._set_names() - set(option_names):
             raise ValueError(f"{self.type} has no '{name}'")
         return self
 
@@ -42,7 +42,7 @@ class ArchiveConfig(Options):
         """Options of the archive beside those that every archive has."""
         return {name: getattr(self, name) for name in ARCHIVES[self.type].options}
 
-    def _given(self) -> set[str]:
+    def _set_names(self) -> set[str]:
         return {name for name in type(self).model_fields if name != "type" and getattr(self, name) is not None}
 
 

@@ -157,20 +157,20 @@ class Prescreen:
             cells = population.index_of(means[:, 1:] + direction * deviations[:, 1:])
             incumbent = population.scores(cells)[0]
             gain += expected_improvement(means[:, 0] - np.where(np.isnan(incumbent), lowest, incumbent), deviations[:, 0])
-        order = np.argsort(-gain / _places(population.index_of(means[:, 1:]), gain), kind="stable")
+        order = np.argsort(-gain / _ranks(population.index_of(means[:, 1:]), gain), kind="stable")
         num_explored = round(self._options.exploration * num_wanted)
-        best, others = np.split(order, [num_wanted - num_explored])
-        explored = np.sort(others)[np.arange(num_explored) * len(others) // max(num_explored, 1)]
+        best, rest = np.split(order, [num_wanted - num_explored])
+        explored = np.sort(rest)[np.arange(num_explored) * len(rest) // max(num_explored, 1)]
         return np.sort(np.concatenate([best, explored]))
 
 
-def _places(cells: NDArray[Any], gain: NDArray[np.float64]) -> NDArray[np.int64]:
-    """The place of each row among those of its cell by falling gain, from 1; of equals the first is before."""
+def _ranks(cells: NDArray[Any], gain: NDArray[np.float64]) -> NDArray[np.int64]:
+    """The rank of each row among the rows of its cell by falling gain, from 1; if two are equal, the first leads."""
     order = np.lexsort((-gain, cells))
     first = np.flatnonzero(np.diff(cells[order], prepend=-1))
-    places = np.empty(len(order), np.int64)
-    places[order] = np.arange(len(order)) - np.repeat(first, np.diff(first, append=len(order))) + 1
-    return places
+    ranks = np.empty(len(order), np.int64)
+    ranks[order] = np.arange(len(order)) - np.repeat(first, np.diff(first, append=len(order))) + 1
+    return ranks
 
 
 def expected_improvement(lead: NDArray[np.float64], deviation: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -27,7 +27,7 @@ class _Entry:
     weight: float
     draw: Draw = Draw.LITERAL
     params: tuple[float, float] = (0.0, 0.0)
-    others: tuple[_Entry, ...] = ()  # of a phrase
+    followers: tuple[_Entry, ...] = ()  # of a phrase
 
 
 def _names_to_weights(value: Any) -> Any:
@@ -41,7 +41,7 @@ def _tables(value: Any) -> Any:
     """`lop3_*` means each of the 256 tables."""
     names = _names_to_weights(value)
     if isinstance(names, dict) and isinstance(weight := names.get("lop3_*"), int | float):
-        rest = {name: each for name, each in names.items() if name != "lop3_*"}
+        rest = {name: share for name, share in names.items() if name != "lop3_*"}
         return rest | {f"lop3_{table:02x}": weight / 256 for table in range(256)}
     return names
 
@@ -144,7 +144,7 @@ def make_variation(
         UserError: a name is unknown, nothing has a weight, or a rate is out of range.
     """
     drawn = _weigh_groups(_entries(language, vocabulary), {str(name): weight for name, weight in vocabulary.groups.items()})
-    entries = [part for entry in drawn for part in (entry, *entry.others)]
+    entries = [part for entry in drawn for part in (entry, *entry.followers)]
     try:
         return Variation(
             np.array([entry.word for entry in entries], np.uint64),
@@ -152,7 +152,7 @@ def make_variation(
             np.array([entry.draw for entry in entries], np.uint32),
             np.array([entry.params for entry in entries], np.float64),
             _native_options(language, options, initial_lengths),
-            np.array([1 + len(entry.others) for entry in entries], np.uint32),
+            np.array([1 + len(entry.followers) for entry in entries], np.uint32),
         )
     except ValueError as error:
         raise UserError(error, source) from error
@@ -193,14 +193,14 @@ def _entries(language: Language, vocabulary: VocabularyOptions) -> list[_Entry]:
 
 def _phrase(language: Language, vocabulary: VocabularyOptions, text: str, weight: float) -> _Entry:
     """Raises UserError for a phrase that cannot be read."""
-    place, tokens = f"program.vocabulary.phrases: '{text}'", text.split()
+    location, tokens = f"program.vocabulary.phrases: '{text}'", text.split()
     if not 2 <= len(tokens) <= MAX_PHRASE:
-        raise UserError(f"{len(tokens)} words, expected 2 to {MAX_PHRASE}, such as 'input constant mul_ftz_f32'", place)
+        raise UserError(f"{len(tokens)} words, expected 2 to {MAX_PHRASE}, such as 'input constant mul_ftz_f32'", location)
     try:
-        first, *others = (_phrase_word(language, vocabulary, token) for token in tokens)
+        first, *followers = (_phrase_word(language, vocabulary, token) for token in tokens)
     except ValueError as error:
-        raise UserError(f"{error}; 'input' is any input, 'constant' or 'constant.STACK' one drawn anew", place) from None
-    first.weight, first.others = weight, tuple(others)
+        raise UserError(f"{error}; 'input' is any input, 'constant' or 'constant.STACK' one drawn anew", location) from None
+    first.weight, first.followers = weight, tuple(followers)
     return first
 
 

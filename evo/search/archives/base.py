@@ -136,8 +136,8 @@ class ProgramArchive:
         is_rival = is_occupied[cells[rows]]
         lead = np.where(is_rival, objective[rows] - np.where(is_rival, elites[cells[rows]], 0.0), np.inf)
         order = np.lexsort((rows, -objective[rows], -lead))
-        found: NDArray[np.int64] = rows[order][lead[order] != 0.0][:count]
-        return found
+        leading: NDArray[np.int64] = rows[order][lead[order] != 0.0][:count]
+        return leading
 
     def enter(
         self,

@@ -46,8 +46,8 @@ def to_ribs(name: str, layout: Layout, elites: Elites, qd_score_offset: float, s
     """
     columns = elites.arrays()
     del columns["cell"]
-    own = ("solution", "objective", "measures")
-    extra_fields = {field: (column.shape[1:], column.dtype) for field, column in columns.items() if field not in own}
+    core_fields = ("solution", "objective", "measures")
+    extra_fields = {field: (column.shape[1:], column.dtype) for field, column in columns.items() if field not in core_fields}
     archive: RibsArchive = _CLASSES[name](
         layout,
         solution_dim=elites.solution.shape[1],

@@ -107,7 +107,7 @@ def finished(small_config):
         return plan_sweep(config, "1", [], overrides, None).runs[0]
 
     assert plan().is_finished is None
-    outcome = execute_job(Job.of(plan()), [])
+    outcome = execute_job(Job.of_run(plan()), [])
     assert (outcome.ending, outcome.text) == (Ending.FINISHED, "stop.generations: 6")
     assert plan().is_finished
     return plan, find_run(plan().folder, 1)
@@ -121,7 +121,7 @@ def test_a_run_that_was_killed_before_its_first_checkpoint_begins(small_config):
         run_dir.close()
     [run] = plan_sweep(small_config(), "1", [], (), None).runs
     assert run.is_finished is False
-    assert execute_job(Job.of(run), []).ending is Ending.FINISHED
+    assert execute_job(Job.of_run(run), []).ending is Ending.FINISHED
     assert [each.path for each in list_runs(run.folder)] == [str(run_dir.path)]
 
 
@@ -130,7 +130,7 @@ def test_a_run_with_another_stop_goes_on_even_if_it_has_reached_it(finished):
     plan, folder = finished
     for stop in ("stop.generations=4", "stop.generations=8"):
         assert plan(stop).is_finished is False
-        assert execute_job(Job.of(plan(stop)), []).ending is Ending.FINISHED
+        assert execute_job(Job.of_run(plan(stop)), []).ending is Ending.FINISHED
         assert plan(stop).is_finished
     assert (folder / "metrics.jsonl").read_bytes().count(b"\n") == 8
 
@@ -143,7 +143,7 @@ def test_a_run_without_its_archive_or_with_an_older_one_is_not_finished(finished
     assert plan().is_finished is False
     np.savez(folder / "archive.npz", **{**arrays, "objective": arrays["objective"] + 1})
     assert plan().is_finished is False
-    execute_job(Job.of(plan()), [])
+    execute_job(Job.of_run(plan()), [])
     assert plan().is_finished
     with np.load(folder / "archive.npz") as file:
         assert all(np.array_equal(file[name], arrays[name]) for name in arrays)
@@ -151,7 +151,7 @@ def test_a_run_without_its_archive_or_with_an_older_one_is_not_finished(finished
 
 def test_a_run_that_is_asked_to_end_saves_its_first_generation(small_config):
     (run,) = plan_sweep(small_config(), "1", [], (), None).runs
-    assert execute_job(Job.of(run), [15]).ending is Ending.INTERRUPTED
+    assert execute_job(Job.of_run(run), [15]).ending is Ending.INTERRUPTED
     folder = find_run(run.folder, 1)
     assert (folder / "metrics.jsonl").read_bytes().count(b"\n") == 1
     assert plan_sweep(small_config(), "1", [], (), None).runs[0].is_finished is False
@@ -159,7 +159,7 @@ def test_a_run_that_is_asked_to_end_saves_its_first_generation(small_config):
 
 def test_a_run_that_is_asked_to_end_as_it_starts_is_interrupted_not_killed(small_config):
     (run,) = plan_sweep(small_config(), "1", [], (), None).runs
-    process = RunProcess(Job.of(run))
+    process = RunProcess(Job.of_run(run))
     process.stop()  # imports take far longer than this line
     while not (outcome := process.poll()):
         time.sleep(0.01)

@@ -160,7 +160,7 @@ def new_search(variation):
                 Emitter("variation", batch_size - num_immigrants, variation, parent_shares),
                 Emitter("immigrants", num_immigrants, None),
             ],
-            given=given,
+            given_programs=given,
             generation=generation,
             row_threads=row_threads,
         )

@@ -7,7 +7,7 @@ from scipy import integrate, stats
 
 from evo.evaluate import Evaluation, Status
 from evo.language.batch import Batch
-from evo.search.prescreen import LearningOptions, Prescreen, _places, expected_improvement
+from evo.search.prescreen import LearningOptions, Prescreen, _ranks, expected_improvement
 from evo.search.state import Counters
 
 from .conftest import SteppedSearch
@@ -138,8 +138,8 @@ def test_a_search_rebuilt_from_its_state_goes_on_as_if_nothing_had_happened(make
 
 def test_the_best_of_a_cell_counts_before_its_others():
     gain = np.array([0.5, 0.2, 0.9, 0.5, 0.4])
-    assert _places(np.array([3, 1, 3, 3, 1]), gain).tolist() == [2, 2, 1, 3, 1]
-    assert _places(np.zeros(0, np.int64), np.zeros(0)).tolist() == []
+    assert _ranks(np.array([3, 1, 3, 3, 1]), gain).tolist() == [2, 2, 1, 3, 1]
+    assert _ranks(np.zeros(0, np.int64), np.zeros(0)).tolist() == []
 
 
 @pytest.mark.parametrize("ahead", [-3.0, -0.5, 0.0, 0.7, 2.0])
